@@ -1,0 +1,105 @@
+// The seam between the model and the hardware: memory, and a handful of ops, each one thing that a
+// transformer wants done at the largest size that has one meaning.
+// Ops take views and numbers; no config, no layer index, no policy. What varies between models
+// becomes data before it gets here: every RoPE scaling is a table, every scale is per KV head.
+// A backend may run asynchronously but in order; only `download` waits.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/histogram.h"
+#include "core/paged.h"
+#include "core/tensor.h"
+
+namespace fp8kv {
+
+// The rows of a step: `n` tokens of one or more sequences, the rows of a sequence adjacent.
+// All on the backend.
+struct Batch {
+  ConstTensorView positions;    // [n] i32: position in the sequence, from 0
+  ConstTensorView slots;        // [n] i32: where the token's K and V go, page * page_size + offset
+  ConstTensorView indptr;       // [n_seqs + 1] i32: rows of sequence s are indptr[s]..indptr[s+1]
+  ConstTensorView page_table;   // [n_seqs, max_pages] i32
+  ConstTensorView context_len;  // [n_seqs] i32: tokens in the cache once these rows are appended;
+                                // the last row of a sequence is at position context_len - 1
+};
+
+// One product with a shared input: out = x * weight^T + bias.
+struct Projection {
+  ConstTensorView weight;               // [out_dim, in_dim], model dtype
+  std::optional<ConstTensorView> bias;  // [out_dim], model dtype
+  TensorView out;                       // [n, out_dim], activation dtype
+};
+
+struct RopeAppend {
+  TensorView q;          // [n, n_heads, head_dim], activation dtype; rotated in place
+  TensorView k;          // [n, n_kv_heads, head_dim], activation dtype; rotated in place
+  TensorView v;          // [n, n_kv_heads, head_dim], activation dtype
+  ConstTensorView rope;  // [max_positions, head_dim] f32: cosines, then sines, of head_dim / 2
+                         // angles; pairs are (i, i + head_dim / 2)
+  Batch batch;           // positions and slots are used
+  PagedKv kv;
+  DType round_to;  // K (after RoPE), V and Q (after RoPE) are rounded once to this dtype
+                   // before anything sees them: the model's dtype, as in every runtime
+  // [3, n_kv_heads, kMagnitudeWords] u64 statistics of Q, K and V as rounded, accumulated; see
+  // core/histogram.h. Q of a head counts for the KV head it reads. Absent: nothing is observed.
+  std::optional<TensorView> magnitudes;
+};
+
+struct AttentionOptions {
+  float scale = 1.0f;  // multiplies q . k
+  int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // "cpu: AVX-512 BF16, 4 threads".
+  virtual std::string describe() const = 0;
+
+  // What activations are held in for a model of this dtype: f32 on the CPU.
+  virtual DType activation_dtype(DType model) const = 0;
+
+  // Zeroed memory. Throws a resource error that names the size.
+  virtual Tensor allocate(DType dtype, const Shape& shape) = 0;
+  // A tensor with the host's contents. The CPU borrows the memory, which `keep_alive` holds.
+  virtual Tensor upload(const ConstTensorView& host, std::shared_ptr<const void> keep_alive) = 0;
+  // Overwrites existing backend memory. REQUIRES equal sizes.
+  virtual void copy_in(const TensorView& to, const ConstTensorView& host) = 0;
+  // Waits for all work before it, then copies. Faults of earlier ops surface here.
+  virtual void download(const ConstTensorView& from, std::span<std::byte> host) = 0;
+
+  // out[i] = table[ids[i]].   table [rows, dim] any compute dtype; ids [n] i32, 0 <= id < rows;
+  // out [n, dim]. Also gathers rows of activations.
+  virtual void embed(const ConstTensorView& table, const ConstTensorView& ids,
+                     const TensorView& out) = 0;
+
+  // x += delta (when given); out = x / rms(x) * weight.   x [n, dim] in and out; delta [n, dim];
+  // weight [dim] model dtype; out [n, dim].
+  virtual void add_rmsnorm(const TensorView& x, const std::optional<ConstTensorView>& delta,
+                           const ConstTensorView& weight, float eps, const TensorView& out) = 0;
+
+  // Every projection of x [n, in_dim]. f32 accumulation; x is rounded to the weights' dtype when
+  // that is bf16, and not otherwise.
+  virtual void linear(const ConstTensorView& x, std::span<const Projection> projections) = 0;
+
+  // Rotate, round, observe, quantise and store: everything between the projections and attention.
+  // FP8 caches store fp8_encode(x / scale[head]): a true f32 division, saturating.
+  virtual void rope_append(const RopeAppend& args) = 0;
+
+  // Causal attention over what the cache holds.   q [n, n_heads, head_dim]; out the same shape.
+  // FP8 elements count as code * scale: k_scale is folded into the softmax scale and v_scale into
+  // the output, outside the inner loop.
+  virtual void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
+                         const AttentionOptions& options, const TensorView& out) = 0;
+
+  // gate = silu(gate) * up.   Both [n, hidden_dim].
+  virtual void gate(const TensorView& gate, const ConstTensorView& up) = 0;
+};
+
+}  // namespace fp8kv

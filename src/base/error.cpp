@@ -1,0 +1,41 @@
+#include "base/error.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+
+namespace fp8kv {
+
+void fail_system(const std::string& path, const std::string& action, int errno_value) {
+  std::string help;
+  ErrorKind kind = ErrorKind::resource;
+  switch (errno_value) {
+    case ENOENT:
+    case ENOTDIR:
+      help = "check the path";
+      kind = ErrorKind::input;
+      break;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      help = "check the permissions, or choose another place";
+      break;
+    case ENOSPC:
+    case EDQUOT:
+      help = "free some space, or choose another place";
+      break;
+    default:
+      break;
+  }
+  throw Error(
+      cat(quote(path), ": cannot ", action, ": ", std::generic_category().message(errno_value)),
+      help, kind);
+}
+
+void assertion_failed(const char* condition, const char* file, int line) {
+  std::fprintf(stderr, "fp8kv: internal error: %s:%d: '%s' does not hold\n", file, line, condition);
+  std::abort();
+}
+
+}  // namespace fp8kv

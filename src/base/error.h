@@ -1,0 +1,70 @@
+// The one exception type, with context added on the way up.
+// A message says what, where, what was found and what was expected; `help` says the way out.
+#pragma once
+
+#include <concepts>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+
+namespace fp8kv {
+
+// What went wrong decides the exit code of the program, which is the enumerator's value.
+enum class ErrorKind {
+  check = 1,         // a comparison or a gate found a difference: the answer is "no"
+  usage = 2,         // the command line cannot be carried out as written
+  input = 3,         // a file, a model or data cannot be used, or does not fit the rest
+  device = 4,        // the device asked for is not there or cannot do this
+  resource = 5,      // out of memory or disk, or the system refused a file operation
+  interrupted = 130  // SIGINT or SIGTERM
+};
+
+class Error : public std::exception {
+ public:
+  explicit Error(std::string message, std::string help = "", ErrorKind kind = ErrorKind::input)
+      : message_(std::move(message)), help_(std::move(help)), kind_(kind) {}
+
+  // One line, outermost context first, parts separated by ": ".
+  const char* what() const noexcept override { return message_.c_str(); }
+  // The next thing to type or try; "" when there is none.
+  const std::string& help() const { return help_; }
+  ErrorKind kind() const { return kind_; }
+
+  void add_context(const std::string& context) { message_ = context + ": " + message_; }
+
+ private:
+  std::string message_;
+  std::string help_;
+  ErrorKind kind_;
+};
+
+// Throws an input error whose message is the parts joined.
+template <typename... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  throw Error(cat(parts...));
+}
+
+// Runs `work`; an Error that leaves it gets `context` in front. At most one per layer crossed.
+template <std::invocable Work>
+decltype(auto) with_context(const std::string& context, Work&& work) {
+  try {
+    return std::forward<Work>(work)();
+  } catch (Error& error) {
+    error.add_context(context);
+    throw;
+  }
+}
+
+// Throws a resource error for the failed system call that set `errno_value`:
+// "'path': cannot <action>: No space left on device".
+[[noreturn]] void fail_system(const std::string& path, const std::string& action, int errno_value);
+
+// For mistakes of the program itself, never for input: prints and aborts, in every build.
+[[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
+
+}  // namespace fp8kv
+
+#define FP8KV_ASSERT(condition) \
+  ((condition) ? void(0) : ::fp8kv::assertion_failed(#condition, __FILE__, __LINE__))

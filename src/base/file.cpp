@@ -1,0 +1,319 @@
+#include "base/file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+
+namespace fp8kv {
+namespace fs = std::filesystem;
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
+  ~FileDescriptor() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  FileDescriptor(FileDescriptor&& other) : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+  int get() const { return descriptor_; }
+  // Closes and reports what close() reports: on NFS a write can fail only here.
+  int close() { return ::close(std::exchange(descriptor_, -1)); }
+
+ private:
+  int descriptor_;
+};
+
+FileDescriptor open_for_reading(const fs::path& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      throw Error(cat(quote(path.string()), ": no such file"), "check the path");
+    }
+    fail_system(path.string(), "open", errno);
+  }
+  return file;
+}
+
+uint64_t regular_size(const FileDescriptor& file, const fs::path& path) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail_system(path.string(), "stat", errno);
+  if (S_ISDIR(status.st_mode)) fail(quote(path.string()), ": is a folder, expected a file");
+  if (!S_ISREG(status.st_mode)) fail(quote(path.string()), ": is not a regular file");
+  return static_cast<uint64_t>(status.st_size);
+}
+
+std::string read_descriptor(int descriptor, const std::string& name, uint64_t max_bytes) {
+  std::string text;
+  char block[1 << 16];
+  for (;;) {
+    const ssize_t got = ::read(descriptor, block, sizeof block);
+    if (got < 0 && errno == EINTR) {
+      check_interrupt();
+      continue;
+    }
+    if (got < 0) fail_system(name, "read", errno);
+    if (got == 0) return text;
+    text.append(block, static_cast<size_t>(got));
+    if (text.size() > max_bytes) {
+      fail(quote(name), ": longer than the ", human_bytes(max_bytes), " that are accepted here");
+    }
+  }
+}
+
+void write_all(int descriptor, std::string_view bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) {
+      check_interrupt();
+      continue;
+    }
+    if (put < 0) fail_system(name, "write", errno);
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
+void sync_directory(const fs::path& path) {
+  FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0) fail_system(path.string(), "open", errno);
+  // Some network file systems have no directory sync; the rename itself is all they offer.
+  if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    fail_system(path.string(), "sync", errno);
+  }
+}
+
+fs::path parent_of(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
+bool exists_at(const fs::path& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+[[noreturn]] void fail_exists(const fs::path& path) {
+  throw Error(cat(quote(path.string()), ": already exists"),
+              "choose another output, or pass --force to replace it");
+}
+
+bool not_supported_here(int errno_value) {
+  switch (errno_value) {
+    case EOPNOTSUPP:
+    case EXDEV:
+    case EINVAL:
+    case ENOSYS:
+    case ENOTTY:
+    case EPERM:
+    case EACCES:
+    case EMLINK:
+    case ETXTBSY:
+    case EBADF:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void copy_bytes(const FileDescriptor& in, const FileDescriptor& out, uint64_t size,
+                const fs::path& from, const fs::path& to) {
+  uint64_t left = size;
+  bool kernel_copies = true;
+  while (left > 0) {
+    check_interrupt();
+    const size_t step = static_cast<size_t>(std::min<uint64_t>(left, uint64_t(64) << 20));
+    if (kernel_copies) {
+      const ssize_t moved = ::copy_file_range(in.get(), nullptr, out.get(), nullptr, step, 0);
+      if (moved > 0) {
+        left -= static_cast<uint64_t>(moved);
+        continue;
+      }
+      if (moved < 0 && errno == EINTR) continue;
+      if (moved < 0 && !not_supported_here(errno)) fail_system(to.string(), "write", errno);
+      kernel_copies = false;
+    }
+    char block[1 << 16];
+    const ssize_t got = ::read(in.get(), block, std::min(step, sizeof block));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_system(from.string(), "read", errno);
+    if (got == 0) fail(quote(from.string()), ": became shorter while it was copied");
+    write_all(out.get(), {block, static_cast<size_t>(got)}, to.string());
+    left -= static_cast<uint64_t>(got);
+  }
+}
+
+FileDescriptor create_new(const fs::path& path) {
+  FileDescriptor out(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (out.get() < 0) fail_system(path.string(), "create", errno);
+  return out;
+}
+
+void finish(FileDescriptor& out, const fs::path& path) {
+  if (::fsync(out.get()) != 0 && errno != EINVAL) fail_system(path.string(), "sync", errno);
+  if (out.close() != 0) fail_system(path.string(), "close", errno);
+}
+
+}  // namespace
+
+MappedFile MappedFile::open(const fs::path& path) {
+  const FileDescriptor file = open_for_reading(path);
+  const uint64_t size = regular_size(file, path);
+  MappedFile mapped;
+  mapped.path_ = path;
+  if (size == 0) return mapped;  // mmap refuses length 0; an empty span says the same
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (address == MAP_FAILED) fail_system(path.string(), "map", errno);
+  mapped.bytes_ = {static_cast<const std::byte*>(address), static_cast<size_t>(size)};
+  mapped.mapping_ = std::shared_ptr<const void>(
+      address, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+  return mapped;
+}
+
+std::string read_text(const fs::path& path, uint64_t max_bytes) {
+  if (path == "-") return read_descriptor(STDIN_FILENO, "standard input", max_bytes);
+  const FileDescriptor file = open_for_reading(path);
+  struct stat status {};
+  if (::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    fail(quote(path.string()), ": is a folder, expected a file");
+  }
+  return read_descriptor(file.get(), path.string(), max_bytes);
+}
+
+std::string read_range(const fs::path& path, uint64_t offset, uint64_t length) {
+  const FileDescriptor file = open_for_reading(path);
+  std::string bytes(static_cast<size_t>(length), '\0');
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = ::pread(file.get(), bytes.data() + done, bytes.size() - done,
+                                static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_system(path.string(), "read", errno);
+    if (got == 0) {
+      fail(quote(path.string()), ": ends at byte ", offset + done, ", expected ", offset + length);
+    }
+    done += static_cast<size_t>(got);
+  }
+  return bytes;
+}
+
+void write_new_file(const fs::path& path, std::string_view bytes) {
+  FileDescriptor out = create_new(path);
+  write_all(out.get(), bytes, path.string());
+  finish(out, path);
+}
+
+void write_file_atomically(const fs::path& path, std::string_view bytes, bool overwrite) {
+  if (path == "-") {
+    write_all(STDOUT_FILENO, bytes, "standard output");
+    return;
+  }
+  if (exists_at(path)) {
+    if (!overwrite) fail_exists(path);
+    if (fs::is_directory(path)) fail(quote(path.string()), ": is a folder, expected a file");
+  }
+  const fs::path temporary = path.string() + cat(".tmp-", ::getpid());
+  try {
+    write_new_file(temporary, bytes);
+    check_interrupt();
+    // RENAME_NOREPLACE keeps a file that appeared meanwhile; file systems without it get rename.
+    const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
+    int result = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), flags);
+    if (result != 0 && (errno == EINVAL || errno == ENOSYS) && !exists_at(path)) {
+      result = ::rename(temporary.c_str(), path.c_str());
+    }
+    if (result != 0 && errno == EEXIST) fail_exists(path);
+    if (result != 0) fail_system(path.string(), "rename into place", errno);
+    sync_directory(parent_of(path));
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
+StagedDirectory::StagedDirectory(fs::path target, bool overwrite)
+    : target_(std::move(target)), overwrite_(overwrite) {
+  // "out/" and "out" are the same folder; only the second has a name to put a suffix on.
+  if (target_.filename().empty()) target_ = target_.parent_path();
+  if (exists_at(target_) && !overwrite_) fail_exists(target_);
+  if (exists_at(target_) && !fs::is_directory(target_)) {
+    fail(quote(target_.string()), ": is a file, expected a folder");
+  }
+  staging_ = target_.string() + cat(".tmp-", ::getpid());
+  if (::mkdir(staging_.c_str(), 0777) != 0) fail_system(staging_.string(), "create folder", errno);
+}
+
+StagedDirectory::~StagedDirectory() {
+  if (published_) return;
+  std::error_code ignored;
+  fs::remove_all(staging_, ignored);
+}
+
+void StagedDirectory::publish() {
+  check_interrupt();
+  sync_directory(staging_);
+  const bool replace = overwrite_ && exists_at(target_);
+  const unsigned flags = replace ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+  int result = ::renameat2(AT_FDCWD, staging_.c_str(), AT_FDCWD, target_.c_str(), flags);
+  if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {
+    if (replace) {
+      throw Error(cat(quote(target_.string()), ": this file system cannot exchange two folders"),
+                  "remove the output folder yourself, then run again without --force",
+                  ErrorKind::resource);
+    }
+    result =
+        exists_at(target_) ? (errno = EEXIST, -1) : ::rename(staging_.c_str(), target_.c_str());
+  }
+  if (result != 0 && (errno == EEXIST || errno == ENOTEMPTY)) fail_exists(target_);
+  if (result != 0) fail_system(target_.string(), "rename into place", errno);
+  published_ = true;
+  if (replace) {  // after the exchange the old folder has the temporary name
+    std::error_code error;
+    fs::remove_all(staging_, error);
+    if (error) fail_system(staging_.string(), "remove the replaced folder", error.value());
+  }
+  sync_directory(parent_of(target_));
+}
+
+LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode) {
+  const FileDescriptor in = open_for_reading(from);
+  const uint64_t size = regular_size(in, from);
+  if (mode == LinkMode::automatic || mode == LinkMode::reflink) {
+    FileDescriptor out = create_new(to);
+    if (::ioctl(out.get(), FICLONE, in.get()) == 0) {
+      finish(out, to);
+      return LinkResult::reflinked;
+    }
+    const int reason = errno;
+    ::unlink(to.c_str());
+    if (mode == LinkMode::reflink || !not_supported_here(reason)) {
+      fail_system(to.string(), cat("reflink from ", quote(from.string())), reason);
+    }
+  }
+  if (mode == LinkMode::automatic || mode == LinkMode::hard) {
+    // AT_SYMLINK_FOLLOW: entries of a hub cache are symbolic links to the real files.
+    if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      return LinkResult::hard_linked;
+    }
+    const int reason = errno;
+    if (mode == LinkMode::hard || !not_supported_here(reason)) {
+      fail_system(to.string(), cat("hard-link from ", quote(from.string())), reason);
+    }
+  }
+  FileDescriptor out = create_new(to);
+  copy_bytes(in, out, size, from, to);
+  finish(out, to);
+  return LinkResult::copied;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,80 @@
+// Files as this tool uses them: read-only mappings, whole texts, and outputs that appear whole or
+// not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fp8kv {
+
+// A file mapped for reading, unmapped when the last copy of `keep_alive` is gone.
+// Throws when the path does not exist, is not a regular file or cannot be read.
+class MappedFile {
+ public:
+  static MappedFile open(const std::filesystem::path& path);
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::filesystem::path& path() const { return path_; }
+  // Whoever holds this keeps the mapping alive.
+  std::shared_ptr<const void> keep_alive() const { return mapping_; }
+
+ private:
+  std::filesystem::path path_;
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<const void> mapping_;
+};
+
+// The whole file as text; "-" reads standard input. Throws past `max_bytes`.
+std::string read_text(const std::filesystem::path& path, uint64_t max_bytes = uint64_t(1) << 32);
+
+// Reads `length` bytes at `offset`; throws when the file ends before.
+std::string read_range(const std::filesystem::path& path, uint64_t offset, uint64_t length);
+
+// Writes all of `bytes` to a new file and fsyncs it. The caller provides atomicity.
+void write_new_file(const std::filesystem::path& path, std::string_view bytes);
+
+// Replaces `path` with `bytes` atomically: a temporary sibling, fsync, rename.
+// Refuses an existing file unless `overwrite`. "-" writes to standard output.
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
+                           bool overwrite);
+
+// A directory that is filled under a temporary name beside `target` and then renamed to it.
+// Until `publish` succeeds nothing is visible at `target`; the destructor removes what was made.
+class StagedDirectory {
+ public:
+  // REQUIRES the parent of `target` to exist. Refuses an existing `target` unless `overwrite`.
+  StagedDirectory(std::filesystem::path target, bool overwrite);
+  ~StagedDirectory();
+  StagedDirectory(const StagedDirectory&) = delete;
+  StagedDirectory& operator=(const StagedDirectory&) = delete;
+
+  // The temporary directory to fill.
+  const std::filesystem::path& path() const { return staging_; }
+
+  // Syncs and renames. With `overwrite`, an existing target is exchanged for the new one in one
+  // step (where the file system can), then removed.
+  void publish();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path staging_;
+  bool overwrite_;
+  bool published_ = false;
+};
+
+enum class LinkMode { automatic, reflink, hard, copy };
+
+// How a file was brought along.
+enum class LinkResult { reflinked, hard_linked, copied };
+
+// Makes `to` have the contents of the regular file `from` (symbolic links are followed).
+// automatic: reflink, else hard link, else copy. Other modes throw when they are impossible.
+LinkResult link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to,
+                        LinkMode mode);
+
+}  // namespace fp8kv

@@ -1,0 +1,35 @@
+#include "base/interrupt.h"
+
+#include <atomic>
+#include <signal.h>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+std::atomic<int> received{0};  // lock-free, so that a signal handler may store to it
+
+void on_signal(int signal_number) {
+  received.store(signal_number, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void install_interrupt_handlers() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second signal has its default effect
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // a closed stdout shows up as EPIPE, which ends quietly
+}
+
+void check_interrupt() {
+  if (received.load(std::memory_order_relaxed) != 0) {
+    throw Error("interrupted; nothing was written", "", ErrorKind::interrupted);
+  }
+}
+
+}  // namespace fp8kv

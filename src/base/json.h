@@ -1,0 +1,138 @@
+// JSON in and out, so that nothing else needs a JSON library.
+// Reading: a parsed value that knows where it came from, so that a wrong type or a missing key is
+// an error that names the file and the key. Writing: an ordered, indented, exact writer.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fp8kv {
+
+struct JsonNode;
+
+// A value of a parsed document. Copies are cheap and keep the document alive.
+class Json {
+ public:
+  // Strict JSON (RFC 8259). Throws with line and column on malformed text, on duplicate keys, on
+  // more than 128 levels of nesting and on invalid UTF-8. `source` is the name for messages.
+  static Json parse(std::string_view text, const std::string& source);
+  static Json read(const std::filesystem::path& path, uint64_t max_bytes = uint64_t(1) << 30);
+
+  bool is_null() const;
+  bool is_bool() const;
+  bool is_number() const;
+  bool is_string() const;
+  bool is_array() const;
+  bool is_object() const;
+
+  // Each throws when the value is of another type: "config.json: hidden_size: is a string,
+  // expected an integer". `as_int` accepts 4096 and 4096.0 and rejects what int64 cannot hold.
+  bool as_bool() const;
+  int64_t as_int() const;
+  double as_double() const;
+  const std::string& as_string() const;
+  // A number as it is written in the document.
+  const std::string& number_text() const;
+
+  // Elements of an array or members of an object; 0 for anything else.
+  size_t size() const;
+  // Element of an array. REQUIRES index < size().
+  Json operator[](size_t index) const;
+  // Member of an object in document order. REQUIRES index < size().
+  const std::string& key(size_t index) const;
+  Json value(size_t index) const;
+
+  // Member by name. find: nullopt when absent or when this is no object; a null member counts as
+  // absent, as in every reader of these files. at: throws, naming the key.
+  std::optional<Json> find(std::string_view key) const;
+  Json at(std::string_view key) const;
+  bool has(std::string_view key) const { return find(key).has_value(); }
+
+  int64_t get_int(std::string_view key, int64_t otherwise) const;
+  double get_double(std::string_view key, double otherwise) const;
+  bool get_bool(std::string_view key, bool otherwise) const;
+  std::string get_string(std::string_view key, std::string_view otherwise) const;
+
+  // "config.json: rope_scaling.factor", for messages about this value.
+  std::string where() const;
+  // The value in one line, cut at 80 bytes: for "found" in messages.
+  std::string brief() const;
+
+ private:
+  struct Document;
+  Json(std::shared_ptr<const Document> document, const JsonNode* node, std::string path)
+      : document_(std::move(document)), node_(node), path_(std::move(path)) {}
+  [[noreturn]] void fail_type(const char* expected) const;
+
+  std::shared_ptr<const Document> document_;
+  const JsonNode* node_;
+  std::string path_;
+};
+
+// Writes JSON in the order of the calls. Two-space indentation; arrays of numbers stay on one line.
+// Numbers are the shortest decimal that reads back as the same double, so a float written through
+// it reads back bit for bit. NaN and infinity are programmer errors.
+class JsonWriter {
+ public:
+  enum class Layout { indented, one_line };
+  explicit JsonWriter(Layout layout = Layout::indented) : layout_(layout) {}
+
+  JsonWriter& begin_object();
+  JsonWriter& end_object();
+  JsonWriter& begin_array();
+  JsonWriter& end_array();
+  JsonWriter& key(std::string_view name);
+  JsonWriter& value(std::string_view text);
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
+  JsonWriter& value(bool flag);
+  JsonWriter& value(int64_t number);
+  JsonWriter& value(uint64_t number);
+  JsonWriter& value(int number) { return value(int64_t{number}); }
+  JsonWriter& value(double number);
+  JsonWriter& value(float number) { return value(double{number}); }
+  JsonWriter& null();
+  // An array of numbers on one line.
+  JsonWriter& value(std::span<const float> numbers);
+  JsonWriter& value(std::span<const std::string> texts);
+  // Copies a parsed value as it is.
+  JsonWriter& value(const Json& parsed);
+
+  template <typename T>
+  JsonWriter& member(std::string_view name, const T& content) {
+    return key(name).value(content);
+  }
+
+  // The document, with a final newline when indented. REQUIRES everything begun to be ended.
+  std::string text() const;
+
+ private:
+  struct Level {
+    bool is_object;
+    bool one_line;
+    bool empty = true;
+  };
+  void before_value();
+  void new_line();
+  void open(bool is_object, char bracket);
+  void close(bool is_object, char bracket);
+
+  Layout layout_;
+  std::string out_;
+  std::vector<Level> levels_;
+  bool after_key_ = false;
+};
+
+// Sets `key` of the object that `text` is to the JSON value `value`, leaving every other byte as it
+// is: replaced in place when the key is there, else appended as the last member in the style of the
+// document. REQUIRES `text` to have been parsed before as an object.
+std::string json_with_member(std::string_view text, std::string_view key, std::string_view value);
+
+}  // namespace fp8kv

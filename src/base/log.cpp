@@ -1,0 +1,83 @@
+#include "base/log.h"
+
+#include <cstdio>
+#include <unistd.h>
+
+#include "base/interrupt.h"
+#include "base/text.h"
+
+namespace fp8kv {
+namespace {
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+std::string duration(double seconds) {
+  const auto total = static_cast<uint64_t>(seconds + 0.5);
+  if (total < 60) return cat(total, " s");
+  if (total < 3600) return cat(total / 60, " min ", total % 60, " s");
+  return cat(total / 3600, " h ", total / 60 % 60, " min");
+}
+
+}  // namespace
+
+void Log::warn(const std::string& line) {
+  if (verbosity_ != Verbosity::quiet) print(cat("warning: ", line, "\n"));
+}
+
+void Log::note(const std::string& line) {
+  if (verbosity_ != Verbosity::quiet) print(line + "\n");
+}
+
+void Log::detail(const std::string& line) {
+  if (verbosity_ == Verbosity::verbose) print(line + "\n");
+}
+
+Progress::Progress(Log& log, std::string what, uint64_t total)
+    : log_(log),
+      what_(std::move(what)),
+      total_(total),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      start_(std::chrono::steady_clock::now()),
+      last_draw_(start_) {}
+
+Progress::~Progress() {
+  if (drawn_) draw(true);
+}
+
+void Progress::advance(uint64_t units) {
+  check_interrupt();
+  done_ += units;
+  const auto now = std::chrono::steady_clock::now();
+  const auto quiet_start = std::chrono::seconds(2);
+  const auto interval =
+      terminal_ ? std::chrono::milliseconds(200) : std::chrono::milliseconds(10'000);
+  if (now - start_ < quiet_start || (drawn_ && now - last_draw_ < interval)) return;
+  last_draw_ = now;
+  draw(false);
+}
+
+void Progress::draw(bool last) {
+  if (log_.verbosity() == Verbosity::quiet) return;
+  drawn_ = true;
+  const double elapsed =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double share = total_ == 0 ? 1.0 : static_cast<double>(done_) / static_cast<double>(total_);
+  std::string line = cat(what_, " ", fixed(share * 100, 0), " %");
+  if (terminal_) {
+    constexpr int kWidth = 24;
+    const int filled = static_cast<int>(share * kWidth);
+    line += " [" + std::string(static_cast<size_t>(filled), '#') +
+            std::string(static_cast<size_t>(kWidth - filled), ' ') + "]";
+  }
+  line += cat(" ", duration(elapsed));
+  if (share > 0 && share < 1) line += cat(", ", duration(elapsed / share * (1 - share)), " left");
+  if (terminal_) {
+    print("\r\033[K" + line + (last ? "\n" : ""));
+  } else if (!last) {
+    print(line + "\n");
+  }
+}
+
+}  // namespace fp8kv

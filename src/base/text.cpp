@@ -1,0 +1,146 @@
+#include "base/text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+namespace fp8kv {
+namespace {
+
+// Length of the well-formed UTF-8 sequence at the front of `s`, or 0.
+size_t utf8_length(std::string_view s) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
+  const auto tail = [&](size_t i) { return i < s.size() && (byte(i) & 0xC0) == 0x80; };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return tail(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    if (!tail(1) || !tail(2)) return 0;
+    if (lead == 0xE0 && byte(1) < 0xA0) return 0;  // overlong
+    if (lead == 0xED && byte(1) > 0x9F) return 0;  // surrogate
+    return 3;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    if (!tail(1) || !tail(2) || !tail(3)) return 0;
+    if (lead == 0xF0 && byte(1) < 0x90) return 0;  // overlong
+    if (lead == 0xF4 && byte(1) > 0x8F) return 0;  // past U+10FFFF
+    return 4;
+  }
+  return 0;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string quote(std::string_view name) {
+  constexpr size_t kLongest = 200;
+  std::string out = "'";
+  for (size_t i = 0; i < name.size();) {
+    if (out.size() > kLongest) {
+      out += "...";
+      break;
+    }
+    const auto byte = static_cast<unsigned char>(name[i]);
+    const size_t length = utf8_length(name.substr(i));
+    // C1 controls (U+0080..U+009F) are two bytes, C2 80..9F; terminals obey them too.
+    const bool c1 = length == 2 && byte == 0xC2 && static_cast<unsigned char>(name[i + 1]) < 0xA0;
+    if (length == 0 || byte < 0x20 || byte == 0x7F || c1) {
+      char escaped[5];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+      out += escaped;
+      i += 1;
+    } else if (byte == '\'' || byte == '\\') {
+      out += '\\';
+      out += name[i++];
+    } else {
+      out += name.substr(i, length);
+      i += length;
+    }
+  }
+  return out + "'";
+}
+
+std::string join(std::span<const std::string> items, std::string_view last) {
+  std::string out;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) out += i + 1 == items.size() ? last : std::string_view(", ");
+    out += items[i];
+  }
+  return out;
+}
+
+std::string nearest(std::string_view name, std::span<const std::string> candidates) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > name.size() + best_distance) continue;
+    const size_t distance = edit_distance(name, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
+  const std::string best = nearest(name, candidates);
+  return best.empty() ? "" : cat(" (did you mean ", quote(best), "?)");
+}
+
+std::string human_bytes(uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return cat(unit == 0 ? cat(bytes) : fixed(value, value < 10 ? 2 : 1), " ", kUnits[unit]);
+}
+
+std::string grouped(uint64_t number) {
+  std::string digits = cat(number);
+  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<size_t>(at), ",");
+  }
+  return digits;
+}
+
+std::string count_of(uint64_t number, std::string_view noun) {
+  return cat(grouped(number), " ", noun, number == 1 ? "" : "s");
+}
+
+std::string fixed(double value, int decimals) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
+  return buffer;
+}
+
+bool is_utf8(std::string_view bytes, size_t* bad_at) {
+  for (size_t i = 0; i < bytes.size();) {
+    const size_t length = utf8_length(bytes.substr(i, 4));
+    if (length == 0) {
+      if (bad_at) *bad_at = i;
+      return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+}  // namespace fp8kv

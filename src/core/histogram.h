@@ -1,0 +1,36 @@
+// Magnitudes of many values: an exact maximum and a histogram whose bins are the top bits of the
+// float itself, so no range is needed beforehand and histograms of batches, heads and devices add
+// up exactly, in any order.
+#pragma once
+
+#include <cstdint>
+
+#include "core/half.h"
+#include "core/hd.h"
+
+namespace fp8kv {
+
+// 64 binades from 2^-40 to 2^24, 64 bins each: every bin is at most 1.6 % wide.
+inline constexpr int kMagnitudeBins = 4096;
+
+// One head's statistics as 64-bit words: [0] the bits of the largest finite |x|; [1] the number of
+// NaN and infinite values, which are counted nowhere else; [2...] the bins.
+inline constexpr int kMagnitudeAmax = 0;
+inline constexpr int kMagnitudeNonfinite = 1;
+inline constexpr int kMagnitudeFirstBin = 2;
+inline constexpr int kMagnitudeWords = kMagnitudeFirstBin + kMagnitudeBins;
+
+// Bin of a finite magnitude given as bits(|x|). Smaller magnitudes (zero too) fall into bin 0,
+// larger ones into the last.
+FP8KV_HD int magnitude_bin(uint32_t magnitude_bits) {
+  constexpr int kFirst = (127 - 40) * 64;
+  const int bin = static_cast<int>(magnitude_bits >> 17) - kFirst;
+  return bin < 0 ? 0 : (bin >= kMagnitudeBins ? kMagnitudeBins - 1 : bin);
+}
+
+// Smallest magnitude of a bin (of bin 0: the smallest that is not merely "below").
+FP8KV_HD float magnitude_bin_floor(int bin) {
+  return float_from_bits(static_cast<uint32_t>(bin + (127 - 40) * 64) << 17);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,115 @@
+#include "core/scales.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "core/dtype.h"
+
+namespace fp8kv {
+namespace {
+
+bool is_fnuz(Fp8Format format) {
+  return fp8_spec(format).fnuz;
+}
+
+bool is_e4m3(Fp8Format format) {
+  return fp8_spec(format).mantissa_bits == 3;
+}
+
+void check_value(float scale, size_t layer, size_t head, const char* which,
+                 const std::string& source) {
+  if (std::isnormal(scale) && scale > 0) return;
+  const std::string found = std::isnan(scale) ? "NaN" : cat(scale);
+  throw Error(cat(source, ": layer ", layer, ": the ", which, " scale of head ", head, " is ",
+                  found, ", expected a positive, finite, normal number"),
+              "a scale of 0 or below means 'missing' or undefined to every runtime; calibrate "
+              "again or repair the source");
+}
+
+}  // namespace
+
+bool KvScales::per_head() const {
+  return !layers.empty() && layers[0].k.size() > 1;
+}
+
+float scale_from_amax(float amax, Fp8Format format, double headroom) {
+  // fnuz is defined through fn: same code, half the value.
+  const Fp8Format fn = is_e4m3(format) ? Fp8Format::e4m3fn : Fp8Format::e5m2;
+  const float reciprocal = 1.0f / fp8_spec(fn).max;
+  const float scale = amax == 0 ? 1.0f : amax * reciprocal * static_cast<float>(headroom);
+  return is_fnuz(format) ? 2 * scale : scale;
+}
+
+KvScales with_format(const KvScales& scales, Fp8Format format) {
+  if (is_e4m3(scales.format) != is_e4m3(format)) {
+    throw Error(
+        cat("scales made for ", format_name(scales.format), " cannot serve ", format_name(format)),
+        "an E5M2 cache runs without scales; calibrate for E4M3 otherwise");
+  }
+  KvScales converted = scales;
+  converted.format = format;
+  if (is_fnuz(scales.format) == is_fnuz(format)) return converted;
+  const float factor = is_fnuz(format) ? 2.0f : 0.5f;
+  for (LayerScales& layer : converted.layers) {
+    for (float& scale : layer.k) scale *= factor;
+    for (float& scale : layer.v) scale *= factor;
+  }
+  return converted;
+}
+
+KvScales per_tensor(const KvScales& scales) {
+  KvScales reduced = scales;
+  for (LayerScales& layer : reduced.layers) {
+    layer.k = {*std::max_element(layer.k.begin(), layer.k.end())};
+    layer.v = {*std::max_element(layer.v.begin(), layer.v.end())};
+  }
+  return reduced;
+}
+
+void check_values(const KvScales& scales, const std::string& source) {
+  if (scales.layers.empty()) fail(source, ": has no layers");
+  const size_t heads = scales.layers[0].k.size();
+  for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
+    const LayerScales& found = scales.layers[layer];
+    if (found.k.empty() || found.k.size() != heads || found.v.size() != heads) {
+      fail(source, ": layer ", layer, ": has ", found.k.size(), " K and ", found.v.size(),
+           " V scales, expected ", std::max<size_t>(heads, 1), " of each");
+    }
+    for (size_t head = 0; head < heads; ++head) {
+      check_value(found.k[head], layer, head, "K", source);
+      check_value(found.v[head], layer, head, "V", source);
+    }
+  }
+}
+
+void check_fits(const KvScales& scales, const ModelConfig& config, const std::string& source) {
+  const std::string help = "were they made for this model?";
+  if (static_cast<int64_t>(scales.layers.size()) != config.n_layers) {
+    throw Error(cat(source, ": has scales for ", count_of(scales.layers.size(), "layer"),
+                    ", the model has ", config.n_layers),
+                help);
+  }
+  const auto heads = static_cast<int64_t>(scales.layers[0].k.size());
+  const bool per_head = heads > 1;
+  if ((per_head && heads != config.n_kv_heads) ||
+      (scales.n_kv_heads != 0 && scales.n_kv_heads != config.n_kv_heads)) {
+    throw Error(
+        cat(source, ": has scales for ",
+            count_of(static_cast<uint64_t>(per_head ? heads : scales.n_kv_heads), "KV head"),
+            ", the model has ", config.n_kv_heads),
+        help);
+  }
+  if (!scales.model_type.empty() && !config.model_type.empty() &&
+      scales.model_type != config.model_type) {
+    throw Error(cat(source, ": is for model_type ", quote(scales.model_type), ", the model is ",
+                    quote(config.model_type)),
+                help);
+  }
+}
+
+std::string format_name(Fp8Format format) {
+  return std::string(torch_name(dtype_of(format)));
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,88 @@
+// KV-cache scales: the one thing that calibrate makes, extract and inject move, and run uses.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "core/fp8.h"
+
+namespace fp8kv {
+
+// Dequantisation multipliers of one layer: real = code * scale. One entry per tensor, or one per
+// KV head.
+struct LayerScales {
+  std::vector<float> k;
+  std::vector<float> v;
+  bool operator==(const LayerScales&) const = default;
+};
+
+// Largest magnitudes seen, one entry per KV head. Q is the maximum over the query heads that share
+// the KV head.
+struct LayerAmax {
+  std::vector<float> k;
+  std::vector<float> v;
+  std::vector<float> q;
+  bool operator==(const LayerAmax&) const = default;
+};
+
+struct DataFile {
+  std::string name;  // as given, without folders
+  uint64_t bytes = 0;
+  std::string sha256;
+  bool operator==(const DataFile&) const = default;
+};
+
+// Where scales come from, as far as it is known. Absent parts are empty.
+struct Provenance {
+  std::string source;  // "fp8kv calibrate", "vllm-json", "kv_scale", ...
+  std::string tool_version;
+  std::string observation;        // "post_rope" or "pre_rope" or ""
+  std::string model_fingerprint;  // see io/fingerprint.h
+  std::string compute_dtype;      // dtype K and V were rounded to: "float16"
+  double headroom = 1.0;
+  std::vector<LayerAmax> amax;  // one per layer, or empty
+  uint64_t documents = 0;
+  uint64_t windows = 0;
+  uint64_t tokens = 0;
+  std::vector<DataFile> data;
+  bool operator==(const Provenance&) const = default;
+};
+
+struct KvScales {
+  Fp8Format format = Fp8Format::e4m3fn;  // what the scales are made for
+  std::string model_type;                // "llama", or "" where the source does not say
+  int64_t n_kv_heads = 0;                // 0 where the source does not say
+  std::vector<LayerScales> layers;
+  Provenance provenance;
+
+  bool per_head() const;
+  bool operator==(const KvScales&) const = default;
+};
+
+// s = float(amax) * (1.0f / max of the format), times headroom, all in f32. Bit-exact with what
+// AMMO wrote: a division by 448 differs in the last place for half of all values. An amax of 0
+// gives 1. For fnuz formats the result is exactly twice the fn one.
+float scale_from_amax(float amax, Fp8Format format, double headroom);
+
+// The same scales for another format: fn -> fnuz doubles, fnuz -> fn halves, exactly.
+// Throws between e4m3 and e5m2, which no factor relates.
+KvScales with_format(const KvScales& scales, Fp8Format format);
+
+// Each layer reduced to one scale for K and one for V: the maximum over heads.
+KvScales per_tensor(const KvScales& scales);
+
+// Throws unless every scale is a positive, finite, normal float and every layer has the same
+// shape; names the layer. `source` is named in the message.
+void check_values(const KvScales& scales, const std::string& source);
+
+// Throws unless the number of layers and heads fits the model.
+void check_fits(const KvScales& scales, const ModelConfig& config, const std::string& source);
+
+// "float8_e4m3fn" and so on, as torch spells them.
+std::string format_name(Fp8Format format);
+
+}  // namespace fp8kv

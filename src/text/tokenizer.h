@@ -1,0 +1,70 @@
+// tokenizer.json of the BPE kind, in both styles: byte-level (GPT-2, Llama 3, Qwen2.5) and
+// SentencePiece-like with byte fallback (Llama 2, Mistral, TinyLlama).
+// Other models (WordPiece, Unigram) are refused by name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fp8kv {
+
+class Tokenizer {
+ public:
+  // Reads `path` (a tokenizer.json). Throws with the file and the key for anything it does not
+  // implement exactly: never an approximation.
+  static Tokenizer load(const std::filesystem::path& path);
+
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+  // Ids of `text`, which must be valid UTF-8 (throws with the offset otherwise). Special tokens
+  // written in the text are recognised. With `add_special_tokens`, what the template says is added.
+  // Thread-safe.
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
+
+  // Text of `ids`; ids outside the vocabulary throw. Bytes that are not UTF-8 become U+FFFD.
+  std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
+
+  // What the template puts before a single text (BOS where there is one), and after it.
+  const std::vector<int32_t>& prefix() const;
+  const std::vector<int32_t>& suffix() const;
+
+  // One more than the largest id.
+  int32_t vocab_size() const;
+  std::optional<int32_t> id_of(std::string_view token) const;
+  bool is_special(int32_t id) const;
+
+ private:
+  struct State;
+  explicit Tokenizer(std::unique_ptr<const State> state);
+  std::unique_ptr<const State> state_;
+  friend class TokenStream;
+};
+
+// Decodes a growing sequence: the pieces joined are decode() of all ids. Never gives half a
+// character: bytes are held back until they are complete, or until finish().
+class TokenStream {
+ public:
+  // `prompt` are the ids already shown; their text is not given again, but decides about the
+  // leading space of what follows.
+  TokenStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
+              bool skip_special_tokens);
+
+  std::string add(int32_t id);
+  std::string finish();
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::vector<int32_t> ids_;
+  bool skip_special_tokens_;
+  size_t shown_ = 0;  // bytes of the decoded window already given
+};
+
+}  // namespace fp8kv
