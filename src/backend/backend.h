@@ -28,11 +28,13 @@ struct Batch {
                                 // the last row of a sequence is at position context_len - 1
 };
 
-// One product with a shared input: out = x * weight^T + bias.
+// One product with a shared input: out = x * weight^T + bias, or out += ... where `accumulate`,
+// which is how the residual stream takes what attention and the feed-forward part give.
 struct Projection {
   ConstTensorView weight;               // [out_dim, in_dim], model dtype
   std::optional<ConstTensorView> bias;  // [out_dim], model dtype
   TensorView out;                       // [n, out_dim], activation dtype
+  bool accumulate = false;
 };
 
 struct RopeAppend {
@@ -79,10 +81,9 @@ class Backend {
   virtual void embed(const ConstTensorView& table, const ConstTensorView& ids,
                      const TensorView& out) = 0;
 
-  // x += delta (when given); out = x / rms(x) * weight.   x [n, dim] in and out; delta [n, dim];
-  // weight [dim] model dtype; out [n, dim].
-  virtual void add_rmsnorm(const TensorView& x, const std::optional<ConstTensorView>& delta,
-                           const ConstTensorView& weight, float eps, const TensorView& out) = 0;
+  // out = x / rms(x) * weight.   x [n, dim]; weight [dim] model dtype; out [n, dim], may be x.
+  virtual void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
+                       const TensorView& out) = 0;
 
   // Every projection of x [n, in_dim]. f32 accumulation; x is rounded to the weights' dtype when
   // that is bf16, and not otherwise.

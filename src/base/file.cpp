@@ -190,6 +190,10 @@ std::string read_text(const fs::path& path, uint64_t max_bytes) {
   return read_descriptor(file.get(), path.string(), max_bytes);
 }
 
+uint64_t regular_file_size(const fs::path& path) {
+  return regular_size(open_for_reading(path), path);
+}
+
 std::string read_range(const fs::path& path, uint64_t offset, uint64_t length) {
   const FileDescriptor file = open_for_reading(path);
   std::string bytes(static_cast<size_t>(length), '\0');

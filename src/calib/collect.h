@@ -1,0 +1,38 @@
+// Runs calibration windows through a model, one layer over all windows before the next, and
+// collects the magnitudes of Q, K and V as a cache would hold them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/log.h"
+#include "core/config.h"
+#include "core/histogram.h"
+#include "io/checkpoint.h"
+
+namespace fp8kv {
+
+// Statistics of one head, or of several added up.
+struct MagnitudeCounts {
+  float amax = 0;
+  uint64_t nonfinite = 0;
+  std::vector<uint64_t> bins;  // kMagnitudeBins
+
+  void add(const MagnitudeCounts& other);
+};
+
+// [n_kv_heads] each. Q of a KV head is that of all query heads that read it.
+struct LayerMagnitudes {
+  std::vector<MagnitudeCounts> q, k, v;
+};
+
+// Each weight is read once and in file order, so memory is bounded by two layers plus the residual
+// stream of the whole set ([tokens, dim] in the activation dtype) and one batch of scratch.
+// Throws when a value is NaN or infinite, naming tensor, layer and head.
+std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
+                                                const ModelConfig& config, Backend& backend,
+                                                const std::vector<std::vector<int32_t>>& windows,
+                                                Log& log);
+
+}  // namespace fp8kv

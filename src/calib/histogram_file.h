@@ -1,0 +1,17 @@
+// The magnitude histograms of a calibration as a safetensors file, for policies computed elsewhere.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calib/collect.h"
+
+namespace fp8kv {
+
+// Per layer N the tensors "layers.N.{q,k,v}.bins", U64 [n_kv_heads, kMagnitudeBins], and
+// "layers.N.{q,k,v}.amax", F32 [n_kv_heads]. Bin b holds magnitudes from magnitude_bin_floor(b) up
+// to the next bin's; bin 0 everything below, zero too; the last everything above. The metadata
+// gives the schema, "fp8kv.histograms/1", and the exponents of the range.
+std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers);
+
+}  // namespace fp8kv

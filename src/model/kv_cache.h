@@ -1,0 +1,62 @@
+// The paged KV cache: pools of pages for every layer, and which sequence holds which page.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "core/config.h"
+#include "core/scales.h"
+
+namespace fp8kv {
+
+// Tokens in a page.
+inline constexpr int32_t kPageSize = 64;
+
+struct KvCacheOptions {
+  DType dtype = DType::f16;
+  int64_t n_layers = 0;
+  int64_t n_pages = 0;
+};
+
+// Bytes that one token takes in all of `n_layers`: K and V of every KV head.
+uint64_t kv_bytes_per_token(const ModelConfig& config, DType dtype, int64_t n_layers);
+
+class KvCache {
+ public:
+  // `scales` are needed by FP8 caches alone, in the format of `dtype`; null means 1 everywhere.
+  // A scale per tensor serves every head.
+  KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
+          const KvScales* scales);
+
+  PagedKv layer(int64_t index) const;
+  DType dtype() const { return options_.dtype; }
+  uint64_t bytes() const { return bytes_; }
+  int64_t free_pages() const { return static_cast<int64_t>(free_.size()); }
+  static int64_t pages_for(int64_t tokens) { return (tokens + kPageSize - 1) / kPageSize; }
+
+  // A sequence's pages in order of position, and the tokens that are in them.
+  struct Sequence {
+    std::vector<int32_t> pages;
+    int64_t tokens = 0;
+  };
+
+  // Makes room for `tokens` more at the end of the sequence; false (and no change) when there are
+  // not enough free pages.
+  bool extend(Sequence& sequence, int64_t tokens);
+  // Slot of a position that was made room for.
+  static int32_t slot(const Sequence& sequence, int64_t position);
+  void release(Sequence& sequence);
+
+ private:
+  Backend& backend_;
+  KvCacheOptions options_;
+  int32_t n_kv_heads_;
+  int32_t head_dim_;
+  std::vector<Tensor> k_, v_;              // [n_pages, n_kv_heads, kPageSize, head_dim] per layer
+  std::vector<Tensor> k_scale_, v_scale_;  // [n_kv_heads] f32 per layer; none unless FP8
+  std::vector<int32_t> free_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace fp8kv

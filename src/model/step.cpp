@@ -1,0 +1,66 @@
+#include "model/step.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace fp8kv {
+
+Step::Step(Backend& backend, int64_t max_rows, int64_t max_sequences,
+           int64_t max_pages_per_sequence)
+    : backend_(backend), max_pages_(max_pages_per_sequence) {
+  const auto buffer = [&](int64_t n) { return backend.allocate(DType::i32, Shape{n}); };
+  ids_buffer_ = buffer(max_rows);
+  positions_buffer_ = buffer(max_rows);
+  slots_buffer_ = buffer(max_rows);
+  indptr_buffer_ = buffer(max_sequences + 1);
+  page_table_buffer_ = buffer(max_sequences * max_pages_per_sequence);
+  context_len_buffer_ = buffer(max_sequences);
+  last_rows_buffer_ = buffer(max_sequences);
+  clear();
+}
+
+void Step::clear() {
+  for (auto* values : {&ids_, &positions_, &slots_, &page_table_, &context_len_, &last_rows_}) {
+    values->clear();
+  }
+  indptr_ = {0};
+}
+
+void Step::add(std::span<const int32_t> ids, const KvCache::Sequence& sequence) {
+  const auto count = static_cast<int64_t>(ids.size());
+  FP8KV_ASSERT(count > 0 && sequence.tokens >= count);
+  FP8KV_ASSERT(static_cast<int64_t>(sequence.pages.size()) <= max_pages_);
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
+  for (int64_t position = sequence.tokens - count; position < sequence.tokens; ++position) {
+    positions_.push_back(static_cast<int32_t>(position));
+    slots_.push_back(KvCache::slot(sequence, position));
+  }
+  indptr_.push_back(static_cast<int32_t>(ids_.size()));
+  last_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
+  context_len_.push_back(static_cast<int32_t>(sequence.tokens));
+  page_table_.insert(page_table_.end(), sequence.pages.begin(), sequence.pages.end());
+  page_table_.resize(context_len_.size() * static_cast<size_t>(max_pages_), 0);
+}
+
+ConstTensorView Step::put(const Tensor& buffer, std::span<const int32_t> values,
+                          const Shape& shape) {
+  const TensorView to{buffer.view().data, DType::i32, shape};
+  FP8KV_ASSERT(to.bytes() <= buffer.view().bytes());
+  backend_.copy_in(to, {reinterpret_cast<const std::byte*>(values.data()), DType::i32, shape});
+  return to;
+}
+
+void Step::upload() {
+  const Shape rows{this->rows()};
+  const auto n_sequences = static_cast<int64_t>(context_len_.size());
+  ids_view_ = put(ids_buffer_, ids_, rows);
+  last_rows_view_ = put(last_rows_buffer_, last_rows_, Shape{n_sequences});
+  batch_.positions = put(positions_buffer_, positions_, rows);
+  batch_.slots = put(slots_buffer_, slots_, rows);
+  batch_.indptr = put(indptr_buffer_, indptr_, Shape{n_sequences + 1});
+  batch_.page_table = put(page_table_buffer_, page_table_, Shape{n_sequences, max_pages_});
+  batch_.context_len = put(context_len_buffer_, context_len_, Shape{n_sequences});
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,45 @@
+// The rows of one step, gathered on the host and put on the backend.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/kv_cache.h"
+
+namespace fp8kv {
+
+// Buffers for steps of up to `max_rows` rows and `max_sequences` sequences; reused from step to
+// step. Between clear() calls, sequences are added one after another.
+class Step {
+ public:
+  Step(Backend& backend, int64_t max_rows, int64_t max_sequences, int64_t max_pages_per_sequence);
+
+  void clear();
+  // Rows for the tokens `ids` at the end of `sequence`, which has room for them already: its last
+  // ids.size() tokens are these.
+  void add(std::span<const int32_t> ids, const KvCache::Sequence& sequence);
+  // Copies everything to the backend; the views below are valid until the next clear().
+  void upload();
+
+  int64_t rows() const { return static_cast<int64_t>(ids_.size()); }
+  ConstTensorView ids() const { return ids_view_; }  // [rows] i32
+  ConstTensorView last_rows() const {
+    return last_rows_view_;
+  }  // [sequences] i32: last row of each
+  const Batch& batch() const { return batch_; }
+
+ private:
+  ConstTensorView put(const Tensor& buffer, std::span<const int32_t> values, const Shape& shape);
+
+  Backend& backend_;
+  int64_t max_pages_;
+  std::vector<int32_t> ids_, positions_, slots_, indptr_, page_table_, context_len_, last_rows_;
+  Tensor ids_buffer_, positions_buffer_, slots_buffer_, indptr_buffer_, page_table_buffer_,
+      context_len_buffer_, last_rows_buffer_;
+  ConstTensorView ids_view_, last_rows_view_;
+  Batch batch_;
+};
+
+}  // namespace fp8kv
