@@ -440,10 +440,11 @@ TEST_CASE("architectures: tied embeddings may be stored under either name") {
   CHECK(through_folder(config, {.tied_as_lm_head = true}).tied_embeddings);
 }
 
-TEST_CASE("architectures: two stored matrices are not tied, whatever the config says") {
+TEST_CASE("architectures: embeddings that the config ties are tied where both are stored") {
   const TinyFolder model;
-  model.set("tie_word_embeddings", "true");
   CHECK_FALSE(model.read().tied_embeddings);
+  model.set("tie_word_embeddings", "true");
+  CHECK(model.read().tied_embeddings);
 }
 
 TEST_CASE("architectures: an untied model needs both matrices, a tied one needs one") {

@@ -125,7 +125,7 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
                 "if it is, set \"tie_word_embeddings\": true in config.json");
   }
   // Tied: one matrix under either name. Where both are stored the embedding counts, as in
-  // transformers, which ties after loading.
+  // transformers 4; version 5 takes matrices that differ for untied.
   const Expected expected(config, !tied || has_embed, !tied || has_lm_head);
   check_shapes(checkpoint, expected);
   config.dtype = shared_dtype(checkpoint, expected);
