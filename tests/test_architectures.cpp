@@ -307,6 +307,8 @@ TEST_CASE("architectures: impossible dimensions are refused by key") {
   CHECK(error_of(R"({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1,
                      "num_attention_heads": 2, "hidden_size": 8})") ==
         "config.json: the key 'intermediate_size' is missing");
+  CHECK(error_of(llama_with("max_position_embeddings", "null")) ==
+        "config.json: the key 'max_position_embeddings' is null");
   CHECK(error_of(llama_with("num_key_value_heads", "3")) ==
         "config.json: num_key_value_heads: is 3, which does not divide the 4 attention heads");
   CHECK(error_of(llama_with("num_key_value_heads", "8")) ==

@@ -126,7 +126,8 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   }
   // Tied: one matrix under either name. Where both are stored the embedding counts, as in
   // transformers 4; version 5 takes matrices that differ for untied.
-  const Expected expected(config, !tied || has_embed, !tied || has_lm_head);
+  const bool needs_embed = !tied || has_embed || !has_lm_head;
+  const Expected expected(config, needs_embed, !tied || has_lm_head);
   check_shapes(checkpoint, expected);
   config.dtype = shared_dtype(checkpoint, expected);
   check_no_others(checkpoint, config, expected);
