@@ -400,8 +400,7 @@ TEST_CASE("architectures: quantised weights are refused with their method") {
         "config.json: quantization_config: quantises the weights with modelopt, and only F32, F16 "
         "and BF16 weights can be computed with");
   CHECK(help_of([] { parse(llama_with("quantization_config", R"({"quant_method": "awq"})")); }) ==
-        "calibrate the unquantised model that this one was made from; its KV scales hold for this "
-        "one too");
+        "calibrate the unquantised model that this one was made from");
 }
 
 TEST_CASE("architectures: a quantization_config about the KV cache alone is no hindrance") {

@@ -77,8 +77,7 @@ DType shared_dtype(const Checkpoint& checkpoint, const Expected& expected) {
   if (!is_compute_dtype(dtype)) {
     throw Error(cat(tensor_of(checkpoint, first), ": is ", dtype_name(dtype),
                     ", expected F32, F16 or BF16"),
-                "calibrate the unquantised model that this one was made from; its KV scales hold "
-                "for this one too");
+                "calibrate the unquantised model that this one was made from");
   }
   for (const auto& [name, shape] : expected.in_order()) {
     const DType found = checkpoint.at(name).dtype;
