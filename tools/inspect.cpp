@@ -132,7 +132,7 @@ std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& con
 
 void inspect_checkpoint(const InspectOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.path);
-  const ModelConfig config = inspectable_config(checkpoint.config());
+  const ModelConfig config = parse_model_shape(checkpoint.config());
   std::string verdict = "supported";
   try {
     read_model_config(checkpoint);

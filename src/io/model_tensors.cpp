@@ -124,10 +124,9 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
                     ": is missing, and config.json does not say that it is the embeddings"),
                 "if it is, set \"tie_word_embeddings\": true in config.json");
   }
-  // One matrix under either name, or both: then each is used for what it is called.
-  config.tied_embeddings = tied && has_embed != has_lm_head;
-  const bool shared = config.tied_embeddings;
-  const Expected expected(config, !shared || has_embed, !shared || has_lm_head);
+  // Tied: one matrix under either name. Where both are stored the embedding counts, as in
+  // transformers, which ties after loading.
+  const Expected expected(config, !tied || has_embed, !tied || has_lm_head);
   check_shapes(checkpoint, expected);
   config.dtype = shared_dtype(checkpoint, expected);
   check_no_others(checkpoint, config, expected);
