@@ -19,6 +19,9 @@ constexpr const char* kNotSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff})"
     R"(\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
 constexpr const char* kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+// Outside of a class, and for \b, Oniguruma asks a Latin-1 table that has these too.
+constexpr const char* kLatinWord =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}\x{bd}\x{be})";
 
 class Translator {
  public:
@@ -31,6 +34,10 @@ class Translator {
   }
 
  private:
+  struct Group {
+    size_t begin;  // in `out_`
+    bool looks_around;
+  };
   static constexpr size_t kNoAtom = std::string::npos;
 
   [[noreturn]] void refuse(std::string_view construct, std::string_view why = "") const {
@@ -148,14 +155,17 @@ class Translator {
   }
 
   void begin_group(size_t begin, const char* kind) {
-    groups_.push_back(begin);
+    const std::string_view name = kind;
+    const bool looks_around = name.ends_with('=') || name.ends_with('!');
+    groups_.push_back({begin, looks_around});
     out_ += kind;
     atom_ = kNoAtom;
   }
 
   void close_group() {
     if (groups_.empty()) refuse(")", "no group is open");
-    atom_ = groups_.back();
+    // Oniguruma repeats no assertion.
+    atom_ = groups_.back().looks_around ? kNoAtom : groups_.back().begin;
     groups_.pop_back();
     out_ += in_[at_++];
   }
@@ -169,19 +179,19 @@ class Translator {
       case 'S':
         return shorthand(cat("[^", kSpace, "]"));
       case 'w':
-        return shorthand(cat("[", kWord, "]"));
+        return shorthand(cat("[", kLatinWord, "]"));
       case 'W':
-        return shorthand(cat("[^", kWord, "]"));
+        return shorthand(cat("[^", kLatinWord, "]"));
       case 'h':
         return shorthand("[0-9a-fA-F]");
       case 'H':
         return shorthand("[^0-9a-fA-F]");
       case 'b':
         return assertion(
-            cat("(?:(?<=[", kWord, "])(?![", kWord, "])|(?<![", kWord, "])(?=[", kWord, "]))"));
+            cat("(?:(?<=[", kLatinWord, "])(?![", kLatinWord, "])|(?<![", kLatinWord, "])(?=[", kLatinWord, "]))"));
       case 'B':
         return assertion(
-            cat("(?:(?<=[", kWord, "])(?=[", kWord, "])|(?<![", kWord, "])(?![", kWord, "]))"));
+            cat("(?:(?<=[", kLatinWord, "])(?=[", kLatinWord, "])|(?<![", kLatinWord, "])(?![", kLatinWord, "]))"));
       case 'A':
       case 'z':
       case 'Z':
@@ -316,7 +326,7 @@ class Translator {
   size_t at_ = 0;
   std::string out_;
   size_t atom_ = kNoAtom;       // where in `out_` the last thing that can be repeated begins
-  std::vector<size_t> groups_;  // where in `out_` the open groups begin
+  std::vector<Group> groups_;   // the open ones
 };
 
 }  // namespace
