@@ -130,9 +130,11 @@ void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Piece>
     size_t begin = at;
     size_t end = at = at + found->length;
     if (token.single_word && !stands_alone(text, begin, end)) continue;
-    // Spaces that the token before has taken are not taken again; a token may lie within them.
+    // Spaces that the token before has taken are not taken again. A token that strips to its left
+    // and lies within them is gone; another one is found there nevertheless.
     if (token.lstrip) begin = std::max(before_spaces(text, begin), done);
     if (token.rstrip) end = after_spaces(text, end);
+    if (begin >= end) continue;
     if (done < begin) pieces.push_back({done, begin, Vocabulary::kNone});
     pieces.push_back({begin, end, found->id});
     done = end;

@@ -25,6 +25,10 @@ void Normalizer::add(const Json& normalizer) {
     check_keys(normalizer, {"type", "pattern", "content"});
     const Json json = normalizer.at("pattern");
     Replace step{Pattern::from_json(json), normalizer.at("content").as_string(), false};
+    // What the library makes of that depends on the steps after it: it may insert twice.
+    if (step.pattern.can_match_nothing()) {
+      fail(json.where(), ": a pattern that can match nothing is not supported in a normalizer");
+    }
     const std::string& literal = step.pattern.literal();
     size_t end = 0;
     if (!literal.empty()) next_char(literal, end);

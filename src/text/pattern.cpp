@@ -118,6 +118,12 @@ std::optional<Pattern::Match> Pattern::find(std::string_view text, size_t from,
   return Match{ends[0], ends[1]};
 }
 
+bool Pattern::can_match_nothing() const {
+  uint32_t nothing = 0;
+  if (code_) pcre2_pattern_info(code_->code.get(), PCRE2_INFO_MATCHEMPTY, &nothing);
+  return nothing != 0;
+}
+
 size_t Pattern::after_char(std::string_view text, size_t at) {
   ++at;
   while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;

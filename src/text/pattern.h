@@ -64,6 +64,9 @@ class Pattern {
     }
   }
 
+  // False only when every match has at least one character.
+  bool can_match_nothing() const;
+
   // The string, when this is a plain one.
   const std::string& literal() const { return literal_; }
 
