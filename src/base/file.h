@@ -32,6 +32,9 @@ class MappedFile {
 // The whole file as text; "-" reads standard input. Throws past `max_bytes`.
 std::string read_text(const std::filesystem::path& path, uint64_t max_bytes = uint64_t(1) << 32);
 
+// The size of a regular file, in bytes. Throws as MappedFile::open does.
+uint64_t regular_file_size(const std::filesystem::path& path);
+
 // Reads `length` bytes at `offset`; throws when the file ends before.
 std::string read_range(const std::filesystem::path& path, uint64_t offset, uint64_t length);
 

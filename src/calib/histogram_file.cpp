@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "base/text.h"
 #include "io/safetensors.h"
 
 namespace fp8kv {

@@ -17,12 +17,14 @@ bool is_e4m3(Fp8Format format) {
   return fp8_spec(format).mantissa_bits == 3;
 }
 
-void check_value(float scale, size_t layer, size_t head, const char* which,
-                 const std::string& source) {
-  if (std::isnormal(scale) && scale > 0) return;
-  const std::string found = std::isnan(scale) ? "NaN" : cat(scale);
-  throw Error(cat(source, ": layer ", layer, ": the ", which, " scale of head ", head, " is ",
-                  found, ", expected a positive, finite, normal number"),
+void check_each(const std::vector<float>& per_head, const char* which, const std::string& where) {
+  const auto bad = std::find_if_not(per_head.begin(), per_head.end(),
+                                    [](float scale) { return std::isnormal(scale) && scale > 0; });
+  if (bad == per_head.end()) return;
+  const std::string head = per_head.size() > 1 ? cat(" of head ", bad - per_head.begin()) : "";
+  const std::string found = std::isnan(*bad) ? "NaN" : cat(*bad);
+  throw Error(cat(where, ": the ", which, " scale", head, " is ", found,
+                  ", expected a positive, finite, normal number"),
               "a scale of 0 or below means 'missing' or undefined to every runtime; calibrate "
               "again or repair the source");
 }
@@ -76,10 +78,8 @@ void check_values(const KvScales& scales, const std::string& source) {
       fail(source, ": layer ", layer, ": has ", found.k.size(), " K and ", found.v.size(),
            " V scales, expected ", std::max<size_t>(heads, 1), " of each");
     }
-    for (size_t head = 0; head < heads; ++head) {
-      check_value(found.k[head], layer, head, "K", source);
-      check_value(found.v[head], layer, head, "V", source);
-    }
+    check_each(found.k, "K", cat(source, ": layer ", layer));
+    check_each(found.v, "V", cat(source, ": layer ", layer));
   }
 }
 

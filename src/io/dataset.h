@@ -1,4 +1,6 @@
 // Calibration data: files of text, chat or ids -> windows of token ids.
+// Chooses nothing at random and packs nothing together: a window holds one document or a part of
+// it.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +33,22 @@ struct WindowOptions {
 struct Windows {
   std::vector<std::vector<int32_t>> ids;  // one per window, each non-empty
   uint64_t documents = 0;                 // taken, at least in part
-  uint64_t tokens = 0;
-  std::vector<DataFile> files;
+  uint64_t tokens = 0;                    // in all windows, prefixes included
+  std::vector<DataFile> files;            // those that were read
 };
 
-// Reads `files` in order ("-" is standard input) until `max_windows` are full.
-// Formats by content: .txt is one document; .jsonl one record a line; .json an array of records or
-// one record. Records have `text`, `article`, `messages`, `conversations`, `prompt`+`completion`,
-// `instruction`+`input`+`output`, or `input_ids`. Says on `log` what was detected, and how many
-// documents and tokens were taken and skipped, and why. Throws for unreadable or empty data, a
-// broken line (with its number), invalid UTF-8, ids outside the vocabulary.
+// A document is encoded in pieces of this many bytes at most, cut where a line or a word begins, so
+// that at most this much is encoded beyond what is needed, whatever the size of a file.
+inline constexpr size_t kEncodedAtOnce = size_t(4) << 20;
+
+// Reads `files` in order ("-" is standard input) until `max_windows` are full; what is not needed
+// is not opened. A document longer than a window is cut into several, each with the prefix; no
+// window holds parts of two documents.
+// How a file is laid out is decided in data_source.h, the forms of records are the table in
+// records.h; a text is one document. A byte-order mark, CRLF and blank lines are accepted.
+// Says on `log` what was detected, and how much was taken and skipped, and why.
+// Throws for unreadable or empty data, a broken line (with its number), invalid UTF-8 (with its
+// offset), a record of no known form, ids outside the vocabulary or more of them than seq_len.
 Windows read_windows(std::span<const std::filesystem::path> files, const TextEncoder& encoder,
                      const WindowOptions& options, Log& log);
 

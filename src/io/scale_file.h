@@ -1,5 +1,24 @@
 // kv_cache_scales.json: vLLM's schema, with one "fp8kv" object beside it that carries everything
 // else. Readers of the vLLM schema ignore unknown keys, so one file serves both.
+//
+// A scale file is one JSON object (RFC 8259, UTF-8). A scale is a dequantisation multiplier:
+// real = code * scale; a positive, finite, normal f32, written so that it reads back bit for bit.
+//   model_type      MUST be there; a string, or null where it is not known.
+//   kv_cache.dtype  MUST be "float8_e4m3fn"; runtimes on FNUZ hardware double the scales
+//   themselves. kv_cache.scaling_factor  MUST map every rank "0" ... "R-1" to a map of every layer
+//   "0" ... "L-1"
+//       to one number, the maximum over K and V of all heads. A writer SHOULD write one rank;
+//       several MUST agree.
+// The object `fp8kv` MAY be absent: then the one number of a layer is the scale of K and of V. In
+// it
+//   schema          MUST be "fp8kv.scales/1"; format MUST equal kv_cache.dtype.
+//   granularity     MUST be "tensor" (one scale a layer) or "head" (one for each KV head), and
+//   k_scale, v_scale  MUST hold one array per layer of that many scales; they MUST agree with
+//       scaling_factor, and with model {fingerprint, n_layers, n_kv_heads} where that is there.
+//   tool_version, source, headroom, observation ("post_rope" or "pre_rope"), compute_dtype, model,
+//   counted {documents, windows, tokens, data [{name, bytes, sha256}]} and
+//   amax {k, v, q} (one array per layer, one maximum per KV head)  MAY be there.
+// A reader MUST ignore keys it does not know, at any level.
 #pragma once
 
 #include <filesystem>
@@ -12,12 +31,12 @@ namespace fp8kv {
 
 inline constexpr const char* kScaleFileSchema = "fp8kv.scales/1";
 
-// The whole file as text. `scaling_factor` holds one rank, "0", with max(K, V) per layer.
-// REQUIRES e4m3fn scales (with_format converts).
+// The whole file as text: the same scales give the same bytes. Parts that are not known are left
+// out. REQUIRES e4m3fn scales (with_format converts) that check_values accepts.
 std::string scale_file_text(const KvScales& scales);
 
-// Both our file and plain vLLM files (any number of ranks, which must agree). Throws, naming file
-// and key, for anything missing, malformed, or contradictory.
+// Both our file and plain vLLM files. Throws, naming file and key, for anything missing, malformed
+// or contradictory; a file without the `fp8kv` object gives provenance.source "vllm-json".
 KvScales read_scale_file(const std::filesystem::path& path);
 KvScales parse_scale_file(const Json& document, const std::string& source);
 

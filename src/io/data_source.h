@@ -1,0 +1,34 @@
+// One file of calibration data: its bytes, checked and digested, and how they are laid out.
+// Reads no records and knows nothing of tokens.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/scales.h"
+
+namespace fp8kv {
+
+enum class DataLayout { text, json_lines, json_array, json_record };
+
+// "plain text", "JSON lines", ...
+std::string data_layout_name(DataLayout layout);
+
+struct DataSource {
+  std::string label;  // for messages: the quoted path, or "standard input"
+  DataFile file;      // of all bytes, whatever part is used later
+  DataLayout layout = DataLayout::text;
+  std::string_view text;  // without a byte-order mark; valid while keep_alive lives
+  std::shared_ptr<const void> keep_alive;
+};
+
+// Opens `path`, or standard input for "-". The name decides for .jsonl and .ndjson (JSON lines),
+// .json (JSON) and .txt (text); anything else is JSON when it begins like an object or an array of
+// objects, {" or [{, else text. JSON that is not lines by name is an array when it begins with [,
+// lines when its first line is a whole value, else a single record.
+// Throws for what cannot be read, is empty, packed, or not UTF-8 (with the offset).
+DataSource open_data(const std::filesystem::path& path);
+
+}  // namespace fp8kv

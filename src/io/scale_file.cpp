@@ -1,0 +1,325 @@
+#include "io/scale_file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr uint64_t kLargestFile = uint64_t(64) << 20;  // 1,000 layers of 128 heads take 20 MB
+constexpr const char* kVllmSource = "vllm-json";
+
+// The one number of the vLLM schema: readers have a single scale for K and V.
+float fused(const LayerScales& layer) {
+  return std::max(*std::max_element(layer.k.begin(), layer.k.end()),
+                  *std::max_element(layer.v.begin(), layer.v.end()));
+}
+
+template <typename Layer>
+void write_rows(JsonWriter& out, const char* name, const std::vector<Layer>& layers,
+                std::vector<float> Layer::*part) {
+  out.key(name).begin_array();
+  for (const Layer& layer : layers) out.value(std::span<const float>(layer.*part));
+  out.end_array();
+}
+
+void write_text(JsonWriter& out, const char* name, const std::string& text) {
+  if (!text.empty()) out.member(name, text);
+}
+
+void write_counted(JsonWriter& out, const Provenance& provenance) {
+  if (provenance.windows == 0 && provenance.data.empty()) return;
+  out.key("counted").begin_object();
+  out.member("documents", provenance.documents);
+  out.member("windows", provenance.windows);
+  out.member("tokens", provenance.tokens);
+  out.key("data").begin_array();
+  for (const DataFile& file : provenance.data) {
+    out.begin_object();
+    out.member("name", file.name).member("bytes", file.bytes).member("sha256", file.sha256);
+    out.end_object();
+  }
+  out.end_array().end_object();
+}
+
+void write_extension(JsonWriter& out, const KvScales& scales) {
+  const Provenance& provenance = scales.provenance;
+  out.key("fp8kv").begin_object();
+  out.member("schema", kScaleFileSchema);
+  write_text(out, "tool_version", provenance.tool_version);
+  write_text(out, "source", provenance.source);
+  out.member("format", format_name(scales.format));
+  out.member("granularity", scales.per_head() ? "head" : "tensor");
+  out.member("headroom", provenance.headroom);
+  write_text(out, "observation", provenance.observation);
+  write_text(out, "compute_dtype", provenance.compute_dtype);
+  out.key("model").begin_object();
+  write_text(out, "fingerprint", provenance.model_fingerprint);
+  out.member("n_layers", uint64_t{scales.layers.size()});
+  if (scales.n_kv_heads > 0) out.member("n_kv_heads", scales.n_kv_heads);
+  out.end_object();
+  write_counted(out, provenance);
+  write_rows(out, "k_scale", scales.layers, &LayerScales::k);
+  write_rows(out, "v_scale", scales.layers, &LayerScales::v);
+  if (!provenance.amax.empty()) {
+    FP8KV_ASSERT(provenance.amax.size() == scales.layers.size());
+    out.key("amax").begin_object();
+    write_rows(out, "k", provenance.amax, &LayerAmax::k);
+    write_rows(out, "v", provenance.amax, &LayerAmax::v);
+    write_rows(out, "q", provenance.amax, &LayerAmax::q);
+    out.end_object();
+  }
+  out.end_object();
+}
+
+void require_text(const Json& value, const std::string& expected, const std::string& help) {
+  if (value.as_string() == expected) return;
+  throw Error(cat(value.where(), ": is ", quote(value.as_string()), ", expected ", quote(expected)),
+              help);
+}
+
+uint64_t count_at(const Json& object, std::string_view key) {
+  const Json value = object.at(key);
+  const int64_t count = value.as_int();
+  if (count < 0) fail(value.where(), ": is ", count, ", expected 0 or more");
+  return static_cast<uint64_t>(count);
+}
+
+// "12" -> 12; nullopt for anything but the plain decimal form.
+std::optional<size_t> plain_index(const std::string& text) {
+  size_t index = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, index);
+  if (error != std::errc() || stop != end || cat(index) != text) return std::nullopt;
+  return index;
+}
+
+// The members of an object whose keys are "0" ... "N-1", in that order. `noun` names them.
+std::vector<Json> numbered(const Json& object, const char* noun) {
+  if (!object.is_object() || object.size() == 0) {
+    fail(object.where(), ": is ", object.brief(), ", expected an object with one member per ",
+         noun);
+  }
+  std::vector<std::optional<Json>> found(object.size());
+  for (size_t i = 0; i < object.size(); ++i) {
+    const auto index = plain_index(object.key(i));
+    if (!index) {
+      fail(object.where(), ": the key ", quote(object.key(i)), " is not the number of a ", noun);
+    }
+    if (*index < found.size()) found[*index] = object.value(i);
+  }
+  std::vector<Json> members;
+  for (size_t index = 0; index < found.size(); ++index) {
+    if (!found[index]) {
+      fail(object.where(), ": ", noun, " ", index, " is missing from ",
+           count_of(found.size(), noun));
+    }
+    members.push_back(*found[index]);
+  }
+  return members;
+}
+
+std::vector<float> read_rank(const Json& rank) {
+  std::vector<float> scales;
+  for (const Json& layer : numbered(rank, "layer")) {
+    scales.push_back(static_cast<float>(layer.as_double()));
+  }
+  return scales;
+}
+
+// One scale per layer, on which all ranks agree.
+std::vector<float> read_scaling_factor(const Json& factors) {
+  const std::vector<Json> ranks = numbered(factors, "rank");
+  const std::vector<float> first = read_rank(ranks[0]);
+  for (size_t rank = 1; rank < ranks.size(); ++rank) {
+    const std::vector<float> other = read_rank(ranks[rank]);
+    if (other.size() != first.size()) {
+      fail(factors.where(), ": rank 0 has ", count_of(first.size(), "layer"), ", rank ", rank,
+           " has ", other.size());
+    }
+    const auto [ours, theirs] = std::mismatch(first.begin(), first.end(), other.begin());
+    if (ours == first.end()) continue;
+    throw Error(
+        cat(factors.where(), ": layer ", ours - first.begin(), " is ", *ours, " in rank 0 and ",
+            *theirs, " in rank ", rank, ", expected the same in every rank"),
+        "scales of one tensor-parallel split serve no other: keep a single rank, with the "
+        "largest scale of each layer");
+  }
+  return first;
+}
+
+// [n_layers][per_layer] numbers; per_layer 0 lets the first row decide.
+std::vector<std::vector<float>> read_rows(const Json& rows, size_t n_layers, size_t per_layer) {
+  if (!rows.is_array() || rows.size() != n_layers) {
+    fail(rows.where(), ": is ", rows.brief(), ", expected an array of ",
+         count_of(n_layers, "layer"));
+  }
+  std::vector<std::vector<float>> out;
+  for (size_t layer = 0; layer < n_layers; ++layer) {
+    const Json row = rows[layer];
+    if (per_layer == 0) per_layer = std::max<size_t>(row.size(), 1);
+    if (!row.is_array() || row.size() != per_layer) {
+      fail(row.where(), ": is ", row.brief(), ", expected an array of ",
+           count_of(per_layer, "number"));
+    }
+    out.emplace_back();
+    for (size_t i = 0; i < per_layer; ++i) {
+      out.back().push_back(static_cast<float>(row[i].as_double()));
+    }
+  }
+  return out;
+}
+
+// How many scales a layer has for K as for V; 0 where the file leaves it to the first row.
+size_t read_granularity(const Json& extension, int64_t n_kv_heads) {
+  const Json value = extension.at("granularity");
+  if (value.as_string() == "tensor") return 1;
+  if (value.as_string() == "head") return static_cast<size_t>(n_kv_heads);
+  fail(value.where(), ": is ", quote(value.as_string()), ", expected 'tensor' or 'head'");
+}
+
+void read_scales(const Json& extension, KvScales& out) {
+  const size_t n_layers = out.layers.size();
+  const size_t per_layer = read_granularity(extension, out.n_kv_heads);
+  const auto k = read_rows(extension.at("k_scale"), n_layers, per_layer);
+  const auto v = read_rows(extension.at("v_scale"), n_layers, k[0].size());
+  for (size_t layer = 0; layer < n_layers; ++layer) {
+    const float factor = out.layers[layer].k[0];
+    out.layers[layer] = {k[layer], v[layer]};
+    const float largest = fused(out.layers[layer]);
+    if (largest == factor) continue;
+    throw Error(
+        cat(extension.where(), ": layer ", layer, ": the largest of k_scale and v_scale is ",
+            largest, ", kv_cache.scaling_factor has ", factor),
+        "one of the two was edited: calibrate again, or remove the 'fp8kv' object to use "
+        "scaling_factor alone");
+  }
+}
+
+void read_amax(const Json& amax, size_t n_layers, int64_t n_kv_heads, Provenance& out) {
+  const auto heads = static_cast<size_t>(n_kv_heads);
+  auto k = read_rows(amax.at("k"), n_layers, heads);
+  auto v = read_rows(amax.at("v"), n_layers, k[0].size());
+  auto q = read_rows(amax.at("q"), n_layers, k[0].size());
+  for (size_t layer = 0; layer < n_layers; ++layer) {
+    for (const auto* row : {&k[layer], &v[layer], &q[layer]}) {
+      if (std::all_of(row->begin(), row->end(),
+                      [](float a) { return std::isfinite(a) && a >= 0; })) {
+        continue;
+      }
+      fail(amax.where(), ": layer ", layer, ": a maximum is negative or infinite");
+    }
+    out.amax.push_back({std::move(k[layer]), std::move(v[layer]), std::move(q[layer])});
+  }
+}
+
+void read_counted(const Json& counted, Provenance& out) {
+  out.documents = count_at(counted, "documents");
+  out.windows = count_at(counted, "windows");
+  out.tokens = count_at(counted, "tokens");
+  const Json data = counted.at("data");
+  if (!data.is_array()) fail(data.where(), ": is ", data.brief(), ", expected an array");
+  for (size_t i = 0; i < data.size(); ++i) {
+    const Json file = data[i];
+    out.data.push_back(
+        {file.at("name").as_string(), count_at(file, "bytes"), file.at("sha256").as_string()});
+  }
+}
+
+void read_model(const Json& model, KvScales& out) {
+  if (const uint64_t n_layers = count_at(model, "n_layers"); n_layers != out.layers.size()) {
+    fail(model.where(), ".n_layers: is ", n_layers, ", kv_cache.scaling_factor has ",
+         out.layers.size());
+  }
+  out.provenance.model_fingerprint = model.get_string("fingerprint", "");
+  if (!model.has("n_kv_heads")) return;
+  const uint64_t n_kv_heads = count_at(model, "n_kv_heads");
+  if (n_kv_heads == 0) fail(model.where(), ".n_kv_heads: is 0, expected 1 or more");
+  out.n_kv_heads = static_cast<int64_t>(n_kv_heads);
+}
+
+void read_extension(const Json& extension, KvScales& out) {
+  require_text(extension.at("schema"), kScaleFileSchema,
+               "another version of fp8kv wrote it: use that version, or calibrate again");
+  require_text(extension.at("format"), format_name(out.format),
+               "the file contradicts itself: calibrate again");
+  Provenance& provenance = out.provenance;
+  provenance.source = extension.get_string("source", "");
+  provenance.tool_version = extension.get_string("tool_version", "");
+  provenance.compute_dtype = extension.get_string("compute_dtype", "");
+  provenance.headroom = extension.get_double("headroom", 1.0);
+  if (!(provenance.headroom > 0)) {
+    fail(extension.where(), ".headroom: is ", provenance.headroom, ", expected more than 0");
+  }
+  provenance.observation = extension.get_string("observation", "");
+  if (!provenance.observation.empty() && provenance.observation != "post_rope" &&
+      provenance.observation != "pre_rope") {
+    fail(extension.where(), ".observation: is ", quote(provenance.observation),
+         ", expected 'post_rope' or 'pre_rope'");
+  }
+  if (const auto model = extension.find("model")) read_model(*model, out);
+  if (const auto counted = extension.find("counted")) read_counted(*counted, provenance);
+  read_scales(extension, out);
+  if (const auto amax = extension.find("amax")) {
+    read_amax(*amax, out.layers.size(), out.n_kv_heads, provenance);
+  }
+}
+
+}  // namespace
+
+std::string scale_file_text(const KvScales& scales) {
+  FP8KV_ASSERT(scales.format == Fp8Format::e4m3fn && !scales.layers.empty());
+  JsonWriter out;
+  out.begin_object().key("model_type");
+  scales.model_type.empty() ? out.null() : out.value(scales.model_type);
+  out.key("kv_cache").begin_object();
+  out.member("dtype", format_name(scales.format));
+  out.key("scaling_factor").begin_object().key("0").begin_object();
+  for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
+    out.member(cat(layer), fused(scales.layers[layer]));
+  }
+  out.end_object().end_object().end_object();
+  write_extension(out, scales);
+  return out.end_object().text();
+}
+
+KvScales parse_scale_file(const Json& document, const std::string& source) {
+  if (!is_scale_file(document)) {
+    throw Error(cat(source, ": is not a scale file: it has no kv_cache.scaling_factor"),
+                "make one with 'fp8kv calibrate', or take one out of a checkpoint with 'fp8kv "
+                "extract'");
+  }
+  KvScales scales;
+  scales.model_type = document.get_string("model_type", "");
+  const Json kv_cache = document.at("kv_cache");
+  require_text(kv_cache.at("dtype"), format_name(Fp8Format::e4m3fn),
+               "scale files hold E4M3FN scales only; FNUZ scales are twice those");
+  for (const float scale : read_scaling_factor(kv_cache.at("scaling_factor"))) {
+    scales.layers.push_back({{scale}, {scale}});
+  }
+  if (const auto extension = document.find("fp8kv")) {
+    read_extension(*extension, scales);
+  } else {
+    scales.provenance.source = kVllmSource;
+  }
+  check_values(scales, source);
+  return scales;
+}
+
+KvScales read_scale_file(const std::filesystem::path& path) {
+  return parse_scale_file(Json::read(path, kLargestFile), quote(path.string()));
+}
+
+bool is_scale_file(const Json& document) {
+  const auto kv_cache = document.find("kv_cache");
+  return document.has("fp8kv") || (kv_cache && kv_cache->has("scaling_factor"));
+}
+
+}  // namespace fp8kv

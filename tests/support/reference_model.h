@@ -1,0 +1,33 @@
+// A second forward pass, in double precision and plain loops, written from the papers and sharing
+// nothing with the product but the file reader: the oracle for logits and for what K and V reach.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/config.h"
+#include "io/checkpoint.h"
+
+namespace fp8kv::test {
+
+// What a cache makes of a value of K or V: identity unless a test says otherwise.
+using CacheRounding =
+    std::function<double(double value, int64_t layer, int64_t kv_head, bool is_key)>;
+
+struct ReferenceRun {
+  std::vector<std::vector<double>> logits;           // [position][vocab_size]
+  std::vector<std::vector<double>> k_amax, v_amax;   // [layer][kv_head], as they enter the cache
+  std::vector<std::vector<double>> q_amax;           // [layer][kv_head]
+};
+
+ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& config,
+                               const std::vector<int32_t>& ids,
+                               const CacheRounding& rounding = nullptr);
+
+// The `count` ids of the largest logits, one after another.
+std::vector<int32_t> reference_greedy(const Checkpoint& checkpoint, const ModelConfig& config,
+                                      std::vector<int32_t> prompt, int count,
+                                      const CacheRounding& rounding = nullptr);
+
+}  // namespace fp8kv::test

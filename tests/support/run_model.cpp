@@ -1,0 +1,75 @@
+#include "support/run_model.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "model/generate.h"
+#include "model/model.h"
+#include "model/step.h"
+
+namespace fp8kv::test {
+
+std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const ModelConfig& config,
+                                          Backend& backend, const std::vector<int32_t>& ids,
+                                          const RunSettings& settings) {
+  const auto n = static_cast<int64_t>(ids.size());
+  const int64_t pages = KvCache::pages_for(n);
+  KvCache cache(backend, config, {settings.cache_dtype, config.n_layers, pages}, settings.scales);
+  const WeightLoader loader(checkpoint, config, backend);
+  const Tensor embedding = loader.embedding();
+  const HeadWeights head = loader.head();
+  Forward forward(backend, config, n, n);
+  Step step(backend, n, 1, pages);
+  const Tensor x = backend.allocate(forward.activation_dtype(), Shape{n, config.dim});
+  const Tensor logits = backend.allocate(DType::f32, Shape{n, config.vocab_size});
+  std::vector<int32_t> all_rows(ids.size());
+  std::iota(all_rows.begin(), all_rows.end(), 0);
+  const Tensor rows = backend.allocate(DType::i32, Shape{n});
+  backend.copy_in(rows.view(),
+                  {reinterpret_cast<const std::byte*>(all_rows.data()), DType::i32, Shape{n}});
+
+  KvCache::Sequence sequence;
+  std::vector<std::vector<float>> out;
+  for (size_t at = 0; at < ids.size();) {
+    const size_t count = std::min(ids.size() - at, static_cast<size_t>(settings.chunk));
+    cache.extend(sequence, static_cast<int64_t>(count));
+    step.clear();
+    step.add(std::span(ids).subspan(at, count), sequence);
+    step.upload();
+    const TensorView part = x.first(step.rows());
+    forward.embed(embedding.view(), step.ids(), part);
+    for (int64_t i = 0; i < config.n_layers; ++i) {
+      forward.layer(i, loader.layer(i), part, step.batch(), cache.layer(i), std::nullopt,
+                    LayerPart::whole);
+    }
+    const TensorView chosen = logits.first(step.rows());
+    forward.head(head, part, rows.first(step.rows()), chosen);
+    std::vector<float> values(static_cast<size_t>(chosen.shape.elements()));
+    backend.download(chosen, std::as_writable_bytes(std::span(values)));
+    for (size_t i = 0; i < count; ++i) {
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(i) * config.vocab_size;
+      out.emplace_back(begin, begin + config.vocab_size);
+    }
+    at += count;
+  }
+  return out;
+}
+
+std::vector<int32_t> run_greedy(const Checkpoint& checkpoint, const ModelConfig& config,
+                                Backend& backend, const std::vector<int32_t>& prompt, int count,
+                                const RunSettings& settings) {
+  const std::vector<std::vector<int32_t>> prompts = {prompt};
+  GenerationOptions options;
+  options.max_new_tokens = count;
+  KvCache cache(backend, config,
+                {settings.cache_dtype, config.n_layers,
+                 pages_needed(prompts, options, config.max_seq_len)},
+                settings.scales);
+  std::vector<int32_t> made;
+  generate(checkpoint, config, backend, cache, prompts, options,
+           {[&](size_t, int32_t id) { made.push_back(id); }, [](size_t, FinishReason) {}});
+  return made;
+}
+
+}  // namespace fp8kv::test

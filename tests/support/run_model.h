@@ -1,0 +1,29 @@
+// Runs the product's forward pass over ids, for tests that want logits of every position.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "core/scales.h"
+#include "io/checkpoint.h"
+
+namespace fp8kv::test {
+
+struct RunSettings {
+  DType cache_dtype = DType::f32;
+  const KvScales* scales = nullptr;
+  int64_t chunk = 1 << 20;  // tokens in a step
+};
+
+// [position][vocab_size].
+std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const ModelConfig& config,
+                                          Backend& backend, const std::vector<int32_t>& ids,
+                                          const RunSettings& settings = {});
+
+// Greedy continuation through generate().
+std::vector<int32_t> run_greedy(const Checkpoint& checkpoint, const ModelConfig& config,
+                                Backend& backend, const std::vector<int32_t>& prompt, int count,
+                                const RunSettings& settings = {});
+
+}  // namespace fp8kv::test

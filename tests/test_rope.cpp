@@ -1,0 +1,47 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "model/rope.h"
+
+using namespace fp8kv;
+
+TEST_CASE("rope_table: position 0 rotates nothing") {
+  const std::vector<float> table = rope_table({}, 8, 1);
+  CHECK(table == std::vector<float>{1, 1, 1, 1, 0, 0, 0, 0});
+}
+
+TEST_CASE("rope_table: pair i turns by theta^(-2i/d) a position") {
+  const std::vector<float> table = rope_table({.theta = 10000}, 4, 4);
+  const float* row = table.data() + 3 * 4;
+  CHECK(row[0] == doctest::Approx(std::cos(3.0)).epsilon(1e-7));
+  CHECK(row[1] == doctest::Approx(std::cos(0.03)).epsilon(1e-7));
+  CHECK(row[2] == doctest::Approx(std::sin(3.0)).epsilon(1e-7));
+  CHECK(row[3] == doctest::Approx(std::sin(0.03)).epsilon(1e-7));
+}
+
+TEST_CASE("rope_table: linear scaling by 4 is a quarter of the position") {
+  const RopeConfig scaled{.theta = 10000, .scaling = RopeScaling::linear, .factor = 4};
+  const std::vector<float> table = rope_table(scaled, 16, 9);
+  const std::vector<float> plain = rope_table({.theta = 10000}, 16, 3);
+  for (size_t i = 0; i < 16; ++i) CHECK(table[8 * 16 + i] == plain[2 * 16 + i]);
+}
+
+// inv_freq of Llama 3.1 (theta 500,000, head_dim 128, factor 8, 1, 4, 8,192) as transformers 5.23
+// computes them in float32: kept, blended and divided ones.
+TEST_CASE("rope_table: llama3 keeps fast pairs, slows slow ones and blends between") {
+  const RopeConfig rope{.theta = 500000,
+                        .scaling = RopeScaling::llama3,
+                        .factor = 8,
+                        .low_freq_factor = 1,
+                        .high_freq_factor = 4,
+                        .original_context = 8192};
+  const std::vector<float> table = rope_table(rope, 128, 2);
+  const float* sines = table.data() + 128 + 64;
+  CHECK(sines[0] == doctest::Approx(std::sin(1.0)).epsilon(1e-6));
+  const double plain_20 = std::pow(500000.0, -40.0 / 128);
+  CHECK(std::asin(sines[20]) == doctest::Approx(plain_20).epsilon(1e-6));
+  const double plain_50 = std::pow(500000.0, -100.0 / 128);
+  CHECK(std::asin(sines[50]) == doctest::Approx(plain_50 / 8).epsilon(1e-6));
+  CHECK(std::asin(sines[30]) == doctest::Approx(0.0013718936825171113).epsilon(1e-6));
+}

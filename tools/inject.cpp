@@ -1,0 +1,53 @@
+#include "io/inject.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "commands.h"
+#include "io/checkpoint.h"
+#include "output.h"
+#include "scale_source.h"
+
+namespace fp8kv {
+namespace {
+
+std::string report_json(const InjectCommandOptions& options, const InjectReport& report) {
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.inject/1").member("out", options.out.string());
+  json.member("target", options.target).member("dry_run", options.dry_run);
+  json.member("written_bytes", report.written_bytes).key("files").begin_array();
+  for (const InjectedFile& file : report.files) {
+    json.begin_object().member("name", file.name).member("how", file.how);
+    json.member("bytes", file.bytes).end_object();
+  }
+  json.end_array().member("skipped", std::span<const std::string>(report.skipped));
+  json.member("notes", std::span<const std::string>(report.notes));
+  return json.end_object().text();
+}
+
+std::string report_table(const InjectReport& report) {
+  Table table({"file", "bytes", "how"}, {true, false, true});
+  for (const InjectedFile& file : report.files) {
+    table.add({file.name, grouped(file.bytes), file.how});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+void run_command(const InjectCommandOptions& options) {
+  Log log(options.verbosity);
+  const Checkpoint checkpoint = Checkpoint::open(options.model);
+  const KvScales scales = load_scales(options.scales);
+  const InjectOptions how{.target = options.target,
+                          .link = options.link,
+                          .dry_run = options.dry_run,
+                          .overwrite = options.force};
+  const InjectReport report = inject_scales(checkpoint, scales, options.out, how);
+  for (const std::string& line : report.skipped) log.note("left behind: " + line);
+  for (const std::string& line : report.notes) log.note("note: " + line);
+  log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
+               options.dry_run ? " to make " : " and made ", quote(options.out.string())));
+  print(options.json ? report_json(options, report) : report_table(report));
+}
+
+}  // namespace fp8kv

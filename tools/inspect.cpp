@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "commands.h"
+#include "io/architectures.h"
+#include "io/dialects.h"
+#include "io/fingerprint.h"
+#include "io/scale_file.h"
+#include "kv_dtype.h"
+#include "model/kv_cache.h"
+#include "output.h"
+
+namespace fp8kv {
+namespace {
+
+// Bytes and counts of a checkpoint's tensors by dtype.
+struct DTypeShare {
+  uint64_t tensors = 0;
+  uint64_t bytes = 0;
+};
+
+std::map<std::string, DTypeShare> shares_of(const std::vector<TensorEntry>& tensors) {
+  std::map<std::string, DTypeShare> shares;
+  for (const TensorEntry& entry : tensors) {
+    DTypeShare& share = shares[std::string(dtype_name(entry.dtype))];
+    ++share.tensors;
+    share.bytes += entry.end - entry.begin;
+  }
+  return shares;
+}
+
+std::vector<TensorEntry> all_tensors(const Checkpoint& checkpoint) {
+  std::vector<TensorEntry> entries;
+  for (const Shard& shard : checkpoint.shards()) {
+    entries.insert(entries.end(), shard.header.tensors.begin(), shard.header.tensors.end());
+  }
+  return entries;
+}
+
+std::string scales_table(const KvScales& scales) {
+  const bool per_head = scales.per_head();
+  Table table(per_head ? std::vector<std::string>{"layer", "head", "K scale", "V scale"}
+                       : std::vector<std::string>{"layer", "K scale", "V scale"},
+              {false});
+  for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
+    const LayerScales& of_layer = scales.layers[layer];
+    for (size_t head = 0; head < of_layer.k.size(); ++head) {
+      std::vector<std::string> row = {cat(layer)};
+      if (per_head) row.push_back(cat(head));
+      row.push_back(cat(of_layer.k[head]));
+      row.push_back(cat(of_layer.v[head]));
+      table.add(std::move(row));
+    }
+  }
+  return table.text();
+}
+
+void scales_json(JsonWriter& json, const KvScales& scales, const std::string& form) {
+  json.key("scales").begin_object().member("form", form);
+  json.member("format", format_name(scales.format));
+  json.member("granularity", scales.per_head() ? "head" : "tensor").key("layers").begin_array();
+  for (const LayerScales& layer : scales.layers) {
+    json.begin_object().member("k", std::span<const float>(layer.k));
+    json.member("v", std::span<const float>(layer.v)).end_object();
+  }
+  json.end_array().end_object();
+}
+
+std::string line(const std::string& name, const std::string& value) {
+  return name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') + value + "\n";
+}
+
+// What a person reads of a checkpoint.
+std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
+                     const std::string& verdict, const std::optional<FoundScales>& found) {
+  std::string text = line("folder", checkpoint.folder().string());
+  text += line("architecture", cat(config.architecture, " (", config.model_type, "), ", verdict));
+  text += line("layers", cat(config.n_layers, "; ", config.n_heads, " heads, ", config.n_kv_heads,
+                             " KV heads of ", config.head_dim));
+  if (config.max_seq_len > 0) text += line("context", cat(config.max_seq_len, " tokens"));
+  uint64_t bytes = 0;
+  for (const Shard& shard : checkpoint.shards()) bytes += shard.bytes;
+  text += line("shards", cat(count_of(checkpoint.shards().size(), "file"), ", ",
+                             human_bytes(bytes)));
+  for (const auto& [name, share] : shares_of(all_tensors(checkpoint))) {
+    text += line("  " + name, cat(count_of(share.tensors, "tensor"), ", ",
+                                  human_bytes(share.bytes)));
+  }
+  text += line("fingerprint", model_fingerprint(checkpoint, config));
+  text += line("KV scales", found ? cat(found->dialect, ", for ",
+                                        format_name(found->scales.format), ", ",
+                                        count_of(found->tensors.size(), "tensor"))
+                                  : "none");
+  if (found) text += "\n" + scales_table(found->scales);
+  Table table({"KV cache", "bytes a token", "tokens in 1 GiB"});
+  for (const DType dtype : kv_dtypes()) {
+    const uint64_t per_token = kv_bytes_per_token(config, dtype, config.n_layers);
+    table.add({kv_dtype_name(dtype), grouped(per_token),
+               grouped((uint64_t{1} << 30) / per_token)});
+  }
+  return text + "\n" + table.text();
+}
+
+std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& config,
+                            bool supported, const std::optional<FoundScales>& found) {
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "checkpoint");
+  json.member("folder", checkpoint.folder().string());
+  json.member("architecture", config.architecture).member("model_type", config.model_type);
+  json.member("supported", supported).member("n_layers", config.n_layers);
+  json.member("n_heads", config.n_heads).member("n_kv_heads", config.n_kv_heads);
+  json.member("head_dim", config.head_dim).member("max_seq_len", config.max_seq_len);
+  json.member("fingerprint", model_fingerprint(checkpoint, config)).key("shards").begin_array();
+  for (const Shard& shard : checkpoint.shards()) {
+    json.begin_object().member("file", shard.file).member("bytes", shard.bytes).end_object();
+  }
+  json.end_array().key("dtypes").begin_object();
+  for (const auto& [name, share] : shares_of(all_tensors(checkpoint))) {
+    json.key(name).begin_object().member("tensors", share.tensors);
+    json.member("bytes", share.bytes).end_object();
+  }
+  json.end_object().key("kv_bytes_per_token").begin_object();
+  for (const DType dtype : kv_dtypes()) {
+    json.member(kv_dtype_name(dtype), kv_bytes_per_token(config, dtype, config.n_layers));
+  }
+  json.end_object();
+  if (found) scales_json(json, found->scales, found->dialect);
+  return json.end_object().text();
+}
+
+void inspect_checkpoint(const InspectOptions& options) {
+  const Checkpoint checkpoint = Checkpoint::open(options.path);
+  const ModelConfig config = parse_model_shape(checkpoint.config());
+  std::string verdict = "supported";
+  try {
+    read_model_config(checkpoint);
+  } catch (const Error& error) {
+    verdict = cat("not runnable here: ", error.what());
+  }
+  const std::optional<FoundScales> found = find_scales(checkpoint);
+  print(options.json ? checkpoint_json(checkpoint, config, verdict == "supported", found)
+                     : describe(checkpoint, config, verdict, found));
+}
+
+void inspect_safetensors(const InspectOptions& options) {
+  const SafetensorsHeader header = read_safetensors_header(options.path);
+  if (options.json) {
+    JsonWriter json;
+    json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "safetensors");
+    json.member("file", options.path.string()).key("tensors").begin_array();
+    for (const TensorEntry& entry : header.tensors) {
+      json.begin_object().member("name", entry.name).member("dtype", dtype_name(entry.dtype));
+      json.member("shape", entry.shape.text()).member("bytes", entry.end - entry.begin);
+      json.end_object();
+    }
+    print(json.end_array().end_object().text());
+    return;
+  }
+  Table table({"tensor", "dtype", "shape", "bytes"}, {true, true, true});
+  for (const TensorEntry& entry : header.tensors) {
+    const std::string name = quote(entry.name);
+    table.add({name.substr(1, name.size() - 2), std::string(dtype_name(entry.dtype)),
+               entry.shape.text(), grouped(entry.end - entry.begin)});
+  }
+  print(table.text());
+}
+
+void inspect_scale_file(const InspectOptions& options) {
+  const KvScales scales = read_scale_file(options.path);
+  const Provenance& provenance = scales.provenance;
+  if (options.json) {
+    JsonWriter json;
+    json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "scale file");
+    json.member("file", options.path.string()).member("model_type", scales.model_type);
+    json.member("tokens", provenance.tokens).member("fingerprint", provenance.model_fingerprint);
+    scales_json(json, scales, provenance.source);
+    print(json.end_object().text());
+    return;
+  }
+  std::string text = line("scale file", options.path.string());
+  text += line("made by", cat(provenance.source, provenance.tool_version.empty() ? "" : " ",
+                              provenance.tool_version));
+  text += line("for", cat(format_name(scales.format), ", one scale per ",
+                          scales.per_head() ? "KV head" : "tensor"));
+  if (!scales.model_type.empty()) text += line("model type", scales.model_type);
+  if (!provenance.model_fingerprint.empty()) {
+    text += line("fingerprint", provenance.model_fingerprint);
+  }
+  if (provenance.tokens > 0) {
+    text += line("evidence", cat(count_of(provenance.tokens, "token"), " in ",
+                                 count_of(provenance.windows, "window"), " of ",
+                                 count_of(provenance.documents, "document")));
+  }
+  print(text + "\n" + scales_table(scales));
+}
+
+}  // namespace
+
+void run_command(const InspectOptions& options) {
+  if (std::filesystem::is_directory(options.path)) return inspect_checkpoint(options);
+  if (options.path.extension() == ".safetensors") return inspect_safetensors(options);
+  if (!std::filesystem::exists(options.path)) {
+    throw Error(cat(quote(options.path.string()), ": no such file or folder"), "check the path");
+  }
+  inspect_scale_file(options);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,39 @@
+#include <cstdio>
+#include <new>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "cli.h"
+#include "commands.h"
+#include "output.h"
+
+namespace {
+
+// The whole chain of context on one line, then the way out on another.
+int report(const std::string& command, const fp8kv::Error& error) {
+  std::string text = "fp8kv: " + (command.empty() ? "" : command + ": ") + error.what() + "\n";
+  if (!error.help().empty()) text += "help: " + error.help() + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  return static_cast<int>(error.kind());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string command;
+  try {
+    fp8kv::install_interrupt_handlers();
+    const auto parsed = fp8kv::parse_command_line(argc, argv);
+    if (!parsed) return 0;
+    command = parsed->name;
+    std::visit([](const auto& options) { fp8kv::run_command(options); }, parsed->options);
+    return 0;
+  } catch (const fp8kv::Error& error) {
+    return report(command, error);
+  } catch (const fp8kv::BrokenPipe&) {
+    return 0;
+  } catch (const std::bad_alloc&) {
+    return report(command, fp8kv::Error("out of memory", "give it fewer or shorter samples",
+                                        fp8kv::ErrorKind::resource));
+  }
+}

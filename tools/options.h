@@ -1,0 +1,76 @@
+// What each command was asked to do: plain values, filled by cli.cpp, read by the commands.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "calib/scale_policy.h"
+
+namespace fp8kv {
+
+struct CommonOptions {
+  Verbosity verbosity = Verbosity::normal;
+  bool json = false;
+};
+
+struct CalibrateOptions : CommonOptions {
+  std::filesystem::path model;
+  std::vector<std::filesystem::path> data;
+  std::filesystem::path out = "kv_cache_scales.json";
+  std::filesystem::path histograms;  // "": not written
+  uint64_t samples = 512;
+  bool samples_given = false;
+  int64_t seq_len = 2048;
+  bool seq_len_given = false;
+  ScalePolicy policy;
+  std::string device = "auto";
+  int threads = 0;
+  bool force = false;
+};
+
+struct ExtractOptions : CommonOptions {
+  std::filesystem::path source;
+  std::filesystem::path out = "-";
+  bool force = false;
+};
+
+struct InjectCommandOptions : CommonOptions {
+  std::filesystem::path model;
+  std::filesystem::path scales;
+  std::filesystem::path out;
+  std::string target = "tgi";
+  LinkMode link = LinkMode::automatic;
+  bool dry_run = false;
+  bool force = false;
+};
+
+struct RunOptions : CommonOptions {
+  std::filesystem::path model;
+  std::vector<std::string> prompts;
+  std::filesystem::path prompt_file;  // "-": standard input; "": none
+  std::string kv_cache_dtype = "auto";
+  std::filesystem::path scales;  // "": from the checkpoint
+  bool unit_scales = false;
+  int64_t max_new_tokens = 128;
+  float temperature = 0;
+  int32_t top_k = 0;
+  float top_p = 1;
+  uint64_t seed = 0;
+  std::string device = "auto";
+  int threads = 0;
+};
+
+struct InspectOptions : CommonOptions {
+  std::filesystem::path path;
+};
+
+using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
+                             InspectOptions>;
+
+}  // namespace fp8kv
