@@ -113,7 +113,8 @@ std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
   return text + "\n" + table.text();
 }
 
-std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& config, bool supported,
+std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& config,
+                            const std::optional<std::string>& fingerprint, bool supported,
                             const std::optional<FoundScales>& found) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "checkpoint");
