@@ -1,5 +1,7 @@
 #include <bit>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -173,7 +175,7 @@ TEST_CASE("json writer: lays out documents in two ways") {
 
 TEST_CASE("json writer: a copied document keeps every digit and character") {
   const std::string text =
-      R"({"a": [1.10, -0.0, 1E5, 123456789012345678901234567890, 0.1e-7], "b": {"c\n": "é\u0000"}})";
+      R"({"a": [1.10, -0.0, -0, 1E5, 123456789012345678901234567890, 0.1e-7], "b": {"c\n": "é\u0000"}})";
   JsonWriter writer(JsonWriter::Layout::one_line);
   const Json json = Json::parse(text, "doc");
   CHECK(writer.value(json).text() == text);

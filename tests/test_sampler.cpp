@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <vector>
 
 #include <doctest/doctest.h>
 
