@@ -142,6 +142,7 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
       ->check(one_of({"auto", "reflink", "hard", "copy"}));
   command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");
   command->add_flag("--force", options.force, "Replace an existing OUT, in one step");
+  command->add_flag("--replace", options.replace, "Leave out the scales that MODEL has");
   add_common(*command, options);
   return command;
 }

@@ -42,6 +42,7 @@ void run_command(const InjectCommandOptions& options) {
                           .link = options.link,
                           .dry_run = options.dry_run,
                           .overwrite = options.force,
+                          .replace = options.replace,
                           .scales_name = quote(options.scales.string())};
   const InjectReport report = inject_scales(checkpoint, scales, options.out, how);
   for (const std::string& line : report.skipped) log.note("left behind: " + line);

@@ -48,6 +48,7 @@ struct InjectCommandOptions : CommonOptions {
   LinkMode link = LinkMode::automatic;
   bool dry_run = false;
   bool force = false;
+  bool replace = false;
 };
 
 struct RunOptions : CommonOptions {

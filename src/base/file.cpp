@@ -132,6 +132,7 @@ bool not_supported_here(int errno_value) {
   }
 }
 
+// From where `in` stands.
 void copy_bytes(const FileDescriptor& in, const FileDescriptor& out, uint64_t size,
                 const fs::path& from, const fs::path& to) {
   uint64_t left = size;
@@ -165,9 +166,24 @@ FileDescriptor create_new(const fs::path& path) {
   return out;
 }
 
-void finish(FileDescriptor& out, const fs::path& path) {
-  if (::fsync(out.get()) != 0 && errno != EINVAL) fail_system(path.string(), "sync", errno);
-  if (out.close() != 0) fail_system(path.string(), "close", errno);
+void sync_file(const FileDescriptor& file, const fs::path& path) {
+  if (::fsync(file.get()) != 0 && errno != EINVAL) fail_system(path.string(), "sync", errno);
+}
+
+void close_file(FileDescriptor& file, const fs::path& path) {
+  if (file.close() != 0) fail_system(path.string(), "close", errno);
+}
+
+// All of the folder after all was written: the first sync writes the journal for the others.
+void sync_tree(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) {
+      sync_tree(entry.path());
+    } else if (entry.hard_link_count() == 1) {
+      sync_file(open_for_reading(entry.path()), entry.path());
+    }
+  }
+  sync_directory(folder);
 }
 
 }  // namespace
@@ -223,7 +239,21 @@ std::string read_range(const fs::path& path, uint64_t offset, uint64_t length) {
 void write_new_file(const fs::path& path, std::string_view bytes) {
   FileDescriptor out = create_new(path);
   write_all(out.get(), bytes, path.string());
-  finish(out, path);
+  close_file(out, path);
+}
+
+void write_new_file(const fs::path& path, std::string_view head, const fs::path& from,
+                    std::span<const ByteRange> parts) {
+  const FileDescriptor in = open_regular(from);
+  FileDescriptor out = create_new(path);
+  write_all(out.get(), head, path.string());
+  for (const ByteRange& part : parts) {
+    if (::lseek(in.get(), static_cast<off_t>(part.begin), SEEK_SET) < 0) {
+      fail_system(from.string(), "seek", errno);
+    }
+    copy_bytes(in, out, part.end - part.begin, from, path);
+  }
+  close_file(out, path);
 }
 
 void write_file_atomically(const fs::path& path, std::string_view bytes, bool overwrite) {
@@ -238,6 +268,7 @@ void write_file_atomically(const fs::path& path, std::string_view bytes, bool ov
   const fs::path temporary = path.string() + cat(".tmp-", ::getpid());
   try {
     write_new_file(temporary, bytes);
+    sync_file(open_for_reading(temporary), temporary);
     check_interrupt();
     // RENAME_NOREPLACE keeps a file that appeared meanwhile; file systems without it get rename.
     const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
@@ -274,7 +305,7 @@ StagedDirectory::~StagedDirectory() {
 
 void StagedDirectory::publish() {
   check_interrupt();
-  sync_directory(staging_);
+  sync_tree(staging_);
   const bool replace = overwrite_ && exists_at(target_);
   const unsigned flags = replace ? RENAME_EXCHANGE : RENAME_NOREPLACE;
   int result = ::renameat2(AT_FDCWD, staging_.c_str(), AT_FDCWD, target_.c_str(), flags);
@@ -304,7 +335,7 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
   if (mode == LinkMode::automatic || mode == LinkMode::reflink) {
     FileDescriptor out = create_new(to);
     if (::ioctl(out.get(), FICLONE, in.get()) == 0) {
-      finish(out, to);
+      close_file(out, to);
       return LinkResult::reflinked;
     }
     const int reason = errno;
@@ -326,7 +357,7 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
   FileDescriptor out = create_new(to);
   try {
     copy_bytes(in, out, size, from, to);
-    finish(out, to);
+    close_file(out, to);
   } catch (...) {
     ::unlink(to.c_str());
     throw;
