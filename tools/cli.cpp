@@ -214,6 +214,7 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
   command->add_option("path", options.path, "Model folder, .safetensors or scale file")
       ->required()
       ->type_name("PATH");
+  command->add_flag("--runtimes", options.runtimes, "What each runtime does with its scales");
   add_common(*command, options);
   return command;
 }

@@ -11,6 +11,7 @@
 #include "kv_dtype.h"
 #include "model/kv_cache.h"
 #include "output.h"
+#include "runtime_report.h"
 
 namespace fp8kv {
 namespace {
@@ -210,9 +211,20 @@ void inspect_scale_file(const InspectOptions& options) {
   print(text + "\n" + scales_table(scales));
 }
 
+// Instead of the description, which needs scales that can be used.
+void inspect_runtimes(const InspectOptions& options) {
+  const FactSet facts = facts_of(options.path);
+  if (!options.json) return print(runtimes_table(facts));
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.runtimes/1").member("path", options.path.string());
+  runtimes_json(json, facts);
+  print(json.end_object().text());
+}
+
 }  // namespace
 
 void run_command(const InspectOptions& options) {
+  if (options.runtimes) return inspect_runtimes(options);
   if (std::filesystem::is_directory(options.path)) return inspect_checkpoint(options);
   if (options.path.extension() == ".safetensors") return inspect_safetensors(options);
   if (!std::filesystem::exists(options.path)) {

@@ -69,6 +69,7 @@ struct RunOptions : CommonOptions {
 
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
+  bool runtimes = false;  // what runtimes do with it, instead of what it is
 };
 
 using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
