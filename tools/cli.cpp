@@ -219,6 +219,20 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
   return command;
 }
 
+CLI::App* add_diff(CLI::App& app, DiffOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "diff", "Compare the scales of two model folders or scale files, layer by layer");
+  command->add_option("a", options.a, "Model folder or scale file")->required()->type_name("A");
+  command->add_option("b", options.b, "The other one")->required()->type_name("B");
+  command
+      ->add_option("--tolerance", options.tolerance,
+                   "How far the ratio may be from 1; 0 asks for the same bits")
+      ->check(number_that([](double x) { return x >= 0 && x <= 1e6; }, "0 or more"))
+      ->capture_default_str();
+  add_common(*command, options);
+  return command;
+}
+
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
@@ -269,11 +283,13 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   ExtractOptions extract;
   RunOptions run;
   InspectOptions inspect;
+  DiffOptions diff;
   CLI::App* calibrate_command = add_calibrate(app, calibrate);
   CLI::App* inject_command = add_inject(app, inject);
   CLI::App* extract_command = add_extract(app, extract);
   CLI::App* run_command = add_run(app, run);
   CLI::App* inspect_command = add_inspect(app, inspect);
+  CLI::App* diff_command = add_diff(app, diff);
   if (argc <= 1) {
     print(app.help());
     throw Error("no command given", "see fp8kv --help", ErrorKind::usage);
@@ -290,8 +306,9 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   if (*inject_command) return ParsedCommand{"inject", inject};
   if (*extract_command) return ParsedCommand{"extract", extract};
   if (*run_command) return ParsedCommand{"run", run};
-  FP8KV_ASSERT(*inspect_command);
-  return ParsedCommand{"inspect", inspect};
+  if (*inspect_command) return ParsedCommand{"inspect", inspect};
+  FP8KV_ASSERT(*diff_command);
+  return ParsedCommand{"diff", diff};
 }
 
 }  // namespace fp8kv

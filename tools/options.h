@@ -72,7 +72,13 @@ struct InspectOptions : CommonOptions {
   bool runtimes = false;  // what runtimes do with it, instead of what it is
 };
 
+struct DiffOptions : CommonOptions {
+  std::filesystem::path a;
+  std::filesystem::path b;
+  double tolerance = 0;
+};
+
 using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
-                             InspectOptions>;
+                             InspectOptions, DiffOptions>;
 
 }  // namespace fp8kv
