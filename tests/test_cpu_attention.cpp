@@ -20,8 +20,8 @@ struct Setup {
   int64_t page_size = 16;
   DType dtype = DType::f32;
   int64_t window = 0;
-  bool exact_scales = false;        // powers of two
-  std::optional<DType> rounded_to;  // values are first rounded as this fp8 type would
+  bool exact_scales = false;             // powers of two
+  std::optional<DType> rounded_to = {};  // values are first rounded as this fp8 type would
   // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
 };
