@@ -16,7 +16,10 @@ struct ScalePolicy {
   double headroom = 1.0;  // multiplies every scale; >= 1 leaves room above the largest value seen
 };
 
-// E4M3FN scales that put the largest magnitude at 448 / headroom, and the amax they came from.
+// E4M3FN scales that put the largest magnitude at 448 / headroom; 1 where that is zero.
+LayerScales scales_from(const LayerAmax& amax, const ScalePolicy& policy);
+
+// The scales of every layer, with the amax and the octaves they came from.
 // Says on `log` which layers were all zero and got a scale of 1.
 KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const ScalePolicy& policy,
                      Log& log);
