@@ -80,8 +80,9 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   command->add_option("--out,-o", options.out, "Scale file to write; - for stdout")
       ->capture_default_str()
       ->type_name("FILE");
-  auto* samples = command->add_option("--samples", options.samples,
-                                      "Windows of text to run; when given, fewer is an error")
+  auto* samples = command
+                      ->add_option("--samples", options.samples,
+                                   "Windows of text to run; when given, fewer is an error")
                       ->check(positive_integer())
                       ->capture_default_str();
   auto* seq_len = command->add_option("--seq-len", options.seq_len, "Tokens in a window at most")
@@ -101,8 +102,9 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
                    "precision up to 64. 1 is amax / 448, what other tools compute")
       ->check(number_that([](double x) { return x >= 1 && x <= 1024; }, "between 1 and 1024"))
       ->capture_default_str();
-  command->add_option("--histograms", options.histograms,
-                      "Also write the magnitude histograms (safetensors)")
+  command
+      ->add_option("--histograms", options.histograms,
+                   "Also write the magnitude histograms (safetensors)")
       ->type_name("FILE");
   add_device(*command, options.device, options.threads);
   command->add_flag("--force", options.force, "Replace existing output files");
@@ -166,10 +168,12 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
       "input", [&](const std::string& value) { options.prompt_file = value; },
       "- reads prompts from standard input, as --prompts does");
   stdin_mark->check(one_of({"-"}))->type_name("-");
-  auto* prompt = command->add_option("--prompt,-p", options.prompts, "Prompts; they decode together")
-                     ->type_name("TEXT...");
-  auto* file = command->add_option("--prompts", options.prompt_file,
-                                   "Prompts from a file: JSON lines with \"prompt\"; - for stdin")
+  auto* prompt =
+      command->add_option("--prompt,-p", options.prompts, "Prompts; they decode together")
+          ->type_name("TEXT...");
+  auto* file = command
+                   ->add_option("--prompts", options.prompt_file,
+                                "Prompts from a file: JSON lines with \"prompt\"; - for stdin")
                    ->type_name("FILE");
   prompt->excludes(file)->excludes(stdin_mark);
   file->excludes(stdin_mark);
@@ -239,12 +243,13 @@ std::vector<std::string> flag_names(const CLI::App& command) {
     const std::string given = app.remaining()[0];
     const std::vector<std::string> known =
         given.starts_with("-") ? flag_names(app) : subcommand_names(app);
-    message = cat(quote(given), given.starts_with("-") ? " is not a flag here" : " is not a command",
-                  did_you_mean(given, known), "; commands are: ", join(subcommand_names(app)));
+    message =
+        cat(quote(given), given.starts_with("-") ? " is not a flag here" : " is not a command",
+            did_you_mean(given, known), "; commands are: ", join(subcommand_names(app)));
   } else if (extras && !chosen.empty()) {
     const std::string given = app.remaining(true)[0];
-    message = cat(quote(given), " is not expected here",
-                  did_you_mean(given, flag_names(*chosen[0])));
+    message =
+        cat(quote(given), " is not expected here", did_you_mean(given, flag_names(*chosen[0])));
   }
   throw Error(prefix + message, "see " + help, ErrorKind::usage);
 }

@@ -82,29 +82,27 @@ std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
   if (config.max_seq_len > 0) text += line("context", cat(config.max_seq_len, " tokens"));
   uint64_t bytes = 0;
   for (const Shard& shard : checkpoint.shards()) bytes += shard.bytes;
-  text += line("shards", cat(count_of(checkpoint.shards().size(), "file"), ", ",
-                             human_bytes(bytes)));
+  text +=
+      line("shards", cat(count_of(checkpoint.shards().size(), "file"), ", ", human_bytes(bytes)));
   for (const auto& [name, share] : shares_of(all_tensors(checkpoint))) {
-    text += line("  " + name, cat(count_of(share.tensors, "tensor"), ", ",
-                                  human_bytes(share.bytes)));
+    text +=
+        line("  " + name, cat(count_of(share.tensors, "tensor"), ", ", human_bytes(share.bytes)));
   }
   text += line("fingerprint", model_fingerprint(checkpoint, config));
-  text += line("KV scales", found ? cat(found->dialect, ", for ",
-                                        format_name(found->scales.format), ", ",
-                                        count_of(found->tensors.size(), "tensor"))
+  text += line("KV scales", found ? cat(found->dialect, ", for ", format_name(found->scales.format),
+                                        ", ", count_of(found->tensors.size(), "tensor"))
                                   : "none");
   if (found) text += "\n" + scales_table(found->scales);
   Table table({"KV cache", "bytes a token", "tokens in 1 GiB"});
   for (const DType dtype : kv_dtypes()) {
     const uint64_t per_token = kv_bytes_per_token(config, dtype, config.n_layers);
-    table.add({kv_dtype_name(dtype), grouped(per_token),
-               grouped((uint64_t{1} << 30) / per_token)});
+    table.add({kv_dtype_name(dtype), grouped(per_token), grouped((uint64_t{1} << 30) / per_token)});
   }
   return text + "\n" + table.text();
 }
 
-std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& config,
-                            bool supported, const std::optional<FoundScales>& found) {
+std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& config, bool supported,
+                            const std::optional<FoundScales>& found) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "checkpoint");
   json.member("folder", checkpoint.folder().string());

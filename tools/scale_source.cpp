@@ -12,8 +12,8 @@ KvScales load_scales(const std::filesystem::path& path) {
   return read_scale_file(path);
 }
 
-void check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
-                    const ModelConfig& config, const std::string& source) {
+void check_made_for(const KvScales& scales, const Checkpoint& checkpoint, const ModelConfig& config,
+                    const std::string& source) {
   check_fits(scales, config, source);
   const std::string& made_for = scales.provenance.model_fingerprint;
   if (made_for.empty()) return;

@@ -13,7 +13,7 @@ namespace fp8kv {
 KvScales load_scales(const std::filesystem::path& path);
 
 // Throws unless the scales fit the model: layers, heads, and the fingerprint where they have one.
-void check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
-                    const ModelConfig& config, const std::string& source);
+void check_made_for(const KvScales& scales, const Checkpoint& checkpoint, const ModelConfig& config,
+                    const std::string& source);
 
 }  // namespace fp8kv

@@ -52,7 +52,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return put(std::move(node));
   }
   bool number_integer(number_integer_t value) override {
-    return put(integer_node(value, cat(int64_t{value})));
+    // Only what has a minus sign comes here, so that a zero was written "-0".
+    return put(integer_node(value, value == 0 ? "-0" : cat(int64_t{value})));
   }
   bool number_unsigned(number_unsigned_t value) override {
     if (value <= static_cast<uint64_t>(INT64_MAX)) {
@@ -205,6 +206,10 @@ std::string escaped_string(std::string_view text) {
 Json Json::parse(std::string_view text, const std::string& source) {
   auto document = std::make_shared<Document>();
   document->source = source;
+  // The parser takes this byte for the end of the text and would not look at what follows.
+  if (const size_t nul = text.find('\0'); nul != text.npos) {
+    fail(source, ": not valid JSON: byte ", nul, " is NUL");
+  }
   TreeBuilder builder(document->root, text, document->source);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
     fail(source, ": not valid JSON");
@@ -301,6 +306,9 @@ std::optional<Json> Json::find(std::string_view key) const {
 Json Json::at(std::string_view key) const {
   if (!is_object()) fail_type("an object");
   if (auto found = find(key)) return *found;
+  if (std::find(node_->keys.begin(), node_->keys.end(), key) != node_->keys.end()) {
+    fail(where(), ": the key ", quote(key), " is null");
+  }
   fail(where(), ": the key ", quote(key), " is missing", did_you_mean(key, node_->keys));
 }
 
