@@ -187,11 +187,11 @@ class Translator {
       case 'H':
         return shorthand("[^0-9a-fA-F]");
       case 'b':
-        return assertion(
-            cat("(?:(?<=[", kLatinWord, "])(?![", kLatinWord, "])|(?<![", kLatinWord, "])(?=[", kLatinWord, "]))"));
+        return assertion(cat("(?:(?<=[", kLatinWord, "])(?![", kLatinWord, "])|(?<![", kLatinWord,
+                             "])(?=[", kLatinWord, "]))"));
       case 'B':
-        return assertion(
-            cat("(?:(?<=[", kLatinWord, "])(?=[", kLatinWord, "])|(?<![", kLatinWord, "])(?![", kLatinWord, "]))"));
+        return assertion(cat("(?:(?<=[", kLatinWord, "])(?=[", kLatinWord, "])|(?<![", kLatinWord,
+                             "])(?![", kLatinWord, "]))"));
       case 'A':
       case 'z':
       case 'Z':
@@ -325,8 +325,8 @@ class Translator {
   const std::string& where_;
   size_t at_ = 0;
   std::string out_;
-  size_t atom_ = kNoAtom;       // where in `out_` the last thing that can be repeated begins
-  std::vector<Group> groups_;   // the open ones
+  size_t atom_ = kNoAtom;      // where in `out_` the last thing that can be repeated begins
+  std::vector<Group> groups_;  // the open ones
 };
 
 }  // namespace
