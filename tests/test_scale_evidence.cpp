@@ -104,19 +104,19 @@ TEST_CASE("scale_evidence: malformed octaves are named") {
         "'s.json': fp8kv.octaves.k[1][2]: is 281474976710657, more values than can have been "
         "counted");
   CHECK(error_with(",\n        [10, 0]", "") ==
-        "'s.json': fp8kv.octaves.v: is [[0,6,9]], expected an array of 2 layers");
+        "'s.json': fp8kv.octaves.v: is [[0, 6, 9]], expected an array of 2 layers");
 }
 
 TEST_CASE("scale_evidence: shards that are none, all, twice or out of range are refused") {
   CHECK(error_with("[0, 2]", "[]") ==
         "'s.json': fp8kv.counted.shards.taken: is [], expected some but not all of 5 shards");
   CHECK(error_with("[0, 2]", "[0, 1, 2, 3, 4]") ==
-        "'s.json': fp8kv.counted.shards.taken: is [0,1,2,3,4], expected some but not all of 5 "
+        "'s.json': fp8kv.counted.shards.taken: is [0, 1, 2, 3, 4], expected some but not all of 5 "
         "shards");
   CHECK(error_with("[0, 2]", "[2, 2]") ==
-        "'s.json': fp8kv.counted.shards.taken: is [2,2], expected rising numbers below 5");
+        "'s.json': fp8kv.counted.shards.taken: is [2, 2], expected rising numbers below 5");
   CHECK(error_with("[0, 2]", "[0, 5]") ==
-        "'s.json': fp8kv.counted.shards.taken: is [0,5], expected rising numbers below 5");
+        "'s.json': fp8kv.counted.shards.taken: is [0, 5], expected rising numbers below 5");
 }
 
 }  // namespace

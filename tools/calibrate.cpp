@@ -4,6 +4,7 @@
 #include "calib/collect.h"
 #include "calib/histogram_file.h"
 #include "calib/scale_policy.h"
+#include "certificate_text.h"
 #include "commands.h"
 #include "io/architectures.h"
 #include "io/checkpoint.h"
@@ -78,7 +79,9 @@ std::string summary_json(const CalibrateOptions& options, const KvScales& scales
     json.member("v_amax", std::span<const float>(provenance.amax[i].v));
     json.member("q_amax", std::span<const float>(provenance.amax[i].q)).end_object();
   }
-  return json.end_array().end_object().text();
+  json.end_array();
+  certificate_json(json, scales);
+  return json.end_object().text();
 }
 
 }  // namespace
@@ -122,7 +125,8 @@ void run_command(const CalibrateOptions& options) {
                count_of(scales.layers.size(), "layer"), " from ",
                count_of(provenance.tokens, "token"), " in ",
                count_of(provenance.windows, "window")));
-  print(options.json ? summary_json(options, scales) : table_of(scales));
+  print(options.json ? summary_json(options, scales)
+                     : table_of(scales) + "\n" + certificate_text(scales));
 }
 
 }  // namespace fp8kv

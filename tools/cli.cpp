@@ -213,6 +213,8 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
   command->add_option("path", options.path, "Model folder, .safetensors or scale file")
       ->required()
       ->type_name("PATH");
+  command->add_flag("--certificate", options.certificate,
+                    "Say only whether the scales are safe, and which layers need them");
   add_common(*command, options);
   return command;
 }

@@ -68,6 +68,7 @@ struct RunOptions : CommonOptions {
 
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
+  bool certificate = false;  // print that alone
 };
 
 using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
