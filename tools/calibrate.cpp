@@ -17,13 +17,6 @@
 namespace fp8kv {
 namespace {
 
-// Refuses before the work what would be refused after it.
-void check_output(const std::filesystem::path& path, bool force) {
-  if (path.empty() || path == "-" || force || !std::filesystem::exists(path)) return;
-  throw Error(cat(quote(path.string()), ": already exists"),
-              "choose another output, or pass --force to replace it");
-}
-
 int64_t window_length(const CalibrateOptions& options, const ModelConfig& config, Log& log) {
   if (options.seq_len <= config.max_seq_len) return options.seq_len;
   if (options.seq_len_given) {
@@ -95,8 +88,13 @@ void run_command(const CalibrateOptions& options) {
   const WindowOptions window_options{.max_windows = options.samples,
                                      .exact = options.samples_given,
                                      .seq_len = window_length(options, config, log)};
-  const Windows windows =
+  Windows windows =
       read_windows(options.data, make_encoder(checkpoint, config), window_options, log);
+  const ShardNote shards = take_shard(windows, options.shard);
+  if (shards.of > 0) {
+    log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
+                 count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
+  }
   const auto backend = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe()));
 
@@ -115,6 +113,8 @@ void run_command(const CalibrateOptions& options) {
   provenance.windows = windows.ids.size();
   provenance.tokens = windows.tokens;
   provenance.data = windows.files;
+  std::sort(provenance.data.begin(), provenance.data.end());
+  provenance.shards = shards;
 
   if (!options.histograms.empty()) {
     write_file_atomically(options.histograms, histogram_file_bytes(magnitudes), options.force);

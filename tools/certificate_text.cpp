@@ -31,24 +31,27 @@ std::string layer_list(const std::vector<size_t>& layers) {
 
 std::string verdict_sentence(const Certificate& certificate) {
   const size_t all = certificate.layers.size();
-  std::vector<std::string> parts;
+  std::string sentence;
+  const auto say = [&](const std::string& part) {
+    sentence += (sentence.empty() ? "" : "; ") + part;
+  };
   const auto add = [&](Verdict verdict, const char* one, const char* several) {
     const std::vector<size_t> layers = certificate.layers_with(verdict);
     if (layers.empty()) return;
     const bool every = layers.size() == all && all > 1;
-    parts.push_back(cat(every ? "every layer" : layer_list(layers), " ",
-                        every || layers.size() == 1 ? one : several));
+    say(cat(every ? "every layer" : layer_list(layers), " ",
+            every || layers.size() == 1 ? one : several));
   };
   add(Verdict::keep_16bit, "should stay in 16 bit", "should stay in 16 bit");
   add(Verdict::needs_scale, "needs its scale", "need their scales");
   add(Verdict::unknown, "is not known for want of evidence", "are not known for want of evidence");
   const size_t safe = certificate.layers_with(Verdict::unit_safe).size();
   if (safe == all) {
-    parts.push_back("1.0 is safe in every layer");
+    say("1.0 is safe in every layer");
   } else if (safe > 0) {
-    parts.push_back(cat("1.0 is safe in the other ", safe));
+    say(cat("1.0 is safe in the other ", safe == 1 ? "layer" : cat(safe)));
   }
-  return join(parts, "; ");
+  return sentence;
 }
 
 std::string skip_flag(const Certificate& certificate) {
@@ -91,7 +94,7 @@ std::string table_of(const Certificate& certificate) {
       const bool first = tensor == &layer.k;
       const Margins &held = tensor->in_force, &unit = tensor->unit;
       table.add({first ? cat(i) : "", first ? "K" : "V",
-                 tensor->amax ? significant(double{*tensor->amax}) : "-",
+                 tensor->amax ? significant(double{*tensor->amax}, 5) : "-",
                  octaves(held.saturation, 2), octaves(held.underflow, 1), percent(held.flushed),
                  octaves(unit.saturation, 2), octaves(unit.underflow, 1), percent(unit.flushed),
                  first ? verdict_name(layer.verdict) + reasons(layer) : ""});

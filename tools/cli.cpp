@@ -50,6 +50,17 @@ CLI::Validator whole_number() {
                      "a whole number");
 }
 
+// "2/8".
+std::optional<WindowShard> parse_shard(const std::string& text) {
+  WindowShard shard;
+  const char* end = text.data() + text.size();
+  const auto index = std::from_chars(text.data(), end, shard.index);
+  if (index.ec != std::errc() || index.ptr == end || *index.ptr != '/') return std::nullopt;
+  const auto of = std::from_chars(index.ptr + 1, end, shard.of);
+  if (of.ec != std::errc() || of.ptr != end || shard.index >= shard.of) return std::nullopt;
+  return shard;
+}
+
 void add_common(CLI::App& command, CommonOptions& options) {
   command.add_flag("--json", options.json, "Print the result as JSON");
   auto* quiet = command.add_flag_callback(
@@ -85,6 +96,18 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
                                    "Windows of text to run; when given, fewer is an error")
                       ->check(positive_integer())
                       ->capture_default_str();
+  command
+      ->add_option_function<std::string>(
+          "--shard", [&](const std::string& value) { options.shard = *parse_shard(value); },
+          "Run only every N-th window, from the I-th on, counted from 0; 'fp8kv merge' makes one "
+          "file\nof all N")
+      ->check(CLI::Validator(
+          [](std::string& given) -> std::string {
+            if (parse_shard(given)) return "";
+            return cat(quote(given), " is not I/N with I less than N, such as 0/4 to 3/4");
+          },
+          "I/N"))
+      ->type_name("");
   auto* seq_len = command->add_option("--seq-len", options.seq_len, "Tokens in a window at most")
                       ->check(positive_integer())
                       ->capture_default_str();
@@ -219,6 +242,20 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
   return command;
 }
 
+CLI::App* add_merge(CLI::App& app, MergeOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "merge", "Make one scale file of several calibrations of a model, as if run at once");
+  command->add_option("parts", options.parts, "Scale files of 'fp8kv calibrate'")
+      ->required()
+      ->type_name("FILE...");
+  command->add_option("--out,-o", options.out, "Scale file to write; - for stdout")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("--force", options.force, "Replace an existing file");
+  add_common(*command, options);
+  return command;
+}
+
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
@@ -269,11 +306,13 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   ExtractOptions extract;
   RunOptions run;
   InspectOptions inspect;
+  MergeOptions merge;
   CLI::App* calibrate_command = add_calibrate(app, calibrate);
   CLI::App* inject_command = add_inject(app, inject);
   CLI::App* extract_command = add_extract(app, extract);
   CLI::App* run_command = add_run(app, run);
   CLI::App* inspect_command = add_inspect(app, inspect);
+  CLI::App* merge_command = add_merge(app, merge);
   if (argc <= 1) {
     print(app.help());
     throw Error("no command given", "see fp8kv --help", ErrorKind::usage);
@@ -290,8 +329,9 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   if (*inject_command) return ParsedCommand{"inject", inject};
   if (*extract_command) return ParsedCommand{"extract", extract};
   if (*run_command) return ParsedCommand{"run", run};
-  FP8KV_ASSERT(*inspect_command);
-  return ParsedCommand{"inspect", inspect};
+  if (*inspect_command) return ParsedCommand{"inspect", inspect};
+  FP8KV_ASSERT(*merge_command);
+  return ParsedCommand{"merge", merge};
 }
 
 }  // namespace fp8kv

@@ -49,18 +49,27 @@ LayerScales scales_from(const LayerAmax& amax, const ScalePolicy& policy) {
   return {scales_of(amax.k, policy), scales_of(amax.v, policy)};
 }
 
+std::vector<LayerScales> scales_of(const std::vector<LayerAmax>& amax, const ScalePolicy& policy,
+                                   Log& log) {
+  std::vector<LayerScales> scales;
+  for (size_t i = 0; i < amax.size(); ++i) {
+    warn_of_zeros(amax[i].k, "K", i, policy.granularity, log);
+    warn_of_zeros(amax[i].v, "V", i, policy.granularity, log);
+    scales.push_back(scales_from(amax[i], policy));
+  }
+  return scales;
+}
+
 KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const ScalePolicy& policy,
                      Log& log) {
   KvScales scales;
   scales.provenance.headroom = policy.headroom;
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerAmax amax{amax_of(layers[i].k), amax_of(layers[i].v), amax_of(layers[i].q)};
-    warn_of_zeros(amax.k, "K", i, policy.granularity, log);
-    warn_of_zeros(amax.v, "V", i, policy.granularity, log);
-    scales.layers.push_back(scales_from(amax, policy));
     scales.provenance.amax.push_back(std::move(amax));
     scales.provenance.octaves.push_back({octaves_over(layers[i].k), octaves_over(layers[i].v)});
   }
+  scales.layers = scales_of(scales.provenance.amax, policy, log);
   return scales;
 }
 

@@ -19,8 +19,11 @@ struct ScalePolicy {
 // E4M3FN scales that put the largest magnitude at 448 / headroom; 1 where that is zero.
 LayerScales scales_from(const LayerAmax& amax, const ScalePolicy& policy);
 
-// The scales of every layer, with the amax and the octaves they came from.
-// Says on `log` which layers were all zero and got a scale of 1.
+// The same for every layer. Says on `log` which layers were all zero and got a scale of 1.
+std::vector<LayerScales> scales_of(const std::vector<LayerAmax>& amax, const ScalePolicy& policy,
+                                   Log& log);
+
+// Scales with the amax and the octaves they came from.
 KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const ScalePolicy& policy,
                      Log& log);
 

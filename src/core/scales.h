@@ -51,7 +51,7 @@ struct DataFile {
   std::string name;  // as given, without folders
   uint64_t bytes = 0;
   std::string sha256;
-  bool operator==(const DataFile&) const = default;
+  auto operator<=>(const DataFile&) const = default;
 };
 
 // Where scales come from, as far as it is known. Absent parts are empty.
@@ -67,7 +67,7 @@ struct Provenance {
   uint64_t documents = 0;             // whose first window was counted
   uint64_t windows = 0;
   uint64_t tokens = 0;
-  std::vector<DataFile> data;
+  std::vector<DataFile> data;  // rising
   ShardNote shards;
   bool operator==(const Provenance&) const = default;
 };
