@@ -86,7 +86,7 @@ TEST_CASE("cli merge: refusals name the files and leave no output") {
   CHECK(shard.exit_code == 2);
   CHECK(shard.err ==
         "fp8kv: calibrate: --shard: '3/3' is not I/N with I less than N, such as 0/4 to 3/4\n"
-        "help: see fp8kv calibrate --help\n");
+        "help: see 'fp8kv calibrate --help'\n");
 }
 
 }  // namespace

@@ -61,6 +61,18 @@ TEST_CASE("shard: the one shard of one is the whole, and says nothing") {
   CHECK(windows.ids.size() == 7);
 }
 
+TEST_CASE("shard: only two whole numbers in order are one") {
+  const auto shard = shard_from_text("2/8");
+  REQUIRE(shard.has_value());
+  CHECK(shard->index == 2);
+  CHECK(shard->of == 8);
+  for (const char* text : {"", "2", "2/", "/8", "8/8", "-1/8", "+1/8", "1/8 ", " 1/8", "1/0",
+                           "0/18446744073709551616", "1:8", "1.5/8"}) {
+    CAPTURE(text);
+    CHECK_FALSE(shard_from_text(text).has_value());
+  }
+}
+
 TEST_CASE("shard: one without windows is refused") {
   Windows windows = seven_windows();
   CHECK(test::error_of(

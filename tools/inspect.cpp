@@ -148,7 +148,8 @@ std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& con
 
 // What --certificate asks for: the certificate of any source of scales, and nothing else.
 void inspect_certificate(const InspectOptions& options) {
-  const KvScales scales = load_scales(options.path);
+  Log log(options.verbosity);
+  const KvScales scales = load_scales(options.path, log);
   const std::string source = quote(options.path.string());
   if (!has_evidence(scales)) {
     throw Error(cat(source,

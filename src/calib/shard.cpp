@@ -1,8 +1,20 @@
 #include "calib/shard.h"
 
+#include <charconv>
+
 #include "base/error.h"
 
 namespace fp8kv {
+
+std::optional<WindowShard> shard_from_text(const std::string& text) {
+  WindowShard shard;
+  const char* end = text.data() + text.size();
+  const auto index = std::from_chars(text.data(), end, shard.index);
+  if (index.ec != std::errc() || index.ptr == end || *index.ptr != '/') return std::nullopt;
+  const auto of = std::from_chars(index.ptr + 1, end, shard.of);
+  if (of.ec != std::errc() || of.ptr != end || shard.index >= shard.of) return std::nullopt;
+  return shard;
+}
 
 ShardNote take_shard(Windows& windows, const WindowShard& shard) {
   FP8KV_ASSERT(shard.index < shard.of && windows.document.size() == windows.ids.size());

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "core/scales.h"
 #include "io/dataset.h"
@@ -12,6 +14,9 @@ struct WindowShard {
   uint64_t index = 0;
   uint64_t of = 1;
 };
+
+// "2/8"; nullopt unless it is two whole numbers with index < of.
+std::optional<WindowShard> shard_from_text(const std::string& text);
 
 // Keeps the windows index, index + of, index + 2 of, ... and counts what is left; a document counts
 // with its first window, so that the counts of all shards add up to those of the whole. What the
