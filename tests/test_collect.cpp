@@ -1,8 +1,8 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+
+#include <doctest/doctest.h>
 
 #include "backend/cpu_backend.h"
 #include "base/json.h"
@@ -20,7 +20,9 @@ using test::TempDir;
 
 namespace {
 
-Log quiet_log() { return Log(Verbosity::quiet); }
+Log quiet_log() {
+  return Log(Verbosity::quiet);
+}
 
 std::vector<std::vector<int32_t>> windows_of(std::vector<size_t> lengths) {
   std::vector<std::vector<int32_t>> windows;
@@ -84,8 +86,8 @@ TEST_CASE("collect: every value of every token is counted once, and padding neve
         const uint64_t counted = std::accumulate(head.bins.begin(), head.bins.end(), uint64_t{0});
         CHECK(counted == tokens * static_cast<uint64_t>(config.head_dim));
         // The largest value lies in the highest bin that has any.
-        const auto last = std::find_if(head.bins.rbegin(), head.bins.rend(),
-                                       [](uint64_t n) { return n > 0; });
+        const auto last =
+            std::find_if(head.bins.rbegin(), head.bins.rend(), [](uint64_t n) { return n > 0; });
         const auto bin = static_cast<int>(head.bins.rend() - last) - 1;
         CHECK(magnitude_bin(float_bits(head.amax)) == bin);
       }
@@ -167,8 +169,7 @@ TEST_CASE("make_scales: a K that is zero throughout gets 1") {
 
 TEST_CASE("collect: amax of stories260K equals the float64 reference to 1e-5") {
   for (const char* text : {"tinystories_train_head", "tinyshakespeare"}) {
-    const auto reference =
-        test::shared_data(cat("reference/stories260K-hf-f32.", text, ".json"));
+    const auto reference = test::shared_data(cat("reference/stories260K-hf-f32.", text, ".json"));
     const auto folder = test::shared_data("models/stories260K-hf-f32");
     if (!reference || !folder) return;
     const Json golden = Json::read(*reference);
@@ -176,7 +177,8 @@ TEST_CASE("collect: amax of stories260K equals the float64 reference to 1e-5") {
     for (size_t i = 0; i < golden.at("window_ids").size(); ++i) {
       const Json ids = golden.at("window_ids")[i];
       std::vector<int32_t>& window = windows.emplace_back();
-      for (size_t j = 0; j < ids.size(); ++j) window.push_back(static_cast<int32_t>(ids[j].as_int()));
+      for (size_t j = 0; j < ids.size(); ++j)
+        window.push_back(static_cast<int32_t>(ids[j].as_int()));
     }
     const Checkpoint checkpoint = Checkpoint::open(*folder);
     const ModelConfig config = read_model_config(checkpoint);

@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include <map>
+
+#include <doctest/doctest.h>
 
 #include "backend/cpu_backend.h"
 #include "io/architectures.h"
@@ -55,8 +55,7 @@ TEST_CASE("generate: prompts together give what an independent forward pass give
   options.max_new_tokens = 12;
   const auto made = world.run(kPrompts, options, 5);
   for (size_t i = 0; i < kPrompts.size(); ++i) {
-    CHECK(made[i].ids ==
-          test::reference_greedy(*world.checkpoint, world.config, kPrompts[i], 12));
+    CHECK(made[i].ids == test::reference_greedy(*world.checkpoint, world.config, kPrompts[i], 12));
     CHECK(made[i].reason == FinishReason::length);
   }
 }

@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include <set>
+
+#include <doctest/doctest.h>
 
 #include "backend/cpu_backend.h"
 #include "model/kv_cache.h"

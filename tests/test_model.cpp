@@ -1,7 +1,7 @@
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include <doctest/doctest.h>
 
 #include "backend/cpu_backend.h"
 #include "base/json.h"
@@ -87,9 +87,8 @@ std::vector<Variant> variants() {
     v.config.rope.scaling = RopeScaling::linear;
     v.config.rope.factor = 4;
   });
-  add("llama3 rope scaling", [](Variant& v) {
-    v.config.rope = {500000, RopeScaling::llama3, 8, 1, 4, 32};
-  });
+  add("llama3 rope scaling",
+      [](Variant& v) { v.config.rope = {500000, RopeScaling::llama3, 8, 1, 4, 32}; });
   add("three shards", [](Variant& v) { v.options.n_shards = 3; });
   return all;
 }
@@ -130,9 +129,9 @@ TEST_CASE("model: prompts in one step, in pieces and token by token give the sam
 }
 
 // The oracle reads K and V through the same rounding. K and V of the product differ from the
-// oracle's in the last bits of float32, so a value next to a rounding boundary may fall to the other
-// side: one step of E4M3 (up to 1/8 of a value) in one of thousands of terms. Typical differences
-// stay far below; a wrong or missing scale is off by whole units.
+// oracle's in the last bits of float32, so a value next to a rounding boundary may fall to the
+// other side: one step of E4M3 (up to 1/8 of a value) in one of thousands of terms. Typical
+// differences stay far below; a wrong or missing scale is off by whole units.
 TEST_CASE("model: an FP8 cache reads as code times scale, per head") {
   const TempDir folder;
   const ModelConfig config = test::tiny_config();
@@ -176,7 +175,7 @@ TEST_CASE("model: logits and greedy text equal transformers' on its random model
     // The goldens compute in float32 throughout. Where the model's own dtype is narrower, K and V
     // (and in bf16 every product's input) are rounded to it here, as runtimes do: 2^-11 and 2^-8
     // of values near 5, over some ten roundings in a row.
-    const double tolerance = config.dtype == DType::f32 ? 1e-4
+    const double tolerance = config.dtype == DType::f32   ? 1e-4
                              : config.dtype == DType::f16 ? 0.02
                                                           : 0.25;
     const Json expected = golden.at("logits");
@@ -200,7 +199,8 @@ TEST_CASE("model: logits and greedy text equal transformers' on its random model
 }
 
 TEST_CASE("model: last logits and greedy ids of stories260K equal the float64 reference") {
-  const auto reference = test::shared_data("reference/stories260K-hf-f32.tinystories_train_head.json");
+  const auto reference =
+      test::shared_data("reference/stories260K-hf-f32.tinystories_train_head.json");
   const auto folder = test::shared_data("models/stories260K-hf-f32");
   if (!reference || !folder) return;
   const Json golden = Json::read(*reference);
@@ -209,7 +209,8 @@ TEST_CASE("model: last logits and greedy ids of stories260K equal the float64 re
   const auto backend = make_cpu_backend(2);
   const auto list = [](const Json& json) {
     std::vector<int32_t> values;
-    for (size_t i = 0; i < json.size(); ++i) values.push_back(static_cast<int32_t>(json[i].as_int()));
+    for (size_t i = 0; i < json.size(); ++i)
+      values.push_back(static_cast<int32_t>(json[i].as_int()));
     return values;
   };
   const auto logits =

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "io/architectures.h"
 #include "io/dialects.h"
+#include "io/fingerprint.h"
 #include "kv_dtype.h"
 #include "model/generate.h"
 #include "output.h"
@@ -31,14 +32,15 @@ constexpr const char* kWaysOut =
 
 // Scales given by hand or carried by the checkpoint; nullopt when there are none.
 std::optional<KvScales> available_scales(const RunOptions& options, const Checkpoint& checkpoint,
-                                         const ModelConfig& config) {
+                                         const ModelConfig& config, Log& log) {
   if (!options.scales.empty()) {
-    KvScales scales = load_scales(options.scales);
+    KvScales scales = load_scales(options.scales, log);
     check_made_for(scales, checkpoint, config, quote(options.scales.string()));
     return scales;
   }
   std::optional<FoundScales> found = find_scales(checkpoint);
   if (!found) return std::nullopt;
+  for (const std::string& note : found->notes) log.note("note: " + note);
   return std::move(found->scales);
 }
 
@@ -48,11 +50,12 @@ CacheChoice choose_fp8(const RunOptions& options, DType dtype,
   const std::string name = kv_dtype_name(dtype);
   if (fp8_spec(format).mantissa_bits == 2) {
     if (available) {
-      throw Error(cat("--kv-cache-dtype ", name, ": ",
-                      options.scales.empty() ? cat("the scales that ", model, " carries")
-                                             : cat("the scales of ", quote(options.scales.string())),
-                      " are for E4M3; an E5M2 cache runs without scales"),
-                  "use fp8_e4m3, or a checkpoint without scales", ErrorKind::usage);
+      throw Error(
+          cat("--kv-cache-dtype ", name, ": ",
+              options.scales.empty() ? cat("the scales that ", model, " carries")
+                                     : cat("the scales of ", quote(options.scales.string())),
+              " are for E4M3; an E5M2 cache runs without scales"),
+          "use fp8_e4m3, or a checkpoint without scales", ErrorKind::usage);
     }
     return {dtype, std::nullopt, cat(name, ", which runs without scales")};
   }
@@ -66,20 +69,20 @@ CacheChoice choose_fp8(const RunOptions& options, DType dtype,
 }
 
 CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint,
-                         const ModelConfig& config) {
+                         const ModelConfig& config, Log& log) {
   const std::optional<DType> asked = kv_dtype_from_name(options.kv_cache_dtype);
   const std::string model = quote(options.model.string());
   const bool scale_flags = !options.scales.empty() || options.unit_scales;
   if (asked && !fp8_format(*asked)) {
     if (scale_flags) {
-      throw Error(cat("scales are for an FP8 cache, not for --kv-cache-dtype ",
-                      options.kv_cache_dtype),
-                  "leave out --scales and --unit-scales, or choose fp8", ErrorKind::usage);
+      throw Error(
+          cat("scales are for an FP8 cache, not for --kv-cache-dtype ", options.kv_cache_dtype),
+          "leave out --scales and --unit-scales, or choose fp8", ErrorKind::usage);
     }
     return {*asked, std::nullopt, kv_dtype_name(*asked)};
   }
   std::optional<KvScales> available;
-  if (!options.unit_scales) available = available_scales(options, checkpoint, config);
+  if (!options.unit_scales) available = available_scales(options, checkpoint, config, log);
   if (asked) return choose_fp8(options, *asked, available, model);
   const std::string promised = checkpoint.config().get_string("kv_cache_torch_dtype", "");
   if (available || scale_flags) {
@@ -169,8 +172,8 @@ void report_figures(const GenerationStats& stats, size_t prompts, const KvCache&
   const uint64_t here = kv_bytes_per_token(config, cache.dtype(), config.n_layers);
   const uint64_t half = kv_bytes_per_token(config, DType::f16, config.n_layers);
   log.note(cat("KV cache: ", grouped(here), " bytes a token; ", human_bytes(cache.bytes()),
-               " hold ", count_of(pool_tokens, "token"), " (float16: ",
-               grouped(cache.bytes() / half), ")"));
+               " hold ", count_of(pool_tokens, "token"),
+               " (float16: ", grouped(cache.bytes() / half), ")"));
 }
 
 }  // namespace
@@ -179,7 +182,7 @@ void run_command(const RunOptions& options) {
   Log log(options.verbosity);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);
-  const CacheChoice choice = choose_cache(options, checkpoint, config);
+  const CacheChoice choice = choose_cache(options, checkpoint, config, log);
   const Tokenizer tokenizer = Tokenizer::load(checkpoint.folder() / "tokenizer.json");
   const std::vector<std::string> prompts = read_prompts(options.prompts, options.prompt_file);
   std::vector<std::vector<int32_t>> ids;
@@ -187,18 +190,18 @@ void run_command(const RunOptions& options) {
 
   const auto backend = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), "; cache in ", choice.why));
-  const GenerationOptions generation{.max_new_tokens = options.max_new_tokens,
-                                     .sampling = {options.temperature, options.top_k,
-                                                  options.top_p, options.seed},
-                                     .stop_ids = config.eos_ids};
+  const GenerationOptions generation{
+      .max_new_tokens = options.max_new_tokens,
+      .sampling = {options.temperature, options.top_k, options.top_p, options.seed},
+      .stop_ids = config.eos_ids};
   const int64_t pages = pages_needed(ids, generation, config.max_seq_len);
   KvCache cache(*backend, config, {choice.dtype, config.n_layers, pages},
                 choice.scales ? &*choice.scales : nullptr);
   Printer printer(tokenizer, prompts, ids, options.json);
-  const GenerationStats stats = generate(
-      checkpoint, config, *backend, cache, ids, generation,
-      {[&](size_t prompt, int32_t id) { printer.token(prompt, id); },
-       [&](size_t prompt, FinishReason reason) { printer.finished(prompt, reason); }});
+  const GenerationStats stats =
+      generate(checkpoint, config, *backend, cache, ids, generation,
+               {[&](size_t prompt, int32_t id) { printer.token(prompt, id); },
+                [&](size_t prompt, FinishReason reason) { printer.finished(prompt, reason); }});
   report_figures(stats, prompts.size(), cache, config, static_cast<uint64_t>(pages * kPageSize),
                  log);
 }

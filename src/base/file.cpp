@@ -35,8 +35,8 @@ class FileDescriptor {
   int descriptor_;
 };
 
-FileDescriptor open_for_reading(const fs::path& path) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+FileDescriptor open_for_reading(const fs::path& path, int more_flags = 0) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags));
   if (file.get() < 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
       throw Error(cat(quote(path.string()), ": no such file"), "check the path");
@@ -44,6 +44,12 @@ FileDescriptor open_for_reading(const fs::path& path) {
     fail_system(path.string(), "open", errno);
   }
   return file;
+}
+
+// For regular files only: anything else is refused later, by regular_size, but must not hang here,
+// as a named pipe without a writer would.
+FileDescriptor open_regular(const fs::path& path) {
+  return open_for_reading(path, O_NONBLOCK);
 }
 
 uint64_t regular_size(const FileDescriptor& file, const fs::path& path) {
@@ -167,7 +173,7 @@ void finish(FileDescriptor& out, const fs::path& path) {
 }  // namespace
 
 MappedFile MappedFile::open(const fs::path& path) {
-  const FileDescriptor file = open_for_reading(path);
+  const FileDescriptor file = open_regular(path);
   const uint64_t size = regular_size(file, path);
   MappedFile mapped;
   mapped.path_ = path;
@@ -191,11 +197,16 @@ std::string read_text(const fs::path& path, uint64_t max_bytes) {
 }
 
 uint64_t regular_file_size(const fs::path& path) {
-  return regular_size(open_for_reading(path), path);
+  return regular_size(open_regular(path), path);
 }
 
 std::string read_range(const fs::path& path, uint64_t offset, uint64_t length) {
-  const FileDescriptor file = open_for_reading(path);
+  const FileDescriptor file = open_regular(path);
+  const uint64_t size = regular_size(file, path);
+  if (offset > size || length > size - offset) {
+    fail(quote(path.string()), ": ends at byte ", size, ", expected at least ", length,
+         " more from byte ", offset);
+  }
   std::string bytes(static_cast<size_t>(length), '\0');
   size_t done = 0;
   while (done < bytes.size()) {
@@ -203,9 +214,7 @@ std::string read_range(const fs::path& path, uint64_t offset, uint64_t length) {
                                 static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_system(path.string(), "read", errno);
-    if (got == 0) {
-      fail(quote(path.string()), ": ends at byte ", offset + done, ", expected ", offset + length);
-    }
+    if (got == 0) fail(quote(path.string()), ": became shorter while it was read");
     done += static_cast<size_t>(got);
   }
   return bytes;
@@ -290,7 +299,7 @@ void StagedDirectory::publish() {
 }
 
 LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode) {
-  const FileDescriptor in = open_for_reading(from);
+  const FileDescriptor in = open_regular(from);
   const uint64_t size = regular_size(in, from);
   if (mode == LinkMode::automatic || mode == LinkMode::reflink) {
     FileDescriptor out = create_new(to);
@@ -315,8 +324,13 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
     }
   }
   FileDescriptor out = create_new(to);
-  copy_bytes(in, out, size, from, to);
-  finish(out, to);
+  try {
+    copy_bytes(in, out, size, from, to);
+    finish(out, to);
+  } catch (...) {
+    ::unlink(to.c_str());
+    throw;
+  }
   return LinkResult::copied;
 }
 

@@ -23,18 +23,18 @@ std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers) {
     tensors.push_back({prefix + ".bins",
                        {reinterpret_cast<const std::byte*>(all.data()), DType::u64,
                         Shape{n_heads, kMagnitudeBins}}});
-    tensors.push_back({prefix + ".amax",
-                       {reinterpret_cast<const std::byte*>(largest.data()), DType::f32,
-                        Shape{n_heads}}});
+    tensors.push_back(
+        {prefix + ".amax",
+         {reinterpret_cast<const std::byte*>(largest.data()), DType::f32, Shape{n_heads}}});
   };
   for (size_t i = 0; i < layers.size(); ++i) {
     add(cat("layers.", i, ".q"), layers[i].q);
     add(cat("layers.", i, ".k"), layers[i].k);
     add(cat("layers.", i, ".v"), layers[i].v);
   }
-  return safetensors_bytes(std::move(tensors), {{"schema", "fp8kv.histograms/1"},
-                                                {"first_exponent", "-40"},
-                                                {"bins_per_octave", "64"}});
+  return safetensors_bytes(
+      std::move(tensors),
+      {{"schema", "fp8kv.histograms/1"}, {"first_exponent", "-40"}, {"bins_per_octave", "64"}});
 }
 
 }  // namespace fp8kv

@@ -159,8 +159,8 @@ void add_to(Rows& x, const Rows& y) {
   }
 }
 
-void round_rows(Rows& rows, const ModelConfig& config, const CacheRounding& rounding,
-                int64_t layer, bool is_key) {
+void round_rows(Rows& rows, const ModelConfig& config, const CacheRounding& rounding, int64_t layer,
+                bool is_key) {
   for (Vector& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
       row[i] = rounding(row[i], layer, static_cast<int64_t>(i) / config.head_dim, is_key);

@@ -16,9 +16,9 @@ using CacheRounding =
     std::function<double(double value, int64_t layer, int64_t kv_head, bool is_key)>;
 
 struct ReferenceRun {
-  std::vector<std::vector<double>> logits;           // [position][vocab_size]
-  std::vector<std::vector<double>> k_amax, v_amax;   // [layer][kv_head], as they enter the cache
-  std::vector<std::vector<double>> q_amax;           // [layer][kv_head]
+  std::vector<std::vector<double>> logits;          // [position][vocab_size]
+  std::vector<std::vector<double>> k_amax, v_amax;  // [layer][kv_head], as they enter the cache
+  std::vector<std::vector<double>> q_amax;          // [layer][kv_head]
 };
 
 ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& config,

@@ -1,14 +1,13 @@
 #include "support/run_cli.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
+#include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <signal.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "support/temp_dir.h"
@@ -59,8 +58,7 @@ CliResult run_cli(const std::vector<std::string>& arguments, const std::filesyst
 }
 
 CliResult run_cli_and_signal(const std::vector<std::string>& arguments,
-                             const std::filesystem::path& folder, int after_ms,
-                             int signal_number) {
+                             const std::filesystem::path& folder, int after_ms, int signal_number) {
   const TempDir files;
   files.write("in", "");
   const pid_t child = start(arguments, folder, files);

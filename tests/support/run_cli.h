@@ -19,7 +19,6 @@ CliResult run_cli(const std::vector<std::string>& arguments, const std::filesyst
 
 // Starts it, sends `signal_number` after `after_ms`, and gives the result.
 CliResult run_cli_and_signal(const std::vector<std::string>& arguments,
-                             const std::filesystem::path& folder, int after_ms,
-                             int signal_number);
+                             const std::filesystem::path& folder, int after_ms, int signal_number);
 
 }  // namespace fp8kv::test

@@ -62,10 +62,10 @@ std::vector<int32_t> run_greedy(const Checkpoint& checkpoint, const ModelConfig&
   const std::vector<std::vector<int32_t>> prompts = {prompt};
   GenerationOptions options;
   options.max_new_tokens = count;
-  KvCache cache(backend, config,
-                {settings.cache_dtype, config.n_layers,
-                 pages_needed(prompts, options, config.max_seq_len)},
-                settings.scales);
+  KvCache cache(
+      backend, config,
+      {settings.cache_dtype, config.n_layers, pages_needed(prompts, options, config.max_seq_len)},
+      settings.scales);
   std::vector<int32_t> made;
   generate(checkpoint, config, backend, cache, prompts, options,
            {[&](size_t, int32_t id) { made.push_back(id); }, [](size_t, FinishReason) {}});

@@ -1,0 +1,24 @@
+// Projections: rows of activations times weights that lie as the checkpoint has them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu_kernels.h"
+#include "backend/cpu_memory.h"
+#include "backend/thread_pool.h"
+
+namespace fp8kv {
+
+// Memory that `linear` keeps between calls.
+struct LinearScratch {
+  Scratch rows;                  // packed activations
+  std::vector<Scratch> threads;  // panels and sums of each thread
+};
+
+// See Backend::linear. A row's result has the same bits whatever other rows there are.
+void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
+                const ConstTensorView& x, std::span<const Projection> projections);
+
+}  // namespace fp8kv

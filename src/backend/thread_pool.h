@@ -1,0 +1,61 @@
+// A fixed set of threads that share out the jobs of one loop at a time.
+// Which thread gets which job is left open, so jobs must not care: each writes its own outputs, and
+// results are then the same for any number of threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+namespace fp8kv {
+
+class ThreadPool {
+ public:
+  // `threads` counts the caller of `run`, so 1 makes no thread.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls work(job, thread) once for every job in [0, n_jobs), in no order, thread in
+  // [0, threads()); returns when all are done. The first exception thrown by a job is thrown again
+  // here, and jobs not yet begun are then dropped. Not to be called from a job, nor by two threads
+  // at once.
+  template <typename Work>
+  void run(int64_t n_jobs, const Work& work) {
+    run_erased(n_jobs, &work, [](const void* context, int64_t job, int thread) {
+      (*static_cast<const Work*>(context))(job, thread);
+    });
+  }
+
+ private:
+  using Call = void (*)(const void* context, int64_t job, int thread);
+
+  void run_erased(int64_t n_jobs, const void* context, Call call);
+  void worker(const std::stop_token& stop, int thread);
+  bool run_one(int thread);
+  void finish_job(const void* context, Call call, int64_t job, int thread);
+
+  // The loop being run. A ticket is the number of the loop (upper half) and the next job to claim
+  // (lower half); a job is claimed by advancing the ticket, which fails once the loop is another.
+  std::atomic<uint64_t> ticket_;
+  std::atomic<const void*> context_ = nullptr;
+  std::atomic<Call> call_ = nullptr;
+  std::atomic<uint32_t> n_jobs_ = 0;
+  std::atomic<uint32_t> done_ = 0;
+  std::atomic<uint32_t> wake_ = 0;
+
+  std::atomic<bool> failed_ = false;
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
+
+  std::vector<std::jthread> workers_;
+};
+
+}  // namespace fp8kv

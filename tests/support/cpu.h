@@ -1,0 +1,103 @@
+// What tests of the CPU backend need: every instruction set of this machine, buffers of exactly the
+// size asked for at any alignment, and random values.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "backend/cpu_backend.h"
+#include "backend/cpu_elements.h"
+#include "backend/cpu_isa.h"
+#include "base/rng.h"
+#include "core/dtype.h"
+#include "core/tensor.h"
+
+namespace fp8kv::test {
+
+inline std::vector<CpuIsa> available_isas() {
+  std::vector<CpuIsa> isas;
+  for (const CpuIsa isa : {CpuIsa::portable, CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16}) {
+    if (has_cpu_isa(isa)) isas.push_back(isa);
+  }
+  return isas;
+}
+
+inline double random_value(Rng& rng) {
+  return rng.uniform() * 2 - 1;
+}
+
+inline std::vector<float> random_floats(Rng& rng, int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = static_cast<float>(random_value(rng));
+  return values;
+}
+
+// Values as elements of `dtype`, `offset` bytes into a block that ends right after them.
+class Elements {
+ public:
+  Elements(const std::vector<float>& values, DType dtype, const Shape& shape, size_t offset = 0)
+      : dtype_(dtype), shape_(shape), offset_(offset) {
+    const size_t bytes = values.size() * dtype_bytes(dtype);
+    block_ = std::make_unique<std::byte[]>(offset + bytes);
+    for (size_t i = 0; i < values.size(); ++i) {
+      store(values[i], block_.get() + offset + i * dtype_bytes(dtype));
+    }
+  }
+
+  ConstTensorView view() const { return {block_.get() + offset_, dtype_, shape_}; }
+  // The value that element i really has.
+  double operator[](int64_t i) const {
+    const std::byte* from = block_.get() + offset_ + i * static_cast<int64_t>(dtype_bytes(dtype_));
+    switch (dtype_) {
+      case DType::f16:
+        return double{F16Element::load(from)};
+      case DType::bf16:
+        return double{Bf16Element::load(from)};
+      default:
+        return double{F32Element::load(from)};
+    }
+  }
+
+ private:
+  void store(float value, std::byte* to) const {
+    switch (dtype_) {
+      case DType::f16:
+        return F16Element::store(value, 1, to);
+      case DType::bf16:
+        return Bf16Element::store(value, 1, to);
+      default:
+        return F32Element::store(value, 1, to);
+    }
+  }
+
+  DType dtype_;
+  Shape shape_;
+  size_t offset_;
+  std::unique_ptr<std::byte[]> block_;
+};
+
+// Floats of a backend that start as `values`.
+inline Tensor tensor_of(Backend& backend, const std::vector<float>& values, const Shape& shape) {
+  Tensor tensor = backend.allocate(DType::f32, shape);
+  backend.copy_in(tensor.view(), {reinterpret_cast<const std::byte*>(values.data()), DType::f32,
+                                  Shape{static_cast<int64_t>(values.size())}});
+  return tensor;
+}
+
+inline Tensor tensor_of(Backend& backend, const std::vector<int32_t>& values, const Shape& shape) {
+  Tensor tensor = backend.allocate(DType::i32, shape);
+  backend.copy_in(tensor.view(), {reinterpret_cast<const std::byte*>(values.data()), DType::i32,
+                                  Shape{static_cast<int64_t>(values.size())}});
+  return tensor;
+}
+
+inline std::vector<float> floats_of(Backend& backend, const TensorView& view) {
+  std::vector<float> values(static_cast<size_t>(view.shape.elements()));
+  backend.download(view, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+}  // namespace fp8kv::test
