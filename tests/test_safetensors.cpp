@@ -129,6 +129,8 @@ TEST_CASE("safetensors: says where the header is not what it should be") {
         "'w.safetensors': header: not valid JSON at line 1, column 6: unexpected end of input; "
         "expected '[', '{', or a "
         "literal");
+  using namespace std::string_literals;
+  CHECK(error_of_header("{}\0{"s) == "'w.safetensors': header: not valid JSON: byte 2 is NUL");
   CHECK(error_of_header(R"({"__metadata__":{"n":1}})") ==
         "'w.safetensors': header: __metadata__.n: is a number (1), expected a string");
   CHECK(error_of_header(R"({"__metadata__":[]})") ==
@@ -151,6 +153,8 @@ TEST_CASE("safetensors: says what is wrong with a tensor's entry") {
         "'w.safetensors': header: a.shape: is 1, expected an array");
   CHECK(error_of_header(R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})") ==
         "'w.safetensors': header: a.shape[0]: is -1, expected a whole number");
+  CHECK(error_of_header(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[-0,0]}})") ==
+        "'w.safetensors': header: a.data_offsets[0]: is -0, expected a whole number");
   CHECK(error_of_header(R"({"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}})") ==
         "'w.safetensors': header: a.shape[0]: is 1.0, expected a whole number");
   CHECK(error_of_header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}})") ==

@@ -72,9 +72,21 @@ std::string line(const std::string& name, const std::string& value) {
   return name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') + value + "\n";
 }
 
+// nullopt for models without K and V projections of their own, which inspect describes all the
+// same.
+std::optional<std::string> fingerprint_if_any(const Checkpoint& checkpoint,
+                                              const ModelConfig& config) {
+  try {
+    return model_fingerprint(checkpoint, config);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 // What a person reads of a checkpoint.
 std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
-                     const std::string& verdict, const std::optional<FoundScales>& found) {
+                     const std::optional<std::string>& fingerprint, const std::string& verdict,
+                     const std::optional<FoundScales>& found) {
   std::string text = line("folder", checkpoint.folder().string());
   text += line("architecture", cat(config.architecture, " (", config.model_type, "), ", verdict));
   text += line("layers", cat(config.n_layers, "; ", config.n_heads, " heads, ", config.n_kv_heads,
@@ -88,7 +100,7 @@ std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
     text +=
         line("  " + name, cat(count_of(share.tensors, "tensor"), ", ", human_bytes(share.bytes)));
   }
-  text += line("fingerprint", model_fingerprint(checkpoint, config));
+  if (fingerprint) text += line("fingerprint", *fingerprint);
   text += line("KV scales", found ? cat(found->dialect, ", for ", format_name(found->scales.format),
                                         ", ", count_of(found->tensors.size(), "tensor"))
                                   : "none");
@@ -101,7 +113,8 @@ std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
   return text + "\n" + table.text();
 }
 
-std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& config, bool supported,
+std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& config,
+                            const std::optional<std::string>& fingerprint, bool supported,
                             const std::optional<FoundScales>& found) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "checkpoint");
@@ -110,7 +123,8 @@ std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& con
   json.member("supported", supported).member("n_layers", config.n_layers);
   json.member("n_heads", config.n_heads).member("n_kv_heads", config.n_kv_heads);
   json.member("head_dim", config.head_dim).member("max_seq_len", config.max_seq_len);
-  json.member("fingerprint", model_fingerprint(checkpoint, config)).key("shards").begin_array();
+  if (fingerprint) json.member("fingerprint", *fingerprint);
+  json.key("shards").begin_array();
   for (const Shard& shard : checkpoint.shards()) {
     json.begin_object().member("file", shard.file).member("bytes", shard.bytes).end_object();
   }
@@ -130,7 +144,7 @@ std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& con
 
 void inspect_checkpoint(const InspectOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.path);
-  const ModelConfig config = inspectable_config(checkpoint.config());
+  const ModelConfig config = parse_model_shape(checkpoint.config());
   std::string verdict = "supported";
   try {
     read_model_config(checkpoint);
@@ -138,8 +152,10 @@ void inspect_checkpoint(const InspectOptions& options) {
     verdict = cat("not runnable here: ", error.what());
   }
   const std::optional<FoundScales> found = find_scales(checkpoint);
-  print(options.json ? checkpoint_json(checkpoint, config, verdict == "supported", found)
-                     : describe(checkpoint, config, verdict, found));
+  const std::optional<std::string> fingerprint = fingerprint_if_any(checkpoint, config);
+  print(options.json
+            ? checkpoint_json(checkpoint, config, fingerprint, verdict == "supported", found)
+            : describe(checkpoint, config, fingerprint, verdict, found));
 }
 
 void inspect_safetensors(const InspectOptions& options) {

@@ -18,15 +18,10 @@ bool is_e4m3(Fp8Format format) {
 }
 
 void check_each(const std::vector<float>& per_head, const char* which, const std::string& where) {
-  const auto bad = std::find_if_not(per_head.begin(), per_head.end(),
-                                    [](float scale) { return std::isnormal(scale) && scale > 0; });
-  if (bad == per_head.end()) return;
-  const std::string head = per_head.size() > 1 ? cat(" of head ", bad - per_head.begin()) : "";
-  const std::string found = std::isnan(*bad) ? "NaN" : cat(*bad);
-  throw Error(cat(where, ": the ", which, " scale", head, " is ", found,
-                  ", expected a positive, finite, normal number"),
-              "a scale of 0 or below means 'missing' or undefined to every runtime; calibrate "
-              "again or repair the source");
+  for (size_t head = 0; head < per_head.size(); ++head) {
+    check_scale(per_head[head], cat(where, ": the ", which, " scale",
+                                    per_head.size() > 1 ? cat(" of head ", head) : ""));
+  }
 }
 
 }  // namespace
@@ -67,6 +62,14 @@ KvScales per_tensor(const KvScales& scales) {
     layer.v = {*std::max_element(layer.v.begin(), layer.v.end())};
   }
   return reduced;
+}
+
+void check_scale(float scale, const std::string& where) {
+  if (std::isnormal(scale) && scale > 0) return;
+  const std::string found = std::isnan(scale) ? "NaN" : cat(scale);
+  throw Error(cat(where, " is ", found, ", expected a positive, finite, normal number"),
+              "a scale of 0 or below means 'missing' or undefined to every runtime; calibrate "
+              "again or repair the source");
 }
 
 void check_values(const KvScales& scales, const std::string& source) {

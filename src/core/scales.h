@@ -75,6 +75,10 @@ KvScales with_format(const KvScales& scales, Fp8Format format);
 // Each layer reduced to one scale for K and one for V: the maximum over heads.
 KvScales per_tensor(const KvScales& scales);
 
+// Throws unless `scale` is a positive, finite, normal float: what every runtime can use. The
+// message is "<where> is 0, expected ...".
+void check_scale(float scale, const std::string& where);
+
 // Throws unless every scale is a positive, finite, normal float and every layer has the same
 // shape; names the layer. `source` is named in the message.
 void check_values(const KvScales& scales, const std::string& source);

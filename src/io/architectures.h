@@ -44,10 +44,10 @@ ModelConfig parse_model_shape(const Json& config);
 // dtype is f32 where the config does not say, as in transformers.
 ModelConfig parse_model_config(const Json& config);
 
-// parse_model_config, with what only the folder can tell: the dtype, which all weights must share;
-// whether embeddings are tied, which they are not when both matrices are stored; and the end tokens
-// of generation_config.json, which overrule those of config.json. Throws unless every tensor is
-// there with its shape, and when there are weights or layers that the model has no use for.
+// parse_model_config, with what only the folder can tell: the dtype, which all weights must share,
+// and the end tokens of generation_config.json, which overrule those of config.json. Throws unless
+// every tensor is there with its shape (of tied embeddings one name is enough; where both are
+// stored the embedding counts), and when there are weights or layers that the model has no use for.
 ModelConfig read_model_config(const Checkpoint& checkpoint);
 
 }  // namespace fp8kv

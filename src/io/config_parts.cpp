@@ -69,8 +69,7 @@ void parse_scaling(const Json& scaling, RopeConfig& out) {
   throw Error(cat(block.where(), ": ", why,
                   ", and only F32, F16 and BF16 weights can be computed "
                   "with"),
-              "calibrate the unquantised model that this one was made from; its KV scales hold for "
-              "this one too");
+              "calibrate the unquantised model that this one was made from");
 }
 
 bool empty(const std::optional<Json>& value) {

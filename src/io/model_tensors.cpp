@@ -77,8 +77,7 @@ DType shared_dtype(const Checkpoint& checkpoint, const Expected& expected) {
   if (!is_compute_dtype(dtype)) {
     throw Error(cat(tensor_of(checkpoint, first), ": is ", dtype_name(dtype),
                     ", expected F32, F16 or BF16"),
-                "calibrate the unquantised model that this one was made from; its KV scales hold "
-                "for this one too");
+                "calibrate the unquantised model that this one was made from");
   }
   for (const auto& [name, shape] : expected.in_order()) {
     const DType found = checkpoint.at(name).dtype;
@@ -125,10 +124,10 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
                     ": is missing, and config.json does not say that it is the embeddings"),
                 "if it is, set \"tie_word_embeddings\": true in config.json");
   }
-  // One matrix under either name, or both: then each is used for what it is called.
-  config.tied_embeddings = tied && has_embed != has_lm_head;
-  const bool shared = config.tied_embeddings;
-  const Expected expected(config, !shared || has_embed, !shared || has_lm_head);
+  // Tied: one matrix under either name. Where both are stored the embedding counts, as in
+  // transformers 4; version 5 takes matrices that differ for untied.
+  const bool needs_embed = !tied || has_embed || !has_lm_head;
+  const Expected expected(config, needs_embed, !tied || has_lm_head);
   check_shapes(checkpoint, expected);
   config.dtype = shared_dtype(checkpoint, expected);
   check_no_others(checkpoint, config, expected);

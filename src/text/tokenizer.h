@@ -14,6 +14,8 @@
 
 namespace fp8kv {
 
+class Decoding;
+
 class Tokenizer {
  public:
   // Reads `path` (a tokenizer.json). Throws with the file and the key for anything it does not
@@ -53,18 +55,21 @@ class Tokenizer {
 class TokenStream {
  public:
   // `prompt` are the ids already shown; their text is not given again, but decides about the
-  // leading space of what follows.
+  // leading space of what follows. REQUIRES `tokenizer` to outlive this.
   TokenStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
               bool skip_special_tokens);
+  ~TokenStream();
 
   std::string add(int32_t id);
-  std::string finish();
+  std::string finish();  // no id follows; call once
 
  private:
+  std::string unseen(std::string text);
+
   const Tokenizer& tokenizer_;
-  std::vector<int32_t> ids_;
   bool skip_special_tokens_;
-  size_t shown_ = 0;  // bytes of the decoded window already given
+  std::unique_ptr<Decoding> decoding_;
+  std::string seen_;  // the end of the prompt's text, which `decoding_` still holds back
 };
 
 }  // namespace fp8kv

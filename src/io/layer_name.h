@@ -1,0 +1,21 @@
+// Names of tensors that belong to a layer, whatever a model calls the stack they are in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace fp8kv {
+
+// "model.layers.12.self_attn.k_scale" is prefix "model.", layer 12, rest "self_attn.k_scale". Views
+// into the name.
+struct LayerName {
+  std::string_view prefix;  // before "layers."; may be empty
+  int64_t layer = 0;
+  std::string_view rest;
+};
+
+// nullopt for a name without a plain decimal number after its last "layers.".
+std::optional<LayerName> split_layer_name(std::string_view name);
+
+}  // namespace fp8kv

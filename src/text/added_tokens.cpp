@@ -1,0 +1,170 @@
+#include "text/added_tokens.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "text/parts.h"
+#include "text/unicode.h"
+
+namespace fp8kv {
+
+AddedTokens::Token AddedTokens::token_from(const Json& json) {
+  check_keys(json, {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
+  Token token;
+  token.content = json.at("content").as_string();
+  token.single_word = json.at("single_word").as_bool();
+  token.lstrip = json.at("lstrip").as_bool();
+  token.rstrip = json.at("rstrip").as_bool();
+  token.normalized = json.at("normalized").as_bool();
+  token.special = json.at("special").as_bool();
+  if (token.content.empty()) fail(json.at("content").where(), ": is empty, expected a token");
+  return token;
+}
+
+// The library gives a token of the model its id there, and others the next free id, whatever the
+// file says: where the two differ, programs disagree about the model.
+void AddedTokens::check_id(const Json& json, const Token& token,
+                           const Vocabulary& vocabulary) const {
+  const int64_t id = json.at("id").as_int();
+  const int32_t known = vocabulary.find(token.content);
+  const int64_t expected =
+      known != Vocabulary::kNone
+          ? known
+          : std::max<int64_t>(static_cast<int64_t>(vocabulary.size()), end_id_);
+  if (id == expected && expected < INT32_MAX) return;
+  fail(json.at("id").where(), ": is ", id, " for ", quote(token.content), ", expected ", expected,
+       known != Vocabulary::kNone ? " as in model.vocab" : ", the next free one");
+}
+
+AddedTokens::AddedTokens(const std::optional<Json>& tokens, const Vocabulary& vocabulary,
+                         const Normalizer& normalizer) {
+  if (tokens && !tokens->is_array()) {
+    fail(tokens->where(), ": is ", tokens->brief(), ", expected an array");
+  }
+  Normalizer::Scratch scratch;
+  PatternScratch match;
+  for (size_t i = 0; tokens && i < tokens->size(); ++i) {
+    const Json json = (*tokens)[i];
+    Token token = token_from(json);
+    check_id(json, token, vocabulary);
+    const auto id = static_cast<int32_t>(json.at("id").as_int());
+    token.text = token.normalized ? normalizer.apply(token.content, scratch, match) : token.content;
+    if (token.text.empty()) {
+      fail(json.at("content").where(), ": nothing is left of ", quote(token.content),
+           " after normalisation");
+    }
+    if (ids_.contains(token.content) || !finders_[token.normalized].add(token.text, id)) {
+      fail(json.at("content").where(), ": ", quote(token.content),
+           " looks like another added token");
+    }
+    ids_.emplace(token.content, id);
+    if (token.special) special_.insert(token.content);
+    end_id_ = std::max(end_id_, id + 1);
+    by_id_.emplace(id, std::move(token));
+  }
+}
+
+int32_t AddedTokens::find(std::string_view content) const {
+  const auto found = ids_.find(std::string(content));
+  return found == ids_.end() ? Vocabulary::kNone : found->second;
+}
+
+bool AddedTokens::is_special(int32_t id) const {
+  const auto found = by_id_.find(id);
+  return found != by_id_.end() && found->second.special;
+}
+
+const std::string* AddedTokens::text(int32_t id) const {
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : &found->second.text;
+}
+
+namespace {
+
+// Rust's \w, which the library asks about the neighbours of a single word.
+bool is_word(char32_t c) {
+  static const Pattern word =
+      Pattern::from_pcre2(R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}])", "single_word");
+  if (c < 128) return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+  PatternScratch scratch;
+  std::string text;
+  append_char(text, c);
+  return word.find(text, 0, scratch).has_value();
+}
+
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+  if (begin > 0 && is_word(last_char(text.substr(0, begin)))) return false;
+  return end == text.size() || !is_word(next_char(text, end));
+}
+
+size_t before_spaces(std::string_view text, size_t at) {
+  while (at > 0) {
+    size_t begin = at - 1;
+    while ((static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    size_t end = begin;
+    if (!is_white_space(next_char(text, end))) break;
+    at = begin;
+  }
+  return at;
+}
+
+size_t after_spaces(std::string_view text, size_t at) {
+  for (size_t end = at; end < text.size(); at = end) {
+    if (!is_white_space(next_char(text, end))) break;
+  }
+  return at;
+}
+
+}  // namespace
+
+void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Piece>& pieces) const {
+  const Finder& finder = finders_[normalized];
+  size_t done = 0;
+  for (size_t at = 0; at < text.size();) {
+    const auto found = finder.can_begin(text[at]) ? finder.longest_at(text, at) : std::nullopt;
+    if (!found) {
+      ++at;
+      continue;
+    }
+    const Token& token = by_id_.at(found->id);
+    size_t begin = at;
+    size_t end = at = at + found->length;
+    if (token.single_word && !stands_alone(text, begin, end)) continue;
+    // Spaces that the token before has taken are not taken again. A token that strips to its left
+    // and lies within them is gone; another one is found there nevertheless.
+    if (token.lstrip) begin = std::max(before_spaces(text, begin), done);
+    if (token.rstrip) end = after_spaces(text, end);
+    if (begin >= end) continue;
+    if (done < begin) pieces.push_back({done, begin, Vocabulary::kNone});
+    pieces.push_back({begin, end, found->id});
+    done = end;
+  }
+  if (done < text.size()) pieces.push_back({done, text.size(), Vocabulary::kNone});
+}
+
+bool AddedTokens::Finder::add(std::string_view text, int32_t id) {
+  uint32_t node = 0;
+  begins_[static_cast<unsigned char>(text[0])] = true;
+  for (const char c : text) {
+    uint32_t& next = next_[uint64_t{node} << 8 | static_cast<unsigned char>(c)];
+    if (next == 0) next = nodes_++;
+    node = next;
+  }
+  return ids_.emplace(node, id).second;
+}
+
+std::optional<AddedTokens::Finder::Found> AddedTokens::Finder::longest_at(std::string_view text,
+                                                                          size_t at) const {
+  std::optional<Found> longest;
+  uint32_t node = 0;
+  for (size_t i = at; i < text.size(); ++i) {
+    const uint32_t* next = next_.find(uint64_t{node} << 8 | static_cast<unsigned char>(text[i]));
+    if (!next) break;
+    node = *next;
+    const auto id = ids_.find(node);
+    if (id != ids_.end()) longest = Found{id->second, i + 1 - at};
+  }
+  return longest;
+}
+
+}  // namespace fp8kv

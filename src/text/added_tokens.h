@@ -1,0 +1,85 @@
+// The "added_tokens" of a tokenizer.json: found in the text before anything is cut or merged.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/json.h"
+#include "text/flat_map.h"
+#include "text/normalizer.h"
+#include "text/vocabulary.h"
+
+namespace fp8kv {
+
+class AddedTokens {
+ public:
+  // Throws for ids that the tokenizers library would give to other tokens, and for two tokens that
+  // look the same in the text.
+  AddedTokens(const std::optional<Json>& tokens, const Vocabulary& vocabulary,
+              const Normalizer& normalizer);
+
+  // Some text, or a token in it.
+  struct Piece {
+    size_t begin;
+    size_t end;
+    int32_t id;  // Vocabulary::kNone: text
+  };
+  // Cuts `text` at the tokens that are looked for before (`normalized` false) or after
+  // normalisation. Leftmost first, the longest of those that begin together; no piece is empty.
+  void cut(std::string_view text, bool normalized, std::vector<Piece>& pieces) const;
+  bool any(bool normalized) const { return finders_[normalized].size() > 0; }
+
+  int32_t find(std::string_view content) const;  // Vocabulary::kNone when it is not there
+  bool is_special(int32_t id) const;
+  // What decoding shows: normalised where the token is; nullptr when `id` is not an added one.
+  const std::string* text(int32_t id) const;
+  // Whether decoding without special tokens leaves this text out.
+  bool is_skipped(std::string_view text) const { return special_.contains(std::string(text)); }
+
+  int32_t end_id() const { return end_id_; }  // past the largest; 0 when there are none
+
+ private:
+  struct Token {
+    std::string content;
+    std::string text;
+    bool single_word = false;
+    bool lstrip = false;
+    bool rstrip = false;
+    bool normalized = false;
+    bool special = false;
+  };
+  // A trie over bytes: looks up all tokens that begin at a place.
+  class Finder {
+   public:
+    bool add(std::string_view text, int32_t id);  // false when the text is there already
+    struct Found {
+      int32_t id;
+      size_t length;
+    };
+    std::optional<Found> longest_at(std::string_view text, size_t at) const;
+    bool can_begin(char c) const { return begins_[static_cast<unsigned char>(c)]; }
+    size_t size() const { return ids_.size(); }
+
+   private:
+    FlatMap<uint32_t> next_;  // node and byte to node; 0 is the root
+    std::unordered_map<uint32_t, int32_t> ids_;
+    uint32_t nodes_ = 1;
+    bool begins_[256] = {};
+  };
+
+  static Token token_from(const Json& json);
+  void check_id(const Json& json, const Token& token, const Vocabulary& vocabulary) const;
+
+  std::unordered_map<int32_t, Token> by_id_;
+  std::unordered_map<std::string, int32_t> ids_;
+  std::unordered_set<std::string> special_;
+  Finder finders_[2];  // before and after normalisation
+  int32_t end_id_ = 0;
+};
+
+}  // namespace fp8kv

@@ -1,0 +1,371 @@
+#include "text/bpe.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "base/error.h"
+#include "text/parts.h"
+#include "text/unicode.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr int32_t kGone = -2;
+// Up to this many symbols, looking at all pairs for the first beats keeping a heap.
+constexpr size_t kShort = 32;
+
+size_t slot_of(std::string_view word, size_t slots) {
+  return std::hash<std::string_view>{}(word) & (slots - 1);
+}
+
+std::string byte_piece(unsigned byte) {
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  return {'<', '0', 'x', kDigits[byte >> 4], kDigits[byte & 15], '>'};
+}
+
+}  // namespace
+
+bool WordCache::find(std::string_view word, std::vector<int32_t>& ids) const {
+  if (word.size() > kLongestWord || slots_.empty()) return false;
+  const Slot& slot = slots_[slot_of(word, kSlots)];
+  if (slot.length != word.size() || std::memcmp(slot.word.data(), word.data(), word.size()) != 0) {
+    return false;
+  }
+  ids.insert(ids.end(), slot.ids.begin(), slot.ids.begin() + slot.count);
+  return true;
+}
+
+void WordCache::store(std::string_view word, const int32_t* ids, size_t count) {
+  if (word.size() > kLongestWord || count > kMostIds) return;
+  if (slots_.empty()) slots_.resize(kSlots);
+  Slot& slot = slots_[slot_of(word, kSlots)];
+  slot.length = static_cast<uint8_t>(word.size());
+  slot.count = static_cast<uint8_t>(count);
+  std::copy(word.begin(), word.end(), slot.word.begin());
+  std::copy_n(ids, count, slot.ids.begin());
+}
+
+Bpe Bpe::from_json(const Json& model, bool byte_spelled) {
+  // Files of early versions leave the type out; only BPE has merges.
+  if (model.has("type") || !model.has("merges")) {
+    const std::string type = model.at("type").as_string();
+    if (type != "BPE") fail_unsupported(model, type, {"BPE"});
+  }
+  check_keys(model,
+             {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+              "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
+  Bpe bpe;
+  bpe.where_ = model.where();
+  bpe.vocabulary_ = Vocabulary(model.at("vocab"));
+  bpe.read_options(model);
+  bpe.find_byte_tokens(byte_spelled);
+  bpe.find_characters();
+  bpe.allow_cuts();
+  bpe.read_merges(array_at(model, "merges"));
+  return bpe;
+}
+
+void Bpe::read_options(const Json& model) {
+  if (const auto dropout = model.find("dropout"); dropout && dropout->as_double() != 0) {
+    fail(dropout->where(), ": is ", dropout->brief(),
+         ", which makes tokens random; expected null or 0");
+  }
+  continuing_prefix_ = model.get_string("continuing_subword_prefix", "");
+  end_suffix_ = model.get_string("end_of_word_suffix", "");
+  fuse_unknown_ = model.get_bool("fuse_unk", false);
+  byte_fallback_ = model.get_bool("byte_fallback", false);
+  ignore_merges_ = model.get_bool("ignore_merges", false);
+  if (const auto unknown = model.find("unk_token")) {
+    unknown_ = unknown->as_string();
+    unknown_id_ = vocabulary_.find(*unknown_);
+  }
+}
+
+void Bpe::find_byte_tokens(bool byte_spelled) {
+  raw_bytes_ = byte_spelled && continuing_prefix_.empty() && end_suffix_.empty();
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    std::string spelled;
+    append_char(spelled, byte_alphabet().of_byte[byte]);
+    byte_ids_[byte] = vocabulary_.find(spelled);
+    raw_bytes_ = raw_bytes_ && byte_ids_[byte] != Vocabulary::kNone;
+    byte_pieces_[byte] = byte_fallback_ ? vocabulary_.find(byte_piece(byte)) : Vocabulary::kNone;
+  }
+}
+
+void Bpe::find_characters() {
+  ascii_ids_.fill(Vocabulary::kNone);
+  for (int32_t id = 0; id < vocabulary_.end_id(); ++id) {
+    if (!vocabulary_.has(id)) continue;
+    const std::string_view token = vocabulary_.token(id);
+    if (token.empty() || token.size() > 4) continue;
+    size_t end = 0;
+    const char32_t c = next_char(token, end);
+    if (end != token.size()) continue;
+    characters_[c] = id;
+    if (c < 128) ascii_ids_[c] = id;
+  }
+}
+
+void Bpe::read_merges(const Json& merges) {
+  merges_ = FlatMap<Merge>(merges.size());
+  for (size_t rank = 0; rank < merges.size(); ++rank) {
+    const Json merge = merges[rank];
+    if (merge.is_array()) {
+      if (merge.size() != 2) {
+        fail(merge.where(), ": has ", count_of(merge.size(), "element"), ", expected 2");
+      }
+      add_merge(merge, rank, merge[0].as_string(), merge[1].as_string());
+      continue;
+    }
+    const std::string_view text = merge.as_string();
+    if (text.starts_with("#version")) continue;  // the first line of a merges.txt
+    const size_t space = text.find(' ');
+    if (space == text.npos || text.find(' ', space + 1) != text.npos) {
+      fail(merge.where(), ": is ", quote(text), ", expected two tokens with a space between");
+    }
+    add_merge(merge, rank, text.substr(0, space), text.substr(space + 1));
+  }
+}
+
+void Bpe::add_merge(const Json& where, size_t rank, std::string_view left, std::string_view right) {
+  const auto id_of = [&](std::string_view token) {
+    const int32_t id = vocabulary_.find(token);
+    if (id == Vocabulary::kNone) {
+      fail(where.where(), ": the token ", quote(token), " is not in the vocabulary");
+    }
+    return id;
+  };
+  const int32_t left_id = id_of(left);
+  const int32_t right_id = id_of(right);
+  if (right.size() <= continuing_prefix_.size() || left.empty()) {
+    fail(where.where(), ": the tokens ", quote(left), " and ", quote(right),
+         " join to nothing longer than they are");
+  }
+  const int32_t merged = id_of(cat(left, right.substr(continuing_prefix_.size())));
+  // A pair that is listed twice counts where it is listed last, as in the tokenizers library.
+  merges_[pair_key(left_id, right_id)] = {static_cast<int32_t>(rank), merged};
+  if (can_cut_) add_joint(left, right);
+}
+
+// A word without a pre-tokenizer is the whole text. It may be cut between two characters that are
+// tokens themselves, when no merge joins a token that ends with the first to a token that begins
+// with the second: then no merge ever crosses, and each side is merged as if it were alone.
+// A character that is no token becomes byte pieces or the unknown token. Where no merge has one of
+// those as a side, they never move either, and the word may be cut beside them; but between two of
+// them it is not, because unknown ones may be fused.
+void Bpe::allow_cuts() {
+  const bool has_all_bytes = byte_fallback_ && std::find(byte_pieces_.begin(), byte_pieces_.end(),
+                                                         Vocabulary::kNone) == byte_pieces_.end();
+  can_cut_ = !raw_bytes_ && continuing_prefix_.empty() && end_suffix_.empty() &&
+             (has_all_bytes || unknown_id_ != Vocabulary::kNone);
+}
+
+void Bpe::add_joint(std::string_view left, std::string_view right) {
+  const auto stands_for_text = [&](std::string_view token) {
+    if (unknown_ && token == *unknown_) return false;
+    return !(byte_fallback_ && token.size() == 6 && token.starts_with("<0x"));
+  };
+  can_cut_ = can_cut_ && stands_for_text(left) && stands_for_text(right);
+  size_t begin = 0;
+  joints_[pair_key(static_cast<int32_t>(last_char(left)),
+                   static_cast<int32_t>(next_char(right, begin)))] = true;
+}
+
+bool Bpe::can_cut_between(char32_t before, char32_t after) const {
+  const auto is_token = [&](char32_t c) {
+    return c < 128 ? ascii_ids_[c] != Vocabulary::kNone : characters_.find(c) != nullptr;
+  };
+  const bool before_is_token = is_token(before);
+  const bool after_is_token = is_token(after);
+  if (before_is_token != after_is_token) return true;
+  return before_is_token &&
+         !joints_.find(pair_key(static_cast<int32_t>(before), static_cast<int32_t>(after)));
+}
+
+void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const {
+  if (raw_bytes_ || !can_cut_) return encode_part(word, scratch, ids);
+  if (ignore_merges_) {
+    const int32_t id = vocabulary_.find(word);
+    if (id != Vocabulary::kNone) return ids.push_back(id);
+  }
+  size_t begin = 0;
+  size_t at = 0;
+  char32_t before = next_char(word, at);
+  while (at < word.size()) {
+    const size_t here = at;
+    const char32_t after = next_char(word, at);
+    if (can_cut_between(before, after)) {
+      encode_part(word.substr(begin, here - begin), scratch, ids);
+      begin = here;
+    }
+    before = after;
+  }
+  encode_part(word.substr(begin), scratch, ids);
+}
+
+void Bpe::encode_part(std::string_view part, Scratch& scratch, std::vector<int32_t>& ids) const {
+  if (scratch.cache.find(part, ids)) return;
+  std::vector<int32_t>& made = scratch.ids;
+  made.clear();
+  int32_t whole = Vocabulary::kNone;
+  if (ignore_merges_ && !can_cut_) {
+    std::string_view spelled = part;
+    if (raw_bytes_) {
+      scratch.spelled.clear();
+      append_byte_spelling(scratch.spelled, part);
+      spelled = scratch.spelled;
+    }
+    whole = vocabulary_.find(spelled);
+  }
+  if (whole != Vocabulary::kNone) {
+    made.push_back(whole);
+  } else {
+    if (raw_bytes_) {
+      for (const char c : part) made.push_back(byte_ids_[static_cast<unsigned char>(c)]);
+    } else {
+      split_into_characters(part, made);
+    }
+    if (made.size() <= kShort) {
+      merge_short(made, scratch.candidates);
+    } else {
+      merge_long(scratch);
+    }
+  }
+  scratch.cache.store(part, made.data(), made.size());
+  ids.insert(ids.end(), made.begin(), made.end());
+}
+
+int32_t Bpe::character_id(char32_t c, std::string_view spelled, bool first, bool last) const {
+  if ((first || continuing_prefix_.empty()) && (!last || end_suffix_.empty())) {
+    if (c < 128) return ascii_ids_[c];
+    const int32_t* id = characters_.find(c);
+    return id ? *id : Vocabulary::kNone;
+  }
+  return vocabulary_.find(spelled);
+}
+
+bool Bpe::append_byte_pieces(std::string_view bytes, std::vector<int32_t>& ids) const {
+  const auto piece_of = [&](char c) { return byte_pieces_[static_cast<unsigned char>(c)]; };
+  const bool all = std::all_of(bytes.begin(), bytes.end(),
+                               [&](char c) { return piece_of(c) != Vocabulary::kNone; });
+  if (!byte_fallback_ || !all) return false;
+  for (const char c : bytes) ids.push_back(piece_of(c));
+  return true;
+}
+
+int32_t Bpe::unknown_id(std::string_view character) const {
+  if (unknown_id_ == Vocabulary::kNone) {
+    fail(where_, ".unk_token: ", quote(*unknown_), " is not in the vocabulary, and ",
+         quote(character), " needs it");
+  }
+  return unknown_id_;
+}
+
+// As the tokenizers library: an unknown token waits for the next character that is known, so that
+// others can be fused with it; byte pieces do not end the wait. Without an unknown token, a
+// character that is no token is left out.
+void Bpe::split_into_characters(std::string_view word, std::vector<int32_t>& ids) const {
+  int32_t waiting = Vocabulary::kNone;
+  for (size_t at = 0; at < word.size();) {
+    const size_t begin = at;
+    const char32_t c = next_char(word, at);
+    const bool first = begin == 0;
+    const bool last = at == word.size();
+    const std::string_view character = word.substr(begin, at - begin);
+    std::string affixed;
+    std::string_view spelled = character;
+    if ((!first && !continuing_prefix_.empty()) || (last && !end_suffix_.empty())) {
+      affixed = cat(first ? "" : continuing_prefix_, character, last ? end_suffix_ : "");
+      spelled = affixed;
+    }
+    const int32_t id = character_id(c, spelled, first, last);
+    if (id != Vocabulary::kNone) {
+      if (waiting != Vocabulary::kNone) ids.push_back(std::exchange(waiting, Vocabulary::kNone));
+      ids.push_back(id);
+    } else if (!append_byte_pieces(spelled, ids) && unknown_) {
+      if (waiting != Vocabulary::kNone && !fuse_unknown_) ids.push_back(waiting);
+      waiting = unknown_id(character);
+    }
+  }
+  if (waiting != Vocabulary::kNone) ids.push_back(waiting);
+}
+
+Bpe::Candidate Bpe::candidate(int32_t left, int32_t right, int32_t at) const {
+  const Merge* merge = merge_of(left, right);
+  return merge ? Candidate{merge->rank, at, merge->merged}
+               : Candidate{INT32_MAX, at, Vocabulary::kNone};
+}
+
+void Bpe::merge_short(std::vector<int32_t>& ids, std::vector<Candidate>& candidates) const {
+  candidates.clear();
+  for (size_t i = 0; i + 1 < ids.size(); ++i) {
+    candidates.push_back(candidate(ids[i], ids[i + 1], 0));
+  }
+  while (!candidates.empty()) {
+    const auto first =
+        std::min_element(candidates.begin(), candidates.end(),
+                         [](const Candidate& a, const Candidate& b) { return a.rank < b.rank; });
+    if (first->rank == INT32_MAX) return;
+    const auto at = first - candidates.begin();
+    ids[static_cast<size_t>(at)] = first->merged;
+    ids.erase(ids.begin() + at + 1);
+    candidates.erase(first);
+    const auto i = static_cast<size_t>(at);
+    if (i < candidates.size()) candidates[i] = candidate(ids[i], ids[i + 1], 0);
+    if (i > 0) candidates[i - 1] = candidate(ids[i - 1], ids[i], 0);
+  }
+}
+
+// The same by a heap, in O(n log n): candidates that no longer hold are skipped when they come up.
+// A candidate holds when its place still makes the same token: ids and texts are one to one, and a
+// symbol only ever grows, so a different pair at the same place makes a different token.
+void Bpe::merge_long(Scratch& scratch) const {
+  std::vector<int32_t>& ids = scratch.ids;
+  std::vector<Symbol>& symbols = scratch.symbols;
+  std::vector<Candidate>& heap = scratch.candidates;
+  const auto count = static_cast<int32_t>(ids.size());
+  const auto later = [](const Candidate& a, const Candidate& b) {
+    return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;
+  };
+  symbols.clear();
+  heap.clear();
+  for (int32_t i = 0; i < count; ++i) {
+    const bool last = i + 1 == count;
+    symbols.push_back({ids[static_cast<size_t>(i)], i - 1, last ? -1 : i + 1});
+    if (last) break;
+    const Candidate made =
+        candidate(ids[static_cast<size_t>(i)], ids[static_cast<size_t>(i) + 1], i);
+    if (made.rank != INT32_MAX) heap.push_back(made);
+  }
+  std::make_heap(heap.begin(), heap.end(), later);
+  const auto symbol = [&](int32_t at) -> Symbol& { return symbols[static_cast<size_t>(at)]; };
+  const auto consider = [&](int32_t left) {
+    const Candidate made = candidate(symbol(left).id, symbol(symbol(left).next).id, left);
+    if (made.rank == INT32_MAX) return;
+    heap.push_back(made);
+    std::push_heap(heap.begin(), heap.end(), later);
+  };
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    const Candidate top = heap.back();
+    heap.pop_back();
+    Symbol& left = symbol(top.at);
+    if (left.next < 0) continue;  // the last one, or gone
+    Symbol& right = symbol(left.next);
+    if (candidate(left.id, right.id, top.at).merged != top.merged) continue;
+    left.id = top.merged;
+    left.next = right.next;
+    right.next = kGone;
+    if (left.next >= 0) {
+      symbol(left.next).previous = top.at;
+      consider(top.at);
+    }
+    if (left.previous >= 0) consider(left.previous);
+  }
+  ids.clear();
+  for (int32_t i = 0; i >= 0; i = symbol(i).next) ids.push_back(symbol(i).id);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,71 @@
+#include "text/parts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "text/unicode.h"
+
+namespace fp8kv {
+
+void check_keys(const Json& part, std::initializer_list<std::string_view> known) {
+  if (!part.is_object()) part.at("type");  // throws: not an object
+  for (size_t i = 0; i < part.size(); ++i) {
+    if (std::find(known.begin(), known.end(), part.key(i)) != known.end()) continue;
+    const std::vector<std::string> names(known.begin(), known.end());
+    fail(part.where(), ": the key ", quote(part.key(i)), " is not supported, only ", join(names),
+         names.size() == 1 ? " is" : " are");
+  }
+}
+
+void fail_unsupported(const Json& part, const std::string& type,
+                      std::initializer_list<std::string_view> supported) {
+  const std::vector<std::string> names(supported.begin(), supported.end());
+  fail(part.where(), ": the type ", quote(type), " is not supported, only ", join(names),
+       names.size() == 1 ? " is" : " are");
+}
+
+Json array_at(const Json& part, std::string_view key) {
+  const Json value = part.at(key);
+  if (!value.is_array()) fail(value.where(), ": is ", value.brief(), ", expected an array");
+  return value;
+}
+
+char32_t character_at(const Json& part, std::string_view key) {
+  const Json value = part.at(key);
+  const std::string& text = value.as_string();
+  size_t at = 0;
+  const char32_t c = text.empty() ? 0 : next_char(text, at);
+  if (text.empty() || at != text.size()) {
+    fail(value.where(), ": is ", quote(text), ", expected one character");
+  }
+  return c;
+}
+
+MetaspaceOptions metaspace_from(const Json& part) {
+  using Prepend = MetaspaceOptions::Prepend;
+  check_keys(part,
+             {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
+  MetaspaceOptions options{character_at(part, "replacement"), Prepend::always,
+                           part.get_bool("split", true)};
+  const std::string scheme = part.get_string("prepend_scheme", "always");
+  if (scheme == "first") {
+    options.prepend = Prepend::first;
+  } else if (scheme == "never") {
+    options.prepend = Prepend::never;
+  } else if (scheme != "always") {
+    fail(part.at("prepend_scheme").where(), ": is ", quote(scheme),
+         ", expected always, first or never");
+  }
+  // Older files say it with this flag, which must not contradict.
+  if (!part.get_bool("add_prefix_space", true) && options.prepend != Prepend::never) {
+    fail(part.where(), ": add_prefix_space is false, but prepend_scheme is not never");
+  }
+  return options;
+}
+
+void check_byte_level(const Json& part) {
+  check_keys(part, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,38 @@
+// Reading the typed parts of a tokenizer.json, such as {"type": "ByteLevel", ...}.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace fp8kv {
+
+// Throws for a member that is not among `known`: it could change what the part means.
+void check_keys(const Json& part, std::initializer_list<std::string_view> known);
+
+// Throws that the type of `part` is not among `supported`, and lists them.
+[[noreturn]] void fail_unsupported(const Json& part, const std::string& type,
+                                   std::initializer_list<std::string_view> supported);
+
+// The member `key`, which must be an array.
+Json array_at(const Json& part, std::string_view key);
+
+// The one character that the string member `key` is.
+char32_t character_at(const Json& part, std::string_view key);
+
+// A Metaspace, which is a pre-tokenizer and a decoder.
+struct MetaspaceOptions {
+  enum class Prepend { always, first, never };
+  char32_t replacement;
+  Prepend prepend;
+  bool split;
+};
+MetaspaceOptions metaspace_from(const Json& part);
+
+// Throws unless `part` is a ByteLevel with its known keys, which a pre-tokenizer, a post-processor
+// and a decoder can be.
+void check_byte_level(const Json& part);
+
+}  // namespace fp8kv

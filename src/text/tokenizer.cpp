@@ -1,0 +1,248 @@
+#include "text/tokenizer.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "text/added_tokens.h"
+#include "text/bpe.h"
+#include "text/decoder.h"
+#include "text/normalizer.h"
+#include "text/parts.h"
+#include "text/pretokenizer.h"
+#include "text/template.h"
+
+namespace fp8kv {
+namespace {
+
+// Places in a text are 32-bit numbers, and normalisation can make a text several times as long.
+constexpr size_t kLongestText = size_t{256} << 20;
+
+// What encoding writes to; kept from call to call for its buffers and the cache of words.
+struct EncodeScratch {
+  PatternScratch match;
+  Normalizer::Scratch normalizer;
+  PreTokenizer::Scratch pre_tokenizer;
+  Bpe::Scratch bpe;
+  std::vector<AddedTokens::Piece> pieces;
+  std::vector<AddedTokens::Piece> normalized_pieces;
+  std::vector<std::string_view> words;
+};
+
+// One scratch for each encode() that runs at the same time.
+class ScratchPool {
+ public:
+  std::unique_ptr<EncodeScratch> take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::make_unique<EncodeScratch>();
+    auto scratch = std::move(free_.back());
+    free_.pop_back();
+    return scratch;
+  }
+  void give_back(std::unique_ptr<EncodeScratch> scratch) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(scratch));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<EncodeScratch>> free_;
+};
+
+}  // namespace
+
+struct Tokenizer::State {
+  explicit State(const Json& json);
+
+  void encode_text(std::string_view text, bool is_first, EncodeScratch& scratch,
+                   std::vector<int32_t>& ids) const;
+  std::string_view token_text(int32_t id) const;
+  int32_t end_id() const { return std::max(bpe.vocabulary().end_id(), added.end_id()); }
+
+  Normalizer normalizer;
+  PreTokenizer pre_tokenizer;
+  Bpe bpe;
+  AddedTokens added;
+  Template affixes;
+  Decoder decoder;
+  mutable ScratchPool pool;
+};
+
+namespace {
+
+const Json& checked(const Json& json) {
+  // "truncation" and "padding" say how batches were cut once; every runtime sets its own.
+  check_keys(json, {"version", "truncation", "padding", "added_tokens", "normalizer",
+                    "pre_tokenizer", "post_processor", "decoder", "model"});
+  const std::string version = json.get_string("version", "1.0");
+  if (version != "1.0") {
+    fail(json.at("version").where(), ": is ", quote(version), ", expected '1.0'");
+  }
+  return json;
+}
+
+}  // namespace
+
+Tokenizer::State::State(const Json& json)
+    : normalizer(Normalizer::from_json(checked(json).find("normalizer"))),
+      pre_tokenizer(PreTokenizer::from_json(json.find("pre_tokenizer"), normalizer)),
+      bpe(Bpe::from_json(json.at("model"), pre_tokenizer.ends_in_byte_level())),
+      added(json.find("added_tokens"), bpe.vocabulary(), normalizer),
+      affixes(Template::from_json(json.find("post_processor"), end_id())),
+      decoder(Decoder::from_json(json.find("decoder"))) {
+  if (pre_tokenizer.asks_for_the_beginning() && !normalizer.empty() && added.any(true)) {
+    fail(json.where(),
+         ": prepend_scheme first is not supported with a normalizer and added tokens "
+         "that are normalized");
+  }
+}
+
+void Tokenizer::State::encode_text(std::string_view text, bool is_first, EncodeScratch& scratch,
+                                   std::vector<int32_t>& ids) const {
+  const auto encode_cut = [&](std::string_view part, bool part_is_first) {
+    pre_tokenizer.cut(part, part_is_first, bpe.takes_raw_bytes(), scratch.pre_tokenizer,
+                      scratch.match, scratch.words);
+    for (const std::string_view word : scratch.words) bpe.encode(word, scratch.bpe, ids);
+  };
+  const std::string_view normalized = normalizer.apply(text, scratch.normalizer, scratch.match);
+  if (!added.any(true)) return encode_cut(normalized, is_first);
+  auto& pieces = scratch.normalized_pieces;
+  pieces.clear();
+  added.cut(normalized, true, pieces);
+  for (const AddedTokens::Piece& piece : pieces) {
+    if (piece.id != Vocabulary::kNone) {
+      ids.push_back(piece.id);
+    } else {
+      encode_cut(normalized.substr(piece.begin, piece.end - piece.begin),
+                 is_first && piece.begin == 0);
+    }
+  }
+}
+
+std::string_view Tokenizer::State::token_text(int32_t id) const {
+  if (const std::string* text = added.text(id)) return *text;
+  if (!bpe.vocabulary().has(id)) {
+    fail("the token id ", id, " is not in the vocabulary (ids go from 0 to ", end_id() - 1, ")");
+  }
+  return bpe.vocabulary().token(id);
+}
+
+Tokenizer Tokenizer::load(const std::filesystem::path& path) {
+  return Tokenizer(std::make_unique<const State>(Json::read(path)));
+}
+
+Tokenizer::Tokenizer(std::unique_ptr<const State> state) : state_(std::move(state)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+  size_t bad_at = 0;
+  if (!is_utf8(text, &bad_at)) fail("the text is not valid UTF-8 at byte ", bad_at);
+  if (text.size() > kLongestText) {
+    fail("the text has ", human_bytes(text.size()), ", more than the ", human_bytes(kLongestText),
+         " that can be encoded at once");
+  }
+  std::unique_ptr<EncodeScratch> scratch = state_->pool.take();
+  std::vector<int32_t> ids;
+  if (add_special_tokens) ids = state_->affixes.prefix;
+  if (!state_->added.any(false)) {
+    state_->encode_text(text, true, *scratch, ids);
+  } else {
+    scratch->pieces.clear();
+    state_->added.cut(text, false, scratch->pieces);
+    for (const AddedTokens::Piece& piece : scratch->pieces) {
+      if (piece.id != Vocabulary::kNone) {
+        ids.push_back(piece.id);
+      } else {
+        state_->encode_text(text.substr(piece.begin, piece.end - piece.begin), piece.begin == 0,
+                            *scratch, ids);
+      }
+    }
+  }
+  if (add_special_tokens) {
+    ids.insert(ids.end(), state_->affixes.suffix.begin(), state_->affixes.suffix.end());
+  }
+  state_->pool.give_back(std::move(scratch));
+  return ids;
+}
+
+namespace {
+
+template <typename State>
+void add_token(const State& state, int32_t id, bool skip_special_tokens, Decoding& decoding) {
+  const std::string_view token = state.token_text(id);
+  if (!skip_special_tokens || !state.added.is_skipped(token)) decoding.add(token);
+}
+
+}  // namespace
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
+  Decoding decoding(state_->decoder);
+  for (const int32_t id : ids) add_token(*state_, id, skip_special_tokens, decoding);
+  decoding.finish();
+  return decoding.take();
+}
+
+const std::vector<int32_t>& Tokenizer::prefix() const {
+  return state_->affixes.prefix;
+}
+
+const std::vector<int32_t>& Tokenizer::suffix() const {
+  return state_->affixes.suffix;
+}
+
+int32_t Tokenizer::vocab_size() const {
+  return state_->end_id();
+}
+
+std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
+  int32_t id = state_->added.find(token);
+  if (id == Vocabulary::kNone) id = state_->bpe.vocabulary().find(token);
+  return id == Vocabulary::kNone ? std::nullopt : std::optional(id);
+}
+
+bool Tokenizer::is_special(int32_t id) const {
+  return state_->added.is_special(id);
+}
+
+TokenStream::TokenStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
+                         bool skip_special_tokens)
+    : tokenizer_(tokenizer),
+      skip_special_tokens_(skip_special_tokens),
+      decoding_(std::make_unique<Decoding>(tokenizer.state_->decoder)) {
+  for (const int32_t id : prompt) {
+    add_token(*tokenizer.state_, id, skip_special_tokens, *decoding_);
+  }
+  // What the prompt's own text has beyond what is certain has been shown as well.
+  const std::string certain = decoding_->take();
+  seen_ = tokenizer.decode(prompt, skip_special_tokens).substr(certain.size());
+}
+
+TokenStream::~TokenStream() = default;
+
+std::string TokenStream::add(int32_t id) {
+  add_token(*tokenizer_.state_, id, skip_special_tokens_, *decoding_);
+  return unseen(decoding_->take());
+}
+
+std::string TokenStream::finish() {
+  decoding_->finish();
+  return unseen(decoding_->take());
+}
+
+// Takes off what the end of the prompt has shown already. Where that was half a character, the text
+// differs from what was shown, and the whole character is given.
+std::string TokenStream::unseen(std::string text) {
+  const size_t shorter = std::min(text.size(), seen_.size());
+  if (text.compare(0, shorter, seen_, 0, shorter) != 0) {
+    seen_.clear();
+    return text;
+  }
+  seen_.erase(0, shorter);
+  return text.substr(shorter);
+}
+
+}  // namespace fp8kv

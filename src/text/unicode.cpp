@@ -1,0 +1,177 @@
+#include "text/unicode.h"
+
+#include <cstdlib>
+#include <memory>
+
+#include <utf8proc.h>
+
+#include "base/error.h"
+
+namespace fp8kv {
+
+char32_t next_char(std::string_view text, size_t& at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) {
+    at += 1;
+    return lead;
+  }
+  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  char32_t c = lead & (0x7Fu >> length);
+  for (size_t i = 1; i < length; ++i) c = (c << 6) | (byte(i) & 0x3Fu);
+  at += length;
+  return c;
+}
+
+char32_t last_char(std::string_view text) {
+  size_t at = text.size() - 1;
+  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  return next_char(text, at);
+}
+
+void append_char(std::string& out, char32_t c) {
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+    return;
+  }
+  const int tails = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  static constexpr unsigned char kLead[] = {0, 0xC0, 0xE0, 0xF0};
+  out += static_cast<char>(kLead[tails] | (c >> (6 * tails)));
+  for (int i = tails - 1; i >= 0; --i) out += static_cast<char>(0x80 | ((c >> (6 * i)) & 0x3F));
+}
+
+bool is_white_space(char32_t c) {
+  if (c < 0x80) return c == ' ' || (c >= 0x09 && c <= 0x0D);
+  return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+bool is_numeric(char32_t c) {
+  if (c < 0x80) return c >= '0' && c <= '9';
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+}
+
+bool is_punctuation(char32_t c) {
+  if (c < 0x80) {
+    return (c >= 0x21 && c <= 0x2F) || (c >= 0x3A && c <= 0x40) || (c >= 0x5B && c <= 0x60) ||
+           (c >= 0x7B && c <= 0x7E);
+  }
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+}
+
+bool is_combining_mark(char32_t c) {
+  if (c < 0x300) return false;
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+}
+
+void append_lower(std::string& out, char32_t c) {
+  // The one character whose lower case is two, whatever surrounds it (SpecialCasing.txt).
+  if (c == 0x130) {
+    out += "i\xCC\x87";
+    return;
+  }
+  append_char(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+}
+
+namespace {
+
+void append_normal_form(std::string& out, std::string_view text, NormalForm form) {
+  const bool compose = form == NormalForm::nfc || form == NormalForm::nfkc;
+  const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
+  const auto options = static_cast<utf8proc_option_t>(
+      UTF8PROC_STABLE | (compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
+      (compatible ? UTF8PROC_COMPAT : 0));
+  utf8proc_uint8_t* made = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &made, options);
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, &std::free);
+  if (size < 0) throw Error(cat("cannot normalise the text: ", utf8proc_errmsg(size)));
+  out.append(reinterpret_cast<const char*>(made), static_cast<size_t>(size));
+}
+
+}  // namespace
+
+std::string_view normal_form(std::string_view text, NormalForm form, std::string& buffer) {
+  // A character below `inert` starts a stretch of its own: it is a starter that composes with
+  // nothing before it (the first combining character is U+0300) and, for the other forms, ASCII,
+  // which nothing changes. So only stretches that go beyond need work.
+  const unsigned char inert_lead = form == NormalForm::nfc ? 0xCC : 0x80;  // lead byte of U+0300
+  const auto is_inert = [&](size_t i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    return byte < inert_lead && (byte & 0xC0) != 0x80;
+  };
+  const auto is_tail = [&](size_t i) {
+    return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
+  };
+  buffer.clear();
+  size_t copied = 0;
+  size_t stretch = 0;  // start of the last inert character
+  for (size_t i = 0; i < text.size();) {
+    if (is_inert(i)) {
+      stretch = i++;
+      while (is_tail(i)) ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < text.size() && !is_inert(end)) ++end;
+    if (buffer.empty()) buffer.reserve(text.size() + text.size() / 8);
+    buffer += text.substr(copied, stretch - copied);
+    append_normal_form(buffer, text.substr(stretch, end - stretch), form);
+    copied = stretch = i = end;
+  }
+  if (copied == 0) return text;
+  buffer += text.substr(copied);
+  return buffer;
+}
+
+Utf8Front utf8_front(std::string_view bytes) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {1, 0, false};
+  if (lead < 0xC2 || lead > 0xF4) return {0, 1, false};
+  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  // The second byte has a narrower range after some leads: no overlong forms, no surrogates,
+  // nothing past U+10FFFF.
+  const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  for (size_t i = 1; i < length; ++i) {
+    if (i == bytes.size()) return {0, i, true};
+    const bool fits = i == 1 ? byte(1) >= low && byte(1) <= high : (byte(i) & 0xC0) == 0x80;
+    if (!fits) return {0, i, false};
+  }
+  return {length, 0, false};
+}
+
+namespace {
+
+ByteAlphabet make_byte_alphabet() {
+  ByteAlphabet alphabet;
+  alphabet.to_byte.fill(-1);
+  char32_t next = 0x100;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
+    const char32_t c = printable ? byte : next++;
+    alphabet.of_byte[byte] = c;
+    alphabet.to_byte[c] = static_cast<int16_t>(byte);
+  }
+  return alphabet;
+}
+
+}  // namespace
+
+const ByteAlphabet& byte_alphabet() {
+  static const ByteAlphabet alphabet = make_byte_alphabet();
+  return alphabet;
+}
+
+void append_byte_spelling(std::string& out, std::string_view bytes) {
+  const ByteAlphabet& alphabet = byte_alphabet();
+  for (const char byte : bytes)
+    append_char(out, alphabet.of_byte[static_cast<unsigned char>(byte)]);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,49 @@
+// Characters and their properties, normal forms, and the byte alphabet of byte-level tokenizers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fp8kv {
+
+// The code point at `at` of valid UTF-8 `text`; `at` moves past it. REQUIRES at < text.size().
+char32_t next_char(std::string_view text, size_t& at);
+
+// The last code point of valid, non-empty UTF-8.
+char32_t last_char(std::string_view text);
+
+void append_char(std::string& out, char32_t c);
+
+bool is_white_space(char32_t c);     // Unicode's White_Space
+bool is_numeric(char32_t c);         // categories Nd, Nl, No
+bool is_punctuation(char32_t c);     // categories P*, and every ASCII punctuation character
+bool is_combining_mark(char32_t c);  // categories M*
+void append_lower(std::string& out, char32_t c);  // full mapping, without context
+
+enum class NormalForm { nfc, nfd, nfkc, nfkd };
+
+// `text` in the form. The result is `text` itself where nothing changes, else it lies in `buffer`.
+std::string_view normal_form(std::string_view text, NormalForm form, std::string& buffer);
+
+// Length of the well-formed UTF-8 sequence at the front; 0 when there is none.
+// `prefix_of_valid`: then says whether more bytes could make it one, and `bad` how many bytes one
+// U+FFFD stands for (the longest prefix of a valid sequence, else one byte).
+struct Utf8Front {
+  size_t length = 0;
+  size_t bad = 0;
+  bool prefix_of_valid = false;
+};
+Utf8Front utf8_front(std::string_view bytes);
+
+// Byte-level tokenizers spell each byte as a printable character: 0x20 as U+0120 and so on.
+struct ByteAlphabet {
+  static constexpr char32_t kEnd = 0x144;  // past the last character in use
+  std::array<char32_t, 256> of_byte;
+  std::array<int16_t, kEnd> to_byte;  // -1: not in the alphabet
+};
+const ByteAlphabet& byte_alphabet();
+void append_byte_spelling(std::string& out, std::string_view bytes);
+
+}  // namespace fp8kv
