@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "certificate_text.h"
 #include "commands.h"
 #include "io/architectures.h"
 #include "io/dialects.h"
@@ -11,6 +12,7 @@
 #include "kv_dtype.h"
 #include "model/kv_cache.h"
 #include "output.h"
+#include "scale_source.h"
 
 namespace fp8kv {
 namespace {
@@ -106,6 +108,7 @@ std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
                                         ", ", count_of(found->tensors.size(), "tensor"))
                                   : "none");
   if (found) text += "\n" + scales_table(found->scales);
+  if (found && has_evidence(found->scales)) text += "\n" + certificate_text(found->scales);
   Table table({"KV cache", "bytes a token", "tokens in 1 GiB"});
   for (const DType dtype : kv_dtypes()) {
     const uint64_t per_token = kv_bytes_per_token(config, dtype, config.n_layers);
@@ -140,7 +143,27 @@ std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& con
   }
   json.end_object();
   if (found) scales_json(json, found->scales, found->dialect);
+  if (found && has_evidence(found->scales)) certificate_json(json, found->scales);
   return json.end_object().text();
+}
+
+// What --certificate asks for: the certificate of any source of scales, and nothing else.
+void inspect_certificate(const InspectOptions& options) {
+  Log log(options.verbosity);
+  const KvScales scales = load_scales(options.path, log);
+  const std::string source = quote(options.path.string());
+  if (!has_evidence(scales)) {
+    throw Error(cat(source,
+                    ": has scales, but not the magnitudes that they were made from, so "
+                    "there is nothing to certify them by"),
+                "a scale file of 'fp8kv calibrate' has them");
+  }
+  if (!options.json) return print(certificate_text(scales));
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "certificate");
+  json.member("source", options.path.string());
+  certificate_json(json, scales);
+  print(json.end_object().text());
 }
 
 void inspect_checkpoint(const InspectOptions& options) {
@@ -192,6 +215,7 @@ void inspect_scale_file(const InspectOptions& options) {
     json.member("file", json_path(options.path)).member("model_type", scales.model_type);
     json.member("tokens", provenance.tokens).member("fingerprint", provenance.model_fingerprint);
     scales_json(json, scales, provenance.source);
+    if (has_evidence(scales)) certificate_json(json, scales);
     print(json.end_object().text());
     return;
   }
@@ -209,12 +233,15 @@ void inspect_scale_file(const InspectOptions& options) {
                                  count_of(provenance.windows, "window"), " of ",
                                  count_of(provenance.documents, "document")));
   }
-  print(text + "\n" + scales_table(scales));
+  text += "\n" + scales_table(scales);
+  if (has_evidence(scales)) text += "\n" + certificate_text(scales);
+  print(text);
 }
 
 }  // namespace
 
 void run_command(const InspectOptions& options) {
+  if (options.certificate) return inspect_certificate(options);
   if (std::filesystem::is_directory(options.path)) return inspect_checkpoint(options);
   if (options.path.extension() == ".safetensors") return inspect_safetensors(options);
   if (!std::filesystem::exists(options.path)) {

@@ -103,6 +103,7 @@ class JsonWriter {
   JsonWriter& null();
   // An array of numbers on one line.
   JsonWriter& value(std::span<const float> numbers);
+  JsonWriter& value(std::span<const int64_t> numbers);
   JsonWriter& value(std::span<const std::string> texts);
   // Copies a parsed value as it is.
   JsonWriter& value(const Json& parsed);

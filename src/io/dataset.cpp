@@ -183,6 +183,7 @@ class WindowReader {
   void add_window(std::vector<int32_t> window) {
     out_.tokens += window.size();
     out_.ids.push_back(std::move(window));
+    out_.document.push_back(out_.documents);
   }
 
   void count_document(size_t windows_before) {

@@ -36,22 +36,29 @@ struct Pipe {
   }
 };
 
-void redirect(const std::filesystem::path& file, int flags, int descriptor) {
+// Where a run's streams go; made before the fork, after which nothing may allocate.
+struct Streams {
+  TempDir folder;
+  std::string out = (folder / "out").string();
+  std::string err = (folder / "err").string();
+};
+
+void redirect(const std::string& file, int flags, int descriptor) {
   const int opened = open(file.c_str(), flags, 0600);
   if (opened < 0 || dup2(opened, descriptor) < 0) _exit(126);
 }
 
 // In the child, between fork and exec: system calls only.
-void set_up(const CliSetup& setup, const TempDir& files, const Pipe& input, const Pipe& output) {
+void set_up(const CliSetup& setup, const Streams& files, const Pipe& input, const Pipe& output) {
   if (chdir(setup.folder.c_str()) != 0) _exit(126);
   if (dup2(input.ends[0], STDIN_FILENO) < 0) _exit(126);
-  redirect(files / "err", O_WRONLY | O_CREAT, STDERR_FILENO);
+  redirect(files.err, O_WRONLY | O_CREAT, STDERR_FILENO);
   if (setup.reader_gone) {
     if (dup2(output.ends[1], STDOUT_FILENO) < 0) _exit(126);
   } else if (setup.out.empty()) {
-    redirect(files / "out", O_WRONLY | O_CREAT, STDOUT_FILENO);
+    redirect(files.out, O_WRONLY | O_CREAT, STDOUT_FILENO);
   } else {
-    redirect(setup.out, O_WRONLY, STDOUT_FILENO);
+    redirect(setup.out.native(), O_WRONLY, STDOUT_FILENO);
   }
   if (setup.largest_file == 0) return;
   const rlimit limit{setup.largest_file, setup.largest_file};
@@ -59,12 +66,12 @@ void set_up(const CliSetup& setup, const TempDir& files, const Pipe& input, cons
   signal(SIGXFSZ, SIG_IGN);  // so that the write fails instead
 }
 
-CliResult said_so_far(const TempDir& files) {
-  return {-1, read_file(files / "out"), read_file(files / "err")};
+CliResult said_so_far(const Streams& files) {
+  return {-1, read_file(files.out), read_file(files.err)};
 }
 
 // Waits for the moment and sends the signal; a program that ends before gets none.
-void interrupt(pid_t child, const CliSetup& setup, const TempDir& files) {
+void interrupt(pid_t child, const CliSetup& setup, const Streams& files) {
   while (!setup.interrupt_when(said_so_far(files))) {
     siginfo_t info{};
     FP8KV_ASSERT(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0);
@@ -79,7 +86,7 @@ void interrupt(pid_t child, const CliSetup& setup, const TempDir& files) {
 CliResult run_cli(const std::vector<std::string>& arguments, const CliSetup& setup) {
   constexpr size_t kHoldsWithoutReader = size_t(64) << 10;
   FP8KV_ASSERT(setup.input.size() <= kHoldsWithoutReader);
-  const TempDir files;
+  const Streams files;
   std::string program = FP8KV_PROGRAM;
   std::vector<std::string> copies = arguments;
   std::vector<char*> argv = {program.data()};

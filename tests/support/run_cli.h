@@ -30,6 +30,11 @@ struct CliSetup {
 
 CliResult run_cli(const std::vector<std::string>& arguments, const CliSetup& setup = {});
 
+inline CliResult run_cli(const std::vector<std::string>& arguments,
+                         const std::filesystem::path& folder) {
+  return run_cli(arguments, CliSetup{.folder = folder});
+}
+
 // `err` without the lines that differ between machines and runs: the device, the speed, progress.
 std::string lasting_lines(const std::string& err);
 
