@@ -1,5 +1,6 @@
 #include "backend/open.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "calib/collect.h"
 #include "calib/histogram_file.h"
@@ -60,7 +61,7 @@ std::string table_of(const KvScales& scales) {
 std::string summary_json(const CalibrateOptions& options, const KvScales& scales) {
   const Provenance& provenance = scales.provenance;
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.calibrate/1").member("out", options.out.string());
+  json.begin_object().member("schema", "fp8kv.calibrate/1").member("out", json_path(options.out));
   json.member("documents", provenance.documents).member("windows", provenance.windows);
   json.member("tokens", provenance.tokens).member("headroom", provenance.headroom);
   json.key("layers").begin_array();
@@ -81,8 +82,8 @@ std::string summary_json(const CalibrateOptions& options, const KvScales& scales
 
 void run_command(const CalibrateOptions& options) {
   Log log(options.verbosity);
-  check_output(options.out, options.force);
-  check_output(options.histograms, options.force);
+  check_output_file(options.out, options.force);
+  check_output_file(options.histograms, options.force);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);
   const WindowOptions window_options{.max_windows = options.samples,

@@ -269,6 +269,63 @@ FP8KV_AVX512 void to_float(const std::byte* from, int64_t count, float* to) {
   loops::to_float<Element>(from + whole * Element::kBytes, count - whole, to + whole);
 }
 
+// fp8_encode<F>(x) for 16 values, in the low bytes of 32-bit words.
+template <Fp8Format F>
+FP8KV_AVX512 [[gnu::always_inline]] inline __m512i encode(__m512 x) {
+  constexpr Fp8Spec spec = fp8_spec(F);
+  constexpr int kShift = 23 - spec.mantissa_bits;
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7FFFFFFF));
+  const __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 24), _mm512_set1_epi32(0x80));
+  const __m512i even = _mm512_and_si512(_mm512_srli_epi32(magnitude, kShift), _mm512_set1_epi32(1));
+  const __m512i rounded =
+      _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(magnitude, even),
+                                         _mm512_set1_epi32((1 << (kShift - 1)) - 1)),
+                        kShift);
+  __m512i code =
+      _mm512_sub_epi32(rounded, _mm512_set1_epi32((127 - spec.bias) << spec.mantissa_bits));
+  // In units of the smallest subnormal, a power of two.
+  const __m512 units =
+      _mm512_mul_ps(_mm512_castsi512_ps(magnitude), _mm512_set1_ps(1 / spec.min_subnormal));
+  const __m512i subnormal =
+      _mm512_and_si512(_mm512_castps_si512(_mm512_add_ps(units, _mm512_set1_ps(8388608.0f))),
+                       _mm512_set1_epi32(0x7FFFFF));
+  const auto bits_of = [](float value) { return static_cast<int>(float_bits(value)); };
+  const __mmask16 small =
+      _mm512_cmplt_epi32_mask(magnitude, _mm512_set1_epi32(bits_of(spec.min_normal)));
+  const __mmask16 large = _mm512_cmpge_epi32_mask(magnitude, _mm512_set1_epi32(bits_of(spec.max)));
+  const __mmask16 nan = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7F800000));
+  code = _mm512_mask_mov_epi32(code, small, subnormal);
+  code = _mm512_mask_mov_epi32(code, large, _mm512_set1_epi32(spec.max_code));
+  if constexpr (spec.fnuz) {
+    const __mmask16 signed_codes = _mm512_test_epi32_mask(code, code);  // there is no -0
+    code = _mm512_mask_or_epi32(code, signed_codes, code, sign);
+    return _mm512_mask_mov_epi32(code, nan, _mm512_set1_epi32(0x80));
+  } else {
+    code = _mm512_mask_mov_epi32(code, nan, _mm512_set1_epi32(0x7F));
+    return _mm512_or_si512(code, sign);
+  }
+}
+
+template <Fp8Format F>
+FP8KV_AVX512 void store_fp8(const float* from, int64_t count, float scale, std::byte* to) {
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const __m512 x = _mm512_div_ps(_mm512_loadu_ps(from + i), _mm512_set1_ps(scale));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm512_cvtepi32_epi8(encode<F>(x)));
+  }
+  loops::store<Fp8Element<F>>(from + whole, count - whole, scale, to + whole);
+}
+
+FP8KV_AVX512 void store_f16(const float* from, int64_t count, float scale, std::byte* to) {
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const __m256i codes = _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 2 * i), codes);
+  }
+  loops::store<F16Element>(from + whole, count - whole, scale, to + 2 * whole);
+}
+
 template <typename Element>
 FP8KV_AVX512 void store(const float* from, int64_t count, float scale, std::byte* to) {
   loops::store<Element>(from, count, scale, to);
@@ -288,7 +345,12 @@ FP8KV_AVX512 void rotate(float* x, const float* rope, int half) {
 }
 
 FP8KV_AVX512 void round_f16(float* x, int64_t count) {
-  loops::round_f16(x, count);
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const __m256i codes = _mm512_cvtps_ph(_mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm512_storeu_ps(x + i, _mm512_cvtph_ps(codes));
+  }
+  loops::round_f16(x + whole, count - whole);
 }
 
 FP8KV_AVX512 void round_bf16(float* x, int64_t count) {
@@ -327,9 +389,9 @@ constexpr CpuKernels make_table(CpuIsa isa, CpuKernels::PackPanel pairs,
                    to_float<Fp8Element<Fp8Format::e4m3fn>>,
                    to_float<Fp8Element<Fp8Format::e4m3fnuz>>, to_float<Fp8Element<Fp8Format::e5m2>>,
                    to_float<Fp8Element<Fp8Format::e5m2fnuz>>},
-      .store = {store<F32Element>, store<F16Element>, store<Bf16Element>,
-                store<Fp8Element<Fp8Format::e4m3fn>>, store<Fp8Element<Fp8Format::e4m3fnuz>>,
-                store<Fp8Element<Fp8Format::e5m2>>, store<Fp8Element<Fp8Format::e5m2fnuz>>},
+      .store = {store<F32Element>, store_f16, store<Bf16Element>, store_fp8<Fp8Format::e4m3fn>,
+                store_fp8<Fp8Format::e4m3fnuz>, store_fp8<Fp8Format::e5m2>,
+                store_fp8<Fp8Format::e5m2fnuz>},
       .softmax = softmax,
       .gate = gate,
       .rotate = rotate,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "io/scale_evidence.h"
 
 namespace fp8kv {
@@ -224,7 +225,14 @@ KvScales parse_scale_file(const Json& document, const std::string& source) {
 }
 
 KvScales read_scale_file(const std::filesystem::path& path) {
-  return parse_scale_file(Json::read(path, kLargestFile), quote(path.string()));
+  const std::string text = read_text(path, kLargestFile);
+  const std::string name = quote(path.string());
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == text.npos || text[first] != '{') {
+    throw Error(cat(name, ": is not a scale file"),
+                "a scale file is the JSON that 'fp8kv calibrate' or 'fp8kv extract' writes");
+  }
+  return parse_scale_file(Json::parse(text, name), name);
 }
 
 bool is_scale_file(const Json& document) {
