@@ -48,7 +48,7 @@ TEST_CASE("cli: an unknown command is named beside the nearest and all there are
   check_usage_error(
       {"inspekt", "model"},
       "fp8kv: 'inspekt' is not a command (did you mean 'inspect'?); commands are: "
-      "calibrate, inject, extract, run, inspect and merge\nhelp: see 'fp8kv --help'\n");
+      "calibrate, inject, extract, run, inspect, merge and plan\nhelp: see 'fp8kv --help'\n");
   check_usage_error({"--jsn"},
                     "fp8kv: '--jsn' is not a flag of fp8kv itself\nhelp: see 'fp8kv --help'\n");
 }

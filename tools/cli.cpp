@@ -286,8 +286,7 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
   CLI::App* command = app.add_subcommand(
       "plan", "Say what a KV cache costs, what fits and what decoding can gain; reads no weights");
   set_examples(*command, {"fp8kv plan Llama-3.1-70B --memory 80GiB --tp 4",
-                          "fp8kv plan Llama-3.1-8B --batch 64 --context 4096 --kv-cache-dtype "
-                          "auto,fp8,fp8_e5m2"});
+                          "fp8kv plan Llama-3.1-8B --batch 64 --context 4096"});
   command->add_option("model", options.model, "Model folder; any architecture with K and V")
       ->required()
       ->check(a_path())
