@@ -13,25 +13,25 @@ namespace {
 
 std::string report_json(const InjectCommandOptions& options, const InjectReport& report) {
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.inject/1").member("out", options.out.string());
+  json.begin_object().member("schema", "fp8kv.inject/1").member("out", json_path(options.out));
   json.member("target", options.target).member("dry_run", options.dry_run);
   json.member("written_bytes", report.written_bytes).key("files").begin_array();
   for (const InjectedFile& file : report.files) {
-    json.begin_object().member("name", file.name).member("how", file.how);
+    json.begin_object().member("name", json_path(file.name)).member("how", file.how);
     json.member("bytes", file.bytes).end_object();
   }
   json.end_array().member("skipped", std::span<const std::string>(report.skipped));
   json.member("notes", std::span<const std::string>(report.notes));
-  if (!options.dry_run) runtimes_json(json, facts_of(options.out));
+  runtimes_json(json, report.facts);
   return json.end_object().text();
 }
 
-std::string report_table(const InjectCommandOptions& options, const InjectReport& report) {
+std::string report_table(const InjectReport& report) {
   Table table({"file", "bytes", "how"}, {true, false, true});
   for (const InjectedFile& file : report.files) {
-    table.add({file.name, grouped(file.bytes), file.how});
+    table.add({plain(file.name), grouped(file.bytes), file.how});
   }
-  return table.text() + (options.dry_run ? "" : "\n" + runtimes_table(facts_of(options.out)));
+  return table.text() + "\n" + runtimes_table(report.facts);
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void run_command(const InjectCommandOptions& options) {
   for (const std::string& line : report.notes) log.note("note: " + line);
   log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
                options.dry_run ? " to make " : " and made ", quote(options.out.string())));
-  print(options.json ? report_json(options, report) : report_table(options, report));
+  print(options.json ? report_json(options, report) : report_table(report));
 }
 
 }  // namespace fp8kv

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "calib/scale_policy.h"
+#include "calib/shard.h"
 
 namespace fp8kv {
 
@@ -28,6 +29,7 @@ struct CalibrateOptions : CommonOptions {
   bool samples_given = false;
   int64_t seq_len = 2048;
   bool seq_len_given = false;
+  WindowShard shard;
   ScalePolicy policy;
   std::string device = "auto";
   int threads = 0;
@@ -69,7 +71,23 @@ struct RunOptions : CommonOptions {
 
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
-  bool runtimes = false;  // what runtimes do with it, instead of what it is
+  bool runtimes = false;     // what runtimes do with it, instead of what it is
+  bool certificate = false;  // print that alone
+};
+
+struct MergeOptions : CommonOptions {
+  std::vector<std::filesystem::path> parts;
+  std::filesystem::path out;
+  bool force = false;
+};
+
+struct PlanOptions : CommonOptions {
+  std::filesystem::path model;
+  uint64_t memory = 0;  // bytes of each GPU; 0: not given
+  std::vector<std::string> kv_cache_dtypes = {"auto", "fp8"};
+  int64_t tp = 1;
+  int64_t batch = 1;
+  int64_t context = 0;  // 0: the model's
 };
 
 struct DiffOptions : CommonOptions {
@@ -79,6 +97,6 @@ struct DiffOptions : CommonOptions {
 };
 
 using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
-                             InspectOptions, DiffOptions>;
+                             InspectOptions, MergeOptions, PlanOptions, DiffOptions>;
 
 }  // namespace fp8kv

@@ -23,7 +23,8 @@ void rule_json(JsonWriter& json, const RuntimeRule& rule) {
 }  // namespace
 
 FactSet facts_of(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path)) return runtime_facts(Checkpoint::open(path));
+  if (std::filesystem::is_directory(path))
+    return runtime_facts(model_files(Checkpoint::open(path)));
   return scale_file_facts(read_scale_file(path).model_type);
 }
 

@@ -25,6 +25,8 @@ struct TensorLocation {
   TensorEntry entry;
 };
 
+using TensorMap = std::map<std::string, TensorLocation>;
+
 struct Shard {
   std::string file;  // relative to the folder
   uint64_t bytes = 0;
@@ -54,7 +56,7 @@ class Checkpoint {
   // The parsed index; nullopt when model.safetensors alone is read.
   const std::optional<Json>& index() const { return index_; }
   // All tensors by name.
-  const std::map<std::string, TensorLocation>& tensors() const { return tensors_; }
+  const TensorMap& tensors() const { return tensors_; }
 
   // nullptr when absent.
   const TensorEntry* find(const std::string& name) const;
@@ -80,7 +82,7 @@ class Checkpoint {
   Json config_;
   std::vector<Shard> shards_;
   std::optional<Json> index_;
-  std::map<std::string, TensorLocation> tensors_;
+  TensorMap tensors_;
   std::shared_ptr<Mappings> mappings_;
 };
 

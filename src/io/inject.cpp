@@ -236,12 +236,31 @@ auto as_our_error(Work&& work) {
   }
 }
 
+// The facts of an output that need not be there yet.
+FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const Plan& plan) {
+  ModelFiles model{checkpoint.tensors(),
+                   Json::parse(patch.files.at("config.json"), "config.json"),
+                   read_modelopt_file(checkpoint),
+                   {}};
+  for (const std::string& name : patch.dropped) model.tensors.erase(name);
+  const std::string& shard = patch.files.at(kScaleShard);
+  for (const TensorEntry& entry : parse_safetensors(shard, shard.size(), kScaleShard).tensors) {
+    model.tensors[entry.name] = {0, entry};
+  }
+  if (const auto changed = patch.files.find(kModelOptFile); changed != patch.files.end()) {
+    model.modelopt = Json::parse(changed->second, kModelOptFile);
+  }
+  for (const auto& [name, file] : plan.files) model.names.push_back(name.string());
+  return runtime_facts(model);
+}
+
 InjectReport write_folder(const Checkpoint& checkpoint, const ScalePatch& patch,
                           const fs::path& out, const InjectOptions& options) {
   const Plan plan = make_plan(checkpoint, patch);
   InjectReport report;
   report.skipped = plan.skipped;
   report.notes = patch.notes;
+  report.facts = facts_of(checkpoint, patch, plan);
   if (options.dry_run) {
     for (const auto& [name, file] : plan.files) {
       add_to(report, name, file.is_linked() ? planned_how(options.link) : written_how(file),
@@ -266,6 +285,7 @@ InjectReport write_scale_file(const ModelConfig& config, const KvScales& scales,
   const std::string text = scale_file_text(written);
   InjectReport report;
   add_to(report, out.filename(), "written", text.size());
+  report.facts = scale_file_facts(written.model_type);
   if (!options.dry_run) write_file_atomically(out, text, options.overwrite);
   return report;
 }

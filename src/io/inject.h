@@ -10,6 +10,7 @@
 #include "core/scales.h"
 #include "io/checkpoint.h"
 #include "io/inject_targets.h"
+#include "io/runtime_facts.h"
 
 namespace fp8kv {
 
@@ -35,6 +36,7 @@ struct InjectReport {
   std::vector<std::string> skipped;  // what was left behind, with the reason
   uint64_t written_bytes = 0;        // written and copied: what the output costs on disk
   std::vector<std::string> notes;
+  FactSet facts;  // of the output, for runtime_verdicts
 };
 
 // Writes `out`: scale shard, index and configs as the target's row says (see make_patch);

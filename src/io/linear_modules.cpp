@@ -80,9 +80,9 @@ bool matches(const std::vector<Atom>& atoms, std::string_view text, bool whole) 
 
 }  // namespace
 
-std::vector<std::string> linear_modules(const Checkpoint& checkpoint) {
+std::vector<std::string> linear_modules(const TensorMap& tensors) {
   std::vector<std::string> modules;
-  for (const auto& [name, location] : checkpoint.tensors()) {
+  for (const auto& [name, location] : tensors) {
     if (!name.ends_with(kWeight) || location.entry.shape.rank() < 2) continue;
     const std::string module = name.substr(0, name.size() - kWeight.size());
     if (!is_embedding(last_name(module))) modules.push_back(module);
@@ -90,8 +90,7 @@ std::vector<std::string> linear_modules(const Checkpoint& checkpoint) {
   return modules;
 }
 
-bool has_experts(const Checkpoint& checkpoint) {
-  const auto& tensors = checkpoint.tensors();
+bool has_experts(const TensorMap& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
     return tensor.first.find(".experts.") != std::string::npos;
   });

@@ -14,10 +14,10 @@ namespace fp8kv {
 
 // "model.layers.0.self_attn.q_proj" and so on, in order: every module with a weight of two or more
 // dimensions but the embeddings. Convolutions are among them; to ignore one is harmless.
-std::vector<std::string> linear_modules(const Checkpoint& checkpoint);
+std::vector<std::string> linear_modules(const TensorMap& tensors);
 
 // Whether layers are mixtures of experts, each with tensors of its own or all stacked.
-bool has_experts(const Checkpoint& checkpoint);
+bool has_experts(const TensorMap& tensors);
 
 // An `ignore` list that matches every one of `modules` by its last name, under whatever prefix a
 // runtime gives it and fused with whichever neighbours, and no attention module:

@@ -31,8 +31,7 @@ QuantMethod method_of(std::string_view name) {
   return QuantMethod::other;
 }
 
-bool has_fp8_weights(const Checkpoint& checkpoint) {
-  const auto& tensors = checkpoint.tensors();
+bool has_fp8_weights(const TensorMap& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
     return fp8_format(tensor.second.entry.dtype).has_value();
   });
@@ -42,12 +41,12 @@ bool is_empty(const std::optional<Json>& value) {
   return !value || value->size() == 0;
 }
 
-bool quantises_no_weights(const Checkpoint& checkpoint, const QuantBlock& block) {
+bool quantises_no_weights(const TensorMap& tensors, const QuantBlock& block) {
   switch (block.method) {
     case QuantMethod::compressed_tensors:
       return is_empty(block.json->find("config_groups"));
     case QuantMethod::fp8:
-      return !has_fp8_weights(checkpoint) && !is_empty(block.json->find("ignored_layers"));
+      return !has_fp8_weights(tensors) && !is_empty(block.json->find("ignored_layers"));
     default:
       return false;
   }
@@ -117,9 +116,15 @@ std::string extended_modelopt_file(const Checkpoint& checkpoint, const Json& doc
 
 }  // namespace
 
-QuantBlock read_quant_block(const Checkpoint& checkpoint) {
+std::optional<Json> read_modelopt_file(const Checkpoint& checkpoint) {
+  const std::filesystem::path path = checkpoint.folder() / kModelOptFile;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return Json::read(path);
+}
+
+QuantBlock read_quant_block(const Json& config, const std::optional<Json>& modelopt,
+                            const TensorMap& tensors) {
   QuantBlock block;
-  const Json& config = checkpoint.config();
   for (const char* key : kKeys) {
     const auto json = config.find(key);
     if (!json) continue;
@@ -142,19 +147,18 @@ QuantBlock read_quant_block(const Checkpoint& checkpoint) {
                false};
     }
   }
-  const std::filesystem::path modelopt = checkpoint.folder() / kModelOptFile;
-  if (std::filesystem::exists(modelopt) && (!block.json || block.method == QuantMethod::modelopt)) {
-    block.modelopt = Json::read(modelopt);
+  if (modelopt && (!block.json || block.method == QuantMethod::modelopt)) {
+    block.modelopt = modelopt;
     block.method = QuantMethod::modelopt;
     if (block.name.empty()) block.name = "modelopt";
   }
-  block.cache_only = quantises_no_weights(checkpoint, block);
+  block.cache_only = quantises_no_weights(tensors, block);
   return block;
 }
 
-std::string compressed_tensors_block(const Checkpoint& checkpoint, bool per_head) {
+std::string compressed_tensors_block(const TensorMap& tensors, bool per_head) {
   const std::vector<std::string> ignore =
-      ignore_patterns(linear_modules(checkpoint), has_experts(checkpoint));
+      ignore_patterns(linear_modules(tensors), has_experts(tensors));
   JsonWriter out;
   out.begin_object().member("quant_method", "compressed-tensors").member("format", "dense");
   out.member("quantization_status", "frozen").key("config_groups").begin_object().end_object();
@@ -163,10 +167,10 @@ std::string compressed_tensors_block(const Checkpoint& checkpoint, bool per_head
   return indented(out.end_object().text());
 }
 
-std::string fp8_block(const Checkpoint& checkpoint) {
-  std::vector<std::string> modules = linear_modules(checkpoint);
+std::string fp8_block(const TensorMap& tensors) {
+  std::vector<std::string> modules = linear_modules(tensors);
   // There too where it is tied to the embedding and has no tensor of its own.
-  if (!checkpoint.find("lm_head.weight")) modules.insert(modules.begin(), "lm_head");
+  if (!tensors.contains("lm_head.weight")) modules.insert(modules.begin(), "lm_head");
   JsonWriter out;
   out.begin_object().member("quant_method", "fp8").member("activation_scheme", "dynamic");
   out.member("ignored_layers", std::span<const std::string>(modules));

@@ -27,13 +27,17 @@ struct QuantBlock {
   bool cache_only = false;
 };
 
-// Throws for a block in a place or of a type that no runtime knows.
-QuantBlock read_quant_block(const Checkpoint& checkpoint);
+// hf_quant_config.json of a folder that has it.
+std::optional<Json> read_modelopt_file(const Checkpoint& checkpoint);
+
+// Of the configs and tensors of one model. Throws for a block that is no object.
+QuantBlock read_quant_block(const Json& config, const std::optional<Json>& modelopt,
+                            const TensorMap& tensors);
 
 // quantization_config for a model whose weights are not quantised, as JSON. The first is a block of
 // compressed-tensors for the cache alone, the second one of fp8 that leaves out every linear layer.
-std::string compressed_tensors_block(const Checkpoint& checkpoint, bool per_head);
-std::string fp8_block(const Checkpoint& checkpoint);
+std::string compressed_tensors_block(const TensorMap& tensors, bool per_head);
+std::string fp8_block(const TensorMap& tensors);
 
 // The members of `block` that say "the cache is FP8, with scales", added in its own form. By file
 // name, and only files that change. REQUIRES the method compressed_tensors, fp8 or modelopt.

@@ -65,13 +65,13 @@ bool is_of_k(std::string_view name) {
   return rest.substr(rest.find('.') + 1).starts_with("k_");
 }
 
-void add_tensor(const Checkpoint& checkpoint, const TensorEntry& entry, FactSet& facts) {
+void add_tensor(const TensorMap& tensors, const TensorEntry& entry, FactSet& facts) {
   const auto spelling = scale_spelling(entry.name);
   if (!spelling) return;
   const bool fused = *spelling == ScaleSpelling::fused;
   const bool paired = *spelling == ScaleSpelling::apart || *spelling == ScaleSpelling::projection ||
                       *spelling == ScaleSpelling::output;
-  const bool complete = paired && checkpoint.find(partner_of(entry.name));
+  const bool complete = paired && tensors.contains(partner_of(entry.name));
   facts.add(Fact::scales);
   facts.add(Fact::fused, fused);
   facts.add(Fact::fused_array, fused && entry.shape.rank() > 0);
@@ -103,10 +103,10 @@ std::vector<std::string> texts(const std::optional<Json>& list) {
   return out;
 }
 
-void add_ignore(const Checkpoint& checkpoint, const Json& block, FactSet& facts) {
+void add_ignore(const TensorMap& tensors, const Json& block, FactSet& facts) {
   const std::vector<std::string> ignore = texts(block.find("ignore"));
   const bool all = std::find(ignore.begin(), ignore.end(), "Linear") != ignore.end();
-  for (const std::string& module : linear_modules(checkpoint)) {
+  for (const std::string& module : linear_modules(tensors)) {
     // The head is looked up by its tensor; lists that leave it out work.
     if (all || module.ends_with("lm_head")) continue;
     const Ignored found = ignored(ignore, module);
@@ -137,7 +137,7 @@ std::string text_at(const std::optional<Json>& object, std::string_view key) {
   return value && value->is_string() ? value->as_string() : "";
 }
 
-void add_compressed_tensors(const Checkpoint& checkpoint, const Json& block, FactSet& facts) {
+void add_compressed_tensors(const TensorMap& tensors, const Json& block, FactSet& facts) {
   const auto groups = block.find("config_groups");
   const std::string status = text_at(block, "quantization_status");
   const auto scheme = block.find("kv_cache_scheme");
@@ -145,7 +145,7 @@ void add_compressed_tensors(const Checkpoint& checkpoint, const Json& block, Fac
   facts.add(Fact::frozen, status == "frozen" || status == "compressed");
   facts.add(Fact::cache_scheme, is_fp8_scheme(scheme));
   facts.add(Fact::attn_head, text_at(scheme, "strategy") == "attn_head");
-  add_ignore(checkpoint, block, facts);
+  add_ignore(tensors, block, facts);
 }
 
 void add_modelopt(const QuantBlock& block, FactSet& facts) {
@@ -157,7 +157,7 @@ void add_modelopt(const QuantBlock& block, FactSet& facts) {
   }
 }
 
-void add_config(const Checkpoint& checkpoint, FactSet& facts) {
+void add_config(const ModelFiles& model, FactSet& facts) {
   static const std::map<QuantMethod, Fact> kFacts = {
       {QuantMethod::none, Fact::unquantised},
       {QuantMethod::compressed_tensors, Fact::compressed_tensors},
@@ -165,25 +165,16 @@ void add_config(const Checkpoint& checkpoint, FactSet& facts) {
       {QuantMethod::modelopt, Fact::modelopt},
       {QuantMethod::quark, Fact::quark},
       {QuantMethod::other, Fact::other_method}};
-  const QuantBlock block = read_quant_block(checkpoint);
+  const QuantBlock block = read_quant_block(model.config, model.modelopt, model.tensors);
   facts.add(kFacts.at(block.method));
   if (block.method == QuantMethod::compressed_tensors) {
-    add_compressed_tensors(checkpoint, *block.json, facts);
+    add_compressed_tensors(model.tensors, *block.json, facts);
   }
   if (block.method == QuantMethod::modelopt) add_modelopt(block, facts);
-  const std::string dtype = text_at(checkpoint.config(), "kv_cache_torch_dtype");
+  const std::string dtype = text_at(model.config, "kv_cache_torch_dtype");
   facts.add(Fact::torch_dtype, dtype == "float8_e4m3fn" || dtype == "float8_e4m3fnuz");
-  const std::string model = text_at(checkpoint.config(), "model_type");
-  facts.add(Fact::llama_baichuan_phi3, model == "llama" || model == "baichuan" || model == "phi3");
-}
-
-void add_files(const Checkpoint& checkpoint, FactSet& facts) {
-  for (const auto& entry : std::filesystem::directory_iterator(checkpoint.folder())) {
-    const std::string name = entry.path().filename().string();
-    facts.add(Fact::single_file, name == "model.safetensors");
-    facts.add(Fact::consolidated,
-              name.starts_with("consolidated") && name.ends_with(".safetensors"));
-  }
+  const std::string type = text_at(model.config, "model_type");
+  facts.add(Fact::llama_baichuan_phi3, type == "llama" || type == "baichuan" || type == "phi3");
 }
 
 }  // namespace
@@ -200,15 +191,27 @@ std::vector<std::string> FactSet::names() const {
   return names;
 }
 
-FactSet runtime_facts(const Checkpoint& checkpoint) {
+ModelFiles model_files(const Checkpoint& checkpoint) {
+  ModelFiles model{checkpoint.tensors(), checkpoint.config(), read_modelopt_file(checkpoint), {}};
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint.folder())) {
+    model.names.push_back(entry.path().filename().string());
+  }
+  return model;
+}
+
+FactSet runtime_facts(const ModelFiles& model) {
   FactSet facts;
-  for (const auto& [name, location] : checkpoint.tensors()) {
-    add_tensor(checkpoint, location.entry, facts);
+  for (const auto& [name, location] : model.tensors) {
+    add_tensor(model.tensors, location.entry, facts);
     facts.add(Fact::fp8_weights, fp8_format(location.entry.dtype).has_value());
   }
-  facts.add(Fact::experts, has_experts(checkpoint));
-  add_config(checkpoint, facts);
-  add_files(checkpoint, facts);
+  facts.add(Fact::experts, has_experts(model.tensors));
+  add_config(model, facts);
+  for (const std::string& name : model.names) {
+    facts.add(Fact::single_file, name == "model.safetensors");
+    facts.add(Fact::consolidated,
+              name.starts_with("consolidated") && name.ends_with(".safetensors"));
+  }
   return facts;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,7 +75,16 @@ class FactSet {
   uint64_t bits_ = 0;
 };
 
-FactSet runtime_facts(const Checkpoint& checkpoint);
+// What the facts are read from: a folder that is there, or one that is only planned.
+struct ModelFiles {
+  TensorMap tensors;  // shards do not count
+  Json config;
+  std::optional<Json> modelopt;    // hf_quant_config.json
+  std::vector<std::string> names;  // of the files in the folder itself
+};
+
+ModelFiles model_files(const Checkpoint& checkpoint);
+FactSet runtime_facts(const ModelFiles& model);
 // Of a scale file that says which model type it is for, or does not.
 FactSet scale_file_facts(const std::string& model_type);
 

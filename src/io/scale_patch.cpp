@@ -166,7 +166,7 @@ struct Fit {
 
 void check_fp8_form(const Checkpoint& checkpoint, const InjectTarget& target,
                     const std::string& prefix) {
-  if (has_experts(checkpoint)) {
+  if (has_experts(checkpoint.tensors())) {
     refuse(checkpoint, target, "has experts",
            "vLLM 0.6 to 0.10 quantises them, whatever is to be left out");
   }
@@ -180,7 +180,8 @@ void check_fp8_form(const Checkpoint& checkpoint, const InjectTarget& target,
 Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::string& prefix,
            bool replace, bool scales_per_head) {
   Fit fit;
-  fit.block = read_quant_block(checkpoint);
+  fit.block =
+      read_quant_block(checkpoint.config(), read_modelopt_file(checkpoint), checkpoint.tensors());
   fit.replaces_block = replace && fit.block.cache_only;
   if (fit.replaces_block) fit.block = {};
   const QuantMethod method = fit.block.method;
@@ -226,10 +227,10 @@ std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
       break;
     case InjectTarget::Block::compressed_tensors:
       config = json_with_member(config, "quantization_config",
-                                compressed_tensors_block(checkpoint, fit.per_head));
+                                compressed_tensors_block(checkpoint.tensors(), fit.per_head));
       break;
     case InjectTarget::Block::fp8:
-      config = json_with_member(config, "quantization_config", fp8_block(checkpoint));
+      config = json_with_member(config, "quantization_config", fp8_block(checkpoint.tensors()));
       break;
   }
   return files;
