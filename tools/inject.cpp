@@ -37,11 +37,12 @@ std::string report_table(const InjectReport& report) {
 void run_command(const InjectCommandOptions& options) {
   Log log(options.verbosity);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
-  const KvScales scales = load_scales(options.scales);
+  const KvScales scales = load_scales(options.scales, log);
   const InjectOptions how{.target = options.target,
                           .link = options.link,
                           .dry_run = options.dry_run,
-                          .overwrite = options.force};
+                          .overwrite = options.force,
+                          .scales_name = quote(options.scales.string())};
   const InjectReport report = inject_scales(checkpoint, scales, options.out, how);
   for (const std::string& line : report.skipped) log.note("left behind: " + line);
   for (const std::string& line : report.notes) log.note("note: " + line);

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "io/architectures.h"
 #include "io/dialects.h"
+#include "io/fingerprint.h"
 #include "kv_dtype.h"
 #include "model/generate.h"
 #include "output.h"
@@ -31,14 +32,15 @@ constexpr const char* kWaysOut =
 
 // Scales given by hand or carried by the checkpoint; nullopt when there are none.
 std::optional<KvScales> available_scales(const RunOptions& options, const Checkpoint& checkpoint,
-                                         const ModelConfig& config) {
+                                         const ModelConfig& config, Log& log) {
   if (!options.scales.empty()) {
-    KvScales scales = load_scales(options.scales);
+    KvScales scales = load_scales(options.scales, log);
     check_made_for(scales, checkpoint, config, quote(options.scales.string()));
     return scales;
   }
   std::optional<FoundScales> found = find_scales(checkpoint);
   if (!found) return std::nullopt;
+  for (const std::string& note : found->notes) log.note("note: " + note);
   return std::move(found->scales);
 }
 
@@ -67,7 +69,7 @@ CacheChoice choose_fp8(const RunOptions& options, DType dtype,
 }
 
 CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint,
-                         const ModelConfig& config) {
+                         const ModelConfig& config, Log& log) {
   const std::optional<DType> asked = kv_dtype_from_name(options.kv_cache_dtype);
   const std::string model = quote(options.model.string());
   const bool scale_flags = !options.scales.empty() || options.unit_scales;
@@ -80,7 +82,7 @@ CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint
     return {*asked, std::nullopt, kv_dtype_name(*asked)};
   }
   std::optional<KvScales> available;
-  if (!options.unit_scales) available = available_scales(options, checkpoint, config);
+  if (!options.unit_scales) available = available_scales(options, checkpoint, config, log);
   if (asked) return choose_fp8(options, *asked, available, model);
   const std::string promised = checkpoint.config().get_string("kv_cache_torch_dtype", "");
   if (available || scale_flags) {
@@ -180,7 +182,7 @@ void run_command(const RunOptions& options) {
   Log log(options.verbosity);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);
-  const CacheChoice choice = choose_cache(options, checkpoint, config);
+  const CacheChoice choice = choose_cache(options, checkpoint, config, log);
   const Tokenizer tokenizer = Tokenizer::load(checkpoint.folder() / "tokenizer.json");
   const std::vector<std::string> prompts = read_prompts(options.prompts, options.prompt_file);
   std::vector<std::vector<int32_t>> ids;

@@ -3,17 +3,13 @@
 
 #include <filesystem>
 
-#include "core/config.h"
+#include "base/log.h"
 #include "core/scales.h"
-#include "io/checkpoint.h"
 
 namespace fp8kv {
 
-// A folder is read as a checkpoint, a file as a scale file. Throws when there are no scales.
-KvScales load_scales(const std::filesystem::path& path);
-
-// Throws unless the scales fit the model: layers, heads, and the fingerprint where they have one.
-void check_made_for(const KvScales& scales, const Checkpoint& checkpoint, const ModelConfig& config,
-                    const std::string& source);
+// A folder is read as a checkpoint, a file as a scale file. What was there and not used is said on
+// `log`. Throws when there are no scales.
+KvScales load_scales(const std::filesystem::path& path, Log& log);
 
 }  // namespace fp8kv

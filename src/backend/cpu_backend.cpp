@@ -64,12 +64,12 @@ class CpuBackend : public Backend {
 
   void copy_in(const TensorView& to, const ConstTensorView& host) override {
     FP8KV_ASSERT(to.bytes() == host.bytes());
-    std::memcpy(to.data, host.data, host.bytes());
+    if (host.bytes() > 0) std::memcpy(to.data, host.data, host.bytes());
   }
 
   void download(const ConstTensorView& from, std::span<std::byte> host) override {
     FP8KV_ASSERT(from.bytes() == host.size());
-    std::memcpy(host.data(), from.data, host.size());
+    if (!host.empty()) std::memcpy(host.data(), from.data, host.size());
   }
 
   void embed(const ConstTensorView& table, const ConstTensorView& ids,

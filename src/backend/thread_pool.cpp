@@ -87,8 +87,10 @@ void ThreadPool::run_erased(int64_t n_jobs, const void* context, Call call) {
 }
 
 void ThreadPool::worker(const std::stop_token& stop, int thread) {
-  while (!stop.stop_requested()) {
+  while (true) {
+    // Read before looking for anything to do: what comes later changes it and ends the wait.
     const uint32_t seen = wake_.load();
+    if (stop.stop_requested()) return;
     if (run_one(thread)) continue;
     if (spin_until([&] { return wake_.load() != seen; })) continue;
     wake_.wait(seen);

@@ -53,7 +53,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_integer(number_integer_t value) override {
     // Only what has a minus sign comes here, so that a zero was written "-0".
-    return put(integer_node(value, value == 0 ? "-0" : cat(int64_t{value})));
+    if (value == 0) return number_float(-0.0, "-0");
+    return put(integer_node(value, cat(int64_t{value})));
   }
   bool number_unsigned(number_unsigned_t value) override {
     if (value <= static_cast<uint64_t>(INT64_MAX)) {

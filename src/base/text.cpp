@@ -44,6 +44,18 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// Whether the character at the front of `s`, of `length` bytes, is one that a terminal obeys
+// without showing it: a C1 control, a mark that turns the direction of writing, a line separator.
+bool is_hidden(std::string_view s, size_t length) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
+  if (length == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;  // U+0080 to U+009F
+  if (length != 3 || byte(0) != 0xE2) return false;
+  if (byte(1) == 0x80) {  // U+200E, U+200F; U+2028 to U+202E
+    return byte(2) == 0x8E || byte(2) == 0x8F || (byte(2) >= 0xA8 && byte(2) <= 0xAE);
+  }
+  return byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9;  // U+2066 to U+2069
+}
+
 }  // namespace
 
 std::string quote(std::string_view name) {
@@ -56,13 +68,12 @@ std::string quote(std::string_view name) {
     }
     const auto byte = static_cast<unsigned char>(name[i]);
     const size_t length = utf8_length(name.substr(i));
-    // C1 controls (U+0080..U+009F) are two bytes, C2 80..9F; terminals obey them too.
-    const bool c1 = length == 2 && byte == 0xC2 && static_cast<unsigned char>(name[i + 1]) < 0xA0;
-    if (length == 0 || byte < 0x20 || byte == 0x7F || c1) {
-      char escaped[5];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
-      out += escaped;
-      i += 1;
+    if (length == 0 || byte < 0x20 || byte == 0x7F || is_hidden(name.substr(i), length)) {
+      for (const size_t end = i + std::max<size_t>(1, length); i < end; ++i) {
+        char escaped[5];
+        std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(name[i]));
+        out += escaped;
+      }
     } else if (byte == '\'' || byte == '\\') {
       out += '\\';
       out += name[i++];
@@ -106,11 +117,12 @@ std::string human_bytes(uint64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes);
   size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+  // From here on 1024 would be printed.
+  while (value >= 1023.95 && unit + 1 < std::size(kUnits)) {
     value /= 1024;
     ++unit;
   }
-  return cat(unit == 0 ? cat(bytes) : fixed(value, value < 10 ? 2 : 1), " ", kUnits[unit]);
+  return cat(unit == 0 ? cat(bytes) : fixed(value, value < 9.995 ? 2 : 1), " ", kUnits[unit]);
 }
 
 std::string grouped(uint64_t number) {

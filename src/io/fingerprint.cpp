@@ -120,4 +120,18 @@ std::string model_fingerprint(const Checkpoint& checkpoint, const ModelConfig& c
   return "kv-proj-v1:" + digest.hex();
 }
 
+void check_made_for(const KvScales& scales, const Checkpoint& checkpoint, const ModelConfig& config,
+                    const std::string& source) {
+  check_values(scales, source);
+  check_fits(scales, config, source);
+  const std::string& wanted = scales.provenance.model_fingerprint;
+  if (wanted.empty()) return;
+  const std::string found = model_fingerprint(checkpoint, config);
+  if (found == wanted) return;
+  throw Error(cat(source, ": was calibrated on a model with other K and V projections (", wanted,
+                  "), ", quote(checkpoint.folder().string()), " has ", found),
+              "calibrate this model: scales of a base model do not fit its fine-tunes; where you "
+              "know better, remove fp8kv.model.fingerprint from the scale file");
+}
+
 }  // namespace fp8kv

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/config.h"
+#include "core/scales.h"
 #include "io/checkpoint.h"
 
 namespace fp8kv {
@@ -17,5 +18,10 @@ namespace fp8kv {
 // a part of the names. Layers without attention have no share. Throws when no layer has both K and
 // V.
 std::string model_fingerprint(const Checkpoint& checkpoint, const ModelConfig& config);
+
+// Throws unless the scales are usable and fit the model: values, layers, heads, model type, and the
+// fingerprint where they have one. `source` is named in messages.
+void check_made_for(const KvScales& scales, const Checkpoint& checkpoint, const ModelConfig& config,
+                    const std::string& source);
 
 }  // namespace fp8kv

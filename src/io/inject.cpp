@@ -49,21 +49,6 @@ void check_free_of_scales(const Checkpoint& checkpoint) {
   }
 }
 
-void check_model(const Checkpoint& checkpoint, const KvScales& scales, const std::string& name) {
-  check_values(scales, name);
-  const ModelConfig shape = parse_model_shape(checkpoint.config());
-  check_fits(scales, shape, name);
-  const std::string& wanted = scales.provenance.model_fingerprint;
-  if (wanted.empty()) return;
-  const std::string found = model_fingerprint(checkpoint, shape);
-  if (found == wanted) return;
-  const std::string folder = checkpoint.folder().string();
-  throw Error(cat(name, ": was calibrated on a model with other K and V projections (", wanted,
-                  "), ", quote(checkpoint.folder().string()), " has ", found),
-              "calibrate this model: scales of a base model do not fit its fine-tunes; where you "
-              "know better, remove fp8kv.model.fingerprint from the scale file");
-}
-
 // Whether `inner` is `outer` or lies in it. Both absolute and free of links.
 bool is_within(const fs::path& inner, const fs::path& outer) {
   return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
@@ -203,7 +188,7 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
     const InjectTarget& target = target_at(options.target);
     check_output(checkpoint, out, options.overwrite);
     check_free_of_scales(checkpoint);
-    check_model(checkpoint, scales, options.scales_name);
+    check_made_for(scales, checkpoint, parse_model_shape(checkpoint.config()), options.scales_name);
     const ScalePatch patch = target.patch(checkpoint, scales);
     const Plan plan = make_plan(checkpoint, patch);
     InjectReport report;

@@ -61,7 +61,7 @@ void Decoder::add(const Json& json) {
     const Json members = array_at(json, "decoders");
     for (size_t i = 0; i < members.size(); ++i) add(members[i]);
   } else if (type == "ByteLevel") {
-    check_keys(json, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    check_byte_level(json);
     steps_.push_back(ByteLevel{});
   } else if (type == "ByteFallback") {
     check_keys(json, {"type"});
@@ -79,19 +79,9 @@ void Decoder::add(const Json& json) {
     append_char(step.content, character_at(json, "content"));
     steps_.push_back(std::move(step));
   } else if (type == "Metaspace") {
-    check_keys(json,
-               {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
-    Metaspace step{{}, true};
-    append_char(step.replacement, character_at(json, "replacement"));
-    const std::string scheme = json.get_string("prepend_scheme", "always");
-    step.prepended = scheme != "never";
-    if (scheme != "always" && scheme != "first" && scheme != "never") {
-      fail(json.at("prepend_scheme").where(), ": is ", quote(scheme),
-           ", expected always, first or never");
-    }
-    if (step.prepended && !json.get_bool("add_prefix_space", true)) {
-      fail(json.where(), ": add_prefix_space is false, but prepend_scheme is not never");
-    }
+    const MetaspaceOptions options = metaspace_from(json);
+    Metaspace step{{}, options.prepend != MetaspaceOptions::Prepend::never};
+    append_char(step.replacement, options.replacement);
     steps_.push_back(std::move(step));
   } else if (type == "BPEDecoder") {
     check_keys(json, {"type", "suffix"});

@@ -13,6 +13,19 @@ Normalizer Normalizer::from_json(const std::optional<Json>& normalizer) {
   return made;
 }
 
+// The steps that have no members.
+std::optional<Normalizer::Step> Normalizer::plain_step(const std::string& type) {
+  if (type == "NFC") return NormalForm::nfc;
+  if (type == "NFD") return NormalForm::nfd;
+  if (type == "NFKC") return NormalForm::nfkc;
+  if (type == "NFKD") return NormalForm::nfkd;
+  if (type == "Lowercase") return Lowercase{};
+  if (type == "StripAccents") return StripAccents{};
+  if (type == "Nmt") return Nmt{};
+  if (type == "ByteLevel") return Bytes{};
+  return std::nullopt;
+}
+
 void Normalizer::add(const Json& normalizer) {
   const std::string type = normalizer.at("type").as_string();
   if (type == "Sequence") {
@@ -40,18 +53,14 @@ void Normalizer::add(const Json& normalizer) {
     steps_.push_back(
         Strip{normalizer.at("strip_left").as_bool(), normalizer.at("strip_right").as_bool()});
   } else {
+    const std::optional<Step> plain = plain_step(type);
+    if (!plain) {
+      fail_unsupported(normalizer, type,
+                       {"ByteLevel", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Prepend",
+                        "Replace", "Sequence", "Strip", "StripAccents"});
+    }
     check_keys(normalizer, {"type"});
-    if (type == "NFC") return steps_.push_back(NormalForm::nfc);
-    if (type == "NFD") return steps_.push_back(NormalForm::nfd);
-    if (type == "NFKC") return steps_.push_back(NormalForm::nfkc);
-    if (type == "NFKD") return steps_.push_back(NormalForm::nfkd);
-    if (type == "Lowercase") return steps_.push_back(Lowercase{});
-    if (type == "StripAccents") return steps_.push_back(StripAccents{});
-    if (type == "Nmt") return steps_.push_back(Nmt{});
-    if (type == "ByteLevel") return steps_.push_back(Bytes{});
-    fail_unsupported(normalizer, type,
-                     {"ByteLevel", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Prepend",
-                      "Replace", "Sequence", "Strip", "StripAccents"});
+    steps_.push_back(*plain);
   }
 }
 

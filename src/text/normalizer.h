@@ -25,6 +25,7 @@ class Normalizer {
   // The result is `text` itself where nothing changes, else it lies in `scratch`.
   std::string_view apply(std::string_view text, Scratch& scratch, PatternScratch& match) const;
 
+  bool empty() const { return steps_.empty(); }
   // True when the first byte of every result comes from the first character of the text.
   bool keeps_the_beginning() const;
 
@@ -48,6 +49,7 @@ class Normalizer {
   using Step =
       std::variant<NormalForm, Prepend, Replace, Strip, Lowercase, StripAccents, Nmt, Bytes>;
 
+  static std::optional<Step> plain_step(const std::string& type);
   void add(const Json& normalizer);
   static std::string_view run(const Step& step, std::string_view text, std::string& out,
                               PatternScratch& match);

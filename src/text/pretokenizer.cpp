@@ -15,22 +15,22 @@ constexpr std::string_view kGpt2 =
 }  // namespace
 
 PreTokenizer PreTokenizer::from_json(const std::optional<Json>& pre_tokenizer,
-                                     bool beginning_kept) {
+                                     const Normalizer& normalizer) {
   PreTokenizer made;
-  if (pre_tokenizer) made.add(*pre_tokenizer, beginning_kept);
+  if (pre_tokenizer) made.add(*pre_tokenizer, normalizer);
   return made;
 }
 
-void PreTokenizer::add(const Json& json, bool beginning_kept) {
+void PreTokenizer::add(const Json& json, const Normalizer& normalizer) {
   const std::string type = json.at("type").as_string();
   if (type == "Sequence") {
     check_keys(json, {"type", "pretokenizers"});
     const Json members = array_at(json, "pretokenizers");
-    for (size_t i = 0; i < members.size(); ++i) add(members[i], beginning_kept);
+    for (size_t i = 0; i < members.size(); ++i) add(members[i], normalizer);
   } else if (type == "ByteLevel") {
     add_byte_level(json);
   } else if (type == "Metaspace") {
-    add_metaspace(json, beginning_kept);
+    add_metaspace(json, normalizer);
   } else if (type == "Split") {
     check_keys(json, {"type", "pattern", "behavior", "invert"});
     steps_.push_back(Split{Pattern::from_json(json.at("pattern")), behaviour_from(json),
@@ -69,7 +69,7 @@ void PreTokenizer::add(const Json& json, bool beginning_kept) {
 }
 
 void PreTokenizer::add_byte_level(const Json& json) {
-  check_keys(json, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  check_byte_level(json);
   ByteLevel step{json.at("add_prefix_space").as_bool(), std::nullopt};
   if (json.get_bool("use_regex", true)) {
     step.split = Split{Pattern::from_regex(kGpt2, json.where()), Behaviour::isolated};
@@ -77,37 +77,31 @@ void PreTokenizer::add_byte_level(const Json& json) {
   steps_.push_back(std::move(step));
 }
 
-void PreTokenizer::add_metaspace(const Json& json, bool beginning_kept) {
-  check_keys(json,
-             {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
-  Metaspace step{{}, Prepend::always, json.get_bool("split", true)};
-  append_char(step.replacement, character_at(json, "replacement"));
-  const std::string scheme = json.get_string("prepend_scheme", "always");
-  if (scheme == "first") {
-    step.prepend = Prepend::first;
-  } else if (scheme == "never") {
-    step.prepend = Prepend::never;
-  } else if (scheme != "always") {
-    fail(json.at("prepend_scheme").where(), ": is ", quote(scheme),
-         ", expected always, first or never");
-  }
-  if (!json.get_bool("add_prefix_space", true)) {
-    if (json.has("prepend_scheme") && step.prepend != Prepend::never) {
-      fail(json.where(), ": add_prefix_space is false, but prepend_scheme is ", quote(scheme));
-    }
-    if (!json.has("prepend_scheme")) {
-      fail(json.where(), ": add_prefix_space is false, but prepend_scheme is missing");
-    }
-  }
-  // Where the first piece of a text lies is followed through cuts, not through other changes.
+void PreTokenizer::add_metaspace(const Json& json, const Normalizer& normalizer) {
+  const MetaspaceOptions options = metaspace_from(json);
+  Metaspace step{{}, options.prepend, options.split};
+  append_char(step.replacement, options.replacement);
+  if (step.prepend == Prepend::first) check_beginning(json, normalizer);
+  steps_.push_back(std::move(step));
+}
+
+// Which piece begins the text is followed through cuts. What a normalizer makes of the first
+// character can be several, and the library counts a cut between those as the beginning, too.
+void PreTokenizer::check_beginning(const Json& json, const Normalizer& normalizer) const {
   const bool only_cuts = std::all_of(steps_.begin(), steps_.end(), [](const Step& earlier) {
     return std::holds_alternative<Split>(earlier);
   });
-  if (step.prepend == Prepend::first && !(beginning_kept && only_cuts)) {
-    fail(json.where(), ": prepend_scheme first is not supported after a ",
-         only_cuts ? "normalizer" : "pre-tokenizer", " that changes the beginning of the text");
-  }
-  steps_.push_back(std::move(step));
+  const bool clear = normalizer.empty() || (normalizer.keeps_the_beginning() && steps_.empty());
+  if (only_cuts && clear) return;
+  fail(json.where(), ": prepend_scheme first is not supported after ",
+       only_cuts ? "this normalizer" : "a pre-tokenizer that changes the text");
+}
+
+bool PreTokenizer::asks_for_the_beginning() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
+    const auto* metaspace = std::get_if<Metaspace>(&step);
+    return metaspace && metaspace->prepend == Prepend::first;
+  });
 }
 
 PreTokenizer::Behaviour PreTokenizer::behaviour_from(const Json& json) {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "text/normalizer.h"
+#include "text/parts.h"
 #include "text/pattern.h"
 
 namespace fp8kv {
@@ -15,9 +17,10 @@ namespace fp8kv {
 class PreTokenizer {
  public:
   PreTokenizer() = default;  // all of the text is one word
-  // `beginning_kept`: whether the normalizer leaves the first byte of a text what it was, which
-  // Metaspace's "first" needs. Throws for a kind that is not implemented, and for broken members.
-  static PreTokenizer from_json(const std::optional<Json>& pre_tokenizer, bool beginning_kept);
+  // Throws for a kind that is not implemented, for broken members, and for a Metaspace of the
+  // scheme "first" where `normalizer` makes it uncertain what the beginning of a text is.
+  static PreTokenizer from_json(const std::optional<Json>& pre_tokenizer,
+                                const Normalizer& normalizer);
 
   struct Span {
     size_t begin;
@@ -38,13 +41,16 @@ class PreTokenizer {
   void cut(std::string_view text, bool is_first, bool raw_bytes, Scratch& scratch,
            PatternScratch& match, std::vector<std::string_view>& words) const;
 
+  // True when the result depends on whether a word begins the whole text.
+  bool asks_for_the_beginning() const;
+
   // True when the words are spelled in the byte alphabet.
   bool ends_in_byte_level() const;
 
  private:
   enum class Behaviour { removed, isolated, merged_with_previous, merged_with_next, contiguous };
   enum class Property { numeric, punctuation, white_space };
-  enum class Prepend { always, first, never };
+  using Prepend = MetaspaceOptions::Prepend;
   struct Split {
     std::variant<Pattern, Property, char32_t> delimiter;
     Behaviour behaviour;
@@ -62,9 +68,10 @@ class PreTokenizer {
   using Step = std::variant<Split, ByteLevel, Metaspace>;
   struct Words;  // what a step works on
 
-  void add(const Json& pre_tokenizer, bool beginning_kept);
+  void add(const Json& pre_tokenizer, const Normalizer& normalizer);
   void add_byte_level(const Json& json);
-  void add_metaspace(const Json& json, bool beginning_kept);
+  void add_metaspace(const Json& json, const Normalizer& normalizer);
+  void check_beginning(const Json& json, const Normalizer& normalizer) const;
   static Behaviour behaviour_from(const Json& json);
   static void run(const Split& split, Words& words);
   static void run(const ByteLevel& step, bool raw_bytes, Words& words);

@@ -64,7 +64,7 @@ Template Template::from_json(const std::optional<Json>& post_processor, int32_t 
   const std::string type = post_processor->at("type").as_string();
   if (type == "TemplateProcessing") return template_processing(*post_processor, end_id);
   if (type == "ByteLevel") {  // changes offsets only, which nothing here reports
-    check_keys(*post_processor, {"type", "add_prefix_space", "trim_offsets", "use_regex"});
+    check_byte_level(*post_processor);
     return {};
   }
   if (type != "Sequence") {

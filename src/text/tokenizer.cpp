@@ -87,12 +87,17 @@ const Json& checked(const Json& json) {
 
 Tokenizer::State::State(const Json& json)
     : normalizer(Normalizer::from_json(checked(json).find("normalizer"))),
-      pre_tokenizer(
-          PreTokenizer::from_json(json.find("pre_tokenizer"), normalizer.keeps_the_beginning())),
+      pre_tokenizer(PreTokenizer::from_json(json.find("pre_tokenizer"), normalizer)),
       bpe(Bpe::from_json(json.at("model"), pre_tokenizer.ends_in_byte_level())),
       added(json.find("added_tokens"), bpe.vocabulary(), normalizer),
       affixes(Template::from_json(json.find("post_processor"), end_id())),
-      decoder(Decoder::from_json(json.find("decoder"))) {}
+      decoder(Decoder::from_json(json.find("decoder"))) {
+  if (pre_tokenizer.asks_for_the_beginning() && !normalizer.empty() && added.any(true)) {
+    fail(json.where(),
+         ": prepend_scheme first is not supported with a normalizer and added tokens "
+         "that are normalized");
+  }
+}
 
 void Tokenizer::State::encode_text(std::string_view text, bool is_first, EncodeScratch& scratch,
                                    std::vector<int32_t>& ids) const {

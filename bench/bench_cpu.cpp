@@ -1,0 +1,226 @@
+// Speed of the CPU backend's ops, each beside the limit that this machine sets it.
+// usage: fp8kv_bench_cpu [threads [part]]     part: linear, attention, rope
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "backend/cpu_isa.h"
+#include "backend/cpu_topology.h"
+#include "base/rng.h"
+#include "roofline.h"
+
+namespace fp8kv::bench {
+namespace {
+
+constexpr double kSeconds = 0.7;
+
+struct Limits {
+  double peak_f32;
+  double peak_bf16;
+  double bandwidth;
+  int threads;
+};
+
+void print_row(const std::string& name, double rate, const char* unit, double limit,
+               const char* limit_name) {
+  std::printf("%-46s %8.1f %-8s %5.1f %% of %s\n", name.c_str(), rate / 1e9, unit,
+              100 * rate / limit, limit_name);
+  std::fflush(stdout);
+}
+
+// Random bytes that are finite, small values in every type.
+Tensor random_tensor(Backend& backend, DType dtype, const Shape& shape) {
+  Tensor tensor = backend.allocate(dtype, shape);
+  Rng rng(1);
+  const int64_t count = shape.elements();
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t bits = rng.next();
+    const float x = static_cast<float>(bits >> 40) * 0x1p-24f - 0.5f;
+    switch (dtype_bytes(dtype)) {
+      case 4:
+        tensor.view().as<float>()[i] = x;
+        break;
+      case 2:
+        tensor.view().as<uint16_t>()[i] =
+            dtype == DType::f16 ? f16_from_float(x) : bf16_from_float(x);
+        break;
+      default:
+        tensor.view().as<uint8_t>()[i] = static_cast<uint8_t>(bits & 0xBBu);
+    }
+  }
+  return tensor;
+}
+
+Tensor int_tensor(Backend& backend, const std::vector<int32_t>& values, const Shape& shape) {
+  Tensor tensor = backend.allocate(DType::i32, shape);
+  std::memcpy(tensor.view().data, values.data(), values.size() * sizeof(int32_t));
+  return tensor;
+}
+
+void bench_linear(Backend& backend, const Limits& limits) {
+  constexpr int64_t kIn = 4096, kOut = 11008;
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+    const Tensor weight = random_tensor(backend, dtype, Shape{kOut, kIn});
+    for (const int64_t rows : {1, 4, 16, 64, 512}) {
+      const Tensor x = random_tensor(backend, DType::f32, Shape{rows, kIn});
+      const Tensor out = backend.allocate(DType::f32, Shape{rows, kOut});
+      const Projection projection{weight.view(), {}, out.view()};
+      const double time =
+          best_time(kSeconds, [&] { backend.linear(x.view(), std::span(&projection, 1)); });
+      const double flop = 2.0 * static_cast<double>(rows * kIn * kOut);
+      const auto bytes = static_cast<double>(weight.view().bytes());
+      const double peak =
+          (dtype == DType::bf16 ? limits.peak_bf16 : limits.peak_f32) * limits.threads;
+      const std::string name = "linear " + std::string(dtype_name(dtype)) + " 11008 x 4096, " +
+                               std::to_string(rows) + " rows";
+      if (flop / peak > bytes / limits.bandwidth) {
+        print_row(name, flop / time, "GFLOP/s", peak, "peak multiply-add");
+      } else {
+        print_row(name, bytes / time, "GB/s", limits.bandwidth, "memory read");
+      }
+    }
+  }
+}
+
+struct Sequences {
+  Tensor positions, slots, indptr, page_table, context_len;
+  Batch batch() const {
+    return {positions.view(), slots.view(), indptr.view(), page_table.view(), context_len.view()};
+  }
+};
+
+constexpr int32_t kPageSize = 16;
+
+// `count` sequences of `context` tokens, the last `rows` of each in the step.
+Sequences make_sequences(Backend& backend, int32_t count, int32_t context, int32_t rows) {
+  const int32_t pages = (context + kPageSize - 1) / kPageSize;
+  std::vector<int32_t> positions, slots, indptr = {0}, table(count * pages), contexts;
+  std::iota(table.begin(), table.end(), 0);
+  for (int32_t s = 0; s < count; ++s) {
+    for (int32_t t = context - rows; t < context; ++t) {
+      positions.push_back(t);
+      slots.push_back(s * pages * kPageSize + t);
+    }
+    indptr.push_back((s + 1) * rows);
+    contexts.push_back(context);
+  }
+  const int64_t n = int64_t{count} * rows;
+  return {int_tensor(backend, positions, Shape{n}), int_tensor(backend, slots, Shape{n}),
+          int_tensor(backend, indptr, Shape{count + 1}),
+          int_tensor(backend, table, Shape{count, pages}),
+          int_tensor(backend, contexts, Shape{count})};
+}
+
+constexpr int32_t kKvHeads = 8, kHeadDim = 128;
+
+Tensor make_pool(Backend& backend, DType dtype, int64_t tokens) {
+  return random_tensor(backend, dtype, Shape{tokens / kPageSize, kKvHeads, kPageSize, kHeadDim});
+}
+
+void bench_attention(Backend& backend, const Limits& limits) {
+  const Tensor scale = random_tensor(backend, DType::f32, Shape{kKvHeads});
+  std::fill_n(scale.view().as<float>(), kKvHeads, 0.01f);
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2}) {
+    constexpr int32_t kSequences = 4, kContext = 8192;
+    const Tensor k = make_pool(backend, dtype, kSequences * kContext);
+    const Tensor v = make_pool(backend, dtype, kSequences * kContext);
+    const bool fp8 = fp8_format(dtype).has_value();
+    const PagedKv kv{k.view().data,
+                     v.view().data,
+                     fp8 ? scale.view().as<float>() : nullptr,
+                     fp8 ? scale.view().as<float>() : nullptr,
+                     dtype,
+                     kPageSize,
+                     kKvHeads,
+                     kHeadDim};
+    for (const int64_t group : {1, 4, 8}) {
+      const Sequences steps = make_sequences(backend, kSequences, kContext, 1);
+      const Shape shape{kSequences, kKvHeads * group, kHeadDim};
+      const Tensor q = random_tensor(backend, DType::f32, shape);
+      const Tensor out = backend.allocate(DType::f32, shape);
+      const double time = best_time(kSeconds, [&] {
+        backend.attention(q.view(), kv, steps.batch(), {0.088f, 0}, out.view());
+      });
+      print_row("attention " + std::string(dtype_name(dtype)) + " 4 x 8192 tokens, " +
+                    std::to_string(group) + " heads per KV head",
+                2.0 * static_cast<double>(k.view().bytes()) / time, "GB/s", limits.bandwidth,
+                "memory read");
+    }
+    if (dtype != DType::f16 && dtype != DType::f8_e4m3) continue;
+    constexpr int32_t kPrompt = 2048;
+    const Sequences prompt = make_sequences(backend, 1, kPrompt, kPrompt);
+    const Shape shape{kPrompt, kKvHeads * 4, kHeadDim};
+    const Tensor q = random_tensor(backend, DType::f32, shape);
+    const Tensor out = backend.allocate(DType::f32, shape);
+    const double time = best_time(kSeconds, [&] {
+      backend.attention(q.view(), kv, prompt.batch(), {0.088f, 0}, out.view());
+    });
+    const double flop = 4.0 * kHeadDim * kKvHeads * 4 * (0.5 * kPrompt * (kPrompt + 1));
+    print_row("attention " + std::string(dtype_name(dtype)) + " prompt of 2048, 32 / 8 heads",
+              flop / time, "GFLOP/s", limits.peak_f32 * limits.threads, "peak multiply-add");
+  }
+}
+
+void bench_rope(Backend& backend, const Limits& limits) {
+  constexpr int32_t kRows = 4096;
+  const Sequences step = make_sequences(backend, 1, kRows, kRows);
+  const Tensor rope = random_tensor(backend, DType::f32, Shape{kRows, kHeadDim});
+  const Tensor scale = random_tensor(backend, DType::f32, Shape{kKvHeads});
+  std::fill_n(scale.view().as<float>(), kKvHeads, 0.01f);
+  const Tensor q = random_tensor(backend, DType::f32, Shape{kRows, kKvHeads * 4, kHeadDim});
+  const Tensor k = random_tensor(backend, DType::f32, Shape{kRows, kKvHeads, kHeadDim});
+  const Tensor v = random_tensor(backend, DType::f32, Shape{kRows, kKvHeads, kHeadDim});
+  const Tensor magnitudes = backend.allocate(DType::u64, Shape{3, kKvHeads, kMagnitudeWords});
+  for (const DType dtype : {DType::f16, DType::f8_e4m3}) {
+    const Tensor k_pool = make_pool(backend, dtype, kRows);
+    const Tensor v_pool = make_pool(backend, dtype, kRows);
+    for (const bool observe : {false, true}) {
+      RopeAppend args{q.view(), k.view(), v.view(), rope.view(), step.batch(), {}, DType::f16, {}};
+      args.kv = {k_pool.view().data,
+                 v_pool.view().data,
+                 scale.view().as<float>(),
+                 scale.view().as<float>(),
+                 dtype,
+                 kPageSize,
+                 kKvHeads,
+                 kHeadDim};
+      if (observe) args.magnitudes = magnitudes.view();
+      const double time = best_time(kSeconds, [&] { backend.rope_append(args); });
+      // Q, K and V are read and written, the table read, the cache written.
+      const double bytes = 2.0 * static_cast<double>(q.view().bytes() + k.view().bytes() +
+                                                     v.view().bytes() + k_pool.view().bytes()) +
+                           static_cast<double>(rope.view().bytes());
+      print_row("rope_append " + std::string(dtype_name(dtype)) + " 4096 rows, 32 / 8 heads" +
+                    (observe ? ", observed" : ""),
+                bytes / time, "GB/s", limits.bandwidth, "memory read");
+    }
+  }
+}
+
+int run(int threads, const std::string& part) {
+  const CpuIsa isa = best_cpu_isa();
+  const auto backend = make_cpu_backend(threads, isa);
+  ThreadPool pool(threads);
+  const Limits limits{peak_f32(isa), peak_bf16(isa), read_bandwidth(pool), threads};
+  std::printf("%s\n", backend->describe().c_str());
+  std::printf("peak multiply-add of one core: %.0f GFLOP/s f32, %.0f GFLOP/s bf16\n",
+              limits.peak_f32 / 1e9, limits.peak_bf16 / 1e9);
+  std::printf("memory read, all threads: %.1f GB/s\n\n", limits.bandwidth / 1e9);
+  if (part.empty() || part == "linear") bench_linear(*backend, limits);
+  if (part.empty() || part == "attention") bench_attention(*backend, limits);
+  if (part.empty() || part == "rope") bench_rope(*backend, limits);
+  return 0;
+}
+
+}  // namespace
+}  // namespace fp8kv::bench
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
+  return fp8kv::bench::run(threads > 0 ? threads : fp8kv::usable_cores(), argc > 2 ? argv[2] : "");
+}

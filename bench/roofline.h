@@ -1,0 +1,38 @@
+// What this machine can do at best, measured: the figures that kernels are held against.
+#pragma once
+
+#include <chrono>
+
+#include "backend/cpu_backend.h"
+#include "backend/thread_pool.h"
+
+namespace fp8kv::bench {
+
+// The shortest of the runs of `work` within about `seconds`, after one to warm up.
+template <typename Work>
+double best_time(double seconds, const Work& work) {
+  using Clock = std::chrono::steady_clock;
+  work();
+  double best = 1e30;
+  const auto begin = Clock::now();
+  const auto since = [](Clock::time_point t) {
+    return std::chrono::duration<double>(Clock::now() - t).count();
+  };
+  do {
+    const auto start = Clock::now();
+    work();
+    const double time = since(start);
+    if (time < best) best = time;
+  } while (since(begin) < seconds);
+  return best;
+}
+
+// FLOP/s of one core that does nothing but multiply and add in registers.
+double peak_f32(CpuIsa isa);
+// The same for products of bf16 where the processor has them, else as f32.
+double peak_bf16(CpuIsa isa);
+
+// Bytes/s of all threads of the pool reading memory that no cache holds.
+double read_bandwidth(ThreadPool& pool);
+
+}  // namespace fp8kv::bench

@@ -1,0 +1,162 @@
+#include <doctest/doctest.h>
+
+#include "base/rng.h"
+#include "base/text.h"
+#include "text/unicode.h"
+
+namespace fp8kv {
+namespace {
+
+std::string utf8(char32_t c) {
+  std::string text;
+  append_char(text, c);
+  return text;
+}
+
+std::string formed(std::string_view text, NormalForm form) {
+  std::string buffer;
+  return std::string(normal_form(text, form, buffer));
+}
+
+TEST_CASE("unicode: every character goes to UTF-8 and back") {
+  size_t wrong = 0;
+  for (char32_t c = 0; c <= 0x10FFFF; ++c) {
+    if (c >= 0xD800 && c <= 0xDFFF) continue;
+    const std::string text = utf8(c);
+    size_t at = 0;
+    wrong += !is_utf8(text) || next_char(text, at) != c || at != text.size() ||
+             last_char("é" + text) != c;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("unicode: normal forms of the examples of UAX 15") {
+  CHECK(formed("Å", NormalForm::nfd) == "A\u030A");
+  CHECK(formed("A\u030A", NormalForm::nfc) == "Å");
+  CHECK(formed("\u212B", NormalForm::nfc) == "Å");
+  CHECK(formed("\u1E9B\u0323", NormalForm::nfc) == "\u1E9B\u0323");
+  CHECK(formed("\u1E9B\u0323", NormalForm::nfd) == "\u017F\u0323\u0307");
+  CHECK(formed("\u1E9B\u0323", NormalForm::nfkc) == "\u1E69");
+  CHECK(formed("\u1E9B\u0323", NormalForm::nfkd) == "s\u0323\u0307");
+  CHECK(formed("ﬁ①", NormalForm::nfkc) == "fi1");
+  CHECK(formed("ﬁ①", NormalForm::nfc) == "ﬁ①");
+  CHECK(formed("\u1100\u1161\u11A8", NormalForm::nfc) == "각");
+}
+
+TEST_CASE("unicode: a text is normalised as a whole, wherever plain characters part it") {
+  // Only stretches beyond plain characters are handed on; joined up they must be what all at once
+  // gives, which is what a text without plain characters takes.
+  const char32_t characters[] = {'a',    'q',    ' ',    0xE9,   0xC5,   0x300,
+                                 0x301,  0x323,  0x345,  0x1100, 0x1161, 0x11A8,
+                                 0x212B, 0xFB01, 0x3042, 0x3099, 0x2F8};
+  Rng rng(5);
+  for (int round = 0; round < 3000; ++round) {
+    std::string text;
+    for (uint64_t n = rng.next() % 9; n > 0; --n) {
+      append_char(text, characters[rng.next() % std::size(characters)]);
+    }
+    for (const NormalForm form :
+         {NormalForm::nfc, NormalForm::nfd, NormalForm::nfkc, NormalForm::nfkd}) {
+      // U+3042 is a starter that nothing joins to; before it, "a" cannot be cut off.
+      const std::string once = formed(text, form);
+      CHECK(formed(once, form) == once);
+      const bool composed = form == NormalForm::nfc || form == NormalForm::nfkc;
+      const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
+      const NormalForm other = compatible ? (composed ? NormalForm::nfkd : NormalForm::nfkc)
+                                          : (composed ? NormalForm::nfd : NormalForm::nfc);
+      CHECK(formed(formed(text, other), form) == once);
+    }
+  }
+}
+
+TEST_CASE("unicode: text that is in the form already is not copied") {
+  const std::string text = "plain ASCII, and é too";
+  std::string buffer;
+  CHECK(normal_form(text, NormalForm::nfc, buffer).data() == text.data());
+  CHECK(normal_form("", NormalForm::nfkd, buffer).empty());
+}
+
+TEST_CASE("unicode: properties at the edges") {
+  for (const char32_t c : {0x09, 0x0D, 0x20, 0x85, 0xA0, 0x1680, 0x2000, 0x200A, 0x2029, 0x3000}) {
+    CHECK(is_white_space(c));
+  }
+  for (const char32_t c : {0x08, 0x0E, 0x1F, 0x84, 0x180E, 0x200B, 0x2060, 0xFEFF}) {
+    CHECK_FALSE(is_white_space(c));
+  }
+  CHECK(is_numeric(U'7'));
+  CHECK(is_numeric(U'½'));
+  CHECK(is_numeric(U'Ⅷ'));
+  CHECK_FALSE(is_numeric(U'七'));
+  CHECK(is_punctuation(U'$'));  // ASCII: symbols count
+  CHECK(is_punctuation(U'。'));
+  CHECK_FALSE(is_punctuation(U'€'));
+  CHECK(is_combining_mark(0x301));
+  CHECK_FALSE(is_combining_mark(U'´'));
+  std::string lower;
+  for (const char32_t c : U"İÀΣß") {
+    if (c) append_lower(lower, c);
+  }
+  CHECK(lower == "i\u0307àσß");
+}
+
+// The well-formed sequences by Table 3-7 of the standard, as pairs of bounds for each byte.
+bool follows_table(std::string_view bytes) {
+  struct Row {
+    unsigned char low[4];
+    unsigned char high[4];
+    size_t length;
+  };
+  static constexpr Row kRows[] = {
+      {{0x00}, {0x7F}, 1},
+      {{0xC2, 0x80}, {0xDF, 0xBF}, 2},
+      {{0xE0, 0xA0, 0x80}, {0xE0, 0xBF, 0xBF}, 3},
+      {{0xE1, 0x80, 0x80}, {0xEC, 0xBF, 0xBF}, 3},
+      {{0xED, 0x80, 0x80}, {0xED, 0x9F, 0xBF}, 3},
+      {{0xEE, 0x80, 0x80}, {0xEF, 0xBF, 0xBF}, 3},
+      {{0xF0, 0x90, 0x80, 0x80}, {0xF0, 0xBF, 0xBF, 0xBF}, 4},
+      {{0xF1, 0x80, 0x80, 0x80}, {0xF3, 0xBF, 0xBF, 0xBF}, 4},
+      {{0xF4, 0x80, 0x80, 0x80}, {0xF4, 0x8F, 0xBF, 0xBF}, 4},
+  };
+  for (const Row& row : kRows) {
+    bool fits = row.length >= bytes.size();  // a prefix of it will do
+    for (size_t i = 0; fits && i < bytes.size(); ++i) {
+      const auto byte = static_cast<unsigned char>(bytes[i]);
+      fits = byte >= row.low[i] && byte <= row.high[i];
+    }
+    if (fits) return true;
+  }
+  return false;
+}
+
+TEST_CASE("utf8_front: finds the characters and the maximal broken parts, as the table says") {
+  size_t wrong = 0;
+  for (unsigned value = 0; value < 0x1000000; value += 7) {  // three bytes, and "A" after them
+    const std::string bytes{static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+                            static_cast<char>(value), 'A'};
+    const Utf8Front front = utf8_front(bytes);
+    size_t longest = 0;  // prefix that some character begins with
+    while (longest < 4 && follows_table(bytes.substr(0, longest + 1))) ++longest;
+    if (is_utf8(bytes.substr(0, 1)) || (longest > 1 && is_utf8(bytes.substr(0, longest)))) {
+      wrong += front.length != (is_utf8(bytes.substr(0, 1)) ? 1 : longest);
+    } else {
+      wrong +=
+          front.length != 0 || front.bad != std::max<size_t>(1, longest) || front.prefix_of_valid;
+    }
+    const Utf8Front half = utf8_front(std::string_view(bytes).substr(0, 2));
+    const bool open = half.length == 0 && follows_table(bytes.substr(0, 2));
+    wrong += half.prefix_of_valid != open;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("byte alphabet: is the one of GPT-2") {
+  std::string spelled;
+  append_byte_spelling(spelled, std::string_view("\0 \n!~\x7F\xA0\xA1\xAC\xAD\xAE\xFF", 12));
+  CHECK(spelled == "ĀĠĊ!~ġł¡¬Ń®ÿ");
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    CHECK(byte_alphabet().to_byte[byte_alphabet().of_byte[byte]] == static_cast<int>(byte));
+  }
+}
+
+}  // namespace
+}  // namespace fp8kv
