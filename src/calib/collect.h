@@ -27,9 +27,14 @@ struct LayerMagnitudes {
   std::vector<MagnitudeCounts> q, k, v;
 };
 
+// What a backend has counted in one layer: `magnitudes` as RopeAppend fills it.
+// Throws when a value is NaN or infinite, naming tensor, layer and head.
+LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& magnitudes,
+                                    int64_t layer);
+
 // Each weight is read once and in file order, so memory is bounded by two layers plus the residual
 // stream of the whole set ([tokens, dim] in the activation dtype) and one batch of scratch.
-// Throws when a value is NaN or infinite, naming tensor, layer and head.
+// Throws as download_magnitudes does.
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,
                                                 const std::vector<std::vector<int32_t>>& windows,
