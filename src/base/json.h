@@ -39,7 +39,7 @@ class Json {
   double as_double() const;
   const std::string& as_string() const;
   // A number as it is written in the document.
-  const std::string& number_text() const;
+  std::string number_text() const;
 
   // Elements of an array or members of an object; 0 for anything else.
   size_t size() const;
