@@ -1,6 +1,7 @@
 // Results on standard output.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,9 @@ struct BrokenPipe {};
 
 // Writes and flushes. Throws BrokenPipe, or a resource Error for other failures.
 void print(std::string_view text);
+
+// Refuses before the work what writing would refuse after it: a file that is there already.
+void check_output(const std::filesystem::path& path, bool force);
 
 // Text in columns two blanks apart: the first column left-aligned, the others right-aligned, unless
 // `left` says otherwise.

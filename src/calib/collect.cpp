@@ -123,6 +123,23 @@ void MagnitudeCounts::add(const MagnitudeCounts& other) {
   for (size_t i = 0; i < other.bins.size(); ++i) bins[i] += other.bins[i];
 }
 
+void LayerMagnitudes::add(const LayerMagnitudes& other) {
+  for (size_t head = 0; head < k.size(); ++head) {
+    q[head].add(other.q[head]);
+    k[head].add(other.k[head]);
+    v[head].add(other.v[head]);
+  }
+}
+
+LayerAmax layer_amax(const LayerMagnitudes& layer) {
+  const auto amax = [](const std::vector<MagnitudeCounts>& heads) {
+    std::vector<float> values;
+    for (const MagnitudeCounts& head : heads) values.push_back(head.amax);
+    return values;
+  };
+  return {amax(layer.k), amax(layer.v), amax(layer.q)};
+}
+
 LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& magnitudes,
                                     int64_t layer) {
   std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "core/config.h"
 #include "core/histogram.h"
+#include "core/scales.h"
 #include "io/checkpoint.h"
 
 namespace fp8kv {
@@ -25,7 +26,11 @@ struct MagnitudeCounts {
 // [n_kv_heads] each. Q of a KV head is that of all query heads that read it.
 struct LayerMagnitudes {
   std::vector<MagnitudeCounts> q, k, v;
+
+  void add(const LayerMagnitudes& other);
 };
+
+LayerAmax layer_amax(const LayerMagnitudes& layer);
 
 // What a backend has counted in one layer: `magnitudes` as RopeAppend fills it.
 // Throws when a value is NaN or infinite, naming tensor, layer and head.

@@ -210,6 +210,9 @@ void evaluate(const Checkpoint& checkpoint, Backend& backend,
               const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
               EvalReport& report, Log& log) {
   report.baseline.dtype = options.baseline;
+  for (const auto& window : windows) {
+    report.longest_window = std::max(report.longest_window, static_cast<int64_t>(window.size()));
+  }
   Evaluator(checkpoint, backend, windows, options, report, log).run();
 }
 
