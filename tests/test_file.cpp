@@ -163,9 +163,8 @@ TEST_CASE("file: an atomic write needs a folder and does not replace one") {
   fs::create_directory(temp / "folder");
   CHECK(test::error_of([&] { write_file_atomically(temp / "folder", "x", true); }) ==
         quote((temp / "folder").string()) + ": is a folder, expected a file");
-  const std::string message =
-      test::error_of([&] { write_file_atomically(temp / "no/out", "x", false); });
-  CHECK(message.ends_with(": cannot create: No such file or directory"));
+  CHECK(test::error_of([&] { write_file_atomically(temp / "no/out", "x", false); }) ==
+        quote((temp / "no").string()) + ": no such folder");
   CHECK(names_in(temp.path()) == Names{"folder"});
 }
 
@@ -206,8 +205,8 @@ TEST_CASE("file: a staged folder refuses what exists") {
         quote((temp / "out").string()) + ": already exists");
   CHECK(test::error_of([&] { StagedDirectory(temp / "file", true); }) ==
         quote((temp / "file").string()) + ": is a file, expected a folder");
-  const std::string message = test::error_of([&] { StagedDirectory(temp / "no/out", false); });
-  CHECK(message.ends_with(": cannot create folder: No such file or directory"));
+  CHECK(test::error_of([&] { StagedDirectory(temp / "no/out", false); }) ==
+        quote((temp / "no").string()) + ": no such folder");
   CHECK(names_in(temp.path()) == Names{"file", "out"});
 }
 

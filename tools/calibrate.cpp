@@ -1,9 +1,11 @@
 #include "backend/open.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "calib/collect.h"
 #include "calib/histogram_file.h"
 #include "calib/scale_policy.h"
+#include "certificate_text.h"
 #include "commands.h"
 #include "io/architectures.h"
 #include "io/checkpoint.h"
@@ -31,7 +33,7 @@ std::string table_of(const KvScales& scales) {
 std::string summary_json(const CalibrateOptions& options, const KvScales& scales) {
   const Provenance& provenance = scales.provenance;
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.calibrate/1").member("out", options.out.string());
+  json.begin_object().member("schema", "fp8kv.calibrate/1").member("out", json_path(options.out));
   json.member("documents", provenance.documents).member("windows", provenance.windows);
   json.member("tokens", provenance.tokens).member("headroom", provenance.headroom);
   json.key("layers").begin_array();
@@ -43,23 +45,30 @@ std::string summary_json(const CalibrateOptions& options, const KvScales& scales
     json.member("v_amax", std::span<const float>(provenance.amax[i].v));
     json.member("q_amax", std::span<const float>(provenance.amax[i].q)).end_object();
   }
-  return json.end_array().end_object().text();
+  json.end_array();
+  certificate_json(json, scales);
+  return json.end_object().text();
 }
 
 }  // namespace
 
 void run_command(const CalibrateOptions& options) {
   Log log(options.verbosity);
-  check_output(options.out, options.force);
-  check_output(options.histograms, options.force);
+  check_output_file(options.out, options.force);
+  check_output_file(options.histograms, options.force);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);
   const WindowOptions window_options{
       .max_windows = options.samples,
       .exact = options.samples_given,
       .seq_len = window_length(options.seq_len, options.seq_len_given, config, log)};
-  const Windows windows =
+  Windows windows =
       read_windows(options.data, make_encoder(checkpoint, config), window_options, log);
+  const ShardNote shards = take_shard(windows, options.shard);
+  if (shards.of > 0) {
+    log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
+                 count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
+  }
   const auto backend = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe()));
 
@@ -78,6 +87,8 @@ void run_command(const CalibrateOptions& options) {
   provenance.windows = windows.ids.size();
   provenance.tokens = windows.tokens;
   provenance.data = windows.files;
+  std::sort(provenance.data.begin(), provenance.data.end());
+  provenance.shards = shards;
 
   if (!options.histograms.empty()) {
     write_file_atomically(options.histograms, histogram_file_bytes(magnitudes), options.force);
@@ -88,7 +99,8 @@ void run_command(const CalibrateOptions& options) {
                count_of(scales.layers.size(), "layer"), " from ",
                count_of(provenance.tokens, "token"), " in ",
                count_of(provenance.windows, "window")));
-  print(options.json ? summary_json(options, scales) : table_of(scales));
+  print(options.json ? summary_json(options, scales)
+                     : table_of(scales) + "\n" + certificate_text(scales));
 }
 
 }  // namespace fp8kv

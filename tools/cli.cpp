@@ -89,6 +89,12 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
           ->check(whole_number(1))
           ->capture_default_str()
           ->type_name("N");
+  command
+      ->add_option_function<std::string>(
+          "--shard", [&](const std::string& value) { options.shard = *shard_from_text(value); },
+          "Run only window I of every N, I from 0 to N-1; 'fp8kv merge' makes one file of all N")
+      ->check(a_shard())
+      ->type_name("I/N");
   auto* seq_len = command
                       ->add_option("--seq-len", options.seq_len,
                                    "Tokens in a window at most; the model's context if shorter")
@@ -357,6 +363,25 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
       ->required()
       ->check(a_path())
       ->type_name("PATH");
+  command->add_flag("--certificate", options.certificate,
+                    "Say only whether the scales are safe, and which layers need them");
+  add_common(*command, options);
+  return command;
+}
+
+CLI::App* add_merge(CLI::App& app, MergeOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "merge", "Make one scale file of several calibrations, as if they had been run at once");
+  set_examples(*command, {"fp8kv merge part-*.json -o scales.json"});
+  command->add_option("parts", options.parts, "Scale files of 'fp8kv calibrate', in any order")
+      ->required()
+      ->check(a_path())
+      ->type_name("FILE...");
+  command->add_option("-o,--out", options.out, "Scale file to write; - for stdout")
+      ->required()
+      ->check(a_path())
+      ->type_name("FILE");
+  command->add_flag("--force", options.force, "Replace an existing file");
   add_common(*command, options);
   return command;
 }
@@ -386,6 +411,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_run);
   add_command(commands, app, add_eval);
   add_command(commands, app, add_inspect);
+  add_command(commands, app, add_merge);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion&) {

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "calib/shard.h"
 #include "kv_dtype.h"
 
 namespace fp8kv {
@@ -68,6 +69,13 @@ CLI::Validator a_dash() {
   return check_with([](std::string& given) -> std::string {
     if (given == "-") return "";
     return cat(quote(given), " is not expected here; a prompt goes after --prompt");
+  });
+}
+
+CLI::Validator a_shard() {
+  return check_with([](std::string& given) -> std::string {
+    if (shard_from_text(given)) return "";
+    return cat(quote(given), " is not I/N with I less than N, such as 0/4 to 3/4");
   });
 }
 

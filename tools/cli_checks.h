@@ -29,6 +29,9 @@ CLI::Validator a_path();
 // "-" itself: standard input.
 CLI::Validator a_dash();
 
+// I/N: one shard of a calibration.
+CLI::Validator a_shard();
+
 // A name that kv_dtype_from_name understands.
 CLI::Validator a_kv_dtype();
 

@@ -113,7 +113,7 @@ void throw_failures(const std::vector<GateResult>& results) {
 
 void run_command(const EvalCommandOptions& options) {
   Log log(options.verbosity);
-  check_output(options.junit, options.force);
+  check_output_file(options.junit, options.force);
   std::vector<Gate> gates;
   for (const std::string& text : options.fail_if) gates.push_back(parse_gate(text));
   const Checkpoint checkpoint = Checkpoint::open(options.model);

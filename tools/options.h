@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "calib/scale_policy.h"
+#include "calib/shard.h"
 
 namespace fp8kv {
 
@@ -28,6 +29,7 @@ struct CalibrateOptions : CommonOptions {
   bool samples_given = false;
   int64_t seq_len = 2048;
   bool seq_len_given = false;
+  WindowShard shard;
   ScalePolicy policy;
   std::string device = "auto";
   int threads = 0;
@@ -89,9 +91,16 @@ struct EvalCommandOptions : CommonOptions {
 
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
+  bool certificate = false;  // print that alone
+};
+
+struct MergeOptions : CommonOptions {
+  std::vector<std::filesystem::path> parts;
+  std::filesystem::path out;
+  bool force = false;
 };
 
 using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
-                             EvalCommandOptions, InspectOptions>;
+                             EvalCommandOptions, InspectOptions, MergeOptions>;
 
 }  // namespace fp8kv

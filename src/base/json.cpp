@@ -109,6 +109,11 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     std::string reason(dash == message.npos ? "syntax error" : message.substr(dash + 3));
     const size_t last_read = reason.find("; last read");
     if (last_read != reason.npos) reason.resize(last_read);
+    const std::string_view at =
+        text_.substr(std::min(position == 0 ? 0 : position - 1, text_.size()));
+    if (at.starts_with("NaN") || at.starts_with("Infinity")) {
+      reason = "NaN and Infinity are no numbers of JSON";
+    }
     const std::string_view before = text_.substr(0, std::min(position, text_.size()));
     const auto line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
     const size_t line_start = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
@@ -186,6 +191,17 @@ Json Json::parse(std::string_view text, const std::string& source) {
   }
   const JsonNode* root = &document->root;
   return Json(std::move(document), root, "");
+}
+
+Json Json::parse_line(std::string_view line, size_t number, const std::string& label) {
+  const std::string source = cat(label, ":", number);
+  try {
+    return parse(line, source);
+  } catch (const Error&) {
+    // The parser counts lines itself, so it is given the line behind as many newlines.
+    parse(std::string(number - 1, '\n') + std::string(line), source);
+    throw;
+  }
 }
 
 Json Json::read(const std::filesystem::path& path, uint64_t max_bytes) {

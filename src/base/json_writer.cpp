@@ -150,6 +150,13 @@ JsonWriter& JsonWriter::value(std::span<const float> numbers) {
   return end_array();
 }
 
+JsonWriter& JsonWriter::value(std::span<const int64_t> numbers) {
+  begin_array();
+  levels_.back().one_line = true;
+  for (const int64_t number : numbers) value(number);
+  return end_array();
+}
+
 JsonWriter& JsonWriter::value(std::span<const std::string> texts) {
   begin_array();
   for (const std::string& text : texts) value(text);

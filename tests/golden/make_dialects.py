@@ -323,16 +323,18 @@ def compressed_cases():
                                 **named("self_attn.v_proj.output_scale", v, dtype, (1,))}
     apart = lambda k, v, dtype="BF16", shape=(1,): {**named("self_attn.k_scale", k, dtype, shape),
                                                     **named("self_attn.v_scale", v, dtype, shape)}
-    case("f5a-output_scale", checkpoint(config(version="0.5.0", scheme={"observer": "minmax"}), out(), base),
+    # Until 0.6 the key was compression_config, and no version was written.
+    old = config("compression_config", scheme={"observer": "minmax"})
+    zero = {f"model.layers.{n}.self_attn.{x}_proj.output_zero_point": tensor("F8_E4M3", (1,), [0])
+            for n in range(LAYERS) for x in "kv"}
+    case("f5a-output_scale", checkpoint(old, {**out(), **zero}, base),
          **read_as("compressed-tensors-0.5", k, v, ["bf16-rounded", "k-before-rope", "moving-average-observer"],
-                   observation="pre_rope", **ct("0.5.0")))
-    case("f5b-k_scale", checkpoint(config(version="0.6.0", scheme={"observer": "minmax"}), apart(k, v), base),
+                   observation="pre_rope", **ct("")))
+    case("f5b-k_scale", checkpoint(old, apart(k, v), base),
          **read_as("compressed-tensors-0.6", k, v, ["bf16-rounded", "k-before-rope", "moving-average-observer"],
-                   observation="pre_rope", **ct("0.6.0")))
-    case("f5b-compression_config", checkpoint(config("compression_config", "0.6.0", {"observer": "static_minmax"}),
-                                              apart(k, v), base),
-         **read_as("compressed-tensors-0.6", k, v, ["bf16-rounded", "k-before-rope"], observation="pre_rope",
-                   **ct("0.6.0")))
+                   observation="pre_rope", **ct("")))
+    case("f5b-static", checkpoint(config("compression_config", scheme={"observer": "static_minmax"}), apart(k, v), base),
+         **read_as("compressed-tensors-0.6", k, v, ["bf16-rounded", "k-before-rope"], observation="pre_rope", **ct("")))
     post = {"observation": "post_rope"}
     case("f5c-bf16", checkpoint(config(version="0.9.4", scheme={"observer": "static_minmax"}), apart(k, v), base),
          **read_as("compressed-tensors", k, v, ["bf16-rounded"], **post, **ct("0.9.4")))
