@@ -14,7 +14,7 @@ namespace {
 std::string summary_json(const MergeOptions& options, const KvScales& scales) {
   const Provenance& provenance = scales.provenance;
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.merge/1").member("out", options.out.string());
+  json.begin_object().member("schema", "fp8kv.merge/1").member("out", json_path(options.out));
   json.member("parts", uint64_t{options.parts.size()});
   json.member("complete", provenance.shards.of == 0);
   certificate_json(json, scales);
@@ -25,7 +25,7 @@ std::string summary_json(const MergeOptions& options, const KvScales& scales) {
 
 void run_command(const MergeOptions& options) {
   Log log(options.verbosity);
-  check_output(options.out, options.force);
+  check_output_file(options.out, options.force);
   std::vector<Calibration> parts;
   for (const std::filesystem::path& path : options.parts) {
     parts.push_back({quote(path.string()), read_scale_file(path)});

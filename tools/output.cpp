@@ -32,12 +32,6 @@ std::string json_path(const std::filesystem::path& path) {
   return is_utf8(name) ? name : plain(name);
 }
 
-void check_output(const std::filesystem::path& path, bool force) {
-  if (path.empty() || path == "-" || force || !std::filesystem::exists(path)) return;
-  throw Error(cat(quote(path.string()), ": already exists"),
-              "choose another output, or pass --force to replace it");
-}
-
 Table::Table(std::vector<std::string> header, std::vector<bool> left) : left_(std::move(left)) {
   left_.resize(header.size(), false);
   rows_.push_back(std::move(header));

@@ -16,8 +16,6 @@ std::string plain(std::string_view text);
 
 // A path for JSON, which is UTF-8 where paths are bytes: other bytes are escaped as in `plain`.
 std::string json_path(const std::filesystem::path& path);
-// Refuses before the work what writing would refuse after it: a file that is there already.
-void check_output(const std::filesystem::path& path, bool force);
 
 // Text in columns two blanks apart: the first column left-aligned, the others right-aligned, unless
 // `left` says otherwise.

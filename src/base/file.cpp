@@ -143,6 +143,13 @@ bool not_supported_here(int errno_value) {
   }
 }
 
+// For a kind of link that was asked for by name and cannot be made between these places.
+[[noreturn]] void fail_link(const fs::path& from, const char* how, int reason) {
+  throw Error(cat(quote(from.string()), ": cannot be ", how,
+                  " into the output: ", std::generic_category().message(reason)),
+              "--link auto copies where links are impossible", ErrorKind::resource);
+}
+
 void copy_bytes(const FileDescriptor& in, const FileDescriptor& out, uint64_t size,
                 const fs::path& from, const fs::path& to) {
   uint64_t left = size;
@@ -333,9 +340,8 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
     }
     const int reason = errno;
     ::unlink(to.c_str());
-    if (mode == LinkMode::reflink || !not_supported_here(reason)) {
-      fail_system(to.string(), cat("reflink from ", quote(from.string())), reason);
-    }
+    if (!not_supported_here(reason)) fail_system(to.string(), "create", reason);
+    if (mode == LinkMode::reflink) fail_link(from, "reflinked", reason);
   }
   if (mode == LinkMode::automatic || mode == LinkMode::hard) {
     // AT_SYMLINK_FOLLOW: entries of a hub cache are symbolic links to the real files.
@@ -343,9 +349,8 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
       return LinkResult::hard_linked;
     }
     const int reason = errno;
-    if (mode == LinkMode::hard || !not_supported_here(reason)) {
-      fail_system(to.string(), cat("hard-link from ", quote(from.string())), reason);
-    }
+    if (!not_supported_here(reason)) fail_system(to.string(), "create", reason);
+    if (mode == LinkMode::hard) fail_link(from, "hard-linked", reason);
   }
   FileDescriptor out = create_new(to, to);
   try {
