@@ -70,6 +70,18 @@ TEST_CASE("cli merge: runs over different files give the bytes of one run over b
   CHECK(test::read_file(folder / "merged.json") == test::read_file(folder / "both.json"));
 }
 
+TEST_CASE("cli merge: scales of a part alone are used with a warning") {
+  const test::TempDir folder;
+  check_done(test::run_cli(calibrate("s.json", {"--shard", "1/3"}), folder.path()));
+  const test::CliResult result =
+      test::run_cli({"inject", (test::source_dir() / "datasets" / "demo").string(), "--scales",
+                     "s.json", "--out", "model", "--dry-run"},
+                    folder.path());
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.find("warning: 's.json': is of 1 of 3 shards of a calibration; 'fp8kv merge' "
+                        "adds the rest\n") != std::string::npos);
+}
+
 TEST_CASE("cli merge: refusals name the files and leave no output") {
   const test::TempDir folder;
   check_done(test::run_cli(calibrate("a.json", {}), folder.path()));

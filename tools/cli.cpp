@@ -8,6 +8,7 @@
 
 #include "backend/open.h"
 #include "base/error.h"
+#include "byte_size.h"
 #include "cli_checks.h"
 #include "cli_help.h"
 #include "cli_usage.h"
@@ -281,6 +282,43 @@ CLI::App* add_merge(CLI::App& app, MergeOptions& options) {
   return command;
 }
 
+CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "Say what a KV cache costs, what fits and what decoding can gain; reads no weights");
+  set_examples(*command, {"fp8kv plan Llama-3.1-70B --memory 80GiB --tp 4",
+                          "fp8kv plan Llama-3.1-8B --batch 64 --context 4096"});
+  command->add_option("model", options.model, "Model folder; any architecture with K and V")
+      ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  command
+      ->add_option_function<std::string>(
+          "--memory", [&](const std::string& value) { options.memory = *bytes_from_text(value); },
+          "Memory of each GPU that weights and cache may take, such as 80GiB")
+      ->check(a_byte_size())
+      ->type_name("SIZE");
+  command
+      ->add_option("--kv-cache-dtype", options.kv_cache_dtypes,
+                   "What the cache holds, one row each: " + join(kv_dtype_names(), " or "))
+      ->delimiter(',')
+      ->check(a_kv_dtype())
+      ->default_str("auto,fp8")
+      ->type_name("DTYPE,...");
+  command->add_option("--tp", options.tp, "GPUs that share the model (tensor parallel)")
+      ->check(whole_number(1, 1 << 16))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--batch", options.batch, "Sequences in a decode step")
+      ->check(whole_number(1, 1 << 24))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--context", options.context, "Tokens in a sequence; the model's context")
+      ->check(whole_number(1, std::numeric_limits<int32_t>::max()))
+      ->type_name("N");
+  add_common(*command, options);
+  return command;
+}
+
 // Options live in a deque, because the flags of each command point into them.
 using Commands = std::deque<std::pair<CLI::App*, Options>>;
 
@@ -306,6 +344,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_run);
   add_command(commands, app, add_inspect);
   add_command(commands, app, add_merge);
+  add_command(commands, app, add_plan);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion&) {

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "byte_size.h"
 #include "calib/shard.h"
 #include "kv_dtype.h"
 
@@ -76,6 +77,13 @@ CLI::Validator a_shard() {
   return check_with([](std::string& given) -> std::string {
     if (shard_from_text(given)) return "";
     return cat(quote(given), " is not I/N with I less than N, such as 0/4 to 3/4");
+  });
+}
+
+CLI::Validator a_byte_size() {
+  return check_with([](std::string& given) -> std::string {
+    if (bytes_from_text(given)) return "";
+    return cat(quote(given), " is not a size, such as ", kByteSizeForms);
   });
 }
 

@@ -32,6 +32,9 @@ CLI::Validator a_dash();
 // I/N: one shard of a calibration.
 CLI::Validator a_shard();
 
+// A size of memory: see byte_size.h.
+CLI::Validator a_byte_size();
+
 // A name that kv_dtype_from_name understands.
 CLI::Validator a_kv_dtype();
 

@@ -12,5 +12,6 @@ void run_command(const InjectCommandOptions& options);
 void run_command(const RunOptions& options);
 void run_command(const InspectOptions& options);
 void run_command(const MergeOptions& options);
+void run_command(const PlanOptions& options);
 
 }  // namespace fp8kv

@@ -79,7 +79,16 @@ struct MergeOptions : CommonOptions {
   bool force = false;
 };
 
+struct PlanOptions : CommonOptions {
+  std::filesystem::path model;
+  uint64_t memory = 0;  // bytes of each GPU; 0: not given
+  std::vector<std::string> kv_cache_dtypes = {"auto", "fp8"};
+  int64_t tp = 1;
+  int64_t batch = 1;
+  int64_t context = 0;  // 0: the model's
+};
+
 using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
-                             InspectOptions, MergeOptions>;
+                             InspectOptions, MergeOptions, PlanOptions>;
 
 }  // namespace fp8kv
