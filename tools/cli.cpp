@@ -300,7 +300,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       "eval", "Measure what FP8 caches cost: perplexity, divergence, errors of every layer");
   set_examples(*command,
                {"fp8kv eval Llama-3.1-8B-kv --data held-out.txt --fail-if \"ppl_delta > 0.5%\"",
-                "fp8kv eval Qwen2.5-7B --data b.txt --calibrate-on a.txt --policy amax,amax*2,unit",
+                "fp8kv eval Qwen2.5-7B --data b.txt --calibrate-on a.txt --policy amax,unit",
                 "fp8kv eval Llama-3.1-8B --data b.txt --kv-cache-dtype fp8_e4m3,fp8_e5m2"});
   command->add_option("model", options.model, "Model folder")
       ->required()
