@@ -124,7 +124,10 @@ GateResult check(const CandidateReport& candidate, const Gate& gate) {
                        (largest_is_worst ? each.value > worst->value : each.value < worst->value);
     if (worse && !(worst && std::isnan(worst->value))) worst = each;
   }
-  if (!worst) return result;
+  if (!worst) {
+    result.failed = true;  // what was not measured cannot pass
+    return result;
+  }
   result.failed = holds(worst->value, gate.comparison, gate.bound);
   result.finding = cat(gate.metric->name, " is ", worst->value, worst->where.empty() ? "" : " in ",
                        worst->where);
