@@ -41,14 +41,14 @@ void check_usage_error(const Arguments& arguments, const std::string& err) {
 TEST_CASE("cli: no arguments are an error that lists the commands") {
   check_usage_error({},
                     "fp8kv: no command given; commands are: calibrate, inject, extract, run, "
-                    "eval, inspect, merge and plan\nhelp: see 'fp8kv --help'\n");
+                    "eval, inspect, diff, merge and plan\nhelp: see 'fp8kv --help'\n");
 }
 
 TEST_CASE("cli: an unknown command is named beside the nearest and all there are") {
-  check_usage_error(
-      {"inspekt", "model"},
-      "fp8kv: 'inspekt' is not a command (did you mean 'inspect'?); commands are: "
-      "calibrate, inject, extract, run, eval, inspect, merge and plan\nhelp: see 'fp8kv --help'\n");
+  check_usage_error({"inspekt", "model"},
+                    "fp8kv: 'inspekt' is not a command (did you mean 'inspect'?); commands are: "
+                    "calibrate, inject, extract, run, eval, inspect, diff, merge and plan\nhelp: "
+                    "see 'fp8kv --help'\n");
   check_usage_error({"--jsn"},
                     "fp8kv: '--jsn' is not a flag of fp8kv itself\nhelp: see 'fp8kv --help'\n");
 }
@@ -95,7 +95,8 @@ TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
       {{"inject", "m", "-s", "s", "-o", "o", "--link", "sym"},
        "--link: 'sym' is not one of: auto, reflink, hard, copy"},
       {{"inject", "m", "-s", "s", "-o", "o", "--for", "tgj"},
-       "--for: 'tgj' is not one of: tgi (did you mean 'tgi'?)"},
+       "--for: 'tgj' is not one of: tgi, tgi-2028, vllm, vllm-rocm, sglang, json (did you mean "
+       "'tgi'?)"},
       {{"run", "m", "--kv-cache-dtype", "fp9"},
        "--kv-cache-dtype: 'fp9' is not one of: auto, fp8, float32, float16, bfloat16, fp8_e4m3, "
        "fp8_e4m3fnuz, fp8_e5m2 (did you mean 'fp8'?)"},

@@ -17,6 +17,7 @@
 #include "io/dialects.h"
 #include "io/fingerprint.h"
 #include "io/inject.h"
+#include "io/scale_patch.h"
 #include "support/expect_error.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"

@@ -194,6 +194,21 @@ TEST_CASE("json_with_member: replaces or appends, and keeps every other byte") {
   CHECK(json_with_member(R"({"a":1})", "q\"", "0") == R"({"a":1,"q\"": 0})");
 }
 
+TEST_CASE("json_without_member: takes out one member, and keeps every other byte") {
+  CHECK(json_without_member(R"({"a": 1, "b" : [ 2 , "}" ] ,"c":3})", "b") == R"({"a": 1 ,"c":3})");
+  CHECK(json_without_member("{\n  \"a\": 1,\n  \"b\": 2\n}\n", "b") == "{\n  \"a\": 1\n}\n");
+  CHECK(json_without_member("{\n  \"a\": 1,\n  \"b\": 2\n}\n", "a") == "{\n  \"b\": 2\n}\n");
+  CHECK(json_without_member(R"({"a":{"c":1}})", "a") == "{}");
+  CHECK(json_without_member(R"({"a":{"c":1}})", "c") == R"({"a":{"c":1}})");
+  CHECK(json_without_member("{}", "c") == "{}");
+}
+
+TEST_CASE("json_without_member: undoes what json_with_member appended") {
+  for (const std::string text : {"{\n    \"a\": 1,\n    \"b\": 2\n}\n", "{\"a\":[1]}", "{}"}) {
+    CHECK(json_without_member(json_with_member(text, "new", "{\n}"), "new") == text);
+  }
+}
+
 TEST_CASE("json_with_member: whatever the document, reads back with only that member changed") {
   Rng rng(8);
   const std::string keys[] = {"a", "b", "c\"", "d\\", "é"};

@@ -166,6 +166,7 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
       ->default_str("auto");
   command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");
   command->add_flag("--force", options.force, "Replace an existing model folder OUT, in one step");
+  command->add_flag("--replace", options.replace, "Leave out the scales that MODEL has");
   add_common(*command, options);
   return command;
 }
@@ -366,6 +367,27 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
       ->type_name("PATH");
   command->add_flag("--certificate", options.certificate,
                     "Say only whether the scales are safe, and which layers need them");
+  command->add_flag("--runtimes", options.runtimes, "Say only what each runtime does with it");
+  add_common(*command, options);
+  return command;
+}
+
+CLI::App* add_diff(CLI::App& app, DiffOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "diff", "Compare the scales of two model folders or scale files, layer by layer");
+  set_examples(*command, {"fp8kv diff Llama-3.1-8B-kv scales.json",
+                          "fp8kv diff old.json new.json --tolerance 0.01"});
+  command->add_option("a", options.a, "Model folder or scale file")
+      ->required()
+      ->check(a_path())
+      ->type_name("A");
+  command->add_option("b", options.b, "The other one")->required()->check(a_path())->type_name("B");
+  command
+      ->add_option("--tolerance", options.tolerance,
+                   "How far a ratio may be from 1; 0 asks for the same bits")
+      ->check(number_between(0, 1e6))
+      ->capture_default_str()
+      ->type_name("X");
   add_common(*command, options);
   return command;
 }
@@ -449,6 +471,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_run);
   add_command(commands, app, add_eval);
   add_command(commands, app, add_inspect);
+  add_command(commands, app, add_diff);
   add_command(commands, app, add_merge);
   add_command(commands, app, add_plan);
   try {

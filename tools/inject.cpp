@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "io/checkpoint.h"
 #include "output.h"
+#include "runtime_report.h"
 #include "scale_source.h"
 
 namespace fp8kv {
@@ -21,15 +22,16 @@ std::string report_json(const InjectCommandOptions& options, const InjectReport&
   }
   json.end_array().member("skipped", std::span<const std::string>(report.skipped));
   json.member("notes", std::span<const std::string>(report.notes));
+  if (!options.dry_run) runtimes_json(json, facts_of(options.out));
   return json.end_object().text();
 }
 
-std::string report_table(const InjectReport& report) {
+std::string report_table(const InjectCommandOptions& options, const InjectReport& report) {
   Table table({"file", "bytes", "how"}, {true, false, true});
   for (const InjectedFile& file : report.files) {
     table.add({plain(file.name), grouped(file.bytes), file.how});
   }
-  return table.text();
+  return table.text() + (options.dry_run ? "" : "\n" + runtimes_table(facts_of(options.out)));
 }
 
 }  // namespace
@@ -42,13 +44,14 @@ void run_command(const InjectCommandOptions& options) {
                           .link = options.link,
                           .dry_run = options.dry_run,
                           .overwrite = options.force,
+                          .replace = options.replace,
                           .scales_name = quote(options.scales.string())};
   const InjectReport report = inject_scales(checkpoint, scales, options.out, how);
   for (const std::string& line : report.skipped) log.note("left behind: " + line);
   for (const std::string& line : report.notes) log.note("note: " + line);
   log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
                options.dry_run ? " to make " : " and made ", quote(options.out.string())));
-  print(options.json ? report_json(options, report) : report_table(report));
+  print(options.json ? report_json(options, report) : report_table(options, report));
 }
 
 }  // namespace fp8kv

@@ -12,6 +12,7 @@
 #include "kv_dtype.h"
 #include "model/kv_cache.h"
 #include "output.h"
+#include "runtime_report.h"
 #include "scale_source.h"
 
 namespace fp8kv {
@@ -238,10 +239,21 @@ void inspect_scale_file(const InspectOptions& options) {
   print(text);
 }
 
+// Instead of the description, which needs scales that can be used.
+void inspect_runtimes(const InspectOptions& options) {
+  const FactSet facts = facts_of(options.path);
+  if (!options.json) return print(runtimes_table(facts));
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.runtimes/1").member("path", options.path.string());
+  runtimes_json(json, facts);
+  print(json.end_object().text());
+}
+
 }  // namespace
 
 void run_command(const InspectOptions& options) {
   if (options.certificate) return inspect_certificate(options);
+  if (options.runtimes) return inspect_runtimes(options);
   if (std::filesystem::is_directory(options.path)) return inspect_checkpoint(options);
   if (options.path.extension() == ".safetensors") return inspect_safetensors(options);
   if (!std::filesystem::exists(options.path)) {

@@ -50,6 +50,7 @@ struct InjectCommandOptions : CommonOptions {
   LinkMode link = LinkMode::automatic;
   bool dry_run = false;
   bool force = false;
+  bool replace = false;
 };
 
 struct RunOptions : CommonOptions {
@@ -92,6 +93,7 @@ struct EvalCommandOptions : CommonOptions {
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
   bool certificate = false;  // print that alone
+  bool runtimes = false;     // what runtimes do with it, instead of what it is
 };
 
 struct MergeOptions : CommonOptions {
@@ -109,7 +111,14 @@ struct PlanOptions : CommonOptions {
   int64_t context = 0;  // 0: the model's
 };
 
-using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
-                             EvalCommandOptions, InspectOptions, MergeOptions, PlanOptions>;
+struct DiffOptions : CommonOptions {
+  std::filesystem::path a;
+  std::filesystem::path b;
+  double tolerance = 0;
+};
+
+using Options =
+    std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
+                 EvalCommandOptions, InspectOptions, DiffOptions, MergeOptions, PlanOptions>;
 
 }  // namespace fp8kv

@@ -150,6 +150,7 @@ bool not_supported_here(int errno_value) {
               "--link auto copies where links are impossible", ErrorKind::resource);
 }
 
+// From where `in` stands.
 void copy_bytes(const FileDescriptor& in, const FileDescriptor& out, uint64_t size,
                 const fs::path& from, const fs::path& to) {
   uint64_t left = size;
@@ -183,16 +184,31 @@ FileDescriptor create_new(const fs::path& path, const fs::path& shown) {
   return out;
 }
 
-void finish(FileDescriptor& out, const fs::path& path) {
-  if (::fsync(out.get()) != 0 && errno != EINVAL) fail_system(path.string(), "sync", errno);
-  if (out.close() != 0) fail_system(path.string(), "close", errno);
+void sync_file(const FileDescriptor& file, const fs::path& path) {
+  if (::fsync(file.get()) != 0 && errno != EINVAL) fail_system(path.string(), "sync", errno);
+}
+
+void close_file(FileDescriptor& file, const fs::path& path) {
+  if (file.close() != 0) fail_system(path.string(), "close", errno);
+}
+
+// All of the folder after all was written: the first sync writes the journal for the others.
+void sync_tree(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) {
+      sync_tree(entry.path());
+    } else if (entry.hard_link_count() == 1) {
+      sync_file(open_for_reading(entry.path()), entry.path());
+    }
+  }
+  sync_directory(folder);
 }
 
 // `shown` is the path for messages.
 void write_new(const fs::path& path, std::string_view bytes, const fs::path& shown) {
   FileDescriptor out = create_new(path, shown);
   write_all(out.get(), bytes, shown.string());
-  finish(out, shown);
+  close_file(out, shown);
 }
 
 }  // namespace
@@ -249,6 +265,20 @@ void write_new_file(const fs::path& path, std::string_view bytes) {
   write_new(path, bytes, path);
 }
 
+void write_new_file(const fs::path& path, std::string_view head, const fs::path& from,
+                    std::span<const ByteRange> parts) {
+  const FileDescriptor in = open_regular(from);
+  FileDescriptor out = create_new(path, path);
+  write_all(out.get(), head, path.string());
+  for (const ByteRange& part : parts) {
+    if (::lseek(in.get(), static_cast<off_t>(part.begin), SEEK_SET) < 0) {
+      fail_system(from.string(), "seek", errno);
+    }
+    copy_bytes(in, out, part.end - part.begin, from, path);
+  }
+  close_file(out, path);
+}
+
 void write_stdout(std::string_view bytes) {
   write_all(STDOUT_FILENO, bytes, "standard output");
 }
@@ -268,6 +298,7 @@ void write_file_atomically(const fs::path& path, std::string_view bytes, bool ov
   const fs::path temporary = path.string() + cat(".tmp-", ::getpid());
   try {
     write_new(temporary, bytes, path);
+    sync_file(open_for_reading(temporary), path);
     check_interrupt();
     // RENAME_NOREPLACE keeps a file that appeared meanwhile; file systems without it get rename.
     const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
@@ -305,7 +336,7 @@ StagedDirectory::~StagedDirectory() {
 
 void StagedDirectory::publish() {
   check_interrupt();
-  sync_directory(staging_);
+  sync_tree(staging_);
   const bool replace = overwrite_ && exists_at(target_);
   const unsigned flags = replace ? RENAME_EXCHANGE : RENAME_NOREPLACE;
   int result = ::renameat2(AT_FDCWD, staging_.c_str(), AT_FDCWD, target_.c_str(), flags);
@@ -335,7 +366,7 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
   if (mode == LinkMode::automatic || mode == LinkMode::reflink) {
     FileDescriptor out = create_new(to, to);
     if (::ioctl(out.get(), FICLONE, in.get()) == 0) {
-      finish(out, to);
+      close_file(out, to);
       return LinkResult::reflinked;
     }
     const int reason = errno;
@@ -355,7 +386,7 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
   FileDescriptor out = create_new(to, to);
   try {
     copy_bytes(in, out, size, from, to);
-    finish(out, to);
+    close_file(out, to);
   } catch (...) {
     ::unlink(to.c_str());
     throw;

@@ -38,7 +38,7 @@ uint64_t regular_file_size(const std::filesystem::path& path);
 // Reads `length` bytes at `offset`; throws when the file ends before.
 std::string read_range(const std::filesystem::path& path, uint64_t offset, uint64_t length);
 
-// Writes all of `bytes` to a new file and fsyncs it. The caller provides atomicity.
+// Writes all of `bytes` to a new file. The caller provides atomicity and syncs.
 void write_new_file(const std::filesystem::path& path, std::string_view bytes);
 
 // Thrown when the reader of standard output has gone away, which ends the program quietly: `fp8kv
@@ -51,6 +51,16 @@ void write_stdout(std::string_view bytes);
 // Throws where write_file_atomically would refuse `path` whatever the bytes: for asking before long
 // work. "" and "-" pass.
 void check_output_file(const std::filesystem::path& path, bool overwrite);
+// The bytes of a file from `begin` to before `end`.
+struct ByteRange {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+// Writes `head` and then the parts of `from`, in this order, to a new file, of which it never holds
+// more than a block in memory. REQUIRES parts within the file. The caller syncs.
+void write_new_file(const std::filesystem::path& path, std::string_view head,
+                    const std::filesystem::path& from, std::span<const ByteRange> parts);
 
 // Replaces `path` with `bytes` atomically: a temporary sibling, fsync, rename.
 // Refuses an existing file unless `overwrite`. "-" writes to standard output.
@@ -70,8 +80,9 @@ class StagedDirectory {
   // The temporary directory to fill.
   const std::filesystem::path& path() const { return staging_; }
 
-  // Syncs and renames. With `overwrite`, an existing target is exchanged for the new one in one
-  // step (where the file system can), then removed.
+  // Syncs everything that was made in it (files with other hard links were not) and renames. With
+  // `overwrite`, an existing target is exchanged for the new one in one step (where the file system
+  // can), then removed.
   void publish();
 
  private:
@@ -88,6 +99,7 @@ enum class LinkResult { reflinked, hard_linked, copied };
 
 // Makes `to` have the contents of the regular file `from` (symbolic links are followed).
 // automatic: reflink, else hard link, else copy. Other modes throw when they are impossible.
+// Syncs nothing.
 LinkResult link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to,
                         LinkMode mode);
 

@@ -138,4 +138,7 @@ class JsonWriter {
 // document. REQUIRES `text` to have been parsed before as an object.
 std::string json_with_member(std::string_view text, std::string_view key, std::string_view value);
 
+// The same document without the member `key` and one comma beside it; as it is when there is none.
+std::string json_without_member(std::string_view text, std::string_view key);
+
 }  // namespace fp8kv

@@ -184,65 +184,6 @@ JsonWriter& JsonWriter::value(const Json& parsed) {
   return null();
 }
 
-// The scanners below walk text that the parser has accepted, so they need no error paths.
-namespace {
-
-size_t skip_space(std::string_view text, size_t at) {
-  while (at < text.size() && std::string_view(" \t\r\n").find(text[at]) != std::string_view::npos) {
-    ++at;
-  }
-  return at;
-}
-
-size_t skip_string(std::string_view text, size_t at) {
-  for (++at; text[at] != '"'; ++at) {
-    if (text[at] == '\\') ++at;
-  }
-  return at + 1;
-}
-
-size_t skip_value(std::string_view text, size_t at) {
-  size_t depth = 0;
-  do {
-    const char c = text[at];
-    if (c == '"') {
-      at = skip_string(text, at);
-    } else {
-      if (c == '{' || c == '[') ++depth;
-      if (c == '}' || c == ']') --depth;
-      ++at;
-    }
-  } while (depth > 0 || (at < text.size() &&
-                         std::string_view(",}] \t\r\n").find(text[at]) == std::string_view::npos));
-  return at;
-}
-
-}  // namespace
-
-std::string json_with_member(std::string_view text, std::string_view key, std::string_view value) {
-  size_t at = skip_space(text, 0) + 1;  // past the opening brace
-  const size_t first_member = skip_space(text, at);
-  size_t end_of_last = at;
-  while (text[at = skip_space(text, at)] != '}') {
-    const size_t name_end = skip_string(text, at);
-    const std::string name = Json::parse(text.substr(at, name_end - at), "key").as_string();
-    const size_t value_begin = skip_space(text, skip_space(text, name_end) + 1);
-    const size_t value_end = skip_value(text, value_begin);
-    if (name == key) {
-      return cat(text.substr(0, value_begin), value, text.substr(value_end));
-    }
-    end_of_last = value_end;
-    at = skip_space(text, value_end);
-    if (text[at] == ',') ++at;
-  }
-  const bool empty = text[first_member] == '}';
-  // The white space before the first member is the style of the document.
-  const size_t brace_end = skip_space(text, 0) + 1;
-  const std::string_view gap = text.substr(brace_end, first_member - brace_end);
-  return cat(text.substr(0, end_of_last), empty ? "" : ",", empty ? "" : gap, escaped_string(key),
-             ": ", value, text.substr(end_of_last));
-}
-
 std::string JsonWriter::text() const {
   FP8KV_ASSERT(levels_.empty() && !after_key_);
   return layout_ == Layout::indented ? out_ + "\n" : out_;

@@ -77,9 +77,9 @@ bool empty(const std::optional<Json>& value) {
 }
 
 // True when `ignore`, a list of module names and 're:' patterns, names every linear layer.
-bool ignores_all(const Json& ignore, const ModelConfig& model) {
+bool ignores_all(const std::optional<Json>& ignore, const ModelConfig& model) {
   std::set<std::string> ignored;
-  for (size_t i = 0; i < ignore.size(); ++i) ignored.insert(ignore[i].as_string());
+  for (size_t i = 0; ignore && i < ignore->size(); ++i) ignored.insert((*ignore)[i].as_string());
   if (ignored.contains("Linear") || ignored.contains("re:.*")) return true;
   const TensorNames& names = tensor_names();
   if (!ignored.contains(names.lm_head)) return false;
@@ -95,8 +95,7 @@ bool ignores_all(const Json& ignore, const ModelConfig& model) {
 void check_compressed_tensors(const Json& block, const ModelConfig& model) {
   const auto groups = block.find("config_groups");
   if (empty(groups)) return;
-  const auto ignore = block.find("ignore");
-  if (ignore && ignores_all(*ignore, model)) return;
+  if (ignores_all(block.find("ignore"), model)) return;
   for (size_t i = 0; i < groups->size(); ++i) {
     const Json group = groups->value(i);
     for (const char* part : {"weights", "input_activations", "output_activations"}) {
@@ -128,6 +127,8 @@ void check_not_quantized(const Json& config, const ModelConfig& model) {
   const std::string method = block->get_string("quant_method", "");
   if (method == "compressed-tensors") {
     check_compressed_tensors(*block, model);
+  } else if (method == "fp8" && ignores_all(block->find("ignored_layers"), model)) {
+    // Nothing is left to quantise: a block for the cache, as inject writes for vLLM on MI300.
   } else if (method == "modelopt") {
     const Json algorithms = block->find("quantization").value_or(*block);
     if (algorithms.find("quant_algo") || !empty(block->find("config_groups"))) {

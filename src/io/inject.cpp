@@ -1,8 +1,9 @@
 #include "io/inject.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
+#include <optional>
+#include <set>
 #include <system_error>
 
 #include "base/error.h"
@@ -10,6 +11,9 @@
 #include "io/architectures.h"
 #include "io/dialects.h"
 #include "io/fingerprint.h"
+#include "io/scale_file.h"
+#include "io/scale_names.h"
+#include "io/scale_patch.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
@@ -17,35 +21,44 @@ namespace {
 
 // One file of the output, before anything is written.
 struct PlannedFile {
-  fs::path from;                          // to link; unused when there are contents
-  const std::string* contents = nullptr;  // to write
+  fs::path from;         // to link, or to take `parts` of
+  std::string contents;  // to write, and what stands before `parts`
+  std::vector<ByteRange> parts;
   uint64_t bytes = 0;
+
+  bool is_linked() const { return contents.empty(); }
 };
 
 struct Plan {
   std::map<fs::path, PlannedFile> files;  // by path below the output
+  std::set<fs::path> left_out;
   std::vector<std::string> skipped;
 };
-
-const InjectTarget& target_at(const std::string& name) {
-  std::vector<std::string> names;
-  for (const InjectTarget& target : inject_targets()) {
-    if (target.name == name) return target;
-    names.push_back(target.name);
-  }
-  throw Error(cat("no target ", quote(name), did_you_mean(name, names)),
-              cat("scales can be written for ", join(names, " or ")), ErrorKind::usage);
-}
 
 void check_free_of_scales(const Checkpoint& checkpoint) {
   const std::string folder = quote(checkpoint.folder().string());
   const std::string help =
-      "inject into the original model; 'fp8kv extract' takes the scales out of this one";
+      "inject into the original model, or pass --replace; 'fp8kv extract' reads the scales this "
+      "one "
+      "has";
   if (const auto found = find_scales(checkpoint)) {
     throw Error(cat(folder, ": already carries scales (", found->dialect, ")"), help);
   }
   if (fs::exists(checkpoint.folder() / kScaleShard)) {
     throw Error(cat(folder, ": already has a file ", quote(kScaleShard)), help);
+  }
+}
+
+// The new scale shard takes the place of an old one, which must hold nothing else.
+void check_scale_shard(const Checkpoint& checkpoint) {
+  for (const Shard& shard : checkpoint.shards()) {
+    if (shard.file != kScaleShard) continue;
+    for (const TensorEntry& entry : shard.header.tensors) {
+      if (scale_spelling(entry.name)) continue;
+      throw Error(cat(quote((checkpoint.folder() / kScaleShard).string()), ": holds ",
+                      quote(entry.name), ", expected nothing but KV scales"),
+                  "give that file another name, in the index too");
+    }
   }
 }
 
@@ -66,7 +79,7 @@ fs::path resolved_output(const fs::path& out) {
   return fs::canonical(named.parent_path()) / named.filename();
 }
 
-void check_output(const Checkpoint& checkpoint, const fs::path& out, bool overwrite) {
+void check_output(const Checkpoint& checkpoint, const fs::path& out, bool is_file, bool overwrite) {
   const fs::path source = fs::canonical(checkpoint.folder());
   const fs::path target = resolved_output(out);
   const std::string shown = quote(out.string());
@@ -84,6 +97,10 @@ void check_output(const Checkpoint& checkpoint, const fs::path& out, bool overwr
     throw Error(cat(shown, ": already exists"),
                 "choose another output, or pass --force to replace it");
   }
+  if (is_file && fs::is_directory(target)) {
+    throw Error(cat(shown, ": is a folder, expected a scale file to write"),
+                "name a file, such as kv_cache_scales.json");
+  }
   if (fs::is_directory(target) && !fs::exists(target / "config.json") && !fs::is_empty(target)) {
     throw Error(cat(shown, ": is not a model folder, and is not replaced"),
                 "choose another output, or remove it yourself");
@@ -98,7 +115,7 @@ void plan_folder(const fs::path& folder, const fs::path& below, Plan& plan) {
     check_interrupt();
     const fs::path name = below / entry.path().filename();
     const std::string shown = quote(name.string());
-    if (plan.files.contains(name)) continue;  // one that is written anew
+    if (plan.files.contains(name) || plan.left_out.contains(name)) continue;
     if (entry.is_directory()) {
       const bool hidden = name.filename().string().starts_with('.');
       if (hidden || entry.is_symlink()) {
@@ -107,7 +124,7 @@ void plan_folder(const fs::path& folder, const fs::path& below, Plan& plan) {
         plan_folder(entry.path(), name, plan);
       }
     } else if (entry.is_regular_file()) {
-      plan.files[name] = {entry.path(), nullptr, entry.file_size()};
+      plan.files[name] = {entry.path(), "", {}, entry.file_size()};
     } else {
       plan.skipped.push_back(cat(shown, entry.is_symlink() ? ": a link that leads nowhere"
                                                            : ": neither a file nor a folder"));
@@ -115,11 +132,49 @@ void plan_folder(const fs::path& folder, const fs::path& below, Plan& plan) {
   }
 }
 
+// A shard without some of its tensors; nullopt when none are left.
+std::optional<PlannedFile> without_tensors(const Checkpoint& checkpoint, const Shard& shard,
+                                           const std::set<std::string>& dropped) {
+  PlannedFile file;
+  file.from = checkpoint.folder() / shard.file;
+  std::vector<TensorEntry> kept;
+  for (const TensorEntry& entry : shard.header.tensors) {
+    if (dropped.contains(entry.name)) continue;
+    kept.push_back(entry);
+    file.bytes += entry.end - entry.begin;
+    const bool adjoins = !file.parts.empty() && file.parts.back().end == entry.begin;
+    if (adjoins) file.parts.back().end = entry.end;
+    if (!adjoins && entry.begin < entry.end) file.parts.push_back({entry.begin, entry.end});
+  }
+  if (kept.empty()) return std::nullopt;
+  file.contents = safetensors_head(kept, shard.header.metadata);
+  file.bytes += file.contents.size();
+  return file;
+}
+
+// The shards that hold what is dropped, written anew or left out.
+void plan_shards(const Checkpoint& checkpoint, const std::vector<std::string>& names, Plan& plan) {
+  const std::set<std::string> dropped(names.begin(), names.end());
+  std::set<size_t> shards;
+  for (const std::string& name : names) shards.insert(checkpoint.tensors().at(name).shard);
+  for (const size_t index : shards) {
+    const Shard& shard = checkpoint.shards()[index];
+    if (shard.file == kScaleShard) continue;
+    if (auto file = without_tensors(checkpoint, shard, dropped)) {
+      plan.files[shard.file] = *std::move(file);
+    } else {
+      plan.left_out.insert(shard.file);
+      plan.skipped.push_back(cat(quote(shard.file), ": held nothing but scales"));
+    }
+  }
+}
+
 Plan make_plan(const Checkpoint& checkpoint, const ScalePatch& patch) {
   Plan plan;
-  plan.files["config.json"] = {{}, &patch.config, patch.config.size()};
-  plan.files[kIndexFile] = {{}, &patch.index, patch.index.size()};
-  plan.files[kScaleShard] = {{}, &patch.shard, patch.shard.size()};
+  for (const auto& [name, contents] : patch.files) {
+    plan.files[name] = {{}, contents, {}, contents.size()};
+  }
+  plan_shards(checkpoint, patch.dropped, plan);
   plan_folder(checkpoint.folder(), {}, plan);
   return plan;
 }
@@ -150,16 +205,24 @@ const char* done_how(LinkResult result) {
   return "copied";
 }
 
+const char* written_how(const PlannedFile& file) {
+  return file.parts.empty() ? "written" : "rewritten";
+}
+
 // Brings one file to `to`, and says how.
 const char* carry_out(const PlannedFile& file, const fs::path& to, LinkMode link) {
   fs::create_directories(to.parent_path());
-  if (!file.contents) return done_how(link_or_copy(file.from, to, link));
-  write_new_file(to, *file.contents);
-  return "written";
+  if (file.is_linked()) return done_how(link_or_copy(file.from, to, link));
+  if (file.parts.empty()) {
+    write_new_file(to, file.contents);
+  } else {
+    write_new_file(to, file.contents, file.from, file.parts);
+  }
+  return written_how(file);
 }
 
 void add_to(InjectReport& report, const fs::path& name, std::string how, uint64_t bytes) {
-  if (how == "written" || how == "copied") report.written_bytes += bytes;
+  if (how == "written" || how == "rewritten" || how == "copied") report.written_bytes += bytes;
   report.files.push_back({name.string(), std::move(how), bytes});
 }
 
@@ -173,40 +236,55 @@ auto as_our_error(Work&& work) {
   }
 }
 
-}  // namespace
-
-std::span<const InjectTarget> inject_targets() {
-  static const std::array<InjectTarget, 1> kTargets = {{
-      {"tgi", "Text Generation Inference: kv_scale, k_scale and v_scale", tgi_patch},
-  }};
-  return kTargets;
+InjectReport write_folder(const Checkpoint& checkpoint, const ScalePatch& patch,
+                          const fs::path& out, const InjectOptions& options) {
+  const Plan plan = make_plan(checkpoint, patch);
+  InjectReport report;
+  report.skipped = plan.skipped;
+  report.notes = patch.notes;
+  if (options.dry_run) {
+    for (const auto& [name, file] : plan.files) {
+      add_to(report, name, file.is_linked() ? planned_how(options.link) : written_how(file),
+             file.bytes);
+    }
+    return report;
+  }
+  StagedDirectory staged(out, options.overwrite);
+  for (const auto& [name, file] : plan.files) {
+    check_interrupt();
+    add_to(report, name, carry_out(file, staged.path() / name, options.link), file.bytes);
+  }
+  staged.publish();
+  return report;
 }
+
+InjectReport write_scale_file(const ModelConfig& config, const KvScales& scales,
+                              const fs::path& out, const InjectOptions& options) {
+  KvScales written = with_format(scales, Fp8Format::e4m3fn);
+  written.model_type = config.model_type;
+  written.n_kv_heads = config.n_kv_heads;
+  const std::string text = scale_file_text(written);
+  InjectReport report;
+  add_to(report, out.filename(), "written", text.size());
+  if (!options.dry_run) write_file_atomically(out, text, options.overwrite);
+  return report;
+}
+
+}  // namespace
 
 InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
                            const fs::path& out, const InjectOptions& options) {
   return as_our_error([&] {
-    const InjectTarget& target = target_at(options.target);
-    check_output(checkpoint, out, options.overwrite);
-    check_free_of_scales(checkpoint);
-    check_made_for(scales, checkpoint, parse_model_shape(checkpoint.config()), options.scales_name);
-    const ScalePatch patch = target.patch(checkpoint, scales);
-    const Plan plan = make_plan(checkpoint, patch);
-    InjectReport report;
-    report.skipped = plan.skipped;
-    report.notes = patch.notes;
-    if (options.dry_run) {
-      for (const auto& [name, file] : plan.files) {
-        add_to(report, name, file.contents ? "written" : planned_how(options.link), file.bytes);
-      }
-      return report;
+    const InjectTarget& target = inject_target_at(options.target);
+    const ModelConfig config = parse_model_shape(checkpoint.config());
+    check_output(checkpoint, out, target.is_file, options.overwrite);
+    if (!target.is_file) {
+      options.replace ? check_scale_shard(checkpoint) : check_free_of_scales(checkpoint);
     }
-    StagedDirectory staged(out, options.overwrite);
-    for (const auto& [name, file] : plan.files) {
-      check_interrupt();
-      add_to(report, name, carry_out(file, staged.path() / name, options.link), file.bytes);
-    }
-    staged.publish();
-    return report;
+    check_made_for(scales, checkpoint, config, options.scales_name);
+    if (target.is_file) return write_scale_file(config, scales, out, options);
+    const ScalePatch patch = make_patch(checkpoint, scales, target, options.replace);
+    return write_folder(checkpoint, patch, out, options);
   });
 }
 

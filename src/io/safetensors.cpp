@@ -175,13 +175,13 @@ std::string json_string(const std::string& text) {
   return JsonWriter(JsonWriter::Layout::one_line).value(text).text();
 }
 
-std::string header_entry(const TensorToWrite& item, uint64_t begin, uint64_t end) {
+std::string header_entry(const TensorEntry& entry, uint64_t begin, uint64_t end) {
   std::string dims;
-  for (size_t i = 0; i < item.tensor.shape.rank(); ++i) {
-    dims += cat(i == 0 ? "" : ",", item.tensor.shape[i]);
+  for (size_t i = 0; i < entry.shape.rank(); ++i) {
+    dims += cat(i == 0 ? "" : ",", entry.shape[i]);
   }
-  return cat(json_string(item.name), R"(:{"dtype":")", dtype_name(item.tensor.dtype),
-             R"(","shape":[)", dims, R"(],"data_offsets":[)", begin, ",", end, "]}");
+  return cat(json_string(entry.name), R"(:{"dtype":")", dtype_name(entry.dtype), R"(","shape":[)",
+             dims, R"(],"data_offsets":[)", begin, ",", end, "]}");
 }
 
 std::string header_metadata(const std::map<std::string, std::string>& metadata) {
@@ -227,18 +227,14 @@ SafetensorsHeader read_safetensors_header(const fs::path& path) {
   return parse_safetensors(head, size, quote(path.string()));
 }
 
-std::string safetensors_bytes(std::vector<TensorToWrite> tensors,
-                              const std::map<std::string, std::string>& metadata) {
-  std::sort(tensors.begin(), tensors.end(), [](const TensorToWrite& a, const TensorToWrite& b) {
-    if (a.tensor.dtype != b.tensor.dtype) return a.tensor.dtype > b.tensor.dtype;
-    return a.name < b.name;
-  });
+std::string safetensors_head(const std::vector<TensorEntry>& tensors,
+                             const std::map<std::string, std::string>& metadata) {
   std::string header = "{";
   if (!metadata.empty()) header += header_metadata(metadata);
   uint64_t offset = 0;
-  for (const TensorToWrite& item : tensors) {
-    const uint64_t end = offset + item.tensor.bytes();
-    header += cat(header.size() > 1 ? "," : "", header_entry(item, offset, end));
+  for (const TensorEntry& entry : tensors) {
+    const uint64_t end = offset + (entry.end - entry.begin);
+    header += cat(header.size() > 1 ? "," : "", header_entry(entry, offset, end));
     offset = end;
   }
   header += "}";
@@ -248,8 +244,23 @@ std::string safetensors_bytes(std::vector<TensorToWrite> tensors,
   std::string bytes(kLengthBytes, '\0');
   const uint64_t length = header.size();
   std::memcpy(bytes.data(), &length, kLengthBytes);
-  bytes.reserve(kLengthBytes + header.size() + offset);
-  bytes += header;
+  return bytes + header;
+}
+
+std::string safetensors_bytes(std::vector<TensorToWrite> tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  std::sort(tensors.begin(), tensors.end(), [](const TensorToWrite& a, const TensorToWrite& b) {
+    if (a.tensor.dtype != b.tensor.dtype) return a.tensor.dtype > b.tensor.dtype;
+    return a.name < b.name;
+  });
+  std::vector<TensorEntry> entries;
+  uint64_t data_bytes = 0;
+  for (const TensorToWrite& item : tensors) {
+    entries.push_back({item.name, item.tensor.dtype, item.tensor.shape, 0, item.tensor.bytes()});
+    data_bytes += item.tensor.bytes();
+  }
+  std::string bytes = safetensors_head(entries, metadata);
+  bytes.reserve(bytes.size() + data_bytes);
   for (const TensorToWrite& item : tensors) {
     bytes.append(reinterpret_cast<const char*>(item.tensor.data), item.tensor.bytes());
   }

@@ -61,4 +61,9 @@ struct TensorToWrite {
 std::string safetensors_bytes(std::vector<TensorToWrite> tensors,
                               const std::map<std::string, std::string>& metadata);
 
+// The part of a file before its data, for tensors in this order, one behind the other; `begin` and
+// `end` are only read for their distance. Padded as above.
+std::string safetensors_head(const std::vector<TensorEntry>& tensors,
+                             const std::map<std::string, std::string>& metadata);
+
 }  // namespace fp8kv

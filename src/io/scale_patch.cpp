@@ -11,6 +11,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "io/layer_name.h"
+#include "io/linear_modules.h"
+#include "io/quant_block.h"
+#include "io/scale_names.h"
 
 namespace fp8kv {
 namespace {
@@ -39,56 +42,83 @@ std::string attention_prefix(const Checkpoint& checkpoint, size_t n_layers) {
 
 struct NamedScale {
   std::string name;
-  float value;
+  std::vector<float> values;  // one, or one per KV head
 };
 
-// In the order of layers; kv_scale, k_scale, v_scale.
-std::vector<NamedScale> named_scales(const KvScales& scales, const std::string& prefix) {
+// Which tensors a layer gets.
+struct Naming {
+  bool fused = false;
+  bool apart = false;
+  bool projections = false;  // ModelOpt's place for k_scale and v_scale
+};
+
+float largest(const std::vector<float>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+// In the order of layers.
+std::vector<NamedScale> named_scales(const KvScales& scales, const std::string& prefix,
+                                     const Naming& naming) {
   std::vector<NamedScale> named;
   for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
     const std::string at = cat(prefix, "layers.", layer, ".self_attn.");
-    const float k = scales.layers[layer].k[0], v = scales.layers[layer].v[0];
-    named.push_back({at + "kv_scale", std::max(k, v)});
-    named.push_back({at + "k_scale", k});
-    named.push_back({at + "v_scale", v});
+    const auto& [k, v] = scales.layers[layer];
+    if (naming.fused) named.push_back({at + "kv_scale", {std::max(largest(k), largest(v))}});
+    if (!naming.apart) continue;
+    named.push_back({at + (naming.projections ? "k_proj." : "") + "k_scale", k});
+    named.push_back({at + (naming.projections ? "v_proj." : "") + "v_scale", v});
   }
   return named;
 }
 
 std::string shard_bytes(const std::vector<NamedScale>& scales) {
   std::vector<TensorToWrite> tensors;
-  for (const NamedScale& scale : scales) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&scale.value);
-    tensors.push_back({scale.name, ConstTensorView(bytes, DType::f32, Shape{})});
+  for (const auto& [name, values] : scales) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+    const auto heads = static_cast<int64_t>(values.size());
+    const Shape shape = heads > 1 ? Shape{heads, 1, 1} : Shape{};
+    tensors.push_back({name, ConstTensorView(bytes, DType::f32, shape)});
   }
   return safetensors_bytes(tensors, {{"format", "pt"}});
 }
 
-// Bytes of all tensors, as the index counted them where it did, and of the scales.
-int64_t total_size(const Checkpoint& checkpoint, uint64_t added) {
+using Names = std::set<std::string>;
+
+uint64_t bytes_of(const Checkpoint& checkpoint, const Names& dropped, bool of_dropped) {
+  uint64_t total = 0;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    if (dropped.contains(name) != of_dropped) continue;
+    total += location.entry.end - location.entry.begin;
+  }
+  return total;
+}
+
+// Bytes of all tensors, as the index counted them where it did.
+int64_t total_size(const Checkpoint& checkpoint, const Names& dropped, uint64_t added) {
   const auto metadata = checkpoint.index() ? checkpoint.index()->find("metadata") : std::nullopt;
   const auto counted = metadata ? metadata->find("total_size") : std::nullopt;
-  if (!counted) {
-    uint64_t total = added;
-    for (const auto& [name, location] : checkpoint.tensors()) {
-      total += location.entry.end - location.entry.begin;
-    }
-    return static_cast<int64_t>(total);
-  }
+  if (!counted) return static_cast<int64_t>(bytes_of(checkpoint, dropped, false) + added);
+  const auto gone = static_cast<int64_t>(bytes_of(checkpoint, dropped, true));
   int64_t total = 0;
-  if (__builtin_add_overflow(counted->as_int(), static_cast<int64_t>(added), &total) || total < 0) {
+  if (__builtin_add_overflow(counted->as_int(), static_cast<int64_t>(added) - gone, &total) ||
+      total < 0) {
     fail(counted->where(), ": is ", counted->brief(), ", expected the bytes of all tensors");
   }
   return total;
 }
 
 // In the format of Hugging Face's writers: names in order, two spaces, a newline at the end.
-std::string index_text(const Checkpoint& checkpoint, const std::vector<NamedScale>& scales) {
+std::string index_text(const Checkpoint& checkpoint, const Names& dropped,
+                       const std::vector<NamedScale>& scales) {
   std::map<std::string, std::string> files;
   for (const auto& [name, location] : checkpoint.tensors()) {
-    files[name] = checkpoint.shards()[location.shard].file;
+    if (!dropped.contains(name)) files[name] = checkpoint.shards()[location.shard].file;
   }
-  for (const NamedScale& scale : scales) files[scale.name] = kScaleShard;
+  uint64_t added = 0;
+  for (const NamedScale& scale : scales) {
+    files[scale.name] = kScaleShard;
+    added += scale.values.size() * sizeof(float);
+  }
 
   JsonWriter out;
   out.begin_object().key("metadata").begin_object();
@@ -101,7 +131,7 @@ std::string index_text(const Checkpoint& checkpoint, const std::vector<NamedScal
       if (metadata->key(i) != "total_size") out.member(metadata->key(i), metadata->value(i));
     }
   }
-  out.member("total_size", total_size(checkpoint, scales.size() * sizeof(float))).end_object();
+  out.member("total_size", total_size(checkpoint, dropped, added)).end_object();
   for (size_t i = 0; old && i < old->size(); ++i) {
     const std::string& key = old->key(i);
     if (key != "metadata" && key != "weight_map") out.member(key, old->value(i));
@@ -119,14 +149,115 @@ bool all_ones(const KvScales& scales) {
   });
 }
 
-std::vector<std::string> notes_on(const Checkpoint& checkpoint, const KvScales& scales) {
+// What a model's own config makes of a target.
+struct Fit {
+  QuantBlock block;  // of the model; none when it is there for the cache alone and is replaced
+  Naming naming;
+  bool per_head = false;
+  bool replaces_block = false;
+};
+
+[[noreturn]] void refuse(const Checkpoint& checkpoint, const InjectTarget& target,
+                         const std::string& what, const std::string& reason) {
+  throw Error(cat(quote(checkpoint.folder().string()), ": ", what, ", and cannot take scales for ",
+                  quote(target.name), ": ", reason),
+              "inject into the unquantised model, or write a scale file with --for json");
+}
+
+void check_fp8_form(const Checkpoint& checkpoint, const InjectTarget& target,
+                    const std::string& prefix) {
+  if (has_experts(checkpoint)) {
+    refuse(checkpoint, target, "has experts",
+           "vLLM 0.6 to 0.10 quantises them, whatever is to be left out");
+  }
+  if (prefix != "model.") {
+    refuse(checkpoint, target, cat("calls its layers ", quote(prefix + "layers")),
+           "every linear layer must be listed by the name that vLLM has for it, which is only "
+           "known for 'model.layers'");
+  }
+}
+
+Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::string& prefix,
+           bool replace, bool scales_per_head) {
+  Fit fit;
+  fit.block = read_quant_block(checkpoint);
+  fit.replaces_block = replace && fit.block.cache_only;
+  if (fit.replaces_block) fit.block = {};
+  const QuantMethod method = fit.block.method;
+  const std::string reason = why_refused(target, method);
+  if (!reason.empty()) {
+    refuse(checkpoint, target, cat("is quantised by ", quote(fit.block.name)), reason);
+  }
+  const bool own_block = method == QuantMethod::none;
+  if (own_block && target.block == InjectTarget::Block::fp8) {
+    check_fp8_form(checkpoint, target, prefix);
+  }
+  fit.naming = {target.fused && (own_block || !target.apart), target.apart,
+                method == QuantMethod::modelopt};
+  const bool compressed_tensors = own_block
+                                      ? target.block == InjectTarget::Block::compressed_tensors
+                                      : method == QuantMethod::compressed_tensors;
+  fit.per_head = scales_per_head && target.per_head && compressed_tensors;
+  return fit;
+}
+
+// The configs of the result, by name.
+std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
+                                                const InjectTarget& target, const Fit& fit) {
+  std::map<std::string, std::string> files;
+  switch (fit.block.method) {
+    case QuantMethod::compressed_tensors:
+    case QuantMethod::fp8:
+    case QuantMethod::modelopt:
+      files = with_cache_scales(checkpoint, fit.block, fit.per_head);
+      break;
+    default:
+      break;
+  }
+  std::string& config = files["config.json"];
+  if (config.empty()) config = read_text(checkpoint.config_path());
+  config = json_with_member(config, "kv_cache_torch_dtype",
+                            cat('"', format_name(Fp8Format::e4m3fn), '"'));
+  if (fit.block.method != QuantMethod::none) return files;
+  if (fit.replaces_block) config = json_without_member(config, "compression_config");
+  switch (target.block) {
+    case InjectTarget::Block::none:
+      if (fit.replaces_block) config = json_without_member(config, "quantization_config");
+      break;
+    case InjectTarget::Block::compressed_tensors:
+      config = json_with_member(config, "quantization_config",
+                                compressed_tensors_block(checkpoint, fit.per_head));
+      break;
+    case InjectTarget::Block::fp8:
+      config = json_with_member(config, "quantization_config", fp8_block(checkpoint));
+      break;
+  }
+  return files;
+}
+
+// Layers whose K and V have scales of their own, which one number for both cannot tell apart.
+size_t layers_apart(const KvScales& scales) {
+  return static_cast<size_t>(
+      std::count_if(scales.layers.begin(), scales.layers.end(),
+                    [](const LayerScales& layer) { return largest(layer.k) != largest(layer.v); }));
+}
+
+std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTarget& target,
+                                         const Fit& fit) {
   std::vector<std::string> notes;
   if (fp8_spec(scales.format).fnuz) {
     notes.push_back("scales for E4M3FNUZ were halved to those for E4M3FN");
   }
-  if (scales.per_head()) {
+  if (scales.per_head() && !fit.per_head) {
     notes.push_back(cat("the scales of ", scales.layers[0].k.size(),
-                        " KV heads were reduced to their maximum: TGI has one per layer"));
+                        " KV heads were reduced to their maximum: ", target.runtime,
+                        " has one per layer",
+                        target.per_head ? cat(" beside ", quote(fit.block.name)) : ""));
+  }
+  const size_t apart = fit.naming.apart ? 0 : layers_apart(scales);
+  if (apart > 0) {
+    notes.push_back(cat(
+        "K and V share one scale, the larger of the two: ", count_of(apart, "layer"), " had two"));
   }
   if (scales.provenance.observation == "pre_rope") {
     notes.push_back(
@@ -135,6 +266,20 @@ std::vector<std::string> notes_on(const Checkpoint& checkpoint, const KvScales& 
   }
   if (all_ones(scales)) {
     notes.push_back("every scale is 1, which is also what runtimes use when there is none");
+  }
+  return notes;
+}
+
+std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const InjectTarget& target,
+                                       const Fit& fit, size_t dropped) {
+  std::vector<std::string> notes;
+  if (dropped > 0) {
+    notes.push_back(cat(count_of(dropped, "scale tensor"), " of the model ",
+                        dropped == 1 ? "was" : "were", " replaced"));
+  }
+  if (target.fused && !fit.naming.fused) {
+    notes.push_back(cat("kv_scale is left out: beside the config of ", quote(fit.block.name),
+                        " vLLM would take it for K's"));
   }
   if (!checkpoint.index()) {
     notes.push_back(
@@ -146,16 +291,25 @@ std::vector<std::string> notes_on(const Checkpoint& checkpoint, const KvScales& 
 
 }  // namespace
 
-ScalePatch tgi_patch(const Checkpoint& checkpoint, const KvScales& scales) {
-  const KvScales written = per_tensor(with_format(scales, Fp8Format::e4m3fn));
-  const std::string prefix = attention_prefix(checkpoint, written.layers.size());
-  const std::vector<NamedScale> named = named_scales(written, prefix);
+ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
+                      const InjectTarget& target, bool replace) {
+  FP8KV_ASSERT(!target.is_file);
+  const std::string prefix = attention_prefix(checkpoint, scales.layers.size());
+  const Fit fit = fit_to(checkpoint, target, prefix, replace, scales.per_head());
+  const KvScales converted = with_format(scales, Fp8Format::e4m3fn);
+  const KvScales written = fit.per_head ? converted : per_tensor(converted);
+  const std::vector<NamedScale> named = named_scales(written, prefix, fit.naming);
+
   ScalePatch patch;
-  patch.shard = shard_bytes(named);
-  patch.index = index_text(checkpoint, named);
-  patch.config = json_with_member(read_text(checkpoint.config_path()), "kv_cache_torch_dtype",
-                                  cat('"', format_name(Fp8Format::e4m3fn), '"'));
-  patch.notes = notes_on(checkpoint, scales);
+  if (replace) patch.dropped = kv_scale_names(checkpoint);
+  patch.files = config_files(checkpoint, target, fit);
+  patch.files[kScaleShard] = shard_bytes(named);
+  const Names dropped(patch.dropped.begin(), patch.dropped.end());
+  patch.files[kIndexFile] = index_text(checkpoint, dropped, named);
+  patch.notes = notes_on_values(scales, target, fit);
+  for (std::string& note : notes_on_form(checkpoint, target, fit, dropped.size())) {
+    patch.notes.push_back(std::move(note));
+  }
   return patch;
 }
 

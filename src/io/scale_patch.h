@@ -1,11 +1,13 @@
-// The three files that make a checkpoint carry scales, as bytes. Writes nothing.
+// What makes a checkpoint carry scales, as bytes. Writes nothing.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "core/scales.h"
 #include "io/checkpoint.h"
+#include "io/inject_targets.h"
 
 namespace fp8kv {
 
@@ -15,17 +17,21 @@ inline constexpr const char* kScaleShard = "model-kv-scales.safetensors";
 inline constexpr const char* kIndexFile = "model.safetensors.index.json";
 
 struct ScalePatch {
-  std::string shard;               // of kScaleShard
-  std::string index;               // of kIndexFile
-  std::string config;              // of config.json
-  std::vector<std::string> notes;  // what was changed on the way, and what to know
+  std::map<std::string, std::string> files;  // contents by name: the new shard, index, configs
+  std::vector<std::string> dropped;          // tensors of the checkpoint that do not come along
+  std::vector<std::string> notes;            // what was changed on the way, and what to know
 };
 
-// For TGI, of the KV-cache branch and since 2.4: per layer `kv_scale`, the maximum of K and V,
-// `k_scale` and `v_scale`, F32 of shape [], named like the checkpoint's own k_proj; and
-// kv_cache_torch_dtype in the config, of which every other byte stays. Scales for FNUZ are halved,
-// those of several heads reduced to their maximum.
-// REQUIRES scales that fit the checkpoint, which has none itself.
-ScalePatch tgi_patch(const Checkpoint& checkpoint, const KvScales& scales);
+// Per layer the scales that the target names, F32, called like the checkpoint's own k_proj: one of
+// shape [], or of [n_kv_heads, 1, 1] where they are per head and the config can say so; else the
+// heads' maximum. Scales for FNUZ are halved. The configs keep every byte but what they say of the
+// cache: kv_cache_torch_dtype, and the target's block or an extension of the model's own.
+//
+// kv_scale is never written beside k_scale where there is a quantization_config: vLLM and SGLang
+// then take both for K. With `replace` the scales the checkpoint has are dropped, and so is a
+// quantization_config that is there for the cache alone.
+// Throws for a model that the target cannot take. REQUIRES scales that fit the checkpoint.
+ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
+                      const InjectTarget& target, bool replace);
 
 }  // namespace fp8kv

@@ -1,0 +1,52 @@
+// How two sets of scales differ, layer by layer, and what the difference looks like.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/scales.h"
+
+namespace fp8kv {
+
+// One scale of both sides. `ratio` is b / a.
+struct ScalePair {
+  float a = 0;
+  float b = 0;
+  double ratio() const { return static_cast<double>(b) / static_cast<double>(a); }
+};
+
+struct DiffRow {
+  size_t layer = 0;
+  size_t head = 0;
+  ScalePair k;
+  ScalePair v;
+  bool differs = false;  // K or V, beyond the tolerance
+};
+
+// A pattern in the difference: its name, what it means, and what to do.
+struct DiffFinding {
+  std::string name;
+  std::string sentence;
+  std::string remedy;
+};
+
+struct ScaleDiff {
+  bool per_head = false;  // one row per layer and KV head, else one per layer
+  std::vector<DiffRow> rows;
+  size_t differing_layers = 0;
+  size_t layers = 0;
+  DiffRow farthest;  // whose K or V is farthest from a ratio of 1; the first of equals
+  std::vector<DiffFinding> findings;
+  std::vector<std::string> notes;  // what was done to make the two comparable
+};
+
+// Two scales are the same when |b / a - 1| <= tolerance; 0 asks for the same bits. Scales for FNUZ
+// count half, as they are for E4M3FN; where one side has a scale per head and the other per layer,
+// heads count as their maximum. The findings look at all scales, whatever the tolerance, and are
+// empty where every scale is the same.
+// Throws a check error when the numbers of layers or of heads differ. REQUIRES values that
+// check_values accepts, tolerance >= 0.
+ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance);
+
+}  // namespace fp8kv

@@ -1,0 +1,100 @@
+#include "base/error.h"
+#include "base/json.h"
+#include "commands.h"
+#include "io/scale_diff.h"
+#include "output.h"
+#include "scale_source.h"
+
+namespace fp8kv {
+namespace {
+
+std::string diff_table(const ScaleDiff& diff) {
+  std::vector<std::string> header = {"layer"};
+  if (diff.per_head) header.push_back("head");
+  for (const char* column : {"K of A", "K of B", "B/A", "V of A", "V of B", "B/A"}) {
+    header.push_back(column);
+  }
+  Table table(header, {false});
+  for (const DiffRow& row : diff.rows) {
+    std::vector<std::string> cells = {cat(row.layer)};
+    if (diff.per_head) cells.push_back(cat(row.head));
+    for (const ScalePair* pair : {&row.k, &row.v}) {
+      cells.push_back(cat(pair->a));
+      cells.push_back(cat(pair->b));
+      cells.push_back(pair->a == pair->b ? "=" : significant(pair->ratio(), 6));
+    }
+    table.add(std::move(cells));
+  }
+  return table.text();
+}
+
+std::string place_of(const ScaleDiff& diff) {
+  const DiffRow& row = diff.farthest;
+  return cat("layer ", row.layer, diff.per_head ? cat(", head ", row.head) : "");
+}
+
+std::string summary(const ScaleDiff& diff, double tolerance) {
+  const std::string beyond = tolerance > 0 ? cat(" by more than ", tolerance) : "";
+  if (diff.differing_layers == 0) {
+    return cat("no layer of ", diff.layers, " differs", beyond);
+  }
+  const DiffRow& row = diff.farthest;
+  return cat(diff.differing_layers, " of ", count_of(diff.layers, "layer"), " differ", beyond,
+             "; farthest is ", place_of(diff), ": B/A is ", significant(row.k.ratio(), 6),
+             " in K and ", significant(row.v.ratio(), 6), " in V");
+}
+
+std::string diff_text(const ScaleDiff& diff, double tolerance) {
+  std::string text = diff_table(diff) + "\n" + summary(diff, tolerance) + "\n";
+  for (const DiffFinding& finding : diff.findings) {
+    text += cat(finding.name, ": ", finding.sentence, "; ", finding.remedy, "\n");
+  }
+  return text;
+}
+
+void pair_json(JsonWriter& json, const char* name, const ScalePair& pair) {
+  json.key(name).begin_object().member("a", pair.a).member("b", pair.b);
+  json.member("ratio", pair.ratio()).end_object();
+}
+
+std::string diff_json(const DiffOptions& options, const ScaleDiff& diff) {
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.diff/1");
+  json.member("a", options.a.string()).member("b", options.b.string());
+  json.member("tolerance", options.tolerance).member("same", diff.differing_layers == 0);
+  json.member("layers", uint64_t{diff.layers});
+  json.member("differing_layers", uint64_t{diff.differing_layers});
+  json.member("granularity", diff.per_head ? "head" : "tensor").key("findings").begin_array();
+  for (const DiffFinding& finding : diff.findings) {
+    json.begin_object().member("name", finding.name).member("sentence", finding.sentence);
+    json.member("remedy", finding.remedy).end_object();
+  }
+  json.end_array().member("notes", std::span<const std::string>(diff.notes));
+  json.key("rows").begin_array();
+  for (const DiffRow& row : diff.rows) {
+    json.begin_object().member("layer", uint64_t{row.layer});
+    if (diff.per_head) json.member("head", uint64_t{row.head});
+    json.member("differs", row.differs);
+    pair_json(json, "k", row.k);
+    pair_json(json, "v", row.v);
+    json.end_object();
+  }
+  return json.end_array().end_object().text();
+}
+
+}  // namespace
+
+void run_command(const DiffOptions& options) {
+  Log log(options.verbosity);
+  const KvScales a = load_scales(options.a, log);
+  const KvScales b = load_scales(options.b, log);
+  const ScaleDiff diff = diff_scales(a, b, options.tolerance);
+  for (const std::string& note : diff.notes) log.note("note: " + note);
+  print(options.json ? diff_json(options, diff) : diff_text(diff, options.tolerance));
+  if (diff.differing_layers == 0) return;
+  throw Error(cat(quote(options.a.string()), " and ", quote(options.b.string()), " differ in ",
+                  diff.differing_layers, " of ", count_of(diff.layers, "layer")),
+              "", ErrorKind::check);
+}
+
+}  // namespace fp8kv
