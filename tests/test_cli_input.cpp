@@ -1,6 +1,5 @@
 #include <filesystem>
 #include <limits>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -333,9 +332,9 @@ TEST_CASE("cli: scales of another model are refused, by layers, heads and finger
         "fp8kv: inject: 'heads.json': has scales for 2 KV heads, the model has 1\n"
         "help: were they made for this model?\n");
   const std::string other = in.failure({"inject", "tuned", "-s", "heads.json", "-o", "out"});
-  CHECK(std::regex_replace(other, std::regex("[0-9a-f]{64}"), "DIGEST") ==
+  CHECK(test::without_hex_after(other, "kv-proj-v1:") ==
         "fp8kv: inject: 'heads.json': was calibrated on a model with other K and V projections "
-        "(kv-proj-v1:DIGEST), 'tuned' has kv-proj-v1:DIGEST\n"
+        "(kv-proj-v1:), 'tuned' has kv-proj-v1:\n"
         "help: calibrate this model: scales of a base model do not fit its fine-tunes; where you "
         "know better, remove fp8kv.model.fingerprint from the scale file\n");
   CHECK_FALSE(fs::exists(in.temp / "out"));

@@ -204,7 +204,10 @@ TEST_CASE("cli: inject lists each file and how it came") {
                              "model-kv-scales.safetensors      576  written\n"
                              "model.safetensors             80,560  copied\n"
                              "model.safetensors.index.json   1,839  written\n"
-                             "\nruntime "));
+                             "\n"
+                             "runtime "));
+  CHECK(result.out.find("\nTGI           2.4 and newer        loads    with --kv-cache-dtype "
+                        "fp8_e4m3fn: k_scale and v_scale as F32\n") != result.out.npos);
   CHECK(result.err ==
         "note: transformers prefers model.safetensors and so ignores the index and the scales: "
         "there the model works as before\n"
@@ -221,6 +224,21 @@ TEST_CASE("cli: a dry run says the same and writes nothing") {
       shell.run({"inject", "model", "-s", "scales.json", "-o", "out", "--link", "copy"});
   CHECK(planned.out == done.out);
   CHECK(planned.err.ends_with("\nwould write 81.6 KiB to make 'out'\n"));
+}
+
+TEST_CASE("cli: diff is silent about bits that agree and exits 1 where they do not") {
+  const Injected shell;
+  shell.run({"inject", "model", "-s", "scales.json", "-o", "out"});
+  const test::CliResult same = shell.run({"diff", "scales.json", "out"});
+  CHECK(same.exit_code == 0);
+  CHECK(same.out.ends_with("\nno layer of 2 differs\n"));
+  shell.temp.write("doubled.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
+      "scaling_factor": {"0": {"0": 1.0, "1": 0.001953125}}}})");
+  const test::CliResult doubled = test::run_cli({"diff", "out", "doubled.json"}, shell.temp.path());
+  CHECK(doubled.exit_code == 1);
+  CHECK(
+      doubled.out.find("\n2 of 2 layers differ; farthest is layer 0: B/A is 2 in K and 2 in V\n") !=
+      doubled.out.npos);
 }
 
 TEST_CASE("cli: inspect shows what a model is, its scales and what its cache costs") {

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "core/half.h"
+#include "io/architectures.h"
 #include "io/dialects.h"
 #include "io/inject.h"
 #include "io/scale_file.h"
@@ -205,6 +206,17 @@ TEST_CASE("targets: each writes its own tensors, and kv_cache_torch_dtype always
       CHECK(entry.dtype == DType::f32);
       CHECK(entry.shape == Shape{});
     }
+  }
+}
+
+TEST_CASE("targets: what is made can be computed with, block or none") {
+  const Workplace place;
+  Rng rng(31);
+  for (const InjectTarget& target : inject_targets()) {
+    if (target.is_file) continue;
+    CAPTURE(target.name);
+    place.inject("model", random_scales(place.config, rng, false), "out", target.name);
+    CHECK(read_model_config(Checkpoint::open(place.folder / "out")).n_layers == 2);
   }
 }
 

@@ -9,41 +9,13 @@
 #include "commands.h"
 #include "io/architectures.h"
 #include "io/checkpoint.h"
-#include "io/dataset.h"
 #include "io/fingerprint.h"
 #include "io/scale_file.h"
+#include "model_text.h"
 #include "output.h"
-#include "text/tokenizer.h"
 
 namespace fp8kv {
 namespace {
-
-int64_t window_length(const CalibrateOptions& options, const ModelConfig& config, Log& log) {
-  if (options.seq_len <= config.max_seq_len) return options.seq_len;
-  if (options.seq_len_given) {
-    throw Error(cat("--seq-len ", options.seq_len, " is longer than the model's context, ",
-                    config.max_seq_len, " (max_position_embeddings)"),
-                cat("--seq-len ", config.max_seq_len, " is the longest"), ErrorKind::usage);
-  }
-  log.note(cat("windows of ", config.max_seq_len, " tokens: the model's whole context"));
-  return config.max_seq_len;
-}
-
-TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config) {
-  const std::filesystem::path file = checkpoint.folder() / "tokenizer.json";
-  const auto vocab_size = static_cast<int32_t>(config.vocab_size);
-  if (!std::filesystem::exists(file)) {
-    // Data that is tokenized already needs no tokenizer.
-    const auto refuse = [file](std::string_view) -> std::vector<int32_t> {
-      throw Error(cat(quote(file.string()), ": no such file"),
-                  "text needs the model's tokenizer.json; records with input_ids do not");
-    };
-    return {refuse, {}, vocab_size};
-  }
-  const auto tokenizer = std::make_shared<Tokenizer>(Tokenizer::load(file));
-  return {[tokenizer](std::string_view text) { return tokenizer->encode(text, false); },
-          tokenizer->prefix(), vocab_size};
-}
 
 std::string table_of(const KvScales& scales) {
   Table table({"layer", "K amax", "K scale", "V amax", "V scale", "Q amax"}, {false});
@@ -86,9 +58,10 @@ void run_command(const CalibrateOptions& options) {
   check_output_file(options.histograms, options.force);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);
-  const WindowOptions window_options{.max_windows = options.samples,
-                                     .exact = options.samples_given,
-                                     .seq_len = window_length(options, config, log)};
+  const WindowOptions window_options{
+      .max_windows = options.samples,
+      .exact = options.samples_given,
+      .seq_len = window_length(options.seq_len, options.seq_len_given, config, log)};
   Windows windows =
       read_windows(options.data, make_encoder(checkpoint, config), window_options, log);
   const ShardNote shards = take_shard(windows, options.shard);

@@ -9,6 +9,8 @@
 #include "backend/open.h"
 #include "base/error.h"
 #include "byte_size.h"
+#include "calib/gates.h"
+#include "calib/policies.h"
 #include "cli_checks.h"
 #include "cli_help.h"
 #include "cli_usage.h"
@@ -252,6 +254,109 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   return command;
 }
 
+// Flags of eval that take a list: values apart by commas, or the flag again.
+CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<std::string>& into,
+                      const std::string& text) {
+  return command.add_option(names, into, text)->delimiter(',')->allow_extra_args(false);
+}
+
+void add_eval_scales(CLI::App& command, EvalCommandOptions& options) {
+  auto* scales =
+      command.add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
+          ->check(a_path())
+          ->type_name("FILE");
+  auto* unit =
+      command.add_flag("--unit-scales", options.unit_scales, "FP8 caches with every scale 1");
+  std::string kinds;
+  for (const PolicyKind& kind : policy_kinds()) {
+    kinds += cat(kinds.empty() ? "" : "; ", kind.spelling, ": ", kind.summary);
+  }
+  auto* policies =
+      add_list(command, "--policy", options.policies,
+               cat("Make scales in these ways and compare them, instead of those that the model "
+                   "carries. ",
+                   kinds))
+          ->type_name("POLICY,...");
+  scales->excludes(unit)->excludes(policies);
+  unit->excludes(policies);
+}
+
+void add_eval_gates(CLI::App& command, EvalCommandOptions& options) {
+  std::vector<std::string> metrics;
+  for (const GateMetric& metric : gate_metrics()) metrics.push_back(metric.name);
+  command
+      .add_option("--fail-if", options.fail_if,
+                  cat("Exit with 1 if this holds for any candidate: METRIC OP NUMBER[%], as in "
+                      "\"ppl_delta > 0.5%\". METRIC is ",
+                      join(metrics, " or ")))
+      ->allow_extra_args(false)
+      ->type_name("EXPR");
+  command.add_option("--junit", options.junit, "Also write the outcome of every --fail-if (XML)")
+      ->check(a_path())
+      ->type_name("FILE");
+}
+
+CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "eval", "Measure what FP8 caches cost: perplexity, divergence, errors of every layer");
+  set_examples(*command,
+               {"fp8kv eval Llama-3.1-8B-kv --data held-out.txt --fail-if \"ppl_delta > 0.5%\"",
+                "fp8kv eval Qwen2.5-7B --data b.txt --calibrate-on a.txt --policy amax,unit",
+                "fp8kv eval Llama-3.1-8B --data b.txt --kv-cache-dtype fp8_e4m3,fp8_e5m2"});
+  command->add_option("model", options.model, "Model folder")
+      ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  auto* data = add_values(*command, "-d,--data", "Text: .txt, .json, .jsonl, or - for stdin")
+                   ->required()
+                   ->check(a_path())
+                   ->type_name("FILE...");
+  add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes,
+           cat("The caches to measure: ", join(kv_dtype_names(), ", ")))
+      ->check(a_kv_dtype())
+      ->default_str("fp8_e4m3")
+      ->type_name("DTYPE,...");
+  add_eval_scales(*command, options);
+  auto* calibrate_on = add_values(*command, "--calibrate-on",
+                                  "Text for the scales of --policy; the --data itself unless given")
+                           ->check(a_path())
+                           ->type_name("FILE...");
+  command->add_option("--baseline", options.baseline, "The cache that others are compared with")
+      ->check(a_kv_dtype())
+      ->capture_default_str()
+      ->type_name("DTYPE");
+  add_eval_gates(*command, options);
+  auto* samples =
+      command
+          ->add_option("--samples", options.samples,
+                       "Windows of text to run; fewer in the data is an error only when given")
+          ->check(whole_number(1))
+          ->capture_default_str()
+          ->type_name("N");
+  auto* seq_len = command
+                      ->add_option("--seq-len", options.seq_len,
+                                   "Tokens in a window at most; the model's context if shorter")
+                      ->check(whole_number(2))
+                      ->capture_default_str()
+                      ->type_name("N");
+  command
+      ->add_option("--greedy-tokens", options.greedy_tokens,
+                   "Length of the greedy texts to compare; 0: none, which takes less memory")
+      ->check(whole_number(0, 1 << 20))
+      ->capture_default_str()
+      ->type_name("N");
+  add_device(*command, options.device, options.threads);
+  command->add_flag("--force", options.force, "Replace existing output files");
+  add_common(*command, options);
+  command->final_callback([&options, data, calibrate_on, samples, seq_len] {
+    options.data.assign(data->results().begin(), data->results().end());
+    options.calibrate_on.assign(calibrate_on->results().begin(), calibrate_on->results().end());
+    options.samples_given = samples->count() > 0;
+    options.seq_len_given = seq_len->count() > 0;
+  });
+  return command;
+}
+
 CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
   CLI::App* command = app.add_subcommand(
       "inspect", "Say what a model folder or file is, and which scales it carries");
@@ -260,32 +365,29 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
       ->required()
       ->check(a_path())
       ->type_name("PATH");
-  command->add_flag("--runtimes", options.runtimes,
-                    "Say only what each runtime does with the scales");
   command->add_flag("--certificate", options.certificate,
                     "Say only whether the scales are safe, and which layers need them");
+  command->add_flag("--runtimes", options.runtimes, "Say only what each runtime does with it");
   add_common(*command, options);
   return command;
 }
 
 CLI::App* add_diff(CLI::App& app, DiffOptions& options) {
-  CLI::App* command =
-      app.add_subcommand("diff", "Compare the scales of two models or files, layer by layer");
-  set_examples(*command, {"fp8kv diff scales.json Llama-3.1-8B-kv",
+  CLI::App* command = app.add_subcommand(
+      "diff", "Compare the scales of two model folders or scale files, layer by layer");
+  set_examples(*command, {"fp8kv diff Llama-3.1-8B-kv scales.json",
                           "fp8kv diff old.json new.json --tolerance 0.01"});
   command->add_option("a", options.a, "Model folder or scale file")
       ->required()
       ->check(a_path())
       ->type_name("A");
-  command->add_option("b", options.b, "The other one, which is divided by the first")
-      ->required()
-      ->check(a_path())
-      ->type_name("B");
+  command->add_option("b", options.b, "The other one")->required()->check(a_path())->type_name("B");
   command
       ->add_option("--tolerance", options.tolerance,
                    "How far a ratio may be from 1; 0 asks for the same bits")
       ->check(number_between(0, 1e6))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->type_name("X");
   add_common(*command, options);
   return command;
 }
@@ -367,10 +469,11 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_inject);
   add_command(commands, app, add_extract);
   add_command(commands, app, add_run);
+  add_command(commands, app, add_eval);
   add_command(commands, app, add_inspect);
+  add_command(commands, app, add_diff);
   add_command(commands, app, add_merge);
   add_command(commands, app, add_plan);
-  add_command(commands, app, add_diff);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion&) {

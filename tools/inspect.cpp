@@ -252,8 +252,8 @@ void inspect_runtimes(const InspectOptions& options) {
 }  // namespace
 
 void run_command(const InspectOptions& options) {
-  if (options.runtimes) return inspect_runtimes(options);
   if (options.certificate) return inspect_certificate(options);
+  if (options.runtimes) return inspect_runtimes(options);
   if (std::filesystem::is_directory(options.path)) return inspect_checkpoint(options);
   if (options.path.extension() == ".safetensors") return inspect_safetensors(options);
   if (!std::filesystem::exists(options.path)) {

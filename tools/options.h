@@ -69,10 +69,31 @@ struct RunOptions : CommonOptions {
   int threads = 0;
 };
 
+struct EvalCommandOptions : CommonOptions {
+  std::filesystem::path model;
+  std::vector<std::filesystem::path> data;
+  std::vector<std::filesystem::path> calibrate_on;  // empty: policies calibrate on `data`
+  std::vector<std::string> kv_cache_dtypes = {"fp8_e4m3"};
+  std::string baseline = "auto";
+  std::filesystem::path scales;  // "": see policies
+  bool unit_scales = false;
+  std::vector<std::string> policies;  // empty: the checkpoint's scales, or else amax
+  std::vector<std::string> fail_if;
+  std::filesystem::path junit;  // "": none
+  uint64_t samples = 128;
+  bool samples_given = false;
+  int64_t seq_len = 2048;
+  bool seq_len_given = false;
+  int64_t greedy_tokens = 64;
+  std::string device = "auto";
+  int threads = 0;
+  bool force = false;
+};
+
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
-  bool runtimes = false;     // what runtimes do with it, instead of what it is
   bool certificate = false;  // print that alone
+  bool runtimes = false;     // what runtimes do with it, instead of what it is
 };
 
 struct MergeOptions : CommonOptions {
@@ -96,7 +117,8 @@ struct DiffOptions : CommonOptions {
   double tolerance = 0;
 };
 
-using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
-                             InspectOptions, MergeOptions, PlanOptions, DiffOptions>;
+using Options =
+    std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
+                 EvalCommandOptions, InspectOptions, DiffOptions, MergeOptions, PlanOptions>;
 
 }  // namespace fp8kv

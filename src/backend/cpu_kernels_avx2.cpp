@@ -217,6 +217,8 @@ const CpuKernels kAvx2Kernels = {
     .tiles = kTiles,
     .pack_pairs = nullptr,
     .pair_tiles = nullptr,
+    .dots = {},
+    .pair_dots = nullptr,
     .to_float = {to_float<F32Element>, to_float<F16Element>, to_float<Bf16Element>,
                  to_float<Fp8Element<Fp8Format::e4m3fn>>, to_float<Fp8Element<Fp8Format::e4m3fnuz>>,
                  to_float<Fp8Element<Fp8Format::e5m2>>, to_float<Fp8Element<Fp8Format::e5m2fnuz>>},

@@ -5,6 +5,7 @@
 // whoever calls them (GCC bug 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
 #include <immintrin.h>
@@ -260,6 +261,70 @@ FP8KV_AVX512_BF16 void pair_tile(const float* a, const float* panel, int depth, 
   }
 }
 
+template <typename Element, int Rows>
+FP8KV_AVX512 void dots(const std::byte* const* weights, const float* x, int64_t x_stride,
+                       int64_t count, float* out) {
+  __m512 sum[kDotWeights][Rows];
+#pragma GCC unroll 4
+  for (int w = 0; w < kDotWeights; ++w) {
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r) sum[w][r] = _mm512_setzero_ps();
+  }
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t k = 0; k < whole; k += kLanes) {
+#pragma GCC unroll 4
+    for (int w = 0; w < kDotWeights; ++w) {
+      const __m512 weight = Vector<Element>::load(weights[w] + k * Element::kBytes);
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) {
+        sum[w][r] = _mm512_fmadd_ps(weight, _mm512_loadu_ps(x + r * x_stride + k), sum[w][r]);
+      }
+    }
+  }
+  for (int w = 0; w < kDotWeights; ++w) {
+    for (int r = 0; r < Rows; ++r) {
+      float total = _mm512_reduce_add_ps(sum[w][r]);
+      for (int64_t k = whole; k < count; ++k) {
+        total += Element::load(weights[w] + k * Element::kBytes) * x[r * x_stride + k];
+      }
+      out[r * kDotWeights + w] = total;
+    }
+  }
+}
+
+template <int Rows>
+FP8KV_AVX512_BF16 void pair_dots(const std::byte* const* weights, const float* x, int64_t x_stride,
+                                 int64_t count, float* out) {
+  __m512 sum[kDotWeights][Rows];
+#pragma GCC unroll 4
+  for (int w = 0; w < kDotWeights; ++w) {
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r) sum[w][r] = _mm512_setzero_ps();
+  }
+  const int64_t whole = count / (2 * kLanes) * kLanes;  // pairs
+  for (int64_t k = 0; k < whole; k += kLanes) {
+#pragma GCC unroll 4
+    for (int w = 0; w < kDotWeights; ++w) {
+      const auto weight = (__m512bh)_mm512_loadu_si512(weights[w] + 4 * k);
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) {
+        const auto pairs = (__m512bh)_mm512_loadu_si512(x + r * x_stride + k);
+        sum[w][r] = _mm512_dpbf16_ps(sum[w][r], weight, pairs);
+      }
+    }
+  }
+  for (int w = 0; w < kDotWeights; ++w) {
+    for (int r = 0; r < Rows; ++r) {
+      float total = _mm512_reduce_add_ps(sum[w][r]);
+      const auto* row = reinterpret_cast<const std::byte*>(x + r * x_stride);
+      for (int64_t k = 2 * whole; k < count; ++k) {
+        total += Bf16Element::load(weights[w] + 2 * k) * Bf16Element::load(row + 2 * k);
+      }
+      out[r * kDotWeights + w] = total;
+    }
+  }
+}
+
 template <typename Element>
 FP8KV_AVX512 void to_float(const std::byte* from, int64_t count, float* to) {
   const int64_t whole = count / kLanes * kLanes;
@@ -366,8 +431,16 @@ constexpr CpuKernels::Tile kPairTiles[kTileRows] = {
     pair_tile<6>,  pair_tile<7>,  pair_tile<8>,  pair_tile<9>, pair_tile<10>,
     pair_tile<11>, pair_tile<12>, pair_tile<13>, pair_tile<14>};
 
+template <typename Element>
+constexpr CpuKernels::Dots kDots[kMaxDotRows] = {dots<Element, 1>, dots<Element, 2>,
+                                                 dots<Element, 3>, dots<Element, 4>};
+
+constexpr CpuKernels::Dots kPairDots[kMaxDotRows] = {pair_dots<1>, pair_dots<2>, pair_dots<3>,
+                                                     pair_dots<4>};
+
 constexpr CpuKernels make_table(CpuIsa isa, CpuKernels::PackPanel pairs,
-                                const CpuKernels::Tile* pair_tiles) {
+                                const CpuKernels::Tile* pair_tiles,
+                                const CpuKernels::Dots* pair_dots_table) {
   return {
       .isa = isa,
       .strip = kStrip,
@@ -385,6 +458,9 @@ constexpr CpuKernels make_table(CpuIsa isa, CpuKernels::PackPanel pairs,
       .tiles = kTiles,
       .pack_pairs = pairs,
       .pair_tiles = pair_tiles,
+      .dots = {kDots<F32Element>, kDots<F16Element>, kDots<Bf16Element>, nullptr, nullptr, nullptr,
+               nullptr},
+      .pair_dots = pair_dots_table,
       .to_float = {to_float<F32Element>, to_float<F16Element>, to_float<Bf16Element>,
                    to_float<Fp8Element<Fp8Format::e4m3fn>>,
                    to_float<Fp8Element<Fp8Format::e4m3fnuz>>, to_float<Fp8Element<Fp8Format::e5m2>>,
@@ -402,8 +478,9 @@ constexpr CpuKernels make_table(CpuIsa isa, CpuKernels::PackPanel pairs,
 
 }  // namespace
 
-const CpuKernels kAvx512Kernels = make_table(CpuIsa::avx512, nullptr, nullptr);
-const CpuKernels kAvx512Bf16Kernels = make_table(CpuIsa::avx512_bf16, pack_pairs, kPairTiles);
+const CpuKernels kAvx512Kernels = make_table(CpuIsa::avx512, nullptr, nullptr, nullptr);
+const CpuKernels kAvx512Bf16Kernels =
+    make_table(CpuIsa::avx512_bf16, pack_pairs, kPairTiles, kPairDots);
 
 }  // namespace fp8kv
 

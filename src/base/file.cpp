@@ -205,10 +205,9 @@ void sync_tree(const fs::path& folder) {
 }
 
 // `shown` is the path for messages.
-void write_new(const fs::path& path, std::string_view bytes, const fs::path& shown, bool sync) {
+void write_new(const fs::path& path, std::string_view bytes, const fs::path& shown) {
   FileDescriptor out = create_new(path, shown);
   write_all(out.get(), bytes, shown.string());
-  if (sync) sync_file(out, shown);
   close_file(out, shown);
 }
 
@@ -263,7 +262,7 @@ std::string read_range(const fs::path& path, uint64_t offset, uint64_t length) {
 }
 
 void write_new_file(const fs::path& path, std::string_view bytes) {
-  write_new(path, bytes, path, false);
+  write_new(path, bytes, path);
 }
 
 void write_new_file(const fs::path& path, std::string_view head, const fs::path& from,
@@ -298,7 +297,8 @@ void write_file_atomically(const fs::path& path, std::string_view bytes, bool ov
   check_output_file(path, overwrite);
   const fs::path temporary = path.string() + cat(".tmp-", ::getpid());
   try {
-    write_new(temporary, bytes, path, true);
+    write_new(temporary, bytes, path);
+    sync_file(open_for_reading(temporary), path);
     check_interrupt();
     // RENAME_NOREPLACE keeps a file that appeared meanwhile; file systems without it get rename.
     const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;

@@ -41,16 +41,6 @@ std::string read_range(const std::filesystem::path& path, uint64_t offset, uint6
 // Writes all of `bytes` to a new file. The caller provides atomicity and syncs.
 void write_new_file(const std::filesystem::path& path, std::string_view bytes);
 
-// The bytes of a file from `begin` to before `end`.
-struct ByteRange {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
-// Writes `head` and then the parts of `from`, in this order, to a new file, of which it never holds
-// more than a block in memory. REQUIRES parts within the file. The caller syncs.
-void write_new_file(const std::filesystem::path& path, std::string_view head,
-                    const std::filesystem::path& from, std::span<const ByteRange> parts);
 // Thrown when the reader of standard output has gone away, which ends the program quietly: `fp8kv
 // inspect ... | head` is no failure.
 struct BrokenPipe {};
@@ -61,6 +51,16 @@ void write_stdout(std::string_view bytes);
 // Throws where write_file_atomically would refuse `path` whatever the bytes: for asking before long
 // work. "" and "-" pass.
 void check_output_file(const std::filesystem::path& path, bool overwrite);
+// The bytes of a file from `begin` to before `end`.
+struct ByteRange {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+// Writes `head` and then the parts of `from`, in this order, to a new file, of which it never holds
+// more than a block in memory. REQUIRES parts within the file. The caller syncs.
+void write_new_file(const std::filesystem::path& path, std::string_view head,
+                    const std::filesystem::path& from, std::span<const ByteRange> parts);
 
 // Replaces `path` with `bytes` atomically: a temporary sibling, fsync, rename.
 // Refuses an existing file unless `overwrite`. "-" writes to standard output.

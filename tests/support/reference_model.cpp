@@ -168,10 +168,42 @@ void round_rows(Rows& rows, const ModelConfig& config, const CacheRounding& roun
   }
 }
 
+void add_squares(const Rows& exact, const Rows& lossy, double& error, double& all) {
+  for (size_t row = 0; row < exact.size(); ++row) {
+    for (size_t i = 0; i < exact[row].size(); ++i) {
+      error += std::pow(lossy[row][i] - exact[row][i], 2);
+      all += std::pow(exact[row][i], 2);
+    }
+  }
+}
+
+Rows attend_all(const Rows& q, const Rows& k, const Rows& v, int64_t window,
+                const ModelConfig& config) {
+  Rows attended;
+  for (size_t position = 0; position < q.size(); ++position) {
+    attended.push_back(attend(q, k, v, position, window, config));
+  }
+  return attended;
+}
+
+ReferenceErrors measure(const Rows& q, const Rows& k, const Rows& v, const Rows& attended,
+                        int64_t layer, const CacheRounding& rounding, const ModelConfig& config) {
+  Rows lossy_k = k, lossy_v = v;
+  round_rows(lossy_k, config, rounding, layer, true);
+  round_rows(lossy_v, config, rounding, layer, false);
+  ReferenceErrors errors;
+  add_squares(k, lossy_k, errors.k_error, errors.k);
+  add_squares(v, lossy_v, errors.v_error, errors.v);
+  add_squares(attended, attend_all(q, lossy_k, lossy_v, config.layer_window(layer), config),
+              errors.attention_error, errors.attention);
+  return errors;
+}
+
 }  // namespace
 
 ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& config,
-                               const std::vector<int32_t>& ids, const CacheRounding& rounding) {
+                               const std::vector<int32_t>& ids, const CacheRounding& rounding,
+                               const CacheRounding& measured) {
   const bool own_embedding = checkpoint.find("model.embed_tokens.weight") != nullptr;
   const Vector embedding =
       values_of(checkpoint, own_embedding ? "model.embed_tokens.weight" : "lm_head.weight");
@@ -201,10 +233,8 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
       round_rows(k, config, rounding, index, true);
       round_rows(v, config, rounding, index, false);
     }
-    Rows attended;
-    for (size_t position = 0; position < ids.size(); ++position) {
-      attended.push_back(attend(q, k, v, position, config.layer_window(index), config));
-    }
+    const Rows attended = attend_all(q, k, v, config.layer_window(index), config);
+    if (measured) run.errors.push_back(measure(q, k, v, attended, index, measured, config));
     add_to(x, layer.project("self_attn.o_proj", attended));
     const Rows z = normed(x, layer.tensor("post_attention_layernorm.weight"), config.norm_eps);
     Rows gate = layer.project("mlp.gate_proj", z);

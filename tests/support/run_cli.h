@@ -38,4 +38,7 @@ inline CliResult run_cli(const std::vector<std::string>& arguments,
 // `err` without the lines that differ between machines and runs: the device, the speed, progress.
 std::string lasting_lines(const std::string& err);
 
+// `text` without the hexadecimal digits that follow each `mark`: digests and process ids.
+std::string without_hex_after(const std::string& text, const std::string& mark);
+
 }  // namespace fp8kv::test

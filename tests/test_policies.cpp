@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "base/rng.h"
+#include "calib/policies.h"
+#include "core/histogram.h"
+#include "support/expect_error.h"
+
+using namespace fp8kv;
+
+namespace {
+
+MagnitudeCounts counts_of(const std::vector<float>& values) {
+  MagnitudeCounts counts;
+  counts.bins.resize(kMagnitudeBins);
+  for (const float value : values) {
+    counts.amax = std::max(counts.amax, std::abs(value));
+    ++counts.bins[static_cast<size_t>(magnitude_bin(float_bits(std::abs(value))))];
+  }
+  return counts;
+}
+
+float scale_of(const std::string& policy, const MagnitudeCounts& counts) {
+  const Policy parsed = parse_policy(policy);
+  return parsed.kind->scale(counts, parsed.parameter);
+}
+
+// Values of a normal distribution, and `outliers` of 40 sigma.
+std::vector<float> bell(int n, int outliers) {
+  Rng rng(3);
+  std::vector<float> values;
+  for (int i = 0; i < n; ++i) {
+    const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
+    values.push_back(static_cast<float>(radius * std::cos(2 * M_PI * rng.uniform())));
+  }
+  for (int i = 0; i < outliers; ++i) values.push_back(40);
+  return values;
+}
+
+double stored_error(const std::vector<float>& values, double scale) {
+  double sum = 0;
+  for (const float value : values) {
+    const double magnitude = std::min(std::abs(value) / scale, 448.0);
+    const double step = std::exp2(std::max(std::floor(std::log2(magnitude)), -6.0) - 3);
+    const double off = std::abs(value) - std::nearbyint(magnitude / step) * step * scale;
+    sum += off * off;
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("policies: amax, its headroom and unit are what they say") {
+  const MagnitudeCounts counts = counts_of({0.5f, -7.0f, 3.0f});
+  CHECK(scale_of("amax", counts) == 7.0f * (1.0f / 448.0f));
+  CHECK(scale_of("amax*2", counts) == 2 * (7.0f * (1.0f / 448.0f)));
+  CHECK(scale_of("amax*0.5", counts) == 0.5f * (7.0f * (1.0f / 448.0f)));
+  CHECK(scale_of("unit", counts) == 1.0f);
+  CHECK(scale_of("amax*4", counts_of({0.0f})) == 1.0f);
+}
+
+TEST_CASE("policies: a percentile is within a bin of the sorted values', and 100 is amax") {
+  std::vector<float> values = bell(20000, 20);
+  const MagnitudeCounts counts = counts_of(values);
+  for (float& value : values) value = std::abs(value);
+  std::sort(values.begin(), values.end());
+  for (const double percent : {50.0, 99.0, 99.9, 99.95}) {
+    const auto rank =
+        static_cast<size_t>(std::ceil(static_cast<double>(values.size()) * percent / 100));
+    const float exact = values[rank - 1];
+    const float found = magnitude_percentile(counts, percent);
+    CHECK(found >= exact);
+    CHECK(found <= exact * (1 + 1.0f / 64));
+  }
+  CHECK(magnitude_percentile(counts, 100) == 40.0f);
+  CHECK(scale_of("p100", counts) == scale_of("amax", counts));
+  CHECK(magnitude_percentile(counts_of({}), 99) == 0);
+  CHECK(scale_of("p99", counts_of({0.0f, 0.0f})) == 1.0f);
+}
+
+TEST_CASE("policies: mse is no worse on the values than any scale within four octaves") {
+  for (const int outliers : {0, 1, 200}) {
+    const std::vector<float> values = bell(20000, outliers);
+    const MagnitudeCounts counts = counts_of(values);
+    const double chosen = stored_error(values, scale_of("mse", counts));
+    const double amax = scale_of("amax", counts);
+    for (double step = -4; step <= 4; step += 1.0 / 16) {
+      // Bins are taken at their middle: worth up to a sixty-fourth of the rounding error.
+      CHECK(chosen <= stored_error(values, amax * std::exp2(step)) * (1 + 1.0 / 64));
+    }
+  }
+}
+
+TEST_CASE("policies: scales are shared as asked: by tensor, by head, by K and V") {
+  std::vector<LayerMagnitudes> layers(1);
+  layers[0].k = {counts_of({4.48f}), counts_of({448.0f})};
+  layers[0].v = {counts_of({0.448f}), counts_of({44.8f})};
+  const auto scales = [&](const char* policy) {
+    return policy_scales(parse_policy(policy), layers).layers[0];
+  };
+  const auto of = [](float amax) { return amax * (1.0f / 448.0f); };
+  CHECK(scales("amax") == LayerScales{{of(448)}, {of(44.8f)}});
+  CHECK(scales("head") == LayerScales{{of(4.48f), of(448)}, {of(0.448f), of(44.8f)}});
+  CHECK(scales("shared") == LayerScales{{of(448)}, {of(448)}});
+  CHECK(scales("shared*2") == LayerScales{{2 * of(448)}, {2 * of(448)}});
+}
+
+TEST_CASE("policies: what is none is refused with the list of all") {
+  const std::string list = "amax[*F], head[*F], shared[*F], mse, pNN.NN and unit";
+  for (const char* text : {"", "amax*", "amax*0", "amax*1e9", "p", "p0", "p101", "p99.9x", "msee",
+                           "amax2", "head*-1", "unit*2", "amax*nan"}) {
+    const std::string message = test::error_of([&] { parse_policy(text); }, ErrorKind::usage);
+    CHECK(message.starts_with(cat("--policy: ", quote(text), " is none of ", list)));
+  }
+  CHECK(test::error_of([] { parse_policy("amx"); }, ErrorKind::usage) ==
+        cat("--policy: 'amx' is none of ", list, " (did you mean 'amax'?)"));
+}
