@@ -92,6 +92,11 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliSetup& set
   std::vector<char*> argv = {program.data()};
   for (std::string& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  std::vector<std::string> variables = setup.environment;
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  for (char** variable = environ; *variable; ++variable) environment.push_back(*variable);
+  environment.push_back(nullptr);
   Pipe input;
   Pipe output;
   output.close_read();
@@ -99,7 +104,7 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliSetup& set
   FP8KV_ASSERT(child >= 0);
   if (child == 0) {
     set_up(setup, files, input, output);
-    execv(program.c_str(), argv.data());
+    execve(program.c_str(), argv.data(), environment.data());
     _exit(127);
   }
   FP8KV_ASSERT(write(input.ends[1], setup.input.data(), setup.input.size()) ==

@@ -21,7 +21,8 @@ struct CliSetup {
   std::string input = {};              // what its standard input holds
   std::filesystem::path out = {};      // where its standard output goes; "": to CliResult::out
   bool reader_gone = false;            // standard output is a pipe that nobody reads
-  uint64_t largest_file = 0;           // in bytes: a write past it fails; 0: no limit
+  std::vector<std::string> environment = {};  // NAME=VALUE, beside what the test itself has
+  uint64_t largest_file = 0;                  // in bytes: a write past it fails; 0: no limit
   // When given, asked every millisecond with what stdout and stderr hold so far; on the first true
   // the program gets `signal_number`. Standard input ends only after that.
   std::function<bool(const CliResult&)> interrupt_when = {};

@@ -1,0 +1,255 @@
+// Every file operation of inject fails in turn, with each error and with a kill: nothing is lost.
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <sys/stat.h>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/text.h"
+#include "support/run_cli.h"
+#include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
+
+namespace fp8kv {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+#ifdef FP8KV_FAULT_SHIM
+constexpr const char* kShim = FP8KV_FAULT_SHIM;
+#else
+constexpr const char* kShim = nullptr;
+#endif
+
+constexpr int kKill = 0;
+
+struct FileState {
+  std::string bytes;
+  mode_t mode = 0;
+  timespec modified{};
+  timespec changed{};  // when the inode changed last: a new link is such a change
+  nlink_t links = 0;
+  ino_t inode = 0;
+};
+
+using Tree = std::map<std::string, FileState>;
+
+Tree tree_of(const fs::path& path) {
+  Tree tree;
+  if (!fs::exists(path)) return tree;
+  const auto add = [&](const std::string& name, const fs::path& at) {
+    struct stat status {};
+    REQUIRE(lstat(at.c_str(), &status) == 0);
+    tree[name] = {S_ISREG(status.st_mode) ? test::read_file(at) : "",
+                  status.st_mode,
+                  status.st_mtim,
+                  status.st_ctim,
+                  status.st_nlink,
+                  status.st_ino};
+  };
+  add("", path);
+  if (!fs::is_directory(path)) return tree;
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    add(fs::relative(entry.path(), path).string(), entry.path());
+  }
+  return tree;
+}
+
+bool same_time(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+bool same_contents(const Tree& a, const Tree& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, file] : a) {
+    const auto other = b.find(name);
+    if (other == b.end() || other->second.bytes != file.bytes) return false;
+  }
+  return true;
+}
+
+// What is run, and what it makes.
+struct Case {
+  Strings command;  // of inject, but for model and output
+  std::string out = "out";
+  bool replaces = false;     // there is an output before
+  bool hard_linked = false;  // files of the model may have a second name after
+};
+
+class Place {
+ public:
+  explicit Place(const Case& of) : case_(of) {
+    test::write_tiny_checkpoint(temp_ / "plain", test::tiny_config(), {.n_shards = 2});
+    temp_.write("plain/sub/notes.txt", "in a folder of its own");
+    temp_.write("plain/tokenizer.json", std::string(100'000, ' ') + "{}");  // of several blocks
+    temp_.write("scales.json", scales("0.25", "0.5"));
+    temp_.write("older.json", scales("0.125", "4"));
+    // A model that carries scales, for those who replace them, and one output of each kind.
+    ok(run({"inject", "plain", "-s", "older.json", "-o", "scaled", "--link", "copy"}));
+    model_ = contains(case_.command, "--replace") ? "scaled" : "plain";
+    ok(run(command("expected")));
+    if (case_.replaces)
+      ok(run({"inject", "plain", "-s", "older.json", "-o", "before", "--link", "copy"}));
+    before_ = tree_of(temp_ / "before");
+    expected_ = tree_of(temp_ / "expected");
+    fs::remove_all(temp_ / "expected");
+    source_ = tree_of(temp_ / model_);
+  }
+
+  // How many operations there are when none fails.
+  int count_operations() {
+    reset();
+    const fs::path log = temp_ / "count";
+    ok(run(command(case_.out), {cat("LD_PRELOAD=", kShim), "FP8KV_FAULT_LOG=" + log.string()}));
+    check_outcome(0);
+    return std::atoi(test::read_file(log).c_str());
+  }
+
+  // True when the program failed.
+  bool fail_at(int operation, int error) {
+    reset();
+    const test::CliResult result =
+        run(command(case_.out), {cat("LD_PRELOAD=", kShim), cat("FP8KV_FAULT_AT=", operation),
+                                 cat("FP8KV_FAULT_ERRNO=", error)});
+    INFO("operation ", operation, ", errno ", error, ": ", result.err);
+    // Some failures are met by another way (a reflink by a link), which is a success.
+    const bool expected_code = error == kKill ? result.exit_code == 128 + SIGKILL
+                                              : result.exit_code == 5 || result.exit_code == 0;
+    CHECK(expected_code);
+    check_outcome(result.exit_code);
+    check_source();
+    if (error != kKill) check_leftovers();
+    return result.exit_code != 0;
+  }
+
+ private:
+  static std::string scales(const std::string& first, const std::string& second) {
+    return R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn", "scaling_factor": )"
+           R"({"0": {"0": )" +
+           first + R"(, "1": )" + second + "}}}}";
+  }
+  static bool contains(const Strings& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  }
+  static void ok(const test::CliResult& result) {
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+  }
+
+  Strings command(const std::string& out) const {
+    Strings words = {"inject", model_, "-s", "scales.json", "-o", out, "-q"};
+    words.insert(words.end(), case_.command.begin(), case_.command.end());
+    return words;
+  }
+  test::CliResult run(const Strings& arguments, const Strings& environment = {}) const {
+    return test::run_cli(arguments, {.folder = temp_.path(), .environment = environment});
+  }
+
+  // The place as it was before the first run. The kept copy is renamed in, so that it stays whole.
+  void reset() {
+    for (const auto& entry : fs::directory_iterator(temp_.path())) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with(case_.out)) fs::remove_all(entry.path());
+    }
+    if (case_.replaces) {
+      fs::copy(temp_ / "before", temp_ / case_.out, fs::copy_options::recursive);
+    }
+    source_ = tree_of(temp_ / model_);
+  }
+
+  void check_outcome(int exit_code) const {
+    const Tree out = tree_of(temp_ / case_.out);
+    const bool whole = same_contents(out, expected_);
+    const bool as_before = same_contents(out, before_);
+    CHECK((whole || as_before));
+    if (exit_code == 0) CHECK(whole);
+  }
+
+  void check_source() const {
+    const Tree now = tree_of(temp_ / model_);
+    REQUIRE(now.size() == source_.size());
+    for (const auto& [name, before] : source_) {
+      CAPTURE(name);
+      const FileState& after = now.at(name);
+      CHECK(after.bytes == before.bytes);
+      CHECK(after.mode == before.mode);
+      CHECK(after.inode == before.inode);
+      CHECK(same_time(after.modified, before.modified));
+      if (case_.hard_linked) {
+        CHECK(after.links >= before.links);
+        CHECK(after.links <= before.links + 1);
+      } else {
+        CHECK(after.links == before.links);
+        CHECK(same_time(after.changed, before.changed));
+      }
+    }
+  }
+
+  // Nothing stays beside the output; but the old one may, when removing it is what failed.
+  void check_leftovers() const {
+    const bool whole = same_contents(tree_of(temp_ / case_.out), expected_);
+    for (const auto& entry : fs::directory_iterator(temp_.path())) {
+      const std::string name = entry.path().filename().string();
+      CAPTURE(name);
+      if (name.starts_with(case_.out + ".tmp-")) CHECK((whole && case_.replaces));
+    }
+  }
+
+  Case case_;
+  test::TempDir temp_;
+  std::string model_;
+  Tree before_;
+  Tree expected_;
+  Tree source_;
+};
+
+// An error or a kill at every operation.
+void fail_everywhere(const Case& of) {
+  if (!kShim) {
+    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    return;
+  }
+  Place place(of);
+  const int operations = place.count_operations();
+  REQUIRE(operations > 10);
+  int failures = 0;
+  for (int operation = 1; operation <= operations; ++operation) {
+    for (const int error : {ENOSPC, EIO, EDQUOT, kKill}) {
+      failures += place.fail_at(operation, error);
+    }
+  }
+  CAPTURE(operations);
+  CHECK(failures > 3 * operations);  // an error may be met by another way, but seldom
+}
+
+TEST_CASE("faults: inject with copies, into a new folder") {
+  fail_everywhere({.command = {"--link", "copy"}});
+}
+
+TEST_CASE("faults: inject with copies, in place of another folder") {
+  fail_everywhere({.command = {"--link", "copy", "--force"}, .replaces = true});
+}
+
+TEST_CASE("faults: inject with hard links, into a new folder") {
+  fail_everywhere({.command = {"--link", "hard", "--for", "vllm"}, .hard_linked = true});
+}
+
+TEST_CASE("faults: inject with whatever links there are, in place of another folder") {
+  fail_everywhere({.command = {"--force"}, .replaces = true, .hard_linked = true});
+}
+
+TEST_CASE("faults: inject in place of scales that the model has") {
+  fail_everywhere({.command = {"--link", "copy", "--for", "vllm", "--replace"}});
+}
+
+TEST_CASE("faults: inject of a scale file") {
+  fail_everywhere({.command = {"--for", "json"}, .out = "out.json"});
+}
+
+}  // namespace
+}  // namespace fp8kv
