@@ -10,6 +10,7 @@ declare -A may=(
   [backend]="base core backend"
   [model]="base core io text backend model"
   [calib]="base core io text backend model calib"
+  [report]="base core io text backend model calib report"
 )
 status=0
 for layer in "${!may[@]}"; do
