@@ -34,7 +34,7 @@ inline std::string status_text(Status status) {
 // Throws a device error (a resource error when memory ran out) that says what failed in what.
 inline void check(Status status, const std::string& what) {
   if (status == kSuccess) return;
-  FP8KV_RUNTIME(GetLastError)();  // clears it
+  static_cast<void>(FP8KV_RUNTIME(GetLastError)());  // clears it
   const bool memory = status == FP8KV_RUNTIME(ErrorMemoryAllocation);
   throw Error(cat(what, ": ", status_text(status)),
               memory ? "use a smaller batch, a shorter context or fewer cached tokens"
