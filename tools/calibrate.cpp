@@ -94,8 +94,8 @@ void run_command(const CalibrateOptions& options) {
                                      .seq_len = window_length(options, config, log)};
   const Windows windows =
       read_windows(options.data, make_encoder(checkpoint, config), window_options, log);
-  const auto backend = open_backend(options.device, options.threads);
-  log.note(cat("computing on ", backend->describe()));
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why));
 
   const std::vector<LayerMagnitudes> magnitudes =
       collect_magnitudes(checkpoint, config, *backend, windows.ids, log);
