@@ -69,7 +69,13 @@ class GpuBackend final : public Backend {
   void gate(const TensorView& gate, const ConstTensorView& up) override;
 
  private:
+  DecodeScratch decode_scratch(const DecodeSizes& sizes);
+
   Device device_;
+  // Grows to what the largest step needs: counters, then partial results.
+  std::shared_ptr<std::byte> scratch_;
+  size_t scratch_bytes_ = 0;
+  size_t scratch_counter_bytes_ = 0;
 };
 
 void GpuBackend::embed(const ConstTensorView& table, const ConstTensorView& ids,
@@ -171,7 +177,26 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   arguments.n_heads = static_cast<int32_t>(q.shape[1]);
   arguments.scale = options.scale;
   arguments.window = options.window;
-  attention_any(device_.stream(), q.dtype, arguments);
+  if (takes_fast_attention(q.dtype, kv) && takes_decode(arguments)) {
+    attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),
+                     device_.multiprocessors());
+  } else {
+    attention_any(device_.stream(), q.dtype, arguments);
+  }
+}
+
+DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
+  const size_t counters = (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
+  const size_t floats = (sizes.partials + sizes.states) * sizeof(float);
+  if (counters > scratch_counter_bytes_ || scratch_counter_bytes_ + floats > scratch_bytes_) {
+    scratch_ = nullptr;
+    scratch_ = device_.allocate(counters + floats);
+    scratch_bytes_ = counters + floats;
+    scratch_counter_bytes_ = counters;
+  }
+  // The counters come first, and never overlap what an earlier call used for something else.
+  auto* partials = reinterpret_cast<float*>(scratch_.get() + scratch_counter_bytes_);
+  return {partials, partials + sizes.partials, reinterpret_cast<uint32_t*>(scratch_.get())};
 }
 
 void GpuBackend::gate(const TensorView& gate, const ConstTensorView& up) {

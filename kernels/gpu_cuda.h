@@ -149,6 +149,8 @@ __device__ __forceinline__ void async_wait() {
 struct Mma {
   static constexpr int kCols = 8;
   static constexpr int kRowsPerLane = 2;
+  static constexpr int kLaneCols = 2;   // columns of a lane's accumulator: element i is of i % 2
+  static constexpr int kColStride = 4;  // lanes this far apart share columns
 
   static __device__ __forceinline__ int row(int lane) { return lane / 4; }
   static __device__ __forceinline__ int group(int lane) { return lane % 4; }
@@ -160,6 +162,10 @@ struct Mma {
   static __device__ __forceinline__ int depth(int lane, int i) {
     return 2 * (lane % 4) + i % 2 + 8 * (i / 2);
   }
+
+  // A lane that supplies column `col` of B.
+  static __device__ __forceinline__ int lane_of_col(int col) { return 4 * col; }
+  static constexpr int kGroupStride = 1;  // lanes this far apart supply the same row and column
 
   // acc [4] += A B.   a [kRowsPerLane][2] pairs of T, b [2] pairs of T.
   template <typename T>

@@ -133,12 +133,16 @@ __device__ __forceinline__ void async_wait() {}
 struct Mma {
   static constexpr int kCols = 16;
   static constexpr int kRowsPerLane = 1;
+  static constexpr int kLaneCols = 1;
+  static constexpr int kColStride = 16;
+  static constexpr int kGroupStride = 16;
 
   static __device__ __forceinline__ int row(int lane) { return lane % 16; }
   static __device__ __forceinline__ int group(int lane) { return lane / 16; }
   static __device__ __forceinline__ int acc_row(int lane, int i) { return 4 * (lane / 16) + i; }
   static __device__ __forceinline__ int acc_col(int lane, int) { return lane % 16; }
   static __device__ __forceinline__ int depth(int lane, int i) { return 4 * (lane / 16) + i; }
+  static __device__ __forceinline__ int lane_of_col(int col) { return col; }
 
   template <typename T>
   static __device__ __forceinline__ void run(float* acc, const uint32_t* a, const uint32_t* b) {

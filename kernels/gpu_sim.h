@@ -181,6 +181,9 @@ struct MmaLane {
 struct Mma {
   static constexpr int kCols = kWarp == 32 ? 8 : 16;
   static constexpr int kRowsPerLane = kWarp == 32 ? 2 : 1;
+  static constexpr int kLaneCols = kWarp == 32 ? 2 : 1;
+  static constexpr int kColStride = kWarp == 32 ? 4 : 16;
+  static constexpr int kGroupStride = kWarp == 32 ? 1 : 16;
 
   static int row(int lane) { return kWarp == 32 ? lane / 4 : lane % 16; }
   static int group(int lane) { return kWarp == 32 ? lane % 4 : lane / 16; }
@@ -191,6 +194,8 @@ struct Mma {
   static int depth(int lane, int i) {
     return kWarp == 32 ? 2 * (lane % 4) + i % 2 + 8 * (i / 2) : 4 * (lane / 16) + i;
   }
+
+  static int lane_of_col(int col) { return kWarp == 32 ? 4 * col : col; }
 
   template <typename T>
   static void run(float* acc, const uint32_t* a, const uint32_t* b, Here here = {}) {

@@ -91,4 +91,30 @@ struct AttentionArguments {
 // Any head size and types, one warp per row and head; what the specialised kernels do not take.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments);
 
+// Whether the kernels below take these types and this head size.
+bool takes_fast_attention(DType activations, const PagedKv& kv);
+
+// Whether the rows are few enough per sequence for attention_decode.
+bool takes_decode(const AttentionArguments& arguments);
+
+// Working memory of attention_decode: `counters` zero before, and zero again after.
+struct DecodeScratch {
+  float* partials = nullptr;
+  float* states = nullptr;
+  uint32_t* counters = nullptr;
+};
+
+// Elements of each that a call needs.
+struct DecodeSizes {
+  size_t partials;
+  size_t states;
+  size_t counters;
+};
+
+DecodeSizes decode_sizes(const AttentionArguments& arguments);
+
+// Rows of their own, read at the memory's speed. REQUIRES both of the above.
+void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
+                      const DecodeScratch& scratch, int multiprocessors);
+
 }  // namespace fp8kv::FP8KV_GPU
