@@ -3,6 +3,7 @@
 // matrix instructions with nothing but its own lanes to wait for, and leaves a partial result; the
 // last warp to finish a row's chunks adds them up in order. How a row is cut depends on its own
 // length alone, so its bits do not depend on what else is in the batch.
+#include "kernels/attention.cuh"
 #include "kernels/fragments.cuh"
 #include "kernels/lane_queue.cuh"
 #include "kernels/reduce.cuh"
@@ -13,8 +14,6 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kTileTokens = 16;
-constexpr float kLog2E = 1.4426950408889634f;
 // Shared memory for what is on its way: three such blocks fit an SM of the H100.
 constexpr int kRingBytes = 64 * 1024;
 // Rows whose numbers of chunks a block can add up for itself.
@@ -121,24 +120,6 @@ __device__ inline Item item_at(const Decode& decode, const int* ends, int number
   return item;
 }
 
-__device__ inline void store_activation(void* data, int64_t at, bool bf16, float x) {
-  if (bf16) {
-    static_cast<Bf16*>(data)[at] = Bf16::of(x);
-  } else {
-    static_cast<F16*>(data)[at] = F16::of(x);
-  }
-}
-
-// The exponent of |x|, 0 for what is not normal.
-__device__ inline int exponent_of(float x) {
-  const int biased = static_cast<int>(float_bits(x) >> 23 & 0xFFu);
-  return biased == 0 || biased == 0xFF ? 0 : biased - 127;
-}
-
-__device__ inline float power_of_two(int exponent) {
-  return float_from_bits(static_cast<uint32_t>(exponent + 127) << 23);
-}
-
 template <typename Cache, int kHeadDim>
 class Worker {
  public:
@@ -187,46 +168,17 @@ class Worker {
     }
   }
 
-  // Q of a head, brought near 1 by a power of two that goes into the scores' factor: f16 then has
-  // all of bf16's values.
   __device__ inline void load_query(const Item& item) {
     const AttentionArguments& attention = decode_.attention;
-    const int lane = lane_index();
-    const int head = Mma::row(lane), group = Mma::group(lane);
+    const int head = Mma::row(lane_index());
     const int64_t at =
         (static_cast<int64_t>(item.row) * attention.n_heads + item.first_head + head) * kHeadDim;
-    // Four neighbouring elements at a time, which are a step's; the second time from the cache.
-    const auto four = [&](int step, float* x) {
-      for (int i = 0; i < 4; ++i) x[i] = 0.0f;
-      if (head >= item.heads) return;
-      const auto codes = load_vec<4>(static_cast<const uint16_t*>(attention.q) + at +
-                                     Keys::place(4 * step, group));
-      for (int i = 0; i < 4; ++i) {
-        x[i] = decode_.bf16 ? Bf16{codes.x[i]}.value() : F16{codes.x[i]}.value();
-      }
-    };
-    float x[4];
-    float largest = 0.0f;
-#pragma unroll 1
-    for (int step = 0; step < kFrags; ++step) {
-      four(step, x);
-      for (int i = 0; i < 4; ++i) largest = fmaxf(largest, fabsf(x[i]));
-    }
-    largest = fmaxf(largest, warp_xor(largest, Mma::kGroupStride));
-    largest = fmaxf(largest, warp_xor(largest, 2 * Mma::kGroupStride));
-    const int exponent = T::kIsBf16 ? 0 : exponent_of(largest);
-    const float factor = power_of_two(-exponent);
-#pragma unroll
-    for (int step = 0; step < kFrags; ++step) {
-      four(step, x);
-      query_[2 * step] = packed_pair<T>(x[0] * factor, x[1] * factor);
-      query_[2 * step + 1] = packed_pair<T>(x[2] * factor, x[3] * factor);
-    }
-    float scale = attention.scale * kLog2E * power_of_two(Operand<Cache>::exponent());
-    if constexpr (kIsFp8<Cache>) scale *= attention.kv.k_scale[item.kv_head];
+    const int exponent =
+        query_operand<Cache, kHeadDim>(attention.q, at, head < item.heads, decode_.bf16, query_);
+    const float scale = score_scale<Cache>(attention, item.kv_head);
 #pragma unroll
     for (int i = 0; i < Mma::kLaneCols; ++i) {
-      const int col = Mma::acc_col(lane, i);
+      const int col = Mma::acc_col(lane_index(), i);
       factor_[i] = scale * power_of_two(warp_from(exponent, Mma::lane_of_col(col)));
     }
   }
@@ -314,13 +266,7 @@ class Worker {
     }
     ValueWords<Values> values;
     queue_.take_values(values);
-    add_values<Cache, kHeadDim, Values::kWords>(values.words, weights, acc_);
-  }
-
-  __device__ inline float output_scale(const Item& item) const {
-    float scale = power_of_two(Operand<Cache>::exponent());
-    if constexpr (kIsFp8<Cache>) scale *= decode_.attention.kv.v_scale[item.kv_head];
-    return scale;
+    add_values<Cache, kHeadDim, Values::kWords, 1>(values.words, &weights, &acc_);
   }
 
   __device__ inline int64_t output_at(const Item& item, int head) const {
@@ -345,7 +291,7 @@ class Worker {
   }
 
   __device__ inline void write_output(const Item& item) {
-    const float scale = output_scale(item);
+    const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int col = j % Mma::kLaneCols;
@@ -421,7 +367,7 @@ class Worker {
         }
       }
     }
-    const float scale = output_scale(item);
+    const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
 #pragma unroll
     for (int i = 0; i < kDims; ++i) {
       const int dim = i * kWarp + lane_index();
@@ -502,17 +448,18 @@ int32_t chunks_of(const AttentionArguments& arguments) {
 
 }  // namespace
 
-bool takes_fast_attention(DType activations, const PagedKv& kv) {
+bool takes_fast_attention(DType activations, const AttentionArguments& arguments) {
+  const PagedKv& kv = arguments.kv;
   if (activations == DType::f32 || kv.dtype == DType::f32) return false;
   // f16 has more bits than bf16, and bf16 more range than f16: the one goes into f16, not back.
   if (kv.dtype == DType::bf16 && activations != DType::bf16) return false;
+  if (reinterpret_cast<uintptr_t>(arguments.q) % 8 != 0) return false;  // loaded four at a time
   return kv.page_size % kTileTokens == 0 &&
          (kv.head_dim == 64 || kv.head_dim == 96 || kv.head_dim == 128 || kv.head_dim == 256);
 }
 
 bool takes_decode(const AttentionArguments& arguments) {
-  return arguments.rows.n <= kMaxRows && arguments.rows.n <= 2 * arguments.rows.n_seqs &&
-         reinterpret_cast<uintptr_t>(arguments.q) % 8 == 0;  // loaded four elements at a time
+  return arguments.rows.n <= kMaxRows && arguments.rows.n <= 2 * arguments.rows.n_seqs;
 }
 
 DecodeSizes decode_sizes(const AttentionArguments& arguments) {

@@ -129,20 +129,23 @@ __device__ inline void value_pairs(const uint32_t (*words)[kWords], int two, uin
   }
 }
 
-// acc [kHeadDim / 16][4] += V^T P^T for 16 tokens.
-template <typename Cache, int kHeadDim, int kWords>
-__device__ inline void add_values(const uint32_t (*words)[kWords], const uint32_t* weights,
-                                  float (*acc)[4]) {
+// acc [kColFrags][kHeadDim / 16][4] += V^T P^T for 16 tokens and kColFrags operands of weights.
+template <typename Cache, int kHeadDim, int kWords, int kColFrags>
+__device__ inline void add_values(const uint32_t (*words)[kWords], const uint32_t (*weights)[2],
+                                  float (*acc)[kHeadDim / 16][4]) {
   using T = typename Operand<Cache>::Type;
 #pragma unroll
   for (int two = 0; two < kHeadDim / kDimLanes / 2; ++two) {
     uint32_t pairs[2][2];
     value_pairs<Cache, kWords>(words, two, pairs);
-    if constexpr (Mma::kRowsPerLane == 2) {
-      Mma::run<T>(acc[two], pairs[0], weights);
-    } else {
-      Mma::run<T>(acc[2 * two], pairs[0], weights);
-      Mma::run<T>(acc[2 * two + 1], pairs[1], weights);
+#pragma unroll
+    for (int frag = 0; frag < kColFrags; ++frag) {
+      if constexpr (Mma::kRowsPerLane == 2) {
+        Mma::run<T>(acc[frag][two], pairs[0], weights[frag]);
+      } else {
+        Mma::run<T>(acc[frag][2 * two], pairs[0], weights[frag]);
+        Mma::run<T>(acc[frag][2 * two + 1], pairs[1], weights[frag]);
+      }
     }
   }
 }

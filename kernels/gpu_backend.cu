@@ -177,11 +177,13 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   arguments.n_heads = static_cast<int32_t>(q.shape[1]);
   arguments.scale = options.scale;
   arguments.window = options.window;
-  if (takes_fast_attention(q.dtype, kv) && takes_decode(arguments)) {
+  if (!takes_fast_attention(q.dtype, arguments)) {
+    attention_any(device_.stream(), q.dtype, arguments);
+  } else if (takes_decode(arguments)) {
     attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),
                      device_.multiprocessors());
   } else {
-    attention_any(device_.stream(), q.dtype, arguments);
+    attention_prefill(device_.stream(), q.dtype, arguments);
   }
 }
 

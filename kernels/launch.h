@@ -91,8 +91,8 @@ struct AttentionArguments {
 // Any head size and types, one warp per row and head; what the specialised kernels do not take.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments);
 
-// Whether the kernels below take these types and this head size.
-bool takes_fast_attention(DType activations, const PagedKv& kv);
+// Whether the kernels below take these types, head size and addresses.
+bool takes_fast_attention(DType activations, const AttentionArguments& arguments);
 
 // Whether the rows are few enough per sequence for attention_decode.
 bool takes_decode(const AttentionArguments& arguments);
@@ -116,5 +116,8 @@ DecodeSizes decode_sizes(const AttentionArguments& arguments);
 // Rows of their own, read at the memory's speed. REQUIRES both of the above.
 void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
                       const DecodeScratch& scratch, int multiprocessors);
+
+// Any number of rows of each sequence. REQUIRES takes_fast_attention.
+void attention_prefill(Stream stream, DType activations, const AttentionArguments& arguments);
 
 }  // namespace fp8kv::FP8KV_GPU
