@@ -87,6 +87,23 @@ void bench_linear(Backend& backend, const Limits& limits) {
   }
 }
 
+// Speed of all threads as a share of as many times the speed of one.
+void bench_scaling(const Limits& limits) {
+  constexpr int64_t kIn = 4096, kOut = 11008, kRows = 512;
+  double times[2];
+  for (const bool all : {false, true}) {
+    const auto backend = make_cpu_backend(all ? limits.threads : 1);
+    const Tensor weight = random_tensor(*backend, DType::bf16, Shape{kOut, kIn});
+    const Tensor x = random_tensor(*backend, DType::f32, Shape{kRows, kIn});
+    const Tensor out = backend->allocate(DType::f32, Shape{kRows, kOut});
+    const Projection projection{weight.view(), {}, out.view()};
+    times[all] =
+        best_time(2 * kSeconds, [&] { backend->linear(x.view(), std::span(&projection, 1)); });
+  }
+  std::printf("%-46s %8.2f of %d     %5.1f %%\n", "thread scaling, linear BF16, 512 rows",
+              times[0] / times[1], limits.threads, 100 * times[0] / times[1] / limits.threads);
+}
+
 struct Sequences {
   Tensor positions, slots, indptr, page_table, context_len;
   Batch batch() const {
@@ -212,6 +229,7 @@ int run(int threads, const std::string& part) {
               limits.peak_f32 / 1e9, limits.peak_bf16 / 1e9);
   std::printf("memory read, all threads: %.1f GB/s\n\n", limits.bandwidth / 1e9);
   if (part.empty() || part == "linear") bench_linear(*backend, limits);
+  if (part.empty() || part == "linear") bench_scaling(limits);
   if (part.empty() || part == "attention") bench_attention(*backend, limits);
   if (part.empty() || part == "rope") bench_rope(*backend, limits);
   return 0;

@@ -37,6 +37,10 @@ std::vector<std::vector<int32_t>> windows_of(std::vector<size_t> lengths) {
   return windows;
 }
 
+MagnitudeCounts counts(float amax) {
+  return {amax, 0, std::vector<uint64_t>(kMagnitudeBins)};
+}
+
 double relative(double actual, double expected) {
   return std::abs(actual - expected) / std::abs(expected);
 }
@@ -146,9 +150,9 @@ TEST_CASE("collect: NaN in a weight stops it, naming layer and head") {
 
 TEST_CASE("make_scales: one scale is amax over heads times f32(1/448), per head each its own") {
   std::vector<LayerMagnitudes> layers(1);
-  layers[0].k = {{6.8203125f, 0, {}}, {3.0f, 0, {}}};
-  layers[0].v = {{0.5f, 0, {}}, {0.25f, 0, {}}};
-  layers[0].q = {{1, 0, {}}, {2, 0, {}}};
+  layers[0].k = {counts(6.8203125f), counts(3.0f)};
+  layers[0].v = {counts(0.5f), counts(0.25f)};
+  layers[0].q = {counts(1), counts(2)};
   Log log = quiet_log();
   const KvScales tensor = make_scales(layers, {}, log);
   CHECK(tensor.layers[0].k == std::vector<float>{0.0152239128947258f});
@@ -160,9 +164,9 @@ TEST_CASE("make_scales: one scale is amax over heads times f32(1/448), per head 
 
 TEST_CASE("make_scales: a K that is zero throughout gets 1") {
   std::vector<LayerMagnitudes> layers(1);
-  layers[0].k = {{0, 0, {}}};
-  layers[0].v = {{1, 0, {}}};
-  layers[0].q = {{1, 0, {}}};
+  layers[0].k = {counts(0)};
+  layers[0].v = {counts(1)};
+  layers[0].q = {counts(1)};
   Log log = quiet_log();
   CHECK(make_scales(layers, {}, log).layers[0].k == std::vector<float>{1.0f});
 }

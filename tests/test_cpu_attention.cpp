@@ -20,6 +20,8 @@ struct Setup {
   int64_t page_size = 16;
   DType dtype = DType::f32;
   int64_t window = 0;
+  bool exact_scales = false;             // powers of two
+  std::optional<DType> rounded_to = {};  // values are first rounded as this fp8 type would
   // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
 };
@@ -125,8 +127,8 @@ class Scene {
     k_bytes_.assign(static_cast<size_t>(n_pages_ * page_elements) * element, std::byte{0xFF});
     v_bytes_ = k_bytes_;
     for (int64_t h = 0; h < setup_.n_kv_heads; ++h) {
-      k_scale_.push_back(0.01f * static_cast<float>(h + 1));
-      v_scale_.push_back(0.003f * static_cast<float>(h + 2));
+      k_scale_.push_back(setup_.exact_scales ? 0x1p-7f : 0.01f * static_cast<float>(h + 1));
+      v_scale_.push_back(setup_.exact_scales ? 0x1p-9f : 0.003f * static_cast<float>(h + 2));
     }
     const auto n_sequences = static_cast<int64_t>(setup_.sequences.size());
     for (int64_t s = 0; s < n_sequences; ++s) {
@@ -152,7 +154,9 @@ class Scene {
   }
 
   double put(Rng& rng, std::vector<std::byte>& bytes, int64_t at, float scale, double range) {
-    const auto x = static_cast<float>(test::random_value(rng) * range);
+    auto x = static_cast<float>(test::random_value(rng) * range);
+    std::byte code;
+    if (setup_.rounded_to) x = round_trip(*setup_.rounded_to, x, scale, &code) * scale;
     const float used = fp8_format(setup_.dtype) ? scale : 1.0f;
     return double{round_trip(setup_.dtype, x, used,
                              bytes.data() + at * static_cast<int64_t>(dtype_bytes(setup_.dtype)))} *
@@ -294,6 +298,21 @@ TEST_CASE("attention: has the same bits for any size of page") {
     const std::vector<float> paged = Scene(*backend, setup, 14).run(*backend);
     setup.page_size = 300;  // each sequence in one piece
     CHECK(Scene(*backend, setup, 14).run(*backend) == paged);
+  }
+}
+
+TEST_CASE("attention: an fp8 cache has the bits of an f32 cache of its values, scales exact") {
+  for (const CpuIsa isa : test::available_isas()) {
+    for (const DType dtype : {DType::f8_e4m3, DType::f8_e4m3fnuz, DType::f8_e5m2}) {
+      CAPTURE(std::string(cpu_isa_name(isa)));
+      CAPTURE(std::string(dtype_name(dtype)));
+      const auto backend = make_cpu_backend(2, isa);
+      Setup setup{.dtype = dtype, .exact_scales = true, .sequences = {{300, 300}, {90, 1}}};
+      const std::vector<float> narrow = Scene(*backend, setup, 15).run(*backend);
+      setup.rounded_to = dtype;
+      setup.dtype = DType::f32;
+      CHECK(Scene(*backend, setup, 15).run(*backend) == narrow);
+    }
   }
 }
 

@@ -140,7 +140,9 @@ TEST_CASE("model: an FP8 cache reads as code times scale, per head") {
   const std::vector<int32_t> ids = some_ids(70, 64);
   const auto backend = make_cpu_backend(2);
   KvScales scales;
-  scales.layers = {{{0.01f, 0.03f}, {0.02f, 0.005f}}, {{0.015f, 0.04f}, {0.011f, 0.009f}}};
+  // Large enough that nothing saturates: beyond 448 FN stops at 448 and FNUZ at 480 times the
+  // scale.
+  scales.layers = {{{0.03f, 0.05f}, {0.04f, 0.07f}}, {{0.045f, 0.06f}, {0.031f, 0.029f}}};
   const auto rounding = [&](double x, int64_t layer, int64_t head, bool is_key) {
     const LayerScales& of_layer = scales.layers[static_cast<size_t>(layer)];
     const float scale = (is_key ? of_layer.k : of_layer.v)[static_cast<size_t>(head)];

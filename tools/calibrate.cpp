@@ -1,54 +1,21 @@
 #include "backend/open.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "calib/collect.h"
 #include "calib/histogram_file.h"
 #include "calib/scale_policy.h"
+#include "certificate_text.h"
 #include "commands.h"
 #include "io/architectures.h"
 #include "io/checkpoint.h"
-#include "io/dataset.h"
 #include "io/fingerprint.h"
 #include "io/scale_file.h"
+#include "model_text.h"
 #include "output.h"
-#include "text/tokenizer.h"
 
 namespace fp8kv {
 namespace {
-
-// Refuses before the work what would be refused after it.
-void check_output(const std::filesystem::path& path, bool force) {
-  if (path.empty() || path == "-" || force || !std::filesystem::exists(path)) return;
-  throw Error(cat(quote(path.string()), ": already exists"),
-              "choose another output, or pass --force to replace it");
-}
-
-int64_t window_length(const CalibrateOptions& options, const ModelConfig& config, Log& log) {
-  if (options.seq_len <= config.max_seq_len) return options.seq_len;
-  if (options.seq_len_given) {
-    throw Error(cat("--seq-len ", options.seq_len, " is longer than the model's context, ",
-                    config.max_seq_len, " (max_position_embeddings)"),
-                cat("--seq-len ", config.max_seq_len, " is the longest"), ErrorKind::usage);
-  }
-  log.note(cat("windows of ", config.max_seq_len, " tokens: the model's whole context"));
-  return config.max_seq_len;
-}
-
-TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config) {
-  const std::filesystem::path file = checkpoint.folder() / "tokenizer.json";
-  const auto vocab_size = static_cast<int32_t>(config.vocab_size);
-  if (!std::filesystem::exists(file)) {
-    // Data that is tokenized already needs no tokenizer.
-    const auto refuse = [file](std::string_view) -> std::vector<int32_t> {
-      throw Error(cat(quote(file.string()), ": no such file"),
-                  "text needs the model's tokenizer.json; records with input_ids do not");
-    };
-    return {refuse, {}, vocab_size};
-  }
-  const auto tokenizer = std::make_shared<Tokenizer>(Tokenizer::load(file));
-  return {[tokenizer](std::string_view text) { return tokenizer->encode(text, false); },
-          tokenizer->prefix(), vocab_size};
-}
 
 std::string table_of(const KvScales& scales) {
   Table table({"layer", "K amax", "K scale", "V amax", "V scale", "Q amax"}, {false});
@@ -66,7 +33,7 @@ std::string table_of(const KvScales& scales) {
 std::string summary_json(const CalibrateOptions& options, const KvScales& scales) {
   const Provenance& provenance = scales.provenance;
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.calibrate/1").member("out", options.out.string());
+  json.begin_object().member("schema", "fp8kv.calibrate/1").member("out", json_path(options.out));
   json.member("documents", provenance.documents).member("windows", provenance.windows);
   json.member("tokens", provenance.tokens).member("headroom", provenance.headroom);
   json.key("layers").begin_array();
@@ -78,22 +45,30 @@ std::string summary_json(const CalibrateOptions& options, const KvScales& scales
     json.member("v_amax", std::span<const float>(provenance.amax[i].v));
     json.member("q_amax", std::span<const float>(provenance.amax[i].q)).end_object();
   }
-  return json.end_array().end_object().text();
+  json.end_array();
+  certificate_json(json, scales);
+  return json.end_object().text();
 }
 
 }  // namespace
 
 void run_command(const CalibrateOptions& options) {
   Log log(options.verbosity);
-  check_output(options.out, options.force);
-  check_output(options.histograms, options.force);
+  check_output_file(options.out, options.force);
+  check_output_file(options.histograms, options.force);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);
-  const WindowOptions window_options{.max_windows = options.samples,
-                                     .exact = options.samples_given,
-                                     .seq_len = window_length(options, config, log)};
-  const Windows windows =
+  const WindowOptions window_options{
+      .max_windows = options.samples,
+      .exact = options.samples_given,
+      .seq_len = window_length(options.seq_len, options.seq_len_given, config, log)};
+  Windows windows =
       read_windows(options.data, make_encoder(checkpoint, config), window_options, log);
+  const ShardNote shards = take_shard(windows, options.shard);
+  if (shards.of > 0) {
+    log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
+                 count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
+  }
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
 
@@ -112,6 +87,8 @@ void run_command(const CalibrateOptions& options) {
   provenance.windows = windows.ids.size();
   provenance.tokens = windows.tokens;
   provenance.data = windows.files;
+  std::sort(provenance.data.begin(), provenance.data.end());
+  provenance.shards = shards;
 
   if (!options.histograms.empty()) {
     write_file_atomically(options.histograms, histogram_file_bytes(magnitudes), options.force);
@@ -122,7 +99,8 @@ void run_command(const CalibrateOptions& options) {
                count_of(scales.layers.size(), "layer"), " from ",
                count_of(provenance.tokens, "token"), " in ",
                count_of(provenance.windows, "window")));
-  print(options.json ? summary_json(options, scales) : table_of(scales));
+  print(options.json ? summary_json(options, scales)
+                     : table_of(scales) + "\n" + certificate_text(scales));
 }
 
 }  // namespace fp8kv

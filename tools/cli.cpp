@@ -1,9 +1,19 @@
 #include "cli.h"
 
+#include <deque>
+#include <limits>
+#include <map>
+
 #include <CLI/CLI.hpp>
 
 #include "backend/open.h"
 #include "base/error.h"
+#include "byte_size.h"
+#include "calib/gates.h"
+#include "calib/policies.h"
+#include "cli_checks.h"
+#include "cli_help.h"
+#include "cli_usage.h"
 #include "io/inject.h"
 #include "kv_dtype.h"
 #include "output.h"
@@ -11,43 +21,31 @@
 namespace fp8kv {
 namespace {
 
-constexpr const char* kExitCodes =
-    "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 unusable input, 4 no such device,\n"
-    "5 out of memory or disk, 130 interrupted.";
+constexpr const char* kGeneralFooter =
+    "\nExamples:\n"
+    "  fp8kv calibrate MODEL --data articles.jsonl -o scales.json\n"
+    "  fp8kv inject MODEL --scales scales.json -o MODEL-kv\n"
+    "  fp8kv run MODEL-kv --prompt \"London is the capital of\"\n"
+    "\n'fp8kv COMMAND --help' says more about each.\n"
+    "\nExit codes: 0 done, 1 a check failed, 2 wrong usage, 3 unusable input, 4 no such\n"
+    "device, 5 out of memory or disk, 130 interrupted.\n";
 
-// A flag that takes one of a few words; the error lists them.
-CLI::Validator one_of(std::vector<std::string> allowed) {
-  const std::string listed = join(allowed, ", ");
-  return CLI::Validator(
-      [allowed, listed](std::string& given) -> std::string {
-        if (std::find(allowed.begin(), allowed.end(), given) != allowed.end()) return "";
-        return cat(quote(given), " is not one of: ", listed, did_you_mean(given, allowed));
-      },
-      listed);
+// Takes any number of values as they are: the library's own lists would split "[INST] a, b [/INST]"
+// at the comma. Read them with `results()`.
+CLI::Option* add_values(CLI::App& command, const std::string& names, const std::string& text) {
+  constexpr int kMost = 1 << 20;
+  return command
+      .add_option(
+          names, [](const CLI::results_t&) { return true; }, text)
+      ->expected(1, kMost)
+      ->allow_extra_args(false);
 }
 
-// Checks a number against a bound and says what was expected.
-template <typename Check>
-CLI::Validator number_that(Check check, const std::string& expected) {
-  return CLI::Validator(
-      [check, expected](std::string& given) -> std::string {
-        double value = 0;
-        const char* end = given.data() + given.size();
-        const auto parsed = std::from_chars(given.data(), end, value);
-        if (parsed.ec == std::errc() && parsed.ptr == end && check(value)) return "";
-        return cat(quote(given), " is not ", expected);
-      },
-      expected);
-}
-
-CLI::Validator positive_integer() {
-  return number_that([](double x) { return x >= 1 && x <= 1e15 && x == std::floor(x); },
-                     "a positive whole number");
-}
-
-CLI::Validator whole_number() {
-  return number_that([](double x) { return x >= 0 && x <= 1e15 && x == std::floor(x); },
-                     "a whole number");
+// An option that takes one of a few words.
+CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words) {
+  std::string metavar;
+  for (const std::string& word : words) metavar += (metavar.empty() ? "" : "|") + word;
+  return option->check(one_of(words))->type_name(metavar);
 }
 
 void add_common(CLI::App& command, CommonOptions& options) {
@@ -57,59 +55,79 @@ void add_common(CLI::App& command, CommonOptions& options) {
   auto* verbose = command.add_flag_callback(
       "-v,--verbose", [&] { options.verbosity = Verbosity::verbose; }, "More on stderr");
   quiet->excludes(verbose);
-  command.footer(kExitCodes);
 }
 
 void add_device(CLI::App& command, std::string& device, int& threads) {
-  command.add_option("--device", device, "Where to compute")
-      ->check(one_of(device_names()))
+  choice(command.add_option("--device", device, "Where to compute"), device_names())
       ->capture_default_str();
   command.add_option("--threads", threads, "CPU threads; one per physical core unless given")
-      ->check(positive_integer());
+      ->check(whole_number(1, 1024))
+      ->type_name("N");
 }
 
 CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   CLI::App* command = app.add_subcommand(
-      "calibrate", "Run text through a model and make KV-cache scales from what K and V reach");
+      "calibrate", "Run text through a model and make scales from what K and V reach");
+  set_examples(*command,
+               {"fp8kv calibrate Llama-3.1-8B --data articles.jsonl -o scales.json",
+                "fp8kv calibrate Qwen2.5-7B --data a.txt b.txt --samples 128 --headroom 2"});
   command->add_option("model", options.model, "Model folder (Hugging Face layout)")
       ->required()
+      ->check(a_path())
       ->type_name("MODEL");
-  command->add_option("--data,-d", options.data, "Calibration text: .txt, .json, .jsonl, or -")
-      ->required()
-      ->type_name("FILE...");
-  command->add_option("--out,-o", options.out, "Scale file to write; - for stdout")
-      ->capture_default_str()
+  auto* data = add_values(*command, "-d,--data", "Text: .txt, .json, .jsonl, or - for stdin")
+                   ->required()
+                   ->check(a_path())
+                   ->type_name("FILE...");
+  command->add_option("-o,--out", options.out, "Scale file to write; - for stdout")
+      ->check(a_path())
+      ->default_str(options.out.string())
       ->type_name("FILE");
-  auto* samples = command
-                      ->add_option("--samples", options.samples,
-                                   "Windows of text to run; when given, fewer is an error")
-                      ->check(positive_integer())
-                      ->capture_default_str();
-  auto* seq_len = command->add_option("--seq-len", options.seq_len, "Tokens in a window at most")
-                      ->check(positive_integer())
-                      ->capture_default_str();
+  auto* samples =
+      command
+          ->add_option("--samples", options.samples,
+                       "Windows of text to run; fewer in the data is an error only when given")
+          ->check(whole_number(1))
+          ->capture_default_str()
+          ->type_name("N");
   command
       ->add_option_function<std::string>(
-          "--granularity",
-          [&](const std::string& value) {
-            options.policy.granularity = value == "head" ? Granularity::head : Granularity::tensor;
-          },
-          "One scale per layer's K and V, or one per KV head [tensor]")
-      ->check(one_of({"tensor", "head"}));
+          "--shard", [&](const std::string& value) { options.shard = *shard_from_text(value); },
+          "Run only window I of every N, I from 0 to N-1; 'fp8kv merge' makes one file of all N")
+      ->check(a_shard())
+      ->type_name("I/N");
+  auto* seq_len = command
+                      ->add_option("--seq-len", options.seq_len,
+                                   "Tokens in a window at most; the model's context if shorter")
+                      ->check(whole_number(1))
+                      ->capture_default_str()
+                      ->type_name("N");
+  choice(command->add_option_function<std::string>(
+             "--granularity",
+             [&](const std::string& value) {
+               options.policy.granularity =
+                   value == "head" ? Granularity::head : Granularity::tensor;
+             },
+             "One scale for a layer's K and one for its V, or one per KV head"),
+         {"tensor", "head"})
+      ->default_str("tensor");
   command
       ->add_option("--headroom", options.policy.headroom,
-                   "Multiplies every scale: room above the largest value seen, at no cost in\n"
+                   "Multiplies every scale: room above the largest value seen, at no cost in "
                    "precision up to 64. 1 is amax / 448, what other tools compute")
-      ->check(number_that([](double x) { return x >= 1 && x <= 1024; }, "between 1 and 1024"))
-      ->capture_default_str();
+      ->check(number_between(1, 1024))
+      ->capture_default_str()
+      ->type_name("X");
   command
       ->add_option("--histograms", options.histograms,
                    "Also write the magnitude histograms (safetensors)")
+      ->check(a_path())
       ->type_name("FILE");
   add_device(*command, options.device, options.threads);
   command->add_flag("--force", options.force, "Replace existing output files");
   add_common(*command, options);
-  command->final_callback([&options, samples, seq_len] {
+  command->final_callback([&options, data, samples, seq_len] {
+    options.data.assign(data->results().begin(), data->results().end());
     options.samples_given = samples->count() > 0;
     options.seq_len_given = seq_len->count() > 0;
   });
@@ -118,30 +136,36 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
 
 CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
   CLI::App* command = app.add_subcommand(
-      "inject", "Make a new model folder that is an old one plus scales; weights are linked");
+      "inject", "Make a model folder that is an old one plus scales; weights are linked");
+  set_examples(*command, {"fp8kv inject Llama-3.1-8B --scales scales.json -o Llama-3.1-8B-kv",
+                          "fp8kv inject model -s scales.json -o model-kv --dry-run"});
   command->add_option("model", options.model, "Model folder; never modified")
       ->required()
+      ->check(a_path())
       ->type_name("MODEL");
-  command->add_option("--scales,-s", options.scales, "Scale file, or a folder that has scales")
+  command->add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
       ->required()
+      ->check(a_path())
       ->type_name("FILE");
-  command->add_option("--out,-o", options.out, "Folder to make")->required()->type_name("OUT");
+  command->add_option("-o,--out", options.out, "Folder to make")
+      ->required()
+      ->check(a_path())
+      ->type_name("OUT");
   std::vector<std::string> targets;
   for (const InjectTarget& target : inject_targets()) targets.push_back(target.name);
-  command->add_option("--for", options.target, "The runtime to write for")
-      ->check(one_of(targets))
+  choice(command->add_option("--for", options.target, "The runtime to write for"), targets)
       ->capture_default_str();
   static const std::map<std::string, LinkMode> kModes = {{"auto", LinkMode::automatic},
                                                          {"reflink", LinkMode::reflink},
                                                          {"hard", LinkMode::hard},
                                                          {"copy", LinkMode::copy}};
-  command
-      ->add_option_function<std::string>(
-          "--link", [&](const std::string& value) { options.link = kModes.at(value); },
-          "How unchanged files come along [auto]: reflink, else hard link, else copy")
-      ->check(one_of({"auto", "reflink", "hard", "copy"}));
+  choice(command->add_option_function<std::string>(
+             "--link", [&](const std::string& value) { options.link = kModes.at(value); },
+             "How unchanged files come along; auto: reflink, else hard link, else copy"),
+         {"auto", "reflink", "hard", "copy"})
+      ->default_str("auto");
   command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");
-  command->add_flag("--force", options.force, "Replace an existing OUT, in one step");
+  command->add_flag("--force", options.force, "Replace an existing model folder OUT, in one step");
   add_common(*command, options);
   return command;
 }
@@ -149,109 +173,264 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
 CLI::App* add_extract(CLI::App& app, ExtractOptions& options) {
   CLI::App* command =
       app.add_subcommand("extract", "Read the scales that a model folder or scale file carries");
+  set_examples(*command,
+               {"fp8kv extract Llama-3.1-8B-kv", "fp8kv extract Llama-3.1-8B-kv -o scales.json"});
   command->add_option("checkpoint", options.source, "Model folder or scale file")
       ->required()
+      ->check(a_path())
       ->type_name("CHECKPOINT");
-  command->add_option("--out,-o", options.out, "Scale file to write; - for stdout")
-      ->capture_default_str()
+  command->add_option("-o,--out", options.out, "Scale file to write; - for stdout")
+      ->check(a_path())
+      ->default_str(options.out.string())
       ->type_name("FILE");
   command->add_flag("--force", options.force, "Replace an existing file");
   add_common(*command, options);
   return command;
 }
 
+void add_sampling(CLI::App& command, RunOptions& options) {
+  command.add_option("-n,--max-new-tokens", options.max_new_tokens, "Tokens to generate at most")
+      ->check(whole_number(1))
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--temperature", options.temperature, "0 takes the likeliest token")
+      ->check(number_between(0, 100))
+      ->capture_default_str()
+      ->type_name("X");
+  command.add_option("--top-k", options.top_k, "Sample among the N likeliest; 0 for all")
+      ->check(whole_number(0, std::numeric_limits<int32_t>::max()))
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--top-p", options.top_p, "Sample among the likeliest that make up X")
+      ->check(number_above(0, 1))
+      ->capture_default_str()
+      ->type_name("X");
+  command.add_option("--seed", options.seed, "Seed of the sampling")
+      ->check(whole_number(0, std::numeric_limits<uint64_t>::max()))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
 CLI::App* add_run(CLI::App& app, RunOptions& options) {
   CLI::App* command =
       app.add_subcommand("run", "Generate text with a paged KV cache, in FP8 or 16 bit");
-  command->add_option("model", options.model, "Model folder")->required()->type_name("MODEL");
-  auto* stdin_mark = command->add_option_function<std::string>(
+  set_examples(*command, {"fp8kv run Llama-3.1-8B-kv --prompt \"London is the capital of\"",
+                          "fp8kv run Llama-3.1-8B --scales scales.json --prompts prompts.jsonl"});
+  command->add_option("model", options.model, "Model folder")
+      ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  auto* from_stdin = command->add_option_function<std::string>(
       "input", [&](const std::string& value) { options.prompt_file = value; },
-      "- reads prompts from standard input, as --prompts does");
-  stdin_mark->check(one_of({"-"}))->type_name("-");
+      "Prompts from standard input, as with --prompts -");
+  from_stdin->check(a_dash())->type_name("-");
   auto* prompt =
-      command->add_option("--prompt,-p", options.prompts, "Prompts; they decode together")
-          ->type_name("TEXT...");
-  auto* file = command
-                   ->add_option("--prompts", options.prompt_file,
-                                "Prompts from a file: JSON lines with \"prompt\"; - for stdin")
-                   ->type_name("FILE");
-  prompt->excludes(file)->excludes(stdin_mark);
-  file->excludes(stdin_mark);
+      add_values(*command, "-p,--prompt", "Prompts; several decode together")->type_name("TEXT...");
+  auto* file =
+      command
+          ->add_option("--prompts", options.prompt_file,
+                       "Prompts from a file: JSON lines with \"prompt\" or \"text\"; - for stdin")
+          ->check(a_path())
+          ->type_name("FILE");
+  prompt->excludes(file)->excludes(from_stdin);
+  file->excludes(from_stdin);
   command
       ->add_option("--kv-cache-dtype", options.kv_cache_dtype,
-                   "What the cache holds: " + join(kv_dtype_names(), ", "))
+                   "What the cache holds: " + join(kv_dtype_names(), " or "))
+      ->check(a_kv_dtype())
       ->capture_default_str()
       ->type_name("DTYPE");
   auto* scales =
-      command->add_option("--scales,-s", options.scales, "Scale file, or a folder that has scales")
+      command->add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
+          ->check(a_path())
           ->type_name("FILE");
   command->add_flag("--unit-scales", options.unit_scales, "An FP8 cache with every scale 1")
       ->excludes(scales);
-  command->add_option("--max-new-tokens,-n", options.max_new_tokens, "Tokens to generate at most")
-      ->check(positive_integer())
-      ->capture_default_str();
-  command->add_option("--temperature", options.temperature, "0 takes the likeliest token")
-      ->check(number_that([](double x) { return x >= 0 && x <= 100; }, "between 0 and 100"))
-      ->capture_default_str();
-  command->add_option("--top-k", options.top_k, "Sample among the k likeliest; 0: all")
-      ->check(whole_number())
-      ->capture_default_str();
-  command->add_option("--top-p", options.top_p, "Sample among the likeliest that make up p")
-      ->check(number_that([](double x) { return x > 0 && x <= 1; }, "above 0 and at most 1"))
-      ->capture_default_str();
-  command->add_option("--seed", options.seed, "Seed of the sampling")
-      ->check(whole_number())
-      ->capture_default_str();
+  add_sampling(*command, options);
   add_device(*command, options.device, options.threads);
   add_common(*command, options);
+  command->final_callback([&options, prompt] { options.prompts = prompt->results(); });
+  return command;
+}
+
+// Flags of eval that take a list: values apart by commas, or the flag again.
+CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<std::string>& into,
+                      const std::string& text) {
+  return command.add_option(names, into, text)->delimiter(',')->allow_extra_args(false);
+}
+
+void add_eval_scales(CLI::App& command, EvalCommandOptions& options) {
+  auto* scales =
+      command.add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
+          ->check(a_path())
+          ->type_name("FILE");
+  auto* unit =
+      command.add_flag("--unit-scales", options.unit_scales, "FP8 caches with every scale 1");
+  std::string kinds;
+  for (const PolicyKind& kind : policy_kinds()) {
+    kinds += cat(kinds.empty() ? "" : "; ", kind.spelling, ": ", kind.summary);
+  }
+  auto* policies =
+      add_list(command, "--policy", options.policies,
+               cat("Make scales in these ways and compare them, instead of those that the model "
+                   "carries. ",
+                   kinds))
+          ->type_name("POLICY,...");
+  scales->excludes(unit)->excludes(policies);
+  unit->excludes(policies);
+}
+
+void add_eval_gates(CLI::App& command, EvalCommandOptions& options) {
+  std::vector<std::string> metrics;
+  for (const GateMetric& metric : gate_metrics()) metrics.push_back(metric.name);
+  command
+      .add_option("--fail-if", options.fail_if,
+                  cat("Exit with 1 if this holds for any candidate: METRIC OP NUMBER[%], as in "
+                      "\"ppl_delta > 0.5%\". METRIC is ",
+                      join(metrics, " or ")))
+      ->allow_extra_args(false)
+      ->type_name("EXPR");
+  command.add_option("--junit", options.junit, "Also write the outcome of every --fail-if (XML)")
+      ->check(a_path())
+      ->type_name("FILE");
+}
+
+CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "eval", "Measure what FP8 caches cost: perplexity, divergence, errors of every layer");
+  set_examples(*command,
+               {"fp8kv eval Llama-3.1-8B-kv --data held-out.txt --fail-if \"ppl_delta > 0.5%\"",
+                "fp8kv eval Qwen2.5-7B --data b.txt --calibrate-on a.txt --policy amax,unit",
+                "fp8kv eval Llama-3.1-8B --data b.txt --kv-cache-dtype fp8_e4m3,fp8_e5m2"});
+  command->add_option("model", options.model, "Model folder")
+      ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  auto* data = add_values(*command, "-d,--data", "Text: .txt, .json, .jsonl, or - for stdin")
+                   ->required()
+                   ->check(a_path())
+                   ->type_name("FILE...");
+  add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes,
+           cat("The caches to measure: ", join(kv_dtype_names(), ", ")))
+      ->check(a_kv_dtype())
+      ->default_str("fp8_e4m3")
+      ->type_name("DTYPE,...");
+  add_eval_scales(*command, options);
+  auto* calibrate_on = add_values(*command, "--calibrate-on",
+                                  "Text for the scales of --policy; the --data itself unless given")
+                           ->check(a_path())
+                           ->type_name("FILE...");
+  command->add_option("--baseline", options.baseline, "The cache that others are compared with")
+      ->check(a_kv_dtype())
+      ->capture_default_str()
+      ->type_name("DTYPE");
+  add_eval_gates(*command, options);
+  auto* samples =
+      command
+          ->add_option("--samples", options.samples,
+                       "Windows of text to run; fewer in the data is an error only when given")
+          ->check(whole_number(1))
+          ->capture_default_str()
+          ->type_name("N");
+  auto* seq_len = command
+                      ->add_option("--seq-len", options.seq_len,
+                                   "Tokens in a window at most; the model's context if shorter")
+                      ->check(whole_number(2))
+                      ->capture_default_str()
+                      ->type_name("N");
+  command
+      ->add_option("--greedy-tokens", options.greedy_tokens,
+                   "Length of the greedy texts to compare; 0: none, which takes less memory")
+      ->check(whole_number(0, 1 << 20))
+      ->capture_default_str()
+      ->type_name("N");
+  add_device(*command, options.device, options.threads);
+  command->add_flag("--force", options.force, "Replace existing output files");
+  add_common(*command, options);
+  command->final_callback([&options, data, calibrate_on, samples, seq_len] {
+    options.data.assign(data->results().begin(), data->results().end());
+    options.calibrate_on.assign(calibrate_on->results().begin(), calibrate_on->results().end());
+    options.samples_given = samples->count() > 0;
+    options.seq_len_given = seq_len->count() > 0;
+  });
   return command;
 }
 
 CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
   CLI::App* command = app.add_subcommand(
-      "inspect", "Say what a model folder, safetensors file or scale file is and carries");
+      "inspect", "Say what a model folder or file is, and which scales it carries");
+  set_examples(*command, {"fp8kv inspect Llama-3.1-8B-kv", "fp8kv inspect scales.json --json"});
   command->add_option("path", options.path, "Model folder, .safetensors or scale file")
       ->required()
+      ->check(a_path())
       ->type_name("PATH");
+  command->add_flag("--certificate", options.certificate,
+                    "Say only whether the scales are safe, and which layers need them");
   add_common(*command, options);
   return command;
 }
 
-std::vector<std::string> subcommand_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  return names;
+CLI::App* add_merge(CLI::App& app, MergeOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "merge", "Make one scale file of several calibrations, as if they had been run at once");
+  set_examples(*command, {"fp8kv merge part-*.json -o scales.json"});
+  command->add_option("parts", options.parts, "Scale files of 'fp8kv calibrate', in any order")
+      ->required()
+      ->check(a_path())
+      ->type_name("FILE...");
+  command->add_option("-o,--out", options.out, "Scale file to write; - for stdout")
+      ->required()
+      ->check(a_path())
+      ->type_name("FILE");
+  command->add_flag("--force", options.force, "Replace an existing file");
+  add_common(*command, options);
+  return command;
 }
 
-std::vector<std::string> flag_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
+CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "Say what a KV cache costs, what fits and what decoding can gain; reads no weights");
+  set_examples(*command, {"fp8kv plan Llama-3.1-70B --memory 80GiB --tp 4",
+                          "fp8kv plan Llama-3.1-8B --batch 64 --context 4096"});
+  command->add_option("model", options.model, "Model folder; any architecture with K and V")
+      ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  command
+      ->add_option_function<std::string>(
+          "--memory", [&](const std::string& value) { options.memory = *bytes_from_text(value); },
+          "Memory of each GPU that weights and cache may take, such as 80GiB")
+      ->check(a_byte_size())
+      ->type_name("SIZE");
+  command
+      ->add_option("--kv-cache-dtype", options.kv_cache_dtypes,
+                   "What the cache holds, one row each: " + join(kv_dtype_names(), " or "))
+      ->delimiter(',')
+      ->check(a_kv_dtype())
+      ->default_str("auto,fp8")
+      ->type_name("DTYPE,...");
+  command->add_option("--tp", options.tp, "GPUs that share the model (tensor parallel)")
+      ->check(whole_number(1, 1 << 16))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--batch", options.batch, "Sequences in a decode step")
+      ->check(whole_number(1, 1 << 24))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--context", options.context, "Tokens in a sequence; the model's context")
+      ->check(whole_number(1, std::numeric_limits<int32_t>::max()))
+      ->type_name("N");
+  add_common(*command, options);
+  return command;
 }
 
-// CLI11's own words for what is wrong, with what it leaves out: suggestions and the way out.
-[[noreturn]] void fail_usage(const CLI::App& app, const CLI::ParseError& error) {
-  const auto chosen = app.get_subcommands();
-  const std::string help =
-      chosen.empty() ? "fp8kv --help" : cat("fp8kv ", chosen[0]->get_name(), " --help");
-  const std::string prefix = chosen.empty() ? "" : chosen[0]->get_name() + ": ";
-  std::string message = error.what();
-  const auto* extras = dynamic_cast<const CLI::ExtrasError*>(&error);
-  if (chosen.empty() && app.remaining_size() > 0) {
-    const std::string given = app.remaining()[0];
-    const std::vector<std::string> known =
-        given.starts_with("-") ? flag_names(app) : subcommand_names(app);
-    message =
-        cat(quote(given), given.starts_with("-") ? " is not a flag here" : " is not a command",
-            did_you_mean(given, known), "; commands are: ", join(subcommand_names(app)));
-  } else if (extras && !chosen.empty()) {
-    const std::string given = app.remaining(true)[0];
-    message =
-        cat(quote(given), " is not expected here", did_you_mean(given, flag_names(*chosen[0])));
-  }
-  throw Error(prefix + message, "see " + help, ErrorKind::usage);
+// Options live in a deque, because the flags of each command point into them.
+using Commands = std::deque<std::pair<CLI::App*, Options>>;
+
+template <typename T>
+void add_command(Commands& commands, CLI::App& app, CLI::App* (*add_flags)(CLI::App&, T&)) {
+  auto& [command, options] = commands.emplace_back(nullptr, T{});
+  command = add_flags(app, std::get<T>(options));
 }
 
 }  // namespace
@@ -259,37 +438,35 @@ std::vector<std::string> flag_names(const CLI::App& command) {
 std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   CLI::App app{"FP8 KV-cache scales for LLM checkpoints: make them, move them, run with them.",
                "fp8kv"};
-  app.set_version_flag("--version", std::string("fp8kv ") + FP8KV_VERSION);
+  const std::string version = std::string("fp8kv ") + FP8KV_VERSION;
+  app.set_version_flag("--version", version, "Print the version");
   app.require_subcommand(1);
-  app.footer(kExitCodes);
-  CalibrateOptions calibrate;
-  InjectCommandOptions inject;
-  ExtractOptions extract;
-  RunOptions run;
-  InspectOptions inspect;
-  CLI::App* calibrate_command = add_calibrate(app, calibrate);
-  CLI::App* inject_command = add_inject(app, inject);
-  CLI::App* extract_command = add_extract(app, extract);
-  CLI::App* run_command = add_run(app, run);
-  CLI::App* inspect_command = add_inspect(app, inspect);
-  if (argc <= 1) {
-    print(app.help());
-    throw Error("no command given", "see fp8kv --help", ErrorKind::usage);
-  }
+  app.footer(kGeneralFooter);
+  Commands commands;
+  add_command(commands, app, add_calibrate);
+  add_command(commands, app, add_inject);
+  add_command(commands, app, add_extract);
+  add_command(commands, app, add_run);
+  add_command(commands, app, add_eval);
+  add_command(commands, app, add_inspect);
+  add_command(commands, app, add_merge);
+  add_command(commands, app, add_plan);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& help_or_version) {
-    app.exit(help_or_version);
+  } catch (const CLI::CallForVersion&) {
+    print(version + "\n");
+    return std::nullopt;
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    print(help_text(chosen.empty() ? app : *chosen[0]));
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     fail_usage(app, error);
   }
-  if (*calibrate_command) return ParsedCommand{"calibrate", calibrate};
-  if (*inject_command) return ParsedCommand{"inject", inject};
-  if (*extract_command) return ParsedCommand{"extract", extract};
-  if (*run_command) return ParsedCommand{"run", run};
-  FP8KV_ASSERT(*inspect_command);
-  return ParsedCommand{"inspect", inspect};
+  for (const auto& [command, options] : commands) {
+    if (*command) return ParsedCommand{command->get_name(), options};
+  }
+  FP8KV_ASSERT(false);
 }
 
 }  // namespace fp8kv

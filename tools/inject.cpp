@@ -12,11 +12,11 @@ namespace {
 
 std::string report_json(const InjectCommandOptions& options, const InjectReport& report) {
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.inject/1").member("out", options.out.string());
+  json.begin_object().member("schema", "fp8kv.inject/1").member("out", json_path(options.out));
   json.member("target", options.target).member("dry_run", options.dry_run);
   json.member("written_bytes", report.written_bytes).key("files").begin_array();
   for (const InjectedFile& file : report.files) {
-    json.begin_object().member("name", file.name).member("how", file.how);
+    json.begin_object().member("name", json_path(file.name)).member("how", file.how);
     json.member("bytes", file.bytes).end_object();
   }
   json.end_array().member("skipped", std::span<const std::string>(report.skipped));
@@ -27,7 +27,7 @@ std::string report_json(const InjectCommandOptions& options, const InjectReport&
 std::string report_table(const InjectReport& report) {
   Table table({"file", "bytes", "how"}, {true, false, true});
   for (const InjectedFile& file : report.files) {
-    table.add({file.name, grouped(file.bytes), file.how});
+    table.add({plain(file.name), grouped(file.bytes), file.how});
   }
   return table.text();
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "certificate_text.h"
 #include "commands.h"
 #include "io/architectures.h"
 #include "io/dialects.h"
@@ -11,6 +12,7 @@
 #include "kv_dtype.h"
 #include "model/kv_cache.h"
 #include "output.h"
+#include "scale_source.h"
 
 namespace fp8kv {
 namespace {
@@ -87,8 +89,9 @@ std::optional<std::string> fingerprint_if_any(const Checkpoint& checkpoint,
 std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
                      const std::optional<std::string>& fingerprint, const std::string& verdict,
                      const std::optional<FoundScales>& found) {
-  std::string text = line("folder", checkpoint.folder().string());
-  text += line("architecture", cat(config.architecture, " (", config.model_type, "), ", verdict));
+  std::string text = line("folder", plain(checkpoint.folder().string()));
+  text += line("architecture",
+               cat(plain(config.architecture), " (", plain(config.model_type), "), ", verdict));
   text += line("layers", cat(config.n_layers, "; ", config.n_heads, " heads, ", config.n_kv_heads,
                              " KV heads of ", config.head_dim));
   if (config.max_seq_len > 0) text += line("context", cat(config.max_seq_len, " tokens"));
@@ -105,6 +108,7 @@ std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
                                         ", ", count_of(found->tensors.size(), "tensor"))
                                   : "none");
   if (found) text += "\n" + scales_table(found->scales);
+  if (found && has_evidence(found->scales)) text += "\n" + certificate_text(found->scales);
   Table table({"KV cache", "bytes a token", "tokens in 1 GiB"});
   for (const DType dtype : kv_dtypes()) {
     const uint64_t per_token = kv_bytes_per_token(config, dtype, config.n_layers);
@@ -118,7 +122,7 @@ std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& con
                             const std::optional<FoundScales>& found) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "checkpoint");
-  json.member("folder", checkpoint.folder().string());
+  json.member("folder", json_path(checkpoint.folder()));
   json.member("architecture", config.architecture).member("model_type", config.model_type);
   json.member("supported", supported).member("n_layers", config.n_layers);
   json.member("n_heads", config.n_heads).member("n_kv_heads", config.n_kv_heads);
@@ -139,7 +143,27 @@ std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& con
   }
   json.end_object();
   if (found) scales_json(json, found->scales, found->dialect);
+  if (found && has_evidence(found->scales)) certificate_json(json, found->scales);
   return json.end_object().text();
+}
+
+// What --certificate asks for: the certificate of any source of scales, and nothing else.
+void inspect_certificate(const InspectOptions& options) {
+  Log log(options.verbosity);
+  const KvScales scales = load_scales(options.path, log);
+  const std::string source = quote(options.path.string());
+  if (!has_evidence(scales)) {
+    throw Error(cat(source,
+                    ": has scales, but not the magnitudes that they were made from, so "
+                    "there is nothing to certify them by"),
+                "a scale file of 'fp8kv calibrate' has them");
+  }
+  if (!options.json) return print(certificate_text(scales));
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "certificate");
+  json.member("source", options.path.string());
+  certificate_json(json, scales);
+  print(json.end_object().text());
 }
 
 void inspect_checkpoint(const InspectOptions& options) {
@@ -163,10 +187,12 @@ void inspect_safetensors(const InspectOptions& options) {
   if (options.json) {
     JsonWriter json;
     json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "safetensors");
-    json.member("file", options.path.string()).key("tensors").begin_array();
+    json.member("file", json_path(options.path)).key("tensors").begin_array();
     for (const TensorEntry& entry : header.tensors) {
       json.begin_object().member("name", entry.name).member("dtype", dtype_name(entry.dtype));
-      json.member("shape", entry.shape.text()).member("bytes", entry.end - entry.begin);
+      json.key("shape").begin_array();
+      for (size_t i = 0; i < entry.shape.rank(); ++i) json.value(entry.shape[i]);
+      json.end_array().member("bytes", entry.end - entry.begin);
       json.end_object();
     }
     print(json.end_array().end_object().text());
@@ -174,9 +200,8 @@ void inspect_safetensors(const InspectOptions& options) {
   }
   Table table({"tensor", "dtype", "shape", "bytes"}, {true, true, true});
   for (const TensorEntry& entry : header.tensors) {
-    const std::string name = quote(entry.name);
-    table.add({name.substr(1, name.size() - 2), std::string(dtype_name(entry.dtype)),
-               entry.shape.text(), grouped(entry.end - entry.begin)});
+    table.add({plain(entry.name), std::string(dtype_name(entry.dtype)), entry.shape.text(),
+               grouped(entry.end - entry.begin)});
   }
   print(table.text());
 }
@@ -187,32 +212,36 @@ void inspect_scale_file(const InspectOptions& options) {
   if (options.json) {
     JsonWriter json;
     json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "scale file");
-    json.member("file", options.path.string()).member("model_type", scales.model_type);
+    json.member("file", json_path(options.path)).member("model_type", scales.model_type);
     json.member("tokens", provenance.tokens).member("fingerprint", provenance.model_fingerprint);
     scales_json(json, scales, provenance.source);
+    if (has_evidence(scales)) certificate_json(json, scales);
     print(json.end_object().text());
     return;
   }
-  std::string text = line("scale file", options.path.string());
-  text += line("made by", cat(provenance.source, provenance.tool_version.empty() ? "" : " ",
-                              provenance.tool_version));
+  std::string text = line("scale file", plain(options.path.string()));
+  text += line("made by", plain(cat(provenance.source, provenance.tool_version.empty() ? "" : " ",
+                                    provenance.tool_version)));
   text += line("for", cat(format_name(scales.format), ", one scale per ",
                           scales.per_head() ? "KV head" : "tensor"));
-  if (!scales.model_type.empty()) text += line("model type", scales.model_type);
+  if (!scales.model_type.empty()) text += line("model type", plain(scales.model_type));
   if (!provenance.model_fingerprint.empty()) {
-    text += line("fingerprint", provenance.model_fingerprint);
+    text += line("fingerprint", plain(provenance.model_fingerprint));
   }
   if (provenance.tokens > 0) {
     text += line("evidence", cat(count_of(provenance.tokens, "token"), " in ",
                                  count_of(provenance.windows, "window"), " of ",
                                  count_of(provenance.documents, "document")));
   }
-  print(text + "\n" + scales_table(scales));
+  text += "\n" + scales_table(scales);
+  if (has_evidence(scales)) text += "\n" + certificate_text(scales);
+  print(text);
 }
 
 }  // namespace
 
 void run_command(const InspectOptions& options) {
+  if (options.certificate) return inspect_certificate(options);
   if (std::filesystem::is_directory(options.path)) return inspect_checkpoint(options);
   if (options.path.extension() == ".safetensors") return inspect_safetensors(options);
   if (!std::filesystem::exists(options.path)) {

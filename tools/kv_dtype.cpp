@@ -38,9 +38,8 @@ std::optional<DType> kv_dtype_from_name(const std::string& name) {
     }
   }
   const std::vector<std::string> known = kv_dtype_names();
-  throw Error(cat("--kv-cache-dtype: ", quote(name), " is not one of: ", join(known, ", "),
-                  did_you_mean(name, known)),
-              "", ErrorKind::usage);
+  throw Error(cat(quote(name), " is not one of: ", join(known, ", "), did_you_mean(name, known)),
+              "see 'fp8kv run --help'", ErrorKind::usage);
 }
 
 std::string kv_dtype_name(DType dtype) {

@@ -1,11 +1,12 @@
 #include <cstdio>
+#include <filesystem>
 #include <new>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/interrupt.h"
 #include "cli.h"
 #include "commands.h"
-#include "output.h"
 
 namespace {
 
@@ -32,6 +33,10 @@ int main(int argc, char** argv) {
     return report(command, error);
   } catch (const fp8kv::BrokenPipe&) {
     return 0;
+  } catch (const std::filesystem::filesystem_error& error) {
+    // Mere questions about a path, such as whether it is a folder, throw this.
+    return report(command,
+                  fp8kv::system_error(error.path1().string(), "open", error.code().value()));
   } catch (const std::bad_alloc&) {
     return report(command, fp8kv::Error("out of memory", "give it fewer or shorter samples",
                                         fp8kv::ErrorKind::resource));

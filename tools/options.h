@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "calib/scale_policy.h"
+#include "calib/shard.h"
 
 namespace fp8kv {
 
@@ -28,6 +29,7 @@ struct CalibrateOptions : CommonOptions {
   bool samples_given = false;
   int64_t seq_len = 2048;
   bool seq_len_given = false;
+  WindowShard shard;
   ScalePolicy policy;
   std::string device = "auto";
   int threads = 0;
@@ -66,11 +68,48 @@ struct RunOptions : CommonOptions {
   int threads = 0;
 };
 
+struct EvalCommandOptions : CommonOptions {
+  std::filesystem::path model;
+  std::vector<std::filesystem::path> data;
+  std::vector<std::filesystem::path> calibrate_on;  // empty: policies calibrate on `data`
+  std::vector<std::string> kv_cache_dtypes = {"fp8_e4m3"};
+  std::string baseline = "auto";
+  std::filesystem::path scales;  // "": see policies
+  bool unit_scales = false;
+  std::vector<std::string> policies;  // empty: the checkpoint's scales, or else amax
+  std::vector<std::string> fail_if;
+  std::filesystem::path junit;  // "": none
+  uint64_t samples = 128;
+  bool samples_given = false;
+  int64_t seq_len = 2048;
+  bool seq_len_given = false;
+  int64_t greedy_tokens = 64;
+  std::string device = "auto";
+  int threads = 0;
+  bool force = false;
+};
+
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
+  bool certificate = false;  // print that alone
+};
+
+struct MergeOptions : CommonOptions {
+  std::vector<std::filesystem::path> parts;
+  std::filesystem::path out;
+  bool force = false;
+};
+
+struct PlanOptions : CommonOptions {
+  std::filesystem::path model;
+  uint64_t memory = 0;  // bytes of each GPU; 0: not given
+  std::vector<std::string> kv_cache_dtypes = {"auto", "fp8"};
+  int64_t tp = 1;
+  int64_t batch = 1;
+  int64_t context = 0;  // 0: the model's
 };
 
 using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
-                             InspectOptions>;
+                             EvalCommandOptions, InspectOptions, MergeOptions, PlanOptions>;
 
 }  // namespace fp8kv

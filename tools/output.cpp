@@ -1,10 +1,10 @@
 #include "output.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace fp8kv {
 namespace {
@@ -19,10 +19,17 @@ size_t width(const std::string& text) {
 }  // namespace
 
 void print(std::string_view text) {
-  const size_t put = std::fwrite(text.data(), 1, text.size(), stdout);
-  if (put == text.size() && std::fflush(stdout) == 0) return;
-  if (errno == EPIPE) throw BrokenPipe{};
-  fail_system("standard output", "write", errno);
+  write_stdout(text);
+}
+
+std::string plain(std::string_view text) {
+  const std::string quoted = quote(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+std::string json_path(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  return is_utf8(name) ? name : plain(name);
 }
 
 Table::Table(std::vector<std::string> header, std::vector<bool> left) : left_(std::move(left)) {

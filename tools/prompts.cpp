@@ -41,9 +41,7 @@ std::vector<std::string> read_prompts(const std::vector<std::string>& given,
     at = end + 1;
     ++number;
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
-    const std::string where = cat(name, ", line ", number);
-    check_text(std::string(line), where);
-    prompts.push_back(prompt_of(Json::parse(line, where)));
+    prompts.push_back(prompt_of(Json::parse_line(line, number, name)));
   }
   if (prompts.empty()) throw Error(cat(name, ": has no prompts"), "write one JSON record a line");
   return prompts;

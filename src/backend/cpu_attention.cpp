@@ -116,14 +116,31 @@ void load_queries(const Op& op, const Span& span, const Work& work) {
 // Stands in for tokens past the last one.
 alignas(64) constexpr std::array<std::byte, kTileStride * sizeof(float)> kZeroRow{};
 
-// Where K or V of a token of the span's head begins.
-const std::byte* token_data(const Op& op, const Span& span, const void* pool, int64_t token) {
-  const int64_t max_pages = op.batch.page_table.shape[1];
-  const int32_t* pages = op.batch.page_table.as<int32_t>() + span.sequence * max_pages;
-  const int64_t offset =
-      op.kv.offset(pages[token / op.kv.page_size], span.kv_head, token % op.kv.page_size);
-  return static_cast<const std::byte*>(pool) +
-         offset * static_cast<int64_t>(dtype_bytes(op.kv.dtype));
+// Where K or V of the tokens [begin, end) of the span's head lie. A page holds a head's tokens one
+// after the other.
+void find_tokens(const Op& op, const Span& span, const void* pool, int64_t begin, int64_t end,
+                 const std::byte** rows) {
+  const int64_t row_bytes = op.head_dim * static_cast<int64_t>(dtype_bytes(op.kv.dtype));
+  const int32_t* pages =
+      op.batch.page_table.as<int32_t>() + span.sequence * op.batch.page_table.shape[1];
+  int64_t page = begin / op.kv.page_size;
+  int64_t in_page = begin % op.kv.page_size;
+  for (int64_t t = begin; t < end; ++page, in_page = 0) {
+    const std::byte* from =
+        static_cast<const std::byte*>(pool) + op.kv.offset(pages[page], span.kv_head, in_page) *
+                                                  static_cast<int64_t>(dtype_bytes(op.kv.dtype));
+    for (; in_page < op.kv.page_size && t < end; ++in_page, ++t, from += row_bytes) {
+      rows[t - begin] = from;
+    }
+  }
+}
+
+// The processor's own prefetching stops at the end of a page of the cache, which is short.
+void prefetch(const Op& op, const std::byte* const* rows, int64_t count) {
+  const int64_t row_bytes = op.head_dim * static_cast<int64_t>(dtype_bytes(op.kv.dtype));
+  for (int64_t r = 0; r < count; ++r) {
+    for (int64_t i = 0; i < row_bytes; i += 64) __builtin_prefetch(rows[r] + i);
+  }
 }
 
 // c [n, c_stride] = or += a [n, kTileStride] * panel, in tiles of nearly equal height.
@@ -138,23 +155,38 @@ void multiply(const Op& op, const float* a, int64_t n, const float* panel, int64
   }
 }
 
-// scores[i][t - begin] = q_i . k_t
-void score_block(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work) {
+// Where the keys and values of a block lie.
+struct BlockRows {
+  const std::byte* keys[kBlockTokens + kMaxStrip];
+  const std::byte* values[kBlockTokens];
+
+  BlockRows(const Op& op, const Span& span, int64_t begin, int64_t end) {
+    find_tokens(op, span, op.kv.k, begin, end, keys);
+    find_tokens(op, span, op.kv.v, begin, end, values);
+    std::fill_n(keys + (end - begin), kMaxStrip, kZeroRow.data());
+  }
+};
+
+// scores[i][t] = q_i . k_t, with values and the keys of the next strip on their way meanwhile.
+void score_block(const Op& op, const Span& span, const BlockRows& rows, int64_t count,
+                 const Work& work) {
   const int64_t n = op.queries(span);
   const int64_t width = op.kernels.strip;
   const auto element = static_cast<int64_t>(dtype_bytes(op.kv.dtype));
-  for (int64_t first = begin; first < end; first += width) {
+  prefetch(op, rows.keys, std::min(width, count));
+  for (int64_t first = 0; first < count; first += width) {
+    prefetch(op, rows.keys + first + width, std::clamp<int64_t>(count - first - width, 0, width));
+    prefetch(op, rows.values + first, std::min(width, count - first));
     for (int64_t b = 0; b < op.k_blocks(); ++b) {
-      const std::byte* rows[kMaxStrip];
+      const std::byte* keys[kMaxStrip];
       for (int64_t j = 0; j < width; ++j) {
-        rows[j] = first + j < end
-                      ? token_data(op, span, op.kv.k, first + j) + b * kTileStride * element
-                      : kZeroRow.data();
+        const bool past_end = first + j >= count;
+        keys[j] = rows.keys[first + j] + (past_end ? 0 : b * kTileStride * element);
       }
       const int64_t depth = std::min<int64_t>(kTileStride, op.head_dim - b * kTileStride);
-      op.kernels.pack_panel[op.kv.dtype](rows, static_cast<int>(depth), work.panel);
-      multiply(op, work.queries + b * n * kTileStride, n, work.panel, depth,
-               work.scores + (first - begin), kTileStride, b > 0);
+      op.kernels.pack_panel[op.kv.dtype](keys, static_cast<int>(depth), work.panel);
+      multiply(op, work.queries + b * n * kTileStride, n, work.panel, depth, work.scores + first,
+               kTileStride, b > 0);
     }
   }
 }
@@ -183,19 +215,17 @@ void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, con
 }
 
 // sums[i] += sum of weight[i][t] * v_t
-void sum_block(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work) {
+void sum_block(const Op& op, const Span& span, BlockRows& rows, int64_t count, const Work& work) {
   const int64_t width = op.kernels.strip;
-  const auto element = static_cast<int64_t>(dtype_bytes(op.kv.dtype));
-  const std::byte* rows[kBlockTokens];
-  for (int64_t t = begin; t < end; ++t) rows[t - begin] = token_data(op, span, op.kv.v, t);
-  const int64_t depth = end - begin;
+  const int64_t strip_bytes = width * static_cast<int64_t>(dtype_bytes(op.kv.dtype));
   for (int64_t d = 0; d < op.head_dim; d += width) {
     const int64_t columns = std::min(width, op.head_dim - d);
-    op.kernels.copy_panel[op.kv.dtype](rows, static_cast<int>(depth), static_cast<int>(columns),
-                                       work.panel);
-    multiply(op, work.scores, op.queries(span), work.panel, depth, work.chunk.sums + d,
+    op.kernels.copy_panel[op.kv.dtype](rows.values, static_cast<int>(count),
+                                       static_cast<int>(columns), work.panel);
+    multiply(op, work.scores, op.queries(span), work.panel, count, work.chunk.sums + d,
              op.padded_dim, true);
-    for (int64_t t = 0; t < depth; ++t) rows[t] += columns * element;
+    if (d + width >= op.head_dim) break;
+    for (int64_t t = 0; t < count; ++t) rows.values[t] += strip_bytes;
   }
 }
 
@@ -205,9 +235,10 @@ void attend_chunk(const Op& op, const Span& span, int64_t chunk, const Work& wor
   for (int64_t begin = chunk * kChunkTokens; begin < chunk_end; begin += kBlockTokens) {
     const int64_t end = std::min(begin + kBlockTokens, chunk_end);
     if (end <= op.first_token(span.first_row)) continue;
-    score_block(op, span, begin, end, work);
+    BlockRows rows(op, span, begin, end);
+    score_block(op, span, rows, end - begin, work);
     weigh_block(op, span, begin, end, work);
-    sum_block(op, span, begin, end, work);
+    sum_block(op, span, rows, end - begin, work);
   }
 }
 

@@ -38,6 +38,11 @@ double sum_of_squares(const float* x, int64_t count) {
          ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
+// Nothing may come from or go to a null pointer, which memcpy refuses.
+void copy(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
 class CpuBackend : public Backend {
  public:
   CpuBackend(int threads, CpuIsa isa) : kernels_(cpu_kernels(isa)), pool_(threads) {}
@@ -64,12 +69,12 @@ class CpuBackend : public Backend {
 
   void copy_in(const TensorView& to, const ConstTensorView& host) override {
     FP8KV_ASSERT(to.bytes() == host.bytes());
-    if (host.bytes() > 0) std::memcpy(to.data, host.data, host.bytes());
+    copy(to.data, host.data, host.bytes());
   }
 
   void download(const ConstTensorView& from, std::span<std::byte> host) override {
     FP8KV_ASSERT(from.bytes() == host.size());
-    if (!host.empty()) std::memcpy(host.data(), from.data, host.size());
+    copy(host.data(), from.data, host.size());
   }
 
   void embed(const ConstTensorView& table, const ConstTensorView& ids,

@@ -4,6 +4,8 @@
 //   c[r][j] = sum over k of a[r][k] * panel[k][j]      r < rows <= tile_rows, j < strip, k < depth
 // with k in ascending order in one accumulator. So an element of the result has the same bits
 // whatever tile it falls into, however many rows there are, and whoever computes it.
+// Projections of up to kMaxDotRows rows are bound by memory and go another way: dot products along
+// the weights as they lie, in lanes.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +21,8 @@ namespace fp8kv {
 inline constexpr int kTileStride = 256;
 inline constexpr int kMaxTileRows = 14;
 inline constexpr int kMaxStrip = 32;
+inline constexpr int kMaxDotRows = 4;
+inline constexpr int kDotWeights = 4;
 
 // One function for every element type that weights and caches can have.
 template <typename Function>
@@ -63,6 +67,10 @@ struct CpuKernels {
   // `c_stride` apart, is added to, or overwritten. 64-byte aligned panel.
   using Tile = void (*)(const float* a, const float* panel, int depth, float* c, int64_t c_stride,
                         bool add);
+  // out[r * kDotWeights + w] = sum over k < count of weights[w][k] * x[r * x_stride + k] for a
+  // number of rows r that the function stands for; weights at any alignment.
+  using Dots = void (*)(const std::byte* const* weights, const float* x, int64_t x_stride,
+                        int64_t count, float* out);
   // `count` elements at any alignment to f32, exactly.
   using ToFloat = void (*)(const std::byte* from, int64_t count, float* to);
   // Rounds x to the cache's type; fp8: encodes x / scale. `to` at any alignment.
@@ -90,6 +98,11 @@ struct CpuKernels {
   // the panel.
   PackPanel pack_pairs;
   const Tile* pair_tiles;
+
+  // [kMaxDotRows]: for 1, 2, ... rows. Null where the tile serves. `pair_dots` are for bf16 weights
+  // and x of bf16 pairs, two to a float of x; an odd last one stands alone.
+  PerType<const Dots*> dots;
+  const Dots* pair_dots;
 
   PerType<ToFloat> to_float;
   PerType<Store> store;

@@ -183,7 +183,12 @@ FP8KV_AVX2 void rotate(float* x, const float* rope, int half) {
 }
 
 FP8KV_AVX2 void round_f16(float* x, int64_t count) {
-  loops::round_f16(x, count);
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const __m128i codes = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_ps(x + i, _mm256_cvtph_ps(codes));
+  }
+  loops::round_f16(x + whole, count - whole);
 }
 
 FP8KV_AVX2 void round_bf16(float* x, int64_t count) {
@@ -212,6 +217,8 @@ const CpuKernels kAvx2Kernels = {
     .tiles = kTiles,
     .pack_pairs = nullptr,
     .pair_tiles = nullptr,
+    .dots = {},
+    .pair_dots = nullptr,
     .to_float = {to_float<F32Element>, to_float<F16Element>, to_float<Bf16Element>,
                  to_float<Fp8Element<Fp8Format::e4m3fn>>, to_float<Fp8Element<Fp8Format::e4m3fnuz>>,
                  to_float<Fp8Element<Fp8Format::e5m2>>, to_float<Fp8Element<Fp8Format::e5m2fnuz>>},

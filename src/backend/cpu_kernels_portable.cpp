@@ -63,6 +63,8 @@ const CpuKernels kPortableKernels = {
     .tiles = kTiles,
     .pack_pairs = nullptr,
     .pair_tiles = nullptr,
+    .dots = {},
+    .pair_dots = nullptr,
     .to_float = {loops::to_float<F32Element>, loops::to_float<F16Element>,
                  loops::to_float<Bf16Element>, loops::to_float<Fp8Element<Fp8Format::e4m3fn>>,
                  loops::to_float<Fp8Element<Fp8Format::e4m3fnuz>>,

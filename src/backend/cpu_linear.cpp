@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace fp8kv {
 namespace {
@@ -217,6 +218,80 @@ void multiply(const CpuKernels& kernels, RowForm form, ThreadPool& pool, LinearS
   }
 }
 
+// Rows of a weight in one job of dot products: half a megabyte of a 4096-wide bf16 weight.
+constexpr int64_t kDotJob = 64;
+
+// Activations as the dot products want them, rows `stride` floats apart: as they are, or prepared
+// in `scratch`.
+const float* prepare_few(const CpuKernels& kernels, RowForm form, const ConstTensorView& x,
+                         Scratch& scratch, int64_t& stride) {
+  const int64_t n = x.shape[0], in_dim = x.shape[1];
+  stride = form == RowForm::bf16_pairs ? divide_up(in_dim, 2) : in_dim;
+  if (form == RowForm::plain) return x.as<float>();
+  float* rows = scratch.floats(static_cast<size_t>(n * stride));
+  for (int64_t r = 0; r < n; ++r) {
+    const float* from = x.as<float>() + r * in_dim;
+    if (form == RowForm::bf16_pairs) {
+      pack_pairs(from, static_cast<int>(in_dim), rows + r * stride);
+    } else {
+      std::memcpy(rows + r * stride, from, static_cast<size_t>(in_dim) * sizeof(float));
+      kernels.round_bf16(rows + r * stride, in_dim);
+    }
+  }
+  return rows;
+}
+
+// out[r][i] for the weight rows i of one job; `sums` of dots are [rows][kDotWeights].
+void dot_rows(const CpuKernels& kernels, CpuKernels::Dots dots, const Projection& projection,
+              const float* x, int64_t stride, int64_t n, int64_t begin) {
+  const ConstTensorView& weight = projection.weight;
+  const int64_t out_dim = weight.shape[0], in_dim = weight.shape[1];
+  const int64_t row_bytes = in_dim * static_cast<int64_t>(dtype_bytes(weight.dtype));
+  const int64_t end = std::min(begin + kDotJob, out_dim);
+  for (int64_t first = begin; first < end; first += kDotWeights) {
+    const int64_t count = std::min<int64_t>(kDotWeights, end - first);
+    const std::byte* rows[kDotWeights];
+    for (int64_t w = 0; w < kDotWeights; ++w) {
+      rows[w] = weight.data + (first + std::min(w, count - 1)) * row_bytes;
+    }
+    float sums[kMaxDotRows * kDotWeights];
+    dots(rows, x, stride, in_dim, sums);
+    float bias[kDotWeights] = {};
+    if (const auto& given = projection.bias) {
+      const int64_t offset = first * static_cast<int64_t>(dtype_bytes(given->dtype));
+      kernels.to_float[given->dtype](given->data + offset, count, bias);
+    }
+    for (int64_t r = 0; r < n; ++r) {
+      float* to = projection.out.as<float>() + r * out_dim + first;
+      for (int64_t w = 0; w < count; ++w) {
+        const float value = sums[r * kDotWeights + w] + bias[w];
+        to[w] = projection.accumulate ? to[w] + value : value;
+      }
+    }
+  }
+}
+
+void multiply_few(const CpuKernels& kernels, RowForm form, ThreadPool& pool, LinearScratch& scratch,
+                  const ConstTensorView& x, std::span<const Projection* const> projections) {
+  const int64_t n = x.shape[0];
+  int64_t stride = 0;
+  const float* rows = prepare_few(kernels, form, x, scratch.rows, stride);
+  std::vector<std::pair<const Projection*, int64_t>> jobs;
+  for (const Projection* each : projections) {
+    for (int64_t at = 0; at < each->weight.shape[0]; at += kDotJob) jobs.emplace_back(each, at);
+  }
+  pool.run(static_cast<int64_t>(jobs.size()), [&](int64_t job, int /*thread*/) {
+    const auto& [projection, begin] = jobs[job];
+    const CpuKernels::Dots* dots =
+        form == RowForm::bf16_pairs ? kernels.pair_dots : kernels.dots[projection->weight.dtype];
+    dot_rows(kernels, dots[n - 1], *projection, rows, stride, n, begin);
+  });
+}
+
+bool has_dots(const CpuKernels& kernels, int64_t rows) {
+  return rows > 0 && rows <= kMaxDotRows && kernels.dots.f32 != nullptr;
+}
+
 }  // namespace
 
 void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
@@ -227,7 +302,9 @@ void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scra
     for (const Projection& each : projections) {
       if (row_form(kernels, each.weight.dtype) == form) chosen.push_back(&each);
     }
-    if (!chosen.empty()) multiply(kernels, form, pool, scratch, x, chosen);
+    if (chosen.empty()) continue;
+    const auto way = has_dots(kernels, x.shape[0]) ? multiply_few : multiply;
+    way(kernels, form, pool, scratch, x, chosen);
   }
 }
 

@@ -13,11 +13,12 @@ namespace fp8kv {
 
 // Memory that `linear` keeps between calls.
 struct LinearScratch {
-  Scratch rows;                  // packed activations
+  Scratch rows;                  // prepared activations
   std::vector<Scratch> threads;  // panels and sums of each thread
 };
 
-// See Backend::linear. A row's result has the same bits whatever other rows there are.
+// See Backend::linear. A row's result has the same bits whatever other rows there are, among calls
+// of up to kMaxDotRows rows and among calls of more.
 void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
                 const ConstTensorView& x, std::span<const Projection> projections);
 

@@ -7,12 +7,14 @@
 
 namespace fp8kv {
 
-void fail_system(const std::string& path, const std::string& action, int errno_value) {
+Error system_error(const std::string& path, const std::string& action, int errno_value) {
   std::string help;
   ErrorKind kind = ErrorKind::resource;
   switch (errno_value) {
     case ENOENT:
     case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
       help = "check the path";
       kind = ErrorKind::input;
       break;
@@ -28,9 +30,13 @@ void fail_system(const std::string& path, const std::string& action, int errno_v
     default:
       break;
   }
-  throw Error(
+  return Error(
       cat(quote(path), ": cannot ", action, ": ", std::generic_category().message(errno_value)),
       help, kind);
+}
+
+void fail_system(const std::string& path, const std::string& action, int errno_value) {
+  throw system_error(path, action, errno_value);
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {

@@ -57,8 +57,9 @@ decltype(auto) with_context(const std::string& context, Work&& work) {
   }
 }
 
-// Throws a resource error for the failed system call that set `errno_value`:
+// For the failed system call that set `errno_value`, mostly a resource error:
 // "'path': cannot <action>: No space left on device".
+Error system_error(const std::string& path, const std::string& action, int errno_value);
 [[noreturn]] void fail_system(const std::string& path, const std::string& action, int errno_value);
 
 // For mistakes of the program itself, never for input: prints and aborts, in every build.

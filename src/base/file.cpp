@@ -85,6 +85,7 @@ void write_all(int descriptor, std::string_view bytes, const std::string& name) 
       check_interrupt();
       continue;
     }
+    if (put < 0 && errno == EPIPE && descriptor == STDOUT_FILENO) throw BrokenPipe{};
     if (put < 0) fail_system(name, "write", errno);
     bytes.remove_prefix(static_cast<size_t>(put));
   }
@@ -114,6 +115,16 @@ bool exists_at(const fs::path& path) {
               "choose another output, or pass --force to replace it");
 }
 
+// Of something to be made at `path`.
+void check_parent(const fs::path& path) {
+  const fs::path parent = parent_of(path);
+  if (!fs::is_directory(parent)) {
+    throw Error(cat(quote(parent.string()), ": no such folder"),
+                cat("make it first: mkdir -p ", quote(parent.string())));
+  }
+  if (::access(parent.c_str(), W_OK) != 0) fail_system(path.string(), "create", errno);
+}
+
 bool not_supported_here(int errno_value) {
   switch (errno_value) {
     case EOPNOTSUPP:
@@ -130,6 +141,13 @@ bool not_supported_here(int errno_value) {
     default:
       return false;
   }
+}
+
+// For a kind of link that was asked for by name and cannot be made between these places.
+[[noreturn]] void fail_link(const fs::path& from, const char* how, int reason) {
+  throw Error(cat(quote(from.string()), ": cannot be ", how,
+                  " into the output: ", std::generic_category().message(reason)),
+              "--link auto copies where links are impossible", ErrorKind::resource);
 }
 
 void copy_bytes(const FileDescriptor& in, const FileDescriptor& out, uint64_t size,
@@ -159,15 +177,22 @@ void copy_bytes(const FileDescriptor& in, const FileDescriptor& out, uint64_t si
   }
 }
 
-FileDescriptor create_new(const fs::path& path) {
+FileDescriptor create_new(const fs::path& path, const fs::path& shown) {
   FileDescriptor out(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (out.get() < 0) fail_system(path.string(), "create", errno);
+  if (out.get() < 0) fail_system(shown.string(), "create", errno);
   return out;
 }
 
 void finish(FileDescriptor& out, const fs::path& path) {
   if (::fsync(out.get()) != 0 && errno != EINVAL) fail_system(path.string(), "sync", errno);
   if (out.close() != 0) fail_system(path.string(), "close", errno);
+}
+
+// `shown` is the path for messages.
+void write_new(const fs::path& path, std::string_view bytes, const fs::path& shown) {
+  FileDescriptor out = create_new(path, shown);
+  write_all(out.get(), bytes, shown.string());
+  finish(out, shown);
 }
 
 }  // namespace
@@ -221,23 +246,28 @@ std::string read_range(const fs::path& path, uint64_t offset, uint64_t length) {
 }
 
 void write_new_file(const fs::path& path, std::string_view bytes) {
-  FileDescriptor out = create_new(path);
-  write_all(out.get(), bytes, path.string());
-  finish(out, path);
+  write_new(path, bytes, path);
+}
+
+void write_stdout(std::string_view bytes) {
+  write_all(STDOUT_FILENO, bytes, "standard output");
+}
+
+void check_output_file(const fs::path& path, bool overwrite) {
+  if (path.empty() || path == "-") return;
+  if (exists_at(path)) {
+    if (fs::is_directory(path)) fail(quote(path.string()), ": is a folder, expected a file");
+    if (!overwrite) fail_exists(path);
+  }
+  check_parent(path);
 }
 
 void write_file_atomically(const fs::path& path, std::string_view bytes, bool overwrite) {
-  if (path == "-") {
-    write_all(STDOUT_FILENO, bytes, "standard output");
-    return;
-  }
-  if (exists_at(path)) {
-    if (!overwrite) fail_exists(path);
-    if (fs::is_directory(path)) fail(quote(path.string()), ": is a folder, expected a file");
-  }
+  if (path == "-") return write_stdout(bytes);
+  check_output_file(path, overwrite);
   const fs::path temporary = path.string() + cat(".tmp-", ::getpid());
   try {
-    write_new_file(temporary, bytes);
+    write_new(temporary, bytes, path);
     check_interrupt();
     // RENAME_NOREPLACE keeps a file that appeared meanwhile; file systems without it get rename.
     const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
@@ -262,6 +292,7 @@ StagedDirectory::StagedDirectory(fs::path target, bool overwrite)
   if (exists_at(target_) && !fs::is_directory(target_)) {
     fail(quote(target_.string()), ": is a file, expected a folder");
   }
+  check_parent(target_);
   staging_ = target_.string() + cat(".tmp-", ::getpid());
   if (::mkdir(staging_.c_str(), 0777) != 0) fail_system(staging_.string(), "create folder", errno);
 }
@@ -302,16 +333,15 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
   const FileDescriptor in = open_regular(from);
   const uint64_t size = regular_size(in, from);
   if (mode == LinkMode::automatic || mode == LinkMode::reflink) {
-    FileDescriptor out = create_new(to);
+    FileDescriptor out = create_new(to, to);
     if (::ioctl(out.get(), FICLONE, in.get()) == 0) {
       finish(out, to);
       return LinkResult::reflinked;
     }
     const int reason = errno;
     ::unlink(to.c_str());
-    if (mode == LinkMode::reflink || !not_supported_here(reason)) {
-      fail_system(to.string(), cat("reflink from ", quote(from.string())), reason);
-    }
+    if (!not_supported_here(reason)) fail_system(to.string(), "create", reason);
+    if (mode == LinkMode::reflink) fail_link(from, "reflinked", reason);
   }
   if (mode == LinkMode::automatic || mode == LinkMode::hard) {
     // AT_SYMLINK_FOLLOW: entries of a hub cache are symbolic links to the real files.
@@ -319,11 +349,10 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
       return LinkResult::hard_linked;
     }
     const int reason = errno;
-    if (mode == LinkMode::hard || !not_supported_here(reason)) {
-      fail_system(to.string(), cat("hard-link from ", quote(from.string())), reason);
-    }
+    if (!not_supported_here(reason)) fail_system(to.string(), "create", reason);
+    if (mode == LinkMode::hard) fail_link(from, "hard-linked", reason);
   }
-  FileDescriptor out = create_new(to);
+  FileDescriptor out = create_new(to, to);
   try {
     copy_bytes(in, out, size, from, to);
     finish(out, to);

@@ -41,6 +41,17 @@ std::string read_range(const std::filesystem::path& path, uint64_t offset, uint6
 // Writes all of `bytes` to a new file and fsyncs it. The caller provides atomicity.
 void write_new_file(const std::filesystem::path& path, std::string_view bytes);
 
+// Thrown when the reader of standard output has gone away, which ends the program quietly: `fp8kv
+// inspect ... | head` is no failure.
+struct BrokenPipe {};
+
+// Writes all of `bytes` to standard output. Throws BrokenPipe, or a resource Error.
+void write_stdout(std::string_view bytes);
+
+// Throws where write_file_atomically would refuse `path` whatever the bytes: for asking before long
+// work. "" and "-" pass.
+void check_output_file(const std::filesystem::path& path, bool overwrite);
+
 // Replaces `path` with `bytes` atomically: a temporary sibling, fsync, rename.
 // Refuses an existing file unless `overwrite`. "-" writes to standard output.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdio>
+#include <memory>
 #include <unordered_set>
 
 #include <nlohmann/json.hpp>
@@ -13,17 +13,24 @@
 
 namespace fp8kv {
 
-// One value. `number` texts are kept so that copying a document changes no digit.
+// One value, small, because a hostile header may hold a hundred million of them.
+// A number that was written as a plain integer is in `integer`; of any other the double is in
+// `number` and its spelling in `text`, so that copying a document changes no digit.
 struct JsonNode {
   enum class Type : uint8_t { null, boolean, number, string, array, object };
+  struct Children {
+    std::vector<JsonNode> values;
+    std::vector<std::string> keys;  // object: one per value
+  };
+
   Type type = Type::null;
   bool boolean = false;
-  bool integer = false;  // number: fits int64
-  int64_t integer_value = 0;
-  double number = 0;
-  std::string text;  // string: contents; number: as written
-  std::vector<JsonNode> elements;
-  std::vector<std::string> keys;  // object: one per element
+  union {
+    int64_t integer = 0;
+    double number;
+  };
+  std::unique_ptr<std::string> text;   // strings, and numbers that are no plain integers
+  std::unique_ptr<Children> children;  // arrays and objects
 };
 
 struct Json::Document {
@@ -54,11 +61,11 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(number_integer_t value) override {
     // Only what has a minus sign comes here, so that a zero was written "-0".
     if (value == 0) return number_float(-0.0, "-0");
-    return put(integer_node(value, cat(int64_t{value})));
+    return put_integer(value);
   }
   bool number_unsigned(number_unsigned_t value) override {
     if (value <= static_cast<uint64_t>(INT64_MAX)) {
-      return put(integer_node(static_cast<int64_t>(value), cat(uint64_t{value})));
+      return put_integer(static_cast<int64_t>(value));
     }
     return number_float(static_cast<double>(value), cat(uint64_t{value}));
   }
@@ -66,29 +73,25 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     JsonNode node;
     node.type = JsonNode::Type::number;
     node.number = value;
-    node.text = written;
-    if (value == std::floor(value) && std::abs(value) < 9.0e15) {
-      node.integer = true;
-      node.integer_value = static_cast<int64_t>(value);
-    }
+    node.text = std::make_unique<std::string>(written);
     return put(std::move(node));
   }
   bool string(string_t& text) override {
     JsonNode node;
     node.type = JsonNode::Type::string;
-    node.text = std::move(text);
+    node.text = std::make_unique<std::string>(std::move(text));
     return put(std::move(node));
   }
   bool binary(binary_t&) override { return false; }
   bool start_object(size_t) override { return start(JsonNode::Type::object); }
   bool start_array(size_t) override { return start(JsonNode::Type::array); }
   bool key(string_t& name) override {
-    open_.back()->keys.push_back(std::move(name));
+    open_.back()->children->keys.push_back(std::move(name));
     return true;
   }
   bool end_object() override {
     std::unordered_set<std::string_view> seen;
-    for (const std::string& name : open_.back()->keys) {
+    for (const std::string& name : open_.back()->children->keys) {
       if (!seen.insert(name).second) fail(source_, ": the key ", quote(name), " is there twice");
     }
     open_.pop_back();
@@ -106,6 +109,11 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     std::string reason(dash == message.npos ? "syntax error" : message.substr(dash + 3));
     const size_t last_read = reason.find("; last read");
     if (last_read != reason.npos) reason.resize(last_read);
+    const std::string_view at =
+        text_.substr(std::min(position == 0 ? 0 : position - 1, text_.size()));
+    if (at.starts_with("NaN") || at.starts_with("Infinity")) {
+      reason = "NaN and Infinity are no numbers of JSON";
+    }
     const std::string_view before = text_.substr(0, std::min(position, text_.size()));
     const auto line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
     const size_t line_start = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
@@ -114,14 +122,11 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  static JsonNode integer_node(int64_t value, std::string written) {
+  bool put_integer(int64_t value) {
     JsonNode node;
     node.type = JsonNode::Type::number;
-    node.integer = true;
-    node.integer_value = value;
-    node.number = static_cast<double>(value);
-    node.text = std::move(written);
-    return node;
+    node.integer = value;
+    return put(std::move(node));
   }
 
   JsonNode& place(JsonNode node) {
@@ -130,7 +135,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
       *open_.back() = std::move(node);
       return *open_.back();
     }
-    return open_.back()->elements.emplace_back(std::move(node));
+    return open_.back()->children->values.emplace_back(std::move(node));
   }
   bool put(JsonNode node) {
     place(std::move(node));
@@ -140,6 +145,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     if (open_.size() > kDeepest) fail(source_, ": nested deeper than ", kDeepest, " levels");
     JsonNode node;
     node.type = type;
+    node.children = std::make_unique<JsonNode::Children>();
     // Pointers stay valid: a parent's vector grows only after its open child is closed.
     JsonNode& placed = place(std::move(node));
     open_.push_back(&placed);
@@ -170,38 +176,6 @@ const char* type_name(const JsonNode& node) {
   return "?";
 }
 
-std::string escaped_string(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-          char buffer[8];
-          std::snprintf(buffer, sizeof buffer, "\\u%04x", static_cast<unsigned char>(c));
-          out += buffer;
-        } else {
-          out += c;
-        }
-    }
-  }
-  return out + "\"";
-}
-
 }  // namespace
 
 Json Json::parse(std::string_view text, const std::string& source) {
@@ -217,6 +191,17 @@ Json Json::parse(std::string_view text, const std::string& source) {
   }
   const JsonNode* root = &document->root;
   return Json(std::move(document), root, "");
+}
+
+Json Json::parse_line(std::string_view line, size_t number, const std::string& label) {
+  const std::string source = cat(label, ":", number);
+  try {
+    return parse(line, source);
+  } catch (const Error&) {
+    // The parser counts lines itself, so it is given the line behind as many newlines.
+    parse(std::string(number - 1, '\n') + std::string(line), source);
+    throw;
+  }
 }
 
 Json Json::read(const std::filesystem::path& path, uint64_t max_bytes) {
@@ -252,37 +237,40 @@ bool Json::as_bool() const {
 }
 
 int64_t Json::as_int() const {
-  if (!is_number() || !node_->integer) fail_type("an integer");
-  return node_->integer_value;
+  if (!is_number()) fail_type("an integer");
+  if (!node_->text) return node_->integer;
+  const bool whole = node_->number == std::floor(node_->number) && std::abs(node_->number) < 9e15;
+  if (!whole) fail_type("an integer");
+  return static_cast<int64_t>(node_->number);
 }
 
 double Json::as_double() const {
   if (!is_number()) fail_type("a number");
-  return node_->number;
+  return node_->text ? node_->number : static_cast<double>(node_->integer);
 }
 
 const std::string& Json::as_string() const {
   if (!is_string()) fail_type("a string");
-  return node_->text;
+  return *node_->text;
 }
 
-const std::string& Json::number_text() const {
+std::string Json::number_text() const {
   if (!is_number()) fail_type("a number");
-  return node_->text;
+  return node_->text ? *node_->text : cat(node_->integer);
 }
 
 size_t Json::size() const {
-  return node_->elements.size();
+  return node_->children ? node_->children->values.size() : 0;
 }
 
 Json Json::operator[](size_t index) const {
   FP8KV_ASSERT(index < size());
-  return Json(document_, &node_->elements[index], cat(path_, "[", index, "]"));
+  return Json(document_, &node_->children->values[index], cat(path_, "[", index, "]"));
 }
 
 const std::string& Json::key(size_t index) const {
   FP8KV_ASSERT(is_object() && index < size());
-  return node_->keys[index];
+  return node_->children->keys[index];
 }
 
 Json Json::value(size_t index) const {
@@ -292,14 +280,15 @@ Json Json::value(size_t index) const {
     return std::isalnum(c) || c == '_' || c == '-' || c == '.';
   });
   const std::string shown = plain && !name.empty() ? name : quote(name);
-  return Json(document_, &node_->elements[index], path_.empty() ? shown : path_ + "." + shown);
+  return Json(document_, &node_->children->values[index],
+              path_.empty() ? shown : path_ + "." + shown);
 }
 
 std::optional<Json> Json::find(std::string_view key) const {
   if (!is_object()) return std::nullopt;
-  const auto at = std::find(node_->keys.begin(), node_->keys.end(), key);
-  if (at == node_->keys.end()) return std::nullopt;
-  Json found = value(static_cast<size_t>(at - node_->keys.begin()));
+  const auto at = std::find(node_->children->keys.begin(), node_->children->keys.end(), key);
+  if (at == node_->children->keys.end()) return std::nullopt;
+  Json found = value(static_cast<size_t>(at - node_->children->keys.begin()));
   if (found.is_null()) return std::nullopt;
   return found;
 }
@@ -307,10 +296,11 @@ std::optional<Json> Json::find(std::string_view key) const {
 Json Json::at(std::string_view key) const {
   if (!is_object()) fail_type("an object");
   if (auto found = find(key)) return *found;
-  if (std::find(node_->keys.begin(), node_->keys.end(), key) != node_->keys.end()) {
+  if (std::find(node_->children->keys.begin(), node_->children->keys.end(), key) !=
+      node_->children->keys.end()) {
     fail(where(), ": the key ", quote(key), " is null");
   }
-  fail(where(), ": the key ", quote(key), " is missing", did_you_mean(key, node_->keys));
+  fail(where(), ": the key ", quote(key), " is missing", did_you_mean(key, node_->children->keys));
 }
 
 int64_t Json::get_int(std::string_view key, int64_t otherwise) const {
@@ -344,206 +334,6 @@ std::string Json::brief() const {
   // Strip the quotes that quote() would double, and let it escape what is dangerous to print.
   const std::string shown = quote(text);
   return shown.substr(1, shown.size() - 2);
-}
-
-void JsonWriter::new_line() {
-  out_ += '\n';
-  out_.append(2 * levels_.size(), ' ');
-}
-
-void JsonWriter::before_value() {
-  if (after_key_) {
-    after_key_ = false;
-    return;
-  }
-  if (levels_.empty()) return;
-  FP8KV_ASSERT(!levels_.back().is_object);
-  if (!levels_.back().empty) out_ += levels_.back().one_line ? ", " : ",";
-  levels_.back().empty = false;
-  if (!levels_.back().one_line) new_line();
-}
-
-void JsonWriter::open(bool is_object, char bracket) {
-  before_value();
-  out_ += bracket;
-  const bool one_line =
-      layout_ == Layout::one_line || (!levels_.empty() && levels_.back().one_line);
-  levels_.push_back({is_object, one_line});
-}
-
-void JsonWriter::close(bool is_object, char bracket) {
-  FP8KV_ASSERT(!levels_.empty() && levels_.back().is_object == is_object && !after_key_);
-  const Level level = levels_.back();
-  levels_.pop_back();
-  if (!level.empty && !level.one_line) new_line();
-  out_ += bracket;
-}
-
-JsonWriter& JsonWriter::begin_object() {
-  open(true, '{');
-  return *this;
-}
-
-JsonWriter& JsonWriter::end_object() {
-  close(true, '}');
-  return *this;
-}
-
-JsonWriter& JsonWriter::begin_array() {
-  open(false, '[');
-  return *this;
-}
-
-JsonWriter& JsonWriter::end_array() {
-  close(false, ']');
-  return *this;
-}
-
-JsonWriter& JsonWriter::key(std::string_view name) {
-  FP8KV_ASSERT(!levels_.empty() && levels_.back().is_object && !after_key_);
-  Level& level = levels_.back();
-  if (!level.empty) out_ += level.one_line ? ", " : ",";
-  level.empty = false;
-  if (!level.one_line) new_line();
-  out_ += escaped_string(name);
-  out_ += ": ";
-  after_key_ = true;
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(std::string_view text) {
-  before_value();
-  out_ += escaped_string(text);
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(bool flag) {
-  before_value();
-  out_ += flag ? "true" : "false";
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(int64_t number) {
-  before_value();
-  out_ += cat(number);
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(uint64_t number) {
-  before_value();
-  out_ += cat(number);
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(double number) {
-  FP8KV_ASSERT(std::isfinite(number));
-  before_value();
-  out_ += cat(number);
-  return *this;
-}
-
-JsonWriter& JsonWriter::null() {
-  before_value();
-  out_ += "null";
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(std::span<const float> numbers) {
-  begin_array();
-  levels_.back().one_line = true;
-  for (const float number : numbers) value(number);
-  return end_array();
-}
-
-JsonWriter& JsonWriter::value(std::span<const std::string> texts) {
-  begin_array();
-  for (const std::string& text : texts) value(text);
-  return end_array();
-}
-
-JsonWriter& JsonWriter::value(const Json& parsed) {
-  if (parsed.is_object()) {
-    begin_object();
-    for (size_t i = 0; i < parsed.size(); ++i) key(parsed.key(i)).value(parsed.value(i));
-    return end_object();
-  }
-  if (parsed.is_array()) {
-    begin_array();
-    for (size_t i = 0; i < parsed.size(); ++i) value(parsed[i]);
-    return end_array();
-  }
-  if (parsed.is_string()) return value(parsed.as_string());
-  if (parsed.is_bool()) return value(parsed.as_bool());
-  if (parsed.is_number()) {
-    before_value();
-    out_ += parsed.number_text();
-    return *this;
-  }
-  return null();
-}
-
-// The scanners below walk text that the parser has accepted, so they need no error paths.
-namespace {
-
-size_t skip_space(std::string_view text, size_t at) {
-  while (at < text.size() && std::string_view(" \t\r\n").find(text[at]) != std::string_view::npos) {
-    ++at;
-  }
-  return at;
-}
-
-size_t skip_string(std::string_view text, size_t at) {
-  for (++at; text[at] != '"'; ++at) {
-    if (text[at] == '\\') ++at;
-  }
-  return at + 1;
-}
-
-size_t skip_value(std::string_view text, size_t at) {
-  size_t depth = 0;
-  do {
-    const char c = text[at];
-    if (c == '"') {
-      at = skip_string(text, at);
-    } else {
-      if (c == '{' || c == '[') ++depth;
-      if (c == '}' || c == ']') --depth;
-      ++at;
-    }
-  } while (depth > 0 || (at < text.size() &&
-                         std::string_view(",}] \t\r\n").find(text[at]) == std::string_view::npos));
-  return at;
-}
-
-}  // namespace
-
-std::string json_with_member(std::string_view text, std::string_view key, std::string_view value) {
-  size_t at = skip_space(text, 0) + 1;  // past the opening brace
-  const size_t first_member = skip_space(text, at);
-  size_t end_of_last = at;
-  while (text[at = skip_space(text, at)] != '}') {
-    const size_t name_end = skip_string(text, at);
-    const std::string name = Json::parse(text.substr(at, name_end - at), "key").as_string();
-    const size_t value_begin = skip_space(text, skip_space(text, name_end) + 1);
-    const size_t value_end = skip_value(text, value_begin);
-    if (name == key) {
-      return cat(text.substr(0, value_begin), value, text.substr(value_end));
-    }
-    end_of_last = value_end;
-    at = skip_space(text, value_end);
-    if (text[at] == ',') ++at;
-  }
-  const bool empty = text[first_member] == '}';
-  // The white space before the first member is the style of the document.
-  const size_t brace_end = skip_space(text, 0) + 1;
-  const std::string_view gap = text.substr(brace_end, first_member - brace_end);
-  return cat(text.substr(0, end_of_last), empty ? "" : ",", empty ? "" : gap, escaped_string(key),
-             ": ", value, text.substr(end_of_last));
-}
-
-std::string JsonWriter::text() const {
-  FP8KV_ASSERT(levels_.empty() && !after_key_);
-  return layout_ == Layout::indented ? out_ + "\n" : out_;
 }
 
 }  // namespace fp8kv

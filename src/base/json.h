@@ -23,6 +23,8 @@ class Json {
   // Strict JSON (RFC 8259). Throws with line and column on malformed text, on duplicate keys, on
   // more than 128 levels of nesting and on invalid UTF-8. `source` is the name for messages.
   static Json parse(std::string_view text, const std::string& source);
+  // One line of a file of JSON lines, the `number`-th, from 1: messages have the line of the file.
+  static Json parse_line(std::string_view line, size_t number, const std::string& label);
   static Json read(const std::filesystem::path& path, uint64_t max_bytes = uint64_t(1) << 30);
 
   bool is_null() const;
@@ -39,7 +41,7 @@ class Json {
   double as_double() const;
   const std::string& as_string() const;
   // A number as it is written in the document.
-  const std::string& number_text() const;
+  std::string number_text() const;
 
   // Elements of an array or members of an object; 0 for anything else.
   size_t size() const;
@@ -101,6 +103,7 @@ class JsonWriter {
   JsonWriter& null();
   // An array of numbers on one line.
   JsonWriter& value(std::span<const float> numbers);
+  JsonWriter& value(std::span<const int64_t> numbers);
   JsonWriter& value(std::span<const std::string> texts);
   // Copies a parsed value as it is.
   JsonWriter& value(const Json& parsed);

@@ -3,38 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "calib/window_plan.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
 #include "model/step.h"
 
 namespace fp8kv {
 namespace {
-
-// Rows in a batch: enough for the matrix products to run at full speed.
-constexpr int64_t kBatchRows = 2048;
-
-// Windows that go through a layer together.
-struct WindowBatch {
-  size_t first = 0;
-  size_t count = 0;
-  int64_t first_row = 0;
-  int64_t rows = 0;
-};
-
-std::vector<WindowBatch> plan_batches(const std::vector<std::vector<int32_t>>& windows) {
-  std::vector<WindowBatch> batches;
-  int64_t row = 0;
-  for (size_t i = 0; i < windows.size(); ++i) {
-    const auto length = static_cast<int64_t>(windows[i].size());
-    if (batches.empty() || batches.back().rows + length > kBatchRows) {
-      batches.push_back({i, 0, row, 0});
-    }
-    ++batches.back().count;
-    batches.back().rows += length;
-    row += length;
-  }
-  return batches;
-}
 
 MagnitudeCounts counts_from(const uint64_t* words) {
   MagnitudeCounts counts;
@@ -62,15 +37,18 @@ class Collector {
       : config_(config),
         backend_(backend),
         windows_(windows),
-        batches_(plan_batches(windows)),
+        plan_(plan_windows(windows)),
         loader_(checkpoint, config, backend),
-        progress_(log, "calibrating", static_cast<uint64_t>(config.n_layers) * batches_.size()),
-        forward_(backend, config, most_rows(), longest_window()),
-        step_(backend, most_rows(), most_windows(), KvCache::pages_for(longest_window())),
+        progress_(log, "calibrating",
+                  static_cast<uint64_t>(config.n_layers) * plan_.batches.size()),
+        forward_(backend, config, plan_.most_rows, plan_.longest_window),
+        step_(backend, plan_.most_rows, plan_.most_windows,
+              KvCache::pages_for(plan_.longest_window)),
         // One layer's K and V of one batch, in the model's dtype: exact, since they are rounded to
         // it before they get here.
-        cache_(backend, config, {config.dtype, 1, most_pages()}, nullptr),
-        hidden_(backend.allocate(forward_.activation_dtype(), Shape{total_rows(), config.dim})) {}
+        cache_(backend, config, {config.dtype, 1, plan_.most_pages}, nullptr),
+        hidden_(
+            backend.allocate(forward_.activation_dtype(), Shape{plan_.total_rows, config.dim})) {}
 
   std::vector<LayerMagnitudes> run() {
     embed();
@@ -80,34 +58,6 @@ class Collector {
   }
 
  private:
-  int64_t total_rows() const { return batches_.back().first_row + batches_.back().rows; }
-  int64_t longest_window() const {
-    size_t most = 0;
-    for (const auto& window : windows_) most = std::max(most, window.size());
-    return static_cast<int64_t>(most);
-  }
-  int64_t most_rows() const {
-    int64_t most = 0;
-    for (const WindowBatch& batch : batches_) most = std::max(most, batch.rows);
-    return most;
-  }
-  int64_t most_windows() const {
-    size_t most = 0;
-    for (const WindowBatch& batch : batches_) most = std::max(most, batch.count);
-    return static_cast<int64_t>(most);
-  }
-  int64_t most_pages() const {
-    int64_t most = 0;
-    for (const WindowBatch& batch : batches_) {
-      int64_t pages = 0;
-      for (size_t i = 0; i < batch.count; ++i) {
-        pages += KvCache::pages_for(static_cast<int64_t>(windows_[batch.first + i].size()));
-      }
-      most = std::max(most, pages);
-    }
-    return most;
-  }
-
   TensorView rows_of(const WindowBatch& batch) const {
     const TensorView& all = hidden_.view();
     const size_t row_bytes = static_cast<size_t>(config_.dim) * dtype_bytes(all.dtype);
@@ -131,7 +81,7 @@ class Collector {
 
   void embed() {
     const Tensor embedding = loader_.embedding();
-    for (const WindowBatch& batch : batches_) {
+    for (const WindowBatch& batch : plan_.batches) {
       begin(batch);
       forward_.embed(embedding.view(), step_.ids(), rows_of(batch));
     }
@@ -142,35 +92,19 @@ class Collector {
     const LayerPart part = index + 1 == config_.n_layers ? LayerPart::up_to_kv : LayerPart::whole;
     const Tensor magnitudes =
         backend_.allocate(DType::u64, Shape{3, config_.n_kv_heads, kMagnitudeWords});
-    for (const WindowBatch& batch : batches_) {
+    for (const WindowBatch& batch : plan_.batches) {
       begin(batch);
       forward_.layer(index, weights, rows_of(batch), step_.batch(), cache_.layer(0),
                      magnitudes.view(), part);
       progress_.advance();
     }
-    std::vector<uint64_t> words(static_cast<size_t>(magnitudes.view().shape.elements()));
-    backend_.download(magnitudes.view(), std::as_writable_bytes(std::span(words)));
-    return unpack(words, index);
-  }
-
-  LayerMagnitudes unpack(const std::vector<uint64_t>& words, int64_t index) const {
-    LayerMagnitudes layer;
-    const uint64_t* next = words.data();
-    for (std::vector<MagnitudeCounts>* heads : {&layer.q, &layer.k, &layer.v}) {
-      for (int64_t head = 0; head < config_.n_kv_heads; ++head, next += kMagnitudeWords) {
-        heads->push_back(counts_from(next));
-      }
-    }
-    check_finite(layer.k, "K", index);
-    check_finite(layer.v, "V", index);
-    check_finite(layer.q, "Q", index);
-    return layer;
+    return download_magnitudes(backend_, magnitudes.view(), index);
   }
 
   const ModelConfig& config_;
   Backend& backend_;
   const std::vector<std::vector<int32_t>>& windows_;
-  std::vector<WindowBatch> batches_;
+  WindowPlan plan_;
   WeightLoader loader_;
   Progress progress_;
   Forward forward_;
@@ -187,6 +121,40 @@ void MagnitudeCounts::add(const MagnitudeCounts& other) {
   nonfinite += other.nonfinite;
   bins.resize(kMagnitudeBins);
   for (size_t i = 0; i < other.bins.size(); ++i) bins[i] += other.bins[i];
+}
+
+void LayerMagnitudes::add(const LayerMagnitudes& other) {
+  for (size_t head = 0; head < k.size(); ++head) {
+    q[head].add(other.q[head]);
+    k[head].add(other.k[head]);
+    v[head].add(other.v[head]);
+  }
+}
+
+LayerAmax layer_amax(const LayerMagnitudes& layer) {
+  const auto amax = [](const std::vector<MagnitudeCounts>& heads) {
+    std::vector<float> values;
+    for (const MagnitudeCounts& head : heads) values.push_back(head.amax);
+    return values;
+  };
+  return {amax(layer.k), amax(layer.v), amax(layer.q)};
+}
+
+LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& magnitudes,
+                                    int64_t layer) {
+  std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
+  backend.download(magnitudes, std::as_writable_bytes(std::span(words)));
+  LayerMagnitudes found;
+  const uint64_t* next = words.data();
+  for (std::vector<MagnitudeCounts>* heads : {&found.q, &found.k, &found.v}) {
+    for (int64_t head = 0; head < magnitudes.shape[1]; ++head, next += kMagnitudeWords) {
+      heads->push_back(counts_from(next));
+    }
+  }
+  check_finite(found.k, "K", layer);
+  check_finite(found.v, "V", layer);
+  check_finite(found.q, "Q", layer);
+  return found;
 }
 
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,

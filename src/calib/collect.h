@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "core/config.h"
 #include "core/histogram.h"
+#include "core/scales.h"
 #include "io/checkpoint.h"
 
 namespace fp8kv {
@@ -25,11 +26,20 @@ struct MagnitudeCounts {
 // [n_kv_heads] each. Q of a KV head is that of all query heads that read it.
 struct LayerMagnitudes {
   std::vector<MagnitudeCounts> q, k, v;
+
+  void add(const LayerMagnitudes& other);
 };
+
+LayerAmax layer_amax(const LayerMagnitudes& layer);
+
+// What a backend has counted in one layer: `magnitudes` as RopeAppend fills it.
+// Throws when a value is NaN or infinite, naming tensor, layer and head.
+LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& magnitudes,
+                                    int64_t layer);
 
 // Each weight is read once and in file order, so memory is bounded by two layers plus the residual
 // stream of the whole set ([tokens, dim] in the activation dtype) and one batch of scratch.
-// Throws when a value is NaN or infinite, naming tensor, layer and head.
+// Throws as download_magnitudes does.
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,
                                                 const std::vector<std::vector<int32_t>>& windows,

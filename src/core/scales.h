@@ -9,6 +9,7 @@
 
 #include "core/config.h"
 #include "core/fp8.h"
+#include "core/octaves.h"
 
 namespace fp8kv {
 
@@ -29,11 +30,28 @@ struct LayerAmax {
   bool operator==(const LayerAmax&) const = default;
 };
 
+// Magnitudes of one layer, all KV heads together.
+struct LayerOctaves {
+  OctaveCounts k;
+  OctaveCounts v;
+  bool operator==(const LayerOctaves&) const = default;
+};
+
+// For a calibration over a part of the windows: which part, and what there is in all.
+struct ShardNote {
+  uint64_t of = 0;              // 0: everything was counted
+  std::vector<uint64_t> taken;  // rising; fewer than `of`
+  uint64_t documents = 0;
+  uint64_t windows = 0;
+  uint64_t tokens = 0;
+  bool operator==(const ShardNote&) const = default;
+};
+
 struct DataFile {
   std::string name;  // as given, without folders
   uint64_t bytes = 0;
   std::string sha256;
-  bool operator==(const DataFile&) const = default;
+  auto operator<=>(const DataFile&) const = default;
 };
 
 // Where scales come from, as far as it is known. Absent parts are empty.
@@ -44,11 +62,13 @@ struct Provenance {
   std::string model_fingerprint;  // see io/fingerprint.h
   std::string compute_dtype;      // dtype K and V were rounded to: "float16"
   double headroom = 1.0;
-  std::vector<LayerAmax> amax;  // one per layer, or empty
-  uint64_t documents = 0;
+  std::vector<LayerAmax> amax;        // one per layer, or empty
+  std::vector<LayerOctaves> octaves;  // one per layer, or empty
+  uint64_t documents = 0;             // whose first window was counted
   uint64_t windows = 0;
   uint64_t tokens = 0;
-  std::vector<DataFile> data;
+  std::vector<DataFile> data;  // rising
+  ShardNote shards;
   bool operator==(const Provenance&) const = default;
 };
 

@@ -22,11 +22,12 @@ std::string extension_of(const fs::path& path) {
   return extension;
 }
 
-// Regular files are mapped; standard input and pipes are read whole.
+// Regular files are mapped; standard input, pipes and what the system only claims to be an empty
+// file, as in /proc, are read whole.
 DataSource open_bytes(const fs::path& path) {
   DataSource source;
   source.label = path == "-" ? "standard input" : quote(path.string());
-  if (path != "-" && fs::is_regular_file(path)) {
+  if (path != "-" && fs::is_regular_file(path) && fs::file_size(path) > 0) {
     const MappedFile file = MappedFile::open(path);
     source.keep_alive = file.keep_alive();
     source.text = {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};

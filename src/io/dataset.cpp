@@ -24,17 +24,6 @@ Json parse_whole(std::string_view text, const std::string& label) {
   return Json::parse(text, label);
 }
 
-// Errors have the line of the file: on failure the text is parsed again behind as many newlines.
-Json parse_line(std::string_view line, size_t number, const std::string& label) {
-  const std::string source = cat(label, ":", number);
-  try {
-    return Json::parse(line, source);
-  } catch (const Error&) {
-    Json::parse(std::string(number - 1, '\n') + std::string(line), source);
-    throw;
-  }
-}
-
 // Where to end a piece of at most `limit` bytes: before the last line that begins in its second
 // half, else before a space, else between two characters.
 size_t piece_end(std::string_view text, size_t limit) {
@@ -123,7 +112,7 @@ class WindowReader {
       ++number;
       if (line.find_first_not_of(" \t\r") == line.npos) continue;
       if (stop()) return;
-      take_record(parse_line(line, number, label));
+      take_record(Json::parse_line(line, number, label));
     }
   }
 
@@ -194,6 +183,7 @@ class WindowReader {
   void add_window(std::vector<int32_t> window) {
     out_.tokens += window.size();
     out_.ids.push_back(std::move(window));
+    out_.document.push_back(out_.documents);
   }
 
   void count_document(size_t windows_before) {

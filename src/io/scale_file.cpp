@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "io/scale_evidence.h"
 
 namespace fp8kv {
 namespace {
@@ -22,31 +24,8 @@ float fused(const LayerScales& layer) {
                   *std::max_element(layer.v.begin(), layer.v.end()));
 }
 
-template <typename Layer>
-void write_rows(JsonWriter& out, const char* name, const std::vector<Layer>& layers,
-                std::vector<float> Layer::*part) {
-  out.key(name).begin_array();
-  for (const Layer& layer : layers) out.value(std::span<const float>(layer.*part));
-  out.end_array();
-}
-
 void write_text(JsonWriter& out, const char* name, const std::string& text) {
   if (!text.empty()) out.member(name, text);
-}
-
-void write_counted(JsonWriter& out, const Provenance& provenance) {
-  if (provenance.windows == 0 && provenance.data.empty()) return;
-  out.key("counted").begin_object();
-  out.member("documents", provenance.documents);
-  out.member("windows", provenance.windows);
-  out.member("tokens", provenance.tokens);
-  out.key("data").begin_array();
-  for (const DataFile& file : provenance.data) {
-    out.begin_object();
-    out.member("name", file.name).member("bytes", file.bytes).member("sha256", file.sha256);
-    out.end_object();
-  }
-  out.end_array().end_object();
 }
 
 void write_extension(JsonWriter& out, const KvScales& scales) {
@@ -68,14 +47,7 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   write_counted(out, provenance);
   write_rows(out, "k_scale", scales.layers, &LayerScales::k);
   write_rows(out, "v_scale", scales.layers, &LayerScales::v);
-  if (!provenance.amax.empty()) {
-    FP8KV_ASSERT(provenance.amax.size() == scales.layers.size());
-    out.key("amax").begin_object();
-    write_rows(out, "k", provenance.amax, &LayerAmax::k);
-    write_rows(out, "v", provenance.amax, &LayerAmax::v);
-    write_rows(out, "q", provenance.amax, &LayerAmax::q);
-    out.end_object();
-  }
+  write_magnitudes(out, provenance);
   out.end_object();
 }
 
@@ -83,13 +55,6 @@ void require_text(const Json& value, const std::string& expected, const std::str
   if (value.as_string() == expected) return;
   throw Error(cat(value.where(), ": is ", quote(value.as_string()), ", expected ", quote(expected)),
               help);
-}
-
-uint64_t count_at(const Json& object, std::string_view key) {
-  const Json value = object.at(key);
-  const int64_t count = value.as_int();
-  if (count < 0) fail(value.where(), ": is ", count, ", expected 0 or more");
-  return static_cast<uint64_t>(count);
 }
 
 // "12" -> 12; nullopt for anything but the plain decimal form.
@@ -155,28 +120,6 @@ std::vector<float> read_scaling_factor(const Json& factors) {
   return first;
 }
 
-// [n_layers][per_layer] numbers; per_layer 0 lets the first row decide.
-std::vector<std::vector<float>> read_rows(const Json& rows, size_t n_layers, size_t per_layer) {
-  if (!rows.is_array() || rows.size() != n_layers) {
-    fail(rows.where(), ": is ", rows.brief(), ", expected an array of ",
-         count_of(n_layers, "layer"));
-  }
-  std::vector<std::vector<float>> out;
-  for (size_t layer = 0; layer < n_layers; ++layer) {
-    const Json row = rows[layer];
-    if (per_layer == 0) per_layer = std::max<size_t>(row.size(), 1);
-    if (!row.is_array() || row.size() != per_layer) {
-      fail(row.where(), ": is ", row.brief(), ", expected an array of ",
-           count_of(per_layer, "number"));
-    }
-    out.emplace_back();
-    for (size_t i = 0; i < per_layer; ++i) {
-      out.back().push_back(static_cast<float>(row[i].as_double()));
-    }
-  }
-  return out;
-}
-
 // How many scales a layer has for K as for V; 0 where the file leaves it to the first row.
 size_t read_granularity(const Json& extension, int64_t n_kv_heads) {
   const Json value = extension.at("granularity");
@@ -200,36 +143,6 @@ void read_scales(const Json& extension, KvScales& out) {
             largest, ", kv_cache.scaling_factor has ", factor),
         "one of the two was edited: calibrate again, or remove the 'fp8kv' object to use "
         "scaling_factor alone");
-  }
-}
-
-void read_amax(const Json& amax, size_t n_layers, int64_t n_kv_heads, Provenance& out) {
-  const auto heads = static_cast<size_t>(n_kv_heads);
-  auto k = read_rows(amax.at("k"), n_layers, heads);
-  auto v = read_rows(amax.at("v"), n_layers, k[0].size());
-  auto q = read_rows(amax.at("q"), n_layers, k[0].size());
-  for (size_t layer = 0; layer < n_layers; ++layer) {
-    for (const auto* row : {&k[layer], &v[layer], &q[layer]}) {
-      if (std::all_of(row->begin(), row->end(),
-                      [](float a) { return std::isfinite(a) && a >= 0; })) {
-        continue;
-      }
-      fail(amax.where(), ": layer ", layer, ": a maximum is negative or infinite");
-    }
-    out.amax.push_back({std::move(k[layer]), std::move(v[layer]), std::move(q[layer])});
-  }
-}
-
-void read_counted(const Json& counted, Provenance& out) {
-  out.documents = count_at(counted, "documents");
-  out.windows = count_at(counted, "windows");
-  out.tokens = count_at(counted, "tokens");
-  const Json data = counted.at("data");
-  if (!data.is_array()) fail(data.where(), ": is ", data.brief(), ", expected an array");
-  for (size_t i = 0; i < data.size(); ++i) {
-    const Json file = data[i];
-    out.data.push_back(
-        {file.at("name").as_string(), count_at(file, "bytes"), file.at("sha256").as_string()});
   }
 }
 
@@ -267,9 +180,7 @@ void read_extension(const Json& extension, KvScales& out) {
   if (const auto model = extension.find("model")) read_model(*model, out);
   if (const auto counted = extension.find("counted")) read_counted(*counted, provenance);
   read_scales(extension, out);
-  if (const auto amax = extension.find("amax")) {
-    read_amax(*amax, out.layers.size(), out.n_kv_heads, provenance);
-  }
+  read_magnitudes(extension, out.layers.size(), out.n_kv_heads, provenance);
 }
 
 }  // namespace
@@ -314,7 +225,14 @@ KvScales parse_scale_file(const Json& document, const std::string& source) {
 }
 
 KvScales read_scale_file(const std::filesystem::path& path) {
-  return parse_scale_file(Json::read(path, kLargestFile), quote(path.string()));
+  const std::string text = read_text(path, kLargestFile);
+  const std::string name = quote(path.string());
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == text.npos || text[first] != '{') {
+    throw Error(cat(name, ": is not a scale file"),
+                "a scale file is the JSON that 'fp8kv calibrate' or 'fp8kv extract' writes");
+  }
+  return parse_scale_file(Json::parse(text, name), name);
 }
 
 bool is_scale_file(const Json& document) {

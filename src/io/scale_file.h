@@ -15,6 +15,12 @@
 //   granularity     MUST be "tensor" (one scale a layer) or "head" (one for each KV head), and
 //   k_scale, v_scale  MUST hold one array per layer of that many scales; they MUST agree with
 //       scaling_factor, and with model {fingerprint, n_layers, n_kv_heads} where that is there.
+//   octaves {k, v}  MAY be there: one array per layer, all KV heads together, of whole numbers:
+//       [zeros, e, n0, n1, ...], where zeros counts |x| < 2^-39 and ni counts 2^(e+i) <= |x| <
+//       2^(e+i+1), the last also what is above 2^24. The last ni MUST hold the layer's amax.
+//   counted.shards {of, taken [indices], documents, windows, tokens}  MUST be there when only
+//       every of-th window was counted, from those taken; the three numbers are of all windows.
+//       A document is counted with its first window.
 //   tool_version, source, headroom, observation ("post_rope" or "pre_rope"), compute_dtype, model,
 //   counted {documents, windows, tokens, data [{name, bytes, sha256}]} and
 //   amax {k, v, q} (one array per layer, one maximum per KV head)  MAY be there.

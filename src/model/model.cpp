@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "base/error.h"
 #include "model/rope.h"
@@ -9,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-Projection project(const Linear& linear, const TensorView& out) {
+Projection project_to(const Linear& linear, const TensorView& out) {
   return {linear.weight, linear.bias, out, false};
 }
 
@@ -23,11 +24,9 @@ Projection project_onto(const Linear& linear, const TensorView& stream) {
 Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
                  int64_t max_positions)
     : backend_(backend), config_(config), activation_(backend.activation_dtype(config.dtype)) {
-  const std::vector<float> table = rope_table(config.rope, config.head_dim, max_positions);
-  const Shape shape{max_positions, config.head_dim};
-  rope_ = backend.allocate(DType::f32, shape);
-  backend.copy_in(rope_.view(),
-                  {reinterpret_cast<const std::byte*>(table.data()), DType::f32, shape});
+  rope_ = to_backend(rope_table(config.rope, config.head_dim, max_positions));
+  no_rope_ = to_backend(rope_table(config.rope, config.head_dim, 1));  // position 0 turns nothing
+  no_positions_ = backend.allocate(DType::i32, Shape{max_rows});
   const auto buffer = [&](int64_t width) {
     return backend.allocate(activation_, Shape{max_rows, width});
   };
@@ -38,6 +37,14 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   attended_ = buffer(config.n_heads * config.head_dim);
   gate_ = buffer(config.hidden_dim);
   up_ = buffer(config.hidden_dim);
+}
+
+Tensor Forward::to_backend(const std::vector<float>& rope_rows) const {
+  const Shape shape{static_cast<int64_t>(rope_rows.size()) / config_.head_dim, config_.head_dim};
+  Tensor tensor = backend_.allocate(DType::f32, shape);
+  backend_.copy_in(tensor.view(),
+                   {reinterpret_cast<const std::byte*>(rope_rows.data()), DType::f32, shape});
+  return tensor;
 }
 
 TensorView Forward::scratch(const Tensor& buffer, int64_t rows, int64_t width) const {
@@ -53,38 +60,69 @@ void Forward::embed(const ConstTensorView& embedding, const ConstTensorView& ids
 void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView& x,
                     const Batch& batch, const PagedKv& kv,
                     const std::optional<TensorView>& magnitudes, LayerPart part) {
+  const AttentionInputs inputs = project(weights, x, batch, kv, magnitudes);
+  if (part == LayerPart::up_to_kv) return;
+  const TensorView attended =
+      reshaped(scratch(attended_, x.shape[0], config_.n_heads * config_.head_dim), inputs.q.shape);
+  attend(index, inputs, batch, kv, attended);
+  finish(weights, attended, x);
+}
+
+AttentionInputs Forward::project(const LayerWeights& weights, const ConstTensorView& x,
+                                 const Batch& batch, const PagedKv& kv,
+                                 const std::optional<TensorView>& magnitudes) {
   const int64_t n = x.shape[0];
   const int64_t heads = config_.n_heads, kv_heads = config_.n_kv_heads, size = config_.head_dim;
-  const auto eps = static_cast<float>(config_.norm_eps);
   const TensorView normed = scratch(normed_, n, config_.dim);
   const TensorView q = scratch(q_, n, heads * size);
   const TensorView k = scratch(k_, n, kv_heads * size);
   const TensorView v = scratch(v_, n, kv_heads * size);
-  const TensorView q_heads = reshaped(q, {n, heads, size});
+  backend_.rmsnorm(x, weights.attn_norm, static_cast<float>(config_.norm_eps), normed);
+  backend_.linear(normed, std::array{project_to(weights.q, q), project_to(weights.k, k),
+                                     project_to(weights.v, v)});
+  const AttentionInputs inputs{reshaped(q, {n, heads, size}), reshaped(k, {n, kv_heads, size}),
+                               reshaped(v, {n, kv_heads, size})};
+  rotate_and_append(inputs, rope_.view(), batch, kv, magnitudes);
+  return inputs;
+}
 
-  backend_.rmsnorm(x, weights.attn_norm, eps, normed);
-  backend_.linear(normed,
-                  std::array{project(weights.q, q), project(weights.k, k), project(weights.v, v)});
-  backend_.rope_append({.q = q_heads,
-                        .k = reshaped(k, {n, kv_heads, size}),
-                        .v = reshaped(v, {n, kv_heads, size}),
-                        .rope = rope_.view(),
+void Forward::append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv) {
+  Batch unturned = batch;
+  unturned.positions = {no_positions_.view().data, DType::i32, Shape{inputs.q.shape[0]}};
+  rotate_and_append(inputs, no_rope_.view(), unturned, kv, std::nullopt);
+}
+
+void Forward::rotate_and_append(const AttentionInputs& inputs, const ConstTensorView& rope,
+                                const Batch& batch, const PagedKv& kv,
+                                const std::optional<TensorView>& magnitudes) {
+  backend_.rope_append({.q = inputs.q,
+                        .k = inputs.k,
+                        .v = inputs.v,
+                        .rope = rope,
                         .batch = batch,
                         .kv = kv,
                         .round_to = config_.dtype,
                         .magnitudes = magnitudes});
-  if (part == LayerPart::up_to_kv) return;
+}
 
-  const TensorView attended = scratch(attended_, n, heads * size);
-  const AttentionOptions options{.scale = 1.0f / std::sqrt(static_cast<float>(size)),
+void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& batch,
+                     const PagedKv& kv, const TensorView& out) {
+  const AttentionOptions options{.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim)),
                                  .window = config_.layer_window(index)};
-  backend_.attention(q_heads, kv, batch, options, reshaped(attended, {n, heads, size}));
-  backend_.linear(attended, std::array{project_onto(weights.o, x)});
+  backend_.attention(inputs.q, kv, batch, options, out);
+}
 
+void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
+                     const TensorView& x) {
+  const int64_t n = x.shape[0];
+  const ConstTensorView flat{attended.data, attended.dtype,
+                             Shape{n, config_.n_heads * config_.head_dim}};
+  backend_.linear(flat, std::array{project_onto(weights.o, x)});
+  const TensorView normed = scratch(normed_, n, config_.dim);
   const TensorView gate = scratch(gate_, n, config_.hidden_dim);
   const TensorView up = scratch(up_, n, config_.hidden_dim);
-  backend_.rmsnorm(x, weights.ffn_norm, eps, normed);
-  backend_.linear(normed, std::array{project(weights.gate, gate), project(weights.up, up)});
+  backend_.rmsnorm(x, weights.ffn_norm, static_cast<float>(config_.norm_eps), normed);
+  backend_.linear(normed, std::array{project_to(weights.gate, gate), project_to(weights.up, up)});
   backend_.gate(gate, up);
   backend_.linear(gate, std::array{project_onto(weights.down, x)});
 }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "core/config.h"
@@ -14,6 +14,13 @@ namespace fp8kv {
 enum class LayerPart {
   whole,
   up_to_kv  // stops once K and V are observed and stored: all that calibration wants of the last
+};
+
+// Of the rows of a step, rotated and rounded as the cache takes them: scratch of the Forward that
+// made them, valid until its next projection.
+struct AttentionInputs {
+  TensorView q;     // [n, n_heads, head_dim]
+  TensorView k, v;  // [n, n_kv_heads, head_dim]
 };
 
 // Scratch memory and the forward pass, for steps of up to `max_rows` rows and positions below
@@ -30,6 +37,18 @@ class Forward {
   void layer(int64_t index, const LayerWeights& weights, const TensorView& x, const Batch& batch,
              const PagedKv& kv, const std::optional<TensorView>& magnitudes, LayerPart part);
 
+  // What `layer` is made of, for those who put several caches behind one projection.
+  // Projects x [n, dim], and appends K and V to `kv`.
+  AttentionInputs project(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
+                          const PagedKv& kv, const std::optional<TensorView>& magnitudes);
+  // Appends the same K and V to another cache.
+  void append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv);
+  // Attention of layer `index` over what `kv` holds.   out [n, n_heads, head_dim]
+  void attend(int64_t index, const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv,
+              const TensorView& out);
+  // The rest of the layer: adds its output to x [n, dim].   attended as attend gives it
+  void finish(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x);
+
   // logits [n_rows, vocab_size] f32 of the rows of x named by `rows` [n_rows] i32.
   void head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
             const TensorView& logits);
@@ -38,11 +57,17 @@ class Forward {
 
  private:
   TensorView scratch(const Tensor& buffer, int64_t rows, int64_t width) const;
+  Tensor to_backend(const std::vector<float>& rope_rows) const;
+  void rotate_and_append(const AttentionInputs& inputs, const ConstTensorView& rope,
+                         const Batch& batch, const PagedKv& kv,
+                         const std::optional<TensorView>& magnitudes);
 
   Backend& backend_;
   const ModelConfig& config_;
   DType activation_;
   Tensor rope_;                           // [max_positions, head_dim] f32
+  Tensor no_rope_;                        // [1, head_dim] f32: a rotation by nothing
+  Tensor no_positions_;                   // [max_rows] i32: all 0
   Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...]
   Tensor gate_, up_;
 };

@@ -207,6 +207,9 @@ void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& 
 
 void Bpe::encode_part(std::string_view part, Scratch& scratch, std::vector<int32_t>& ids) const {
   if (scratch.cache.find(part, ids)) return;
+  if (part.size() > INT32_MAX) {  // symbols count their places in 32 bits
+    fail("a word of ", human_bytes(part.size()), " is too long to be encoded; cut the text before");
+  }
   std::vector<int32_t>& made = scratch.ids;
   made.clear();
   int32_t whole = Vocabulary::kNone;

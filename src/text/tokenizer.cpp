@@ -17,9 +17,6 @@
 namespace fp8kv {
 namespace {
 
-// Places in a text are 32-bit numbers, and normalisation can make a text several times as long.
-constexpr size_t kLongestText = size_t{256} << 20;
-
 // What encoding writes to; kept from call to call for its buffers and the cache of words.
 struct EncodeScratch {
   PatternScratch match;
@@ -141,10 +138,6 @@ Tokenizer::~Tokenizer() = default;
 std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
   size_t bad_at = 0;
   if (!is_utf8(text, &bad_at)) fail("the text is not valid UTF-8 at byte ", bad_at);
-  if (text.size() > kLongestText) {
-    fail("the text has ", human_bytes(text.size()), ", more than the ", human_bytes(kLongestText),
-         " that can be encoded at once");
-  }
   std::unique_ptr<EncodeScratch> scratch = state_->pool.take();
   std::vector<int32_t> ids;
   if (add_special_tokens) ids = state_->affixes.prefix;

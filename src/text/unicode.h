@@ -22,6 +22,8 @@ bool is_punctuation(char32_t c);     // categories P*, and every ASCII punctuati
 bool is_combining_mark(char32_t c);  // categories M*
 void append_lower(std::string& out, char32_t c);  // full mapping, without context
 
+// By utf8proc's version of Unicode (15 in Debian 12). The tables of the tokenizers library are some
+// years older: it leaves the 70 compatibility characters that were added since 2018 as they are.
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 
 // `text` in the form. The result is `text` itself where nothing changes, else it lies in `buffer`.

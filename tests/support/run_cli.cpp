@@ -1,10 +1,10 @@
 #include "support/run_cli.h"
 
+#include <cctype>
 #include <chrono>
 #include <fcntl.h>
-#include <fstream>
-#include <iterator>
-#include <signal.h>
+#include <sstream>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -15,56 +15,128 @@
 namespace fp8kv::test {
 namespace {
 
-void redirect(const std::filesystem::path& file, int flags, int descriptor) {
+// A pipe whose ends the child does not inherit but for the one that is given to it.
+struct Pipe {
+  Pipe() { FP8KV_ASSERT(pipe2(ends, O_CLOEXEC) == 0); }
+  ~Pipe() {
+    close_read();
+    close_write();
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void close_read() { close_end(0); }
+  void close_write() { close_end(1); }
+
+  int ends[2] = {-1, -1};
+
+ private:
+  void close_end(int index) {
+    if (ends[index] >= 0) close(ends[index]);
+    ends[index] = -1;
+  }
+};
+
+// Where a run's streams go; made before the fork, after which nothing may allocate.
+struct Streams {
+  TempDir folder;
+  std::string out = (folder / "out").string();
+  std::string err = (folder / "err").string();
+};
+
+void redirect(const std::string& file, int flags, int descriptor) {
   const int opened = open(file.c_str(), flags, 0600);
   if (opened < 0 || dup2(opened, descriptor) < 0) _exit(126);
 }
 
-pid_t start(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
-            const TempDir& files) {
-  std::vector<char*> argv;
-  std::string program = FP8KV_PROGRAM;
-  argv.push_back(program.data());
-  std::vector<std::string> copies = arguments;
-  for (std::string& argument : copies) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  const pid_t child = fork();
-  if (child != 0) return child;
-  if (chdir(folder.c_str()) != 0) _exit(126);
-  redirect(files / "in", O_RDONLY, STDIN_FILENO);
-  redirect(files / "out", O_WRONLY | O_CREAT, STDOUT_FILENO);
-  redirect(files / "err", O_WRONLY | O_CREAT, STDERR_FILENO);
-  execv(program.c_str(), argv.data());
-  _exit(127);
+// In the child, between fork and exec: system calls only.
+void set_up(const CliSetup& setup, const Streams& files, const Pipe& input, const Pipe& output) {
+  if (chdir(setup.folder.c_str()) != 0) _exit(126);
+  if (dup2(input.ends[0], STDIN_FILENO) < 0) _exit(126);
+  redirect(files.err, O_WRONLY | O_CREAT, STDERR_FILENO);
+  if (setup.reader_gone) {
+    if (dup2(output.ends[1], STDOUT_FILENO) < 0) _exit(126);
+  } else if (setup.out.empty()) {
+    redirect(files.out, O_WRONLY | O_CREAT, STDOUT_FILENO);
+  } else {
+    redirect(setup.out.native(), O_WRONLY, STDOUT_FILENO);
+  }
+  if (setup.largest_file == 0) return;
+  const rlimit limit{setup.largest_file, setup.largest_file};
+  if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
+  signal(SIGXFSZ, SIG_IGN);  // so that the write fails instead
 }
 
-CliResult finish(pid_t child, const TempDir& files) {
-  int status = 0;
-  FP8KV_ASSERT(waitpid(child, &status, 0) == child);
-  CliResult result;
-  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  result.out = read_file(files / "out");
-  result.err = read_file(files / "err");
-  return result;
+CliResult said_so_far(const Streams& files) {
+  return {-1, read_file(files.out), read_file(files.err)};
+}
+
+// Waits for the moment and sends the signal; a program that ends before gets none.
+void interrupt(pid_t child, const CliSetup& setup, const Streams& files) {
+  while (!setup.interrupt_when(said_so_far(files))) {
+    siginfo_t info{};
+    FP8KV_ASSERT(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0);
+    if (info.si_pid == child) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  kill(child, setup.signal_number);
 }
 
 }  // namespace
 
-CliResult run_cli(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
-                  const std::string& input) {
-  const TempDir files;
-  files.write("in", input);
-  return finish(start(arguments, folder, files), files);
+CliResult run_cli(const std::vector<std::string>& arguments, const CliSetup& setup) {
+  constexpr size_t kHoldsWithoutReader = size_t(64) << 10;
+  FP8KV_ASSERT(setup.input.size() <= kHoldsWithoutReader);
+  const Streams files;
+  std::string program = FP8KV_PROGRAM;
+  std::vector<std::string> copies = arguments;
+  std::vector<char*> argv = {program.data()};
+  for (std::string& argument : copies) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  Pipe input;
+  Pipe output;
+  output.close_read();
+  const pid_t child = fork();
+  FP8KV_ASSERT(child >= 0);
+  if (child == 0) {
+    set_up(setup, files, input, output);
+    execv(program.c_str(), argv.data());
+    _exit(127);
+  }
+  FP8KV_ASSERT(write(input.ends[1], setup.input.data(), setup.input.size()) ==
+               static_cast<ssize_t>(setup.input.size()));
+  if (setup.interrupt_when) interrupt(child, setup, files);
+  input.close_write();
+  int status = 0;
+  FP8KV_ASSERT(waitpid(child, &status, 0) == child);
+  CliResult result = said_so_far(files);
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
 }
 
-CliResult run_cli_and_signal(const std::vector<std::string>& arguments,
-                             const std::filesystem::path& folder, int after_ms, int signal_number) {
-  const TempDir files;
-  files.write("in", "");
-  const pid_t child = start(arguments, folder, files);
-  std::this_thread::sleep_for(std::chrono::milliseconds(after_ms));
-  kill(child, signal_number);
-  return finish(child, files);
+std::string lasting_lines(const std::string& err) {
+  std::istringstream lines(err);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t percent = line.find(" % ");
+    const bool progress = percent != line.npos && percent > 0 && std::isdigit(line[percent - 1]);
+    if (progress || line.starts_with("computing on ") || line.starts_with("first token after ")) {
+      continue;
+    }
+    kept += line + "\n";
+  }
+  return kept;
+}
+
+std::string without_hex_after(const std::string& text, const std::string& mark) {
+  std::string out;
+  size_t from = 0;
+  for (size_t at; (at = text.find(mark, from)) != text.npos;) {
+    at += mark.size();
+    out += text.substr(from, at - from);
+    from = at;
+    while (from < text.size() && std::isxdigit(text[from])) ++from;
+  }
+  return out + text.substr(from);
 }
 
 }  // namespace fp8kv::test

@@ -1,0 +1,87 @@
+// How much room the values that were seen leave at both ends of an E4M3 format, with the scales in
+// force and with none, and what follows for each layer. Exact statements about what was counted:
+// nothing is estimated, and nothing is said where there is no evidence.
+//
+// With x the values of K or V in one layer, s a scale, and max and min_normal of the format:
+//   saturation margin = log2(max * s / amax), the smallest over the heads. Negative when values
+//     saturate; the next octave of values would still fit when it is 1 or more.
+//   underflow margin = log2(m / (min_normal * s)), where 2 m > median(|x|, x != 0) >= m and m is a
+//     power of two. From 0 on, at least half of the values keep all bits of the mantissa; each
+//     octave below costs them one bit. With a scale per head, s is the largest of them.
+//   flushed = share of the nonzero values below half the smallest subnormal times s: they round to
+//     zero (as does that half itself, which is not counted).
+// Zero is here what is below 2^-39 (core/octaves.h), which FP16 has not.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/fp8.h"
+#include "core/scales.h"
+
+namespace fp8kv {
+
+// A scale of 1 must leave this much for values that were not seen.
+inline constexpr double kLeastUnitSaturationMargin = 1;
+// A relative RMS error of 5.0 % for values of a normal distribution, where 2.65 % is the least that
+// E4M3 can do and 5.3 % what E5M2 does at any scale: measured with PyTorch's casts.
+inline constexpr double kLeastUnderflowMargin = -1;
+// Values of a normal distribution lose 7 % at that margin. More than a quarter means that a part
+// of the tensor, such as some of the channels, is lost as a whole.
+inline constexpr double kMostFlushed = 0.25;
+
+// What is known of a share that lies somewhere inside an octave.
+struct ShareRange {
+  double least = 0;
+  double most = 0;
+  bool operator==(const ShareRange&) const = default;
+};
+
+// Of one tensor under one scale. Absent where there is no evidence, or no value but zero.
+struct Margins {
+  std::optional<double> saturation;
+  std::optional<double> underflow;
+  std::optional<ShareRange> subnormal;  // below min_normal * s, flushed ones included
+  std::optional<ShareRange> flushed;
+};
+
+enum class Verdict {
+  unit_safe,    // a scale of 1 loses nothing that matters, and leaves room
+  needs_scale,  // 1 saturates or underflows, and the scale from amax does not
+  keep_16bit,   // underflows even with the largest value at the format's maximum
+  unknown       // the evidence does not decide
+};
+
+struct TensorCertificate {
+  std::optional<float> amax;  // over all heads
+  Margins in_force;
+  Margins unit;
+  Verdict verdict = Verdict::unknown;
+  std::string reason;  // for any verdict but unit_safe: "K saturates at 1.0"
+  // The scale in force neither saturates nor underflows, as far as was seen; true without evidence.
+  bool holds = true;
+};
+
+struct LayerCertificate {
+  TensorCertificate k;
+  TensorCertificate v;
+  Verdict verdict = Verdict::unknown;  // that of the tensor that demands more
+};
+
+struct Certificate {
+  Fp8Format format = Fp8Format::e4m3fn;
+  std::vector<LayerCertificate> layers;
+
+  // In rising order.
+  std::vector<size_t> layers_with(Verdict verdict) const;
+  std::vector<size_t> layers_that_do_not_hold() const;
+};
+
+// "1.0 is safe", "needs its scale", "keep in 16 bit", "not known".
+std::string verdict_name(Verdict verdict);
+
+// REQUIRES an E4M3 format; the scales are converted to it where they are for the other.
+Certificate certify(const KvScales& scales, Fp8Format format);
+
+}  // namespace fp8kv

@@ -1,0 +1,36 @@
+#include "calib/window_plan.h"
+
+#include <algorithm>
+
+#include "model/kv_cache.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr int64_t kBatchRows = 2048;
+
+}  // namespace
+
+WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows, size_t boundary) {
+  WindowPlan plan;
+  int64_t pages = 0;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const auto length = static_cast<int64_t>(windows[i].size());
+    if (plan.batches.empty() || i == boundary || plan.batches.back().rows + length > kBatchRows) {
+      plan.batches.push_back({i, 0, plan.total_rows, 0});
+      pages = 0;
+    }
+    WindowBatch& batch = plan.batches.back();
+    ++batch.count;
+    batch.rows += length;
+    pages += KvCache::pages_for(length);
+    plan.total_rows += length;
+    plan.longest_window = std::max(plan.longest_window, length);
+    plan.most_rows = std::max(plan.most_rows, batch.rows);
+    plan.most_windows = std::max(plan.most_windows, static_cast<int64_t>(batch.count));
+    plan.most_pages = std::max(plan.most_pages, pages);
+  }
+  return plan;
+}
+
+}  // namespace fp8kv

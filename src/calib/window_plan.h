@@ -1,0 +1,32 @@
+// How windows of tokens are put through a layer: several at a time, in order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fp8kv {
+
+// Windows that go through a layer together: a step with a sequence for each.
+struct WindowBatch {
+  size_t first = 0;  // window
+  size_t count = 0;
+  int64_t first_row = 0;  // of the rows of all windows
+  int64_t rows = 0;
+};
+
+struct WindowPlan {
+  std::vector<WindowBatch> batches;
+  int64_t total_rows = 0;
+  int64_t longest_window = 0;
+  // The most of any batch.
+  int64_t most_rows = 0;
+  int64_t most_windows = 0;
+  int64_t most_pages = 0;
+};
+
+// Batches of about 2048 rows, or one longer window: enough for matrix products to run at full
+// speed. No batch has windows from both sides of window `boundary`.
+WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows, size_t boundary = 0);
+
+}  // namespace fp8kv

@@ -1,0 +1,120 @@
+#include "model/capacity.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr uint64_t kMost = uint64_t{1} << 63;
+
+uint64_t product(uint64_t a, uint64_t b) {
+  uint64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result) || result > kMost) {
+    fail("a cache of ", a, " times ", b, " bytes is larger than can be counted");
+  }
+  return result;
+}
+
+uint64_t sum(uint64_t a, uint64_t b) {
+  if (a > kMost - b) fail("a cache of more than 2^63 bytes is larger than can be counted");
+  return a + b;
+}
+
+// Bytes of a sequence of `tokens` on one GPU.
+uint64_t sequence_bytes(const std::vector<CacheLayer>& layers, int64_t kv_heads, int64_t tokens,
+                        DType dtype) {
+  uint64_t bytes = 0;
+  for (const CacheLayer& layer : layers) {
+    const int64_t kept = layer.window > 0 ? std::min(tokens, layer.window) : tokens;
+    const auto elements = static_cast<uint64_t>(layer.k_elements + layer.v_elements);
+    const uint64_t per_token =
+        product(product(elements, static_cast<uint64_t>(kv_heads)), dtype_bytes(dtype));
+    bytes = sum(bytes, product(per_token, static_cast<uint64_t>(kept)));
+  }
+  return bytes;
+}
+
+uint64_t share(uint64_t bytes, int64_t tp) {
+  const auto parts = static_cast<uint64_t>(tp);
+  return bytes / parts + (bytes % parts > 0 ? 1 : 0);
+}
+
+bool is_embedding(const std::string& name) {
+  return name.ends_with("embed_tokens.weight") || name.ends_with("wte.weight");
+}
+
+bool is_output(const std::string& name) {
+  return name.ends_with("lm_head.weight") || name.ends_with("embed_out.weight");
+}
+
+}  // namespace
+
+WeightBytes weight_bytes(const Checkpoint& checkpoint) {
+  WeightBytes bytes;
+  uint64_t embedding = 0;
+  bool has_output = false;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    const uint64_t size = location.entry.end - location.entry.begin;
+    bytes.all += size;
+    if (is_embedding(name)) embedding += size;
+    bytes.experts |= name.find(".experts.") != std::string::npos;
+    has_output |= is_output(name);
+  }
+  bytes.read = bytes.all - (has_output ? embedding : 0);
+  return bytes;
+}
+
+int64_t kv_heads_per_gpu(const ModelConfig& shape, int64_t tp) {
+  const auto refuse = [&](int64_t heads, const char* which) {
+    throw Error(cat("--tp ", tp, " does not fit a model with ", heads, " ", which, " heads"),
+                "every GPU must get as many heads as every other", ErrorKind::usage);
+  };
+  if (shape.n_heads % tp != 0) refuse(shape.n_heads, "attention");
+  const bool shared = tp <= shape.n_kv_heads;
+  if (shared ? shape.n_kv_heads % tp != 0 : tp % shape.n_kv_heads != 0) {
+    refuse(shape.n_kv_heads, "KV");
+  }
+  return shared ? shape.n_kv_heads / tp : 1;
+}
+
+CachePlan plan_cache(const ModelConfig& shape, const std::vector<CacheLayer>& layers,
+                     const WeightBytes& weights, const Deployment& deployment, DType dtype,
+                     DType baseline) {
+  FP8KV_ASSERT(deployment.batch > 0 && deployment.context > 0);
+  const int64_t kv_heads = kv_heads_per_gpu(shape, deployment.tp);
+  const auto step = [&](DType of) {
+    const uint64_t cache = sequence_bytes(layers, kv_heads, deployment.context, of);
+    return sum(share(weights.read, deployment.tp),
+               product(cache, static_cast<uint64_t>(deployment.batch)));
+  };
+  CachePlan plan;
+  plan.dtype = dtype;
+  plan.bytes_per_token = sequence_bytes(layers, kv_heads, 1, dtype);
+  plan.bytes_per_sequence = sequence_bytes(layers, kv_heads, deployment.context, dtype);
+  if (plan.bytes_per_sequence == 0) fail("no layer of this model holds a KV cache");
+  plan.step_bytes = step(dtype);
+  plan.gain = static_cast<double>(step(baseline)) / static_cast<double>(plan.step_bytes);
+  const uint64_t weights_here = share(weights.all, deployment.tp);
+  if (deployment.memory > weights_here) plan.free_bytes = deployment.memory - weights_here;
+  plan.sequences = plan.free_bytes / plan.bytes_per_sequence;
+  // Whole sequences, and the tokens of one more that fit beside them.
+  const uint64_t rest = plan.free_bytes % plan.bytes_per_sequence;
+  int64_t most = deployment.context, least = 0;
+  while (least < most) {
+    const int64_t middle = least + (most - least + 1) / 2;
+    if (sequence_bytes(layers, kv_heads, middle, dtype) <= rest) {
+      least = middle;
+    } else {
+      most = middle - 1;
+    }
+  }
+  plan.tokens = sum(product(plan.sequences, static_cast<uint64_t>(deployment.context)),
+                    static_cast<uint64_t>(least));
+  return plan;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,55 @@
+// What a KV cache costs and what fits, in plain arithmetic: no weights, no device, nothing
+// measured.
+//
+// A sequence of C tokens holds min(C, window) tokens in a layer with a window, C in the others. A
+// decode step of B such sequences reads every weight but the embedding once, and the whole cache of
+// each; a step that is bound by memory takes that many bytes over the bandwidth. Nothing is set
+// aside for activations, the runtime, and the part of a page that a sequence does not fill.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/config.h"
+#include "io/cache_layers.h"
+#include "io/checkpoint.h"
+
+namespace fp8kv {
+
+// Of the whole model, from the headers of its shards.
+struct WeightBytes {
+  uint64_t all = 0;
+  uint64_t read = 0;     // in a decode step: without an embedding that is not the output matrix too
+  bool experts = false;  // a step reads only those that its tokens are sent to; counted are all
+};
+WeightBytes weight_bytes(const Checkpoint& checkpoint);
+
+struct Deployment {
+  uint64_t memory = 0;  // bytes of each GPU; 0: not given
+  int64_t tp = 1;       // GPUs that share the model
+  int64_t batch = 1;    // sequences in a step
+  int64_t context = 0;  // tokens in a sequence
+};
+
+// KV heads that one of `tp` GPUs holds: a share of them, or one each where there are more GPUs.
+// Throws a usage Error, naming --tp, when the heads cannot be shared out evenly.
+int64_t kv_heads_per_gpu(const ModelConfig& shape, int64_t tp);
+
+// On each GPU.
+struct CachePlan {
+  DType dtype = DType::f16;
+  uint64_t bytes_per_token = 0;  // while no window is full
+  uint64_t bytes_per_sequence = 0;
+  uint64_t free_bytes = 0;  // memory that the weights leave; this and the next two 0 without memory
+  uint64_t sequences = 0;   // that fit
+  uint64_t tokens = 0;      // that fit, in sequences of that length
+  uint64_t step_bytes = 0;
+  double gain = 1;  // of bytes in a step, over a cache in `baseline`
+};
+
+// Throws when a size passes 2^63, which no model does. REQUIRES batch and context of at least 1.
+CachePlan plan_cache(const ModelConfig& shape, const std::vector<CacheLayer>& layers,
+                     const WeightBytes& weights, const Deployment& deployment, DType dtype,
+                     DType baseline);
+
+}  // namespace fp8kv

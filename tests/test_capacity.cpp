@@ -1,0 +1,138 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "model/capacity.h"
+#include "support/expect_error.h"
+#include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+ModelConfig heads(int64_t n_heads, int64_t n_kv_heads) {
+  ModelConfig shape;
+  shape.n_heads = n_heads;
+  shape.n_kv_heads = n_kv_heads;
+  shape.head_dim = 128;
+  return shape;
+}
+
+std::vector<CacheLayer> full_layers(size_t count) {
+  return std::vector<CacheLayer>(count, {128, 128, 0});
+}
+
+// Llama 3 8B: 8,030,261,248 parameters, of them 128,256 * 4,096 in the embedding.
+const WeightBytes kLlama8B = {2 * 8030261248u, 2 * (8030261248u - 525336576u)};
+
+CachePlan llama8b(const Deployment& on, DType dtype) {
+  return plan_cache(heads(32, 8), full_layers(32), kLlama8B, on, dtype, DType::bf16);
+}
+
+TEST_CASE("capacity: the gains and step times of Llama 3 8B as worked out by hand") {
+  // ms at 3.0 TB/s with a 16-bit and an 8-bit cache.
+  struct Row {
+    int64_t batch, context;
+    double half_ms, fp8_ms, gain;
+  };
+  for (const Row& row : {Row{1, 2048, 5.09, 5.05, 1.01}, Row{1, 32768, 6.43, 5.72, 1.12},
+                         Row{16, 4096, 7.87, 6.43, 1.22}, Row{64, 4096, 16.46, 10.73, 1.53}}) {
+    const Deployment on{0, 1, row.batch, row.context};
+    const CachePlan half = llama8b(on, DType::bf16), fp8 = llama8b(on, DType::f8_e4m3);
+    CHECK(static_cast<double>(half.step_bytes) / 3e9 == doctest::Approx(row.half_ms).epsilon(2e-3));
+    CHECK(static_cast<double>(fp8.step_bytes) / 3e9 == doctest::Approx(row.fp8_ms).epsilon(2e-3));
+    CHECK(fp8.gain == doctest::Approx(row.gain).epsilon(5e-3));
+    CHECK(half.gain == 1);
+  }
+}
+
+TEST_CASE("capacity: tokens are what the weights leave over what one takes") {
+  const CachePlan plan = llama8b({80 * kGiB, 1, 1, 8192}, DType::f8_e4m3);
+  CHECK(plan.bytes_per_token == 65536);
+  CHECK(plan.bytes_per_sequence == 65536 * 8192);
+  CHECK(plan.free_bytes == 80 * kGiB - 2 * 8030261248u);
+  CHECK(plan.tokens == plan.free_bytes / 65536);
+  CHECK(plan.sequences == plan.free_bytes / (65536 * 8192));
+  CHECK(llama8b({80 * kGiB, 1, 1, 8192}, DType::bf16).tokens == plan.tokens / 2);
+}
+
+TEST_CASE("capacity: a window holds no more than its tokens") {
+  const std::vector<CacheLayer> layers = {{64, 32, 0}, {64, 32, 100}, {}};
+  const Deployment on{50000, 1, 1, 150};
+  const CachePlan plan = plan_cache(heads(4, 2), layers, {0, 0}, on, DType::f16, DType::f16);
+  CHECK(plan.bytes_per_token == 2 * 2 * (96 + 96));
+  const uint64_t sequence = 2 * 2 * 96 * (150 + 100);  // K and V elements, heads, bytes
+  CHECK(plan.bytes_per_sequence == sequence);
+  CHECK(plan.sequences == 0);
+  // 50,000 bytes: 100 tokens at 768 are 76,800, too much; so all are below the window.
+  CHECK(plan.tokens == 50000 / 768);
+  const CachePlan more =
+      plan_cache(heads(4, 2), layers, {0, 0}, {300000, 1, 1, 150}, DType::f16, DType::f16);
+  CHECK(more.sequences == 300000 / sequence);
+  // The rest of 108,000 holds 100 tokens at 768, and then tokens at 384 each.
+  CHECK(more.tokens == 3 * 150 + (300000 - 3 * sequence) / 768);
+}
+
+TEST_CASE("capacity: GPUs share weights and KV heads, and repeat heads when there are more") {
+  CHECK(kv_heads_per_gpu(heads(32, 8), 4) == 2);
+  CHECK(kv_heads_per_gpu(heads(32, 8), 8) == 1);
+  CHECK(kv_heads_per_gpu(heads(32, 8), 16) == 1);
+  CHECK(kv_heads_per_gpu(heads(32, 1), 8) == 1);
+  const CachePlan sixteen = llama8b({kGiB, 16, 1, 1024}, DType::f8_e4m3);
+  CHECK(sixteen.bytes_per_token == 65536 / 8);
+  CHECK(sixteen.free_bytes == kGiB - 2 * 8030261248u / 16);
+  CHECK(sixteen.step_bytes == kLlama8B.read / 16 + 1024 * 65536 / 8);
+}
+
+TEST_CASE("capacity: GPUs that cannot share the heads are refused") {
+  const auto refusal = [](int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
+    return test::error_of([&] { kv_heads_per_gpu(heads(n_heads, n_kv_heads), tp); },
+                          ErrorKind::usage);
+  };
+  CHECK(refusal(32, 8, 3) == "--tp 3 does not fit a model with 32 attention heads");
+  CHECK(refusal(12, 3, 2) == "--tp 2 does not fit a model with 3 KV heads");
+  CHECK(refusal(24, 4, 6) == "--tp 6 does not fit a model with 4 KV heads");
+}
+
+TEST_CASE("capacity: weights that do not fit leave room for nothing") {
+  const CachePlan plan = llama8b({8 * kGiB, 1, 1, 8192}, DType::f8_e4m3);
+  CHECK(plan.free_bytes == 0);
+  CHECK(plan.sequences == 0);
+  CHECK(plan.tokens == 0);
+}
+
+TEST_CASE("capacity: sizes beyond counting are refused") {
+  const auto refusal = [](size_t n_layers) {
+    const std::vector<CacheLayer> layers(n_layers, {int64_t{1} << 28, int64_t{1} << 28, 0});
+    return test::error_of([&] {
+      plan_cache(heads(1 << 28, 1 << 28), layers, {}, {0, 1, 1, 1 << 30}, DType::f16, DType::f16);
+    });
+  };
+  CHECK(refusal(1) ==
+        "a cache of 288230376151711744 times 1073741824 bytes is larger than can be counted");
+  CHECK(refusal(1000) == "a cache of more than 2^63 bytes is larger than can be counted");
+}
+
+TEST_CASE("capacity: a step reads no embedding that has an output matrix beside it") {
+  const test::TempDir folder;
+  ModelConfig config = test::tiny_config();
+  test::write_tiny_checkpoint(folder / "untied", config);
+  config.tied_embeddings = true;
+  test::write_tiny_checkpoint(folder / "tied", config);
+  const WeightBytes untied = weight_bytes(Checkpoint::open(folder / "untied"));
+  const WeightBytes tied = weight_bytes(Checkpoint::open(folder / "tied"));
+  uint64_t elements = 0;
+  for (const test::TinyTensor& tensor : test::tiny_tensors(config))
+    elements += tensor.values.size();
+  CHECK(tied.all == 4 * elements);
+  CHECK(tied.read == tied.all);
+  CHECK(untied.all == tied.all + 4 * 64 * 32);
+  CHECK(untied.read == tied.all);
+  CHECK_FALSE(tied.experts);
+}
+
+}  // namespace
+}  // namespace fp8kv

@@ -1,0 +1,199 @@
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "support/run_cli.h"
+#include "support/skip.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+const char* const kLondon = "London is the capital of";
+
+std::string demo() {
+  return (test::source_dir() / "datasets/demo").string();
+}
+
+// Scales of the demo model, made once.
+const std::string& demo_scales() {
+  static const test::TempDir temp;
+  static const std::string path = [] {
+    const std::string file = (temp / "scales.json").string();
+    const test::CliResult made = test::run_cli(
+        {"calibrate", demo(), "--data", (test::source_dir() / "datasets/calibration.txt").string(),
+         "--samples", "8", "--seq-len", "128", "-o", file, "-q"});
+    REQUIRE(made.exit_code == 0);
+    return file;
+  }();
+  return path;
+}
+
+// Runs the demo model; more arguments after.
+test::CliResult run(std::vector<std::string> arguments, const std::string& input = "") {
+  arguments.insert(arguments.begin(), {"run", demo()});
+  return test::run_cli(arguments, {.input = input});
+}
+
+// The text of a run that must succeed.
+std::string text_of(const std::vector<std::string>& arguments, const std::string& input = "") {
+  const test::CliResult result = run(arguments, input);
+  CHECK(result.exit_code == 0);
+  CAPTURE(result.err);
+  return result.out;
+}
+
+std::vector<Json> records_of(const std::string& out) {
+  std::istringstream in(out);
+  std::vector<Json> records;
+  for (std::string line; std::getline(in, line);) records.push_back(Json::parse(line, "stdout"));
+  return records;
+}
+
+TEST_CASE("cli run: the prompt and its continuation are all there is on stdout") {
+  const test::CliResult result = run({"--prompt", kLondon, "-n", "6"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == "London is the capital of England. England is a country\n");
+  CHECK(test::lasting_lines(result.err) ==
+        "KV cache: 1,536 bytes a token; 96.0 KiB hold 64 tokens (float16: 64)\n");
+  CHECK(run({"--prompt", kLondon, "-n", "6", "-q"}).err == "");
+}
+
+TEST_CASE("cli run: calibrated scales answer as the float cache, unit scales do not") {
+  const std::vector<std::string> prompt = {"--prompt", kLondon, "-n", "24", "-q"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), prompt.begin(), prompt.end());
+    return text_of(more);
+  };
+  const std::string as_float = with({});
+  CHECK(with({"--scales", demo_scales()}) == as_float);
+  CHECK(with({"--scales", demo_scales(), "--kv-cache-dtype", "fp8"}) == as_float);
+  CHECK(with({"--scales", demo_scales(), "--kv-cache-dtype", "fp8_e4m3fnuz"}) == as_float);
+  CHECK(with({"--kv-cache-dtype", "float32"}) == as_float);
+  CHECK(with({"--unit-scales"}) != as_float);
+}
+
+TEST_CASE("cli run: prompts come from the command line, a file or standard input alike") {
+  const test::TempDir temp;
+  const std::string records = "{\"prompt\": \"London is the capital of\"}\n\n{\"text\": \"A cow\"}";
+  const std::string file = temp.write("prompts.jsonl", records).string();
+  const std::string given = text_of({"--prompt", kLondon, "A cow", "-n", "4", "-q"});
+  CHECK(text_of({"--prompt", kLondon, "--prompt", "A cow", "-n", "4", "-q"}) == given);
+  CHECK(text_of({"--prompts", file, "-n", "4", "-q"}) == given);
+  CHECK(text_of({"--prompts", "-", "-n", "4", "-q"}, records) == given);
+  CHECK(text_of({"-", "-n", "4", "-q"}, records) == given);
+}
+
+TEST_CASE("cli run: several prompts get the text that each gets alone") {
+  const std::vector<std::string> prompts = {kLondon, "Blue and yellow make",
+                                            "The day after Tuesday is"};
+  std::vector<std::string> together = {"-n", "12", "-q", "--prompt"};
+  std::string alone;
+  for (const std::string& prompt : prompts) {
+    together.push_back(prompt);
+    alone += (alone.empty() ? "" : "\n") + text_of({"-n", "12", "-q", "--prompt", prompt});
+  }
+  CHECK(text_of(together) == alone);
+}
+
+TEST_CASE("cli run: a prompt is taken to the letter") {
+  for (const std::string prompt : {"[INST] a, b [/INST]", "{}", "", "-5 + 5 is", "%%", "[]"}) {
+    CAPTURE(prompt);
+    const std::vector<Json> records =
+        records_of(text_of({"-n", "1", "-q", "--json", "--prompt", prompt}));
+    REQUIRE(records.size() == 1);
+    CHECK(records[0].at("prompt").as_string() == prompt);
+  }
+}
+
+TEST_CASE("cli run: --json is one record a prompt, in their order") {
+  const std::vector<Json> records =
+      records_of(text_of({"-n", "3", "-q", "--json", "--prompt", kLondon, "A \"cow\"\n"}));
+  REQUIRE(records.size() == 2);
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(records[i].at("schema").as_string() == "fp8kv.run/1");
+    CHECK(records[i].at("index").as_int() == static_cast<int64_t>(i));
+    CHECK(records[i].at("ids").size() == 3);
+    CHECK(records[i].at("finish_reason").as_string() == "length");
+  }
+  CHECK(records[0].at("prompt_tokens").as_int() == 7);
+  CHECK(records[0].at("text").as_string() == " England. England");
+  CHECK(records[1].at("prompt").as_string() == "A \"cow\"\n");
+}
+
+TEST_CASE("cli run: the same bytes for any number of threads") {
+  const std::vector<std::string> common = {"-q",          "-n",       "20",    "--scales",
+                                           demo_scales(), "--prompt", kLondon, "A cow eats grass"};
+  const auto with = [&](const std::string& threads) {
+    std::vector<std::string> arguments = common;
+    arguments.insert(arguments.end(), {"--threads", threads});
+    return text_of(arguments);
+  };
+  const std::string one = with("1");
+  CHECK(with("2") == one);
+  CHECK(with("7") == one);
+}
+
+TEST_CASE("cli run: sampling follows its seed") {
+  const auto with = [&](const std::string& seed) {
+    return text_of({"-q", "-n", "24", "--prompt", kLondon, "--temperature", "1.5", "--top-k", "50",
+                    "--top-p", "0.95", "--seed", seed});
+  };
+  const std::string seven = with("7");
+  CHECK(with("7") == seven);
+  CHECK(with("007") == seven);
+  CHECK(with("8") != seven);
+}
+
+TEST_CASE("cli run: an FP8 cache without scales stops, and each way out works") {
+  const test::CliResult stopped = run({"--kv-cache-dtype", "fp8", "--prompt", "a"});
+  CHECK(stopped.exit_code == 3);
+  CHECK(stopped.out == "");
+  CHECK(stopped.err == "fp8kv: run: " + quote(demo()) +
+                           ": no KV scales found, and an FP8 cache needs them\n"
+                           "help: make some with 'fp8kv calibrate' and pass --scales FILE, or run "
+                           "with --unit-scales to have every scale 1\n");
+  const std::vector<std::string> common = {"-n", "2", "--kv-cache-dtype", "fp8", "--prompt", "a"};
+  const auto cache_line = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), common.begin(), common.end());
+    const test::CliResult result = run(more);
+    CHECK(result.exit_code == 0);
+    const size_t begin = result.err.find("; cache in ") + 2;
+    return result.err.substr(begin, result.err.find('\n') - begin);
+  };
+  CHECK(cache_line({"--scales", demo_scales()}) ==
+        "cache in fp8_e4m3 with the scales of " + quote(demo_scales()));
+  CHECK(cache_line({"--unit-scales"}) == "cache in fp8_e4m3 with every scale 1");
+}
+
+TEST_CASE("cli run: E5M2 runs without scales and refuses them") {
+  CHECK(run({"--kv-cache-dtype", "fp8_e5m2", "--prompt", "a", "-n", "1"}).exit_code == 0);
+  const test::CliResult refused =
+      run({"--kv-cache-dtype", "fp8_e5m2", "--scales", demo_scales(), "--prompt", "a"});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.out == "");
+  CHECK(refused.err == "fp8kv: run: --kv-cache-dtype fp8_e5m2: the scales of " +
+                           quote(demo_scales()) +
+                           " are for E4M3; an E5M2 cache runs without scales\n"
+                           "help: use fp8_e4m3, or a checkpoint without scales\n");
+}
+
+TEST_CASE("cli run: scales for a float cache are refused") {
+  for (const std::vector<std::string>& flag :
+       {std::vector<std::string>{"--unit-scales"}, {"--scales", demo_scales()}}) {
+    std::vector<std::string> arguments = {"--kv-cache-dtype", "bfloat16", "--prompt", "a"};
+    arguments.insert(arguments.end(), flag.begin(), flag.end());
+    const test::CliResult refused = run(arguments);
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.err ==
+          "fp8kv: run: scales are for an FP8 cache, not for --kv-cache-dtype bfloat16\n"
+          "help: leave out --scales and --unit-scales, or choose fp8\n");
+  }
+}
+
+}  // namespace
+}  // namespace fp8kv

@@ -1,0 +1,189 @@
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "support/run_cli.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// The first words of the lines under "Commands:".
+std::vector<std::string> commands() {
+  std::vector<std::string> names;
+  bool inside = false;
+  for (const std::string& line : lines_of(test::run_cli({"--help"}).out)) {
+    if (inside && line.empty()) break;
+    if (inside && line[2] != ' ') names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    if (line == "Commands:") inside = true;
+  }
+  return names;
+}
+
+void check_usage_error(const Arguments& arguments, const std::string& err) {
+  const test::CliResult result = test::run_cli(arguments);
+  CHECK(result.exit_code == 2);
+  CHECK(result.out == "");
+  CHECK(result.err == err);
+}
+
+TEST_CASE("cli: no arguments are an error that lists the commands") {
+  check_usage_error({},
+                    "fp8kv: no command given; commands are: calibrate, inject, extract, run, "
+                    "eval, inspect, merge and plan\nhelp: see 'fp8kv --help'\n");
+}
+
+TEST_CASE("cli: an unknown command is named beside the nearest and all there are") {
+  check_usage_error(
+      {"inspekt", "model"},
+      "fp8kv: 'inspekt' is not a command (did you mean 'inspect'?); commands are: "
+      "calibrate, inject, extract, run, eval, inspect, merge and plan\nhelp: see 'fp8kv --help'\n");
+  check_usage_error({"--jsn"},
+                    "fp8kv: '--jsn' is not a flag of fp8kv itself\nhelp: see 'fp8kv --help'\n");
+}
+
+TEST_CASE("cli: all that is missing is said at once") {
+  check_usage_error({"calibrate"},
+                    "fp8kv: calibrate: MODEL and --data FILE... are missing\n"
+                    "help: see 'fp8kv calibrate --help'\n");
+  check_usage_error({"inject", "model"},
+                    "fp8kv: inject: --scales FILE and --out OUT are missing\n"
+                    "help: see 'fp8kv inject --help'\n");
+}
+
+TEST_CASE("cli: a misspelt flag is reported before what it leaves missing") {
+  check_usage_error({"calibrate", "model", "--dat=x.txt"},
+                    "fp8kv: calibrate: '--dat' is not a flag of calibrate (did you mean "
+                    "'--data'?)\nhelp: see 'fp8kv calibrate --help'\n");
+}
+
+TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
+  // The simulator is listed where it was built.
+  const bool simulator = std::filesystem::exists(
+      std::filesystem::path(FP8KV_PROGRAM).replace_filename("fp8kv_sim.so"));
+  const std::string devices = simulator ? "auto, cpu, cuda, hip, sim" : "auto, cpu, cuda, hip";
+  const struct {
+    Arguments arguments;
+    std::string message;
+  } cases[] = {
+      {{"calibrate", "m", "--data", "d", "--samples", "0"},
+       "--samples: '0' is not a positive whole number"},
+      {{"calibrate", "m", "--data", "d", "--samples", "1e3"},
+       "--samples: '1e3' is not a positive whole number"},
+      {{"calibrate", "m", "--data", "d", "--seq-len", "-5"},
+       "--seq-len: '-5' is not a positive whole number"},
+      {{"calibrate", "m", "--data", "d", "--samples"}, "--samples needs a value: --samples N"},
+      {{"calibrate", "m", "--data"}, "--data needs a value: --data FILE..."},
+      {{"calibrate", "m", "--data", "d", "--samples", "4", "--samples", "5"},
+       "--samples is given 2 times"},
+      {{"calibrate", "m", "--data", "d", "--granularity", "heads"},
+       "--granularity: 'heads' is not one of: tensor, head (did you mean 'head'?)"},
+      {{"calibrate", "m", "--data", "d", "--headroom", "0.5"},
+       "--headroom: '0.5' is not a number from 1 to 1024"},
+      {{"calibrate", "m", "--data", "d", "--device", "gpu9"},
+       "--device: 'gpu9' is not one of: " + devices},
+      {{"calibrate", "m", "--data", "d", "-q", "-v"},
+       "--quiet and --verbose cannot be given together"},
+      {{"calibrate", "m", "--data", ""}, "--data: '' is no path"},
+      {{"inject", "m", "-s", "s", "-o", "o", "--link", "sym"},
+       "--link: 'sym' is not one of: auto, reflink, hard, copy"},
+      {{"inject", "m", "-s", "s", "-o", "o", "--for", "tgj"},
+       "--for: 'tgj' is not one of: tgi (did you mean 'tgi'?)"},
+      {{"run", "m", "--kv-cache-dtype", "fp9"},
+       "--kv-cache-dtype: 'fp9' is not one of: auto, fp8, float32, float16, bfloat16, fp8_e4m3, "
+       "fp8_e4m3fnuz, fp8_e5m2 (did you mean 'fp8'?)"},
+      {{"run", "m", "--top-p", "0"}, "--top-p: '0' is not a number above 0 and at most 1"},
+      {{"run", "m", "--temperature", "nan"}, "--temperature: 'nan' is not a number from 0 to 100"},
+      {{"run", "m", "--top-k", "-1"}, "--top-k: '-1' is not a whole number"},
+      {{"run", "m", "--top-k", "3000000000"}, "--top-k: '3000000000' is more than 2147483647"},
+      {{"run", "m", "--threads", "5000"}, "--threads: '5000' is more than 1024"},
+      {{"run", "m", "--json=maybe"}, "--json takes no value"},
+      {{"run", "m", "--prompt", "a", "--prompts", "f"},
+       "--prompt and --prompts cannot be given together"},
+      {{"run", "m", "-", "--prompt", "a"}, "- and --prompt cannot be given together"},
+      {{"run", "m", "London"}, "'London' is not expected here; a prompt goes after --prompt"},
+      {{"run", "m", "--scales", "s", "--unit-scales"},
+       "--scales and --unit-scales cannot be given together"},
+      {{"run", ""}, "'' is no path"},
+      {{"inspect", "a", "b"}, "'b' is not expected here"},
+  };
+  for (const auto& wrong : cases) {
+    const std::string& command = wrong.arguments[0];
+    CAPTURE(wrong.message);
+    check_usage_error(wrong.arguments, "fp8kv: " + command + ": " + wrong.message +
+                                           "\nhelp: see 'fp8kv " + command + " --help'\n");
+  }
+}
+
+TEST_CASE("cli: a folder with the name of a command is a path") {
+  const test::TempDir temp;
+  const test::CliResult result = test::run_cli({"inspect", "run"}, {.folder = temp.path()});
+  CHECK(result.exit_code == 3);
+  CHECK(result.err == "fp8kv: inspect: 'run': no such file or folder\nhelp: check the path\n");
+}
+
+TEST_CASE("cli: help says how a command is typed, with defaults and examples") {
+  const test::CliResult result = test::run_cli({"extract", "--help"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err == "");
+  CHECK(result.out ==
+        "Usage: fp8kv extract CHECKPOINT [OPTIONS]\n"
+        "\n"
+        "Read the scales that a model folder or scale file carries\n"
+        "\n"
+        "Arguments:\n"
+        "  CHECKPOINT  Model folder or scale file\n"
+        "\n"
+        "Options:\n"
+        "  -o, --out FILE  Scale file to write; - for stdout [default: -]\n"
+        "      --force     Replace an existing file\n"
+        "      --json      Print the result as JSON\n"
+        "  -q, --quiet     Only errors on stderr\n"
+        "  -v, --verbose   More on stderr\n"
+        "  -h, --help      Print this help\n"
+        "\n"
+        "Examples:\n"
+        "  fp8kv extract Llama-3.1-8B-kv\n"
+        "  fp8kv extract Llama-3.1-8B-kv -o scales.json\n");
+}
+
+TEST_CASE("cli: every help fits a terminal, ends with examples and trails no blanks") {
+  const std::vector<std::string> names = commands();
+  REQUIRE(names.size() >= 5);
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    const test::CliResult result = test::run_cli({name, "-h"});
+    CHECK(result.exit_code == 0);
+    CHECK(result.err == "");
+    CHECK(result.out.starts_with("Usage: fp8kv " + name + " "));
+    CHECK(result.out.find("\nExamples:\n  fp8kv " + name + " ") != std::string::npos);
+    CHECK(result.out.ends_with("\n"));
+    CHECK_FALSE(result.out.ends_with("\n\n"));
+    for (const std::string& line : lines_of(result.out)) {
+      CHECK(line.size() <= 80);
+      CHECK_FALSE(line.ends_with(" "));
+    }
+  }
+}
+
+TEST_CASE("cli: the version is one line") {
+  const test::CliResult result = test::run_cli({"--version"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == std::string("fp8kv ") + FP8KV_VERSION + "\n");
+  CHECK(result.err == "");
+}
+
+}  // namespace
+}  // namespace fp8kv

@@ -1,0 +1,29 @@
+// README's tables are those of the code.
+#include <doctest/doctest.h>
+
+#include "base/text.h"
+#include "io/architectures.h"
+#include "io/dialects.h"
+#include "support/skip.h"
+#include "support/temp_dir.h"
+
+using namespace fp8kv;
+
+TEST_CASE("readme: lists every architecture in the words of the table") {
+  const std::string readme = test::read_file(test::source_dir() / "README.md");
+  for (const Architecture& row : architectures()) {
+    CAPTURE(row.name);
+    CHECK(readme.find(cat("| `", row.name, "` | ", row.summary, " |")) != readme.npos);
+  }
+}
+
+TEST_CASE("readme: names every form of scales that is read") {
+  const std::string readme = test::read_file(test::source_dir() / "README.md");
+  for (const Dialect& row : dialects()) {
+    for (const ScalePattern& pattern : row.patterns) {
+      CAPTURE(pattern.rest);
+      const std::string name = pattern.rest.substr(pattern.rest.rfind('.') + 1);
+      CHECK(readme.find(name + "`") != readme.npos);
+    }
+  }
+}

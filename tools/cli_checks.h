@@ -1,0 +1,41 @@
+// What a flag accepts. A value that is not accepted is named in the error with what was expected.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class Validator;
+}
+
+namespace fp8kv {
+
+// One of a few words.
+CLI::Validator one_of(std::vector<std::string> allowed);
+
+// A whole number in decimal digits, from `least` to `most`.
+CLI::Validator whole_number(uint64_t least, uint64_t most = 1'000'000'000'000'000);
+
+// A number from `least` to `most`, both included.
+CLI::Validator number_between(double least, double most);
+
+// A number above `least` and at most `most`.
+CLI::Validator number_above(double least, double most);
+
+// Any path but the empty one, which is what an unset shell variable leaves.
+CLI::Validator a_path();
+
+// "-" itself: standard input.
+CLI::Validator a_dash();
+
+// I/N: one shard of a calibration.
+CLI::Validator a_shard();
+
+// A size of memory: see byte_size.h.
+CLI::Validator a_byte_size();
+
+// A name that kv_dtype_from_name understands.
+CLI::Validator a_kv_dtype();
+
+}  // namespace fp8kv

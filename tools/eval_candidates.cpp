@@ -1,0 +1,114 @@
+#include "eval_candidates.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "io/dialects.h"
+#include "io/fingerprint.h"
+#include "kv_dtype.h"
+#include "scale_source.h"
+
+namespace fp8kv {
+namespace {
+
+bool is_unit(const Policy& policy) {
+  return policy.kind->name == "unit";
+}
+
+ScaleChoice scales_of_checkpoint(const Checkpoint& checkpoint, const ModelConfig& config,
+                                 Log& log) {
+  std::optional<FoundScales> found = find_scales(checkpoint);
+  if (!found) {
+    log.note(cat(quote(checkpoint.folder().string()),
+                 " carries no KV scales; evaluating those that --policy amax makes"));
+    return {"", std::nullopt, {parse_policy("amax")}};
+  }
+  for (const std::string& note : found->notes) log.note("note: " + note);
+  check_fits(found->scales, config, quote(checkpoint.folder().string()));
+  return {"checkpoint", std::move(found->scales), {}};
+}
+
+std::optional<Fp8Format> e4m3_format(DType dtype) {
+  const std::optional<Fp8Format> format = fp8_format(dtype);
+  if (!format || fp8_spec(*format).mantissa_bits != 3) return std::nullopt;
+  return format;
+}
+
+CandidateReport candidate(DType dtype, const std::string& policy, std::optional<KvScales> scales) {
+  CandidateReport made;
+  made.dtype = dtype;
+  made.dtype_name = kv_dtype_name(dtype);
+  made.policy = policy;
+  made.name = policy.empty() ? made.dtype_name : cat(made.dtype_name, " ", policy);
+  if (scales) made.scales = with_format(*scales, *fp8_format(dtype));
+  return made;
+}
+
+void check_unique(const std::vector<CandidateReport>& candidates) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (candidates[i].name != candidates[j].name) continue;
+      throw Error(cat("the candidate ", quote(candidates[i].name), " is asked for twice"),
+                  "name every dtype and every policy once", ErrorKind::usage);
+    }
+  }
+}
+
+}  // namespace
+
+bool ScaleChoice::calibrates() const {
+  return !std::all_of(policies.begin(), policies.end(), is_unit);
+}
+
+ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,
+                          const ModelConfig& config, Log& log) {
+  if (!options.calibrate_on.empty() && (options.unit_scales || !options.scales.empty())) {
+    throw Error("--calibrate-on is text for the scales of --policy, and there are scales already",
+                "leave out --scales and --unit-scales", ErrorKind::usage);
+  }
+  if (options.unit_scales) return {"unit", std::nullopt, {}};
+  if (!options.scales.empty()) {
+    KvScales scales = load_scales(options.scales, log);
+    check_made_for(scales, checkpoint, config, quote(options.scales.string()));
+    return {options.scales.filename().string(), std::move(scales), {}};
+  }
+  ScaleChoice choice;
+  for (const std::string& text : options.policies) choice.policies.push_back(parse_policy(text));
+  if (!choice.policies.empty()) return choice;
+  if (!options.calibrate_on.empty()) return {"", std::nullopt, {parse_policy("amax")}};
+  return scales_of_checkpoint(checkpoint, config, log);
+}
+
+std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
+                                             const ScaleChoice& choice,
+                                             const std::vector<LayerMagnitudes>& magnitudes,
+                                             const ModelConfig& config) {
+  std::vector<CandidateReport> candidates;
+  for (const std::string& name : options.kv_cache_dtypes) {
+    const DType dtype = kv_dtype_from_name(name).value_or(config.dtype);
+    if (!e4m3_format(dtype)) {
+      candidates.push_back(candidate(dtype, "", std::nullopt));
+      continue;
+    }
+    if (choice.policies.empty())
+      candidates.push_back(candidate(dtype, choice.label, choice.scales));
+    for (const Policy& policy : choice.policies) {
+      std::optional<KvScales> scales;
+      // 1 is 1 in every format; the others are made for E4M3FN and converted.
+      if (!is_unit(policy)) scales = policy_scales(policy, magnitudes);
+      candidates.push_back(candidate(dtype, policy.text, std::move(scales)));
+    }
+  }
+  check_unique(candidates);
+  return candidates;
+}
+
+DType baseline_dtype(const EvalCommandOptions& options, const ModelConfig& config) {
+  const DType dtype = kv_dtype_from_name(options.baseline).value_or(config.dtype);
+  if (is_compute_dtype(dtype)) return dtype;
+  throw Error(
+      cat("--baseline ", options.baseline, ": is FP8, expected float32, float16 or bfloat16"),
+      "name FP8 caches with --kv-cache-dtype", ErrorKind::usage);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,41 @@
+// Which caches `eval` measures, and where their scales come from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "calib/eval_report.h"
+#include "calib/policies.h"
+#include "core/config.h"
+#include "io/checkpoint.h"
+#include "options.h"
+
+namespace fp8kv {
+
+// Scales that are there already, or policies that will make some.
+struct ScaleChoice {
+  std::string label;               // of the scales: "kv_cache_scales.json", "checkpoint", "unit"
+  std::optional<KvScales> scales;  // absent: 1 everywhere, unless there are policies
+  std::vector<Policy> policies;
+  bool calibrates() const;  // a policy wants magnitudes
+};
+
+// --scales, --unit-scales or --policy; else what the checkpoint carries; else the policy amax,
+// which is said on `log`. Throws a usage Error where flags contradict.
+ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,
+                          const ModelConfig& config, Log& log);
+
+// One candidate for every dtype and policy; 16 bit and E5M2 run without scales and are there once.
+// `magnitudes` are what policies calibrate on. Throws a usage Error for a dtype or policy named
+// twice.
+std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
+                                             const ScaleChoice& choice,
+                                             const std::vector<LayerMagnitudes>& magnitudes,
+                                             const ModelConfig& config);
+
+// Throws a usage Error unless it is a float cache without scales; "auto" is the model's dtype.
+DType baseline_dtype(const EvalCommandOptions& options, const ModelConfig& config);
+
+}  // namespace fp8kv
