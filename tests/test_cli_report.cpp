@@ -69,7 +69,7 @@ TEST_CASE("cli report: one page that is well formed, escaped and asks for nothin
   const test::CliResult result = world.eval("r.html");
   CHECK(result.exit_code == 0);
   const std::string html = test::read_file(world.temp / "r.html");
-  CHECK(html.starts_with("<!doctype html>"));
+  CHECK(html.starts_with("<!DOCTYPE html>"));
   CHECK(unbalanced(html) == "");
   for (const char* outside : {"http:", "https:", "src=", "url(", "@import"}) {
     CAPTURE(outside);

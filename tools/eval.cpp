@@ -130,8 +130,8 @@ void run_command(const EvalCommandOptions& options) {
   const Windows windows = read_windows(options.data, make_encoder(checkpoint, config),
                                        window_options(options, config, log), log);
   const std::vector<std::vector<int32_t>> evaluated = with_predictions(windows);
-  const auto backend = open_backend(options.device, options.threads);
-  log.note(cat("computing on ", backend->describe()));
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why));
 
   report.tool_version = FP8KV_VERSION;
   report.model = options.model.string();
