@@ -28,6 +28,7 @@ class FileDescriptor {
   FileDescriptor(FileDescriptor&& other) : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
   int get() const { return descriptor_; }
+  int release() { return std::exchange(descriptor_, -1); }
   // Closes and reports what close() reports: on NFS a write can fail only here.
   int close() { return ::close(std::exchange(descriptor_, -1)); }
 
@@ -237,28 +238,39 @@ std::string read_text(const fs::path& path, uint64_t max_bytes) {
   return read_descriptor(file.get(), path.string(), max_bytes);
 }
 
-uint64_t regular_file_size(const fs::path& path) {
-  return regular_size(open_regular(path), path);
+InputFile::InputFile(fs::path path) : path_(std::move(path)) {
+  FileDescriptor file = open_regular(path_);
+  size_ = regular_size(file, path_);
+  descriptor_ = std::shared_ptr<const int>(new int(file.release()), [](const int* descriptor) {
+    ::close(*descriptor);
+    delete descriptor;
+  });
 }
 
-std::string read_range(const fs::path& path, uint64_t offset, uint64_t length) {
-  const FileDescriptor file = open_regular(path);
-  const uint64_t size = regular_size(file, path);
-  if (offset > size || length > size - offset) {
-    fail(quote(path.string()), ": ends at byte ", size, ", expected at least ", length,
+std::string InputFile::read(uint64_t offset, uint64_t length) const {
+  if (offset > size_ || length > size_ - offset) {
+    fail(quote(path_.string()), ": ends at byte ", size_, ", expected at least ", length,
          " more from byte ", offset);
   }
   std::string bytes(static_cast<size_t>(length), '\0');
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t got = ::pread(file.get(), bytes.data() + done, bytes.size() - done,
+    const ssize_t got = ::pread(*descriptor_, bytes.data() + done, bytes.size() - done,
                                 static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_system(path.string(), "read", errno);
-    if (got == 0) fail(quote(path.string()), ": became shorter while it was read");
+    if (got < 0) fail_system(path_.string(), "read", errno);
+    if (got == 0) fail(quote(path_.string()), ": became shorter while it was read");
     done += static_cast<size_t>(got);
   }
   return bytes;
+}
+
+uint64_t regular_file_size(const fs::path& path) {
+  return InputFile(path).size();
+}
+
+std::string read_range(const fs::path& path, uint64_t offset, uint64_t length) {
+  return InputFile(path).read(offset, length);
 }
 
 void write_new_file(const fs::path& path, std::string_view bytes) {

@@ -32,10 +32,24 @@ class MappedFile {
 // The whole file as text; "-" reads standard input. Throws past `max_bytes`.
 std::string read_text(const std::filesystem::path& path, uint64_t max_bytes = uint64_t(1) << 32);
 
-// The size of a regular file, in bytes. Throws as MappedFile::open does.
-uint64_t regular_file_size(const std::filesystem::path& path);
+// A regular file that is read in parts, open until the last copy is gone. Throws as
+// MappedFile::open does. Const members may be called from several threads.
+class InputFile {
+ public:
+  explicit InputFile(std::filesystem::path path);
 
-// Reads `length` bytes at `offset`; throws when the file ends before.
+  uint64_t size() const { return size_; }  // when it was opened
+  // Reads `length` bytes at `offset`; throws when the file ends before.
+  std::string read(uint64_t offset, uint64_t length) const;
+
+ private:
+  std::filesystem::path path_;
+  std::shared_ptr<const int> descriptor_;
+  uint64_t size_ = 0;
+};
+
+// The same for a single part.
+uint64_t regular_file_size(const std::filesystem::path& path);
 std::string read_range(const std::filesystem::path& path, uint64_t offset, uint64_t length);
 
 // Writes all of `bytes` to a new file. The caller provides atomicity and syncs.

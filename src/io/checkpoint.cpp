@@ -16,6 +16,9 @@ namespace fs = std::filesystem;
 struct Checkpoint::Mappings {
   std::mutex mutex;
   std::vector<std::optional<MappedFile>> files;  // one per shard
+  // The shard last read from: a layer's tensors lie together, and there may be more shards than a
+  // process may open files.
+  std::optional<std::pair<size_t, InputFile>> input;
 };
 
 namespace {
@@ -186,7 +189,8 @@ void Checkpoint::open_shards(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     const fs::path path = folder_ / file;
     check_link(path);
-    shards_.push_back({file, regular_file_size(path), read_safetensors_header(path)});
+    const InputFile input(path);
+    shards_.push_back({file, input.size(), read_safetensors_header(input, path)});
     for (const TensorEntry& entry : shards_.back().header.tensors) {
       const auto [at, is_new] =
           tensors_.emplace(entry.name, TensorLocation{shards_.size() - 1, entry});
@@ -267,7 +271,14 @@ std::string Checkpoint::read(const std::string& name, uint64_t offset, uint64_t 
   const TensorLocation& place = location(name);
   const TensorEntry& entry = place.entry;
   FP8KV_ASSERT(offset <= entry.end - entry.begin && length <= entry.end - entry.begin - offset);
-  return read_range(folder_ / shards_[place.shard].file, entry.begin + offset, length);
+  return input(place.shard).read(entry.begin + offset, length);
+}
+
+InputFile Checkpoint::input(size_t shard) const {
+  const std::lock_guard lock(mappings_->mutex);
+  auto& last = mappings_->input;
+  if (!last || last->first != shard) last.emplace(shard, InputFile(folder_ / shards_[shard].file));
+  return last->second;
 }
 
 }  // namespace fp8kv

@@ -77,6 +77,7 @@ class Checkpoint {
   void open_shards(const std::vector<std::string>& files);
   void check_index() const;
   const TensorLocation& location(const std::string& name) const;
+  InputFile input(size_t shard) const;
 
   std::filesystem::path folder_;
   Json config_;

@@ -217,14 +217,17 @@ SafetensorsHeader parse_safetensors(std::string_view head, uint64_t file_size,
 }
 
 SafetensorsHeader read_safetensors_header(const fs::path& path) {
-  constexpr uint64_t kFirstRead = 64 * 1024;  // the whole header of most shards
-  const uint64_t size = regular_file_size(path);
-  std::string head = read_range(path, 0, std::min(size, kFirstRead));
+  return read_safetensors_header(InputFile(path), path);
+}
+
+SafetensorsHeader read_safetensors_header(const InputFile& file, const fs::path& path) {
+  constexpr uint64_t kFirstRead = 512;  // the length, and all of a git-LFS pointer
+  std::string head = file.read(0, std::min(file.size(), kFirstRead));
   if (head.size() >= kLengthBytes && header_length(head) <= kMaxSafetensorsHeader) {
-    const uint64_t wanted = std::min(size, kLengthBytes + header_length(head));
-    if (wanted > head.size()) head += read_range(path, head.size(), wanted - head.size());
+    const uint64_t wanted = std::min(file.size(), kLengthBytes + header_length(head));
+    if (wanted > head.size()) head += file.read(head.size(), wanted - head.size());
   }
-  return parse_safetensors(head, size, quote(path.string()));
+  return parse_safetensors(head, file.size(), quote(path.string()));
 }
 
 std::string safetensors_head(const std::vector<TensorEntry>& tensors,

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
 #include "core/tensor.h"
 
 namespace fp8kv {
@@ -47,6 +48,7 @@ SafetensorsHeader parse_safetensors(std::string_view head, uint64_t file_size,
 
 // Reads and validates the header alone: two reads at most, nothing mapped.
 SafetensorsHeader read_safetensors_header(const std::filesystem::path& path);
+SafetensorsHeader read_safetensors_header(const InputFile& file, const std::filesystem::path& path);
 
 // What safetensors_bytes writes.
 struct TensorToWrite {
