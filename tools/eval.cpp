@@ -130,7 +130,7 @@ void run_command(const EvalCommandOptions& options) {
   log.note(cat("computing on ", backend->describe()));
 
   report.tool_version = FP8KV_VERSION;
-  report.model = options.model.string();
+  report.model = json_path(options.model);
   report.fingerprint = model_fingerprint(checkpoint, config);
   report.device = backend->describe();
   report.data = windows.files;
