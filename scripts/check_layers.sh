@@ -10,15 +10,19 @@ declare -A may=(
   [backend]="base core backend"
   [model]="base core io text backend model"
   [calib]="base core io text backend model calib"
+  [report]="base core io text backend model calib report"
+  [kernels]="base core backend kernels"
 )
 status=0
 for layer in "${!may[@]}"; do
+  folder=src/$layer
+  [[ $layer == kernels ]] && folder=kernels
   while IFS=: read -r file line text; do
     used=$(sed -E 's/.*"([a-z_]+)\/.*/\1/' <<<"$text")
     if [[ " ${may[$layer]} " != *" $used "* ]]; then
       echo "$file:$line: $layer may not include $used"
       status=1
     fi
-  done < <(grep -rnE '^#include "[a-z_]+/' "src/$layer" || true)
+  done < <(grep -rnE '^#include "[a-z_]+/' "$folder" || true)
 done
 exit $status

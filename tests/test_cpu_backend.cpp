@@ -6,6 +6,7 @@
 
 #include "backend/cpu_backend.h"
 #include "backend/open.h"
+#include "backend/plugin.h"
 #include "support/compare.h"
 #include "support/cpu.h"
 #include "support/expect_error.h"
@@ -17,11 +18,22 @@ TEST_CASE("cpu backend: says what it is") {
   CHECK(make_cpu_backend(1, CpuIsa::portable)->describe() == "cpu: portable, 1 thread");
 }
 
-TEST_CASE("open_backend: gives the CPU for auto and cpu, and lists what it knows") {
-  CHECK(open_backend("auto", 1)->describe() == open_backend("cpu", 1)->describe());
-  CHECK(device_names() == std::vector<std::string>{"auto", "cpu"});
+TEST_CASE("open_backend: gives the CPU for auto and cpu, says why, and lists what it knows") {
+  const OpenedBackend best = open_backend("auto", 1), cpu = open_backend("cpu", 1);
+  CHECK(best.backend->describe() == cpu.backend->describe());
+  CHECK(best.why == " (no GPU: no module for one is installed)");
+  CHECK(cpu.why == "");
+  CHECK(device_names() == std::vector<std::string>{"auto", "cpu", "cuda", "hip"});
   CHECK(test::error_of([] { open_backend("cpx", 1); }, ErrorKind::usage) ==
         "unknown device 'cpx' (did you mean 'cpu'?)");
+}
+
+TEST_CASE("open_backend: says where it looked for a module that is not there") {
+  const std::vector<std::filesystem::path> folders = plugin_folders();
+  REQUIRE(folders.size() == 2);
+  CHECK(test::error_of([] { open_backend("cuda", 1); }, ErrorKind::device) ==
+        cat("fp8kv_cuda.so is not installed in ", quote(folders[0].string()), " or ",
+            quote(folders[1].string())));
 }
 
 TEST_CASE("cpu backend: allocates zeroed memory on cache lines, large and small") {

@@ -1,4 +1,6 @@
 // README's tables are those of the code.
+#include <filesystem>
+
 #include <doctest/doctest.h>
 
 #include "base/text.h"
@@ -25,5 +27,16 @@ TEST_CASE("readme: names every form of scales that is read") {
       const std::string name = pattern.rest.substr(pattern.rest.rfind('.') + 1);
       CHECK(readme.find(name + "`") != readme.npos);
     }
+  }
+}
+
+// A test that is not built cannot fail.
+TEST_CASE("tests: every test file has a line in CMake") {
+  const std::string lists = test::read_file(test::source_dir() / "tests/CMakeLists.txt");
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_dir() / "tests")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("test_") || !name.ends_with(".cpp")) continue;
+    CAPTURE(name);
+    CHECK(lists.find("  " + name + "\n") != lists.npos);
   }
 }

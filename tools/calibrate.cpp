@@ -69,8 +69,8 @@ void run_command(const CalibrateOptions& options) {
     log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
                  count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
   }
-  const auto backend = open_backend(options.device, options.threads);
-  log.note(cat("computing on ", backend->describe()));
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why));
 
   const std::vector<LayerMagnitudes> magnitudes =
       collect_magnitudes(checkpoint, config, *backend, windows.ids, log);

@@ -55,6 +55,15 @@ void add_eval_gates(CLI::App& command, EvalCommandOptions& options) {
       ->type_name("FILE");
 }
 
+void add_eval_outputs(CLI::App& command, EvalCommandOptions& options) {
+  command
+      .add_option("--report", options.report, "Also write everything as a page to look at (HTML)")
+      ->check(a_path())
+      ->type_name("FILE");
+  command.add_flag("--plot", options.plot, "Also draw ranges and errors of the layers as text");
+  command.add_flag("--force", options.force, "Replace existing output files");
+}
+
 }  // namespace
 
 CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
@@ -107,7 +116,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->capture_default_str()
       ->type_name("N");
   add_device(*command, options.device, options.threads);
-  command->add_flag("--force", options.force, "Replace existing output files");
+  add_eval_outputs(*command, options);
   add_common(*command, options);
   command->final_callback([&options, data, calibrate_on, samples, seq_len] {
     options.data.assign(data->results().begin(), data->results().end());

@@ -13,9 +13,13 @@
 #include "kv_dtype.h"
 #include "model_text.h"
 #include "output.h"
+#include "report/html_report.h"
+#include "report/text_plot.h"
 
 namespace fp8kv {
 namespace {
+
+constexpr int kPlotColumns = 80;
 
 WindowOptions window_options(const EvalCommandOptions& options, const ModelConfig& config,
                              Log& log) {
@@ -114,6 +118,7 @@ void throw_failures(const std::vector<GateResult>& results) {
 void run_command(const EvalCommandOptions& options) {
   Log log(options.verbosity);
   check_output_file(options.junit, options.force);
+  check_output_file(options.report, options.force);
   std::vector<Gate> gates;
   for (const std::string& text : options.fail_if) gates.push_back(parse_gate(text));
   const Checkpoint checkpoint = Checkpoint::open(options.model);
@@ -126,8 +131,8 @@ void run_command(const EvalCommandOptions& options) {
   const Windows windows = read_windows(options.data, make_encoder(checkpoint, config),
                                        window_options(options, config, log), log);
   const std::vector<std::vector<int32_t>> evaluated = with_predictions(windows);
-  const auto backend = open_backend(options.device, options.threads);
-  log.note(cat("computing on ", backend->describe()));
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why));
 
   report.tool_version = FP8KV_VERSION;
   report.model = json_path(options.model);
@@ -150,7 +155,11 @@ void run_command(const EvalCommandOptions& options) {
       report, log);
   const std::vector<GateResult> results = check_gates(report, gates);
   print(options.json ? eval_json(report, results) : eval_tables(report));
+  if (options.plot && !options.json) print("\n" + text_plot(report, kPlotColumns));
   write_junit(options, report, results);
+  if (!options.report.empty()) {
+    write_file_atomically(options.report, html_report(report), options.force);
+  }
   throw_failures(results);
 }
 

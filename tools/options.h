@@ -79,7 +79,9 @@ struct EvalCommandOptions : CommonOptions {
   bool unit_scales = false;
   std::vector<std::string> policies;  // empty: the checkpoint's scales, or else amax
   std::vector<std::string> fail_if;
-  std::filesystem::path junit;  // "": none
+  std::filesystem::path junit;   // "": none
+  std::filesystem::path report;  // "": none
+  bool plot = false;
   uint64_t samples = 128;
   bool samples_given = false;
   int64_t seq_len = 2048;

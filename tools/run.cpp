@@ -188,8 +188,8 @@ void run_command(const RunOptions& options) {
   std::vector<std::vector<int32_t>> ids;
   for (const std::string& prompt : prompts) ids.push_back(tokenizer.encode(prompt, true));
 
-  const auto backend = open_backend(options.device, options.threads);
-  log.note(cat("computing on ", backend->describe(), "; cache in ", choice.why));
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why, "; cache in ", choice.why));
   const GenerationOptions generation{
       .max_new_tokens = options.max_new_tokens,
       .sampling = {options.temperature, options.top_k, options.top_p, options.seed},

@@ -8,6 +8,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
+#include <cstring>
 #include <immintrin.h>
 
 #include "backend/cpu_kernels.h"

@@ -1,4 +1,4 @@
-// Backends by name. The CPU is built in.
+// Backends by name. The CPU is built in; others are modules (plugin.h).
 #pragma once
 
 #include <memory>
@@ -9,11 +9,17 @@
 
 namespace fp8kv {
 
-// What --device accepts.
+// What --device accepts. "sim", the GPU kernels on the CPU, only where its module is there.
 std::vector<std::string> device_names();
 
-// "auto" takes the best device there is. `threads` is for the CPU; 0 means one per physical core
-// that this process may use. Throws a device error when the device is not there.
-std::unique_ptr<Backend> open_backend(const std::string& device, int threads);
+struct OpenedBackend {
+  std::unique_ptr<Backend> backend;
+  std::string why;  // " (no GPU: <reason>)" where "auto" had to take the CPU, else ""
+};
+
+// "auto" takes the first GPU that can be had, else the CPU. `threads` is for the CPU; 0 means one
+// per physical core that this process may use. Throws a device error that says why the device
+// cannot be had.
+OpenedBackend open_backend(const std::string& device, int threads);
 
 }  // namespace fp8kv

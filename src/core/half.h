@@ -2,22 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include "core/hd.h"
 
 namespace fp8kv {
 
 FP8KV_HD uint32_t float_bits(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
+  return __builtin_bit_cast(uint32_t, x);  // std::bit_cast is not for devices
 }
 
 FP8KV_HD float float_from_bits(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
+  return __builtin_bit_cast(float, bits);
 }
 
 // Rounds to nearest, ties to even. Overflow gives infinity; NaN stays NaN (quiet), sign kept.

@@ -1,8 +1,10 @@
 // FP8KV_HD marks arithmetic that host and device share: the same source, the same bits.
 #pragma once
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
+#if defined(__CUDACC__)
 #define FP8KV_HD __host__ __device__ __forceinline__
+#elif defined(__HIPCC__)  // whose __forceinline__ comes with a header that is not core's to include
+#define FP8KV_HD __host__ __device__ inline __attribute__((always_inline))
 #else
 #define FP8KV_HD inline
 #endif

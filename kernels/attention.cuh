@@ -1,0 +1,84 @@
+// What the attention kernels on matrix instructions share: queries as operands, scales, outputs.
+#pragma once
+
+#include "kernels/fragments.cuh"
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+
+inline constexpr int kTileTokens = 16;
+
+__device__ inline void store_activation(void* data, int64_t at, bool bf16, float x) {
+  if (bf16) {
+    static_cast<Bf16*>(data)[at] = Bf16::of(x);
+  } else {
+    static_cast<F16*>(data)[at] = F16::of(x);
+  }
+}
+
+// The exponent of |x|, 0 for what is not normal.
+__device__ inline int exponent_of(float x) {
+  const int biased = static_cast<int>(float_bits(x) >> 23 & 0xFFu);
+  return biased == 0 || biased == 0xFF ? 0 : biased - 127;
+}
+
+__device__ inline float power_of_two(int exponent) {
+  return float_from_bits(static_cast<uint32_t>(exponent + 127) << 23);
+}
+
+// Q of one head, for the column of B that the lane supplies, brought near 1 by a power of two that
+// goes into the scores: f16 then has all of bf16's values. Returns its exponent. All lanes of the
+// warp have to call.   q: activations, the head from element `at`; query [kHeadDim / 8]
+template <typename Cache, int kHeadDim>
+__device__ inline int query_operand(const void* q, int64_t at, bool present, bool bf16,
+                                    uint32_t* query) {
+  using Keys = KeyDeal<Cache, kHeadDim>;
+  using T = typename Operand<Cache>::Type;
+  const int group = Mma::group(lane_index());
+  // Four neighbouring elements at a time, which are a step's; the second time from the cache.
+  const auto four = [&](int step, float* x) {
+    for (int i = 0; i < 4; ++i) x[i] = 0.0f;
+    if (!present) return;
+    const auto codes =
+        load_vec<4>(static_cast<const uint16_t*>(q) + at + Keys::place(4 * step, group));
+    for (int i = 0; i < 4; ++i) {
+      x[i] = bf16 ? Bf16{codes.x[i]}.value() : F16{codes.x[i]}.value();
+    }
+  };
+  float x[4];
+  float largest = 0.0f;
+#pragma unroll 1
+  for (int step = 0; step < kHeadDim / 16; ++step) {
+    four(step, x);
+    for (int i = 0; i < 4; ++i) largest = fmaxf(largest, fabsf(x[i]));
+  }
+  largest = fmaxf(largest, warp_xor(largest, Mma::kGroupStride));
+  largest = fmaxf(largest, warp_xor(largest, 2 * Mma::kGroupStride));
+  const int exponent = T::kIsBf16 ? 0 : exponent_of(largest);
+  const float factor = power_of_two(-exponent);
+#pragma unroll
+  for (int step = 0; step < kHeadDim / 16; ++step) {
+    four(step, x);
+    query[2 * step] = packed_pair<T>(x[0] * factor, x[1] * factor);
+    query[2 * step + 1] = packed_pair<T>(x[2] * factor, x[3] * factor);
+  }
+  return exponent;
+}
+
+// What products of operands are multiplied by to be scores for exp2.
+template <typename Cache>
+__device__ inline float score_scale(const AttentionArguments& attention, int kv_head) {
+  constexpr float kLog2E = 1.4426950408889634f;
+  float scale = attention.scale * kLog2E * power_of_two(Operand<Cache>::exponent());
+  if constexpr (kIsFp8<Cache>) scale *= attention.kv.k_scale[kv_head];
+  return scale;
+}
+
+template <typename Cache>
+__device__ inline float output_scale(const AttentionArguments& attention, int kv_head) {
+  float scale = power_of_two(Operand<Cache>::exponent());
+  if constexpr (kIsFp8<Cache>) scale *= attention.kv.v_scale[kv_head];
+  return scale;
+}
+
+}  // namespace fp8kv::FP8KV_GPU

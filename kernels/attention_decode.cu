@@ -1,0 +1,488 @@
+// Attention of single rows over a paged cache: split over the context, bound by reading it.
+// Each warp takes a chunk of a sequence for the query heads of one KV head, streams it through
+// matrix instructions with nothing but its own lanes to wait for, and leaves a partial result; the
+// last warp to finish a row's chunks adds them up in order. How a row is cut depends on its own
+// length alone, so its bits do not depend on what else is in the batch.
+#include "kernels/attention.cuh"
+#include "kernels/fragments.cuh"
+#include "kernels/lane_queue.cuh"
+#include "kernels/reduce.cuh"
+#include "kernels/sequence.cuh"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarp;
+// Shared memory for what is on its way: three such blocks fit an SM of the H100.
+constexpr int kRingBytes = 64 * 1024;
+// Rows whose numbers of chunks a block can add up for itself.
+constexpr int kMaxRows = 1024;
+
+// Tokens of a chunk: the context in up to 16 parts of a power of two, but at least 64 tokens, which
+// are worth a warp, and at most 512, of whose reading time the partial result is some 3 %.
+__device__ inline int chunk_tokens(int length) {
+  int tokens = 64;
+  while (tokens < 512 && tokens * 16 < length) tokens *= 2;
+  return tokens;
+}
+
+constexpr int64_t max_chunks(int64_t length) {
+  return length <= 16 * 512 ? 16 : (length + 511) / 512;
+}
+
+struct Decode {
+  AttentionArguments attention;
+  // What partial results take; see DecodeScratch.
+  float* partials;     // [n, groups, max_chunks, group_heads, head_dim]
+  float* states;       // [n, groups, max_chunks, group_heads, 2]: maximum and sum
+  uint32_t* counters;  // [n, groups], zero between launches
+  int32_t max_chunks;
+  int32_t groups;       // KV heads, times the groups their query heads fall into
+  int32_t group_heads;  // query heads of a full group
+  bool bf16;            // activations: else f16
+};
+
+// One warp's work: chunk `chunk` of `chunks` of a row, for a group of heads.
+struct Item {
+  int row;
+  int group;
+  int chunk;
+  int chunks;
+  int kv_head;
+  int first_head;
+  int heads;
+  int begin;  // tokens [begin, end) of the sequence
+  int end;
+  int first_visible;
+};
+
+__device__ inline int chunk_count(const Visible& visible) {
+  const int tokens = chunk_tokens(visible.end);
+  return (visible.end - 1) / tokens - visible.begin / tokens + 1;
+}
+
+// ends[row] = chunks of rows 0 ... row, for all rows.
+__device__ inline void count_chunks(const Decode& decode, int* ends, int* warp_sums) {
+  const Rows& rows = decode.attention.rows;
+  const int per_thread = (rows.n + kThreads - 1) / kThreads;
+  const int first = thread_index() * per_thread;
+  const int last = first + per_thread < rows.n ? first + per_thread : rows.n;
+  int sum = 0;
+  for (int row = first; row < last; ++row) {
+    sum += chunk_count(visible_from(rows.positions[row], decode.attention.window));
+  }
+  int before = sum;  // inclusive within the warp
+  for (int step = 1; step < kWarp; step *= 2) {
+    const int other = warp_from(before, lane_index() - step < 0 ? 0 : lane_index() - step);
+    if (lane_index() >= step) before += other;
+  }
+  if (lane_index() == kWarp - 1) warp_sums[warp_index()] = before;
+  block_sync();
+  before -= sum;
+  for (int warp = 0; warp < warp_index(); ++warp) before += warp_sums[warp];
+  for (int row = first; row < last; ++row) {
+    before += chunk_count(visible_from(rows.positions[row], decode.attention.window));
+    ends[row] = before;
+  }
+  block_sync();
+}
+
+__device__ inline Item item_at(const Decode& decode, const int* ends, int number) {
+  const AttentionArguments& attention = decode.attention;
+  Item item;
+  item.group = number % decode.groups;
+  const int unit = number / decode.groups;
+  int low = 0, high = attention.rows.n - 1;  // the first row whose end is past `unit`
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (ends[middle] > unit) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  item.row = low;
+  const Visible visible = visible_from(attention.rows.positions[low], attention.window);
+  item.chunks = chunk_count(visible);
+  item.chunk = unit - (ends[low] - item.chunks);
+  const int tokens = chunk_tokens(visible.end);
+  const int start = (visible.begin / tokens + item.chunk) * tokens;
+  item.begin = start > visible.begin ? start : visible.begin / kTileTokens * kTileTokens;
+  item.end = start + tokens < visible.end ? start + tokens : visible.end;
+  item.first_visible = visible.begin;
+  const int share = attention.n_heads / attention.kv.n_kv_heads;
+  const int per_kv_head = decode.groups / attention.kv.n_kv_heads;
+  item.kv_head = item.group / per_kv_head;
+  const int within = item.group % per_kv_head * decode.group_heads;
+  item.first_head = item.kv_head * share + within;
+  item.heads = share - within < decode.group_heads ? share - within : decode.group_heads;
+  return item;
+}
+
+template <typename Cache, int kHeadDim>
+class Worker {
+ public:
+  using Keys = KeyDeal<Cache, kHeadDim>;
+  using Values = ValueDeal<Cache, kHeadDim>;
+  using T = typename Operand<Cache>::Type;
+  static constexpr int kFitting = kRingBytes / (kLaneBytes<Keys, Values> * kThreads);
+  static constexpr int kStages = kFitting < 2 ? 2 : kFitting > 4 ? 4 : kFitting;
+  using Queue = LaneQueue<Keys, Values, kThreads, kStages>;
+  static constexpr int kFrags = kHeadDim / 16;
+  // Blocks that share a multiprocessor, as far as shared memory and registers go.
+  static constexpr int kBlocks = Queue::kSharedBytes > kRingBytes ? 1 : kHeadDim > 128 ? 2 : 3;
+
+  __device__ Worker(const Decode& decode, Shared& shared) : decode_(decode), queue_(shared) {}
+
+  __device__ inline void run(const Item& item) {
+    start(item);
+    load_query(item);
+    const int tiles = (item.end - item.begin + kTileTokens - 1) / kTileTokens;
+    for (int tile = 0; tile < Queue::kAhead; ++tile) fetch(item, tile, tiles);
+#pragma unroll 1
+    for (int tile = 0; tile < tiles; ++tile) {
+      queue_.turn();
+      fetch(item, tile + Queue::kAhead, tiles);
+      queue_.arrive();
+      consume(item, item.begin + tile * kTileTokens);
+    }
+    queue_.drain();
+    finish(item);
+  }
+
+ private:
+  __device__ inline void start(const Item& item) {
+    const AttentionArguments& attention = decode_.attention;
+    pages_ = attention.rows.page_table +
+             static_cast<int64_t>(sequence_of(attention.rows, item.row)) * attention.rows.max_pages;
+#pragma unroll
+    for (int i = 0; i < kFrags; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) acc_[i][j] = 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < Mma::kLaneCols; ++i) {
+      max_[i] = -INFINITY;
+      sum_[i] = 0.0f;
+    }
+  }
+
+  __device__ inline void load_query(const Item& item) {
+    const AttentionArguments& attention = decode_.attention;
+    const int head = Mma::row(lane_index());
+    const int64_t at =
+        (static_cast<int64_t>(item.row) * attention.n_heads + item.first_head + head) * kHeadDim;
+    const int exponent =
+        query_operand<Cache, kHeadDim>(attention.q, at, head < item.heads, decode_.bf16, query_);
+    const float scale = score_scale<Cache>(attention, item.kv_head);
+#pragma unroll
+    for (int i = 0; i < Mma::kLaneCols; ++i) {
+      const int col = Mma::acc_col(lane_index(), i);
+      factor_[i] = scale * power_of_two(warp_from(exponent, Mma::lane_of_col(col)));
+    }
+  }
+
+  __device__ inline void fetch(const Item& item, int tile, int tiles) {
+    if (tile < tiles) {
+      const PagedKv& kv = decode_.attention.kv;
+      const int first = item.begin + tile * kTileTokens;
+      // A tile is within a page, whose size is a multiple of it.
+      const int64_t at =
+          kv.offset(pages_[first / kv.page_size], item.kv_head, first % kv.page_size);
+      constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
+      const int lane = lane_index();
+      // Everything but the lane's own corner of the tile is a constant.
+      const unsigned char* keys = static_cast<const unsigned char*>(kv.k) + at * sizeof(Cache) +
+                                  Mma::row(lane) * kRowBytes + Keys::offset(0, Mma::group(lane));
+      const unsigned char* values = static_cast<const unsigned char*>(kv.v) + at * sizeof(Cache) +
+                                    Mma::depth(lane, 0) * kRowBytes +
+                                    Values::offset(0, Mma::row(lane));
+#pragma unroll
+      for (int row = 0; row < Mma::kRowsPerLane; ++row) {
+        const bool valid = first + Mma::row(lane) + 8 * row < item.end;
+#pragma unroll
+        for (int piece = 0; piece < Keys::kPieces; ++piece) {
+          queue_.fetch_key(row, piece, keys + 8 * row * kRowBytes + Keys::offset(piece, 0), valid);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const bool valid = first + Mma::depth(lane, i) < item.end;
+        const int below = Mma::depth(0, i) * kRowBytes;
+#pragma unroll
+        for (int piece = 0; piece < Values::kPieces; ++piece) {
+          queue_.fetch_value(i, piece, values + below + Values::offset(piece, 0), valid);
+        }
+      }
+    }
+    queue_.commit();
+  }
+
+  __device__ inline void consume(const Item& item, int first) {
+    KeyWords<Keys> keys;
+    queue_.take_keys(keys);
+    float scores[4] = {};
+#pragma unroll
+    for (int step = 0; step < kFrags; ++step) {
+      uint32_t a[2 * Mma::kRowsPerLane];
+      key_operand<Cache, Keys::kWords>(keys.words, step, a);
+      Mma::run<T>(scores, a, query_ + 2 * step);
+    }
+    const int lane = lane_index();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int token = first + Mma::acc_row(lane, i);
+      const bool visible = token >= item.first_visible && token < item.end;
+      scores[i] = visible ? scores[i] * factor_[i % Mma::kLaneCols] : -INFINITY;
+    }
+    float correction[Mma::kLaneCols];
+#pragma unroll
+    for (int col = 0; col < Mma::kLaneCols; ++col) {
+      float largest = max_[col];
+#pragma unroll
+      for (int i = col; i < 4; i += Mma::kLaneCols) largest = fmaxf(largest, scores[i]);
+#pragma unroll
+      for (int mask = Mma::kColStride; mask < kWarp; mask *= 2) {
+        largest = fmaxf(largest, warp_xor(largest, mask));
+      }
+      correction[col] = exp2_fast(max_[col] - largest);
+      max_[col] = largest;
+      sum_[col] *= correction[col];
+#pragma unroll
+      for (int i = col; i < 4; i += Mma::kLaneCols) {
+        scores[i] = exp2_fast(scores[i] - largest);
+        sum_[col] += scores[i];
+      }
+    }
+    const uint32_t packed[2] = {packed_pair<T>(scores[0], scores[1]),
+                                packed_pair<T>(scores[2], scores[3])};
+    uint32_t weights[2];
+    Mma::scores_to_operand(packed, weights);
+#pragma unroll
+    for (int i = 0; i < kFrags; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) acc_[i][j] *= correction[j % Mma::kLaneCols];
+    }
+    ValueWords<Values> values;
+    queue_.take_values(values);
+    add_values<Cache, kHeadDim, Values::kWords, 1>(values.words, &weights, &acc_);
+  }
+
+  __device__ inline int64_t output_at(const Item& item, int head) const {
+    return (static_cast<int64_t>(item.row) * decode_.attention.n_heads + item.first_head + head) *
+           kHeadDim;
+  }
+
+  __device__ inline void finish(const Item& item) {
+#pragma unroll
+    for (int col = 0; col < Mma::kLaneCols; ++col) {
+#pragma unroll
+      for (int mask = Mma::kColStride; mask < kWarp; mask *= 2) {
+        sum_[col] += warp_xor(sum_[col], mask);
+      }
+    }
+    if (item.chunks == 1) {
+      write_output(item);
+    } else {
+      write_partial(item);
+      combine_if_last(item);
+    }
+  }
+
+  __device__ inline void write_output(const Item& item) {
+    const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int col = j % Mma::kLaneCols;
+      const int head = Mma::acc_col(lane_index(), j);
+      if (head >= item.heads) continue;
+#pragma unroll
+      for (int i = 0; i < kFrags; ++i) {
+        store_activation(decode_.attention.out,
+                         output_at(item, head) + value_dim<Cache, kHeadDim>(i, j), decode_.bf16,
+                         acc_[i][j] / sum_[col] * scale);
+      }
+    }
+  }
+
+  // Index of (row, group, chunk, head) in `states` and, times kHeadDim, in `partials`.
+  __device__ inline int64_t partial_at(const Item& item, int chunk, int head) const {
+    const int64_t group = static_cast<int64_t>(item.row) * decode_.groups + item.group;
+    return (group * decode_.max_chunks + chunk) * decode_.group_heads + head;
+  }
+
+  __device__ inline void write_partial(const Item& item) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int col = j % Mma::kLaneCols;
+      const int head = Mma::acc_col(lane_index(), j);
+      if (head >= item.heads) continue;
+      const int64_t at = partial_at(item, item.chunk, head);
+#pragma unroll
+      for (int i = 0; i < kFrags; ++i) {
+        decode_.partials[at * kHeadDim + value_dim<Cache, kHeadDim>(i, j)] = acc_[i][j];
+      }
+      if (Mma::acc_row(lane_index(), j) == 0) {
+        decode_.states[2 * at] = max_[col];
+        decode_.states[2 * at + 1] = sum_[col];
+      }
+    }
+  }
+
+  __device__ inline void combine_if_last(const Item& item) {
+    warp_sync();  // all lanes' writes come before the ticket
+    uint32_t* counter =
+        decode_.counters + static_cast<int64_t>(item.row) * decode_.groups + item.group;
+    uint32_t ticket = 0;
+    if (lane_index() == 0) ticket = take_ticket(counter);
+    ticket = warp_from(ticket, 0);
+    warp_sync();
+    if (ticket + 1 != static_cast<uint32_t>(item.chunks)) return;
+    if (lane_index() == 0) *counter = 0;  // for the next launch
+#pragma unroll 1
+    for (int head = 0; head < item.heads; ++head) combine(item, head);
+  }
+
+  // One head's partial results, in the order of chunks; each lane has some dimensions.
+  __device__ inline void combine(const Item& item, int head) {
+    constexpr int kDims = (kHeadDim + kWarp - 1) / kWarp;
+    float largest = -INFINITY;
+#pragma unroll 1
+    for (int chunk = 0; chunk < item.chunks; ++chunk) {
+      largest = fmaxf(largest, decode_.states[2 * partial_at(item, chunk, head)]);
+    }
+    float sum = 0.0f;
+    float total[kDims] = {};
+#pragma unroll 1
+    for (int chunk = 0; chunk < item.chunks; ++chunk) {
+      const int64_t at = partial_at(item, chunk, head);
+      const float weight = exp2_fast(decode_.states[2 * at] - largest);
+      sum = fused(decode_.states[2 * at + 1], weight, sum);
+#pragma unroll
+      for (int i = 0; i < kDims; ++i) {
+        const int dim = i * kWarp + lane_index();
+        if (dim < kHeadDim) {
+          total[i] = fused(decode_.partials[at * kHeadDim + dim], weight, total[i]);
+        }
+      }
+    }
+    const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
+#pragma unroll
+    for (int i = 0; i < kDims; ++i) {
+      const int dim = i * kWarp + lane_index();
+      if (dim < kHeadDim) {
+        store_activation(decode_.attention.out, output_at(item, head) + dim, decode_.bf16,
+                         total[i] / sum * scale);
+      }
+    }
+  }
+
+  const Decode& decode_;
+  Queue queue_;
+  const int32_t* pages_ = nullptr;
+  uint32_t query_[2 * kFrags];
+  float factor_[Mma::kLaneCols];
+  float acc_[kFrags][4];
+  float max_[Mma::kLaneCols];
+  float sum_[Mma::kLaneCols];
+};
+
+// A fixed grid whose warps take items in turn: its size depends on the device alone.
+template <typename Cache, int kHeadDim>
+__global__ void __launch_bounds__(kThreads, (Worker<Cache, kHeadDim>::kBlocks))
+    attention_decode_kernel(Decode decode) {
+  Shared shared;
+  Worker<Cache, kHeadDim> worker(decode, shared);
+  int* ends = shared.take<int>(decode.attention.rows.n);
+  count_chunks(decode, ends, shared.take<int>(kWarps));
+  const int items = ends[decode.attention.rows.n - 1] * decode.groups;
+  const int blocks = static_cast<int>(grid_size().x);
+  // Neighbouring items go to different blocks, so that a few spread over the whole device.
+  for (int number = warp_index() * blocks + static_cast<int>(block_index().x); number < items;
+       number += blocks * kWarps) {
+    worker.run(item_at(decode, ends, number));
+  }
+}
+
+template <typename Cache, int kHeadDim>
+void run(Stream stream, const Decode& decode, int multiprocessors) {
+  using Work = Worker<Cache, kHeadDim>;
+  const int64_t most_items = int64_t{decode.attention.rows.n} * decode.groups * decode.max_chunks;
+  const int64_t resident = int64_t{multiprocessors} * Work::kBlocks;
+  const int64_t needed = (most_items + kWarps - 1) / kWarps;
+  const size_t ends_bytes = (static_cast<size_t>(decode.attention.rows.n) * 4 + 15) / 16 * 16;
+  launch("attention", attention_decode_kernel<Cache, kHeadDim>,
+         {static_cast<unsigned>(needed < resident ? needed : resident)}, kThreads,
+         Work::Queue::kSharedBytes + ends_bytes + 4 * kWarps, stream, decode);
+}
+
+template <typename Cache>
+void run_head_dim(Stream stream, const Decode& decode, int multiprocessors) {
+  switch (decode.attention.kv.head_dim) {
+    case 64:
+      return run<Cache, 64>(stream, decode, multiprocessors);
+    case 96:
+      return run<Cache, 96>(stream, decode, multiprocessors);
+    case 128:
+      return run<Cache, 128>(stream, decode, multiprocessors);
+    default:
+      return run<Cache, 256>(stream, decode, multiprocessors);
+  }
+}
+
+int32_t group_heads(const AttentionArguments& arguments) {
+  const int32_t share = arguments.n_heads / arguments.kv.n_kv_heads;
+  return share < Mma::kCols ? share : Mma::kCols;
+}
+
+int32_t groups(const AttentionArguments& arguments) {
+  const int32_t share = arguments.n_heads / arguments.kv.n_kv_heads;
+  return arguments.kv.n_kv_heads * ((share + Mma::kCols - 1) / Mma::kCols);
+}
+
+int32_t chunks_of(const AttentionArguments& arguments) {
+  return static_cast<int32_t>(
+      max_chunks(int64_t{arguments.rows.max_pages} * arguments.kv.page_size));
+}
+
+}  // namespace
+
+bool takes_fast_attention(DType activations, const AttentionArguments& arguments) {
+  const PagedKv& kv = arguments.kv;
+  if (activations == DType::f32 || kv.dtype == DType::f32) return false;
+  // f16 has more bits than bf16, and bf16 more range than f16: the one goes into f16, not back.
+  if (kv.dtype == DType::bf16 && activations != DType::bf16) return false;
+  if (reinterpret_cast<uintptr_t>(arguments.q) % 8 != 0) return false;  // loaded four at a time
+  return kv.page_size % kTileTokens == 0 &&
+         (kv.head_dim == 64 || kv.head_dim == 96 || kv.head_dim == 128 || kv.head_dim == 256);
+}
+
+bool takes_decode(const AttentionArguments& arguments) {
+  return arguments.rows.n <= kMaxRows && arguments.rows.n <= 2 * arguments.rows.n_seqs;
+}
+
+DecodeSizes decode_sizes(const AttentionArguments& arguments) {
+  const int64_t row_groups = int64_t{arguments.rows.n} * groups(arguments);
+  const int64_t states = row_groups * chunks_of(arguments) * group_heads(arguments);
+  return {static_cast<size_t>(states * arguments.kv.head_dim), static_cast<size_t>(2 * states),
+          static_cast<size_t>(row_groups)};
+}
+
+void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
+                      const DecodeScratch& scratch, int multiprocessors) {
+  Decode decode;
+  decode.attention = arguments;
+  decode.partials = scratch.partials;
+  decode.states = scratch.states;
+  decode.counters = scratch.counters;
+  decode.max_chunks = chunks_of(arguments);
+  decode.groups = groups(arguments);
+  decode.group_heads = group_heads(arguments);
+  decode.bf16 = activations == DType::bf16;
+  with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
+    if constexpr (sizeof(Cache) <= 2) run_head_dim<Cache>(stream, decode, multiprocessors);
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

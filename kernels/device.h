@@ -1,0 +1,41 @@
+// The device a backend runs on: its stream and its memory. One per backend; all work goes through
+// its one stream, in order.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "kernels/gpu.h"
+
+namespace fp8kv::FP8KV_GPU {
+
+class Device {
+ public:
+  // Takes the first device. Throws a device error that says why there is none.
+  Device();
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // "cuda: NVIDIA H100 80GB HBM3, 79.1 GiB".
+  std::string describe() const;
+  Stream stream() const { return stream_; }
+  int multiprocessors() const { return multiprocessors_; }
+
+  // Zeroed. Throws a resource error that names the size.
+  std::shared_ptr<std::byte> allocate(size_t bytes);
+  // The host's memory may change once this returns.
+  void copy_in(std::byte* to, const std::byte* host, size_t bytes);
+  // Waits for all work before it.
+  void copy_out(std::byte* host, const std::byte* from, size_t bytes);
+
+ private:
+  void synchronise();
+
+  Stream stream_{};
+  std::string name_;
+  int multiprocessors_ = 1;
+};
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,108 @@
+// Device on CUDA and HIP.
+#include "base/error.h"
+#include "kernels/device.h"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+#if defined(__CUDACC__)
+using DeviceProperties = cudaDeviceProp;
+constexpr char kName[] = "cuda";
+constexpr char kDriver[] = "NVIDIA driver";
+#else
+using DeviceProperties = hipDeviceProp_t;
+constexpr char kName[] = "hip";
+constexpr char kDriver[] = "AMD driver";
+#endif
+
+[[noreturn]] void refuse(const std::string& reason) {
+  throw Error(cat(kName, ": ", reason), "", ErrorKind::device);
+}
+
+#if defined(__CUDACC__)
+// The runtime and the driver number versions alike: 1000 * major + 10 * minor.
+std::string version_text(int version) {
+  return cat(version / 1000, ".", version % 1000 / 10);
+}
+#endif
+
+void require_device() {
+  int count = 0;  // left as it is on failure
+  const Status status = FP8KV_RUNTIME(GetDeviceCount)(&count);
+  if (status == kSuccess && count > 0) return;
+  int driver = 0, runtime = 0;
+  if (FP8KV_RUNTIME(DriverGetVersion)(&driver) != kSuccess) driver = 0;
+  if (FP8KV_RUNTIME(RuntimeGetVersion)(&runtime) != kSuccess) runtime = 0;
+  static_cast<void>(FP8KV_RUNTIME(GetLastError)());
+  if (status == kSuccess || status == FP8KV_RUNTIME(ErrorNoDevice)) refuse("no device found");
+  if (driver == 0) refuse(cat("no ", kDriver, " found"));
+#if defined(__CUDACC__)
+  if (driver < runtime) {
+    refuse(cat("the ", kDriver, " is for CUDA ", version_text(driver), ", at least ",
+               version_text(runtime), " is needed"));
+  }
+#endif
+  refuse(status_text(status));
+}
+
+}  // namespace
+
+Device::Device() {
+  require_device();
+  const std::string prefix = kName;
+  check(FP8KV_RUNTIME(SetDevice)(0), prefix);
+  DeviceProperties properties;
+  check(FP8KV_RUNTIME(GetDeviceProperties)(&properties, 0), prefix);
+#if defined(__CUDACC__)
+  if (properties.major < 8) {
+    refuse(cat(properties.name, " has compute capability ", properties.major, ".", properties.minor,
+               ", at least 8.0 is needed"));
+  }
+#else
+  if (properties.warpSize != kWarp) {
+    refuse(cat(properties.name, " has waves of ", properties.warpSize, " lanes, ", kWarp,
+               " are needed (CDNA)"));
+  }
+#endif
+  name_ = cat(kName, ": ", properties.name, ", ", human_bytes(properties.totalGlobalMem));
+  multiprocessors_ = properties.multiProcessorCount;
+  check(FP8KV_RUNTIME(StreamCreate)(&stream_), prefix);
+}
+
+Device::~Device() {
+  static_cast<void>(FP8KV_RUNTIME(StreamDestroy)(stream_));
+}
+
+std::string Device::describe() const {
+  return name_;
+}
+
+std::shared_ptr<std::byte> Device::allocate(size_t bytes) {
+  void* memory = nullptr;
+  check(FP8KV_RUNTIME(Malloc)(&memory, bytes == 0 ? 1 : bytes),
+        cat("cannot allocate ", human_bytes(bytes), " on the device"));
+  std::shared_ptr<std::byte> owner(static_cast<std::byte*>(memory), [](std::byte* block) {
+    static_cast<void>(FP8KV_RUNTIME(Free)(block));
+  });
+  check(FP8KV_RUNTIME(MemsetAsync)(memory, 0, bytes, stream_), "clearing memory");
+  return owner;
+}
+
+// From pageable memory, which is all that comes here: the runtime has read or staged it when it
+// returns, so the host may change it at once.
+void Device::copy_in(std::byte* to, const std::byte* host, size_t bytes) {
+  check(FP8KV_RUNTIME(MemcpyAsync)(to, host, bytes, FP8KV_RUNTIME(MemcpyHostToDevice), stream_),
+        "copying to the device");
+}
+
+void Device::copy_out(std::byte* host, const std::byte* from, size_t bytes) {
+  check(FP8KV_RUNTIME(MemcpyAsync)(host, from, bytes, FP8KV_RUNTIME(MemcpyDeviceToHost), stream_),
+        "copying from the device");
+  synchronise();
+}
+
+void Device::synchronise() {
+  check(FP8KV_RUNTIME(StreamSynchronize)(stream_), "waiting for the device");
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,217 @@
+#include <limits>
+
+#include "base/error.h"
+#include "kernels/device.h"
+#include "kernels/gpu_backend.h"
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+// What the model promises; a broken promise is a mistake of the program.
+void require(bool condition, const char* op, const char* what) {
+  if (!condition) throw Error(cat(op, ": ", what), "", ErrorKind::device);
+}
+
+void require_grid(int64_t blocks, const char* op) {
+  require(blocks <= std::numeric_limits<int32_t>::max(), op, "too many rows for one step");
+}
+
+Rows rows_of(const Batch& batch, int64_t n, const char* op) {
+  require(n <= std::numeric_limits<int32_t>::max(), op, "too many rows for one step");
+  Rows rows;
+  rows.positions = batch.positions.as<const int32_t>();
+  rows.slots = batch.slots.as<const int32_t>();
+  rows.indptr = batch.indptr.as<const int32_t>();
+  rows.page_table = batch.page_table.as<const int32_t>();
+  rows.n = static_cast<int32_t>(n);
+  rows.n_seqs = static_cast<int32_t>(batch.indptr.shape[0] - 1);
+  rows.max_pages = static_cast<int32_t>(batch.page_table.shape[1]);
+  return rows;
+}
+
+class GpuBackend final : public Backend {
+ public:
+  std::string describe() const override { return device_.describe(); }
+  DType activation_dtype(DType model) const override { return model; }
+
+  Tensor allocate(DType dtype, const Shape& shape) override {
+    TensorView view{nullptr, dtype, shape};
+    std::shared_ptr<std::byte> memory = device_.allocate(view.bytes());
+    view.data = memory.get();
+    return {view, std::move(memory)};
+  }
+
+  Tensor upload(const ConstTensorView& host, std::shared_ptr<const void> /*keep_alive*/) override {
+    Tensor tensor = allocate(host.dtype, host.shape);
+    device_.copy_in(tensor.view().data, host.data, host.bytes());
+    return tensor;
+  }
+
+  void copy_in(const TensorView& to, const ConstTensorView& host) override {
+    require(to.bytes() == host.bytes(), "copy_in", "sizes differ");
+    device_.copy_in(to.data, host.data, host.bytes());
+  }
+
+  void download(const ConstTensorView& from, std::span<std::byte> host) override {
+    require(from.bytes() == host.size(), "download", "sizes differ");
+    device_.copy_out(host.data(), from.data, host.size());
+  }
+
+  void embed(const ConstTensorView& table, const ConstTensorView& ids,
+             const TensorView& out) override;
+  void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
+               const TensorView& out) override;
+  void linear(const ConstTensorView& x, std::span<const Projection> projections) override;
+  void rope_append(const RopeAppend& args) override;
+  void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
+                 const AttentionOptions& options, const TensorView& out) override;
+  void gate(const TensorView& gate, const ConstTensorView& up) override;
+
+ private:
+  DecodeScratch decode_scratch(const DecodeSizes& sizes);
+
+  Device device_;
+  // Grows to what the largest step needs: counters, then partial results.
+  std::shared_ptr<std::byte> scratch_;
+  size_t scratch_bytes_ = 0;
+  size_t scratch_counter_bytes_ = 0;
+};
+
+void GpuBackend::embed(const ConstTensorView& table, const ConstTensorView& ids,
+                       const TensorView& out) {
+  const int64_t n = out.shape[0], dim = out.shape[1];
+  if (n == 0) return;
+  require(is_compute_dtype(table.dtype) && is_compute_dtype(out.dtype), "embed",
+          "needs f32, f16 or bf16");
+  require(ids.shape[0] == n && table.shape[1] == dim, "embed", "shapes do not fit");
+  require_grid(n, "embed");
+  FP8KV_GPU::embed(device_.stream(), {table.data, table.dtype, table.shape[0], dim},
+                   ids.as<const int32_t>(), {out.data, out.dtype, n, dim});
+}
+
+void GpuBackend::rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
+                         const TensorView& out) {
+  if (x.shape[0] == 0) return;
+  require(x.dtype == weight.dtype && x.dtype == out.dtype && is_compute_dtype(x.dtype), "rmsnorm",
+          "needs one type of f32, f16 and bf16");
+  require(x.shape == out.shape && weight.shape.elements() == x.shape[1], "rmsnorm",
+          "shapes do not fit");
+  require_grid(x.shape[0], "rmsnorm");
+  FP8KV_GPU::rmsnorm(device_.stream(), {x.data, x.dtype, x.shape[0], x.shape[1]}, weight.data, eps,
+                     out.data);
+}
+
+Product product_of(const ConstTensorView& x, const Projection& projection) {
+  const int64_t out_dim = projection.weight.shape[0];
+  require(projection.weight.dtype == x.dtype &&
+              (projection.out.dtype == x.dtype || projection.out.dtype == DType::f32) &&
+              (!projection.bias || projection.bias->dtype == x.dtype),
+          "linear", "needs the weights' type for x and bias, and that or f32 for the result");
+  require(projection.weight.shape[1] == x.shape[1] && projection.out.shape[0] == x.shape[0] &&
+              projection.out.shape[1] == out_dim &&
+              (!projection.bias || projection.bias->shape.elements() == out_dim),
+          "linear", "shapes do not fit");
+  return {.weight = projection.weight.data,
+          .bias = projection.bias ? projection.bias->data : nullptr,
+          .out = projection.out.data,
+          .out_dim = out_dim,
+          .accumulate = projection.accumulate,
+          .out_f32 = projection.out.dtype == DType::f32};
+}
+
+void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> projections) {
+  if (x.shape[0] == 0) return;
+  require(is_compute_dtype(x.dtype), "linear", "needs f32, f16 or bf16");
+  Products products;
+  products.x = x.data;
+  products.n = x.shape[0];
+  products.in_dim = x.shape[1];
+  for (const Projection& projection : projections) {
+    if (products.count == kMaxProducts) {
+      FP8KV_GPU::linear(device_.stream(), x.dtype, products);
+      products.count = 0;
+    }
+    products.each[products.count++] = product_of(x, projection);
+  }
+  if (products.count > 0) FP8KV_GPU::linear(device_.stream(), x.dtype, products);
+}
+
+void GpuBackend::rope_append(const RopeAppend& args) {
+  const int64_t n = args.q.shape[0];
+  if (n == 0) return;
+  require(args.q.dtype == args.k.dtype && args.q.dtype == args.v.dtype &&
+              is_compute_dtype(args.q.dtype) && is_compute_dtype(args.round_to),
+          "rope_append", "needs one type of f32, f16 and bf16");
+  const Shape kv_shape{n, args.kv.n_kv_heads, args.kv.head_dim};
+  require(args.k.shape == kv_shape && args.v.shape == kv_shape &&
+              args.q.shape[1] % args.kv.n_kv_heads == 0 && args.q.shape[2] == args.kv.head_dim &&
+              args.kv.head_dim % 2 == 0,
+          "rope_append", "shapes do not fit");
+  RopeArguments arguments;
+  arguments.q = args.q.data;
+  arguments.k = args.k.data;
+  arguments.v = args.v.data;
+  arguments.rope = args.rope.as<const float>();
+  if (args.magnitudes) arguments.magnitudes = args.magnitudes->as<uint64_t>();
+  arguments.rows = rows_of(args.batch, n, "rope_append");
+  arguments.kv = args.kv;
+  arguments.n_heads = static_cast<int32_t>(args.q.shape[1]);
+  arguments.round_to = args.round_to;
+  FP8KV_GPU::rope_append(device_.stream(), args.q.dtype, arguments);
+}
+
+void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
+                           const AttentionOptions& options, const TensorView& out) {
+  if (q.shape[0] == 0) return;
+  require(q.dtype == out.dtype && is_compute_dtype(q.dtype), "attention",
+          "needs one type of f32, f16 and bf16");
+  require(q.shape == out.shape && q.shape[1] % kv.n_kv_heads == 0 && q.shape[2] == kv.head_dim,
+          "attention", "shapes do not fit");
+  require(kv.head_dim <= 256, "attention", "a head has more than 256 elements");
+  AttentionArguments arguments;
+  arguments.q = q.data;
+  arguments.out = out.data;
+  arguments.rows = rows_of(batch, q.shape[0], "attention");
+  arguments.kv = kv;
+  arguments.n_heads = static_cast<int32_t>(q.shape[1]);
+  arguments.scale = options.scale;
+  arguments.window = options.window;
+  if (!takes_fast_attention(q.dtype, arguments)) {
+    attention_any(device_.stream(), q.dtype, arguments);
+  } else if (takes_decode(arguments)) {
+    attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),
+                     device_.multiprocessors());
+  } else {
+    attention_prefill(device_.stream(), q.dtype, arguments);
+  }
+}
+
+DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
+  const size_t counters = (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
+  const size_t floats = (sizes.partials + sizes.states) * sizeof(float);
+  if (counters > scratch_counter_bytes_ || scratch_counter_bytes_ + floats > scratch_bytes_) {
+    scratch_ = nullptr;
+    scratch_ = device_.allocate(counters + floats);
+    scratch_bytes_ = counters + floats;
+    scratch_counter_bytes_ = counters;
+  }
+  // The counters come first, and never overlap what an earlier call used for something else.
+  auto* partials = reinterpret_cast<float*>(scratch_.get() + scratch_counter_bytes_);
+  return {partials, partials + sizes.partials, reinterpret_cast<uint32_t*>(scratch_.get())};
+}
+
+void GpuBackend::gate(const TensorView& gate, const ConstTensorView& up) {
+  if (gate.shape.elements() == 0) return;
+  require(gate.dtype == up.dtype && is_compute_dtype(gate.dtype) && gate.shape == up.shape, "gate",
+          "needs two of one shape and type, f32, f16 or bf16");
+  FP8KV_GPU::gate(device_.stream(), gate.dtype, gate.shape.elements(), gate.data, up.data);
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_gpu_backend() {
+  return std::make_unique<GpuBackend>();
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,176 @@
+// gpu.h for hipcc: AMD's CDNA (gfx90a and newer of gfx9), ROCm 5.2 and newer.
+#pragma once
+
+#include <hip/hip_runtime.h>
+
+#include "kernels/gpu_runtime.h"
+
+// ROCm's device library; HIP 5 has no intrinsic for v_exp_f32.
+extern "C" __device__ float __ocml_native_exp2_f32(float);
+
+namespace fp8kv::FP8KV_GPU {
+
+inline constexpr int kWarp = 64;
+#if defined(__AMDGCN_WAVEFRONT_SIZE)
+static_assert(__AMDGCN_WAVEFRONT_SIZE == kWarp,
+              "only targets with waves of 64 lanes are supported");
+#endif
+inline constexpr bool kHasAsync = false;
+// gfx940's conversion is fnuz; the integer one serves all formats.
+inline constexpr bool kHardwareE4m3 = false;
+
+__device__ __forceinline__ int thread_index() {
+  return static_cast<int>(threadIdx.x);
+}
+__device__ __forceinline__ int lane_index() {
+  return thread_index() % kWarp;
+}
+__device__ __forceinline__ int warp_index() {
+  return thread_index() / kWarp;
+}
+__device__ __forceinline__ dim3 block_index() {
+  return dim3(blockIdx.x, blockIdx.y, blockIdx.z);
+}
+__device__ __forceinline__ dim3 grid_size() {
+  return dim3(gridDim.x, gridDim.y, gridDim.z);
+}
+__device__ __forceinline__ void block_sync() {
+  __syncthreads();
+}
+// Lanes of a wave run in lockstep; this keeps the compiler from moving memory accesses across.
+__device__ __forceinline__ void warp_sync() {
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+}
+template <typename T>
+__device__ __forceinline__ T warp_xor(T value, int mask) {
+  return __shfl_xor(value, mask);
+}
+template <typename T>
+__device__ __forceinline__ T warp_from(T value, int lane) {
+  return __shfl(value, lane);
+}
+__device__ __forceinline__ uint64_t warp_ballot(bool predicate) {
+  return __ballot(predicate);
+}
+
+__device__ __forceinline__ void atomic_max(uint64_t* to, uint64_t value) {
+  atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+}
+__device__ __forceinline__ void atomic_add(uint64_t* to, uint64_t value) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+}
+__device__ __forceinline__ void shared_add(uint32_t* to, uint32_t value) {
+  atomicAdd(to, value);
+}
+__device__ __forceinline__ uint32_t take_ticket(uint32_t* counter) {
+  __threadfence();
+  const uint32_t ticket = atomicAdd(counter, 1u);
+  __threadfence();
+  return ticket;
+}
+
+extern __shared__ __align__(16) unsigned char fp8kv_shared[];
+
+class Shared {
+ public:
+  template <typename T>
+  __device__ __forceinline__ T* take(size_t count) {
+    T* piece = reinterpret_cast<T*>(fp8kv_shared + used_);
+    used_ += (count * sizeof(T) + 15) / 16 * 16;
+    return piece;
+  }
+
+ private:
+  size_t used_ = 0;
+};
+
+__device__ __forceinline__ float fused(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
+__device__ __forceinline__ float exp2_fast(float x) {
+  return __ocml_native_exp2_f32(x);
+}
+__device__ __forceinline__ float exp_exact(float x) {
+  return expf(x);
+}
+__device__ __forceinline__ float rsqrt_exact(float x) {
+  return 1.0f / __builtin_sqrtf(x);
+}
+__device__ __forceinline__ uint16_t f16_code(float x) {
+  return __builtin_bit_cast(uint16_t, static_cast<_Float16>(x));
+}
+__device__ __forceinline__ float f16_value(uint16_t code) {
+  return static_cast<float>(__builtin_bit_cast(_Float16, code));
+}
+
+// v_perm_b32 takes the high word first and a byte per selector.
+template <unsigned kSelect>
+__device__ __forceinline__ uint32_t select_bytes(uint32_t low, uint32_t high) {
+  constexpr unsigned kBytes = (kSelect & 7u) | (kSelect >> 4 & 7u) << 8 |
+                              (kSelect >> 8 & 7u) << 16 | (kSelect >> 12 & 7u) << 24;
+  return __builtin_amdgcn_perm(high, low, kBytes);
+}
+
+// REQUIRES kHardwareE4m3.
+__device__ __forceinline__ void convert_e4m3(uint32_t, uint32_t*) {}
+
+// Through registers and at once: kernels that want loads in flight use LaneQueue.
+template <int kBytes>
+__device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid) {
+  typedef uint32_t Words __attribute__((ext_vector_type(kBytes / 4)));
+  using Piece = std::conditional_t<kBytes == 4, uint32_t, Words>;
+  Piece piece = {};
+  if (valid) piece = *static_cast<const Piece*>(global);
+  *static_cast<Piece*>(shared) = piece;
+}
+__device__ __forceinline__ void async_commit() {}
+template <int kGroupsLeft>
+__device__ __forceinline__ void async_wait() {}
+
+// v_mfma_f32_16x16x16: a lane supplies row(lane) of A and column row(lane) of B, each at the four
+// depths from 4 * group(lane). See gpu_cuda.h for the functions.
+struct Mma {
+  static constexpr int kCols = 16;
+  static constexpr int kRowsPerLane = 1;
+  static constexpr int kLaneCols = 1;
+  static constexpr int kColStride = 16;
+  static constexpr int kGroupStride = 16;
+
+  static __device__ __forceinline__ int row(int lane) { return lane % 16; }
+  static __device__ __forceinline__ int group(int lane) { return lane / 16; }
+  static __device__ __forceinline__ int acc_row(int lane, int i) { return 4 * (lane / 16) + i; }
+  static __device__ __forceinline__ int acc_col(int lane, int) { return lane % 16; }
+  static __device__ __forceinline__ int depth(int lane, int i) { return 4 * (lane / 16) + i; }
+  static __device__ __forceinline__ int lane_of_col(int col) { return col; }
+
+  template <typename T>
+  static __device__ __forceinline__ void run(float* acc, const uint32_t* a, const uint32_t* b) {
+    typedef float Acc __attribute__((ext_vector_type(4)));
+    Acc c = {acc[0], acc[1], acc[2], acc[3]};
+    if constexpr (T::kIsBf16) {
+      typedef short Four __attribute__((ext_vector_type(4)));
+      c = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(four<Four>(a), four<Four>(b), c, 0, 0, 0);
+    } else {
+      typedef _Float16 Four __attribute__((ext_vector_type(4)));
+      c = __builtin_amdgcn_mfma_f32_16x16x16f16(four<Four>(a), four<Four>(b), c, 0, 0, 0);
+    }
+    for (int i = 0; i < 4; ++i) acc[i] = c[i];
+  }
+
+  // A result has the layout of an operand already.
+  static __device__ __forceinline__ void scores_to_operand(const uint32_t* scores, uint32_t* b) {
+    b[0] = scores[0];
+    b[1] = scores[1];
+  }
+
+ private:
+  template <typename Four>
+  static __device__ __forceinline__ Four four(const uint32_t* pairs) {
+    Four out;
+    __builtin_memcpy(&out, pairs, sizeof out);
+    return out;
+  }
+};
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,123 @@
+// What GpuBackend calls: one function per op, which chooses a kernel and launches it. Arguments
+// have been checked; sizes are those of backend/backend.h, pointers are the device's.
+#pragma once
+
+#include "core/paged.h"
+#include "kernels/gpu.h"
+
+namespace fp8kv::FP8KV_GPU {
+
+// A matrix of elements that `dtype` names.
+struct Matrix {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+struct ConstMatrix {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+// See Batch.
+struct Rows {
+  const int32_t* positions = nullptr;   // [n]
+  const int32_t* slots = nullptr;       // [n]
+  const int32_t* indptr = nullptr;      // [n_seqs + 1]
+  const int32_t* page_table = nullptr;  // [n_seqs, max_pages]
+  int32_t n = 0;
+  int32_t n_seqs = 0;
+  int32_t max_pages = 0;
+};
+
+// out[i] = table[ids[i]].   table [rows, dim]; ids [n]; out [n, dim], any compute types
+void embed(Stream stream, const ConstMatrix& table, const int32_t* ids, const Matrix& out);
+
+// out = x / rms(x) * weight.   x, out [n, dim]; weight [dim], all of one type
+void rmsnorm(Stream stream, const ConstMatrix& x, const void* weight, float eps, void* out);
+
+// gate = silu(gate) * up.   `count` elements of one type
+void gate(Stream stream, DType dtype, int64_t count, void* gate, const void* up);
+
+inline constexpr int kMaxProducts = 3;
+
+// out = x weight^T + bias, or out += where `accumulate`.
+struct Product {
+  const void* weight = nullptr;  // [out_dim, in_dim], x's type
+  const void* bias = nullptr;    // [out_dim], x's type; may be null
+  void* out = nullptr;           // [n, out_dim], x's type or f32
+  int64_t out_dim = 0;
+  bool accumulate = false;
+  bool out_f32 = false;
+};
+
+struct Products {
+  const void* x = nullptr;  // [n, in_dim]
+  int64_t n = 0;
+  int64_t in_dim = 0;
+  Product each[kMaxProducts];
+  int count = 0;
+};
+
+void linear(Stream stream, DType dtype, const Products& products);
+
+struct RopeArguments {
+  void* q = nullptr;               // [n, n_heads, head_dim], activations
+  void* k = nullptr;               // [n, n_kv_heads, head_dim], activations
+  void* v = nullptr;               // [n, n_kv_heads, head_dim], activations
+  const float* rope = nullptr;     // [max_positions, head_dim]
+  uint64_t* magnitudes = nullptr;  // [3, n_kv_heads, kMagnitudeWords]; null: not observed
+  Rows rows;
+  PagedKv kv;
+  int32_t n_heads = 0;
+  DType round_to = DType::f32;
+};
+
+void rope_append(Stream stream, DType activations, const RopeArguments& arguments);
+
+struct AttentionArguments {
+  const void* q = nullptr;  // [n, n_heads, head_dim], activations
+  void* out = nullptr;      // [n, n_heads, head_dim], activations
+  Rows rows;
+  PagedKv kv;
+  int32_t n_heads = 0;
+  float scale = 1.0f;
+  int64_t window = 0;
+};
+
+// Any head size and types, one warp per row and head; what the specialised kernels do not take.
+void attention_any(Stream stream, DType activations, const AttentionArguments& arguments);
+
+// Whether the kernels below take these types, head size and addresses.
+bool takes_fast_attention(DType activations, const AttentionArguments& arguments);
+
+// Whether the rows are few enough per sequence for attention_decode.
+bool takes_decode(const AttentionArguments& arguments);
+
+// Working memory of attention_decode: `counters` zero before, and zero again after.
+struct DecodeScratch {
+  float* partials = nullptr;
+  float* states = nullptr;
+  uint32_t* counters = nullptr;
+};
+
+// Elements of each that a call needs.
+struct DecodeSizes {
+  size_t partials;
+  size_t states;
+  size_t counters;
+};
+
+DecodeSizes decode_sizes(const AttentionArguments& arguments);
+
+// Rows of their own, read at the memory's speed. REQUIRES both of the above.
+void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
+                      const DecodeScratch& scratch, int multiprocessors);
+
+// Any number of rows of each sequence. REQUIRES takes_fast_attention.
+void attention_prefill(Stream stream, DType activations, const AttentionArguments& arguments);
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,35 @@
+#include "kernels/products.cuh"
+#include "kernels/vec.cuh"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+// Up to this many rows, reading the weights is all there is to do, and a row of threads per output
+// reads them best. Source: where cuBLAS overtakes hand-written kernels of this kind in published
+// measurements is between 2 and 4 rows.
+constexpr int64_t kFewRows = 4;
+
+template <typename T>
+bool rows_in_vectors(const Products& products) {
+  bool vectors = in_vectors<T>(products.x, products.in_dim);
+  for (int i = 0; i < products.count; ++i) {
+    vectors = vectors && in_vectors<T>(products.each[i].weight, products.in_dim);
+  }
+  return vectors;
+}
+
+}  // namespace
+
+void linear(Stream stream, DType dtype, const Products& products) {
+  with_compute_type(dtype, [&]<typename T>(T) {
+    if (!rows_in_vectors<T>(products)) return linear_any<T>(stream, products);
+    if (products.n <= kFewRows) return linear_rows<T>(stream, products);
+    if constexpr (sizeof(T) == 2) {
+      linear_tensor<T>(stream, products);
+    } else {
+      linear_any<T>(stream, products);
+    }
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

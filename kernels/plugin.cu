@@ -1,0 +1,22 @@
+// What the program finds in a module: see backend/plugin.h. No exception leaves here.
+#include <cstdio>
+#include <cstring>
+
+#include "backend/plugin.h"
+#include "base/error.h"
+#include "kernels/gpu_backend.h"
+
+extern "C" __attribute__((visibility("default"))) fp8kv::Backend* fp8kv_open_backend(
+    const char* version, char* reason, size_t reason_bytes) {
+  try {
+    if (std::strcmp(version, FP8KV_VERSION) != 0) {
+      std::snprintf(reason, reason_bytes, "the module is of fp8kv %s, the program is %s",
+                    FP8KV_VERSION, version);
+      return nullptr;
+    }
+    return fp8kv::FP8KV_GPU::make_gpu_backend().release();
+  } catch (const std::exception& error) {
+    std::snprintf(reason, reason_bytes, "%s", error.what());
+    return nullptr;
+  }
+}

@@ -1,0 +1,33 @@
+// Where a row of a step belongs, and what of the cache it sees.
+#pragma once
+
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+
+// The sequence whose rows [indptr[s], indptr[s + 1]) hold `row`.
+__device__ inline int sequence_of(const Rows& rows, int row) {
+  int low = 0, high = rows.n_seqs;  // indptr[low] <= row < indptr[high]
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (rows.indptr[middle] <= row) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// Positions [begin, end) that a row at `position` sees.
+struct Visible {
+  int begin;
+  int end;
+};
+
+__device__ inline Visible visible_from(int position, int64_t window) {
+  const int64_t begin = window > 0 ? position + 1 - window : 0;
+  return {begin > 0 ? static_cast<int>(begin) : 0, position + 1};
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,90 @@
+// Runs GPU kernels on the CPU, strictly: what real hardware leaves undefined is an error here.
+//   - Threads are fibers. Blocks run one after another; blocks, warps and lanes in ascending order,
+//     or in one shuffled by a seed, so that nothing can rely on an order.
+//   - A barrier that some threads of the block do not reach, or a warp operation that some lanes do
+//     not reach, is an error that names the kernel's line.
+//   - Shared memory is all 0xff (NaN) when a block starts, so what is read before it is written
+//     shows. Every piece of it lies between zones that AddressSanitizer guards.
+//   - Asynchronous copies land when they are waited for and not before; until then their target is
+//     0xff.
+//   - ThreadSanitizer sees each thread as a thread of its own, barriers as the only
+//     synchronisation: a race within a block or between blocks is reported with its line.
+// Not simulated: time, the memory model between blocks, the hardware's rounding inside of matrix
+// instructions. One launch at a time; launches from several OS threads wait for each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+namespace fp8kv::sim {
+
+struct Grid {
+  unsigned x = 1;
+  unsigned y = 1;
+  unsigned z = 1;
+};
+
+// A statement of a kernel.
+struct Place {
+  const char* file;
+  int line;
+};
+
+struct LaunchShape {
+  const char* kernel;
+  Grid grid;
+  int threads;  // a multiple of `warp`, up to 1024
+  int warp;     // 32 or 64
+  size_t shared_bytes;
+};
+
+// 0: ascending order; else an order of blocks, warps and lanes drawn from the seed at every step.
+void set_order(uint64_t seed);
+
+// Runs `body` once per thread of the grid. Throws a device error for what the header says is one,
+// and whatever a thread throws.
+void launch(const LaunchShape& shape, const std::function<void()>& body);
+
+// Everything below is for kernels only.
+
+struct Here {
+  int thread;
+  int threads;
+  Grid block;
+  Grid grid;
+};
+
+// Of the thread that runs.
+const Here& here();
+
+// Waits for all threads of the block.
+void block_sync(Place place);
+
+// A lane's place for what it shows to its warp: kExchangeBytes bytes.
+inline constexpr size_t kExchangeBytes = 64;
+std::byte* exchange_slot();
+// Waits for all lanes of the warp; lane i's bytes are at i * kExchangeBytes of the result, until
+// the exchange after the next.
+const std::byte* exchange(Place place);
+
+// The next piece of the block's shared memory, 16-byte aligned. Every thread has to ask for the
+// same pieces in the same order, and for no more than the launch gave.
+std::byte* take_shared(size_t bytes, Place place);
+
+struct AsyncCopy {
+  std::byte* to;
+  const std::byte* from;
+  int bytes;
+  int valid_bytes;  // the rest becomes zero
+};
+
+// Overwrites the target with 0xff and remembers the copy in the lane's open group.
+void async_copy(const AsyncCopy& copy);
+// Closes the group.
+void async_commit();
+// The copies of all groups but the newest `groups_left`; the caller carries them out.
+std::span<const AsyncCopy> async_wait(int groups_left);
+
+}  // namespace fp8kv::sim

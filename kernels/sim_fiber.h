@@ -1,0 +1,41 @@
+// Stacks to switch between on one OS thread, for the simulator: one fiber is one GPU thread.
+// Knows the processor (an assembly switch on x86-64, ucontext elsewhere) and the sanitizers; knows
+// nothing of kernels.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace fp8kv::sim {
+
+class Fibers {
+ public:
+  // What a fiber runs; a fiber that returns is done.
+  using Entry = void (*)(int index);
+
+  Fibers();
+  ~Fibers();
+  Fibers(const Fibers&) = delete;
+  Fibers& operator=(const Fibers&) = delete;
+
+  // Makes room for fibers 0 ... count - 1. Not on a fiber.
+  void reserve(int count);
+  // The next resume() of fiber `index` starts `entry`, whatever the fiber did before: what it had
+  // on its stack is dropped without unwinding.
+  void start(int index, Entry entry);
+  // Runs fiber `index` until it suspends or is done. Not on a fiber.
+  void resume(int index);
+  // Back to whoever resumed this fiber. On a fiber only.
+  void suspend();
+
+  // ThreadSanitizer does not take a switch for synchronisation; these two are. No-ops otherwise.
+  static void release(void* tag);
+  static void acquire(void* tag);
+
+ private:
+  struct State;
+  static void enter();
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fp8kv::sim

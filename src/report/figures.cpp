@@ -1,0 +1,278 @@
+#include "report/figures.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/bar_chart.h"
+#include "report/chart.h"
+#include "report/heat_map.h"
+#include "report/numbers.h"
+#include "report/page_style.h"
+#include "report/verdict.h"
+
+namespace fp8kv {
+namespace {
+
+std::string number_tick(double value) {
+  return short_number(value);
+}
+
+std::string percent_tick(double value) {
+  return short_percent(value);
+}
+
+const char* letter(CacheTensor tensor) {
+  return tensor == CacheTensor::k ? "K" : "V";
+}
+
+std::vector<MagnitudeCounts> LayerMagnitudes::*magnitudes_of(CacheTensor tensor) {
+  return tensor == CacheTensor::k ? &LayerMagnitudes::k : &LayerMagnitudes::v;
+}
+
+std::vector<float> LayerScales::*scales_of(CacheTensor tensor) {
+  return tensor == CacheTensor::k ? &LayerScales::k : &LayerScales::v;
+}
+
+std::vector<std::string> numbers_below(size_t n) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < n; ++i) names.push_back(cat(i));
+  return names;
+}
+
+// The floor of the bin that holds the median of what is not below every bin; 0 when nothing is.
+double median_of(const std::vector<MagnitudeCounts>& heads) {
+  std::vector<uint64_t> bins(kMagnitudeBins);
+  uint64_t total = 0;
+  for (const MagnitudeCounts& head : heads) {
+    for (size_t i = 1; i < std::min(head.bins.size(), bins.size()); ++i) {
+      bins[i] += head.bins[i];
+      total += head.bins[i];
+    }
+  }
+  uint64_t seen = 0;
+  for (size_t i = 1; i < bins.size() && total > 0; ++i) {
+    seen += bins[i];
+    if (2 * seen >= total) return double{magnitude_bin_floor(static_cast<int>(i))};
+  }
+  return 0;
+}
+
+Series limit_line(std::string name, SeriesKind kind, const std::vector<double>& scales,
+                  double limit) {
+  Series line{std::move(name), kind, 0, {}, {}, {}};
+  for (const double scale : scales) {
+    line.values.push_back((kind == SeriesKind::outside ? 1 : scale) * limit);
+  }
+  return line;
+}
+
+void add_limits(Chart& chart, const CandidateReport& candidate, CacheTensor tensor) {
+  const Fp8Spec spec = fp8_spec(*fp8_format(candidate.dtype));
+  const std::vector<double> scales =
+      layer_scales_of(candidate, chart.places.size(), scales_of(tensor));
+  const bool unit = std::all_of(scales.begin(), scales.end(), [](double s) { return s == 1; });
+  const std::string most = short_number(double{spec.max}, 6);
+  const std::string least = cat("2^", std::ilogb(spec.min_subnormal));
+  if (!unit) {
+    chart.series.push_back(
+        limit_line(cat(most, " and ", least, " times the scale: ", candidate.name),
+                   SeriesKind::limit, scales, double{spec.max}));
+    chart.series.push_back(limit_line("", SeriesKind::limit, scales, double{spec.min_subnormal}));
+  }
+  chart.series.push_back(limit_line(cat(most, " and ", least, ", the limits at scale 1"),
+                                    SeriesKind::outside, scales, double{spec.max}));
+  chart.series.push_back(limit_line("", SeriesKind::outside, scales, double{spec.min_subnormal}));
+}
+
+Chart error_chart(const EvalReport& report, double (*error)(const LayerErrors&)) {
+  Chart chart;
+  chart.x_label = "layer";
+  chart.y_label = "relative error";
+  chart.places = numbers_below(report.candidates[0].layers.size());
+  chart.log = true;
+  chart.tick = percent_tick;
+  for (size_t c = 0; c < report.candidates.size(); ++c) {
+    const CandidateReport& each = report.candidates[c];
+    if (each.layers.size() != chart.places.size()) continue;
+    Series series{each.name, SeriesKind::line, static_cast<int>(c) % kSeriesStyles, {}, {}, {}};
+    for (size_t i = 0; i < each.layers.size(); ++i) {
+      series.values.push_back(error(each.layers[i]));
+      series.tips.push_back(
+          cat("layer ", i, ", ", each.name, ": ", short_percent(series.values.back())));
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+bool has_layers(const EvalReport& report) {
+  return !report.candidates.empty() && !report.candidates[0].layers.empty();
+}
+
+// "0–512": tokens that a prediction could see.
+std::string depth_name(const TokenFigures& figures) {
+  return cat(grouped(static_cast<uint64_t>(figures.first_depth)), "–",
+             grouped(static_cast<uint64_t>(figures.end_depth)));
+}
+
+Chart depth_chart(const EvalReport& report) {
+  Chart chart;
+  chart.x_label = "tokens in the cache";
+  for (const TokenFigures& each : report.baseline.depths) chart.places.push_back(depth_name(each));
+  return chart;
+}
+
+}  // namespace
+
+std::string range_figure(const EvalReport& report, CacheTensor tensor) {
+  if (report.magnitudes.empty()) return "";
+  const std::string name = letter(tensor);
+  Chart chart{.id = cat("range-", name),
+              .title = cat("Magnitude of ", name, " by layer"),
+              .caption =
+                  "What is above the upper line saturates; what is below half the lower one "
+                  "becomes zero.",
+              .x_label = "layer",
+              .y_label = cat("|", name, "|, logarithmic"),
+              .places = numbers_below(report.magnitudes.size()),
+              .log = true,
+              .tick = number_tick,
+              .series = {}};
+  Series largest{cat("largest |", name, "|"), SeriesKind::line, 0, {}, {}, {}};
+  largest.values = layer_amax_of(report.magnitudes, magnitudes_of(tensor));
+  Series median{cat("median |", name, "|"), SeriesKind::marks, 4, {}, {}, {}};
+  for (size_t i = 0; i < report.magnitudes.size(); ++i) {
+    median.values.push_back(median_of(report.magnitudes[i].*magnitudes_of(tensor)));
+    largest.tips.push_back(cat("layer ", i, ": largest ", short_number(largest.values[i], 5)));
+    median.tips.push_back(cat("layer ", i, ": median ", short_number(median.values[i])));
+  }
+  const CandidateReport* best = nearest_fp8(report);
+  if (best != nullptr) add_limits(chart, *best, tensor);
+  chart.series.push_back(std::move(largest));
+  chart.series.push_back(std::move(median));
+  return draw_chart(chart);
+}
+
+std::string head_figure(const EvalReport& report, CacheTensor tensor) {
+  if (report.magnitudes.empty()) return "";
+  const std::string name = letter(tensor);
+  size_t heads = 0;
+  for (const LayerMagnitudes& layer : report.magnitudes) {
+    heads = std::max(heads, (layer.*magnitudes_of(tensor)).size());
+  }
+  if (heads == 0) return "";
+  HeatMap map{.id = cat("heads-", name),
+              .title = cat("Largest |", name, "| of each KV head and layer"),
+              .caption = cat("Largest |", name, "| of each KV head and layer, logarithmic."),
+              .x_label = "layer",
+              .y_label = cat("KV head, ", name),
+              .x_names = numbers_below(report.magnitudes.size()),
+              .y_names = numbers_below(heads),
+              .values = {},
+              .tips = {}};
+  for (size_t h = 0; h < heads; ++h) {
+    auto& values = map.values.emplace_back();
+    auto& tips = map.tips.emplace_back();
+    for (size_t i = 0; i < report.magnitudes.size(); ++i) {
+      const auto& of = report.magnitudes[i].*magnitudes_of(tensor);
+      values.push_back(h < of.size() ? double{of[h].amax} : 0.0);
+      tips.push_back(cat("layer ", i, ", head ", h, ": ", short_number(values.back(), 5)));
+    }
+  }
+  return draw_heat_map(map);
+}
+
+std::string attention_error_figure(const EvalReport& report) {
+  if (!has_layers(report)) return "";
+  Chart chart = error_chart(report, [](const LayerErrors& e) { return e.attention_error; });
+  chart.id = "error-attention";
+  chart.title = "Relative error of the attention output by layer";
+  chart.caption =
+      "Relative error of the attention output, each layer on its own: computed from "
+      "the baseline's Q, K and V. The figure to trust.";
+  return draw_chart(chart);
+}
+
+std::string tensor_error_figure(const EvalReport& report, CacheTensor tensor) {
+  if (!has_layers(report)) return "";
+  Chart chart = tensor == CacheTensor::k
+                    ? error_chart(report, [](const LayerErrors& e) { return e.k.relative_error; })
+                    : error_chart(report, [](const LayerErrors& e) { return e.v.relative_error; });
+  chart.id = cat("error-", letter(tensor));
+  chart.title = cat("Relative error of ", letter(tensor), " by layer");
+  chart.caption = cat("Relative error of ", letter(tensor), " as the cache returns it.");
+  return draw_chart(chart);
+}
+
+std::string perplexity_figure(const EvalReport& report) {
+  if (report.baseline.depths.empty() || report.candidates.empty()) return "";
+  Chart chart = depth_chart(report);
+  chart.id = "depth-perplexity";
+  chart.title = "Change of perplexity by depth";
+  chart.caption = cat("Change of perplexity against ", report.baseline.name,
+                      ", with one standard error. Below zero is chance, not gain.");
+  chart.y_label = "perplexity, change";
+  chart.tick = percent_tick;
+  for (size_t c = 0; c < report.candidates.size(); ++c) {
+    const CandidateReport& each = report.candidates[c];
+    if (each.depths.size() != chart.places.size()) continue;
+    Series series{each.name, SeriesKind::line, static_cast<int>(c) % kSeriesStyles, {}, {}, {}};
+    for (size_t i = 0; i < each.depths.size(); ++i) {
+      const TokenFigures& of = each.depths[i];
+      series.values.push_back(of.ppl_delta);
+      series.errors.push_back(of.ppl_delta_error);
+      series.tips.push_back(cat(chart.places[i], " tokens, ", each.name, ": ",
+                                signed_percent(of.ppl_delta, of.ppl_delta_error)));
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return draw_chart(chart);
+}
+
+std::string divergence_figure(const EvalReport& report) {
+  if (report.baseline.depths.empty() || report.candidates.empty()) return "";
+  Chart chart = depth_chart(report);
+  chart.id = "depth-divergence";
+  chart.title = "Mean KL divergence by depth";
+  chart.caption = cat("Mean KL divergence of the next token's distribution from that of ",
+                      report.baseline.name, ".");
+  chart.y_label = "KL divergence in nats, logarithmic";
+  chart.log = true;
+  chart.tick = number_tick;
+  for (size_t c = 0; c < report.candidates.size(); ++c) {
+    const CandidateReport& each = report.candidates[c];
+    if (each.depths.size() != chart.places.size()) continue;
+    Series series{each.name, SeriesKind::line, static_cast<int>(c) % kSeriesStyles, {}, {}, {}};
+    for (size_t i = 0; i < each.depths.size(); ++i) {
+      series.values.push_back(each.depths[i].kld);
+      series.tips.push_back(cat(chart.places[i], " tokens, ", each.name, ": ",
+                                short_number(each.depths[i].kld), " nats"));
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return draw_chart(chart);
+}
+
+std::string capacity_figure(const EvalReport& report) {
+  const auto base = static_cast<double>(report.baseline.bytes_per_token);
+  if (base == 0) return "";
+  BarChart chart{
+      "capacity", "Bytes of a token in the cache", "Bytes of one token, all layers.", {}};
+  const auto add = [&](const CandidateReport& of) {
+    for (const Bar& bar : chart.bars) {
+      if (bar.name == of.dtype_name) return;
+    }
+    const double ratio =
+        of.bytes_per_token == 0 ? 0 : base / static_cast<double>(of.bytes_per_token);
+    const std::string bytes = cat(grouped(of.bytes_per_token), " bytes");
+    chart.bars.push_back({of.dtype_name, static_cast<double>(of.bytes_per_token),
+                          cat(bytes, ": ", short_number(ratio), " × the tokens"),
+                          cat(of.dtype_name, ": ", bytes)});
+  };
+  add(report.baseline);
+  for (const CandidateReport& each : report.candidates) add(each);
+  return draw_bars(chart);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,29 @@
+// The plots of an evaluation, as markup. Each is "" where the report has nothing to draw.
+#pragma once
+
+#include <string>
+
+#include "calib/eval_report.h"
+
+namespace fp8kv {
+
+enum class CacheTensor { k, v };
+
+// Largest and median magnitude of each layer, between the format's limits.
+std::string range_figure(const EvalReport& report, CacheTensor tensor);
+
+// Largest magnitude of each head of each layer.
+std::string head_figure(const EvalReport& report, CacheTensor tensor);
+
+// Relative error of each layer, of every candidate.
+std::string attention_error_figure(const EvalReport& report);
+std::string tensor_error_figure(const EvalReport& report, CacheTensor tensor);
+
+// By tokens in the cache.
+std::string perplexity_figure(const EvalReport& report);
+std::string divergence_figure(const EvalReport& report);
+
+// Bytes of a token in the cache of each dtype.
+std::string capacity_figure(const EvalReport& report);
+
+}  // namespace fp8kv

@@ -1,0 +1,37 @@
+// Pieces of an HTML page: escaping, tables and the frame around the body. Nothing here knows what
+// is shown.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fp8kv {
+
+// `text` as the content of an element or a quoted attribute. Markup is escaped; control characters
+// become visible pictures; bytes that are not UTF-8 and characters that turn the direction of text
+// become U+FFFD. So a foreign name can neither act nor hide.
+std::string escape_html(std::string_view text);
+
+// "<name attributes>content</name>"; `attributes` and `content` are markup.
+std::string element(std::string_view name, std::string_view attributes, std::string_view content);
+
+struct HtmlCell {
+  std::string text;   // plain
+  std::string order;  // what to sort by; "": the text
+};
+
+// A table in a box that scrolls by itself. Its first `names` columns are text, the others numbers.
+struct HtmlTable {
+  std::string caption;
+  std::vector<std::string> header;
+  std::vector<std::vector<HtmlCell>> rows;
+  size_t names = 1;
+  bool sortable = false;  // where scripts run
+};
+std::string html_table(const HtmlTable& table);
+
+// A whole page that loads nothing. `title` is plain, `body` markup.
+std::string html_page(std::string_view title, std::string_view body);
+
+}  // namespace fp8kv

@@ -1,0 +1,53 @@
+// Drawing in SVG: numbers, a few elements, and axes. Colours come from the page's classes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fp8kv {
+
+// A coordinate, to a hundredth.
+std::string svg_number(double value);
+
+std::string svg_line(double x1, double y1, double x2, double y2, std::string_view css_class);
+
+// `anchor` is start, middle or end; `text` plain.
+std::string svg_text(double x, double y, std::string_view anchor, std::string_view text);
+
+// "<title>tip</title>", which browsers show on hovering and read aloud.
+std::string svg_title(std::string_view tip);
+
+// A marker of a series: one of six shapes. `tip` "" draws none.
+std::string svg_marker(double x, double y, int style, std::string_view css_class,
+                       std::string_view tip);
+
+// A drawing of the given size that scrolls by itself where it does not fit, with its legend above
+// and its caption below. `id` is unique in the page; `title` and `caption` are plain.
+struct Figure {
+  std::string id;
+  std::string title;
+  std::string caption;
+  std::string legend;   // markup of list items, or ""
+  std::string drawing;  // markup
+  double width = 0;
+  double height = 0;
+};
+std::string figure(const Figure& parts);
+
+// Maps values to a coordinate. On a log axis values are positive.
+struct Axis {
+  bool log = false;
+  double low = 0;
+  double high = 1;
+  double from = 0;  // coordinate of low
+  double to = 1;
+
+  double at(double value) const;
+  std::vector<double> ticks() const;
+};
+
+// An axis over `values` that are finite (and positive, on a log axis), with some room.
+Axis axis_over(const std::vector<double>& values, bool log, double from, double to);
+
+}  // namespace fp8kv

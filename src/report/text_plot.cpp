@@ -1,0 +1,157 @@
+#include "report/text_plot.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/numbers.h"
+#include "report/verdict.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr size_t kLeastWidth = 40;
+
+// A row of characters, one column each.
+using Row = std::vector<std::string>;
+
+std::string left(const std::string& text, size_t columns) {
+  return text + std::string(columns - std::min(columns, text.size()), ' ');
+}
+
+std::string right(const std::string& text, size_t columns) {
+  return std::string(columns - std::min(columns, text.size()), ' ') + text;
+}
+
+// At most `columns` bytes of ASCII: what a foreign name may hold beyond that is escaped.
+std::string label(const std::string& name, size_t columns) {
+  std::string text = quote(name);
+  text = text.substr(1, text.size() - 2);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return text.size() <= columns ? text : text.substr(0, columns - 2) + "..";
+}
+
+// A bar over `share` of the columns, to an eighth of one.
+Row bar(double share, size_t columns) {
+  static constexpr const char* kEighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double clamped = std::isfinite(share) ? std::clamp(share, 0.0, 1.0) : 1.0;
+  const auto eighths = static_cast<size_t>(std::lround(clamped * static_cast<double>(columns * 8)));
+  Row row(columns, " ");
+  for (size_t i = 0; i < eighths / 8; ++i) row[i] = "█";
+  if (eighths % 8 != 0) row[eighths / 8] = kEighths[eighths % 8];
+  return row;
+}
+
+std::string joined(const Row& row) {
+  std::string text;
+  for (const std::string& each : row) text += each;
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
+struct LogRange {
+  double low;
+  double high;
+
+  double share(double value) const {
+    return value <= 0 ? 0 : std::log(value / low) / std::log(high / low);
+  }
+};
+
+LogRange range_over(const std::vector<double>& values) {
+  LogRange range{INFINITY, 0};
+  for (const double value : values) {
+    if (!(value > 0) || !std::isfinite(value)) continue;
+    range.low = std::min(range.low, value);
+    range.high = std::max(range.high, value);
+  }
+  if (range.high == 0) return {1, 2};
+  return {std::exp2(std::floor(std::log2(range.low))),
+          std::exp2(std::floor(std::log2(range.high)) + 1)};
+}
+
+// Puts `mark` where `value` is.
+void mark(Row& row, const LogRange& range, double value, const char* with) {
+  const double at = std::floor(range.share(value) * static_cast<double>(row.size()));
+  row[static_cast<size_t>(std::clamp(at, 0.0, static_cast<double>(row.size() - 1)))] = with;
+}
+
+std::string range_plot(const EvalReport& report, const CandidateReport& best, bool key,
+                       size_t width) {
+  const auto amax =
+      layer_amax_of(report.magnitudes, key ? &LayerMagnitudes::k : &LayerMagnitudes::v);
+  const auto scales = layer_scales_of(best, amax.size(), key ? &LayerScales::k : &LayerScales::v);
+  const Fp8Spec spec = fp8_spec(*fp8_format(best.dtype));
+  const double max = spec.max;
+  const double min = spec.min_subnormal;
+  std::vector<double> all = amax;
+  all.insert(all.end(), {max, min});
+  for (const double scale : scales) all.insert(all.end(), {scale * max, scale * min});
+  const LogRange range = range_over(all);
+  const size_t columns = width - 16;
+  std::string out =
+      cat("Largest |", key ? "K" : "V", "| of each layer, from 2^", std::ilogb(range.low), " to 2^",
+          std::ilogb(range.high), " in equal octaves\n");
+  for (size_t i = 0; i < amax.size(); ++i) {
+    Row row = bar(range.share(amax[i]), columns);
+    for (const double limit : {min, max}) mark(row, range, limit, "┊");
+    for (const double limit : {min, max}) mark(row, range, limit * scales[i], "│");
+    out += cat(right(cat(i), 4), "  ", left(short_number(amax[i], 4), 9), " ", joined(row), "\n");
+  }
+  return out;
+}
+
+std::string limits_note(const CandidateReport& best, size_t width) {
+  const Fp8Spec spec = fp8_spec(*fp8_format(best.dtype));
+  const std::string pair =
+      cat(short_number(double{spec.max}, 6), " and 2^", std::ilogb(spec.min_subnormal));
+  return cat("│ ", pair, " times the scale\n  of ", label(best.name, width - 5), "\n┊ ", pair,
+             " at scale 1\n");
+}
+
+std::string error_plot(const EvalReport& report, size_t width) {
+  double most = 0;
+  size_t longest = 0;
+  for (const CandidateReport& each : report.candidates) {
+    longest = std::max(longest, label(each.name, width / 3).size());
+    for (const LayerErrors& layer : each.layers) {
+      if (std::isfinite(layer.attention_error)) most = std::max(most, layer.attention_error);
+    }
+  }
+  const size_t columns = width - longest - 17;
+  std::string out = cat("Relative error of the attention output, to ", short_percent(most), "\n");
+  for (size_t i = 0; i < report.candidates[0].layers.size(); ++i) {
+    for (size_t c = 0; c < report.candidates.size(); ++c) {
+      const CandidateReport& each = report.candidates[c];
+      if (i >= each.layers.size()) continue;
+      const double error = each.layers[i].attention_error;
+      out += cat(right(c == 0 ? cat(i) : "", 4), "  ", left(label(each.name, width / 3), longest),
+                 "  ", right(short_percent(error), 8), " ",
+                 joined(bar(most > 0 ? error / most : 0, columns)));
+      out.erase(out.find_last_not_of(' ') + 1);
+      out += "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string text_plot(const EvalReport& report, int width) {
+  const size_t columns = std::max(kLeastWidth, static_cast<size_t>(std::max(width, 0)));
+  const CandidateReport* best = nearest_fp8(report);
+  std::string out;
+  if (best != nullptr && !report.magnitudes.empty()) {
+    out += range_plot(report, *best, true, columns) + "\n" +
+           range_plot(report, *best, false, columns) + limits_note(*best, columns);
+  }
+  if (!report.candidates.empty() && !report.candidates[0].layers.empty()) {
+    if (!out.empty()) out += "\n";
+    out += error_plot(report, columns);
+  }
+  return out;
+}
+
+}  // namespace fp8kv

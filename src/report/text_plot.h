@@ -1,0 +1,15 @@
+// The main plots of an evaluation for a terminal: ranges of K and V against the format's limits,
+// and the error of the attention output.
+#pragma once
+
+#include <string>
+
+#include "calib/eval_report.h"
+
+namespace fp8kv {
+
+// Lines of at most `width` columns; narrower than 40 counts as 40. Foreign names are made safe to
+// print and cut to fit.
+std::string text_plot(const EvalReport& report, int width);
+
+}  // namespace fp8kv

@@ -1,0 +1,132 @@
+#include "report/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "report/numbers.h"
+
+namespace fp8kv {
+namespace {
+
+std::string headline(const EvalReport& report, const CandidateReport& best, Outcome outcome) {
+  const std::string cost = cat(best.name, " changes perplexity by ",
+                               signed_percent(best.total.ppl_delta, best.total.ppl_delta_error),
+                               " against ", report.baseline.name);
+  switch (outcome) {
+    case Outcome::within:
+      return cat("The FP8 cache holds: ", cost, ".");
+    case Outcome::unclear:
+      return cat("The FP8 cache seems to hold: ", cost,
+                 ", but more text is needed to be sure of 0.5 %.");
+    case Outcome::beyond:
+      break;
+  }
+  if (!std::isfinite(best.total.ppl_delta)) return "No FP8 cache works: the logits are not finite.";
+  return cat("No FP8 cache measured here stays within 0.5 %: the nearest, ", cost, ".");
+}
+
+std::string capacity_line(const EvalReport& report, const CandidateReport& best) {
+  if (best.bytes_per_token == 0 || report.baseline.bytes_per_token == 0) return "";
+  const double ratio = static_cast<double>(report.baseline.bytes_per_token) /
+                       static_cast<double>(best.bytes_per_token);
+  return cat("The same memory holds ", short_number(ratio),
+             " times the tokens: ", grouped(best.bytes_per_token), " bytes each in place of ",
+             grouped(report.baseline.bytes_per_token), ".");
+}
+
+// Which layers a scale of 1 would clip in this format, and which of them.
+std::string unit_line(const EvalReport& report, const CandidateReport& best) {
+  if (report.magnitudes.empty()) return "";
+  const double max = fp8_spec(*fp8_format(best.dtype)).max;
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, std::vector<MagnitudeCounts> LayerMagnitudes::*tensor) {
+    const std::vector<double> amax = layer_amax_of(report.magnitudes, tensor);
+    std::vector<size_t> clipped;
+    for (size_t i = 0; i < amax.size(); ++i) {
+      if (amax[i] > max) clipped.push_back(i);
+    }
+    if (clipped.empty()) return;
+    parts.push_back(
+        cat(name, " in layer", clipped.size() == 1 ? " " : "s ", number_ranges(clipped)));
+  };
+  add("K", &LayerMagnitudes::k);
+  add("V", &LayerMagnitudes::v);
+  if (parts.empty())
+    return cat("A scale of 1 would clip nothing: every |K| and |V| seen is at most ",
+               short_number(max, 6), ".");
+  return cat("A scale of 1 would clip ", join(parts), ", which reach beyond ", short_number(max, 6),
+             ".");
+}
+
+std::string weakest_layer_line(const CandidateReport& best) {
+  if (best.layers.empty()) return "";
+  const auto worst = std::max_element(best.layers.begin(), best.layers.end(),
+                                      [](const LayerErrors& a, const LayerErrors& b) {
+                                        return a.attention_error < b.attention_error;
+                                      });
+  return cat("Its attention output is farthest off in layer ", worst - best.layers.begin(), ": ",
+             short_percent(worst->attention_error), ".");
+}
+
+}  // namespace
+
+Outcome outcome_of(const TokenFigures& total) {
+  if (!(total.ppl_delta <= kVisibleLoss)) return Outcome::beyond;
+  const bool sure = total.ppl_delta + 2 * total.ppl_delta_error <= kVisibleLoss;
+  return sure ? Outcome::within : Outcome::unclear;
+}
+
+std::string outcome_name(Outcome outcome) {
+  if (outcome == Outcome::within) return "within 0.5 %";
+  return outcome == Outcome::unclear ? "unclear" : "beyond 0.5 %";
+}
+
+const CandidateReport* nearest_fp8(const EvalReport& report) {
+  const CandidateReport* best = nullptr;
+  for (const CandidateReport& each : report.candidates) {
+    if (!fp8_format(each.dtype)) continue;
+    const bool nearer = best == nullptr || each.total.kld < best->total.kld ||
+                        (std::isnan(best->total.kld) && !std::isnan(each.total.kld));
+    if (nearer) best = &each;
+  }
+  return best;
+}
+
+std::vector<double> layer_amax_of(const std::vector<LayerMagnitudes>& magnitudes,
+                                  std::vector<MagnitudeCounts> LayerMagnitudes::*tensor) {
+  std::vector<double> amax;
+  for (const LayerMagnitudes& layer : magnitudes) {
+    double most = 0;
+    for (const MagnitudeCounts& head : layer.*tensor) most = std::max(most, double{head.amax});
+    amax.push_back(most);
+  }
+  return amax;
+}
+
+std::vector<double> layer_scales_of(const CandidateReport& candidate, size_t n_layers,
+                                    std::vector<float> LayerScales::*tensor) {
+  std::vector<double> scales(n_layers, 1);
+  if (!candidate.scales) return scales;
+  for (size_t i = 0; i < n_layers && i < candidate.scales->layers.size(); ++i) {
+    const std::vector<float>& heads = candidate.scales->layers[i].*tensor;
+    if (!heads.empty()) scales[i] = double{*std::max_element(heads.begin(), heads.end())};
+  }
+  return scales;
+}
+
+VerdictText verdict_text(const EvalReport& report) {
+  const CandidateReport* best = nearest_fp8(report);
+  if (best == nullptr) return {Outcome::unclear, {"No FP8 cache was measured."}};
+  VerdictText verdict{outcome_of(best->total), {}};
+  verdict.lines.push_back(headline(report, *best, verdict.outcome));
+  for (const std::string& line :
+       {capacity_line(report, *best), unit_line(report, *best), weakest_layer_line(*best)}) {
+    if (!line.empty()) verdict.lines.push_back(line);
+  }
+  verdict.lines.push_back(cat("Measured on ", grouped(report.tokens), " tokens in ",
+                              count_of(report.windows, "window"), "."));
+  return verdict;
+}
+
+}  // namespace fp8kv

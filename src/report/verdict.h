@@ -1,0 +1,40 @@
+// What an evaluation says in plain words, and which of its caches that is about.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calib/eval_report.h"
+
+namespace fp8kv {
+
+// More perplexity than this is called a loss: what published FP8 caches stay within.
+inline constexpr double kVisibleLoss = 0.005;
+
+enum class Outcome {
+  within,   // at most kVisibleLoss, with two standard errors to spare
+  unclear,  // at most that as measured, but the text is too short to be sure
+  beyond    // more, or no number at all
+};
+Outcome outcome_of(const TokenFigures& total);
+// "within 0.5 %", "unclear", "beyond 0.5 %".
+std::string outcome_name(Outcome outcome);
+
+// The FP8 candidate nearest to the baseline (least KLD; the first of equals); nullptr without any.
+const CandidateReport* nearest_fp8(const EvalReport& report);
+
+// Largest magnitude over the heads of each layer.
+std::vector<double> layer_amax_of(const std::vector<LayerMagnitudes>& magnitudes,
+                                  std::vector<MagnitudeCounts> LayerMagnitudes::*tensor);
+
+// The largest scale over the heads of each layer; 1 where the candidate has none.
+std::vector<double> layer_scales_of(const CandidateReport& candidate, size_t n_layers,
+                                    std::vector<float> LayerScales::*tensor);
+
+struct VerdictText {
+  Outcome outcome = Outcome::beyond;  // of nearest_fp8, if any
+  std::vector<std::string> lines;     // plain sentences; the first is the headline
+};
+VerdictText verdict_text(const EvalReport& report);
+
+}  // namespace fp8kv
