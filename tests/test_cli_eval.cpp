@@ -42,6 +42,10 @@ TEST_CASE("cli eval: calibrated FP8 passes the gate that unit and shared scales 
   CHECK(result.err.find("fp8_e4m3 amax") == std::string::npos);
   CHECK(line(result.out, 0).starts_with("cache "));
   CHECK(line(result.out, 1).starts_with("float16 (baseline)"));
+  // The layers whose ranges were moved, and no others.
+  CHECK(
+      result.out.find("verdict   layers 0 and 1 need their scales; 1.0 is safe in the other 4\n") !=
+      std::string::npos);
   const std::string junit = test::read_file(folder / "gates.xml");
   CHECK(junit.find("<testsuites tests=\"6\" failures=\"3\">") != std::string::npos);
 }
@@ -72,6 +76,8 @@ TEST_CASE("cli eval: JSON has what the gates decide by") {
   // One scale for K and V of layer 1 flushes its V to zero, all but a few of the largest.
   const Json v = shared.at("layers")[1].at("v");
   CHECK(v.at("zero").as_double() > 0.99 * v.at("values").as_double());
+  CHECK(amax.has("certificate"));
+  CHECK(!half.has("certificate"));
   CHECK(json.at("gates")[0].at("failed").as_bool() == false);
 }
 
@@ -119,6 +125,9 @@ TEST_CASE("cli eval: contradictions are refused before any work") {
   CHECK(refusal({"--policy", "amax,amax"}) ==
         "fp8kv: eval: the candidate 'fp8_e4m3 amax' is asked for twice\n"
         "help: name every dtype and every policy once\n");
+  CHECK(refusal({"--policy", "amax", "--kv-cache-dtype", "fp8_e5m2"}) ==
+        "fp8kv: eval: scales are for E4M3 caches, and --kv-cache-dtype names none\n"
+        "help: add fp8_e4m3, or leave out --scales, --policy and --calibrate-on\n");
   CHECK(refusal({"--baseline", "fp8"}) ==
         "fp8kv: eval: --baseline fp8: is FP8, expected float32, float16 or bfloat16\n"
         "help: name FP8 caches with --kv-cache-dtype\n");

@@ -127,6 +127,7 @@ void run_command(const EvalCommandOptions& options) {
   const ModelConfig& config = report.config;
   const DType baseline = baseline_dtype(options, config);
   const ScaleChoice choice = choose_scales(options, checkpoint, config, log);
+  report.candidates = make_candidates(options, choice, config);
   const Windows windows = read_windows(options.data, make_encoder(checkpoint, config),
                                        window_options(options, config, log), log);
   const std::vector<std::vector<int32_t>> evaluated = with_predictions(windows);
@@ -134,7 +135,7 @@ void run_command(const EvalCommandOptions& options) {
   log.note(cat("computing on ", backend->describe(), why));
 
   report.tool_version = FP8KV_VERSION;
-  report.model = options.model.string();
+  report.model = json_path(options.model);
   report.fingerprint = model_fingerprint(checkpoint, config);
   report.device = backend->describe();
   report.data = windows.files;
@@ -142,14 +143,12 @@ void run_command(const EvalCommandOptions& options) {
   report.windows = evaluated.size();
   report.tokens = tokens_of(evaluated);
   report.baseline.name = report.baseline.dtype_name = kv_dtype_name(baseline);
-  std::vector<LayerMagnitudes> magnitudes;
-  if (choice.calibrates()) {
+  if (want_magnitudes(choice, report.candidates)) {
     Calibration calibration =
         calibrate_on(options, checkpoint, config, *backend, report, evaluated, log);
     report.calibration = std::move(calibration.report);
-    magnitudes = std::move(calibration.magnitudes);
+    add_policy_scales(calibration.magnitudes, choice, report.candidates);
   }
-  report.candidates = make_candidates(options, choice, magnitudes, config);
   evaluate(
       checkpoint, *backend, evaluated,
       {.baseline = baseline, .greedy_tokens = options.greedy_tokens, .threads = options.threads},

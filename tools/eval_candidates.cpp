@@ -28,12 +28,6 @@ ScaleChoice scales_of_checkpoint(const Checkpoint& checkpoint, const ModelConfig
   return {"checkpoint", std::move(found->scales), {}};
 }
 
-std::optional<Fp8Format> e4m3_format(DType dtype) {
-  const std::optional<Fp8Format> format = fp8_format(dtype);
-  if (!format || fp8_spec(*format).mantissa_bits != 3) return std::nullopt;
-  return format;
-}
-
 CandidateReport candidate(DType dtype, const std::string& policy, std::optional<KvScales> scales) {
   CandidateReport made;
   made.dtype = dtype;
@@ -54,10 +48,22 @@ void check_unique(const std::vector<CandidateReport>& candidates) {
   }
 }
 
+void check_scales_used(const EvalCommandOptions& options,
+                       const std::vector<CandidateReport>& candidates) {
+  const bool given =
+      !options.scales.empty() || !options.policies.empty() || !options.calibrate_on.empty();
+  const bool used = std::any_of(candidates.begin(), candidates.end(),
+                                [](const auto& each) { return is_e4m3(each.dtype); });
+  if (!given || used) return;
+  throw Error("scales are for E4M3 caches, and --kv-cache-dtype names none",
+              "add fp8_e4m3, or leave out --scales, --policy and --calibrate-on", ErrorKind::usage);
+}
+
 }  // namespace
 
-bool ScaleChoice::calibrates() const {
-  return !std::all_of(policies.begin(), policies.end(), is_unit);
+bool is_e4m3(DType dtype) {
+  const std::optional<Fp8Format> format = fp8_format(dtype);
+  return format && fp8_spec(*format).mantissa_bits == 3;
 }
 
 ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,
@@ -80,27 +86,41 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
 }
 
 std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
-                                             const ScaleChoice& choice,
-                                             const std::vector<LayerMagnitudes>& magnitudes,
-                                             const ModelConfig& config) {
+                                             const ScaleChoice& choice, const ModelConfig& config) {
   std::vector<CandidateReport> candidates;
   for (const std::string& name : options.kv_cache_dtypes) {
     const DType dtype = kv_dtype_from_name(name).value_or(config.dtype);
-    if (!e4m3_format(dtype)) {
+    if (!is_e4m3(dtype)) {
       candidates.push_back(candidate(dtype, "", std::nullopt));
-      continue;
-    }
-    if (choice.policies.empty())
+    } else if (choice.policies.empty()) {
       candidates.push_back(candidate(dtype, choice.label, choice.scales));
+    }
     for (const Policy& policy : choice.policies) {
-      std::optional<KvScales> scales;
-      // 1 is 1 in every format; the others are made for E4M3FN and converted.
-      if (!is_unit(policy)) scales = policy_scales(policy, magnitudes);
-      candidates.push_back(candidate(dtype, policy.text, std::move(scales)));
+      if (is_e4m3(dtype)) candidates.push_back(candidate(dtype, policy.text, std::nullopt));
     }
   }
   check_unique(candidates);
+  check_scales_used(options, candidates);
   return candidates;
+}
+
+bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateReport>& candidates) {
+  return std::any_of(candidates.begin(), candidates.end(), [&](const auto& each) {
+    return std::any_of(choice.policies.begin(), choice.policies.end(), [&](const Policy& policy) {
+      return policy.text == each.policy && !is_unit(policy);
+    });
+  });
+}
+
+void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const ScaleChoice& choice,
+                       std::vector<CandidateReport>& candidates) {
+  for (const Policy& policy : choice.policies) {
+    if (is_unit(policy)) continue;  // 1 is 1 in every format
+    const KvScales scales = policy_scales(policy, magnitudes);
+    for (CandidateReport& each : candidates) {
+      if (each.policy == policy.text) each.scales = with_format(scales, *fp8_format(each.dtype));
+    }
+  }
 }
 
 DType baseline_dtype(const EvalCommandOptions& options, const ModelConfig& config) {

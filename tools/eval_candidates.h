@@ -19,8 +19,10 @@ struct ScaleChoice {
   std::string label;               // of the scales: "kv_cache_scales.json", "checkpoint", "unit"
   std::optional<KvScales> scales;  // absent: 1 everywhere, unless there are policies
   std::vector<Policy> policies;
-  bool calibrates() const;  // a policy wants magnitudes
 };
+
+// E4M3 or E4M3FNUZ: the caches that scales are for.
+bool is_e4m3(DType dtype);
 
 // --scales, --unit-scales or --policy; else what the checkpoint carries; else the policy amax,
 // which is said on `log`. Throws a usage Error where flags contradict.
@@ -28,12 +30,17 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
                           const ModelConfig& config, Log& log);
 
 // One candidate for every dtype and policy; 16 bit and E5M2 run without scales and are there once.
-// `magnitudes` are what policies calibrate on. Throws a usage Error for a dtype or policy named
-// twice.
+// Those of policies have no scales yet. Throws a usage Error for a dtype or policy named twice, and
+// for scales that no candidate has.
 std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
-                                             const ScaleChoice& choice,
-                                             const std::vector<LayerMagnitudes>& magnitudes,
-                                             const ModelConfig& config);
+                                             const ScaleChoice& choice, const ModelConfig& config);
+
+// Some candidate has a policy that makes its scales from magnitudes.
+bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateReport>& candidates);
+
+// Gives the candidates of policies the scales that these magnitudes make.
+void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const ScaleChoice& choice,
+                       std::vector<CandidateReport>& candidates);
 
 // Throws a usage Error unless it is a float cache without scales; "auto" is the model's dtype.
 DType baseline_dtype(const EvalCommandOptions& options, const ModelConfig& config);

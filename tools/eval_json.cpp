@@ -3,7 +3,10 @@
 #include <cmath>
 
 #include "base/json.h"
+#include "calib/evaluate.h"
+#include "certificate_text.h"
 #include "core/dtype.h"
+#include "eval_candidates.h"
 
 namespace fp8kv {
 namespace {
@@ -72,7 +75,7 @@ void layers(JsonWriter& json, const CandidateReport& of) {
   json.end_array();
 }
 
-void candidate(JsonWriter& json, const CandidateReport& of) {
+void candidate(JsonWriter& json, const EvalReport& report, const CandidateReport& of) {
   json.begin_object().member("name", of.name).member("kv_cache_dtype", of.dtype_name);
   if (!of.policy.empty()) json.member("policy", of.policy);
   json.member("bytes_per_token", of.bytes_per_token).key("total");
@@ -86,6 +89,7 @@ void candidate(JsonWriter& json, const CandidateReport& of) {
   }
   json.end_array();
   layers(json, of);
+  if (is_e4m3(of.dtype)) certificate_json(json, with_evidence(report, of));
   json.end_object();
 }
 
@@ -124,9 +128,9 @@ std::string eval_json(const EvalReport& report, const std::vector<GateResult>& g
     json.end_object();
   }
   json.end_array().key("baseline");
-  candidate(json, report.baseline);
+  candidate(json, report, report.baseline);
   json.key("candidates").begin_array();
-  for (const CandidateReport& each : report.candidates) candidate(json, each);
+  for (const CandidateReport& each : report.candidates) candidate(json, report, each);
   json.end_array().key("gates").begin_array();
   for (const GateResult& each : gates) {
     json.begin_object().member("candidate", each.candidate).member("gate", each.gate);

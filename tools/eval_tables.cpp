@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "calib/evaluate.h"
+#include "certificate_text.h"
+#include "eval_candidates.h"
 #include "output.h"
 
 namespace fp8kv {
@@ -133,12 +136,22 @@ std::string held_out_table(const EvalReport& report) {
          table.text();
 }
 
+// One will do: verdicts on layers are the same for all scales.
+std::string certificate(const EvalReport& report) {
+  for (const CandidateReport& each : report.candidates) {
+    if (!is_e4m3(each.dtype)) continue;
+    return cat("\n", each.name, ": are its scales safe for the evaluated text?\n",
+               certificate_text(with_evidence(report, each)));
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string eval_tables(const EvalReport& report) {
   std::string text = summary_table(report) + depth_table(report) + attention_table(report);
   for (const CandidateReport& each : report.candidates) text += layer_table(each);
-  return text + held_out_table(report);
+  return text + held_out_table(report) + certificate(report);
 }
 
 }  // namespace fp8kv

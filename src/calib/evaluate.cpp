@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "calib/greedy_probe.h"
+#include "calib/scale_policy.h"
 #include "calib/side_by_side.h"
 #include "calib/token_figures.h"
 #include "model/weights.h"
@@ -214,6 +215,27 @@ void evaluate(const Checkpoint& checkpoint, Backend& backend,
     report.longest_window = std::max(report.longest_window, static_cast<int64_t>(window.size()));
   }
   Evaluator(checkpoint, backend, windows, options, report, log).run();
+}
+
+KvScales with_evidence(const EvalReport& report, const CandidateReport& candidate) {
+  Log silent(Verbosity::quiet);
+  KvScales scales = make_scales(report.magnitudes, {}, silent);
+  scales.format = *fp8_format(candidate.dtype);
+  scales.layers = candidate.scales ? candidate.scales->layers
+                                   : std::vector<LayerScales>(report.magnitudes.size(), {{1}, {1}});
+  scales.model_type = report.config.model_type;
+  scales.n_kv_heads = report.config.n_kv_heads;
+  Provenance& provenance = scales.provenance;
+  provenance.source = "fp8kv eval";
+  provenance.tool_version = report.tool_version;
+  provenance.observation = "post_rope";
+  provenance.model_fingerprint = report.fingerprint;
+  provenance.compute_dtype = torch_name(report.config.dtype);
+  provenance.documents = report.documents;
+  provenance.windows = report.windows;
+  provenance.tokens = report.tokens;
+  provenance.data = report.data;
+  return scales;
 }
 
 }  // namespace fp8kv

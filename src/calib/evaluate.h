@@ -34,4 +34,8 @@ void evaluate(const Checkpoint& checkpoint, Backend& backend,
               const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
               EvalReport& report, Log& log);
 
+// The scales of a candidate in E4M3 (1 everywhere where it has none) with what Q, K and V reached
+// in the evaluated text as their evidence: what certify() judges. REQUIRES an evaluated report.
+KvScales with_evidence(const EvalReport& report, const CandidateReport& candidate);
+
 }  // namespace fp8kv

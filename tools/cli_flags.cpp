@@ -1,0 +1,42 @@
+#include "cli_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "backend/open.h"
+#include "cli_checks.h"
+
+namespace fp8kv {
+
+CLI::Option* add_values(CLI::App& command, const std::string& names, const std::string& text) {
+  constexpr int kMost = 1 << 20;
+  return command
+      .add_option(
+          names, [](const CLI::results_t&) { return true; }, text)
+      ->expected(1, kMost)
+      ->allow_extra_args(false);
+}
+
+CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words) {
+  std::string metavar;
+  for (const std::string& word : words) metavar += (metavar.empty() ? "" : "|") + word;
+  return option->check(one_of(words))->type_name(metavar);
+}
+
+void add_common(CLI::App& command, CommonOptions& options) {
+  command.add_flag("--json", options.json, "Print the result as JSON");
+  auto* quiet = command.add_flag_callback(
+      "-q,--quiet", [&] { options.verbosity = Verbosity::quiet; }, "Only errors on stderr");
+  auto* verbose = command.add_flag_callback(
+      "-v,--verbose", [&] { options.verbosity = Verbosity::verbose; }, "More on stderr");
+  quiet->excludes(verbose);
+}
+
+void add_device(CLI::App& command, std::string& device, int& threads) {
+  choice(command.add_option("--device", device, "Where to compute"), device_names())
+      ->capture_default_str();
+  command.add_option("--threads", threads, "CPU threads; one per physical core unless given")
+      ->check(whole_number(1, 1024))
+      ->type_name("N");
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,29 @@
+// Flags that several commands have, and kinds of flags.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "options.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace fp8kv {
+
+// Takes any number of values as they are: the library's own lists would split "[INST] a, b [/INST]"
+// at the comma. Read them with `results()`.
+CLI::Option* add_values(CLI::App& command, const std::string& names, const std::string& text);
+
+// An option that takes one of a few words.
+CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words);
+
+// --json, --quiet and --verbose.
+void add_common(CLI::App& command, CommonOptions& options);
+
+// --device and --threads.
+void add_device(CLI::App& command, std::string& device, int& threads);
+
+}  // namespace fp8kv
