@@ -2,13 +2,26 @@
 // its one stream, in order.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "backend/backend.h"
 #include "kernels/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {
+
+// Bytes that a device's memory holds; outlives the device with the last block.
+struct MemoryCount {
+  void add(size_t bytes) {
+    in_use += bytes;
+    if (in_use > peak) peak = in_use.load();
+  }
+  std::atomic<uint64_t> in_use{0};
+  std::atomic<uint64_t> peak{0};  // only the thread that allocates raises it
+};
 
 class Device {
  public:
@@ -30,12 +43,17 @@ class Device {
   // Waits for all work before it.
   void copy_out(std::byte* host, const std::byte* from, size_t bytes);
 
+  DeviceMemory memory() const;
+  Transfers& transfers() { return *transfers_; }
+
  private:
   void synchronise();
 
   Stream stream_{};
   std::string name_;
   int multiprocessors_ = 1;
+  std::shared_ptr<MemoryCount> count_ = std::make_shared<MemoryCount>();
+  std::shared_ptr<Transfers> transfers_;
 };
 
 }  // namespace fp8kv::FP8KV_GPU

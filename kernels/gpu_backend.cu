@@ -58,6 +58,10 @@ class GpuBackend final : public Backend {
     device_.copy_out(host.data(), from.data, host.size());
   }
 
+  Transfers* transfers() override { return &device_.transfers(); }
+  std::optional<DeviceMemory> memory() override { return device_.memory(); }
+  uint64_t op_memory(const StepSize& size) const override;
+
   void embed(const ConstTensorView& table, const ConstTensorView& ids,
              const TensorView& out) override;
   void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
@@ -187,9 +191,31 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   }
 }
 
+size_t counter_bytes(const DecodeSizes& sizes) {
+  return (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
+}
+
+size_t float_bytes(const DecodeSizes& sizes) {
+  return (sizes.partials + sizes.states) * sizeof(float);
+}
+
+uint64_t GpuBackend::op_memory(const StepSize& size) const {
+  AttentionArguments arguments;
+  arguments.rows.n = static_cast<int32_t>(size.rows);
+  arguments.rows.n_seqs = static_cast<int32_t>(size.sequences);
+  arguments.rows.max_pages = static_cast<int32_t>(size.max_pages);
+  arguments.kv.page_size = size.page_size;
+  arguments.kv.n_kv_heads = size.n_kv_heads;
+  arguments.kv.head_dim = size.head_dim;
+  arguments.n_heads = size.n_heads;
+  if (!takes_decode(arguments)) return 0;
+  const DecodeSizes sizes = decode_sizes(arguments);
+  return counter_bytes(sizes) + float_bytes(sizes);
+}
+
 DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
-  const size_t counters = (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
-  const size_t floats = (sizes.partials + sizes.states) * sizeof(float);
+  const size_t counters = counter_bytes(sizes);
+  const size_t floats = float_bytes(sizes);
   if (counters > scratch_counter_bytes_ || scratch_counter_bytes_ + floats > scratch_bytes_) {
     scratch_ = nullptr;
     scratch_ = device_.allocate(counters + floats);
