@@ -34,6 +34,13 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   out.member("schema", kScaleFileSchema);
   write_text(out, "tool_version", provenance.tool_version);
   write_text(out, "source", provenance.source);
+  if (!provenance.producer.empty()) {
+    out.key("producer").begin_object().member("name", provenance.producer);
+    write_text(out, "version", provenance.producer_version);
+    out.end_object();
+  }
+  write_text(out, "stored_dtype", provenance.stored_dtype);
+  write_text(out, "observer", provenance.observer);
   out.member("format", format_name(scales.format));
   out.member("granularity", scales.per_head() ? "head" : "tensor");
   out.member("headroom", provenance.headroom);
@@ -166,6 +173,12 @@ void read_extension(const Json& extension, KvScales& out) {
   Provenance& provenance = out.provenance;
   provenance.source = extension.get_string("source", "");
   provenance.tool_version = extension.get_string("tool_version", "");
+  if (const auto producer = extension.find("producer")) {
+    provenance.producer = producer->get_string("name", "");
+    provenance.producer_version = producer->get_string("version", "");
+  }
+  provenance.stored_dtype = extension.get_string("stored_dtype", "");
+  provenance.observer = extension.get_string("observer", "");
   provenance.compute_dtype = extension.get_string("compute_dtype", "");
   provenance.headroom = extension.get_double("headroom", 1.0);
   if (!(provenance.headroom > 0)) {
