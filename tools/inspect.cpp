@@ -6,7 +6,7 @@
 #include "certificate_text.h"
 #include "commands.h"
 #include "io/architectures.h"
-#include "io/dialects.h"
+#include "io/find_scales.h"
 #include "io/fingerprint.h"
 #include "io/scale_file.h"
 #include "kv_dtype.h"

@@ -1,0 +1,43 @@
+// A scale tensor of a checkpoint, as it is stored, and its bytes as numbers. Whether the numbers
+// make sense as scales is decided elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/tensor.h"
+#include "io/dialects.h"
+
+namespace fp8kv {
+
+struct ScaleTensor {
+  std::string name;
+  int64_t layer = 0;
+  char which = 'k';  // as in ScalePattern
+  DType dtype = DType::f32;
+  Shape shape;                       // [], [1], or one number per KV head as [n] or [n, 1, 1]
+  std::vector<float> values;         // one, or one per KV head
+  const Dialect* dialect = nullptr;  // nullptr in a file of our own, which is of none
+};
+
+// A tensor beside the scales that is left alone.
+struct IgnoredTensor {
+  std::string name;
+  std::string reason;
+  DType dtype = DType::f32;
+  Shape shape;
+};
+
+// Throws, starting with the tensor's name, for a dtype or a shape that scales do not have.
+void check_scale_form(const ScaleTensor& tensor, int64_t n_kv_heads);
+
+// Numbers from little-endian bytes. REQUIRES f32, f64, f16 or bf16.
+std::vector<float> scale_numbers(std::string_view bytes, DType dtype);
+
+// The nearest number of that dtype; REQUIRES f32, f64, f16 or bf16.
+float rounded_to(float value, DType dtype);
+
+}  // namespace fp8kv
