@@ -25,15 +25,20 @@ KvScales load_scales(const std::filesystem::path& path, Log& log) {
 
 FoundScales load_diagnosed(const std::filesystem::path& path, Log& log) {
   FoundScales found = survey_scales(path);
-  for (const Diagnosis& diagnosis : found.diagnoses) {
-    const std::string text = diagnosis_text(diagnosis);
-    diagnosis.harmless ? log.note("note: " + text) : log.warn(text);
-  }
+  say_diagnoses(path, found.diagnoses, log);
   return usable(path, std::move(found), log);
 }
 
 std::string diagnosis_text(const Diagnosis& diagnosis) {
   return cat(diagnosis.id, ": ", diagnosis.sentence, "; ", diagnosis.remedy);
+}
+
+void say_diagnoses(const std::filesystem::path& source, std::span<const Diagnosis> diagnoses,
+                   Log& log) {
+  for (const Diagnosis& diagnosis : diagnoses) {
+    const std::string text = cat(quote(source.string()), ": ", diagnosis_text(diagnosis));
+    diagnosis.harmless ? log.note("note: " + text) : log.warn(text);
+  }
 }
 
 void diagnoses_json(JsonWriter& json, std::span<const Diagnosis> diagnoses) {

@@ -151,10 +151,8 @@ Found before_rope(const Evidence& seen) {
 }
 
 Diagnosis rounding(const char* id, const char* dtype, const char* error) {
-  return {
-      id, cat("the scales are rounded to ", dtype, ", which moves each by up to ", error),
-      "nothing to do: only values as close to the largest can saturate, and to nearly themselves",
-      true};
+  return {id, cat("the scales are rounded to ", dtype, ", which moves each by up to ", error),
+          "harmless: at most the largest values saturate, by as little", true};
 }
 
 Found rounded(const Evidence& seen) {
@@ -178,9 +176,7 @@ Found autofp8_rounding(const Evidence& seen) {
   return Diagnosis{"autofp8-rounding",
                    "each scale is 1 / (448 / amax) with the quotient rounded to the model's dtype, "
                    "as AutoFP8 computes it, which moves it by up to 0.05% in F16 and 0.4% in BF16",
-                   "nothing to do: only values as close to the largest can saturate, and to nearly "
-                   "themselves",
-                   true};
+                   "harmless: at most the largest values saturate, by as little", true};
 }
 
 Found autofp8_zero(const Evidence& seen) {

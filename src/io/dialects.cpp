@@ -82,7 +82,7 @@ std::vector<Dialect> make_rows() {
        model_folder, false, 0, apart, is<KvMethod::none>, always<unknown>},
       {"vllm-json",
        "vllm-json",
-       "vLLM 0.4 to 0.6, out of AMMO checkpoints",
+       "vLLM 0.4 to 0.6: a JSON file",
        "",
        "before RoPE",
        json,
@@ -195,14 +195,16 @@ const Dialect* find_dialect(std::string_view name) {
   return found == rows().end() ? nullptr : &*found;
 }
 
-std::string tensor_names_of(const Dialect& dialect) {
-  if (dialect.carrier == Carrier::json) return "`kv_cache.scaling_factor` of a JSON file";
-  std::vector<std::string> names;
+std::vector<std::string> tensor_forms(const Dialect& dialect) {
+  if (dialect.carrier == Carrier::json) return {"kv_cache.scaling_factor"};
+  std::vector<std::string> forms;
   for (const ScalePattern& pattern : dialect.patterns) {
-    const std::string name = cat("`", of_both(pattern.rest), "`");
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    std::string form = of_both(pattern.rest);
+    if (std::find(forms.begin(), forms.end(), form) == forms.end()) {
+      forms.push_back(std::move(form));
+    }
   }
-  return join(names, ", ");
+  return forms;
 }
 
 DialectMatch match_scale_name(Carrier carrier, std::string_view rest) {

@@ -52,8 +52,8 @@ std::span<const Dialect> dialects();
 // nullptr for a name of no row.
 const Dialect* find_dialect(std::string_view name);
 
-// A row's tensors as people read them: "`self_attn.{k,v}_scale`".
-std::string tensor_names_of(const Dialect& dialect);
+// A row's tensors as people read them: {"self_attn.{k,v}_scale"}.
+std::vector<std::string> tensor_forms(const Dialect& dialect);
 
 // The rows that have a tensor of this name, and what it is for. `rest` as in LayerName.
 struct DialectMatch {

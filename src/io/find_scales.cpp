@@ -25,6 +25,7 @@ struct Collected {
   };
   std::vector<Candidate> candidates;
   std::vector<IgnoredTensor> ignored;
+  std::vector<const StoredTensor*> unknown;  // look like scales, but no row has them
   std::string_view prefix;
   bool k_norm = false;
 };
@@ -48,7 +49,7 @@ bool add_if_known(const ScaleStore& store, const StoredTensor& tensor, Collected
                   "the export went wrong: export or calibrate again");
     }
     const char* reason = why_ignored(parts->rest);
-    if (reason) out.ignored.push_back({tensor.name, reason, tensor.dtype, tensor.shape});
+    if (reason) out.ignored.push_back({tensor.name, reason, tensor.dtype, tensor.shape, {}});
     return reason != nullptr;
   }
   if (!out.candidates.empty() && out.prefix != parts->prefix) {
@@ -62,16 +63,20 @@ bool add_if_known(const ScaleStore& store, const StoredTensor& tensor, Collected
 
 Collected collect(const ScaleStore& store) {
   Collected out;
-  std::vector<std::string> unknown;
   for (const StoredTensor& tensor : store.tensors) {
     if (add_if_known(store, tensor, out)) continue;
-    if (looks_like_kv_scale(tensor.name)) unknown.push_back(tensor.name);
+    if (looks_like_kv_scale(tensor.name)) out.unknown.push_back(&tensor);
   }
-  if (unknown.empty()) return out;
-  const std::string others =
-      unknown.size() == 1 ? "" : cat(" (and ", count_of(unknown.size() - 1, "other"), ")");
+  return out;
+}
+
+void check_known(const Collected& collected) {
+  if (collected.unknown.empty()) return;
+  const size_t count = collected.unknown.size();
+  const std::string others = count == 1 ? "" : cat(" (and ", count_of(count - 1, "other"), ")");
   throw Error(
-      cat(quote(unknown[0]), others, " looks like a KV scale, but is in a form that is not read"),
+      cat(quote(collected.unknown[0]->name), others,
+          " looks like a KV scale, but is in a form that is not read"),
       "'fp8kv extract --help' lists the forms that are; calibrate the original model again, "
       "or rename the tensors");
 }
@@ -146,7 +151,7 @@ void check_each_once(const std::vector<ScaleTensor>& tensors) {
   }
 }
 
-std::vector<ScaleTensor> chosen_tensors(const Collected& collected, const KvConfig& config) {
+std::vector<ScaleTensor> candidates_of(const Collected& collected) {
   std::vector<ScaleTensor> tensors;
   for (const Collected::Candidate& candidate : collected.candidates) {
     const StoredTensor& stored = *candidate.stored;
@@ -156,28 +161,36 @@ std::vector<ScaleTensor> chosen_tensors(const Collected& collected, const KvConf
                        stored.dtype,
                        stored.shape,
                        {},
-                       choose(candidate, config)});
+                       nullptr,
+                       join(names_of(candidate.match.rows, &Dialect::name), " or ")});
   }
-  check_one_form(tensors);
-  check_each_once(tensors);
   return tensors;
 }
 
-// In the order in which they lie in the files.
-void read_values(const ScaleStore& store, int64_t n_kv_heads, std::vector<ScaleTensor>& tensors) {
+void choose_rows(const Collected& collected, const KvConfig& config,
+                 std::vector<ScaleTensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i].dialect = choose(collected.candidates[i], config);
+    tensors[i].dialect_name = tensors[i].dialect->name;
+  }
+  check_one_form(tensors);
+  check_each_once(tensors);
+}
+
+// All that can be read as numbers, in the order in which they lie in the files.
+void read_values(const ScaleStore& store, FoundScales& found) {
   std::map<std::string_view, uint64_t> places;
   for (const StoredTensor& tensor : store.tensors) places.emplace(tensor.name, tensor.place);
-  std::vector<ScaleTensor*> ordered;
-  for (ScaleTensor& tensor : tensors) {
-    check_scale_form(tensor, n_kv_heads);
-    ordered.push_back(&tensor);
-  }
-  std::sort(ordered.begin(), ordered.end(), [&](const ScaleTensor* a, const ScaleTensor* b) {
-    return places.at(a->name) < places.at(b->name);
-  });
-  for (ScaleTensor* tensor : ordered) {
-    tensor->values = scale_numbers(store.read(tensor->name), tensor->dtype);
-  }
+  std::multimap<uint64_t, std::function<void()>> reads;
+  const auto add = [&](auto& tensor) {
+    if (!is_readable_scale(tensor.dtype, tensor.shape)) return;
+    reads.emplace(places.at(tensor.name), [&store, &tensor] {
+      tensor.values = scale_numbers(store.read(tensor.name), tensor.dtype);
+    });
+  };
+  for (ScaleTensor& tensor : found.tensors) add(tensor);
+  for (IgnoredTensor& tensor : found.ignored) add(tensor);
+  for (const auto& [place, read] : reads) read();
 }
 
 // A message that is as check_scale has it, with the way out that the value suggests.
@@ -290,6 +303,7 @@ void describe(const Collected& collected, const KvConfig& config, FoundScales& f
 }
 
 void refuse_absence(const ScaleStore& store, FoundScales& found) {
+  found.absent = true;
   const KvConfig config = store.config();
   if (config.statement.empty() || !config.is_fp8 || !config.is_static) {
     throw Error(cat(store.where, ": has no KV scales"), kMakeSome);
@@ -312,16 +326,25 @@ void check_is_fp8(const Collected& collected, const KvConfig& config) {
 // Fills `found` as far as it gets; throws the refusal.
 void survey_into(const ScaleStore& store, FoundScales& found) {
   const Collected collected = with_context(store.where, [&] { return collect(store); });
+  found.tensors = candidates_of(collected);
   found.ignored = collected.ignored;
   found.notes = notes_on(found.ignored);
+  for (const StoredTensor* tensor : collected.unknown) {
+    found.ignored.push_back(
+        {tensor->name, "in a form that is not read", tensor->dtype, tensor->shape, {}});
+  }
+  with_context(store.where, [&] {
+    read_values(store, found);
+    check_known(collected);
+  });
   if (collected.candidates.empty()) refuse_absence(store, found);
   const KvConfig config = store.config();
   found.kv_cache_torch_dtype = config.torch_dtype;
   check_is_fp8(collected, config);
   const ModelConfig model = store.model();
   with_context(store.where, [&] {
-    found.tensors = chosen_tensors(collected, config);
-    read_values(store, model.n_kv_heads, found.tensors);
+    choose_rows(collected, config, found.tensors);
+    for (const ScaleTensor& tensor : found.tensors) check_scale_form(tensor, model.n_kv_heads);
     found.dialect = dialect_of(found.tensors);
     describe(collected, config, found, model.n_layers);
     check_tensors(store, found);
@@ -357,6 +380,10 @@ FoundScales or_refusal(FoundScales found) {
 
 FoundScales survey_scales(const Checkpoint& checkpoint) {
   return survey(store_of(checkpoint));
+}
+
+bool is_scale_folder(const fs::path& folder) {
+  return is_rank_folder(folder);
 }
 
 FoundScales survey_scales(const fs::path& path) {

@@ -21,11 +21,12 @@ struct FoundScales {
   // Without layers where there is a refusal. FNUZ when kv_cache_torch_dtype says so, else E4M3FN.
   KvScales scales;
   std::vector<ScaleTensor> tensors;    // by name
-  std::vector<IgnoredTensor> ignored;  // what stands beside them
+  std::vector<IgnoredTensor> ignored;  // what stands beside them, and what is in no known form
   std::string kv_cache_torch_dtype;    // of config.json; "" when absent
   std::vector<std::string> notes;      // what was there and not used, with the reason
   std::vector<Diagnosis> diagnoses;
   std::optional<Error> refusal;  // why these scales cannot be used
+  bool absent = false;           // there is nothing that looks like a scale
 };
 
 // Which row a tensor is of follows from its name and from the config; where either alone leaves a
@@ -38,6 +39,9 @@ FoundScales survey_scales(const Checkpoint& checkpoint);
 // (rank0.safetensors, ...), an AMMO folder (*_rank0.npz, ...), a scale file. Throws where there is
 // nothing to tell: what is not there, or cannot be read at all.
 FoundScales survey_scales(const std::filesystem::path& path);
+
+// Whether a folder is of the other kinds, which carry scales but no model to run.
+bool is_scale_folder(const std::filesystem::path& folder);
 
 // The scales alone, the refusal thrown. find_scales: nullopt when there are none at all.
 std::optional<FoundScales> find_scales(const Checkpoint& checkpoint);

@@ -45,6 +45,10 @@ inline constexpr const char* kScaleFileSchema = "fp8kv.scales/1";
 // out. REQUIRES e4m3fn scales (with_format converts) that check_values accepts.
 std::string scale_file_text(const KvScales& scales);
 
+// vLLM's schema alone, with the same scales for each of `ranks` tensor-parallel ranks: per layer
+// the largest of K's and V's. REQUIRES what scale_file_text does, and ranks > 0.
+std::string vllm_json_text(const KvScales& scales, int64_t ranks);
+
 // Both our file and plain vLLM files. Throws, naming file and key, for anything missing, malformed
 // or contradictory; a file without the `fp8kv` object gives provenance.source "vllm-json".
 KvScales read_scale_file(const std::filesystem::path& path);

@@ -25,8 +25,8 @@ FoundScales survey_scale_file(const std::filesystem::path& path) {
   const DType dtype = dtype_from_name(provenance.stored_dtype).value_or(DType::f32);
   const auto add = [&](std::string name, size_t layer, char which, const std::vector<float>& of) {
     const Shape shape = of.size() == 1 ? Shape{} : Shape{static_cast<int64_t>(of.size())};
-    found.tensors.push_back(
-        {std::move(name), static_cast<int64_t>(layer), which, dtype, shape, of, row});
+    found.tensors.push_back({std::move(name), static_cast<int64_t>(layer), which, dtype, shape, of,
+                             row, found.dialect});
   };
   for (size_t layer = 0; layer < found.scales.layers.size(); ++layer) {
     const LayerScales& scales = found.scales.layers[layer];

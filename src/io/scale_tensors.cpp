@@ -27,9 +27,14 @@ float element(const char* bytes, DType dtype) {
 
 }  // namespace
 
+bool is_readable_scale(DType dtype, const Shape& shape) {
+  constexpr int64_t kMostHeads = 65536;
+  return (is_compute_dtype(dtype) || dtype == DType::f64) && shape.elements() <= kMostHeads;
+}
+
 void check_scale_form(const ScaleTensor& tensor, int64_t n_kv_heads) {
   const std::string where = quote(tensor.name);
-  if (!is_compute_dtype(tensor.dtype) && tensor.dtype != DType::f64) {
+  if (!is_readable_scale(tensor.dtype, {})) {
     fail(where, ": is ", dtype_name(tensor.dtype), ", expected F32, F16, BF16 or F64");
   }
   const Shape& shape = tensor.shape;

@@ -19,8 +19,9 @@ struct ScaleTensor {
   char which = 'k';  // as in ScalePattern
   DType dtype = DType::f32;
   Shape shape;                       // [], [1], or one number per KV head as [n] or [n, 1, 1]
-  std::vector<float> values;         // one, or one per KV head
-  const Dialect* dialect = nullptr;  // nullptr in a file of our own, which is of none
+  std::vector<float> values;         // one, or one per KV head; none where they were not read
+  const Dialect* dialect = nullptr;  // nullptr where that is open, and in a file of our own
+  std::string dialect_name;          // its name, or the names of those it could be
 };
 
 // A tensor beside the scales that is left alone.
@@ -29,7 +30,11 @@ struct IgnoredTensor {
   std::string reason;
   DType dtype = DType::f32;
   Shape shape;
+  std::vector<float> values;  // none where they are no plain numbers, or too many
 };
+
+// Whether a tensor can be read as scales at all, whatever they are for.
+bool is_readable_scale(DType dtype, const Shape& shape);
 
 // Throws, starting with the tensor's name, for a dtype or a shape that scales do not have.
 void check_scale_form(const ScaleTensor& tensor, int64_t n_kv_heads);
