@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "io/architectures.h"
-#include "io/dialects.h"
+#include "io/find_scales.h"
 #include "io/fingerprint.h"
 #include "kv_dtype.h"
 #include "model/generate.h"
