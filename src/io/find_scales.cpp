@@ -216,7 +216,7 @@ void check_value(float value, const ScaleTensor& tensor, const std::string& wher
 
 void check_tensors(const ScaleStore& store, const FoundScales& found) {
   for (const IgnoredTensor& tensor : found.ignored) {
-    if (!tensor.name.ends_with("_zero_point")) continue;
+    if (!is_offset(tensor.name)) continue;
     const std::string bytes = store.read(tensor.name);
     if (std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0; })) continue;
     fail(quote(tensor.name), ": is not 0: scales with an offset cannot be used");
