@@ -135,6 +135,17 @@ std::vector<Dialect> make_rows() {
         {"attention.v_cache_scaling_factor", 'v'}},
        is<KvMethod::trtllm>,
        trtllm_observation},
+      {"ammo-npz",
+       "ammo-npz",
+       "AMMO until 0.7, one .npz per rank",
+       "",
+       "before RoPE",
+       npz_folder,
+       false,
+       0,
+       {{"kv_cache_scaling_factor", 'b'}},
+       is<KvMethod::ammo>,
+       always<before_rope>},
       {"quark", "quark", "AMD Quark", "quant_method `quark`, export.kv_cache_group",
        "before RoPE unless kv_cache_post_rope", model_folder, true, 0, outputs, is<KvMethod::quark>,
        quark_observation},
@@ -220,6 +231,19 @@ DialectMatch match_scale_name(Carrier carrier, std::string_view rest) {
   return match;
 }
 
+bool is_offset(std::string_view name) {
+  const auto names = {".q_zero_point",
+                      ".k_zero_point",
+                      ".v_zero_point",
+                      ".q_proj.output_zero_point",
+                      ".k_proj.output_zero_point",
+                      ".v_proj.output_zero_point",
+                      ".k_proj.k_bias",
+                      ".v_proj.v_bias"};
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
 const char* why_ignored(std::string_view rest) {
   const size_t dot = rest.find('.');
   if (dot == rest.npos) return nullptr;
@@ -232,10 +256,7 @@ const char* why_ignored(std::string_view rest) {
   if (is_one_of(what, {"prob_output_scale", "attn.prob_scale", "prob_scale"})) {
     return "scales of the softmax, which is not cached";
   }
-  if (is_one_of(what, {"q_zero_point", "k_zero_point", "v_zero_point", "q_proj.output_zero_point",
-                       "k_proj.output_zero_point", "v_proj.output_zero_point"})) {
-    return "zero points, which are 0";
-  }
+  if (is_offset(rest)) return "zero points, which are 0";
   return nullptr;
 }
 

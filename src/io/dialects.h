@@ -62,6 +62,9 @@ struct DialectMatch {
 };
 DialectMatch match_scale_name(Carrier carrier, std::string_view rest);
 
+// Whether a tensor is an offset that goes with a scale: a zero point, or ModelOpt's k_bias.
+bool is_offset(std::string_view name);
+
 // Why a tensor beside the scales is left alone: "scales of Q, which is not cached"; nullptr for one
 // that has nothing to do with them.
 const char* why_ignored(std::string_view rest);

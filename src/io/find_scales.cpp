@@ -37,7 +37,7 @@ bool is_crossed(std::string_view rest) {
 
 // Adds a tensor whose name is of a row, or of one of the tensors that stand beside scales.
 bool add_if_known(const ScaleStore& store, const StoredTensor& tensor, Collected& out) {
-  const auto parts = split_layer_name(tensor.name);
+  const auto parts = store.split(tensor.name);
   if (!parts) return false;
   out.k_norm = out.k_norm || parts->rest.ends_with("k_norm.weight");
   DialectMatch match = match_scale_name(store.carrier, parts->rest);
@@ -216,7 +216,7 @@ void check_value(float value, const ScaleTensor& tensor, const std::string& wher
 
 void check_tensors(const ScaleStore& store, const FoundScales& found) {
   for (const IgnoredTensor& tensor : found.ignored) {
-    if (!tensor.name.ends_with("_zero_point")) continue;
+    if (!is_offset(tensor.name)) continue;
     const std::string bytes = store.read(tensor.name);
     if (std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0; })) continue;
     fail(quote(tensor.name), ": is not 0: scales with an offset cannot be used");
@@ -292,7 +292,6 @@ void describe(const Collected& collected, const KvConfig& config, FoundScales& f
   provenance.observation = observation_name(observed);
   provenance.producer = by_another ? "" : config.producer;
   if (config.tgi_script && row.name == "kv_scale") provenance.producer = "TGI pull request 2028";
-  if (row.carrier == Carrier::npz_folder) provenance.producer = "AMMO";
   provenance.producer_version = by_another ? "" : config.version;
   provenance.stored_dtype = dtypes_of(found.tensors, row);
   provenance.observer = config.observer;
@@ -383,12 +382,13 @@ FoundScales survey_scales(const Checkpoint& checkpoint) {
 }
 
 bool is_scale_folder(const fs::path& folder) {
-  return is_rank_folder(folder);
+  return is_rank_folder(folder) || is_npz_folder(folder);
 }
 
 FoundScales survey_scales(const fs::path& path) {
   if (!fs::is_directory(path)) return survey_scale_file(path);
   if (is_rank_folder(path)) return survey(open_rank_folder(path));
+  if (is_npz_folder(path)) return survey(open_npz_folder(path));
   return survey_scales(Checkpoint::open(path));
 }
 
@@ -396,7 +396,7 @@ std::optional<FoundScales> find_scales(const Checkpoint& checkpoint) {
   const ScaleStore store = store_of(checkpoint);
   const bool any =
       std::any_of(store.tensors.begin(), store.tensors.end(), [&](const StoredTensor& tensor) {
-        const auto parts = split_layer_name(tensor.name);
+        const auto parts = store.split(tensor.name);
         return looks_like_kv_scale(tensor.name) ||
                (parts && !match_scale_name(store.carrier, parts->rest).rows.empty());
       });

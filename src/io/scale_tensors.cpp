@@ -38,7 +38,7 @@ void check_scale_form(const ScaleTensor& tensor, int64_t n_kv_heads) {
     fail(where, ": is ", dtype_name(tensor.dtype), ", expected F32, F16, BF16 or F64");
   }
   const Shape& shape = tensor.shape;
-  bool per_head = shape.rank() > 0 && shape[0] == n_kv_heads;
+  bool per_head = shape.rank() > 0 && n_kv_heads > 0 && shape[0] == n_kv_heads;
   bool single = true;
   for (size_t i = 0; i < shape.rank(); ++i) {
     single = single && shape[i] == 1;
