@@ -18,6 +18,7 @@
 #include "model/sampling.h"
 #include "support/expect_error.h"
 #include "support/gpu_backends.h"
+#include "support/logit_tap.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
@@ -182,24 +183,51 @@ TEST_CASE("gpu generate: a sequence's bits depend on no neighbour, no chunk and 
   test::write_tiny_checkpoint(dir / "model", config);
   const Checkpoint checkpoint = Checkpoint::open(dir / "model");
   std::vector<Request> requests;
-  // Drawn at a high temperature, so that another last bit of a logit may show.
   for (int i = 0; i < 4; ++i) {
-    requests.push_back({ids_from(i, 1 + 5 * i), 4, {4.0f, 0, 1.0f, static_cast<uint64_t>(i)}});
+    requests.push_back({ids_from(i, 1 + 5 * i), 3, {1.0f, 0, 1.0f, static_cast<uint64_t>(i)}});
   }
-  requests.push_back({ids_from(1, 66), 4, {4.0f, 0, 1.0f, 50}});
-  requests.push_back({ids_from(1, 67), 4, {4.0f, 0, 1.0f, 51}});  // shares a page, leaves 3 rows
-  requests.push_back({ids_from(1, 65), 4, {4.0f, 0, 1.0f, 52}});  // shares a page, leaves 1 row
+  requests.push_back({ids_from(1, 66), 3, {1.0f, 0, 1.0f, 50}});
+  requests.push_back({ids_from(1, 67), 3, {1.0f, 0, 1.0f, 51}});  // shares a page, leaves 3 rows
+  requests.push_back({ids_from(1, 65), 3, {1.0f, 0, 1.0f, 52}});  // shares a page, leaves 1 row
   for (const test::NamedBackend& named : test::gpu_backends()) {
     CAPTURE(named.name);
     const auto backend = named.make();
-    const KvCacheOptions cache{DType::f8_e4m3, config.n_layers, 30, 0};
-    const Texts together = run(checkpoint, config, *backend, cache, requests);
-    const Texts apart = run(checkpoint, config, *backend, cache, requests,
-                            {.max_batch = 64, .chunk_rows = 40, .share_prefixes = false});
-    CHECK(apart == together);
+    const auto logits = [&](const std::vector<Request>& of, const GenerationOptions& options) {
+      test::LogitTap tap(*backend);
+      run(checkpoint, config, tap, {DType::f8_e4m3, config.n_layers, 30}, of, options);
+      return tap.rows;
+    };
+    const auto together = logits(requests, {});
+    const bool same = logits(requests, {.chunk_rows = 40, .share_prefixes = false}) == together;
+    CHECK(same);
     for (const size_t i : {size_t{1}, size_t{3}}) {
-      CHECK(run(checkpoint, config, *backend, cache, {requests[i]})[0] == together[i]);
+      for (const auto& [key, row] : logits({requests[i]}, {})) {
+        const bool alone = row == together.at(key);
+        CHECK(alone);
+      }
     }
+  }
+}
+
+TEST_CASE("gpu generate: recorded steps, padded and repeated, draw what steps that are run do") {
+  const test::TempDir dir;
+  const ModelConfig config = test::tiny_config();
+  test::write_tiny_checkpoint(dir / "model", config);
+  const Checkpoint checkpoint = Checkpoint::open(dir / "model");
+  // Five sequences, then fewer and fewer: steps of 8, 4, 2 and 1 rows, with lengths that cross a
+  // page, and later ones that take over pages and places.
+  std::vector<Request> requests;
+  for (int i = 0; i < 8; ++i) {
+    requests.push_back(
+        {ids_from(i, 58 + i % 3), 3 + 2 * i, {2.0f, 30, 0.9f, static_cast<uint64_t>(i)}});
+  }
+  const KvCacheOptions cache{DType::f8_e4m3, config.n_layers, 10, 0};
+  for (const test::NamedBackend& named : test::gpu_backends()) {
+    CAPTURE(named.name);
+    const auto backend = named.make();
+    test::LogitTap not_recorded(*backend);
+    CHECK(run(checkpoint, config, *backend, cache, requests, {.max_batch = 5}) ==
+          run(checkpoint, config, not_recorded, cache, requests, {.max_batch = 5}));
   }
 }
 

@@ -43,8 +43,10 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
   FP8KV_ASSERT(!scales || (format && scales->format == *format));
   const Shape pool{all_pages, n_kv_heads_, kPageSize, head_dim_};
   for (int64_t layer = 0; layer < options.n_layers; ++layer) {
-    k_.push_back(backend.allocate(options.dtype, pool));
-    v_.push_back(backend.allocate(options.dtype, pool));
+    with_context("KV cache", [&] {
+      k_.push_back(backend.allocate(options.dtype, pool));
+      v_.push_back(backend.allocate(options.dtype, pool));
+    });
     bytes_ += k_.back().view().bytes() + v_.back().view().bytes();
     if (!format) continue;
     const std::vector<float> ones(static_cast<size_t>(n_kv_heads_), 1.0f);
