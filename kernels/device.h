@@ -2,7 +2,9 @@
 // its one stream, in order.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -27,6 +29,15 @@ class Device {
   std::shared_ptr<std::byte> allocate(size_t bytes);
   // The host's memory may change once this returns.
   void copy_in(std::byte* to, const std::byte* host, size_t bytes);
+  // Bytes that can still be allocated.
+  uint64_t free_memory() const;
+
+  // See Backend. Not where every launch is waited for (FP8KV_SYNC).
+  bool can_record() const;
+  void begin_recording();
+  std::shared_ptr<void> end_recording();
+  void replay(const std::shared_ptr<void>& recording);
+
   // Waits for all work before it.
   void copy_out(std::byte* host, const std::byte* from, size_t bytes);
 
@@ -36,6 +47,8 @@ class Device {
   Stream stream_{};
   std::string name_;
   int multiprocessors_ = 1;
+  // Bytes allocated, where nobody else counts them (the simulator).
+  std::shared_ptr<std::atomic<size_t>> used_ = std::make_shared<std::atomic<size_t>>(0);
 };
 
 }  // namespace fp8kv::FP8KV_GPU

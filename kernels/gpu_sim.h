@@ -248,7 +248,8 @@ template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int threads,
             size_t shared_bytes, Stream, Arguments&&... arguments) {
   const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-  sim::launch({name, grid, threads, kWarp, shared_bytes}, [&] { std::apply(kernel, values); });
+  sim::launch({name, grid, threads, kWarp, shared_bytes},
+              [kernel, values] { std::apply(kernel, values); });
 }
 
 }  // namespace fp8kv::FP8KV_GPU

@@ -17,6 +17,14 @@
 
 namespace fp8kv {
 
+// The size of step that ops choose their way of computing for, whatever the size of this one. Ways
+// differ in rounding, so steps that all name one size give a row the same bits whatever is beside
+// it. 0: the step's own size, which is fastest.
+struct StepSize {
+  int64_t rows = 0;
+  int64_t rows_per_sequence = 0;
+};
+
 // The rows of a step: `n` tokens of one or more sequences, the rows of a sequence adjacent.
 // All on the backend.
 struct Batch {
@@ -26,6 +34,7 @@ struct Batch {
   ConstTensorView page_table;   // [n_seqs, max_pages] i32
   ConstTensorView context_len;  // [n_seqs] i32: tokens in the cache once these rows are appended;
                                 // the last row of a sequence is at position context_len - 1
+  StepSize computed_as = {};
 };
 
 // One product with a shared input: out = x * weight^T + bias, or out += ... where `accumulate`,
@@ -52,10 +61,25 @@ struct RopeAppend {
   std::optional<TensorView> magnitudes;
 };
 
+// How the next token of each row is drawn: among the top_k likeliest (0: all), of these among the
+// likeliest that make up top_p, the lower id first among equals, as often as softmax(logits /
+// temperature) says; at temperature 0 the likeliest. All on the backend.
+struct Sampling {
+  ConstTensorView temperature;  // [n] f32, >= 0
+  ConstTensorView top_k;        // [n] i32, >= 0
+  ConstTensorView top_p;        // [n] f32, in (0, 1]
+  ConstTensorView seed;         // [n] u64
+  ConstTensorView position;     // [n] i32: with the seed, all that chance depends on
+};
+
 struct AttentionOptions {
   float scale = 1.0f;  // multiplies q . k
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
 };
+
+// A step's launches, to be repeated as they were: pointers, sizes and all numbers that the host
+// gave.
+using Recording = std::shared_ptr<void>;
 
 class Backend {
  public:
@@ -87,7 +111,8 @@ class Backend {
 
   // Every projection of x [n, in_dim]. f32 accumulation; x is rounded to the weights' dtype when
   // that is bf16, and not otherwise.
-  virtual void linear(const ConstTensorView& x, std::span<const Projection> projections) = 0;
+  virtual void linear(const ConstTensorView& x, std::span<const Projection> projections,
+                      StepSize computed_as = {}) = 0;
 
   // Rotate, round, observe, quantise and store: everything between the projections and attention.
   // FP8 caches store fp8_encode(x / scale[head]): a true f32 division, saturating.
@@ -101,6 +126,23 @@ class Backend {
 
   // gate = silu(gate) * up.   Both [n, hidden_dim].
   virtual void gate(const TensorView& gate, const ConstTensorView& up) = 0;
+
+  // Draws ids [n] i32 from logits [n, vocab_size] f32, vocab_size <= kMaxSampledTokens. The same
+  // logits give the same ids on every backend. A row with a NaN gets -1 - i, i the first token
+  // whose logit is one.
+  virtual void sample(const ConstTensorView& logits, const Sampling& sampling,
+                      const TensorView& ids) = 0;
+
+  // Bytes that can still be allocated, where the backend has memory of its own.
+  virtual std::optional<uint64_t> free_memory() const { return std::nullopt; }
+
+  // Ops between begin and end are recorded and not run; replay() runs them on what their memory
+  // then holds. Nothing is allocated, copied in or downloaded meanwhile: a step is recorded once it
+  // has been run. Where a backend cannot, none of these may be called.
+  virtual bool can_record() const { return false; }
+  virtual void begin_recording();
+  virtual Recording end_recording();
+  virtual void replay(const Recording& recording);
 };
 
 }  // namespace fp8kv
