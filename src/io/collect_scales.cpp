@@ -57,7 +57,7 @@ std::vector<std::string> names_of(const std::vector<const Dialect*>& rows,
   const std::vector<std::string> families = names_of(rows, &Dialect::family);
   const bool modelopt = families == std::vector<std::string>{"modelopt"};
   const bool told = config.method != KvMethod::none ||
-                    !(config.quant_method.empty() || config.quant_method == "modelopt");
+                    !(config.quant_method.empty() || config.quant_method.starts_with("modelopt"));
   if (modelopt && !told) {
     throw Error(cat(quote(name),
                     " is named as ModelOpt names the scales of FP8 and of NVFP4 caches alike, and "

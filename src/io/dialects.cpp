@@ -126,7 +126,7 @@ std::vector<Dialect> make_rows() {
        outputs, is<KvMethod::quark>, quark_observation, model_folder, 0, true},
       {"quark-fp8", "quark", "AMD Quark, custom_mode `fp8`",
        "quant_method `fp8`, export.kv_cache_group", kBefore,
-       apart, is<KvMethod::quark_fp8>, quark_observation, model_folder, 0, true},
+       apart + fused, is<KvMethod::quark_fp8>, quark_observation, model_folder, 0, true},
       {"hy-v3", "hy-v3", "Hunyuan V3", "", "not told", of_cache, is_any, always<unknown>},
       {"vllm-parameters", "vllm-parameters", "AutoRound, and who saves vLLM's own parameters", "",
        "not told", parameters, is_any, always<unknown>},

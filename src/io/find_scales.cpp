@@ -120,24 +120,48 @@ bool is_by_another(const Dialect& row, const std::vector<ScaleTensor>& tensors) 
   return row.family == "autofp8" && !is_autofp8_rounding(values);
 }
 
+// What inject noted beside all scales that count: they are its own, whatever the config is like.
+Observation noted_observation(const ScaleStore& store, const std::vector<ScaleTensor>& tensors,
+                              const Dialect& row) {
+  std::set<std::string> notes;
+  for (const ScaleTensor& tensor : tensors) {
+    if (tensor.dialect == &row) notes.insert(store.observation(tensor.name));
+  }
+  if (notes == std::set<std::string>{"post_rope"}) return Observation::after_rope;
+  if (notes == std::set<std::string>{"pre_rope"}) return Observation::before_rope;
+  return Observation::unknown;
+}
+
+struct Origin {
+  Observation observed = Observation::unknown;
+  std::string producer;
+  std::string version;
+};
+
+Origin origin_of(const ScaleStore& store, const std::vector<ScaleTensor>& tensors,
+                 const Dialect& row, const KvConfig& config) {
+  const Observation noted = noted_observation(store, tensors, row);
+  if (noted != Observation::unknown) return {noted, "fp8kv", ""};
+  if (is_by_another(row, tensors)) return {};
+  const bool tgi = config.tgi_script && row.name == "kv_scale";
+  return {row.observation(config), tgi ? "TGI pull request 2028" : config.producer, config.version};
+}
+
 // Fills in what the values and the config tell, and the diagnoses.
-void describe(const Collected& collected, const KvConfig& config, FoundScales& found,
-              int64_t n_layers) {
+void describe(const ScaleStore& store, const KvConfig& config, bool k_norm, int64_t n_layers,
+              FoundScales& found) {
   const Dialect& row = finer_row(found.tensors);
-  const bool by_another = is_by_another(row, found.tensors);
-  const Observation observed = by_another ? Observation::unknown : row.observation(config);
+  const Origin origin = origin_of(store, found.tensors, row, config);
   Provenance& provenance = found.scales.provenance;
   provenance.source = found.dialect;
-  provenance.observation = observation_name(observed);
-  provenance.producer = by_another ? "" : config.producer;
-  if (config.tgi_script && row.name == "kv_scale") provenance.producer = "TGI pull request 2028";
-  provenance.producer_version = by_another ? "" : config.version;
+  provenance.observation = observation_name(origin.observed);
+  provenance.producer = origin.producer;
+  provenance.producer_version = origin.version;
   provenance.stored_dtype = dtypes_of(found.tensors, row);
   provenance.observer = config.observer;
-  ScaleCase given{found.tensors, &row,          observed, config.observer,
-                  row.floor,     config.format, n_layers, collected.k_norm};
-  if (config.floor > 0) given.floor = static_cast<float>(config.floor);
-  found.diagnoses = diagnose(given);
+  const float floor = config.floor > 0 ? static_cast<float>(config.floor) : row.floor;
+  found.diagnoses = diagnose({found.tensors, &row, origin.observed, config.observer, floor,
+                              config.format, n_layers, k_norm});
 }
 
 void refuse_absence(const ScaleStore& store, FoundScales& found) {
@@ -184,7 +208,7 @@ void survey_into(const ScaleStore& store, FoundScales& found) {
     choose_rows(collected, config, found.tensors);
     for (const ScaleTensor& tensor : found.tensors) check_scale_form(tensor, model.n_kv_heads);
     found.dialect = dialect_of(found.tensors);
-    describe(collected, config, found, model.n_layers);
+    describe(store, config, collected.k_norm, model.n_layers, found);
     check_tensors(store, found);
   });
   KvScales scales;
