@@ -40,6 +40,13 @@ class Device {
   std::shared_ptr<std::byte> allocate(size_t bytes);
   // The host's memory may change once this returns.
   void copy_in(std::byte* to, const std::byte* host, size_t bytes);
+
+  // See Backend. Not where every launch is waited for (FP8KV_SYNC).
+  bool can_record() const;
+  void begin_recording();
+  std::shared_ptr<void> end_recording();
+  void replay(const std::shared_ptr<void>& recording);
+
   // Waits for all work before it.
   void copy_out(std::byte* host, const std::byte* from, size_t bytes);
 

@@ -94,6 +94,38 @@ std::shared_ptr<std::byte> Device::allocate(size_t bytes) {
   return owner;
 }
 
+bool Device::can_record() const {
+  return !sync_after_launch();
+}
+
+void Device::begin_recording() {
+  check(FP8KV_RUNTIME(StreamBeginCapture)(stream_, FP8KV_RUNTIME(StreamCaptureModeThreadLocal)),
+        "recording a step");
+}
+
+std::shared_ptr<void> Device::end_recording() {
+  FP8KV_RUNTIME(Graph_t) graph{};
+  check(FP8KV_RUNTIME(StreamEndCapture)(stream_, &graph), "recording a step");
+  FP8KV_RUNTIME(GraphExec_t) recorded{};
+#if defined(__CUDACC__)
+  const Status status = cudaGraphInstantiate(&recorded, graph, 0);
+#else
+  const Status status = hipGraphInstantiate(&recorded, graph, nullptr, nullptr, 0);
+#endif
+  static_cast<void>(FP8KV_RUNTIME(GraphDestroy)(graph));
+  check(status, "recording a step");
+  return {static_cast<void*>(recorded), [](void* of) {
+            static_cast<void>(
+                FP8KV_RUNTIME(GraphExecDestroy)(static_cast<FP8KV_RUNTIME(GraphExec_t)>(of)));
+          }};
+}
+
+void Device::replay(const std::shared_ptr<void>& recording) {
+  check(
+      FP8KV_RUNTIME(GraphLaunch)(static_cast<FP8KV_RUNTIME(GraphExec_t)>(recording.get()), stream_),
+      "running a recorded step");
+}
+
 // From pageable memory, which is all that comes here: the runtime has read or staged it when it
 // returns, so the host may change it at once.
 void Device::copy_in(std::byte* to, const std::byte* host, size_t bytes) {

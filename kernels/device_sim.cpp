@@ -2,6 +2,7 @@
 // overrun, and queues that run as sim_queues.h says.
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "base/error.h"
@@ -14,6 +15,16 @@ namespace {
 
 // Enough for work to be spread, few enough to be run.
 constexpr int kMultiprocessors = 2;
+// What a device has to give: enough for tests, and a limit to run into.
+constexpr size_t kMemory = size_t{1} << 30;
+
+// A recorded step repeats launches and nothing else: on a real device what this refuses is an error
+// or, worse, happens only once.
+void refuse_while_recording(const char* what) {
+  if (!sim::recording()) return;
+  throw Error(cat(what, " while a step is being recorded"), "", ErrorKind::device);
+}
+
 constexpr size_t kPinnedAlignment = 4096;
 
 std::byte* aligned_memory(size_t bytes, size_t alignment, const char* where) {
@@ -70,6 +81,12 @@ std::string Device::describe() const {
 
 // Freeing waits for all work, as on a GPU; what that throws has nowhere to go.
 std::shared_ptr<std::byte> Device::allocate(size_t bytes) {
+  refuse_while_recording("memory is allocated");
+  if (bytes > *Device::memory().free) {
+    throw Error(cat("cannot allocate ", human_bytes(bytes), " on the device"),
+                "use a smaller batch, a shorter context or fewer cached tokens",
+                ErrorKind::resource);
+  }
   std::byte* memory = aligned_memory(bytes, 256, " on the device");
   count_->add(bytes);
   const std::weak_ptr<Transfers> device = transfers_;
@@ -88,7 +105,28 @@ std::shared_ptr<std::byte> Device::allocate(size_t bytes) {
   return owner;
 }
 
+bool Device::can_record() const {
+  return true;
+}
+
+void Device::begin_recording() {
+  sim::begin_recording();
+}
+
+std::shared_ptr<void> Device::end_recording() {
+  return std::make_shared<std::vector<sim::RecordedLaunch>>(sim::end_recording());
+}
+
+void Device::replay(const std::shared_ptr<void>& recording) {
+  refuse_while_recording("a recorded step is run");
+  const auto launches = std::static_pointer_cast<std::vector<sim::RecordedLaunch>>(recording);
+  stream_->submit(kOpsQueue, [launches] {
+    for (const sim::RecordedLaunch& launch : *launches) sim::launch(launch.shape, launch.body);
+  });
+}
+
 void Device::copy_in(std::byte* to, const std::byte* host, size_t bytes) {
+  refuse_while_recording("memory is copied to the device");
   if (bytes == 0) return;
   if (stream_->at_once()) {
     stream_->submit(kOpsQueue, [=] { std::memcpy(to, host, bytes); });
@@ -101,12 +139,13 @@ void Device::copy_in(std::byte* to, const std::byte* host, size_t bytes) {
 }
 
 void Device::copy_out(std::byte* host, const std::byte* from, size_t bytes) {
+  refuse_while_recording("memory is copied from the device");
   synchronise();
   if (bytes != 0) std::memcpy(host, from, bytes);
 }
 
 DeviceMemory Device::memory() const {
-  return {count_->in_use, count_->peak, std::nullopt};
+  return {count_->in_use, count_->peak, kMemory - count_->in_use};
 }
 
 void Device::synchronise() {

@@ -252,9 +252,10 @@ void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int thre
             size_t shared_bytes, Stream stream, Arguments&&... arguments) {
   const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
   const auto run = [=] {
-    sim::launch({name, grid, threads, kWarp, shared_bytes}, [&] { std::apply(kernel, values); });
+    sim::launch({name, grid, threads, kWarp, shared_bytes},
+                [kernel, values] { std::apply(kernel, values); });
   };
-  if (stream) {
+  if (stream && !sim::recording()) {
     stream->submit(kOpsQueue, run);
   } else {
     run();

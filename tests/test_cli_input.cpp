@@ -344,11 +344,8 @@ TEST_CASE("cli: prompts that cannot be used are named with their line") {
   const auto run = [&](const std::string& input) {
     return in.failure({"run", model, "-"}, 3, input);
   };
-  CHECK(run("{\"prompt\": \"a\"}\nLondon\n") ==
-        "fp8kv: run: standard input:2: not valid JSON at line 2, column 1: invalid literal\n");
-  CHECK(run("{\"prompt\": \"a\"}\n{\"input\": \"b\"}\n") ==
-        "fp8kv: run: standard input:2: has neither 'prompt' nor 'text'\n"
-        "help: write one record a line: {\"prompt\": \"...\"}\n");
+  CHECK(run("London\n") ==
+        "fp8kv: run: standard input:1: not valid JSON at line 1, column 1: invalid literal\n");
   CHECK(run("\n \n") ==
         "fp8kv: run: standard input: has no prompts\nhelp: write one JSON record a line\n");
   CHECK(in.failure({"run", model, "--prompt", "caf\xE9"}) ==

@@ -176,6 +176,7 @@ TEST_CASE("cli: help says how a command is typed, with defaults and examples") {
         "  mixer.{k,v}_scale\n"
         "  attention.kv_cache_scaling_factor\n"
         "  attention.{k,v}_cache_scaling_factor\n"
+        "  kv_cache_scaling_factor\n"
         "  self_attn.{k,v}_cache.scale\n"
         "  self_attn.attn.{k,v}_scale\n"
         "  self_attn.qkv_proj.{k,v}_scale\n"

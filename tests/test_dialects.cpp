@@ -11,6 +11,7 @@
 #include "core/half.h"
 #include "io/find_scales.h"
 #include "io/layer_name.h"
+#include "io/scale_names.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
@@ -307,6 +308,54 @@ TEST_CASE("dialects: scales of Q and zero points are ignored with a word") {
   CHECK(model.error() ==
         "'MODEL': 'model.layers.1.self_attn.v_zero_point': is not 0: scales with an offset cannot "
         "be used");
+}
+
+TEST_CASE(
+    "dialects: ModelOpt's offsets must be 0 as zero points must, those of other modules not") {
+  ScaledModel model;
+  for (int layer = 0; layer < 2; ++layer) {
+    model.layer(layer, "k_scale", 1).layer(layer, "v_scale", 1);
+    model.layer(layer, "o_proj.output_zero_point", 7).layer(layer, "k_proj.bias", 3);
+    model.layer(layer, "k_proj.k_bias", 0);
+  }
+  CHECK(model.read().notes == std::vector<std::string>{"ignored "
+                                                       "'model.layers.0.self_attn.k_proj.k_bias' "
+                                                       "and 1 other: zero points, which are 0"});
+  model.layer(1, "v_proj.v_bias", 2);
+  CHECK(model.error() ==
+        "'MODEL': 'model.layers.1.self_attn.v_proj.v_bias': is not 0: scales with an offset cannot "
+        "be used");
+}
+
+TEST_CASE("dialects: what inject takes out and runtimes trip over is every name that is read") {
+  for (const Dialect& row : dialects()) {
+    if (row.carrier != Carrier::model_folder) continue;
+    for (const ScalePattern& pattern : row.patterns) {
+      CAPTURE(pattern.rest);
+      CHECK(scale_spelling("model.layers.3." + pattern.rest));
+    }
+  }
+  for (const char* offset : {"self_attn.k_zero_point", "self_attn.v_proj.output_zero_point",
+                             "self_attn.k_proj.k_bias"}) {
+    CHECK(is_offset(cat("model.layers.3.", offset)));
+    CHECK(scale_spelling(cat("model.layers.3.", offset)));
+  }
+}
+
+TEST_CASE("dialects: scales under AutoFP8's config without its rounding are another tool's") {
+  for (const bool autofp8 : {true, false}) {
+    ScaledModel model;
+    model.config("quantization_config", R"({"quant_method": "fp8", "kv_cache_scheme": "static"})");
+    for (int layer = 0; layer < 2; ++layer) {
+      model.layer(layer, "k_scale", autofp8 ? 1 / 18.4375f : 0.0597447f);
+      model.layer(layer, "v_scale", autofp8 ? 1 / 25.625f : 0.012233189f);
+    }
+    const FoundScales found = model.read();
+    CHECK(found.dialect == "autofp8");
+    CHECK(found.scales.provenance.producer == (autofp8 ? "AutoFP8" : ""));
+    CHECK(found.scales.provenance.observation == (autofp8 ? "pre_rope" : ""));
+    CHECK(found.diagnoses.empty() != autofp8);
+  }
 }
 
 TEST_CASE("dialects: KV scales of a form that is not read are an error, never 'no scales'") {

@@ -16,21 +16,13 @@
 #include "support/gpu_backends.h"
 #include "support/skip.h"
 #include "support/streamed_model.h"
-#ifdef FP8KV_TEST_SIM
-#include "kernels/sim_queues.h"
-#endif
 
 namespace fp8kv {
 namespace {
 
 struct Interleaved {
-  explicit Interleaved([[maybe_unused]] uint64_t seed) { set(seed); }
-  ~Interleaved() { set(0); }
-  static void set([[maybe_unused]] uint64_t seed) {
-#ifdef FP8KV_TEST_SIM
-    sim::set_interleaving(seed);
-#endif
-  }
+  explicit Interleaved(uint64_t seed) { test::set_interleaving(seed); }
+  ~Interleaved() { test::set_interleaving(0); }
 };
 
 std::vector<StreamedLayer> all_layers(const ModelConfig& config) {

@@ -169,6 +169,29 @@ void add_sampling(CLI::App& command, RunOptions& options) {
       ->type_name("N");
 }
 
+void add_serving(CLI::App& command, RunOptions& options) {
+  choice(command.add_option_function<std::string>(
+             "--order",
+             [&](const std::string& value) {
+               options.order = value == "input" ? AnswerOrder::input : AnswerOrder::finished;
+             },
+             "Which answer comes first: the first prompt's, or the first that is done"),
+         {"input", "finished"})
+      ->default_str("input");
+  command.add_option("--max-batch", options.max_batch, "Prompts that decode together at most")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      .add_option_function<std::string>(
+          "--gpu-memory",
+          [&](const std::string& value) { options.gpu_memory = *bytes_from_text(value); },
+          "Memory that weights, working memory and KV cache may take together, on the CPU too, "
+          "such as 80GiB; what is free on a device where it is not given")
+      ->check(a_byte_size())
+      ->type_name("SIZE");
+}
+
 CLI::App* add_run(CLI::App& app, RunOptions& options) {
   CLI::App* command =
       app.add_subcommand("run", "Generate text with a paged KV cache, in FP8 or 16 bit");
@@ -187,7 +210,9 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   auto* file =
       command
           ->add_option("--prompts", options.prompt_file,
-                       "Prompts from a file: JSON lines with \"prompt\" or \"text\"; - for stdin")
+                       "Prompts from a file of JSON lines with one of prompt, text, messages and "
+                       "input_ids, and if wanted id, max_tokens, temperature, top_k, top_p and "
+                       "seed; - for stdin, where each is taken up as it comes")
           ->check(a_path())
           ->type_name("FILE");
   prompt->excludes(file)->excludes(from_stdin);
@@ -205,6 +230,7 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   command->add_flag("--unit-scales", options.unit_scales, "An FP8 cache with every scale 1")
       ->excludes(scales);
   add_sampling(*command, options);
+  add_serving(*command, options);
   add_device(*command, options.device, options.threads);
   add_common(*command, options);
   command->final_callback([&options, prompt] { options.prompts = prompt->results(); });

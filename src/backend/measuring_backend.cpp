@@ -31,7 +31,7 @@ void MeasuringBackend::rmsnorm(const ConstTensorView&, const ConstTensorView&, f
                                const TensorView&) {
   computes_nothing();
 }
-void MeasuringBackend::linear(const ConstTensorView&, std::span<const Projection>) {
+void MeasuringBackend::linear(const ConstTensorView&, std::span<const Projection>, StepSize) {
   computes_nothing();
 }
 void MeasuringBackend::rope_append(const RopeAppend&) {
@@ -42,6 +42,10 @@ void MeasuringBackend::attention(const ConstTensorView&, const PagedKv&, const B
   computes_nothing();
 }
 void MeasuringBackend::gate(const TensorView&, const ConstTensorView&) {
+  computes_nothing();
+}
+
+void MeasuringBackend::sample(const ConstTensorView&, const Sampling&, const TensorView&) {
   computes_nothing();
 }
 

@@ -22,13 +22,13 @@ uint64_t working_bytes(const ModelConfig& config, const Backend& backend,
   const Workspace workspace(measuring, config, windows);
   uint64_t of_ops = 0;
   for (const WindowBatch& batch : windows.batches) {
-    const StepSize size{.rows = batch.rows,
-                        .sequences = static_cast<int64_t>(batch.count),
-                        .max_pages = KvCache::pages_for(windows.longest_window),
-                        .page_size = kPageSize,
-                        .n_heads = static_cast<int32_t>(config.n_heads),
-                        .n_kv_heads = static_cast<int32_t>(config.n_kv_heads),
-                        .head_dim = static_cast<int32_t>(config.head_dim)};
+    const StepShape size{.rows = batch.rows,
+                         .sequences = static_cast<int64_t>(batch.count),
+                         .max_pages = KvCache::pages_for(windows.longest_window),
+                         .page_size = kPageSize,
+                         .n_heads = static_cast<int32_t>(config.n_heads),
+                         .n_kv_heads = static_cast<int32_t>(config.n_kv_heads),
+                         .head_dim = static_cast<int32_t>(config.head_dim)};
     of_ops = std::max(of_ops, backend.op_memory(size));
   }
   return measuring.bytes() + of_ops;

@@ -5,11 +5,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "io/architectures.h"
-#include "io/scale_tensors.h"
+#include "io/scale_patch.h"
+#include "io/scale_ranks.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr int64_t kMostRanks = 4096;
 
 std::string rank_file(int64_t rank) {
   return cat("rank", rank, ".safetensors");
@@ -20,102 +23,35 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// The files of a TensorRT-LLM checkpoint. All have the same KV scales.
-class Ranks {
- public:
-  explicit Ranks(const fs::path& folder)
-      : where_(quote(folder.string())), config_(Json::read(folder / "config.json")) {
-    const int64_t n_ranks = check_mapping();
-    for (int64_t rank = 0; rank < n_ranks; ++rank) {
-      const fs::path path = folder / rank_file(rank);
-      if (!is_there(path)) {
-        throw Error(cat(where_, ": has no ", rank_file(rank),
-                        ", though mapping.tp_size in config.json is ", n_ranks),
-                    "copy the whole folder");
-      }
-      InputFile file(path);
-      SafetensorsHeader header = read_safetensors_header(file, path);
-      std::map<std::string, TensorEntry> entries;
-      for (TensorEntry& entry : header.tensors) entries.emplace(entry.name, entry);
-      ranks_.push_back({std::move(file), std::move(entries)});
-    }
+// The number of files there must be.
+int64_t count_ranks(const Json& config) {
+  const auto mapping = config.find("mapping");
+  if (!mapping) return 1;
+  if (const auto pipeline = mapping->find("pp_size"); pipeline && pipeline->as_int() != 1) {
+    throw Error(cat(pipeline->where(), ": is ", pipeline->brief(), ", expected 1"),
+                "layers are numbered anew in each pipeline rank: convert the checkpoint with "
+                "pp_size 1");
   }
-
-  const Json& config() const { return config_; }
-  const std::string& where() const { return where_; }
-
-  std::vector<StoredTensor> tensors() const {
-    std::map<std::string, StoredTensor> all;
-    for (const Rank& rank : ranks_) {
-      for (const auto& [name, entry] : rank.entries) {
-        all.emplace(name, StoredTensor{name, entry.dtype, entry.shape, entry.begin});
-      }
-    }
-    std::vector<StoredTensor> out;
-    for (auto& [name, tensor] : all) out.push_back(std::move(tensor));
-    return out;
+  const int64_t n_ranks = mapping->get_int("tp_size", 1);
+  if (n_ranks < 1 || n_ranks > kMostRanks) {
+    fail(mapping->where(), ".tp_size: is ", n_ranks, ", expected 1 to ", kMostRanks);
   }
+  return n_ranks;
+}
 
-  std::string read(const std::string& name) const {
-    std::string first;
-    for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-      const TensorEntry& entry = entry_at(rank, name);
-      const std::string bytes = ranks_[rank].file.read(entry.begin, entry.end - entry.begin);
-      if (rank == 0) first = bytes;
-      if (entry.dtype != entry_at(0, name).dtype || bytes != first) {
-        fail_apart(name, rank, first, bytes);
-      }
-    }
-    return first;
+RankFile open_rank(const fs::path& path) {
+  const InputFile file(path);
+  RankFile rank;
+  rank.name = path.filename().string();
+  for (const TensorEntry& entry : read_safetensors_header(file, path).tensors) {
+    rank.tensors[entry.name] = {entry.name, entry.dtype, entry.shape, entry.begin};
   }
-
- private:
-  struct Rank {
-    InputFile file;
-    std::map<std::string, TensorEntry> entries;
+  rank.read = [file, tensors = rank.tensors](const std::string& name) {
+    const StoredTensor& tensor = tensors.at(name);
+    return file.read(tensor.place, tensor.shape.elements() * dtype_bytes(tensor.dtype));
   };
-
-  // The number of files there must be.
-  int64_t check_mapping() const {
-    const auto mapping = config_.find("mapping");
-    if (!mapping) return 1;
-    if (const auto pipeline = mapping->find("pp_size"); pipeline && pipeline->as_int() != 1) {
-      throw Error(cat(pipeline->where(), ": is ", pipeline->brief(), ", expected 1"),
-                  "layers are numbered anew in each pipeline rank: convert the checkpoint with "
-                  "pp_size 1");
-    }
-    const int64_t n_ranks = mapping->get_int("tp_size", 1);
-    if (n_ranks < 1 || n_ranks > 4096) {
-      fail(mapping->where(), ".tp_size: is ", n_ranks, ", expected 1 to 4096");
-    }
-    return n_ranks;
-  }
-
-  const TensorEntry& entry_at(size_t rank, const std::string& name) const {
-    const auto found = ranks_[rank].entries.find(name);
-    if (found != ranks_[rank].entries.end()) return found->second;
-    throw Error(cat(quote(name), ": is missing from ", rank_file(static_cast<int64_t>(rank)),
-                    ", but another rank has it"),
-                "copy the whole folder");
-  }
-
-  [[noreturn]] void fail_apart(const std::string& name, size_t rank, const std::string& first,
-                               const std::string& other) const {
-    const auto shown = [&](const std::string& bytes, const TensorEntry& entry) {
-      const bool number = entry.shape.elements() == 1 && is_compute_dtype(entry.dtype);
-      return number ? cat(scale_numbers(bytes, entry.dtype)[0])
-                    : cat(dtype_name(entry.dtype), " ", entry.shape.text());
-    };
-    throw Error(cat(quote(name), " is ", shown(first, entry_at(0, name)), " in ", rank_file(0),
-                    " and ", shown(other, entry_at(rank, name)), " in ",
-                    rank_file(static_cast<int64_t>(rank)), ", expected the same in every rank"),
-                "scales of one tensor-parallel split serve no other: calibrate again");
-  }
-
-  std::string where_;
-  Json config_;
-  std::vector<Rank> ranks_;
-};
+  return rank;
+}
 
 }  // namespace
 
@@ -128,6 +64,11 @@ ScaleStore store_of(const Checkpoint& checkpoint) {
     store.tensors.push_back({name, entry.dtype, entry.shape, place});
   }
   store.read = [&checkpoint](const std::string& name) { return checkpoint.read(name); };
+  store.observation = [&checkpoint](const std::string& name) -> std::string {
+    const Shard& shard = checkpoint.shards()[checkpoint.tensors().at(name).shard];
+    const auto found = shard.header.metadata.find(kObservationKey);
+    return found == shard.header.metadata.end() ? "" : found->second;
+  };
   store.config = [&checkpoint] {
     return read_kv_config(checkpoint.config(), find_hf_quant(checkpoint.folder()));
   };
@@ -142,14 +83,25 @@ bool is_rank_folder(const fs::path& folder) {
 }
 
 ScaleStore open_rank_folder(const fs::path& folder) {
-  const auto ranks = std::make_shared<const Ranks>(folder);
+  const Json config = Json::read(folder / "config.json");
+  const int64_t n_ranks = count_ranks(config);
   ScaleStore store;
   store.carrier = Carrier::rank_folder;
-  store.where = ranks->where();
-  store.tensors = ranks->tensors();
-  store.read = [ranks](const std::string& name) { return ranks->read(name); };
-  store.config = [ranks] { return read_trtllm_config(ranks->config()); };
-  store.model = [ranks] { return parse_model_shape(ranks->config()); };
+  store.where = quote(folder.string());
+  std::vector<RankFile> ranks;
+  for (int64_t rank = 0; rank < n_ranks; ++rank) {
+    const fs::path path = folder / rank_file(rank);
+    if (!is_there(path)) {
+      throw Error(cat(store.where, ": has no ", rank_file(rank),
+                      ", though mapping.tp_size in config.json is ", n_ranks),
+                  "copy the whole folder");
+    }
+    ranks.push_back(open_rank(path));
+  }
+  store.tensors = tensors_of_ranks(ranks);
+  store.read = [ranks](const std::string& name) { return read_in_ranks(ranks, name); };
+  store.config = [config] { return read_trtllm_config(config); };
+  store.model = [config] { return parse_model_shape(config); };
   return store;
 }
 

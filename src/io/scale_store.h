@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/config.h"
 #include "io/checkpoint.h"
 #include "io/dialects.h"
 #include "io/kv_config.h"
+#include "io/layer_name.h"
 
 namespace fp8kv {
 
@@ -28,6 +31,9 @@ struct ScaleStore {
   std::string where;                  // the folder, in quotes
   std::vector<StoredTensor> tensors;  // by name; those that hold no scales may lack their shapes
   std::function<std::string(const std::string&)> read;
+  std::function<std::optional<LayerName>(std::string_view)> split = split_layer_name;
+  // What inject wrote beside a tensor: where K was measured; "" where it did not.
+  std::function<std::string(const std::string&)> observation = [](const auto&) { return ""; };
   std::function<KvConfig()> config;
   // What is known of the model: n_layers, n_kv_heads and model_type.
   std::function<ModelConfig()> model;
@@ -36,9 +42,12 @@ struct ScaleStore {
 // REQUIRES the checkpoint to outlive the store.
 ScaleStore store_of(const Checkpoint& checkpoint);
 
-// A TensorRT-LLM checkpoint: config.json and rank0.safetensors, ... Every rank is read, and must
-// have the same scales.
+// A TensorRT-LLM checkpoint: config.json and rank0.safetensors, ...
 bool is_rank_folder(const std::filesystem::path& folder);
 ScaleStore open_rank_folder(const std::filesystem::path& folder);
+
+// AMMO's checkpoint: *_rank0.npz, ..., and a JSON file that describes the model.
+bool is_npz_folder(const std::filesystem::path& folder);
+ScaleStore open_npz_folder(const std::filesystem::path& folder);
 
 }  // namespace fp8kv

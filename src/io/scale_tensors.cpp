@@ -38,13 +38,13 @@ void check_scale_form(const ScaleTensor& tensor, int64_t n_kv_heads) {
     fail(where, ": is ", dtype_name(tensor.dtype), ", expected F32, F16, BF16 or F64");
   }
   const Shape& shape = tensor.shape;
-  bool per_head = shape.rank() > 0 && shape[0] == n_kv_heads;
+  bool per_head = shape.rank() > 0 && n_kv_heads > 0 && shape[0] == n_kv_heads;
   bool single = true;
   for (size_t i = 0; i < shape.rank(); ++i) {
     single = single && shape[i] == 1;
     per_head = per_head && (i == 0 || shape[i] == 1);
   }
-  if (single || per_head) return;
+  if ((single || per_head) && is_readable_scale(tensor.dtype, shape)) return;
   fail(where, ": has the shape ", shape.text(), ", expected [], [1] or one number for each of ",
        count_of(static_cast<uint64_t>(n_kv_heads), "KV head"));
 }

@@ -191,8 +191,12 @@ std::string attention_error_figure(const EvalReport& report) {
   chart.id = "error-attention";
   chart.title = "Relative error of the attention output by layer";
   chart.caption =
-      "Relative error of the attention output, each layer on its own: computed from "
-      "the baseline's Q, K and V. The figure to trust.";
+      cat("Relative error of the attention output, each layer on its own: computed from "
+          "the baseline's Q, K and V",
+          report.attention_tokens == report.tokens
+              ? ""
+              : cat(" of ", count_of(report.attention_tokens, "token"), " spread over the text"),
+          ". The figure to trust.");
   return draw_chart(chart);
 }
 

@@ -30,8 +30,8 @@ class FailingBackend final : public Backend {
     inner_->download(from, host);
   }
   Transfers* transfers() override { return inner_->transfers(); }
-  std::optional<DeviceMemory> memory() override { return inner_->memory(); }
-  uint64_t op_memory(const StepSize& size) const override { return inner_->op_memory(size); }
+  std::optional<DeviceMemory> memory() const override { return inner_->memory(); }
+  uint64_t op_memory(const StepShape& shape) const override { return inner_->op_memory(shape); }
   void embed(const ConstTensorView& table, const ConstTensorView& ids,
              const TensorView& out) override {
     inner_->embed(table, ids, out);
@@ -40,8 +40,9 @@ class FailingBackend final : public Backend {
                const TensorView& out) override {
     inner_->rmsnorm(x, weight, eps, out);
   }
-  void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
-    inner_->linear(x, projections);
+  void linear(const ConstTensorView& x, std::span<const Projection> projections,
+              StepSize computed_as) override {
+    inner_->linear(x, projections, computed_as);
   }
   void rope_append(const RopeAppend& args) override { inner_->rope_append(args); }
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
@@ -51,6 +52,10 @@ class FailingBackend final : public Backend {
   void gate(const TensorView& gate, const ConstTensorView& up) override {
     if (--gates_left_ == 0) throw Error("the device is lost", "", ErrorKind::device);
     inner_->gate(gate, up);
+  }
+  void sample(const ConstTensorView& logits, const Sampling& sampling,
+              const TensorView& ids) override {
+    inner_->sample(logits, sampling, ids);
   }
 
  private:
