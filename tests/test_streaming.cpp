@@ -194,6 +194,32 @@ TEST_CASE("streaming: a bound that nothing fits in says the smallest that would 
   }
 }
 
+TEST_CASE("streaming: what ops take for windows of one token counts too") {
+  const test::TempDir dir;
+  ModelConfig shape = test::tiny_config();
+  shape.dtype = DType::f16;
+  shape.head_dim = 64;  // which the decode kernel is for
+  test::write_tiny_checkpoint(dir / "model", shape);
+  const Checkpoint checkpoint = Checkpoint::open(dir / "model");
+  const ModelConfig config = read_model_config(checkpoint);
+  // Batches of 3, 8 and 20 sequences of one row: scratch grows twice.
+  std::vector<std::vector<int32_t>> windows;
+  for (const int count : {3, 8, 20}) {
+    for (int i = 0; i < count; ++i) windows.push_back({i});
+    windows.push_back(std::vector<int32_t>(20, count));
+  }
+  const WindowPlan plan = plan_windows(windows, 0, 20);
+  Log log(Verbosity::quiet);
+  for (const test::NamedBackend& named : test::gpu_backends()) {
+    const auto backend = named.make();
+    const MemoryPlan memory =
+        plan_memory(checkpoint, config, *backend, plan, all_layers(config), {});
+    const CollectOptions options{.max_memory = memory.bytes, .batch_rows = 20};
+    collect_magnitudes(checkpoint, config, *backend, windows, log, options);
+    CHECK(backend->memory()->peak == memory.bytes);
+  }
+}
+
 TEST_CASE("streaming: a file that became shorter is named with the tensor") {
   for (const test::NamedBackend& named : test::gpu_backends()) {
     CAPTURE(named.name);
