@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "io/dialects.h"
+#include "io/find_scales.h"
 #include "io/fingerprint.h"
 #include "kv_dtype.h"
 #include "scale_source.h"

@@ -10,6 +10,7 @@
 #include "byte_size.h"
 #include "cli_checks.h"
 #include "cli_eval.h"
+#include "cli_extract.h"
 #include "cli_flags.h"
 #include "cli_help.h"
 #include "cli_usage.h"
@@ -131,24 +132,6 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
   command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");
   command->add_flag("--force", options.force, "Replace an existing model folder OUT, in one step");
   command->add_flag("--replace", options.replace, "Leave out the scales that MODEL has");
-  add_common(*command, options);
-  return command;
-}
-
-CLI::App* add_extract(CLI::App& app, ExtractOptions& options) {
-  CLI::App* command =
-      app.add_subcommand("extract", "Read the scales that a model folder or scale file carries");
-  set_examples(*command,
-               {"fp8kv extract Llama-3.1-8B-kv", "fp8kv extract Llama-3.1-8B-kv -o scales.json"});
-  command->add_option("checkpoint", options.source, "Model folder or scale file")
-      ->required()
-      ->check(a_path())
-      ->type_name("CHECKPOINT");
-  command->add_option("-o,--out", options.out, "Scale file to write; - for stdout")
-      ->check(a_path())
-      ->default_str(options.out.string())
-      ->type_name("FILE");
-  command->add_flag("--force", options.force, "Replace an existing file");
   add_common(*command, options);
   return command;
 }

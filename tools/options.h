@@ -39,6 +39,9 @@ struct CalibrateOptions : CommonOptions {
 struct ExtractOptions : CommonOptions {
   std::filesystem::path source;
   std::filesystem::path out = "-";
+  std::string form = "fp8kv";  // or "vllm-json"
+  int64_t tp = 1;
+  bool list = false;  // print what there is, instead of writing a file
   bool force = false;
 };
 

@@ -17,7 +17,7 @@ WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows, size_t
   for (size_t i = 0; i < windows.size(); ++i) {
     const auto length = static_cast<int64_t>(windows[i].size());
     if (plan.batches.empty() || i == boundary || plan.batches.back().rows + length > kBatchRows) {
-      plan.batches.push_back({i, 0, plan.total_rows, 0});
+      plan.batches.push_back({plan.batches.size(), i, 0, plan.total_rows, 0});
       pages = 0;
     }
     WindowBatch& batch = plan.batches.back();

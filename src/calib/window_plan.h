@@ -9,6 +9,7 @@ namespace fp8kv {
 
 // Windows that go through a layer together: a step with a sequence for each.
 struct WindowBatch {
+  size_t index = 0;  // among the batches
   size_t first = 0;  // window
   size_t count = 0;
   int64_t first_row = 0;  // of the rows of all windows

@@ -14,6 +14,8 @@
 namespace fp8kv {
 namespace {
 
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
 std::string number_tick(double value) {
   return short_number(value);
 }
@@ -73,7 +75,7 @@ void add_limits(Chart& chart, const CandidateReport& candidate, CacheTensor tens
       layer_scales_of(candidate, chart.places.size(), scales_of(tensor));
   const bool unit = std::all_of(scales.begin(), scales.end(), [](double s) { return s == 1; });
   const std::string most = short_number(double{spec.max}, 6);
-  const std::string least = cat("2^", std::ilogb(spec.min_subnormal));
+  const std::string least = "2" + superscript(std::ilogb(spec.min_subnormal));
   if (!unit) {
     chart.series.push_back(
         limit_line(cat(most, " and ", least, " times the scale: ", candidate.name),
@@ -189,8 +191,12 @@ std::string attention_error_figure(const EvalReport& report) {
   chart.id = "error-attention";
   chart.title = "Relative error of the attention output by layer";
   chart.caption =
-      "Relative error of the attention output, each layer on its own: computed from "
-      "the baseline's Q, K and V. The figure to trust.";
+      cat("Relative error of the attention output, each layer on its own: computed from "
+          "the baseline's Q, K and V",
+          report.attention_tokens == report.tokens
+              ? ""
+              : cat(" of ", count_of(report.attention_tokens, "token"), " spread over the text"),
+          ". The figure to trust.");
   return draw_chart(chart);
 }
 
@@ -206,7 +212,7 @@ std::string tensor_error_figure(const EvalReport& report, CacheTensor tensor) {
 }
 
 std::string perplexity_figure(const EvalReport& report) {
-  if (report.baseline.depths.empty() || report.candidates.empty()) return "";
+  if (report.baseline.depths.size() < 2 || report.candidates.empty()) return "";
   Chart chart = depth_chart(report);
   chart.id = "depth-perplexity";
   chart.title = "Change of perplexity by depth";
@@ -231,7 +237,7 @@ std::string perplexity_figure(const EvalReport& report) {
 }
 
 std::string divergence_figure(const EvalReport& report) {
-  if (report.baseline.depths.empty() || report.candidates.empty()) return "";
+  if (report.baseline.depths.size() < 2 || report.candidates.empty()) return "";
   Chart chart = depth_chart(report);
   chart.id = "depth-divergence";
   chart.title = "Mean KL divergence by depth";
@@ -266,9 +272,11 @@ std::string capacity_figure(const EvalReport& report) {
     const double ratio =
         of.bytes_per_token == 0 ? 0 : base / static_cast<double>(of.bytes_per_token);
     const std::string bytes = cat(grouped(of.bytes_per_token), " bytes");
-    chart.bars.push_back({of.dtype_name, static_cast<double>(of.bytes_per_token),
-                          cat(bytes, ": ", short_number(ratio), " × the tokens"),
-                          cat(of.dtype_name, ": ", bytes)});
+    chart.bars.push_back(
+        {of.dtype_name, static_cast<double>(of.bytes_per_token),
+         cat(bytes, ", ", grouped(kGiB / std::max<uint64_t>(1, of.bytes_per_token)),
+             " tokens in a GiB: ", short_number(ratio), " ×"),
+         cat(of.dtype_name, ": ", bytes)});
   };
   add(report.baseline);
   for (const CandidateReport& each : report.candidates) add(each);

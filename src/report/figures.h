@@ -19,7 +19,7 @@ std::string head_figure(const EvalReport& report, CacheTensor tensor);
 std::string attention_error_figure(const EvalReport& report);
 std::string tensor_error_figure(const EvalReport& report, CacheTensor tensor);
 
-// By tokens in the cache.
+// By tokens in the cache; nothing where all predictions are about as deep.
 std::string perplexity_figure(const EvalReport& report);
 std::string divergence_figure(const EvalReport& report);
 

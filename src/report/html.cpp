@@ -6,6 +6,9 @@
 namespace fp8kv {
 namespace {
 
+// Tables with more have less room around each.
+constexpr size_t kManyColumns = 9;
+
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 // Bytes of the well-formed UTF-8 sequence at the start of `text`; 0 when there is none.
@@ -89,9 +92,13 @@ std::string html_table(const HtmlTable& table) {
     for (size_t i = 0; i < row.size(); ++i) body += cell("td", kind(i), row[i]);
     body += "</tr>\n";
   }
-  return cat("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
-             escape_html(table.caption), "\"><table", table.sortable ? " class=\"sortable\"" : "",
-             "><caption>", escape_html(table.caption), "</caption><thead><tr>", head,
+  std::string classes = table.sortable ? "sortable" : "";
+  if (table.header.size() > kManyColumns) classes += classes.empty() ? "wide" : " wide";
+  // The caption stands beside the box, so that it does not scroll with it.
+  return cat(element("p", "class=\"note\"", escape_html(table.caption)),
+             "\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
+             escape_html(table.caption), "\"><table",
+             classes.empty() ? "" : cat(" class=\"", classes, "\""), "><thead><tr>", head,
              "</tr></thead><tbody>\n", body, "</tbody></table></div>\n");
 }
 

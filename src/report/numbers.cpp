@@ -1,18 +1,48 @@
 #include "report/numbers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "base/text.h"
 
 namespace fp8kv {
+namespace {
+
+// "1.50" is "1.5", "2.00" is "2".
+std::string without_zeros(std::string digits) {
+  if (digits.find('.') == digits.npos) return digits;
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (digits.back() == '.') digits.pop_back();
+  return digits;
+}
+
+}  // namespace
+
+std::string superscript(int number) {
+  static constexpr const char* kDigits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string raised;
+  for (const char c : std::to_string(number)) raised += c == '-' ? "⁻" : kDigits[c - '0'];
+  return raised;
+}
 
 std::string short_number(double value, int digits) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value < 0 ? "-∞" : "∞";
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.*g", digits, value);
-  return buffer;
+  if (value == 0) return "0";
+  char buffer[512];
+  std::snprintf(buffer, sizeof buffer, "%.*e", digits - 1, value);
+  const double rounded = std::strtod(buffer, nullptr);
+  const int exponent = std::atoi(std::strchr(buffer, 'e') + 1);
+  if (exponent < -5 || exponent > 5) {
+    const std::string factor = without_zeros(std::string(buffer, std::strchr(buffer, 'e')));
+    const std::string power = "10" + superscript(exponent);
+    return factor == "1" ? power : factor == "-1" ? "-" + power : factor + "×" + power;
+  }
+  std::snprintf(buffer, sizeof buffer, "%.*f", std::max(0, digits - 1 - exponent), rounded);
+  return without_zeros(buffer);
 }
 
 std::string short_percent(double share, int digits) {
@@ -23,18 +53,6 @@ std::string short_percent(double share, int digits) {
 std::string signed_percent(double share, double error) {
   if (!std::isfinite(share)) return short_number(share);
   return cat(share < 0 ? "" : "+", short_percent(share), " ± ", short_percent(error, 2));
-}
-
-std::string number_ranges(const std::vector<size_t>& numbers) {
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < numbers.size();) {
-    size_t end = i + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    const bool range = end - i > 2;
-    parts.push_back(range ? cat(numbers[i], "–", numbers[end - 1]) : cat(numbers[i]));
-    i = range ? end : i + 1;
-  }
-  return join(parts);
 }
 
 }  // namespace fp8kv

@@ -13,7 +13,7 @@ std::string_view page_style() {
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif}
-main{max-width:60rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}
+main{max-width:70rem;margin:0 auto;padding:2.5rem 1.25rem 4rem}
 h1{font-size:1.6rem;line-height:1.25;margin:0;overflow-wrap:anywhere}
 h2{font-size:1.2rem;line-height:1.3;margin:3rem 0 .5rem;padding-top:1rem;
 border-top:1px solid var(--line)}
@@ -21,9 +21,9 @@ h3{font-size:1rem;margin:1.5rem 0 .25rem}
 p{margin:.5rem 0;max-width:44rem;overflow-wrap:anywhere}
 .kind,.note,figcaption{color:var(--soft)}
 .kind{margin:0 0 .25rem;font-size:.875rem}
-.note,figcaption{font-size:.875rem;max-width:44rem}
+.note,figcaption{font-size:.875rem;max-width:56rem}
 .verdict{border-left:4px solid var(--soft);background:var(--box);padding:.75rem 1rem;margin:1.25rem 0}
-.verdict p{margin:.25rem 0}
+.verdict p{margin:.25rem 0;max-width:60rem}
 .verdict .first{font-size:1.125rem;font-weight:600}
 .good{border-color:var(--good)}.bad{border-color:var(--bad)}
 figure{margin:1rem 0}
@@ -47,17 +47,19 @@ svg{display:block}
 .bar{fill:var(--c)}
 .cell{stroke:var(--paper);stroke-width:.5}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;width:100%}
-caption{text-align:left;color:var(--soft);padding:.25rem 0}
 th,td{padding:.25rem .6rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
 th{font-weight:600;color:var(--soft)}
+.wide{font-size:.8125rem}.wide th,.wide td{padding:.25rem .4rem}
 th:first-child,td:first-child{padding-left:0}
 .n{text-align:left}
-th[role=button]{cursor:pointer}
+th button{all:unset;cursor:pointer}
+th button:focus-visible{outline:2px solid var(--s0)}
 th[aria-sort=ascending]::after{content:" ▲"}
 th[aria-sort=descending]::after{content:" ▼"}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1.25rem;font-size:.875rem;margin:0}
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 summary{cursor:pointer;margin:.5rem 0}
+code{font-family:ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere}
 @media(max-width:40rem){main{padding-top:1.5rem}dl{grid-template-columns:1fr;gap:0}
 dd{margin-bottom:.5rem}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--line:#bbb;--box:#fff;
@@ -72,26 +74,26 @@ std::string_view page_script() {
   return R"(
 for (const head of document.querySelectorAll("table.sortable th")) {
   const column = head.cellIndex;
+  const button = document.createElement("button");
+  button.append(...head.childNodes);
+  head.append(button);
   const key = (row) => row.cells[column].dataset.order ?? row.cells[column].textContent;
   const compare = (a, b) => key(a).localeCompare(key(b), "en", {numeric: true});
-  const value = (row) => Number(key(row));
+  const value = (row) => (key(row) === "" ? NaN : Number(key(row)));
   const sort = () => {
     const up = head.getAttribute("aria-sort") !== "ascending";
     const body = head.closest("table").tBodies[0];
     const rows = [...body.rows];
-    const number = rows.every((row) => !Number.isNaN(value(row)));
-    rows.sort((a, b) => (up ? 1 : -1) * (number ? value(a) - value(b) : compare(a, b)));
+    const known = (row) => key(row) !== "NaN";
+    const number = rows.every((row) => !known(row) || !Number.isNaN(value(row)));
+    const order = number ? (a, b) => value(a) - value(b) : compare;
+    rows.sort((a, b) => known(b) - known(a) || (known(a) ? (up ? 1 : -1) * order(a, b) : 0));
     for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
     body.append(...rows);
   };
-  head.setAttribute("role", "button");
-  head.tabIndex = 0;
-  head.addEventListener("click", sort);
-  head.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter") return;
-    sort();
-  });
+  button.type = "button";
+  button.addEventListener("click", sort);
 }
 )";
 }

@@ -25,8 +25,16 @@ HtmlCell share_cell(uint64_t count, uint64_t all) {
 std::string greedy_text(const GreedyFigures& greedy) {
   if (greedy.agreed.empty()) return "–";
   size_t same = 0;
-  for (size_t i = 0; i < greedy.agreed.size(); ++i) same += greedy.agreed[i] == greedy.length[i];
-  return cat(same, " of ", greedy.agreed.size());
+  int64_t first = -1;
+  for (size_t i = 0; i < greedy.agreed.size(); ++i) {
+    if (greedy.agreed[i] == greedy.length[i]) {
+      ++same;
+    } else if (first < 0 || greedy.agreed[i] < first) {
+      first = greedy.agreed[i];
+    }
+  }
+  const std::string parts = first < 0 ? "" : cat(", token ", first + 1);
+  return cat(same, " of ", greedy.agreed.size(), parts);
 }
 
 std::vector<HtmlCell> summary_row(const CandidateReport& of, bool baseline) {
@@ -85,7 +93,8 @@ std::string files_text(const std::vector<DataFile>& files) {
 std::string shape_text(const ModelConfig& config) {
   if (config.n_layers == 0) return "";
   return cat(config.architecture, ": ", config.n_layers, " layers, ", config.n_kv_heads,
-             " KV heads of ", config.head_dim, ", ", config.n_heads, " query heads");
+             " KV heads of ", config.head_dim, ", ", config.n_heads, " query heads; computed in ",
+             torch_name(config.dtype));
 }
 
 std::string calibration_text(const EvalReport& report) {
@@ -103,7 +112,7 @@ std::string summary_table(const EvalReport& report) {
       .caption =
           "KLD: mean KL divergence of the next token's distribution from the baseline's, in "
           "nats. Top-1: share of tokens whose likeliest successor is the baseline's. Greedy: "
-          "texts that come out the same.",
+          "texts that come out the same, and the token where the first of the others parts.",
       .header = {"cache", "loss", "perplexity", "change", "KLD", "KLD 99.9 %", "top-1", "greedy",
                  "B/token"},
       .rows = {summary_row(report.baseline, true)},

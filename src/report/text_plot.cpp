@@ -15,12 +15,18 @@ constexpr size_t kLeastWidth = 40;
 // A row of characters, one column each.
 using Row = std::vector<std::string>;
 
+// Columns that text takes: one for each character.
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
 std::string left(const std::string& text, size_t columns) {
-  return text + std::string(columns - std::min(columns, text.size()), ' ');
+  return text + std::string(columns - std::min(columns, width_of(text)), ' ');
 }
 
 std::string right(const std::string& text, size_t columns) {
-  return std::string(columns - std::min(columns, text.size()), ' ') + text;
+  return std::string(columns - std::min(columns, width_of(text)), ' ') + text;
 }
 
 // At most `columns` bytes of ASCII: what a foreign name may hold beyond that is escaped.

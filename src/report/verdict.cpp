@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "calib/certificate_words.h"
+#include "calib/evaluate.h"
 #include "report/numbers.h"
 
 namespace fp8kv {
@@ -35,28 +37,9 @@ std::string capacity_line(const EvalReport& report, const CandidateReport& best)
              grouped(report.baseline.bytes_per_token), ".");
 }
 
-// Which layers a scale of 1 would clip in this format, and which of them.
-std::string unit_line(const EvalReport& report, const CandidateReport& best) {
-  if (report.magnitudes.empty()) return "";
-  const double max = fp8_spec(*fp8_format(best.dtype)).max;
-  std::vector<std::string> parts;
-  const auto add = [&](const char* name, std::vector<MagnitudeCounts> LayerMagnitudes::*tensor) {
-    const std::vector<double> amax = layer_amax_of(report.magnitudes, tensor);
-    std::vector<size_t> clipped;
-    for (size_t i = 0; i < amax.size(); ++i) {
-      if (amax[i] > max) clipped.push_back(i);
-    }
-    if (clipped.empty()) return;
-    parts.push_back(
-        cat(name, " in layer", clipped.size() == 1 ? " " : "s ", number_ranges(clipped)));
-  };
-  add("K", &LayerMagnitudes::k);
-  add("V", &LayerMagnitudes::v);
-  if (parts.empty())
-    return cat("A scale of 1 would clip nothing: every |K| and |V| seen is at most ",
-               short_number(max, 6), ".");
-  return cat("A scale of 1 would clip ", join(parts), ", which reach beyond ", short_number(max, 6),
-             ".");
+std::string scales_line(const EvalReport& report) {
+  const std::optional<Certificate> certificate = certificate_of(report);
+  return certificate ? verdict_line(*certificate) : "";
 }
 
 std::string weakest_layer_line(const CandidateReport& best) {
@@ -93,6 +76,29 @@ const CandidateReport* nearest_fp8(const EvalReport& report) {
   return best;
 }
 
+const CandidateReport* certified_candidate(const EvalReport& report) {
+  const auto is_e4m3 = [](const CandidateReport& each) {
+    return each.dtype == DType::f8_e4m3 || each.dtype == DType::f8_e4m3fnuz;
+  };
+  const CandidateReport* best = nearest_fp8(report);
+  if (best == nullptr || report.magnitudes.empty()) return nullptr;
+  if (is_e4m3(*best)) return best;
+  const auto found = std::find_if(report.candidates.begin(), report.candidates.end(), is_e4m3);
+  return found == report.candidates.end() ? nullptr : &*found;
+}
+
+std::optional<Certificate> certificate_of(const EvalReport& report) {
+  const CandidateReport* candidate = certified_candidate(report);
+  if (candidate == nullptr) return std::nullopt;
+  return certify(with_evidence(report, *candidate), *fp8_format(candidate->dtype));
+}
+
+std::string verdict_line(const Certificate& certificate) {
+  std::string sentence = verdict_sentence(certificate) + ".";
+  if (sentence[0] >= 'a' && sentence[0] <= 'z') sentence[0] = static_cast<char>(sentence[0] - 32);
+  return sentence;
+}
+
 std::vector<double> layer_amax_of(const std::vector<LayerMagnitudes>& magnitudes,
                                   std::vector<MagnitudeCounts> LayerMagnitudes::*tensor) {
   std::vector<double> amax;
@@ -121,7 +127,7 @@ VerdictText verdict_text(const EvalReport& report) {
   VerdictText verdict{outcome_of(best->total), {}};
   verdict.lines.push_back(headline(report, *best, verdict.outcome));
   for (const std::string& line :
-       {capacity_line(report, *best), unit_line(report, *best), weakest_layer_line(*best)}) {
+       {capacity_line(report, *best), scales_line(report), weakest_layer_line(*best)}) {
     if (!line.empty()) verdict.lines.push_back(line);
   }
   verdict.lines.push_back(cat("Measured on ", grouped(report.tokens), " tokens in ",

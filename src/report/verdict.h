@@ -1,9 +1,11 @@
 // What an evaluation says in plain words, and which of its caches that is about.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "calib/certificate.h"
 #include "calib/eval_report.h"
 
 namespace fp8kv {
@@ -22,6 +24,14 @@ std::string outcome_name(Outcome outcome);
 
 // The FP8 candidate nearest to the baseline (least KLD; the first of equals); nullptr without any.
 const CandidateReport* nearest_fp8(const EvalReport& report);
+
+// The candidate whose scales the page certifies: nearest_fp8 where that is E4M3, else the first one
+// that is; nullptr without any, or without magnitudes.
+const CandidateReport* certified_candidate(const EvalReport& report);
+// Of its scales, by what was seen in the evaluated text; for the candidate's own format.
+std::optional<Certificate> certificate_of(const EvalReport& report);
+// "Layers 0 and 1 need their scales; 1.0 is safe in the other 4."
+std::string verdict_line(const Certificate& certificate);
 
 // Largest magnitude over the heads of each layer.
 std::vector<double> layer_amax_of(const std::vector<LayerMagnitudes>& magnitudes,

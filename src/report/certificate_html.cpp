@@ -1,0 +1,197 @@
+#include "report/certificate_html.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "calib/certificate_words.h"
+#include "report/chart.h"
+#include "report/html.h"
+#include "report/numbers.h"
+#include "report/verdict.h"
+
+namespace fp8kv {
+namespace {
+
+HtmlCell octaves(const std::optional<double>& margin) {
+  if (!margin) return {"–", "NaN"};
+  // A scale is rounded, so a margin of 0 may come out a hair below it.
+  const double shown = std::fabs(*margin) < 0.005 ? 0 : *margin;
+  return {cat(shown < 0 ? "−" : "+", fixed(std::fabs(shown), 2)), cat(*margin)};
+}
+
+HtmlCell flushed(const std::optional<ShareRange>& share) {
+  if (!share) return {"–", "NaN"};
+  const std::string least = fixed(share->least * 100, 1), most = fixed(share->most * 100, 1);
+  return {cat(least == most ? "" : least + "–", most, " %"), cat(share->most)};
+}
+
+std::vector<HtmlCell> row_of(size_t layer, const char* name, const TensorCertificate& tensor) {
+  const bool safe = tensor.verdict == Verdict::unit_safe;
+  return {{cat(layer), ""},
+          {name, ""},
+          {verdict_name(tensor.verdict), ""},
+          {safe ? "" : tensor.reason, ""},
+          tensor.amax ? HtmlCell{short_number(double{*tensor.amax}, 5), cat(*tensor.amax)}
+                      : HtmlCell{"–", "NaN"},
+          octaves(tensor.in_force.saturation),
+          octaves(tensor.in_force.underflow),
+          flushed(tensor.in_force.flushed),
+          octaves(tensor.unit.saturation),
+          octaves(tensor.unit.underflow),
+          flushed(tensor.unit.flushed)};
+}
+
+bool is_held_out(const EvalReport& report) {
+  return report.calibration && !report.calibration->same_data &&
+         !report.calibration->convergence.empty() && !report.magnitudes.empty();
+}
+
+double largest(const std::vector<float>& heads) {
+  return heads.empty() ? 0 : double{*std::max_element(heads.begin(), heads.end())};
+}
+
+using Heads = std::vector<float> LayerAmax::*;
+
+// Of each layer: what a part of the text reached, as a share of what all of it did; layers that are
+// zero throughout are left out.
+std::vector<double> shares_of(const std::vector<LayerAmax>& part, const std::vector<LayerAmax>& all,
+                              Heads heads) {
+  std::vector<double> shares;
+  for (size_t i = 0; i < std::min(part.size(), all.size()); ++i) {
+    const double whole = largest(all[i].*heads);
+    if (whole > 0) shares.push_back(largest(part[i].*heads) / whole);
+  }
+  return shares;
+}
+
+struct Column {
+  std::string name;
+  std::vector<LayerAmax> amax;
+};
+
+// The parts of the calibration text and, last, the evaluated one.
+std::vector<Column> columns_of(const EvalReport& report) {
+  std::vector<Column> columns;
+  for (const AmaxAfter& part : report.calibration->convergence) {
+    columns.push_back({grouped(part.tokens), part.layers});
+  }
+  columns.push_back({"evaluated", {}});
+  for (const LayerMagnitudes& layer : report.magnitudes) {
+    columns.back().amax.push_back(layer_amax(layer));
+  }
+  return columns;
+}
+
+std::string percent_tick(double value) {
+  return short_percent(value);
+}
+
+}  // namespace
+
+std::string certificate_table(const EvalReport& report) {
+  const std::optional<Certificate> certificate = certificate_of(report);
+  if (!certificate) return "";
+  HtmlTable table{
+      .caption =
+          cat("Margins in octaves with the scales of ", certified_candidate(report)->name,
+              " and, last, with a scale of 1. Saturation: from the largest value to the largest "
+              "code. Underflow: from full precision to the median. Flushed: values that "
+              "become zero."),
+      .header = {"layer", "tensor", "verdict", "reason", "largest", "saturation", "underflow",
+                 "flushed", "at 1: saturation", "underflow", "flushed"},
+      .rows = {},
+      .names = 4,
+      .sortable = true};
+  for (size_t i = 0; i < certificate->layers.size(); ++i) {
+    table.rows.push_back(row_of(i, "K", certificate->layers[i].k));
+    table.rows.push_back(row_of(i, "V", certificate->layers[i].v));
+  }
+  return html_table(table);
+}
+
+std::string certificate_verdict(const EvalReport& report) {
+  const std::optional<Certificate> certificate = certificate_of(report);
+  if (!certificate) return "";
+  std::string text = element("p", "", escape_html(verdict_line(*certificate)));
+  const std::vector<size_t> lost = certificate->layers_that_do_not_hold();
+  if (!lost.empty()) {
+    text +=
+        element("p", "",
+                escape_html(cat("The scales of ", certified_candidate(report)->name,
+                                " lose values of the evaluated text in ", layer_list(lost), ".")));
+  }
+  const std::string flag = skip_flag(*certificate);
+  if (!flag.empty()) {
+    text += element(
+        "p", "",
+        cat("vLLM keeps them in 16 bit with ", element("code", "", escape_html(flag)), "."));
+  }
+  return text + "\n";
+}
+
+std::string convergence_figure(const EvalReport& report) {
+  if (!is_held_out(report)) return "";
+  const std::vector<Column> columns = columns_of(report);
+  const std::vector<LayerAmax>& all = columns[columns.size() - 2].amax;
+  Chart chart{.id = "convergence-amax",
+              .title = "Largest magnitude by tokens calibrated on",
+              .caption =
+                  "Largest |K| and |V| as shares of what all of the calibration text "
+                  "reached. Above 100 % the evaluated text went beyond it.",
+              .x_label = "tokens of the calibration text; last, the evaluated text",
+              .y_label = "share of the final amax",
+              .places = {},
+              .log = false,
+              .tick = percent_tick,
+              .series = {}};
+  for (const Column& column : columns) chart.places.push_back(column.name);
+  const auto add = [&](const char* name, SeriesKind kind, int style, Heads heads, bool lowest) {
+    Series series{name, kind, style, {}, {}, {}};
+    for (const Column& column : columns) {
+      const std::vector<double> shares = shares_of(column.amax, all, heads);
+      if (shares.empty()) return;
+      const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+      series.values.push_back(lowest ? *least : *most);
+      series.tips.push_back(
+          cat(column.name, ", ", name, ": ", short_percent(series.values.back(), 4)));
+    }
+    chart.series.push_back(std::move(series));
+  };
+  add("K, lowest layer", SeriesKind::line, 0, &LayerAmax::k, true);
+  add("K, highest layer", SeriesKind::line, 5, &LayerAmax::k, false);
+  add("V, lowest layer", SeriesKind::line, 1, &LayerAmax::v, true);
+  add("V, highest layer", SeriesKind::line, 4, &LayerAmax::v, false);
+  return chart.series.empty() ? "" : draw_chart(chart);
+}
+
+std::string convergence_table(const EvalReport& report) {
+  if (!is_held_out(report)) return "";
+  const std::vector<Column> columns = columns_of(report);
+  const std::vector<LayerAmax>& all = columns[columns.size() - 2].amax;
+  HtmlTable table{.caption =
+                      "Largest magnitude after so many tokens of the calibration text and "
+                      "in the evaluated text, and the ratio of the last two.",
+                  .header = {"layer", "tensor"},
+                  .rows = {},
+                  .names = 2,
+                  .sortable = true};
+  for (const Column& column : columns) table.header.push_back(column.name);
+  table.header.push_back("ratio");
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (const Heads heads : {&LayerAmax::k, &LayerAmax::v}) {
+      std::vector<HtmlCell> row = {{cat(i), ""}, {heads == &LayerAmax::k ? "K" : "V", ""}};
+      double reached = 0;
+      for (const Column& column : columns) {
+        reached = i < column.amax.size() ? largest(column.amax[i].*heads) : 0;
+        row.push_back({short_number(reached, 4), cat(reached)});
+      }
+      const double ratio = reached / largest(all[i].*heads);
+      row.push_back({std::isfinite(ratio) ? short_number(ratio) : "–", cat(ratio)});
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return html_table(table);
+}
+
+}  // namespace fp8kv
