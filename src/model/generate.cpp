@@ -61,6 +61,7 @@ class Schedule {
         FP8KV_ASSERT(!active_.empty());  // each fits alone, see check_pages
         return;
       }
+      if (stats_.requests == 0) start_ = Clock::now();
       sequence.index = stats_.requests++;
       sequence.request = *std::move(next_);
       next_.reset();
@@ -163,7 +164,7 @@ class Schedule {
   const GenerationEvents& events_;
   std::deque<Active> active_;    // in the order they came
   std::optional<Request> next_;  // waits for pages
-  Clock::time_point start_ = Clock::now();
+  Clock::time_point start_;
   GenerationStats stats_;
 };
 
