@@ -67,12 +67,13 @@ class Schedule {
       next_.reset();
       stats_.prompt_tokens += sequence.request.prompt.size();
       stats_.prompt_pages += static_cast<uint64_t>(KvCache::pages_for(sequence.prompt_size()));
-      stats_.shared_pages += static_cast<uint64_t>(sequence.cached.filled_pages);
+      stats_.shared_pages += static_cast<uint64_t>(KvCache::pages_for(sequence.cached.tokens));
       active_.push_back(std::move(sequence));
     }
   }
 
-  // One step of prompts, the first that came first.
+  // One step of prompts, the first that came first: what a prompt shares with one before it is then
+  // computed before it or in the same step.
   void prefill() {
     int64_t room = options_.chunk_rows;
     std::vector<StepPart> parts;
@@ -94,7 +95,6 @@ class Schedule {
     if (parts.empty()) return;
     const auto begin = Clock::now();
     const std::vector<int32_t> ids = runner_.prefill(parts, cache_);
-    for (Active& sequence : active_) cache_.fill(sequence.cached);
     stats_.prefill_seconds += seconds_since(begin);
     for (size_t i = 0; i < ids.size(); ++i) accept(*members[i], ids[i]);
     retire();
