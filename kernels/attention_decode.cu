@@ -459,7 +459,9 @@ bool takes_fast_attention(DType activations, const AttentionArguments& arguments
 }
 
 bool takes_decode(const AttentionArguments& arguments) {
-  return arguments.rows.n <= kMaxRows && arguments.rows.n <= 2 * arguments.rows.n_seqs;
+  const Rows& rows = arguments.rows;
+  if (rows.computed_as > 0) return rows.n <= kMaxRows && rows.computed_as <= 2;
+  return rows.n <= kMaxRows && rows.n <= 2 * rows.n_seqs;
 }
 
 DecodeSizes decode_sizes(const AttentionArguments& arguments) {

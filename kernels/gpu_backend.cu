@@ -1,6 +1,8 @@
 #include <limits>
+#include <vector>
 
 #include "base/error.h"
+#include "core/sampling.h"
 #include "kernels/device.h"
 #include "kernels/gpu_backend.h"
 #include "kernels/launch.h"
@@ -27,6 +29,7 @@ Rows rows_of(const Batch& batch, int64_t n, const char* op) {
   rows.n = static_cast<int32_t>(n);
   rows.n_seqs = static_cast<int32_t>(batch.indptr.shape[0] - 1);
   rows.max_pages = static_cast<int32_t>(batch.page_table.shape[1]);
+  rows.computed_as = batch.computed_as.rows_per_sequence;
   return rows;
 }
 
@@ -58,22 +61,36 @@ class GpuBackend final : public Backend {
     device_.copy_out(host.data(), from.data, host.size());
   }
 
+  Transfers* transfers() override { return &device_.transfers(); }
+  std::optional<DeviceMemory> memory() const override { return device_.memory(); }
+  uint64_t op_memory(const StepShape& shape) const override;
+
   void embed(const ConstTensorView& table, const ConstTensorView& ids,
              const TensorView& out) override;
   void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
                const TensorView& out) override;
-  void linear(const ConstTensorView& x, std::span<const Projection> projections) override;
+  void linear(const ConstTensorView& x, std::span<const Projection> projections,
+              StepSize computed_as) override;
   void rope_append(const RopeAppend& args) override;
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override;
   void gate(const TensorView& gate, const ConstTensorView& up) override;
+  void sample(const ConstTensorView& logits, const Sampling& sampling,
+              const TensorView& ids) override;
+
+  bool can_record() const override { return device_.can_record(); }
+  void begin_recording() override { device_.begin_recording(); }
+  Recording end_recording() override { return device_.end_recording(); }
+  void replay(const Recording& recording) override { device_.replay(recording); }
 
  private:
   DecodeScratch decode_scratch(const DecodeSizes& sizes);
 
   Device device_;
-  // Grows to what the largest step needs: counters, then partial results.
+  // Grows to what the largest step needs: counters, then partial results. Smaller ones stay, since
+  // recorded steps point into them.
   std::shared_ptr<std::byte> scratch_;
+  std::vector<std::shared_ptr<std::byte>> outgrown_;
   size_t scratch_bytes_ = 0;
   size_t scratch_counter_bytes_ = 0;
 };
@@ -120,12 +137,14 @@ Product product_of(const ConstTensorView& x, const Projection& projection) {
           .out_f32 = projection.out.dtype == DType::f32};
 }
 
-void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> projections) {
+void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> projections,
+                        StepSize computed_as) {
   if (x.shape[0] == 0) return;
   require(is_compute_dtype(x.dtype), "linear", "needs f32, f16 or bf16");
   Products products;
   products.x = x.data;
   products.n = x.shape[0];
+  products.computed_as = computed_as.rows;
   products.in_dim = x.shape[1];
   for (const Projection& projection : projections) {
     if (products.count == kMaxProducts) {
@@ -187,11 +206,33 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   }
 }
 
+size_t counter_bytes(const DecodeSizes& sizes) {
+  return (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
+}
+
+size_t float_bytes(const DecodeSizes& sizes) {
+  return (sizes.partials + sizes.states) * sizeof(float);
+}
+
+uint64_t GpuBackend::op_memory(const StepShape& shape) const {
+  AttentionArguments arguments;
+  arguments.rows.n = static_cast<int32_t>(shape.rows);
+  arguments.rows.n_seqs = static_cast<int32_t>(shape.sequences);
+  arguments.rows.max_pages = static_cast<int32_t>(shape.max_pages);
+  arguments.kv.page_size = shape.page_size;
+  arguments.kv.n_kv_heads = shape.n_kv_heads;
+  arguments.kv.head_dim = shape.head_dim;
+  arguments.n_heads = shape.n_heads;
+  if (!takes_decode(arguments)) return 0;
+  const DecodeSizes sizes = decode_sizes(arguments);
+  return counter_bytes(sizes) + float_bytes(sizes);
+}
+
 DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
-  const size_t counters = (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
-  const size_t floats = (sizes.partials + sizes.states) * sizeof(float);
+  const size_t counters = counter_bytes(sizes);
+  const size_t floats = float_bytes(sizes);
   if (counters > scratch_counter_bytes_ || scratch_counter_bytes_ + floats > scratch_bytes_) {
-    scratch_ = nullptr;
+    if (scratch_) outgrown_.push_back(std::move(scratch_));
     scratch_ = device_.allocate(counters + floats);
     scratch_bytes_ = counters + floats;
     scratch_counter_bytes_ = counters;
@@ -206,6 +247,29 @@ void GpuBackend::gate(const TensorView& gate, const ConstTensorView& up) {
   require(gate.dtype == up.dtype && is_compute_dtype(gate.dtype) && gate.shape == up.shape, "gate",
           "needs two of one shape and type, f32, f16 or bf16");
   FP8KV_GPU::gate(device_.stream(), gate.dtype, gate.shape.elements(), gate.data, up.data);
+}
+
+void GpuBackend::sample(const ConstTensorView& logits, const Sampling& sampling,
+                        const TensorView& ids) {
+  const int64_t n = logits.shape[0];
+  if (n == 0) return;
+  require(logits.dtype == DType::f32, "sample", "needs f32");
+  require(logits.shape[1] > 0 && logits.shape[1] <= kMaxSampledTokens, "sample",
+          "too many tokens to draw from");
+  require(ids.shape.elements() == n && sampling.seed.shape.elements() == n &&
+              sampling.position.shape.elements() == n,
+          "sample", "shapes do not fit");
+  require_grid(n, "sample");
+  SampleArguments arguments;
+  arguments.logits = logits.as<const float>();
+  arguments.temperature = sampling.temperature.as<const float>();
+  arguments.top_k = sampling.top_k.as<const int32_t>();
+  arguments.top_p = sampling.top_p.as<const float>();
+  arguments.seed = sampling.seed.as<const uint64_t>();
+  arguments.position = sampling.position.as<const int32_t>();
+  arguments.ids = ids.as<int32_t>();
+  arguments.vocab_size = static_cast<int32_t>(logits.shape[1]);
+  FP8KV_GPU::sample(device_.stream(), n, arguments);
 }
 
 }  // namespace

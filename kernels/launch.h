@@ -31,6 +31,7 @@ struct Rows {
   int32_t n = 0;
   int32_t n_seqs = 0;
   int32_t max_pages = 0;
+  int64_t computed_as = 0;  // rows of a sequence that kernels are chosen for; 0: those there are
 };
 
 // out[i] = table[ids[i]].   table [rows, dim]; ids [n]; out [n, dim], any compute types
@@ -57,6 +58,7 @@ struct Product {
 struct Products {
   const void* x = nullptr;  // [n, in_dim]
   int64_t n = 0;
+  int64_t computed_as = 0;  // rows that the kernel is chosen for; 0: n
   int64_t in_dim = 0;
   Product each[kMaxProducts];
   int count = 0;
@@ -119,5 +121,19 @@ void attention_decode(Stream stream, DType activations, const AttentionArguments
 
 // Any number of rows of each sequence. REQUIRES takes_fast_attention.
 void attention_prefill(Stream stream, DType activations, const AttentionArguments& arguments);
+
+// See Sampling.
+struct SampleArguments {
+  const float* logits = nullptr;  // [n, vocab_size]
+  const float* temperature = nullptr;
+  const int32_t* top_k = nullptr;
+  const float* top_p = nullptr;
+  const uint64_t* seed = nullptr;
+  const int32_t* position = nullptr;
+  int32_t* ids = nullptr;  // [n]
+  int32_t vocab_size = 0;
+};
+
+void sample(Stream stream, int64_t n, const SampleArguments& arguments);
 
 }  // namespace fp8kv::FP8KV_GPU

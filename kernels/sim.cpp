@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,8 @@ class Machine {
   std::vector<std::unique_ptr<std::byte, FreeDeleter>> old_arenas_;
   char start_tag_ = 0, end_tag_ = 0, block_tag_ = 0;
 };
+
+thread_local std::optional<std::vector<RecordedLaunch>> recorded;
 
 Machine& machine() {
   static Machine instance;
@@ -347,7 +350,25 @@ void set_order(uint64_t seed) {
 }
 
 void launch(const LaunchShape& shape, const std::function<void()>& body) {
-  machine().run(shape, body);
+  if (recorded) {
+    recorded->push_back({shape, body});
+  } else {
+    machine().run(shape, body);
+  }
+}
+
+void begin_recording() {
+  recorded.emplace();
+}
+
+std::vector<RecordedLaunch> end_recording() {
+  std::vector<RecordedLaunch> launches = *std::move(recorded);
+  recorded.reset();
+  return launches;
+}
+
+bool recording() {
+  return recorded.has_value();
 }
 
 const Here& here() {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 namespace fp8kv::sim {
 
@@ -46,6 +47,17 @@ void set_order(uint64_t seed);
 // Runs `body` once per thread of the grid. Throws a device error for what the header says is one,
 // and whatever a thread throws.
 void launch(const LaunchShape& shape, const std::function<void()>& body);
+
+// A launch to be repeated with the arguments it was given.
+struct RecordedLaunch {
+  LaunchShape shape;
+  std::function<void()> body;
+};
+
+// Between these, launches of this OS thread are recorded and not run.
+void begin_recording();
+std::vector<RecordedLaunch> end_recording();
+bool recording();
 
 // Everything below is for kernels only.
 

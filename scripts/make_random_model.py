@@ -2,8 +2,10 @@
 """Writes a model folder of TinyLlama's shape with random weights, for benchmarks.
 
     scripts/make_random_model.py OUT [--layers N] [--dtype bf16|f16] [--dim D ...]
+                                     [--windows N] [--seq-len N]
 
-Needs Python alone. Weights are drawn from one block of 2^20 normal values with deviation 0.02,
+With it come windows.jsonl, random ids to calibrate with, and a tokenizer that makes one token of
+every byte. Needs Python alone. Weights are drawn from one block of 2^20 normal values with deviation 0.02,
 read at another offset for each tensor: random enough for timing, and made in seconds.
 """
 
@@ -40,12 +42,37 @@ def tensors(a):
     yield "lm_head.weight", [a.vocab, a.dim]
 
 
+def byte_alphabet():
+    """The character that byte-level tokenizers write for each byte: itself where it is visible."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    return {**{byte: chr(byte) for byte in visible},
+            **{byte: chr(256 + i) for i, byte in enumerate(hidden)}}
+
+
+def tokenizer(vocab_size):
+    """Ids 3 to 258 are the bytes; those above decode to made-up words that no text encodes to."""
+    vocab = {"<unk>": 0, "<s>": 1, "</s>": 2}
+    for byte, char in sorted(byte_alphabet().items()):
+        vocab[char] = 3 + byte
+    for number in range(len(vocab), vocab_size):
+        vocab[f"w{number}"] = number
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+             "use_regex": False}
+    return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+            "normalizer": None, "pre_tokenizer": level, "post_processor": None, "decoder": level,
+            "model": {"type": "BPE", "dropout": None, "unk_token": None,
+                      "continuing_subword_prefix": None, "end_of_word_suffix": None,
+                      "fuse_unk": False, "byte_fallback": False, "vocab": vocab, "merges": []}}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--dtype", choices=["bf16", "f16"], default="bf16")
     for name, value in [("layers", 22), ("dim", 2048), ("hidden", 5632), ("heads", 32),
-                        ("kv-heads", 4), ("head-dim", 64), ("vocab", 32000), ("context", 2048)]:
+                        ("kv-heads", 4), ("head-dim", 64), ("vocab", 32000), ("context", 2048),
+                        ("windows", 64), ("seq-len", 512)]:
         parser.add_argument("--" + name, type=int, default=value)
     a = parser.parse_args()
     rng = random.Random(1)
@@ -85,9 +112,12 @@ def main():
               "torch_dtype": "bfloat16" if a.dtype == "bf16" else "float16"}
     (a.out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     with open(a.out / "windows.jsonl", "w") as file:
-        for _ in range(64):
-            file.write(json.dumps({"input_ids": [rng.randrange(3, a.vocab) for _ in range(512)]}) + "\n")
-    print(f"wrote {a.out}: {at / 1e9:.2f} GB, and windows.jsonl with 64 x 512 random ids")
+        for _ in range(a.windows):
+            ids = [rng.randrange(3, a.vocab) for _ in range(a.seq_len)]
+            file.write(json.dumps({"input_ids": ids}) + "\n")
+    (a.out / "tokenizer.json").write_text(json.dumps(tokenizer(a.vocab)))
+    print(f"wrote {a.out}: {at / 1e9:.2f} GB, and windows.jsonl with {a.windows} x {a.seq_len} "
+          "random ids")
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -8,8 +9,9 @@
 
 #include "base/json.h"
 #include "core/half.h"
-#include "io/dialects.h"
+#include "io/find_scales.h"
 #include "io/layer_name.h"
+#include "io/scale_names.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
@@ -308,32 +310,109 @@ TEST_CASE("dialects: scales of Q and zero points are ignored with a word") {
         "be used");
 }
 
+TEST_CASE(
+    "dialects: ModelOpt's offsets must be 0 as zero points must, those of other modules not") {
+  ScaledModel model;
+  for (int layer = 0; layer < 2; ++layer) {
+    model.layer(layer, "k_scale", 1).layer(layer, "v_scale", 1);
+    model.layer(layer, "o_proj.output_zero_point", 7).layer(layer, "k_proj.bias", 3);
+    model.layer(layer, "k_proj.k_bias", 0);
+  }
+  CHECK(model.read().notes == std::vector<std::string>{"ignored "
+                                                       "'model.layers.0.self_attn.k_proj.k_bias' "
+                                                       "and 1 other: zero points, which are 0"});
+  model.layer(1, "v_proj.v_bias", 2);
+  CHECK(model.error() ==
+        "'MODEL': 'model.layers.1.self_attn.v_proj.v_bias': is not 0: scales with an offset cannot "
+        "be used");
+}
+
+TEST_CASE("dialects: what inject takes out and runtimes trip over is every name that is read") {
+  for (const Dialect& row : dialects()) {
+    if (row.carrier != Carrier::model_folder) continue;
+    for (const ScalePattern& pattern : row.patterns) {
+      CAPTURE(pattern.rest);
+      CHECK(scale_spelling("model.layers.3." + pattern.rest));
+    }
+  }
+  for (const char* offset : {"self_attn.k_zero_point", "self_attn.v_proj.output_zero_point",
+                             "self_attn.k_proj.k_bias"}) {
+    CHECK(is_offset(cat("model.layers.3.", offset)));
+    CHECK(scale_spelling(cat("model.layers.3.", offset)));
+  }
+}
+
+TEST_CASE("dialects: scales under AutoFP8's config without its rounding are another tool's") {
+  for (const bool autofp8 : {true, false}) {
+    ScaledModel model;
+    model.config("quantization_config", R"({"quant_method": "fp8", "kv_cache_scheme": "static"})");
+    for (int layer = 0; layer < 2; ++layer) {
+      model.layer(layer, "k_scale", autofp8 ? 1 / 18.4375f : 0.0597447f);
+      model.layer(layer, "v_scale", autofp8 ? 1 / 25.625f : 0.012233189f);
+    }
+    const FoundScales found = model.read();
+    CHECK(found.dialect == "autofp8");
+    CHECK(found.scales.provenance.producer == (autofp8 ? "AutoFP8" : ""));
+    CHECK(found.scales.provenance.observation == (autofp8 ? "pre_rope" : ""));
+    CHECK(found.diagnoses.empty() != autofp8);
+  }
+}
+
 TEST_CASE("dialects: KV scales of a form that is not read are an error, never 'no scales'") {
   for (const std::string name :
-       {"model.layers.0.self_attn.k_proj.k_scale", "model.layers.0.self_attn.v_proj.output_scale",
-        "transformer.layers.0.attention.kv_cache_scaling_factor",
-        "model.layers.0.self_attn.attn.k_scale", "transformer.h.0.attn.kv_scale",
-        "model.layers.0.self_attn.k_cache.scale", "model.layers.00.self_attn.kv_scale",
-        "model.layers.-1.self_attn.kv_scale", "backbone.layers.0.mixer.k_proj.k_scale"}) {
+       {"transformer.layers.0.attention.kv_cache_scaling_factor", "transformer.h.0.attn.kv_scale",
+        "model.layers.00.self_attn.kv_scale", "model.layers.-1.self_attn.kv_scale",
+        "model.layers.0.self_attn.k_scales", "model.layers.0.self_attn.qkv_proj.output_scale"}) {
     ScaledModel model;
     model.add(name, {1});
     CHECK(model.error() ==
-          cat("'MODEL': the tensor '", name,
-              "' looks like a KV scale, but is in a form that is not read; read are "
-              "*.layers.N.self_attn.kv_scale or *.layers.N.self_attn.k_scale with "
-              "*.layers.N.self_attn.v_scale"));
+          cat("'MODEL': '", name, "' looks like a KV scale, but is in a form that is not read"));
   }
 }
 
 TEST_CASE("dialects: a form that is not read is an error beside one that is, too") {
   ScaledModel model;
   model.layer(0, "kv_scale", 1).layer(1, "kv_scale", 1);
-  model.layer(0, "k_proj.output_scale", 1).layer(1, "k_proj.output_scale", 1);
+  model.layer(0, "key_scale", 1).layer(1, "key_scale", 1);
   CHECK(model.error() ==
-        "'MODEL': the tensor 'model.layers.0.self_attn.k_proj.output_scale' (and 1 other) looks "
-        "like a KV scale, but is in a form that is not read; read are "
-        "*.layers.N.self_attn.kv_scale or *.layers.N.self_attn.k_scale with "
-        "*.layers.N.self_attn.v_scale");
+        "'MODEL': 'model.layers.0.self_attn.key_scale' (and 1 other) looks like a KV scale, but is "
+        "in a form that is not read");
+}
+
+TEST_CASE("dialects: one scale under two names of one form is refused") {
+  ScaledModel model;
+  for (const char* kind : {"attn.k_scale", "attn.v_scale", "qkv_proj.k_scale"}) {
+    model.layer(0, kind, 1).layer(1, kind, 1);
+  }
+  CHECK(model.error() ==
+        "'MODEL': 'model.layers.0.self_attn.attn.k_scale' and "
+        "'model.layers.0.self_attn.qkv_proj.k_scale' are both scales of the same: expected one");
+}
+
+TEST_CASE("dialects: of the rows that share a name, a config fits at most one") {
+  std::vector<KvConfig> configs;
+  for (const KvMethod method :
+       {KvMethod::none, KvMethod::fp8, KvMethod::quark_fp8, KvMethod::compressed_tensors,
+        KvMethod::compressed_tensors_old, KvMethod::modelopt, KvMethod::quark, KvMethod::trtllm,
+        KvMethod::ammo}) {
+    for (const char* version : {"", "0.23.2", "0.27", "0.42.1", "0.43.0rc1", "1.0"}) {
+      KvConfig config;
+      config.method = method;
+      config.version = version;
+      configs.push_back(config);
+    }
+  }
+  for (const Dialect& row : dialects()) {
+    for (const ScalePattern& pattern : row.patterns) {
+      const DialectMatch match = match_scale_name(row.carrier, pattern.rest);
+      CHECK(match.which == pattern.which);
+      for (const KvConfig& config : configs) {
+        CAPTURE(pattern.rest);
+        CHECK(std::count_if(match.rows.begin(), match.rows.end(),
+                            [&](const Dialect* of) { return of->says(config); }) <= 1);
+      }
+    }
+  }
 }
 
 TEST_CASE("dialects: scales of weights and inputs are no KV scales") {
@@ -346,13 +425,11 @@ TEST_CASE("dialects: scales of weights and inputs are no KV scales") {
   CHECK_FALSE(find_scales(model.open()));
 }
 
-TEST_CASE("dialects: where there are no scales, what was looked for is said") {
+TEST_CASE("dialects: where there are no scales, that is an error only for who needs some") {
   ScaledModel model;
   model.add("model.norm.weight", {1});
   CHECK_FALSE(find_scales(model.open()));
-  CHECK(model.error() ==
-        "'MODEL': has no KV scales; looked for tensors *.layers.N.self_attn.kv_scale or "
-        "*.layers.N.self_attn.k_scale with *.layers.N.self_attn.v_scale");
+  CHECK(model.error() == "'MODEL': has no KV scales");
 }
 
 TEST_CASE("dialects: a tensor's name is split at its last 'layers.' and number") {

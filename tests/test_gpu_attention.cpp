@@ -11,9 +11,8 @@
 
 #include "base/rng.h"
 #include "core/fp8.h"
-#include "kernels/sim.h"
 #include "support/compare.h"
-#include "support/sim_backends.h"
+#include "support/gpu_backends.h"
 
 namespace fp8kv {
 namespace {
@@ -347,9 +346,9 @@ TEST_CASE("gpu attention: a sequence's bits do not depend on the others, nor on 
     CHECK(std::equal(alone.begin(), alone.end(), expected.begin()));
     for (uint64_t seed = 1; seed < 6; ++seed) {
       CAPTURE(seed);
-      sim::set_order(seed);
+      test::set_order(seed);
       const std::vector<float> actual = many.run(*backend);
-      sim::set_order(0);
+      test::set_order(0);
       CHECK(actual == expected);
     }
   }

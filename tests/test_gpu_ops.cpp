@@ -13,10 +13,9 @@
 #include "backend/cpu_backend.h"
 #include "base/rng.h"
 #include "core/histogram.h"
-#include "kernels/sim.h"
 #include "support/compare.h"
 #include "support/expect_error.h"
-#include "support/sim_backends.h"
+#include "support/gpu_backends.h"
 
 namespace fp8kv {
 namespace {
@@ -347,10 +346,10 @@ TEST_CASE("gpu backend: gives the same bits in any order of threads, warps and b
     const std::vector<float> expected_product = product();
     for (uint64_t seed = 1; seed < 4; ++seed) {
       CAPTURE(seed);
-      sim::set_order(seed);
+      test::set_order(seed);
       const RopeOutcome actual = run_rope(backend, c);
       const std::vector<float> actual_product = product();
-      sim::set_order(0);
+      test::set_order(0);
       CHECK((actual.k_cache == expected.k_cache));
       CHECK((actual.magnitudes == expected.magnitudes));
       CHECK((actual_product == expected_product));

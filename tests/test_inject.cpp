@@ -14,7 +14,7 @@
 #include "base/rng.h"
 #include "core/half.h"
 #include "io/architectures.h"
-#include "io/dialects.h"
+#include "io/find_scales.h"
 #include "io/fingerprint.h"
 #include "io/inject.h"
 #include "io/scale_patch.h"

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "core/half.h"
 #include "io/architectures.h"
-#include "io/dialects.h"
+#include "io/find_scales.h"
 #include "io/inject.h"
 #include "io/scale_file.h"
 #include "io/scale_names.h"

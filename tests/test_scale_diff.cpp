@@ -6,6 +6,7 @@
 
 #include "core/half.h"
 #include "io/scale_diff.h"
+#include "io/scale_tensors.h"
 #include "support/expect_error.h"
 
 namespace fp8kv {
@@ -127,6 +128,27 @@ TEST_CASE("diff: the larger of K and V for both is a fusion") {
   REQUIRE(names(diff) == Strings{"fused"});
   CHECK(diff.findings[0].sentence == "A has the larger of K's and V's scale of B for both");
   CHECK(diff.findings[0].remedy == "nothing saturates with either; B is the finer");
+}
+
+TEST_CASE("diff: a fusion stays one when it was stored in BF16 or F16") {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    KvScales fused = some();
+    for (LayerScales& layer : fused.layers) {
+      layer.k = layer.v = {rounded_to(std::max(layer.k[0], layer.v[0]), dtype)};
+    }
+    const ScaleDiff diff = diff_scales(some(), fused, 0);
+    REQUIRE(names(diff) == Strings{"fused"});
+    CHECK(
+        diff.findings[0].sentence ==
+        cat("B has the larger of K's and V's scale of A for both, rounded to ", dtype_name(dtype)));
+  }
+}
+
+TEST_CASE("diff: scales that were raised to 1 are told from those that are all 1") {
+  KvScales large = some();
+  large.layers[1].k[0] = 3;
+  CHECK(both_ways(large, changed(large, [](float s, char) { return std::max(s, 1.0f); })) ==
+        Strings{"floored"});
 }
 
 TEST_CASE("diff: scales that are all 1 hold no measurement") {

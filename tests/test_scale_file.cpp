@@ -126,6 +126,26 @@ TEST_CASE("scale_file: what is written reads back equal") {
   CHECK(parse(kExampleText) == example());
 }
 
+TEST_CASE("scale_file: what a checkpoint told of its scales is kept") {
+  KvScales scales = example();
+  scales.provenance.source = "modelopt-0.27";
+  scales.provenance.producer = "modelopt";
+  scales.provenance.producer_version = "0.29.0";
+  scales.provenance.stored_dtype = "BF16";
+  scales.provenance.observer = "static_minmax";
+  const std::string text = scale_file_text(scales);
+  CHECK(parse(text) == scales);
+  CHECK(text.find("    \"source\": \"modelopt-0.27\",\n"
+                  "    \"producer\": {\n"
+                  "      \"name\": \"modelopt\",\n"
+                  "      \"version\": \"0.29.0\"\n"
+                  "    },\n"
+                  "    \"stored_dtype\": \"BF16\",\n"
+                  "    \"observer\": \"static_minmax\",\n") != text.npos);
+  scales.provenance.producer_version = "";
+  CHECK(parse(scale_file_text(scales)) == scales);
+}
+
 TEST_CASE("scale_file: what is not known is left out") {
   KvScales scales;
   scales.layers = {{{0.5f}, {0.25f}}};

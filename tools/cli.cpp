@@ -10,6 +10,7 @@
 #include "byte_size.h"
 #include "cli_checks.h"
 #include "cli_eval.h"
+#include "cli_extract.h"
 #include "cli_flags.h"
 #include "cli_help.h"
 #include "cli_usage.h"
@@ -88,6 +89,16 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
       ->check(a_path())
       ->type_name("FILE");
   add_device(*command, options.device, options.threads);
+  command
+      ->add_option_function<std::string>(
+          "--max-memory",
+          [&](const std::string& value) { options.max_memory = bytes_from_text(value); },
+          "Device memory to use at most; what does not fit stays on the host. Same scales")
+      ->check(a_byte_size())
+      ->type_name("SIZE");
+  command->add_flag("--resume", options.resume,
+                    "Keep the state after each layer in OUT.partial, and go on from it. Takes "
+                    "tokens x hidden size x 2 bytes on disk (on the CPU 4), written once a layer");
   command->add_flag("--force", options.force, "Replace existing output files");
   add_common(*command, options);
   command->final_callback([&options, data, samples, seq_len] {
@@ -135,24 +146,6 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
   return command;
 }
 
-CLI::App* add_extract(CLI::App& app, ExtractOptions& options) {
-  CLI::App* command =
-      app.add_subcommand("extract", "Read the scales that a model folder or scale file carries");
-  set_examples(*command,
-               {"fp8kv extract Llama-3.1-8B-kv", "fp8kv extract Llama-3.1-8B-kv -o scales.json"});
-  command->add_option("checkpoint", options.source, "Model folder or scale file")
-      ->required()
-      ->check(a_path())
-      ->type_name("CHECKPOINT");
-  command->add_option("-o,--out", options.out, "Scale file to write; - for stdout")
-      ->check(a_path())
-      ->default_str(options.out.string())
-      ->type_name("FILE");
-  command->add_flag("--force", options.force, "Replace an existing file");
-  add_common(*command, options);
-  return command;
-}
-
 void add_sampling(CLI::App& command, RunOptions& options) {
   command.add_option("-n,--max-new-tokens", options.max_new_tokens, "Tokens to generate at most")
       ->check(whole_number(1))
@@ -176,6 +169,29 @@ void add_sampling(CLI::App& command, RunOptions& options) {
       ->type_name("N");
 }
 
+void add_serving(CLI::App& command, RunOptions& options) {
+  choice(command.add_option_function<std::string>(
+             "--order",
+             [&](const std::string& value) {
+               options.order = value == "input" ? AnswerOrder::input : AnswerOrder::finished;
+             },
+             "Which answer comes first: the first prompt's, or the first that is done"),
+         {"input", "finished"})
+      ->default_str("input");
+  command.add_option("--max-batch", options.max_batch, "Prompts that decode together at most")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      .add_option_function<std::string>(
+          "--gpu-memory",
+          [&](const std::string& value) { options.gpu_memory = *bytes_from_text(value); },
+          "Memory that weights, working memory and KV cache may take together, on the CPU too, "
+          "such as 80GiB; what is free on a device where it is not given")
+      ->check(a_byte_size())
+      ->type_name("SIZE");
+}
+
 CLI::App* add_run(CLI::App& app, RunOptions& options) {
   CLI::App* command =
       app.add_subcommand("run", "Generate text with a paged KV cache, in FP8 or 16 bit");
@@ -194,7 +210,9 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   auto* file =
       command
           ->add_option("--prompts", options.prompt_file,
-                       "Prompts from a file: JSON lines with \"prompt\" or \"text\"; - for stdin")
+                       "Prompts from a file of JSON lines with one of prompt, text, messages and "
+                       "input_ids, and if wanted id, max_tokens, temperature, top_k, top_p and "
+                       "seed; - for stdin, where each is taken up as it comes")
           ->check(a_path())
           ->type_name("FILE");
   prompt->excludes(file)->excludes(from_stdin);
@@ -212,6 +230,7 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   command->add_flag("--unit-scales", options.unit_scales, "An FP8 cache with every scale 1")
       ->excludes(scales);
   add_sampling(*command, options);
+  add_serving(*command, options);
   add_device(*command, options.device, options.threads);
   add_common(*command, options);
   command->final_callback([&options, prompt] { options.prompts = prompt->results(); });

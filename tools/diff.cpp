@@ -57,7 +57,8 @@ void pair_json(JsonWriter& json, const char* name, const ScalePair& pair) {
   json.member("ratio", pair.ratio()).end_object();
 }
 
-std::string diff_json(const DiffOptions& options, const ScaleDiff& diff) {
+std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const FoundScales& a,
+                      const FoundScales& b) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.diff/1");
   json.member("a", options.a.string()).member("b", options.b.string());
@@ -70,6 +71,11 @@ std::string diff_json(const DiffOptions& options, const ScaleDiff& diff) {
     json.member("remedy", finding.remedy).end_object();
   }
   json.end_array().member("notes", std::span<const std::string>(diff.notes));
+  for (const auto& [name, side] : {std::pair("of_a", &a), std::pair("of_b", &b)}) {
+    json.key(name).begin_object().member("form", side->dialect);
+    diagnoses_json(json, side->diagnoses);
+    json.end_object();
+  }
   json.key("rows").begin_array();
   for (const DiffRow& row : diff.rows) {
     json.begin_object().member("layer", uint64_t{row.layer});
@@ -86,11 +92,11 @@ std::string diff_json(const DiffOptions& options, const ScaleDiff& diff) {
 
 void run_command(const DiffOptions& options) {
   Log log(options.verbosity);
-  const KvScales a = load_scales(options.a, log);
-  const KvScales b = load_scales(options.b, log);
-  const ScaleDiff diff = diff_scales(a, b, options.tolerance);
+  const FoundScales a = load_diagnosed(options.a, log);
+  const FoundScales b = load_diagnosed(options.b, log);
+  const ScaleDiff diff = diff_scales(a.scales, b.scales, options.tolerance);
   for (const std::string& note : diff.notes) log.note("note: " + note);
-  print(options.json ? diff_json(options, diff) : diff_text(diff, options.tolerance));
+  print(options.json ? diff_json(options, diff, a, b) : diff_text(diff, options.tolerance));
   if (diff.differing_layers == 0) return;
   throw Error(cat(quote(options.a.string()), " and ", quote(options.b.string()), " differ in ",
                   diff.differing_layers, " of ", count_of(diff.layers, "layer")),

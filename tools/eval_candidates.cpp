@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "io/dialects.h"
+#include "io/find_scales.h"
 #include "io/fingerprint.h"
 #include "kv_dtype.h"
 #include "output.h"

@@ -6,9 +6,8 @@
 #include "certificate_text.h"
 #include "commands.h"
 #include "io/architectures.h"
-#include "io/dialects.h"
+#include "io/find_scales.h"
 #include "io/fingerprint.h"
-#include "io/scale_file.h"
 #include "kv_dtype.h"
 #include "model/kv_cache.h"
 #include "output.h"
@@ -75,6 +74,23 @@ std::string line(const std::string& name, const std::string& value) {
   return name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') + value + "\n";
 }
 
+std::string diagnoses_text(const std::vector<Diagnosis>& diagnoses) {
+  std::string text;
+  for (const Diagnosis& diagnosis : diagnoses) text += diagnosis_text(diagnosis) + "\n";
+  return text.empty() ? "" : "\n" + text;
+}
+
+// The line "KV scales" and what follows from it.
+std::string scales_text(const FoundScales& found) {
+  if (found.absent) return line("KV scales", "none") + diagnoses_text(found.diagnoses);
+  std::string text =
+      line("KV scales", cat(found.dialect, ", for ", format_name(found.scales.format), ", ",
+                            count_of(found.tensors.size(), "tensor")));
+  text += "\n" + scales_table(found.scales) + diagnoses_text(found.diagnoses);
+  if (has_evidence(found.scales)) text += "\n" + certificate_text(found.scales);
+  return text;
+}
+
 // nullopt for models without K and V projections of their own, which inspect describes all the
 // same.
 std::optional<std::string> fingerprint_if_any(const Checkpoint& checkpoint,
@@ -89,7 +105,7 @@ std::optional<std::string> fingerprint_if_any(const Checkpoint& checkpoint,
 // What a person reads of a checkpoint.
 std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
                      const std::optional<std::string>& fingerprint, const std::string& verdict,
-                     const std::optional<FoundScales>& found) {
+                     const FoundScales& found) {
   std::string text = line("folder", plain(checkpoint.folder().string()));
   text += line("architecture",
                cat(plain(config.architecture), " (", plain(config.model_type), "), ", verdict));
@@ -105,11 +121,7 @@ std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
         line("  " + name, cat(count_of(share.tensors, "tensor"), ", ", human_bytes(share.bytes)));
   }
   if (fingerprint) text += line("fingerprint", *fingerprint);
-  text += line("KV scales", found ? cat(found->dialect, ", for ", format_name(found->scales.format),
-                                        ", ", count_of(found->tensors.size(), "tensor"))
-                                  : "none");
-  if (found) text += "\n" + scales_table(found->scales);
-  if (found && has_evidence(found->scales)) text += "\n" + certificate_text(found->scales);
+  text += scales_text(found);
   Table table({"KV cache", "bytes a token", "tokens in 1 GiB"});
   for (const DType dtype : kv_dtypes()) {
     const uint64_t per_token = kv_bytes_per_token(config, dtype, config.n_layers);
@@ -120,7 +132,7 @@ std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
 
 std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& config,
                             const std::optional<std::string>& fingerprint, bool supported,
-                            const std::optional<FoundScales>& found) {
+                            const FoundScales& found) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "checkpoint");
   json.member("folder", json_path(checkpoint.folder()));
@@ -143,8 +155,9 @@ std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& con
     json.member(kv_dtype_name(dtype), kv_bytes_per_token(config, dtype, config.n_layers));
   }
   json.end_object();
-  if (found) scales_json(json, found->scales, found->dialect);
-  if (found && has_evidence(found->scales)) certificate_json(json, found->scales);
+  if (!found.absent) scales_json(json, found.scales, found.dialect);
+  diagnoses_json(json, found.diagnoses);
+  if (has_evidence(found.scales)) certificate_json(json, found.scales);
   return json.end_object().text();
 }
 
@@ -167,6 +180,29 @@ void inspect_certificate(const InspectOptions& options) {
   print(json.end_object().text());
 }
 
+// For scales that are there, but cannot be used.
+void throw_refusal(const InspectOptions& options, const FoundScales& found) {
+  if (found.absent || !found.refusal) return;
+  Log log(options.verbosity);
+  say_diagnoses(options.path, found.diagnoses, log);
+  throw *found.refusal;
+}
+
+// A folder that has scales, but no model that could be run.
+void inspect_scale_folder(const InspectOptions& options) {
+  const FoundScales found = survey_scales(options.path);
+  throw_refusal(options, found);
+  if (!options.json) {
+    return print(line("folder", plain(options.path.string())) + scales_text(found));
+  }
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "scales");
+  json.member("folder", json_path(options.path));
+  if (!found.absent) scales_json(json, found.scales, found.dialect);
+  diagnoses_json(json, found.diagnoses);
+  print(json.end_object().text());
+}
+
 void inspect_checkpoint(const InspectOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.path);
   const ModelConfig config = parse_model_shape(checkpoint.config());
@@ -176,7 +212,8 @@ void inspect_checkpoint(const InspectOptions& options) {
   } catch (const Error& error) {
     verdict = cat("not runnable here: ", error.what());
   }
-  const std::optional<FoundScales> found = find_scales(checkpoint);
+  const FoundScales found = survey_scales(checkpoint);
+  throw_refusal(options, found);
   const std::optional<std::string> fingerprint = fingerprint_if_any(checkpoint, config);
   print(options.json
             ? checkpoint_json(checkpoint, config, fingerprint, verdict == "supported", found)
@@ -208,7 +245,8 @@ void inspect_safetensors(const InspectOptions& options) {
 }
 
 void inspect_scale_file(const InspectOptions& options) {
-  const KvScales scales = read_scale_file(options.path);
+  const FoundScales found = survey_scales(options.path);
+  const KvScales& scales = found.scales;
   const Provenance& provenance = scales.provenance;
   if (options.json) {
     JsonWriter json;
@@ -216,6 +254,7 @@ void inspect_scale_file(const InspectOptions& options) {
     json.member("file", json_path(options.path)).member("model_type", scales.model_type);
     json.member("tokens", provenance.tokens).member("fingerprint", provenance.model_fingerprint);
     scales_json(json, scales, provenance.source);
+    diagnoses_json(json, found.diagnoses);
     if (has_evidence(scales)) certificate_json(json, scales);
     print(json.end_object().text());
     return;
@@ -234,7 +273,7 @@ void inspect_scale_file(const InspectOptions& options) {
                                  count_of(provenance.windows, "window"), " of ",
                                  count_of(provenance.documents, "document")));
   }
-  text += "\n" + scales_table(scales);
+  text += "\n" + scales_table(scales) + diagnoses_text(found.diagnoses);
   if (has_evidence(scales)) text += "\n" + certificate_text(scales);
   print(text);
 }
@@ -254,6 +293,7 @@ void inspect_runtimes(const InspectOptions& options) {
 void run_command(const InspectOptions& options) {
   if (options.certificate) return inspect_certificate(options);
   if (options.runtimes) return inspect_runtimes(options);
+  if (is_scale_folder(options.path)) return inspect_scale_folder(options);
   if (std::filesystem::is_directory(options.path)) return inspect_checkpoint(options);
   if (options.path.extension() == ".safetensors") return inspect_safetensors(options);
   if (!std::filesystem::exists(options.path)) {

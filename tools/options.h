@@ -33,12 +33,17 @@ struct CalibrateOptions : CommonOptions {
   ScalePolicy policy;
   std::string device = "auto";
   int threads = 0;
+  std::optional<uint64_t> max_memory;  // bytes on the device
+  bool resume = false;
   bool force = false;
 };
 
 struct ExtractOptions : CommonOptions {
   std::filesystem::path source;
   std::filesystem::path out = "-";
+  std::string form = "fp8kv";  // or "vllm-json"
+  int64_t tp = 1;
+  bool list = false;  // print what there is, instead of writing a file
   bool force = false;
 };
 
@@ -53,6 +58,9 @@ struct InjectCommandOptions : CommonOptions {
   bool replace = false;
 };
 
+// In which order `run` gives its answers.
+enum class AnswerOrder { input, finished };
+
 struct RunOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::string> prompts;
@@ -65,6 +73,9 @@ struct RunOptions : CommonOptions {
   int32_t top_k = 0;
   float top_p = 1;
   uint64_t seed = 0;
+  AnswerOrder order = AnswerOrder::input;
+  int64_t max_batch = 64;
+  uint64_t gpu_memory = 0;  // bytes for weights, working memory and cache; 0: not given
   std::string device = "auto";
   int threads = 0;
 };

@@ -6,16 +6,26 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "backend/transfers.h"
 #include "core/histogram.h"
 #include "core/paged.h"
 #include "core/tensor.h"
 
 namespace fp8kv {
+
+// The size of step that ops choose their way of computing for, whatever the size of this one. Ways
+// differ in rounding, so steps that all name one size give a row the same bits whatever is beside
+// it. 0: the step's own size, which is fastest.
+struct StepSize {
+  int64_t rows = 0;
+  int64_t rows_per_sequence = 0;
+};
 
 // The rows of a step: `n` tokens of one or more sequences, the rows of a sequence adjacent.
 // All on the backend.
@@ -26,6 +36,7 @@ struct Batch {
   ConstTensorView page_table;   // [n_seqs, max_pages] i32
   ConstTensorView context_len;  // [n_seqs] i32: tokens in the cache once these rows are appended;
                                 // the last row of a sequence is at position context_len - 1
+  StepSize computed_as = {};
 };
 
 // One product with a shared input: out = x * weight^T + bias, or out += ... where `accumulate`,
@@ -52,10 +63,43 @@ struct RopeAppend {
   std::optional<TensorView> magnitudes;
 };
 
+// How the next token of each row is drawn: among the top_k likeliest (0: all), of these among the
+// likeliest that make up top_p, the lower id first among equals, as often as softmax(logits /
+// temperature) says; at temperature 0 the likeliest. All on the backend.
+struct Sampling {
+  ConstTensorView temperature;  // [n] f32, >= 0
+  ConstTensorView top_k;        // [n] i32, >= 0
+  ConstTensorView top_p;        // [n] f32, in (0, 1]
+  ConstTensorView seed;         // [n] u64
+  ConstTensorView position;     // [n] i32: with the seed, all that chance depends on
+};
+
 struct AttentionOptions {
   float scale = 1.0f;  // multiplies q . k
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
 };
+
+// Of a device with memory of its own.
+struct DeviceMemory {
+  uint64_t in_use = 0;           // bytes that this backend holds, as asked for
+  uint64_t peak = 0;             // the most it has held
+  std::optional<uint64_t> free;  // what the device has left; absent where nothing limits it
+};
+
+// How large a step is, for those who plan memory.
+struct StepShape {
+  int64_t rows = 0;
+  int64_t sequences = 0;
+  int64_t max_pages = 0;  // of a row of Batch::page_table
+  int32_t page_size = 0;
+  int32_t n_heads = 0;
+  int32_t n_kv_heads = 0;
+  int32_t head_dim = 0;
+};
+
+// A step's launches, to be repeated as they were: pointers, sizes and all numbers that the host
+// gave.
+using Recording = std::shared_ptr<void>;
 
 class Backend {
  public:
@@ -76,6 +120,12 @@ class Backend {
   // Waits for all work before it, then copies. Faults of earlier ops surface here.
   virtual void download(const ConstTensorView& from, std::span<std::byte> host) = 0;
 
+  // Both are there for a device with memory of its own; on the CPU host memory is used in place.
+  virtual Transfers* transfers() { return nullptr; }
+  virtual std::optional<DeviceMemory> memory() const { return std::nullopt; }
+  // Device memory that ops take for themselves in such a step, at most; they keep it.
+  virtual uint64_t op_memory(const StepShape& /*shape*/) const { return 0; }
+
   // out[i] = table[ids[i]].   table [rows, dim] any compute dtype; ids [n] i32, 0 <= id < rows;
   // out [n, dim]. Also gathers rows of activations.
   virtual void embed(const ConstTensorView& table, const ConstTensorView& ids,
@@ -87,7 +137,8 @@ class Backend {
 
   // Every projection of x [n, in_dim]. f32 accumulation; x is rounded to the weights' dtype when
   // that is bf16, and not otherwise.
-  virtual void linear(const ConstTensorView& x, std::span<const Projection> projections) = 0;
+  virtual void linear(const ConstTensorView& x, std::span<const Projection> projections,
+                      StepSize computed_as = {}) = 0;
 
   // Rotate, round, observe, quantise and store: everything between the projections and attention.
   // FP8 caches store fp8_encode(x / scale[head]): a true f32 division, saturating.
@@ -101,6 +152,20 @@ class Backend {
 
   // gate = silu(gate) * up.   Both [n, hidden_dim].
   virtual void gate(const TensorView& gate, const ConstTensorView& up) = 0;
+
+  // Draws ids [n] i32 from logits [n, vocab_size] f32, vocab_size <= kMaxSampledTokens. The same
+  // logits give the same ids on every backend. A row with a NaN gets -1 - i, i the first token
+  // whose logit is one.
+  virtual void sample(const ConstTensorView& logits, const Sampling& sampling,
+                      const TensorView& ids) = 0;
+
+  // Ops between begin and end are recorded and not run; replay() runs them on what their memory
+  // then holds. Nothing is allocated, copied in or downloaded meanwhile: a step is recorded once it
+  // has been run. Where a backend cannot, none of these may be called.
+  virtual bool can_record() const { return false; }
+  virtual void begin_recording();
+  virtual Recording end_recording();
+  virtual void replay(const Recording& recording);
 };
 
 }  // namespace fp8kv

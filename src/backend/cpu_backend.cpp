@@ -10,6 +10,7 @@
 #include "backend/cpu_linear.h"
 #include "backend/cpu_memory.h"
 #include "backend/cpu_rope.h"
+#include "backend/cpu_sample.h"
 #include "backend/cpu_topology.h"
 #include "backend/thread_pool.h"
 #include "base/error.h"
@@ -101,8 +102,9 @@ class CpuBackend : public Backend {
     });
   }
 
-  void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
-    cpu_linear(kernels_, pool_, linear_scratch_, x, projections);
+  void linear(const ConstTensorView& x, std::span<const Projection> projections,
+              StepSize computed_as) override {
+    cpu_linear(kernels_, pool_, linear_scratch_, x, projections, computed_as.rows);
   }
 
   void rope_append(const RopeAppend& args) override { cpu_rope_append(kernels_, pool_, args); }
@@ -117,6 +119,11 @@ class CpuBackend : public Backend {
     for_rows(gate.shape[0], dim, [&](int64_t row, int /*thread*/) {
       kernels_.gate(gate.as<float>() + row * dim, up.as<float>() + row * dim, dim);
     });
+  }
+
+  void sample(const ConstTensorView& logits, const Sampling& sampling,
+              const TensorView& ids) override {
+    cpu_sample(pool_, logits, sampling, ids);
   }
 
  private:

@@ -4,8 +4,8 @@
 //   c[r][j] = sum over k of a[r][k] * panel[k][j]      r < rows <= tile_rows, j < strip, k < depth
 // with k in ascending order in one accumulator. So an element of the result has the same bits
 // whatever tile it falls into, however many rows there are, and whoever computes it.
-// Projections of up to kMaxDotRows rows are bound by memory and go another way: dot products along
-// the weights as they lie, in lanes.
+// Projections of few rows are bound by memory and go another way: dot products along the weights as
+// they lie, in lanes, kMaxDotRows rows at a time.
 #pragma once
 
 #include <cstddef>

@@ -241,8 +241,9 @@ const float* prepare_few(const CpuKernels& kernels, RowForm form, const ConstTen
   return rows;
 }
 
-// out[r][i] for the weight rows i of one job; `sums` of dots are [rows][kDotWeights].
-void dot_rows(const CpuKernels& kernels, CpuKernels::Dots dots, const Projection& projection,
+// out[r][i] for the weight rows i of one job; `sums` of dots are [rows][kDotWeights]. Rows beyond
+// those of one call find the weights in the cache.
+void dot_rows(const CpuKernels& kernels, const CpuKernels::Dots* dots, const Projection& projection,
               const float* x, int64_t stride, int64_t n, int64_t begin) {
   const ConstTensorView& weight = projection.weight;
   const int64_t out_dim = weight.shape[0], in_dim = weight.shape[1];
@@ -254,18 +255,21 @@ void dot_rows(const CpuKernels& kernels, CpuKernels::Dots dots, const Projection
     for (int64_t w = 0; w < kDotWeights; ++w) {
       rows[w] = weight.data + (first + std::min(w, count - 1)) * row_bytes;
     }
-    float sums[kMaxDotRows * kDotWeights];
-    dots(rows, x, stride, in_dim, sums);
     float bias[kDotWeights] = {};
     if (const auto& given = projection.bias) {
       const int64_t offset = first * static_cast<int64_t>(dtype_bytes(given->dtype));
       kernels.to_float[given->dtype](given->data + offset, count, bias);
     }
-    for (int64_t r = 0; r < n; ++r) {
-      float* to = projection.out.as<float>() + r * out_dim + first;
-      for (int64_t w = 0; w < count; ++w) {
-        const float value = sums[r * kDotWeights + w] + bias[w];
-        to[w] = projection.accumulate ? to[w] + value : value;
+    for (int64_t done = 0; done < n; done += kMaxDotRows) {
+      const int64_t now = std::min<int64_t>(kMaxDotRows, n - done);
+      float sums[kMaxDotRows * kDotWeights];
+      dots[now - 1](rows, x + done * stride, stride, in_dim, sums);
+      for (int64_t r = 0; r < now; ++r) {
+        float* to = projection.out.as<float>() + (done + r) * out_dim + first;
+        for (int64_t w = 0; w < count; ++w) {
+          const float value = sums[r * kDotWeights + w] + bias[w];
+          to[w] = projection.accumulate ? to[w] + value : value;
+        }
       }
     }
   }
@@ -284,18 +288,21 @@ void multiply_few(const CpuKernels& kernels, RowForm form, ThreadPool& pool, Lin
     const auto& [projection, begin] = jobs[job];
     const CpuKernels::Dots* dots =
         form == RowForm::bf16_pairs ? kernels.pair_dots : kernels.dots[projection->weight.dtype];
-    dot_rows(kernels, dots[n - 1], *projection, rows, stride, n, begin);
+    dot_rows(kernels, dots, *projection, rows, stride, n, begin);
   });
 }
 
 bool has_dots(const CpuKernels& kernels, int64_t rows) {
-  return rows > 0 && rows <= kMaxDotRows && kernels.dots.f32 != nullptr;
+  return rows <= kMostDotRows && kernels.dots.f32 != nullptr;
 }
 
 }  // namespace
 
 void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
-                const ConstTensorView& x, std::span<const Projection> projections) {
+                const ConstTensorView& x, std::span<const Projection> projections,
+                int64_t computed_as) {
+  if (x.shape[0] == 0) return;
+  const int64_t size = computed_as > 0 ? computed_as : x.shape[0];
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
   for (const RowForm form : {RowForm::plain, RowForm::rounded_to_bf16, RowForm::bf16_pairs}) {
     std::vector<const Projection*> chosen;
@@ -303,7 +310,7 @@ void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scra
       if (row_form(kernels, each.weight.dtype) == form) chosen.push_back(&each);
     }
     if (chosen.empty()) continue;
-    const auto way = has_dots(kernels, x.shape[0]) ? multiply_few : multiply;
+    const auto way = has_dots(kernels, size) ? multiply_few : multiply;
     way(kernels, form, pool, scratch, x, chosen);
   }
 }

@@ -4,7 +4,6 @@
 
 #include "base/interrupt.h"
 #include "model/generate.h"
-#include "model/kv_cache.h"
 
 namespace fp8kv {
 namespace {
@@ -41,12 +40,11 @@ std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const 
   for (const auto& prompt : prompts) {
     probes.push_back({prompt, static_cast<int64_t>(prompt.size()) - 1, 0});
   }
-  const GenerationOptions options{
-      .max_new_tokens = new_tokens, .sampling = {}, .stop_ids = config.eos_ids};
-  KvCache cache(backend, config,
-                {dtype, config.n_layers, pages_needed(prompts, options, config.max_seq_len)},
-                nullptr);
-  generate(checkpoint, config, backend, cache, prompts, options,
+  std::vector<Request> requests;
+  for (const auto& prompt : prompts) requests.push_back({prompt, new_tokens});
+  const GenerationOptions options{.stop_ids = config.eos_ids};
+  const int64_t pages = pages_needed(requests, options, config.max_seq_len);
+  generate(checkpoint, config, backend, {dtype, config.n_layers, pages}, nullptr, requests, options,
            {[&](size_t prompt, int32_t id) {
               check_interrupt();
               probes[prompt].ids.push_back(id);

@@ -56,8 +56,12 @@ struct DataFile {
 
 // Where scales come from, as far as it is known. Absent parts are empty.
 struct Provenance {
-  std::string source;  // "fp8kv calibrate", "vllm-json", "kv_scale", ...
+  std::string source;  // "fp8kv calibrate", or the dialect they were read in: "vllm-json", ...
   std::string tool_version;
+  std::string producer;  // what made the checkpoint they were read from: "modelopt"
+  std::string producer_version;
+  std::string stored_dtype;       // in that checkpoint, as safetensors spells it: "BF16"
+  std::string observer;           // the statistic that was scaled, as compressed-tensors names it
   std::string observation;        // "post_rope" or "pre_rope" or ""
   std::string model_fingerprint;  // see io/fingerprint.h
   std::string compute_dtype;      // dtype K and V were rounded to: "float16"

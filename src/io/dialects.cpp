@@ -1,273 +1,158 @@
 #include "io/dialects.h"
 
 #include <algorithm>
-#include <cstring>
-#include <map>
-#include <string_view>
 
-#include "base/error.h"
-#include "core/half.h"
-#include "io/architectures.h"
-#include "io/layer_name.h"
+#include "base/text.h"
 
 namespace fp8kv {
 namespace {
 
-const std::vector<Dialect>& rows() {
-  static const std::vector<Dialect> kRows = {
-      {"kv_scale",
-       "one scale for K and V together",
-       "TGI's FP8 KV-cache tools, AutoFP8 until July 2024",
-       {{"self_attn.kv_scale", 'b'}}},
-      {"k_scale/v_scale",
-       "K and V apart, per tensor or per KV head",
-       "compressed-tensors, AutoFP8, Quark",
-       {{"self_attn.k_scale", 'k'}, {"self_attn.v_scale", 'v'}}},
+template <KvMethod method>
+bool is(const KvConfig& config) {
+  return config.method == method;
+}
+
+bool is_any(const KvConfig&) {
+  return true;
+}
+
+template <Observation where>
+Observation always(const KvConfig&) {
+  return where;
+}
+
+Observation tgi_observation(const KvConfig& config) {
+  return config.tgi_script ? Observation::before_rope : Observation::likely_before_rope;
+}
+
+// compressed-tensors has written its version since 0.7, the first to measure after RoPE. A block
+// without one was written by hand, or by a tool that only wants it read.
+Observation by_version(const KvConfig& config) {
+  return config.version.empty() ? Observation::unknown : Observation::after_rope;
+}
+
+Observation quark_observation(const KvConfig& config) {
+  return config.post_rope ? Observation::after_rope : Observation::before_rope;
+}
+
+// TensorRT-LLM checkpoints name ModelOpt as their producer since about the time it moved its
+// quantisers behind RoPE (0.27).
+Observation trtllm_observation(const KvConfig& config) {
+  if (config.producer != "modelopt" || config.version.empty()) return Observation::unknown;
+  return version_before(config.version, "0.27") ? Observation::before_rope
+                                                : Observation::after_rope;
+}
+
+bool is_modelopt_23(const KvConfig& config) {
+  return is<KvMethod::modelopt>(config) && version_before(config.version, "0.27");
+}
+bool is_modelopt_27(const KvConfig& config) {
+  return is<KvMethod::modelopt>(config) && !is_modelopt_23(config) &&
+         version_before(config.version, "0.43");
+}
+bool is_modelopt_43(const KvConfig& config) {
+  return is<KvMethod::modelopt>(config) && !version_before(config.version, "0.43");
+}
+
+using Patterns = std::vector<ScalePattern>;
+
+Patterns pair(const std::string& k, const std::string& v) {
+  return {{k, 'k'}, {v, 'v'}};
+}
+
+Patterns operator+(Patterns a, const Patterns& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<Dialect> make_rows() {
+  using enum Observation;
+  using enum Carrier;
+  const Patterns fused = {{"self_attn.kv_scale", 'b'}};
+  const Patterns apart = pair("self_attn.k_scale", "self_attn.v_scale");
+  const Patterns outputs = pair("self_attn.k_proj.output_scale", "self_attn.v_proj.output_scale");
+  const Patterns at_proj = pair("self_attn.k_proj.k_scale", "self_attn.v_proj.v_scale") +
+                           pair("mixer.k_proj.k_scale", "mixer.v_proj.v_scale");
+  const Patterns megatron = apart + pair("mixer.k_scale", "mixer.v_scale");
+  const Patterns of_cache = pair("self_attn.k_cache.scale", "self_attn.v_cache.scale");
+  const Patterns parameters = pair("self_attn.attn.k_scale", "self_attn.attn.v_scale") +
+                              pair("self_attn.qkv_proj.k_scale", "self_attn.qkv_proj.v_scale") +
+                              pair("self_attn.qkqkv_proj.k_scale", "self_attn.qkqkv_proj.v_scale");
+  const Patterns trtllm =
+      Patterns{{"attention.kv_cache_scaling_factor", 'b'}} +
+      pair("attention.k_cache_scaling_factor", "attention.v_cache_scaling_factor");
+  const Patterns npz = {{"kv_cache_scaling_factor", 'b'}};
+  const char* const kFp8 = "quant_method `fp8`, kv_cache_scheme `static`";
+  const char* const kOld = "`compression_config` instead of quantization_config";
+  const char* const kCt = "quant_method `compressed-tensors`, kv_cache_scheme";
+  const char* const kOpt = "producer `modelopt`, cache FP8";
+  const char* const kBefore = "before RoPE";
+  const char* const kAfter = "after RoPE";
+  // clang-format off
+  return {
+      {"kv_scale", "kv_scale", "TGI's FP8 KV-cache branch", "", kBefore,
+       fused, is<KvMethod::none>, tgi_observation},
+      {"k_scale/v_scale", "k_scale/v_scale", "who writes for TGI 2.4 or later", "", "not told",
+       apart, is<KvMethod::none>, always<unknown>},
+      {"vllm-json", "vllm-json", "vLLM 0.4 to 0.6: a JSON file", "", kBefore,
+       {}, is_any, always<likely_before_rope>, json},
+      {"autofp8-kv_scale", "autofp8", "AutoFP8, June and July 2024", kFp8, kBefore,
+       fused, is<KvMethod::fp8>, always<before_rope>},
+      {"autofp8-output_scale", "autofp8", "AutoFP8, a branch of July 2024", kFp8, kBefore,
+       outputs, is<KvMethod::fp8>, always<before_rope>},
+      {"autofp8", "autofp8", "AutoFP8 since July 2024", kFp8, kBefore,
+       apart, is<KvMethod::fp8>, always<before_rope>},
+      {"compressed-tensors-0.5", "compressed-tensors", "llm-compressor 0.1, uncompressed also 0.2",
+       kOld, kBefore, outputs, is<KvMethod::compressed_tensors_old>, always<before_rope>},
+      {"compressed-tensors-0.6", "compressed-tensors", "llm-compressor 0.2", kOld, kBefore,
+       apart, is<KvMethod::compressed_tensors_old>, always<before_rope>},
+      {"compressed-tensors", "compressed-tensors", "llm-compressor since 0.3", kCt, kAfter,
+       apart, is<KvMethod::compressed_tensors>, by_version},
+      {"modelopt-0.23", "modelopt", "ModelOpt 0.23 to 0.25", kOpt, kBefore,
+       at_proj, is_modelopt_23, always<before_rope>, model_folder, 1},
+      {"modelopt-0.27", "modelopt", "ModelOpt 0.27 to 0.42", kOpt, kAfter,
+       at_proj, is_modelopt_27, always<after_rope>, model_folder, 1},
+      {"modelopt", "modelopt", "ModelOpt since 0.43", kOpt, kAfter,
+       at_proj, is_modelopt_43, by_version},
+      {"modelopt-megatron", "modelopt", "ModelOpt's export of Megatron models", kOpt, kAfter,
+       megatron, is<KvMethod::modelopt>, always<after_rope>, model_folder, 1},
+      {"trtllm", "trtllm", "AMMO and ModelOpt for TensorRT-LLM, one file per rank",
+       "kv_cache_quant_algo `FP8`", "after RoPE since ModelOpt 0.27",
+       trtllm, is<KvMethod::trtllm>, trtllm_observation, rank_folder, 1},
+      {"ammo-npz", "ammo-npz", "AMMO until 0.7, one .npz per rank", "", kBefore,
+       npz, is<KvMethod::ammo>, always<before_rope>, npz_folder},
+      {"quark", "quark", "AMD Quark", "quant_method `quark`, export.kv_cache_group",
+       "before RoPE unless kv_cache_post_rope",
+       outputs, is<KvMethod::quark>, quark_observation, model_folder, 0, true},
+      {"quark-fp8", "quark", "AMD Quark, custom_mode `fp8`",
+       "quant_method `fp8`, export.kv_cache_group", kBefore,
+       apart + fused, is<KvMethod::quark_fp8>, quark_observation, model_folder, 0, true},
+      {"hy-v3", "hy-v3", "Hunyuan V3", "", "not told", of_cache, is_any, always<unknown>},
+      {"vllm-parameters", "vllm-parameters", "AutoRound, and who saves vLLM's own parameters", "",
+       "not told", parameters, is_any, always<unknown>},
   };
+  // clang-format on
+}
+
+const std::vector<Dialect>& rows() {
+  static const std::vector<Dialect> kRows = make_rows();
   return kRows;
 }
 
-// Scales that stand beside those of K and V and say nothing about the cache.
-const char* why_ignored(std::string_view rest) {
-  if (rest == "self_attn.q_scale" || rest == "self_attn.q_proj.output_scale") {
-    return "scales of Q, which is not cached";
+// "k_proj.k_scale" and "v_proj.v_scale" are both "{k,v}_proj.{k,v}_scale".
+std::string of_both(std::string_view name) {
+  std::string out;
+  for (size_t at = 0; at < name.size(); ++at) {
+    const bool starts = at == 0 || name[at - 1] == '.';
+    const std::string_view part = name.substr(at, 2);
+    const bool of_one = starts && (part == "k_" || part == "v_");
+    out += of_one ? "{k,v}" : std::string(1, name[at]);
   }
-  if (rest == "self_attn.prob_output_scale") return "scales of the softmax, which is not cached";
-  if (rest == "self_attn.q_zero_point" || rest == "self_attn.k_zero_point" ||
-      rest == "self_attn.v_zero_point") {
-    return "zero points, which are 0";
-  }
-  return nullptr;
+  return out;
 }
 
-// Whether a name is a KV scale of some tool, in a form that no row describes. Weight and input
-// scales of quantised projections (k_proj.weight_scale) are not.
-bool looks_like_kv_scale(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  const std::string_view last = dot == name.npos ? name : name.substr(dot + 1);
-  const std::string_view before = dot == name.npos ? "" : name.substr(0, dot);
-  const auto any_of = [](std::string_view text, auto... options) {
-    return ((text == std::string_view(options)) || ...);
-  };
-  if (name.find("cache") != name.npos && name.find("scal") != name.npos) return true;
-  if (any_of(last, "k_scale", "v_scale", "kv_scale", "key_scale", "value_scale")) return true;
-  if (any_of(last, "k_scales", "v_scales", "kv_scales", "k_scale_inv", "v_scale_inv")) return true;
-  return last == "output_scale" && (before.ends_with("k_proj") || before.ends_with("v_proj") ||
-                                    before.ends_with("kv_proj") || before.ends_with("qkv_proj"));
-}
-
-std::string understood() {
-  std::vector<std::string> forms;
-  for (const Dialect& dialect : rows()) {
-    std::vector<std::string> names;
-    for (const ScalePattern& pattern : dialect.patterns) {
-      names.push_back(cat("*.layers.N.", pattern.rest));
-    }
-    forms.push_back(join(names, " with "));
-  }
-  return join(forms, " or ");
-}
-
-// What the names of a checkpoint say, before a byte is read.
-struct Collected {
-  std::vector<ScaleTensor> tensors;
-  std::vector<bool> dialect_used = std::vector<bool>(rows().size());
-  std::string_view prefix;
-  std::map<std::string, std::vector<std::string>> ignored;  // reason -> tensors
-  std::vector<std::string> unknown;
-};
-
-// Adds `name` where a row describes it.
-bool add_if_known(const std::string& name, const TensorEntry& entry, Collected& out) {
-  const auto parts = split_layer_name(name);
-  if (!parts) return false;
-  for (size_t row = 0; row < rows().size(); ++row) {
-    for (const ScalePattern& pattern : rows()[row].patterns) {
-      if (pattern.rest != parts->rest) continue;
-      if (!out.tensors.empty() && out.prefix != parts->prefix) {
-        fail(quote(name), " and ", quote(out.tensors[0].name),
-             ": scales of two different stacks of layers");
-      }
-      out.prefix = parts->prefix;
-      out.dialect_used[row] = true;
-      out.tensors.push_back({name, parts->layer, pattern.which, entry.dtype, entry.shape, {}});
-      return true;
-    }
-  }
-  const char* reason = why_ignored(parts->rest);
-  if (reason) out.ignored[reason].push_back(name);
-  return reason != nullptr;
-}
-
-Collected collect(const Checkpoint& checkpoint) {
-  Collected out;
-  for (const auto& [name, location] : checkpoint.tensors()) {
-    if (add_if_known(name, location.entry, out)) continue;
-    if (looks_like_kv_scale(name)) out.unknown.push_back(name);
-  }
-  if (out.unknown.empty()) return out;
-  const std::string others =
-      out.unknown.size() == 1 ? "" : cat(" (and ", count_of(out.unknown.size() - 1, "other"), ")");
-  throw Error(
-      cat("the tensor ", quote(out.unknown[0]), others,
-          " looks like a KV scale, but is in a form that is not read; read are ", understood()),
-      "calibrate the original model again, or rename the tensors");
-}
-
-float element(const char* bytes, DType dtype) {
-  const auto load = [&]<typename T>(T value) {
-    std::memcpy(&value, bytes, sizeof value);
-    return value;
-  };
-  switch (dtype) {
-    case DType::f32:
-      return load(float{});
-    case DType::f64:
-      return static_cast<float>(load(double{}));
-    case DType::f16:
-      return f16_to_float(load(uint16_t{}));
-    default:
-      return bf16_to_float(load(uint16_t{}));
-  }
-}
-
-void read_values(const Checkpoint& checkpoint, int64_t n_kv_heads, ScaleTensor& tensor) {
-  const std::string where = quote(tensor.name);
-  if (!is_compute_dtype(tensor.dtype) && tensor.dtype != DType::f64) {
-    fail(where, ": is ", dtype_name(tensor.dtype), ", expected F32, F16, BF16 or F64");
-  }
-  const Shape& shape = tensor.shape;
-  bool per_head = shape.rank() > 0 && shape[0] == n_kv_heads;
-  bool single = true;
-  for (size_t i = 0; i < shape.rank(); ++i) {
-    single = single && shape[i] == 1;
-    per_head = per_head && (i == 0 || shape[i] == 1);
-  }
-  if (!single && !per_head) {
-    fail(where, ": has the shape ", shape.text(), ", expected [], [1] or one number for each of ",
-         count_of(static_cast<uint64_t>(n_kv_heads), "KV head"));
-  }
-  const std::string bytes = checkpoint.read(tensor.name);
-  const size_t size = dtype_bytes(tensor.dtype);
-  for (size_t at = 0; at < bytes.size(); at += size) {
-    const float value = element(bytes.data() + at, tensor.dtype);
-    check_scale(value, cat(where, ":", bytes.size() > size ? cat(" head ", at / size) : ""));
-    tensor.values.push_back(value);
-  }
-}
-
-void check_zero_points(const Checkpoint& checkpoint, const Collected& found) {
-  for (const auto& [reason, names] : found.ignored) {
-    for (const std::string& name : names) {
-      if (!name.ends_with("_zero_point")) continue;
-      const std::string bytes = checkpoint.read(name);
-      if (std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0; })) continue;
-      fail(quote(name), ": is not 0: scales with an offset cannot be used");
-    }
-  }
-}
-
-float rounded_to(float value, DType dtype) {
-  if (dtype == DType::bf16) return bf16_to_float(bf16_from_float(value));
-  if (dtype == DType::f16) return f16_to_float(f16_from_float(value));
-  return value;
-}
-
-// The tensors of one layer, by what they are for.
-struct LayerTensors {
-  const ScaleTensor* k = nullptr;
-  const ScaleTensor* v = nullptr;
-  const ScaleTensor* both = nullptr;
-};
-
-const ScaleTensor& larger(const ScaleTensor& a, const ScaleTensor& b) {
-  const auto largest = [](const ScaleTensor& tensor) {
-    return *std::max_element(tensor.values.begin(), tensor.values.end());
-  };
-  return largest(a) >= largest(b) ? a : b;
-}
-
-void check_agreement(const LayerTensors& layer) {
-  const ScaleTensor& from = larger(*layer.k, *layer.v);
-  const float apart = *std::max_element(from.values.begin(), from.values.end());
-  const auto& values = layer.both->values;
-  const float together = *std::max_element(values.begin(), values.end());
-  if (together == apart || rounded_to(apart, layer.both->dtype) == together ||
-      rounded_to(together, from.dtype) == apart) {
-    return;
-  }
-  throw Error(
-      cat(quote(layer.both->name), " is ", together, ", ", quote(from.name), " is ", apart,
-          ": expected the same, as kv_scale is the maximum of K and V"),
-      "they are from two calibrations: inject the right ones into the original model again");
-}
-
-LayerScales layer_scales(const LayerTensors& layer) {
-  if (!layer.k && !layer.v) return {layer.both->values, layer.both->values};
-  if (!layer.k || !layer.v) {
-    const ScaleTensor& found = layer.k ? *layer.k : *layer.v;
-    fail(quote(found.name), ": the scale of ", layer.k ? "V" : "K", " for it is missing");
-  }
-  if (layer.both) check_agreement(layer);
-  return {layer.k->values, layer.v->values};
-}
-
-// The layers below `n_layers` that are not in `layers`, the first few by number.
-std::string missing_layers(const std::map<int64_t, LayerTensors>& layers, int64_t n_layers) {
-  constexpr size_t kMostShown = 4;
-  std::vector<std::string> missing;
-  for (int64_t layer = 0; layer < n_layers && missing.size() < kMostShown; ++layer) {
-    if (!layers.contains(layer)) missing.push_back(cat(layer));
-  }
-  const int64_t count = n_layers - static_cast<int64_t>(layers.size());
-  const int64_t others = count - static_cast<int64_t>(missing.size());
-  if (others > 0) missing.push_back(count_of(static_cast<uint64_t>(others), "other"));
-  return cat(count == 1 ? "layer " : "layers ", join(missing));
-}
-
-std::vector<LayerScales> assemble(const std::vector<ScaleTensor>& tensors, int64_t n_layers) {
-  std::map<int64_t, LayerTensors> layers;
-  for (const ScaleTensor& tensor : tensors) {
-    if (tensor.layer >= n_layers) {
-      fail(quote(tensor.name), ": there is no such layer, the model has ", n_layers);
-    }
-    LayerTensors& layer = layers[tensor.layer];
-    (tensor.which == 'k' ? layer.k : tensor.which == 'v' ? layer.v : layer.both) = &tensor;
-  }
-  if (static_cast<int64_t>(layers.size()) < n_layers) {
-    throw Error(cat("has KV scales for ", count_of(layers.size(), "layer"), ", but none for ",
-                    missing_layers(layers, n_layers)),
-                "a runtime would use 1 there without a word: calibrate again");
-  }
-  std::vector<LayerScales> scales;
-  for (const auto& [number, layer] : layers) scales.push_back(layer_scales(layer));
-  return scales;
-}
-
-Fp8Format format_of(const Json& config) {
-  const auto named = config.find("kv_cache_torch_dtype");
-  if (!named || named->as_string() == "float8_e4m3fn") return Fp8Format::e4m3fn;
-  if (named->as_string() == "float8_e4m3fnuz") return Fp8Format::e4m3fnuz;
-  fail(named->where(), ": is ", quote(named->as_string()),
-       ", expected 'float8_e4m3fn' or 'float8_e4m3fnuz'");
-}
-
-std::vector<std::string> notes_on(const Collected& collected) {
-  std::vector<std::string> notes;
-  for (const auto& [reason, names] : collected.ignored) {
-    const std::string others =
-        names.size() == 1 ? "" : cat(" and ", count_of(names.size() - 1, "other"));
-    notes.push_back(cat("ignored ", quote(names[0]), others, ": ", reason));
-  }
-  return notes;
-}
-
-std::string dialect_of(const Collected& collected) {
-  std::vector<std::string> names;
-  for (size_t row = 0; row < rows().size(); ++row) {
-    if (collected.dialect_used[row]) names.push_back(rows()[row].name);
-  }
-  return join(names);
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> options) {
+  return std::find(options.begin(), options.end(), text) != options.end();
 }
 
 }  // namespace
@@ -276,34 +161,77 @@ std::span<const Dialect> dialects() {
   return rows();
 }
 
-std::optional<FoundScales> find_scales(const Checkpoint& checkpoint) {
-  const std::string folder = quote(checkpoint.folder().string());
-  Collected collected = with_context(folder, [&] { return collect(checkpoint); });
-  if (collected.tensors.empty()) return std::nullopt;
-  const ModelConfig shape = parse_model_shape(checkpoint.config());
-  FoundScales found;
-  found.dialect = dialect_of(collected);
-  found.notes = notes_on(collected);
-  found.kv_cache_torch_dtype = checkpoint.config().get_string("kv_cache_torch_dtype", "");
-  found.scales.format = format_of(checkpoint.config());
-  found.scales.model_type = shape.model_type;
-  found.scales.n_kv_heads = shape.n_kv_heads;
-  found.scales.provenance.source = found.dialect;
-  with_context(folder, [&] {
-    check_zero_points(checkpoint, collected);
-    for (ScaleTensor& tensor : collected.tensors) read_values(checkpoint, shape.n_kv_heads, tensor);
-    found.scales.layers = assemble(collected.tensors, shape.n_layers);
-  });
-  found.tensors = std::move(collected.tensors);
-  check_values(found.scales, folder);
-  return found;
+const Dialect* find_dialect(std::string_view name) {
+  const auto found = std::find_if(rows().begin(), rows().end(),
+                                  [&](const Dialect& row) { return row.name == name; });
+  return found == rows().end() ? nullptr : &*found;
 }
 
-FoundScales scales_at(const Checkpoint& checkpoint) {
-  if (auto found = find_scales(checkpoint)) return *std::move(found);
-  throw Error(cat(quote(checkpoint.folder().string()), ": has no KV scales; looked for tensors ",
-                  understood()),
-              "make some with 'fp8kv calibrate', and put them in with 'fp8kv inject'");
+std::vector<std::string> tensor_forms(const Dialect& dialect) {
+  if (dialect.carrier == Carrier::json) return {"kv_cache.scaling_factor"};
+  std::vector<std::string> forms;
+  for (const ScalePattern& pattern : dialect.patterns) {
+    std::string form = of_both(pattern.rest);
+    if (std::find(forms.begin(), forms.end(), form) == forms.end()) {
+      forms.push_back(std::move(form));
+    }
+  }
+  return forms;
+}
+
+DialectMatch match_scale_name(Carrier carrier, std::string_view rest) {
+  DialectMatch match;
+  for (const Dialect& row : rows()) {
+    if (row.carrier != carrier) continue;
+    for (const ScalePattern& pattern : row.patterns) {
+      if (pattern.rest != rest) continue;
+      match.rows.push_back(&row);
+      match.which = pattern.which;
+    }
+  }
+  return match;
+}
+
+bool is_offset(std::string_view name) {
+  const auto names = {".q_zero_point",
+                      ".k_zero_point",
+                      ".v_zero_point",
+                      ".q_proj.output_zero_point",
+                      ".k_proj.output_zero_point",
+                      ".v_proj.output_zero_point",
+                      ".k_proj.k_bias",
+                      ".v_proj.v_bias"};
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+const char* why_ignored(std::string_view rest) {
+  const size_t dot = rest.find('.');
+  if (dot == rest.npos) return nullptr;
+  const std::string_view block = rest.substr(0, dot), what = rest.substr(dot + 1);
+  if (block != "self_attn" && block != "mixer") return nullptr;
+  if (is_one_of(what, {"q_scale", "q_proj.output_scale", "q_proj.q_scale", "q.scale",
+                       "attn.q_scale", "qkv_proj.q_scale"})) {
+    return "scales of Q, which is not cached";
+  }
+  if (is_one_of(what, {"prob_output_scale", "attn.prob_scale", "prob_scale"})) {
+    return "scales of the softmax, which is not cached";
+  }
+  if (is_offset(rest)) return "zero points, which are 0";
+  return nullptr;
+}
+
+bool looks_like_kv_scale(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  const std::string_view last = dot == name.npos ? name : name.substr(dot + 1);
+  const std::string_view before = dot == name.npos ? "" : name.substr(0, dot);
+  if (name.find("cache") != name.npos && name.find("scal") != name.npos) return true;
+  if (is_one_of(last, {"k_scale", "v_scale", "kv_scale", "key_scale", "value_scale", "k_scales",
+                       "v_scales", "kv_scales", "k_scale_inv", "v_scale_inv"})) {
+    return true;
+  }
+  return last == "output_scale" && (before.ends_with("k_proj") || before.ends_with("v_proj") ||
+                                    before.ends_with("kv_proj") || before.ends_with("qkv_proj"));
 }
 
 }  // namespace fp8kv

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "io/architectures.h"
-#include "io/dialects.h"
+#include "io/find_scales.h"
 #include "io/fingerprint.h"
 #include "io/scale_file.h"
 #include "io/scale_names.h"

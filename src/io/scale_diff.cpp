@@ -62,13 +62,34 @@ std::optional<DiffFinding> find_ones(const Sides& sides, const std::string& seco
 
 std::optional<DiffFinding> find_fused(const Sides& sides, const std::string& first,
                                       const std::string& second) {
-  for (size_t i = 0; i < sides.k.size(); ++i) {
-    const float larger = std::max(sides.k[i].a, sides.v[i].a);
-    if (sides.k[i].b != larger || sides.v[i].b != larger) return std::nullopt;
-  }
+  const auto fused_by = [&](float (*round)(float)) {
+    for (size_t i = 0; i < sides.k.size(); ++i) {
+      const float larger = round(std::max(sides.k[i].a, sides.v[i].a));
+      if (sides.k[i].b != larger || sides.v[i].b != larger) return false;
+    }
+    return true;
+  };
+  const bool exactly = fused_by([](float value) { return value; });
+  const bool bf16 = !exactly && fused_by(as_bf16);
+  if (!exactly && !bf16 && !fused_by(as_f16)) return std::nullopt;
   return DiffFinding{"fused",
-                     cat(second, " has the larger of K's and V's scale of ", first, " for both"),
+                     cat(second, " has the larger of K's and V's scale of ", first, " for both",
+                         exactly ? ""
+                         : bf16  ? ", rounded to BF16"
+                                 : ", rounded to F16"),
                      cat("nothing saturates with either; ", first, " is the finer")};
+}
+
+std::optional<DiffFinding> find_floored(const Sides& sides, const std::string& first,
+                                        const std::string& second) {
+  const bool raised =
+      sides.all([](const ScalePair& pair) { return pair.b == std::max(pair.a, 1.0f); });
+  if (!raised) return std::nullopt;
+  return DiffFinding{
+      "floored",
+      cat(second, " is ", first,
+          " with every scale below 1 raised to 1, as ModelOpt did until 0.42"),
+      cat("use ", first, ": with a scale that is far too large small values vanish")};
 }
 
 std::optional<DiffFinding> find_rounded(const Sides& sides, const std::string& first,
@@ -140,6 +161,7 @@ std::vector<DiffFinding> findings_of(const Sides& sides) {
   const Sides other = swapped(sides);
   if (add(find_ones(sides, "B")) || add(find_ones(other, "A"))) return found;
   if (add(find_factor(sides, "A", "B")) || add(find_factor(other, "B", "A"))) return found;
+  if (add(find_floored(sides, "A", "B")) || add(find_floored(other, "B", "A"))) return found;
   if (add(find_fused(sides, "A", "B")) || add(find_fused(other, "B", "A"))) return found;
   if (add(find_rounded(sides, "A", "B")) || add(find_rounded(other, "B", "A"))) return found;
   if (!add(find_rope(sides, "A", "B"))) add(find_rope(other, "B", "A"));

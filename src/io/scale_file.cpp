@@ -24,6 +24,24 @@ float fused(const LayerScales& layer) {
                   *std::max_element(layer.v.begin(), layer.v.end()));
 }
 
+// Begins the document.
+void write_vllm_part(JsonWriter& out, const KvScales& scales, int64_t ranks) {
+  FP8KV_ASSERT(scales.format == Fp8Format::e4m3fn && !scales.layers.empty());
+  out.begin_object().key("model_type");
+  scales.model_type.empty() ? out.null() : out.value(scales.model_type);
+  out.key("kv_cache").begin_object();
+  out.member("dtype", format_name(scales.format));
+  out.key("scaling_factor").begin_object();
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    out.key(cat(rank)).begin_object();
+    for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
+      out.member(cat(layer), fused(scales.layers[layer]));
+    }
+    out.end_object();
+  }
+  out.end_object().end_object();
+}
+
 void write_text(JsonWriter& out, const char* name, const std::string& text) {
   if (!text.empty()) out.member(name, text);
 }
@@ -34,6 +52,13 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   out.member("schema", kScaleFileSchema);
   write_text(out, "tool_version", provenance.tool_version);
   write_text(out, "source", provenance.source);
+  if (!provenance.producer.empty()) {
+    out.key("producer").begin_object().member("name", provenance.producer);
+    write_text(out, "version", provenance.producer_version);
+    out.end_object();
+  }
+  write_text(out, "stored_dtype", provenance.stored_dtype);
+  write_text(out, "observer", provenance.observer);
   out.member("format", format_name(scales.format));
   out.member("granularity", scales.per_head() ? "head" : "tensor");
   out.member("headroom", provenance.headroom);
@@ -166,6 +191,12 @@ void read_extension(const Json& extension, KvScales& out) {
   Provenance& provenance = out.provenance;
   provenance.source = extension.get_string("source", "");
   provenance.tool_version = extension.get_string("tool_version", "");
+  if (const auto producer = extension.find("producer")) {
+    provenance.producer = producer->get_string("name", "");
+    provenance.producer_version = producer->get_string("version", "");
+  }
+  provenance.stored_dtype = extension.get_string("stored_dtype", "");
+  provenance.observer = extension.get_string("observer", "");
   provenance.compute_dtype = extension.get_string("compute_dtype", "");
   provenance.headroom = extension.get_double("headroom", 1.0);
   if (!(provenance.headroom > 0)) {
@@ -186,18 +217,16 @@ void read_extension(const Json& extension, KvScales& out) {
 }  // namespace
 
 std::string scale_file_text(const KvScales& scales) {
-  FP8KV_ASSERT(scales.format == Fp8Format::e4m3fn && !scales.layers.empty());
   JsonWriter out;
-  out.begin_object().key("model_type");
-  scales.model_type.empty() ? out.null() : out.value(scales.model_type);
-  out.key("kv_cache").begin_object();
-  out.member("dtype", format_name(scales.format));
-  out.key("scaling_factor").begin_object().key("0").begin_object();
-  for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
-    out.member(cat(layer), fused(scales.layers[layer]));
-  }
-  out.end_object().end_object().end_object();
+  write_vllm_part(out, scales, 1);
   write_extension(out, scales);
+  return out.end_object().text();
+}
+
+std::string vllm_json_text(const KvScales& scales, int64_t ranks) {
+  FP8KV_ASSERT(ranks > 0);
+  JsonWriter out;
+  write_vllm_part(out, scales, ranks);
   return out.end_object().text();
 }
 

@@ -21,7 +21,11 @@
 //   counted.shards {of, taken [indices], documents, windows, tokens}  MUST be there when only
 //       every of-th window was counted, from those taken; the three numbers are of all windows.
 //       A document is counted with its first window.
-//   tool_version, source, headroom, observation ("post_rope" or "pre_rope"), compute_dtype, model,
+//   source  MAY be there: what made the scales, or the dialect of the checkpoint they were read
+//       from (dialects.h). Of that checkpoint, where it tells: producer {name, version},
+//       stored_dtype as in safetensors ("BF16") and observer as in compressed-tensors
+//       ("static_minmax").
+//   tool_version, headroom, observation ("post_rope" or "pre_rope"), compute_dtype, model,
 //   counted {documents, windows, tokens, data [{name, bytes, sha256}]} and
 //   amax {k, v, q} (one array per layer, one maximum per KV head)  MAY be there.
 // A reader MUST ignore keys it does not know, at any level.
@@ -40,6 +44,10 @@ inline constexpr const char* kScaleFileSchema = "fp8kv.scales/1";
 // The whole file as text: the same scales give the same bytes. Parts that are not known are left
 // out. REQUIRES e4m3fn scales (with_format converts) that check_values accepts.
 std::string scale_file_text(const KvScales& scales);
+
+// vLLM's schema alone, with the same scales for each of `ranks` tensor-parallel ranks: per layer
+// the largest of K's and V's. REQUIRES what scale_file_text does, and ranks > 0.
+std::string vllm_json_text(const KvScales& scales, int64_t ranks);
 
 // Both our file and plain vLLM files. Throws, naming file and key, for anything missing, malformed
 // or contradictory; a file without the `fp8kv` object gives provenance.source "vllm-json".

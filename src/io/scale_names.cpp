@@ -9,7 +9,7 @@ namespace fp8kv {
 namespace {
 
 // What follows "self_attn." or, in Nemotron's hybrids, "mixer.".
-constexpr std::array<std::pair<std::string_view, ScaleSpelling>, 20> kSpellings = {{
+constexpr std::array<std::pair<std::string_view, ScaleSpelling>, 24> kSpellings = {{
     {"kv_scale", ScaleSpelling::fused},
     {"k_scale", ScaleSpelling::apart},
     {"v_scale", ScaleSpelling::apart},
@@ -17,6 +17,8 @@ constexpr std::array<std::pair<std::string_view, ScaleSpelling>, 20> kSpellings 
     {"v_proj.v_scale", ScaleSpelling::projection},
     {"qkv_proj.k_scale", ScaleSpelling::projection},
     {"qkv_proj.v_scale", ScaleSpelling::projection},
+    {"qkqkv_proj.k_scale", ScaleSpelling::projection},  // where a loader stacks Q, K and V twice
+    {"qkqkv_proj.v_scale", ScaleSpelling::projection},
     {"k_proj.output_scale", ScaleSpelling::output},
     {"v_proj.output_scale", ScaleSpelling::output},
     {"qkv_proj.output_scale", ScaleSpelling::output},
@@ -27,6 +29,8 @@ constexpr std::array<std::pair<std::string_view, ScaleSpelling>, 20> kSpellings 
     {"attn.kv_scale", ScaleSpelling::other},
     {"k_zero_point", ScaleSpelling::other},
     {"v_zero_point", ScaleSpelling::other},
+    {"k_proj.output_zero_point", ScaleSpelling::other},
+    {"v_proj.output_zero_point", ScaleSpelling::other},
     {"k_proj.k_bias", ScaleSpelling::other},  // of ModelOpt's affine quantisers
     {"v_proj.v_bias", ScaleSpelling::other},
     {"kv_cache_scaling_factor", ScaleSpelling::other},

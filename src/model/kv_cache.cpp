@@ -1,7 +1,6 @@
 #include "model/kv_cache.h"
 
 #include <cstdint>
-#include <limits>
 
 #include "base/error.h"
 
@@ -35,15 +34,19 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
     : backend_(backend),
       options_(options),
       n_kv_heads_(static_cast<int32_t>(config.n_kv_heads)),
-      head_dim_(static_cast<int32_t>(config.head_dim)) {
+      head_dim_(static_cast<int32_t>(config.head_dim)),
+      pool_(options.n_pages, kPageSize) {
+  const int64_t all_pages = options.n_pages + options.padding_pages;
   // Slots are 32 bits wide.
-  FP8KV_ASSERT(options.n_pages <= std::numeric_limits<int32_t>::max() / kPageSize);
+  FP8KV_ASSERT(all_pages <= kMostPages);
   const std::optional<Fp8Format> format = fp8_format(options.dtype);
   FP8KV_ASSERT(!scales || (format && scales->format == *format));
-  const Shape pool{options.n_pages, n_kv_heads_, kPageSize, head_dim_};
+  const Shape pool{all_pages, n_kv_heads_, kPageSize, head_dim_};
   for (int64_t layer = 0; layer < options.n_layers; ++layer) {
-    k_.push_back(backend.allocate(options.dtype, pool));
-    v_.push_back(backend.allocate(options.dtype, pool));
+    with_context("KV cache", [&] {
+      k_.push_back(backend.allocate(options.dtype, pool));
+      v_.push_back(backend.allocate(options.dtype, pool));
+    });
     bytes_ += k_.back().view().bytes() + v_.back().view().bytes();
     if (!format) continue;
     const std::vector<float> ones(static_cast<size_t>(n_kv_heads_), 1.0f);
@@ -52,8 +55,6 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
     k_scale_.push_back(to_backend(backend, broadcast(of_layer.k, n_kv_heads_)));
     v_scale_.push_back(to_backend(backend, broadcast(of_layer.v, n_kv_heads_)));
   }
-  // Highest first, so that pages are handed out in rising order.
-  for (auto page = static_cast<int32_t>(options.n_pages); page-- > 0;) free_.push_back(page);
 }
 
 PagedKv KvCache::layer(int64_t index) const {
@@ -76,12 +77,35 @@ bool KvCache::extend(Sequence& sequence, int64_t tokens) {
   const int64_t needed = pages_for(sequence.tokens + tokens);
   const int64_t missing = needed - static_cast<int64_t>(sequence.pages.size());
   if (missing > free_pages()) return false;
-  for (int64_t i = 0; i < missing; ++i) {
-    sequence.pages.push_back(free_.back());
-    free_.pop_back();
-  }
+  for (int64_t i = 0; i < missing; ++i) sequence.pages.push_back(pool_.take());
   sequence.tokens += tokens;
   return true;
+}
+
+bool KvCache::admit(Sequence& sequence, std::span<const int32_t> prompt, int64_t max_tokens,
+                    bool share) {
+  FP8KV_ASSERT(sequence.pages.empty() && !prompt.empty());
+  PagePool::Found found;
+  if (share) found = pool_.find(prompt.first(prompt.size() - 1));
+  if (!found.complete) return false;
+  for (const int32_t page : found.pages) pool_.share(page);
+  sequence.pages = std::move(found.pages);
+  sequence.filled_pages = static_cast<int64_t>(sequence.pages.size());
+  const int64_t missing = pages_for(max_tokens) - sequence.filled_pages;
+  if (missing > free_pages()) {
+    release(sequence);
+    return false;
+  }
+  for (int64_t i = 0; i < missing; ++i) sequence.pages.push_back(pool_.take());
+  sequence.tokens = sequence.filled_pages * kPageSize;
+  if (share) pool_.publish(prompt, sequence.pages);
+  return true;
+}
+
+void KvCache::fill(Sequence& sequence) {
+  for (; sequence.filled_pages < sequence.tokens / kPageSize; ++sequence.filled_pages) {
+    pool_.fill(sequence.pages[static_cast<size_t>(sequence.filled_pages)]);
+  }
 }
 
 int32_t KvCache::slot(const Sequence& sequence, int64_t position) {
@@ -89,12 +113,13 @@ int32_t KvCache::slot(const Sequence& sequence, int64_t position) {
   return sequence.pages[page] * kPageSize + static_cast<int32_t>(position % kPageSize);
 }
 
+// The last page first: what is kept to be shared is worth less the later it comes.
 void KvCache::release(Sequence& sequence) {
   while (!sequence.pages.empty()) {
-    free_.push_back(sequence.pages.back());
+    pool_.release(sequence.pages.back());
     sequence.pages.pop_back();
   }
-  sequence.tokens = 0;
+  sequence = {};
 }
 
 }  // namespace fp8kv

@@ -2,21 +2,27 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
 #include "core/config.h"
 #include "core/scales.h"
+#include "model/page_pool.h"
 
 namespace fp8kv {
 
 // Tokens in a page.
 inline constexpr int32_t kPageSize = 64;
+// Pages that a cache may have at most: a token's slot is 32 bits wide.
+inline constexpr int64_t kMostPages = std::numeric_limits<int32_t>::max() / kPageSize;
 
 struct KvCacheOptions {
   DType dtype = DType::f16;
   int64_t n_layers = 0;
   int64_t n_pages = 0;
+  int64_t padding_pages = 0;  // beside them, for rows that are there only to fill a step
 };
 
 // Bytes that one token takes in all of `n_layers`: K and V of every KV head.
@@ -32,14 +38,26 @@ class KvCache {
   PagedKv layer(int64_t index) const;
   DType dtype() const { return options_.dtype; }
   uint64_t bytes() const { return bytes_; }
-  int64_t free_pages() const { return static_cast<int64_t>(free_.size()); }
+  int64_t pages() const { return options_.n_pages; }
+  // Pages that sequences may take, whether or not they still hold what another may share.
+  int64_t free_pages() const { return pool_.available(); }
+  int32_t padding_page() const { return static_cast<int32_t>(options_.n_pages); }
   static int64_t pages_for(int64_t tokens) { return (tokens + kPageSize - 1) / kPageSize; }
 
   // A sequence's pages in order of position, and the tokens that are in them.
   struct Sequence {
     std::vector<int32_t> pages;
     int64_t tokens = 0;
+    int64_t filled_pages = 0;  // of those that it shares with others
   };
+
+  // Takes pages for all of a sequence's life of `max_tokens` tokens, so that it never has to stop
+  // half-way; those that hold the beginning of `prompt` already are shared, and `sequence` begins
+  // with their tokens. At least one token of the prompt is left to be computed. False (and no
+  // change) while there are too few pages, or while another fills one that is to be shared.
+  bool admit(Sequence& sequence, std::span<const int32_t> prompt, int64_t max_tokens, bool share);
+  // What the sequence has so far is on its way to the backend: others may share it.
+  void fill(Sequence& sequence);
 
   // Makes room for `tokens` more at the end of the sequence; false (and no change) when there are
   // not enough free pages.
@@ -55,7 +73,7 @@ class KvCache {
   int32_t head_dim_;
   std::vector<Tensor> k_, v_;              // [n_pages, n_kv_heads, kPageSize, head_dim] per layer
   std::vector<Tensor> k_scale_, v_scale_;  // [n_kv_heads] f32 per layer; none unless FP8
-  std::vector<int32_t> free_;
+  PagePool pool_;
   uint64_t bytes_ = 0;
 };
 

@@ -47,6 +47,15 @@ Tensor Forward::to_backend(const std::vector<float>& rope_rows) const {
   return tensor;
 }
 
+uint64_t Forward::bytes() const {
+  uint64_t bytes = 0;
+  for (const Tensor* each :
+       {&rope_, &no_rope_, &no_positions_, &normed_, &q_, &k_, &v_, &attended_, &gate_, &up_}) {
+    bytes += each->view().bytes();
+  }
+  return bytes;
+}
+
 TensorView Forward::scratch(const Tensor& buffer, int64_t rows, int64_t width) const {
   FP8KV_ASSERT(rows <= buffer.view().shape[0]);
   return {buffer.view().data, activation_, Shape{rows, width}};
@@ -65,7 +74,7 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
   const TensorView attended =
       reshaped(scratch(attended_, x.shape[0], config_.n_heads * config_.head_dim), inputs.q.shape);
   attend(index, inputs, batch, kv, attended);
-  finish(weights, attended, x);
+  finish(weights, attended, x, batch.computed_as);
 }
 
 AttentionInputs Forward::project(const LayerWeights& weights, const ConstTensorView& x,
@@ -78,8 +87,10 @@ AttentionInputs Forward::project(const LayerWeights& weights, const ConstTensorV
   const TensorView k = scratch(k_, n, kv_heads * size);
   const TensorView v = scratch(v_, n, kv_heads * size);
   backend_.rmsnorm(x, weights.attn_norm, static_cast<float>(config_.norm_eps), normed);
-  backend_.linear(normed, std::array{project_to(weights.q, q), project_to(weights.k, k),
-                                     project_to(weights.v, v)});
+  backend_.linear(
+      normed,
+      std::array{project_to(weights.q, q), project_to(weights.k, k), project_to(weights.v, v)},
+      batch.computed_as);
   const AttentionInputs inputs{reshaped(q, {n, heads, size}), reshaped(k, {n, kv_heads, size}),
                                reshaped(v, {n, kv_heads, size})};
   rotate_and_append(inputs, rope_.view(), batch, kv, magnitudes);
@@ -113,27 +124,29 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
 }
 
 void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
-                     const TensorView& x) {
+                     const TensorView& x, StepSize computed_as) {
   const int64_t n = x.shape[0];
   const ConstTensorView flat{attended.data, attended.dtype,
                              Shape{n, config_.n_heads * config_.head_dim}};
-  backend_.linear(flat, std::array{project_onto(weights.o, x)});
+  backend_.linear(flat, std::array{project_onto(weights.o, x)}, computed_as);
   const TensorView normed = scratch(normed_, n, config_.dim);
   const TensorView gate = scratch(gate_, n, config_.hidden_dim);
   const TensorView up = scratch(up_, n, config_.hidden_dim);
   backend_.rmsnorm(x, weights.ffn_norm, static_cast<float>(config_.norm_eps), normed);
-  backend_.linear(normed, std::array{project_to(weights.gate, gate), project_to(weights.up, up)});
+  backend_.linear(normed, std::array{project_to(weights.gate, gate), project_to(weights.up, up)},
+                  computed_as);
   backend_.gate(gate, up);
-  backend_.linear(gate, std::array{project_onto(weights.down, x)});
+  backend_.linear(gate, std::array{project_onto(weights.down, x)}, computed_as);
 }
 
 void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
-                   const TensorView& logits) {
+                   const TensorView& logits, StepSize computed_as) {
   const int64_t n = rows.shape[0];
   const TensorView chosen = scratch(normed_, n, config_.dim);
   backend_.embed(x, rows, chosen);
   backend_.rmsnorm(chosen, weights.norm, static_cast<float>(config_.norm_eps), chosen);
-  backend_.linear(chosen, std::array{Projection{weights.lm_head, std::nullopt, logits, false}});
+  backend_.linear(chosen, std::array{Projection{weights.lm_head, std::nullopt, logits, false}},
+                  computed_as);
 }
 
 }  // namespace fp8kv

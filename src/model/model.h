@@ -11,11 +11,6 @@
 
 namespace fp8kv {
 
-enum class LayerPart {
-  whole,
-  up_to_kv  // stops once K and V are observed and stored: all that calibration wants of the last
-};
-
 // Of the rows of a step, rotated and rounded as the cache takes them: scratch of the Forward that
 // made them, valid until its next projection.
 struct AttentionInputs {
@@ -47,13 +42,15 @@ class Forward {
   void attend(int64_t index, const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv,
               const TensorView& out);
   // The rest of the layer: adds its output to x [n, dim].   attended as attend gives it
-  void finish(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x);
+  void finish(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x,
+              StepSize computed_as = {});
 
   // logits [n_rows, vocab_size] f32 of the rows of x named by `rows` [n_rows] i32.
   void head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
-            const TensorView& logits);
+            const TensorView& logits, StepSize computed_as = {});
 
   DType activation_dtype() const { return activation_; }
+  uint64_t bytes() const;  // of scratch memory
 
  private:
   TensorView scratch(const Tensor& buffer, int64_t rows, int64_t width) const;

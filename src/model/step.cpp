@@ -20,14 +20,24 @@ Step::Step(Backend& backend, int64_t max_rows, int64_t max_sequences,
   clear();
 }
 
-void Step::clear() {
+uint64_t Step::bytes() const {
+  uint64_t bytes = 0;
+  for (const Tensor* each : {&ids_buffer_, &positions_buffer_, &slots_buffer_, &indptr_buffer_,
+                             &page_table_buffer_, &context_len_buffer_, &last_rows_buffer_}) {
+    bytes += each->view().bytes();
+  }
+  return bytes;
+}
+
+void Step::clear(StepSize computed_as) {
   for (auto* values : {&ids_, &positions_, &slots_, &page_table_, &context_len_, &last_rows_}) {
     values->clear();
   }
   indptr_ = {0};
+  batch_.computed_as = computed_as;
 }
 
-void Step::add(std::span<const int32_t> ids, const KvCache::Sequence& sequence) {
+void Step::add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, bool wants_next) {
   const auto count = static_cast<int64_t>(ids.size());
   FP8KV_ASSERT(count > 0 && sequence.tokens >= count);
   FP8KV_ASSERT(static_cast<int64_t>(sequence.pages.size()) <= max_pages_);
@@ -37,10 +47,23 @@ void Step::add(std::span<const int32_t> ids, const KvCache::Sequence& sequence) 
     slots_.push_back(KvCache::slot(sequence, position));
   }
   indptr_.push_back(static_cast<int32_t>(ids_.size()));
-  last_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
+  if (wants_next) last_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
   context_len_.push_back(static_cast<int32_t>(sequence.tokens));
   page_table_.insert(page_table_.end(), sequence.pages.begin(), sequence.pages.end());
   page_table_.resize(context_len_.size() * static_cast<size_t>(max_pages_), 0);
+}
+
+void Step::pad(int64_t rows, int32_t first_page) {
+  for (int32_t slot = first_page * kPageSize; this->rows() < rows; ++slot) {
+    last_rows_.push_back(static_cast<int32_t>(ids_.size()));
+    ids_.push_back(0);
+    positions_.push_back(0);
+    slots_.push_back(slot);
+    indptr_.push_back(static_cast<int32_t>(ids_.size()));
+    context_len_.push_back(1);
+    page_table_.push_back(first_page);
+    page_table_.resize(context_len_.size() * static_cast<size_t>(max_pages_), first_page);
+  }
 }
 
 ConstTensorView Step::put(const Tensor& buffer, std::span<const int32_t> values,
@@ -55,7 +78,8 @@ void Step::upload() {
   const Shape rows{this->rows()};
   const auto n_sequences = static_cast<int64_t>(context_len_.size());
   ids_view_ = put(ids_buffer_, ids_, rows);
-  last_rows_view_ = put(last_rows_buffer_, last_rows_, Shape{n_sequences});
+  last_rows_view_ =
+      put(last_rows_buffer_, last_rows_, Shape{static_cast<int64_t>(last_rows_.size())});
   batch_.positions = put(positions_buffer_, positions_, rows);
   batch_.slots = put(slots_buffer_, slots_, rows);
   batch_.indptr = put(indptr_buffer_, indptr_, Shape{n_sequences + 1});

@@ -16,10 +16,16 @@ class Step {
  public:
   Step(Backend& backend, int64_t max_rows, int64_t max_sequences, int64_t max_pages_per_sequence);
 
-  void clear();
+  // Forgets the rows; ops of the next ones choose their way as `computed_as` says.
+  void clear(StepSize computed_as = {});
   // Rows for the tokens `ids` at the end of `sequence`, which has room for them already: its last
   // ids.size() tokens are these.
-  void add(std::span<const int32_t> ids, const KvCache::Sequence& sequence);
+  // Its last row is among last_rows() where `wants_next`.
+  void add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, bool wants_next = true);
+  // Sequences of one row that nobody looks at, until there are `rows`: token 0 at position 0,
+  // stored to slots of `first_page` and the pages after it. REQUIRES sequences of one row each
+  // before.
+  void pad(int64_t rows, int32_t first_page);
   // Copies everything to the backend; the views below are valid until the next clear().
   void upload();
 
@@ -27,7 +33,8 @@ class Step {
   ConstTensorView ids() const { return ids_view_; }  // [rows] i32
   ConstTensorView last_rows() const {
     return last_rows_view_;
-  }  // [sequences] i32: last row of each
+  }  // [sequences that want it] i32: last row of each
+  uint64_t bytes() const;
   const Batch& batch() const { return batch_; }
 
  private:

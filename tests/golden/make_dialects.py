@@ -9,7 +9,8 @@ wrote on this machine is kept apart: see make_dialects_from_producers.py.
 
 expected.json, per case:
     path          of the folder or file, relative to expected.json
-    refusal       where there are no scales to be had: the whole message, with {path} for the path, and the way out; or
+    refusal       where there are no scales to be had: the whole message, with {path} for the path, and
+    help          the way out; or
     dialect, format, observation, producer, producer_version, stored_dtype
     k, v          per layer a list of one scale, or of one per KV head: the shortest decimals that read back
     k_bits, v_bits   the same as the float32's bits in hex
@@ -212,11 +213,11 @@ def tgi_cases():
     wrong = fused.copy()
     wrong[1] *= F32(1.5)
     case("union-disagrees", checkpoint(llama(), {**apart(), **named("self_attn.kv_scale", wrong)}), **refused(
-        "{path}: 'model.layers.1.self_attn.kv_scale' is %s, '%s' is %s: expected the same, as kv_scale is the maximum of "
+        "'{path}': 'model.layers.1.self_attn.kv_scale' is %s, '%s' is %s: expected the same, as kv_scale is the maximum of "
         "K and V" % (wrong[1], "model.layers.1.self_attn." + ("k_scale" if k[1] >= v[1] else "v_scale"), fused[1]),
         "they are from two calibrations: inject the right ones into the original model again"))
     case("union-doubled", checkpoint(llama(), {**apart(), **named("self_attn.kv_scale", 2 * fused)}), **refused(
-        "{path}: 'model.layers.0.self_attn.kv_scale' is %s, '%s' is %s: expected the same, as kv_scale is the maximum of "
+        "'{path}': 'model.layers.0.self_attn.kv_scale' is %s, '%s' is %s: expected the same, as kv_scale is the maximum of "
         "K and V" % (2 * fused[0], "model.layers.0.self_attn." + ("k_scale" if k[0] >= v[0] else "v_scale"), fused[0]),
         "the one is exactly twice the other: it was made for FNUZ, and no config says so; inject the original scales again"))
     over = same(K) / F32(240)
@@ -251,7 +252,7 @@ def json_cases():
     other = s.copy()
     other[2] *= F32(2)
     case("f3-ranks-disagree", {name: ranks(s, other)}, **refused(
-        "{path}: kv_cache.scaling_factor: layer 2 is %s in rank 0 and %s in rank 1, expected the same in every rank"
+        "'{path}': kv_cache.scaling_factor: layer 2 is %s in rank 0 and %s in rank 1, expected the same in every rank"
         % (s[2], other[2]), "scales of one tensor-parallel split serve no other: keep a single rank, with the largest "
         "scale of each layer"))
     ones = np.ones(LAYERS, F32)
@@ -280,11 +281,11 @@ def autofp8_cases():
     zero = autofp8(small, "F16")
     assert zero[1] == 0
     case("f4c-zero", checkpoint(config, apart(zero, v), base), **refused(
-        "{path}: 'model.layers.1.self_attn.k_scale': is 0, expected a positive, finite, normal number",
+        "'{path}': 'model.layers.1.self_attn.k_scale': is 0, expected a positive, finite, normal number",
         "AutoFP8 divides 448 by the largest value in FP16, and where that value was below 0.00684 it wrote 0: calibrate "
         "again", seen + ["autofp8-zero"]))
     case("negative-sentinel", checkpoint(config, apart(same([-1, k[1], k[2]]), same([-1, v[1], v[2]])), base), **refused(
-        "{path}: 'model.layers.0.self_attn.k_scale': is -1, expected a positive, finite, normal number",
+        "'{path}': 'model.layers.0.self_attn.k_scale': is -1, expected a positive, finite, normal number",
         "a negative scale is how runtimes mark one that was never loaded, so it was never calibrated either: calibrate "
         "again", seen + ["negative-sentinel"]))
     qwen3 = {**config, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3"}
@@ -295,15 +296,15 @@ def autofp8_cases():
          **read_as("autofp8", k, v, seen, **common))
     few = {name: value for name, value in apart(k, v).items() if ".1." not in name}
     case("missing-layer", checkpoint(config, few, base), **refused(
-        "{path}: has KV scales for 2 layers, but none for layer 1", CALIBRATE, seen + ["missing-layer"]))
+        "'{path}': has KV scales for 2 layers, but none for layer 1", CALIBRATE, seen + ["missing-layer"]))
     more = apart(np.append(k, k[0]), np.append(v, v[0]))
     case("extra-layer", checkpoint(config, more, base), **refused(
-        "{path}: 'model.layers.3.self_attn.k_scale': there is no such layer, the model has 3",
+        "'{path}': 'model.layers.3.self_attn.k_scale': there is no such layer, the model has 3",
         "the scales are those of another model, or of one that was pruned since: calibrate this one",
         seen + ["extra-layer"]))
     lone = {name: value for name, value in apart(k, v).items() if name != "model.layers.2.self_attn.v_scale"}
     case("k-without-v", checkpoint(config, lone, base), **refused(
-        "{path}: 'model.layers.2.self_attn.k_scale': the scale of V for it is missing", "", seen))
+        "'{path}': 'model.layers.2.self_attn.k_scale': the scale of V for it is missing", "", seen))
 
 
 def compressed_cases():
@@ -365,16 +366,16 @@ def compressed_cases():
          **read_as("compressed-tensors", k, v, ["bf16-rounded"], **post, **ct("0.15.0")))
     offset = {**zeros, "model.layers.1.self_attn.k_zero_point": tensor("I8", (1,), [3])}
     case("f5c-zero-point", checkpoint(config(version="0.15.0", scheme=static), {**apart(k, v), **offset}, base), **refused(
-        "{path}: 'model.layers.1.self_attn.k_zero_point': is not 0: scales with an offset cannot be used", "",
+        "'{path}': 'model.layers.1.self_attn.k_zero_point': is not 0: scales with an offset cannot be used", "",
         ["bf16-rounded"]))
     four = {"num_bits": 4, "strategy": "tensor_group", **static}
     case("f5c-nvfp4", checkpoint(config(version="0.15.0", scheme=four), apart(k, v), base), **refused(
-        "{path}/config.json: quantization_config.kv_cache_scheme: is for 4-bit floats, so "
+        "'{path}/config.json': quantization_config.kv_cache_scheme: is for 4-bit floats, so "
         "'model.layers.0.self_attn.k_scale' is not the scale of an FP8 cache",
         "scales for another type do not convert: calibrate again"))
     eight = {"type": "int", **static}
     case("f5c-int8", checkpoint(config(version="0.15.0", scheme=eight), apart(k, v), base), **refused(
-        "{path}/config.json: quantization_config.kv_cache_scheme: is for 8-bit integers, so "
+        "'{path}/config.json': quantization_config.kv_cache_scheme: is for 8-bit integers, so "
         "'model.layers.0.self_attn.k_scale' is not the scale of an FP8 cache",
         "scales for another type do not convert: calibrate again"))
 
@@ -409,26 +410,26 @@ def modelopt_cases():
          **read_as("modelopt", k, v, observation="post_rope", **made("0.45.0")))
     case("f6c-cast", checkpoint(llama(quantization_config=block("0.43.0")), {}, base,
                                 hf_quant_config__json=hf_quant("0.43.0")), **refused(
-        "{path}: has no KV scales, though {path}/hf_quant_config.json says that the cache is FP8 (ModelOpt's fp8_cast "
+        "'{path}': has no KV scales, though '{path}/hf_quant_config.json' says that the cache is FP8 (ModelOpt's fp8_cast "
         "writes none): a runtime would use 1", "make some with 'fp8kv calibrate', and put them in with 'fp8kv inject'",
         ["cast-without-scales"]))
     case("f6-nvfp4", checkpoint(llama(quantization_config=block("0.43.0", bits=4)), names(k, v), base,
                                 hf_quant_config__json=hf_quant("0.43.0", kv="NVFP4")), **refused(
-        "{path}/hf_quant_config.json: quantization.kv_cache_quant_algo: is 'NVFP4', so "
+        "'{path}/hf_quant_config.json': quantization.kv_cache_quant_algo: is 'NVFP4', so "
         "'model.layers.0.self_attn.k_proj.k_scale' is not the scale of an FP8 cache",
         "scales for another type do not convert: calibrate again"))
     case("f6-configs-disagree", checkpoint(llama(quantization_config=block("0.43.0", bits=4)), names(k, v), base,
                                            hf_quant_config__json=hf_quant("0.43.0")), **refused(
-        "{path}/hf_quant_config.json: quantization.kv_cache_quant_algo: is 'FP8', but "
-        "{path}/config.json: quantization_config.kv_cache_scheme: is for 4-bit floats",
+        "'{path}/hf_quant_config.json': quantization.kv_cache_quant_algo: is 'FP8', but "
+        "'{path}/config.json': quantization_config.kv_cache_scheme: is for 4-bit floats",
         "one of the two was edited: make them agree"))
     case("f6-no-config", checkpoint(llama(), names(k, v), base), **refused(
-        "{path}: 'model.layers.0.self_attn.k_proj.k_scale' is named as ModelOpt names the scales of FP8 and of NVFP4 caches "
+        "'{path}': 'model.layers.0.self_attn.k_proj.k_scale' is named as ModelOpt names the scales of FP8 and of NVFP4 caches "
         "alike, and neither config.json nor hf_quant_config.json says which",
         "bring the checkpoint's hf_quant_config.json along"))
     crossed = {**named("self_attn.k_proj.v_scale", k), **named("self_attn.v_proj.k_scale", v)}
     case("f6-crossed", checkpoint(llama(quantization_config=block("0.43.0")), crossed, base), **refused(
-        "{path}: 'model.layers.0.self_attn.k_proj.v_scale': is a scale of V at the projection of K",
+        "'{path}': 'model.layers.0.self_attn.k_proj.v_scale': is a scale of V at the projection of K",
         "the export went wrong: export or calibrate again"))
 
     case("f7-llama", checkpoint(llama(), {**named("self_attn.k_scale", ones, shape=(1,)),
@@ -447,7 +448,7 @@ def modelopt_cases():
     hybrid = {name: value for name, value in r5.items() if ".1." not in name}
     case("r5-hybrid", checkpoint({**nemotron, "hybrid_override_pattern": "*M*"}, hybrid, mixer,
                                  hf_quant_config__json=hf_quant("0.43.0")), **refused(
-        "{path}: has KV scales for 2 layers, but none for layer 1", CALIBRATE, ["missing-layer"]))
+        "'{path}': has KV scales for 2 layers, but none for layer 1", CALIBRATE, ["missing-layer"]))
     cache = {**named("self_attn.k_cache.scale", k), **named("self_attn.v_cache.scale", v), **named("self_attn.q.scale", k)}
     case("r6-hy-v3", checkpoint(llama(architectures=["HYV3ForCausalLM"], model_type="hy_v3"), cache),
          **read_as("hy-v3", k, v))
@@ -474,20 +475,20 @@ def trtllm_cases():
     other[1] += F32(0.25)
     case("f8-ranks-disagree", {"config.json": config(2), "rank0.safetensors": rank(at("kv_", s)),
                                "rank1.safetensors": rank(at("kv_", other))}, **refused(
-        "{path}: 'transformer.layers.1.attention.kv_cache_scaling_factor' is %s in rank0.safetensors and %s in "
+        "'{path}': 'transformer.layers.1.attention.kv_cache_scaling_factor' is %s in rank0.safetensors and %s in "
         "rank1.safetensors, expected the same in every rank" % (s[1], other[1]),
         "scales of one tensor-parallel split serve no other: calibrate again"))
     case("f8-missing-rank", {"config.json": config(2), "rank0.safetensors": rank(at("kv_", s))}, **refused(
-        "{path}: has no rank1.safetensors, though mapping.tp_size in config.json is 2", "copy the whole folder"))
+        "'{path}': has no rank1.safetensors, though mapping.tp_size in config.json is 2", "copy the whole folder"))
     case("f8-pipeline", {"config.json": config(1, 2), **{f"rank{r}.safetensors": rank(at("kv_", s)) for r in range(2)}},
-         **refused("{path}/config.json: mapping.pp_size: is 2, expected 1",
+         **refused("'{path}/config.json': mapping.pp_size: is 2, expected 1",
                    "layers are numbered anew in each pipeline rank: convert the checkpoint with pp_size 1"))
     apart = {**at("kv_", np.maximum(k, v)), **at("k_", k), **at("v_", v)}
     modelopt = {"producer": {"name": "modelopt", "version": "0.27.1"}}
     case("f8-k-and-v", {"config.json": config(**modelopt), "rank0.safetensors": rank(apart)},
          **read_as("trtllm", k, v, observation="post_rope", producer="modelopt", version="0.27.1"))
     case("f8-int8", {"config.json": config(kv="INT8"), "rank0.safetensors": rank(at("kv_", s))}, **refused(
-        "{path}/config.json: quantization.kv_cache_quant_algo: is 'INT8', so "
+        "'{path}/config.json': quantization.kv_cache_quant_algo: is 'INT8', so "
         "'transformer.layers.0.attention.kv_cache_scaling_factor' is not the scale of an FP8 cache",
         "scales for another type do not convert: calibrate again"))
     model = {"version": "0.7.1", "dtype": "float16", "tensor_parallel": 1, "num_attention_heads": HEADS, "num_kv_heads": HEADS,
@@ -545,7 +546,7 @@ def conflicts():
     k, v = per_448(K), per_448(V)
     out = {**named("self_attn.k_proj.output_scale", k), **named("self_attn.v_proj.output_scale", v)}
     case("output_scale-no-config", checkpoint(llama(), out), **refused(
-        "{path}: 'model.layers.0.self_attn.k_proj.output_scale' could be of autofp8-output_scale, compressed-tensors-0.5 "
+        "'{path}': 'model.layers.0.self_attn.k_proj.output_scale' could be of autofp8-output_scale, compressed-tensors-0.5 "
         "or quark, and config.json has no quantization_config that says which",
         "bring the checkpoint's own config.json along"))
     quark = llama(quantization_config={"quant_method": "quark", "kv_cache_post_rope": False,
@@ -553,21 +554,21 @@ def conflicts():
     apart = {**named("self_attn.k_scale", k), **named("self_attn.v_scale", v)}
     proj = {**named("self_attn.k_proj.k_scale", k), **named("self_attn.v_proj.v_scale", v)}
     case("names-and-config-disagree", checkpoint(quark, proj), **refused(
-        "{path}: 'model.layers.0.self_attn.k_proj.k_scale' is a name of modelopt, but config.json says that "
+        "'{path}': 'model.layers.0.self_attn.k_proj.k_scale' is a name of modelopt, but config.json says that "
         "quantization_config.quant_method is 'quark'", "the config is not that of these tensors: bring the right one along"))
     modelopt = llama(quantization_config={
         "quant_method": "modelopt", "quant_algo": "FP8", "producer": {"name": "modelopt", "version": "0.43.0"},
         "kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"}})
     case("two-dialects", checkpoint(modelopt, {**apart, **proj}), **refused(
-        "{path}: 'model.layers.0.self_attn.k_scale' is a name of modelopt-megatron, "
-        "'model.layers.0.self_attn.k_proj.k_scale' one of modelopt: expected one form",
+        "'{path}': 'model.layers.0.self_attn.k_proj.k_scale' is a name of modelopt, "
+        "'model.layers.0.self_attn.k_scale' one of modelopt-megatron: expected one form",
         "keep the tensors of the form that the runtime reads"))
     case("unknown-form", checkpoint(llama(), named("self_attn.kv_cache.key_scale", k)), **refused(
-        "{path}: 'model.layers.0.self_attn.kv_cache.key_scale' (and 2 others) looks like a KV scale, but is in a form that "
+        "'{path}': 'model.layers.0.self_attn.kv_cache.key_scale' (and 2 others) looks like a KV scale, but is in a form that "
         "is not read", "'fp8kv extract --help' lists the forms that are; calibrate the original model again, or rename the "
         "tensors"))
     case("no-scales", checkpoint(llama(), {}), **refused(
-        "{path}: has no KV scales", "make some with 'fp8kv calibrate', and put them in with 'fp8kv inject'"))
+        "'{path}': has no KV scales", "make some with 'fp8kv calibrate', and put them in with 'fp8kv inject'"))
 
 
 def build():

@@ -59,15 +59,12 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
 std::vector<int32_t> run_greedy(const Checkpoint& checkpoint, const ModelConfig& config,
                                 Backend& backend, const std::vector<int32_t>& prompt, int count,
                                 const RunSettings& settings) {
-  const std::vector<std::vector<int32_t>> prompts = {prompt};
-  GenerationOptions options;
-  options.max_new_tokens = count;
-  KvCache cache(
-      backend, config,
-      {settings.cache_dtype, config.n_layers, pages_needed(prompts, options, config.max_seq_len)},
-      settings.scales);
+  const std::vector<Request> requests = {{prompt, count}};
+  const GenerationOptions options;
+  const int64_t pages = pages_needed(requests, options, config.max_seq_len);
   std::vector<int32_t> made;
-  generate(checkpoint, config, backend, cache, prompts, options,
+  generate(checkpoint, config, backend, {settings.cache_dtype, config.n_layers, pages},
+           settings.scales, requests, options,
            {[&](size_t, int32_t id) { made.push_back(id); }, [](size_t, FinishReason) {}});
   return made;
 }

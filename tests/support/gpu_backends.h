@@ -1,6 +1,8 @@
-// The GPU backends of this build that run without a GPU, and tensors of any type on them.
+// The GPU backends that tests run on, and tensors of any type on them. Built with
+// FP8KV_TEST_SIM these are the simulator's two; without, those of the modules beside the program.
 #pragma once
 
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -9,8 +11,12 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/plugin.h"
 #include "base/error.h"
 #include "core/half.h"
+#ifdef FP8KV_TEST_SIM
+#include "kernels/sim.h"
+#include "kernels/sim_queues.h"
 
 namespace fp8kv::sim32 {
 std::unique_ptr<Backend> make_gpu_backend();
@@ -18,6 +24,7 @@ std::unique_ptr<Backend> make_gpu_backend();
 namespace fp8kv::sim64 {
 std::unique_ptr<Backend> make_gpu_backend();
 }
+#endif
 
 namespace fp8kv::test {
 
@@ -26,9 +33,44 @@ struct NamedBackend {
   std::function<std::unique_ptr<Backend>()> make;
 };
 
+#ifdef FP8KV_TEST_SIM
+
 inline std::vector<NamedBackend> gpu_backends() {
   return {{"sim32", sim32::make_gpu_backend}, {"sim64", sim64::make_gpu_backend}};
 }
+
+// The order of threads, warps and blocks from here on; see kernels/sim.h. A GPU takes its own, so
+// that there a call is repeated.
+inline void set_order(uint64_t seed) {
+  sim::set_order(seed);
+}
+// The order of copies and ops on backends made from here on; see kernels/sim_queues.h.
+inline void set_interleaving(uint64_t seed) {
+  sim::set_interleaving(seed);
+}
+
+#else
+
+// Those with a device. Says so where there is none: ctest then counts the test as skipped.
+inline std::vector<NamedBackend> gpu_backends() {
+  std::vector<NamedBackend> found;
+  for (const char* name : {"cuda", "hip"}) {
+    if (!find_plugin(name)) continue;
+    try {
+      static_cast<void>(load_plugin(name));
+      found.push_back({name, [name] { return load_plugin(name); }});
+    } catch (const Error& error) {
+      std::printf("[skipped] %s\n", error.what());
+    }
+  }
+  if (found.empty()) std::printf("[skipped] no GPU to run on\n");
+  return found;
+}
+
+inline void set_order(uint64_t) {}
+inline void set_interleaving(uint64_t) {}
+
+#endif
 
 // Unit roundoff of a compute type.
 inline double unit_of(DType dtype) {

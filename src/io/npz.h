@@ -1,0 +1,72 @@
+// numpy's .npz: a zip archive of .npy arrays, stored or deflated, with or without zip64. Reads the
+// directory, then single arrays; never the whole archive. Not a general zip reader.
+//
+// Nothing is trusted: every offset is checked against the file, a member's true size against what
+// the directory says, and no member above `kLargestNpzArray` is unpacked.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/tensor.h"
+
+namespace fp8kv {
+
+inline constexpr uint64_t kLargestNpzArray = uint64_t(1) << 20;
+
+struct NpyArray {
+  DType dtype = DType::f32;
+  Shape shape;
+  std::string bytes;  // row-major, little-endian
+};
+
+// Parses a whole .npy file: versions 1 to 3, little-endian numbers. Throws, starting with `source`.
+NpyArray parse_npy(std::string_view file, const std::string& source);
+
+class Npz {
+ public:
+  // Reads `length` bytes at `offset`; asked only for what lies within the file.
+  using Reader = std::function<std::string(uint64_t offset, uint64_t length)>;
+
+  static Npz open(const std::filesystem::path& path);
+  // `source` starts the messages as it is.
+  Npz(uint64_t size, Reader read, std::string source);
+
+  // The arrays' names, without ".npy", in order.
+  std::vector<std::string> names() const;
+  // Throws when there is no such array, when it is damaged, or above kLargestNpzArray.
+  NpyArray read(const std::string& name) const;
+
+ private:
+  struct Member {
+    bool encrypted = false;
+    uint16_t method = 0;
+    uint32_t crc = 0;
+    uint64_t packed = 0;
+    uint64_t unpacked = 0;
+    uint64_t offset = 0;  // of the local header
+  };
+  struct Directory {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uint64_t entries = 0;
+  };
+
+  Directory find_directory() const;
+  Directory read_zip64_directory(const std::string& tail, uint64_t tail_at, size_t end_at) const;
+  void read_directory(const Directory& directory);
+  std::string unpack(const std::string& name, const Member& member) const;
+
+  uint64_t size_;
+  Reader read_;
+  std::string source_;
+  uint64_t data_end_ = 0;  // where the directory begins
+  std::map<std::string, Member> members_;
+};
+
+}  // namespace fp8kv
