@@ -29,7 +29,6 @@ Rows rows_of(const Batch& batch, int64_t n, const char* op) {
   rows.n = static_cast<int32_t>(n);
   rows.n_seqs = static_cast<int32_t>(batch.indptr.shape[0] - 1);
   rows.max_pages = static_cast<int32_t>(batch.page_table.shape[1]);
-  rows.computed_as = batch.computed_as.rows_per_sequence;
   return rows;
 }
 
@@ -144,16 +143,15 @@ void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> pr
   Products products;
   products.x = x.data;
   products.n = x.shape[0];
-  products.computed_as = computed_as.rows;
   products.in_dim = x.shape[1];
   for (const Projection& projection : projections) {
     if (products.count == kMaxProducts) {
-      FP8KV_GPU::linear(device_.stream(), x.dtype, products);
+      FP8KV_GPU::linear(device_.stream(), x.dtype, products, computed_as.rows);
       products.count = 0;
     }
     products.each[products.count++] = product_of(x, projection);
   }
-  if (products.count > 0) FP8KV_GPU::linear(device_.stream(), x.dtype, products);
+  if (products.count > 0) FP8KV_GPU::linear(device_.stream(), x.dtype, products, computed_as.rows);
 }
 
 void GpuBackend::rope_append(const RopeAppend& args) {
@@ -198,7 +196,7 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   arguments.window = options.window;
   if (!takes_fast_attention(q.dtype, arguments)) {
     attention_any(device_.stream(), q.dtype, arguments);
-  } else if (takes_decode(arguments)) {
+  } else if (takes_decode(arguments, batch.computed_as.rows_per_sequence)) {
     attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),
                      device_.multiprocessors());
   } else {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu_backend.h"
+#include "base/rng.h"
 #include "io/architectures.h"
 #include "model/generate.h"
 #include "support/cpu.h"
@@ -169,6 +170,35 @@ TEST_CASE("generate: prompts that begin alike share pages and get what they get 
         CHECK(world.stats.prompt_pages == 3 + 3 + 2 + 2 + 2 + 3);
       }
     }
+  }
+}
+
+TEST_CASE("generate: whatever comes in whatever room, everybody gets what they get alone") {
+  World world;
+  Rng rng(1);
+  const auto below = [&](uint64_t n) { return static_cast<int>(rng.next() % n); };
+  for (int round = 0; round < 12; ++round) {
+    CAPTURE(round);
+    std::vector<Request> requests;
+    for (int i = 0; i < 12; ++i) {
+      // A few beginnings, cut anywhere, with a few endings.
+      std::vector<int32_t> prompt = ids_from(below(3), 1 + below(100));
+      prompt = joined(std::move(prompt), ids_from(40 + below(2), below(20)));
+      const auto seed = static_cast<uint64_t>(1000 * round + i);
+      requests.push_back({prompt, 1 + below(12), {1.5f, 0, 1.0f, seed}});
+    }
+    const GenerationOptions options{.max_batch = 1 + below(6), .chunk_rows = 1 + below(90)};
+    const auto together = world.logits_of(requests, options, 2 + below(6), DType::f8_e4m3);
+    CHECK(world.stats.requests == requests.size());
+    size_t tokens = 0;
+    for (const Request& request : requests) {
+      for (const auto& [key, row] : world.logits_of({request}, {}, 2, DType::f8_e4m3)) {
+        const bool alone = together.contains(key) && row == together.at(key);
+        CHECK(alone);
+        ++tokens;
+      }
+    }
+    CHECK(tokens == together.size());
   }
 }
 

@@ -12,15 +12,16 @@
 namespace fp8kv {
 namespace {
 
-// Left to the driver and to what libraries take for themselves.
+// Left to the driver and to what libraries take for themselves: this, or a share of little memory.
 constexpr uint64_t kLeftFree = uint64_t(512) << 20;
+constexpr uint64_t kLeftShare = 8;
 
 // What a batch is computed with, whatever the plan.
 uint64_t working_bytes(const ModelConfig& config, const Backend& backend,
                        const WindowPlan& windows) {
   MeasuringBackend measuring(backend);
   const Workspace workspace(measuring, config, windows);
-  uint64_t of_ops = 0;
+  uint64_t of_ops = 0, largest = 0;
   for (const WindowBatch& batch : windows.batches) {
     const StepShape size{.rows = batch.rows,
                          .sequences = static_cast<int64_t>(batch.count),
@@ -29,7 +30,10 @@ uint64_t working_bytes(const ModelConfig& config, const Backend& backend,
                          .n_heads = static_cast<int32_t>(config.n_heads),
                          .n_kv_heads = static_cast<int32_t>(config.n_kv_heads),
                          .head_dim = static_cast<int32_t>(config.head_dim)};
-    of_ops = std::max(of_ops, backend.op_memory(size));
+    // What is outgrown is kept.
+    const uint64_t needed = backend.op_memory(size);
+    if (needed > largest) of_ops += needed;
+    largest = std::max(largest, needed);
   }
   return measuring.bytes() + of_ops;
 }
@@ -80,8 +84,8 @@ MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, 
       })->bytes;
   if (max_bytes && least > *max_bytes) fail_bound(*max_bytes, least);
   const uint64_t free =
-      memory->free ? *memory->free - std::min(*memory->free, kLeftFree) : UINT64_MAX;
-  if (least > free) fail_device(free, least);
+      memory->free ? *memory->free - std::min(*memory->free / kLeftShare, kLeftFree) : UINT64_MAX;
+  if (least > free) fail_device(*memory->free, least);
   const uint64_t bound = std::min(max_bytes.value_or(UINT64_MAX), free);
   return *std::find_if(plans.begin(), plans.end(),
                        [&](const MemoryPlan& plan) { return plan.bytes <= bound; });

@@ -131,7 +131,8 @@ class WeightStream::Device {
       buffer.read = transfers_.make_mark();
       transfers_.record(buffer.read, kOpsQueue);  // allocating clears it, as an op
     }
-    const size_t slot_bytes = options.block_bytes + 2 * BlockFile::kAlignment;
+    const size_t slot_bytes =
+        std::min<uint64_t>(options.block_bytes, bytes) + 2 * BlockFile::kAlignment;
     for (size_t i = 0; i < kSlotsPerReader * static_cast<size_t>(options.readers); ++i) {
       slots_.push_back(
           {transfers_.allocate_pinned(slot_bytes), slot_bytes, transfers_.make_mark()});

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "calib/collect.h"
 #include "io/architectures.h"
+#include "support/skip.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
 
@@ -47,13 +48,8 @@ struct StreamedModel {
 
   static constexpr int64_t kRows = 16;
   TempDir folder;
-  Checkpoint checkpoint = Checkpoint::open(source_folder());  // until the model is written
+  Checkpoint checkpoint = Checkpoint::open(source_dir() / "datasets" / "demo");  // for now
   ModelConfig config;
-
- private:
-  static std::filesystem::path source_folder() {
-    return std::filesystem::path(FP8KV_SOURCE_DIR) / "datasets" / "demo";
-  }
 };
 
 inline bool same_bits(const std::vector<MagnitudeCounts>& a,
