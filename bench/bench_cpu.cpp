@@ -111,7 +111,7 @@ struct Sequences {
   }
 };
 
-constexpr int32_t kPageSize = 16;
+constexpr int32_t kPageSize = 64;  // as in model/kv_cache.h
 
 // `count` sequences of `context` tokens, the last `rows` of each in the step.
 Sequences make_sequences(Backend& backend, int32_t count, int32_t context, int32_t rows) {

@@ -458,10 +458,10 @@ bool takes_fast_attention(DType activations, const AttentionArguments& arguments
          (kv.head_dim == 64 || kv.head_dim == 96 || kv.head_dim == 128 || kv.head_dim == 256);
 }
 
-bool takes_decode(const AttentionArguments& arguments) {
+bool takes_decode(const AttentionArguments& arguments, int64_t computed_as) {
   const Rows& rows = arguments.rows;
-  if (rows.computed_as > 0) return rows.n <= kMaxRows && rows.computed_as <= 2;
-  return rows.n <= kMaxRows && rows.n <= 2 * rows.n_seqs;
+  const bool few = computed_as > 0 ? computed_as <= 2 : rows.n <= 2 * rows.n_seqs;
+  return few && rows.n <= kMaxRows;
 }
 
 DecodeSizes decode_sizes(const AttentionArguments& arguments) {

@@ -29,7 +29,6 @@ Rows rows_of(const Batch& batch, int64_t n, const char* op) {
   rows.n = static_cast<int32_t>(n);
   rows.n_seqs = static_cast<int32_t>(batch.indptr.shape[0] - 1);
   rows.max_pages = static_cast<int32_t>(batch.page_table.shape[1]);
-  rows.computed_as = batch.computed_as.rows_per_sequence;
   return rows;
 }
 
@@ -61,6 +60,10 @@ class GpuBackend final : public Backend {
     device_.copy_out(host.data(), from.data, host.size());
   }
 
+  Transfers* transfers() override { return &device_.transfers(); }
+  std::optional<DeviceMemory> memory() const override { return device_.memory(); }
+  uint64_t op_memory(const StepShape& shape) const override;
+
   void embed(const ConstTensorView& table, const ConstTensorView& ids,
              const TensorView& out) override;
   void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
@@ -74,7 +77,6 @@ class GpuBackend final : public Backend {
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override;
 
-  std::optional<uint64_t> free_memory() const override { return device_.free_memory(); }
   bool can_record() const override { return device_.can_record(); }
   void begin_recording() override { device_.begin_recording(); }
   Recording end_recording() override { return device_.end_recording(); }
@@ -141,16 +143,15 @@ void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> pr
   Products products;
   products.x = x.data;
   products.n = x.shape[0];
-  products.computed_as = computed_as.rows;
   products.in_dim = x.shape[1];
   for (const Projection& projection : projections) {
     if (products.count == kMaxProducts) {
-      FP8KV_GPU::linear(device_.stream(), x.dtype, products);
+      FP8KV_GPU::linear(device_.stream(), x.dtype, products, computed_as.rows);
       products.count = 0;
     }
     products.each[products.count++] = product_of(x, projection);
   }
-  if (products.count > 0) FP8KV_GPU::linear(device_.stream(), x.dtype, products);
+  if (products.count > 0) FP8KV_GPU::linear(device_.stream(), x.dtype, products, computed_as.rows);
 }
 
 void GpuBackend::rope_append(const RopeAppend& args) {
@@ -195,7 +196,7 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   arguments.window = options.window;
   if (!takes_fast_attention(q.dtype, arguments)) {
     attention_any(device_.stream(), q.dtype, arguments);
-  } else if (takes_decode(arguments)) {
+  } else if (takes_decode(arguments, batch.computed_as.rows_per_sequence)) {
     attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),
                      device_.multiprocessors());
   } else {
@@ -203,9 +204,31 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   }
 }
 
+size_t counter_bytes(const DecodeSizes& sizes) {
+  return (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
+}
+
+size_t float_bytes(const DecodeSizes& sizes) {
+  return (sizes.partials + sizes.states) * sizeof(float);
+}
+
+uint64_t GpuBackend::op_memory(const StepShape& shape) const {
+  AttentionArguments arguments;
+  arguments.rows.n = static_cast<int32_t>(shape.rows);
+  arguments.rows.n_seqs = static_cast<int32_t>(shape.sequences);
+  arguments.rows.max_pages = static_cast<int32_t>(shape.max_pages);
+  arguments.kv.page_size = shape.page_size;
+  arguments.kv.n_kv_heads = shape.n_kv_heads;
+  arguments.kv.head_dim = shape.head_dim;
+  arguments.n_heads = shape.n_heads;
+  if (!takes_decode(arguments)) return 0;
+  const DecodeSizes sizes = decode_sizes(arguments);
+  return counter_bytes(sizes) + float_bytes(sizes);
+}
+
 DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
-  const size_t counters = (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
-  const size_t floats = (sizes.partials + sizes.states) * sizeof(float);
+  const size_t counters = counter_bytes(sizes);
+  const size_t floats = float_bytes(sizes);
   if (counters > scratch_counter_bytes_ || scratch_counter_bytes_ + floats > scratch_bytes_) {
     if (scratch_) outgrown_.push_back(std::move(scratch_));
     scratch_ = device_.allocate(counters + floats);

@@ -31,7 +31,6 @@ struct Rows {
   int32_t n = 0;
   int32_t n_seqs = 0;
   int32_t max_pages = 0;
-  int64_t computed_as = 0;  // rows of a sequence that kernels are chosen for; 0: those there are
 };
 
 // out[i] = table[ids[i]].   table [rows, dim]; ids [n]; out [n, dim], any compute types
@@ -58,13 +57,13 @@ struct Product {
 struct Products {
   const void* x = nullptr;  // [n, in_dim]
   int64_t n = 0;
-  int64_t computed_as = 0;  // rows that the kernel is chosen for; 0: n
   int64_t in_dim = 0;
   Product each[kMaxProducts];
   int count = 0;
 };
 
-void linear(Stream stream, DType dtype, const Products& products);
+// `computed_as`: the rows that the kernel is chosen for; 0: those there are.
+void linear(Stream stream, DType dtype, const Products& products, int64_t computed_as);
 
 struct RopeArguments {
   void* q = nullptr;               // [n, n_heads, head_dim], activations
@@ -96,8 +95,9 @@ void attention_any(Stream stream, DType activations, const AttentionArguments& a
 // Whether the kernels below take these types, head size and addresses.
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments);
 
-// Whether the rows are few enough per sequence for attention_decode.
-bool takes_decode(const AttentionArguments& arguments);
+// Whether the rows are few enough per sequence for attention_decode. `computed_as`: the rows of a
+// sequence to assume; 0: those there are.
+bool takes_decode(const AttentionArguments& arguments, int64_t computed_as);
 
 // Working memory of attention_decode: `counters` zero before, and zero again after.
 struct DecodeScratch {

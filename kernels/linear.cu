@@ -20,11 +20,11 @@ bool rows_in_vectors(const Products& products) {
 
 }  // namespace
 
-void linear(Stream stream, DType dtype, const Products& products) {
-  const int64_t size = products.computed_as > 0 ? products.computed_as : products.n;
+void linear(Stream stream, DType dtype, const Products& products, int64_t computed_as) {
+  const int64_t size = computed_as > 0 ? computed_as : products.n;
   with_compute_type(dtype, [&]<typename T>(T) {
     if (!rows_in_vectors<T>(products)) return linear_any<T>(stream, products);
-    if (size <= kFewRows) return linear_rows<T>(stream, products);
+    if (size <= kFewRows && products.n <= kFewRows) return linear_rows<T>(stream, products);
     if constexpr (sizeof(T) == 2) {
       linear_tensor<T>(stream, products);
     } else {

@@ -222,6 +222,28 @@ TEST_CASE("evaluate: errors of K, V and attention equal a forward pass in double
   }
 }
 
+TEST_CASE("evaluate: of much text the attention output is measured in part, all else in whole") {
+  const Model model;
+  const WindowList windows = windows_of(std::vector<size_t>(40, 128));  // batches of 16 windows
+  const std::vector<CandidateReport> fp8 = {candidate("fp8", DType::f8_e4m3)};
+  const auto measured = [&](const WindowList& text, int64_t rows) {
+    return run(model.checkpoint, model.config, text, fp8,
+               {.baseline = DType::f32, .greedy_tokens = 0, .attention_rows = rows});
+  };
+  const EvalReport whole = measured(windows, 1 << 20), part = measured(windows, 2000);
+  const EvalReport first = measured({windows.begin(), windows.begin() + 16}, 1 << 20);
+  CHECK(whole.attention_tokens == 40 * 128);
+  CHECK(part.attention_tokens == 16 * 128);
+  for (size_t i = 0; i < 2; ++i) {
+    const LayerErrors& layer = part.candidates[0].layers[i];
+    CHECK(layer.attention_error == first.candidates[0].layers[i].attention_error);
+    CHECK(layer.attention_error != whole.candidates[0].layers[i].attention_error);
+    CHECK(layer.k.relative_error == whole.candidates[0].layers[i].k.relative_error);
+    CHECK(layer.v.values == whole.candidates[0].layers[i].v.values);
+  }
+  CHECK(part.candidates[0].total.nll == whole.candidates[0].total.nll);
+}
+
 TEST_CASE("evaluate: greedy text parts where the caches' own continuations part") {
   const Model model;
   const WindowList windows = windows_of({40, 9, 3, 100});

@@ -120,6 +120,7 @@ std::string eval_json(const EvalReport& report, const std::vector<GateResult>& g
   data_files(json, report.data);
   json.member("documents", report.documents).member("windows", report.windows);
   json.member("tokens", report.tokens).member("longest_window", report.longest_window);
+  json.member("attention_tokens", report.attention_tokens);
   if (report.calibration) calibration(json, *report.calibration);
   json.key("amax").begin_array();
   for (const LayerMagnitudes& layer : report.magnitudes) {

@@ -87,7 +87,11 @@ std::string attention_table(const EvalReport& report) {
     }
     table.add(std::move(row));
   }
-  return "\nRelative error of the attention output, on the baseline's Q, K and V\n" + table.text();
+  const std::string part = report.attention_tokens == report.tokens
+                               ? ""
+                               : cat(" of ", count_of(report.attention_tokens, "token"));
+  return cat("\nRelative error of the attention output, on the baseline's Q, K and V", part, "\n",
+             table.text());
 }
 
 std::string layer_table(const CandidateReport& of) {

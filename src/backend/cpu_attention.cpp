@@ -40,8 +40,10 @@ struct Op {
   int64_t n_heads;
   int64_t group;
   int64_t head_dim;
-  int64_t padded_dim;  // head_dim in whole strips
+  int64_t padded_dim;     // head_dim in whole strips
+  int64_t element_bytes;  // of the cache
 
+  int64_t row_bytes() const { return head_dim * element_bytes; }
   int64_t k_blocks() const { return divide_up(head_dim, kTileStride); }
   int64_t position(int64_t row) const { return batch.positions.as<int32_t>()[row]; }
   int64_t queries(const Span& span) const { return span.n_rows * group; }
@@ -120,16 +122,14 @@ alignas(64) constexpr std::array<std::byte, kTileStride * sizeof(float)> kZeroRo
 // after the other.
 void find_tokens(const Op& op, const Span& span, const void* pool, int64_t begin, int64_t end,
                  const std::byte** rows) {
-  const int64_t row_bytes = op.head_dim * static_cast<int64_t>(dtype_bytes(op.kv.dtype));
   const int32_t* pages =
       op.batch.page_table.as<int32_t>() + span.sequence * op.batch.page_table.shape[1];
   int64_t page = begin / op.kv.page_size;
   int64_t in_page = begin % op.kv.page_size;
   for (int64_t t = begin; t < end; ++page, in_page = 0) {
-    const std::byte* from =
-        static_cast<const std::byte*>(pool) + op.kv.offset(pages[page], span.kv_head, in_page) *
-                                                  static_cast<int64_t>(dtype_bytes(op.kv.dtype));
-    for (; in_page < op.kv.page_size && t < end; ++in_page, ++t, from += row_bytes) {
+    const std::byte* from = static_cast<const std::byte*>(pool) +
+                            op.kv.offset(pages[page], span.kv_head, in_page) * op.element_bytes;
+    for (; in_page < op.kv.page_size && t < end; ++in_page, ++t, from += op.row_bytes()) {
       rows[t - begin] = from;
     }
   }
@@ -137,7 +137,7 @@ void find_tokens(const Op& op, const Span& span, const void* pool, int64_t begin
 
 // The processor's own prefetching stops at the end of a page of the cache, which is short.
 void prefetch(const Op& op, const std::byte* const* rows, int64_t count) {
-  const int64_t row_bytes = op.head_dim * static_cast<int64_t>(dtype_bytes(op.kv.dtype));
+  const int64_t row_bytes = op.row_bytes();
   for (int64_t r = 0; r < count; ++r) {
     for (int64_t i = 0; i < row_bytes; i += 64) __builtin_prefetch(rows[r] + i);
   }
@@ -172,7 +172,6 @@ void score_block(const Op& op, const Span& span, const BlockRows& rows, int64_t 
                  const Work& work) {
   const int64_t n = op.queries(span);
   const int64_t width = op.kernels.strip;
-  const auto element = static_cast<int64_t>(dtype_bytes(op.kv.dtype));
   prefetch(op, rows.keys, std::min(width, count));
   for (int64_t first = 0; first < count; first += width) {
     prefetch(op, rows.keys + first + width, std::clamp<int64_t>(count - first - width, 0, width));
@@ -181,7 +180,7 @@ void score_block(const Op& op, const Span& span, const BlockRows& rows, int64_t 
       const std::byte* keys[kMaxStrip];
       for (int64_t j = 0; j < width; ++j) {
         const bool past_end = first + j >= count;
-        keys[j] = rows.keys[first + j] + (past_end ? 0 : b * kTileStride * element);
+        keys[j] = rows.keys[first + j] + (past_end ? 0 : b * kTileStride * op.element_bytes);
       }
       const int64_t depth = std::min<int64_t>(kTileStride, op.head_dim - b * kTileStride);
       op.kernels.pack_panel[op.kv.dtype](keys, static_cast<int>(depth), work.panel);
@@ -217,7 +216,7 @@ void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, con
 // sums[i] += sum of weight[i][t] * v_t
 void sum_block(const Op& op, const Span& span, BlockRows& rows, int64_t count, const Work& work) {
   const int64_t width = op.kernels.strip;
-  const int64_t strip_bytes = width * static_cast<int64_t>(dtype_bytes(op.kv.dtype));
+  const int64_t strip_bytes = width * op.element_bytes;
   for (int64_t d = 0; d < op.head_dim; d += width) {
     const int64_t columns = std::min(width, op.head_dim - d);
     op.kernels.copy_panel[op.kv.dtype](rows.values, static_cast<int>(count),
@@ -353,11 +352,17 @@ void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch
                    const AttentionOptions& options, const TensorView& out) {
   const int64_t n_heads = q.shape[1];
   const int64_t head_dim = q.shape[2];
-  const Op op{kernels,         q.as<float>(),
-              out.as<float>(), kv,
-              batch,           options,
-              n_heads,         n_heads / kv.n_kv_heads,
-              head_dim,        divide_up(head_dim, kernels.strip) * kernels.strip};
+  const Op op{kernels,
+              q.as<float>(),
+              out.as<float>(),
+              kv,
+              batch,
+              options,
+              n_heads,
+              n_heads / kv.n_kv_heads,
+              head_dim,
+              divide_up(head_dim, kernels.strip) * kernels.strip,
+              static_cast<int64_t>(dtype_bytes(kv.dtype))};
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
   const std::vector<Span> spans = make_spans(op);
   bool long_context = false;

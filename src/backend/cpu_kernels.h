@@ -121,6 +121,9 @@ extern const CpuKernels kPortableKernels;
 extern const CpuKernels kAvx2Kernels;
 extern const CpuKernels kAvx512Kernels;
 extern const CpuKernels kAvx512Bf16Kernels;
+// Replaces what makes panels of fp8 codes, where the processor has AVX512_VBMI: the same floats,
+// from tables in registers.
+void take_vbmi_panels(CpuKernels& kernels);
 #endif
 
 }  // namespace fp8kv

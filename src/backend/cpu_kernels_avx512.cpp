@@ -1,30 +1,22 @@
 // AVX-512 (F, BW, DQ, VL), and the same with AVX512_BF16 for products of bf16.
 #if defined(__x86_64__)
 
-// g++ 12 takes the deliberately undefined operands inside its own intrinsics for a mistake of
-// whoever calls them (GCC bug 105593).
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-
 #include <cstring>
 #include <immintrin.h>
 
+#include "backend/cpu_avx512.h"
 #include "backend/cpu_kernels.h"
 #include "backend/cpu_loops.h"
 
-// Functions of this file run only where the processor has these, so the target is named function by
-// function: compiling the whole file for it would leak AVX-512 code into inline library functions.
-#define FP8KV_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]]
 #define FP8KV_AVX512_BF16 \
   [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")]]
 
 namespace fp8kv {
 namespace {
 
-constexpr int kLanes = 16;
-constexpr int kStrip = 2 * kLanes;
+constexpr int kLanes = avx512::kLanes;
+constexpr int kStrip = avx512::kStrip;
+using avx512::transpose;
 // 14 rows of two accumulators, the panel's two vectors and one broadcast: 31 of 32 registers.
 constexpr int kTileRows = 14;
 
@@ -106,42 +98,6 @@ struct Vector<Fp8Element<F>> {
         _mm512_ternarylogic_epi32(value, signs, _mm512_set1_epi32(INT32_MIN), 0xF8));
   }
 };
-
-// Transposes 16 x 16 values.
-FP8KV_AVX512 [[gnu::always_inline]] inline void transpose(__m512 (&x)[16]) {
-  __m512 y[16];
-  // Pairs of rows, then fours: x[4g + i] has column 4b + i of rows 4g .. 4g + 3 in each 128 bits b.
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    y[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
-    y[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    x[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(y[i]), _mm512_castps_pd(y[i + 2])));
-    x[i + 1] =
-        _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(y[i]), _mm512_castps_pd(y[i + 2])));
-    x[i + 2] = _mm512_castpd_ps(
-        _mm512_unpacklo_pd(_mm512_castps_pd(y[i + 1]), _mm512_castps_pd(y[i + 3])));
-    x[i + 3] = _mm512_castpd_ps(
-        _mm512_unpackhi_pd(_mm512_castps_pd(y[i + 1]), _mm512_castps_pd(y[i + 3])));
-  }
-  // Then the 128-bit blocks, a 4 x 4 transpose for each i.
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    y[i] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0x88);
-    y[i + 4] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0xDD);
-    y[i + 8] = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0x88);
-    y[i + 12] = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0xDD);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    x[i] = _mm512_shuffle_f32x4(y[i], y[i + 8], 0x88);
-    x[i + 4] = _mm512_shuffle_f32x4(y[i + 4], y[i + 12], 0x88);
-    x[i + 8] = _mm512_shuffle_f32x4(y[i], y[i + 8], 0xDD);
-    x[i + 12] = _mm512_shuffle_f32x4(y[i + 4], y[i + 12], 0xDD);
-  }
-}
 
 // Every element of the words of one column group, `kStrip` apart.
 template <typename Element, int Part = 0>

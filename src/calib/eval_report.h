@@ -48,7 +48,8 @@ struct CacheErrors {
 // Measured on the baseline's Q, K and V, so that the errors of earlier layers play no part.
 struct LayerErrors {
   CacheErrors k, v;
-  // sqrt(sum |o - o'|^2 / sum |o|^2) of the attention output o: the figure to trust.
+  // sqrt(sum |o - o'|^2 / sum |o|^2) of the attention output o: the figure to trust. Over
+  // EvalReport::attention_tokens.
   double attention_error = 0;
 };
 
@@ -101,6 +102,7 @@ struct EvalReport {
   uint64_t windows = 0;
   uint64_t tokens = 0;                           // in all windows
   int64_t longest_window = 0;                    // tokens
+  uint64_t attention_tokens = 0;                 // those whose attention output was measured
   std::optional<CalibrationReport> calibration;  // absent: no candidate has a policy's scales
 
   // What Q, K and V reach in the evaluated text, with histograms.   [n_layers]

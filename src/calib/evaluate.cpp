@@ -43,7 +43,9 @@ class Evaluator {
     for (const CandidateReport& each : report.candidates) {
       lanes.push_back({each.dtype, each.scales ? &*each.scales : nullptr});
     }
-    caches_.emplace(backend, config_, windows_, n_windows_, std::move(lanes), options.threads);
+    caches_.emplace(backend, config_, windows_, n_windows_, options.attention_rows,
+                    std::move(lanes), options.threads);
+    report_.attention_tokens = static_cast<uint64_t>(caches_->attention_rows());
     const size_t batches = caches_->plan().batches.size();
     progress_.emplace(log, "evaluating",
                       static_cast<uint64_t>(config_.n_layers + 1) * uint64_t{batches});

@@ -14,9 +14,10 @@
 namespace fp8kv {
 
 struct EvalOptions {
-  DType baseline = DType::f16;  // f32, f16 or bf16
-  int64_t greedy_tokens = 64;   // of the greedy text that is compared; 0: none
-  int threads = 0;              // for what is measured on the host; 0: one per core
+  DType baseline = DType::f16;     // f32, f16 or bf16
+  int64_t greedy_tokens = 64;      // of the greedy text that is compared; 0: none
+  int64_t attention_rows = 16384;  // whose attention output is measured, or a batch more
+  int threads = 0;                 // for what is measured on the host; 0: one per core
 };
 
 // Fills in everything of `report` that takes running the model: magnitudes, the baseline, and the

@@ -33,7 +33,7 @@ std::vector<Number> counting(size_t n) {
 
 SideBySide::SideBySide(Backend& backend, const ModelConfig& config,
                        const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
-                       std::vector<Lane> lanes, int threads)
+                       int64_t attention_rows, std::vector<Lane> lanes, int threads)
     : backend_(backend),
       config_(config),
       windows_(windows),
@@ -54,6 +54,24 @@ SideBySide::SideBySide(Backend& backend, const ModelConfig& config,
   all_rows_ = backend.allocate(DType::i32, Shape{plan_.most_rows});
   backend.copy_in(all_rows_.view(), {reinterpret_cast<const std::byte*>(rows.data()), DType::i32,
                                      all_rows_.view().shape});
+  int64_t measured_rows = 0;
+  for (const WindowBatch& batch : plan_.batches) {
+    if (is_measured(batch)) measured_rows += batch.rows;
+  }
+  attention_every_ = static_cast<size_t>(
+      std::max<int64_t>(1, (measured_rows + attention_rows - 1) / attention_rows));
+}
+
+bool SideBySide::is_attention_measured(const WindowBatch& batch) const {
+  return is_measured(batch) && batch.index % attention_every_ == 0;
+}
+
+int64_t SideBySide::attention_rows() const {
+  int64_t rows = 0;
+  for (const WindowBatch& batch : plan_.batches) {
+    if (is_attention_measured(batch)) rows += batch.rows;
+  }
+  return rows;
 }
 
 void SideBySide::embed(const ConstTensorView& embedding) {
@@ -110,7 +128,7 @@ void SideBySide::begin_batch(const WindowBatch& batch) {
 }
 
 void SideBySide::advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch) {
-  const bool measured = stream == 0 && batch.first < n_measured_;
+  const bool measured = stream == 0 && is_measured(batch);
   const size_t lead = streams_[stream].lanes[0];
   const TensorView x = rows_of(streams_[stream], batch);
   const TensorView attended = attention_buffer(attended_, batch);
@@ -119,7 +137,7 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
                        measured ? std::optional(magnitudes_.view()) : std::nullopt);
   forward_.attend(layer_, inputs, step_.batch(), caches_[lead].layer(0), attended);
   if (measured || streams_[stream].lanes.size() > 1) {
-    compare(stream, inputs, weights, batch, measured);
+    compare(stream, inputs, weights, batch);
   }
   forward_.finish(weights, attended, x);
 }
@@ -127,21 +145,20 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
 // Measures lanes on the stream's Q, K and V, and gives those of its lanes that read back something
 // else a stream of their own, which is taken through the layer at once.
 void SideBySide::compare(size_t stream, const AttentionInputs& inputs, const LayerWeights& weights,
-                         const WindowBatch& batch, bool measured) {
+                         const WindowBatch& batch) {
+  const bool with_attention = stream == 0 && is_attention_measured(batch);
   fetch(inputs.k, k_);
   fetch(inputs.v, v_);
-  if (measured) {
-    measure_values();
-    fetch(attention_buffer(attended_, batch), exact_);
-  }
+  if (stream == 0 && is_measured(batch)) measure_values();
+  if (with_attention) fetch(attention_buffer(attended_, batch), exact_);
   const std::vector<size_t> members = streams_[stream].lanes;
-  const std::vector<size_t> asked = measured ? counting<size_t>(lanes_.size()) : members;
+  const std::vector<size_t> asked = with_attention ? counting<size_t>(lanes_.size()) : members;
   for (const std::vector<size_t>& group : alike(asked)) {
     if (group[0] == members[0]) continue;
     const TensorView attended = attention_buffer(attended_again_, batch);
     forward_.append(inputs, step_.batch(), caches_[group[0]].layer(0));
     forward_.attend(layer_, inputs, step_.batch(), caches_[group[0]].layer(0), attended);
-    if (measured) measure_attention(attended, group);
+    if (with_attention) measure_attention(attended, group);
     std::vector<size_t> leaving;
     std::set_intersection(group.begin(), group.end(), members.begin(), members.end(),
                           std::back_inserter(leaving));

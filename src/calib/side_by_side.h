@@ -41,15 +41,19 @@ struct Stream {
 class SideBySide {
  public:
   // Lane 0 is the baseline: its Q, K and V are what all lanes are measured on, in the windows
-  // before `n_measured`.
+  // before `n_measured`. Errors of the attention output, which take one more attention for every
+  // lane, are those of batches spread evenly over them, as many as make up `attention_rows` rows or
+  // one more.
   SideBySide(Backend& backend, const ModelConfig& config,
              const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
-             std::vector<Lane> lanes, int threads);
+             int64_t attention_rows, std::vector<Lane> lanes, int threads);
 
   const WindowPlan& plan() const { return plan_; }
   const std::deque<Stream>& streams() const { return streams_; }
   Forward& forward() { return forward_; }
   ThreadPool& pool() { return pool_; }
+  // Rows whose attention output is measured.
+  int64_t attention_rows() const;
 
   void embed(const ConstTensorView& embedding);
   // To be called before the batches of a layer, and after them.
@@ -64,10 +68,12 @@ class SideBySide {
   TensorView rows_of(const Stream& stream, const WindowBatch& batch) const;
 
  private:
+  bool is_measured(const WindowBatch& batch) const { return batch.first < n_measured_; }
+  bool is_attention_measured(const WindowBatch& batch) const;
   void begin_batch(const WindowBatch& batch);
   void advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch);
   void compare(size_t stream, const AttentionInputs& inputs, const LayerWeights& weights,
-               const WindowBatch& batch, bool measured);
+               const WindowBatch& batch);
   void fork(size_t from, const std::vector<size_t>& leaving);
   std::vector<std::vector<size_t>> alike(const std::vector<size_t>& lanes);
 
@@ -97,6 +103,7 @@ class SideBySide {
   size_t n_measured_;
   std::vector<Lane> lanes_;
   WindowPlan plan_;
+  size_t attention_every_ = 1;  // of so many batches one is measured
   ThreadPool pool_;
   Forward forward_;
   Step step_;

@@ -61,17 +61,19 @@ class Schedule {
         FP8KV_ASSERT(!active_.empty());  // each fits alone, see check_pages
         return;
       }
+      if (stats_.requests == 0) start_ = Clock::now();
       sequence.index = stats_.requests++;
       sequence.request = *std::move(next_);
       next_.reset();
       stats_.prompt_tokens += sequence.request.prompt.size();
       stats_.prompt_pages += static_cast<uint64_t>(KvCache::pages_for(sequence.prompt_size()));
-      stats_.shared_pages += static_cast<uint64_t>(sequence.cached.filled_pages);
+      stats_.shared_pages += static_cast<uint64_t>(KvCache::pages_for(sequence.cached.tokens));
       active_.push_back(std::move(sequence));
     }
   }
 
-  // One step of prompts, the first that came first.
+  // One step of prompts, the first that came first: what a prompt shares with one before it is then
+  // computed before it or in the same step.
   void prefill() {
     int64_t room = options_.chunk_rows;
     std::vector<StepPart> parts;
@@ -93,7 +95,6 @@ class Schedule {
     if (parts.empty()) return;
     const auto begin = Clock::now();
     const std::vector<int32_t> ids = runner_.prefill(parts, cache_);
-    for (Active& sequence : active_) cache_.fill(sequence.cached);
     stats_.prefill_seconds += seconds_since(begin);
     for (size_t i = 0; i < ids.size(); ++i) accept(*members[i], ids[i]);
     retire();
@@ -163,7 +164,7 @@ class Schedule {
   const GenerationEvents& events_;
   std::deque<Active> active_;    // in the order they came
   std::optional<Request> next_;  // waits for pages
-  Clock::time_point start_ = Clock::now();
+  Clock::time_point start_;
   GenerationStats stats_;
 };
 

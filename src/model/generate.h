@@ -50,7 +50,7 @@ struct GenerationStats {
   uint64_t new_tokens = 0;
   double prefill_seconds = 0;
   double decode_seconds = 0;
-  double first_token_seconds = 0;  // from the start to the first token of any prompt
+  double first_token_seconds = 0;  // from the first prompt to the first token of any
 };
 
 // What happens during generation, as it happens. Prompts are numbered in the order they come.

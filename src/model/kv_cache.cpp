@@ -43,8 +43,10 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
   FP8KV_ASSERT(!scales || (format && scales->format == *format));
   const Shape pool{all_pages, n_kv_heads_, kPageSize, head_dim_};
   for (int64_t layer = 0; layer < options.n_layers; ++layer) {
-    k_.push_back(backend.allocate(options.dtype, pool));
-    v_.push_back(backend.allocate(options.dtype, pool));
+    with_context("KV cache", [&] {
+      k_.push_back(backend.allocate(options.dtype, pool));
+      v_.push_back(backend.allocate(options.dtype, pool));
+    });
     bytes_ += k_.back().view().bytes() + v_.back().view().bytes();
     if (!format) continue;
     const std::vector<float> ones(static_cast<size_t>(n_kv_heads_), 1.0f);
@@ -83,27 +85,18 @@ bool KvCache::extend(Sequence& sequence, int64_t tokens) {
 bool KvCache::admit(Sequence& sequence, std::span<const int32_t> prompt, int64_t max_tokens,
                     bool share) {
   FP8KV_ASSERT(sequence.pages.empty() && !prompt.empty());
-  PagePool::Found found;
-  if (share) found = pool_.find(prompt.first(prompt.size() - 1));
-  if (!found.complete) return false;
-  for (const int32_t page : found.pages) pool_.share(page);
-  sequence.pages = std::move(found.pages);
-  sequence.filled_pages = static_cast<int64_t>(sequence.pages.size());
-  const int64_t missing = pages_for(max_tokens) - sequence.filled_pages;
+  if (share) sequence.pages = pool_.find(prompt.first(prompt.size() - 1));
+  for (const int32_t page : sequence.pages) pool_.share(page);
+  const auto shared = static_cast<int64_t>(sequence.pages.size());
+  const int64_t missing = pages_for(max_tokens) - shared;
   if (missing > free_pages()) {
     release(sequence);
     return false;
   }
   for (int64_t i = 0; i < missing; ++i) sequence.pages.push_back(pool_.take());
-  sequence.tokens = sequence.filled_pages * kPageSize;
+  sequence.tokens = shared * kPageSize;
   if (share) pool_.publish(prompt, sequence.pages);
   return true;
-}
-
-void KvCache::fill(Sequence& sequence) {
-  for (; sequence.filled_pages < sequence.tokens / kPageSize; ++sequence.filled_pages) {
-    pool_.fill(sequence.pages[static_cast<size_t>(sequence.filled_pages)]);
-  }
 }
 
 int32_t KvCache::slot(const Sequence& sequence, int64_t position) {

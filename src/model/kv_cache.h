@@ -48,16 +48,15 @@ class KvCache {
   struct Sequence {
     std::vector<int32_t> pages;
     int64_t tokens = 0;
-    int64_t filled_pages = 0;  // of those that it shares with others
   };
 
   // Takes pages for all of a sequence's life of `max_tokens` tokens, so that it never has to stop
-  // half-way; those that hold the beginning of `prompt` already are shared, and `sequence` begins
-  // with their tokens. At least one token of the prompt is left to be computed. False (and no
-  // change) while there are too few pages, or while another fills one that is to be shared.
+  // half-way; with `share`, those of another that begin as `prompt` does are used, and `sequence`
+  // begins with their tokens. At least one token of the prompt is left to be computed. False (and
+  // no change) while there are too few pages.
+  // A page may be shared before its tokens have been computed: REQUIRES that prompts are computed
+  // in the order in which they were admitted, and all of a prompt.
   bool admit(Sequence& sequence, std::span<const int32_t> prompt, int64_t max_tokens, bool share);
-  // What the sequence has so far is on its way to the backend: others may share it.
-  void fill(Sequence& sequence);
 
   // Makes room for `tokens` more at the end of the sequence; false (and no change) when there are
   // not enough free pages.

@@ -34,7 +34,7 @@ int32_t PagePool::take() {
 
 void PagePool::share(int32_t page) {
   Page& shared = pages_[static_cast<size_t>(page)];
-  FP8KV_ASSERT(shared.serial != 0 && shared.filled);
+  FP8KV_ASSERT(shared.serial != 0);
   if (shared.users++ == 0) unused_.erase(shared.place);
 }
 
@@ -42,16 +42,11 @@ void PagePool::release(int32_t page) {
   Page& released = pages_[static_cast<size_t>(page)];
   FP8KV_ASSERT(released.users > 0);
   if (--released.users > 0) return;
-  if (released.serial != 0 && released.filled) {
+  if (released.serial != 0) {
     released.place = unused_.insert(unused_.end(), page);
-    return;
+  } else {
+    free_.push_back(page);
   }
-  if (released.serial != 0) {  // given up before it was filled
-    released.place = unused_.insert(unused_.begin(), page);
-    withdraw(page);
-    return;
-  }
-  free_.push_back(page);
 }
 
 // Makes an unused page free.
@@ -73,19 +68,14 @@ std::optional<int32_t> PagePool::child(uint64_t parent, std::span<const int32_t>
   return std::nullopt;
 }
 
-PagePool::Found PagePool::find(std::span<const int32_t> tokens) const {
-  Found found;
+std::vector<int32_t> PagePool::find(std::span<const int32_t> tokens) const {
+  std::vector<int32_t> found;
   uint64_t parent = 0;
   for (; tokens.size() >= page_size_; tokens = tokens.subspan(page_size_)) {
     const std::optional<int32_t> page = child(parent, tokens.first(page_size_));
-    if (!page) return found;
-    const Page& next = pages_[static_cast<size_t>(*page)];
-    if (!next.filled) {
-      found.complete = false;
-      return found;
-    }
-    found.pages.push_back(*page);
-    parent = next.serial;
+    if (!page) break;
+    found.push_back(*page);
+    parent = pages_[static_cast<size_t>(*page)].serial;
   }
   return found;
 }
@@ -106,7 +96,6 @@ void PagePool::publish(std::span<const int32_t> tokens, std::span<const int32_t>
     page.serial = ++last_serial_;
     page.parent = parent;
     page.hash = hash_(parent, own);
-    page.filled = false;
     page.tokens.assign(own.begin(), own.end());
     index_.emplace(page.hash, number);
     parent = page.serial;

@@ -31,18 +31,12 @@ class PagePool {
   void share(int32_t page);
   void release(int32_t page);
 
-  // The longest chain of published pages that `tokens` begins with. With `complete` false, the
-  // page after it is there too but still being filled.
-  struct Found {
-    std::vector<int32_t> pages;
-    bool complete = true;
-  };
-  Found find(std::span<const int32_t> tokens) const;
+  // The longest chain of published pages that `tokens` begins with.
+  std::vector<int32_t> find(std::span<const int32_t> tokens) const;
 
   // Makes the pages of a prompt findable, those that `pages` and `tokens` both have in full and
-  // that are not already: not usable before fill() says so.
+  // that are not already.
   void publish(std::span<const int32_t> tokens, std::span<const int32_t> pages);
-  void fill(int32_t page) { pages_[static_cast<size_t>(page)].filled = true; }
 
   static uint64_t default_hash(uint64_t parent, std::span<const int32_t> tokens);
 
@@ -54,7 +48,6 @@ class PagePool {
     uint64_t serial = 0;  // 0: not published
     uint64_t parent = 0;  // serial of the page before; 0: the first
     uint64_t hash = 0;
-    bool filled = false;
     std::vector<int32_t> tokens;
     std::list<int32_t>::iterator place;  // in unused_, while nobody uses it
   };

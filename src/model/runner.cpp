@@ -30,9 +30,11 @@ Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend&
       positions_(backend.allocate(DType::i32, Shape{most_rows_decoded_})),
       next_ids_(backend.allocate(DType::i32, Shape{most_rows_decoded_})) {
   const WeightLoader loader(checkpoint, config, backend);
-  embedding_ = loader.embedding();
-  for (int64_t i = 0; i < config.n_layers; ++i) layers_.push_back(loader.layer(i));
-  head_ = loader.head();
+  with_context("weights", [&] {
+    embedding_ = loader.embedding();
+    for (int64_t i = 0; i < config.n_layers; ++i) layers_.push_back(loader.layer(i));
+    head_ = loader.head();
+  });
   weight_bytes_ = fp8kv::weight_bytes(checkpoint).all;
 }
 
@@ -74,8 +76,10 @@ std::vector<int32_t> Runner::prefill(std::span<const StepPart> parts, const KvCa
     backend_.copy_in(drawn_at, {reinterpret_cast<const std::byte*>(positions.data()), DType::i32,
                                 drawn_at.shape});
   }
-  forward(cache, drawn_at);
-  return drawn(n);
+  return with_context(cat("reading ", count_of(static_cast<uint64_t>(step_.rows()), "token")), [&] {
+    forward(cache, drawn_at);
+    return drawn(n);
+  });
 }
 
 std::vector<int32_t> Runner::decode(std::span<const StepPart> parts, const KvCache& cache) {
@@ -87,20 +91,28 @@ std::vector<int32_t> Runner::decode(std::span<const StepPart> parts, const KvCac
   for (const StepPart& part : parts) sampling.push_back(*part.next);
   sampling.resize(static_cast<size_t>(rows));
   sampling_.upload(sampling);
+  return with_context(cat("decoding ", count_of(parts.size(), "sequence")), [&] {
+    advance(cache, rows);
+    return drawn(static_cast<int64_t>(parts.size()));
+  });
+}
+
+// A step of `rows` rows, recorded when it comes for the second time: the first gets the memory that
+// it needs.
+void Runner::advance(const KvCache& cache, int64_t rows) {
   const ConstTensorView& positions = step_.batch().context_len;
   Bucket& bucket = buckets_[rows];
   if (!bucket.has_run || !backend_.can_record()) {
-    forward(cache, positions);  // the first time also gets the memory that it needs
+    forward(cache, positions);
     bucket.has_run = true;
-  } else {
-    if (!bucket.recording) {
-      backend_.begin_recording();
-      forward(cache, positions);
-      bucket.recording = backend_.end_recording();
-    }
-    backend_.replay(bucket.recording);
+    return;
   }
-  return drawn(static_cast<int64_t>(parts.size()));
+  if (!bucket.recording) {
+    backend_.begin_recording();
+    forward(cache, positions);
+    bucket.recording = backend_.end_recording();
+  }
+  backend_.replay(bucket.recording);
 }
 
 // All that happens on the backend alone.

@@ -56,6 +56,7 @@ class Runner {
 
   int64_t bucket_for(int64_t n) const;
   void gather(std::span<const StepPart> parts, StepSize computed_as);
+  void advance(const KvCache& cache, int64_t rows);
   void forward(const KvCache& cache, const ConstTensorView& positions);
   std::vector<int32_t> drawn(int64_t n);
 

@@ -1,0 +1,81 @@
+// A backend that hands everything on to another and notes every row of logits that is drawn from,
+// by seed and position: what a sequence gets, to the last bit.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace fp8kv::test {
+
+class LogitTap : public Backend {
+ public:
+  using Rows = std::map<std::pair<uint64_t, int32_t>, std::vector<float>>;
+
+  explicit LogitTap(Backend& inner) : inner_(inner) {}
+
+  Rows rows;
+
+  std::string describe() const override { return inner_.describe(); }
+  DType activation_dtype(DType model) const override { return inner_.activation_dtype(model); }
+  Tensor allocate(DType dtype, const Shape& shape) override {
+    return inner_.allocate(dtype, shape);
+  }
+  Tensor upload(const ConstTensorView& host, std::shared_ptr<const void> keep_alive) override {
+    return inner_.upload(host, std::move(keep_alive));
+  }
+  void copy_in(const TensorView& to, const ConstTensorView& host) override {
+    inner_.copy_in(to, host);
+  }
+  void download(const ConstTensorView& from, std::span<std::byte> host) override {
+    inner_.download(from, host);
+  }
+  void embed(const ConstTensorView& table, const ConstTensorView& ids,
+             const TensorView& out) override {
+    inner_.embed(table, ids, out);
+  }
+  void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
+               const TensorView& out) override {
+    inner_.rmsnorm(x, weight, eps, out);
+  }
+  void linear(const ConstTensorView& x, std::span<const Projection> projections,
+              StepSize computed_as) override {
+    inner_.linear(x, projections, computed_as);
+  }
+  void rope_append(const RopeAppend& args) override { inner_.rope_append(args); }
+  void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
+                 const AttentionOptions& options, const TensorView& out) override {
+    inner_.attention(q, kv, batch, options, out);
+  }
+  void gate(const TensorView& gate, const ConstTensorView& up) override { inner_.gate(gate, up); }
+  void sample(const ConstTensorView& logits, const Sampling& sampling,
+              const TensorView& ids) override {
+    const auto values = get<float>(logits);
+    const auto seeds = get<uint64_t>(sampling.seed);
+    const auto positions = get<int32_t>(sampling.position);
+    const auto width = static_cast<std::ptrdiff_t>(logits.shape[1]);
+    for (size_t i = 0; i < seeds.size(); ++i) {
+      const auto row = values.begin() + static_cast<std::ptrdiff_t>(i) * width;
+      rows[{seeds[i], positions[i]}].assign(row, row + width);
+    }
+    inner_.sample(logits, sampling, ids);
+  }
+
+ private:
+  template <typename T>
+  std::vector<T> get(const ConstTensorView& view) {
+    std::vector<T> values(static_cast<size_t>(view.shape.elements()));
+    inner_.download(view, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+  Backend& inner_;
+};
+
+}  // namespace fp8kv::test
