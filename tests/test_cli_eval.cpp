@@ -331,5 +331,24 @@ TEST_CASE("cli eval: losses by depth, in text, JSON and page") {
   CHECK(page.find(">512–2,048</text>") != page.npos);
 }
 
+// 2,048 rows of 131,072 logits are 1 GiB for each of three caches.
+TEST_CASE("cli eval: memory for logits is bounded, whatever vocabulary and windows") {
+  const test::TempDir folder;
+  ModelConfig config = test::tiny_config();
+  config.max_seq_len = 2048;
+  config.vocab_size = 131072;
+  test::write_tiny_checkpoint(folder / "model", config);
+  std::string ids = "3";
+  for (int i = 1; i < 2048; ++i) ids += cat(",", i * 61 % 131072);
+  folder.write("ids.jsonl", cat("{\"input_ids\": [", ids, "]}\n"));
+  const test::CliResult result =
+      test::run_cli({"eval", "model", "--data", "ids.jsonl", "--kv-cache-dtype", "fp8,fp8_e5m2",
+                     "--policy", "amax", "--greedy-tokens", "0", "-q"},
+                    folder.path());
+  CHECK(result.exit_code == 0);
+  CHECK(result.peak_bytes < int64_t{1} << 30);
+  CHECK(result.peak_bytes > int64_t{1} << 20);
+}
+
 }  // namespace
 }  // namespace fp8kv
