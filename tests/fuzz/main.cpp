@@ -1,0 +1,262 @@
+// Fuzzing guided by coverage: inputs are changed at random, and those that reach code which none
+// before them reached are kept and changed further. The sanitizers, `require` and any exception but
+// Error end it with the input saved.
+//   fp8kv_fuzz TARGET SECONDS [--seed N] [--more FOLDER]...   fuzz; FOLDER has further inputs
+//   fp8kv_fuzz TARGET --replay FILE                           run one input
+// Everything is built with -fsanitize-coverage=trace-pc, so no other compiler is needed.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sanitizer/common_interface_defs.h>
+#include <sstream>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "fuzz.h"
+#include "mutate.h"
+
+#define FP8KV_UNTRACED __attribute__((no_sanitize_coverage))
+
+// What was reached by the input that runs: a byte for each pair of places one after the other,
+// hashed.
+namespace {
+constexpr size_t kMapSize = size_t{1} << 16;
+uint8_t reached[kMapSize];  // plain: what is called here is traced, too
+thread_local uintptr_t last_place;
+}  // namespace
+
+extern "C" FP8KV_UNTRACED void __sanitizer_cov_trace_pc() {
+  const auto base = reinterpret_cast<uintptr_t>(&__sanitizer_cov_trace_pc);
+  const uintptr_t place = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - base;
+  const uintptr_t mixed = place * 0x9E3779B97F4A7C15u >> 40;
+  uint8_t& count = reached[(mixed ^ last_place) % kMapSize];
+  if (count < 255) ++count;
+  last_place = mixed >> 1;
+}
+
+// Memory that grows past what a small file may cost is a finding; so is what is never freed.
+extern "C" FP8KV_UNTRACED const char* __asan_default_options() {
+  return "max_allocation_size_mb=256:hard_rss_limit_mb=2048:allocator_may_return_null=0:"
+         "handle_abort=1:detect_stack_use_after_return=1";
+}
+
+namespace fp8kv::fuzz {
+namespace {
+
+constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint, &kScaleFile, &kNpz, &kTokenizer};
+constexpr size_t kLongest = 64 * 1024;
+constexpr unsigned kSecondsAnInput = 10;
+
+// Of the input that runs; read when the process dies.
+const std::string* running = nullptr;
+std::string running_target;
+
+FP8KV_UNTRACED void save_input() {
+  if (!running) return;
+  const std::string* input = running;
+  running = nullptr;
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const char c : *input) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
+  char name[128];
+  std::snprintf(name, sizeof name, "finding-%s-%016llx", running_target.c_str(),
+                static_cast<unsigned long long>(hash));
+  std::ofstream(name, std::ios::binary).write(input->data(), static_cast<long>(input->size()));
+  std::fprintf(stderr, "\nfinding: saved as %s; run it with: fp8kv_fuzz %s --replay %s\n", name,
+               running_target.c_str(), name);
+}
+
+void run_one(const Target& target, const std::string& input) {
+  running = &input;
+  alarm(kSecondsAnInput);
+  try {
+    target.run(input);
+  } catch (const Error& error) {
+    require(error.what()[0] != '\0', "an error says something");
+    require(is_utf8(error.what()), "an error is text");
+  } catch (const std::exception& error) {
+    require(false, cat("nothing but an Error is thrown; this was: ", error.what()));
+  }
+  running = nullptr;
+}
+
+// Counts in classes, as AFL has them: 1, 2, 3, 4-7, 8-15, ...; returns what no input had before.
+size_t take_new(std::array<uint8_t, kMapSize>& known) {
+  size_t found = 0;
+  for (size_t i = 0; i < kMapSize; ++i) {
+    const uint8_t count = reached[i];
+    if (count == 0) continue;
+    const int bits = count < 4 ? count - 1 : std::min(34 - __builtin_clz(count), 7);
+    const auto bit = static_cast<uint8_t>(1u << bits);
+    if (known[i] & bit) continue;
+    known[i] = static_cast<uint8_t>(known[i] | bit);
+    ++found;
+  }
+  return found;
+}
+
+class Fuzzer {
+ public:
+  Fuzzer(const Target& target, uint64_t seed) : target_(target), rng_(seed) {}
+
+  void add(const std::string& input) {
+    if (input.size() <= kLongest) consider(input);
+  }
+
+  void fuzz(double seconds) {
+    if (corpus_.empty()) corpus_.push_back("");
+    const auto begin = Clock::now();
+    double shown = 0;
+    while (since(begin) < seconds) {
+      for (int i = 0; i < 64; ++i) consider(changed());
+      if (since(begin) - shown < 10) continue;
+      shown = since(begin);
+      report(stderr, shown);
+    }
+    report(stdout, since(begin));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static double since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+  std::string changed() {
+    // Half of the time one of the newest, which nobody has changed much yet.
+    const size_t newest = std::min<size_t>(corpus_.size(), 32);
+    const size_t from =
+        rng_.next() % 2 ? corpus_.size() - 1 - rng_.next() % newest : rng_.next() % corpus_.size();
+    std::string input = mutated(corpus_[from], corpus_[rng_.next() % corpus_.size()], rng_);
+    if (input.size() > kLongest) input.resize(kLongest);
+    if (target_.repair && rng_.next() % 4 != 0) target_.repair(input);
+    return input;
+  }
+
+  void consider(const std::string& input) {
+    std::memset(reached, 0, kMapSize);
+    last_place = 0;
+    run_one(target_, input);
+    ++runs_;
+    const size_t found = take_new(known_);
+    places_ += found;
+    if (found > 0) corpus_.push_back(input);
+  }
+
+  void report(FILE* to, double seconds) const {
+    std::fprintf(to, "%s: %llu inputs in %.0f s (%.0f a second), %zu kept, %zu edges, no finding\n",
+                 target_.name.c_str(), static_cast<unsigned long long>(runs_), seconds,
+                 static_cast<double>(runs_) / seconds, corpus_.size(), places_);
+    std::fflush(to);
+  }
+
+  const Target& target_;
+  Rng rng_;
+  std::array<uint8_t, kMapSize> known_{};
+  std::vector<std::string> corpus_;
+  uint64_t runs_ = 0;
+  size_t places_ = 0;
+};
+
+[[noreturn]] void usage() {
+  std::fprintf(stderr,
+               "usage: fp8kv_fuzz TARGET SECONDS [--seed N] [--more FOLDER]...\n"
+               "       fp8kv_fuzz TARGET --replay FILE\ntargets:");
+  for (const Target* target : kTargets) std::fprintf(stderr, " %s", target->name.c_str());
+  std::fprintf(stderr, "\n");
+  std::exit(2);
+}
+
+int main_of(const std::vector<std::string>& words) {
+  if (words.size() < 2) usage();
+  const auto* const found =
+      std::find_if(std::begin(kTargets), std::end(kTargets),
+                   [&](const Target* each) { return each->name == words[0]; });
+  if (found == std::end(kTargets)) usage();
+  const Target& target = **found;
+  running_target = target.name;
+  __sanitizer_set_death_callback(save_input);
+  std::signal(SIGALRM, [](int) {
+    std::fprintf(stderr, "an input takes more than %u seconds\n", kSecondsAnInput);
+    std::abort();
+  });
+  if (words[1] == "--replay" && words.size() == 3) {
+    run_one(target, read(words[2]));
+    std::printf("%s: no finding\n", target.name.c_str());
+    return 0;
+  }
+  uint64_t seed = 1;
+  std::vector<std::string> more;
+  for (size_t i = 2; i < words.size(); i += 2) {
+    if (i + 1 == words.size()) usage();
+    if (words[i] == "--seed") {
+      seed = std::strtoull(words[i + 1].c_str(), nullptr, 10);
+    } else if (words[i] == "--more") {
+      for (std::string& input : files_below(words[i + 1], "")) more.push_back(std::move(input));
+    } else {
+      usage();
+    }
+  }
+  Fuzzer fuzzer(target, seed);
+  for (const std::string& input : target.seeds(FP8KV_SOURCE_DIR)) fuzzer.add(input);
+  for (const std::string& input : more) fuzzer.add(input);
+  fuzzer.fuzz(std::strtod(words[1].c_str(), nullptr));
+  std::filesystem::remove_all(work_folder());
+  return 0;
+}
+
+}  // namespace
+
+void require(bool holds, std::string_view what) {
+  if (holds) return;
+  std::fprintf(stderr, "does not hold: %.*s\n", static_cast<int>(what.size()), what.data());
+  std::abort();
+}
+
+const std::filesystem::path& work_folder() {
+  static const std::filesystem::path folder = [] {
+    const std::filesystem::path memory = "/dev/shm";
+    const auto parent =
+        access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+    std::string name = (parent / "fp8kv-fuzz-XXXXXX").string();
+    require(mkdtemp(name.data()) != nullptr, "there is a folder for temporary files");
+    return std::filesystem::path(name);
+  }();
+  return folder;
+}
+
+void write(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<long>(bytes.size()));
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+std::vector<std::string> files_below(const std::filesystem::path& folder, std::string_view ending) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.file_size() <= kLongest &&
+        entry.path().filename().string().ends_with(ending)) {
+      paths.push_back(entry.path());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<std::string> contents;
+  for (const auto& path : paths) contents.push_back(read(path));
+  return contents;
+}
+
+}  // namespace fp8kv::fuzz
+
+int main(int argc, char** argv) {
+  return fp8kv::fuzz::main_of({argv + 1, argv + argc});
+}
