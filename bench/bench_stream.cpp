@@ -2,7 +2,8 @@
 // usage: fp8kv_bench_stream MODEL cuda|hip|sim
 //
 // Files are read as often as it takes to have them in the page cache, so "warm" is memory's speed;
-// "direct" goes past it to the disk. Each figure is the median of five passes over all layers.
+// "direct" goes past it to the disk. Each figure is the median of five passes over the first
+// layers, of 2 GiB at most.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,6 +22,7 @@ namespace fp8kv::bench {
 namespace {
 
 constexpr int kPasses = 5;
+constexpr uint64_t kMostBytes = uint64_t(2) << 30;
 
 struct Spread {
   double median, least, most;  // seconds
@@ -49,23 +51,42 @@ void print_row(const std::string& name, const Spread& time, uint64_t bytes, doub
   std::fflush(stdout);
 }
 
-// Every shard by one thread, block after block.
-void read_all(const Checkpoint& checkpoint, bool direct, std::span<std::byte> room) {
+// By one thread, block after block; how much there was.
+uint64_t read_files(const Checkpoint& checkpoint, bool direct, std::span<std::byte> room) {
   const uint64_t block_bytes = room.size() - 2 * BlockFile::kAlignment;
+  uint64_t bytes = 0;
   for (const Shard& shard : checkpoint.shards()) {
     const BlockFile file(checkpoint.folder() / shard.file, direct);
-    for (uint64_t at = 0; at < shard.bytes; at += block_bytes) {
-      file.read(at, static_cast<size_t>(std::min(block_bytes, shard.bytes - at)), room);
+    for (uint64_t at = 0; at < shard.bytes && bytes < kMostBytes; at += block_bytes) {
+      const uint64_t length = std::min(block_bytes, shard.bytes - at);
+      file.read(at, static_cast<size_t>(length), room);
+      bytes += length;
     }
   }
+  return bytes;
+}
+
+struct Layers {
+  std::vector<StreamedLayer> layers;
+  uint64_t bytes = 0;
+};
+
+Layers first_layers(const Checkpoint& checkpoint, const ModelConfig& config) {
+  Layers first;
+  for (int64_t i = 0; i < config.n_layers; ++i) {
+    const StreamedLayer layer{i, LayerPart::whole};
+    const uint64_t bytes = stream_buffer_bytes(checkpoint, config, {layer});
+    if (i > 0 && first.bytes + bytes > kMostBytes) break;
+    first.layers.push_back(layer);
+    first.bytes += bytes;
+  }
+  return first;
 }
 
 void stream_all(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                const StreamOptions& options) {
-  std::vector<StreamedLayer> layers;
-  for (int64_t i = 0; i < config.n_layers; ++i) layers.push_back({i, LayerPart::whole});
+                const std::vector<StreamedLayer>& layers, const StreamOptions& options) {
   WeightStream stream(checkpoint, config, backend, layers, options);
-  for (int64_t i = 0; i < config.n_layers; ++i) {
+  for (size_t i = 0; i < layers.size(); ++i) {
     const LayerWeights& weights = stream.begin();
     // One word of the last tensor: waits until it is there.
     std::byte word[2];
@@ -78,19 +99,18 @@ void run(const std::string& model, const std::string& device) {
   const Checkpoint checkpoint = Checkpoint::open(model);
   const ModelConfig config = read_model_config(checkpoint);
   const auto backend = load_plugin(device);
-  uint64_t bytes = 0, of_layers = 0;
-  for (const Shard& shard : checkpoint.shards()) bytes += shard.bytes;
-  for (int64_t i = 0; i < config.n_layers; ++i) {
-    of_layers += stream_buffer_bytes(checkpoint, config, {{i, LayerPart::whole}});
-  }
-  std::printf("%s\n%s in files, %s in layers\n", backend->describe().c_str(),
-              human_bytes(bytes).c_str(), human_bytes(of_layers).c_str());
+  const Layers first = first_layers(checkpoint, config);
+  std::printf("%s\n%zu of %lld layers, %s\n", backend->describe().c_str(), first.layers.size(),
+              static_cast<long long>(config.n_layers), human_bytes(first.bytes).c_str());
   const StreamOptions options;
   const size_t room_bytes = options.block_bytes + 2 * BlockFile::kAlignment;
   const auto room = backend->transfers()->allocate_pinned(room_bytes);
   for (const bool direct : {false, true}) {
     const char* how = direct ? "direct" : "warm";
-    const Spread read = times_of([&] { read_all(checkpoint, direct, {room.get(), room_bytes}); });
+    uint64_t bytes = 0;
+    const Spread read = times_of([&] {
+      bytes = read_files(checkpoint, direct, {room.get(), room_bytes});
+    });
     print_row(cat("one thread reading, ", how), read, bytes, 0);
     const double limit = static_cast<double>(bytes) / read.median;
     for (const int readers : {1, 2, 4}) {
@@ -98,8 +118,8 @@ void run(const std::string& model, const std::string& device) {
       with.readers = readers;
       with.direct = direct;
       print_row(cat("layers to the device, ", how, ", ", readers, " readers"),
-                times_of([&] { stream_all(checkpoint, config, *backend, with); }), of_layers,
-                limit);
+                times_of([&] { stream_all(checkpoint, config, *backend, first.layers, with); }),
+                first.bytes, limit);
     }
   }
 }
