@@ -126,5 +126,16 @@ TEST_CASE("dialects: what real tools wrote is read for what it is") {
   CHECK(check_all("producers.json") >= 10);
 }
 
+TEST_CASE("dialects: a published file of AMMO's scales raises what is true of it, no more") {
+  const auto path = test::shared_data("kv-scales/vllm-llama2-7b.kv_cache_scales.json");
+  if (!path) return;
+  const FoundScales found = scales_at(*path);
+  CHECK(found.dialect == "vllm-json");
+  REQUIRE(found.scales.layers.size() == 32);
+  CHECK(found.scales.layers[1] == LayerScales{{0.0188860222697258f}, {0.0188860222697258f}});
+  CHECK(found.scales.layers[29].v[0] == 0.0456891767680645f);
+  CHECK(sorted_ids(found) == std::vector<std::string>{"k-before-rope", "kv-fused"});
+}
+
 }  // namespace
 }  // namespace fp8kv
