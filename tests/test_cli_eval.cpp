@@ -49,6 +49,9 @@ TEST_CASE("cli eval: calibrated FP8 passes the gate that unit and shared scales 
   CHECK(
       result.out.find("verdict   layers 0 and 1 need their scales; 1.0 is safe in the other 4\n") !=
       std::string::npos);
+  CHECK(result.out.ends_with(
+      "fp8_e4m3 unit: its scales lose values that were seen in layers 0 and 1\n"
+      "fp8_e4m3 shared: its scales lose values that were seen in layer 1\n"));
   const std::string junit = test::read_file(folder / "gates.xml");
   CHECK(junit.find("<testsuites tests=\"6\" failures=\"3\">") != std::string::npos);
 }

@@ -167,11 +167,14 @@ TEST_CASE("diagnose: K and V share a scale by their form, not because they happe
 }
 
 TEST_CASE("diagnose: of a union only the finer form is looked at") {
-  ScaleCase found = of(kSome);
+  ScaleCase found = of({1, 1, 1, 1});
+  found.dialect = find_dialect("kv_scale");
   for (int64_t layer = 0; layer < 2; ++layer) {
-    found.tensors.push_back({"b", layer, 'b', DType::bf16, {}, {0.5f}, nullptr, ""});
+    found.tensors.push_back({"b", layer, 'b', DType::bf16, {}, {2}, nullptr, ""});
   }
-  CHECK(ids_of(found) == Ids{});
+  CHECK(ids_of(found) == Ids{"all-ones", "kv-fused"});
+  found.dialect = find_dialect("k_scale/v_scale");
+  CHECK(ids_of(found) == Ids{"all-ones"});
 }
 
 TEST_CASE("diagnose: observers, FNUZ and sentinels") {

@@ -67,11 +67,13 @@ class ScaledModel {
   // The error, without the folder's name.
   std::string error() const {
     const Checkpoint checkpoint = open();
-    const std::string message = test::error_of([&] { scales_at(checkpoint); });
+    std::string message = test::error_of([&] { scales_at(checkpoint); });
     const std::string folder = folder_.path().string();
-    const size_t at = message.find(folder);
-    REQUIRE(at != std::string::npos);
-    return message.substr(0, at) + "MODEL" + message.substr(at + folder.size());
+    REQUIRE(message.find(folder) != std::string::npos);
+    for (size_t at = 0; (at = message.find(folder)) != message.npos;) {
+      message.replace(at, folder.size(), "MODEL");
+    }
+    return message;
   }
 
  private:
@@ -430,6 +432,46 @@ TEST_CASE("dialects: where there are no scales, that is an error only for who ne
   model.add("model.norm.weight", {1});
   CHECK_FALSE(find_scales(model.open()));
   CHECK(model.error() == "'MODEL': has no KV scales");
+}
+
+TEST_CASE("dialects: a config that promises scales makes their absence an error of its own") {
+  const auto with = [](const std::string& dynamic) {
+    ScaledModel model;
+    model.add("model.norm.weight", {1});
+    model.config("quantization_config", cat(R"({"quant_method": "compressed-tensors",
+        "kv_cache_scheme": {"num_bits": 8, "type": "float", "dynamic": )",
+                                            dynamic, "}}"));
+    return model.error();
+  };
+  CHECK(with("false") ==
+        "'MODEL': has no KV scales, though 'MODEL/config.json' says that the cache is FP8: a "
+        "runtime would use 1");
+  CHECK(with("true") == "'MODEL': has no KV scales");
+}
+
+TEST_CASE("dialects: where TensorRT-LLM's K was measured follows from ModelOpt's version") {
+  const auto observed = [](const std::string& producer, const std::string& version) {
+    KvConfig config;
+    config.method = KvMethod::trtllm;
+    config.producer = producer;
+    config.version = version;
+    return find_dialect("trtllm")->observation(config);
+  };
+  CHECK(observed("modelopt", "0.25.0") == Observation::before_rope);
+  CHECK(observed("modelopt", "0.27.0") == Observation::after_rope);
+  CHECK(observed("modelopt", "") == Observation::unknown);
+  CHECK(observed("", "") == Observation::unknown);
+}
+
+TEST_CASE("dialects: the shape of scales is checked before they are read") {
+  const auto error = [](const Shape& shape, int64_t n_kv_heads) {
+    const ScaleTensor tensor{"t", 0, 'k', DType::f32, shape, {}, nullptr, ""};
+    return test::error_of([&] { check_scale_form(tensor, n_kv_heads); });
+  };
+  CHECK(error({0}, 0) ==
+        "'t': has the shape [0], expected [], [1] or one number for each of 0 KV heads");
+  CHECK(error({70000}, 70000) ==
+        "'t': has the shape [70000], expected [], [1] or one number for each of 70,000 KV heads");
 }
 
 TEST_CASE("dialects: a tensor's name is split at its last 'layers.' and number") {

@@ -1,10 +1,15 @@
 // Checkpoints in a file per rank: what makes a folder of them whole.
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include "base/json.h"
 #include "io/find_scales.h"
+#include "io/safetensors.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 
@@ -50,6 +55,50 @@ TEST_CASE("ranks: a scale that one rank lacks is refused") {
   CHECK(folder.error() ==
         "M: 'transformer.layers.0.attention.k_cache_scaling_factor': is missing from "
         "rank0.safetensors, but another rank has it | copy the whole folder");
+}
+
+TEST_CASE("ranks: the same bytes in another shape or type are not the same") {
+  const float value = 0.5f;
+  const auto rank = [&](DType dtype, const Shape& shape) {
+    std::vector<TensorToWrite> tensors;
+    for (int layer = 0; layer < 3; ++layer) {
+      tensors.push_back(
+          {cat("transformer.layers.", layer, ".attention.kv_cache_scaling_factor"),
+           ConstTensorView(reinterpret_cast<const std::byte*>(&value), dtype, shape)});
+    }
+    return safetensors_bytes(tensors, {});
+  };
+  const Folder folder("f8-tp2");
+  for (const auto& [name, bytes] : {std::pair("rank0.safetensors", rank(DType::f32, {1})),
+                                    std::pair("rank1.safetensors", rank(DType::f16, {2}))}) {
+    std::ofstream(folder.path() / name, std::ios::binary) << bytes;
+  }
+  CHECK(folder.error() ==
+        "M: 'transformer.layers.0.attention.kv_cache_scaling_factor' is 0.5 in rank0.safetensors "
+        "and F16 [2] in rank1.safetensors, expected the same in every rank | scales of one "
+        "tensor-parallel split serve no other: calibrate again");
+}
+
+TEST_CASE("ranks: names of npz arrays have exactly one number, and one pipeline stage") {
+  const Folder names("f8-npz-stored");
+  const fs::path npz = names.path() / "llama_tp1_rank0.npz";
+  std::string bytes = test::read_file(npz);
+  for (size_t at = 0; (at = bytes.find(":1:attention:kv", at)) != bytes.npos;) {
+    bytes.replace(at, 12, ":1:att:2:ion");
+  }
+  std::ofstream(npz, std::ios::binary) << bytes;
+  CHECK(names.error() ==
+        "M: '_np:layers:1:att:2:ion:kv_cache_scaling_factor' looks like a KV "
+        "scale, but is in a form that is not read | 'fp8kv extract --help' lists "
+        "the forms that are; calibrate the original model again, or rename the "
+        "tensors");
+  const Folder stages("f8-npz-stored");
+  const fs::path model = stages.path() / "llama_tp1.json";
+  const std::string text = json_with_member(test::read_file(model), "pipeline_parallel", "2");
+  std::ofstream(model, std::ios::binary) << text;
+  CHECK(stages.error().ends_with(
+      "llama_tp1.json': pipeline_parallel: is 2, expected 1 | layers are numbered anew "
+      "in each pipeline rank: export with one"));
 }
 
 TEST_CASE("ranks: files beyond the config's ranks do not count") {

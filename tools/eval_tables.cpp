@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "calib/certificate_words.h"
 #include "calib/evaluate.h"
 #include "certificate_text.h"
 #include "eval_candidates.h"
@@ -140,14 +141,24 @@ std::string held_out_table(const EvalReport& report) {
          table.text();
 }
 
-// One will do: verdicts on layers are the same for all scales.
+// One in full will do, as verdicts on layers are the same for all scales; of the others, what
+// theirs lose.
 std::string certificate(const EvalReport& report) {
+  std::string text;
   for (const CandidateReport& each : report.candidates) {
     if (!is_e4m3(each.dtype)) continue;
-    return cat("\n", each.name, ": are its scales safe for the evaluated text?\n",
-               certificate_text(with_evidence(report, each)));
+    const KvScales scales = with_evidence(report, each);
+    if (text.empty()) {
+      text = cat("\n", each.name, ": are its scales safe for the evaluated text?\n",
+                 certificate_text(scales));
+      continue;
+    }
+    const auto lost = certify(scales, scales.format).layers_that_do_not_hold();
+    if (!lost.empty()) {
+      text += cat(each.name, ": its scales lose values that were seen in ", layer_list(lost), "\n");
+    }
   }
-  return "";
+  return text;
 }
 
 }  // namespace

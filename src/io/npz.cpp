@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+
 #include <zlib.h>
 
 #include "base/error.h"

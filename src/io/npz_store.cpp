@@ -74,7 +74,11 @@ int64_t within(const Json& value, int64_t least, int64_t most) {
 AmmoModel parse_ammo_model(const Json& json) {
   AmmoModel model;
   model.n_ranks = within(json.at("tensor_parallel"), 1, kMostRanks);
-  if (const auto pipeline = json.find("pipeline_parallel")) within(*pipeline, 1, 1);
+  const auto pipeline = json.find("pipeline_parallel");
+  if (pipeline && pipeline->as_int() != 1) {
+    throw Error(cat(pipeline->where(), ": is ", pipeline->brief(), ", expected 1"),
+                "layers are numbered anew in each pipeline rank: export with one");
+  }
   const Json layers = json.at("layers");
   model.shape.n_layers = static_cast<int64_t>(layers.size());
   if (layers.size() == 0 || model.shape.n_layers > kMostLayers) {

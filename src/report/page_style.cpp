@@ -65,7 +65,9 @@ dd{margin-bottom:.5rem}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--line:#bbb;--box:#fff;
 --s0:#0072b2;--s1:#c44e00;--s2:#007a5a;--s3:#a8498a;--s4:#9a6700;--s5:#2b8cc4;--good:#00694e;
 --bad:#a63d00}main{max-width:none;padding:0}.plot{min-width:0}.scroll{overflow:visible}
-figure,tr{break-inside:avoid}h2,h3{break-after:avoid}table{font-size:.7rem}}
+figure,tr{break-inside:avoid}h2,h3{break-after:avoid}table,.wide{font-size:.6rem}
+th{white-space:normal}td.n{white-space:normal;overflow-wrap:anywhere}th,td,.wide th,.wide td{padding:.15rem .25rem}}
+@page{margin:12mm}
 )";
 }
 
