@@ -69,7 +69,7 @@ class Collector {
   void begin(const WindowBatch& batch) {
     for (KvCache::Sequence& sequence : sequences_) cache_.release(sequence);
     sequences_.assign(batch.count, {});
-    step_.clear();
+    step_.clear(kPromptStep);
     for (size_t i = 0; i < batch.count; ++i) {
       const std::vector<int32_t>& window = windows_[batch.first + i];
       const bool extended = cache_.extend(sequences_[i], static_cast<int64_t>(window.size()));
