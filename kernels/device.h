@@ -8,9 +8,20 @@
 #include <memory>
 #include <string>
 
+#include "backend/backend.h"
 #include "kernels/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {
+
+// Bytes that a device's memory holds; outlives the device with the last block.
+struct MemoryCount {
+  void add(size_t bytes) {
+    in_use += bytes;
+    if (in_use > peak) peak = in_use.load();
+  }
+  std::atomic<uint64_t> in_use{0};
+  std::atomic<uint64_t> peak{0};  // only the thread that allocates raises it
+};
 
 class Device {
  public:
@@ -29,8 +40,6 @@ class Device {
   std::shared_ptr<std::byte> allocate(size_t bytes);
   // The host's memory may change once this returns.
   void copy_in(std::byte* to, const std::byte* host, size_t bytes);
-  // Bytes that can still be allocated.
-  uint64_t free_memory() const;
 
   // See Backend. Not where every launch is waited for (FP8KV_SYNC).
   bool can_record() const;
@@ -41,14 +50,17 @@ class Device {
   // Waits for all work before it.
   void copy_out(std::byte* host, const std::byte* from, size_t bytes);
 
+  DeviceMemory memory() const;
+  Transfers& transfers() { return *transfers_; }
+
  private:
   void synchronise();
 
   Stream stream_{};
   std::string name_;
   int multiprocessors_ = 1;
-  // Bytes allocated, where nobody else counts them (the simulator).
-  std::shared_ptr<std::atomic<size_t>> used_ = std::make_shared<std::atomic<size_t>>(0);
+  std::shared_ptr<MemoryCount> count_ = std::make_shared<MemoryCount>();
+  std::shared_ptr<Transfers> transfers_;
 };
 
 }  // namespace fp8kv::FP8KV_GPU

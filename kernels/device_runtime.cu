@@ -1,6 +1,7 @@
 // Device on CUDA and HIP.
 #include "base/error.h"
 #include "kernels/device.h"
+#include "kernels/transfers_runtime.h"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {
@@ -67,9 +68,11 @@ Device::Device() {
   name_ = cat(kName, ": ", properties.name, ", ", human_bytes(properties.totalGlobalMem));
   multiprocessors_ = properties.multiProcessorCount;
   check(FP8KV_RUNTIME(StreamCreate)(&stream_), prefix);
+  transfers_ = make_transfers(stream_);
 }
 
 Device::~Device() {
+  transfers_ = nullptr;
   static_cast<void>(FP8KV_RUNTIME(StreamDestroy)(stream_));
 }
 
@@ -81,17 +84,14 @@ std::shared_ptr<std::byte> Device::allocate(size_t bytes) {
   void* memory = nullptr;
   check(FP8KV_RUNTIME(Malloc)(&memory, bytes == 0 ? 1 : bytes),
         cat("cannot allocate ", human_bytes(bytes), " on the device"));
-  std::shared_ptr<std::byte> owner(static_cast<std::byte*>(memory), [](std::byte* block) {
-    static_cast<void>(FP8KV_RUNTIME(Free)(block));
-  });
+  count_->add(bytes);
+  std::shared_ptr<std::byte> owner(static_cast<std::byte*>(memory),
+                                   [bytes, count = count_](std::byte* block) {
+                                     static_cast<void>(FP8KV_RUNTIME(Free)(block));
+                                     count->in_use -= bytes;
+                                   });
   check(FP8KV_RUNTIME(MemsetAsync)(memory, 0, bytes, stream_), "clearing memory");
   return owner;
-}
-
-uint64_t Device::free_memory() const {
-  size_t free = 0, total = 0;
-  check(FP8KV_RUNTIME(MemGetInfo)(&free, &total), "asking for the device's free memory");
-  return free;
 }
 
 bool Device::can_record() const {
@@ -137,6 +137,12 @@ void Device::copy_out(std::byte* host, const std::byte* from, size_t bytes) {
   check(FP8KV_RUNTIME(MemcpyAsync)(host, from, bytes, FP8KV_RUNTIME(MemcpyDeviceToHost), stream_),
         "copying from the device");
   synchronise();
+}
+
+DeviceMemory Device::memory() const {
+  size_t free = 0, total = 0;
+  check(FP8KV_RUNTIME(MemGetInfo)(&free, &total), "asking for free memory");
+  return {count_->in_use, count_->peak, free};
 }
 
 void Device::synchronise() {

@@ -60,6 +60,10 @@ class GpuBackend final : public Backend {
     device_.copy_out(host.data(), from.data, host.size());
   }
 
+  Transfers* transfers() override { return &device_.transfers(); }
+  std::optional<DeviceMemory> memory() const override { return device_.memory(); }
+  uint64_t op_memory(const StepShape& shape) const override;
+
   void embed(const ConstTensorView& table, const ConstTensorView& ids,
              const TensorView& out) override;
   void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
@@ -73,7 +77,6 @@ class GpuBackend final : public Backend {
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override;
 
-  std::optional<uint64_t> free_memory() const override { return device_.free_memory(); }
   bool can_record() const override { return device_.can_record(); }
   void begin_recording() override { device_.begin_recording(); }
   Recording end_recording() override { return device_.end_recording(); }
@@ -201,9 +204,31 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   }
 }
 
+size_t counter_bytes(const DecodeSizes& sizes) {
+  return (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
+}
+
+size_t float_bytes(const DecodeSizes& sizes) {
+  return (sizes.partials + sizes.states) * sizeof(float);
+}
+
+uint64_t GpuBackend::op_memory(const StepShape& shape) const {
+  AttentionArguments arguments;
+  arguments.rows.n = static_cast<int32_t>(shape.rows);
+  arguments.rows.n_seqs = static_cast<int32_t>(shape.sequences);
+  arguments.rows.max_pages = static_cast<int32_t>(shape.max_pages);
+  arguments.kv.page_size = shape.page_size;
+  arguments.kv.n_kv_heads = shape.n_kv_heads;
+  arguments.kv.head_dim = shape.head_dim;
+  arguments.n_heads = shape.n_heads;
+  if (!takes_decode(arguments)) return 0;
+  const DecodeSizes sizes = decode_sizes(arguments);
+  return counter_bytes(sizes) + float_bytes(sizes);
+}
+
 DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
-  const size_t counters = (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
-  const size_t floats = (sizes.partials + sizes.states) * sizeof(float);
+  const size_t counters = counter_bytes(sizes);
+  const size_t floats = float_bytes(sizes);
   if (counters > scratch_counter_bytes_ || scratch_counter_bytes_ + floats > scratch_bytes_) {
     if (scratch_) outgrown_.push_back(std::move(scratch_));
     scratch_ = device_.allocate(counters + floats);

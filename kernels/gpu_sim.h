@@ -9,8 +9,10 @@
 #include <string>
 #include <tuple>
 
+#include "backend/transfers.h"
 #include "base/error.h"
 #include "kernels/sim.h"
+#include "kernels/sim_queues.h"
 
 #define __global__
 #define __device__
@@ -24,7 +26,8 @@ static_assert(kWarp == 32 || kWarp == 64);
 inline constexpr bool kHasAsync = kWarp == 32;
 inline constexpr bool kHardwareE4m3 = kWarp == 32;
 
-using Stream = void*;
+// Null: what is launched runs at once.
+using Stream = sim::Queues*;
 using Grid = sim::Grid;
 
 // Where an operation stands in a kernel, for messages.
@@ -246,10 +249,17 @@ struct Mma {
 
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int threads,
-            size_t shared_bytes, Stream, Arguments&&... arguments) {
+            size_t shared_bytes, Stream stream, Arguments&&... arguments) {
   const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-  sim::launch({name, grid, threads, kWarp, shared_bytes},
-              [kernel, values] { std::apply(kernel, values); });
+  const auto run = [=] {
+    sim::launch({name, grid, threads, kWarp, shared_bytes},
+                [kernel, values] { std::apply(kernel, values); });
+  };
+  if (stream && !sim::recording()) {
+    stream->submit(kOpsQueue, run);
+  } else {
+    run();
+  }
 }
 
 }  // namespace fp8kv::FP8KV_GPU

@@ -10,6 +10,7 @@
 #include "support/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {
@@ -219,6 +220,37 @@ TEST_CASE("cli inspect: what is remarkable about scales that cannot be used is s
       result.err.starts_with("warning: 'negative-sentinel': negative-sentinel: 2 scales are "
                              "negative, which is how runtimes mark one that was never loaded; "
                              "calibrate again: a runtime takes 1 instead\n"));
+}
+
+TEST_CASE("cli inspect: a K norm makes scales from before it worthless") {
+  CHECK(run({"inspect", "k-norm"})
+            .out.find("\n\nk-before-rope: K was measured at its projection, before the model's K "
+                      "norm and RoPE: its scale has nothing to do with what is cached; ") !=
+        std::string::npos);
+}
+
+TEST_CASE("cli extract: what inject wrote is told for what it is, in every form") {
+  const test::TempDir temp;
+  test::write_tiny_checkpoint(temp / "model", test::tiny_config());
+  temp.write("s.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
+      "scaling_factor": {"0": {"0": 0.021763393655419350, "1": 0.05974470078945160}}},
+      "fp8kv": {"schema": "fp8kv.scales/1", "format": "float8_e4m3fn", "granularity": "tensor",
+      "observation": "post_rope",
+      "k_scale": [[0.02176339365541935], [0.00932965986430645]],
+      "v_scale": [[0.012233189307153225], [0.0597447007894516]]}})");
+  const auto in = [&](const std::vector<std::string>& arguments) {
+    return test::run_cli(arguments, {.folder = temp.path()});
+  };
+  for (const std::string target : {"tgi", "tgi-2028", "vllm", "vllm-rocm", "sglang", "json"}) {
+    CAPTURE(target);
+    REQUIRE(in({"inject", "model", "-s", "s.json", "-o", target, "--for", target}).exit_code == 0);
+    const test::CliResult back = in({"extract", target, "-o", target + ".json", "--json"});
+    REQUIRE(back.exit_code == 0);
+    const Json summary = Json::parse(back.out, "stdout");
+    CHECK(summary.at("observation").as_string() == "post_rope");
+    CHECK(summary.at("producer").as_string() == (target == "json" ? "" : "fp8kv"));
+    CHECK(ids_in(summary.at("diagnoses")) == (target == "tgi-2028" ? Ids{"kv-fused"} : Ids{}));
+  }
 }
 
 TEST_CASE("cli diff: what is remarkable about either side is said, and in the JSON") {

@@ -1,9 +1,12 @@
+#include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "support/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
@@ -53,6 +56,59 @@ TEST_CASE("cli plan: JSON has the same in bytes") {
   CHECK(row.at("free_bytes").as_int() == 8000000 - 2 * 2755008);
   CHECK(row.at("tokens").as_int() == (8000000 - 2 * 2755008) / 768);
   CHECK(row.at("sequences").as_int() == (8000000 - 2 * 2755008) / 76800);
+}
+
+// Llama 3 8B as a header and 16 GB of holes: to read them would take minutes.
+TEST_CASE("cli plan: of the weights only their sizes are read") {
+  const test::TempDir folder;
+  constexpr int64_t kDim = 4096, kHidden = 14336, kVocab = 128256, kKv = 1024;
+  JsonWriter header;
+  header.begin_object();
+  int64_t at = 0;
+  const auto add = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    int64_t bytes = 2;
+    for (const int64_t dim : shape) bytes *= dim;
+    header.key(name).begin_object().member("dtype", "BF16");
+    header.member("shape", std::span<const int64_t>(shape));
+    header.member("data_offsets", std::span<const int64_t>(std::vector{at, at + bytes}));
+    header.end_object();
+    at += bytes;
+  };
+  add("model.embed_tokens.weight", {kVocab, kDim});
+  for (int i = 0; i < 32; ++i) {
+    const std::string layer = cat("model.layers.", i, ".");
+    add(layer + "self_attn.q_proj.weight", {kDim, kDim});
+    add(layer + "self_attn.k_proj.weight", {kKv, kDim});
+    add(layer + "self_attn.v_proj.weight", {kKv, kDim});
+    add(layer + "self_attn.o_proj.weight", {kDim, kDim});
+    add(layer + "mlp.gate_proj.weight", {kHidden, kDim});
+    add(layer + "mlp.up_proj.weight", {kHidden, kDim});
+    add(layer + "mlp.down_proj.weight", {kDim, kHidden});
+    add(layer + "input_layernorm.weight", {kDim});
+    add(layer + "post_attention_layernorm.weight", {kDim});
+  }
+  add("model.norm.weight", {kDim});
+  add("lm_head.weight", {kVocab, kDim});
+  const std::string text = header.end_object().text();
+  std::string file(8, '\0');
+  for (size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(text.size() >> (8 * i) & 255);
+  folder.write("model.safetensors", file + text);
+  std::filesystem::resize_file(folder / "model.safetensors",
+                               8 + text.size() + static_cast<uint64_t>(at));
+  folder.write("config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+    "vocab_size": 128256, "max_position_embeddings": 8192, "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0, "torch_dtype": "bfloat16"})");
+  const test::CliResult result = test::run_cli({"plan", ".", "--memory", "80GB", "--batch", "64",
+                                                "--context", "4096", "--tp", "16", "--json"},
+                                               folder.path());
+  CHECK(result.err == "");
+  const Json json = Json::parse(result.out, "stdout");
+  CHECK(json.at("weight_bytes").as_int() == 16060522496);
+  CHECK(json.at("kv_heads_per_gpu").as_int() == 1);  // 16 GPUs have two copies of 8 heads
+  CHECK(json.at("plans")[0].at("bytes_per_token").as_int() == 32 * 2 * 128 * 2);
+  CHECK(json.at("plans")[1].at("bytes_per_token").as_int() == 32 * 2 * 128);
 }
 
 TEST_CASE("cli plan: what does not fit is said") {

@@ -1,13 +1,12 @@
 // eval --report and --plot through the program: the page as a browser gets it.
-#include <algorithm>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/text.h"
+#include "support/markup.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
@@ -38,30 +37,6 @@ struct Reported {
   }
 };
 
-// Names of the tags left open; "" when every tag is closed in order. Void elements need no end.
-std::string unbalanced(const std::string& html) {
-  static const std::set<std::string> kVoid = {"meta", "br", "hr", "img", "input", "link", "col"};
-  std::vector<std::string> open;
-  for (size_t at = html.find('<'); at != html.npos; at = html.find('<', at + 1)) {
-    if (html[at + 1] == '!') continue;
-    const bool end = html[at + 1] == '/';
-    const size_t begin = at + (end ? 2 : 1);
-    const size_t name_end = html.find_first_of(" />\n", begin);
-    const std::string name = html.substr(begin, name_end - begin);
-    if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) continue;
-    const size_t close = html.find('>', at);
-    if (end) {
-      if (open.empty() || open.back() != name) return name;
-      open.pop_back();
-    } else if (html[close - 1] != '/' && !kVoid.contains(name)) {
-      open.push_back(name);
-      // What is in a script or a style is no markup.
-      if (name == "script" || name == "style") at = html.find("</" + name, at) - 1;
-    }
-  }
-  return open.empty() ? "" : open.back();
-}
-
 }  // namespace
 
 TEST_CASE("cli report: one page that is well formed, escaped and asks for nothing outside") {
@@ -70,7 +45,7 @@ TEST_CASE("cli report: one page that is well formed, escaped and asks for nothin
   CHECK(result.exit_code == 0);
   const std::string html = test::read_file(world.temp / "r.html");
   CHECK(html.starts_with("<!DOCTYPE html>"));
-  CHECK(unbalanced(html) == "");
+  CHECK(test::unbalanced(html) == "");
   for (const char* outside : {"http:", "https:", "src=", "url(", "@import"}) {
     CAPTURE(outside);
     CHECK(html.find(outside) == html.npos);

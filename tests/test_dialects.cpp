@@ -342,6 +342,22 @@ TEST_CASE("dialects: what inject takes out and runtimes trip over is every name 
   }
 }
 
+TEST_CASE("dialects: scales under AutoFP8's config without its rounding are another tool's") {
+  for (const bool autofp8 : {true, false}) {
+    ScaledModel model;
+    model.config("quantization_config", R"({"quant_method": "fp8", "kv_cache_scheme": "static"})");
+    for (int layer = 0; layer < 2; ++layer) {
+      model.layer(layer, "k_scale", autofp8 ? 1 / 18.4375f : 0.0597447f);
+      model.layer(layer, "v_scale", autofp8 ? 1 / 25.625f : 0.012233189f);
+    }
+    const FoundScales found = model.read();
+    CHECK(found.dialect == "autofp8");
+    CHECK(found.scales.provenance.producer == (autofp8 ? "AutoFP8" : ""));
+    CHECK(found.scales.provenance.observation == (autofp8 ? "pre_rope" : ""));
+    CHECK(found.diagnoses.empty() != autofp8);
+  }
+}
+
 TEST_CASE("dialects: KV scales of a form that is not read are an error, never 'no scales'") {
   for (const std::string name :
        {"transformer.layers.0.attention.kv_cache_scaling_factor", "transformer.h.0.attn.kv_scale",

@@ -98,6 +98,16 @@ TEST_CASE("gates: NaN fails every gate") {
   }
 }
 
+TEST_CASE("gates: a value is shown in six digits, or in as many as tell it from the bound") {
+  EvalReport report = report_of_two();
+  report.candidates[0].total.kld = 0.000630824106676321;
+  const auto finding = [&](const char* gate) {
+    return check_gates(report, {parse_gate(gate)})[0].finding;
+  };
+  CHECK(finding("kld > 0.01") == "kld is 0.000630824");
+  CHECK(finding("kld > 0.000630824") == "kld is 0.000630824106676321");
+}
+
 TEST_CASE("gates: what was not measured cannot pass") {
   EvalReport report = report_of_two();
   report.candidates[0].greedy = {};

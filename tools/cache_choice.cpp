@@ -122,7 +122,8 @@ int64_t choose_pages(const RunOptions& options, const Backend& backend, const Ru
                      uint64_t page_bytes, const CacheDemand& demand) {
   const uint64_t padding = static_cast<uint64_t>(runner.padding_pages()) * page_bytes;
   const uint64_t fixed = runner.weight_bytes() + runner.working_bytes() + padding;
-  const std::optional<uint64_t> free = backend.free_memory();
+  const std::optional<DeviceMemory> memory = backend.memory();
+  const std::optional<uint64_t> free = memory ? memory->free : std::nullopt;
   uint64_t room = 0;  // bytes for pages
   std::string where;
   if (options.gpu_memory > 0) {

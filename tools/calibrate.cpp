@@ -50,12 +50,42 @@ std::string summary_json(const CalibrateOptions& options, const KvScales& scales
   return json.end_object().text();
 }
 
+CalibrationState state_for(const CalibrateOptions& options, const std::string& fingerprint,
+                           const Windows& windows, const Backend& backend) {
+  return {CalibrationState::path_for(options.out),
+          {FP8KV_VERSION, fingerprint, windows_digest(windows.ids),
+           device_identity(backend.describe())}};
+}
+
+void check_resume(const CalibrateOptions& options) {
+  if (!options.resume || options.out != "-") return;
+  throw Error(
+      "--resume: needs a file beside which it keeps its state, and --out is standard output",
+      "name a file with --out", ErrorKind::usage);
+}
+
+// With `state`, says what an interrupted run has left.
+std::vector<LayerMagnitudes> collect(const Checkpoint& checkpoint, const ModelConfig& config,
+                                     Backend& backend, const Windows& windows, Log& log,
+                                     const CollectOptions& options) {
+  try {
+    return collect_magnitudes(checkpoint, config, backend, windows.ids, log, options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::interrupted || !options.state) throw;
+    const auto done = static_cast<uint64_t>(options.state->saved_layers());
+    if (done == 0) throw;
+    throw Error(cat("interrupted with ", count_of(done, "layer"), " done"),
+                "the same command goes on from there", ErrorKind::interrupted);
+  }
+}
+
 }  // namespace
 
 void run_command(const CalibrateOptions& options) {
   Log log(options.verbosity);
   check_output_file(options.out, options.force);
   check_output_file(options.histograms, options.force);
+  check_resume(options);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);
   const WindowOptions window_options{
@@ -72,8 +102,11 @@ void run_command(const CalibrateOptions& options) {
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
 
+  const std::string fingerprint = model_fingerprint(checkpoint, config);
+  CalibrationState state = state_for(options, fingerprint, windows, *backend);
   const std::vector<LayerMagnitudes> magnitudes =
-      collect_magnitudes(checkpoint, config, *backend, windows.ids, log);
+      collect(checkpoint, config, *backend, windows, log,
+              {.max_memory = options.max_memory, .state = options.resume ? &state : nullptr});
   KvScales scales = make_scales(magnitudes, options.policy, log);
   scales.model_type = config.model_type;
   scales.n_kv_heads = config.n_kv_heads;
@@ -81,7 +114,7 @@ void run_command(const CalibrateOptions& options) {
   provenance.source = "fp8kv calibrate";
   provenance.tool_version = FP8KV_VERSION;
   provenance.observation = "post_rope";
-  provenance.model_fingerprint = model_fingerprint(checkpoint, config);
+  provenance.model_fingerprint = fingerprint;
   provenance.compute_dtype = torch_name(config.dtype);
   provenance.documents = windows.documents;
   provenance.windows = windows.ids.size();
@@ -94,6 +127,7 @@ void run_command(const CalibrateOptions& options) {
     write_file_atomically(options.histograms, histogram_file_bytes(magnitudes), options.force);
   }
   write_file_atomically(options.out, scale_file_text(scales), options.force);
+  if (options.resume) state.remove();
   if (options.out == "-") return;
   log.note(cat("wrote ", quote(options.out.string()), ": scales of ",
                count_of(scales.layers.size(), "layer"), " from ",

@@ -89,6 +89,16 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
       ->check(a_path())
       ->type_name("FILE");
   add_device(*command, options.device, options.threads);
+  command
+      ->add_option_function<std::string>(
+          "--max-memory",
+          [&](const std::string& value) { options.max_memory = bytes_from_text(value); },
+          "Device memory to use at most; what does not fit stays on the host. Same scales")
+      ->check(a_byte_size())
+      ->type_name("SIZE");
+  command->add_flag("--resume", options.resume,
+                    "Keep the state after each layer in OUT.partial, and go on from it. Takes "
+                    "tokens x hidden size x 2 bytes on disk (on the CPU 4), written once a layer");
   command->add_flag("--force", options.force, "Replace existing output files");
   add_common(*command, options);
   command->final_callback([&options, data, samples, seq_len] {

@@ -6,6 +6,7 @@
 #include "io/find_scales.h"
 #include "io/fingerprint.h"
 #include "kv_dtype.h"
+#include "output.h"
 #include "scale_source.h"
 
 namespace fp8kv {
@@ -76,7 +77,7 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
   if (!options.scales.empty()) {
     KvScales scales = load_scales(options.scales, log);
     check_made_for(scales, checkpoint, config, quote(options.scales.string()));
-    return {options.scales.filename().string(), std::move(scales), {}};
+    return {plain(options.scales.filename().string()), std::move(scales), {}};
   }
   ScaleChoice choice;
   for (const std::string& text : options.policies) choice.policies.push_back(parse_policy(text));

@@ -33,6 +33,8 @@ struct CalibrateOptions : CommonOptions {
   ScalePolicy policy;
   std::string device = "auto";
   int threads = 0;
+  std::optional<uint64_t> max_memory;  // bytes on the device
+  bool resume = false;
   bool force = false;
 };
 

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "backend/transfers.h"
 #include "core/histogram.h"
 #include "core/paged.h"
 #include "core/tensor.h"
@@ -77,6 +79,24 @@ struct AttentionOptions {
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
 };
 
+// Of a device with memory of its own.
+struct DeviceMemory {
+  uint64_t in_use = 0;           // bytes that this backend holds, as asked for
+  uint64_t peak = 0;             // the most it has held
+  std::optional<uint64_t> free;  // what the device has left; absent where nothing limits it
+};
+
+// How large a step is, for those who plan memory.
+struct StepShape {
+  int64_t rows = 0;
+  int64_t sequences = 0;
+  int64_t max_pages = 0;  // of a row of Batch::page_table
+  int32_t page_size = 0;
+  int32_t n_heads = 0;
+  int32_t n_kv_heads = 0;
+  int32_t head_dim = 0;
+};
+
 // A step's launches, to be repeated as they were: pointers, sizes and all numbers that the host
 // gave.
 using Recording = std::shared_ptr<void>;
@@ -99,6 +119,12 @@ class Backend {
   virtual void copy_in(const TensorView& to, const ConstTensorView& host) = 0;
   // Waits for all work before it, then copies. Faults of earlier ops surface here.
   virtual void download(const ConstTensorView& from, std::span<std::byte> host) = 0;
+
+  // Both are there for a device with memory of its own; on the CPU host memory is used in place.
+  virtual Transfers* transfers() { return nullptr; }
+  virtual std::optional<DeviceMemory> memory() const { return std::nullopt; }
+  // Device memory that ops take for themselves in such a step, at most; they keep it.
+  virtual uint64_t op_memory(const StepShape& /*shape*/) const { return 0; }
 
   // out[i] = table[ids[i]].   table [rows, dim] any compute dtype; ids [n] i32, 0 <= id < rows;
   // out [n, dim]. Also gathers rows of activations.
@@ -132,9 +158,6 @@ class Backend {
   // whose logit is one.
   virtual void sample(const ConstTensorView& logits, const Sampling& sampling,
                       const TensorView& ids) = 0;
-
-  // Bytes that can still be allocated, where the backend has memory of its own.
-  virtual std::optional<uint64_t> free_memory() const { return std::nullopt; }
 
   // Ops between begin and end are recorded and not run; replay() runs them on what their memory
   // then holds. Nothing is allocated, copied in or downloaded meanwhile: a step is recorded once it

@@ -248,21 +248,30 @@ InputFile::InputFile(fs::path path) : path_(std::move(path)) {
 }
 
 std::string InputFile::read(uint64_t offset, uint64_t length) const {
+  check_range(offset, length);
+  std::string bytes(static_cast<size_t>(length), '\0');
+  read(offset, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+void InputFile::check_range(uint64_t offset, uint64_t length) const {
   if (offset > size_ || length > size_ - offset) {
     fail(quote(path_.string()), ": ends at byte ", size_, ", expected at least ", length,
          " more from byte ", offset);
   }
-  std::string bytes(static_cast<size_t>(length), '\0');
+}
+
+void InputFile::read(uint64_t offset, std::span<std::byte> into) const {
+  check_range(offset, into.size());
   size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got = ::pread(*descriptor_, bytes.data() + done, bytes.size() - done,
+  while (done < into.size()) {
+    const ssize_t got = ::pread(*descriptor_, into.data() + done, into.size() - done,
                                 static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_system(path_.string(), "read", errno);
     if (got == 0) fail(quote(path_.string()), ": became shorter while it was read");
     done += static_cast<size_t>(got);
   }
-  return bytes;
 }
 
 uint64_t regular_file_size(const fs::path& path) {

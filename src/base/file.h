@@ -41,8 +41,12 @@ class InputFile {
   uint64_t size() const { return size_; }  // when it was opened
   // Reads `length` bytes at `offset`; throws when the file ends before.
   std::string read(uint64_t offset, uint64_t length) const;
+  // The same, into memory of the caller's.
+  void read(uint64_t offset, std::span<std::byte> into) const;
 
  private:
+  void check_range(uint64_t offset, uint64_t length) const;
+
   std::filesystem::path path_;
   std::shared_ptr<const int> descriptor_;
   uint64_t size_ = 0;

@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/interrupt.h"
+#include "calib/memory_plan.h"
+#include "calib/residual.h"
 #include "calib/window_plan.h"
-#include "model/kv_cache.h"
-#include "model/model.h"
-#include "model/step.h"
+#include "calib/workspace.h"
+#include "model/embedding_rows.h"
+#include "model/weights.h"
 
 namespace fp8kv {
 namespace {
@@ -30,88 +33,156 @@ void check_finite(const std::vector<MagnitudeCounts>& heads, const char* tensor,
   }
 }
 
+std::vector<StreamedLayer> layers_from(int64_t first, const ModelConfig& config) {
+  std::vector<StreamedLayer> layers;
+  for (int64_t index = first; index < config.n_layers; ++index) {
+    const bool last = index + 1 == config.n_layers;
+    layers.push_back({index, last ? LayerPart::up_to_kv : LayerPart::whole});
+  }
+  return layers;
+}
+
+LayerMagnitudes magnitudes_from(std::span<const uint64_t> words, int64_t n_kv_heads,
+                                int64_t layer) {
+  LayerMagnitudes found;
+  const uint64_t* next = words.data();
+  for (std::vector<MagnitudeCounts>* heads : {&found.q, &found.k, &found.v}) {
+    for (int64_t head = 0; head < n_kv_heads; ++head, next += kMagnitudeWords) {
+      heads->push_back(counts_from(next));
+    }
+  }
+  check_finite(found.k, "K", layer);
+  check_finite(found.v, "V", layer);
+  check_finite(found.q, "Q", layer);
+  return found;
+}
+
 class Collector {
  public:
   Collector(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-            const std::vector<std::vector<int32_t>>& windows, Log& log)
-      : config_(config),
+            const std::vector<std::vector<int32_t>>& windows, const CollectOptions& options)
+      : checkpoint_(checkpoint),
+        config_(config),
         backend_(backend),
         windows_(windows),
-        plan_(plan_windows(windows)),
-        loader_(checkpoint, config, backend),
-        progress_(log, "calibrating",
-                  static_cast<uint64_t>(config.n_layers) * plan_.batches.size()),
-        forward_(backend, config, plan_.most_rows, plan_.longest_window),
-        step_(backend, plan_.most_rows, plan_.most_windows,
-              KvCache::pages_for(plan_.longest_window)),
-        // One layer's K and V of one batch, in the model's dtype: exact, since they are rounded to
-        // it before they get here.
-        cache_(backend, config, {config.dtype, 1, plan_.most_pages}, nullptr),
-        hidden_(
-            backend.allocate(forward_.activation_dtype(), Shape{plan_.total_rows, config.dim})) {}
+        options_(options),
+        activation_(backend.activation_dtype(config.dtype)),
+        plan_(plan_windows(windows, 0, options.batch_rows)),
+        memory_(plan_memory(checkpoint, config, backend, plan_, layers_from(0, config),
+                            options.max_memory)) {}
 
-  std::vector<LayerMagnitudes> run() {
-    embed();
-    std::vector<LayerMagnitudes> layers;
-    for (int64_t index = 0; index < config_.n_layers; ++index) layers.push_back(layer(index));
-    return layers;
+  std::vector<LayerMagnitudes> run(Log& log) {
+    if (options_.state) {
+      if (auto found = options_.state->find(config_, plan_.total_rows, activation_)) {
+        done_ = std::move(*found);
+        log.note(cat("going on from ", quote(options_.state->path().string()), ": ", done_.layers,
+                     " of ", count_of(static_cast<uint64_t>(config_.n_layers), "layer"), " done"));
+      }
+    }
+    say_plan(log);
+    Workspace workspace(backend_, config_, plan_);
+    ResidualStream residual(backend_, plan_, config_.dim, activation_, memory_.resident);
+    StreamOptions stream_options = options_.stream;
+    stream_options.buffers = memory_.layer_buffers;
+    WeightStream weights(checkpoint_, config_, backend_, layers_from(done_.layers, config_),
+                         stream_options);
+    if (done_.layers > 0) {
+      options_.state->restore(residual);
+    } else {
+      embed(workspace, residual);
+    }
+    const auto left = static_cast<uint64_t>(config_.n_layers - done_.layers);
+    Progress progress(log, "calibrating", left * plan_.batches.size());
+    for (int64_t index = done_.layers; index < config_.n_layers; ++index) {
+      layer(index, workspace, residual, weights, progress);
+    }
+    return result();
   }
 
  private:
-  TensorView rows_of(const WindowBatch& batch) const {
-    const TensorView& all = hidden_.view();
-    const size_t row_bytes = static_cast<size_t>(config_.dim) * dtype_bytes(all.dtype);
-    return {all.data + static_cast<size_t>(batch.first_row) * row_bytes, all.dtype,
-            Shape{batch.rows, config_.dim}};
+  void say_plan(Log& log) const {
+    if (!backend_.memory()) return;
+    log.detail(cat("device memory: ", human_bytes(memory_.bytes), ", with ",
+                   count_of(static_cast<uint64_t>(memory_.layer_buffers), "layer"),
+                   " at a time and the residual stream ",
+                   memory_.resident
+                       ? std::string("on the device")
+                       : cat("in ", human_bytes(memory_.host_bytes), " of host memory")));
   }
 
-  // Fills step_ with the rows of a batch; every window is a sequence of its own.
-  void begin(const WindowBatch& batch) {
-    for (KvCache::Sequence& sequence : sequences_) cache_.release(sequence);
-    sequences_.assign(batch.count, {});
-    step_.clear(kPromptStep);
+  void embed(Workspace& workspace, ResidualStream& residual) {
+    if (backend_.transfers() && activation_ == config_.dtype) {
+      const EmbeddingRows embedding(checkpoint_, config_);
+      for (const WindowBatch& batch : plan_.batches) embed_rows(embedding, batch, residual);
+      return;
+    }
+    const Tensor embedding = WeightLoader(checkpoint_, config_, backend_).embedding();
+    for (size_t i = 0; i < plan_.batches.size(); ++i) {
+      workspace.begin(windows_, plan_.batches[i]);
+      workspace.forward.embed(embedding.view(), workspace.step.ids(), residual.begin(i));
+      residual.end();
+    }
+  }
+
+  void embed_rows(const EmbeddingRows& embedding, const WindowBatch& batch,
+                  ResidualStream& residual) {
+    check_interrupt();
+    std::vector<int32_t> ids;
     for (size_t i = 0; i < batch.count; ++i) {
       const std::vector<int32_t>& window = windows_[batch.first + i];
-      const bool extended = cache_.extend(sequences_[i], static_cast<int64_t>(window.size()));
-      FP8KV_ASSERT(extended);
-      step_.add(window, sequences_[i]);
+      ids.insert(ids.end(), window.begin(), window.end());
     }
-    step_.upload();
+    std::vector<std::byte> rows(ids.size() * static_cast<size_t>(config_.dim) *
+                                dtype_bytes(activation_));
+    embedding.gather(ids, rows);
+    residual.fill(batch.first_row, rows);
   }
 
-  void embed() {
-    const Tensor embedding = loader_.embedding();
-    for (const WindowBatch& batch : plan_.batches) {
-      begin(batch);
-      forward_.embed(embedding.view(), step_.ids(), rows_of(batch));
+  void layer(int64_t index, Workspace& workspace, ResidualStream& residual, WeightStream& weights,
+             Progress& progress) {
+    const bool last = index + 1 == config_.n_layers;
+    const LayerWeights& of_layer = weights.begin();
+    const TensorView& magnitudes = workspace.magnitudes.view();
+    std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
+    backend_.copy_in(magnitudes, {reinterpret_cast<const std::byte*>(words.data()), DType::u64,
+                                  magnitudes.shape});
+    for (size_t i = 0; i < plan_.batches.size(); ++i) {
+      workspace.begin(windows_, plan_.batches[i]);
+      workspace.forward.layer(index, of_layer, residual.begin(i), workspace.step.batch(),
+                              workspace.cache.layer(0), magnitudes,
+                              last ? LayerPart::up_to_kv : LayerPart::whole);
+      residual.end();
+      progress.advance();
+    }
+    weights.end();
+    backend_.download(magnitudes, std::as_writable_bytes(std::span(words)));
+    magnitudes_from(words, config_.n_kv_heads, index);  // a NaN ends it here
+    done_.counted.insert(done_.counted.end(), words.begin(), words.end());
+    done_.layers = index + 1;
+    if (options_.state && !last) {
+      options_.state->save(done_, config_, plan_.total_rows, activation_, residual);
     }
   }
 
-  LayerMagnitudes layer(int64_t index) {
-    const LayerWeights weights = loader_.layer(index);
-    const LayerPart part = index + 1 == config_.n_layers ? LayerPart::up_to_kv : LayerPart::whole;
-    const Tensor magnitudes =
-        backend_.allocate(DType::u64, Shape{3, config_.n_kv_heads, kMagnitudeWords});
-    for (const WindowBatch& batch : plan_.batches) {
-      begin(batch);
-      forward_.layer(index, weights, rows_of(batch), step_.batch(), cache_.layer(0),
-                     magnitudes.view(), part);
-      progress_.advance();
+  std::vector<LayerMagnitudes> result() const {
+    std::vector<LayerMagnitudes> layers;
+    const size_t size = done_.counted.size() / static_cast<size_t>(config_.n_layers);
+    for (int64_t index = 0; index < config_.n_layers; ++index) {
+      const std::span words(done_.counted.data() + static_cast<size_t>(index) * size, size);
+      layers.push_back(magnitudes_from(words, config_.n_kv_heads, index));
     }
-    return download_magnitudes(backend_, magnitudes.view(), index);
+    return layers;
   }
 
+  const Checkpoint& checkpoint_;
   const ModelConfig& config_;
   Backend& backend_;
   const std::vector<std::vector<int32_t>>& windows_;
-  WindowPlan plan_;
-  WeightLoader loader_;
-  Progress progress_;
-  Forward forward_;
-  Step step_;
-  KvCache cache_;
-  std::vector<KvCache::Sequence> sequences_;
-  Tensor hidden_;  // [all rows, dim]: the residual stream between layers
+  const CollectOptions& options_;
+  const DType activation_;
+  const WindowPlan plan_;
+  const MemoryPlan memory_;
+  CalibrationState::Progress done_;
 };
 
 }  // namespace
@@ -144,25 +215,15 @@ LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& mag
                                     int64_t layer) {
   std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
   backend.download(magnitudes, std::as_writable_bytes(std::span(words)));
-  LayerMagnitudes found;
-  const uint64_t* next = words.data();
-  for (std::vector<MagnitudeCounts>* heads : {&found.q, &found.k, &found.v}) {
-    for (int64_t head = 0; head < magnitudes.shape[1]; ++head, next += kMagnitudeWords) {
-      heads->push_back(counts_from(next));
-    }
-  }
-  check_finite(found.k, "K", layer);
-  check_finite(found.v, "V", layer);
-  check_finite(found.q, "Q", layer);
-  return found;
+  return magnitudes_from(words, magnitudes.shape[1], layer);
 }
 
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,
                                                 const std::vector<std::vector<int32_t>>& windows,
-                                                Log& log) {
+                                                Log& log, const CollectOptions& options) {
   FP8KV_ASSERT(!windows.empty());
-  return Collector(checkpoint, config, backend, windows, log).run();
+  return Collector(checkpoint, config, backend, windows, options).run(log);
 }
 
 }  // namespace fp8kv

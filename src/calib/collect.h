@@ -3,14 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "calib/calibration_state.h"
+#include "calib/window_plan.h"
 #include "core/config.h"
 #include "core/histogram.h"
 #include "core/scales.h"
 #include "io/checkpoint.h"
+#include "model/weight_stream.h"
 
 namespace fp8kv {
 
@@ -37,12 +41,21 @@ LayerAmax layer_amax(const LayerMagnitudes& layer);
 LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& magnitudes,
                                     int64_t layer);
 
+struct CollectOptions {
+  std::optional<uint64_t> max_memory = {};  // bytes on the device; see memory_plan.h
+  StreamOptions stream = {};                // its number of buffers is the plan's
+  CalibrationState* state = nullptr;        // saved after each layer, and gone on with
+  int64_t batch_rows = kBatchRows;          // see window_plan.h
+};
+
 // Each weight is read once and in file order, so memory is bounded by two layers plus the residual
-// stream of the whole set ([tokens, dim] in the activation dtype) and one batch of scratch.
-// Throws as download_magnitudes does.
+// stream of the whole set ([tokens, dim] in the activation dtype) and one batch of scratch; on a
+// device see plan_memory. The result is the same bits whatever the options, and whether it was
+// reached in one run or several.
+// Throws as download_magnitudes, plan_memory and WeightStream do.
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,
                                                 const std::vector<std::vector<int32_t>>& windows,
-                                                Log& log);
+                                                Log& log, const CollectOptions& options = {});
 
 }  // namespace fp8kv

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "base/error.h"
@@ -114,6 +116,13 @@ double bound_in(std::string_view written, const std::string& text) {
   return percent ? value / 100 : value;
 }
 
+// Six digits, or all of them where six would read as the very bound.
+std::string text_beside(double value, double bound) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.6g", value);
+  return value != bound && std::strtod(buffer, nullptr) == bound ? cat(value) : buffer;
+}
+
 GateResult check(const CandidateReport& candidate, const Gate& gate) {
   GateResult result{candidate.name, gate.text, false, cat("no ", gate.metric->name, " measured")};
   const bool largest_is_worst =
@@ -129,8 +138,8 @@ GateResult check(const CandidateReport& candidate, const Gate& gate) {
     return result;
   }
   result.failed = holds(worst->value, gate.comparison, gate.bound);
-  result.finding = cat(gate.metric->name, " is ", worst->value, worst->where.empty() ? "" : " in ",
-                       worst->where);
+  result.finding = cat(gate.metric->name, " is ", text_beside(worst->value, gate.bound),
+                       worst->where.empty() ? "" : " in ", worst->where);
   return result;
 }
 

@@ -116,6 +116,11 @@ std::optional<double> parameter_in(PolicyParameter parameter, std::string_view r
   return std::nullopt;
 }
 
+[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+  throw Error(cat("--policy: ", quote(text), ": ", why),
+              "as in amax, amax*2, head*1.5, p99.99, mse", ErrorKind::usage);
+}
+
 }  // namespace
 
 const std::vector<PolicyKind>& policy_kinds() {
@@ -140,11 +145,17 @@ Policy parse_policy(const std::string& text) {
   std::vector<std::string> spellings, names;
   for (const PolicyKind& kind : policy_kinds()) {
     spellings.push_back(kind.spelling);
-    names.push_back(kind.name);
+    if (kind.parameter != PolicyParameter::percent) names.push_back(kind.name);
     if (!text.starts_with(kind.name)) continue;
-    const auto parameter =
-        parameter_in(kind.parameter, std::string_view(text).substr(kind.name.size()));
+    const std::string_view rest = std::string_view(text).substr(kind.name.size());
+    const auto parameter = parameter_in(kind.parameter, rest);
     if (parameter) return {text, &kind, *parameter};
+    if (kind.parameter == PolicyParameter::factor && rest[0] == '*') {
+      refuse(text, cat("the factor ", quote(rest.substr(1)), " is no number from 1/1024 to 1024"));
+    }
+    if (kind.parameter == PolicyParameter::percent && number_in(rest)) {
+      refuse(text, cat("the percentage ", rest, " is not above 0 and at most 100"));
+    }
   }
   throw Error(
       cat("--policy: ", quote(text), " is none of ", join(spellings), did_you_mean(text, names)),

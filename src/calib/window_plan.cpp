@@ -5,18 +5,14 @@
 #include "model/kv_cache.h"
 
 namespace fp8kv {
-namespace {
 
-constexpr int64_t kBatchRows = 2048;
-
-}  // namespace
-
-WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows, size_t boundary) {
+WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows, size_t boundary,
+                        int64_t batch_rows) {
   WindowPlan plan;
   int64_t pages = 0;
   for (size_t i = 0; i < windows.size(); ++i) {
     const auto length = static_cast<int64_t>(windows[i].size());
-    if (plan.batches.empty() || i == boundary || plan.batches.back().rows + length > kBatchRows) {
+    if (plan.batches.empty() || i == boundary || plan.batches.back().rows + length > batch_rows) {
       plan.batches.push_back({plan.batches.size(), i, 0, plan.total_rows, 0});
       pages = 0;
     }

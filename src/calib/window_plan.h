@@ -26,8 +26,12 @@ struct WindowPlan {
   int64_t most_pages = 0;
 };
 
-// Batches of about 2048 rows, or one longer window: enough for matrix products to run at full
-// speed. No batch has windows from both sides of window `boundary`.
-WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows, size_t boundary = 0);
+// Enough for matrix products to run at full speed.
+inline constexpr int64_t kBatchRows = 2048;
+
+// Batches of up to `batch_rows`, or one longer window. No batch has windows from both sides of
+// window `boundary`.
+WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows, size_t boundary = 0,
+                        int64_t batch_rows = kBatchRows);
 
 }  // namespace fp8kv

@@ -54,123 +54,84 @@ bool is_modelopt_43(const KvConfig& config) {
   return is<KvMethod::modelopt>(config) && !version_before(config.version, "0.43");
 }
 
-std::vector<ScalePattern> pair(const std::string& k, const std::string& v) {
+using Patterns = std::vector<ScalePattern>;
+
+Patterns pair(const std::string& k, const std::string& v) {
   return {{k, 'k'}, {v, 'v'}};
 }
 
-std::vector<ScalePattern> modelopt_names() {
-  return {{"self_attn.k_proj.k_scale", 'k'},
-          {"self_attn.v_proj.v_scale", 'v'},
-          {"mixer.k_proj.k_scale", 'k'},
-          {"mixer.v_proj.v_scale", 'v'}};
+Patterns operator+(Patterns a, const Patterns& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
 }
 
 std::vector<Dialect> make_rows() {
   using enum Observation;
   using enum Carrier;
-  const auto apart = pair("self_attn.k_scale", "self_attn.v_scale");
-  const auto outputs = pair("self_attn.k_proj.output_scale", "self_attn.v_proj.output_scale");
-  const auto modelopt = modelopt_names();
-  const std::vector<ScalePattern> fused = {{"self_attn.kv_scale", 'b'}};
+  const Patterns fused = {{"self_attn.kv_scale", 'b'}};
+  const Patterns apart = pair("self_attn.k_scale", "self_attn.v_scale");
+  const Patterns outputs = pair("self_attn.k_proj.output_scale", "self_attn.v_proj.output_scale");
+  const Patterns at_proj = pair("self_attn.k_proj.k_scale", "self_attn.v_proj.v_scale") +
+                           pair("mixer.k_proj.k_scale", "mixer.v_proj.v_scale");
+  const Patterns megatron = apart + pair("mixer.k_scale", "mixer.v_scale");
+  const Patterns of_cache = pair("self_attn.k_cache.scale", "self_attn.v_cache.scale");
+  const Patterns parameters = pair("self_attn.attn.k_scale", "self_attn.attn.v_scale") +
+                              pair("self_attn.qkv_proj.k_scale", "self_attn.qkv_proj.v_scale") +
+                              pair("self_attn.qkqkv_proj.k_scale", "self_attn.qkqkv_proj.v_scale");
+  const Patterns trtllm =
+      Patterns{{"attention.kv_cache_scaling_factor", 'b'}} +
+      pair("attention.k_cache_scaling_factor", "attention.v_cache_scaling_factor");
+  const Patterns npz = {{"kv_cache_scaling_factor", 'b'}};
   const char* const kFp8 = "quant_method `fp8`, kv_cache_scheme `static`";
   const char* const kOld = "`compression_config` instead of quantization_config";
+  const char* const kCt = "quant_method `compressed-tensors`, kv_cache_scheme";
   const char* const kOpt = "producer `modelopt`, cache FP8";
+  const char* const kBefore = "before RoPE";
+  const char* const kAfter = "after RoPE";
+  // clang-format off
   return {
-      {"kv_scale", "kv_scale", "TGI's FP8 KV-cache branch", "", "before RoPE", model_folder, false,
-       0, fused, is<KvMethod::none>, tgi_observation},
+      {"kv_scale", "kv_scale", "TGI's FP8 KV-cache branch", "", kBefore,
+       fused, is<KvMethod::none>, tgi_observation},
       {"k_scale/v_scale", "k_scale/v_scale", "who writes for TGI 2.4 or later", "", "not told",
-       model_folder, false, 0, apart, is<KvMethod::none>, always<unknown>},
-      {"vllm-json",
-       "vllm-json",
-       "vLLM 0.4 to 0.6: a JSON file",
-       "",
-       "before RoPE",
-       json,
-       false,
-       0,
-       {},
-       is_any,
-       always<likely_before_rope>},
-      {"autofp8-kv_scale", "autofp8", "AutoFP8, June and July 2024", kFp8, "before RoPE",
-       model_folder, false, 0, fused, is<KvMethod::fp8>, always<before_rope>},
-      {"autofp8-output_scale", "autofp8", "AutoFP8, a branch of July 2024", kFp8, "before RoPE",
-       model_folder, false, 0, outputs, is<KvMethod::fp8>, always<before_rope>},
-      {"autofp8", "autofp8", "AutoFP8 since July 2024", kFp8, "before RoPE", model_folder, false, 0,
+       apart, is<KvMethod::none>, always<unknown>},
+      {"vllm-json", "vllm-json", "vLLM 0.4 to 0.6: a JSON file", "", kBefore,
+       {}, is_any, always<likely_before_rope>, json},
+      {"autofp8-kv_scale", "autofp8", "AutoFP8, June and July 2024", kFp8, kBefore,
+       fused, is<KvMethod::fp8>, always<before_rope>},
+      {"autofp8-output_scale", "autofp8", "AutoFP8, a branch of July 2024", kFp8, kBefore,
+       outputs, is<KvMethod::fp8>, always<before_rope>},
+      {"autofp8", "autofp8", "AutoFP8 since July 2024", kFp8, kBefore,
        apart, is<KvMethod::fp8>, always<before_rope>},
       {"compressed-tensors-0.5", "compressed-tensors", "llm-compressor 0.1, uncompressed also 0.2",
-       kOld, "before RoPE", model_folder, false, 0, outputs, is<KvMethod::compressed_tensors_old>,
-       always<before_rope>},
-      {"compressed-tensors-0.6", "compressed-tensors", "llm-compressor 0.2", kOld, "before RoPE",
-       model_folder, false, 0, apart, is<KvMethod::compressed_tensors_old>, always<before_rope>},
-      {"compressed-tensors", "compressed-tensors", "llm-compressor since 0.3",
-       "quant_method `compressed-tensors`, kv_cache_scheme", "after RoPE", model_folder, false, 0,
+       kOld, kBefore, outputs, is<KvMethod::compressed_tensors_old>, always<before_rope>},
+      {"compressed-tensors-0.6", "compressed-tensors", "llm-compressor 0.2", kOld, kBefore,
+       apart, is<KvMethod::compressed_tensors_old>, always<before_rope>},
+      {"compressed-tensors", "compressed-tensors", "llm-compressor since 0.3", kCt, kAfter,
        apart, is<KvMethod::compressed_tensors>, by_version},
-      {"modelopt-0.23", "modelopt", "ModelOpt 0.23 to 0.25", kOpt, "before RoPE", model_folder,
-       false, 1, modelopt, is_modelopt_23, always<before_rope>},
-      {"modelopt-0.27", "modelopt", "ModelOpt 0.27 to 0.42", kOpt, "after RoPE", model_folder,
-       false, 1, modelopt, is_modelopt_27, always<after_rope>},
-      {"modelopt", "modelopt", "ModelOpt since 0.43", kOpt, "after RoPE", model_folder, false, 0,
-       modelopt, is_modelopt_43, by_version},
-      {"modelopt-megatron",
-       "modelopt",
-       "ModelOpt's export of Megatron models",
-       kOpt,
-       "after RoPE",
-       model_folder,
-       false,
-       1,
-       {apart[0], apart[1], {"mixer.k_scale", 'k'}, {"mixer.v_scale", 'v'}},
-       is<KvMethod::modelopt>,
-       always<after_rope>},
-      {"trtllm",
-       "trtllm",
-       "AMMO and ModelOpt for TensorRT-LLM, one file per rank",
-       "kv_cache_quant_algo `FP8`",
-       "after RoPE since ModelOpt 0.27",
-       rank_folder,
-       false,
-       1,
-       {{"attention.kv_cache_scaling_factor", 'b'},
-        {"attention.k_cache_scaling_factor", 'k'},
-        {"attention.v_cache_scaling_factor", 'v'}},
-       is<KvMethod::trtllm>,
-       trtllm_observation},
-      {"ammo-npz",
-       "ammo-npz",
-       "AMMO until 0.7, one .npz per rank",
-       "",
-       "before RoPE",
-       npz_folder,
-       false,
-       0,
-       {{"kv_cache_scaling_factor", 'b'}},
-       is<KvMethod::ammo>,
-       always<before_rope>},
+      {"modelopt-0.23", "modelopt", "ModelOpt 0.23 to 0.25", kOpt, kBefore,
+       at_proj, is_modelopt_23, always<before_rope>, model_folder, 1},
+      {"modelopt-0.27", "modelopt", "ModelOpt 0.27 to 0.42", kOpt, kAfter,
+       at_proj, is_modelopt_27, always<after_rope>, model_folder, 1},
+      {"modelopt", "modelopt", "ModelOpt since 0.43", kOpt, kAfter,
+       at_proj, is_modelopt_43, by_version},
+      {"modelopt-megatron", "modelopt", "ModelOpt's export of Megatron models", kOpt, kAfter,
+       megatron, is<KvMethod::modelopt>, always<after_rope>, model_folder, 1},
+      {"trtllm", "trtllm", "AMMO and ModelOpt for TensorRT-LLM, one file per rank",
+       "kv_cache_quant_algo `FP8`", "after RoPE since ModelOpt 0.27",
+       trtllm, is<KvMethod::trtllm>, trtllm_observation, rank_folder, 1},
+      {"ammo-npz", "ammo-npz", "AMMO until 0.7, one .npz per rank", "", kBefore,
+       npz, is<KvMethod::ammo>, always<before_rope>, npz_folder},
       {"quark", "quark", "AMD Quark", "quant_method `quark`, export.kv_cache_group",
-       "before RoPE unless kv_cache_post_rope", model_folder, true, 0, outputs, is<KvMethod::quark>,
-       quark_observation},
+       "before RoPE unless kv_cache_post_rope",
+       outputs, is<KvMethod::quark>, quark_observation, model_folder, 0, true},
       {"quark-fp8", "quark", "AMD Quark, custom_mode `fp8`",
-       "quant_method `fp8`, export.kv_cache_group", "before RoPE", model_folder, true, 0, apart,
-       is<KvMethod::quark_fp8>, quark_observation},
-      {"hy-v3", "hy-v3", "Hunyuan V3", "", "not told", model_folder, false, 0,
-       pair("self_attn.k_cache.scale", "self_attn.v_cache.scale"), is_any, always<unknown>},
-      {"vllm-parameters",
-       "vllm-parameters",
-       "AutoRound, and who saves vLLM's own parameters",
-       "",
-       "not told",
-       model_folder,
-       false,
-       0,
-       {{"self_attn.attn.k_scale", 'k'},
-        {"self_attn.attn.v_scale", 'v'},
-        {"self_attn.qkv_proj.k_scale", 'k'},
-        {"self_attn.qkv_proj.v_scale", 'v'},
-        {"self_attn.qkqkv_proj.k_scale", 'k'},
-        {"self_attn.qkqkv_proj.v_scale", 'v'}},
-       is_any,
-       always<unknown>},
+       "quant_method `fp8`, export.kv_cache_group", kBefore,
+       apart + fused, is<KvMethod::quark_fp8>, quark_observation, model_folder, 0, true},
+      {"hy-v3", "hy-v3", "Hunyuan V3", "", "not told", of_cache, is_any, always<unknown>},
+      {"vllm-parameters", "vllm-parameters", "AutoRound, and who saves vLLM's own parameters", "",
+       "not told", parameters, is_any, always<unknown>},
   };
+  // clang-format on
 }
 
 const std::vector<Dialect>& rows() {

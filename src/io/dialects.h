@@ -36,16 +36,16 @@ enum class Observation {
 struct Dialect {
   std::string name;         // "autofp8-kv_scale"
   std::string family;       // "autofp8"
-  std::string written_by;   // for help and README, like those below
+  std::string written_by;   // for help and README, like the two below
   std::string config_says;  // how the config tells; "" where it need not
   std::string k_measured;
-  Carrier carrier = Carrier::model_folder;
-  bool fused = false;  // stores one number for K and again for V
-  float floor = 0;     // smaller scales were raised to this; 0 for no
   std::vector<ScalePattern> patterns;
   // Whether a config is of this row, and what it tells of where K was measured.
   bool (*says)(const KvConfig&) = nullptr;
   Observation (*observation)(const KvConfig&) = nullptr;
+  Carrier carrier = Carrier::model_folder;
+  float floor = 0;     // smaller scales were raised to this; 0 for no
+  bool fused = false;  // stores one number for K and again for V
 };
 
 std::span<const Dialect> dialects();

@@ -71,7 +71,7 @@ std::vector<NamedScale> named_scales(const KvScales& scales, const std::string& 
   return named;
 }
 
-std::string shard_bytes(const std::vector<NamedScale>& scales) {
+std::string shard_bytes(const std::vector<NamedScale>& scales, const std::string& observation) {
   std::vector<TensorToWrite> tensors;
   for (const auto& [name, values] : scales) {
     const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
@@ -79,7 +79,9 @@ std::string shard_bytes(const std::vector<NamedScale>& scales) {
     const Shape shape = heads > 1 ? Shape{heads, 1, 1} : Shape{};
     tensors.push_back({name, ConstTensorView(bytes, DType::f32, shape)});
   }
-  return safetensors_bytes(tensors, {{"format", "pt"}});
+  std::map<std::string, std::string> metadata = {{"format", "pt"}};
+  if (!observation.empty()) metadata[kObservationKey] = observation;
+  return safetensors_bytes(tensors, metadata);
 }
 
 using Names = std::set<std::string>;
@@ -304,7 +306,7 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
   ScalePatch patch;
   if (replace) patch.dropped = kv_scale_names(checkpoint);
   patch.files = config_files(checkpoint, target, fit);
-  patch.files[kScaleShard] = shard_bytes(named);
+  patch.files[kScaleShard] = shard_bytes(named, scales.provenance.observation);
   const Names dropped(patch.dropped.begin(), patch.dropped.end());
   patch.files[kIndexFile] = index_text(checkpoint, dropped, named);
   patch.notes = notes_on_values(scales, target, fit);

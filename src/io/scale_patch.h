@@ -14,6 +14,8 @@ namespace fp8kv {
 // The new shard. Sorts behind model-00001-of-..., so that readers who take the model's dtype from
 // the first shard still see weights, and avoids "args" and "training", which TGI leaves out.
 inline constexpr const char* kScaleShard = "model-kv-scales.safetensors";
+// In that shard's metadata, where it is known: "post_rope" or "pre_rope".
+inline constexpr const char* kObservationKey = "kv_scale_observation";
 inline constexpr const char* kIndexFile = "model.safetensors.index.json";
 
 struct ScalePatch {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "io/architectures.h"
+#include "io/scale_patch.h"
 #include "io/scale_ranks.h"
 
 namespace fp8kv {
@@ -63,6 +64,11 @@ ScaleStore store_of(const Checkpoint& checkpoint) {
     store.tensors.push_back({name, entry.dtype, entry.shape, place});
   }
   store.read = [&checkpoint](const std::string& name) { return checkpoint.read(name); };
+  store.observation = [&checkpoint](const std::string& name) -> std::string {
+    const Shard& shard = checkpoint.shards()[checkpoint.tensors().at(name).shard];
+    const auto found = shard.header.metadata.find(kObservationKey);
+    return found == shard.header.metadata.end() ? "" : found->second;
+  };
   store.config = [&checkpoint] {
     return read_kv_config(checkpoint.config(), find_hf_quant(checkpoint.folder()));
   };

@@ -32,6 +32,8 @@ struct ScaleStore {
   std::vector<StoredTensor> tensors;  // by name; those that hold no scales may lack their shapes
   std::function<std::string(const std::string&)> read;
   std::function<std::optional<LayerName>(std::string_view)> split = split_layer_name;
+  // What inject wrote beside a tensor: where K was measured; "" where it did not.
+  std::function<std::string(const std::string&)> observation = [](const auto&) { return ""; };
   std::function<KvConfig()> config;
   // What is known of the model: n_layers, n_kv_heads and model_type.
   std::function<ModelConfig()> model;

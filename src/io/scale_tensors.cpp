@@ -44,7 +44,7 @@ void check_scale_form(const ScaleTensor& tensor, int64_t n_kv_heads) {
     single = single && shape[i] == 1;
     per_head = per_head && (i == 0 || shape[i] == 1);
   }
-  if (single || per_head) return;
+  if ((single || per_head) && is_readable_scale(tensor.dtype, shape)) return;
   fail(where, ": has the shape ", shape.text(), ", expected [], [1] or one number for each of ",
        count_of(static_cast<uint64_t>(n_kv_heads), "KV head"));
 }

@@ -11,11 +11,6 @@
 
 namespace fp8kv {
 
-enum class LayerPart {
-  whole,
-  up_to_kv  // stops once K and V are observed and stored: all that calibration wants of the last
-};
-
 // Of the rows of a step, rotated and rounded as the cache takes them: scratch of the Forward that
 // made them, valid until its next projection.
 struct AttentionInputs {

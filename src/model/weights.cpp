@@ -4,42 +4,57 @@
 
 namespace fp8kv {
 
+LayerWeights make_layer_weights(
+    const ModelConfig& config, int64_t index, LayerPart part,
+    const std::function<ConstTensorView(const std::string& name)>& find) {
+  const TensorNames& names = tensor_names();
+  const auto norm = [&](const std::string& pattern) {
+    return find(TensorNames::in_layer(pattern, index) + ".weight");
+  };
+  const auto linear = [&](const std::string& pattern, bool bias) {
+    const std::string name = TensorNames::in_layer(pattern, index);
+    Linear made;
+    made.weight = find(name + ".weight");
+    if (bias) made.bias = find(name + ".bias");
+    return made;
+  };
+  LayerWeights layer;
+  layer.attn_norm = norm(names.attn_norm);
+  layer.q = linear(names.q, config.qkv_bias);
+  layer.k = linear(names.k, config.qkv_bias);
+  layer.v = linear(names.v, config.qkv_bias);
+  if (part == LayerPart::up_to_kv) return layer;
+  layer.o = linear(names.o, config.o_bias);
+  layer.ffn_norm = norm(names.ffn_norm);
+  layer.gate = linear(names.gate, config.mlp_bias);
+  layer.up = linear(names.up, config.mlp_bias);
+  layer.down = linear(names.down, config.mlp_bias);
+  return layer;
+}
+
 ConstTensorView WeightLoader::load(const std::string& name, std::vector<Tensor>& storage) const {
   const MappedTensor mapped = checkpoint_.map(name);
   storage.push_back(backend_.upload(mapped.view, mapped.keep_alive));
   return storage.back().view();
 }
 
-Linear WeightLoader::load_linear(const std::string& name, bool bias,
-                                 std::vector<Tensor>& storage) const {
-  Linear linear;
-  linear.weight = load(name + ".weight", storage);
-  if (bias) linear.bias = load(name + ".bias", storage);
-  return linear;
+std::string WeightLoader::embedding_name(const Checkpoint& checkpoint) {
+  const TensorNames& names = tensor_names();
+  const bool own = checkpoint.find(names.embed + ".weight") != nullptr;
+  return (own ? names.embed : names.lm_head) + ".weight";
 }
 
 Tensor WeightLoader::embedding() const {
-  const TensorNames& names = tensor_names();
-  // Tied models may store the shared matrix under either name.
-  const bool own = checkpoint_.find(names.embed + ".weight") != nullptr;
-  const MappedTensor mapped = checkpoint_.map((own ? names.embed : names.lm_head) + ".weight");
+  const MappedTensor mapped = checkpoint_.map(embedding_name(checkpoint_));
   return backend_.upload(mapped.view, mapped.keep_alive);
 }
 
 LayerWeights WeightLoader::layer(int64_t index) const {
-  const TensorNames& names = tensor_names();
-  const auto at = [&](const std::string& pattern) { return TensorNames::in_layer(pattern, index); };
-  LayerWeights layer;
-  std::vector<Tensor>& storage = layer.storage;
-  layer.attn_norm = load(at(names.attn_norm) + ".weight", storage);
-  layer.q = load_linear(at(names.q), config_.qkv_bias, storage);
-  layer.k = load_linear(at(names.k), config_.qkv_bias, storage);
-  layer.v = load_linear(at(names.v), config_.qkv_bias, storage);
-  layer.o = load_linear(at(names.o), config_.o_bias, storage);
-  layer.ffn_norm = load(at(names.ffn_norm) + ".weight", storage);
-  layer.gate = load_linear(at(names.gate), config_.mlp_bias, storage);
-  layer.up = load_linear(at(names.up), config_.mlp_bias, storage);
-  layer.down = load_linear(at(names.down), config_.mlp_bias, storage);
+  std::vector<Tensor> storage;
+  LayerWeights layer =
+      make_layer_weights(config_, index, LayerPart::whole,
+                         [&](const std::string& name) { return load(name, storage); });
+  layer.storage = std::move(storage);
   return layer;
 }
 

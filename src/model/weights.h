@@ -1,7 +1,9 @@
 // Tensors of a checkpoint as the forward pass wants them.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -10,12 +12,18 @@
 
 namespace fp8kv {
 
+enum class LayerPart {
+  whole,
+  up_to_kv  // stops once K and V are observed and stored: all that calibration wants of the last
+};
+
 struct Linear {
   ConstTensorView weight;               // [out_dim, in_dim]
   std::optional<ConstTensorView> bias;  // [out_dim]
 };
 
-// One layer. The views live as long as `storage`.
+// One layer; of what comes after K and V, nothing where only the part up to them is wanted. The
+// views live as long as `storage`, which is empty where someone else owns them.
 struct LayerWeights {
   ConstTensorView attn_norm;  // [dim]
   Linear q;                   // [n_heads * head_dim, dim]
@@ -36,6 +44,11 @@ struct HeadWeights {
   std::vector<Tensor> storage;
 };
 
+// A layer made of what `find` gives for each tensor that it needs, by full name.
+LayerWeights make_layer_weights(
+    const ModelConfig& config, int64_t index, LayerPart part,
+    const std::function<ConstTensorView(const std::string& name)>& find);
+
 // Puts a checkpoint's tensors on a backend, part by part; the CPU uses the file mapping in place.
 // REQUIRES the checkpoint to have passed read_model_config and to outlive the loader.
 class WeightLoader {
@@ -44,12 +57,14 @@ class WeightLoader {
       : checkpoint_(checkpoint), config_(config), backend_(backend) {}
 
   Tensor embedding() const;  // [vocab_size, dim]
+  // Where a checkpoint has the embedding: tied models may store the shared matrix under either
+  // name.
+  static std::string embedding_name(const Checkpoint& checkpoint);
   LayerWeights layer(int64_t index) const;
   HeadWeights head() const;
 
  private:
   ConstTensorView load(const std::string& name, std::vector<Tensor>& storage) const;
-  Linear load_linear(const std::string& name, bool bias, std::vector<Tensor>& storage) const;
 
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;

@@ -13,6 +13,9 @@
 namespace fp8kv {
 namespace {
 
+// What goes further beyond the calibration text stands on the upper edge of the plot.
+constexpr double kMostShare = 10;
+
 HtmlCell octaves(const std::optional<double>& margin) {
   if (!margin) return {"–", "NaN"};
   // A scale is rounded, so a margin of 0 may come out a hair below it.
@@ -152,9 +155,9 @@ std::string convergence_figure(const EvalReport& report) {
       const std::vector<double> shares = shares_of(column.amax, all, heads);
       if (shares.empty()) return;
       const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
-      series.values.push_back(lowest ? *least : *most);
-      series.tips.push_back(
-          cat(column.name, ", ", name, ": ", short_percent(series.values.back(), 4)));
+      const double share = lowest ? *least : *most;
+      series.values.push_back(share > kMostShare ? INFINITY : share);
+      series.tips.push_back(cat(column.name, ", ", name, ": ", short_percent(share, 4)));
     }
     chart.series.push_back(std::move(series));
   };

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/html.h"
+#include "report/page_style.h"
 #include "report/svg.h"
 
 namespace fp8kv {
@@ -14,6 +15,7 @@ namespace {
 constexpr double kTop = 26;
 constexpr double kBottom = 256;
 constexpr double kHeight = 300;
+constexpr double kMarkerSize = 4;
 
 bool on_axis(double value, bool log) {
   return std::isfinite(value) && (!log || value > 0);
@@ -46,16 +48,21 @@ std::string grid(const Chart& chart, const Axis& axis) {
   return out + svg_text(0, 12, "start", chart.y_label);
 }
 
+// Six colours, then the same with other shapes and dashes.
+int shape_of(const Series& series) {
+  return (series.style + series.style / kSeriesStyles) % kSeriesStyles;
+}
+
 std::string css_class(const Series& series) {
   if (series.kind == SeriesKind::limit) return "limit";
   if (series.kind == SeriesKind::outside) return "unit";
-  return cat("s", series.style);
+  return cat("s", series.style % kSeriesStyles);
 }
 
 const char* dashes(const Series& series) {
   static constexpr const char* kDashes[] = {"", "6 2", "2 2", "8 2 2 2", "4 4", "10 3"};
   if (series.kind == SeriesKind::outside) return "3 3";
-  return series.kind == SeriesKind::limit ? "" : kDashes[series.style];
+  return series.kind == SeriesKind::limit ? "" : kDashes[shape_of(series)];
 }
 
 std::string path(const Series& series, const std::string& d) {
@@ -100,6 +107,7 @@ std::string joined(const Series& series, const Axis& axis) {
 
 std::string markers(const Series& series, const Axis& axis) {
   const size_t n = series.values.size();
+  const double size = std::clamp(200.0 / static_cast<double>(n), 2.0, kMarkerSize);
   std::string out;
   for (size_t i = 0; i < n; ++i) {
     const double value = series.values[i];
@@ -107,7 +115,7 @@ std::string markers(const Series& series, const Axis& axis) {
     const std::string tip = series.tips.empty() ? "" : series.tips[i];
     if (!on_axis(value, axis.log)) {
       const double edge = std::isfinite(value) ? axis.from : axis.to;
-      out += svg_marker(x, edge, series.style, "out", tip);
+      out += svg_marker(x, edge, size, shape_of(series), "out", tip);
       continue;
     }
     if (!series.errors.empty() && std::isfinite(series.errors[i])) {
@@ -115,7 +123,7 @@ std::string markers(const Series& series, const Axis& axis) {
       out += svg_line(x, on_axis(low, axis.log) ? axis.at(low) : axis.from, x,
                       axis.at(value + series.errors[i]), "err");
     }
-    out += svg_marker(x, axis.at(value), series.style, "mark", tip);
+    out += svg_marker(x, axis.at(value), size, shape_of(series), "mark", tip);
   }
   return out;
 }
@@ -143,7 +151,8 @@ std::string legend(const Chart& chart) {
     if (series.name.empty()) continue;
     const bool marked = series.kind == SeriesKind::line || series.kind == SeriesKind::marks;
     const std::string line = series.kind == SeriesKind::marks ? "" : path(series, "M0 7H30");
-    const std::string mark = marked ? svg_marker(15, 7, series.style, "mark", "") : "";
+    const std::string mark =
+        marked ? svg_marker(15, 7, kMarkerSize, shape_of(series), "mark", "") : "";
     items +=
         cat("<li><svg width=\"30\" height=\"14\" aria-hidden=\"true\" class=\"", css_class(series),
             "\">", line, mark, "</svg>", escape_html(series.name), "</li>\n");
@@ -163,7 +172,7 @@ std::string place_labels(const std::vector<std::string>& places, const std::stri
   const size_t n = places.size();
   size_t longest = 1;
   for (const std::string& each : places) longest = std::max(longest, each.size());
-  const size_t fits = std::max<size_t>(1, 90 / (longest + 2));
+  const size_t fits = std::max<size_t>(1, 108 / (longest + 2));
   size_t every = 1;
   for (const size_t step : {1, 2, 4, 8, 16, 32, 64, 128}) {
     every = step;

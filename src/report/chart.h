@@ -17,7 +17,7 @@ enum class SeriesKind {
 struct Series {
   std::string name;  // "": not in the legend
   SeriesKind kind = SeriesKind::line;
-  int style = 0;                  // below kSeriesStyles; not for limits
+  int style = 0;                  // any; those apart by 36 look the same; not for limits
   std::vector<double> values;     // one for each place; see Chart::log
   std::vector<double> errors;     // half the length of error bars, or empty
   std::vector<std::string> tips;  // one for each place, or empty

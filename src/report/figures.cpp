@@ -8,7 +8,6 @@
 #include "report/chart.h"
 #include "report/heat_map.h"
 #include "report/numbers.h"
-#include "report/page_style.h"
 #include "report/verdict.h"
 
 namespace fp8kv {
@@ -97,7 +96,7 @@ Chart error_chart(const EvalReport& report, double (*error)(const LayerErrors&))
   for (size_t c = 0; c < report.candidates.size(); ++c) {
     const CandidateReport& each = report.candidates[c];
     if (each.layers.size() != chart.places.size()) continue;
-    Series series{each.name, SeriesKind::line, static_cast<int>(c) % kSeriesStyles, {}, {}, {}};
+    Series series{each.name, SeriesKind::line, static_cast<int>(c), {}, {}, {}};
     for (size_t i = 0; i < each.layers.size(); ++i) {
       series.values.push_back(error(each.layers[i]));
       series.tips.push_back(
@@ -116,6 +115,20 @@ bool has_layers(const EvalReport& report) {
 std::string depth_name(const TokenFigures& figures) {
   return cat(grouped(static_cast<uint64_t>(figures.first_depth)), "–",
              grouped(static_cast<uint64_t>(figures.end_depth)));
+}
+
+// Changes of perplexity from which on caches are beyond the plot: set where some are so far off
+// that those which matter could not be told apart.
+double change_cap(const EvalReport& report) {
+  constexpr double kNear = 0.05, kFar = 0.25;
+  bool near = false, far = false;
+  for (const CandidateReport& each : report.candidates) {
+    for (const TokenFigures& of : each.depths) {
+      near = near || of.ppl_delta <= kNear;
+      far = far || of.ppl_delta > kFar;
+    }
+  }
+  return near && far ? kNear : INFINITY;
 }
 
 Chart depth_chart(const EvalReport& report) {
@@ -216,17 +229,21 @@ std::string perplexity_figure(const EvalReport& report) {
   Chart chart = depth_chart(report);
   chart.id = "depth-perplexity";
   chart.title = "Change of perplexity by depth";
-  chart.caption = cat("Change of perplexity against ", report.baseline.name,
-                      ", with one standard error. Below zero is chance, not gain.");
+  chart.caption =
+      cat("Change of perplexity against ", report.baseline.name,
+          ", with one standard error. Below zero is chance, not gain.",
+          std::isfinite(change_cap(report)) ? " Hollow marks at the upper edge are far beyond it."
+                                            : "");
   chart.y_label = "perplexity, change";
+  const double cap = change_cap(report);
   chart.tick = percent_tick;
   for (size_t c = 0; c < report.candidates.size(); ++c) {
     const CandidateReport& each = report.candidates[c];
     if (each.depths.size() != chart.places.size()) continue;
-    Series series{each.name, SeriesKind::line, static_cast<int>(c) % kSeriesStyles, {}, {}, {}};
+    Series series{each.name, SeriesKind::line, static_cast<int>(c), {}, {}, {}};
     for (size_t i = 0; i < each.depths.size(); ++i) {
       const TokenFigures& of = each.depths[i];
-      series.values.push_back(of.ppl_delta);
+      series.values.push_back(of.ppl_delta > cap ? INFINITY : of.ppl_delta);
       series.errors.push_back(of.ppl_delta_error);
       series.tips.push_back(cat(chart.places[i], " tokens, ", each.name, ": ",
                                 signed_percent(of.ppl_delta, of.ppl_delta_error)));
@@ -249,7 +266,7 @@ std::string divergence_figure(const EvalReport& report) {
   for (size_t c = 0; c < report.candidates.size(); ++c) {
     const CandidateReport& each = report.candidates[c];
     if (each.depths.size() != chart.places.size()) continue;
-    Series series{each.name, SeriesKind::line, static_cast<int>(c) % kSeriesStyles, {}, {}, {}};
+    Series series{each.name, SeriesKind::line, static_cast<int>(c), {}, {}, {}};
     for (size_t i = 0; i < each.depths.size(); ++i) {
       series.values.push_back(each.depths[i].kld);
       series.tips.push_back(cat(chart.places[i], " tokens, ", each.name, ": ",

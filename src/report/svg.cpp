@@ -17,28 +17,47 @@ std::string points(const std::vector<std::pair<double, double>>& corners) {
   return text;
 }
 
-std::vector<std::pair<double, double>> marker_corners(double x, double y, int shape) {
-  constexpr double r = 4;
+// Shapes of about the same area: a circle of radius r is not among them.
+std::vector<std::pair<double, double>> marker_corners(double x, double y, double r, int shape) {
+  const double small = 0.875 * r, large = 1.125 * r, wide = 1.25 * r, half = 0.5 * r;
   switch (shape) {
     case 1:
-      return {{x - r + .5, y - r + .5},
-              {x + r - .5, y - r + .5},
-              {x + r - .5, y + r - .5},
-              {x - r + .5, y + r - .5}};
+      return {{x - small, y - small},
+              {x + small, y - small},
+              {x + small, y + small},
+              {x - small, y + small}};
     case 2:
-      return {{x, y - r - 1}, {x + r + 1, y}, {x, y + r + 1}, {x - r - 1, y}};
+      return {{x, y - wide}, {x + wide, y}, {x, y + wide}, {x - wide, y}};
     case 3:
-      return {{x, y - r - .5}, {x + r + .5, y + r}, {x - r - .5, y + r}};
+      return {{x, y - large}, {x + large, y + r}, {x - large, y + r}};
     case 4:
-      return {{x, y + r + .5}, {x + r + .5, y - r}, {x - r - .5, y - r}};
+      return {{x, y + large}, {x + large, y - r}, {x - large, y - r}};
     default:
-      return {{x - 2, y - r}, {x + 2, y - r}, {x + 2, y + r}, {x - 2, y + r}};
+      return {{x - half, y - r}, {x + half, y - r}, {x + half, y + r}, {x - half, y + r}};
   }
+}
+
+// Room beyond the outermost values on a logarithmic axis, as a factor.
+constexpr double kLogRoom = 1.05;
+
+double decade_of(double value) {
+  return std::pow(10, std::floor(std::log10(value)));
+}
+
+// The nearest 1, 2 or 5 times a power of ten that is not above, or not below.
+double round_down(double value) {
+  const double decade = decade_of(value);
+  return decade * (value >= 5 * decade ? 5 : value >= 2 * decade ? 2 : 1);
+}
+
+double round_up(double value) {
+  const double decade = decade_of(value);
+  return decade * (value <= decade ? 1 : value <= 2 * decade ? 2 : value <= 5 * decade ? 5 : 10);
 }
 
 double nice_step(double range) {
   const double rough = range / 5;
-  const double decade = std::pow(10, std::floor(std::log10(rough)));
+  const double decade = decade_of(rough);
   for (const double factor : {1.0, 2.0, 5.0}) {
     if (factor * decade >= rough) return factor * decade;
   }
@@ -68,15 +87,15 @@ std::string svg_title(std::string_view tip) {
   return tip.empty() ? "" : element("title", "", escape_html(tip));
 }
 
-std::string svg_marker(double x, double y, int style, std::string_view css_class,
+std::string svg_marker(double x, double y, double size, int shape, std::string_view css_class,
                        std::string_view tip) {
   const std::string title = svg_title(tip);
-  if (style == 0) {
+  if (shape == 0) {
     return cat("<circle class=\"", css_class, "\" cx=\"", svg_number(x), "\" cy=\"", svg_number(y),
-               "\" r=\"4\">", title, "</circle>\n");
+               "\" r=\"", svg_number(size), "\">", title, "</circle>\n");
   }
-  return cat("<polygon class=\"", css_class, "\" points=\"", points(marker_corners(x, y, style)),
-             "\">", title, "</polygon>\n");
+  return cat("<polygon class=\"", css_class, "\" points=\"",
+             points(marker_corners(x, y, size, shape)), "\">", title, "</polygon>\n");
 }
 
 std::string figure(const Figure& parts) {
@@ -123,8 +142,8 @@ Axis axis_over(const std::vector<double>& values, bool log, double from, double 
   if (values.empty()) return axis;
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   if (log) {
-    axis.low = *least / 1.4;
-    axis.high = *most * 1.4;
+    axis.low = round_down(*least / kLogRoom);
+    axis.high = round_up(*most * kLogRoom);
     return axis;
   }
   axis.low = std::min(*least, 0.0);

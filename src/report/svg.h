@@ -18,8 +18,8 @@ std::string svg_text(double x, double y, std::string_view anchor, std::string_vi
 // "<title>tip</title>", which browsers show on hovering and read aloud.
 std::string svg_title(std::string_view tip);
 
-// A marker of a series: one of six shapes. `tip` "" draws none.
-std::string svg_marker(double x, double y, int style, std::string_view css_class,
+// A marker of a series, `size` to each side: one of six shapes. `tip` "" draws none.
+std::string svg_marker(double x, double y, double size, int shape, std::string_view css_class,
                        std::string_view tip);
 
 // A drawing of the given size that scrolls by itself where it does not fit, with its legend above

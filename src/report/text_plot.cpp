@@ -10,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-constexpr size_t kLeastWidth = 40;
+constexpr size_t kLeastWidth = 64;
 
 // A row of characters, one column each.
 using Row = std::vector<std::string>;

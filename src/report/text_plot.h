@@ -8,7 +8,7 @@
 
 namespace fp8kv {
 
-// Lines of at most `width` columns; narrower than 40 counts as 40. Foreign names are made safe to
+// Lines of at most `width` columns; narrower than 64 counts as 64. Foreign names are made safe to
 // print and cut to fit.
 std::string text_plot(const EvalReport& report, int width);
 

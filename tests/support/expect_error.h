@@ -22,4 +22,16 @@ std::string error_of(Work&& work, ErrorKind kind = ErrorKind::input) {
   return "";
 }
 
+// Its help.
+template <typename Work>
+std::string help_of(Work&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.help();
+  }
+  FAIL_CHECK("nothing was thrown");
+  return "";
+}
+
 }  // namespace fp8kv::test

@@ -16,6 +16,7 @@
 #include "core/half.h"
 #ifdef FP8KV_TEST_SIM
 #include "kernels/sim.h"
+#include "kernels/sim_queues.h"
 
 namespace fp8kv::sim32 {
 std::unique_ptr<Backend> make_gpu_backend();
@@ -43,6 +44,10 @@ inline std::vector<NamedBackend> gpu_backends() {
 inline void set_order(uint64_t seed) {
   sim::set_order(seed);
 }
+// The order of copies and ops on backends made from here on; see kernels/sim_queues.h.
+inline void set_interleaving(uint64_t seed) {
+  sim::set_interleaving(seed);
+}
 
 #else
 
@@ -63,6 +68,7 @@ inline std::vector<NamedBackend> gpu_backends() {
 }
 
 inline void set_order(uint64_t) {}
+inline void set_interleaving(uint64_t) {}
 
 #endif
 

@@ -112,8 +112,10 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliSetup& set
   if (setup.interrupt_when) interrupt(child, setup, files);
   input.close_write();
   int status = 0;
-  FP8KV_ASSERT(waitpid(child, &status, 0) == child);
+  rusage usage{};
+  FP8KV_ASSERT(wait4(child, &status, 0, &usage) == child);
   CliResult result = said_so_far(files);
+  result.peak_bytes = int64_t{usage.ru_maxrss} << 10;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }

@@ -14,6 +14,8 @@ struct CliResult {
   int exit_code = -1;  // 128 + the signal's number when one ended the program
   std::string out;
   std::string err;
+  // The most memory it had, file pages included, or that of the test when it began if that is more.
+  int64_t peak_bytes = 0;
 };
 
 struct CliSetup {

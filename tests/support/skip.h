@@ -9,8 +9,10 @@
 
 namespace fp8kv::test {
 
+// Where the tests were built; of a build that was carried to another machine, the working folder.
 inline std::filesystem::path source_dir() {
-  return FP8KV_SOURCE_DIR;
+  const std::filesystem::path built = FP8KV_SOURCE_DIR;
+  return std::filesystem::exists(built) ? built : std::filesystem::current_path();
 }
 
 inline std::optional<std::filesystem::path> shared_data(const std::string& relative) {

@@ -1,0 +1,52 @@
+#include "backend/measuring_backend.h"
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+[[noreturn]] void computes_nothing() {
+  assertion_failed("MeasuringBackend computes nothing", __FILE__, __LINE__);
+}
+
+}  // namespace
+
+Tensor MeasuringBackend::allocate(DType dtype, const Shape& shape) {
+  const TensorView view{nullptr, dtype, shape};
+  bytes_ += view.bytes();
+  return {view, nullptr};
+}
+
+Tensor MeasuringBackend::upload(const ConstTensorView& host, std::shared_ptr<const void>) {
+  return allocate(host.dtype, host.shape);
+}
+
+void MeasuringBackend::download(const ConstTensorView&, std::span<std::byte>) {
+  computes_nothing();
+}
+void MeasuringBackend::embed(const ConstTensorView&, const ConstTensorView&, const TensorView&) {
+  computes_nothing();
+}
+void MeasuringBackend::rmsnorm(const ConstTensorView&, const ConstTensorView&, float,
+                               const TensorView&) {
+  computes_nothing();
+}
+void MeasuringBackend::linear(const ConstTensorView&, std::span<const Projection>, StepSize) {
+  computes_nothing();
+}
+void MeasuringBackend::rope_append(const RopeAppend&) {
+  computes_nothing();
+}
+void MeasuringBackend::attention(const ConstTensorView&, const PagedKv&, const Batch&,
+                                 const AttentionOptions&, const TensorView&) {
+  computes_nothing();
+}
+void MeasuringBackend::gate(const TensorView&, const ConstTensorView&) {
+  computes_nothing();
+}
+
+void MeasuringBackend::sample(const ConstTensorView&, const Sampling&, const TensorView&) {
+  computes_nothing();
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,39 @@
+// A backend that computes nothing and counts what it is asked for: to know what a plan would take
+// before anything is allocated.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/backend.h"
+
+namespace fp8kv {
+
+// Memory without contents. Only allocating and copying in are allowed.
+class MeasuringBackend final : public Backend {
+ public:
+  // Holds activations as `like` does, which has to outlive this.
+  explicit MeasuringBackend(const Backend& like) : like_(like) {}
+
+  uint64_t bytes() const { return bytes_; }  // of all that was allocated
+
+  std::string describe() const override { return like_.describe(); }
+  DType activation_dtype(DType model) const override { return like_.activation_dtype(model); }
+  Tensor allocate(DType dtype, const Shape& shape) override;
+  Tensor upload(const ConstTensorView& host, std::shared_ptr<const void> keep_alive) override;
+  void copy_in(const TensorView&, const ConstTensorView&) override {}
+  void download(const ConstTensorView&, std::span<std::byte>) override;
+  void embed(const ConstTensorView&, const ConstTensorView&, const TensorView&) override;
+  void rmsnorm(const ConstTensorView&, const ConstTensorView&, float, const TensorView&) override;
+  void linear(const ConstTensorView&, std::span<const Projection>, StepSize) override;
+  void rope_append(const RopeAppend&) override;
+  void attention(const ConstTensorView&, const PagedKv&, const Batch&, const AttentionOptions&,
+                 const TensorView&) override;
+  void gate(const TensorView&, const ConstTensorView&) override;
+  void sample(const ConstTensorView&, const Sampling&, const TensorView&) override;
+
+ private:
+  const Backend& like_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace fp8kv

@@ -1,0 +1,70 @@
+// The state of a calibration between two layers in a file beside its output, from which the same
+// command goes on: what was counted, and the residual stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calib/residual.h"
+#include "core/config.h"
+#include "core/tensor.h"
+#include "io/safetensors.h"
+
+namespace fp8kv {
+
+// What two runs must share for one to go on with the other's state.
+struct RunIdentity {
+  std::string tool_version;
+  std::string model;    // fingerprint; see io/fingerprint.h
+  std::string windows;  // see windows_digest
+  std::string device;   // what decides the bits of results: the backend and its kind
+};
+
+// SHA-256 of the ids and of where each window ends: data, --samples, --seq-len and --shard in one.
+std::string windows_digest(const std::vector<std::vector<int32_t>>& windows);
+
+// What a backend says of itself up to the number of threads, which changes no bit, or its memory.
+std::string device_identity(const std::string& description);
+
+class CalibrationState {
+ public:
+  // The file of the state of a calibration that writes `out`.
+  static std::filesystem::path path_for(const std::filesystem::path& out);
+
+  CalibrationState(std::filesystem::path path, RunIdentity identity);
+
+  struct Progress {
+    int64_t layers = 0;             // that are done
+    std::vector<uint64_t> counted;  // [layers, 3, n_kv_heads, kMagnitudeWords]
+  };
+
+  // What an earlier run of the same identity got to; nothing when there is no file. Throws for
+  // another identity, saying what differs, and for a file that is no such state.
+  std::optional<Progress> find(const ModelConfig& config, int64_t total_rows, DType activation);
+  // Fills `residual` from the file that was found.
+  void restore(ResidualStream& residual) const;
+  // Replaces the file in one step.
+  void save(const Progress& progress, const ModelConfig& config, int64_t total_rows,
+            DType activation, ResidualStream& residual);
+  // Once the output is there.
+  void remove();
+
+  const std::filesystem::path& path() const { return path_; }
+  int64_t saved_layers() const { return saved_layers_; }  // 0: nothing is in the file
+
+ private:
+  void check_identity(const SafetensorsHeader& header) const;
+
+  std::filesystem::path path_;
+  RunIdentity identity_;
+  int64_t saved_layers_ = 0;
+  TensorEntry residual_;  // of the file that was found
+};
+
+}  // namespace fp8kv

@@ -1,0 +1,33 @@
+// How a calibration divides a device's memory, decided before any is taken.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backend/backend.h"
+#include "calib/window_plan.h"
+#include "core/config.h"
+#include "io/checkpoint.h"
+#include "model/weight_stream.h"
+
+namespace fp8kv {
+
+struct MemoryPlan {
+  int layer_buffers = 2;    // layers on the device at a time
+  bool resident = true;     // the residual stream of all windows is on the device
+  uint64_t bytes = 0;       // all that will be allocated on the device
+  uint64_t host_bytes = 0;  // of the residual stream, where it is in host memory
+};
+
+// The first that fits of: two layers and all of the residual stream on the device; two layers, and
+// the stream in host memory; the same with one layer, so that reading waits for computing. Within
+// `max_bytes` where given, and within what the device has left.
+// Throws when none fits: a usage error for max_bytes, which says the smallest that would do, a
+// resource error for the device. On the CPU memory is the host's, nothing is planned, and max_bytes
+// is a usage error.
+MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+                       const WindowPlan& windows, const std::vector<StreamedLayer>& layers,
+                       std::optional<uint64_t> max_bytes);
+
+}  // namespace fp8kv

@@ -1,0 +1,329 @@
+#include "model/weight_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+#include "base/block_file.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+
+namespace fp8kv {
+namespace {
+
+// Where tensors start in a buffer: what the widest loads of kernels want, and copies like.
+constexpr uint64_t kTensorAlignment = 256;
+// Of each reader: one is being filled while the other is on its way.
+constexpr size_t kSlotsPerReader = 2;
+
+uint64_t aligned(uint64_t bytes) {
+  return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+}
+
+// A tensor in its file and in a buffer.
+struct Place {
+  size_t shard;
+  const TensorEntry* entry;
+  uint64_t at;  // in the buffer
+};
+
+// The tensors of a layer in the order in which files have them.
+struct Layout {
+  std::vector<Place> places;
+  uint64_t bytes = 0;
+};
+
+Layout layout_of(const Checkpoint& checkpoint, const ModelConfig& config,
+                 const StreamedLayer& layer) {
+  Layout layout;
+  make_layer_weights(config, layer.index, layer.part, [&](const std::string& name) {
+    const TensorLocation& location = checkpoint.tensors().at(name);
+    layout.places.push_back({location.shard, &location.entry, 0});
+    return ConstTensorView();
+  });
+  std::sort(layout.places.begin(), layout.places.end(), [](const Place& a, const Place& b) {
+    return a.shard != b.shard ? a.shard < b.shard : a.entry->begin < b.entry->begin;
+  });
+  for (Place& place : layout.places) {
+    place.at = layout.bytes;
+    layout.bytes += aligned(place.entry->end - place.entry->begin);
+  }
+  return layout;
+}
+
+// What is read at once: neighbours in a file, or a part of one tensor.
+struct Piece {
+  const std::string* tensor;
+  uint64_t in_block;
+  uint64_t at;  // in the buffer
+  size_t bytes;
+};
+
+struct Block {
+  std::shared_ptr<const BlockFile> file;
+  size_t shard = 0;
+  uint64_t offset = 0;
+  size_t bytes = 0;
+  std::vector<Piece> pieces;
+};
+
+std::vector<Block> blocks_of(const Layout& layout, size_t block_bytes) {
+  std::vector<Block> blocks;
+  for (const Place& place : layout.places) {
+    uint64_t from = place.entry->begin;
+    while (from < place.entry->end) {
+      const bool goes_on = !blocks.empty() && blocks.back().shard == place.shard &&
+                           blocks.back().offset + blocks.back().bytes == from &&
+                           blocks.back().bytes < block_bytes;
+      if (!goes_on) blocks.push_back({nullptr, place.shard, from, 0, {}});
+      Block& block = blocks.back();
+      const auto bytes = static_cast<size_t>(
+          std::min<uint64_t>(place.entry->end - from, block_bytes - block.bytes));
+      block.pieces.push_back(
+          {&place.entry->name, block.bytes, place.at + (from - place.entry->begin), bytes});
+      block.bytes += bytes;
+      from += bytes;
+    }
+  }
+  return blocks;
+}
+
+bool larger_than_half_of_memory(const Checkpoint& checkpoint) {
+  uint64_t bytes = 0;
+  for (const Shard& shard : checkpoint.shards()) bytes += shard.bytes;
+  const auto pages = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES));
+  return bytes > pages / 2 * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+uint64_t stream_buffer_bytes(const Checkpoint& checkpoint, const ModelConfig& config,
+                             const std::vector<StreamedLayer>& layers) {
+  uint64_t most = 0;
+  for (const StreamedLayer& layer : layers) {
+    most = std::max(most, layout_of(checkpoint, config, layer).bytes);
+  }
+  return most;
+}
+
+// The buffers, and the threads that fill them. Buffer i is filled through copy queue i + 1: once
+// the ops that read it are done, and before those that read what is in it then.
+class WeightStream::Device {
+ public:
+  Device(const WeightStream& stream, const StreamOptions& options)
+      : stream_(stream),
+        transfers_(*stream.backend_.transfers()),
+        options_(options),
+        direct_(options.direct.value_or(larger_than_half_of_memory(stream.checkpoint_))) {
+    const uint64_t bytes = stream_buffer_bytes(stream.checkpoint_, stream.config_, stream.layers_);
+    const size_t wanted = std::min(static_cast<size_t>(options.buffers), stream.layers_.size());
+    for (size_t i = 0; i < wanted; ++i) {
+      Buffer& buffer = buffers_.emplace_back();
+      buffer.memory = stream.backend_.allocate(DType::u8, Shape{static_cast<int64_t>(bytes)});
+      buffer.filled = transfers_.make_mark();
+      buffer.read = transfers_.make_mark();
+      transfers_.record(buffer.read, kOpsQueue);  // allocating clears it, as an op
+    }
+    const size_t slot_bytes =
+        std::min<uint64_t>(options.block_bytes, bytes) + 2 * BlockFile::kAlignment;
+    for (size_t i = 0; i < kSlotsPerReader * static_cast<size_t>(options.readers); ++i) {
+      slots_.push_back(
+          {transfers_.allocate_pinned(slot_bytes), slot_bytes, transfers_.make_mark()});
+    }
+    for (size_t i = 0; i < wanted; ++i) load(i);
+    try {
+      for (size_t i = 0; i < static_cast<size_t>(options.readers); ++i) {
+        readers_.emplace_back([this, i] { read_blocks(i); });
+      }
+    } catch (...) {
+      stop();
+      throw;
+    }
+  }
+
+  ~Device() { stop(); }
+
+  // Waits until the layer at `position` is on its way, and lets the ops that follow wait for it.
+  LayerWeights begin(size_t position) {
+    Buffer& buffer = buffers_[position % buffers_.size()];
+    {
+      std::unique_lock lock(mutex_);
+      while (!failure_ && buffer.blocks_left > 0) {
+        check_interrupt();
+        progress_.wait_for(lock, std::chrono::milliseconds(50));
+      }
+      if (failure_) std::rethrow_exception(failure_);
+    }
+    transfers_.wait(kOpsQueue, buffer.filled);
+    const StreamedLayer& layer = stream_.layers_[position];
+    std::map<std::string, const Place*> places;
+    for (const Place& place : buffer.layout.places) places[place.entry->name] = &place;
+    return make_layer_weights(stream_.config_, layer.index, layer.part,
+                              [&](const std::string& name) {
+                                const Place& place = *places.at(name);
+                                return ConstTensorView(buffer.memory.view().data + place.at,
+                                                       place.entry->dtype, place.entry->shape);
+                              });
+  }
+
+  void end(size_t position) {
+    transfers_.record(buffers_[position % buffers_.size()].read, kOpsQueue);
+    if (position + buffers_.size() < stream_.layers_.size()) load(position + buffers_.size());
+  }
+
+ private:
+  struct Buffer {
+    Tensor memory;
+    Layout layout;
+    size_t blocks_left = 0;  // that have not been given to the copy queue; under mutex_
+    int filled = 0;          // mark behind the last of them
+    int read = 0;            // mark behind the ops that used what was in it before
+  };
+  struct Slot {
+    std::shared_ptr<std::byte> memory;
+    size_t bytes;
+    int emptied;  // mark behind its last copy
+  };
+  struct Job {
+    size_t buffer;
+    Block block;
+  };
+
+  static int queue_of(size_t buffer) { return static_cast<int>(buffer) + 1; }
+
+  void load(size_t position) {
+    const size_t index = position % buffers_.size();
+    Buffer& buffer = buffers_[index];
+    const Checkpoint& checkpoint = stream_.checkpoint_;
+    buffer.layout = layout_of(checkpoint, stream_.config_, stream_.layers_[position]);
+    std::vector<Block> blocks = blocks_of(buffer.layout, options_.block_bytes);
+    std::map<size_t, std::shared_ptr<const BlockFile>> files;
+    for (Block& block : blocks) {
+      std::shared_ptr<const BlockFile>& file = files[block.shard];
+      if (!file) {
+        const std::string& name = checkpoint.shards()[block.shard].file;
+        file = std::make_shared<const BlockFile>(checkpoint.folder() / name, direct_);
+      }
+      block.file = file;
+    }
+    transfers_.wait(queue_of(index), buffer.read);
+    const std::lock_guard lock(mutex_);
+    buffer.blocks_left = blocks.size();
+    for (Block& block : blocks) jobs_.push_back({index, std::move(block)});
+    work_.notify_all();
+  }
+
+  void read_blocks(size_t reader) {
+    try {
+      for (size_t turn = 0;; ++turn) {
+        std::optional<Job> job;
+        {
+          std::unique_lock lock(mutex_);
+          work_.wait(lock, [&] { return stopped_ || !jobs_.empty(); });
+          if (stopped_) return;
+          job = std::move(jobs_.front());
+          jobs_.pop_front();
+        }
+        carry(*job, slots_[reader * kSlotsPerReader + turn % kSlotsPerReader]);
+        const std::lock_guard lock(mutex_);
+        Buffer& buffer = buffers_[job->buffer];
+        // Whoever brings the last block knows that all others were given to the queue before.
+        if (--buffer.blocks_left == 0) {
+          transfers_.record(buffer.filled, queue_of(job->buffer));
+          progress_.notify_all();
+        }
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!failure_) failure_ = std::current_exception();
+      stopped_ = true;
+      work_.notify_all();
+      progress_.notify_all();
+    }
+  }
+
+  // From the file into the slot, and from there on the way to the buffer.
+  void carry(const Job& job, const Slot& slot) {
+    transfers_.wait_here(slot.emptied);
+    const Block& block = job.block;
+    const std::byte* read =
+        with_context(cat("reading tensor ", quote(*block.pieces.front().tensor)), [&] {
+          return block.file->read(block.offset, block.bytes, {slot.memory.get(), slot.bytes});
+        });
+    std::byte* memory = buffers_[job.buffer].memory.view().data;
+    for (const Piece& piece : block.pieces) {
+      transfers_.to_device(queue_of(job.buffer), memory + piece.at, read + piece.in_block,
+                           piece.bytes);
+    }
+    transfers_.record(slot.emptied, queue_of(job.buffer));
+  }
+
+  // Copies that are on their way read slots and write buffers, so they have to arrive.
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+      work_.notify_all();
+    }
+    for (std::thread& reader : readers_) reader.join();
+    try {
+      for (const Slot& slot : slots_) transfers_.wait_here(slot.emptied);
+    } catch (const std::exception&) {  // the device is lost, and its copies with it
+    }
+  }
+
+  const WeightStream& stream_;
+  Transfers& transfers_;
+  const StreamOptions options_;
+  const bool direct_;
+  std::vector<Buffer> buffers_;
+  std::vector<Slot> slots_;
+  std::mutex mutex_;
+  std::condition_variable work_;      // there are jobs, or it is over
+  std::condition_variable progress_;  // a buffer is filled, or something failed
+  std::deque<Job> jobs_;
+  bool stopped_ = false;
+  std::exception_ptr failure_;
+  std::vector<std::thread> readers_;
+};
+
+WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelConfig& config,
+                           Backend& backend, std::vector<StreamedLayer> layers,
+                           const StreamOptions& options)
+    : checkpoint_(checkpoint), config_(config), backend_(backend), layers_(std::move(layers)) {
+  if (backend.transfers()) device_ = std::make_unique<Device>(*this, options);
+}
+
+WeightStream::~WeightStream() = default;
+
+const LayerWeights& WeightStream::begin() {
+  FP8KV_ASSERT(position_ < layers_.size());
+  if (device_) {
+    weights_ = device_->begin(position_);
+    return weights_;
+  }
+  const StreamedLayer& layer = layers_[position_];
+  std::vector<Tensor> storage;
+  weights_ = make_layer_weights(config_, layer.index, layer.part, [&](const std::string& name) {
+    const MappedTensor mapped = checkpoint_.map(name);
+    storage.push_back(backend_.upload(mapped.view, mapped.keep_alive));
+    return ConstTensorView(storage.back().view());
+  });
+  weights_.storage = std::move(storage);
+  return weights_;
+}
+
+void WeightStream::end() {
+  weights_ = {};
+  if (device_) device_->end(position_);
+  ++position_;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,67 @@
+// Layers of a checkpoint, one after another, each on the backend while it is computed with. On a
+// device with memory of its own, threads read the next layer and copies bring it there while this
+// one is computed; on the CPU the file mapping is used in place.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backend/backend.h"
+#include "core/config.h"
+#include "io/checkpoint.h"
+#include "model/weights.h"
+
+namespace fp8kv {
+
+// A layer to be computed with, or a part of one.
+struct StreamedLayer {
+  int64_t index = 0;
+  LayerPart part = LayerPart::whole;
+};
+
+struct StreamOptions {
+  int buffers = 2;  // layers on the device at a time: 1 or 2. With 1, reading waits for computing
+  int readers = 4;  // threads
+  size_t block_bytes = size_t(4) << 20;  // read at a time
+  // Past the page cache; absent: when the checkpoint is larger than half of the memory.
+  std::optional<bool> direct = {};
+};
+
+// Device memory that a stream of these layers takes for one of its buffers.
+uint64_t stream_buffer_bytes(const Checkpoint& checkpoint, const ModelConfig& config,
+                             const std::vector<StreamedLayer>& layers);
+
+// REQUIRES the checkpoint to have passed read_model_config; checkpoint, config and backend outlive
+// the stream.
+class WeightStream {
+ public:
+  // Starts to read the first layers.
+  WeightStream(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+               std::vector<StreamedLayer> layers, const StreamOptions& options);
+  // Stops reading, wherever it is.
+  ~WeightStream();
+  WeightStream(const WeightStream&) = delete;
+  WeightStream& operator=(const WeightStream&) = delete;
+
+  // The weights of the next layer: ops that are given to the backend from now on find them there.
+  // Valid until end(). Waits for the reading; an interrupt ends that. Throws what went wrong in it:
+  // "reading tensor 'model.layers.3.mlp.up_proj.weight': 'model.safetensors': cannot read: ...".
+  const LayerWeights& begin();
+  // After the last op with these weights was given to the backend.
+  void end();
+
+ private:
+  class Device;
+
+  const Checkpoint& checkpoint_;
+  const ModelConfig& config_;
+  Backend& backend_;
+  const std::vector<StreamedLayer> layers_;
+  size_t position_ = 0;
+  LayerWeights weights_;
+  std::unique_ptr<Device> device_;  // null on the CPU
+};
+
+}  // namespace fp8kv

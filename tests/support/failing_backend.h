@@ -1,0 +1,66 @@
+// A backend that is another one until its n-th feed-forward gate, where it throws: a run that ends
+// in the middle of a layer.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "backend/backend.h"
+#include "base/error.h"
+
+namespace fp8kv::test {
+
+class FailingBackend final : public Backend {
+ public:
+  FailingBackend(std::unique_ptr<Backend> backend, int gates)
+      : inner_(std::move(backend)), gates_left_(gates) {}
+
+  std::string describe() const override { return inner_->describe(); }
+  DType activation_dtype(DType model) const override { return inner_->activation_dtype(model); }
+  Tensor allocate(DType dtype, const Shape& shape) override {
+    return inner_->allocate(dtype, shape);
+  }
+  Tensor upload(const ConstTensorView& host, std::shared_ptr<const void> keep_alive) override {
+    return inner_->upload(host, std::move(keep_alive));
+  }
+  void copy_in(const TensorView& to, const ConstTensorView& host) override {
+    inner_->copy_in(to, host);
+  }
+  void download(const ConstTensorView& from, std::span<std::byte> host) override {
+    inner_->download(from, host);
+  }
+  Transfers* transfers() override { return inner_->transfers(); }
+  std::optional<DeviceMemory> memory() const override { return inner_->memory(); }
+  uint64_t op_memory(const StepShape& shape) const override { return inner_->op_memory(shape); }
+  void embed(const ConstTensorView& table, const ConstTensorView& ids,
+             const TensorView& out) override {
+    inner_->embed(table, ids, out);
+  }
+  void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
+               const TensorView& out) override {
+    inner_->rmsnorm(x, weight, eps, out);
+  }
+  void linear(const ConstTensorView& x, std::span<const Projection> projections,
+              StepSize computed_as) override {
+    inner_->linear(x, projections, computed_as);
+  }
+  void rope_append(const RopeAppend& args) override { inner_->rope_append(args); }
+  void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
+                 const AttentionOptions& options, const TensorView& out) override {
+    inner_->attention(q, kv, batch, options, out);
+  }
+  void gate(const TensorView& gate, const ConstTensorView& up) override {
+    if (--gates_left_ == 0) throw Error("the device is lost", "", ErrorKind::device);
+    inner_->gate(gate, up);
+  }
+  void sample(const ConstTensorView& logits, const Sampling& sampling,
+              const TensorView& ids) override {
+    inner_->sample(logits, sampling, ids);
+  }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  int gates_left_;
+};
+
+}  // namespace fp8kv::test

@@ -1,0 +1,32 @@
+// Evaluations that nobody ran, for pages and plots: plain ones, and the odd ones that real runs can
+// come to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calib/eval_report.h"
+
+namespace fp8kv::test {
+
+struct SampleShape {
+  int64_t layers = 2;
+  int64_t heads = 2;
+  int64_t candidates = 3;  // amax, unit, and more of amax
+  int64_t depths = 3;
+  std::string name;  // put into every text that comes from outside
+};
+
+// Every field filled in, with numbers that differ from place to place.
+EvalReport sample_report(const SampleShape& shape);
+
+// Magnitudes of one value each: `amax` in every head.
+LayerMagnitudes sample_magnitudes(float k, float v, int64_t heads);
+
+// File names and what is on them: plain, one layer, many, without calibration, dead layers, numbers
+// that are none, and hostile names.
+std::vector<std::pair<std::string, EvalReport>> sample_reports();
+
+}  // namespace fp8kv::test

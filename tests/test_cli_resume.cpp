@@ -1,0 +1,174 @@
+// Calibrations that are killed and gone on with, as processes of the built program.
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/text.h"
+#include "support/run_cli.h"
+#include "support/skip.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+#ifdef FP8KV_FAULT_SHIM
+constexpr const char* kShim = FP8KV_FAULT_SHIM;
+#else
+constexpr const char* kShim = nullptr;
+#endif
+
+Strings calibrate(const Strings& more = {}, const std::string& out = "s.json") {
+  const fs::path datasets = test::source_dir() / "datasets";
+  Strings arguments = {"calibrate", (datasets / "demo").string(),
+                       "--data",    (datasets / "calibration.txt").string(),
+                       "--samples", "12",
+                       "--seq-len", "32",
+                       "--device",  "cpu",
+                       "--threads", "1",
+                       "--out",     out,
+                       "--resume"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+bool can_kill() {
+  if (!kShim) std::printf("[skipped] a sanitizer's runtime must be loaded first\n");
+  return kShim != nullptr;
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+std::set<std::string> files_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+std::string bytes_of_whole_run(const Strings& more = {}) {
+  const test::TempDir folder;
+  CHECK(test::run_cli(calibrate(more), folder.path()).exit_code == 0);
+  CHECK(files_in(folder.path()) == std::set<std::string>{"s.json"});
+  return test::read_file(folder / "s.json");
+}
+
+test::CliResult run_faulty(const test::TempDir& folder, int operation, int error,
+                           const Strings& more) {
+  return test::run_cli(calibrate(more), {.folder = folder.path(),
+                                         .environment = {cat("LD_PRELOAD=", kShim),
+                                                         cat("FP8KV_FAULT_AT=", operation),
+                                                         cat("FP8KV_FAULT_ERRNO=", error)}});
+}
+
+// A state of some layers, left by a run that was killed.
+bool leave_state(const test::TempDir& folder, const Strings& more = {}) {
+  for (int operation = 1; !fs::exists(folder / "s.json.partial"); ++operation) {
+    if (run_faulty(folder, operation, 0, more).exit_code == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("cli resume: killed at any file operation, the next run gives the same bytes") {
+  if (!can_kill()) return;
+  for (const Strings& more : {Strings{}, Strings{"--shard", "1/2", "--granularity", "head"}}) {
+    const std::string expected = bytes_of_whole_run(more);
+    int gone_on = 0;
+    // Before the first state there is little to lose: every seventh operation.
+    for (int operation = 1;; operation += gone_on == 0 ? 7 : 1) {
+      CAPTURE(operation);
+      const test::TempDir folder;
+      const test::CliResult killed = run_faulty(folder, operation, 0, more);
+      if (killed.exit_code == 0) break;
+      CHECK(killed.exit_code == 128 + SIGKILL);
+      gone_on += fs::exists(folder / "s.json.partial") ? 1 : 0;
+      Strings again = more;
+      if (fs::exists(folder / "s.json")) again.push_back("--force");
+      const test::CliResult result = test::run_cli(calibrate(again), folder.path());
+      CHECK(result.exit_code == 0);
+      CHECK(test::read_file(folder / "s.json") == expected);
+      CHECK(!fs::exists(folder / "s.json.partial"));
+      CHECK(!fs::exists(folder / "s.json.partial.new"));
+    }
+    CHECK(gone_on >= 5);
+  }
+}
+
+TEST_CASE("cli resume: a full disk is named, and the state before is kept") {
+  if (!can_kill()) return;
+  const test::TempDir folder;
+  REQUIRE(leave_state(folder));
+  const std::string state = test::read_file(folder / "s.json.partial");
+  const test::CliResult result =
+      test::run_cli(calibrate(), {.folder = folder.path(), .largest_file = 4096});
+  CHECK(result.exit_code == 5);
+  CHECK(says(result.err, "fp8kv: calibrate: 's.json.partial': cannot write: File too large"));
+  CHECK(test::read_file(folder / "s.json.partial") == state);
+  CHECK(files_in(folder.path()) == std::set<std::string>{"s.json.partial"});
+}
+
+TEST_CASE("cli resume: says where it goes on from") {
+  if (!can_kill()) return;
+  const test::TempDir folder;
+  REQUIRE(leave_state(folder));
+  const test::CliResult result = test::run_cli(calibrate(), folder.path());
+  CHECK(says(result.err, "going on from 's.json.partial': 1 of 6 layers done\n"));
+}
+
+TEST_CASE("cli resume: the state of another run is refused, naming what differs") {
+  if (!can_kill()) return;
+  const test::TempDir folder;
+  REQUIRE(leave_state(folder));
+  const std::string state = test::read_file(folder / "s.json.partial");
+  const test::CliResult result = test::run_cli(calibrate({"--shard", "0/2"}), folder.path());
+  CHECK(result.exit_code == 3);
+  const std::string said = test::without_hex_after(test::lasting_lines(result.err), "'");
+  CHECK(says(said,
+             "fp8kv: calibrate: 's.json.partial': is the state of a run with another text: "
+             "data, --samples, --seq-len or --shard differ ('', this run has '')\n"
+             "help: to start over, remove it: rm 's.json.partial'\n"));
+  CHECK(test::read_file(folder / "s.json.partial") == state);
+}
+
+TEST_CASE("cli resume: a file that is no state is refused and left alone") {
+  const test::TempDir folder;
+  folder.write("s.json.partial", std::string(8, '\0'));
+  const test::CliResult result = test::run_cli(calibrate(), folder.path());
+  CHECK(result.exit_code == 3);
+  CHECK(says(result.err, "fp8kv: calibrate: 's.json.partial': "));
+  CHECK(test::read_file(folder / "s.json.partial") == std::string(8, '\0'));
+}
+
+TEST_CASE("cli resume: standard output has no place for the state") {
+  const test::TempDir folder;
+  const test::CliResult result = test::run_cli(calibrate({}, "-"), folder.path());
+  CHECK(result.exit_code == 2);
+  CHECK(result.err ==
+        "fp8kv: calibrate: --resume: needs a file beside which it keeps its state, and --out is "
+        "standard output\nhelp: name a file with --out\n");
+}
+
+TEST_CASE("cli calibrate: --max-memory is refused on the CPU, saying why") {
+  const test::TempDir folder;
+  const test::CliResult result = test::run_cli(calibrate({"--max-memory", "1GiB"}), folder.path());
+  CHECK(result.exit_code == 2);
+  CHECK(says(result.err,
+             "fp8kv: calibrate: --max-memory 1.00 GiB: bounds the memory of a device, and this "
+             "runs on the CPU (cpu: "));
+  CHECK(says(result.err, "help: leave it out, or use fewer --samples\n"));
+  CHECK(files_in(folder.path()).empty());
+}
+
+}  // namespace fp8kv
