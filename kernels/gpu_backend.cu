@@ -221,7 +221,7 @@ uint64_t GpuBackend::op_memory(const StepShape& shape) const {
   arguments.kv.n_kv_heads = shape.n_kv_heads;
   arguments.kv.head_dim = shape.head_dim;
   arguments.n_heads = shape.n_heads;
-  if (!takes_decode(arguments, 0)) return 0;
+  if (!takes_decode(arguments, shape.computed_as.rows_per_sequence)) return 0;
   const DecodeSizes sizes = decode_sizes(arguments);
   return counter_bytes(sizes) + float_bytes(sizes);
 }

@@ -109,6 +109,11 @@ TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
       {{"run", "m", "--temperature", "nan"}, "--temperature: 'nan' is not a number from 0 to 100"},
       {{"run", "m", "--top-k", "-1"}, "--top-k: '-1' is not a whole number"},
       {{"run", "m", "--top-k", "3000000000"}, "--top-k: '3000000000' is more than 2147483647"},
+      {{"run", "m", "--max-batch", "0"}, "--max-batch: '0' is not a positive whole number"},
+      {{"run", "m", "--order", "random"}, "--order: 'random' is not one of: input, finished"},
+      {{"run", "m", "--gpu-memory", "much"},
+       "--gpu-memory: 'much' is not a size, such as 80GiB, 80G (the same), 80GB (decimal; K, M and "
+       "T likewise) or a number of bytes"},
       {{"run", "m", "--threads", "5000"}, "--threads: '5000' is more than 1024"},
       {{"run", "m", "--json=maybe"}, "--json takes no value"},
       {{"run", "m", "--prompt", "a", "--prompts", "f"},

@@ -53,11 +53,11 @@ Reference reference(const std::vector<float>& x, const Elements& weight, const E
 }
 
 std::vector<float> run_linear(Backend& backend, const std::vector<float>& x, const Elements& weight,
-                              const Elements& bias, const Case& c) {
+                              const Elements& bias, const Case& c, int64_t computed_as = 0) {
   const Tensor in = test::tensor_of(backend, x, Shape{c.rows, c.in_dim});
   const Tensor out = backend.allocate(DType::f32, Shape{c.rows, c.out_dim});
   const Projection projection{weight.view(), bias.view(), out.view()};
-  backend.linear(in.view(), std::span(&projection, 1));
+  backend.linear(in.view(), std::span(&projection, 1), {computed_as});
   return test::floats_of(backend, out.view());
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("linear: adds to what is there when told to accumulate") {
   }
 }
 
-// Few rows go one way, more rows another (cpu_kernels.h); within each a row stands alone.
+// Few rows go one way, more rows another (cpu_linear.h); within each a row stands alone.
 TEST_CASE("linear: a row has the same bits whatever rows are beside it") {
   for (const CpuIsa isa : test::available_isas()) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -149,9 +149,9 @@ TEST_CASE("linear: a row has the same bits whatever rows are beside it") {
       CAPTURE(std::string(dtype_name(dtype)));
       const auto backend = make_cpu_backend(2, isa);
       const Inputs in = make_inputs({dtype, 61, 700, 70}, 6);
-      const auto rows_from = [&](int64_t row, int64_t count) {
+      const auto rows_from = [&](int64_t row, int64_t count, int64_t computed_as = 0) {
         const std::vector<float> x(in.x.begin() + row * 700, in.x.begin() + (row + count) * 700);
-        return run_linear(*backend, x, in.weight, in.bias, {dtype, count, 700, 70});
+        return run_linear(*backend, x, in.weight, in.bias, {dtype, count, 700, 70}, computed_as);
       };
       const auto row_of = [](const std::vector<float>& rows, int64_t row) {
         return std::vector<float>(rows.begin() + row * 70, rows.begin() + (row + 1) * 70);
@@ -159,11 +159,19 @@ TEST_CASE("linear: a row has the same bits whatever rows are beside it") {
       const std::vector<float> all = rows_from(0, 61);
       const std::vector<float> four = rows_from(28, 4);
       for (const int64_t row : {28, 29, 31}) {
-        CHECK(row_of(rows_from(row, 5), 0) == row_of(all, row));
+        CHECK(row_of(rows_from(row, 17), 0) == row_of(all, row));
         CHECK(rows_from(row, 1) == row_of(four, row - 28));
       }
       CHECK(row_of(rows_from(29, 2), 1) == row_of(four, 2));
       CHECK(row_of(rows_from(29, 3), 2) == row_of(four, 3));
+      CHECK(row_of(rows_from(20, 16), 9) == row_of(four, 1));
+      // One way for all that name one size, whatever they are.
+      for (const int64_t size : {1, 64, 65, 512}) {
+        const std::vector<float> named = rows_from(0, 61, size);
+        CHECK(rows_from(28, 1, size) == row_of(named, 28));
+        CHECK(row_of(rows_from(27, 20, size), 1) == row_of(named, 28));
+        CHECK(row_of(named, 28) == (size <= 64 ? row_of(four, 0) : row_of(all, 28)));
+      }
     }
   }
 }

@@ -95,6 +95,7 @@ struct StepShape {
   int32_t n_heads = 0;
   int32_t n_kv_heads = 0;
   int32_t head_dim = 0;
+  StepSize computed_as = {};
 };
 
 // A step's launches, to be repeated as they were: pointers, sizes and all numbers that the host

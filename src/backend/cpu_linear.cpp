@@ -292,8 +292,9 @@ void multiply_few(const CpuKernels& kernels, RowForm form, ThreadPool& pool, Lin
   });
 }
 
-bool has_dots(const CpuKernels& kernels, int64_t rows) {
-  return rows <= kMostDotRows && kernels.dots.f32 != nullptr;
+bool takes_dots(const CpuKernels& kernels, int64_t rows, int64_t computed_as) {
+  if (kernels.dots.f32 == nullptr) return false;
+  return computed_as > 0 ? computed_as <= kMostNamedDotRows : rows <= kMostDotRows;
 }
 
 }  // namespace
@@ -302,7 +303,6 @@ void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scra
                 const ConstTensorView& x, std::span<const Projection> projections,
                 int64_t computed_as) {
   if (x.shape[0] == 0) return;
-  const int64_t size = computed_as > 0 ? computed_as : x.shape[0];
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
   for (const RowForm form : {RowForm::plain, RowForm::rounded_to_bf16, RowForm::bf16_pairs}) {
     std::vector<const Projection*> chosen;
@@ -310,7 +310,7 @@ void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scra
       if (row_form(kernels, each.weight.dtype) == form) chosen.push_back(&each);
     }
     if (chosen.empty()) continue;
-    const auto way = has_dots(kernels, size) ? multiply_few : multiply;
+    const auto way = takes_dots(kernels, x.shape[0], computed_as) ? multiply_few : multiply;
     way(kernels, form, pool, scratch, x, chosen);
   }
 }

@@ -17,13 +17,14 @@ struct LinearScratch {
   std::vector<Scratch> threads;  // panels and sums of each thread
 };
 
-// Steps of up to this many rows are computed by dot products along the weights, larger ones in
-// tiles. At 16 rows both are as fast, at 64 tiles are by up to a third: the price of one way for
-// every batch that decodes.
-inline constexpr int64_t kMostDotRows = 64;
+// Few rows are computed by dot products along the weights, more in tiles. At 16 rows both are as
+// fast; at 64 tiles are by up to a third, which is the price of one way for every batch that
+// decodes: it is paid by steps that name their size, see StepSize.
+inline constexpr int64_t kMostDotRows = 16;
+inline constexpr int64_t kMostNamedDotRows = 64;
 
 // See Backend::linear. A row's result has the same bits whatever other rows there are, among calls
-// computed as steps of up to kMostDotRows rows and among calls computed as more.
+// that are computed in the same way.
 void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
                 const ConstTensorView& x, std::span<const Projection> projections,
                 int64_t computed_as = 0);

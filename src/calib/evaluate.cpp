@@ -8,6 +8,7 @@
 #include "calib/scale_policy.h"
 #include "calib/side_by_side.h"
 #include "calib/token_figures.h"
+#include "model/step.h"
 #include "model/weights.h"
 
 namespace fp8kv {
@@ -139,7 +140,7 @@ class Evaluator {
     logits_.resize(logs_.size());
     for (size_t s = 0; s < logs_.size(); ++s) {
       const TensorView x = caches_->rows_of(caches_->streams()[s], batch);
-      caches_->forward().head(weights, x, ids, out);
+      caches_->forward().head(weights, x, ids, out, kPromptStep);
       logits_[s].resize(static_cast<size_t>(out.shape.elements()));
       backend_.download(out, std::as_writable_bytes(std::span(logits_[s])));
     }

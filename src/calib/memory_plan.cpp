@@ -8,6 +8,7 @@
 #include "calib/residual.h"
 #include "calib/workspace.h"
 #include "model/kv_cache.h"
+#include "model/step.h"
 
 namespace fp8kv {
 namespace {
@@ -29,7 +30,8 @@ uint64_t working_bytes(const ModelConfig& config, const Backend& backend,
                          .page_size = kPageSize,
                          .n_heads = static_cast<int32_t>(config.n_heads),
                          .n_kv_heads = static_cast<int32_t>(config.n_kv_heads),
-                         .head_dim = static_cast<int32_t>(config.head_dim)};
+                         .head_dim = static_cast<int32_t>(config.head_dim),
+                         .computed_as = kPromptStep};
     // What is outgrown is kept.
     const uint64_t needed = backend.op_memory(size);
     if (needed > largest) of_ops += needed;

@@ -117,7 +117,7 @@ TensorView SideBySide::rows_of(const Stream& stream, const WindowBatch& batch) c
 void SideBySide::begin_batch(const WindowBatch& batch) {
   for (KvCache::Sequence& sequence : sequences_) pages_.release(sequence);
   sequences_.assign(batch.count, {});
-  step_.clear();
+  step_.clear(kPromptStep);
   for (size_t i = 0; i < batch.count; ++i) {
     const std::vector<int32_t>& window = windows_[batch.first + i];
     const bool extended = pages_.extend(sequences_[i], static_cast<int64_t>(window.size()));
@@ -139,7 +139,7 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
   if (measured || streams_[stream].lanes.size() > 1) {
     compare(stream, inputs, weights, batch);
   }
-  forward_.finish(weights, attended, x);
+  forward_.finish(weights, attended, x, kPromptStep);
 }
 
 // Measures lanes on the stream's Q, K and V, and gives those of its lanes that read back something
@@ -164,7 +164,7 @@ void SideBySide::compare(size_t stream, const AttentionInputs& inputs, const Lay
                           std::back_inserter(leaving));
     if (leaving.empty()) continue;
     fork(stream, leaving);
-    forward_.finish(weights, attended, rows_of(streams_.back(), batch));
+    forward_.finish(weights, attended, rows_of(streams_.back(), batch), kPromptStep);
   }
 }
 

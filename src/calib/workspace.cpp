@@ -14,7 +14,7 @@ Workspace::Workspace(Backend& backend, const ModelConfig& config, const WindowPl
 void Workspace::begin(const std::vector<std::vector<int32_t>>& windows, const WindowBatch& batch) {
   for (KvCache::Sequence& sequence : sequences) cache.release(sequence);
   sequences.assign(batch.count, {});
-  step.clear();
+  step.clear(kPromptStep);
   for (size_t i = 0; i < batch.count; ++i) {
     const std::vector<int32_t>& window = windows[batch.first + i];
     const bool extended = cache.extend(sequences[i], static_cast<int64_t>(window.size()));

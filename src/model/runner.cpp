@@ -7,12 +7,6 @@
 #include "model/capacity.h"
 
 namespace fp8kv {
-namespace {
-
-// Prompts are computed as steps of this size, whatever is really in one.
-constexpr StepSize kPrefillSize{512, 512};
-
-}  // namespace
 
 Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                const RunnerSizes& sizes)
@@ -60,7 +54,7 @@ void Runner::gather(std::span<const StepPart> parts, StepSize computed_as) {
 }
 
 std::vector<int32_t> Runner::prefill(std::span<const StepPart> parts, const KvCache& cache) {
-  gather(parts, kPrefillSize);
+  gather(parts, kPromptStep);
   step_.upload();
   std::vector<SamplingOptions> sampling;
   std::vector<int32_t> positions;

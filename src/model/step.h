@@ -10,6 +10,10 @@
 
 namespace fp8kv {
 
+// What steps of prompts and of windows to calibrate on are computed as, whatever is really in one:
+// so a token gives the same bits however its text is cut into steps, and whatever is beside it.
+inline constexpr StepSize kPromptStep{512, 512};
+
 // Buffers for steps of up to `max_rows` rows and `max_sequences` sequences; reused from step to
 // step. Between clear() calls, sequences are added one after another.
 class Step {
