@@ -5,9 +5,13 @@
 
 #include "base/text.h"
 #include "io/architectures.h"
+#include "io/checkpoint.h"
 #include "io/dialects.h"
+#include "io/inject.h"
+#include "io/runtime_rules.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
 
 using namespace fp8kv;
 
@@ -29,6 +33,37 @@ TEST_CASE("readme: lists every dialect in the words of the table") {
             row.config_says, " | ", row.k_measured, " |\n");
     CAPTURE(line);
     CHECK(readme.find(line) != readme.npos);
+  }
+}
+
+TEST_CASE("readme: says of every runtime what it does with what each target writes") {
+  const test::TempDir folder;
+  ModelConfig config = test::tiny_config();
+  config.dtype = DType::f16;
+  test::write_tiny_checkpoint(folder / "model", config);
+  KvScales scales;
+  for (int64_t i = 0; i < config.n_layers; ++i) scales.layers.push_back({{0.5f}, {0.25f}});
+  std::string head = "| runtime |";
+  std::vector<std::string> lines;
+  for (const RuntimeColumn& column : runtime_columns()) {
+    lines.push_back(cat("| ", column.runtime, ", ", column.versions, " |"));
+  }
+  for (const InjectTarget& target : inject_targets()) {
+    if (target.is_file) continue;
+    head += cat(" `", target.name, "` |");
+    const InjectReport report =
+        inject_scales(Checkpoint::open(folder / "model"), scales, folder / target.name,
+                      {.target = target.name, .dry_run = true});
+    const std::vector<RuntimeVerdict> verdicts = runtime_verdicts(report.facts);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      lines[i] += cat(" ", outcome_name(verdicts[i].rule->outcome), " |");
+    }
+  }
+  const std::string readme = test::read_file(test::source_dir() / "README.md");
+  CHECK(readme.find(head + "\n") != readme.npos);
+  for (const std::string& line : lines) {
+    CAPTURE(line);
+    CHECK(readme.find(line + "\n") != readme.npos);
   }
 }
 
