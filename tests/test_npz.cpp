@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <zlib.h>
 
 #include "io/npz.h"
 #include "io/scale_tensors.h"
@@ -71,6 +72,79 @@ TEST_CASE("npz: a file cut off or damaged anywhere is refused, or reads to the s
     }
   }
   CHECK(refused > whole.size() / 3);
+}
+
+std::string little(uint64_t value, size_t bytes) {
+  std::string out;
+  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  return out;
+}
+
+// A member of an archive, as the directory tells of it, whatever it really holds.
+struct TestMember {
+  std::string name = "a.npy";
+  std::string stored;  // the bytes as they lie in the file
+  uint64_t unpacked = 0;
+  uint16_t method = 8;
+  uint16_t flags = 0;
+};
+
+std::string archive(const std::vector<TestMember>& members, uint64_t shift = 0) {
+  std::string file, directory;
+  for (const TestMember& member : members) {
+    const std::string sizes =
+        little(0, 4) + little(member.stored.size(), 4) + little(member.unpacked, 4);
+    const std::string common =
+        little(20, 2) + little(member.flags, 2) + little(member.method, 2) + little(0, 4) + sizes;
+    directory += "PK\1\2" + little(20, 2) + common + little(member.name.size(), 2) + little(0, 12) +
+                 little(file.size() + shift, 4) + member.name;
+    file += "PK\3\4" + common + little(member.name.size(), 2) + little(0, 2) + member.name +
+            member.stored;
+  }
+  const std::string counts = little(members.size(), 2) + little(members.size(), 2);
+  return file + directory + "PK\5\6" + little(0, 4) + counts + little(directory.size(), 4) +
+         little(file.size(), 4) + little(0, 2);
+}
+
+// Raw deflate of `count` zeros: a thousandth of their size.
+std::string deflated_zeros(size_t count) {
+  const std::string zeros(count, '\0');
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(deflateBound(&stream, count), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(zeros.data()));
+  stream.avail_in = static_cast<uInt>(count);
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+TEST_CASE("npz: what unpacks to far more than scales take is refused, said or not") {
+  const std::string bomb = deflated_zeros(size_t{64} << 20);
+  CHECK(bomb.size() < 100'000);
+  CHECK(error_in(archive({{"a.npy", bomb, uint64_t{64} << 20}})) ==
+        "'z': the array 'a': takes 64.0 MiB, too much for scales");
+  CHECK(error_in(archive({{"a.npy", bomb, 100}})) ==
+        "'z': the array 'a': cannot be unpacked to the 100 bytes that the directory says");
+  CHECK(error_in(archive({{"a.npy", deflated_zeros(50), 100}})) ==
+        "'z': the array 'a': cannot be unpacked to the 100 bytes that the directory says");
+  CHECK(error_in(archive({{"a.npy", std::string(size_t{2} << 20, 'x'), 100}})) ==
+        "'z': the array 'a': takes 2.00 MiB, too much for scales");
+}
+
+TEST_CASE("npz: members that cannot be what they are called are refused by name") {
+  const TestMember stored{"a.npy", "data", 4, 0};
+  CHECK(error_in(archive({stored}, 1)) == "'z': the array 'a': is not where the directory says");
+  CHECK(error_in(archive({stored}, 1 << 20)) == "'z': the array 'a': does not lie within the file");
+  CHECK(error_in(archive({stored, stored})) == "'z': the array 'a' is there twice");
+  CHECK(error_in(archive({{"a.npy", "data", 4, 0, 1}})) == "'z': the array 'a': is encrypted");
+  CHECK(error_in(archive({{"a.npy", "data", 4, 12}})) ==
+        "'z': the array 'a': is packed by method 12, expected 0 or 8");
+  CHECK(error_in(archive({{"a\x1b[31m\n../b.npy", "data", 4, 12}})) ==
+        "'z': the array 'a\\x1b[31m\\x0a../b': is packed by method 12, expected 0 or 8");
 }
 
 TEST_CASE("npz: an array's header says its type, order and shape") {
