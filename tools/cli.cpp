@@ -326,6 +326,14 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
   return command;
 }
 
+CLI::App* add_doctor(CLI::App& app, DoctorOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Say what this machine has to compute with, and why a GPU is not used");
+  set_examples(*command, {"fp8kv doctor --json"});
+  add_common(*command, options);
+  return command;
+}
+
 // Options live in a deque, because the flags of each command point into them.
 using Commands = std::deque<std::pair<CLI::App*, Options>>;
 
@@ -354,6 +362,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_diff);
   add_command(commands, app, add_merge);
   add_command(commands, app, add_plan);
+  add_command(commands, app, add_doctor);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion&) {

@@ -8,6 +8,7 @@ namespace fp8kv {
 
 void run_command(const CalibrateOptions& options);
 void run_command(const DiffOptions& options);
+void run_command(const DoctorOptions& options);
 void run_command(const ExtractOptions& options);
 void run_command(const InjectCommandOptions& options);
 void run_command(const RunOptions& options);

@@ -130,8 +130,10 @@ struct DiffOptions : CommonOptions {
   double tolerance = 0;
 };
 
-using Options =
-    std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
-                 EvalCommandOptions, InspectOptions, DiffOptions, MergeOptions, PlanOptions>;
+struct DoctorOptions : CommonOptions {};
+
+using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
+                             EvalCommandOptions, InspectOptions, DiffOptions, MergeOptions,
+                             PlanOptions, DoctorOptions>;
 
 }  // namespace fp8kv

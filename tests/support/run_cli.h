@@ -20,6 +20,7 @@ struct CliResult {
 
 struct CliSetup {
   std::filesystem::path folder = ".";  // the program's working folder
+  std::filesystem::path program = {};  // "": the one that was built
   std::string input = {};              // what its standard input holds
   std::filesystem::path out = {};      // where its standard output goes; "": to CliResult::out
   bool reader_gone = false;            // standard output is a pipe that nobody reads

@@ -1,0 +1,12 @@
+// A module as an older release would have built it, and with FP8KV_NO_ENTRY one that is none.
+#include <cstddef>
+#include <cstdio>
+
+#ifndef FP8KV_NO_ENTRY
+extern "C" __attribute__((visibility("default"))) void* fp8kv_open_backend(const char* version,
+                                                                           char* reason,
+                                                                           size_t reason_bytes) {
+  std::snprintf(reason, reason_bytes, "the module is of fp8kv 0.0.1, the program is %s", version);
+  return nullptr;
+}
+#endif
