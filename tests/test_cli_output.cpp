@@ -135,8 +135,9 @@ TEST_CASE("cli: a write that fails half-way leaves nothing behind") {
   const test::CliResult result =
       at.run({"inject", "model", "-s", "scales.json", "-o", "out", "--link", "copy", "-q"}, limit);
   CHECK(result.exit_code == 5);
-  CHECK(without_ids(result.err) ==
-        "fp8kv: inject: 'out.tmp-/config.json': cannot write: File too large\n");
+  CHECK(
+      without_ids(result.err) ==
+      "fp8kv: inject: 'out' was not made: 'out.tmp-/config.json': cannot write: File too large\n");
   CHECK(at.names() == kUntouched);
 }
 
@@ -168,10 +169,10 @@ TEST_CASE("cli: a full disk is named, and nothing is left on it") {
   const test::CliResult result =
       at.run({"inject", "model", "-s", "scales.json", "-o", "disk/out", "-q"});
   CHECK(result.exit_code == 5);
-  CHECK(without_ids(result.err) ==
-        "fp8kv: inject: 'disk/out.tmp-/model-kv-scales.safetensors': cannot write: No space left "
-        "on "
-        "device\nhelp: free some space, or choose another place\n");
+  CHECK(
+      without_ids(result.err) ==
+      "fp8kv: inject: 'disk/out' was not made: 'disk/out.tmp-/model-kv-scales.safetensors': cannot "
+      "write: No space left on device\nhelp: free some space, or choose another place\n");
   at.temp.write("disk/filler", std::string(64 << 10, 'x'));
   check_failed(at.run({"calibrate", "model", "--data", "data.jsonl", "-o", "disk/new.json", "-q"}),
                5,

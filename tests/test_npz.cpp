@@ -76,7 +76,7 @@ TEST_CASE("npz: a file cut off or damaged anywhere is refused, or reads to the s
 
 std::string little(uint64_t value, size_t bytes) {
   std::string out;
-  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  for (size_t i = 0; i < bytes; ++i, value >>= 8) out += static_cast<char>(value);
   return out;
 }
 

@@ -46,13 +46,14 @@ template <typename... Parts>
   throw Error(cat(parts...));
 }
 
-// Runs `work`; an Error that leaves it gets `context` in front. At most one per layer crossed.
+// Runs `work`; an Error that leaves it gets `context` in front, unless it is that the user
+// interrupted. At most one per layer crossed.
 template <std::invocable Work>
 decltype(auto) with_context(const std::string& context, Work&& work) {
   try {
     return std::forward<Work>(work)();
   } catch (Error& error) {
-    error.add_context(context);
+    if (error.kind() != ErrorKind::interrupted) error.add_context(context);
     throw;
   }
 }

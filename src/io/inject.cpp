@@ -271,7 +271,10 @@ InjectReport write_folder(const Checkpoint& checkpoint, const ScalePatch& patch,
   StagedDirectory staged(out, options.overwrite);
   for (const auto& [name, file] : plan.files) {
     check_interrupt();
-    add_to(report, name, carry_out(file, staged.path() / name, options.link), file.bytes);
+    const std::string how = with_context(cat(quote(out.string()), " was not made"), [&] {
+      return carry_out(file, staged.path() / name, options.link);
+    });
+    add_to(report, name, how, file.bytes);
   }
   staged.publish();
   return report;
