@@ -77,10 +77,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->required()
       ->check(a_path())
       ->type_name("MODEL");
-  auto* data = add_values(*command, "-d,--data", "Text: .txt, .json, .jsonl, or - for stdin")
-                   ->required()
-                   ->check(a_path())
-                   ->type_name("FILE...");
+  auto* data = add_data(*command);
   add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes,
            cat("The caches to measure: ", join(kv_dtype_names(), ", ")))
       ->check(a_kv_dtype())
@@ -96,19 +93,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->capture_default_str()
       ->type_name("DTYPE");
   add_eval_gates(*command, options);
-  auto* samples =
-      command
-          ->add_option("--samples", options.samples,
-                       "Windows of text to run; fewer in the data is an error only when given")
-          ->check(whole_number(1))
-          ->capture_default_str()
-          ->type_name("N");
-  auto* seq_len = command
-                      ->add_option("--seq-len", options.seq_len,
-                                   "Tokens in a window at most; the model's context if shorter")
-                      ->check(whole_number(2))
-                      ->capture_default_str()
-                      ->type_name("N");
+  const WindowFlags windows = add_windows(*command, options.samples, options.seq_len, 2);
   command
       ->add_option("--greedy-tokens", options.greedy_tokens,
                    "Length of the greedy texts to compare; 0: none, which takes less memory")
@@ -118,11 +103,11 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
   add_device(*command, options.device, options.threads);
   add_eval_outputs(*command, options);
   add_common(*command, options);
-  command->final_callback([&options, data, calibrate_on, samples, seq_len] {
+  command->final_callback([&options, data, calibrate_on, windows] {
     options.data.assign(data->results().begin(), data->results().end());
     options.calibrate_on.assign(calibrate_on->results().begin(), calibrate_on->results().end());
-    options.samples_given = samples->count() > 0;
-    options.seq_len_given = seq_len->count() > 0;
+    options.samples_given = windows.samples->count() > 0;
+    options.seq_len_given = windows.seq_len->count() > 0;
   });
   return command;
 }

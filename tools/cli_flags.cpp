@@ -31,6 +31,31 @@ void add_common(CLI::App& command, CommonOptions& options) {
   quiet->excludes(verbose);
 }
 
+CLI::Option* add_data(CLI::App& command) {
+  return add_values(command, "-d,--data", "Text: .txt, .json, .jsonl, or - for stdin")
+      ->required()
+      ->check(a_path())
+      ->type_name("FILE...");
+}
+
+WindowFlags add_windows(CLI::App& command, uint64_t& samples, int64_t& seq_len, int64_t least) {
+  WindowFlags flags{};
+  flags.samples =
+      command
+          .add_option("--samples", samples,
+                      "Windows of text to run; fewer in the data is an error only when given")
+          ->check(whole_number(1))
+          ->capture_default_str()
+          ->type_name("N");
+  flags.seq_len = command
+                      .add_option("--seq-len", seq_len,
+                                  "Tokens in a window at most; the model's context if shorter")
+                      ->check(whole_number(least))
+                      ->capture_default_str()
+                      ->type_name("N");
+  return flags;
+}
+
 void add_device(CLI::App& command, std::string& device, int& threads) {
   choice(command.add_option("--device", device, "Where to compute"), device_names())
       ->capture_default_str();
