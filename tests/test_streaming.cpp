@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -234,6 +235,66 @@ TEST_CASE("streaming: a file that became shorter is named with the tensor") {
             model.collect(*backend, {.stream = {.block_bytes = 64, .direct = false}});
           }) == cat("reading tensor '", name, "': '", shard.string(),
                     "': became shorter while it was read"));
+  }
+}
+
+namespace {
+
+// A file with tensors of a layer, and the one that is read first.
+struct FirstRead {
+  std::string tensor;
+  std::filesystem::path file;
+};
+
+FirstRead first_read(const Checkpoint& checkpoint, int layer) {
+  const std::string prefix = cat("model.layers.", layer, ".");
+  const size_t shard = checkpoint.tensors().at(prefix + "mlp.up_proj.weight").shard;
+  FirstRead first{"", checkpoint.folder() / checkpoint.shards()[shard].file};
+  uint64_t begin = UINT64_MAX;
+  for (const auto& [each, location] : checkpoint.tensors()) {
+    const bool sooner = location.shard == shard && location.entry.begin < begin;
+    if (!sooner || !each.starts_with(prefix)) continue;
+    first.tensor = each;
+    begin = location.entry.begin;
+  }
+  return first;
+}
+
+}  // namespace
+
+TEST_CASE("streaming: a file that cannot be read any more is named with the tensor") {
+  for (const test::NamedBackend& named : test::gpu_backends()) {
+    CAPTURE(named.name);
+    const test::StreamedModel model;
+    const FirstRead first = first_read(model.checkpoint, 1);
+    // Nothing is at the first addresses of this process, which is EIO.
+    std::filesystem::remove(first.file);
+    std::filesystem::create_symlink("/proc/self/mem", first.file);
+    const auto backend = named.make();
+    CalibrationState state = model.state(*backend);
+    CHECK(test::error_of(
+              [&] {
+                model.collect(*backend,
+                              {.stream = {.readers = 1, .block_bytes = 64}, .state = &state});
+              },
+              ErrorKind::resource) == cat("reading tensor '", first.tensor, "': '",
+                                          first.file.string(),
+                                          "': cannot read: Input/output error"));
+    CHECK(state.saved_layers() == 1);
+  }
+}
+
+TEST_CASE("streaming: a file that is gone is named with the tensor") {
+  for (const test::NamedBackend& named : test::gpu_backends()) {
+    CAPTURE(named.name);
+    const test::StreamedModel model;
+    const FirstRead first = first_read(model.checkpoint, 1);
+    std::filesystem::remove(first.file);
+    const auto backend = named.make();
+    CalibrationState state = model.state(*backend);
+    CHECK(test::error_of([&] { model.collect(*backend, {.state = &state}); }) ==
+          cat("reading tensor '", first.tensor, "': '", first.file.string(), "': no such file"));
+    CHECK(state.saved_layers() == 1);
   }
 }
 
