@@ -312,7 +312,7 @@ TEST_CASE("streaming: a run that ends in any layer goes on to the same bits") {
       CalibrationState state = model.state(failing);
       const CollectOptions spilled{.max_memory = bounds.back(), .state = &state};
       CHECK(test::error_of([&] { model.collect(failing, spilled); }, ErrorKind::device) ==
-            "the device is lost");
+            cat("layer ", layer, ": the device is lost"));
       CHECK(state.saved_layers() == layer);
       // Where it goes on may have more memory.
       const auto backend = named.make();
