@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "kernels/faults.h"
 #include "kernels/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {
@@ -33,6 +34,7 @@ class Device {
 
   // "cuda: NVIDIA H100 80GB HBM3, 79.1 GiB".
   std::string describe() const;
+  // Valid as long as this.
   Stream stream() const { return stream_; }
   int multiprocessors() const { return multiprocessors_; }
 
@@ -54,8 +56,7 @@ class Device {
   Transfers& transfers() { return *transfers_; }
 
  private:
-  void synchronise();
-
+  Pending pending_;
   Stream stream_{};
   std::string name_;
   int multiprocessors_ = 1;

@@ -11,7 +11,9 @@
 
 #include "backend/transfers.h"
 #include "base/error.h"
+#include "kernels/faults.h"
 #include "kernels/sim.h"
+#include "kernels/sim_faults.h"
 #include "kernels/sim_queues.h"
 
 #define __global__
@@ -26,8 +28,12 @@ static_assert(kWarp == 32 || kWarp == 64);
 inline constexpr bool kHasAsync = kWarp == 32;
 inline constexpr bool kHardwareE4m3 = kWarp == 32;
 
-// Null: what is launched runs at once.
-using Stream = sim::Queues*;
+// Where work goes; without queues it runs at once, on no device.
+struct Stream {
+  sim::Queues* queues = nullptr;
+  sim::Faults* faults = nullptr;
+  Pending* pending = nullptr;
+};
 using Grid = sim::Grid;
 
 // Where an operation stands in a kernel, for messages.
@@ -247,19 +253,14 @@ struct Mma {
   }
 };
 
+void give(const Stream& stream, const sim::RecordedLaunch& launch);
+
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int threads,
             size_t shared_bytes, Stream stream, Arguments&&... arguments) {
   const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-  const auto run = [=] {
-    sim::launch({name, grid, threads, kWarp, shared_bytes},
-                [kernel, values] { std::apply(kernel, values); });
-  };
-  if (stream && !sim::recording()) {
-    stream->submit(kOpsQueue, run);
-  } else {
-    run();
-  }
+  give(stream, {{name, grid, threads, kWarp, shared_bytes},
+                [kernel, values] { std::apply(kernel, values); }});
 }
 
 }  // namespace fp8kv::FP8KV_GPU

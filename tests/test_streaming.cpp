@@ -1,6 +1,7 @@
 // Calibration on a device: layers and activations that come and go while it computes.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -297,6 +298,44 @@ TEST_CASE("streaming: a file that is gone is named with the tensor") {
     CHECK(state.saved_layers() == 1);
   }
 }
+
+#ifdef FP8KV_TEST_SIM
+
+TEST_CASE("streaming: a lost device ends a run in whatever order copies and ops run") {
+  const test::StreamedModel model;
+  const test::NamedBackend named = test::gpu_backends().front();
+  const auto expected = model.collect(*named.make());
+  const auto bounds = bounds_for(model, *named.make());
+  const int batches = 5;
+  for (const char* kind : {"lost", "fault"}) {
+    for (const uint64_t seed : {0, 1, 2}) {
+      for (const auto& bound : {bounds.front(), bounds.back()}) {
+        const int layer = static_cast<int>(seed);
+        const std::string fault = cat(kind, ":gate:", layer * batches + 2);
+        CAPTURE(fault);
+        CAPTURE(bound.value_or(0));
+        const Interleaved interleaved(seed);
+        setenv("FP8KV_SIM_FAULT", fault.c_str(), 1);
+        auto faulty = named.make();
+        unsetenv("FP8KV_SIM_FAULT");
+        CalibrationState state = model.state(*faulty);
+        const CollectOptions options{
+            .max_memory = bound, .stream = {.block_bytes = 1000}, .state = &state};
+        const std::string error =
+            test::error_of([&] { model.collect(*faulty, options); }, ErrorKind::device);
+        CHECK(error.starts_with(cat("layer ", layer, ": ")));
+        CHECK(state.saved_layers() == layer);
+        faulty.reset();  // neither hangs nor runs copies whose memory is gone
+        const auto backend = named.make();
+        CalibrationState found = model.state(*backend);
+        CHECK(test::same_bits(model.collect(*backend, {.state = &found}), expected));
+        found.remove();
+      }
+    }
+  }
+}
+
+#endif
 
 TEST_CASE("streaming: a run that ends in any layer goes on to the same bits") {
   const test::StreamedModel model;
