@@ -61,7 +61,9 @@ compile_all() {
 
 all_gates() {
   local gate
-  for gate in compiles local_memory registers decode_ptx decode_gcn; do "gate_$gate" "$1" "$2"; done
+  gate_compiles "$1" "$2"
+  ((status == 0)) || return 0  # the others would miss what was not compiled
+  for gate in local_memory registers decode_ptx decode_gcn; do "gate_$gate" "$1" "$2"; done
 }
 
 gate_compiles() {
