@@ -22,7 +22,8 @@
 //   Mma                           a 16 x kCols x 16 matrix product by a warp
 // and for hosts:
 //   launch(name, kernel, grid, threads, shared_bytes, stream, arguments...)
-//   Device (device.h): memory and copies
+//   submit(name, stream, work)    what a library submits by itself; kHasGemmLibrary: there may be
+//   one Device (device.h): memory and copies
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "core/sampling.h"
 #include "kernels/device.h"
+#include "kernels/gemm_library.h"
 #include "kernels/gpu_backend.h"
 #include "kernels/launch.h"
 
@@ -35,6 +36,9 @@ Rows rows_of(const Batch& batch, int64_t n, const char* op) {
 class GpuBackend final : public Backend {
  public:
   std::string describe() const override { return device_.describe(); }
+  std::vector<std::pair<std::string, std::string>> details() const override {
+    return {{"driver", device_.driver()}, {"gemm", gemm_.describe()}};
+  }
   DType activation_dtype(DType model) const override { return model; }
 
   Tensor allocate(DType dtype, const Shape& shape) override {
@@ -86,6 +90,7 @@ class GpuBackend final : public Backend {
   DecodeScratch decode_scratch(const DecodeSizes& sizes);
 
   Device device_;
+  GemmLibrary gemm_;
   // Grows to what the largest step needs: counters, then partial results. Smaller ones stay, since
   // recorded steps point into them.
   std::shared_ptr<std::byte> scratch_;
@@ -146,12 +151,14 @@ void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> pr
   products.in_dim = x.shape[1];
   for (const Projection& projection : projections) {
     if (products.count == kMaxProducts) {
-      FP8KV_GPU::linear(device_.stream(), x.dtype, products, computed_as.rows);
+      FP8KV_GPU::linear(device_.stream(), gemm_, x.dtype, products, computed_as.rows);
       products.count = 0;
     }
     products.each[products.count++] = product_of(x, projection);
   }
-  if (products.count > 0) FP8KV_GPU::linear(device_.stream(), x.dtype, products, computed_as.rows);
+  if (products.count > 0) {
+    FP8KV_GPU::linear(device_.stream(), gemm_, x.dtype, products, computed_as.rows);
+  }
 }
 
 void GpuBackend::rope_append(const RopeAppend& args) {

@@ -62,8 +62,11 @@ struct Products {
   int count = 0;
 };
 
+class GemmLibrary;
+
 // `computed_as`: the rows that the kernel is chosen for; 0: those there are.
-void linear(Stream stream, DType dtype, const Products& products, int64_t computed_as);
+void linear(Stream stream, GemmLibrary& library, DType dtype, const Products& products,
+            int64_t computed_as);
 
 struct RopeArguments {
   void* q = nullptr;               // [n, n_heads, head_dim], activations

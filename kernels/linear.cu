@@ -1,3 +1,4 @@
+#include "kernels/gemm_library.h"
 #include "kernels/products.cuh"
 #include "kernels/vec.cuh"
 
@@ -8,6 +9,9 @@ namespace {
 // reads them best. Source: where cuBLAS overtakes hand-written kernels of this kind in published
 // measurements is between 2 and 4 rows.
 constexpr int64_t kFewRows = 4;
+// From more rows than this on, the vendor's library is asked first. One launch of ours does q, k
+// and v, or gate and up, where the library needs one each.
+constexpr int64_t kOwnRows = 16;
 
 template <typename T>
 bool rows_in_vectors(const Products& products) {
@@ -18,13 +22,26 @@ bool rows_in_vectors(const Products& products) {
   return vectors;
 }
 
+template <typename T>
+bool results_in_vectors(const Products& products) {
+  for (int i = 0; i < products.count; ++i) {
+    if (!in_vectors<T>(products.each[i].out, products.each[i].out_dim)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-void linear(Stream stream, DType dtype, const Products& products, int64_t computed_as) {
+void linear(Stream stream, GemmLibrary& library, DType dtype, const Products& products,
+            int64_t computed_as) {
   const int64_t size = computed_as > 0 ? computed_as : products.n;
   with_compute_type(dtype, [&]<typename T>(T) {
     if (!rows_in_vectors<T>(products)) return linear_any<T>(stream, products);
     if (size <= kFewRows && products.n <= kFewRows) return linear_rows<T>(stream, products);
+    if (size > kOwnRows && results_in_vectors<T>(products) &&
+        library.multiply(stream, dtype, products, size)) {
+      return;
+    }
     if constexpr (sizeof(T) == 2) {
       linear_tensor<T>(stream, products);
     } else {

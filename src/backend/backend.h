@@ -11,6 +11,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "backend/transfers.h"
 #include "core/histogram.h"
@@ -108,6 +110,8 @@ class Backend {
 
   // "cpu: AVX-512 BF16, 4 threads".
   virtual std::string describe() const = 0;
+  // What else whoever looks for the cause of something wants to know: names and lines.
+  virtual std::vector<std::pair<std::string, std::string>> details() const { return {}; }
 
   // What activations are held in for a model of this dtype: f32 on the CPU.
   virtual DType activation_dtype(DType model) const = 0;
