@@ -130,15 +130,16 @@ __global__ void __launch_bounds__(kThreads)
   const TilePlace place = tile_place(block_index().x, row_tiles, col_tiles);
   const ColumnTile tile = column_tile(products, place.col, Tile::kCols);
   const int64_t first_row = place.row * Tile::kRows;
-  const int64_t depth = products.in_dim;
+  // hipcc would copy `products`, which is indexed at run time, to scratch if `fetch` captured it.
+  const T* x = static_cast<const T*>(products.x);
+  const int64_t n = products.n, depth = products.in_dim;
   const auto slices = static_cast<int>((depth + kDepth - 1) / kDepth);
   const auto slice_at = [&](int slice) { return ring + slice % kStages * Tile::kSliceElements; };
   const auto fetch = [&](int slice) {
     if (slice < slices) {
       T* to = slice_at(slice);
       const int64_t first = int64_t{slice} * kDepth;
-      fetch_rows<T, Tile::kRows>(static_cast<const T*>(products.x), first_row, products.n, first,
-                                 depth, to);
+      fetch_rows<T, Tile::kRows>(x, first_row, n, first, depth, to);
       fetch_rows<T, Tile::kCols>(static_cast<const T*>(tile.product.weight), tile.first,
                                  tile.product.out_dim, first, depth, to + Tile::kRows * kDepth);
     }
@@ -155,7 +156,7 @@ __global__ void __launch_bounds__(kThreads)
     multiply<T, Tile>(xs, xs + Tile::kRows * kDepth, acc);
   }
   async_wait<0>();
-  store_tile<T, Tile>(tile.product, products.n, first_row, tile.first, acc);
+  store_tile<T, Tile>(tile.product, n, first_row, tile.first, acc);
 }
 
 template <typename T, typename Tile>
