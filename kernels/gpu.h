@@ -8,6 +8,7 @@
 //   two block_sync() warp_sync()      barriers; all threads of the block, all lanes of the warp
 //   warp_xor(v, mask)             v of lane (own ^ mask);   warp_from(v, lane)   v of one lane
 //   warp_ballot(bool)             64 bits, one per lane
+//   warp_uniform(v)               v, on which all lanes agree: scalar from here on where that helps
 //   atomic_max(p, v) atomic_add(p, v)       on 64 bits, relaxed;   shared_add(p, v)   on 32 bits
 //   take_ticket(p)                counts up; orders all memory before and after across the device
 //   Shared().take<T>(n)           pieces of the block's shared memory, in the order of asking

@@ -24,6 +24,9 @@ __device__ __forceinline__ int lane_index() {
 __device__ __forceinline__ int warp_index() {
   return thread_index() / kWarp;
 }
+__device__ __forceinline__ int warp_uniform(int value) {
+  return value;
+}
 __device__ __forceinline__ uint3 block_index() {
   return blockIdx;
 }

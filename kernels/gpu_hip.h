@@ -25,8 +25,12 @@ __device__ __forceinline__ int thread_index() {
 __device__ __forceinline__ int lane_index() {
   return thread_index() % kWarp;
 }
+// Scalar registers then hold it and what follows from it.
+__device__ __forceinline__ int warp_uniform(int value) {
+  return __builtin_amdgcn_readfirstlane(value);
+}
 __device__ __forceinline__ int warp_index() {
-  return thread_index() / kWarp;
+  return warp_uniform(thread_index() / kWarp);
 }
 __device__ __forceinline__ dim3 block_index() {
   return dim3(blockIdx.x, blockIdx.y, blockIdx.z);

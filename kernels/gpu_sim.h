@@ -87,6 +87,10 @@ template <typename T>
 T warp_from(T value, int lane, Here here = {}) {
   return Shown<T>(value, here)[lane];
 }
+// The first lane's, as on the hardware: who does not agree will notice.
+inline int warp_uniform(int value, Here here = {}) {
+  return warp_from(value, 0, here);
+}
 inline uint64_t warp_ballot(bool predicate, Here here = {}) {
   const Shown<bool> shown(predicate, here);
   uint64_t bits = 0;
