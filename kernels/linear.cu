@@ -1,3 +1,4 @@
+#include "kernels/fused.cuh"
 #include "kernels/products.cuh"
 #include "kernels/vec.cuh"
 
@@ -8,6 +9,10 @@ namespace {
 // reads them best. Source: where cuBLAS overtakes hand-written kernels of this kind in published
 // measurements is between 2 and 4 rows.
 constexpr int64_t kFewRows = 4;
+
+bool is_few(const Products& products, int64_t computed_as) {
+  return products.n <= kFewRows && computed_as <= kFewRows;
+}
 
 template <typename T>
 bool rows_in_vectors(const Products& products) {
@@ -21,16 +26,31 @@ bool rows_in_vectors(const Products& products) {
 }  // namespace
 
 void linear(Stream stream, DType dtype, const Products& products, int64_t computed_as) {
-  const int64_t size = computed_as > 0 ? computed_as : products.n;
   with_compute_type(dtype, [&]<typename T>(T) {
     if (!rows_in_vectors<T>(products)) return linear_any<T>(stream, products);
-    if (size <= kFewRows && products.n <= kFewRows) return linear_rows<T>(stream, products);
+    if (is_few(products, computed_as)) return linear_rows<T>(stream, products);
     if constexpr (sizeof(T) == 2) {
       linear_tensor<T>(stream, products);
     } else {
       linear_any<T>(stream, products);
     }
   });
+}
+
+bool takes_fused(DType dtype, const NormedProducts& normed, int64_t computed_as) {
+  const Products& products = normed.products;
+  if (!is_few(products, computed_as)) return false;
+  for (int i = 0; i < products.count; ++i) {
+    const Product& product = products.each[i];
+    if (product.accumulate || product.out_f32 != (dtype == DType::f32)) return false;
+  }
+  bool takes = false;
+  with_compute_type(dtype, [&]<typename T>(T) {
+    takes = rows_in_vectors<T>(products) && in_vectors<T>(normed.x, products.in_dim) &&
+            in_vectors<T>(normed.weight, products.in_dim) &&
+            fused_shared_bytes<T>(products) <= kMaxFusedSharedBytes;
+  });
+  return takes;
 }
 
 }  // namespace fp8kv::FP8KV_GPU
