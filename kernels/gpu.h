@@ -17,6 +17,7 @@
 //   f16_code(x) f16_value(code)   conversions, equal to core/half.h (bf16 is plain bits)
 //   select_bytes(low, high, sel)  four of eight bytes, a nibble of `sel` each
 //   convert_e4m3(codes, pairs)    four e4m3fn codes to two pairs of f16, where kHardwareE4m3
+//   prefetch(global)              a hint that this line of memory is wanted soon
 //   copy_async<bytes>(shared, global, valid), async_commit(), async_wait<groups_left>()
 //                                 16, 8 or 4 bytes on their way while the lane goes on, where
 //                                 kHasAsync; at once otherwise

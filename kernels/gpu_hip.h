@@ -116,6 +116,9 @@ __device__ __forceinline__ uint32_t select_bytes(uint32_t low, uint32_t high) {
 // REQUIRES kHardwareE4m3.
 __device__ __forceinline__ void convert_e4m3(uint32_t, uint32_t*) {}
 
+// These targets have no such instruction.
+__device__ __forceinline__ void prefetch(const void*) {}
+
 // Through registers and at once: kernels that want loads in flight use LaneQueue.
 template <int kBytes>
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid) {
