@@ -124,6 +124,10 @@ __device__ __forceinline__ void convert_e4m3(uint32_t codes, uint32_t* pairs) {
 #endif
 }
 
+__device__ __forceinline__ void prefetch(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
+}
+
 // The rest of the kBytes becomes zero where `valid` is false.
 template <int kBytes>
 __device__ __forceinline__ void copy_async(void* shared, const void* global, bool valid) {

@@ -10,11 +10,8 @@ extern "C" __device__ float __ocml_native_exp2_f32(float);
 
 namespace fp8kv::FP8KV_GPU {
 
+// ROCm 7 no longer says at compile time how wide a target's waves are; Device refuses others.
 inline constexpr int kWarp = 64;
-#if defined(__AMDGCN_WAVEFRONT_SIZE)
-static_assert(__AMDGCN_WAVEFRONT_SIZE == kWarp,
-              "only targets with waves of 64 lanes are supported");
-#endif
 inline constexpr bool kHasAsync = false;
 // gfx940's conversion is fnuz; the integer one serves all formats.
 inline constexpr bool kHardwareE4m3 = false;
@@ -118,6 +115,9 @@ __device__ __forceinline__ uint32_t select_bytes(uint32_t low, uint32_t high) {
 
 // REQUIRES kHardwareE4m3.
 __device__ __forceinline__ void convert_e4m3(uint32_t, uint32_t*) {}
+
+// These targets have no such instruction.
+__device__ __forceinline__ void prefetch(const void*) {}
 
 // Through registers and at once: kernels that want loads in flight use LaneQueue.
 template <int kBytes>

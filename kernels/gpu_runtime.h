@@ -66,4 +66,14 @@ void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int thre
   if (sync_after_launch()) check(FP8KV_RUNTIME(StreamSynchronize)(stream), name);
 }
 
+// Work that a library submits to the stream by itself.
+template <typename Work>
+void submit(const char* name, Stream stream, const Work& work) {
+  work();
+  check(FP8KV_RUNTIME(GetLastError)(), name);
+  if (sync_after_launch()) check(FP8KV_RUNTIME(StreamSynchronize)(stream), name);
+}
+
+inline constexpr bool kHasGemmLibrary = true;
+
 }  // namespace fp8kv::FP8KV_GPU

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <tuple>
 
@@ -161,6 +162,11 @@ inline void convert_e4m3(uint32_t codes, uint32_t* pairs) {
   }
 }
 
+// Reads a byte, so that a place outside of all memory shows.
+inline void prefetch(const void* global) {
+  static_cast<void>(*static_cast<const volatile char*>(global));
+}
+
 template <int kBytes>
 void copy_async(void* shared, const void* global, bool valid) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16);
@@ -251,19 +257,29 @@ struct Mma {
   }
 };
 
+inline void enqueue(Stream stream, const std::function<void()>& work) {
+  if (stream && !sim::recording()) {
+    stream->submit(kOpsQueue, work);
+  } else {
+    work();
+  }
+}
+
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int threads,
             size_t shared_bytes, Stream stream, Arguments&&... arguments) {
   const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-  const auto run = [=] {
+  enqueue(stream, [=] {
     sim::launch({name, grid, threads, kWarp, shared_bytes},
                 [kernel, values] { std::apply(kernel, values); });
-  };
-  if (stream && !sim::recording()) {
-    stream->submit(kOpsQueue, run);
-  } else {
-    run();
-  }
+  });
 }
+
+template <typename Work>
+void submit(const char* /*name*/, Stream stream, const Work& work) {
+  enqueue(stream, [work] { sim::run_foreign(work); });
+}
+
+inline constexpr bool kHasGemmLibrary = false;
 
 }  // namespace fp8kv::FP8KV_GPU
