@@ -1,3 +1,4 @@
+#include "kernels/activation.cuh"
 #include "kernels/launch.h"
 #include "kernels/vec.cuh"
 
@@ -13,10 +14,7 @@ __global__ void gate_kernel(T* gate, const T* up, int64_t count) {
   if (at >= count) return;
   auto gates = load_vec<kCount>(gate + at);
   const auto ups = load_vec<kCount>(up + at);
-  for (int j = 0; j < kCount; ++j) {
-    const float x = gates.x[j].value();
-    gates.x[j] = T::of(x / (1.0f + exp_exact(-x)) * ups.x[j].value());
-  }
+  for (int j = 0; j < kCount; ++j) gates.x[j] = gated(gates.x[j], ups.x[j]);
   store_vec(gate + at, gates);
 }
 

@@ -102,6 +102,7 @@ __device__ inline Item item_at(const Decode& decode, const int* ends, int number
       low = middle + 1;
     }
   }
+  low = warp_uniform(low);  // and with it what is of the row
   item.row = low;
   const Visible visible = visible_from(attention.rows.positions[low], attention.window);
   item.chunks = chunk_count(visible);
@@ -130,8 +131,9 @@ class Worker {
   static constexpr int kStages = kFitting < 2 ? 2 : kFitting > 4 ? 4 : kFitting;
   using Queue = LaneQueue<Keys, Values, kThreads, kStages>;
   static constexpr int kFrags = kHeadDim / 16;
-  // Blocks that share a multiprocessor, as far as shared memory and registers go.
-  static constexpr int kBlocks = Queue::kSharedBytes > kRingBytes ? 1 : kHeadDim > 128 ? 2 : 3;
+  // Blocks that share a multiprocessor, as far as shared memory and registers go. The tiles of rows
+  // over 256 bytes fill the one or, on AMD, the other: spilt registers would wait for all loads.
+  static constexpr int kBlocks = kHeadDim * sizeof(Cache) > 256 ? 1 : kHeadDim > 128 ? 2 : 3;
 
   __device__ Worker(const Decode& decode, Shared& shared) : decode_(decode), queue_(shared) {}
 

@@ -34,6 +34,8 @@ class Device {
 
   // "cuda: NVIDIA H100 80GB HBM3, 79.1 GiB".
   std::string describe() const;
+  // "CUDA 13.0, the module is built with 12.8".
+  std::string driver() const;
   // Valid as long as this.
   Stream stream() const { return stream_; }
   int multiprocessors() const { return multiprocessors_; }

@@ -9,10 +9,12 @@ namespace {
 #if defined(__CUDACC__)
 using DeviceProperties = cudaDeviceProp;
 constexpr char kName[] = "cuda";
+constexpr char kRuntime[] = "CUDA";
 constexpr char kDriver[] = "NVIDIA driver";
 #else
 using DeviceProperties = hipDeviceProp_t;
 constexpr char kName[] = "hip";
+constexpr char kRuntime[] = "HIP";
 constexpr char kDriver[] = "AMD driver";
 #endif
 
@@ -20,12 +22,15 @@ constexpr char kDriver[] = "AMD driver";
   throw Error(cat(kName, ": ", reason), "", ErrorKind::device);
 }
 
-#if defined(__CUDACC__)
-// The runtime and the driver number versions alike: 1000 * major + 10 * minor.
+// The runtime and the driver number versions alike: CUDA as 1000 * major + 10 * minor, HIP with
+// 10000000 and 100000.
 std::string version_text(int version) {
+#if defined(__CUDACC__)
   return cat(version / 1000, ".", version % 1000 / 10);
-}
+#else
+  return cat(version / 10000000, ".", version % 10000000 / 100000);
 #endif
+}
 
 void require_device() {
   int count = 0;  // left as it is on failure
@@ -79,6 +84,14 @@ Device::~Device() {
 
 std::string Device::describe() const {
   return name_;
+}
+
+std::string Device::driver() const {
+  int driver = 0, runtime = 0;
+  check(FP8KV_RUNTIME(DriverGetVersion)(&driver), "asking for the driver's version");
+  check(FP8KV_RUNTIME(RuntimeGetVersion)(&runtime), "asking for the runtime's version");
+  return cat(kRuntime, " ", version_text(driver), ", the module is built with ",
+             version_text(runtime));
 }
 
 std::shared_ptr<std::byte> Device::allocate(size_t bytes) {

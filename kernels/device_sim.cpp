@@ -49,14 +49,20 @@ void check_waited(const Stream& stream, const std::string& what) {
 
 void wait_for_ops(const Stream& stream, const std::string& what) {
   check_waited(stream, what);
-  stream.queues->finish(kOpsQueue);
+  stream.handle->finish(kOpsQueue);
   stream.pending->clear();
 }
 
 // In order with launches.
-void submit(const Stream& stream, std::function<void()> work) {
-  if (stream.faults->runs()) stream.queues->submit(kOpsQueue, std::move(work));
+void add_work(const Stream& stream, std::function<void()> work) {
+  if (stream.faults->runs()) stream.handle->submit(kOpsQueue, std::move(work));
 }
+
+// A step, and the ops that it launches.
+struct Recorded {
+  std::vector<std::function<void()>> work;
+  std::vector<const char*> ops;
+};
 
 class SimTransfers final : public Transfers {
  public:
@@ -113,15 +119,15 @@ class SimTransfers final : public Transfers {
 
 }  // namespace
 
-void give(const Stream& stream, const sim::RecordedLaunch& launch) {
-  if (!stream.queues || sim::recording()) {
-    sim::launch(launch.shape, launch.body);
+void give(const Stream& stream, const char* name, const std::function<void()>& work) {
+  if (!stream.handle || sim::recording()) {
+    if (stream.handle) stream.faults->record(name);
+    work();
     return;
   }
-  const char* name = launch.shape.kernel;
   stream.faults->launch(name);
   check_given(stream, cat("launching ", name));
-  submit(stream, [launch] { sim::launch(launch.shape, launch.body); });
+  add_work(stream, work);
   if (sync_after_launch()) {
     wait_for_ops(stream, name);
   } else {
@@ -143,6 +149,10 @@ std::string Device::describe() const {
   return name_;
 }
 
+std::string Device::driver() const {
+  return "none, the device is simulated";
+}
+
 // Freeing waits for all work, as on a GPU; what that throws has nowhere to go. What a lost device
 // has not done it never does.
 std::shared_ptr<std::byte> Device::allocate(size_t bytes) {
@@ -156,7 +166,7 @@ std::shared_ptr<std::byte> Device::allocate(size_t bytes) {
   const auto free_block = [bytes, count = count_, device, stream = stream_](std::byte* block) {
     try {
       if (const auto alive = device.lock(); alive && stream.faults->runs()) {
-        stream.queues->finish_all();
+        stream.handle->finish_all();
       }
     } catch (const std::exception&) {
     }
@@ -164,7 +174,7 @@ std::shared_ptr<std::byte> Device::allocate(size_t bytes) {
     count->in_use -= bytes;
   };
   std::shared_ptr<std::byte> owner(memory, free_block);
-  submit(stream_, [=] {
+  add_work(stream_, [=] {
     if (bytes != 0) std::memset(memory, 0, bytes);
   });
   return owner;
@@ -180,16 +190,17 @@ void Device::begin_recording() {
 }
 
 std::shared_ptr<void> Device::end_recording() {
-  return std::make_shared<std::vector<sim::RecordedLaunch>>(sim::end_recording());
+  return std::make_shared<Recorded>(
+      Recorded{sim::end_recording(), stream_.faults->take_recorded()});
 }
 
 void Device::replay(const std::shared_ptr<void>& recording) {
   refuse_while_recording("a recorded step is run");
-  const auto launches = std::static_pointer_cast<std::vector<sim::RecordedLaunch>>(recording);
-  for (const sim::RecordedLaunch& launch : *launches) stream_.faults->launch(launch.shape.kernel);
+  const auto recorded = std::static_pointer_cast<const Recorded>(recording);
+  for (const char* op : recorded->ops) stream_.faults->launch(op);
   check_given(stream_, "running a recorded step");
-  submit(stream_, [launches] {
-    for (const sim::RecordedLaunch& launch : *launches) sim::launch(launch.shape, launch.body);
+  add_work(stream_, [recorded] {
+    for (const auto& each : recorded->work) each();
   });
   pending_.add_launch("a recorded step");
 }
@@ -198,12 +209,12 @@ void Device::copy_in(std::byte* to, const std::byte* host, size_t bytes) {
   refuse_while_recording("memory is copied to the device");
   check_given(stream_, "copying to the device");
   if (bytes == 0) return;
-  if (stream_.queues->at_once()) {
-    submit(stream_, [=] { std::memcpy(to, host, bytes); });
+  if (stream_.handle->at_once()) {
+    add_work(stream_, [=] { std::memcpy(to, host, bytes); });
   } else {
     std::vector<std::byte> staged(host, host + bytes);
-    submit(stream_,
-           [to, staged = std::move(staged)] { std::memcpy(to, staged.data(), staged.size()); });
+    add_work(stream_,
+             [to, staged = std::move(staged)] { std::memcpy(to, staged.data(), staged.size()); });
   }
   if (sync_after_launch()) {
     wait_for_ops(stream_, "copying to the device");

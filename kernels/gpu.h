@@ -8,6 +8,7 @@
 //   two block_sync() warp_sync()      barriers; all threads of the block, all lanes of the warp
 //   warp_xor(v, mask)             v of lane (own ^ mask);   warp_from(v, lane)   v of one lane
 //   warp_ballot(bool)             64 bits, one per lane
+//   warp_uniform(v)               v, on which all lanes agree: scalar from here on where that helps
 //   atomic_max(p, v) atomic_add(p, v)       on 64 bits, relaxed;   shared_add(p, v)   on 32 bits
 //   take_ticket(p)                counts up; orders all memory before and after across the device
 //   Shared().take<T>(n)           pieces of the block's shared memory, in the order of asking
@@ -16,13 +17,15 @@
 //   f16_code(x) f16_value(code)   conversions, equal to core/half.h (bf16 is plain bits)
 //   select_bytes(low, high, sel)  four of eight bytes, a nibble of `sel` each
 //   convert_e4m3(codes, pairs)    four e4m3fn codes to two pairs of f16, where kHardwareE4m3
+//   prefetch(global)              a hint that this line of memory is wanted soon
 //   copy_async<bytes>(shared, global, valid), async_commit(), async_wait<groups_left>()
 //                                 16, 8 or 4 bytes on their way while the lane goes on, where
 //                                 kHasAsync; at once otherwise
 //   Mma                           a 16 x kCols x 16 matrix product by a warp
 // and for hosts:
 //   launch(name, kernel, grid, threads, shared_bytes, stream, arguments...)
-//   Device (device.h): memory and copies
+//   submit(name, stream, work)    what a library submits by itself; kHasGemmLibrary: there may be
+//   one Device (device.h): memory and copies
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,11 @@
+#include <array>
 #include <limits>
 #include <vector>
 
 #include "base/error.h"
 #include "core/sampling.h"
 #include "kernels/device.h"
+#include "kernels/gemm_library.h"
 #include "kernels/gpu_backend.h"
 #include "kernels/launch.h"
 
@@ -35,6 +37,9 @@ Rows rows_of(const Batch& batch, int64_t n, const char* op) {
 class GpuBackend final : public Backend {
  public:
   std::string describe() const override { return device_.describe(); }
+  std::vector<std::pair<std::string, std::string>> details() const override {
+    return {{"driver", device_.driver()}, {"gemm", gemm_.describe()}};
+  }
   DType activation_dtype(DType model) const override { return model; }
 
   Tensor allocate(DType dtype, const Shape& shape) override {
@@ -71,9 +76,13 @@ class GpuBackend final : public Backend {
   void linear(const ConstTensorView& x, std::span<const Projection> projections,
               StepSize computed_as) override;
   void rope_append(const RopeAppend& args) override;
+  void project_append(const ConstTensorView& x, const Norm& norm, const AttentionWeights& weights,
+                      const RopeAppend& args) override;
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override;
   void gate(const TensorView& gate, const ConstTensorView& up) override;
+  void gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
+                    const Projection& up, StepSize computed_as) override;
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override;
 
@@ -86,6 +95,7 @@ class GpuBackend final : public Backend {
   DecodeScratch decode_scratch(const DecodeSizes& sizes);
 
   Device device_;
+  GemmLibrary gemm_;
   // Grows to what the largest step needs: counters, then partial results. Smaller ones stay, since
   // recorded steps point into them.
   std::shared_ptr<std::byte> scratch_;
@@ -106,14 +116,19 @@ void GpuBackend::embed(const ConstTensorView& table, const ConstTensorView& ids,
                    ids.as<const int32_t>(), {out.data, out.dtype, n, dim});
 }
 
-void GpuBackend::rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
-                         const TensorView& out) {
-  if (x.shape[0] == 0) return;
+void require_rmsnorm(const ConstTensorView& x, const ConstTensorView& weight,
+                     const TensorView& out) {
   require(x.dtype == weight.dtype && x.dtype == out.dtype && is_compute_dtype(x.dtype), "rmsnorm",
           "needs one type of f32, f16 and bf16");
   require(x.shape == out.shape && weight.shape.elements() == x.shape[1], "rmsnorm",
           "shapes do not fit");
   require_grid(x.shape[0], "rmsnorm");
+}
+
+void GpuBackend::rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
+                         const TensorView& out) {
+  if (x.shape[0] == 0) return;
+  require_rmsnorm(x, weight, out);
   FP8KV_GPU::rmsnorm(device_.stream(), {x.data, x.dtype, x.shape[0], x.shape[1]}, weight.data, eps,
                      out.data);
 }
@@ -146,17 +161,34 @@ void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> pr
   products.in_dim = x.shape[1];
   for (const Projection& projection : projections) {
     if (products.count == kMaxProducts) {
-      FP8KV_GPU::linear(device_.stream(), x.dtype, products, computed_as.rows);
+      FP8KV_GPU::linear(device_.stream(), gemm_, x.dtype, products, computed_as.rows);
       products.count = 0;
     }
     products.each[products.count++] = product_of(x, projection);
   }
-  if (products.count > 0) FP8KV_GPU::linear(device_.stream(), x.dtype, products, computed_as.rows);
+  if (products.count > 0) {
+    FP8KV_GPU::linear(device_.stream(), gemm_, x.dtype, products, computed_as.rows);
+  }
 }
 
-void GpuBackend::rope_append(const RopeAppend& args) {
+NormedProducts normed_products(const ConstTensorView& x, const Norm& norm,
+                               std::span<const Projection> projections) {
+  require_rmsnorm(x, norm.weight, norm.room);
+  NormedProducts normed;
+  normed.x = x.data;
+  normed.weight = norm.weight.data;
+  normed.eps = norm.eps;
+  normed.products.x = norm.room.data;
+  normed.products.n = x.shape[0];
+  normed.products.in_dim = x.shape[1];
+  for (const Projection& projection : projections) {
+    normed.products.each[normed.products.count++] = product_of(norm.room, projection);
+  }
+  return normed;
+}
+
+RopeArguments rope_arguments(const RopeAppend& args) {
   const int64_t n = args.q.shape[0];
-  if (n == 0) return;
   require(args.q.dtype == args.k.dtype && args.q.dtype == args.v.dtype &&
               is_compute_dtype(args.q.dtype) && is_compute_dtype(args.round_to),
           "rope_append", "needs one type of f32, f16 and bf16");
@@ -175,7 +207,23 @@ void GpuBackend::rope_append(const RopeAppend& args) {
   arguments.kv = args.kv;
   arguments.n_heads = static_cast<int32_t>(args.q.shape[1]);
   arguments.round_to = args.round_to;
-  FP8KV_GPU::rope_append(device_.stream(), args.q.dtype, arguments);
+  return arguments;
+}
+
+void GpuBackend::rope_append(const RopeAppend& args) {
+  if (args.q.shape[0] == 0) return;
+  FP8KV_GPU::rope_append(device_.stream(), args.q.dtype, rope_arguments(args));
+}
+
+void GpuBackend::project_append(const ConstTensorView& x, const Norm& norm,
+                                const AttentionWeights& weights, const RopeAppend& args) {
+  if (x.shape[0] == 0) return;
+  const NormedProducts normed = normed_products(x, norm, projections_of(weights, args));
+  if (args.magnitudes || !takes_fused(x.dtype, normed, args.batch.computed_as.rows)) {
+    return Backend::project_append(x, norm, weights, args);
+  }
+  FP8KV_GPU::project_append(device_.stream(), x.dtype, normed, rope_arguments(args),
+                            device_.multiprocessors());
 }
 
 void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
@@ -245,6 +293,18 @@ void GpuBackend::gate(const TensorView& gate, const ConstTensorView& up) {
   require(gate.dtype == up.dtype && is_compute_dtype(gate.dtype) && gate.shape == up.shape, "gate",
           "needs two of one shape and type, f32, f16 or bf16");
   FP8KV_GPU::gate(device_.stream(), gate.dtype, gate.shape.elements(), gate.data, up.data);
+}
+
+void GpuBackend::gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
+                              const Projection& up, StepSize computed_as) {
+  if (x.shape[0] == 0) return;
+  const NormedProducts normed = normed_products(x, norm, std::array{gate, up});
+  require(gate.out.shape == up.out.shape && !gate.accumulate && !up.accumulate, "gated_linear",
+          "needs two new results of one shape");
+  if (!takes_fused(x.dtype, normed, computed_as.rows)) {
+    return Backend::gated_linear(x, norm, gate, up, computed_as);
+  }
+  FP8KV_GPU::gated_linear(device_.stream(), x.dtype, normed, device_.multiprocessors());
 }
 
 void GpuBackend::sample(const ConstTensorView& logits, const Sampling& sampling,

@@ -24,6 +24,9 @@ __device__ __forceinline__ int lane_index() {
 __device__ __forceinline__ int warp_index() {
   return thread_index() / kWarp;
 }
+__device__ __forceinline__ int warp_uniform(int value) {
+  return value;
+}
 __device__ __forceinline__ uint3 block_index() {
   return blockIdx;
 }
@@ -119,6 +122,10 @@ __device__ __forceinline__ void convert_e4m3(uint32_t codes, uint32_t* pairs) {
       : "=r"(pairs[0]), "=r"(pairs[1])
       : "r"(codes));
 #endif
+}
+
+__device__ __forceinline__ void prefetch(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
 }
 
 // The rest of the kBytes becomes zero where `valid` is false.

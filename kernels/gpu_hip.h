@@ -10,11 +10,8 @@ extern "C" __device__ float __ocml_native_exp2_f32(float);
 
 namespace fp8kv::FP8KV_GPU {
 
+// ROCm 7 no longer says at compile time how wide a target's waves are; Device refuses others.
 inline constexpr int kWarp = 64;
-#if defined(__AMDGCN_WAVEFRONT_SIZE)
-static_assert(__AMDGCN_WAVEFRONT_SIZE == kWarp,
-              "only targets with waves of 64 lanes are supported");
-#endif
 inline constexpr bool kHasAsync = false;
 // gfx940's conversion is fnuz; the integer one serves all formats.
 inline constexpr bool kHardwareE4m3 = false;
@@ -25,8 +22,12 @@ __device__ __forceinline__ int thread_index() {
 __device__ __forceinline__ int lane_index() {
   return thread_index() % kWarp;
 }
+// Scalar registers then hold it and what follows from it.
+__device__ __forceinline__ int warp_uniform(int value) {
+  return __builtin_amdgcn_readfirstlane(value);
+}
 __device__ __forceinline__ int warp_index() {
-  return thread_index() / kWarp;
+  return warp_uniform(thread_index() / kWarp);
 }
 __device__ __forceinline__ dim3 block_index() {
   return dim3(blockIdx.x, blockIdx.y, blockIdx.z);
@@ -114,6 +115,9 @@ __device__ __forceinline__ uint32_t select_bytes(uint32_t low, uint32_t high) {
 
 // REQUIRES kHardwareE4m3.
 __device__ __forceinline__ void convert_e4m3(uint32_t, uint32_t*) {}
+
+// These targets have no such instruction.
+__device__ __forceinline__ void prefetch(const void*) {}
 
 // Through registers and at once: kernels that want loads in flight use LaneQueue.
 template <int kBytes>

@@ -16,13 +16,14 @@
 
 namespace fp8kv::FP8KV_GPU {
 
+using StreamHandle = FP8KV_RUNTIME(Stream_t);
 using Status = FP8KV_RUNTIME(Error_t);
 
 inline constexpr Status kSuccess = FP8KV_RUNTIME(Success);
 
 // Where ops go, and what is known of them; see Device.
 struct Stream {
-  FP8KV_RUNTIME(Stream_t) handle{};
+  StreamHandle handle{};
   Pending* pending = nullptr;
 };
 
@@ -69,6 +70,25 @@ inline void wait_for_ops(const Stream& stream, const std::string& what) {
   stream.pending->clear();
 }
 
+// After a launch.
+inline void wait_or_note(const Stream& stream, const char* name) {
+  if (sync_after_launch()) {
+    wait_for_ops(stream, name);
+  } else {
+    stream.pending->add_launch(name);
+  }
+}
+
+// Whether what failed elsewhere was a fault of the device. Says nothing while a step is recorded.
+inline void check_sound(const std::string& what, const Stream& stream) {
+  const Status status = FP8KV_RUNTIME(StreamQuery)(stream.handle);
+  if (status == kSuccess || status == FP8KV_RUNTIME(ErrorNotReady) ||
+      status == FP8KV_RUNTIME(ErrorStreamCaptureUnsupported)) {
+    return;
+  }
+  check_waited(status, what, stream);
+}
+
 // Blocks of up to this many bytes of shared memory need no permission.
 inline constexpr size_t kPlainSharedBytes = 48 * 1024;
 
@@ -86,11 +106,23 @@ void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int thre
   kernel<<<dim3(grid.x, grid.y, grid.z), static_cast<unsigned>(threads), shared_bytes,
            stream.handle>>>(static_cast<Parameters>(arguments)...);
   check_given(FP8KV_RUNTIME(GetLastError)(), what, stream);
-  if (sync_after_launch()) {
-    wait_for_ops(stream, name);
-  } else {
-    stream.pending->add_launch(name);
-  }
+  wait_or_note(stream, name);
 }
+
+// Work that a library submits to the stream by itself, and whose failures it tells in its own way.
+template <typename Work>
+void submit(const char* name, Stream stream, const Work& work) {
+  const std::string what = std::string("launching ") + name;
+  try {
+    work();
+  } catch (const Error&) {
+    check_sound(what, stream);
+    throw;
+  }
+  check_given(FP8KV_RUNTIME(GetLastError)(), what, stream);
+  wait_or_note(stream, name);
+}
+
+inline constexpr bool kHasGemmLibrary = true;
 
 }  // namespace fp8kv::FP8KV_GPU

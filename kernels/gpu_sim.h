@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <tuple>
 
@@ -28,9 +29,11 @@ static_assert(kWarp == 32 || kWarp == 64);
 inline constexpr bool kHasAsync = kWarp == 32;
 inline constexpr bool kHardwareE4m3 = kWarp == 32;
 
-// Where work goes; without queues it runs at once, on no device.
+using StreamHandle = sim::Queues*;
+
+// Where work goes; without a handle it runs at once, on no device.
 struct Stream {
-  sim::Queues* queues = nullptr;
+  StreamHandle handle = nullptr;
   sim::Faults* faults = nullptr;
   Pending* pending = nullptr;
 };
@@ -91,6 +94,10 @@ T warp_xor(T value, int mask, Here here = {}) {
 template <typename T>
 T warp_from(T value, int lane, Here here = {}) {
   return Shown<T>(value, here)[lane];
+}
+// The first lane's, as on the hardware: who does not agree will notice.
+inline int warp_uniform(int value, Here here = {}) {
+  return warp_from(value, 0, here);
 }
 inline uint64_t warp_ballot(bool predicate, Here here = {}) {
   const Shown<bool> shown(predicate, here);
@@ -161,6 +168,11 @@ inline void convert_e4m3(uint32_t codes, uint32_t* pairs) {
     };
     pairs[i] = code(2 * i) | code(2 * i + 1) << 16;
   }
+}
+
+// Reads a byte, so that a place outside of all memory shows.
+inline void prefetch(const void* global) {
+  static_cast<void>(*static_cast<const volatile char*>(global));
 }
 
 template <int kBytes>
@@ -253,14 +265,24 @@ struct Mma {
   }
 };
 
-void give(const Stream& stream, const sim::RecordedLaunch& launch);
+// In order with all else that the ops' queue is given; `name` is the op's.
+void give(const Stream& stream, const char* name, const std::function<void()>& work);
 
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int threads,
             size_t shared_bytes, Stream stream, Arguments&&... arguments) {
   const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-  give(stream, {{name, grid, threads, kWarp, shared_bytes},
-                [kernel, values] { std::apply(kernel, values); }});
+  give(stream, name, [=] {
+    sim::launch({name, grid, threads, kWarp, shared_bytes},
+                [kernel, values] { std::apply(kernel, values); });
+  });
 }
+
+template <typename Work>
+void submit(const char* name, Stream stream, const Work& work) {
+  give(stream, name, [work] { sim::run_foreign(work); });
+}
+
+inline constexpr bool kHasGemmLibrary = false;
 
 }  // namespace fp8kv::FP8KV_GPU

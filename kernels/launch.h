@@ -62,8 +62,28 @@ struct Products {
   int count = 0;
 };
 
+class GemmLibrary;
+
 // `computed_as`: the rows that the kernel is chosen for; 0: those there are.
-void linear(Stream stream, DType dtype, const Products& products, int64_t computed_as);
+void linear(Stream stream, GemmLibrary& library, DType dtype, const Products& products,
+            int64_t computed_as);
+
+// Products of rows that are normalised on the way: `products.x` is where the normalised rows
+// would lie, and is not touched.
+struct NormedProducts {
+  const void* x = nullptr;       // [n, in_dim]
+  const void* weight = nullptr;  // [in_dim]
+  float eps = 0.0f;
+  Products products;
+};
+
+// Whether project_append and gated_linear take these. They give the bits of rmsnorm, linear and
+// what comes after, so that the choice between them and these may depend on anything.
+bool takes_fused(DType dtype, const NormedProducts& normed, int64_t computed_as);
+
+// gate = silu(gate) * up for the products of the normalised rows, which are gate and up; up's
+// memory is not touched. REQUIRES takes_fused.
+void gated_linear(Stream stream, DType dtype, const NormedProducts& normed, int multiprocessors);
 
 struct RopeArguments {
   void* q = nullptr;               // [n, n_heads, head_dim], activations
@@ -78,6 +98,11 @@ struct RopeArguments {
 };
 
 void rope_append(Stream stream, DType activations, const RopeArguments& arguments);
+
+// rope_append for the products of the normalised rows, which are Q, K and V as `arguments` has
+// them. REQUIRES takes_fused, and nothing observed.
+void project_append(Stream stream, DType dtype, const NormedProducts& normed,
+                    const RopeArguments& arguments, int multiprocessors);
 
 struct AttentionArguments {
   const void* q = nullptr;  // [n, n_heads, head_dim], activations

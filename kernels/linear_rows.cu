@@ -1,7 +1,7 @@
 // Products with few rows: bound by reading the weights once.
+#include "kernels/column_sums.cuh"
 #include "kernels/products.cuh"
 #include "kernels/reduce.cuh"
-#include "kernels/vec.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {
@@ -12,26 +12,14 @@ constexpr int kThreads = kWarps * kWarp;
 // One warp per column of the result, for all kRows rows. REQUIRES rows of 16-byte vectors.
 template <typename T, int kRows>
 __global__ void linear_rows_kernel(Products products) {
-  constexpr int kCount = kVector<T>;
   const int64_t number = static_cast<int64_t>(block_index().x) * kWarps + warp_index();
   const ColumnTile tile = column_tile(products, number, 1);
   if (tile.first >= tile.product.out_dim) return;
-  const int64_t in_dim = products.in_dim;
-  const T* weight = static_cast<const T*>(tile.product.weight) + tile.first * in_dim;
-  const T* x = static_cast<const T*>(products.x);
-  float sums[kRows] = {};
-#pragma unroll 4
-  for (int64_t i = kCount * lane_index(); i < in_dim; i += kCount * kWarp) {
-    const auto weights = load_vec<kCount>(weight + i);
-    for (int row = 0; row < kRows; ++row) {
-      const auto part = load_vec<kCount>(x + row * in_dim + i);
-      for (int j = 0; j < kCount; ++j) {
-        sums[row] = fused(part.x[j].value(), weights.x[j].value(), sums[row]);
-      }
-    }
-  }
+  const T* weight = static_cast<const T*>(tile.product.weight) + tile.first * products.in_dim;
+  float sums[1][kRows];
+  column_sums<T, 4, 1, kRows>({weight}, static_cast<const T*>(products.x), products.in_dim, sums);
   for (int row = 0; row < kRows; ++row) {
-    const float sum = warp_sum(sums[row]);
+    const float sum = warp_sum(sums[0][row]);
     if (lane_index() == 0) store_result<T>(tile.product, row, tile.first, sum);
   }
 }

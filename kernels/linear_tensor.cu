@@ -11,11 +11,12 @@ constexpr int kThreads = kWarps * kWarp;
 // memory serves at a time read two whole rows, which are all banks once.
 constexpr int kDepth = 32;
 constexpr int kChunks = kDepth * 2 / 16;  // 16-byte pieces of a row
-constexpr int kStages = 4;
 
-// A block's tile of the result, and each warp's part of it.
-template <int kTileRows, int kTileCols, int kWarpRows, int kWarpCols>
+// A block's tile of the result, each warp's part of it, and how many slices are on their way or
+// being multiplied.
+template <int kTileRows, int kTileCols, int kWarpRows, int kWarpCols, int kRingSlices>
 struct Tiling {
+  static constexpr int kStages = kRingSlices;
   static constexpr int kRows = kTileRows;
   static constexpr int kCols = kTileCols;
   static constexpr int kRowFrags = kWarpRows / 16;
@@ -29,9 +30,11 @@ struct Tiling {
   static __device__ int first_col() { return warp_index() % kWarpsAcross * kWarpCols; }
 };
 
-// Prefill, and decode of a few sequences.
-using Large = Tiling<128, 128, 64, 64>;
-using Small = Tiling<32, 64, 32, 16>;
+// Prefill, and decode of a few sequences. The latter is bound by reading the weights, and a matrix
+// of 4096 columns makes no more than 64 blocks: to cover a latency of 700 ns at 3 TB/s, 2 MB have
+// to be on their way, 32 KB in each. Where copies are not asynchronous a deep ring gains nothing.
+using Large = Tiling<128, 128, 64, 64, 4>;
+using Small = Tiling<32, 64, 32, 16, kHasAsync ? 8 : 4>;
 
 // Row tiles that are worked on together, so that their part of x stays in L2 while the weights
 // stream by.
@@ -126,36 +129,39 @@ template <typename T, typename Tile>
 __global__ void __launch_bounds__(kThreads)
     linear_tensor_kernel(Products products, int64_t row_tiles, int64_t col_tiles) {
   Shared shared;
-  T* ring = shared.take<T>(kStages * Tile::kSliceElements);
+  T* ring = shared.take<T>(Tile::kStages * Tile::kSliceElements);
   const TilePlace place = tile_place(block_index().x, row_tiles, col_tiles);
   const ColumnTile tile = column_tile(products, place.col, Tile::kCols);
   const int64_t first_row = place.row * Tile::kRows;
-  const int64_t depth = products.in_dim;
+  // hipcc would copy `products`, which is indexed at run time, to scratch if `fetch` captured it.
+  const T* x = static_cast<const T*>(products.x);
+  const int64_t n = products.n, depth = products.in_dim;
   const auto slices = static_cast<int>((depth + kDepth - 1) / kDepth);
-  const auto slice_at = [&](int slice) { return ring + slice % kStages * Tile::kSliceElements; };
+  const auto slice_at = [&](int slice) {
+    return ring + slice % Tile::kStages * Tile::kSliceElements;
+  };
   const auto fetch = [&](int slice) {
     if (slice < slices) {
       T* to = slice_at(slice);
       const int64_t first = int64_t{slice} * kDepth;
-      fetch_rows<T, Tile::kRows>(static_cast<const T*>(products.x), first_row, products.n, first,
-                                 depth, to);
+      fetch_rows<T, Tile::kRows>(x, first_row, n, first, depth, to);
       fetch_rows<T, Tile::kCols>(static_cast<const T*>(tile.product.weight), tile.first,
                                  tile.product.out_dim, first, depth, to + Tile::kRows * kDepth);
     }
     async_commit();  // an empty group keeps the count
   };
   float acc[Tile::kRowFrags][Tile::kColFrags][4] = {};
-  for (int slice = 0; slice < kStages - 1; ++slice) fetch(slice);
+  for (int slice = 0; slice < Tile::kStages - 1; ++slice) fetch(slice);
   for (int slice = 0; slice < slices; ++slice) {
-    async_wait<kStages - 2>();
+    async_wait<Tile::kStages - 2>();
     // The slice is there for all; and all are done with the one whose place the next one takes.
     block_sync();
-    fetch(slice + kStages - 1);
+    fetch(slice + Tile::kStages - 1);
     const T* xs = slice_at(slice);
     multiply<T, Tile>(xs, xs + Tile::kRows * kDepth, acc);
   }
   async_wait<0>();
-  store_tile<T, Tile>(tile.product, products.n, first_row, tile.first, acc);
+  store_tile<T, Tile>(tile.product, n, first_row, tile.first, acc);
 }
 
 template <typename T, typename Tile>

@@ -10,11 +10,15 @@ extern "C" __attribute__((visibility("default"))) fp8kv::Backend* fp8kv_open_bac
     const char* version, char* reason, size_t reason_bytes) {
   try {
     if (std::strcmp(version, FP8KV_VERSION) != 0) {
-      std::snprintf(reason, reason_bytes, "the module is of fp8kv %s, the program is %s",
+      std::snprintf(reason, reason_bytes,
+                    "the module is of fp8kv %s, the program is %s\ninstall both from one build",
                     FP8KV_VERSION, version);
       return nullptr;
     }
     return fp8kv::FP8KV_GPU::make_gpu_backend().release();
+  } catch (const fp8kv::Error& error) {
+    std::snprintf(reason, reason_bytes, "%s\n%s", error.what(), error.help().c_str());
+    return nullptr;
   } catch (const std::exception& error) {
     std::snprintf(reason, reason_bytes, "%s", error.what());
     return nullptr;

@@ -28,11 +28,17 @@ __device__ inline ColumnTile column_tile(const Products& products, int64_t tile,
   }
 }
 
+template <typename T>
+__device__ inline float with_bias(const Product& product, int64_t col, float sum) {
+  if (product.bias == nullptr) return sum;
+  return sum + static_cast<const T*>(product.bias)[col].value();
+}
+
 // Puts one element of the result where it goes.
 template <typename T>
 __device__ inline void store_result(const Product& product, int64_t row, int64_t col, float sum) {
   const int64_t at = row * product.out_dim + col;
-  if (product.bias != nullptr) sum += static_cast<const T*>(product.bias)[col].value();
+  sum = with_bias<T>(product, col, sum);
   if (product.out_f32) {
     float* out = static_cast<float*>(product.out) + at;
     *out = product.accumulate ? *out + sum : sum;

@@ -18,15 +18,19 @@ __device__ inline float warp_max(float x) {
   return x;
 }
 
-// Every thread gets the sum over the block. `partials` is shared memory for kWarps floats.
-template <int kWarps>
-__device__ inline float block_sum(float x, float* partials) {
-  x = warp_sum(x);
-  if (lane_index() == 0) partials[warp_index()] = x;
+// Every thread gets the sums over the block of kCount numbers. `partials` is shared memory for
+// kCount * kWarps floats.
+template <int kWarps, int kCount>
+__device__ inline void block_sums(float (&x)[kCount], float* partials) {
+  for (int i = 0; i < kCount; ++i) {
+    x[i] = warp_sum(x[i]);
+    if (lane_index() == 0) partials[i * kWarps + warp_index()] = x[i];
+  }
   block_sync();
-  float sum = 0.0f;
-  for (int i = 0; i < kWarps; ++i) sum += partials[i];
-  return sum;
+  for (int i = 0; i < kCount; ++i) {
+    x[i] = 0.0f;
+    for (int warp = 0; warp < kWarps; ++warp) x[i] += partials[i * kWarps + warp];
+  }
 }
 
 }  // namespace fp8kv::FP8KV_GPU

@@ -1,7 +1,6 @@
 // Everything between the projections and attention, in one pass over Q, K and V.
 #include "core/histogram.h"
-#include "kernels/launch.h"
-#include "kernels/vec.cuh"
+#include "kernels/rope.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {
@@ -9,31 +8,6 @@ namespace {
 constexpr int kThreads = 256;
 // Rows whose magnitudes a block gathers before it adds them to global memory.
 constexpr int kRowsPerBlock = 64;
-
-enum Tensor { kQ, kK, kV };
-
-// What one block of heads works on: heads are numbered Q's, then K's, then V's.
-struct Head {
-  int tensor;
-  int index;    // within the tensor
-  int n_heads;  // of the tensor
-  int kv_head;
-};
-
-__device__ inline Head head_of(int number, const RopeArguments& arguments) {
-  const int n_heads = arguments.n_heads;
-  const int n_kv_heads = arguments.kv.n_kv_heads;
-  if (number < n_heads) return {kQ, number, n_heads, number / (n_heads / n_kv_heads)};
-  number -= n_heads;
-  if (number < n_kv_heads) return {kK, number, n_kv_heads, number};
-  return {kV, number - n_kv_heads, n_kv_heads, number - n_kv_heads};
-}
-
-__device__ inline float rounded(float x, DType dtype) {
-  if (dtype == DType::f16) return f16_value(f16_code(x));
-  if (dtype == DType::bf16) return bf16_to_float(bf16_from_float(x));
-  return x;
-}
 
 // Counts one magnitude; `words` as in core/histogram.h but 32 bits wide, in shared memory.
 __device__ inline void observe(float x, uint32_t* bins, uint32_t* nonfinite, uint32_t& amax) {
@@ -78,52 +52,33 @@ struct Statistics {
   }
 };
 
-// kCount pairs (i, i + head_dim / 2) of a row: rotated if Q or K, rounded, written back if Q or K,
-// stored to the cache if K or V. `first` and `second` leave with the rounded values.
+// kCount pairs of a row: rotated if Q or K, rounded, written back if Q or K, stored to the cache if
+// K or V. `first` and `second` leave with the rounded values.
 template <typename T, typename Cache, int kCount>
 __device__ inline void process(const RopeArguments& arguments, const Head& head, int row, int pair,
                                float* first, float* second) {
   const int half = arguments.kv.head_dim / 2;
-  T* x = static_cast<T*>(head.tensor == kQ   ? arguments.q
-                         : head.tensor == kK ? arguments.k
-                                             : arguments.v) +
-         (static_cast<int64_t>(row) * head.n_heads + head.index) * arguments.kv.head_dim;
-  auto low = load_vec<kCount>(x + pair);
-  auto high = load_vec<kCount>(x + pair + half);
+  T* x = row_of<T>(arguments, head, row) + pair;
+  auto low = load_vec<kCount>(x);
+  auto high = load_vec<kCount>(x + half);
   const float* angles =
       arguments.rope + static_cast<int64_t>(arguments.rows.positions[row]) * arguments.kv.head_dim +
       pair;
   for (int j = 0; j < kCount; ++j) {
-    float a = low.x[j].value(), b = high.x[j].value();
-    if (head.tensor != kV) {
-      const float cosine = angles[j], sine = angles[j + half];
-      const float rotated = a * cosine - b * sine;
-      b = b * cosine + a * sine;
-      a = rotated;
-    }
-    first[j] = rounded(a, arguments.round_to);
-    second[j] = rounded(b, arguments.round_to);
+    Pair values{low.x[j].value(), high.x[j].value()};
+    if (head.tensor != kV) values = rotated(values, angles[j], angles[j + half]);
+    first[j] = rounded(values.first, arguments.round_to);
+    second[j] = rounded(values.second, arguments.round_to);
     low.x[j] = T::of(first[j]);
     high.x[j] = T::of(second[j]);
   }
   if (head.tensor != kV) {
-    store_vec(x + pair, low);
-    store_vec(x + pair + half, high);
+    store_vec(x, low);
+    store_vec(x + half, high);
   }
-  if (head.tensor == kQ) return;
-  const PagedKv& kv = arguments.kv;
-  const int slot = arguments.rows.slots[row];
-  const int64_t at = kv.offset(slot / kv.page_size, head.kv_head, slot % kv.page_size) + pair;
-  auto* cache = static_cast<Cache*>(head.tensor == kK ? kv.k : kv.v) + at;
-  float scale = 1.0f;
-  if constexpr (kIsFp8<Cache>) scale = (head.tensor == kK ? kv.k_scale : kv.v_scale)[head.kv_head];
-  Vec<Cache, kCount> codes_low, codes_high;
-  for (int j = 0; j < kCount; ++j) {
-    codes_low.x[j] = Cache::of(kIsFp8<Cache> ? first[j] / scale : first[j]);
-    codes_high.x[j] = Cache::of(kIsFp8<Cache> ? second[j] / scale : second[j]);
+  if (head.tensor != kQ) {
+    append<Cache, kCount>(arguments, head, arguments.rows.slots[row], pair, first, second);
   }
-  store_vec(cache, codes_low);
-  store_vec(cache + half, codes_high);
 }
 
 // One block per head (y) and kRowsPerBlock rows (x). Each thread takes kCount pairs at a time.

@@ -117,7 +117,8 @@ class Machine {
 // every thread starts with. In a block made at first use, as is the default in a module, g++ 12's
 // LeakSanitizer takes what is before it for a header if it happens to begin 16 bytes into a page,
 // and reads whatever memory that names.
-[[gnu::tls_model("initial-exec")]] thread_local std::vector<RecordedLaunch>* recorded = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local std::vector<std::function<void()>>* recorded =
+    nullptr;
 
 Machine& machine() {
   static Machine instance;
@@ -355,18 +356,27 @@ void set_order(uint64_t seed) {
 
 void launch(const LaunchShape& shape, const std::function<void()>& body) {
   if (recorded) {
-    recorded->push_back({shape, body});
+    recorded->push_back([shape, body] { launch(shape, body); });
   } else {
     machine().run(shape, body);
   }
 }
 
-void begin_recording() {
-  recorded = new std::vector<RecordedLaunch>;
+void run_foreign(const std::function<void()>& work) {
+  if (recorded) {
+    recorded->push_back(work);
+  } else {
+    work();
+  }
 }
 
-std::vector<RecordedLaunch> end_recording() {
-  const std::unique_ptr<std::vector<RecordedLaunch>> launches(std::exchange(recorded, nullptr));
+void begin_recording() {
+  recorded = new std::vector<std::function<void()>>;
+}
+
+std::vector<std::function<void()>> end_recording() {
+  const std::unique_ptr<std::vector<std::function<void()>>> launches(
+      std::exchange(recorded, nullptr));
   return std::move(*launches);
 }
 

@@ -48,15 +48,13 @@ void set_order(uint64_t seed);
 // and whatever a thread throws.
 void launch(const LaunchShape& shape, const std::function<void()>& body);
 
-// A launch to be repeated with the arguments it was given.
-struct RecordedLaunch {
-  LaunchShape shape;
-  std::function<void()> body;
-};
+// Runs what a library does to the device's memory: no kernel of ours.
+void run_foreign(const std::function<void()>& work);
 
-// Between these, launches of this OS thread are recorded and not run.
+// Between these, what this OS thread launches or runs here is recorded and not run.
 void begin_recording();
-std::vector<RecordedLaunch> end_recording();
+// Each to be called as often as wanted.
+std::vector<std::function<void()>> end_recording();
 bool recording();
 
 // Everything below is for kernels only.

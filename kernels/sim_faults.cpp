@@ -1,6 +1,7 @@
 #include "kernels/sim_faults.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -34,9 +35,8 @@ Faults::Faults() {
   }
   const bool of_op = kind_ == kLost || kind_ == kFault;
   if (left_ > 0 && (of_op ? !op_.empty() : kind_ == kFull && op_.empty())) return;
-  throw Error(cat(kVariable, " is ", quote(all),
-                  ", which is no fault: it is full:N, lost:OP:N or fault:OP:N"),
-              "", ErrorKind::device);
+  throw Error(cat(kVariable, " is ", quote(all), ", which is no fault"),
+              "use full:N, lost:OP:N or fault:OP:N", ErrorKind::device);
 }
 
 bool Faults::allocate() {
@@ -50,6 +50,16 @@ void Faults::launch(const std::string& op) {
   const std::lock_guard lock(mutex_);
   if (left_ == 0 || op != op_ || --left_ > 0) return;
   state_ = kind_ == kLost ? State::lost : State::faulted;
+}
+
+void Faults::record(const char* op) {
+  const std::lock_guard lock(mutex_);
+  recorded_.push_back(op);
+}
+
+std::vector<const char*> Faults::take_recorded() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(recorded_, {});
 }
 
 std::string Faults::of_giving() const {

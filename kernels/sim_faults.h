@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace fp8kv::sim {
 
@@ -21,6 +22,9 @@ class Faults {
   // An allocation; whether there is room for it.
   bool allocate();
   void launch(const std::string& op);
+  // A launch that is recorded, by its op's name, which lives as long as the program.
+  void record(const char* op);
+  std::vector<const char*> take_recorded();
 
   // What a call hears that gives the device work, and one that waits for it; "": nothing.
   std::string of_giving() const;
@@ -34,6 +38,7 @@ class Faults {
   std::string kind_;
   std::string op_;
   uint64_t left_ = 0;  // until it happens
+  std::vector<const char*> recorded_;
   mutable std::mutex mutex_;
   State state_ = State::sound;
 };

@@ -95,7 +95,7 @@ class RuntimeTransfers final : public Transfers {
   Event at(int mark) const { return events_[static_cast<size_t>(mark)]; }
 
   const Stream ops_;
-  FP8KV_RUNTIME(Stream_t) streams_[kCopyQueues + 1] = {};
+  StreamHandle streams_[kCopyQueues + 1] = {};
   std::vector<Event> events_;
 };
 

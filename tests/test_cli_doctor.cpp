@@ -70,10 +70,12 @@ TEST_CASE("doctor: a module that cannot be used is named with the reason") {
   struct Case {
     const char* module;  // what lies there; "": a file that is no library
     std::string reason;
+    std::string help;
   };
-  const Case cases[] = {{"", "': cannot be loaded: "},
-                        {FP8KV_EMPTY_MODULE, "': is not a module of this program"},
-                        {FP8KV_OLD_MODULE, "the module is of fp8kv 0.0.1, the program is "}};
+  const Case cases[] = {{"", "': cannot be loaded: ", ""},
+                        {FP8KV_EMPTY_MODULE, "': is not a module of this program", ""},
+                        {FP8KV_OLD_MODULE, "the module is of fp8kv 0.0.1, the program is ",
+                         "help: install both from one build\n"}};
   for (const Case& c : cases) {
     CAPTURE(c.reason);
     const Installed installed;
@@ -87,6 +89,7 @@ TEST_CASE("doctor: a module that cannot be used is named with the reason") {
     CHECK(chosen.exit_code == 4);
     CHECK(chosen.out == "");
     CHECK(chosen.err.find(c.reason) != std::string::npos);
+    CHECK(chosen.err.ends_with(c.help));
     const test::CliResult automatic = generate(installed, "auto");
     CHECK(automatic.exit_code == 0);
     CHECK(automatic.err.starts_with("computing on cpu: "));

@@ -1,4 +1,5 @@
 // Every file operation of inject fails in turn, with each error and with a kill: nothing is lost.
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>

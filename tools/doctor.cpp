@@ -1,6 +1,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu_backend.h"
@@ -37,6 +38,7 @@ struct GpuState {
   std::string name;                             // "cuda"
   std::optional<std::filesystem::path> module;  // where it was found
   std::string device;                           // as the backend describes itself; "" when unusable
+  std::vector<std::pair<std::string, std::string>> details;
   std::optional<DeviceMemory> memory;
   std::string reason;  // why it is unusable
   std::string help;
@@ -49,6 +51,7 @@ GpuState look_at(const std::string& name) {
   try {
     const std::unique_ptr<Backend> backend = load_plugin(name);
     state.device = backend->describe();
+    state.details = backend->details();
     state.memory = backend->memory();
   } catch (const Error& error) {
     state.reason = error.what();
@@ -101,6 +104,7 @@ std::string text_of(const Findings& found) {
     if (gpu.memory && gpu.memory->free) {
       text += row("", cat(human_bytes(*gpu.memory->free), " of its memory are free"));
     }
+    for (const auto& [name, what] : gpu.details) text += row("", cat(name, ": ", what));
     text += row("", cat("from ", quote(gpu.module->string())));
   }
   return text + row("auto", cat("takes ", automatic(found)));
@@ -120,6 +124,7 @@ std::string json_of(const Findings& found) {
     if (gpu.device.empty()) json.member("reason", gpu.reason).member("help", gpu.help);
     if (!gpu.device.empty()) json.member("device", gpu.device);
     if (gpu.memory && gpu.memory->free) json.member("free_bytes", *gpu.memory->free);
+    for (const auto& [name, what] : gpu.details) json.member(name, what);
     json.end_object();
   }
   return json.end_array().end_object().text();

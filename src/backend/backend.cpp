@@ -3,6 +3,34 @@
 #include "base/error.h"
 
 namespace fp8kv {
+namespace {
+
+// [n, heads, head_dim] as [n, heads * head_dim].
+TensorView flat(const TensorView& view) {
+  return reshaped(view, {view.shape[0], view.shape[1] * view.shape[2]});
+}
+
+}  // namespace
+
+std::array<Projection, 3> projections_of(const AttentionWeights& weights, const RopeAppend& args) {
+  return {Projection{weights.q.weight, weights.q.bias, flat(args.q)},
+          Projection{weights.k.weight, weights.k.bias, flat(args.k)},
+          Projection{weights.v.weight, weights.v.bias, flat(args.v)}};
+}
+
+void Backend::project_append(const ConstTensorView& x, const Norm& norm,
+                             const AttentionWeights& weights, const RopeAppend& args) {
+  rmsnorm(x, norm.weight, norm.eps, norm.room);
+  linear(norm.room, projections_of(weights, args), args.batch.computed_as);
+  rope_append(args);
+}
+
+void Backend::gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
+                           const Projection& up, StepSize computed_as) {
+  rmsnorm(x, norm.weight, norm.eps, norm.room);
+  linear(norm.room, std::array{gate, up}, computed_as);
+  this->gate(gate.out, up.out);
+}
 
 void Backend::begin_recording() {
   FP8KV_ASSERT(can_record());

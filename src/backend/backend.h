@@ -5,12 +5,15 @@
 // A backend may run asynchronously but in order; only `download` waits.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "backend/transfers.h"
 #include "core/histogram.h"
@@ -39,6 +42,11 @@ struct Batch {
   StepSize computed_as = {};
 };
 
+struct Linear {
+  ConstTensorView weight;               // [out_dim, in_dim], model dtype
+  std::optional<ConstTensorView> bias;  // [out_dim], model dtype
+};
+
 // One product with a shared input: out = x * weight^T + bias, or out += ... where `accumulate`,
 // which is how the residual stream takes what attention and the feed-forward part give.
 struct Projection {
@@ -46,6 +54,18 @@ struct Projection {
   std::optional<ConstTensorView> bias;  // [out_dim], model dtype
   TensorView out;                       // [n, out_dim], activation dtype
   bool accumulate = false;
+};
+
+// x / rms(x) * weight, on its way into products.
+struct Norm {
+  ConstTensorView weight;  // [dim], model dtype
+  float eps;
+  TensorView room;  // [n, dim], activation dtype: room to work in, unspecified afterwards
+};
+
+struct AttentionWeights {
+  Linear q;     // [n_heads * head_dim, dim]
+  Linear k, v;  // [n_kv_heads * head_dim, dim]
 };
 
 struct RopeAppend {
@@ -62,6 +82,9 @@ struct RopeAppend {
   // core/histogram.h. Q of a head counts for the KV head it reads. Absent: nothing is observed.
   std::optional<TensorView> magnitudes;
 };
+
+// What puts Q, K and V where `args` has them.
+std::array<Projection, 3> projections_of(const AttentionWeights& weights, const RopeAppend& args);
 
 // How the next token of each row is drawn: among the top_k likeliest (0: all), of these among the
 // likeliest that make up top_p, the lower id first among equals, as often as softmax(logits /
@@ -108,6 +131,8 @@ class Backend {
 
   // "cpu: AVX-512 BF16, 4 threads".
   virtual std::string describe() const = 0;
+  // What else whoever looks for the cause of something wants to know: names and lines.
+  virtual std::vector<std::pair<std::string, std::string>> details() const { return {}; }
 
   // What activations are held in for a model of this dtype: f32 on the CPU.
   virtual DType activation_dtype(DType model) const = 0;
@@ -145,6 +170,12 @@ class Backend {
   // FP8 caches store fp8_encode(x / scale[head]): a true f32 division, saturating.
   virtual void rope_append(const RopeAppend& args) = 0;
 
+  // rmsnorm, linear to args.q, k and v, then rope_append: all before attention, at the size of step
+  // that args.batch names. Has the bits of these three, which is what it is unless overridden.
+  // x [n, dim] activation dtype, not in norm.room.
+  virtual void project_append(const ConstTensorView& x, const Norm& norm,
+                              const AttentionWeights& weights, const RopeAppend& args);
+
   // Causal attention over what the cache holds.   q [n, n_heads, head_dim]; out the same shape.
   // FP8 elements count as code * scale: k_scale is folded into the softmax scale and v_scale into
   // the output, outside the inner loop.
@@ -153,6 +184,12 @@ class Backend {
 
   // gate = silu(gate) * up.   Both [n, hidden_dim].
   virtual void gate(const TensorView& gate, const ConstTensorView& up) = 0;
+
+  // rmsnorm, linear to gate and up, then gate: gate.out has the result, up.out is unspecified
+  // afterwards. Has the bits of these three, which is what it is unless overridden.
+  // x as in project_append. REQUIRES that neither projection accumulates.
+  virtual void gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
+                            const Projection& up, StepSize computed_as = {});
 
   // Draws ids [n] i32 from logits [n, vocab_size] f32, vocab_size <= kMaxSampledTokens. The same
   // logits give the same ids on every backend. A row with a NaN gets -1 - i, i the first token

@@ -51,7 +51,11 @@ std::unique_ptr<Backend> load_plugin(const std::string& name) {
   if (!open) refuse(cat(quote(path->string()), ": is not a module of this program"));
   std::array<char, 1024> reason{};
   std::unique_ptr<Backend> backend(open(FP8KV_VERSION, reason.data(), reason.size()));
-  if (!backend) refuse(reason.data());
+  if (!backend) {
+    const std::string text = reason.data();
+    const size_t line = text.find('\n');
+    refuse(text.substr(0, line), line == text.npos ? "" : text.substr(line + 1));
+  }
   return backend;
 }
 

@@ -13,8 +13,8 @@
 
 namespace fp8kv {
 
-// What a module exports, as C: a backend that the caller deletes, or null and a message that fits
-// `reason`. `version` is the program's: a module of another one refuses.
+// What a module exports, as C: a backend that the caller deletes, or null and in `reason` why not,
+// on a second line what to do. `version` is the program's: a module of another one refuses.
 using OpenPlugin = Backend* (*)(const char* version, char* reason, size_t reason_bytes);
 inline constexpr char kOpenPlugin[] = "fp8kv_open_backend";
 

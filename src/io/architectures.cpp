@@ -120,7 +120,7 @@ std::optional<std::vector<bool>> parse_layer_types(const Json& config, int64_t n
   }
   std::vector<bool> windowed;
   for (size_t i = 0; i < types->size(); ++i) {
-    const std::string& type = (*types)[i].as_string();
+    const std::string type = (*types)[i].as_string();
     if (type != "full_attention" && type != "sliding_attention") {
       throw Error(cat((*types)[i].where(), ": the layer type ", quote(type), " is not supported"),
                   "supported are 'full_attention' and 'sliding_attention'");

@@ -207,7 +207,7 @@ void Checkpoint::check_index() const {
   const Json weight_map = index_->at("weight_map");
   for (size_t i = 0; i < weight_map.size(); ++i) {
     const std::string& name = weight_map.key(i);
-    const std::string& file = weight_map.value(i).as_string();
+    const std::string file = weight_map.value(i).as_string();
     const auto found = tensors_.find(name);
     if (found != tensors_.end() && shards_[found->second.shard].file == file) continue;
     const std::string holder =

@@ -68,7 +68,7 @@ std::optional<Statement> scheme_of(const Json& scheme) {
                      scheme.as_string() == "FP8", true};
   }
   const int64_t bits = scheme.at("num_bits").as_int();
-  const std::string& type = scheme.at("type").as_string();
+  const std::string type = scheme.at("type").as_string();
   const std::string kind = type == "float" ? "floats" : type == "int" ? "integers" : quote(type);
   return Statement{cat(scheme.where(), ": is for ", bits, "-bit ", kind),
                    bits == 8 && type == "float", !scheme.get_bool("dynamic", false)};
@@ -89,7 +89,7 @@ std::optional<Json> attention_group(const Json& block) {
     const Json group = groups->value(i);
     const auto targets = group.find("targets");
     for (size_t j = 0; targets && j < targets->size(); ++j) {
-      const std::string& target = (*targets)[j].as_string();
+      const std::string target = (*targets)[j].as_string();
       if (target.find("Attention") == target.npos && target.find("attn") == target.npos) continue;
       if (const auto inputs = group.find("input_activations")) return inputs;
     }

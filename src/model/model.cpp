@@ -82,38 +82,37 @@ AttentionInputs Forward::project(const LayerWeights& weights, const ConstTensorV
                                  const std::optional<TensorView>& magnitudes) {
   const int64_t n = x.shape[0];
   const int64_t heads = config_.n_heads, kv_heads = config_.n_kv_heads, size = config_.head_dim;
-  const TensorView normed = scratch(normed_, n, config_.dim);
-  const TensorView q = scratch(q_, n, heads * size);
-  const TensorView k = scratch(k_, n, kv_heads * size);
-  const TensorView v = scratch(v_, n, kv_heads * size);
-  backend_.rmsnorm(x, weights.attn_norm, static_cast<float>(config_.norm_eps), normed);
-  backend_.linear(
-      normed,
-      std::array{project_to(weights.q, q), project_to(weights.k, k), project_to(weights.v, v)},
-      batch.computed_as);
-  const AttentionInputs inputs{reshaped(q, {n, heads, size}), reshaped(k, {n, kv_heads, size}),
-                               reshaped(v, {n, kv_heads, size})};
-  rotate_and_append(inputs, rope_.view(), batch, kv, magnitudes);
+  const AttentionInputs inputs{
+      reshaped(scratch(q_, n, heads * size), {n, heads, size}),
+      reshaped(scratch(k_, n, kv_heads * size), {n, kv_heads, size}),
+      reshaped(scratch(v_, n, kv_heads * size), {n, kv_heads, size}),
+  };
+  backend_.project_append(x, norm(weights.attn_norm, n), {weights.q, weights.k, weights.v},
+                          rotation(inputs, rope_.view(), batch, kv, magnitudes));
   return inputs;
 }
 
 void Forward::append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv) {
   Batch unturned = batch;
   unturned.positions = {no_positions_.view().data, DType::i32, Shape{inputs.q.shape[0]}};
-  rotate_and_append(inputs, no_rope_.view(), unturned, kv, std::nullopt);
+  backend_.rope_append(rotation(inputs, no_rope_.view(), unturned, kv, std::nullopt));
 }
 
-void Forward::rotate_and_append(const AttentionInputs& inputs, const ConstTensorView& rope,
-                                const Batch& batch, const PagedKv& kv,
-                                const std::optional<TensorView>& magnitudes) {
-  backend_.rope_append({.q = inputs.q,
-                        .k = inputs.k,
-                        .v = inputs.v,
-                        .rope = rope,
-                        .batch = batch,
-                        .kv = kv,
-                        .round_to = config_.dtype,
-                        .magnitudes = magnitudes});
+Norm Forward::norm(const ConstTensorView& weight, int64_t rows) const {
+  return {weight, static_cast<float>(config_.norm_eps), scratch(normed_, rows, config_.dim)};
+}
+
+RopeAppend Forward::rotation(const AttentionInputs& inputs, const ConstTensorView& rope,
+                             const Batch& batch, const PagedKv& kv,
+                             const std::optional<TensorView>& magnitudes) const {
+  return {.q = inputs.q,
+          .k = inputs.k,
+          .v = inputs.v,
+          .rope = rope,
+          .batch = batch,
+          .kv = kv,
+          .round_to = config_.dtype,
+          .magnitudes = magnitudes};
 }
 
 void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& batch,
@@ -129,13 +128,10 @@ void Forward::finish(const LayerWeights& weights, const ConstTensorView& attende
   const ConstTensorView flat{attended.data, attended.dtype,
                              Shape{n, config_.n_heads * config_.head_dim}};
   backend_.linear(flat, std::array{project_onto(weights.o, x)}, computed_as);
-  const TensorView normed = scratch(normed_, n, config_.dim);
   const TensorView gate = scratch(gate_, n, config_.hidden_dim);
   const TensorView up = scratch(up_, n, config_.hidden_dim);
-  backend_.rmsnorm(x, weights.ffn_norm, static_cast<float>(config_.norm_eps), normed);
-  backend_.linear(normed, std::array{project_to(weights.gate, gate), project_to(weights.up, up)},
-                  computed_as);
-  backend_.gate(gate, up);
+  backend_.gated_linear(x, norm(weights.ffn_norm, n), project_to(weights.gate, gate),
+                        project_to(weights.up, up), computed_as);
   backend_.linear(gate, std::array{project_onto(weights.down, x)}, computed_as);
 }
 

@@ -55,9 +55,10 @@ class Forward {
  private:
   TensorView scratch(const Tensor& buffer, int64_t rows, int64_t width) const;
   Tensor to_backend(const std::vector<float>& rope_rows) const;
-  void rotate_and_append(const AttentionInputs& inputs, const ConstTensorView& rope,
-                         const Batch& batch, const PagedKv& kv,
-                         const std::optional<TensorView>& magnitudes);
+  Norm norm(const ConstTensorView& weight, int64_t rows) const;
+  RopeAppend rotation(const AttentionInputs& inputs, const ConstTensorView& rope,
+                      const Batch& batch, const PagedKv& kv,
+                      const std::optional<TensorView>& magnitudes) const;
 
   Backend& backend_;
   const ModelConfig& config_;

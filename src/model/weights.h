@@ -17,11 +17,6 @@ enum class LayerPart {
   up_to_kv  // stops once K and V are observed and stored: all that calibration wants of the last
 };
 
-struct Linear {
-  ConstTensorView weight;               // [out_dim, in_dim]
-  std::optional<ConstTensorView> bias;  // [out_dim]
-};
-
 // One layer; of what comes after K and V, nothing where only the part up to them is wanted. The
 // views live as long as `storage`, which is empty where someone else owns them.
 struct LayerWeights {

@@ -49,11 +49,19 @@ class LogitTap : public Backend {
     inner_.linear(x, projections, computed_as);
   }
   void rope_append(const RopeAppend& args) override { inner_.rope_append(args); }
+  void project_append(const ConstTensorView& x, const Norm& norm, const AttentionWeights& weights,
+                      const RopeAppend& args) override {
+    inner_.project_append(x, norm, weights, args);
+  }
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override {
     inner_.attention(q, kv, batch, options, out);
   }
   void gate(const TensorView& gate, const ConstTensorView& up) override { inner_.gate(gate, up); }
+  void gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
+                    const Projection& up, StepSize computed_as) override {
+    inner_.gated_linear(x, norm, gate, up, computed_as);
+  }
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override {
     const auto values = get<float>(logits);

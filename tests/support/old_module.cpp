@@ -6,7 +6,9 @@
 extern "C" __attribute__((visibility("default"))) void* fp8kv_open_backend(const char* version,
                                                                            char* reason,
                                                                            size_t reason_bytes) {
-  std::snprintf(reason, reason_bytes, "the module is of fp8kv 0.0.1, the program is %s", version);
+  std::snprintf(reason, reason_bytes,
+                "the module is of fp8kv 0.0.1, the program is %s\ninstall both from one build",
+                version);
   return nullptr;
 }
 #endif
