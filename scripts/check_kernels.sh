@@ -17,21 +17,16 @@ for compiler in nvcc hipcc; do
 done
 if [[ ${1:-} == --self-test ]]; then
   source scripts/kernel_gates_test.sh
-  self_test "$work"
+  self_test
   exit
 fi
 
-mapfile -t sources < <(ls -S kernels/*.cu)  # the longest take longest, and come first
-for source in "${sources[@]}"; do
-  for build in $(builds); do
-    in_parallel compile "$build" . "$work" "$(basename "$source" .cu)"
-  done
-done
-wait
+mapfile -t sources < <(ls -S kernels | sed -n 's/\.cu$//p')  # the longest come first
+compile_all . "$work" "${sources[@]}"
 if [[ ${1:-} == --record ]]; then
   gate_compiles . "$work"
   ((status == 0)) && record_registers . "$work"
-  exit $status
+else
+  all_gates . "$work"
 fi
-for gate in compiles local_memory registers decode_ptx decode_gcn; do "gate_$gate" . "$work"; done
 exit $status

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What the GPU kernels are held to; sourced by check_kernels.sh. `compile` puts what a compiler says
 # of one source into a folder `out`, from where the gates read it. A source folder `root` has
-# kernels/ and src/. Every gate takes the two, complains of one kind of thing and is silent otherwise.
+# kernels/ and src/. Every gate takes the two, complains of its own kind of thing and of no other.
 
 status=0
 complain() {
@@ -51,6 +51,21 @@ compile() {
   rm "$out/$name.$build.failed"
 }
 
+compile_all() {
+  local root=$1 out=$2 name build
+  for name in "${@:3}"; do
+    for build in $(builds); do in_parallel compile "$build" "$root" "$out" "$name"; done
+  done
+  wait
+}
+
+all_gates() {
+  local gate
+  gate_compiles "$1" "$2"
+  ((status == 0)) || return 0  # the others would miss what was not compiled
+  for gate in local_memory registers decode_ptx decode_gcn; do "gate_$gate" "$1" "$2"; done
+}
+
 gate_compiles() {
   local failed log
   for failed in "$2"/*.failed; do
@@ -67,7 +82,9 @@ gate_compiles() {
 measured() {
   {
     find "$1" -name '*.cuda.log' -exec awk '
-      /Compiling entry function/ { split($0, part, "\047"); name = part[2]; arch = part[4]; local = spilt = 0 }
+      /Compiling entry function/ {
+        split($0, part, "\047"); name = part[2]; arch = part[4]; local = spilt = 0
+      }
       /bytes stack frame/ { local += $1; spilt += $5 }
       /Used [0-9]+ registers/ { sub(/.*Used /, ""); print name, arch, $1, local, spilt, 0 }' {} +
     find "$1" -name '*.gfx*.s' -exec awk '
@@ -86,14 +103,16 @@ measured() {
 
 gate_local_memory() {
   local line
-  while read -r line; do complain "$line"; done < <(measured "$2" |
-    awk '$4 + $5 > 0 { print $1 " (" $2 ") uses " $4 " bytes of local memory, " $5 " of them for spilt registers" }')
+  while read -r line; do complain "$line"; done < <(measured "$2" | awk '$4 + $5 > 0 {
+    print $1 " (" $2 ") uses " $4 " bytes of local memory, " $5 " of them for spilt registers" }')
 }
 
 # Which compilers there are; counts are theirs.
 compilers() {
   if command -v nvcc > /dev/null; then echo "# nvcc: $(nvcc --version | tail -n 1)"; fi
-  if command -v hipcc > /dev/null; then echo "# hipcc: $(hipcc --version 2> /dev/null | grep clang | head -n 1)"; fi
+  if command -v hipcc > /dev/null; then
+    echo "# hipcc: $(hipcc --version 2> /dev/null | grep -m 1 clang)"
+  fi
 }
 
 # What kernels/registers.txt has lines of. Scalar registers spilt are known, and counted, here.
@@ -105,16 +124,20 @@ gate_registers() {
   local line other before=$status
   status=0
   while read -r line; do complain "$line"; done < <(registers_in "$2" | awk '
-    function name(key) { split(key, part, SUBSEP); return part[1] " (" part[2] ")" }
+    function say(kernel, arch, text) { print kernel " (" arch ") " text }
     /^#/ { next }
     NR == FNR { most[$1, $2] = $3; next }
     { split($2, part, "."); measured[part[1]]; seen[$1, $2] }
-    !(($1, $2) in most) { print name($1 SUBSEP $2) " is not in kernels/registers.txt; run scripts/check_kernels.sh --record"; next }
-    $3 > most[$1, $2] { print name($1 SUBSEP $2) " uses " $3 " registers, recorded are " most[$1, $2] }
+    !(($1, $2) in most) {
+      say($1, $2, "is not in kernels/registers.txt; run scripts/check_kernels.sh --record"); next
+    }
+    $3 > most[$1, $2] { say($1, $2, "uses " $3 " registers, recorded are " most[$1, $2]) }
     END {
       for (key in most) {
         split(key, part, SUBSEP); split(part[2], arch, ".")
-        if (arch[1] in measured && !(key in seen)) print name(key) " is in kernels/registers.txt, but not compiled"
+        if (arch[1] in measured && !(key in seen)) {
+          say(part[1], part[2], "is in kernels/registers.txt, but not compiled")
+        }
       }
     }' "$1/kernels/registers.txt" -)
   if ((status)) && other=$(compilers | grep -vxFf "$1/kernels/registers.txt"); then
