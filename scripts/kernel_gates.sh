@@ -27,6 +27,7 @@ compile() {
   local build=$1 root=$2 out=$3 name=$4
   local flags=(-std=c++20 -O3 "-I$root" "-I$root/src" '-DFP8KV_VERSION="check"')
   local scratch=$out/$name.$build.files
+  touch "$out/$name.$build.failed"  # until it is known better
   if [[ $build == cuda ]]; then
     mkdir "$scratch"
     flags=(nvcc "${flags[@]}" --fmad=false -DFP8KV_GPU=cuda -Xcompiler=-Wall,-Wextra
@@ -42,7 +43,6 @@ compile() {
       flags+=("--offload-arch=$build" --cuda-device-only -S -o "$out/$name.$build.s")
     fi
   fi
-  touch "$out/$name.$build.failed"
   "${flags[@]}" "$root/kernels/$name.cu" > "$out/$name.$build.log" 2>&1 || return 0
   if [[ $build == cuda ]]; then
     mv "$scratch/$name.compute_90a.ptx" "$out"
@@ -71,7 +71,7 @@ gate_compiles() {
   for failed in "$2"/*.failed; do
     [[ -e $failed ]] || continue
     log=${failed%.failed}.log
-    grep -E "error|warning" "$log" || tail -n 20 "$log"
+    grep -m 20 -E "error|warning" "$log" || tail -n 20 "$log"
     complain "kernels/$(basename "$failed" | cut -d. -f1).cu does not compile for $(
       basename "$failed" .failed | cut -d. -f2)"
   done
