@@ -193,7 +193,7 @@ PATTERNS
 
 # The same kernel for AMD. 16 tokens are 16 products of 16 x 16 x 16 and, a lane, 2 pieces of 16
 # bytes of keys, 4 of 8 bytes of values and 64 codes, four to a conversion of two byte selections,
-# signs put back twice. The loads are there twice: at the start and in the loop; 8 of 8 bytes are of
+# signs put back twice. The loads are there twice: at the start and in the loop; 9 of 8 bytes are of
 # the query. 8 selections bring values of two tokens together.
 gate_decode_gcn() {
   local assembly code what
@@ -205,7 +205,7 @@ gate_decode_gcn() {
          /^\.Lfunc_end/ { on = 0 } on' "$assembly" > "$code"
     require "$what" "$code" <<'PATTERNS'
 4 global_load_dwordx4
-16 global_load_dwordx2
+17 global_load_dwordx2
 40 v_perm_b32
 32 v_and_or_b32
 16 v_mfma_f32_16x16x16_?f16
