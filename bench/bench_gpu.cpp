@@ -146,49 +146,6 @@ void bench_rope(const Bench& bench) {
   }
 }
 
-struct Weights {
-  int64_t in, out;
-  std::vector<Tensor> sets;  // more than the L2 holds
-};
-
-Weights make_weights(const Bench& bench) {
-  Weights weights{bench.quick ? 128 : 4096, bench.quick ? 192 : 14336, {}};
-  for (int set = 0; set < (bench.quick ? 2 : 3); ++set) {
-    weights.sets.push_back(random_tensor(bench, DType::bf16, Shape{weights.out, weights.in}));
-  }
-  return weights;
-}
-
-Timing time_linear(const Bench& bench, const Weights& weights, int64_t rows) {
-  const Tensor x = random_tensor(bench, DType::bf16, Shape{rows, weights.in});
-  const Tensor out = bench.backend.allocate(DType::bf16, Shape{rows, weights.out});
-  return time_calls(bench, [&](size_t i) {
-    const Projection projection{weights.sets[i % weights.sets.size()].view(), {}, out.view()};
-    bench.backend.linear(x.view(), std::span(&projection, 1));
-  });
-}
-
-std::string linear_name(const Weights& weights, int64_t rows) {
-  return cat("linear bf16 ", weights.out, " x ", weights.in, ", ", rows, " rows");
-}
-
-// What many rows reach is the limit for attention over prompts; nothing here knows a higher one.
-double bench_gemm(const Bench& bench, const Weights& weights) {
-  const int64_t rows = bench.quick ? 130 : 16384;
-  const Timing timing = time_linear(bench, weights, rows);
-  const double flop = 2.0 * static_cast<double>(rows * weights.in * weights.out);
-  print_row(linear_name(weights, rows), timing, flop, "TFLOP/s", 0, "peak");
-  return flop / timing.median;
-}
-
-void bench_few_rows(const Bench& bench, const Weights& weights) {
-  for (const int64_t rows : {1, 4, 16, 64}) {
-    const auto bytes = static_cast<double>(weights.sets[0].view().bytes());
-    print_row(linear_name(weights, rows), time_linear(bench, weights, rows), bytes, "GB/s",
-              bench.limits.read, "read");
-  }
-}
-
 void bench_elementwise(const Bench& bench) {
   const int64_t rows = bench.quick ? 20 : 16384, dim = bench.quick ? 128 : 4096;
   const Tensor x = random_tensor(bench, DType::bf16, Shape{rows, dim});
@@ -208,6 +165,9 @@ void bench_elementwise(const Bench& bench) {
 void run(const std::string& device, bool quick) {
   const auto backend = load_plugin(device);
   std::printf("%s\n", backend->describe().c_str());
+  for (const auto& [name, text] : backend->details()) {
+    std::printf("%s: %s\n", name.c_str(), text.c_str());
+  }
   // The simulator has none, whatever GPU this was built to measure.
   Bench bench{*backend, device == "sim" ? GpuLimits{} : measure_gpu_limits(), quick};
   if (bench.limits.read > 0) {
@@ -215,9 +175,8 @@ void run(const std::string& device, bool quick) {
                 bench.limits.read / 1e9, bench.limits.copy / 1e9, bench.limits.to_device / 1e9);
   }
   std::printf("\n");
-  const Weights weights = make_weights(bench);
-  bench.gemm = bench_gemm(bench, weights);
-  bench_few_rows(bench, weights);
+  // What many rows reach is the limit for attention over prompts; nothing here knows a higher one.
+  bench.gemm = bench_linear(bench, device);
   bench_fused(bench);
   bench_all_decode(bench);
   bench_rope(bench);

@@ -70,6 +70,9 @@ struct Pool {
   Pool(const Bench& bench, DType dtype, const Heads& heads, int64_t pages);
 };
 
+// The rows of bench_gpu_linear.cpp; the FLOP/s that products of many rows reach.
+double bench_linear(const Bench& bench, const std::string& device);
+
 // The rows of bench_gpu_fused.cpp.
 void bench_fused(const Bench& bench);
 
