@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "kernels/faults.h"
 #include "kernels/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {
@@ -35,6 +36,7 @@ class Device {
   std::string describe() const;
   // "CUDA 13.0, the module is built with 12.8".
   std::string driver() const;
+  // Valid as long as this.
   Stream stream() const { return stream_; }
   int multiprocessors() const { return multiprocessors_; }
 
@@ -56,8 +58,7 @@ class Device {
   Transfers& transfers() { return *transfers_; }
 
  private:
-  void synchronise();
-
+  Pending pending_;
   Stream stream_{};
   std::string name_;
   int multiprocessors_ = 1;

@@ -72,13 +72,14 @@ Device::Device() {
 #endif
   name_ = cat(kName, ": ", properties.name, ", ", human_bytes(properties.totalGlobalMem));
   multiprocessors_ = properties.multiProcessorCount;
-  check(FP8KV_RUNTIME(StreamCreate)(&stream_), prefix);
+  check(FP8KV_RUNTIME(StreamCreate)(&stream_.handle), prefix);
+  stream_.pending = &pending_;
   transfers_ = make_transfers(stream_);
 }
 
 Device::~Device() {
   transfers_ = nullptr;
-  static_cast<void>(FP8KV_RUNTIME(StreamDestroy)(stream_));
+  static_cast<void>(FP8KV_RUNTIME(StreamDestroy)(stream_.handle));
 }
 
 std::string Device::describe() const {
@@ -95,15 +96,20 @@ std::string Device::driver() const {
 
 std::shared_ptr<std::byte> Device::allocate(size_t bytes) {
   void* memory = nullptr;
-  check(FP8KV_RUNTIME(Malloc)(&memory, bytes == 0 ? 1 : bytes),
-        cat("cannot allocate ", human_bytes(bytes), " on the device"));
+  const Status status = FP8KV_RUNTIME(Malloc)(&memory, bytes == 0 ? 1 : bytes);
+  if (status == FP8KV_RUNTIME(ErrorMemoryAllocation)) {
+    static_cast<void>(FP8KV_RUNTIME(GetLastError)());  // clears it
+    throw full_error(bytes, *Device::memory().free);
+  }
+  check_given(status, cat("allocating ", human_bytes(bytes), " on the device"), stream_);
   count_->add(bytes);
   std::shared_ptr<std::byte> owner(static_cast<std::byte*>(memory),
                                    [bytes, count = count_](std::byte* block) {
                                      static_cast<void>(FP8KV_RUNTIME(Free)(block));
                                      count->in_use -= bytes;
                                    });
-  check(FP8KV_RUNTIME(MemsetAsync)(memory, 0, bytes, stream_), "clearing memory");
+  check_given(FP8KV_RUNTIME(MemsetAsync)(memory, 0, bytes, stream_.handle), "clearing memory",
+              stream_);
   return owner;
 }
 
@@ -112,13 +118,16 @@ bool Device::can_record() const {
 }
 
 void Device::begin_recording() {
-  check(FP8KV_RUNTIME(StreamBeginCapture)(stream_, FP8KV_RUNTIME(StreamCaptureModeThreadLocal)),
-        "recording a step");
+  check_given(FP8KV_RUNTIME(StreamBeginCapture)(stream_.handle,
+                                                FP8KV_RUNTIME(StreamCaptureModeThreadLocal)),
+              "recording a step", stream_);
+  pending_.set_recording(true);
 }
 
 std::shared_ptr<void> Device::end_recording() {
+  pending_.set_recording(false);
   FP8KV_RUNTIME(Graph_t) graph{};
-  check(FP8KV_RUNTIME(StreamEndCapture)(stream_, &graph), "recording a step");
+  check_given(FP8KV_RUNTIME(StreamEndCapture)(stream_.handle, &graph), "recording a step", stream_);
   FP8KV_RUNTIME(GraphExec_t) recorded{};
 #if defined(__CUDACC__)
   const Status status = cudaGraphInstantiate(&recorded, graph, 0);
@@ -126,7 +135,7 @@ std::shared_ptr<void> Device::end_recording() {
   const Status status = hipGraphInstantiate(&recorded, graph, nullptr, nullptr, 0);
 #endif
   static_cast<void>(FP8KV_RUNTIME(GraphDestroy)(graph));
-  check(status, "recording a step");
+  check_given(status, "recording a step", stream_);
   return {static_cast<void*>(recorded), [](void* of) {
             static_cast<void>(
                 FP8KV_RUNTIME(GraphExecDestroy)(static_cast<FP8KV_RUNTIME(GraphExec_t)>(of)));
@@ -134,32 +143,39 @@ std::shared_ptr<void> Device::end_recording() {
 }
 
 void Device::replay(const std::shared_ptr<void>& recording) {
-  check(
-      FP8KV_RUNTIME(GraphLaunch)(static_cast<FP8KV_RUNTIME(GraphExec_t)>(recording.get()), stream_),
-      "running a recorded step");
+  check_given(FP8KV_RUNTIME(GraphLaunch)(static_cast<FP8KV_RUNTIME(GraphExec_t)>(recording.get()),
+                                         stream_.handle),
+              "running a recorded step", stream_);
+  pending_.add_launch("a recorded step");
 }
 
 // From pageable memory, which is all that comes here: the runtime has read or staged it when it
 // returns, so the host may change it at once.
 void Device::copy_in(std::byte* to, const std::byte* host, size_t bytes) {
-  check(FP8KV_RUNTIME(MemcpyAsync)(to, host, bytes, FP8KV_RUNTIME(MemcpyHostToDevice), stream_),
-        "copying to the device");
+  const char* what = "copying to the device";
+  check_given(FP8KV_RUNTIME(MemcpyAsync)(to, host, bytes, FP8KV_RUNTIME(MemcpyHostToDevice),
+                                         stream_.handle),
+              what, stream_);
+  if (sync_after_launch()) {
+    wait_for_ops(stream_, what);
+  } else {
+    pending_.add_copy();
+  }
 }
 
 void Device::copy_out(std::byte* host, const std::byte* from, size_t bytes) {
-  check(FP8KV_RUNTIME(MemcpyAsync)(host, from, bytes, FP8KV_RUNTIME(MemcpyDeviceToHost), stream_),
-        "copying from the device");
-  synchronise();
+  const char* what = "copying from the device";
+  check_given(FP8KV_RUNTIME(MemcpyAsync)(host, from, bytes, FP8KV_RUNTIME(MemcpyDeviceToHost),
+                                         stream_.handle),
+              what, stream_);
+  pending_.add_copy();
+  wait_for_ops(stream_, what);
 }
 
 DeviceMemory Device::memory() const {
   size_t free = 0, total = 0;
-  check(FP8KV_RUNTIME(MemGetInfo)(&free, &total), "asking for free memory");
+  check_given(FP8KV_RUNTIME(MemGetInfo)(&free, &total), "asking for free memory", stream_);
   return {count_->in_use, count_->peak, free};
-}
-
-void Device::synchronise() {
-  check(FP8KV_RUNTIME(StreamSynchronize)(stream_), "waiting for the device");
 }
 
 }  // namespace fp8kv::FP8KV_GPU

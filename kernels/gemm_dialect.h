@@ -31,7 +31,7 @@ struct GemmFunctions {
   int (*Matmul)(void* handle, void* operation, const void* alpha, const void* a, void* a_layout,
                 const void* b, void* b_layout, const void* beta, const void* c, void* c_layout,
                 void* d, void* d_layout, const void* algorithm, void* workspace,
-                size_t workspace_bytes, Stream stream);
+                size_t workspace_bytes, StreamHandle stream);
 };
 
 struct GemmDialect {

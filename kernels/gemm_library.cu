@@ -230,7 +230,7 @@ void GemmLibrary::run(Stream stream, const Plan& plan, DType dtype, const Produc
   const float one = 1.0f, beta = product.accumulate ? 1.0f : 0.0f;
   check(functions_.Matmul(handle_, plan.operation, &one, product.weight, layouts.weight, products.x,
                           layouts.x, &beta, product.out, layouts.out, product.out, layouts.out,
-                          plan.algorithm, nullptr, 0, stream),
+                          plan.algorithm, nullptr, 0, stream.handle),
         "cannot multiply");
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <string>
 #include <type_traits>
 
 #include "base/error.h"
+#include "kernels/faults.h"
 
 #if defined(__CUDACC__)
 #define FP8KV_RUNTIME(name) cuda##name
@@ -16,10 +16,16 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-using Stream = FP8KV_RUNTIME(Stream_t);
+using StreamHandle = FP8KV_RUNTIME(Stream_t);
 using Status = FP8KV_RUNTIME(Error_t);
 
 inline constexpr Status kSuccess = FP8KV_RUNTIME(Success);
+
+// Where ops go, and what is known of them; see Device.
+struct Stream {
+  StreamHandle handle{};
+  Pending* pending = nullptr;
+};
 
 struct Grid {
   unsigned x = 1;
@@ -35,17 +41,52 @@ inline std::string status_text(Status status) {
 inline void check(Status status, const std::string& what) {
   if (status == kSuccess) return;
   static_cast<void>(FP8KV_RUNTIME(GetLastError)());  // clears it
-  const bool memory = status == FP8KV_RUNTIME(ErrorMemoryAllocation);
-  throw Error(cat(what, ": ", status_text(status)),
-              memory ? "use a smaller batch, a shorter context or fewer cached tokens"
-                     : "run again with FP8KV_SYNC=1 to have the fault named where it happens",
-              memory ? ErrorKind::resource : ErrorKind::device);
+  const std::string message = cat(what, ": ", status_text(status));
+  if (status == FP8KV_RUNTIME(ErrorMemoryAllocation)) throw Error::out_of_memory(message);
+  throw Error(message, "", ErrorKind::device);
 }
 
-// Whether every launch is waited for, so that a fault is reported by the op that made it.
-inline bool sync_after_launch() {
-  static const bool sync = std::getenv("FP8KV_SYNC") != nullptr;
-  return sync;
+// Of a call that gives the device something to do, which may fail for what it was given before.
+// What fails for its own sake, such as a launch that is too large, is forgotten when it has been
+// reported; a fault comes back from every call there is.
+inline void check_given(Status status, const std::string& what, const Stream& stream) {
+  if (status == kSuccess) return;
+  static_cast<void>(FP8KV_RUNTIME(GetLastError)());
+  const bool lasts = FP8KV_RUNTIME(StreamQuery)(stream.handle) == status;
+  if (lasts) throw fault_error(what, status_text(status), *stream.pending);
+  check(status, what);
+}
+
+// Of a call that waits for the device.
+inline void check_waited(Status status, const std::string& what, const Stream& stream) {
+  if (status == kSuccess) return;
+  static_cast<void>(FP8KV_RUNTIME(GetLastError)());
+  throw fault_error(what, status_text(status), *stream.pending);
+}
+
+// Waits for all ops. What it says of a fault begins with `what`.
+inline void wait_for_ops(const Stream& stream, const std::string& what) {
+  check_waited(FP8KV_RUNTIME(StreamSynchronize)(stream.handle), what, stream);
+  stream.pending->clear();
+}
+
+// After a launch.
+inline void wait_or_note(const Stream& stream, const char* name) {
+  if (sync_after_launch()) {
+    wait_for_ops(stream, name);
+  } else {
+    stream.pending->add_launch(name);
+  }
+}
+
+// Whether what failed elsewhere was a fault of the device. Says nothing while a step is recorded.
+inline void check_sound(const std::string& what, const Stream& stream) {
+  const Status status = FP8KV_RUNTIME(StreamQuery)(stream.handle);
+  if (status == kSuccess || status == FP8KV_RUNTIME(ErrorNotReady) ||
+      status == FP8KV_RUNTIME(ErrorStreamCaptureUnsupported)) {
+    return;
+  }
+  check_waited(status, what, stream);
 }
 
 // Blocks of up to this many bytes of shared memory need no permission.
@@ -54,24 +95,32 @@ inline constexpr size_t kPlainSharedBytes = 48 * 1024;
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int threads,
             size_t shared_bytes, Stream stream, Arguments&&... arguments) {
+  const std::string what = std::string("launching ") + name;
   if (shared_bytes > kPlainSharedBytes) {
-    check(FP8KV_RUNTIME(FuncSetAttribute)(reinterpret_cast<const void*>(kernel),
-                                          FP8KV_RUNTIME(FuncAttributeMaxDynamicSharedMemorySize),
-                                          static_cast<int>(shared_bytes)),
-          name);
+    check_given(
+        FP8KV_RUNTIME(FuncSetAttribute)(reinterpret_cast<const void*>(kernel),
+                                        FP8KV_RUNTIME(FuncAttributeMaxDynamicSharedMemorySize),
+                                        static_cast<int>(shared_bytes)),
+        what, stream);
   }
-  kernel<<<dim3(grid.x, grid.y, grid.z), static_cast<unsigned>(threads), shared_bytes, stream>>>(
-      static_cast<Parameters>(arguments)...);
-  check(FP8KV_RUNTIME(GetLastError)(), name);
-  if (sync_after_launch()) check(FP8KV_RUNTIME(StreamSynchronize)(stream), name);
+  kernel<<<dim3(grid.x, grid.y, grid.z), static_cast<unsigned>(threads), shared_bytes,
+           stream.handle>>>(static_cast<Parameters>(arguments)...);
+  check_given(FP8KV_RUNTIME(GetLastError)(), what, stream);
+  wait_or_note(stream, name);
 }
 
-// Work that a library submits to the stream by itself.
+// Work that a library submits to the stream by itself, and whose failures it tells in its own way.
 template <typename Work>
 void submit(const char* name, Stream stream, const Work& work) {
-  work();
-  check(FP8KV_RUNTIME(GetLastError)(), name);
-  if (sync_after_launch()) check(FP8KV_RUNTIME(StreamSynchronize)(stream), name);
+  const std::string what = std::string("launching ") + name;
+  try {
+    work();
+  } catch (const Error&) {
+    check_sound(what, stream);
+    throw;
+  }
+  check_given(FP8KV_RUNTIME(GetLastError)(), what, stream);
+  wait_or_note(stream, name);
 }
 
 inline constexpr bool kHasGemmLibrary = true;

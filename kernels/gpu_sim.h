@@ -12,7 +12,9 @@
 
 #include "backend/transfers.h"
 #include "base/error.h"
+#include "kernels/faults.h"
 #include "kernels/sim.h"
+#include "kernels/sim_faults.h"
 #include "kernels/sim_queues.h"
 
 #define __global__
@@ -27,8 +29,14 @@ static_assert(kWarp == 32 || kWarp == 64);
 inline constexpr bool kHasAsync = kWarp == 32;
 inline constexpr bool kHardwareE4m3 = kWarp == 32;
 
-// Null: what is launched runs at once.
-using Stream = sim::Queues*;
+using StreamHandle = sim::Queues*;
+
+// Where work goes; without a handle it runs at once, on no device.
+struct Stream {
+  StreamHandle handle = nullptr;
+  sim::Faults* faults = nullptr;
+  Pending* pending = nullptr;
+};
 using Grid = sim::Grid;
 
 // Where an operation stands in a kernel, for messages.
@@ -257,27 +265,22 @@ struct Mma {
   }
 };
 
-inline void enqueue(Stream stream, const std::function<void()>& work) {
-  if (stream && !sim::recording()) {
-    stream->submit(kOpsQueue, work);
-  } else {
-    work();
-  }
-}
+// In order with all else that the ops' queue is given; `name` is the op's.
+void give(const Stream& stream, const char* name, const std::function<void()>& work);
 
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int threads,
             size_t shared_bytes, Stream stream, Arguments&&... arguments) {
   const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-  enqueue(stream, [=] {
+  give(stream, name, [=] {
     sim::launch({name, grid, threads, kWarp, shared_bytes},
                 [kernel, values] { std::apply(kernel, values); });
   });
 }
 
 template <typename Work>
-void submit(const char* /*name*/, Stream stream, const Work& work) {
-  enqueue(stream, [work] { sim::run_foreign(work); });
+void submit(const char* name, Stream stream, const Work& work) {
+  give(stream, name, [work] { sim::run_foreign(work); });
 }
 
 inline constexpr bool kHasGemmLibrary = false;

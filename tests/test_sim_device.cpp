@@ -48,7 +48,8 @@ TEST_CASE("gpu memory: a device that is full says what it could not hold") {
   CHECK(*backend->memory()->free == free / 2);
   CHECK(
       test::error_of([&] { backend->allocate(DType::f32, Shape{static_cast<int64_t>(free / 4)}); },
-                     ErrorKind::resource) == "cannot allocate 1.00 GiB on the device");
+                     ErrorKind::resource) ==
+      "cannot allocate 1.00 GiB on the device, which has 512.0 MiB left");
 }
 
 }  // namespace fp8kv

@@ -1,8 +1,10 @@
 // Calibration on a device: layers and activations that come and go while it computes.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -237,6 +239,104 @@ TEST_CASE("streaming: a file that became shorter is named with the tensor") {
   }
 }
 
+namespace {
+
+// A file with tensors of a layer, and the one that is read first.
+struct FirstRead {
+  std::string tensor;
+  std::filesystem::path file;
+};
+
+FirstRead first_read(const Checkpoint& checkpoint, int layer) {
+  const std::string prefix = cat("model.layers.", layer, ".");
+  const size_t shard = checkpoint.tensors().at(prefix + "mlp.up_proj.weight").shard;
+  FirstRead first{"", checkpoint.folder() / checkpoint.shards()[shard].file};
+  uint64_t begin = UINT64_MAX;
+  for (const auto& [each, location] : checkpoint.tensors()) {
+    const bool sooner = location.shard == shard && location.entry.begin < begin;
+    if (!sooner || !each.starts_with(prefix)) continue;
+    first.tensor = each;
+    begin = location.entry.begin;
+  }
+  return first;
+}
+
+}  // namespace
+
+TEST_CASE("streaming: a file that cannot be read any more is named with the tensor") {
+  for (const test::NamedBackend& named : test::gpu_backends()) {
+    CAPTURE(named.name);
+    const test::StreamedModel model;
+    const FirstRead first = first_read(model.checkpoint, 1);
+    // Nothing is at the first addresses of this process, which is EIO.
+    std::filesystem::remove(first.file);
+    std::filesystem::create_symlink("/proc/self/mem", first.file);
+    const auto backend = named.make();
+    CalibrationState state = model.state(*backend);
+    CHECK(test::error_of(
+              [&] {
+                model.collect(*backend,
+                              {.stream = {.readers = 1, .block_bytes = 64}, .state = &state});
+              },
+              ErrorKind::resource) == cat("reading tensor '", first.tensor, "': '",
+                                          first.file.string(),
+                                          "': cannot read: Input/output error"));
+    CHECK(state.saved_layers() == 1);
+  }
+}
+
+TEST_CASE("streaming: a file that is gone is named with the tensor") {
+  for (const test::NamedBackend& named : test::gpu_backends()) {
+    CAPTURE(named.name);
+    const test::StreamedModel model;
+    const FirstRead first = first_read(model.checkpoint, 1);
+    std::filesystem::remove(first.file);
+    const auto backend = named.make();
+    CalibrationState state = model.state(*backend);
+    CHECK(test::error_of([&] { model.collect(*backend, {.state = &state}); }) ==
+          cat("reading tensor '", first.tensor, "': '", first.file.string(), "': no such file"));
+    CHECK(state.saved_layers() == 1);
+  }
+}
+
+#ifdef FP8KV_TEST_SIM
+
+TEST_CASE("streaming: a lost device ends a run in whatever order copies and ops run") {
+  const test::StreamedModel model;
+  const test::NamedBackend named = test::gpu_backends().front();
+  const auto expected = model.collect(*named.make());
+  const auto bounds = bounds_for(model, *named.make());
+  const int batches = 5;
+  for (const char* kind : {"lost", "fault"}) {
+    for (const uint64_t seed : {0, 1, 2}) {
+      for (const auto& bound : {bounds.front(), bounds.back()}) {
+        const int layer = static_cast<int>(seed);
+        const std::string fault = cat(kind, ":gate:", layer * batches + 2);
+        CAPTURE(fault);
+        CAPTURE(bound.value_or(0));
+        const Interleaved interleaved(seed);
+        setenv("FP8KV_SIM_FAULT", fault.c_str(), 1);
+        auto faulty = named.make();
+        unsetenv("FP8KV_SIM_FAULT");
+        CalibrationState state = model.state(*faulty);
+        const CollectOptions options{
+            .max_memory = bound, .stream = {.block_bytes = 1000}, .state = &state};
+        const std::string error =
+            test::error_of([&] { model.collect(*faulty, options); }, ErrorKind::device);
+        CHECK(error.starts_with(cat("layer ", layer, ": ")));
+        CHECK(state.saved_layers() == layer);
+        faulty.reset();  // neither hangs nor runs copies whose memory is gone
+        const auto backend = named.make();
+        CalibrationState found = model.state(*backend);
+        CHECK(test::same_bits(model.collect(*backend, {.state = &found}), expected));
+        found.remove();
+      }
+    }
+  }
+}
+
+#endif
+
 TEST_CASE("streaming: a run that ends in any layer goes on to the same bits") {
   const test::StreamedModel model;
   for (const test::NamedBackend& named : test::gpu_backends()) {
@@ -251,7 +351,7 @@ TEST_CASE("streaming: a run that ends in any layer goes on to the same bits") {
       CalibrationState state = model.state(failing);
       const CollectOptions spilled{.max_memory = bounds.back(), .state = &state};
       CHECK(test::error_of([&] { model.collect(failing, spilled); }, ErrorKind::device) ==
-            "the device is lost");
+            cat("layer ", layer, ": the device is lost"));
       CHECK(state.saved_layers() == layer);
       // Where it goes on may have more memory.
       const auto backend = named.make();

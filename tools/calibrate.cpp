@@ -64,18 +64,25 @@ void check_resume(const CalibrateOptions& options) {
       "name a file with --out", ErrorKind::usage);
 }
 
-// With `state`, says what an interrupted run has left.
+// With `state`, says what a run that ends early has left.
 std::vector<LayerMagnitudes> collect(const Checkpoint& checkpoint, const ModelConfig& config,
                                      Backend& backend, const Windows& windows, Log& log,
                                      const CollectOptions& options) {
   try {
     return collect_magnitudes(checkpoint, config, backend, windows.ids, log, options);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::interrupted || !options.state) throw;
-    const auto done = static_cast<uint64_t>(options.state->saved_layers());
+    const auto done = options.state ? static_cast<uint64_t>(options.state->saved_layers()) : 0;
     if (done == 0) throw;
-    throw Error(cat("interrupted with ", count_of(done, "layer"), " done"),
-                "the same command goes on from there", ErrorKind::interrupted);
+    const std::string kept = count_of(done, "layer");
+    if (error.kind() == ErrorKind::interrupted) {
+      throw Error(cat("interrupted with ", kept, " done"), "the same command goes on from there",
+                  ErrorKind::interrupted);
+    }
+    if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::resource) {
+      log.note(cat(kept, " done, kept in ", quote(options.state->path().string()),
+                   ": the same command goes on from there"));
+    }
+    throw;
   }
 }
 
@@ -104,9 +111,12 @@ void run_command(const CalibrateOptions& options) {
 
   const std::string fingerprint = model_fingerprint(checkpoint, config);
   CalibrationState state = state_for(options, fingerprint, windows, *backend);
-  const std::vector<LayerMagnitudes> magnitudes =
-      collect(checkpoint, config, *backend, windows, log,
-              {.max_memory = options.max_memory, .state = options.resume ? &state : nullptr});
+  const char* less = backend->memory() ? "use a smaller --max-memory or --seq-len, or free memory"
+                                       : "use fewer --samples or a smaller --seq-len";
+  const std::vector<LayerMagnitudes> magnitudes = with_way_out(less, [&] {
+    return collect(checkpoint, config, *backend, windows, log,
+                   {.max_memory = options.max_memory, .state = options.resume ? &state : nullptr});
+  });
   KvScales scales = make_scales(magnitudes, options.policy, log);
   scales.model_type = config.model_type;
   scales.n_kv_heads = config.n_kv_heads;

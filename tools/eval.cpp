@@ -143,16 +143,18 @@ void run_command(const EvalCommandOptions& options) {
   report.windows = evaluated.size();
   report.tokens = tokens_of(evaluated);
   report.baseline.name = report.baseline.dtype_name = kv_dtype_name(baseline);
-  if (want_magnitudes(choice, report.candidates)) {
-    Calibration calibration =
-        calibrate_on(options, checkpoint, config, *backend, report, evaluated, log);
-    report.calibration = std::move(calibration.report);
-    add_policy_scales(calibration.magnitudes, choice, report.candidates);
-  }
-  evaluate(
-      checkpoint, *backend, evaluated,
-      {.baseline = baseline, .greedy_tokens = options.greedy_tokens, .threads = options.threads},
-      report, log);
+  with_way_out("use a smaller --seq-len, fewer --samples or fewer candidates; or free memory", [&] {
+    if (want_magnitudes(choice, report.candidates)) {
+      Calibration calibration =
+          calibrate_on(options, checkpoint, config, *backend, report, evaluated, log);
+      report.calibration = std::move(calibration.report);
+      add_policy_scales(calibration.magnitudes, choice, report.candidates);
+    }
+    evaluate(
+        checkpoint, *backend, evaluated,
+        {.baseline = baseline, .greedy_tokens = options.greedy_tokens, .threads = options.threads},
+        report, log);
+  });
   const std::vector<GateResult> results = check_gates(report, gates);
   print(options.json ? eval_json(report, results) : eval_tables(report));
   if (options.plot && !options.json) print("\n" + text_plot(report, kPlotColumns));

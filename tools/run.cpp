@@ -60,29 +60,34 @@ void run_command(const RunOptions& options) {
   for (const Request& request : requests) {
     generation.max_tokens = std::max(generation.max_tokens, longest(request, config.max_seq_len));
   }
-  Generator generator(checkpoint, config, *backend, generation);
+  Generator generator =
+      with_way_out("use a smaller --max-batch, shorter prompts or fewer new tokens",
+                   [&] { return Generator(checkpoint, config, *backend, generation); });
   const Runner& runner = generator.runner();
   const CacheDemand demand = prompts.streams() ? demand_of_stream(generation, config)
                                                : demand_of(requests, generation, config);
   const uint64_t page_bytes = kv_bytes_per_token(config, choice.dtype, config.n_layers) * kPageSize;
   const int64_t pages = choose_pages(options, *backend, runner, page_bytes, demand);
-  KvCache cache(*backend, config, {choice.dtype, config.n_layers, pages, runner.padding_pages()},
-                choice.scales ? &*choice.scales : nullptr);
+  KvCache cache = with_way_out("use a smaller --gpu-memory or an FP8 cache, or free memory", [&] {
+    return KvCache(*backend, config, {choice.dtype, config.n_layers, pages, runner.padding_pages()},
+                   choice.scales ? &*choice.scales : nullptr);
+  });
   prompts.limit_pages(pages);
   report_cache(cache, config, log);
 
   Answers answers(tokenizer, options.json, options.order);
-  const GenerationStats stats = generator.run(
-      cache,
-      [&](bool wait) -> std::optional<Request> {
-        std::optional<Prompt> prompt = prompts.next(wait);
-        if (!prompt) return std::nullopt;
-        const Request request = prompt->request;
-        answers.begin(*std::move(prompt));
-        return request;
-      },
-      {[&](size_t prompt, int32_t id) { answers.token(prompt, id); },
-       [&](size_t prompt, FinishReason reason) { answers.finished(prompt, reason); }});
+  const auto next = [&](bool wait) -> std::optional<Request> {
+    std::optional<Prompt> prompt = prompts.next(wait);
+    if (!prompt) return std::nullopt;
+    const Request request = prompt->request;
+    answers.begin(*std::move(prompt));
+    return request;
+  };
+  const GenerationEvents events = {
+      [&](size_t prompt, int32_t id) { answers.token(prompt, id); },
+      [&](size_t prompt, FinishReason reason) { answers.finished(prompt, reason); }};
+  const GenerationStats stats = with_way_out("use a smaller --max-batch or --gpu-memory",
+                                             [&] { return generator.run(cache, next, events); });
   if (stats.requests > 0) report_figures(stats, log);
   prompts.fail_late();
 }

@@ -16,9 +16,7 @@ constexpr size_t kCacheLine = 64;
 constexpr size_t kHugePage = size_t{2} << 20;
 
 [[noreturn]] void fail_allocation(size_t bytes) {
-  throw Error(cat("cannot allocate ", human_bytes(bytes), " of memory"),
-              "free memory, or use a smaller batch, a shorter context or fewer cached tokens",
-              ErrorKind::resource);
+  throw Error::out_of_memory(cat("cannot allocate ", human_bytes(bytes), " of memory"));
 }
 
 std::shared_ptr<std::byte> map_zeroed(size_t bytes) {

@@ -26,6 +26,14 @@ class Error : public std::exception {
   explicit Error(std::string message, std::string help = "", ErrorKind kind = ErrorKind::input)
       : message_(std::move(message)), help_(std::move(help)), kind_(kind) {}
 
+  // Memory ran out, the host's or a device's. What to do is said by with_way_out(): it depends on
+  // who wanted it.
+  static Error out_of_memory(std::string message) {
+    Error error(std::move(message), "", ErrorKind::resource);
+    error.wants_way_out_ = true;
+    return error;
+  }
+
   // One line, outermost context first, parts separated by ": ".
   const char* what() const noexcept override { return message_.c_str(); }
   // The next thing to type or try; "" when there is none.
@@ -33,11 +41,15 @@ class Error : public std::exception {
   ErrorKind kind() const { return kind_; }
 
   void add_context(const std::string& context) { message_ = context + ": " + message_; }
+  void add_way_out(const std::string& help) {
+    if (std::exchange(wants_way_out_, false)) help_ = help;
+  }
 
  private:
   std::string message_;
   std::string help_;
   ErrorKind kind_;
+  bool wants_way_out_ = false;
 };
 
 // Throws an input error whose message is the parts joined.
@@ -54,6 +66,17 @@ decltype(auto) with_context(const std::string& context, Work&& work) {
     return std::forward<Work>(work)();
   } catch (Error& error) {
     if (error.kind() != ErrorKind::interrupted) error.add_context(context);
+    throw;
+  }
+}
+
+// Runs `work`; where memory runs out in it, `help` says how to take less.
+template <std::invocable Work>
+decltype(auto) with_way_out(const std::string& help, Work&& work) {
+  try {
+    return std::forward<Work>(work)();
+  } catch (Error& error) {
+    error.add_way_out(help);
     throw;
   }
 }

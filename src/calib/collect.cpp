@@ -80,8 +80,11 @@ class Collector {
       }
     }
     say_plan(log);
-    Workspace workspace(backend_, config_, plan_);
-    ResidualStream residual(backend_, plan_, config_.dim, activation_, memory_.resident);
+    Workspace workspace =
+        with_context("working memory", [&] { return Workspace(backend_, config_, plan_); });
+    ResidualStream residual = with_context("activations", [&] {
+      return ResidualStream(backend_, plan_, config_.dim, activation_, memory_.resident);
+    });
     StreamOptions stream_options = options_.stream;
     stream_options.buffers = memory_.layer_buffers;
     WeightStream weights(checkpoint_, config_, backend_, layers_from(done_.layers, config_),
@@ -144,18 +147,22 @@ class Collector {
     const LayerWeights& of_layer = weights.begin();
     const TensorView& magnitudes = workspace.magnitudes.view();
     std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
-    backend_.copy_in(magnitudes, {reinterpret_cast<const std::byte*>(words.data()), DType::u64,
-                                  magnitudes.shape});
-    for (size_t i = 0; i < plan_.batches.size(); ++i) {
-      workspace.begin(windows_, plan_.batches[i]);
-      workspace.forward.layer(index, of_layer, residual.begin(i), workspace.step.batch(),
-                              workspace.cache.layer(0), magnitudes,
-                              last ? LayerPart::up_to_kv : LayerPart::whole);
-      residual.end();
-      progress.advance();
-    }
+    const std::string where = cat("layer ", index);
+    with_context(where, [&] {
+      backend_.copy_in(magnitudes, {reinterpret_cast<const std::byte*>(words.data()), DType::u64,
+                                    magnitudes.shape});
+      for (size_t i = 0; i < plan_.batches.size(); ++i) {
+        workspace.begin(windows_, plan_.batches[i]);
+        workspace.forward.layer(index, of_layer, residual.begin(i), workspace.step.batch(),
+                                workspace.cache.layer(0), magnitudes,
+                                last ? LayerPart::up_to_kv : LayerPart::whole);
+        residual.end();
+        progress.advance();
+      }
+    });
     weights.end();
-    backend_.download(magnitudes, std::as_writable_bytes(std::span(words)));
+    with_context(where,
+                 [&] { backend_.download(magnitudes, std::as_writable_bytes(std::span(words))); });
     magnitudes_from(words, config_.n_kv_heads, index);  // a NaN ends it here
     done_.counted.insert(done_.counted.end(), words.begin(), words.end());
     done_.layers = index + 1;
@@ -214,7 +221,8 @@ LayerAmax layer_amax(const LayerMagnitudes& layer) {
 LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& magnitudes,
                                     int64_t layer) {
   std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
-  backend.download(magnitudes, std::as_writable_bytes(std::span(words)));
+  with_context(cat("layer ", layer),
+               [&] { backend.download(magnitudes, std::as_writable_bytes(std::span(words))); });
   return magnitudes_from(words, magnitudes.shape[1], layer);
 }
 

@@ -37,15 +37,19 @@ class Evaluator {
         n_windows_(windows.size()),
         windows_(windows),
         loader_(checkpoint, report.config, backend),
-        probes_(make_greedy_probes(checkpoint, report.config, backend, options.baseline, windows,
-                                   options.greedy_tokens)) {
+        probes_(with_context("greedy texts", [&] {
+          return make_greedy_probes(checkpoint, report.config, backend, options.baseline, windows,
+                                    options.greedy_tokens);
+        })) {
     for (const GreedyProbe& probe : probes_) windows_.push_back(probe.ids);
     std::vector<Lane> lanes = {{options.baseline, nullptr}};
     for (const CandidateReport& each : report.candidates) {
       lanes.push_back({each.dtype, each.scales ? &*each.scales : nullptr});
     }
-    caches_.emplace(backend, config_, windows_, n_windows_, options.attention_rows,
-                    std::move(lanes), options.threads);
+    with_context("working memory", [&] {
+      caches_.emplace(backend, config_, windows_, n_windows_, options.attention_rows,
+                      std::move(lanes), options.threads);
+    });
     report_.attention_tokens = static_cast<uint64_t>(caches_->attention_rows());
     const size_t batches = caches_->plan().batches.size();
     progress_.emplace(log, "evaluating",
@@ -56,7 +60,7 @@ class Evaluator {
     caches_->embed(loader_.embedding().view());
     for (int64_t index = 0; index < config_.n_layers; ++index) layer(index);
     list_predictions();
-    head();
+    with_context("logits", [&] { head(); });
     fill_figures();
   }
 
@@ -67,11 +71,13 @@ class Evaluator {
 
   void layer(int64_t index) {
     const LayerWeights weights = loader_.layer(index);
-    caches_->begin_layer(index);
-    for (const WindowBatch& batch : caches_->plan().batches) {
-      caches_->run(weights, batch);
-      progress_->advance();
-    }
+    with_context(cat("layer ", index), [&] {
+      caches_->begin_layer(index);
+      for (const WindowBatch& batch : caches_->plan().batches) {
+        caches_->run(weights, batch);
+        progress_->advance();
+      }
+    });
     report_.magnitudes.push_back(
         download_magnitudes(backend_, caches_->magnitudes().view(), index));
     const std::vector<LaneErrors> errors = caches_->end_layer();

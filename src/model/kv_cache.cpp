@@ -42,18 +42,21 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
   const std::optional<Fp8Format> format = fp8_format(options.dtype);
   FP8KV_ASSERT(!scales || (format && scales->format == *format));
   const Shape pool{all_pages, n_kv_heads_, kPageSize, head_dim_};
-  for (int64_t layer = 0; layer < options.n_layers; ++layer) {
-    with_context("KV cache", [&] {
-      k_.push_back(backend.allocate(options.dtype, pool));
-      v_.push_back(backend.allocate(options.dtype, pool));
-    });
+  const std::string what =
+      cat("KV cache of ", count_of(static_cast<uint64_t>(options.n_pages), "page"), ", ",
+          grouped(static_cast<uint64_t>(options.n_pages * kPageSize)), " tokens");
+  const auto add_layer = [&](size_t layer) {
+    k_.push_back(backend.allocate(options.dtype, pool));
+    v_.push_back(backend.allocate(options.dtype, pool));
     bytes_ += k_.back().view().bytes() + v_.back().view().bytes();
-    if (!format) continue;
+    if (!format) return;
     const std::vector<float> ones(static_cast<size_t>(n_kv_heads_), 1.0f);
-    const LayerScales& of_layer =
-        scales ? scales->layers[static_cast<size_t>(layer)] : LayerScales{ones, ones};
+    const LayerScales& of_layer = scales ? scales->layers[layer] : LayerScales{ones, ones};
     k_scale_.push_back(to_backend(backend, broadcast(of_layer.k, n_kv_heads_)));
     v_scale_.push_back(to_backend(backend, broadcast(of_layer.v, n_kv_heads_)));
+  };
+  for (int64_t layer = 0; layer < options.n_layers; ++layer) {
+    with_context(what, [&] { add_layer(static_cast<size_t>(layer)); });
   }
 }
 

@@ -7,6 +7,15 @@
 #include "model/capacity.h"
 
 namespace fp8kv {
+namespace {
+
+// What `make` makes, on the backend.
+template <typename Make>
+auto working_memory(Make make) {
+  return with_context("working memory", make);
+}
+
+}  // namespace
 
 Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                const RunnerSizes& sizes)
@@ -14,21 +23,23 @@ Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend&
       backend_(backend),
       sizes_(sizes),
       most_rows_decoded_(bucket_for(sizes.max_sequences)),
-      step_(backend, std::max(sizes.max_rows, most_rows_decoded_), most_rows_decoded_,
-            KvCache::pages_for(sizes.max_tokens)),
-      forward_(backend, config, std::max(sizes.max_rows, most_rows_decoded_), sizes.max_tokens),
-      sampling_(backend, most_rows_decoded_),
-      x_(backend.allocate(forward_.activation_dtype(),
-                          Shape{std::max(sizes.max_rows, most_rows_decoded_), config.dim})),
-      logits_(backend.allocate(DType::f32, Shape{most_rows_decoded_, config.vocab_size})),
-      positions_(backend.allocate(DType::i32, Shape{most_rows_decoded_})),
-      next_ids_(backend.allocate(DType::i32, Shape{most_rows_decoded_})) {
-  const WeightLoader loader(checkpoint, config, backend);
-  with_context("weights", [&] {
-    embedding_ = loader.embedding();
-    for (int64_t i = 0; i < config.n_layers; ++i) layers_.push_back(loader.layer(i));
-    head_ = loader.head();
+      most_rows_(std::max(sizes.max_rows, most_rows_decoded_)),
+      step_(working_memory([&] {
+        return Step(backend, most_rows_, most_rows_decoded_, KvCache::pages_for(sizes.max_tokens));
+      })),
+      forward_(
+          working_memory([&] { return Forward(backend, config, most_rows_, sizes.max_tokens); })),
+      sampling_(working_memory([&] { return SamplingRows(backend, most_rows_decoded_); })) {
+  with_context("working memory", [&] {
+    x_ = backend.allocate(forward_.activation_dtype(), Shape{most_rows_, config.dim});
+    logits_ = backend.allocate(DType::f32, Shape{most_rows_decoded_, config.vocab_size});
+    positions_ = backend.allocate(DType::i32, Shape{most_rows_decoded_});
+    next_ids_ = backend.allocate(DType::i32, Shape{most_rows_decoded_});
   });
+  const WeightLoader loader(checkpoint, config, backend);
+  embedding_ = loader.embedding();
+  for (int64_t i = 0; i < config.n_layers; ++i) layers_.push_back(loader.layer(i));
+  head_ = loader.head();
   weight_bytes_ = fp8kv::weight_bytes(checkpoint).all;
 }
 
@@ -55,7 +66,6 @@ void Runner::gather(std::span<const StepPart> parts, StepSize computed_as) {
 
 std::vector<int32_t> Runner::prefill(std::span<const StepPart> parts, const KvCache& cache) {
   gather(parts, kPromptStep);
-  step_.upload();
   std::vector<SamplingOptions> sampling;
   std::vector<int32_t> positions;
   for (const StepPart& part : parts) {
@@ -65,12 +75,13 @@ std::vector<int32_t> Runner::prefill(std::span<const StepPart> parts, const KvCa
   }
   const auto n = static_cast<int64_t>(sampling.size());
   const TensorView drawn_at = positions_.first(n);
-  if (n > 0) {
-    sampling_.upload(sampling);
-    backend_.copy_in(drawn_at, {reinterpret_cast<const std::byte*>(positions.data()), DType::i32,
-                                drawn_at.shape});
-  }
   return with_context(cat("reading ", count_of(static_cast<uint64_t>(step_.rows()), "token")), [&] {
+    step_.upload();
+    if (n > 0) {
+      sampling_.upload(sampling);
+      backend_.copy_in(drawn_at, {reinterpret_cast<const std::byte*>(positions.data()), DType::i32,
+                                  drawn_at.shape});
+    }
     forward(cache, drawn_at);
     return drawn(n);
   });
@@ -80,12 +91,12 @@ std::vector<int32_t> Runner::decode(std::span<const StepPart> parts, const KvCac
   const int64_t rows = bucket_for(static_cast<int64_t>(parts.size()));
   gather(parts, {sizes_.max_sequences, 1});
   step_.pad(rows, cache.padding_page());
-  step_.upload();
   std::vector<SamplingOptions> sampling;
   for (const StepPart& part : parts) sampling.push_back(*part.next);
   sampling.resize(static_cast<size_t>(rows));
-  sampling_.upload(sampling);
   return with_context(cat("decoding ", count_of(parts.size(), "sequence")), [&] {
+    step_.upload();
+    sampling_.upload(sampling);
     advance(cache, rows);
     return drawn(static_cast<int64_t>(parts.size()));
   });

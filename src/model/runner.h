@@ -64,6 +64,7 @@ class Runner {
   Backend& backend_;
   RunnerSizes sizes_;
   int64_t most_rows_decoded_;
+  int64_t most_rows_;
   uint64_t weight_bytes_ = 0;
   Step step_;
   Forward forward_;

@@ -95,6 +95,10 @@ std::vector<Block> blocks_of(const Layout& layout, size_t block_bytes) {
   return blocks;
 }
 
+std::string reading(const Block& block) {
+  return cat("reading tensor ", quote(*block.pieces.front().tensor));
+}
+
 bool larger_than_half_of_memory(const Checkpoint& checkpoint) {
   uint64_t bytes = 0;
   for (const Shard& shard : checkpoint.shards()) bytes += shard.bytes;
@@ -126,7 +130,9 @@ class WeightStream::Device {
     const size_t wanted = std::min(static_cast<size_t>(options.buffers), stream.layers_.size());
     for (size_t i = 0; i < wanted; ++i) {
       Buffer& buffer = buffers_.emplace_back();
-      buffer.memory = stream.backend_.allocate(DType::u8, Shape{static_cast<int64_t>(bytes)});
+      buffer.memory = with_context(cat("layer buffer ", i + 1, " of ", wanted), [&] {
+        return stream.backend_.allocate(DType::u8, Shape{static_cast<int64_t>(bytes)});
+      });
       buffer.filled = transfers_.make_mark();
       buffer.read = transfers_.make_mark();
       transfers_.record(buffer.read, kOpsQueue);  // allocating clears it, as an op
@@ -151,15 +157,16 @@ class WeightStream::Device {
   ~Device() { stop(); }
 
   // Waits until the layer at `position` is on its way, and lets the ops that follow wait for it.
+  // What goes wrong with a later layer is that one's matter: this one may be computed with.
   LayerWeights begin(size_t position) {
     Buffer& buffer = buffers_[position % buffers_.size()];
     {
       std::unique_lock lock(mutex_);
-      while (!failure_ && buffer.blocks_left > 0) {
+      while (!buffer.failure && buffer.blocks_left > 0) {
         check_interrupt();
         progress_.wait_for(lock, std::chrono::milliseconds(50));
       }
-      if (failure_) std::rethrow_exception(failure_);
+      if (buffer.failure) std::rethrow_exception(buffer.failure);
     }
     transfers_.wait(kOpsQueue, buffer.filled);
     const StreamedLayer& layer = stream_.layers_[position];
@@ -182,9 +189,10 @@ class WeightStream::Device {
   struct Buffer {
     Tensor memory;
     Layout layout;
-    size_t blocks_left = 0;  // that have not been given to the copy queue; under mutex_
-    int filled = 0;          // mark behind the last of them
-    int read = 0;            // mark behind the ops that used what was in it before
+    size_t blocks_left = 0;      // that have not been given to the copy queue; under mutex_
+    std::exception_ptr failure;  // of one of them, or to get at them; under mutex_
+    int filled = 0;              // mark behind the last of them
+    int read = 0;                // mark behind the ops that used what was in it before
   };
   struct Slot {
     std::shared_ptr<std::byte> memory;
@@ -198,65 +206,79 @@ class WeightStream::Device {
 
   static int queue_of(size_t buffer) { return static_cast<int>(buffer) + 1; }
 
+  // What goes wrong is said by begin(position).
   void load(size_t position) {
     const size_t index = position % buffers_.size();
-    Buffer& buffer = buffers_[index];
+    try {
+      std::vector<Block> blocks = open_blocks(position);
+      transfers_.wait(queue_of(index), buffers_[index].read);
+      const std::lock_guard lock(mutex_);
+      buffers_[index].blocks_left = blocks.size();
+      for (Block& block : blocks) jobs_.push_back({index, std::move(block)});
+      work_.notify_all();
+    } catch (const Error&) {
+      const std::lock_guard lock(mutex_);
+      buffers_[index].failure = std::current_exception();
+    }
+  }
+
+  std::vector<Block> open_blocks(size_t position) {
+    Layout& layout = buffers_[position % buffers_.size()].layout;
     const Checkpoint& checkpoint = stream_.checkpoint_;
-    buffer.layout = layout_of(checkpoint, stream_.config_, stream_.layers_[position]);
-    std::vector<Block> blocks = blocks_of(buffer.layout, options_.block_bytes);
+    layout = layout_of(checkpoint, stream_.config_, stream_.layers_[position]);
+    std::vector<Block> blocks = blocks_of(layout, options_.block_bytes);
     std::map<size_t, std::shared_ptr<const BlockFile>> files;
     for (Block& block : blocks) {
       std::shared_ptr<const BlockFile>& file = files[block.shard];
       if (!file) {
         const std::string& name = checkpoint.shards()[block.shard].file;
-        file = std::make_shared<const BlockFile>(checkpoint.folder() / name, direct_);
+        file = with_context(reading(block), [&] {
+          return std::make_shared<const BlockFile>(checkpoint.folder() / name, direct_);
+        });
       }
       block.file = file;
     }
-    transfers_.wait(queue_of(index), buffer.read);
-    const std::lock_guard lock(mutex_);
-    buffer.blocks_left = blocks.size();
-    for (Block& block : blocks) jobs_.push_back({index, std::move(block)});
-    work_.notify_all();
+    return blocks;
   }
 
   void read_blocks(size_t reader) {
-    try {
-      for (size_t turn = 0;; ++turn) {
-        std::optional<Job> job;
-        {
-          std::unique_lock lock(mutex_);
-          work_.wait(lock, [&] { return stopped_ || !jobs_.empty(); });
-          if (stopped_) return;
-          job = std::move(jobs_.front());
-          jobs_.pop_front();
-        }
+    for (size_t turn = 0;; ++turn) {
+      std::optional<Job> job;
+      {
+        std::unique_lock lock(mutex_);
+        work_.wait(lock, [&] { return stopped_ || !jobs_.empty(); });
+        if (stopped_) return;
+        job = std::move(jobs_.front());
+        jobs_.pop_front();
+      }
+      try {
         carry(*job, slots_[reader * kSlotsPerReader + turn % kSlotsPerReader]);
+        count_block(job->buffer);
+      } catch (...) {
         const std::lock_guard lock(mutex_);
         Buffer& buffer = buffers_[job->buffer];
-        // Whoever brings the last block knows that all others were given to the queue before.
-        if (--buffer.blocks_left == 0) {
-          transfers_.record(buffer.filled, queue_of(job->buffer));
-          progress_.notify_all();
-        }
+        if (!buffer.failure) buffer.failure = std::current_exception();
+        progress_.notify_all();
       }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!failure_) failure_ = std::current_exception();
-      stopped_ = true;
-      work_.notify_all();
-      progress_.notify_all();
     }
+  }
+
+  // Whoever brings the last block knows that all others were given to the queue before.
+  void count_block(size_t index) {
+    const std::lock_guard lock(mutex_);
+    Buffer& buffer = buffers_[index];
+    if (--buffer.blocks_left > 0) return;
+    transfers_.record(buffer.filled, queue_of(index));
+    progress_.notify_all();
   }
 
   // From the file into the slot, and from there on the way to the buffer.
   void carry(const Job& job, const Slot& slot) {
     transfers_.wait_here(slot.emptied);
     const Block& block = job.block;
-    const std::byte* read =
-        with_context(cat("reading tensor ", quote(*block.pieces.front().tensor)), [&] {
-          return block.file->read(block.offset, block.bytes, {slot.memory.get(), slot.bytes});
-        });
+    const std::byte* read = with_context(reading(block), [&] {
+      return block.file->read(block.offset, block.bytes, {slot.memory.get(), slot.bytes});
+    });
     std::byte* memory = buffers_[job.buffer].memory.view().data;
     for (const Piece& piece : block.pieces) {
       transfers_.to_device(queue_of(job.buffer), memory + piece.at, read + piece.in_block,
@@ -287,10 +309,9 @@ class WeightStream::Device {
   std::vector<Slot> slots_;
   std::mutex mutex_;
   std::condition_variable work_;      // there are jobs, or it is over
-  std::condition_variable progress_;  // a buffer is filled, or something failed
+  std::condition_variable progress_;  // a buffer is filled, or cannot be
   std::deque<Job> jobs_;
   bool stopped_ = false;
-  std::exception_ptr failure_;
   std::vector<std::thread> readers_;
 };
 

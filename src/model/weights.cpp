@@ -1,5 +1,6 @@
 #include "model/weights.h"
 
+#include "base/error.h"
 #include "io/architectures.h"
 
 namespace fp8kv {
@@ -32,9 +33,17 @@ LayerWeights make_layer_weights(
   return layer;
 }
 
-ConstTensorView WeightLoader::load(const std::string& name, std::vector<Tensor>& storage) const {
+Tensor WeightLoader::upload(const std::string& name) const {
   const MappedTensor mapped = checkpoint_.map(name);
-  storage.push_back(backend_.upload(mapped.view, mapped.keep_alive));
+  return with_way_out(
+      "free memory of the device, or use --device cpu: the weights have to fit", [&] {
+        return with_context(cat("weight ", quote(name)),
+                            [&] { return backend_.upload(mapped.view, mapped.keep_alive); });
+      });
+}
+
+ConstTensorView WeightLoader::load(const std::string& name, std::vector<Tensor>& storage) const {
+  storage.push_back(upload(name));
   return storage.back().view();
 }
 
@@ -45,8 +54,7 @@ std::string WeightLoader::embedding_name(const Checkpoint& checkpoint) {
 }
 
 Tensor WeightLoader::embedding() const {
-  const MappedTensor mapped = checkpoint_.map(embedding_name(checkpoint_));
-  return backend_.upload(mapped.view, mapped.keep_alive);
+  return upload(embedding_name(checkpoint_));
 }
 
 LayerWeights WeightLoader::layer(int64_t index) const {

@@ -59,6 +59,7 @@ class WeightLoader {
   HeadWeights head() const;
 
  private:
+  Tensor upload(const std::string& name) const;
   ConstTensorView load(const std::string& name, std::vector<Tensor>& storage) const;
 
   const Checkpoint& checkpoint_;
