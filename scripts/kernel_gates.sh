@@ -27,6 +27,7 @@ compile() {
   local build=$1 root=$2 out=$3 name=$4
   local flags=(-std=c++20 -O3 "-I$root" "-I$root/src" '-DFP8KV_VERSION="check"')
   local scratch=$out/$name.$build.files
+  touch "$out/$name.$build.failed"  # until it is known better
   if [[ $build == cuda ]]; then
     mkdir "$scratch"
     flags=(nvcc "${flags[@]}" --fmad=false -DFP8KV_GPU=cuda -Xcompiler=-Wall,-Wextra
@@ -42,7 +43,6 @@ compile() {
       flags+=("--offload-arch=$build" --cuda-device-only -S -o "$out/$name.$build.s")
     fi
   fi
-  touch "$out/$name.$build.failed"
   "${flags[@]}" "$root/kernels/$name.cu" > "$out/$name.$build.log" 2>&1 || return 0
   if [[ $build == cuda ]]; then
     mv "$scratch/$name.compute_90a.ptx" "$out"
@@ -71,7 +71,7 @@ gate_compiles() {
   for failed in "$2"/*.failed; do
     [[ -e $failed ]] || continue
     log=${failed%.failed}.log
-    grep -E "error|warning" "$log" || tail -n 20 "$log"
+    grep -m 20 -E "error|warning" "$log" || tail -n 20 "$log"
     complain "kernels/$(basename "$failed" | cut -d. -f1).cu does not compile for $(
       basename "$failed" .failed | cut -d. -f2)"
   done
@@ -193,7 +193,7 @@ PATTERNS
 
 # The same kernel for AMD. 16 tokens are 16 products of 16 x 16 x 16 and, a lane, 2 pieces of 16
 # bytes of keys, 4 of 8 bytes of values and 64 codes, four to a conversion of two byte selections,
-# signs put back twice. The loads are there twice: at the start and in the loop; 8 of 8 bytes are of
+# signs put back twice. The loads are there twice: at the start and in the loop; 9 of 8 bytes are of
 # the query. 8 selections bring values of two tokens together.
 gate_decode_gcn() {
   local assembly code what
@@ -205,7 +205,7 @@ gate_decode_gcn() {
          /^\.Lfunc_end/ { on = 0 } on' "$assembly" > "$code"
     require "$what" "$code" <<'PATTERNS'
 4 global_load_dwordx4
-16 global_load_dwordx2
+17 global_load_dwordx2
 40 v_perm_b32
 32 v_and_or_b32
 16 v_mfma_f32_16x16x16_?f16

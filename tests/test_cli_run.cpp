@@ -101,12 +101,19 @@ TEST_CASE("cli run: several prompts get the text that each gets alone") {
 }
 
 TEST_CASE("cli run: a prompt is taken to the letter") {
-  for (const std::string prompt : {"[INST] a, b [/INST]", "{}", "", "-5 + 5 is", "%%", "[]"}) {
+  for (const std::string prompt :
+       {"[INST] a, b [/INST]", "{}", "", "-5 + 5 is", "%%", "[]", "[[aabb]]", "a, b]", "[a]\x1f"}) {
     CAPTURE(prompt);
     const std::vector<Json> records =
-        records_of(text_of({"-n", "1", "-q", "--json", "--prompt", prompt}));
-    REQUIRE(records.size() == 1);
+        records_of(text_of({"-n", "1", "-q", "--json", "--prompt", prompt, "[a,b]"}));
+    REQUIRE(records.size() == 2);
     CHECK(records[0].at("prompt").as_string() == prompt);
+    CHECK(records[1].at("prompt").as_string() == "[a,b]");
+  }
+  for (const std::string argument : {"--prompt=[a, b]", "-p[a, b]"}) {
+    const std::vector<Json> records = records_of(text_of({"-n", "1", "-q", "--json", argument}));
+    REQUIRE(records.size() == 1);
+    CHECK(records[0].at("prompt").as_string() == "[a, b]");
   }
 }
 

@@ -201,9 +201,9 @@ TEST_CASE("tokenizer: refuses patterns that PCRE2 would read differently") {
   CHECK(split("\\\\pL") == at + "'\\\\pL' uses '\\\\p' at byte 0, which is not supported");
   CHECK(split("\\\\p{Klingon}") == at + "'\\\\p{sc:Klingon}' cannot be compiled: unknown property "
                                         "after \\P or \\p (at byte 14)");
-  CHECK(split("(?<=a+)b") == at +
-                                 "'(?<=a+)b' cannot be compiled: lookbehind assertion is not fixed "
-                                 "length (at byte 0)");
+  const std::string refused = split("(?<=a+)b");  // in words that differ between versions
+  CHECK(refused.starts_with(at + "'(?<=a+)b' cannot be compiled: "));
+  CHECK(refused.ends_with(" (at byte 0)"));
 }
 
 TEST_CASE("tokenizer: refuses added tokens that programs would number differently") {

@@ -14,6 +14,7 @@
 #include "cli_extract.h"
 #include "cli_flags.h"
 #include "cli_help.h"
+#include "cli_letter.h"
 #include "cli_usage.h"
 #include "io/inject.h"
 #include "kv_dtype.h"
@@ -285,8 +286,9 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_merge);
   add_command(commands, app, add_plan);
   add_command(commands, app, add_doctor);
+  take_off_marks(app);
   try {
-    app.parse(argc, argv);
+    app.parse(marked_arguments(argc, argv));
   } catch (const CLI::CallForVersion&) {
     print(version + "\n");
     return std::nullopt;

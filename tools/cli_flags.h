@@ -14,8 +14,8 @@ class Option;
 
 namespace fp8kv {
 
-// Takes any number of values as they are: the library's own lists would split "[INST] a, b [/INST]"
-// at the comma. Read them with `results()`.
+// Takes any number of values, also where the option is given several times. Read them with
+// `results()`.
 CLI::Option* add_values(CLI::App& command, const std::string& names, const std::string& text);
 
 // An option that takes one of a few words.

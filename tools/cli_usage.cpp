@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli_help.h"
+#include "cli_letter.h"
 
 namespace fp8kv {
 namespace {
@@ -102,7 +103,8 @@ std::string message_of(const CLI::App& app, const CLI::App* command, const CLI::
   const std::vector<std::string> unknown = app.remaining(true);
   const bool about_arguments = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
                                dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  if (about_arguments && !unknown.empty()) return unknown_argument(app, command, unknown[0]);
+  if (about_arguments && !unknown.empty())
+    return unknown_argument(app, command, unmarked(unknown[0]));
   std::string message;
   if (command == nullptr) {
     message = cat("no command given; commands are: ", join(command_names(app)));

@@ -185,6 +185,9 @@ Json Json::parse(std::string_view text, const std::string& source) {
   if (const size_t nul = text.find('\0'); nul != text.npos) {
     fail(source, ": not valid JSON: byte ", nul, " is NUL");
   }
+  if (text.find_first_not_of(" \t\r\n") == text.npos) {
+    fail(source, ": not valid JSON: there is nothing in it");
+  }
   TreeBuilder builder(document->root, text, document->source);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
     fail(source, ": not valid JSON");
