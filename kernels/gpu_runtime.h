@@ -70,6 +70,14 @@ inline void wait_for_ops(const Stream& stream, const std::string& what) {
   stream.pending->clear();
 }
 
+inline std::string launching(const char* name) {
+  return cat("launching ", name);
+}
+
+inline void check_launch(Status status, const char* name, const Stream& stream) {
+  if (status != kSuccess) check_given(status, launching(name), stream);
+}
+
 // After a launch.
 inline void wait_or_note(const Stream& stream, const char* name) {
   if (sync_after_launch()) {
@@ -79,14 +87,15 @@ inline void wait_or_note(const Stream& stream, const char* name) {
   }
 }
 
-// Whether what failed elsewhere was a fault of the device. Says nothing while a step is recorded.
-inline void check_sound(const std::string& what, const Stream& stream) {
+// When a library could not launch: throws if that was for a fault of the device. Not known while a
+// step is recorded.
+inline void check_sound(const char* name, const Stream& stream) {
   const Status status = FP8KV_RUNTIME(StreamQuery)(stream.handle);
   if (status == kSuccess || status == FP8KV_RUNTIME(ErrorNotReady) ||
       status == FP8KV_RUNTIME(ErrorStreamCaptureUnsupported)) {
     return;
   }
-  check_waited(status, what, stream);
+  check_waited(status, launching(name), stream);
 }
 
 // Blocks of up to this many bytes of shared memory need no permission.
@@ -95,31 +104,29 @@ inline constexpr size_t kPlainSharedBytes = 48 * 1024;
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int threads,
             size_t shared_bytes, Stream stream, Arguments&&... arguments) {
-  const std::string what = std::string("launching ") + name;
   if (shared_bytes > kPlainSharedBytes) {
-    check_given(
+    check_launch(
         FP8KV_RUNTIME(FuncSetAttribute)(reinterpret_cast<const void*>(kernel),
                                         FP8KV_RUNTIME(FuncAttributeMaxDynamicSharedMemorySize),
                                         static_cast<int>(shared_bytes)),
-        what, stream);
+        name, stream);
   }
   kernel<<<dim3(grid.x, grid.y, grid.z), static_cast<unsigned>(threads), shared_bytes,
            stream.handle>>>(static_cast<Parameters>(arguments)...);
-  check_given(FP8KV_RUNTIME(GetLastError)(), what, stream);
+  check_launch(FP8KV_RUNTIME(GetLastError)(), name, stream);
   wait_or_note(stream, name);
 }
 
 // Work that a library submits to the stream by itself, and whose failures it tells in its own way.
 template <typename Work>
 void submit(const char* name, Stream stream, const Work& work) {
-  const std::string what = std::string("launching ") + name;
   try {
     work();
   } catch (const Error&) {
-    check_sound(what, stream);
+    check_sound(name, stream);
     throw;
   }
-  check_given(FP8KV_RUNTIME(GetLastError)(), what, stream);
+  check_launch(FP8KV_RUNTIME(GetLastError)(), name, stream);
   wait_or_note(stream, name);
 }
 
