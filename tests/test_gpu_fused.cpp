@@ -17,6 +17,7 @@
 namespace fp8kv {
 namespace {
 
+using test::on_every_backend;
 using test::put;
 using Bytes = std::vector<std::byte>;
 
@@ -24,15 +25,6 @@ constexpr DType kComputeTypes[] = {DType::f32, DType::f16, DType::bf16};
 constexpr DType kCacheTypes[] = {DType::f32,        DType::f16,         DType::bf16,
                                  DType::f8_e4m3,    DType::f8_e4m3fnuz, DType::f8_e5m2,
                                  DType::f8_e5m2fnuz};
-
-template <typename Work>
-void on_every_backend(Work work) {
-  for (const test::NamedBackend& named : test::gpu_backends()) {
-    CAPTURE(named.name);
-    const auto backend = named.make();
-    work(*backend);
-  }
-}
 
 Bytes bytes_of(Backend& backend, const TensorView& view) {
   Bytes bytes(view.bytes());

@@ -24,19 +24,11 @@ namespace {
 using test::allowed;
 using test::check_linear;
 using test::get;
+using test::on_every_backend;
 using test::put;
 using test::random_values;
 
 constexpr DType kComputeTypes[] = {DType::f32, DType::f16, DType::bf16};
-
-template <typename Work>
-void on_every_backend(Work work) {
-  for (const test::NamedBackend& named : test::gpu_backends()) {
-    CAPTURE(named.name);
-    const auto backend = named.make();
-    work(*backend);
-  }
-}
 
 template <typename Work>
 void on_every_backend_and_type(Work work) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "backend/backend.h"
 #include "backend/plugin.h"
 #include "base/error.h"
@@ -71,6 +73,16 @@ inline void set_order(uint64_t) {}
 inline void set_interleaving(uint64_t) {}
 
 #endif
+
+// Calls work(backend) for each.
+template <typename Work>
+void on_every_backend(Work work) {
+  for (const NamedBackend& named : gpu_backends()) {
+    CAPTURE(named.name);
+    const auto backend = named.make();
+    work(*backend);
+  }
+}
 
 // Unit roundoff of a compute type.
 inline double unit_of(DType dtype) {
