@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/gpu_common.h"
 #include "kernels/gpu_runtime.h"
 
 namespace fp8kv::FP8KV_GPU {
@@ -15,9 +16,6 @@ inline constexpr bool kHardwareE4m3 = true;
 inline constexpr bool kHardwareE4m3 = false;
 #endif
 
-__device__ __forceinline__ int thread_index() {
-  return static_cast<int>(threadIdx.x);
-}
 __device__ __forceinline__ int lane_index() {
   return thread_index() % kWarp;
 }
@@ -32,9 +30,6 @@ __device__ __forceinline__ uint3 block_index() {
 }
 __device__ __forceinline__ dim3 grid_size() {
   return gridDim;
-}
-__device__ __forceinline__ void block_sync() {
-  __syncthreads();
 }
 __device__ __forceinline__ void warp_sync() {
   __syncwarp();
@@ -51,37 +46,6 @@ __device__ __forceinline__ uint64_t warp_ballot(bool predicate) {
   return __ballot_sync(0xFFFFFFFFu, predicate);
 }
 
-__device__ __forceinline__ void atomic_max(uint64_t* to, uint64_t value) {
-  atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
-}
-__device__ __forceinline__ void atomic_add(uint64_t* to, uint64_t value) {
-  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
-}
-__device__ __forceinline__ void shared_add(uint32_t* to, uint32_t value) {
-  atomicAdd(to, value);
-}
-__device__ __forceinline__ uint32_t take_ticket(uint32_t* counter) {
-  __threadfence();
-  const uint32_t ticket = atomicAdd(counter, 1u);
-  __threadfence();
-  return ticket;
-}
-
-extern __shared__ __align__(16) unsigned char fp8kv_shared[];
-
-class Shared {
- public:
-  template <typename T>
-  __device__ __forceinline__ T* take(size_t count) {
-    T* piece = reinterpret_cast<T*>(fp8kv_shared + used_);
-    used_ += (count * sizeof(T) + 15) / 16 * 16;
-    return piece;
-  }
-
- private:
-  size_t used_ = 0;
-};
-
 __device__ __forceinline__ float fused(float a, float b, float c) {
   return __fmaf_rn(a, b, c);
 }
@@ -89,9 +53,6 @@ __device__ __forceinline__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
-}
-__device__ __forceinline__ float exp_exact(float x) {
-  return expf(x);
 }
 __device__ __forceinline__ float rsqrt_exact(float x) {
   return __fdiv_rn(1.0f, __fsqrt_rn(x));

@@ -3,6 +3,7 @@
 
 #include <hip/hip_runtime.h>
 
+#include "kernels/gpu_common.h"
 #include "kernels/gpu_runtime.h"
 
 // ROCm's device library; HIP 5 has no intrinsic for v_exp_f32.
@@ -16,9 +17,6 @@ inline constexpr bool kHasAsync = false;
 // gfx940's conversion is fnuz; the integer one serves all formats.
 inline constexpr bool kHardwareE4m3 = false;
 
-__device__ __forceinline__ int thread_index() {
-  return static_cast<int>(threadIdx.x);
-}
 __device__ __forceinline__ int lane_index() {
   return thread_index() % kWarp;
 }
@@ -34,9 +32,6 @@ __device__ __forceinline__ dim3 block_index() {
 }
 __device__ __forceinline__ dim3 grid_size() {
   return dim3(gridDim.x, gridDim.y, gridDim.z);
-}
-__device__ __forceinline__ void block_sync() {
-  __syncthreads();
 }
 // Lanes of a wave run in lockstep; this keeps the compiler from moving memory accesses across.
 __device__ __forceinline__ void warp_sync() {
@@ -55,45 +50,11 @@ __device__ __forceinline__ uint64_t warp_ballot(bool predicate) {
   return __ballot(predicate);
 }
 
-__device__ __forceinline__ void atomic_max(uint64_t* to, uint64_t value) {
-  atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
-}
-__device__ __forceinline__ void atomic_add(uint64_t* to, uint64_t value) {
-  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
-}
-__device__ __forceinline__ void shared_add(uint32_t* to, uint32_t value) {
-  atomicAdd(to, value);
-}
-__device__ __forceinline__ uint32_t take_ticket(uint32_t* counter) {
-  __threadfence();
-  const uint32_t ticket = atomicAdd(counter, 1u);
-  __threadfence();
-  return ticket;
-}
-
-extern __shared__ __align__(16) unsigned char fp8kv_shared[];
-
-class Shared {
- public:
-  template <typename T>
-  __device__ __forceinline__ T* take(size_t count) {
-    T* piece = reinterpret_cast<T*>(fp8kv_shared + used_);
-    used_ += (count * sizeof(T) + 15) / 16 * 16;
-    return piece;
-  }
-
- private:
-  size_t used_ = 0;
-};
-
 __device__ __forceinline__ float fused(float a, float b, float c) {
   return __builtin_fmaf(a, b, c);
 }
 __device__ __forceinline__ float exp2_fast(float x) {
   return __ocml_native_exp2_f32(x);
-}
-__device__ __forceinline__ float exp_exact(float x) {
-  return expf(x);
 }
 __device__ __forceinline__ float rsqrt_exact(float x) {
   return 1.0f / __builtin_sqrtf(x);
