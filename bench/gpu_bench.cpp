@@ -65,8 +65,10 @@ Timing time_calls(const Bench& bench, const std::function<void(size_t)>& call) {
 
 void print_row(const std::string& name, const Timing& timing, double amount, const char* unit,
                double limit, const char* limit_name) {
-  std::printf("%-56s %9.1f us %9.1f %-7s", name.c_str(), 1e6 * timing.median,
-              amount / timing.median / (std::strcmp(unit, "TFLOP/s") == 0 ? 1e12 : 1e9), unit);
+  const bool operations = std::strcmp(unit, "TFLOP/s") == 0;
+  const double scale = operations ? 1e12 : 1e9;
+  std::printf("%-56s %9.1f us %9.3f %-5s %9.1f %-7s", name.c_str(), 1e6 * timing.median,
+              amount / scale, operations ? "TFLOP" : "GB", amount / timing.median / scale, unit);
   if (limit > 0) {
     std::printf(" %5.1f %% of %-5s", 100 * amount / timing.median / limit, limit_name);
   } else {
