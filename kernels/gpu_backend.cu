@@ -219,7 +219,8 @@ void GpuBackend::project_append(const ConstTensorView& x, const Norm& norm,
                                 const AttentionWeights& weights, const RopeAppend& args) {
   if (x.shape[0] == 0) return;
   const NormedProducts normed = normed_products(x, norm, projections_of(weights, args));
-  if (args.magnitudes || !takes_fused(x.dtype, normed, args.batch.computed_as.rows)) {
+  const bool plain = !args.magnitudes && !weights.head_norm;
+  if (!plain || !takes_fused(x.dtype, normed, args.batch.computed_as.rows)) {
     return Backend::project_append(x, norm, weights, args);
   }
   FP8KV_GPU::project_append(device_.stream(), x.dtype, normed, rope_arguments(args),

@@ -15,6 +15,11 @@ constexpr size_t norm_shared_bytes(int64_t rows) {
   return (static_cast<size_t>(rows) * kNormWarps * sizeof(float) + 15) / 16 * 16;
 }
 
+// 1 / rms of a row whose squares add up to `squares`.
+__device__ inline float rms_factor(float squares, int64_t dim, float eps) {
+  return rsqrt_exact(squares / static_cast<float>(dim) + eps);
+}
+
 // factors[row] = 1 / rms of each row of x [kRows, dim], in every thread.
 // REQUIRES rows of whole vectors of kCount elements.
 template <int kCount, typename T, int kRows>
@@ -31,7 +36,7 @@ __device__ inline void norm_factors(const T* x, int64_t dim, float eps, Shared& 
   }
   block_sums<kNormWarps>(squares, shared.take<float>(kRows * kNormWarps));
   for (int row = 0; row < kRows; ++row) {
-    factors[row] = rsqrt_exact(squares[row] / static_cast<float>(dim) + eps);
+    factors[row] = rms_factor(squares[row], dim, eps);
   }
 }
 

@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSupported =
     "supported are LlamaForCausalLM (Llama 1, 2, 3.x and what shares their form), "
-    "MistralForCausalLM (Mistral, with or without sliding window) and Qwen2ForCausalLM (Qwen 2, "
-    "2.5)";
+    "MistralForCausalLM (Mistral, with or without sliding window), Qwen2ForCausalLM (Qwen 2, 2.5) "
+    "and Qwen3ForCausalLM (Qwen 3, dense)";
 
 ModelConfig parse(const std::string& text) {
   return parse_model_config(Json::parse(text, "config.json"));
@@ -43,6 +43,10 @@ ModelConfig tiny(const std::string& architecture) {
   if (architecture == "Qwen2ForCausalLM") {
     config.model_type = "qwen2";
     config.qkv_bias = true;
+  }
+  if (architecture == "Qwen3ForCausalLM") {
+    config.model_type = "qwen3";
+    config.qk_norm = true;
   }
   return config;
 }
@@ -77,6 +81,7 @@ void check_equal(const ModelConfig& a, const ModelConfig& b) {
   CHECK(a.rope.high_freq_factor == b.rope.high_freq_factor);
   CHECK(a.rope.original_context == b.rope.original_context);
   CHECK(a.qkv_bias == b.qkv_bias);
+  CHECK(a.qk_norm == b.qk_norm);
   CHECK(a.o_bias == b.o_bias);
   CHECK(a.mlp_bias == b.mlp_bias);
   CHECK(a.tied_embeddings == b.tied_embeddings);
@@ -154,6 +159,12 @@ TEST_CASE("architectures: every field goes through config.json, in both spelling
     qwen.rope.scaling = RopeScaling::linear;
     qwen.rope.factor = 4;
     check_equal(through_folder(qwen, {.new_spelling = new_spelling}), qwen);
+
+    ModelConfig qwen3 = tiny("Qwen3ForCausalLM");
+    qwen3.qkv_bias = qwen3.o_bias = true;
+    qwen3.window = 5;
+    qwen3.window_layers = {true, false};
+    check_equal(through_folder(qwen3, {.new_spelling = new_spelling}), qwen3);
   }
 }
 
@@ -209,6 +220,24 @@ TEST_CASE("architectures: reads the config.json of Qwen2.5 7B, whose window is s
   CHECK(config.head_dim == 128);
   CHECK(config.window == 0);
   CHECK(config.window_layers.empty());
+}
+
+TEST_CASE("architectures: reads the config.json of Qwen3 0.6B, whose heads are normalised") {
+  const ModelConfig config = parse(R"({
+    "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
+    "hidden_size": 1024, "initializer_range": 0.02, "intermediate_size": 3072,
+    "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3",
+    "num_attention_heads": 16, "num_hidden_layers": 28, "num_key_value_heads": 8,
+    "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null,
+    "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true,
+    "use_sliding_window": false, "vocab_size": 151936})");
+  CHECK(config.qk_norm);
+  CHECK_FALSE(config.qkv_bias);
+  CHECK_FALSE(config.o_bias);
+  CHECK(config.head_dim == 128);
+  CHECK(config.tied_embeddings);
+  CHECK(config.window == 0);
 }
 
 // Keys and order as transformers 5.23.0 saves Qwen2Config(use_sliding_window=True, ...).
@@ -279,15 +308,15 @@ TEST_CASE("architectures: an unknown one is refused with the list of the known")
   const auto refused = [](const char* value) {
     return error_of(llama_with("architectures", value));
   };
-  CHECK(refused(R"(["Qwen3ForCausalLM"])") ==
-        "config.json: architectures: 'Qwen3ForCausalLM' is not supported");
+  CHECK(refused(R"(["Qwen3MoeForCausalLM"])") ==
+        "config.json: architectures: 'Qwen3MoeForCausalLM' is not supported");
   CHECK(refused(R"(["LLaMAForCausalLM"])") ==
         "config.json: architectures: 'LLaMAForCausalLM' is not supported (did you mean "
         "'LlamaForCausalLM'?)");
   CHECK(refused("[]") == "config.json: names no architecture under 'architectures'");
   CHECK(refused("null") == "config.json: names no architecture under 'architectures'");
   CHECK(refused("[1]") == "config.json: architectures[0]: is a number (1), expected a string");
-  CHECK(help_of([] { parse(llama_with("architectures", R"(["Qwen3ForCausalLM"])")); }) ==
+  CHECK(help_of([] { parse(llama_with("architectures", R"(["Qwen3MoeForCausalLM"])")); }) ==
         kSupported);
   CHECK(error_of(json_with_member(llama_with("architectures", R"(["BaichuanForCausalLM"])"),
                                   "auto_map", R"({"AutoConfig": "x"})")) ==
@@ -510,6 +539,18 @@ TEST_CASE("architectures: every tensor must be there with its shape") {
   CHECK(model.error() == cat(model.name,
                              ": has no tensor 'model.layers.1.mlp.up_proj.weight' (did you mean "
                              "'model.layers.0.mlp.up_proj.weight'?)"));
+}
+
+TEST_CASE("architectures: weights of the norms of heads are asked for by name and shape") {
+  TinyFolder model(tiny("Qwen3ForCausalLM"));
+  CHECK(model.read().qk_norm);
+  const std::string k_norm = "model.layers.1.self_attn.k_norm.weight";
+  model.remove(k_norm);
+  CHECK(model.error() == cat(model.name, ": has no tensor '", k_norm,
+                             "' (did you mean 'model.layers.0.self_attn.k_norm.weight'?)"));
+  model.add(k_norm, {16});
+  CHECK(model.error() == cat(model.name, ": tensor '", k_norm,
+                             "': has the shape [16], expected [8] from config.json"));
 }
 
 TEST_CASE("architectures: weights that the model has no use for are refused, scales are not") {

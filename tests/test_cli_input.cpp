@@ -189,8 +189,8 @@ TEST_CASE("cli: an unknown architecture is refused by name beside what is suppor
         "fp8kv: calibrate: 'model/config.json': architectures: 'GPTNeoXForCausalLM' is not "
         "supported\n"
         "help: supported are LlamaForCausalLM (Llama 1, 2, 3.x and what shares their form), "
-        "MistralForCausalLM (Mistral, with or without sliding window) and Qwen2ForCausalLM (Qwen "
-        "2, 2.5)\n");
+        "MistralForCausalLM (Mistral, with or without sliding window), Qwen2ForCausalLM (Qwen 2, "
+        "2.5) and Qwen3ForCausalLM (Qwen 3, dense)\n");
 }
 
 TEST_CASE("cli: a tokenizer of another kind is refused by name") {

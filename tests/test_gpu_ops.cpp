@@ -63,16 +63,18 @@ TEST_CASE("gpu embed: gathers rows of any type as any type") {
 
 TEST_CASE("gpu rmsnorm: equals double precision within rounding, in place too") {
   on_every_backend_and_type([](Backend& backend, DType dtype) {
-    for (const int64_t dim : {1, 7, 64, 100, 2056}) {
+    // More rows than a block has warps; dimensions on both sides of where rows get a block each.
+    constexpr int64_t kRows = 11;
+    for (const int64_t dim : {1, 7, 33, 64, 100, 128, 136, 256, 264, 2056}) {
       CAPTURE(dim);
-      const std::vector<float> x = random_values(2, 3 * dim, dtype);
+      const std::vector<float> x = random_values(2, kRows * dim, dtype);
       const std::vector<float> weight = random_values(3, dim, dtype);
-      const Tensor in = put(backend, x, dtype, {3, dim});
-      const Tensor out = backend.allocate(dtype, {3, dim});
+      const Tensor in = put(backend, x, dtype, {kRows, dim});
+      const Tensor out = backend.allocate(dtype, {kRows, dim});
       const Tensor weights = put(backend, weight, dtype, {dim});
       backend.rmsnorm(in.view(), weights.view(), 1e-5f, out.view());
       std::vector<double> expected, tolerance;
-      for (int64_t row = 0; row < 3; ++row) {
+      for (int64_t row = 0; row < kRows; ++row) {
         double squares = 0;
         for (int64_t i = 0; i < dim; ++i) squares += std::pow(double{x[row * dim + i]}, 2);
         const double factor = 1 / std::sqrt(squares / static_cast<double>(dim) + double{1e-5f});

@@ -83,6 +83,11 @@ std::vector<Variant> variants() {
     v.config.model_type = "qwen2";
     v.config.qkv_bias = true;
   });
+  add("Qwen3: every head of Q and K normalised", [](Variant& v) {
+    v.config.architecture = "Qwen3ForCausalLM";
+    v.config.model_type = "qwen3";
+    v.config.qk_norm = true;
+  });
   add("linear rope scaling", [](Variant& v) {
     v.config.rope.scaling = RopeScaling::linear;
     v.config.rope.factor = 4;
@@ -162,7 +167,7 @@ TEST_CASE("model: an FP8 cache reads as code times scale, per head") {
 
 TEST_CASE("model: logits and greedy text equal transformers' on its random models") {
   for (const char* name : {"llama-gqa", "mistral-window", "qwen2", "llama3-rope", "llama-linear",
-                           "llama-f16", "qwen2-bf16"}) {
+                           "llama-f16", "qwen2-bf16", "qwen3"}) {
     CAPTURE(name);
     const auto folder = test::source_dir() / "tests/golden" / name;
     const Checkpoint checkpoint = Checkpoint::open(folder);

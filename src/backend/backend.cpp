@@ -10,6 +10,11 @@ TensorView flat(const TensorView& view) {
   return reshaped(view, {view.shape[0], view.shape[1] * view.shape[2]});
 }
 
+// [n, heads, head_dim] as [n * heads, head_dim].
+TensorView by_head(const TensorView& view) {
+  return reshaped(view, {view.shape[0] * view.shape[1], view.shape[2]});
+}
+
 }  // namespace
 
 std::array<Projection, 3> projections_of(const AttentionWeights& weights, const RopeAppend& args) {
@@ -22,6 +27,11 @@ void Backend::project_append(const ConstTensorView& x, const Norm& norm,
                              const AttentionWeights& weights, const RopeAppend& args) {
   rmsnorm(x, norm.weight, norm.eps, norm.room);
   linear(norm.room, projections_of(weights, args), args.batch.computed_as);
+  if (weights.head_norm) {
+    const TensorView q = by_head(args.q), k = by_head(args.k);
+    rmsnorm(q, weights.head_norm->q, norm.eps, q);
+    rmsnorm(k, weights.head_norm->k, norm.eps, k);
+  }
   rope_append(args);
 }
 

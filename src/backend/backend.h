@@ -63,9 +63,15 @@ struct Norm {
   TensorView room;  // [n, dim], activation dtype: room to work in, unspecified afterwards
 };
 
+// Each head of Q and of K is divided by its root mean square, and multiplied by one of these.
+struct HeadNorm {
+  ConstTensorView q, k;  // [head_dim], model dtype
+};
+
 struct AttentionWeights {
   Linear q;     // [n_heads * head_dim, dim]
   Linear k, v;  // [n_kv_heads * head_dim, dim]
+  std::optional<HeadNorm> head_norm = {};
 };
 
 struct RopeAppend {
@@ -170,8 +176,9 @@ class Backend {
   // FP8 caches store fp8_encode(x / scale[head]): a true f32 division, saturating.
   virtual void rope_append(const RopeAppend& args) = 0;
 
-  // rmsnorm, linear to args.q, k and v, then rope_append: all before attention, at the size of step
-  // that args.batch names. Has the bits of these three, which is what it is unless overridden.
+  // rmsnorm, linear to args.q, k and v, rmsnorm of their heads where weights.head_norm is there,
+  // then rope_append: all before attention, at the size of step that args.batch names. Has the bits
+  // of these, which is what it is unless overridden.
   // x [n, dim] activation dtype, not in norm.room.
   virtual void project_append(const ConstTensorView& x, const Norm& norm,
                               const AttentionWeights& weights, const RopeAppend& args);

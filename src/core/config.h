@@ -35,6 +35,7 @@ struct ModelConfig {
   double norm_eps = 1e-5;
   RopeConfig rope;
   bool qkv_bias = false;
+  bool qk_norm = false;  // every head of Q and K is normalised before it is rotated
   bool o_bias = false;
   bool mlp_bias = false;
   bool tied_embeddings = false;

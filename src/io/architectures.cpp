@@ -158,8 +158,8 @@ void parse_mistral(const Json& config, ModelConfig& out) {
   }
 }
 
-void parse_qwen2(const Json& config, ModelConfig& out) {
-  out.qkv_bias = true;
+// The window of Qwen's models: from some layer on, or in the layers that are listed.
+void parse_qwen_window(const Json& config, ModelConfig& out) {
   const bool used = config.get_bool("use_sliding_window", false);
   const auto size = config.find("sliding_window");
   const int64_t window = used && size ? in_range(*size, kLongestContext) : 0;
@@ -180,10 +180,23 @@ void parse_qwen2(const Json& config, ModelConfig& out) {
   set_window(window, windowed, out);
 }
 
-const std::array<Architecture, 3> kArchitectures = {{
+void parse_qwen2(const Json& config, ModelConfig& out) {
+  out.qkv_bias = true;
+  parse_qwen_window(config, out);
+}
+
+void parse_qwen3(const Json& config, ModelConfig& out) {
+  out.qkv_bias = config.get_bool("attention_bias", false);
+  out.o_bias = out.qkv_bias;
+  out.qk_norm = true;
+  parse_qwen_window(config, out);
+}
+
+const std::array<Architecture, 4> kArchitectures = {{
     {"LlamaForCausalLM", "Llama 1, 2, 3.x and what shares their form", parse_llama},
     {"MistralForCausalLM", "Mistral, with or without sliding window", parse_mistral},
     {"Qwen2ForCausalLM", "Qwen 2, 2.5", parse_qwen2},
+    {"Qwen3ForCausalLM", "Qwen 3, dense", parse_qwen3},
 }};
 
 }  // namespace
@@ -206,6 +219,8 @@ const TensorNames& tensor_names() {
       .q = "model.layers.{}.self_attn.q_proj",
       .k = "model.layers.{}.self_attn.k_proj",
       .v = "model.layers.{}.self_attn.v_proj",
+      .q_norm = "model.layers.{}.self_attn.q_norm",
+      .k_norm = "model.layers.{}.self_attn.k_norm",
       .o = "model.layers.{}.self_attn.o_proj",
       .ffn_norm = "model.layers.{}.post_attention_layernorm",
       .gate = "model.layers.{}.mlp.gate_proj",

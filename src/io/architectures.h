@@ -13,7 +13,7 @@ namespace fp8kv {
 // Names of a model's tensors without ".weight" and ".bias"; `{}` stands for the layer.
 struct TensorNames {
   std::string embed;
-  std::string attn_norm, q, k, v, o;
+  std::string attn_norm, q, k, v, q_norm, k_norm, o;
   std::string ffn_norm, gate, up, down;
   std::string norm;
   std::string lm_head;

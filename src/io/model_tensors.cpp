@@ -28,6 +28,10 @@ class Expected {
       linear(at(names.q), q_dim, config.dim, config.qkv_bias);
       linear(at(names.k), kv_dim, config.dim, config.qkv_bias);
       linear(at(names.v), kv_dim, config.dim, config.qkv_bias);
+      if (config.qk_norm) {
+        add(at(names.q_norm) + ".weight", {config.head_dim});
+        add(at(names.k_norm) + ".weight", {config.head_dim});
+      }
       linear(at(names.o), config.dim, q_dim, config.o_bias);
       add(at(names.ffn_norm) + ".weight", {config.dim});
       linear(at(names.gate), config.hidden_dim, config.dim, config.mlp_bias);

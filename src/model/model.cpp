@@ -87,7 +87,7 @@ AttentionInputs Forward::project(const LayerWeights& weights, const ConstTensorV
       reshaped(scratch(k_, n, kv_heads * size), {n, kv_heads, size}),
       reshaped(scratch(v_, n, kv_heads * size), {n, kv_heads, size}),
   };
-  backend_.project_append(x, norm(weights.attn_norm, n), {weights.q, weights.k, weights.v},
+  backend_.project_append(x, norm(weights.attn_norm, n), weights.attn,
                           rotation(inputs, rope_.view(), batch, kv, magnitudes));
   return inputs;
 }

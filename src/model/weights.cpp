@@ -21,9 +21,10 @@ LayerWeights make_layer_weights(
   };
   LayerWeights layer;
   layer.attn_norm = norm(names.attn_norm);
-  layer.q = linear(names.q, config.qkv_bias);
-  layer.k = linear(names.k, config.qkv_bias);
-  layer.v = linear(names.v, config.qkv_bias);
+  layer.attn.q = linear(names.q, config.qkv_bias);
+  layer.attn.k = linear(names.k, config.qkv_bias);
+  layer.attn.v = linear(names.v, config.qkv_bias);
+  if (config.qk_norm) layer.attn.head_norm = HeadNorm{norm(names.q_norm), norm(names.k_norm)};
   if (part == LayerPart::up_to_kv) return layer;
   layer.o = linear(names.o, config.o_bias);
   layer.ffn_norm = norm(names.ffn_norm);

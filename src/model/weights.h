@@ -21,14 +21,12 @@ enum class LayerPart {
 // views live as long as `storage`, which is empty where someone else owns them.
 struct LayerWeights {
   ConstTensorView attn_norm;  // [dim]
-  Linear q;                   // [n_heads * head_dim, dim]
-  Linear k;                   // [n_kv_heads * head_dim, dim]
-  Linear v;                   // [n_kv_heads * head_dim, dim]
-  Linear o;                   // [dim, n_heads * head_dim]
-  ConstTensorView ffn_norm;   // [dim]
-  Linear gate;                // [hidden_dim, dim]
-  Linear up;                  // [hidden_dim, dim]
-  Linear down;                // [dim, hidden_dim]
+  AttentionWeights attn;
+  Linear o;                  // [dim, n_heads * head_dim]
+  ConstTensorView ffn_norm;  // [dim]
+  Linear gate;               // [hidden_dim, dim]
+  Linear up;                 // [hidden_dim, dim]
+  Linear down;               // [dim, hidden_dim]
   std::vector<Tensor> storage;
 };
 

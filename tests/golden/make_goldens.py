@@ -1,6 +1,6 @@
 """Writes small random models and what transformers computes with them, to check the C++ forward pass against.
 
-    python make_goldens.py            writes <case>/{config.json,model.safetensors,golden.json} beside this file
+    python make_goldens.py [CASE...]  writes <case>/{config.json,model.safetensors,golden.json} beside this file
     python make_goldens.py --check    compares what lies there with a float64 forward pass in numpy, written here
                                       independently (own safetensors reader, own rope); needs numpy only
 
@@ -36,6 +36,10 @@ QWEN2 = {**COMMON, "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
          "intermediate_size": 48, "num_attention_heads": 3, "num_key_value_heads": 1, "rms_norm_eps": 1e-6,
          "use_sliding_window": False, "sliding_window": 16, "max_window_layers": 2, "tie_word_embeddings": True}
 
+QWEN3 = {**LLAMA, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "rms_norm_eps": 1e-6,
+         "use_sliding_window": False, "sliding_window": None, "max_window_layers": 2, "tie_word_embeddings": True}
+del QWEN3["mlp_bias"]
+
 CASES = {
     "llama-gqa": {**LLAMA, "head_dim": 24, "intermediate_size": 24},
     "mistral-window": {**COMMON, "architectures": ["MistralForCausalLM"], "model_type": "mistral", "hidden_size": 32,
@@ -47,6 +51,7 @@ CASES = {
                                      "original_max_position_embeddings": 32, "rope_type": "llama3"}},
     "llama-linear": {**LLAMA, "rope_scaling": {"factor": 4.0, "rope_type": "linear"}},
     "llama-f16": {**LLAMA, "torch_dtype": "float16"},
+    "qwen3": {**QWEN3, "head_dim": 24},
     "qwen2-bf16": {**QWEN2, "num_attention_heads": 6, "num_key_value_heads": 3, "torch_dtype": "bfloat16"},
 }
 NEW_STYLE = {"llama-linear"}
@@ -127,8 +132,11 @@ def reference_forward(config, weights, ids):
     for layer in range(config["num_hidden_layers"]):
         p = f"model.layers.{layer}."
         h = norm(x, p + "input_layernorm.weight")
-        q = rotate(linear(h, p + "self_attn.q_proj").reshape(n, heads, head_dim), angles)
-        k = rotate(linear(h, p + "self_attn.k_proj").reshape(n, kv_heads, head_dim), angles)
+        q = linear(h, p + "self_attn.q_proj").reshape(n, heads, head_dim)
+        k = linear(h, p + "self_attn.k_proj").reshape(n, kv_heads, head_dim)
+        if p + "self_attn.k_norm.weight" in weights:
+            q, k = norm(q, p + "self_attn.q_norm.weight"), norm(k, p + "self_attn.k_norm.weight")
+        q, k = rotate(q, angles), rotate(k, angles)
         v = linear(h, p + "self_attn.v_proj").reshape(n, kv_heads, head_dim)
         keys.append(k)
         values.append(v)
@@ -230,8 +238,9 @@ def make(name, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="only compare the files with the float64 reference")
+    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE", help="default: all")
     args = parser.parse_args()
-    for name in CASES:
+    for name in args.cases:
         if args.check:
             check(name)
             continue

@@ -74,6 +74,19 @@ Rows normed(const Rows& x, const Vector& weight, double eps) {
   return y;
 }
 
+// Every head of every row on its own; nothing where there are no weights for that.
+Rows heads_normed(const Rows& x, const Vector& weight, double eps) {
+  if (weight.empty()) return x;
+  Rows y = x;
+  for (Vector& row : y) {
+    for (auto head = row.begin(); head != row.end(); head += std::ssize(weight)) {
+      const Rows one = normed({Vector(head, head + std::ssize(weight))}, weight, eps);
+      std::copy(one[0].begin(), one[0].end(), head);
+    }
+  }
+  return y;
+}
+
 double frequency(const RopeConfig& rope, double pair, double head_dim) {
   const double plain = 1 / std::pow(rope.theta, 2 * pair / head_dim);
   if (rope.scaling == RopeScaling::linear) return plain / rope.factor;
@@ -220,6 +233,8 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     Rows q = layer.project("self_attn.q_proj", y);
     Rows k = layer.project("self_attn.k_proj", y);
     Rows v = layer.project("self_attn.v_proj", y);
+    q = heads_normed(q, layer.tensor("self_attn.q_norm.weight"), config.norm_eps);
+    k = heads_normed(k, layer.tensor("self_attn.k_norm.weight"), config.norm_eps);
     rotate(q, config);
     rotate(k, config);
     for (Rows* rows : {&q, &k, &v}) {

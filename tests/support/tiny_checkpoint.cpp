@@ -121,7 +121,7 @@ void write_window(JsonWriter& json, const ModelConfig& config) {
   } else {
     json.key("sliding_window").null();
   }
-  if (config.architecture != "Qwen2ForCausalLM") return;
+  if (config.architecture == "MistralForCausalLM") return;
   json.member("use_sliding_window", config.window > 0);
   if (config.window_layers.empty()) {
     json.member("max_window_layers", 0);
@@ -168,6 +168,10 @@ std::vector<TinyTensor> tiny_tensors(const ModelConfig& config, const TinyOption
     make.linear(at + "self_attn.q_proj", q_dim, config.dim, config.qkv_bias);
     make.linear(at + "self_attn.k_proj", kv_dim, config.dim, config.qkv_bias);
     make.linear(at + "self_attn.v_proj", kv_dim, config.dim, config.qkv_bias);
+    if (config.qk_norm) {
+      make.norm(at + "self_attn.q_norm", config.head_dim);
+      make.norm(at + "self_attn.k_norm", config.head_dim);
+    }
     make.linear(at + "self_attn.o_proj", config.dim, q_dim, config.o_bias);
     make.norm(at + "post_attention_layernorm", config.dim);
     make.linear(at + "mlp.gate_proj", config.hidden_dim, config.dim, config.mlp_bias);
@@ -196,13 +200,19 @@ std::string tiny_config_json(const ModelConfig& config, const TinyOptions& optio
   json.member("max_position_embeddings", config.max_seq_len);
   json.member("rms_norm_eps", config.norm_eps).member("hidden_act", "silu");
   json.member("tie_word_embeddings", config.tied_embeddings);
-  if (config.architecture == "LlamaForCausalLM") {
-    // One switch for q, k, v and o: this architecture has no other.
+  FP8KV_ASSERT(config.qk_norm == (config.architecture == "Qwen3ForCausalLM"));
+  if (config.architecture == "LlamaForCausalLM" || config.qk_norm) {
+    // One switch for q, k, v and o: these architectures have no other.
     FP8KV_ASSERT(config.qkv_bias == config.o_bias);
-    json.member("attention_bias", config.qkv_bias).member("mlp_bias", config.mlp_bias);
+    json.member("attention_bias", config.qkv_bias);
   } else {
-    FP8KV_ASSERT(!config.o_bias && !config.mlp_bias);
+    FP8KV_ASSERT(!config.o_bias);
     FP8KV_ASSERT(config.qkv_bias == (config.architecture == "Qwen2ForCausalLM"));
+  }
+  if (config.architecture == "LlamaForCausalLM") {
+    json.member("mlp_bias", config.mlp_bias);
+  } else {
+    FP8KV_ASSERT(!config.mlp_bias);
     write_window(json, config);
   }
   write_rope(json, config.rope, options.new_spelling);
