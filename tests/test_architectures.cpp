@@ -80,6 +80,10 @@ void check_equal(const ModelConfig& a, const ModelConfig& b) {
   CHECK(a.rope.low_freq_factor == b.rope.low_freq_factor);
   CHECK(a.rope.high_freq_factor == b.rope.high_freq_factor);
   CHECK(a.rope.original_context == b.rope.original_context);
+  CHECK(a.rope.beta_fast == b.rope.beta_fast);
+  CHECK(a.rope.beta_slow == b.rope.beta_slow);
+  CHECK(a.rope.truncate == b.rope.truncate);
+  CHECK(a.rope.attention_factor == b.rope.attention_factor);
   CHECK(a.qkv_bias == b.qkv_bias);
   CHECK(a.qk_norm == b.qk_norm);
   CHECK(a.o_bias == b.o_bias);
@@ -164,6 +168,7 @@ TEST_CASE("architectures: every field goes through config.json, in both spelling
     qwen3.qkv_bias = qwen3.o_bias = true;
     qwen3.window = 5;
     qwen3.window_layers = {true, false};
+    qwen3.rope = {1e6, RopeScaling::yarn, 2, 1, 4, 64, 16, 2, false, 1.25};
     check_equal(through_folder(qwen3, {.new_spelling = new_spelling}), qwen3);
   }
 }
@@ -389,10 +394,8 @@ TEST_CASE("architectures: rope scaling that is unknown or impossible is refused"
   };
   CHECK(refused(R"({"type": "dynamic", "factor": 2.0})") ==
         "config.json: rope_scaling.type: the rope scaling 'dynamic' is not supported");
-  CHECK(refused(R"({"rope_type": "yarn", "factor": 2.0})") ==
-        "config.json: rope_scaling.rope_type: the rope scaling 'yarn' is not supported");
   CHECK(help_of([] { parse(llama_with("rope_scaling", R"({"rope_type": "longrope"})")); }) ==
-        "supported are 'default', 'linear' and 'llama3'");
+        "supported are 'default', 'linear', 'llama3' and 'yarn'");
   CHECK(refused(R"({"type": "linear"})") ==
         "config.json: rope_scaling: the key 'factor' is missing");
   CHECK(refused(R"({"type": "linear", "factor": 0.5})") ==
@@ -410,6 +413,36 @@ TEST_CASE("architectures: rope scaling that is unknown or impossible is refused"
         "supported");
   CHECK(error_of(llama_with("rope_theta", "0")) ==
         "config.json: rope_theta: is 0, expected a positive number");
+}
+
+TEST_CASE("architectures: yarn is read with its defaults, and reaches beyond what was trained") {
+  const auto with_yarn = [](const char* more) {
+    return llama_with(
+        "rope_scaling",
+        cat(R"({"type": "yarn", "original_max_position_embeddings": 128)", more, "}"));
+  };
+  const ModelConfig config = parse(with_yarn(R"(, "factor": 4.0)"));
+  CHECK(config.rope.scaling == RopeScaling::yarn);
+  CHECK(config.rope.factor == 4);
+  CHECK(config.rope.original_context == 128);
+  CHECK(config.rope.beta_fast == 32);
+  CHECK(config.rope.beta_slow == 1);
+  CHECK(config.rope.truncate);
+  CHECK(config.rope.attention_factor == doctest::Approx(1.138629436111989).epsilon(1e-15));
+  CHECK(config.max_seq_len == 512);  // max_position_embeddings is 128
+  CHECK(parse(with_yarn(R"(, "factor": 4.0, "attention_factor": 1.5)")).rope.attention_factor ==
+        1.5);
+
+  CHECK(error_of(llama_with("rope_scaling", R"({"type": "yarn", "factor": 2})")) ==
+        "config.json: rope_scaling: the key 'original_max_position_embeddings' is missing");
+  CHECK(error_of(with_yarn(R"(, "factor": 4.0, "mscale": 0.7)")) ==
+        "config.json: rope_scaling.mscale: is 0.7: this part of yarn is not supported");
+  CHECK(error_of(with_yarn(R"(, "factor": 4.0, "beta_slow": 32)")) ==
+        "config.json: rope_scaling: beta_fast is 32, expected more than beta_slow, which is 32");
+  CHECK(error_of(with_yarn(R"(, "factor": 4.0, "rope_theta": 1)")) ==
+        "config.json: rope_scaling: rope_theta is 1, expected more than 1");
+  CHECK(error_of(with_yarn(R"(, "factor": 1e9)")) ==
+        "config.json: its rope reaches to position 1.28e+11");
 }
 
 TEST_CASE("architectures: quantised weights are refused with their method") {

@@ -94,6 +94,14 @@ std::vector<Variant> variants() {
   });
   add("llama3 rope scaling",
       [](Variant& v) { v.config.rope = {500000, RopeScaling::llama3, 8, 1, 4, 32}; });
+  add("yarn rope scaling", [](Variant& v) {
+    v.config.head_dim = 16;
+    v.config.rope = {.scaling = RopeScaling::yarn,
+                     .factor = 4,
+                     .original_context = 32,
+                     .beta_fast = 4,
+                     .attention_factor = 1.3};
+  });
   add("three shards", [](Variant& v) { v.options.n_shards = 3; });
   return all;
 }
@@ -167,7 +175,7 @@ TEST_CASE("model: an FP8 cache reads as code times scale, per head") {
 
 TEST_CASE("model: logits and greedy text equal transformers' on its random models") {
   for (const char* name : {"llama-gqa", "mistral-window", "qwen2", "llama3-rope", "llama-linear",
-                           "llama-f16", "qwen2-bf16", "qwen3"}) {
+                           "llama-f16", "qwen2-bf16", "qwen2-yarn", "qwen3"}) {
     CAPTURE(name);
     const auto folder = test::source_dir() / "tests/golden" / name;
     const Checkpoint checkpoint = Checkpoint::open(folder);

@@ -45,3 +45,26 @@ TEST_CASE("rope_table: llama3 keeps fast pairs, slows slow ones and blends betwe
   CHECK(std::asin(sines[50]) == doctest::Approx(plain_50 / 8).epsilon(1e-6));
   CHECK(std::asin(sines[30]) == doctest::Approx(0.0013718936825171113).epsilon(1e-6));
 }
+
+// Qwen2.5's advice for long texts (theta 1e6, head_dim 128, factor 4, 32,768) as transformers 5.23
+// computes it in float32: kept, blended and divided ones.
+TEST_CASE("rope_table: yarn blends along the pairs and multiplies by its attention factor") {
+  RopeConfig rope{.theta = 1e6,
+                  .scaling = RopeScaling::yarn,
+                  .factor = 4,
+                  .original_context = 32768,
+                  .attention_factor = 1.138629436111989};
+  const auto frequency = [&](size_t pair) {
+    const std::vector<float> table = rope_table(rope, 128, 2);
+    CHECK(table[pair] == static_cast<float>(rope.attention_factor));  // at position 0
+    return std::asin(table[128 + 64 + pair] / rope.attention_factor);
+  };
+  CHECK(frequency(0) == doctest::Approx(1.0).epsilon(1e-6));
+  CHECK(frequency(20) == doctest::Approx(0.01333521492779255).epsilon(1e-6));
+  CHECK(frequency(24) == doctest::Approx(0.005375321488827467).epsilon(1e-6));
+  CHECK(frequency(36) == doctest::Approx(0.0001798411540221423).epsilon(1e-6));
+  CHECK(frequency(50) == doctest::Approx(5.133812464919174e-06).epsilon(1e-6));
+  rope.truncate = false;
+  CHECK(frequency(24) == doctest::Approx(0.005517270416021347).epsilon(1e-6));
+  CHECK(frequency(39) == doctest::Approx(6.187807593960315e-05).epsilon(1e-6));
+}

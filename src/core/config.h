@@ -9,15 +9,19 @@
 
 namespace fp8kv {
 
-enum class RopeScaling { none, linear, llama3 };
+enum class RopeScaling { none, linear, llama3, yarn };
 
 struct RopeConfig {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::none;
-  double factor = 1.0;             // linear, llama3
+  double factor = 1.0;             // linear, llama3, yarn
   double low_freq_factor = 1.0;    // llama3
   double high_freq_factor = 4.0;   // llama3
-  double original_context = 8192;  // llama3: original_max_position_embeddings
+  double original_context = 8192;  // llama3, yarn: original_max_position_embeddings
+  double beta_fast = 32.0;         // yarn: pairs that turn more often in that context are kept
+  double beta_slow = 1.0;          // yarn: those that turn less often are slowed by `factor`
+  bool truncate = true;            // yarn: the pairs where the two begin are whole numbers
+  double attention_factor = 1.0;   // yarn: Q and K are multiplied by it as they are rotated
 };
 
 struct ModelConfig {

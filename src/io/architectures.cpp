@@ -289,6 +289,12 @@ ModelConfig parse_model_config(const Json& config) {
   check_activation(config);
   check_no_softcapping(config);
   out.rope = parse_rope(config);
+  if (out.rope.scaling == RopeScaling::yarn) {
+    // Many leave max_position_embeddings at what the model was trained with.
+    const double longest = out.rope.original_context * out.rope.factor;
+    if (longest > kLongestContext) fail(config.where(), ": its rope reaches to position ", longest);
+    out.max_seq_len = std::max(out.max_seq_len, static_cast<int64_t>(longest));
+  }
   out.dtype = parse_dtype(config);
   out.tied_embeddings = config.get_bool("tie_word_embeddings", false);
   if (const auto ids = config.find("eos_token_id")) out.eos_ids = parse_token_ids(*ids);

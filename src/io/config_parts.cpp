@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "io/architectures.h"
@@ -33,6 +34,59 @@ void check_whole_rotation(const Json& holder) {
               "it is not what the supported architectures do");
 }
 
+void parse_linear(const Json& scaling, RopeConfig& out) {
+  out.factor = at_least_one(scaling.at("factor"));
+}
+
+void parse_llama3(const Json& scaling, RopeConfig& out) {
+  out.factor = at_least_one(scaling.at("factor"));
+  out.low_freq_factor = positive(scaling.at("low_freq_factor"));
+  out.high_freq_factor = positive(scaling.at("high_freq_factor"));
+  out.original_context = positive(scaling.at("original_max_position_embeddings"));
+  if (out.high_freq_factor <= out.low_freq_factor) {
+    fail(scaling.where(), ": high_freq_factor is ", out.high_freq_factor,
+         ", expected more than low_freq_factor, which is ", out.low_freq_factor);
+  }
+}
+
+// What runtimes read differently, or only some of them, is refused: it changes what is cached.
+void parse_yarn(const Json& scaling, RopeConfig& out) {
+  for (const char* key : {"mscale", "mscale_all_dim", "attn_factor", "extrapolation_factor"}) {
+    if (const auto found = scaling.find(key)) {
+      throw Error(
+          cat(found->where(), ": is ", found->brief(), ": this part of yarn is not supported"),
+          "supported are factor, original_max_position_embeddings, attention_factor, "
+          "beta_fast, beta_slow and truncate");
+    }
+  }
+  out.factor = at_least_one(scaling.at("factor"));
+  out.original_context = positive(scaling.at("original_max_position_embeddings"));
+  if (const auto beta = scaling.find("beta_fast")) out.beta_fast = positive(*beta);
+  if (const auto beta = scaling.find("beta_slow")) out.beta_slow = positive(*beta);
+  if (out.beta_fast <= out.beta_slow) {
+    fail(scaling.where(), ": beta_fast is ", out.beta_fast,
+         ", expected more than beta_slow, which is ", out.beta_slow);
+  }
+  if (out.theta <= 1)
+    fail(scaling.where(), ": rope_theta is ", out.theta, ", expected more than 1");
+  out.truncate = scaling.get_bool("truncate", true);
+  const auto attention = scaling.find("attention_factor");
+  out.attention_factor = attention ? positive(*attention) : 0.1 * std::log(out.factor) + 1.0;
+}
+
+struct ScalingRow {
+  const char* name;
+  RopeScaling scaling;
+  void (*parse)(const Json& scaling, RopeConfig& out);
+};
+
+constexpr ScalingRow kScalings[] = {
+    {"default", RopeScaling::none, [](const Json&, RopeConfig&) {}},
+    {"linear", RopeScaling::linear, parse_linear},
+    {"llama3", RopeScaling::llama3, parse_llama3},
+    {"yarn", RopeScaling::yarn, parse_yarn},
+};
+
 void parse_scaling(const Json& scaling, RopeConfig& out) {
   for (size_t i = 0; i < scaling.size(); ++i) {
     if (scaling.value(i).is_object()) {
@@ -44,25 +98,16 @@ void parse_scaling(const Json& scaling, RopeConfig& out) {
   const auto named = scaling.find("rope_type");
   const auto type = named ? named : scaling.find("type");
   const std::string name = type ? type->as_string() : "default";
-  if (name == "default") return;
-  if (name == "linear") {
-    out.scaling = RopeScaling::linear;
-    out.factor = at_least_one(scaling.at("factor"));
-    return;
+  std::vector<std::string> known;
+  for (const ScalingRow& row : kScalings) {
+    if (row.name == name) {
+      out.scaling = row.scaling;
+      return row.parse(scaling, out);
+    }
+    known.push_back(quote(row.name));
   }
-  if (name != "llama3") {
-    throw Error(cat(type->where(), ": the rope scaling ", quote(name), " is not supported"),
-                "supported are 'default', 'linear' and 'llama3'");
-  }
-  out.scaling = RopeScaling::llama3;
-  out.factor = at_least_one(scaling.at("factor"));
-  out.low_freq_factor = positive(scaling.at("low_freq_factor"));
-  out.high_freq_factor = positive(scaling.at("high_freq_factor"));
-  out.original_context = positive(scaling.at("original_max_position_embeddings"));
-  if (out.high_freq_factor <= out.low_freq_factor) {
-    fail(scaling.where(), ": high_freq_factor is ", out.high_freq_factor,
-         ", expected more than low_freq_factor, which is ", out.low_freq_factor);
-  }
+  throw Error(cat(type->where(), ": the rope scaling ", quote(name), " is not supported"),
+              cat("supported are ", join(known)));
 }
 
 [[noreturn]] void fail_quantized(const Json& block, const std::string& why) {

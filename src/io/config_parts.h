@@ -10,7 +10,7 @@
 namespace fp8kv {
 
 // `rope_theta` with `rope_scaling` (up to transformers 4), or `rope_parameters` (from 5 on).
-// Throws for a scaling other than default, linear and llama3, and for partial rotation.
+// Throws for a scaling other than default, linear, llama3 and yarn, and for partial rotation.
 RopeConfig parse_rope(const Json& config);
 
 // Throws unless the weights are plain numbers. A quantization_config that is about the KV cache

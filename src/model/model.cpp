@@ -25,7 +25,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
                  int64_t max_positions)
     : backend_(backend), config_(config), activation_(backend.activation_dtype(config.dtype)) {
   rope_ = to_backend(rope_table(config.rope, config.head_dim, max_positions));
-  no_rope_ = to_backend(rope_table(config.rope, config.head_dim, 1));  // position 0 turns nothing
+  no_rope_ = to_backend(rope_table({}, config.head_dim, 1));  // position 0 turns nothing
   no_positions_ = backend.allocate(DType::i32, Shape{max_rows});
   const auto buffer = [&](int64_t width) {
     return backend.allocate(activation_, Shape{max_rows, width});

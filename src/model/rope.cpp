@@ -1,5 +1,6 @@
 #include "model/rope.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -16,7 +17,29 @@ double llama3_frequency(const RopeConfig& rope, double frequency) {
   return (1 - blend) * frequency / rope.factor + blend * frequency;
 }
 
-double scaled_frequency(const RopeConfig& rope, double frequency) {
+// The pair, as a fraction, that turns `turns` times within the original context.
+double pair_turning(const RopeConfig& rope, double turns, double head_dim) {
+  return head_dim * std::log(rope.original_context / (turns * 2 * std::numbers::pi)) /
+         (2 * std::log(rope.theta));
+}
+
+// yarn: as llama3, but blended along the pairs rather than their wavelengths.
+double yarn_frequency(const RopeConfig& rope, double frequency, double pair, double head_dim) {
+  double first = pair_turning(rope, rope.beta_fast, head_dim);
+  double last = pair_turning(rope, rope.beta_slow, head_dim);
+  if (rope.truncate) {
+    first = std::floor(first);
+    last = std::ceil(last);
+  }
+  first = std::max(first, 0.0);
+  last = std::min(last, head_dim - 1);
+  if (first == last) last += 0.001;
+  const double slowed = std::clamp((pair - first) / (last - first), 0.0, 1.0);
+  return slowed * frequency / rope.factor + (1 - slowed) * frequency;
+}
+
+double scaled_frequency(const RopeConfig& rope, double pair, double head_dim) {
+  const double frequency = std::pow(rope.theta, -2 * pair / head_dim);
   switch (rope.scaling) {
     case RopeScaling::none:
       break;
@@ -24,6 +47,8 @@ double scaled_frequency(const RopeConfig& rope, double frequency) {
       return frequency / rope.factor;
     case RopeScaling::llama3:
       return llama3_frequency(rope, frequency);
+    case RopeScaling::yarn:
+      return yarn_frequency(rope, frequency, pair, head_dim);
   }
   return frequency;
 }
@@ -34,16 +59,15 @@ std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t 
   const auto half = static_cast<size_t>(head_dim / 2);
   std::vector<double> frequencies(half);
   for (size_t i = 0; i < half; ++i) {
-    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
-    frequencies[i] = scaled_frequency(rope, std::pow(rope.theta, -exponent));
+    frequencies[i] = scaled_frequency(rope, static_cast<double>(i), static_cast<double>(head_dim));
   }
   std::vector<float> table(static_cast<size_t>(n_positions) * 2 * half);
   for (size_t position = 0; position < static_cast<size_t>(n_positions); ++position) {
     float* row = table.data() + position * 2 * half;
     for (size_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(position) * frequencies[i];
-      row[i] = static_cast<float>(std::cos(angle));
-      row[half + i] = static_cast<float>(std::sin(angle));
+      row[i] = static_cast<float>(std::cos(angle) * rope.attention_factor);
+      row[half + i] = static_cast<float>(std::sin(angle) * rope.attention_factor);
     }
   }
   return table;

@@ -50,6 +50,8 @@ CASES = {
                     "rope_scaling": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
                                      "original_max_position_embeddings": 32, "rope_type": "llama3"}},
     "llama-linear": {**LLAMA, "rope_scaling": {"factor": 4.0, "rope_type": "linear"}},
+    "qwen2-yarn": {**QWEN2, "rope_scaling": {"factor": 4.0, "original_max_position_embeddings": 64,
+                                             "rope_type": "yarn"}, "max_position_embeddings": 256},
     "llama-f16": {**LLAMA, "torch_dtype": "float16"},
     "qwen3": {**QWEN3, "head_dim": 24},
     "qwen2-bf16": {**QWEN2, "num_attention_heads": 6, "num_key_value_heads": 3, "torch_dtype": "bfloat16"},
@@ -100,8 +102,20 @@ def inverse_frequencies(config, head_dim):
         turns = rope["original_max_position_embeddings"] * inv / (2 * math.pi)
         smooth = np.clip((turns - low) / (high - low), 0, 1)
         return inv * (smooth + (1 - smooth) / rope["factor"])
+    if kind == "yarn":
+        turns = np.array([rope.get("beta_fast", 32), rope.get("beta_slow", 1)])
+        edges = head_dim / 2 * np.log(rope["original_max_position_embeddings"] / (2 * math.pi * turns)) \
+            / math.log(rope["rope_theta"])
+        low, high = max(math.floor(edges[0]), 0), min(math.ceil(edges[1]), head_dim - 1)
+        slowed = np.clip((np.arange(head_dim // 2) - low) / (high - low), 0, 1)
+        return inv * (1 - slowed) + inv / rope["factor"] * slowed
     assert kind == "default", kind
     return inv
+
+
+def attention_factor(config):
+    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    return 0.1 * math.log(rope["factor"]) + 1 if rope.get("rope_type") == "yarn" else 1.0
 
 
 def rotate(x, angles):
@@ -136,7 +150,7 @@ def reference_forward(config, weights, ids):
         k = linear(h, p + "self_attn.k_proj").reshape(n, kv_heads, head_dim)
         if p + "self_attn.k_norm.weight" in weights:
             q, k = norm(q, p + "self_attn.q_norm.weight"), norm(k, p + "self_attn.k_norm.weight")
-        q, k = rotate(q, angles), rotate(k, angles)
+        q, k = (rotate(x, angles) * attention_factor(config) for x in (q, k))
         v = linear(h, p + "self_attn.v_proj").reshape(n, kv_heads, head_dim)
         keys.append(k)
         values.append(v)

@@ -91,6 +91,16 @@ double frequency(const RopeConfig& rope, double pair, double head_dim) {
   const double plain = 1 / std::pow(rope.theta, 2 * pair / head_dim);
   if (rope.scaling == RopeScaling::linear) return plain / rope.factor;
   if (rope.scaling == RopeScaling::none) return plain;
+  if (rope.scaling == RopeScaling::yarn) {
+    const auto pair_at = [&](double turns) {  // that many in the original context
+      return head_dim / 2 * std::log(rope.original_context / turns / (2 * M_PI)) /
+             std::log(rope.theta);
+    };
+    const double from = std::max(std::floor(pair_at(rope.beta_fast)), 0.0);
+    const double to = std::min(std::ceil(pair_at(rope.beta_slow)), head_dim - 1);
+    const double share = std::min(std::max((pair - from) / (to - from), 0.0), 1.0);
+    return plain * (1 - share * (1 - 1 / rope.factor));
+  }
   const double turns = rope.original_context * plain / (2 * M_PI);  // within the original context
   if (turns < rope.low_freq_factor) return plain / rope.factor;
   if (turns > rope.high_freq_factor) return plain;
@@ -110,8 +120,8 @@ void rotate(Rows& rows, const ModelConfig& config) {
         double& a = rows[position][at + i];
         double& b = rows[position][at + i + half];
         const double rotated = a * std::cos(angle) - b * std::sin(angle);
-        b = b * std::cos(angle) + a * std::sin(angle);
-        a = rotated;
+        b = (b * std::cos(angle) + a * std::sin(angle)) * config.rope.attention_factor;
+        a = rotated * config.rope.attention_factor;
       }
     }
   }

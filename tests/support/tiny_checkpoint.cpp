@@ -111,6 +111,15 @@ void write_rope(JsonWriter& json, const RopeConfig& rope, bool new_spelling) {
           .member("high_freq_factor", rope.high_freq_factor)
           .member("original_max_position_embeddings", static_cast<int64_t>(rope.original_context));
       break;
+    case RopeScaling::yarn:
+      json.member("rope_type", "yarn")
+          .member("factor", rope.factor)
+          .member("original_max_position_embeddings", rope.original_context)
+          .member("beta_fast", rope.beta_fast)
+          .member("beta_slow", rope.beta_slow)
+          .member("truncate", rope.truncate)
+          .member("attention_factor", rope.attention_factor);
+      break;
   }
   json.end_object();
 }
