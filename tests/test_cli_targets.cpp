@@ -50,13 +50,13 @@ constexpr const char* kVllmVerdicts =
     "fail on L4 and to be slower on RDNA3 and V100\n"
     "SGLang        main of August 2026  loads         with --kv-cache-dtype fp8_e4m3, since August "
     "2026; before, kv_cache_scheme meant nothing to it\n"
-    "transformers  4.45 to 5            not known     needs the package compressed-tensors and "
-    "takes the model for a quantised one\n"
+    "transformers  4.45 to 5            loads         with the package compressed-tensors: 5 "
+    "rounds K and V by these scales, 4.57 does not\n"
     "TensorRT-LLM  engine builder       ignores       reads k_proj.k_scale and v_proj.v_scale "
     "alone: an FP8 cache runs with 1\n"
     "TensorRT-LLM  PyTorch backend      ignores       has no scales for an FP8 cache, only for "
     "FP4\n"
-    "From reading each runtime's source and issues; none was run.\n";
+    "From reading each runtime's source and issues; transformers alone was run.\n";
 
 TEST_CASE("cli: inject says what each runtime will do, and so does inspect of what it made") {
   const Place place;
@@ -67,7 +67,7 @@ TEST_CASE("cli: inject says what each runtime will do, and so does inspect of wh
                                 "config.json                          947  written\n"
                                 "model-00001-of-00002.safetensors  40,200  copied\n"
                                 "model-00002-of-00002.safetensors  40,392  copied\n"
-                                "model-kv-scales.safetensors          392  written\n"
+                                "model-kv-scales.safetensors          400  written\n"
                                 "model.safetensors.index.json       2,010  written\n\n") +
                         kVllmVerdicts);
   CHECK(made.err == "wrote 82.0 KiB and made 'out'\n");

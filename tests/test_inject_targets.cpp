@@ -204,7 +204,7 @@ TEST_CASE("targets: each writes its own tensors, and kv_cache_torch_dtype always
     for (const TensorEntry& entry :
          read_safetensors_header(place.folder / target / kShard).tensors) {
       CHECK(entry.dtype == DType::f32);
-      CHECK(entry.shape == Shape{});
+      CHECK(entry.shape.elements() == 1);
     }
   }
 }
@@ -462,6 +462,65 @@ TEST_CASE("targets: vllm-rocm lists every layer by name, and so wants names it k
         "'model': calls its layers 'language_model.layers', and cannot take scales for "
         "'vllm-rocm': every linear layer must be listed by the name that vLLM has for it, which is "
         "only known for 'model.layers'");
+}
+
+// transformers gives a layer one scale of shape [1], and refuses to load another.
+TEST_CASE("targets: a scale has the shape that the config's own tool writes") {
+  const Workplace place(one_layer());
+  const auto shape_for = [&](const std::string& target) {
+    place.inject("model", one_scale(), "out", target);
+    return Checkpoint::open(place.folder / "out").at("model.layers.0.self_attn.k_scale").shape;
+  };
+  CHECK(shape_for("vllm") == Shape{1});
+  CHECK(shape_for("sglang") == Shape{1});
+  CHECK(shape_for("vllm-rocm") == Shape{});
+  CHECK(shape_for("tgi") == Shape{});
+  place.add_to_config("quantization_config", kGroups);
+  CHECK(shape_for("tgi") == Shape{1});
+}
+
+// transformers takes a model.safetensors for the whole model, and where the config promises scales
+// that it does not hold, it runs with what memory holds.
+TEST_CASE("targets: beside a compressed-tensors config a single file becomes a first shard") {
+  const Workplace place(one_layer());
+  const std::string weights = test::read_file(place.folder / "model/model.safetensors");
+  const InjectReport report = place.inject("model", one_scale(), "out", "vllm");
+  const std::map<std::string, std::string> files = contents(place.folder / "out");
+  CHECK(files.count("model.safetensors") == 0);
+  CHECK(files.at("model-00001-of-00001.safetensors") == weights);
+  const Json index = Json::read(place.folder / "out/model.safetensors.index.json");
+  CHECK(index.at("weight_map").at("lm_head.weight").as_string() ==
+        "model-00001-of-00001.safetensors");
+  CHECK(index.at("weight_map").at("model.layers.0.self_attn.k_scale").as_string() == kShard);
+  CHECK(report.notes ==
+        Strings{"model.safetensors is called model-00001-of-00001.safetensors: beside a "
+                "model.safetensors transformers ignores the index, and would run with scales that "
+                "nobody set"});
+  // It keeps that name from then on.
+  place.inject("out", one_scale(1, 2), "again", "tgi", true);
+  CHECK(contents(place.folder / "again").at("model-00001-of-00001.safetensors") == weights);
+}
+
+TEST_CASE("targets: a single file whose new name is taken is left alone") {
+  const Workplace place(one_layer());
+  place.folder.write("model/model-00001-of-00001.safetensors", "x");
+  CHECK(place.error(one_scale(), "vllm") ==
+        "'model/model-00001-of-00001.safetensors': stands in the way of 'model.safetensors', which "
+        "is to get that name");
+  place.inject("model", one_scale(), "out", "tgi");
+  CHECK(contents(place.folder / "out").at("model-00001-of-00001.safetensors") == "x");
+}
+
+TEST_CASE("replace: a single file that is written anew becomes a first shard too") {
+  const Workplace place(one_layer());
+  std::vector<test::TinyTensor> tensors = test::tiny_tensors(place.config);
+  for (const char* name : {"k_scale", "v_scale"}) {
+    tensors.push_back({cat("model.layers.0.self_attn.", name), Shape{1}, {3}});
+  }
+  test::write_tiny_weights(place.folder / "model", tensors, DType::f32);
+  place.inject("model", one_scale(), "out", "vllm", true);
+  CHECK(contents(place.folder / "out").count("model.safetensors") == 0);
+  CHECK(place.scales_in("out").layers == one_scale().layers);
 }
 
 // A model whose only shard holds scales among the weights, and one tensor that ends the file.

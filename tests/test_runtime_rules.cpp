@@ -76,6 +76,25 @@ Outcome sglang(const ModelFiles& files) {
   return outcome(files, "SGLang", "main of August 2026");
 }
 
+Outcome transformers(const ModelFiles& files) {
+  return outcome(files, "transformers", "4.45 to 5");
+}
+
+// As transformers 5.23.0 with compressed-tensors 0.20.0 behaved: see the rules.
+TEST_CASE("runtimes: transformers takes what llm-compressor would have written") {
+  const std::vector<std::pair<std::string, Shape>> as_written = {{"k_scale", {1}},
+                                                                 {"v_scale", {1}}};
+  CHECK(transformers(model(as_written, kCovered)) == Outcome::loads);
+  CHECK(transformers(model(kApart, kCovered)) == Outcome::fails);
+  CHECK(transformers(model({}, kCovered)) == Outcome::misreads);
+  CHECK(transformers(model(kApart)) == Outcome::ignores);
+  ModelFiles single = model(as_written, kCovered);
+  single.names.push_back("model.safetensors");
+  CHECK(transformers(single) == Outcome::loads);
+  single.names.push_back("model.safetensors.index.json");
+  CHECK(transformers(single) == Outcome::misreads);
+}
+
 TEST_CASE("runtimes: every column ends in the one rule that always holds") {
   for (const RuntimeColumn& column : runtime_columns()) {
     CAPTURE(column.runtime);

@@ -12,7 +12,15 @@ namespace fp8kv {
 namespace {
 
 const char* basis_name(Basis basis) {
-  return basis == Basis::code ? "its source" : "reports of users";
+  switch (basis) {
+    case Basis::code:
+      return "its source";
+    case Basis::reports:
+      return "reports of users";
+    case Basis::run:
+      break;
+  }
+  return "a run";
 }
 
 void rule_json(JsonWriter& json, const RuntimeRule& rule) {
@@ -37,7 +45,8 @@ std::string runtimes_table(FactSet facts) {
       table.add({"", "", outcome_name(note->outcome), note->sentence});
     }
   }
-  return table.text() + "From reading each runtime's source and issues; none was run.\n";
+  return table.text() +
+         "From reading each runtime's source and issues; transformers alone was run.\n";
 }
 
 void runtimes_json(JsonWriter& json, FactSet facts) {

@@ -31,6 +31,7 @@ struct PlannedFile {
 
 struct Plan {
   std::map<fs::path, PlannedFile> files;  // by path below the output
+  std::map<std::string, std::string> renamed;
   std::set<fs::path> left_out;
   std::vector<std::string> skipped;
 };
@@ -107,13 +108,18 @@ void check_output(const Checkpoint& checkpoint, const fs::path& out, bool is_fil
   }
 }
 
+fs::path name_in(const Plan& plan, const fs::path& name) {
+  const auto renamed = plan.renamed.find(name.string());
+  return renamed == plan.renamed.end() ? name : fs::path(renamed->second);
+}
+
 // Adds what is in `folder`, at `below` the source.
 void plan_folder(const fs::path& folder, const fs::path& below, Plan& plan) {
   std::vector<fs::directory_entry> entries(fs::directory_iterator(folder), {});
   std::sort(entries.begin(), entries.end());
   for (const fs::directory_entry& entry : entries) {
     check_interrupt();
-    const fs::path name = below / entry.path().filename();
+    const fs::path name = name_in(plan, below / entry.path().filename());
     const std::string shown = quote(name.string());
     if (plan.files.contains(name) || plan.left_out.contains(name)) continue;
     if (entry.is_directory()) {
@@ -161,7 +167,7 @@ void plan_shards(const Checkpoint& checkpoint, const std::vector<std::string>& n
     const Shard& shard = checkpoint.shards()[index];
     if (shard.file == kScaleShard) continue;
     if (auto file = without_tensors(checkpoint, shard, dropped)) {
-      plan.files[shard.file] = *std::move(file);
+      plan.files[name_in(plan, shard.file)] = *std::move(file);
     } else {
       plan.left_out.insert(shard.file);
       plan.skipped.push_back(cat(quote(shard.file), ": held nothing but scales"));
@@ -171,6 +177,7 @@ void plan_shards(const Checkpoint& checkpoint, const std::vector<std::string>& n
 
 Plan make_plan(const Checkpoint& checkpoint, const ScalePatch& patch) {
   Plan plan;
+  plan.renamed = patch.renamed;
   for (const auto& [name, contents] : patch.files) {
     plan.files[name] = {{}, contents, {}, contents.size()};
   }

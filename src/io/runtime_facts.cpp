@@ -24,6 +24,7 @@ constexpr std::array<const char*, static_cast<size_t>(Fact::count)> kNames = {"s
                                                                               "v_only",
                                                                               "per_head",
                                                                               "fused_array",
+                                                                              "apart_0d",
                                                                               "unquantised",
                                                                               "compressed_tensors",
                                                                               "fp8",
@@ -44,6 +45,7 @@ constexpr std::array<const char*, static_cast<size_t>(Fact::count)> kNames = {"s
                                                                               "torch_dtype",
                                                                               "llama_baichuan_phi3",
                                                                               "single_file",
+                                                                              "index",
                                                                               "consolidated",
                                                                               "scale_file",
                                                                               "with_model_type"};
@@ -77,6 +79,7 @@ void add_tensor(const TensorMap& tensors, const TensorEntry& entry, FactSet& fac
   facts.add(Fact::fused_array, fused && entry.shape.rank() > 0);
   facts.add(Fact::per_head, entry.shape.elements() > 1);
   facts.add(Fact::apart, complete && *spelling == ScaleSpelling::apart);
+  facts.add(Fact::apart_0d, *spelling == ScaleSpelling::apart && entry.shape.rank() == 0);
   facts.add(Fact::projections, complete && *spelling == ScaleSpelling::projection);
   facts.add(Fact::outputs, complete && *spelling == ScaleSpelling::output);
   facts.add(is_of_k(entry.name) ? Fact::k_only : Fact::v_only, paired && !complete);
@@ -209,6 +212,7 @@ FactSet runtime_facts(const ModelFiles& model) {
   add_config(model, facts);
   for (const std::string& name : model.names) {
     facts.add(Fact::single_file, name == "model.safetensors");
+    facts.add(Fact::index, name == "model.safetensors.index.json");
     facts.add(Fact::consolidated,
               name.starts_with("consolidated") && name.ends_with(".safetensors"));
   }

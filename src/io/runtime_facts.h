@@ -24,6 +24,7 @@ enum class Fact : uint8_t {
   v_only,
   per_head,     // more than one number per tensor
   fused_array,  // a kv_scale of another shape than []
+  apart_0d,     // a k_scale or v_scale of shape []
   // Whose quantisation the config describes. Exactly one of these holds for a folder.
   unquantised,
   compressed_tensors,
@@ -47,6 +48,7 @@ enum class Fact : uint8_t {
   torch_dtype,  // kv_cache_torch_dtype is float8_e4m3fn or float8_e4m3fnuz
   llama_baichuan_phi3,
   single_file,   // model.safetensors is there
+  index,         // and its index
   consolidated,  // consolidated*.safetensors are there
   // Instead of a folder: a JSON file of scales.
   scale_file,

@@ -19,6 +19,9 @@ constexpr const char* kMainKv = "vllm: quantization/kv_cache.py:57-151";
 constexpr const char* kMainCt = "vllm PR 30141: compressed_tensors.py:1031-1221";
 constexpr const char* kMainMapper = "vllm PR 43167, PR 44589: models/utils.py:384-417";
 constexpr const char* kAuto = "vllm: attention/attention.py:275-285, utils/torch_utils.py:427-509";
+// Folders of a tiny model, made here and by llm-compressor 0.14: the logits were compared.
+constexpr const char* kTransformersRun =
+    "run: transformers 5.23.0 with compressed-tensors 0.20.0, and 4.57.1 with 0.12.2";
 constexpr const char* kSglangKv = "sglang 078e5e2a: quantization/kv_cache.py";
 
 constexpr const char* kNoScales = "there are no scales: an FP8 cache runs with 1";
@@ -198,6 +201,9 @@ constexpr RuntimeRule kSglangRules[] = {
 
 constexpr RuntimeRule kTransformersRules[] = {
     {{scale_file}, {}, ignores, kNoScaleFile, "transformers: modeling_utils.py"},
+    {{compressed_tensors, cache_scheme}, {scales}, misreads,
+     "with the package compressed-tensors, 5 runs with scales that nobody set", kTransformersRun,
+     Basis::run},
     {{}, {scales}, ignores, "has no use for scales", "transformers: modeling_utils.py"},
     {{unquantised, single_file}, {}, ignores,
      "reads model.safetensors, neither the index nor the scales: the model works as before",
@@ -205,6 +211,15 @@ constexpr RuntimeRule kTransformersRules[] = {
     {{unquantised}, {}, ignores,
      "lists the scales among the weights that are not used: the model works as before",
      "transformers: modeling_utils.py"},
+    {{compressed_tensors, cache_scheme, single_file, index}, {}, misreads,
+     "reads model.safetensors and not the index: 5 then runs with scales that nobody set",
+     kTransformersRun, Basis::run},
+    {{compressed_tensors, cache_scheme, apart_0d}, {}, fails,
+     "takes a k_scale of shape [1], as compressed-tensors writes it, not one of shape []",
+     kTransformersRun, Basis::run},
+    {{compressed_tensors, cache_scheme, apart}, {}, loads,
+     "with the package compressed-tensors: 5 rounds K and V by these scales, 4.57 does not",
+     kTransformersRun, Basis::run},
     {{compressed_tensors}, {}, unknown,
      "needs the package compressed-tensors and takes the model for a quantised one",
      "transformers: quantizers/quantizer_compressed_tensors.py"},
@@ -213,6 +228,9 @@ constexpr RuntimeRule kTransformersRules[] = {
      "transformers: quantizers"},
     {{}, {}, unknown,
      "what it does beside this quant_method was not looked at", "transformers: quantizers"},
+    {{compressed_tensors, attn_head}, {}, note,
+     "compressed-tensors 0.12 does not know the strategy 'attn_head', and fails; 0.20 does",
+     kTransformersRun, Basis::run},
 };
 
 constexpr RuntimeRule kTrtBuilderRules[] = {

@@ -1,5 +1,6 @@
 // What each runtime does with a folder or scale file: a table of rules over the facts of its files.
-// Nothing here was run: a rule repeats what the runtime's source says, or its issues report.
+// A rule repeats what the runtime's source says, or its issues report; where it was run, the rule
+// says with which versions.
 #pragma once
 
 #include <span>
@@ -22,7 +23,7 @@ enum class Outcome {
 
 const char* outcome_name(Outcome outcome);  // for people: "turns FP8 on"
 
-enum class Basis { code, reports };
+enum class Basis { code, reports, run };
 
 struct RuntimeRule {
   FactSet with;     // all of these hold

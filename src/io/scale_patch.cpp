@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,6 +18,8 @@
 
 namespace fp8kv {
 namespace {
+
+constexpr const char* kOnlyShard = "model-00001-of-00001.safetensors";
 
 // What stands before "layers.N." in the names of the attention layers.
 std::string attention_prefix(const Checkpoint& checkpoint, size_t n_layers) {
@@ -71,12 +74,13 @@ std::vector<NamedScale> named_scales(const KvScales& scales, const std::string& 
   return named;
 }
 
-std::string shard_bytes(const std::vector<NamedScale>& scales, const std::string& observation) {
+std::string shard_bytes(const std::vector<NamedScale>& scales, const Shape& shape_of_one,
+                        const std::string& observation) {
   std::vector<TensorToWrite> tensors;
   for (const auto& [name, values] : scales) {
     const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
     const auto heads = static_cast<int64_t>(values.size());
-    const Shape shape = heads > 1 ? Shape{heads, 1, 1} : Shape{};
+    const Shape shape = heads > 1 ? Shape{heads, 1, 1} : shape_of_one;
     tensors.push_back({name, ConstTensorView(bytes, DType::f32, shape)});
   }
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
@@ -110,11 +114,15 @@ int64_t total_size(const Checkpoint& checkpoint, const Names& dropped, uint64_t 
 }
 
 // In the format of Hugging Face's writers: names in order, two spaces, a newline at the end.
-std::string index_text(const Checkpoint& checkpoint, const Names& dropped,
+std::string index_text(const Checkpoint& checkpoint, const ScalePatch& patch,
                        const std::vector<NamedScale>& scales) {
+  const Names dropped(patch.dropped.begin(), patch.dropped.end());
   std::map<std::string, std::string> files;
   for (const auto& [name, location] : checkpoint.tensors()) {
-    if (!dropped.contains(name)) files[name] = checkpoint.shards()[location.shard].file;
+    if (dropped.contains(name)) continue;
+    const std::string& file = checkpoint.shards()[location.shard].file;
+    const auto renamed = patch.renamed.find(file);
+    files[name] = renamed == patch.renamed.end() ? file : renamed->second;
   }
   uint64_t added = 0;
   for (const NamedScale& scale : scales) {
@@ -156,6 +164,7 @@ struct Fit {
   QuantBlock block;  // of the model; none when it is there for the cache alone and is replaced
   Naming naming;
   bool per_head = false;
+  bool compressed_tensors = false;  // the result has a config of that kind
   bool replaces_block = false;
 };
 
@@ -197,10 +206,9 @@ Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::
   }
   fit.naming = {target.fused && (own_block || !target.apart), target.apart,
                 method == QuantMethod::modelopt};
-  const bool compressed_tensors = own_block
-                                      ? target.block == InjectTarget::Block::compressed_tensors
-                                      : method == QuantMethod::compressed_tensors;
-  fit.per_head = scales_per_head && target.per_head && compressed_tensors;
+  fit.compressed_tensors = own_block ? target.block == InjectTarget::Block::compressed_tensors
+                                     : method == QuantMethod::compressed_tensors;
+  fit.per_head = scales_per_head && target.per_head && fit.compressed_tensors;
   return fit;
 }
 
@@ -273,9 +281,24 @@ std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTar
   return notes;
 }
 
+// The names that files of the checkpoint get.
+std::map<std::string, std::string> renamed_files(const Checkpoint& checkpoint, const Fit& fit) {
+  const std::vector<Shard>& shards = checkpoint.shards();
+  const bool has_single = std::any_of(shards.begin(), shards.end(),
+                                      [](const Shard& shard) { return shard.file == kSingleFile; });
+  if (!fit.compressed_tensors || !has_single) return {};
+  if (std::filesystem::exists(checkpoint.folder() / kOnlyShard)) {
+    throw Error(cat(quote((checkpoint.folder() / kOnlyShard).string()), ": stands in the way of ",
+                    quote(kSingleFile), ", which is to get that name"),
+                "keep the one of the two that holds the model");
+  }
+  return {{kSingleFile, kOnlyShard}};
+}
+
 std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const InjectTarget& target,
-                                       const Fit& fit, size_t dropped) {
+                                       const Fit& fit, const ScalePatch& patch) {
   std::vector<std::string> notes;
+  const size_t dropped = patch.dropped.size();
   if (dropped > 0) {
     notes.push_back(cat(count_of(dropped, "scale tensor"), " of the model ",
                         dropped == 1 ? "was" : "were", " replaced"));
@@ -284,7 +307,12 @@ std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const Injec
     notes.push_back(cat("kv_scale is left out: beside the config of ", quote(fit.block.name),
                         " vLLM would take it for K's"));
   }
-  if (!checkpoint.index()) {
+  for (const auto& [from, to] : patch.renamed) {
+    notes.push_back(cat(from, " is called ", to, ": beside a ", from,
+                        " transformers ignores the index, and would run with scales that nobody "
+                        "set"));
+  }
+  if (!checkpoint.index() && patch.renamed.empty()) {
     notes.push_back(
         "transformers prefers model.safetensors and so ignores the index and the scales: there the "
         "model works as before");
@@ -305,12 +333,13 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
 
   ScalePatch patch;
   if (replace) patch.dropped = kv_scale_names(checkpoint);
+  patch.renamed = renamed_files(checkpoint, fit);
   patch.files = config_files(checkpoint, target, fit);
-  patch.files[kScaleShard] = shard_bytes(named, scales.provenance.observation);
-  const Names dropped(patch.dropped.begin(), patch.dropped.end());
-  patch.files[kIndexFile] = index_text(checkpoint, dropped, named);
+  patch.files[kScaleShard] = shard_bytes(named, fit.compressed_tensors ? Shape{1} : Shape{},
+                                         scales.provenance.observation);
+  patch.files[kIndexFile] = index_text(checkpoint, patch, named);
   patch.notes = notes_on_values(scales, target, fit);
-  for (std::string& note : notes_on_form(checkpoint, target, fit, dropped.size())) {
+  for (std::string& note : notes_on_form(checkpoint, target, fit, patch)) {
     patch.notes.push_back(std::move(note));
   }
   return patch;
