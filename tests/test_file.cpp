@@ -1,13 +1,18 @@
 #include <algorithm>
 #include <csignal>
+#include <fcntl.h>
+#include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/special_file.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
 
@@ -166,6 +171,58 @@ TEST_CASE("file: an atomic write needs a folder and does not replace one") {
   CHECK(test::error_of([&] { write_file_atomically(temp / "no/out", "x", false); }) ==
         quote((temp / "no").string()) + ": no such folder");
   CHECK(names_in(temp.path()) == Names{"folder"});
+}
+
+// Root may replace a device by a file, and so take /dev/null from the whole machine.
+TEST_CASE("file: a pipe is written to, never replaced, and needs no leave to") {
+  const test::TempDir temp;
+  const fs::path pipe = temp / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  fs::create_symlink("pipe", temp / "link");
+  for (const fs::path& path : {pipe, temp / "link"}) {
+    for (const bool overwrite : {false, true}) {
+      std::string read;
+      std::thread reader([&] { read = read_text(pipe); });
+      check_output_file(path, overwrite);
+      write_file_atomically(path, "scales", overwrite);
+      reader.join();
+      CHECK(read == "scales");
+    }
+  }
+  CHECK(fs::is_fifo(fs::symlink_status(pipe)));
+  CHECK(fs::is_symlink(temp / "link"));
+  CHECK(names_in(temp.path()) == std::vector<std::string>{"link", "pipe"});
+}
+
+TEST_CASE("file: the name of a descriptor stands for it, whatever is behind") {
+  const test::TempDir temp;
+  temp.write("log", "before ");
+  const int log = ::open((temp / "log").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  REQUIRE(log >= 0);
+  fs::create_symlink("/dev/fd/" + std::to_string(log), temp / "stdout");
+  for (const fs::path& path : {temp / "stdout", fs::path("/dev/fd/" + std::to_string(log)),
+                               fs::path("/proc/self/fd/" + std::to_string(log))}) {
+    write_file_atomically(path, "x", true);
+    CHECK(::fcntl(log, F_GETFD) != -1);  // still open
+  }
+  ::close(log);
+  CHECK(test::read_file(temp / "log") == "before xxx");
+  CHECK(fs::is_symlink(temp / "stdout"));
+  CHECK(test::error_of([&] { write_file_atomically("/dev/fd/987", "x", true); },
+                       ErrorKind::resource) == "'/dev/fd/987': cannot open: Bad file descriptor");
+}
+
+TEST_CASE("file: a link to a file, and one that leads nowhere, are no special files") {
+  const test::TempDir temp;
+  temp.write("file", "old");
+  fs::create_symlink("file", temp / "link");
+  fs::create_symlink("link2", temp / "link2");
+  for (const char* name : {"file", "link", "link2", "none"}) {
+    CAPTURE(name);
+    CHECK_FALSE(is_special_file(temp / name));
+  }
+  CHECK(is_special_file("/dev/null"));
+  CHECK(is_special_file("/dev/stdout"));
 }
 
 TEST_CASE("file: a new file never overwrites") {

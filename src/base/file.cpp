@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/special_file.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
@@ -212,6 +213,13 @@ void write_new(const fs::path& path, std::string_view bytes, const fs::path& sho
   close_file(out, shown);
 }
 
+void write_special(const fs::path& path, std::string_view bytes) {
+  FileDescriptor out(open_special_file(path));
+  if (out.get() < 0) fail_system(path.string(), "open", errno);
+  write_all(out.get(), bytes, path.string());
+  close_file(out, path);
+}
+
 }  // namespace
 
 MappedFile MappedFile::open(const fs::path& path) {
@@ -305,7 +313,7 @@ void write_stdout(std::string_view bytes) {
 }
 
 void check_output_file(const fs::path& path, bool overwrite) {
-  if (path.empty() || path == "-") return;
+  if (path.empty() || path == "-" || is_special_file(path)) return;
   if (exists_at(path)) {
     if (fs::is_directory(path)) fail(quote(path.string()), ": is a folder, expected a file");
     if (!overwrite) fail_exists(path);
@@ -315,6 +323,7 @@ void check_output_file(const fs::path& path, bool overwrite) {
 
 void write_file_atomically(const fs::path& path, std::string_view bytes, bool overwrite) {
   if (path == "-") return write_stdout(bytes);
+  if (is_special_file(path)) return write_special(path, bytes);
   check_output_file(path, overwrite);
   const fs::path temporary = path.string() + cat(".tmp-", ::getpid());
   try {

@@ -67,7 +67,7 @@ struct BrokenPipe {};
 void write_stdout(std::string_view bytes);
 
 // Throws where write_file_atomically would refuse `path` whatever the bytes: for asking before long
-// work. "" and "-" pass.
+// work. "", "-" and special files pass.
 void check_output_file(const std::filesystem::path& path, bool overwrite);
 // The bytes of a file from `begin` to before `end`.
 struct ByteRange {
@@ -81,7 +81,8 @@ void write_new_file(const std::filesystem::path& path, std::string_view head,
                     const std::filesystem::path& from, std::span<const ByteRange> parts);
 
 // Replaces `path` with `bytes` atomically: a temporary sibling, fsync, rename.
-// Refuses an existing file unless `overwrite`. "-" writes to standard output.
+// Refuses an existing file unless `overwrite`. "-" writes to standard output, and what is a special
+// file (see base/special_file.h) is written to, never replaced.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
                            bool overwrite);
 

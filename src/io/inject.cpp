@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/special_file.h"
 #include "io/architectures.h"
 #include "io/find_scales.h"
 #include "io/fingerprint.h"
@@ -81,6 +82,7 @@ fs::path resolved_output(const fs::path& out) {
 }
 
 void check_output(const Checkpoint& checkpoint, const fs::path& out, bool is_file, bool overwrite) {
+  if (is_file && is_special_file(out)) return;
   const fs::path source = fs::canonical(checkpoint.folder());
   const fs::path target = resolved_output(out);
   const std::string shown = quote(out.string());

@@ -1,0 +1,18 @@
+// Outputs that are no files: devices, pipes, and names of open descriptors. What is written to them
+// goes straight there. To replace one, as files are replaced, would destroy it: root may do so even
+// to /dev/null.
+#pragma once
+
+#include <filesystem>
+
+namespace fp8kv {
+
+// Whether `path` is such an output, or a link to one: a device, a named pipe, a socket, or a
+// descriptor of this process, such as /dev/stdout and /dev/fd/63 whatever is behind them.
+bool is_special_file(const std::filesystem::path& path);
+
+// A descriptor to write to, which the caller closes; -1, with errno, when it cannot be had.
+// REQUIRES is_special_file(path). Waits for the reader of a named pipe.
+int open_special_file(const std::filesystem::path& path);
+
+}  // namespace fp8kv
