@@ -248,7 +248,7 @@ TEST_CASE("cli: less data than asked for is an error, less than the default a wa
   CHECK(test::lasting_lines(result.err) ==
         "windows of 128 tokens: the model's whole context\n"
         "'ids.jsonl': JSON lines with 'input_ids', took 1 document, 1 window, 4 tokens\n"
-        "warning: the data gives 1 of the 512 windows asked for\n"
+        "warning: the data gives 1 window, where up to 512 are taken by default\n"
         "wrote 'kv_cache_scales.json': scales of 2 layers from 4 tokens in 1 window\n");
 }
 

@@ -305,7 +305,7 @@ TEST_CASE("cli: data comes from files and standard input, and the scales go to s
         "windows of 128 tokens: the model's whole context\n"
         "'a b/first file.jsonl': JSON lines with 'input_ids', took 1 document, 1 window, 3 tokens\n"
         "standard input: JSON lines with 'input_ids', took 1 document, 1 window, 4 tokens\n"
-        "warning: the data gives 2 of the 512 windows asked for\n");
+        "warning: the data gives 2 windows, where up to 512 are taken by default\n");
   const Json counted = Json::parse(result.out, "stdout").at("fp8kv").at("counted");
   CHECK(counted.at("tokens").as_int() == 7);
   CHECK(counted.at("data").size() == 2);

@@ -142,13 +142,14 @@ TEST_CASE("cli plan: every form of a size is understood") {
                                  : -1;
   };
   CHECK(memory("80GiB") == 85899345920);
+  CHECK(memory("80.0 GiB") == 85899345920);  // as it is printed
   CHECK(memory("80G") == 85899345920);
   CHECK(memory("80gb") == 80000000000);
   CHECK(memory("1.5MiB") == 1572864);
   CHECK(memory("2TB") == 2000000000000);
   CHECK(memory("4096") == 4096);
-  for (const char* wrong :
-       {"", "0", "GiB", "-1G", "1e3", "8 GiB", "8GiBs", "8x", "nan", "inf", "2000000T", "0.1"}) {
+  for (const char* wrong : {"", "0", "GiB", "-1G", "1e3", "8  GiB", "8 ", " 8GiB", "8GiBs", "8x",
+                            "nan", "inf", "2000000T", "0.1"}) {
     CAPTURE(wrong);
     CHECK(memory(wrong) == -1);
   }

@@ -144,5 +144,43 @@ TEST_CASE("cli: diff takes a tolerance, and says so") {
   CHECK(parsed.at("rows")[0].at("k").at("b").as_double() == static_cast<double>(0.505f));
 }
 
+TEST_CASE("cli: diff of models with unlike layers differs, in JSON too") {
+  const Place place;
+  place.temp.write("more.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn", )"
+                                R"("scaling_factor": {"0": {"0": 0.5}}}})");
+  const test::CliResult result = place.run({"diff", "scales.json", "more.json", "--json", "-q"});
+  CHECK(result.exit_code == 1);
+  const Json json = Json::parse(result.out, "stdout");
+  CHECK(json.at("schema").as_string() == "fp8kv.diff/1");
+  CHECK_FALSE(json.at("same").as_bool());
+  CHECK_FALSE(json.at("comparable").as_bool());
+  CHECK(json.at("reason").as_string() == "A has scales for 2 layers, B for 1");
+  CHECK(result.err ==
+        "fp8kv: diff: A has scales for 2 layers, B for 1\nhelp: they are not of the same model\n");
+}
+
+TEST_CASE("cli: what diff and extract find has the same keys in JSON") {
+  const Place place;
+  place.temp.write("twice.json", Place::file("1.0", "0.001953125"));
+  const test::CliResult diff = place.run({"diff", "scales.json", "twice.json", "--json"});
+  const Json found = Json::parse(diff.out, "stdout");
+  CHECK(found.at("comparable").as_bool());
+  CHECK(found.at("findings")[0].at("id").as_string() == "doubled");
+  CHECK(found.at("of_a").at("diagnoses")[0].at("id").as_string() == "k-before-rope");
+}
+
+TEST_CASE("cli: inject writes a scale file to stdout alone, and a folder never") {
+  const Place place;
+  const test::CliResult file =
+      place.run({"inject", "model", "-s", "scales.json", "--for", "json", "-o", "-"});
+  CHECK(file.exit_code == 0);
+  CHECK(Json::parse(file.out, "stdout").at("fp8kv").at("schema").as_string() == "fp8kv.scales/1");
+  const test::CliResult folder = place.run({"inject", "model", "-s", "scales.json", "-o", "-"});
+  CHECK(folder.exit_code == 2);
+  CHECK(folder.err ==
+        "fp8kv: inject: --out: '-' is no folder: only the scale file of --for json can go to "
+        "stdout\nhelp: name a folder to make\n");
+}
+
 }  // namespace
 }  // namespace fp8kv

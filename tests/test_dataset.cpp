@@ -91,9 +91,10 @@ TEST_CASE("dataset: a text is one document, cut into windows that each start as 
   CHECK(outcome.texts() == Texts{"abcd", "efgh", "ij"});
   CHECK(outcome.windows.documents == 1);
   CHECK(outcome.windows.tokens == 13);
-  CHECK(outcome.said == cat(quote(file.string()),
-                            ": plain text, took 1 document, 3 windows, 13 tokens\n"
-                            "warning: the data gives 3 of the 10 windows asked for\n"));
+  CHECK(outcome.said ==
+        cat(quote(file.string()),
+            ": plain text, took 1 document, 3 windows, 13 tokens\n"
+            "warning: the data gives 3 windows, where up to 10 are taken by default\n"));
 }
 
 TEST_CASE("dataset: reading stops when the windows are full, and says so") {

@@ -28,7 +28,9 @@ std::optional<uint64_t> bytes_from_text(std::string_view text) {
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, number, std::chars_format::fixed);
   if (parsed.ec != std::errc() || !std::isfinite(number)) return std::nullopt;
-  const auto factor = factor_of(std::string(parsed.ptr, end));
+  // "80 GiB", as this tool prints it.
+  const char* const unit = parsed.ptr + (end - parsed.ptr > 1 && *parsed.ptr == ' ' ? 1 : 0);
+  const auto factor = factor_of(std::string(unit, end));
   if (!factor) return std::nullopt;
   const double bytes = std::floor(number * *factor);
   if (!(bytes >= 1 && bytes < 0x1p60)) return std::nullopt;

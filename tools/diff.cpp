@@ -57,17 +57,30 @@ void pair_json(JsonWriter& json, const char* name, const ScalePair& pair) {
   json.member("ratio", pair.ratio()).end_object();
 }
 
+void begin_json(JsonWriter& json, const DiffOptions& options, bool same) {
+  json.begin_object().member("schema", "fp8kv.diff/1");
+  json.member("a", json_path(options.a)).member("b", json_path(options.b));
+  json.member("tolerance", options.tolerance).member("same", same);
+}
+
+// Of two that have not as many layers or heads, which differ without a row to show it.
+std::string apart_json(const DiffOptions& options, const Error& reason) {
+  JsonWriter json;
+  begin_json(json, options, false);
+  json.member("comparable", false).member("reason", reason.what());
+  return json.end_object().text();
+}
+
 std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const FoundScales& a,
                       const FoundScales& b) {
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.diff/1");
-  json.member("a", options.a.string()).member("b", options.b.string());
-  json.member("tolerance", options.tolerance).member("same", diff.differing_layers == 0);
+  begin_json(json, options, diff.differing_layers == 0);
+  json.member("comparable", true);
   json.member("layers", uint64_t{diff.layers});
   json.member("differing_layers", uint64_t{diff.differing_layers});
   json.member("granularity", diff.per_head ? "head" : "tensor").key("findings").begin_array();
   for (const DiffFinding& finding : diff.findings) {
-    json.begin_object().member("name", finding.name).member("sentence", finding.sentence);
+    json.begin_object().member("id", finding.name).member("sentence", finding.sentence);
     json.member("remedy", finding.remedy).end_object();
   }
   json.end_array().member("notes", std::span<const std::string>(diff.notes));
@@ -88,13 +101,22 @@ std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const F
   return json.end_array().end_object().text();
 }
 
+ScaleDiff compare(const DiffOptions& options, const FoundScales& a, const FoundScales& b) {
+  try {
+    return diff_scales(a.scales, b.scales, options.tolerance);
+  } catch (const Error& error) {
+    if (options.json && error.kind() == ErrorKind::check) print(apart_json(options, error));
+    throw;
+  }
+}
+
 }  // namespace
 
 void run_command(const DiffOptions& options) {
   Log log(options.verbosity);
   const FoundScales a = load_diagnosed(options.a, log);
   const FoundScales b = load_diagnosed(options.b, log);
-  const ScaleDiff diff = diff_scales(a.scales, b.scales, options.tolerance);
+  const ScaleDiff diff = compare(options, a, b);
   for (const std::string& note : diff.notes) log.note("note: " + note);
   print(options.json ? diff_json(options, diff, a, b) : diff_text(diff, options.tolerance));
   if (diff.differing_layers == 0) return;

@@ -38,6 +38,11 @@ std::string report_table(const InjectReport& report) {
 
 void run_command(const InjectCommandOptions& options) {
   Log log(options.verbosity);
+  const bool to_stdout = options.out == "-";
+  if (to_stdout && !inject_target_at(options.target).is_file) {
+    throw Error("--out: '-' is no folder: only the scale file of --for json can go to stdout",
+                "name a folder to make", ErrorKind::usage);
+  }
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const KvScales scales = load_scales(options.scales, log);
   const InjectOptions how{.target = options.target,
@@ -49,6 +54,7 @@ void run_command(const InjectCommandOptions& options) {
   const InjectReport report = inject_scales(checkpoint, scales, options.out, how);
   for (const std::string& line : report.skipped) log.note("left behind: " + line);
   for (const std::string& line : report.notes) log.note("note: " + line);
+  if (to_stdout && !options.dry_run) return;  // which holds the scales, and nothing else
   log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
                options.dry_run ? " to make " : " and made ", quote(options.out.string())));
   print(options.json ? report_json(options, report) : report_table(report));

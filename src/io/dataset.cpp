@@ -68,13 +68,15 @@ class WindowReader {
       for (const fs::path& file : files) names.push_back(quote(file.string()));
       fail("no text in ", join(names), ": every document is empty");
     }
-    const std::string found = cat("the data gives ", grouped(out_.ids.size()), " of the ",
-                                  count_of(options_.max_windows, "window"), " asked for");
     if (!full() && options_.exact) {
-      throw Error(found,
+      throw Error(cat("the data gives ", grouped(out_.ids.size()), " of the ",
+                      count_of(options_.max_windows, "window"), " asked for"),
                   cat("add data, or pass --samples ", out_.ids.size(), " to use what is there"));
     }
-    if (!full()) log_.warn(found);
+    if (!full()) {
+      log_.warn(cat("the data gives ", count_of(out_.ids.size(), "window"), ", where up to ",
+                    grouped(options_.max_windows), " are taken by default"));
+    }
     return std::move(out_);
   }
 
