@@ -77,13 +77,23 @@ TEST_CASE("cache_layers: the text part of a multimodal config counts") {
   CHECK(layers_of(config) == "8F");
 }
 
+TEST_CASE("cache_layers: Nemotron-H has a letter for each layer") {
+  CHECK(layers_of(config_with(R"("hybrid_override_pattern": "M-M*E*")")) == "---F-F");
+}
+
 TEST_CASE("cache_layers: what would be counted wrong is refused") {
   CHECK(error_with(R"("kv_lora_rank": 512)") ==
         "config.json: kv_lora_rank: attention through a latent vector (MLA) has no K and V per "
         "head");
   CHECK(error_with(R"("hybrid_override_pattern": "M-M*")") ==
-        "config.json: hybrid_override_pattern: which layers hold what cache is said in a way not "
-        "known here");
+        "config.json: hybrid_override_pattern: is \"M-M*\", expected 6 letters of * (attention), M "
+        "(Mamba), - (MLP) and E (experts)");
+  CHECK(error_with(R"("hybrid_override_pattern": "M-M*M?")") ==
+        "config.json: hybrid_override_pattern: is \"M-M*M?\", expected 6 letters of * (attention), "
+        "M (Mamba), - (MLP) and E (experts)");
+  CHECK(error_with(R"("attn_layer_indices": [1])") ==
+        "config.json: attn_layer_indices: which layers hold what cache is said in a way not known "
+        "here");
   CHECK(error_with(R"("layer_types": ["full_attention"])") ==
         "config.json: layer_types: is [\"full_attention\"], expected an array of 6 layer types");
   CHECK(error_with(R"("layer_types": ["x", "x", "x", "x", "x", "x"])") ==

@@ -84,9 +84,26 @@ std::vector<Kind> windowed_kinds(const Json& text, int64_t n_layers) {
   return periodic(n_layers, pattern, pattern - 1, Kind::full, Kind::window);
 }
 
+// Nemotron-H: a letter for each layer.
+std::vector<Kind> kinds_of_pattern(const Json& pattern, int64_t n_layers) {
+  const std::string letters = pattern.as_string();
+  const bool known = letters.find_first_not_of("*M-E") == letters.npos;
+  if (!known || letters.size() != static_cast<size_t>(n_layers)) {
+    fail(pattern.where(), ": is ", pattern.brief(), ", expected ",
+         count_of(static_cast<uint64_t>(n_layers), "letter"),
+         " of * (attention), M (Mamba), - (MLP) and E (experts)");
+  }
+  std::vector<Kind> kinds;
+  for (const char letter : letters) kinds.push_back(letter == '*' ? Kind::full : Kind::none);
+  return kinds;
+}
+
 std::vector<Kind> kinds_of_layers(const Json& text, int64_t n_layers) {
-  for (const char* key : {"hybrid_override_pattern", "attn_layer_indices", "layers_block_type",
-                          "block_types", "global_head_dim", "attn_type_list"}) {
+  if (const auto pattern = text.find("hybrid_override_pattern")) {
+    return kinds_of_pattern(*pattern, n_layers);
+  }
+  for (const char* key : {"attn_layer_indices", "layers_block_type", "block_types",
+                          "global_head_dim", "attn_type_list"}) {
     if (const auto other = text.find(key)) {
       fail(other->where(), ": which layers hold what cache is said in a way not known here");
     }

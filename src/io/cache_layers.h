@@ -17,10 +17,11 @@ struct CacheLayer {
   bool operator==(const CacheLayer&) const = default;
 };
 
-// One for every layer. What decides: layer_types; else full_attention_interval, attn_layer_period,
-// sliding_window with its pattern or switches; num_kv_shared_layers takes the last layers out.
-// Throws where parse_model_shape does (a latent vector instead of K and V among others), and for
-// layer types and keys that say so in ways not known here, rather than count them wrong.
+// One for every layer. What decides: hybrid_override_pattern; else layer_types; else
+// full_attention_interval, attn_layer_period, sliding_window with its pattern or switches;
+// num_kv_shared_layers takes the last layers out. Throws where parse_model_shape does (a latent
+// vector instead of K and V among others), and for layer types and keys that say so in ways not
+// known here, rather than count them wrong.
 std::vector<CacheLayer> parse_cache_layers(const Json& config);
 
 // Throws, naming the tensor, when a K projection of the language model is stored in a shape that

@@ -249,7 +249,7 @@ Found missing(const Evidence& seen) {
     if (tensor.layer < seen.given.n_layers) layers.insert(tensor.layer);
   }
   const int64_t count = seen.given.n_layers - static_cast<int64_t>(layers.size());
-  if (count <= 0) return std::nullopt;
+  if (count <= 0 || seen.given.mixed) return std::nullopt;
   return Diagnosis{"missing-layer",
                    cat(count, " of ", count_of(static_cast<uint64_t>(seen.given.n_layers), "layer"),
                        count == 1 ? " has" : " have", " no scale: a runtime uses 1 there"),

@@ -28,6 +28,7 @@ struct ScaleCase {
   float floor = 0;       // smaller scales were raised to this; 0 for no
   Fp8Format format = Fp8Format::e4m3fn;
   int64_t n_layers = 0;
+  bool mixed = false;   // the layers without a scale hold no cache
   bool k_norm = false;  // the model normalises K between its projection and RoPE
 };
 

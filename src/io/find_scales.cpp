@@ -147,9 +147,23 @@ Origin origin_of(const ScaleStore& store, const std::vector<ScaleTensor>& tensor
   return {row.observation(config), tgi ? "TGI pull request 2028" : config.producer, config.version};
 }
 
+// Whether some layers hold no cache, and those alone have no scale.
+bool is_mixed(const ScaleStore& store, const std::vector<ScaleTensor>& tensors) {
+  std::set<size_t> layers;
+  for (const ScaleTensor& tensor : tensors) layers.insert(static_cast<size_t>(tensor.layer));
+  const std::vector<bool> has_cache = store.has_cache();
+  bool mixed = false;
+  for (size_t layer = 0; layer < has_cache.size(); ++layer) {
+    if (layers.contains(layer)) continue;
+    if (has_cache[layer]) return false;
+    mixed = true;
+  }
+  return mixed;
+}
+
 // Fills in what the values and the config tell, and the diagnoses.
 void describe(const ScaleStore& store, const KvConfig& config, bool k_norm, int64_t n_layers,
-              FoundScales& found) {
+              bool mixed, FoundScales& found) {
   const Dialect& row = finer_row(found.tensors);
   const Origin origin = origin_of(store, found.tensors, row, config);
   Provenance& provenance = found.scales.provenance;
@@ -161,7 +175,7 @@ void describe(const ScaleStore& store, const KvConfig& config, bool k_norm, int6
   provenance.observer = config.observer;
   const float floor = config.floor > 0 ? static_cast<float>(config.floor) : row.floor;
   found.diagnoses = diagnose({found.tensors, &row, origin.observed, config.observer, floor,
-                              config.format, n_layers, k_norm});
+                              config.format, n_layers, mixed, k_norm});
 }
 
 void refuse_absence(const ScaleStore& store, FoundScales& found) {
@@ -208,8 +222,15 @@ void survey_into(const ScaleStore& store, FoundScales& found) {
     choose_rows(collected, config, found.tensors);
     for (const ScaleTensor& tensor : found.tensors) check_scale_form(tensor, model.n_kv_heads);
     found.dialect = dialect_of(found.tensors);
-    describe(store, config, collected.k_norm, model.n_layers, found);
+    const bool mixed = is_mixed(store, found.tensors);
+    describe(store, config, collected.k_norm, model.n_layers, mixed, found);
     check_tensors(store, found);
+    if (mixed) {
+      throw Error(
+          "has layers without a KV cache, and scales for all others: scale files are for "
+          "models with one in every layer",
+          "'fp8kv extract --list' shows the scales");
+    }
   });
   KvScales scales;
   scales.format = config.format;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "io/architectures.h"
+#include "io/cache_layers.h"
 #include "io/scale_patch.h"
 #include "io/scale_ranks.h"
 
@@ -13,6 +14,19 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kMostRanks = 4096;
+
+// Scales are read of models whose layers are told in ways not known here, too.
+std::vector<bool> layers_with_cache(const Json& config) {
+  std::vector<bool> has_cache;
+  try {
+    for (const CacheLayer& layer : parse_cache_layers(config)) {
+      has_cache.push_back(layer.k_elements > 0);
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+  }
+  return has_cache;
+}
 
 std::string rank_file(int64_t rank) {
   return cat("rank", rank, ".safetensors");
@@ -73,6 +87,7 @@ ScaleStore store_of(const Checkpoint& checkpoint) {
     return read_kv_config(checkpoint.config(), find_hf_quant(checkpoint.folder()));
   };
   store.model = [&checkpoint] { return parse_model_shape(checkpoint.config()); };
+  store.has_cache = [&checkpoint] { return layers_with_cache(checkpoint.config()); };
   return store;
 }
 

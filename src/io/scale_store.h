@@ -37,6 +37,8 @@ struct ScaleStore {
   std::function<KvConfig()> config;
   // What is known of the model: n_layers, n_kv_heads and model_type.
   std::function<ModelConfig()> model;
+  // Which layers hold a KV cache; empty where that is not known.
+  std::function<std::vector<bool>()> has_cache = [] { return std::vector<bool>(); };
 };
 
 // REQUIRES the checkpoint to outlive the store.

@@ -448,6 +448,10 @@ def modelopt_cases():
     hybrid = {name: value for name, value in r5.items() if ".1." not in name}
     case("r5-hybrid", checkpoint({**nemotron, "hybrid_override_pattern": "*M*"}, hybrid, mixer,
                                  hf_quant_config__json=hf_quant("0.43.0")), **refused(
+        "'{path}': has layers without a KV cache, and scales for all others: scale files are for models with one in "
+        "every layer", "'fp8kv extract --list' shows the scales"))
+    case("r5-incomplete", checkpoint({**nemotron, "hybrid_override_pattern": "**M"}, hybrid, mixer,
+                                     hf_quant_config__json=hf_quant("0.43.0")), **refused(
         "'{path}': has KV scales for 2 layers, but none for layer 1", CALIBRATE, ["missing-layer"]))
     cache = {**named("self_attn.k_cache.scale", k), **named("self_attn.v_cache.scale", v), **named("self_attn.q.scale", k)}
     case("r6-hy-v3", checkpoint(llama(architectures=["HYV3ForCausalLM"], model_type="hy_v3"), cache),
