@@ -42,6 +42,40 @@ set aside here.
 )");
 }
 
+TEST_CASE("cli plan: a folder with a config alone says what the cache costs") {
+  const test::TempDir temp;
+  temp.write("m/config.json",
+             test::read_file(test::source_dir() / "datasets" / "demo" / "config.json"));
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"plan", "m"});
+    return test::run_cli(more, {.folder = temp.path()});
+  };
+  const test::CliResult text = run({});
+  CHECK(text.exit_code == 0);
+  CHECK(text.out == R"(cache       6 layers; 2 KV heads of 32
+weights     none here
+sequences   of 512 tokens; 1 in a decode step
+
+KV cache  bytes a token  a sequence
+float16           1,536   768.0 KiB
+fp8_e4m3            768   384.0 KiB
+
+The folder has no weights: what fits beside them, and what a decode step reads, is not known.
+)");
+  const std::string out = run({"--json"}).out;
+  CHECK(out.find("\"weight_bytes\": null,") != out.npos);
+  const Json json = Json::parse(out, "stdout");
+  CHECK(json.at("plans")[1].at("bytes_per_token").as_int() == 768);
+  CHECK_FALSE(json.at("plans")[1].has("gain"));
+  const test::CliResult memory = run({"--memory", "80GiB"});
+  CHECK(memory.exit_code == 2);
+  CHECK(memory.err ==
+        "fp8kv: plan: 'm': has no weights, so what they leave of --memory is not known\n"
+        "help: leave out --memory, or fetch the model\n");
+  temp.write("m/pytorch_model.bin", "");
+  CHECK(run({}).exit_code == 3);
+}
+
 TEST_CASE("cli plan: JSON has the same in bytes") {
   const test::CliResult result =
       plan({"--memory", "8MB", "--context", "100", "--kv-cache-dtype", "fp8_e5m2", "--json"});
