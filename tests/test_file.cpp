@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <fcntl.h>
 #include <string>
 #include <sys/resource.h>
@@ -210,6 +211,19 @@ TEST_CASE("file: the name of a descriptor stands for it, whatever is behind") {
   CHECK(fs::is_symlink(temp / "stdout"));
   CHECK(test::error_of([&] { write_file_atomically("/dev/fd/987", "x", true); },
                        ErrorKind::resource) == "'/dev/fd/987': cannot open: Bad file descriptor");
+}
+
+TEST_CASE("file: a disk is not written to") {
+  const fs::directory_iterator devices("/dev"), end;
+  const auto disk =
+      std::find_if(devices, end, [](const auto& entry) { return entry.is_block_file(); });
+  if (disk == end) {
+    std::printf("[skipped] there is no disk under /dev\n");
+    return;
+  }
+  const std::string name = disk->path().string();
+  CHECK(test::error_of([&] { check_output_file(name, true); }) ==
+        quote(name) + ": is a disk, expected a file");
 }
 
 TEST_CASE("file: a link to a file, and one that leads nowhere, are no special files") {

@@ -316,6 +316,7 @@ void check_output_file(const fs::path& path, bool overwrite) {
   if (path.empty() || path == "-" || is_special_file(path)) return;
   if (exists_at(path)) {
     if (fs::is_directory(path)) fail(quote(path.string()), ": is a folder, expected a file");
+    if (fs::is_block_file(path)) fail(quote(path.string()), ": is a disk, expected a file");
     if (!overwrite) fail_exists(path);
   }
   check_parent(path);

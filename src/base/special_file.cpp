@@ -40,7 +40,8 @@ std::optional<int> named_descriptor(fs::path path) {
 bool is_special_file(const fs::path& path) {
   if (named_descriptor(path)) return true;
   struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+  if (::stat(path.c_str(), &status) != 0) return false;
+  return S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
 }
 
 int open_special_file(const fs::path& path) {

@@ -7,8 +7,8 @@
 
 namespace fp8kv {
 
-// Whether `path` is such an output, or a link to one: a device, a named pipe, a socket, or a
-// descriptor of this process, such as /dev/stdout and /dev/fd/63 whatever is behind them.
+// Whether `path` is such an output, or a link to one: a character device, a named pipe, a socket,
+// or a descriptor of this process, such as /dev/stdout and /dev/fd/63 whatever is behind them.
 bool is_special_file(const std::filesystem::path& path);
 
 // A descriptor to write to, which the caller closes; -1, with errno, when it cannot be had.
