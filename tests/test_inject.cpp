@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <sys/resource.h>
@@ -237,6 +238,23 @@ TEST_CASE("inject: the way of linking is the one asked for, and what it costs is
       fs::equivalent(place.out() / "model.safetensors", place.model() / "model.safetensors"));
   CHECK(copy.written_bytes ==
         hard.written_bytes + fs::file_size(place.model() / "model.safetensors"));
+}
+
+TEST_CASE("inject: small settings are files of their own unless links are asked for") {
+  const Workplace place;
+  place.folder.write("model/chat_template.jinja", "of the source");
+  place.folder.write("model/tokenizer.json", std::string(1 << 17, ' '));
+  const auto is_same = [&](const char* name) {
+    return fs::equivalent(place.out() / name, place.model() / name);
+  };
+  const InjectReport report = place.inject(scales_for(place.config));
+  CHECK(how_of(report, "chat_template.jinja") == "copied");
+  std::ofstream(place.out() / "chat_template.jinja") << "edited in place";
+  CHECK(test::read_file(place.model() / "chat_template.jinja") == "of the source");
+  CHECK(how_of(report, "tokenizer.json") == how_of(report, "model.safetensors"));
+  CHECK(is_same("tokenizer.json") == is_same("model.safetensors"));
+  place.inject(scales_for(place.config), {.link = LinkMode::hard, .overwrite = true});
+  CHECK(is_same("chat_template.jinja"));
 }
 
 TEST_CASE("inject: the source is not modified, whatever the way of linking") {

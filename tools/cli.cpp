@@ -57,10 +57,12 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
                                                          {"reflink", LinkMode::reflink},
                                                          {"hard", LinkMode::hard},
                                                          {"copy", LinkMode::copy}};
-  choice(command->add_option_function<std::string>(
-             "--link", [&](const std::string& value) { options.link = kModes.at(value); },
-             "How unchanged files come along; auto: reflink, else hard link, else copy"),
-         {"auto", "reflink", "hard", "copy"})
+  choice(
+      command->add_option_function<std::string>(
+          "--link", [&](const std::string& value) { options.link = kModes.at(value); },
+          "How unchanged files come along; auto: reflink, else hard link, else copy, and copies of "
+          "what is small"),
+      {"auto", "reflink", "hard", "copy"})
       ->default_str("auto");
   command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");
   command->add_flag("--force", options.force, "Replace an existing model folder OUT, in one step");

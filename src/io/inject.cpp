@@ -188,6 +188,14 @@ Plan make_plan(const Checkpoint& checkpoint, const ScalePatch& patch) {
   return plan;
 }
 
+// Settings of the output that are edited in place are not to change the source's: what is small and
+// holds no tensors becomes a file of its own, unless told otherwise.
+LinkMode mode_of(const PlannedFile& file, LinkMode asked) {
+  constexpr uint64_t kSmallBytes = uint64_t{64} << 10;
+  const bool own = file.bytes <= kSmallBytes && file.from.extension() != ".safetensors";
+  return asked == LinkMode::automatic && own ? LinkMode::copy : asked;
+}
+
 const char* planned_how(LinkMode mode) {
   switch (mode) {
     case LinkMode::automatic:
@@ -221,7 +229,7 @@ const char* written_how(const PlannedFile& file) {
 // Brings one file to `to`, and says how.
 const char* carry_out(const PlannedFile& file, const fs::path& to, LinkMode link) {
   fs::create_directories(to.parent_path());
-  if (file.is_linked()) return done_how(link_or_copy(file.from, to, link));
+  if (file.is_linked()) return done_how(link_or_copy(file.from, to, mode_of(file, link)));
   if (file.parts.empty()) {
     write_new_file(to, file.contents);
   } else {
@@ -272,8 +280,8 @@ InjectReport write_folder(const Checkpoint& checkpoint, const ScalePatch& patch,
   report.facts = facts_of(checkpoint, patch, plan);
   if (options.dry_run) {
     for (const auto& [name, file] : plan.files) {
-      add_to(report, name, file.is_linked() ? planned_how(options.link) : written_how(file),
-             file.bytes);
+      const LinkMode link = mode_of(file, options.link);
+      add_to(report, name, file.is_linked() ? planned_how(link) : written_how(file), file.bytes);
     }
     return report;
   }
