@@ -26,8 +26,18 @@ struct Bf16 {
   uint16_t code;
 
   __device__ float value() const { return bf16_to_float(code); }
-  static __device__ Bf16 of(float x) { return {bf16_from_float(x)}; }
+  static __device__ Bf16 of(float x) { return {bf16_code(x)}; }
 };
+
+// Codes of two values, the first in the low byte.
+template <Fp8Format F>
+__device__ inline uint16_t fp8_codes(float first, float second) {
+  if constexpr (kHardwareFp8 && (F == Fp8Format::e4m3fn || F == Fp8Format::e5m2)) {
+    return encode_fp8<F>(first, second);
+  } else {
+    return static_cast<uint16_t>(fp8_encode<F>(first) | fp8_encode<F>(second) << 8);
+  }
+}
 
 // Worth value() times the scale of its head.
 template <Fp8Format F>
@@ -37,7 +47,7 @@ struct Fp8 {
   uint8_t code;
 
   __device__ float value() const { return fp8_decode<F>(code); }
-  static __device__ Fp8 of(float x) { return {fp8_encode<F>(x)}; }
+  static __device__ Fp8 of(float x) { return {static_cast<uint8_t>(fp8_codes<F>(x, 0.0f))}; }
 };
 
 template <typename T>
@@ -46,7 +56,12 @@ inline constexpr bool kIsFp8 = sizeof(T) == 1;
 // Two values as they lie in memory, the first in the low half.
 template <typename T>
 __device__ inline uint32_t packed_pair(float first, float second) {
-  return static_cast<uint32_t>(T::of(first).code) | static_cast<uint32_t>(T::of(second).code) << 16;
+  if constexpr (T::kIsBf16) {
+    return bf16_codes(first, second);
+  } else {
+    return static_cast<uint32_t>(T::of(first).code) | static_cast<uint32_t>(T::of(second).code)
+                                                          << 16;
+  }
 }
 
 // Calls work(T{}) for the element type `dtype` names.

@@ -16,7 +16,7 @@ namespace fp8kv::FP8KV_GPU {
 // integer one gives 480 or -0, which calibrated caches do not hold.
 template <Fp8Format F>
 struct Fp8Pairs {
-  static constexpr bool kHardware = F == Fp8Format::e4m3fn && kHardwareE4m3;
+  static constexpr bool kHardware = F == Fp8Format::e4m3fn && kHardwareFp8;
 
   static __device__ constexpr int exponent() {
     if (F == Fp8Format::e4m3fn) return kHardware ? 0 : 8;

@@ -14,14 +14,17 @@
 //   Shared().take<T>(n)           pieces of the block's shared memory, in the order of asking
 //   fused(a, b, c)                a * b + c, rounded once; nothing else is ever contracted
 //   exp2_fast(x) exp_exact(x) rsqrt_exact(x)
-//   f16_code(x) f16_value(code)   conversions, equal to core/half.h (bf16 is plain bits)
+//   f16_code(x) bf16_code(x) f16_value(code)        equal to core/half.h but for the bits of a NaN
+//   bf16_codes(first, second)     two of them in a word, the first in its low half
 //   select_bytes(low, high, sel)  four of eight bytes, a nibble of `sel` each
-//   convert_e4m3(codes, pairs)    four e4m3fn codes to two pairs of f16, where kHardwareE4m3
 //   prefetch(global)              a hint that this line of memory is wanted soon
 //   copy_async<bytes>(shared, global, valid), async_commit(), async_wait<groups_left>()
 //                                 16, 8 or 4 bytes on their way while the lane goes on, where
 //                                 kHasAsync; at once otherwise
 //   Mma                           a 16 x kCols x 16 matrix product by a warp
+// where kHardwareFp8:
+//   convert_e4m3(codes, pairs)    four e4m3fn codes to two pairs of f16
+//   encode_fp8<F>(first, second)  codes of e4m3fn or e5m2, as fp8_encode but for the sign of a NaN
 // and for hosts:
 //   launch(name, kernel, grid, threads, shared_bytes, stream, arguments...)
 //   submit(name, stream, work)    what a library submits by itself; kHasGemmLibrary: there may be

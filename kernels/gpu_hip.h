@@ -14,8 +14,8 @@ namespace fp8kv::FP8KV_GPU {
 // ROCm 7 no longer says at compile time how wide a target's waves are; Device refuses others.
 inline constexpr int kWarp = 64;
 inline constexpr bool kHasAsync = false;
-// gfx940's conversion is fnuz; the integer one serves all formats.
-inline constexpr bool kHardwareE4m3 = false;
+// gfx940's conversions are fnuz; the integer ones serve all formats.
+inline constexpr bool kHardwareFp8 = false;
 
 __device__ __forceinline__ int lane_index() {
   return thread_index() % kWarp;
@@ -66,6 +66,14 @@ __device__ __forceinline__ float f16_value(uint16_t code) {
   return static_cast<float>(__builtin_bit_cast(_Float16, code));
 }
 
+__device__ __forceinline__ uint16_t bf16_code(float x) {
+  return bf16_from_float(x);
+}
+
+__device__ __forceinline__ uint32_t bf16_codes(float first, float second) {
+  return static_cast<uint32_t>(bf16_code(first)) | static_cast<uint32_t>(bf16_code(second)) << 16;
+}
+
 // v_perm_b32 takes the high word first and a byte per selector.
 template <unsigned kSelect>
 __device__ __forceinline__ uint32_t select_bytes(uint32_t low, uint32_t high) {
@@ -74,8 +82,12 @@ __device__ __forceinline__ uint32_t select_bytes(uint32_t low, uint32_t high) {
   return __builtin_amdgcn_perm(high, low, kBytes);
 }
 
-// REQUIRES kHardwareE4m3.
+// REQUIRES kHardwareFp8.
 __device__ __forceinline__ void convert_e4m3(uint32_t, uint32_t*) {}
+template <Fp8Format F>
+__device__ __forceinline__ uint16_t encode_fp8(float, float) {
+  return 0;
+}
 
 // These targets have no such instruction.
 __device__ __forceinline__ void prefetch(const void*) {}

@@ -27,7 +27,7 @@ namespace fp8kv::FP8KV_GPU {
 inline constexpr int kWarp = FP8KV_SIM_WARP;
 static_assert(kWarp == 32 || kWarp == 64);
 inline constexpr bool kHasAsync = kWarp == 32;
-inline constexpr bool kHardwareE4m3 = kWarp == 32;
+inline constexpr bool kHardwareFp8 = kWarp == 32;
 
 using StreamHandle = sim::Queues*;
 
@@ -145,6 +145,12 @@ inline float rsqrt_exact(float x) {
 inline uint16_t f16_code(float x) {
   return f16_from_float(x);
 }
+inline uint16_t bf16_code(float x) {
+  return bf16_from_float(x);
+}
+inline uint32_t bf16_codes(float first, float second) {
+  return static_cast<uint32_t>(bf16_code(first)) | static_cast<uint32_t>(bf16_code(second)) << 16;
+}
 inline float f16_value(uint16_t code) {
   return f16_to_float(code);
 }
@@ -168,6 +174,12 @@ inline void convert_e4m3(uint32_t codes, uint32_t* pairs) {
     };
     pairs[i] = code(2 * i) | code(2 * i + 1) << 16;
   }
+}
+
+// Stands for cvt.rn.satfinite.
+template <Fp8Format F>
+uint16_t encode_fp8(float first, float second) {
+  return static_cast<uint16_t>(fp8_encode<F>(first) | fp8_encode<F>(second) << 8);
 }
 
 // Reads a byte, so that a place outside of all memory shows.

@@ -70,7 +70,8 @@ __device__ inline void finish(const RopeArguments& arguments, const HeadPair& at
   const bool turns = at.head.tensor != kV;
   Pair values{low.value(), high.value()};
   if (turns) values = rotated(values, turn.cosine, turn.sine);
-  values = {rounded(values.first, arguments.round_to), rounded(values.second, arguments.round_to)};
+  round_all<1>(&values.first, arguments.round_to);
+  round_all<1>(&values.second, arguments.round_to);
   T* out = row_of<T>(arguments, at.head, row) + at.pair;
   out[0] = turns ? T::of(values.first) : low;
   out[arguments.kv.head_dim / 2] = turns ? T::of(values.second) : high;

@@ -43,10 +43,40 @@ __device__ inline Pair rotated(Pair x, float cosine, float sine) {
   return {x.first * cosine - x.second * sine, x.second * cosine + x.first * sine};
 }
 
-__device__ inline float rounded(float x, DType dtype) {
-  if (dtype == DType::f16) return f16_value(f16_code(x));
-  if (dtype == DType::bf16) return bf16_to_float(bf16_from_float(x));
-  return x;
+template <typename T, int kCount>
+__device__ inline void round_to(float* x) {
+  if constexpr (kCount == 1) {
+    *x = T::of(*x).value();
+  } else {
+    for (int j = 0; j < kCount; j += 2) {
+      const uint32_t pair = packed_pair<T>(x[j], x[j + 1]);
+      x[j] = T{static_cast<uint16_t>(pair)}.value();
+      x[j + 1] = T{static_cast<uint16_t>(pair >> 16)}.value();
+    }
+  }
+}
+
+// Rounds kCount numbers to what `dtype` has; asks once which that is.
+template <int kCount>
+__device__ inline void round_all(float* x, DType dtype) {
+  if (dtype == DType::bf16) round_to<Bf16, kCount>(x);
+  if (dtype == DType::f16) round_to<F16, kCount>(x);
+}
+
+// Stores kCount numbers, those for FP8 divided by their scale.
+template <typename Cache, int kCount>
+__device__ inline void store_cached(Cache* to, const float* x, float scale) {
+  Vec<Cache, kCount> codes;
+  if constexpr (kIsFp8<Cache> && kCount > 1) {
+    for (int j = 0; j < kCount; j += 2) {
+      const uint16_t pair = fp8_codes<Cache::kFormat>(x[j] / scale, x[j + 1] / scale);
+      codes.x[j].code = static_cast<uint8_t>(pair);
+      codes.x[j + 1].code = static_cast<uint8_t>(pair >> 8);
+    }
+  } else {
+    for (int j = 0; j < kCount; ++j) codes.x[j] = Cache::of(kIsFp8<Cache> ? x[j] / scale : x[j]);
+  }
+  store_vec(to, codes);
 }
 
 // Stores kCount pairs of a head of K or V to the cache, from `pair` on.
@@ -58,13 +88,8 @@ __device__ inline void append(const RopeArguments& arguments, const Head& head, 
   auto* cache = static_cast<Cache*>(head.tensor == kK ? kv.k : kv.v) + at;
   float scale = 1.0f;
   if constexpr (kIsFp8<Cache>) scale = (head.tensor == kK ? kv.k_scale : kv.v_scale)[head.kv_head];
-  Vec<Cache, kCount> codes_low, codes_high;
-  for (int j = 0; j < kCount; ++j) {
-    codes_low.x[j] = Cache::of(kIsFp8<Cache> ? first[j] / scale : first[j]);
-    codes_high.x[j] = Cache::of(kIsFp8<Cache> ? second[j] / scale : second[j]);
-  }
-  store_vec(cache, codes_low);
-  store_vec(cache + kv.head_dim / 2, codes_high);
+  store_cached<Cache, kCount>(cache, first, scale);
+  store_cached<Cache, kCount>(cache + kv.head_dim / 2, second, scale);
 }
 
 }  // namespace fp8kv::FP8KV_GPU

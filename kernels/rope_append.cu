@@ -6,23 +6,17 @@ namespace fp8kv::FP8KV_GPU {
 namespace {
 
 constexpr int kThreads = 256;
-// Rows whose magnitudes a block gathers before it adds them to global memory.
+// Rows of a block. One that observes gathers magnitudes before it adds them to global memory, bin
+// by bin: many rows share that where there are enough to keep the device busy all the same.
 constexpr int kRowsPerBlock = 64;
-
-// Counts one magnitude; `words` as in core/histogram.h but 32 bits wide, in shared memory.
-__device__ inline void observe(float x, uint32_t* bins, uint32_t* nonfinite, uint32_t& amax) {
-  const uint32_t magnitude = float_bits(x) & 0x7FFFFFFFu;
-  if (magnitude >= 0x7F800000u) {
-    shared_add(nonfinite, 1);
-    return;
-  }
-  shared_add(bins + magnitude_bin(magnitude), 1);
-  amax = magnitude > amax ? magnitude : amax;
-}
+constexpr int kManyRowsPerBlock = 256;
+constexpr int kManyRows = 4096;
 
 // Shared memory of one head's statistics, from the moment it is zero to the moment it is added to
 // what the device has.
 struct Statistics {
+  static constexpr uint32_t kInfinity = 0x7F800000u;
+
   uint32_t* bins = nullptr;  // [kMagnitudeBins]
   uint32_t* nonfinite = nullptr;
 
@@ -33,6 +27,32 @@ struct Statistics {
     for (int i = thread_index(); i < kMagnitudeBins; i += kThreads) bins[i] = 0;
     if (thread_index() == 0) *nonfinite = 0;
     block_sync();
+  }
+
+  // Counts kCount numbers and takes them into the thread's own `amax`.
+  template <int kCount>
+  __device__ void observe(const float* x, uint32_t& amax) const {
+    uint32_t magnitudes[kCount];
+    uint32_t largest = 0;
+    for (int j = 0; j < kCount; ++j) {
+      magnitudes[j] = float_bits(x[j]) & 0x7FFFFFFFu;
+      largest = magnitudes[j] > largest ? magnitudes[j] : largest;
+    }
+    if (largest < kInfinity) {
+      for (int j = 0; j < kCount; ++j) shared_add(bins + magnitude_bin(magnitudes[j]), 1);
+      amax = largest > amax ? largest : amax;
+      return;
+    }
+    for (int j = 0; j < kCount; ++j) observe_any(magnitudes[j], amax);
+  }
+
+  __device__ void observe_any(uint32_t magnitude, uint32_t& amax) const {
+    if (magnitude >= kInfinity) {
+      shared_add(nonfinite, 1);
+    } else {
+      shared_add(bins + magnitude_bin(magnitude), 1);
+      amax = magnitude > amax ? magnitude : amax;
+    }
   }
 
   // `amax` is the thread's own.
@@ -52,6 +72,32 @@ struct Statistics {
   }
 };
 
+// kCount floats, where REQUIRES alignment to 16 bytes unless kCount is 1.
+template <int kCount>
+__device__ inline void load_floats(const float* from, float* to) {
+  constexpr int kEach = kCount < 4 ? 1 : 4;
+  for (int i = 0; i < kCount; i += kEach) {
+    const auto part = load_vec<kEach>(from + i);
+    for (int j = 0; j < kEach; ++j) to[i + j] = part.x[j];
+  }
+}
+
+template <int kCount>
+__device__ inline void rotate(const RopeArguments& arguments, int row, int pair, float* first,
+                              float* second) {
+  const float* angles =
+      arguments.rope + static_cast<int64_t>(arguments.rows.positions[row]) * arguments.kv.head_dim +
+      pair;
+  float cosines[kCount], sines[kCount];
+  load_floats<kCount>(angles, cosines);
+  load_floats<kCount>(angles + arguments.kv.head_dim / 2, sines);
+  for (int j = 0; j < kCount; ++j) {
+    const Pair values = rotated({first[j], second[j]}, cosines[j], sines[j]);
+    first[j] = values.first;
+    second[j] = values.second;
+  }
+}
+
 // kCount pairs of a row: rotated if Q or K, rounded, written back if Q or K, stored to the cache if
 // K or V. `first` and `second` leave with the rounded values.
 template <typename T, typename Cache, int kCount>
@@ -61,18 +107,18 @@ __device__ inline void process(const RopeArguments& arguments, const Head& head,
   T* x = row_of<T>(arguments, head, row) + pair;
   auto low = load_vec<kCount>(x);
   auto high = load_vec<kCount>(x + half);
-  const float* angles =
-      arguments.rope + static_cast<int64_t>(arguments.rows.positions[row]) * arguments.kv.head_dim +
-      pair;
   for (int j = 0; j < kCount; ++j) {
-    Pair values{low.x[j].value(), high.x[j].value()};
-    if (head.tensor != kV) values = rotated(values, angles[j], angles[j + half]);
-    first[j] = rounded(values.first, arguments.round_to);
-    second[j] = rounded(values.second, arguments.round_to);
-    low.x[j] = T::of(first[j]);
-    high.x[j] = T::of(second[j]);
+    first[j] = low.x[j].value();
+    second[j] = high.x[j].value();
   }
+  if (head.tensor != kV) rotate<kCount>(arguments, row, pair, first, second);
+  round_all<kCount>(first, arguments.round_to);
+  round_all<kCount>(second, arguments.round_to);
   if (head.tensor != kV) {
+    for (int j = 0; j < kCount; ++j) {
+      low.x[j] = T::of(first[j]);
+      high.x[j] = T::of(second[j]);
+    }
     store_vec(x, low);
     store_vec(x + half, high);
   }
@@ -81,49 +127,62 @@ __device__ inline void process(const RopeArguments& arguments, const Head& head,
   }
 }
 
-// One block per head (y) and kRowsPerBlock rows (x). Each thread takes kCount pairs at a time.
+// One block per head and `block_rows` rows; heads of the same rows come one after the other, as
+// they lie in memory. Each thread takes kCount pairs at a time.
 template <typename T, typename Cache, int kCount, bool kObserve>
-__global__ void rope_append_kernel(RopeArguments arguments) {
+__global__ void rope_append_kernel(RopeArguments arguments, int block_rows) {
   Shared shared;
-  const Head head = head_of(static_cast<int>(block_index().y), arguments);
+  const int n_heads = arguments.n_heads + 2 * arguments.kv.n_kv_heads;
+  const int block = static_cast<int>(block_index().x);
+  const Head head = head_of(block % n_heads, arguments);
+  const int first_row = block / n_heads * block_rows;
+  const int left = arguments.rows.n - first_row;
+  const int end_row = first_row + (left < block_rows ? left : block_rows);
+  // A thread goes on by kThreads times kCount pairs.
   const int per_row = arguments.kv.head_dim / 2 / kCount;
-  const int first_row = static_cast<int>(block_index().x) * kRowsPerBlock;
-  const int rows =
-      arguments.rows.n - first_row < kRowsPerBlock ? arguments.rows.n - first_row : kRowsPerBlock;
-  float first[kCount], second[kCount];
+  const int row_step = kThreads / per_row, piece_step = kThreads % per_row;
+  int row = first_row + thread_index() / per_row, piece = thread_index() % per_row;
+  const auto each = [&](const auto& done) {
+    while (row < end_row) {
+      float first[kCount], second[kCount];
+      process<T, Cache, kCount>(arguments, head, row, piece * kCount, first, second);
+      done(first, second);
+      row += row_step;
+      piece += piece_step;
+      if (piece >= per_row) {
+        piece -= per_row;
+        ++row;
+      }
+    }
+  };
   if constexpr (kObserve) {
     const Statistics statistics(shared);
     uint32_t amax = 0;
-    for (int i = thread_index(); i < rows * per_row; i += kThreads) {
-      process<T, Cache, kCount>(arguments, head, first_row + i / per_row, i % per_row * kCount,
-                                first, second);
-      for (int j = 0; j < kCount; ++j) {
-        observe(first[j], statistics.bins, statistics.nonfinite, amax);
-        observe(second[j], statistics.bins, statistics.nonfinite, amax);
-      }
-    }
+    each([&](const float* first, const float* second) {
+      statistics.observe<kCount>(first, amax);
+      statistics.observe<kCount>(second, amax);
+    });
     const int64_t place =
         static_cast<int64_t>(head.tensor) * arguments.kv.n_kv_heads + head.kv_head;
     statistics.add_to(arguments.magnitudes + place * kMagnitudeWords, amax);
   } else {
-    for (int i = thread_index(); i < rows * per_row; i += kThreads) {
-      process<T, Cache, kCount>(arguments, head, first_row + i / per_row, i % per_row * kCount,
-                                first, second);
-    }
+    each([](const float*, const float*) {});
   }
 }
 
 template <typename T, typename Cache, int kCount>
 void run(Stream stream, const RopeArguments& arguments) {
-  const unsigned tiles =
-      (static_cast<unsigned>(arguments.rows.n) + kRowsPerBlock - 1) / kRowsPerBlock;
-  const Grid grid{tiles, static_cast<unsigned>(arguments.n_heads + 2 * arguments.kv.n_kv_heads)};
-  if (arguments.magnitudes != nullptr) {
+  const bool observed = arguments.magnitudes != nullptr;
+  const int block_rows =
+      observed && arguments.rows.n >= kManyRows ? kManyRowsPerBlock : kRowsPerBlock;
+  const int64_t tiles = (int64_t{arguments.rows.n} + block_rows - 1) / block_rows;
+  const Grid grid{static_cast<unsigned>(tiles * (arguments.n_heads + 2 * arguments.kv.n_kv_heads))};
+  if (observed) {
     launch("rope_append", rope_append_kernel<T, Cache, kCount, true>, grid, kThreads,
-           Statistics::kBytes, stream, arguments);
+           Statistics::kBytes, stream, arguments, block_rows);
   } else {
     launch("rope_append", rope_append_kernel<T, Cache, kCount, false>, grid, kThreads, 0, stream,
-           arguments);
+           arguments, block_rows);
   }
 }
 
@@ -134,7 +193,8 @@ void rope_append(Stream stream, DType activations, const RopeArguments& argument
     with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
       // Vectors of 8 elements in each half of a head.
       const bool vectors = arguments.kv.head_dim % 16 == 0 && in_vectors<T>(arguments.q, 8) &&
-                           in_vectors<T>(arguments.k, 8) && in_vectors<T>(arguments.v, 8);
+                           in_vectors<T>(arguments.k, 8) && in_vectors<T>(arguments.v, 8) &&
+                           in_vectors<float>(arguments.rope, 8);
       vectors ? run<T, Cache, 16 / sizeof(T)>(stream, arguments)
               : run<T, Cache, 1>(stream, arguments);
     });

@@ -82,7 +82,7 @@ seed_decode_ptx() {
   $seed $decode "$no_product" "of 16 'mma"
   $seed $decode "$barrier" "a block barrier too many"
   $seed $decode "$rolled" "has ld.local"
-  $seed kernels/gpu_cuda.h 's/(kHardwareE4m3 = )true/\1false/' "of 64 'cvt"
+  $seed kernels/gpu_cuda.h 's/(kHardwareFp8 = )true/\1false/' "of 64 'cvt"
   $seed kernels/gpu_cuda.h 's/asm\("movmatrix.*/b[0] = scores[0];/' "of 2 'movmatrix"
   $seed $queue "s/copy_async<Keys.*>\((key_slot.*), from, valid\)/if (valid) $plain/" "of 32 'cp"
   $seed $queue "s/const auto part = .*/$narrow/" "of 9 'ld"
