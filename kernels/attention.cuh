@@ -28,39 +28,48 @@ __device__ inline float power_of_two(int exponent) {
 
 // Q of one head, for the column of B that the lane supplies, brought near 1 by a power of two that
 // goes into the scores: f16 then has all of bf16's values. Returns its exponent. All lanes of the
-// warp have to call.   q: activations, the head from element `at`; query [kHeadDim / 8]
-template <typename Cache, int kHeadDim>
+// warp have to call. Depths are in KeyDeal's order or, kLoaded, in that of Mma::load.
+//   q: activations, the head from element `at`; query [kHeadDim / 8]
+template <typename Cache, int kHeadDim, bool kLoaded>
 __device__ inline int query_operand(const void* q, int64_t at, bool present, bool bf16,
                                     uint32_t* query) {
   using Keys = KeyDeal<Cache, kHeadDim>;
   using T = typename Operand<Cache>::Type;
+  constexpr int kSteps = kHeadDim / 16;
   const int group = Mma::group(lane_index());
-  // Four neighbouring elements at a time, which are a step's; the second time from the cache.
-  const auto four = [&](int step, float* x) {
-    for (int i = 0; i < 4; ++i) x[i] = 0.0f;
-    if (!present) return;
-    const auto codes =
-        load_vec<4>(static_cast<const uint16_t*>(q) + at + Keys::place(4 * step, group));
-    for (int i = 0; i < 4; ++i) {
-      x[i] = bf16 ? Bf16{codes.x[i]}.value() : F16{codes.x[i]}.value();
+  const uint16_t* head = static_cast<const uint16_t*>(q) + at;
+  Vec<uint16_t, 4> codes[kSteps] = {};
+  if (present) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if constexpr (kLoaded) {
+        const auto low = load_vec<2>(head + 16 * step + 2 * group);
+        const auto high = load_vec<2>(head + 16 * step + 2 * group + 8);
+        codes[step] = {low.x[0], low.x[1], high.x[0], high.x[1]};
+      } else {
+        codes[step] = load_vec<4>(head + Keys::place(4 * step, group));
+      }
     }
+  }
+  const auto value = [&](int step, int i) {
+    const uint16_t code = codes[step].x[i];
+    return bf16 ? Bf16{code}.value() : F16{code}.value();
   };
-  float x[4];
   float largest = 0.0f;
-#pragma unroll 1
-  for (int step = 0; step < kHeadDim / 16; ++step) {
-    four(step, x);
-    for (int i = 0; i < 4; ++i) largest = fmaxf(largest, fabsf(x[i]));
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    for (int i = 0; i < 4; ++i) largest = fmaxf(largest, fabsf(value(step, i)));
   }
   largest = fmaxf(largest, warp_xor(largest, Mma::kGroupStride));
   largest = fmaxf(largest, warp_xor(largest, 2 * Mma::kGroupStride));
   const int exponent = T::kIsBf16 ? 0 : exponent_of(largest);
   const float factor = power_of_two(-exponent);
 #pragma unroll
-  for (int step = 0; step < kHeadDim / 16; ++step) {
-    four(step, x);
-    query[2 * step] = packed_pair<T>(x[0] * factor, x[1] * factor);
-    query[2 * step + 1] = packed_pair<T>(x[2] * factor, x[3] * factor);
+  for (int step = 0; step < kSteps; ++step) {
+    for (int i = 0; i < 4; i += 2) {
+      query[2 * step + i / 2] =
+          packed_pair<T>(value(step, i) * factor, value(step, i + 1) * factor);
+    }
   }
   return exponent;
 }

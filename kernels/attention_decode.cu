@@ -175,8 +175,8 @@ class Worker {
     const int head = Mma::row(lane_index());
     const int64_t at =
         (static_cast<int64_t>(item.row) * attention.n_heads + item.first_head + head) * kHeadDim;
-    const int exponent =
-        query_operand<Cache, kHeadDim>(attention.q, at, head < item.heads, decode_.bf16, query_);
+    const int exponent = query_operand<Cache, kHeadDim, false>(attention.q, at, head < item.heads,
+                                                               decode_.bf16, query_);
     const float scale = score_scale<Cache>(attention, item.kv_head);
 #pragma unroll
     for (int i = 0; i < Mma::kLaneCols; ++i) {

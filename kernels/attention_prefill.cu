@@ -44,14 +44,20 @@ __device__ inline QueryTile tile_at(const Rows& rows, int share, int cols, int n
   return {-1, 0, 0, 0};
 }
 
-// Raw rows of the cache in shared memory. Keys are read by two rows of four pieces at a time,
-// values by four tokens, two apart: the padding puts those into different banks.
+// Whether slabs become operands by the matrix loads of shared memory: elements of 16 bits need no
+// conversion.
+template <typename Cache>
+inline constexpr bool kLoads = Mma::kHasLoads && sizeof(Cache) == 2;
+
+// Raw rows of the cache in shared memory. Matrix loads read eight rows at a time. Else keys are
+// read by two rows of four pieces at a time, values by four tokens, two apart. The padding puts
+// those into different banks.
 template <typename Cache, int kHeadDim>
 struct Slab {
   static constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
   static constexpr int kTokens = kRowBytes <= 256 && kHeadDim <= 128 ? 64 : 32;
   static constexpr int kGroups = kTokens / kTileTokens;
-  static constexpr int kKeyPitch = kRowBytes + (kRowBytes % 128 == 0 ? 64 : 0);
+  static constexpr int kKeyPitch = kRowBytes + (kLoads<Cache> ? 16 : kRowBytes % 128 == 0 ? 64 : 0);
   static constexpr int kValuePitch = kRowBytes + 16;
   static constexpr int kKeyBytes = kTokens * kKeyPitch;
   static constexpr int kBytes = kKeyBytes + kTokens * kValuePitch;
@@ -134,7 +140,7 @@ class Worker {
 #pragma unroll
     for (int frag = 0; frag < kColFrags; ++frag) {
       const int own = frag * Mma::kCols + Mma::row(lane_index());
-      const int exponent = query_operand<Cache, kHeadDim>(
+      const int exponent = query_operand<Cache, kHeadDim, kLoads<Cache>>(
           attention_.q, place_of(own), row_of(own) < tile_.end_row, bf16_, query_[frag]);
 #pragma unroll
       for (int i = 0; i < Mma::kLaneCols; ++i) {
@@ -152,6 +158,18 @@ class Worker {
         for (int j = 0; j < 4; ++j) acc_[frag][i][j] = 0.0f;
       }
     }
+    common_ = visible_[0];
+#pragma unroll
+    for (int at = 1; at < kCols; ++at) narrow(visible_[at]);
+#pragma unroll
+    for (int mask = 1; mask < kWarp; mask *= 2) {
+      narrow({warp_xor(common_.begin, mask), warp_xor(common_.end, mask)});
+    }
+  }
+
+  __device__ inline void narrow(const Visible& to) {
+    common_.begin = to.begin > common_.begin ? to.begin : common_.begin;
+    common_.end = to.end < common_.end ? to.end : common_.end;
   }
 
   // Asks for the slab of tokens from `first`; what is not before `end` becomes zero.
@@ -159,16 +177,18 @@ class Worker {
     if (first < end) {
       const PagedKv& kv = attention_.kv;
       const int32_t* pages = attention_.rows.page_table +
-                             static_cast<int64_t>(tile_.sequence) * attention_.rows.max_pages;
+                             static_cast<int64_t>(tile_.sequence) * attention_.rows.max_pages +
+                             first / kv.page_size;
+      const int first_slot = first % kv.page_size;
       constexpr int kPieces = Tile::kRowBytes / 16;
       for (int i = thread_index(); i < Tile::kTokens * kPieces; i += kThreads) {
         const int in_slab = i / kPieces, piece = i % kPieces;
-        const int token = first + in_slab;
-        const bool valid = token < end;
-        const int64_t at =
-            (valid ? kv.offset(pages[token / kv.page_size], kv_head_, token % kv.page_size) : 0) *
-                static_cast<int64_t>(sizeof(Cache)) +
-            piece * 16;
+        const bool valid = first + in_slab < end;
+        int slot = first_slot + in_slab, page = 0;
+        for (; slot >= kv.page_size; slot -= kv.page_size) ++page;
+        const int64_t at = (valid ? kv.offset(pages[page], kv_head_, slot) : 0) *
+                               static_cast<int64_t>(sizeof(Cache)) +
+                           piece * 16;
         unsigned char* to = ring_ + stage * Tile::kBytes + piece * 16;
         copy_async<16>(to + in_slab * Tile::kKeyPitch, static_cast<const unsigned char*>(kv.k) + at,
                        valid);
@@ -193,18 +213,24 @@ class Worker {
   }
 
   __device__ inline void add_scores(const unsigned char* keys, float (*scores)[4]) {
-    const int lane = lane_index();
     uint32_t words[Mma::kRowsPerLane][Keys::kWords];
+    if constexpr (!kLoads<Cache>) {
+      const int lane = lane_index();
 #pragma unroll
-    for (int row = 0; row < Mma::kRowsPerLane; ++row) {
-      read_pieces<Keys::kPieceBytes, Keys::kPieces>(
-          keys + (Mma::row(lane) + 8 * row) * Tile::kKeyPitch + Keys::offset(0, Mma::group(lane)),
-          Keys::offset(1, 0), words[row]);
+      for (int row = 0; row < Mma::kRowsPerLane; ++row) {
+        read_pieces<Keys::kPieceBytes, Keys::kPieces>(
+            keys + (Mma::row(lane) + 8 * row) * Tile::kKeyPitch + Keys::offset(0, Mma::group(lane)),
+            Keys::offset(1, 0), words[row]);
+      }
     }
 #pragma unroll
     for (int step = 0; step < kFrags; ++step) {
       uint32_t a[2 * Mma::kRowsPerLane];
-      key_operand<Cache, Keys::kWords>(words, step, a);
+      if constexpr (kLoads<Cache>) {
+        Mma::load<false>(keys + step * 32, Tile::kKeyPitch, a);
+      } else {
+        key_operand<Cache, Keys::kWords>(words, step, a);
+      }
 #pragma unroll
       for (int frag = 0; frag < kColFrags; ++frag) {
         Mma::run<T>(scores[frag], a, query_[frag] + 2 * step);
@@ -212,8 +238,36 @@ class Worker {
     }
   }
 
+  // Takes out the scores of what a column does not see.
+  __device__ inline void hide(int first, float (*scores)[kColFrags][4]) const {
+#pragma unroll
+    for (int group = 0; group < Tile::kGroups; ++group) {
+#pragma unroll
+      for (int frag = 0; frag < kColFrags; ++frag) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const Visible& visible = visible_[frag * Mma::kLaneCols + i % Mma::kLaneCols];
+          const int token = first + group * kTileTokens + Mma::acc_row(lane_index(), i);
+          const bool sees = token >= visible.begin && token < visible.end;
+          if (!sees) scores[group][frag][i] = -INFINITY;
+        }
+      }
+    }
+  }
+
   // Scores become weights; what was summed up so far is scaled down to the new maximum.
   __device__ inline void softmax(int first, float (*scores)[kColFrags][4]) {
+#pragma unroll
+    for (int group = 0; group < Tile::kGroups; ++group) {
+#pragma unroll
+      for (int frag = 0; frag < kColFrags; ++frag) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          scores[group][frag][i] *= factor_[frag * Mma::kLaneCols + i % Mma::kLaneCols];
+        }
+      }
+    }
+    if (first < common_.begin || first + Tile::kTokens > common_.end) hide(first, scores);
 #pragma unroll
     for (int at = 0; at < kCols; ++at) {
       const int frag = at / Mma::kLaneCols, col = at % Mma::kLaneCols;
@@ -222,11 +276,7 @@ class Worker {
       for (int group = 0; group < Tile::kGroups; ++group) {
 #pragma unroll
         for (int i = col; i < 4; i += Mma::kLaneCols) {
-          float& score = scores[group][frag][i];
-          const int token = first + group * kTileTokens + Mma::acc_row(lane_index(), i);
-          const bool sees = token >= visible_[at].begin && token < visible_[at].end;
-          score = sees ? score * factor_[at] : -INFINITY;
-          largest = fmaxf(largest, score);
+          largest = fmaxf(largest, scores[group][frag][i]);
         }
       }
 #pragma unroll
@@ -255,14 +305,6 @@ class Worker {
   }
 
   __device__ inline void add_outputs(const unsigned char* values, const float (*scores)[4]) {
-    const int lane = lane_index();
-    uint32_t words[4][Values::kWords];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      read_pieces<Values::kPieceBytes, Values::kPieces>(
-          values + Mma::depth(lane, i) * Tile::kValuePitch + Values::offset(0, Mma::row(lane)),
-          Values::offset(1, 0), words[i]);
-    }
     uint32_t weights[kColFrags][2];
 #pragma unroll
     for (int frag = 0; frag < kColFrags; ++frag) {
@@ -270,7 +312,31 @@ class Worker {
                                   packed_pair<T>(scores[frag][2], scores[frag][3])};
       Mma::scores_to_operand(packed, weights[frag]);
     }
-    add_values<Cache, kHeadDim, Values::kWords, kColFrags>(words, weights, acc_);
+    if constexpr (kLoads<Cache>) {
+#pragma unroll
+      for (int i = 0; i < kFrags; ++i) {
+        uint32_t a[2 * Mma::kRowsPerLane];
+        Mma::load<true>(values + i * 32, Tile::kValuePitch, a);
+#pragma unroll
+        for (int frag = 0; frag < kColFrags; ++frag) Mma::run<T>(acc_[frag][i], a, weights[frag]);
+      }
+    } else {
+      const int lane = lane_index();
+      uint32_t words[4][Values::kWords];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        read_pieces<Values::kPieceBytes, Values::kPieces>(
+            values + Mma::depth(lane, i) * Tile::kValuePitch + Values::offset(0, Mma::row(lane)),
+            Values::offset(1, 0), words[i]);
+      }
+      add_values<Cache, kHeadDim, Values::kWords, kColFrags>(words, weights, acc_);
+    }
+  }
+
+  // The dimension that element j of accumulator i is.
+  static __device__ inline int dim_of(int i, int j) {
+    if constexpr (kLoads<Cache>) return 16 * i + Mma::acc_row(lane_index(), j);
+    return value_dim<Cache, kHeadDim>(i, j);
   }
 
   __device__ inline void finish() {
@@ -292,7 +358,7 @@ class Worker {
         const int64_t out = place_of(col);
 #pragma unroll
         for (int i = 0; i < kFrags; ++i) {
-          store_activation(attention_.out, out + value_dim<Cache, kHeadDim>(i, j), bf16_,
+          store_activation(attention_.out, out + dim_of(i, j), bf16_,
                            acc_[frag][i][j] / sum_[at] * scale);
         }
       }
@@ -308,6 +374,7 @@ class Worker {
   uint32_t query_[kColFrags][2 * kFrags];
   float factor_[kCols];
   Visible visible_[kCols];
+  Visible common_;  // what all columns of the warp see
   float max_[kCols];
   float sum_[kCols];
   float acc_[kColFrags][kFrags][4];

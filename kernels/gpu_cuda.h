@@ -177,6 +177,29 @@ struct Mma {
     }
   }
 
+  // Operand A from shared memory, 16 x 16 elements of 16 bits in rows of `pitch` bytes, a multiple
+  // of 16; kTransposed: what lies there are columns of A. Depths are in the order of memory: those
+  // of lane group g are 2 g, 2 g + 1, 2 g + 8 and 2 g + 9.
+  static constexpr bool kHasLoads = true;
+  template <bool kTransposed>
+  static __device__ __forceinline__ void load(const unsigned char* from, int pitch, uint32_t* a) {
+    const int lane = lane_index();
+    const int row = kTransposed ? lane % 8 + lane / 16 * 8 : lane % 16;
+    const int half = kTransposed ? lane / 8 % 2 : lane / 16;
+    const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(from + row * pitch + half * 16));
+    if constexpr (kTransposed) {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(a[0]), "=r"(a[2]), "=r"(a[1]), "=r"(a[3])
+                   : "r"(at)
+                   : "memory");
+    } else {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(a[0]), "=r"(a[2]), "=r"(a[1]), "=r"(a[3])
+                   : "r"(at)
+                   : "memory");
+    }
+  }
+
   // A lane's accumulator, rounded and packed as (0, 1), (2, 3), to an operand B of the same matrix.
   static __device__ __forceinline__ void scores_to_operand(const uint32_t* scores, uint32_t* b) {
     asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(b[0]) : "r"(scores[0]));

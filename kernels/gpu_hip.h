@@ -135,6 +135,10 @@ struct Mma {
     for (int i = 0; i < 4; ++i) acc[i] = c[i];
   }
 
+  static constexpr bool kHasLoads = false;
+  template <bool kTransposed>
+  static __device__ __forceinline__ void load(const unsigned char*, int, uint32_t*) {}
+
   // A result has the layout of an operand already.
   static __device__ __forceinline__ void scores_to_operand(const uint32_t* scores, uint32_t* b) {
     b[0] = scores[0];

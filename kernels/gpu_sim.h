@@ -250,6 +250,20 @@ struct Mma {
     }
   }
 
+  static constexpr bool kHasLoads = kWarp == 32;
+  template <bool kTransposed>
+  static void load(const unsigned char* from, int pitch, uint32_t* a, Here here = {}) {
+    const Shown<const unsigned char*> shown(from, here);  // all lanes, of one place
+    const auto at = [&](int row, int depth) -> uint32_t {
+      const int along = kTransposed ? row : depth, across = kTransposed ? depth : row;
+      return *reinterpret_cast<const uint16_t*>(shown[0] + across * pitch + along * 2);
+    };
+    for (int i = 0; i < 4; ++i) {
+      const int row = lane_index() / 4 + 8 * (i / 2), depth = lane_index() % 4 * 2 + 8 * (i % 2);
+      a[i] = at(row, depth) | at(row, depth + 1) << 16;
+    }
+  }
+
   // On AMD a result has the layout of an operand already.
   static void scores_to_operand(const uint32_t* scores, uint32_t* b, Here here = {}) {
     if constexpr (kWarp == 64) {

@@ -193,8 +193,8 @@ PATTERNS
 
 # The same kernel for AMD. 16 tokens are 16 products of 16 x 16 x 16 and, a lane, 2 pieces of 16
 # bytes of keys, 4 of 8 bytes of values and 64 codes, four to a conversion of two byte selections,
-# signs put back twice. The loads are there twice: at the start and in the loop; 9 of 8 bytes are of
-# the query. 8 selections bring values of two tokens together.
+# signs put back twice. The loads are there twice: at the start and in the loop; 4 more of 16 bytes
+# are of the query. 8 selections bring values of two tokens together.
 gate_decode_gcn() {
   local assembly code what
   for assembly in "$2"/attention_decode.gfx*.s; do
@@ -204,8 +204,8 @@ gate_decode_gcn() {
     awk '/^_Z.*:/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128E/ }
          /^\.Lfunc_end/ { on = 0 } on' "$assembly" > "$code"
     require "$what" "$code" <<'PATTERNS'
-4 global_load_dwordx4
-17 global_load_dwordx2
+8 global_load_dwordx4
+8 global_load_dwordx2
 40 v_perm_b32
 32 v_and_or_b32
 16 v_mfma_f32_16x16x16_?f16

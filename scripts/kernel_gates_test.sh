@@ -99,7 +99,7 @@ seed_decode_gcn() {
     $seed kernels/fragments.cuh 's/(else if constexpr \(F == Fp8Format::)e5m2fnuz/\1e4m3fn/' \
       "of 40 'v_perm_b32'*of 32 'v_and_or_b32'"
     $seed $queue "s/part = \*static_cast<.*;/$narrow/" \
-      "of 4 'global_load_dwordx4'*of 17 'global_load_dwordx2'"
+      "of 8 'global_load_dwordx4'*of 8 'global_load_dwordx2'"
     $seed $queue 's/keys = due_keys_;/keys = next_keys_;/' "waits for the next tile's loads"
   done
 }
