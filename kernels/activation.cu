@@ -10,6 +10,7 @@ constexpr int kThreads = 256;
 // One vector of kCount elements per thread.
 template <typename T, int kCount>
 __global__ void gate_kernel(T* gate, const T* up, int64_t count) {
+  after_previous();
   const int64_t at = (static_cast<int64_t>(block_index().x) * kThreads + thread_index()) * kCount;
   if (at >= count) return;
   auto gates = load_vec<kCount>(gate + at);

@@ -16,6 +16,7 @@ constexpr int kDimsPerLane = kMaxHeadDim / kWarp;
 // One warp per (row, head), numbered row by row.
 template <typename T, typename Cache>
 __global__ void attention_any_kernel(AttentionArguments arguments) {
+  after_previous();
   Shared shared;
   float* all_queries = shared.take<float>(kWarps * kMaxHeadDim);
   float* all_weights = shared.take<float>(kThreads);

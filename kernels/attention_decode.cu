@@ -394,6 +394,7 @@ class Worker {
 template <typename Cache, int kHeadDim>
 __global__ void __launch_bounds__(kThreads, (Worker<Cache, kHeadDim>::kBlocks))
     attention_decode_kernel(Decode decode) {
+  after_previous();
   Shared shared;
   Worker<Cache, kHeadDim> worker(decode, shared);
   int* ends = shared.take<int>(decode.attention.rows.n);

@@ -383,6 +383,7 @@ class Worker {
 // One block per tile of queries (x) and KV head (y).
 template <typename Cache, int kHeadDim>
 __global__ void __launch_bounds__(kThreads) attention_prefill_kernel(Prefill prefill) {
+  after_previous();
   Shared shared;
   const AttentionArguments& attention = prefill.attention;
   // The longest first: what sees most starts early.

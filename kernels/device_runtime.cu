@@ -74,6 +74,9 @@ Device::Device() {
   multiprocessors_ = properties.multiProcessorCount;
   check(FP8KV_RUNTIME(StreamCreate)(&stream_.handle), prefix);
   stream_.pending = &pending_;
+#if defined(__CUDACC__) && CUDART_VERSION >= 12030  // before, such launches cannot be recorded
+  stream_.overlaps = properties.major >= 9 && !sync_after_launch();
+#endif
   transfers_ = make_transfers(stream_);
 }
 

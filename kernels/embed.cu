@@ -9,6 +9,7 @@ constexpr int kThreads = 256;
 // One block per row of out.
 template <typename From, typename To>
 __global__ void embed_kernel(const From* table, const int32_t* ids, To* out, int64_t dim) {
+  after_previous();
   const int64_t row = block_index().x;
   const From* from = table + ids[row] * dim;
   for (int64_t i = thread_index(); i < dim; i += kThreads) {

@@ -22,6 +22,7 @@ __global__ void __launch_bounds__(kNormThreads, kFusedBlocks)
   const Product& gate = products.each[0];
   int64_t column = first_pair();
   if (column < gate.out_dim) pair_at<T>(products, column).prefetch_start(products.in_dim);
+  after_previous();
   const T* rows = normalised_rows<T, kRows>(normed, shared);
   for (; column < gate.out_dim; column += pair_step()) {
     float results[2];

@@ -17,6 +17,9 @@
 //   f16_code(x) bf16_code(x) f16_value(code)        equal to core/half.h but for the bits of a NaN
 //   bf16_codes(first, second)     two of them in a word, the first in its low half
 //   select_bytes(low, high, sel)  four of eight bytes, a nibble of `sel` each
+//   after_previous()              a kernel's first words: waits for the kernel before it, which may
+//                                 still run, and lets the next one come. Before that, nothing but
+//                                 prefetch touches memory
 //   prefetch(global)              a hint that this line of memory is wanted soon
 //   copy_async<bytes>(shared, global, valid), async_commit(), async_wait<groups_left>()
 //                                 16, 8 or 4 bytes on their way while the lane goes on, where

@@ -25,6 +25,7 @@ inline constexpr Status kSuccess = FP8KV_RUNTIME(Success);
 struct Stream {
   StreamHandle handle{};
   Pending* pending = nullptr;
+  bool overlaps = false;  // kernels come while the one before them still runs: after_previous
 };
 
 struct Grid {
@@ -102,6 +103,29 @@ inline void check_sound(const char* name, const Stream& stream) {
 inline constexpr size_t kPlainSharedBytes = 48 * 1024;
 
 template <typename... Parameters, typename... Arguments>
+Status start(void (*kernel)(Parameters...), Grid grid, int threads, size_t shared_bytes,
+             const Stream& stream, Arguments&&... arguments) {
+  const dim3 blocks(grid.x, grid.y, grid.z), block(static_cast<unsigned>(threads));
+#if defined(__CUDACC__)
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream.handle;
+  config.attrs = &overlap;
+  config.numAttrs = stream.overlaps ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+#else
+  hipLaunchKernelGGL(kernel, blocks, block, static_cast<uint32_t>(shared_bytes), stream.handle,
+                     static_cast<Parameters>(arguments)...);
+  return hipGetLastError();
+#endif
+}
+
+template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int threads,
             size_t shared_bytes, Stream stream, Arguments&&... arguments) {
   if (shared_bytes > kPlainSharedBytes) {
@@ -111,9 +135,7 @@ void launch(const char* name, void (*kernel)(Parameters...), Grid grid, int thre
                                         static_cast<int>(shared_bytes)),
         name, stream);
   }
-  kernel<<<dim3(grid.x, grid.y, grid.z), static_cast<unsigned>(threads), shared_bytes,
-           stream.handle>>>(static_cast<Parameters>(arguments)...);
-  check_launch(FP8KV_RUNTIME(GetLastError)(), name, stream);
+  check_launch(start(kernel, grid, threads, shared_bytes, stream, arguments...), name, stream);
   wait_or_note(stream, name);
 }
 

@@ -182,6 +182,8 @@ uint16_t encode_fp8(float first, float second) {
   return static_cast<uint16_t>(fp8_encode<F>(first) | fp8_encode<F>(second) << 8);
 }
 
+inline void after_previous() {}
+
 // Reads a byte, so that a place outside of all memory shows.
 inline void prefetch(const void* global) {
   static_cast<void>(*static_cast<const volatile char*>(global));

@@ -26,6 +26,7 @@ __device__ inline void load_slice(const T* from, int64_t first_row, int64_t rows
 // One block per kTile rows (x) and kTile columns (y).
 template <typename T>
 __global__ void linear_any_kernel(Products products) {
+  after_previous();
   Shared shared;
   float* xs = shared.take<float>(kDepth * kPitch);
   float* weights = shared.take<float>(kDepth * kPitch);

@@ -14,8 +14,13 @@ template <typename T, int kRows>
 __global__ void linear_rows_kernel(Products products) {
   const int64_t number = static_cast<int64_t>(block_index().x) * kWarps + warp_index();
   const ColumnTile tile = column_tile(products, number, 1);
-  if (tile.first >= tile.product.out_dim) return;
+  const bool present = tile.first < tile.product.out_dim;
   const T* weight = static_cast<const T*>(tile.product.weight) + tile.first * products.in_dim;
+  // A line of memory for every lane, while the kernel before comes to its end.
+  const int64_t line = int64_t{lane_index()} * 128 / static_cast<int>(sizeof(T));
+  if (present && line < products.in_dim) prefetch(weight + line);
+  after_previous();
+  if (!present) return;
   float sums[1][kRows];
   column_sums<T, 4, 1, kRows>({weight}, static_cast<const T*>(products.x), products.in_dim, sums);
   for (int row = 0; row < kRows; ++row) {

@@ -128,6 +128,7 @@ __device__ inline void store_tile(const Product& product, int64_t n, int64_t row
 template <typename T, typename Tile>
 __global__ void __launch_bounds__(kThreads)
     linear_tensor_kernel(Products products, int64_t row_tiles, int64_t col_tiles) {
+  after_previous();
   Shared shared;
   T* ring = shared.take<T>(Tile::kStages * Tile::kSliceElements);
   const TilePlace place = tile_place(block_index().x, row_tiles, col_tiles);

@@ -9,6 +9,7 @@ namespace {
 // One block per row; kCount elements at a time. x and out may be the same.
 template <typename T, int kCount>
 __global__ void rmsnorm_kernel(const T* x, const T* weight, float eps, T* out, int64_t dim) {
+  after_previous();
   Shared shared;
   const int64_t row = block_index().x;
   x += row * dim;
@@ -26,6 +27,7 @@ __global__ void rmsnorm_kernel(const T* x, const T* weight, float eps, T* out, i
 template <typename T, int kCount>
 __global__ void rmsnorm_short_kernel(const T* x, const T* weight, float eps, T* out, int64_t rows,
                                      int64_t dim) {
+  after_previous();
   const int64_t row = int64_t{block_index().x} * kNormWarps + warp_index();
   if (row >= rows) return;
   const int64_t i = kCount * lane_index();

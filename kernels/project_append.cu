@@ -91,6 +91,7 @@ __global__ void __launch_bounds__(kNormThreads, kFusedBlocks)
   if (number < pairs) {
     HeadPair(number, arguments).columns<T>(products, arguments).prefetch_start(products.in_dim);
   }
+  after_previous();
   const T* rows = normalised_rows<T, kRows>(normed, shared);
   for (; number < pairs; number += pair_step()) {
     const HeadPair at(number, arguments);

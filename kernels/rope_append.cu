@@ -131,6 +131,7 @@ __device__ inline void process(const RopeArguments& arguments, const Head& head,
 // they lie in memory. Each thread takes kCount pairs at a time.
 template <typename T, typename Cache, int kCount, bool kObserve>
 __global__ void rope_append_kernel(RopeArguments arguments, int block_rows) {
+  after_previous();
   Shared shared;
   const int n_heads = arguments.n_heads + 2 * arguments.kv.n_kv_heads;
   const int block = static_cast<int>(block_index().x);

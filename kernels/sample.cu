@@ -227,6 +227,7 @@ class Row {
 
 // One block per row.
 __global__ void sample_kernel(SampleArguments arguments) {
+  after_previous();
   Shared shared;
   Row(arguments, shared).run();
 }

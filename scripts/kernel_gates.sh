@@ -38,7 +38,8 @@ compile() {
     flags=(hipcc -x hip "${flags[@]}" -ffp-contract=off -DFP8KV_GPU=hip -Wall -Wextra -Werror
       -Wno-unused-command-line-argument)
     if [[ $build == hip_host ]]; then
-      flags+=(--offload-arch=gfx90a --cuda-host-only -c -o /dev/null)
+      flags+=(--offload-arch=gfx90a --cuda-host-only -c
+        -o "$out/$name.hip_host.o")  # not /dev/null, which a failure would remove
     else
       flags+=("--offload-arch=$build" --cuda-device-only -S -o "$out/$name.$build.s")
     fi
@@ -63,7 +64,7 @@ all_gates() {
   local gate
   gate_compiles "$1" "$2"
   ((status == 0)) || return 0  # the others would miss what was not compiled
-  for gate in local_memory registers decode_ptx decode_gcn; do "gate_$gate" "$1" "$2"; done
+  for gate in local_memory registers waits decode_ptx decode_gcn; do "gate_$gate" "$1" "$2"; done
 }
 
 gate_compiles() {
@@ -155,6 +156,23 @@ record_registers() {
        NR == FNR { measured[about]; next } !(about in measured)' \
     "$now" "$1/kernels/registers.txt" > "$now.kept"
   LC_ALL=C sort "$now" "$now.kept" > "$1/kernels/registers.txt"
+}
+
+# Kernels come while the one before them is still running (after_previous): all have to wait for it
+# before they touch global memory.
+gate_waits() {
+  local ptx line
+  for ptx in "$2"/*.compute_90a.ptx; do
+    [[ -e $ptx ]] || continue
+    while read -r line; do complain "$line"; done < <(awk '
+      /\.entry/ { sub(/.*\.entry /, ""); sub(/\(.*/, ""); name = $0; waits = early = 0 }
+      /griddepcontrol\.wait/ { waits = 1 }
+      waits || name == "" { next }
+      /[[:space:]](ld|st|atom|red)\./ && !/\.(param|shared|local|const)/ { early = 1 }
+      /cp\.async/ { early = 1 }
+      early { print name " touches memory before it waits for the kernel before it"; name = "" }
+    ' "$ptx" | sed -E 's/^[^ ]*[0-9]([a-z_]+_kernel)/\1/')
+  done
 }
 
 # Complains of each "least pattern" line of stdin that a kernel's code has fewer matches of.

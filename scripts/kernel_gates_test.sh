@@ -71,6 +71,10 @@ seed_all_kernels() {
     seed registers $build embed $record '/^embed.*F16/d' "is not in kernels/registers.txt"
     seed registers $build embed $record '/^embed/{p;s/embed/gone/}' "but not compiled"
   done
+  local wait='^ *after_previous\(\);'
+  local late="/$wait/d; s/^ *const From\* from = .*/&after_previous();/"
+  seed waits cuda embed kernels/embed.cu "/$wait/d" "touches memory before it waits"
+  seed waits cuda embed kernels/embed.cu "$late" "touches memory before it waits"
   seed registers gfx90a attention_decode $record 's/(scalars_spilt) .*/\1 1/' "scalars_spilt) uses"
 }
 
