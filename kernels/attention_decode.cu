@@ -131,6 +131,11 @@ class Worker {
   static constexpr int kStages = kFitting < 2 ? 2 : kFitting > 4 ? 4 : kFitting;
   using Queue = LaneQueue<Keys, Values, kThreads, kStages>;
   static constexpr int kFrags = kHeadDim / 16;
+  // Neighbouring dimensions of the result that a lane has, as far as they are stored together.
+  static constexpr int kRun = Values::kPerPiece < 4 ? Values::kPerPiece : 4;
+  // Two sums of scores, so that products wait half as long for one another, where tiles on their
+  // way are not in registers.
+  static constexpr int kSums = kHasAsync ? 2 : 1;
   // Blocks that share a multiprocessor, as far as shared memory and registers go. The tiles of rows
   // over 256 bytes fill the one or, on AMD, the other: spilt registers would wait for all loads.
   static constexpr int kBlocks = kHeadDim * sizeof(Cache) > 256 ? 1 : kHeadDim > 128 ? 2 : 3;
@@ -156,8 +161,13 @@ class Worker {
  private:
   __device__ inline void start(const Item& item) {
     const AttentionArguments& attention = decode_.attention;
-    pages_ = attention.rows.page_table +
-             static_cast<int64_t>(sequence_of(attention.rows, item.row)) * attention.rows.max_pages;
+    const int page_size = attention.kv.page_size;
+    pages_ =
+        attention.rows.page_table +
+        int64_t{warp_uniform(sequence_of(attention.rows, item.row))} * attention.rows.max_pages +
+        item.begin / page_size;
+    in_page_ = item.begin % page_size;
+    page_ = warp_uniform(*pages_);
 #pragma unroll
     for (int i = 0; i < kFrags; ++i) {
 #pragma unroll
@@ -190,8 +200,11 @@ class Worker {
       const PagedKv& kv = decode_.attention.kv;
       const int first = item.begin + tile * kTileTokens;
       // A tile is within a page, whose size is a multiple of it.
-      const int64_t at =
-          kv.offset(pages_[first / kv.page_size], item.kv_head, first % kv.page_size);
+      if (in_page_ == kv.page_size) {
+        in_page_ = 0;
+        page_ = warp_uniform(*++pages_);
+      }
+      const int64_t at = kv.offset(page_, item.kv_head, in_page_);
       constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
       const int lane = lane_index();
       // Everything but the lane's own corner of the tile is a constant.
@@ -217,6 +230,7 @@ class Worker {
           queue_.fetch_value(i, piece, values + below + Values::offset(piece, 0), valid);
         }
       }
+      in_page_ += kTileTokens;
     }
     queue_.commit();
   }
@@ -224,19 +238,22 @@ class Worker {
   __device__ inline void consume(const Item& item, int first) {
     KeyWords<Keys> keys;
     queue_.take_keys(keys);
-    float scores[4] = {};
+    float sums[kSums][4] = {};
 #pragma unroll
     for (int step = 0; step < kFrags; ++step) {
       uint32_t a[2 * Mma::kRowsPerLane];
       key_operand<Cache, Keys::kWords>(keys.words, step, a);
-      Mma::run<T>(scores, a, query_ + 2 * step);
+      Mma::run<T>(sums[step % kSums], a, query_ + 2 * step);
     }
+    float scores[4];
     const int lane = lane_index();
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int token = first + Mma::acc_row(lane, i);
       const bool visible = token >= item.first_visible && token < item.end;
-      scores[i] = visible ? scores[i] * factor_[i % Mma::kLaneCols] : -INFINITY;
+      const float score =
+          (kSums == 1 ? sums[0][i] : sums[0][i] + sums[kSums - 1][i]) * factor_[i % Mma::kLaneCols];
+      scores[i] = visible ? score : -INFINITY;
     }
     float correction[Mma::kLaneCols];
 #pragma unroll
@@ -292,20 +309,43 @@ class Worker {
     }
   }
 
-  __device__ inline void write_output(const Item& item) {
-    const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
+  // Calls work(head, dim, numbers, col) for what the lane has of the result: kRun neighbouring
+  // dimensions of a head at a time, from column `col` of its accumulators.
+  template <typename Work>
+  __device__ inline void each_run(const Item& item, const Work& work) const {
+    constexpr int kRows = Mma::kRowsPerLane;
+    constexpr int kCorners = 4 / kRows;  // accumulators that do not continue one another
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int col = j % Mma::kLaneCols;
-      const int head = Mma::acc_col(lane_index(), j);
+    for (int corner = 0; corner < kCorners; ++corner) {
+      const int head = Mma::acc_col(lane_index(), corner);
       if (head >= item.heads) continue;
 #pragma unroll
-      for (int i = 0; i < kFrags; ++i) {
-        store_activation(decode_.attention.out,
-                         output_at(item, head) + value_dim<Cache, kHeadDim>(i, j), decode_.bf16,
-                         acc_[i][j] / sum_[col] * scale);
+      for (int element = 0; element < Values::kElements; element += kRun) {
+        Vec<float, kRun> run;
+#pragma unroll
+        for (int i = 0; i < kRun; ++i) {
+          run.x[i] = acc_[(element + i) / kRows][corner + (element + i) % kRows * kCorners];
+        }
+        work(head, value_dim<Cache, kHeadDim>(element / kRows, corner + element % kRows * kCorners),
+             run, corner % Mma::kLaneCols);
       }
     }
+  }
+
+  template <int kCount>
+  __device__ inline void store_result(int64_t at, const Vec<float, kCount>& x, float sum,
+                                      float scale) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      store_activation(decode_.attention.out, at + i, decode_.bf16, x.x[i] / sum * scale);
+    }
+  }
+
+  __device__ inline void write_output(const Item& item) {
+    const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
+    each_run(item, [&](int head, int dim, const Vec<float, kRun>& run, int col) {
+      store_result(output_at(item, head) + dim, run, sum_[col], scale);
+    });
   }
 
   // Index of (row, group, chunk, head) in `states` and, times kHeadDim, in `partials`.
@@ -315,20 +355,15 @@ class Worker {
   }
 
   __device__ inline void write_partial(const Item& item) {
+    each_run(item, [&](int head, int dim, const Vec<float, kRun>& run, int) {
+      store_vec(decode_.partials + partial_at(item, item.chunk, head) * kHeadDim + dim, run);
+    });
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int col = j % Mma::kLaneCols;
-      const int head = Mma::acc_col(lane_index(), j);
-      if (head >= item.heads) continue;
+    for (int col = 0; col < Mma::kLaneCols; ++col) {
+      const int head = Mma::acc_col(lane_index(), col);
+      if (head >= item.heads || Mma::acc_row(lane_index(), col) != 0) continue;
       const int64_t at = partial_at(item, item.chunk, head);
-#pragma unroll
-      for (int i = 0; i < kFrags; ++i) {
-        decode_.partials[at * kHeadDim + value_dim<Cache, kHeadDim>(i, j)] = acc_[i][j];
-      }
-      if (Mma::acc_row(lane_index(), j) == 0) {
-        decode_.states[2 * at] = max_[col];
-        decode_.states[2 * at + 1] = sum_[col];
-      }
+      store_vec(decode_.states + 2 * at, Vec<float, 2>{max_[col], sum_[col]});
     }
   }
 
@@ -342,47 +377,51 @@ class Worker {
     warp_sync();
     if (ticket + 1 != static_cast<uint32_t>(item.chunks)) return;
     if (lane_index() == 0) *counter = 0;  // for the next launch
-#pragma unroll 1
-    for (int head = 0; head < item.heads; ++head) combine(item, head);
+    combine(item);
   }
 
-  // One head's partial results, in the order of chunks; each lane has some dimensions.
-  __device__ inline void combine(const Item& item, int head) {
-    constexpr int kDims = (kHeadDim + kWarp - 1) / kWarp;
+  __device__ inline Vec<float, 2> state_of(const Item& item, int chunk, int head) const {
+    return load_vec<2>(decode_.states + 2 * partial_at(item, chunk, head));
+  }
+
+  // Adds up partial results in the order of chunks, all heads at once, each by as many lanes as
+  // there are for it. A chunk's numbers come from L2, some 200 ns away: many are asked for at a
+  // time, since the whole device may be waiting for the last warp.
+  __device__ inline void combine(const Item& item) const {
+    int heads = 1;
+    while (heads < item.heads) heads *= 2;
+    const int lanes = kWarp / heads;
+    const int head = lane_index() / lanes, lane = lane_index() % lanes;
+    const bool present = head < item.heads;
     float largest = -INFINITY;
-#pragma unroll 1
-    for (int chunk = 0; chunk < item.chunks; ++chunk) {
-      largest = fmaxf(largest, decode_.states[2 * partial_at(item, chunk, head)]);
+    for (int chunk = lane; present && chunk < item.chunks; chunk += lanes) {
+      largest = fmaxf(largest, state_of(item, chunk, head).x[0]);
     }
-    float sum = 0.0f;
-    float total[kDims] = {};
-#pragma unroll 1
-    for (int chunk = 0; chunk < item.chunks; ++chunk) {
-      const int64_t at = partial_at(item, chunk, head);
-      const float weight = exp2_fast(decode_.states[2 * at] - largest);
-      sum = fused(decode_.states[2 * at + 1], weight, sum);
-#pragma unroll
-      for (int i = 0; i < kDims; ++i) {
-        const int dim = i * kWarp + lane_index();
-        if (dim < kHeadDim) {
-          total[i] = fused(decode_.partials[at * kHeadDim + dim], weight, total[i]);
-        }
-      }
-    }
+    for (int mask = 1; mask < lanes; mask *= 2) largest = fmaxf(largest, warp_xor(largest, mask));
+    if (!present) return;
     const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
-#pragma unroll
-    for (int i = 0; i < kDims; ++i) {
-      const int dim = i * kWarp + lane_index();
-      if (dim < kHeadDim) {
-        store_activation(decode_.attention.out, output_at(item, head) + dim, decode_.bf16,
-                         total[i] / sum * scale);
+#pragma unroll 1
+    for (int dim = 4 * lane; dim < kHeadDim; dim += 4 * lanes) {
+      Vec<float, 4> total = {};
+      float sum = 0.0f;
+#pragma unroll 16
+      for (int chunk = 0; chunk < item.chunks; ++chunk) {
+        const Vec<float, 2> state = state_of(item, chunk, head);
+        const auto part =
+            load_vec<4>(decode_.partials + partial_at(item, chunk, head) * kHeadDim + dim);
+        const float weight = exp2_fast(state.x[0] - largest);
+        sum = fused(state.x[1], weight, sum);
+        for (int i = 0; i < 4; ++i) total.x[i] = fused(part.x[i], weight, total.x[i]);
       }
+      store_result(output_at(item, head) + dim, total, sum, scale);
     }
   }
 
   const Decode& decode_;
   Queue queue_;
-  const int32_t* pages_ = nullptr;
+  const int32_t* pages_ = nullptr;  // from the page that is read
+  int32_t page_ = 0;
+  int32_t in_page_ = 0;  // tokens of it that were asked for
   uint32_t query_[2 * kFrags];
   float factor_[Mma::kLaneCols];
   float acc_[kFrags][4];

@@ -7,6 +7,8 @@ namespace fp8kv::FP8KV_GPU {
 
 // The sequence whose rows [indptr[s], indptr[s + 1]) hold `row`.
 __device__ inline int sequence_of(const Rows& rows, int row) {
+  // In decode it is most often the row of that number.
+  if (row < rows.n_seqs && rows.indptr[row] <= row && row < rows.indptr[row + 1]) return row;
   int low = 0, high = rows.n_seqs;  // indptr[low] <= row < indptr[high]
   while (high - low > 1) {
     const int middle = (low + high) / 2;

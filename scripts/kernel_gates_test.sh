@@ -4,7 +4,7 @@
 
 decode=kernels/attention_decode.cu
 queue=kernels/lane_queue.cuh
-no_product='/Mma::run<T>\(scores, a, query_/d'
+no_product='/Mma::run<T>\(sums\[.*\], a, query_/d'
 barrier='s/^ *queue_\.turn\(\);/&block_sync();/'
 rolled='s/#pragma unroll$/#pragma unroll 1/'
 
@@ -86,6 +86,7 @@ seed_decode_ptx() {
   $seed $decode "$no_product" "of 16 'mma"
   $seed $decode "$barrier" "a block barrier too many"
   $seed $decode "$rolled" "has ld.local"
+  $seed $decode 's/#pragma unroll 16/#pragma unroll 1/' "of 16 'ld"
   $seed kernels/gpu_cuda.h 's/(kHardwareFp8 = )true/\1false/' "of 64 'cvt"
   $seed kernels/gpu_cuda.h 's/asm\("movmatrix.*/b[0] = scores[0];/' "of 2 'movmatrix"
   $seed $queue "s/copy_async<Keys.*>\((key_slot.*), from, valid\)/if (valid) $plain/" "of 32 'cp"
