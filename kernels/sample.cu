@@ -6,9 +6,40 @@
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-constexpr int kThreads = 256;
+// As many as a block can have: a row is read by one multiprocessor, which waits for memory, or for
+// its few units for double precision, less the more there are.
+constexpr int kThreads = 1024;
+constexpr int kWarps = kThreads / kWarp;
 constexpr int kDigits = 256;  // keys are looked through eight bits at a time
-static_assert(kThreads == kDigits);
+
+// The largest of the warp's numbers, in every lane.
+__device__ inline uint64_t largest_of_warp(uint64_t x) {
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) {
+    const uint64_t other = warp_xor(x, mask);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+
+// What the threads before this one have, and all together.   warps: room for kWarps numbers, which
+// nobody may touch until the next barrier
+template <typename T>
+__device__ inline T sum_before(T own, T* warps, T& total) {
+  T sum = own;  // inclusive within the warp
+  for (int step = 1; step < kWarp; step *= 2) {
+    const T other = warp_from(sum, lane_index() < step ? 0 : lane_index() - step);
+    if (lane_index() >= step) sum += other;
+  }
+  if (lane_index() == kWarp - 1) warps[warp_index()] = sum;
+  block_sync();
+  T before = sum - own;
+  total = 0;
+  for (int warp = 0; warp < kWarps; ++warp) {
+    if (warp < warp_index()) before += warps[warp];
+    total += warps[warp];
+  }
+  return before;
+}
 
 // Kept are all tokens above `key` and, of those at it, the `ties` with the lowest ids.
 struct Cut {
@@ -69,6 +100,7 @@ class Row {
     if (thread_index() == 0) state_->best = state_->no_nan = 0;
     block_sync();
     uint64_t best = 0, nan = 0;
+#pragma unroll 4
     for (int id = thread_index(); id < vocab_; id += kThreads) {
       const float logit = logits_[id];
       const uint64_t inverted = ~static_cast<uint32_t>(id);
@@ -79,16 +111,22 @@ class Row {
         best = one > best ? one : best;
       }
     }
-    atomic_max(&state_->best, best);
-    atomic_max(&state_->no_nan, nan);
+    best = largest_of_warp(best);
+    nan = largest_of_warp(nan);
+    if (lane_index() == 0) {
+      atomic_max(&state_->best, best);
+      atomic_max(&state_->no_nan, nan);
+    }
     block_sync();
   }
 
-  // How many tokens each digit has, and their weight, among those in `cut` whose key begins with
-  // the bits of `key` above `shift` + 8.
-  __device__ inline void count_digits(const Cut& cut, uint32_t key, int shift) {
-    counts_[thread_index()] = 0;
-    sums_[thread_index()] = 0;
+  // How many tokens each digit has and, if `weigh`, their weight, among those in `cut` whose key
+  // begins with the bits of `key` above `shift` + 8.
+  __device__ inline void count_digits(const Cut& cut, uint32_t key, int shift, bool weigh) {
+    if (thread_index() < kDigits) {
+      counts_[thread_index()] = 0;
+      sums_[thread_index()] = 0;
+    }
     block_sync();
     const auto belongs = [&](uint32_t other) {
       return shift == 24 || other >> (shift + 8) == key >> (shift + 8);
@@ -96,7 +134,7 @@ class Row {
     const auto count = [&](uint32_t of, uint32_t times) {
       const uint32_t digit = of >> shift & 0xFFu;
       shared_add(counts_ + digit, times);
-      atomic_add(sums_ + digit, times * weight(sampling_logit(of)));
+      if (weigh) atomic_add(sums_ + digit, times * weight(sampling_logit(of)));
     };
     for (int id = thread_index(); id < vocab_; id += kThreads) {
       const uint32_t own = sampling_key(logits_[id]);
@@ -127,7 +165,7 @@ class Row {
     const Cut before = state_->cut;
     uint32_t key = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
-      count_digits(before, key, shift);
+      count_digits(before, key, shift, false);
       find_digit(counts_, wanted);
       key |= static_cast<uint32_t>(state_->digit) << shift;
       wanted -= state_->above;
@@ -143,7 +181,7 @@ class Row {
     uint32_t key = 0;
     uint64_t wanted = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
-      count_digits(before, key, shift);
+      count_digits(before, key, shift, true);
       if (shift == 24) {
         if (thread_index() == 0) {
           state_->total = 0;
@@ -180,21 +218,14 @@ class Row {
       if (key > cut.key) sum += weight(logits_[id]);
       if (key == cut.key) ++ties;
     }
-    counts_[thread_index()] = ties;
-    block_sync();
-    uint32_t before = 0;
-    for (int i = 0; i < thread_index(); ++i) before += counts_[i];
+    uint32_t all_ties = 0;
+    const uint32_t before = sum_before(ties, counts_, all_ties);
     const auto most = static_cast<uint32_t>(cut.ties);
     const uint32_t left = before < most ? most - before : 0;
     const uint32_t kept = ties < left ? ties : left;
     sum += kept * tie_weight;
-    sums_[thread_index()] = sum;
-    block_sync();
-    uint64_t start = 0, total = 0;
-    for (int i = 0; i < kThreads; ++i) {
-      if (i < thread_index()) start += sums_[i];
-      total += sums_[i];
-    }
+    uint64_t total = 0;
+    const uint64_t start = sum_before(sum, sums_, total);
     const uint64_t drawn = sampling_below(random_, total);
     if (drawn >= start && drawn - start < sum) find(cut, kept, first, drawn - start);
   }
@@ -226,7 +257,7 @@ class Row {
 };
 
 // One block per row.
-__global__ void sample_kernel(SampleArguments arguments) {
+__global__ void __launch_bounds__(kThreads) sample_kernel(SampleArguments arguments) {
   after_previous();
   Shared shared;
   Row(arguments, shared).run();
