@@ -12,12 +12,20 @@
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int kThreads = kWarps * kWarp;
 // Shared memory for what is on its way: three such blocks fit an SM of the H100.
 constexpr int kRingBytes = 64 * 1024;
 // Rows whose numbers of chunks a block can add up for itself.
 constexpr int kMaxRows = 1024;
+
+// Of a block: four, or as many as have room in shared memory for two tiles each.
+template <typename Cache, int kHeadDim>
+constexpr int warps_of_block() {
+  using Keys = KeyDeal<Cache, kHeadDim>;
+  using Values = ValueDeal<Cache, kHeadDim>;
+  int warps = 4;
+  while (kHasAsync && 2 * warps * kWarp * kLaneBytes < Keys, Values >> kRingBytes) warps /= 2;
+  return warps;
+}
 
 // Tokens of a chunk: the context in up to 16 parts of a power of two, but at least 64 tokens, which
 // are worth a warp, and at most 512, of whose reading time the partial result is some 3 %.
@@ -63,8 +71,10 @@ __device__ inline int chunk_count(const Visible& visible) {
 }
 
 // ends[row] = chunks of rows 0 ... row, for all rows.
+template <int kWarps>
 __device__ inline void count_chunks(const Decode& decode, int* ends, int* warp_sums) {
   const Rows& rows = decode.attention.rows;
+  constexpr int kThreads = kWarps * kWarp;
   const int per_thread = (rows.n + kThreads - 1) / kThreads;
   const int first = thread_index() * per_thread;
   const int last = first + per_thread < rows.n ? first + per_thread : rows.n;
@@ -127,6 +137,8 @@ class Worker {
   using Keys = KeyDeal<Cache, kHeadDim>;
   using Values = ValueDeal<Cache, kHeadDim>;
   using T = typename Operand<Cache>::Type;
+  static constexpr int kWarps = warps_of_block<Cache, kHeadDim>();
+  static constexpr int kThreads = kWarps * kWarp;
   static constexpr int kFitting = kRingBytes / (kLaneBytes<Keys, Values> * kThreads);
   static constexpr int kStages = kFitting < 2 ? 2 : kFitting > 4 ? 4 : kFitting;
   using Queue = LaneQueue<Keys, Values, kThreads, kStages>;
@@ -137,8 +149,10 @@ class Worker {
   // way are not in registers.
   static constexpr int kSums = kHasAsync ? 2 : 1;
   // Blocks that share a multiprocessor, as far as shared memory and registers go. The tiles of rows
-  // over 256 bytes fill the one or, on AMD, the other: spilt registers would wait for all loads.
-  static constexpr int kBlocks = kHeadDim * sizeof(Cache) > 256 ? 1 : kHeadDim > 128 ? 2 : 3;
+  // over 256 bytes fill the latter on AMD: spilt registers would wait for all loads.
+  static constexpr int kBlocks = kHeadDim * sizeof(Cache) > 256 ? (kHasAsync ? 3 : 1)
+                                 : kHeadDim > 128               ? 2
+                                                                : 3;
 
   __device__ Worker(const Decode& decode, Shared& shared) : decode_(decode), queue_(shared) {}
 
@@ -431,13 +445,15 @@ class Worker {
 
 // A fixed grid whose warps take items in turn: its size depends on the device alone.
 template <typename Cache, int kHeadDim>
-__global__ void __launch_bounds__(kThreads, (Worker<Cache, kHeadDim>::kBlocks))
+__global__ void __launch_bounds__((Worker<Cache, kHeadDim>::kThreads),
+                                  (Worker<Cache, kHeadDim>::kBlocks))
     attention_decode_kernel(Decode decode) {
   after_previous();
+  constexpr int kWarps = Worker<Cache, kHeadDim>::kWarps;
   Shared shared;
   Worker<Cache, kHeadDim> worker(decode, shared);
   int* ends = shared.take<int>(decode.attention.rows.n);
-  count_chunks(decode, ends, shared.take<int>(kWarps));
+  count_chunks<kWarps>(decode, ends, shared.take<int>(kWarps));
   const int items = ends[decode.attention.rows.n - 1] * decode.groups;
   const int blocks = static_cast<int>(grid_size().x);
   // Neighbouring items go to different blocks, so that a few spread over the whole device.
@@ -450,13 +466,15 @@ __global__ void __launch_bounds__(kThreads, (Worker<Cache, kHeadDim>::kBlocks))
 template <typename Cache, int kHeadDim>
 void run(Stream stream, const Decode& decode, int multiprocessors) {
   using Work = Worker<Cache, kHeadDim>;
+  constexpr size_t kWarpSumsBytes = 16;  // of four warps
+  static_assert(Work::Queue::kSharedBytes + 4 * kMaxRows + kWarpSumsBytes <= kMostSharedBytes);
   const int64_t most_items = int64_t{decode.attention.rows.n} * decode.groups * decode.max_chunks;
   const int64_t resident = int64_t{multiprocessors} * Work::kBlocks;
-  const int64_t needed = (most_items + kWarps - 1) / kWarps;
+  const int64_t needed = (most_items + Work::kWarps - 1) / Work::kWarps;
   const size_t ends_bytes = (static_cast<size_t>(decode.attention.rows.n) * 4 + 15) / 16 * 16;
   launch("attention", attention_decode_kernel<Cache, kHeadDim>,
-         {static_cast<unsigned>(needed < resident ? needed : resident)}, kThreads,
-         Work::Queue::kSharedBytes + ends_bytes + 4 * kWarps, stream, decode);
+         {static_cast<unsigned>(needed < resident ? needed : resident)}, Work::kThreads,
+         Work::Queue::kSharedBytes + ends_bytes + kWarpSumsBytes, stream, decode);
 }
 
 template <typename Cache>

@@ -55,10 +55,16 @@ inline constexpr bool kLoads = Mma::kHasLoads && sizeof(Cache) == 2;
 template <typename Cache, int kHeadDim>
 struct Slab {
   static constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
-  static constexpr int kTokens = kRowBytes <= 256 && kHeadDim <= 128 ? 64 : 32;
-  static constexpr int kGroups = kTokens / kTileTokens;
   static constexpr int kKeyPitch = kRowBytes + (kLoads<Cache> ? 16 : kRowBytes % 128 == 0 ? 64 : 0);
   static constexpr int kValuePitch = kRowBytes + 16;
+  // As many as registers and shared memory have room for.
+  static constexpr int kTokens = [] {
+    int tokens = kRowBytes <= 256 && kHeadDim <= 128 ? 64 : 32;
+    while (size_t{kStages} * tokens * (kKeyPitch + kValuePitch) > kMostSharedBytes) tokens /= 2;
+    return tokens;
+  }();
+  static_assert(kTokens >= kTileTokens);
+  static constexpr int kGroups = kTokens / kTileTokens;
   static constexpr int kKeyBytes = kTokens * kKeyPitch;
   static constexpr int kBytes = kKeyBytes + kTokens * kValuePitch;
 };

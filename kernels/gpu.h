@@ -4,6 +4,7 @@
 //
 // Every build has, for kernels:
 //   kWarp                         lanes of a warp: 32 or 64
+//   kMostSharedBytes              of a block, on every device that this build is for
 //   thread_index() lane_index() warp_index() block_index() grid_size()      .x .y .z for the last
 //   two block_sync() warp_sync()      barriers; all threads of the block, all lanes of the warp
 //   warp_xor(v, mask)             v of lane (own ^ mask);   warp_from(v, lane)   v of one lane

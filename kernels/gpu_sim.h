@@ -28,6 +28,7 @@ inline constexpr int kWarp = FP8KV_SIM_WARP;
 static_assert(kWarp == 32 || kWarp == 64);
 inline constexpr bool kHasAsync = kWarp == 32;
 inline constexpr bool kHardwareFp8 = kWarp == 32;
+inline constexpr size_t kMostSharedBytes = sim::most_shared_bytes(kWarp);
 
 using StreamHandle = sim::Queues*;
 

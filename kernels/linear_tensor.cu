@@ -24,6 +24,7 @@ struct Tiling {
   static constexpr int kWarpsAcross = kTileCols / kWarpCols;
   static constexpr int kSliceElements = (kTileRows + kTileCols) * kDepth;
   static constexpr size_t kSharedBytes = size_t{kStages} * kSliceElements * 2;
+  static_assert(kSharedBytes <= kMostSharedBytes);
   static_assert(kTileRows / kWarpRows * kWarpsAcross == kWarps);
 
   static __device__ int first_row() { return warp_index() / kWarpsAcross * kWarpRows; }

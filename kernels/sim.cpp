@@ -320,6 +320,11 @@ void Machine::run(const LaunchShape& shape, const std::function<void()>& body) {
   if (shape.grid.x > 0x7FFFFFFFu || shape.grid.y > 65535u || shape.grid.z > 65535u) {
     fail_here("launched with a grid no GPU accepts");
   }
+  if (shape.shared_bytes > most_shared_bytes(shape.warp)) {
+    fail_here(cat("launched with ", shape.shared_bytes,
+                  " bytes of shared memory, not every GPU has ", "more than ",
+                  most_shared_bytes(shape.warp)));
+  }
   fibers_.reserve(shape.threads);
   std::vector<Grid> blocks;
   for (unsigned z = 0; z < shape.grid.z; ++z) {

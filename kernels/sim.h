@@ -33,12 +33,18 @@ struct Place {
   int line;
 };
 
+// Shared memory that a block may have, on the least of the GPUs with warps of this width: sm_86 and
+// sm_89, and AMD's.
+constexpr size_t most_shared_bytes(int warp) {
+  return (warp == 32 ? size_t{99} : size_t{64}) * 1024;
+}
+
 struct LaunchShape {
   const char* kernel;
   Grid grid;
-  int threads;  // a multiple of `warp`, up to 1024
-  int warp;     // 32 or 64
-  size_t shared_bytes;
+  int threads;          // a multiple of `warp`, up to 1024
+  int warp;             // 32 or 64
+  size_t shared_bytes;  // up to most_shared_bytes(warp)
 };
 
 // 0: ascending order; else an order of blocks, warps and lanes drawn from the seed at every step.

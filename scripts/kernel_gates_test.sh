@@ -55,7 +55,7 @@ seed_now() {
 
 seed_all_kernels() {
   local build record=kernels/registers.txt
-  local few='s/(__launch_bounds__\(kThreads, )\(.*\)\)$/\18)/'
+  local few='s/\(Worker<Cache, kHeadDim>::kBlocks\)\)$/8)/'
   local indexed='$a __global__ void seeded_kernel(int* x) {\
     int y[64];\
     for (int i = 0; i < 64; ++i) y[i] = i * x[i];\

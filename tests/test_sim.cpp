@@ -205,6 +205,11 @@ TEST_CASE("sim: an impossible launch is an error") {
                        ErrorKind::device) == cat("kernel odd, block 0 0 0: launched with ",
                                                  kWarp + 1, " threads, not a multiple of ", kWarp,
                                                  " up to 1024"));
+  const size_t most = sim::most_shared_bytes(kWarp);
+  CHECK(test::error_of([&] { launch("large", divergent_kernel, {1}, kWarp, most + 1, Stream{}); },
+                       ErrorKind::device) ==
+        cat("kernel large, block 0 0 0: launched with ", most + 1,
+            " bytes of shared memory, not every GPU has more than ", most));
 }
 
 TEST_CASE("sim: shuffles, ballots and atomics do what hardware does, in any order") {
