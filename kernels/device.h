@@ -11,6 +11,7 @@
 #include "backend/backend.h"
 #include "kernels/faults.h"
 #include "kernels/gpu.h"
+#include "kernels/staging.h"
 
 namespace fp8kv::FP8KV_GPU {
 
@@ -64,6 +65,7 @@ class Device {
   int multiprocessors_ = 1;
   std::shared_ptr<MemoryCount> count_ = std::make_shared<MemoryCount>();
   std::shared_ptr<Transfers> transfers_;
+  std::unique_ptr<Staging> staging_;
 };
 
 }  // namespace fp8kv::FP8KV_GPU

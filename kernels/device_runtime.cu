@@ -78,9 +78,12 @@ Device::Device() {
   stream_.overlaps = properties.major >= 9 && !sync_after_launch();
 #endif
   transfers_ = make_transfers(stream_);
+  staging_ = std::make_unique<Staging>(*transfers_);
 }
 
 Device::~Device() {
+  static_cast<void>(FP8KV_RUNTIME(StreamSynchronize)(stream_.handle));  // copies out of staging_
+  staging_ = nullptr;
   transfers_ = nullptr;
   static_cast<void>(FP8KV_RUNTIME(StreamDestroy)(stream_.handle));
 }
@@ -152,13 +155,13 @@ void Device::replay(const std::shared_ptr<void>& recording) {
   pending_.add_launch("a recorded step");
 }
 
-// From pageable memory, which is all that comes here: the runtime has read or staged it when it
-// returns, so the host may change it at once.
 void Device::copy_in(std::byte* to, const std::byte* host, size_t bytes) {
   const char* what = "copying to the device";
-  check_given(FP8KV_RUNTIME(MemcpyAsync)(to, host, bytes, FP8KV_RUNTIME(MemcpyHostToDevice),
-                                         stream_.handle),
-              what, stream_);
+  staging_->copy_in(to, host, bytes, [&](std::byte* piece, const std::byte* from, size_t length) {
+    check_given(FP8KV_RUNTIME(MemcpyAsync)(piece, from, length, FP8KV_RUNTIME(MemcpyHostToDevice),
+                                           stream_.handle),
+                what, stream_);
+  });
   if (sync_after_launch()) {
     wait_for_ops(stream_, what);
   } else {

@@ -141,6 +141,7 @@ Device::Device()
   auto transfers = std::make_shared<SimTransfers>(pending_);
   stream_ = transfers->stream();
   transfers_ = std::move(transfers);
+  staging_ = std::make_unique<Staging>(*transfers_);
 }
 
 Device::~Device() = default;
@@ -208,14 +209,9 @@ void Device::replay(const std::shared_ptr<void>& recording) {
 void Device::copy_in(std::byte* to, const std::byte* host, size_t bytes) {
   refuse_while_recording("memory is copied to the device");
   check_given(stream_, "copying to the device");
-  if (bytes == 0) return;
-  if (stream_.handle->at_once()) {
-    add_work(stream_, [=] { std::memcpy(to, host, bytes); });
-  } else {
-    std::vector<std::byte> staged(host, host + bytes);
-    add_work(stream_,
-             [to, staged = std::move(staged)] { std::memcpy(to, staged.data(), staged.size()); });
-  }
+  staging_->copy_in(to, host, bytes, [&](std::byte* piece, const std::byte* from, size_t length) {
+    add_work(stream_, [=] { std::memcpy(piece, from, length); });
+  });
   if (sync_after_launch()) {
     wait_for_ops(stream_, "copying to the device");
   } else {

@@ -25,8 +25,6 @@ class Queues {
  public:
   explicit Queues(int count);
 
-  // True when work runs as it is submitted.
-  bool at_once() const { return seed_ == 0; }
   void submit(int queue, std::function<void()> work);
   int make_mark();
   void record(int mark, int queue);

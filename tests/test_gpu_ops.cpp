@@ -1,6 +1,7 @@
 // Every op but attention, on every GPU backend that runs here, at sizes that are not multiples of
 // anything: against double precision where rounding differs, against the CPU backend's bits where
 // it may not.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -287,6 +288,32 @@ TEST_CASE("gpu backend: gives the same bits in any order of threads, warps and b
       CHECK((actual_product == expected_product));
     }
   });
+}
+
+TEST_CASE("gpu memory: holds what the host had when it was copied, whatever the host does next") {
+  for (const uint64_t seed : {0, 1, 2}) {  // the simulator's 1 runs everything as late as it may
+    CAPTURE(seed);
+    test::set_interleaving(seed);
+    on_every_backend([&](Backend& backend) {
+      // More than is on its way at a time, and pieces that do not end where slots do.
+      std::vector<std::byte> expected(size_t{9} << 20), host;
+      Rng rng(seed + 1);
+      for (std::byte& each : expected) each = static_cast<std::byte>(rng.next());
+      const Tensor memory = backend.allocate(DType::u8, {static_cast<int64_t>(expected.size())});
+      size_t at = 0;
+      for (size_t bytes = 1; at < expected.size(); at += bytes, bytes = bytes * 5 + 2) {
+        bytes = std::min(bytes, expected.size() - at);
+        host.assign(expected.begin() + static_cast<std::ptrdiff_t>(at),
+                    expected.begin() + static_cast<std::ptrdiff_t>(at + bytes));
+        const Shape shape{static_cast<int64_t>(bytes)};
+        backend.copy_in({memory.view().data + at, DType::u8, shape},
+                        {host.data(), DType::u8, shape});
+        std::fill(host.begin(), host.end(), std::byte{0xff});
+      }
+      CHECK((bytes_of(backend, memory.view()) == expected));
+    });
+    test::set_interleaving(0);
+  }
 }
 
 TEST_CASE("gpu backend: says which op was given what does not fit") {
