@@ -37,6 +37,9 @@ struct NamedBackend {
 
 #ifdef FP8KV_TEST_SIM
 
+// Sizes that a GPU is worth would take a simulator minutes.
+inline constexpr bool kSimulated = true;
+
 inline std::vector<NamedBackend> gpu_backends() {
   return {{"sim32", sim32::make_gpu_backend}, {"sim64", sim64::make_gpu_backend}};
 }
@@ -52,6 +55,8 @@ inline void set_interleaving(uint64_t seed) {
 }
 
 #else
+
+inline constexpr bool kSimulated = false;
 
 // Those with a device. Says so where there is none: ctest then counts the test as skipped.
 inline std::vector<NamedBackend> gpu_backends() {
