@@ -8,11 +8,13 @@ namespace {
 
 #if defined(__CUDACC__)
 using DeviceProperties = cudaDeviceProp;
+using FuncAttributes = cudaFuncAttributes;
 constexpr char kName[] = "cuda";
 constexpr char kRuntime[] = "CUDA";
 constexpr char kDriver[] = "NVIDIA driver";
 #else
 using DeviceProperties = hipDeviceProp_t;
+using FuncAttributes = hipFuncAttributes;
 constexpr char kName[] = "hip";
 constexpr char kRuntime[] = "HIP";
 constexpr char kDriver[] = "AMD driver";
@@ -51,6 +53,19 @@ void require_device() {
   refuse(status_text(status));
 }
 
+__global__ void probe_kernel() {}
+
+// Of a module that was built for other devices, or that a driver older than its compiler would have
+// to translate: better said now than by the first op.
+void require_code(const char* device) {
+  FuncAttributes attributes;
+  const Status status =
+      FP8KV_RUNTIME(FuncGetAttributes)(&attributes, reinterpret_cast<const void*>(probe_kernel));
+  if (status == kSuccess) return;
+  static_cast<void>(FP8KV_RUNTIME(GetLastError)());
+  refuse(cat(device, " cannot run this module's kernels: ", status_text(status)));
+}
+
 }  // namespace
 
 Device::Device() {
@@ -70,6 +85,7 @@ Device::Device() {
                " are needed (CDNA)"));
   }
 #endif
+  require_code(properties.name);
   name_ = cat(kName, ": ", properties.name, ", ", human_bytes(properties.totalGlobalMem));
   multiprocessors_ = properties.multiProcessorCount;
   check(FP8KV_RUNTIME(StreamCreate)(&stream_.handle), prefix);

@@ -188,7 +188,11 @@ std::optional<GemmLibrary::Plan> GemmLibrary::choose(const Shape& shape) const {
           "cannot describe a product");
   };
   set(kGemmDialect.transpose_a, int32_t{kGemmDialect.transposed});
-  if (shape.bias) set(kGemmDialect.epilogue, uint32_t{kEpilogueBias});
+  if (shape.bias) {
+    set(kGemmDialect.epilogue, uint32_t{kEpilogueBias});
+    // hipBLASLt finds no algorithm for a bias at null. Nobody reads there; run() sets the real one.
+    set(kGemmDialect.bias_pointer, static_cast<const void*>(plan.algorithm));
+  }
   const Layouts layouts(*this, shape.dtype, shape.rows, shape.in_dim, shape.out_dim, shape.out_f32);
 
   void* preference = nullptr;

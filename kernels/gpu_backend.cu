@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <vector>
@@ -96,12 +97,12 @@ class GpuBackend final : public Backend {
 
   Device device_;
   GemmLibrary gemm_;
-  // Grows to what the largest step needs: counters, then partial results. Smaller ones stay, since
-  // recorded steps point into them.
+  // Grows to what any step needs: counters, then partial results. Smaller ones stay, since recorded
+  // steps point into them.
   std::shared_ptr<std::byte> scratch_;
   std::vector<std::shared_ptr<std::byte>> outgrown_;
-  size_t scratch_bytes_ = 0;
   size_t scratch_counter_bytes_ = 0;
+  size_t scratch_float_bytes_ = 0;
 };
 
 void GpuBackend::embed(const ConstTensorView& table, const ConstTensorView& ids,
@@ -276,13 +277,13 @@ uint64_t GpuBackend::op_memory(const StepShape& shape) const {
 }
 
 DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
-  const size_t counters = counter_bytes(sizes);
-  const size_t floats = float_bytes(sizes);
-  if (counters > scratch_counter_bytes_ || scratch_counter_bytes_ + floats > scratch_bytes_) {
-    if (scratch_) outgrown_.push_back(std::move(scratch_));
+  const size_t counters = std::max(counter_bytes(sizes), scratch_counter_bytes_);
+  const size_t floats = std::max(float_bytes(sizes), scratch_float_bytes_);
+  if (counters > scratch_counter_bytes_ || floats > scratch_float_bytes_) {
+    if (scratch_) outgrown_.push_back(scratch_);
     scratch_ = device_.allocate(counters + floats);
-    scratch_bytes_ = counters + floats;
     scratch_counter_bytes_ = counters;
+    scratch_float_bytes_ = floats;
   }
   // The counters come first, and never overlap what an earlier call used for something else.
   auto* partials = reinterpret_cast<float*>(scratch_.get() + scratch_counter_bytes_);

@@ -190,6 +190,8 @@ EXPORT int NAME(MatmulAlgoGetHeuristic)(void*, void* operation, void* a, void* b
             result)) {
     return kInvalid;
   }
+  const Operation& asked = *static_cast<Operation*>(operation);
+  if (asked.epilogue == 4 && !asked.bias) return kNotSupported;
   if (fault() == "narrow" && result.rows < 32) return kNotSupported;
 #if !defined(FAKE_HIPBLASLT)
   const Preference& preference = *static_cast<Preference*>(of);
