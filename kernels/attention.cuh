@@ -7,6 +7,9 @@
 namespace fp8kv::FP8KV_GPU {
 
 inline constexpr int kTileTokens = 16;
+// The largest weight is 2^15, which sums and outputs are divided by again: f16 then has all bits of
+// those down to 2^-29 of it, and a long tail of small ones is not lost.
+inline constexpr float kWeightExponent = 15.0f;
 
 __device__ inline void store_activation(void* data, int64_t at, bool bf16, float x) {
   if (bf16) {

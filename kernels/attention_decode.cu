@@ -284,7 +284,7 @@ class Worker {
       sum_[col] *= correction[col];
 #pragma unroll
       for (int i = col; i < 4; i += Mma::kLaneCols) {
-        scores[i] = exp2_fast(scores[i] - largest);
+        scores[i] = exp2_fast(scores[i] - (largest - kWeightExponent));
         sum_[col] += scores[i];
       }
     }

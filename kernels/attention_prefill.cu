@@ -298,7 +298,8 @@ class Worker {
       for (int group = 0; group < Tile::kGroups; ++group) {
 #pragma unroll
         for (int i = col; i < 4; i += Mma::kLaneCols) {
-          scores[group][frag][i] = exp2_fast(scores[group][frag][i] - reference);
+          scores[group][frag][i] =
+              exp2_fast(scores[group][frag][i] - (reference - kWeightExponent));
           sum_[at] += scores[group][frag][i];
         }
       }

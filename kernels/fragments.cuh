@@ -18,10 +18,11 @@ template <Fp8Format F>
 struct Fp8Pairs {
   static constexpr bool kHardware = F == Fp8Format::e4m3fn && kHardwareFp8;
 
-  static __device__ constexpr int exponent() {
-    if (F == Fp8Format::e4m3fn) return kHardware ? 0 : 8;
-    return F == Fp8Format::e4m3fnuz ? 7 : 0;
-  }
+  // e4m3's bits as f16's are worth so much less; its subnormals are f16's then, and have to be
+  // brought back where products would take them for 0. e5m2's are below 2^-14 anyway.
+  static constexpr int kShift = F == Fp8Format::e4m3fn ? 8 : F == Fp8Format::e4m3fnuz ? 7 : 0;
+
+  static __device__ constexpr int exponent() { return kHardware || kProductsFlush ? 0 : kShift; }
 
   static __device__ inline void decode(uint32_t codes, uint32_t* pairs) {
     if constexpr (kHardware) {
@@ -43,6 +44,7 @@ struct Fp8Pairs {
         pairs[i] = F == Fp8Format::e5m2
                        ? halves[i]
                        : (halves[i] & 0x80008000u) | (halves[i] >> 1 & 0x3F803F80u);
+        if constexpr (kProductsFlush && kShift > 0) pairs[i] = scaled_pair<kShift>(pairs[i]);
       }
     }
   }

@@ -21,6 +21,8 @@
 //   after_previous()              a kernel's first words: waits for the kernel before it, which may
 //                                 still run, and lets the next one come. Before that, nothing but
 //                                 prefetch touches memory
+//   kProductsFlush                matrix products take subnormal f16 and bf16 for 0 (gfx90a)
+//   scaled_pair<k>(pair)          two f16 times 2^k, exactly, subnormals too; where kProductsFlush
 //   prefetch(global)              a hint that this line of memory is wanted soon
 //   copy_async<bytes>(shared, global, valid), async_commit(), async_wait<groups_left>()
 //                                 16, 8 or 4 bytes on their way while the lane goes on, where

@@ -18,6 +18,8 @@ inline constexpr bool kHardwareFp8 = true;
 inline constexpr bool kHardwareFp8 = false;
 #endif
 
+inline constexpr bool kProductsFlush = false;
+
 __device__ __forceinline__ int lane_index() {
   return thread_index() % kWarp;
 }
@@ -86,6 +88,12 @@ __device__ __forceinline__ uint32_t bf16_codes(float first, float second) {
 template <unsigned kSelect>
 __device__ __forceinline__ uint32_t select_bytes(uint32_t low, uint32_t high) {
   return __byte_perm(low, high, kSelect);
+}
+
+// REQUIRES kProductsFlush.
+template <int kExponent>
+__device__ __forceinline__ uint32_t scaled_pair(uint32_t pair) {
+  return pair;
 }
 
 // REQUIRES kHardwareFp8.

@@ -17,6 +17,11 @@ inline constexpr bool kHasAsync = false;
 inline constexpr size_t kMostSharedBytes = 64 * 1024;
 // gfx940's conversions are fnuz; the integer ones serve all formats.
 inline constexpr bool kHardwareFp8 = false;
+#if defined(__gfx90a__)
+inline constexpr bool kProductsFlush = true;
+#else
+inline constexpr bool kProductsFlush = false;
+#endif
 
 __device__ __forceinline__ int lane_index() {
   return thread_index() % kWarp;
@@ -81,6 +86,13 @@ __device__ __forceinline__ uint32_t select_bytes(uint32_t low, uint32_t high) {
   constexpr unsigned kBytes = (kSelect & 7u) | (kSelect >> 4 & 7u) << 8 |
                               (kSelect >> 8 & 7u) << 16 | (kSelect >> 12 & 7u) << 24;
   return __builtin_amdgcn_perm(high, low, kBytes);
+}
+
+template <int kExponent>
+__device__ __forceinline__ uint32_t scaled_pair(uint32_t pair) {
+  typedef _Float16 Two __attribute__((ext_vector_type(2)));
+  constexpr auto kFactor = static_cast<_Float16>(1 << kExponent);
+  return __builtin_bit_cast(uint32_t, __builtin_bit_cast(Two, pair) * Two{kFactor, kFactor});
 }
 
 // REQUIRES kHardwareFp8.

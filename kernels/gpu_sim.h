@@ -28,6 +28,8 @@ inline constexpr int kWarp = FP8KV_SIM_WARP;
 static_assert(kWarp == 32 || kWarp == 64);
 inline constexpr bool kHasAsync = kWarp == 32;
 inline constexpr bool kHardwareFp8 = kWarp == 32;
+// As gfx90a, to run what is done about it; products here take subnormals for what they are.
+inline constexpr bool kProductsFlush = kWarp == 64;
 inline constexpr size_t kMostSharedBytes = sim::most_shared_bytes(kWarp);
 
 using StreamHandle = sim::Queues*;
@@ -164,6 +166,14 @@ uint32_t select_bytes(uint32_t low, uint32_t high) {
     out |= static_cast<uint32_t>(both >> (8 * (kSelect >> (4 * i) & 7u)) & 0xFFu) << (8 * i);
   }
   return out;
+}
+
+template <int kExponent>
+uint32_t scaled_pair(uint32_t pair) {
+  const auto scaled = [](uint32_t code) -> uint32_t {
+    return f16_from_float(f16_to_float(static_cast<uint16_t>(code)) * (1 << kExponent));
+  };
+  return scaled(pair & 0xFFFFu) | scaled(pair >> 16) << 16;
 }
 
 // Stands for cvt.rn.f16x2.e4m3x2.
