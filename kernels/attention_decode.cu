@@ -1,13 +1,11 @@
 // Attention of single rows over a paged cache: split over the context, bound by reading it.
 // Each warp takes a chunk of a sequence for the query heads of one KV head, streams it through
 // matrix instructions with nothing but its own lanes to wait for, and leaves a partial result; the
-// last warp to finish a row's chunks adds them up in order. How a row is cut depends on its own
-// length alone, so its bits do not depend on what else is in the batch.
-#include "kernels/attention.cuh"
+// last warp to finish a row's chunks adds them up.
+#include "kernels/decode_items.cuh"
+#include "kernels/decode_results.cuh"
 #include "kernels/fragments.cuh"
 #include "kernels/lane_queue.cuh"
-#include "kernels/reduce.cuh"
-#include "kernels/sequence.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {
@@ -25,110 +23,6 @@ constexpr int warps_of_block() {
   int warps = 4;
   while (kHasAsync && 2 * warps * kWarp * kLaneBytes < Keys, Values >> kRingBytes) warps /= 2;
   return warps;
-}
-
-// Tokens of a chunk: the context in up to 16 parts of a power of two, but at least 64 tokens, which
-// are worth a warp, and at most 512, of whose reading time the partial result is some 3 %.
-__device__ inline int chunk_tokens(int length) {
-  int tokens = 64;
-  while (tokens < 512 && tokens * 16 < length) tokens *= 2;
-  return tokens;
-}
-
-constexpr int64_t max_chunks(int64_t length) {
-  return length <= 16 * 512 ? 16 : (length + 511) / 512;
-}
-
-struct Decode {
-  AttentionArguments attention;
-  // What partial results take; see DecodeScratch.
-  float* partials;     // [n, groups, max_chunks, group_heads, head_dim]
-  float* states;       // [n, groups, max_chunks, group_heads, 2]: maximum and sum
-  uint32_t* counters;  // [n, groups], zero between launches
-  int32_t max_chunks;
-  int32_t groups;       // KV heads, times the groups their query heads fall into
-  int32_t group_heads;  // query heads of a full group
-  bool bf16;            // activations: else f16
-};
-
-// One warp's work: chunk `chunk` of `chunks` of a row, for a group of heads.
-struct Item {
-  int row;
-  int group;
-  int chunk;
-  int chunks;
-  int kv_head;
-  int first_head;
-  int heads;
-  int begin;  // tokens [begin, end) of the sequence
-  int end;
-  int first_visible;
-};
-
-__device__ inline int chunk_count(const Visible& visible) {
-  const int tokens = chunk_tokens(visible.end);
-  return (visible.end - 1) / tokens - visible.begin / tokens + 1;
-}
-
-// ends[row] = chunks of rows 0 ... row, for all rows.
-template <int kWarps>
-__device__ inline void count_chunks(const Decode& decode, int* ends, int* warp_sums) {
-  const Rows& rows = decode.attention.rows;
-  constexpr int kThreads = kWarps * kWarp;
-  const int per_thread = (rows.n + kThreads - 1) / kThreads;
-  const int first = thread_index() * per_thread;
-  const int last = first + per_thread < rows.n ? first + per_thread : rows.n;
-  int sum = 0;
-  for (int row = first; row < last; ++row) {
-    sum += chunk_count(visible_from(rows.positions[row], decode.attention.window));
-  }
-  int before = sum;  // inclusive within the warp
-  for (int step = 1; step < kWarp; step *= 2) {
-    const int other = warp_from(before, lane_index() - step < 0 ? 0 : lane_index() - step);
-    if (lane_index() >= step) before += other;
-  }
-  if (lane_index() == kWarp - 1) warp_sums[warp_index()] = before;
-  block_sync();
-  before -= sum;
-  for (int warp = 0; warp < warp_index(); ++warp) before += warp_sums[warp];
-  for (int row = first; row < last; ++row) {
-    before += chunk_count(visible_from(rows.positions[row], decode.attention.window));
-    ends[row] = before;
-  }
-  block_sync();
-}
-
-__device__ inline Item item_at(const Decode& decode, const int* ends, int number) {
-  const AttentionArguments& attention = decode.attention;
-  Item item;
-  item.group = number % decode.groups;
-  const int unit = number / decode.groups;
-  int low = 0, high = attention.rows.n - 1;  // the first row whose end is past `unit`
-  while (low < high) {
-    const int middle = (low + high) / 2;
-    if (ends[middle] > unit) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  low = warp_uniform(low);  // and with it what is of the row
-  item.row = low;
-  const Visible visible = visible_from(attention.rows.positions[low], attention.window);
-  item.chunks = chunk_count(visible);
-  item.chunk = unit - (ends[low] - item.chunks);
-  const int tokens = chunk_tokens(visible.end);
-  const int start = (visible.begin / tokens + item.chunk) * tokens;
-  item.begin = start > visible.begin ? start : visible.begin / kTileTokens * kTileTokens;
-  item.end = start + tokens < visible.end ? start + tokens : visible.end;
-  item.first_visible = visible.begin;
-  const int share = attention.n_heads / attention.kv.n_kv_heads;
-  const int per_kv_head = decode.groups / attention.kv.n_kv_heads;
-  item.kv_head = item.group / per_kv_head;
-  const int within = item.group % per_kv_head * decode.group_heads;
-  item.first_head = item.kv_head * share + within;
-  item.heads = share - within < decode.group_heads ? share - within : decode.group_heads;
-  return item;
 }
 
 template <typename Cache, int kHeadDim>
@@ -154,7 +48,8 @@ class Worker {
                                  : kHeadDim > 128               ? 2
                                                                 : 3;
 
-  __device__ Worker(const Decode& decode, Shared& shared) : decode_(decode), queue_(shared) {}
+  __device__ Worker(const Decode& decode, Shared& shared)
+      : decode_(decode), results_(decode), queue_(shared) {}
 
   __device__ inline void run(const Item& item) {
     start(item);
@@ -302,11 +197,6 @@ class Worker {
     add_values<Cache, kHeadDim, Values::kWords, 1>(values.words, &weights, &acc_);
   }
 
-  __device__ inline int64_t output_at(const Item& item, int head) const {
-    return (static_cast<int64_t>(item.row) * decode_.attention.n_heads + item.first_head + head) *
-           kHeadDim;
-  }
-
   __device__ inline void finish(const Item& item) {
 #pragma unroll
     for (int col = 0; col < Mma::kLaneCols; ++col) {
@@ -319,7 +209,7 @@ class Worker {
       write_output(item);
     } else {
       write_partial(item);
-      combine_if_last(item);
+      results_.combine_if_last(item);
     }
   }
 
@@ -346,92 +236,27 @@ class Worker {
     }
   }
 
-  template <int kCount>
-  __device__ inline void store_result(int64_t at, const Vec<float, kCount>& x, float sum,
-                                      float scale) const {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      store_activation(decode_.attention.out, at + i, decode_.bf16, x.x[i] / sum * scale);
-    }
-  }
-
   __device__ inline void write_output(const Item& item) {
     const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
     each_run(item, [&](int head, int dim, const Vec<float, kRun>& run, int col) {
-      store_result(output_at(item, head) + dim, run, sum_[col], scale);
+      results_.store(item, head, dim, run, sum_[col], scale);
     });
-  }
-
-  // Index of (row, group, chunk, head) in `states` and, times kHeadDim, in `partials`.
-  __device__ inline int64_t partial_at(const Item& item, int chunk, int head) const {
-    const int64_t group = static_cast<int64_t>(item.row) * decode_.groups + item.group;
-    return (group * decode_.max_chunks + chunk) * decode_.group_heads + head;
   }
 
   __device__ inline void write_partial(const Item& item) {
     each_run(item, [&](int head, int dim, const Vec<float, kRun>& run, int) {
-      store_vec(decode_.partials + partial_at(item, item.chunk, head) * kHeadDim + dim, run);
+      results_.store_partial(item, head, dim, run);
     });
 #pragma unroll
     for (int col = 0; col < Mma::kLaneCols; ++col) {
       const int head = Mma::acc_col(lane_index(), col);
       if (head >= item.heads || Mma::acc_row(lane_index(), col) != 0) continue;
-      const int64_t at = partial_at(item, item.chunk, head);
-      store_vec(decode_.states + 2 * at, Vec<float, 2>{max_[col], sum_[col]});
-    }
-  }
-
-  __device__ inline void combine_if_last(const Item& item) {
-    warp_sync();  // all lanes' writes come before the ticket
-    uint32_t* counter =
-        decode_.counters + static_cast<int64_t>(item.row) * decode_.groups + item.group;
-    uint32_t ticket = 0;
-    if (lane_index() == 0) ticket = take_ticket(counter);
-    ticket = warp_from(ticket, 0);
-    warp_sync();
-    if (ticket + 1 != static_cast<uint32_t>(item.chunks)) return;
-    if (lane_index() == 0) *counter = 0;  // for the next launch
-    combine(item);
-  }
-
-  __device__ inline Vec<float, 2> state_of(const Item& item, int chunk, int head) const {
-    return load_vec<2>(decode_.states + 2 * partial_at(item, chunk, head));
-  }
-
-  // Adds up partial results in the order of chunks, all heads at once, each by as many lanes as
-  // there are for it. A chunk's numbers come from L2, some 200 ns away: many are asked for at a
-  // time, since the whole device may be waiting for the last warp.
-  __device__ inline void combine(const Item& item) const {
-    int heads = 1;
-    while (heads < item.heads) heads *= 2;
-    const int lanes = kWarp / heads;
-    const int head = lane_index() / lanes, lane = lane_index() % lanes;
-    const bool present = head < item.heads;
-    float largest = -INFINITY;
-    for (int chunk = lane; present && chunk < item.chunks; chunk += lanes) {
-      largest = fmaxf(largest, state_of(item, chunk, head).x[0]);
-    }
-    for (int mask = 1; mask < lanes; mask *= 2) largest = fmaxf(largest, warp_xor(largest, mask));
-    if (!present) return;
-    const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
-#pragma unroll 1
-    for (int dim = 4 * lane; dim < kHeadDim; dim += 4 * lanes) {
-      Vec<float, 4> total = {};
-      float sum = 0.0f;
-#pragma unroll 16
-      for (int chunk = 0; chunk < item.chunks; ++chunk) {
-        const Vec<float, 2> state = state_of(item, chunk, head);
-        const auto part =
-            load_vec<4>(decode_.partials + partial_at(item, chunk, head) * kHeadDim + dim);
-        const float weight = exp2_fast(state.x[0] - largest);
-        sum = fused(state.x[1], weight, sum);
-        for (int i = 0; i < 4; ++i) total.x[i] = fused(part.x[i], weight, total.x[i]);
-      }
-      store_result(output_at(item, head) + dim, total, sum, scale);
+      results_.store_state(item, head, max_[col], sum_[col]);
     }
   }
 
   const Decode& decode_;
+  const DecodeResults<Cache, kHeadDim> results_;
   Queue queue_;
   const int32_t* pages_ = nullptr;  // from the page that is read
   int32_t page_ = 0;

@@ -1,9 +1,9 @@
 // Attention of many rows at once, over what the cache holds: a block takes a tile of queries of one
 // KV head and streams keys and values through shared memory, where all its warps read them. A
 // column is a query of one row and head, so grouped heads share every tile that is read.
-#include "kernels/attention.cuh"
 #include "kernels/lane_queue.cuh"
 #include "kernels/sequence.cuh"
+#include "kernels/slab.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 namespace {
@@ -15,7 +15,6 @@ template <int kHeadDim>
 inline constexpr int kWarpCols = kHeadDim > 128 ? Mma::kCols : 16;
 template <int kHeadDim>
 inline constexpr int kBlockCols = kWarps* kWarpCols<kHeadDim>;
-constexpr int kStages = 2;
 
 struct Prefill {
   AttentionArguments attention;
@@ -44,46 +43,6 @@ __device__ inline QueryTile tile_at(const Rows& rows, int share, int cols, int n
   return {-1, 0, 0, 0};
 }
 
-// Whether slabs become operands by the matrix loads of shared memory: elements of 16 bits need no
-// conversion.
-template <typename Cache>
-inline constexpr bool kLoads = Mma::kHasLoads && sizeof(Cache) == 2;
-
-// Raw rows of the cache in shared memory. Matrix loads read eight rows at a time. Else keys are
-// read by two rows of four pieces at a time, values by four tokens, two apart. The padding puts
-// those into different banks.
-template <typename Cache, int kHeadDim>
-struct Slab {
-  static constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
-  static constexpr int kKeyPitch = kRowBytes + (kLoads<Cache> ? 16 : kRowBytes % 128 == 0 ? 64 : 0);
-  static constexpr int kValuePitch = kRowBytes + 16;
-  // As many as registers and shared memory have room for.
-  static constexpr int kTokens = [] {
-    int tokens = kRowBytes <= 256 && kHeadDim <= 128 ? 64 : 32;
-    while (size_t{kStages} * tokens * (kKeyPitch + kValuePitch) > kMostSharedBytes) tokens /= 2;
-    return tokens;
-  }();
-  static_assert(kTokens >= kTileTokens);
-  static constexpr int kGroups = kTokens / kTileTokens;
-  static constexpr int kKeyBytes = kTokens * kKeyPitch;
-  static constexpr int kBytes = kKeyBytes + kTokens * kValuePitch;
-};
-
-template <int kBytes, int kPieces>
-__device__ inline void read_pieces(const unsigned char* from, int stride, uint32_t* words) {
-#pragma unroll
-  for (int piece = 0; piece < kPieces; ++piece) {
-    if constexpr (kBytes == 2) {
-      const uint32_t half = *reinterpret_cast<const uint16_t*>(from + piece * stride);
-      words[piece / 2] = piece % 2 == 0 ? half : words[piece / 2] | half << 16;
-    } else {
-      const auto part = *reinterpret_cast<const PieceWords<kBytes>*>(from + piece * stride);
-#pragma unroll
-      for (int i = 0; i < kBytes / 4; ++i) words[piece * (kBytes / 4) + i] = part.words[i];
-    }
-  }
-}
-
 template <typename Cache, int kHeadDim>
 class Worker {
  public:
@@ -91,7 +50,7 @@ class Worker {
   using Values = ValueDeal<Cache, kHeadDim>;
   using T = typename Operand<Cache>::Type;
   using Tile = Slab<Cache, kHeadDim>;
-  static constexpr size_t kSharedBytes = size_t{kStages} * Tile::kBytes;
+  static constexpr size_t kSharedBytes = size_t{kSlabStages} * Tile::kBytes;
   static constexpr int kFrags = kHeadDim / 16;
   static constexpr int kColFrags = kWarpCols<kHeadDim> / Mma::kCols;
   static constexpr int kCols = kColFrags * Mma::kLaneCols;  // that a lane's accumulators are of

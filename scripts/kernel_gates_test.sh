@@ -86,7 +86,7 @@ seed_decode_ptx() {
   $seed $decode "$no_product" "of 16 'mma"
   $seed $decode "$barrier" "a block barrier too many"
   $seed $decode "$rolled" "has ld.local"
-  $seed $decode 's/#pragma unroll 16/#pragma unroll 1/' "of 16 'ld"
+  $seed kernels/decode_results.cuh 's/#pragma unroll 16/#pragma unroll 1/' "of 16 'ld"
   $seed kernels/gpu_cuda.h 's/(kHardwareFp8 = )true/\1false/' "of 64 'cvt"
   $seed kernels/gpu_cuda.h 's/asm\("movmatrix.*/b[0] = scores[0];/' "of 2 'movmatrix"
   $seed $queue "s/copy_async<Keys.*>\((key_slot.*), from, valid\)/if (valid) $plain/" "of 32 'cp"
