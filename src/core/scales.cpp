@@ -58,8 +58,8 @@ KvScales with_format(const KvScales& scales, Fp8Format format) {
 KvScales per_tensor(const KvScales& scales) {
   KvScales reduced = scales;
   for (LayerScales& layer : reduced.layers) {
-    layer.k = {*std::max_element(layer.k.begin(), layer.k.end())};
-    layer.v = {*std::max_element(layer.v.begin(), layer.v.end())};
+    layer.k = std::vector<float>(1, *std::max_element(layer.k.begin(), layer.k.end()));
+    layer.v = std::vector<float>(1, *std::max_element(layer.v.begin(), layer.v.end()));
   }
   return reduced;
 }

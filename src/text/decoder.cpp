@@ -49,7 +49,7 @@ Decoder Decoder::from_json(const std::optional<Json>& decoder) {
   if (decoder) {
     made.add(*decoder);
   } else {
-    made.steps_.push_back(Spaces{});
+    made.steps_.emplace_back(Spaces{});
   }
   return made;
 }
@@ -62,32 +62,32 @@ void Decoder::add(const Json& json) {
     for (size_t i = 0; i < members.size(); ++i) add(members[i]);
   } else if (type == "ByteLevel") {
     check_byte_level(json);
-    steps_.push_back(ByteLevel{});
+    steps_.emplace_back(ByteLevel{});
   } else if (type == "ByteFallback") {
     check_keys(json, {"type"});
-    steps_.push_back(ByteFallback{});
+    steps_.emplace_back(ByteFallback{});
   } else if (type == "Fuse") {
     check_keys(json, {"type"});
-    steps_.push_back(Fuse{});
+    steps_.emplace_back(Fuse{});
   } else if (type == "Replace") {
     check_keys(json, {"type", "pattern", "content"});
-    steps_.push_back(
+    steps_.emplace_back(
         Replace{Pattern::from_json(json.at("pattern")), json.at("content").as_string()});
   } else if (type == "Strip") {
     check_keys(json, {"type", "content", "start", "stop"});
     Strip step{{}, count_at(json, "start"), count_at(json, "stop")};
     append_char(step.content, character_at(json, "content"));
-    steps_.push_back(std::move(step));
+    steps_.emplace_back(std::move(step));
   } else if (type == "Metaspace") {
     const MetaspaceOptions options = metaspace_from(json);
     Metaspace step{{}, options.prepend != MetaspaceOptions::Prepend::never};
     append_char(step.replacement, options.replacement);
-    steps_.push_back(std::move(step));
+    steps_.emplace_back(std::move(step));
   } else if (type == "BPEDecoder") {
     check_keys(json, {"type", "suffix"});
     Suffix step{json.at("suffix").as_string()};
     if (step.suffix.empty()) fail(json.at("suffix").where(), ": is empty, expected a suffix");
-    steps_.push_back(std::move(step));
+    steps_.emplace_back(std::move(step));
   } else {
     fail_unsupported(json, type,
                      {"BPEDecoder", "ByteFallback", "ByteLevel", "Fuse", "Metaspace", "Replace",
