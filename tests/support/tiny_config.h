@@ -1,0 +1,54 @@
+// config.json files of tiny models, with one member changed at a time.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "io/architectures.h"
+#include "support/expect_error.h"
+#include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
+
+namespace fp8kv::test {
+
+inline ModelConfig parse_config(const std::string& text) {
+  return parse_model_config(Json::parse(text, "config.json"));
+}
+
+inline std::string error_of_config(const std::string& text) {
+  return error_of([&] { parse_config(text); });
+}
+
+inline ModelConfig tiny_config(const std::string& architecture) {
+  ModelConfig config = tiny_config();
+  config.architecture = architecture;
+  if (architecture == "MistralForCausalLM") config.model_type = "mistral";
+  if (architecture == "Qwen2ForCausalLM") {
+    config.model_type = "qwen2";
+    config.qkv_bias = true;
+  }
+  if (architecture == "Qwen3ForCausalLM") {
+    config.model_type = "qwen3";
+    config.qk_norm = true;
+  }
+  return config;
+}
+
+// The tiny config.json of an architecture with one member set to a JSON value; null removes it.
+inline std::string config_with(const std::string& architecture, const std::string& key,
+                               const std::string& value) {
+  return json_with_member(tiny_config_json(tiny_config(architecture)), key, value);
+}
+
+inline std::string llama_with(const std::string& key, const std::string& value) {
+  return config_with("LlamaForCausalLM", key, value);
+}
+
+// Writes a checkpoint, reads its config back.
+inline ModelConfig through_folder(const ModelConfig& config, const TinyOptions& options = {}) {
+  const TempDir temp;
+  write_tiny_checkpoint(temp / "model", config, options);
+  return read_model_config(Checkpoint::open(temp / "model"));
+}
+
+}  // namespace fp8kv::test
