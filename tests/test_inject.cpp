@@ -13,13 +13,13 @@
 
 #include "base/json.h"
 #include "base/rng.h"
-#include "core/half.h"
 #include "io/architectures.h"
 #include "io/find_scales.h"
 #include "io/fingerprint.h"
 #include "io/inject.h"
 #include "io/scale_patch.h"
 #include "support/expect_error.h"
+#include "support/inject_place.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
@@ -32,20 +32,7 @@ using Strings = std::vector<std::string>;
 
 KvScales scales_for(const ModelConfig& config, uint64_t seed = 1, bool per_head = false) {
   Rng rng(seed);
-  const size_t heads = per_head ? static_cast<size_t>(config.n_kv_heads) : 1;
-  const auto any = [&] {  // any positive normal float
-    const uint64_t bits = rng.next();
-    return float_from_bits(static_cast<uint32_t>((1 + bits % 254) << 23 | (bits >> 41)));
-  };
-  KvScales scales;
-  scales.model_type = config.model_type;
-  scales.n_kv_heads = config.n_kv_heads;
-  scales.layers.resize(static_cast<size_t>(config.n_layers));
-  for (LayerScales& layer : scales.layers) {
-    for (size_t head = 0; head < heads; ++head) layer.k.push_back(any());
-    for (size_t head = 0; head < heads; ++head) layer.v.push_back(any());
-  }
-  return scales;
+  return test::random_scales(config, rng, per_head);
 }
 
 // A folder with a tiny model in "model", and room for outputs beside it.
