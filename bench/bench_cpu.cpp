@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu_isa.h"
-#include "backend/cpu_topology.h"
+#include "backend/cpu/cpu_isa.h"
+#include "base/cpu_topology.h"
 #include "base/rng.h"
 #include "roofline.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/plugin.h"
+#include "backend/open/plugin.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "core/fp8.h"

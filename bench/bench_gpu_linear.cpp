@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/plugin.h"
+#include "backend/open/plugin.h"
 #include "base/text.h"
 #include "gpu_bench.h"
 

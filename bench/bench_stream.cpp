@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "backend/plugin.h"
-#include "base/block_file.h"
+#include "backend/open/plugin.h"
 #include "base/error.h"
-#include "io/architectures.h"
-#include "io/checkpoint.h"
+#include "checkpoint/architectures.h"
+#include "checkpoint/checkpoint.h"
+#include "files/block_file.h"
 #include "model/weight_stream.h"
 
 namespace fp8kv::bench {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "files/file.h"
 #include "text/tokenizer.h"
 
 namespace fp8kv::bench {

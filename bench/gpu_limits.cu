@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/gpu_limits.h"
-#include "kernels/gpu_runtime.h"
+#include "kernels/device/gpu_runtime.h"
 
 namespace fp8kv::bench {
 namespace {

@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-#include "backend/cpu_memory.h"
+#include "backend/cpu/cpu_memory.h"
 
 namespace fp8kv::bench {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <chrono>
 
-#include "backend/cpu_backend.h"
-#include "backend/thread_pool.h"
+#include "backend/cpu/cpu_backend.h"
+#include "base/thread_pool.h"
 
 namespace fp8kv::bench {
 

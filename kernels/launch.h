@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/paged.h"
-#include "kernels/gpu.h"
+#include "kernels/device/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {
 

@@ -1,28 +1,70 @@
 #!/usr/bin/env bash
-# Fails when a source file includes a header from a layer above its own or from a sibling.
+# Fails when a room (a folder with sources of its own) includes a header of a room that it may not
+# use: one above it or a sibling. Every room has a row; what a room may use, and the libraries that
+# CMake links, say the same.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+values="base core"
+model_files="$values files json formats checkpoint"
+scales="$model_files scales scales/read scales/rules scales/write"
+forward="$model_files backend model"
+measured="$forward data generate calib eval"
 declare -A may=(
-  [base]="base"
-  [core]="base core"
-  [io]="base core io"
-  [text]="base core text"
-  [backend]="base core backend"
-  [model]="base core io text backend model"
-  [calib]="base core io text backend model calib"
-  [report]="base core io text backend model calib report"
-  [kernels]="base core backend kernels"
+  [src/base]=""
+  [src/files]="base"
+  [src/json]="base files"
+  [src/core]="base"
+  [src/formats]="$values files json"
+  [src/checkpoint]="$values files json formats"
+  [src/data]="$values files json"
+  [src/scales]="$model_files"
+  [src/scales/read]="$model_files scales"
+  [src/scales/rules]="$model_files scales"
+  [src/scales/write]="$scales"
+  [src/text]="$values json"
+  [src/backend]="$values"
+  [src/backend/cpu]="$values backend"
+  [src/backend/open]="$values backend backend/cpu"
+  [src/model]="$model_files backend"
+  [src/generate]="$forward"
+  [src/calib]="$forward data"
+  [src/eval]="$forward data generate calib"
+  [src/draw]="base"
+  [src/report]="$values calib eval draw"
+  [kernels]="core kernels/device"
+  [kernels/sim]="base"
+  [kernels/device]="$values backend kernels/sim"
+  [kernels/blocks]="$values kernels kernels/device"
+  [kernels/ops]="$values kernels kernels/device kernels/blocks"
+  [kernels/backend]="$values backend backend/open kernels kernels/device kernels/ops"
+  [tools/cli]="$scales backend backend/open calib eval"
+  [tools/inputs]="$scales $measured text cli"
+  [tools/show]="$scales $measured text report cli inputs"
+  [tools/commands]="$scales $measured text backend/cpu backend/open report cli inputs show"
+  [tools]="$values files cli commands"
 )
 status=0
-for layer in "${!may[@]}"; do
-  folder=src/$layer
-  [[ $layer == kernels ]] && folder=kernels
+complain() {
+  echo "$1"
+  status=1
+}
+# A row for every folder with sources, and sources in every row's folder.
+rooms() {
+  git ls-files -co --exclude-standard 'src/*.h' 'src/*.cpp' 'kernels/*.h' 'kernels/*.cuh' \
+    'kernels/*.cu' 'kernels/*.cpp' 'tools/*.h' 'tools/*.cpp' | xargs -n1 dirname | sort -u
+}
+while read -r room; do
+  [[ -n ${may[$room]+row} ]] || complain "$room: has no row in scripts/check_layers.sh"
+done < <(rooms)
+for room in "${!may[@]}"; do
+  compgen -G "$room/*.h" >/dev/null || compgen -G "$room/*.c*" >/dev/null ||
+    complain "scripts/check_layers.sh: there are no sources in $room"
+  own=${room#src/}
+  own=${own#tools/}
   while IFS=: read -r file line text; do
-    used=$(sed -E 's/.*"([a-z_]+)\/.*/\1/' <<<"$text")
-    if [[ " ${may[$layer]} " != *" $used "* ]]; then
-      echo "$file:$line: $layer may not include $used"
-      status=1
-    fi
-  done < <(grep -rnE '^#include "[a-z_]+/' "$folder" || true)
+    used=$(dirname "$(cut -d'"' -f2 <<<"$text")")
+    [[ $used == . ]] && complain "$file:$line: write the room too: #include \"room/file.h\""
+    [[ " ${may[$room]} $own " == *" $used "* ]] || complain "$file:$line: $room may not include $used"
+  done < <(grep -nE '^#include "' "$room"/*.{h,cpp,cu,cuh} 2>/dev/null)
 done
 exit $status

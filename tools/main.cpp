@@ -3,10 +3,10 @@
 #include <new>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/interrupt.h"
-#include "cli.h"
-#include "commands.h"
+#include "cli/cli.h"
+#include "commands/commands.h"
+#include "files/file.h"
 
 namespace {
 

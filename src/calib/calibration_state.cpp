@@ -4,12 +4,12 @@
 #include <map>
 #include <system_error>
 
-#include "base/atomic_file.h"
 #include "base/digest.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/interrupt.h"
 #include "core/histogram.h"
+#include "files/atomic_file.h"
+#include "files/file.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;

@@ -14,14 +14,14 @@
 #include "calib/residual.h"
 #include "core/config.h"
 #include "core/tensor.h"
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 
 namespace fp8kv {
 
 // What two runs must share for one to go on with the other's state.
 struct RunIdentity {
   std::string tool_version;
-  std::string model;    // fingerprint; see io/fingerprint.h
+  std::string model;    // fingerprint; see checkpoint/fingerprint.h
   std::string windows;  // see windows_digest
   std::string device;   // what decides the bits of results: the backend and its kind
 };

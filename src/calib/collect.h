@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "calib/calibration_state.h"
 #include "calib/window_plan.h"
+#include "checkpoint/checkpoint.h"
 #include "core/config.h"
 #include "core/histogram.h"
 #include "core/scales.h"
-#include "io/checkpoint.h"
 #include "model/weight_stream.h"
 
 namespace fp8kv {

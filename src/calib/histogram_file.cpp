@@ -3,7 +3,7 @@
 #include <deque>
 
 #include "base/text.h"
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 
 namespace fp8kv {
 

@@ -7,8 +7,8 @@
 
 #include "backend/backend.h"
 #include "calib/window_plan.h"
+#include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "io/checkpoint.h"
 #include "model/weight_stream.h"
 
 namespace fp8kv {

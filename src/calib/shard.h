@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/scales.h"
-#include "io/dataset.h"
+#include "data/dataset.h"
 
 namespace fp8kv {
 

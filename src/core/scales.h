@@ -63,7 +63,7 @@ struct Provenance {
   std::string stored_dtype;       // in that checkpoint, as safetensors spells it: "BF16"
   std::string observer;           // the statistic that was scaled, as compressed-tensors names it
   std::string observation;        // "post_rope" or "pre_rope" or ""
-  std::string model_fingerprint;  // see io/fingerprint.h
+  std::string model_fingerprint;  // see checkpoint/fingerprint.h
   std::string compute_dtype;      // dtype K and V were rounded to: "float16"
   double headroom = 1.0;
   std::vector<LayerAmax> amax;        // one per layer, or empty

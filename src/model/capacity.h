@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "checkpoint/cache_layers.h"
+#include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "io/cache_layers.h"
-#include "io/checkpoint.h"
 
 namespace fp8kv {
 

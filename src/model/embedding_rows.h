@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-#include "base/file.h"
+#include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "io/checkpoint.h"
+#include "files/file.h"
 
 namespace fp8kv {
 

@@ -11,9 +11,9 @@
 #include <thread>
 #include <unistd.h>
 
-#include "base/block_file.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "files/block_file.h"
 
 namespace fp8kv {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "io/checkpoint.h"
 #include "model/weights.h"
 
 namespace fp8kv {

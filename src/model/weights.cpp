@@ -1,7 +1,7 @@
 #include "model/weights.h"
 
 #include "base/error.h"
-#include "io/architectures.h"
+#include "checkpoint/architectures.h"
 
 namespace fp8kv {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "io/checkpoint.h"
 
 namespace fp8kv {
 

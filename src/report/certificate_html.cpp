@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "calib/certificate_words.h"
-#include "report/chart.h"
-#include "report/html.h"
-#include "report/numbers.h"
+#include "draw/chart.h"
+#include "draw/html.h"
+#include "draw/numbers.h"
+#include "report/certificate_words.h"
 #include "report/verdict.h"
 
 namespace fp8kv {

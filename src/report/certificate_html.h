@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "calib/eval_report.h"
+#include "eval/eval_report.h"
 
 namespace fp8kv {
 

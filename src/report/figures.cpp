@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "report/bar_chart.h"
-#include "report/chart.h"
-#include "report/heat_map.h"
-#include "report/numbers.h"
+#include "draw/bar_chart.h"
+#include "draw/chart.h"
+#include "draw/heat_map.h"
+#include "draw/numbers.h"
 #include "report/verdict.h"
 
 namespace fp8kv {

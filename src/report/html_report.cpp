@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "base/text.h"
+#include "draw/html.h"
 #include "report/certificate_html.h"
 #include "report/figures.h"
-#include "report/html.h"
 #include "report/report_tables.h"
 #include "report/verdict.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "report/html.h"
-#include "report/numbers.h"
+#include "draw/html.h"
+#include "draw/numbers.h"
 #include "report/verdict.h"
 
 namespace fp8kv {

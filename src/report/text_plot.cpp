@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "report/numbers.h"
+#include "draw/numbers.h"
 #include "report/verdict.h"
 
 namespace fp8kv {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "calib/certificate_words.h"
-#include "calib/evaluate.h"
-#include "report/numbers.h"
+#include "draw/numbers.h"
+#include "eval/evaluate.h"
+#include "report/certificate_words.h"
 
 namespace fp8kv {
 namespace {

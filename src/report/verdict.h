@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "calib/certificate.h"
-#include "calib/eval_report.h"
+#include "eval/eval_report.h"
+#include "report/certificate.h"
 
 namespace fp8kv {
 

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "text/flat_map.h"
 #include "text/normalizer.h"
 #include "text/vocabulary.h"

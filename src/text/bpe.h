@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "text/flat_map.h"
 #include "text/vocabulary.h"
 

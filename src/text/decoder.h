@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "text/pattern.h"
 
 namespace fp8kv {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "json/json.h"
 
 namespace fp8kv {
 

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/json.h"
+#include "json/json.h"
 #include "text/normalizer.h"
 #include "text/parts.h"
 #include "text/pattern.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/json.h"
+#include "json/json.h"
 
 namespace fp8kv {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "json/json.h"
 #include "text/added_tokens.h"
 #include "text/bpe.h"
 #include "text/decoder.h"

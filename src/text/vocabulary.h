@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "json/json.h"
 
 namespace fp8kv {
 

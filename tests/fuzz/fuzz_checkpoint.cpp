@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "checkpoint/architectures.h"
+#include "checkpoint/checkpoint.h"
 #include "fuzz.h"
-#include "io/architectures.h"
-#include "io/checkpoint.h"
-#include "io/find_scales.h"
+#include "scales/read/find_scales.h"
 
 namespace fp8kv::fuzz {
 namespace {

@@ -1,8 +1,8 @@
 // AMMO's checkpoints: numpy's archives of arrays.
 #include <zlib.h>
 
+#include "formats/npz.h"
 #include "fuzz.h"
-#include "io/npz.h"
 
 namespace fp8kv::fuzz {
 namespace {

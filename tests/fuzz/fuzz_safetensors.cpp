@@ -1,8 +1,8 @@
 // The header of a safetensors file.
 #include <cstring>
 
+#include "formats/safetensors.h"
 #include "fuzz.h"
-#include "io/safetensors.h"
 
 namespace fp8kv::fuzz {
 namespace {

@@ -1,7 +1,7 @@
 // kv_cache_scales.json, ours and vLLM's.
-#include "base/json.h"
 #include "fuzz.h"
-#include "io/scale_file.h"
+#include "json/json.h"
+#include "scales/scale_file.h"
 
 namespace fp8kv::fuzz {
 namespace {

@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu_backend.h"
-#include "backend/cpu_elements.h"
-#include "backend/cpu_isa.h"
+#include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/cpu_elements.h"
+#include "backend/cpu/cpu_isa.h"
 #include "base/rng.h"
 #include "core/dtype.h"
 #include "core/tensor.h"

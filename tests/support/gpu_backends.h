@@ -13,12 +13,12 @@
 #include <doctest/doctest.h>
 
 #include "backend/backend.h"
-#include "backend/plugin.h"
+#include "backend/open/plugin.h"
 #include "base/error.h"
 #include "core/half.h"
 #ifdef FP8KV_TEST_SIM
-#include "kernels/sim.h"
-#include "kernels/sim_queues.h"
+#include "kernels/sim/sim.h"
+#include "kernels/sim/sim_queues.h"
 
 namespace fp8kv::sim32 {
 std::unique_ptr<Backend> make_gpu_backend();
@@ -44,12 +44,12 @@ inline std::vector<NamedBackend> gpu_backends() {
   return {{"sim32", sim32::make_gpu_backend}, {"sim64", sim64::make_gpu_backend}};
 }
 
-// The order of threads, warps and blocks from here on; see kernels/sim.h. A GPU takes its own, so
-// that there a call is repeated.
+// The order of threads, warps and blocks from here on; see kernels/sim/sim.h. A GPU takes its own,
+// so that there a call is repeated.
 inline void set_order(uint64_t seed) {
   sim::set_order(seed);
 }
-// The order of copies and ops on backends made from here on; see kernels/sim_queues.h.
+// The order of copies and ops on backends made from here on; see kernels/sim/sim_queues.h.
 inline void set_interleaving(uint64_t seed) {
   sim::set_interleaving(seed);
 }

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "base/rng.h"
 #include "core/half.h"
-#include "io/find_scales.h"
-#include "io/inject.h"
-#include "io/scale_file.h"
-#include "io/scale_names.h"
+#include "json/json.h"
+#include "scales/read/find_scales.h"
+#include "scales/scale_file.h"
+#include "scales/scale_names.h"
+#include "scales/write/inject.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"

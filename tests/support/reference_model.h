@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
+#include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "io/checkpoint.h"
 
 namespace fp8kv::test {
 

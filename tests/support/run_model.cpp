@@ -4,7 +4,7 @@
 #include <numeric>
 #include <span>
 
-#include "model/generate.h"
+#include "generate/generate.h"
 #include "model/model.h"
 #include "model/step.h"
 

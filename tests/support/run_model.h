@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "checkpoint/checkpoint.h"
 #include "core/scales.h"
-#include "io/checkpoint.h"
 
 namespace fp8kv::test {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "calib/eval_report.h"
+#include "eval/eval_report.h"
 
 namespace fp8kv::test {
 

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "calib/collect.h"
-#include "io/architectures.h"
+#include "checkpoint/architectures.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"

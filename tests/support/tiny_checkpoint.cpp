@@ -6,11 +6,11 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "core/half.h"
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
+#include "json/json.h"
 
 namespace fp8kv::test {
 namespace fs = std::filesystem;

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "base/json.h"
-#include "io/architectures.h"
+#include "checkpoint/architectures.h"
+#include "json/json.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"

@@ -1,0 +1,341 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "core/sampling.h"
+#include "kernels/backend/gpu_backend.h"
+#include "kernels/device/device.h"
+#include "kernels/launch.h"
+#include "kernels/ops/gemm_library.h"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+// What the model promises; a broken promise is a mistake of the program.
+void require(bool condition, const char* op, const char* what) {
+  if (!condition) throw Error(cat(op, ": ", what), "", ErrorKind::device);
+}
+
+void require_grid(int64_t blocks, const char* op) {
+  require(blocks <= std::numeric_limits<int32_t>::max(), op, "too many rows for one step");
+}
+
+Rows rows_of(const Batch& batch, int64_t n, const char* op) {
+  require(n <= std::numeric_limits<int32_t>::max(), op, "too many rows for one step");
+  Rows rows;
+  rows.positions = batch.positions.as<const int32_t>();
+  rows.slots = batch.slots.as<const int32_t>();
+  rows.indptr = batch.indptr.as<const int32_t>();
+  rows.page_table = batch.page_table.as<const int32_t>();
+  rows.n = static_cast<int32_t>(n);
+  rows.n_seqs = static_cast<int32_t>(batch.indptr.shape[0] - 1);
+  rows.max_pages = static_cast<int32_t>(batch.page_table.shape[1]);
+  return rows;
+}
+
+class GpuBackend final : public Backend {
+ public:
+  std::string describe() const override { return device_.describe(); }
+  std::vector<std::pair<std::string, std::string>> details() const override {
+    return {{"driver", device_.driver()}, {"gemm", gemm_.describe()}};
+  }
+  DType activation_dtype(DType model) const override { return model; }
+
+  Tensor allocate(DType dtype, const Shape& shape) override {
+    TensorView view{nullptr, dtype, shape};
+    std::shared_ptr<std::byte> memory = device_.allocate(view.bytes());
+    view.data = memory.get();
+    return {view, std::move(memory)};
+  }
+
+  Tensor upload(const ConstTensorView& host, std::shared_ptr<const void> /*keep_alive*/) override {
+    Tensor tensor = allocate(host.dtype, host.shape);
+    device_.copy_in(tensor.view().data, host.data, host.bytes());
+    return tensor;
+  }
+
+  void copy_in(const TensorView& to, const ConstTensorView& host) override {
+    require(to.bytes() == host.bytes(), "copy_in", "sizes differ");
+    device_.copy_in(to.data, host.data, host.bytes());
+  }
+
+  void download(const ConstTensorView& from, std::span<std::byte> host) override {
+    require(from.bytes() == host.size(), "download", "sizes differ");
+    device_.copy_out(host.data(), from.data, host.size());
+  }
+
+  Transfers* transfers() override { return &device_.transfers(); }
+  std::optional<DeviceMemory> memory() const override { return device_.memory(); }
+  uint64_t op_memory(const StepShape& shape) const override;
+
+  void embed(const ConstTensorView& table, const ConstTensorView& ids,
+             const TensorView& out) override;
+  void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
+               const TensorView& out) override;
+  void linear(const ConstTensorView& x, std::span<const Projection> projections,
+              StepSize computed_as) override;
+  void rope_append(const RopeAppend& args) override;
+  void project_append(const ConstTensorView& x, const Norm& norm, const AttentionWeights& weights,
+                      const RopeAppend& args) override;
+  void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
+                 const AttentionOptions& options, const TensorView& out) override;
+  void gate(const TensorView& gate, const ConstTensorView& up) override;
+  void gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
+                    const Projection& up, StepSize computed_as) override;
+  void sample(const ConstTensorView& logits, const Sampling& sampling,
+              const TensorView& ids) override;
+
+  bool can_record() const override { return device_.can_record(); }
+  void begin_recording() override { device_.begin_recording(); }
+  Recording end_recording() override { return device_.end_recording(); }
+  void replay(const Recording& recording) override { device_.replay(recording); }
+
+ private:
+  DecodeScratch decode_scratch(const DecodeSizes& sizes);
+
+  Device device_;
+  GemmLibrary gemm_;
+  // Grows to what any step needs: counters, then partial results. Smaller ones stay, since recorded
+  // steps point into them.
+  std::shared_ptr<std::byte> scratch_;
+  std::vector<std::shared_ptr<std::byte>> outgrown_;
+  size_t scratch_counter_bytes_ = 0;
+  size_t scratch_float_bytes_ = 0;
+};
+
+void GpuBackend::embed(const ConstTensorView& table, const ConstTensorView& ids,
+                       const TensorView& out) {
+  const int64_t n = out.shape[0], dim = out.shape[1];
+  if (n == 0) return;
+  require(is_compute_dtype(table.dtype) && is_compute_dtype(out.dtype), "embed",
+          "needs f32, f16 or bf16");
+  require(ids.shape[0] == n && table.shape[1] == dim, "embed", "shapes do not fit");
+  require_grid(n, "embed");
+  FP8KV_GPU::embed(device_.stream(), {table.data, table.dtype, table.shape[0], dim},
+                   ids.as<const int32_t>(), {out.data, out.dtype, n, dim});
+}
+
+void require_rmsnorm(const ConstTensorView& x, const ConstTensorView& weight,
+                     const TensorView& out) {
+  require(x.dtype == weight.dtype && x.dtype == out.dtype && is_compute_dtype(x.dtype), "rmsnorm",
+          "needs one type of f32, f16 and bf16");
+  require(x.shape == out.shape && weight.shape.elements() == x.shape[1], "rmsnorm",
+          "shapes do not fit");
+  require_grid(x.shape[0], "rmsnorm");
+}
+
+void GpuBackend::rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
+                         const TensorView& out) {
+  if (x.shape[0] == 0) return;
+  require_rmsnorm(x, weight, out);
+  FP8KV_GPU::rmsnorm(device_.stream(), {x.data, x.dtype, x.shape[0], x.shape[1]}, weight.data, eps,
+                     out.data);
+}
+
+Product product_of(const ConstTensorView& x, const Projection& projection) {
+  const int64_t out_dim = projection.weight.shape[0];
+  require(projection.weight.dtype == x.dtype &&
+              (projection.out.dtype == x.dtype || projection.out.dtype == DType::f32) &&
+              (!projection.bias || projection.bias->dtype == x.dtype),
+          "linear", "needs the weights' type for x and bias, and that or f32 for the result");
+  require(projection.weight.shape[1] == x.shape[1] && projection.out.shape[0] == x.shape[0] &&
+              projection.out.shape[1] == out_dim &&
+              (!projection.bias || projection.bias->shape.elements() == out_dim),
+          "linear", "shapes do not fit");
+  return {.weight = projection.weight.data,
+          .bias = projection.bias ? projection.bias->data : nullptr,
+          .out = projection.out.data,
+          .out_dim = out_dim,
+          .accumulate = projection.accumulate,
+          .out_f32 = projection.out.dtype == DType::f32};
+}
+
+void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> projections,
+                        StepSize computed_as) {
+  if (x.shape[0] == 0) return;
+  require(is_compute_dtype(x.dtype), "linear", "needs f32, f16 or bf16");
+  Products products;
+  products.x = x.data;
+  products.n = x.shape[0];
+  products.in_dim = x.shape[1];
+  for (const Projection& projection : projections) {
+    if (products.count == kMaxProducts) {
+      FP8KV_GPU::linear(device_.stream(), gemm_, x.dtype, products, computed_as.rows);
+      products.count = 0;
+    }
+    products.each[products.count++] = product_of(x, projection);
+  }
+  if (products.count > 0) {
+    FP8KV_GPU::linear(device_.stream(), gemm_, x.dtype, products, computed_as.rows);
+  }
+}
+
+NormedProducts normed_products(const ConstTensorView& x, const Norm& norm,
+                               std::span<const Projection> projections) {
+  require_rmsnorm(x, norm.weight, norm.room);
+  NormedProducts normed;
+  normed.x = x.data;
+  normed.weight = norm.weight.data;
+  normed.eps = norm.eps;
+  normed.products.x = norm.room.data;
+  normed.products.n = x.shape[0];
+  normed.products.in_dim = x.shape[1];
+  for (const Projection& projection : projections) {
+    normed.products.each[normed.products.count++] = product_of(norm.room, projection);
+  }
+  return normed;
+}
+
+RopeArguments rope_arguments(const RopeAppend& args) {
+  const int64_t n = args.q.shape[0];
+  require(args.q.dtype == args.k.dtype && args.q.dtype == args.v.dtype &&
+              is_compute_dtype(args.q.dtype) && is_compute_dtype(args.round_to),
+          "rope_append", "needs one type of f32, f16 and bf16");
+  const Shape kv_shape{n, args.kv.n_kv_heads, args.kv.head_dim};
+  require(args.k.shape == kv_shape && args.v.shape == kv_shape &&
+              args.q.shape[1] % args.kv.n_kv_heads == 0 && args.q.shape[2] == args.kv.head_dim &&
+              args.kv.head_dim % 2 == 0,
+          "rope_append", "shapes do not fit");
+  RopeArguments arguments;
+  arguments.q = args.q.data;
+  arguments.k = args.k.data;
+  arguments.v = args.v.data;
+  arguments.rope = args.rope.as<const float>();
+  if (args.magnitudes) arguments.magnitudes = args.magnitudes->as<uint64_t>();
+  arguments.rows = rows_of(args.batch, n, "rope_append");
+  arguments.kv = args.kv;
+  arguments.n_heads = static_cast<int32_t>(args.q.shape[1]);
+  arguments.round_to = args.round_to;
+  return arguments;
+}
+
+void GpuBackend::rope_append(const RopeAppend& args) {
+  if (args.q.shape[0] == 0) return;
+  FP8KV_GPU::rope_append(device_.stream(), args.q.dtype, rope_arguments(args));
+}
+
+void GpuBackend::project_append(const ConstTensorView& x, const Norm& norm,
+                                const AttentionWeights& weights, const RopeAppend& args) {
+  if (x.shape[0] == 0) return;
+  const NormedProducts normed = normed_products(x, norm, projections_of(weights, args));
+  const bool plain = !args.magnitudes && !weights.head_norm;
+  if (!plain || !takes_fused(x.dtype, normed, args.batch.computed_as.rows)) {
+    return Backend::project_append(x, norm, weights, args);
+  }
+  FP8KV_GPU::project_append(device_.stream(), x.dtype, normed, rope_arguments(args),
+                            device_.multiprocessors());
+}
+
+void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
+                           const AttentionOptions& options, const TensorView& out) {
+  if (q.shape[0] == 0) return;
+  require(q.dtype == out.dtype && is_compute_dtype(q.dtype), "attention",
+          "needs one type of f32, f16 and bf16");
+  require(q.shape == out.shape && q.shape[1] % kv.n_kv_heads == 0 && q.shape[2] == kv.head_dim,
+          "attention", "shapes do not fit");
+  require(kv.head_dim <= 256, "attention", "a head has more than 256 elements");
+  AttentionArguments arguments;
+  arguments.q = q.data;
+  arguments.out = out.data;
+  arguments.rows = rows_of(batch, q.shape[0], "attention");
+  arguments.kv = kv;
+  arguments.n_heads = static_cast<int32_t>(q.shape[1]);
+  arguments.scale = options.scale;
+  arguments.window = options.window;
+  if (!takes_fast_attention(q.dtype, arguments)) {
+    attention_any(device_.stream(), q.dtype, arguments);
+  } else if (takes_decode(arguments, batch.computed_as.rows_per_sequence)) {
+    attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),
+                     device_.multiprocessors());
+  } else {
+    attention_prefill(device_.stream(), q.dtype, arguments);
+  }
+}
+
+size_t counter_bytes(const DecodeSizes& sizes) {
+  return (sizes.counters * sizeof(uint32_t) + 255) / 256 * 256;
+}
+
+size_t float_bytes(const DecodeSizes& sizes) {
+  return (sizes.partials + sizes.states) * sizeof(float);
+}
+
+uint64_t GpuBackend::op_memory(const StepShape& shape) const {
+  AttentionArguments arguments;
+  arguments.rows.n = static_cast<int32_t>(shape.rows);
+  arguments.rows.n_seqs = static_cast<int32_t>(shape.sequences);
+  arguments.rows.max_pages = static_cast<int32_t>(shape.max_pages);
+  arguments.kv.page_size = shape.page_size;
+  arguments.kv.n_kv_heads = shape.n_kv_heads;
+  arguments.kv.head_dim = shape.head_dim;
+  arguments.n_heads = shape.n_heads;
+  if (!takes_decode(arguments, shape.computed_as.rows_per_sequence)) return 0;
+  const DecodeSizes sizes = decode_sizes(arguments);
+  return counter_bytes(sizes) + float_bytes(sizes);
+}
+
+DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
+  const size_t counters = std::max(counter_bytes(sizes), scratch_counter_bytes_);
+  const size_t floats = std::max(float_bytes(sizes), scratch_float_bytes_);
+  if (counters > scratch_counter_bytes_ || floats > scratch_float_bytes_) {
+    if (scratch_) outgrown_.push_back(scratch_);
+    scratch_ = device_.allocate(counters + floats);
+    scratch_counter_bytes_ = counters;
+    scratch_float_bytes_ = floats;
+  }
+  // The counters come first, and never overlap what an earlier call used for something else.
+  auto* partials = reinterpret_cast<float*>(scratch_.get() + scratch_counter_bytes_);
+  return {partials, partials + sizes.partials, reinterpret_cast<uint32_t*>(scratch_.get())};
+}
+
+void GpuBackend::gate(const TensorView& gate, const ConstTensorView& up) {
+  if (gate.shape.elements() == 0) return;
+  require(gate.dtype == up.dtype && is_compute_dtype(gate.dtype) && gate.shape == up.shape, "gate",
+          "needs two of one shape and type, f32, f16 or bf16");
+  FP8KV_GPU::gate(device_.stream(), gate.dtype, gate.shape.elements(), gate.data, up.data);
+}
+
+void GpuBackend::gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
+                              const Projection& up, StepSize computed_as) {
+  if (x.shape[0] == 0) return;
+  const NormedProducts normed = normed_products(x, norm, std::array{gate, up});
+  require(gate.out.shape == up.out.shape && !gate.accumulate && !up.accumulate, "gated_linear",
+          "needs two new results of one shape");
+  if (!takes_fused(x.dtype, normed, computed_as.rows)) {
+    return Backend::gated_linear(x, norm, gate, up, computed_as);
+  }
+  FP8KV_GPU::gated_linear(device_.stream(), x.dtype, normed, device_.multiprocessors());
+}
+
+void GpuBackend::sample(const ConstTensorView& logits, const Sampling& sampling,
+                        const TensorView& ids) {
+  const int64_t n = logits.shape[0];
+  if (n == 0) return;
+  require(logits.dtype == DType::f32, "sample", "needs f32");
+  require(logits.shape[1] > 0 && logits.shape[1] <= kMaxSampledTokens, "sample",
+          "too many tokens to draw from");
+  require(ids.shape.elements() == n && sampling.seed.shape.elements() == n &&
+              sampling.position.shape.elements() == n,
+          "sample", "shapes do not fit");
+  require_grid(n, "sample");
+  SampleArguments arguments;
+  arguments.logits = logits.as<const float>();
+  arguments.temperature = sampling.temperature.as<const float>();
+  arguments.top_k = sampling.top_k.as<const int32_t>();
+  arguments.top_p = sampling.top_p.as<const float>();
+  arguments.seed = sampling.seed.as<const uint64_t>();
+  arguments.position = sampling.position.as<const int32_t>();
+  arguments.ids = ids.as<int32_t>();
+  arguments.vocab_size = static_cast<int32_t>(logits.shape[1]);
+  FP8KV_GPU::sample(device_.stream(), n, arguments);
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_gpu_backend() {
+  return std::make_unique<GpuBackend>();
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,96 @@
+// What the attention kernels on matrix instructions share: queries as operands, scales, outputs.
+#pragma once
+
+#include "kernels/blocks/fragments.cuh"
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+
+inline constexpr int kTileTokens = 16;
+// The largest weight is 2^15, which sums and outputs are divided by again: f16 then has all bits of
+// those down to 2^-29 of it, and a long tail of small ones is not lost.
+inline constexpr float kWeightExponent = 15.0f;
+
+__device__ inline void store_activation(void* data, int64_t at, bool bf16, float x) {
+  if (bf16) {
+    static_cast<Bf16*>(data)[at] = Bf16::of(x);
+  } else {
+    static_cast<F16*>(data)[at] = F16::of(x);
+  }
+}
+
+// The exponent of |x|, 0 for what is not normal.
+__device__ inline int exponent_of(float x) {
+  const int biased = static_cast<int>(float_bits(x) >> 23 & 0xFFu);
+  return biased == 0 || biased == 0xFF ? 0 : biased - 127;
+}
+
+__device__ inline float power_of_two(int exponent) {
+  return float_from_bits(static_cast<uint32_t>(exponent + 127) << 23);
+}
+
+// Q of one head, for the column of B that the lane supplies, brought near 1 by a power of two that
+// goes into the scores: f16 then has all of bf16's values. Returns its exponent. All lanes of the
+// warp have to call. Depths are in KeyDeal's order or, kLoaded, in that of Mma::load.
+//   q: activations, the head from element `at`; query [kHeadDim / 8]
+template <typename Cache, int kHeadDim, bool kLoaded>
+__device__ inline int query_operand(const void* q, int64_t at, bool present, bool bf16,
+                                    uint32_t* query) {
+  using Keys = KeyDeal<Cache, kHeadDim>;
+  using T = typename Operand<Cache>::Type;
+  constexpr int kSteps = kHeadDim / 16;
+  const int group = Mma::group(lane_index());
+  const uint16_t* head = static_cast<const uint16_t*>(q) + at;
+  Vec<uint16_t, 4> codes[kSteps] = {};
+  if (present) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if constexpr (kLoaded) {
+        const auto low = load_vec<2>(head + 16 * step + 2 * group);
+        const auto high = load_vec<2>(head + 16 * step + 2 * group + 8);
+        codes[step] = {low.x[0], low.x[1], high.x[0], high.x[1]};
+      } else {
+        codes[step] = load_vec<4>(head + Keys::place(4 * step, group));
+      }
+    }
+  }
+  const auto value = [&](int step, int i) {
+    const uint16_t code = codes[step].x[i];
+    return bf16 ? Bf16{code}.value() : F16{code}.value();
+  };
+  float largest = 0.0f;
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    for (int i = 0; i < 4; ++i) largest = fmaxf(largest, fabsf(value(step, i)));
+  }
+  largest = fmaxf(largest, warp_xor(largest, Mma::kGroupStride));
+  largest = fmaxf(largest, warp_xor(largest, 2 * Mma::kGroupStride));
+  const int exponent = T::kIsBf16 ? 0 : exponent_of(largest);
+  const float factor = power_of_two(-exponent);
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    for (int i = 0; i < 4; i += 2) {
+      query[2 * step + i / 2] =
+          packed_pair<T>(value(step, i) * factor, value(step, i + 1) * factor);
+    }
+  }
+  return exponent;
+}
+
+// What products of operands are multiplied by to be scores for exp2.
+template <typename Cache>
+__device__ inline float score_scale(const AttentionArguments& attention, int kv_head) {
+  constexpr float kLog2E = 1.4426950408889634f;
+  float scale = attention.scale * kLog2E * power_of_two(Operand<Cache>::exponent());
+  if constexpr (kIsFp8<Cache>) scale *= attention.kv.k_scale[kv_head];
+  return scale;
+}
+
+template <typename Cache>
+__device__ inline float output_scale(const AttentionArguments& attention, int kv_head) {
+  float scale = power_of_two(Operand<Cache>::exponent());
+  if constexpr (kIsFp8<Cache>) scale *= attention.kv.v_scale[kv_head];
+  return scale;
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,114 @@
+// How decode attention is cut into items, one for a warp at a time. How a row is cut depends on its
+// own length alone, so its bits do not depend on what else is in the batch.
+#pragma once
+
+#include "kernels/blocks/attention.cuh"
+#include "kernels/blocks/sequence.cuh"
+
+namespace fp8kv::FP8KV_GPU {
+
+// Tokens of a chunk: the context in up to 16 parts of a power of two, but at least 64 tokens, which
+// are worth a warp, and at most 512, of whose reading time the partial result is some 3 %.
+__device__ inline int chunk_tokens(int length) {
+  int tokens = 64;
+  while (tokens < 512 && tokens * 16 < length) tokens *= 2;
+  return tokens;
+}
+
+constexpr int64_t max_chunks(int64_t length) {
+  return length <= 16 * 512 ? 16 : (length + 511) / 512;
+}
+
+struct Decode {
+  AttentionArguments attention;
+  // What partial results take; see DecodeScratch.
+  float* partials;     // [n, groups, max_chunks, group_heads, head_dim]
+  float* states;       // [n, groups, max_chunks, group_heads, 2]: maximum and sum
+  uint32_t* counters;  // [n, groups], zero between launches
+  int32_t max_chunks;
+  int32_t groups;       // KV heads, times the groups their query heads fall into
+  int32_t group_heads;  // query heads of a full group
+  bool bf16;            // activations: else f16
+};
+
+// One warp's work: chunk `chunk` of `chunks` of a row, for a group of heads.
+struct Item {
+  int row;
+  int group;
+  int chunk;
+  int chunks;
+  int kv_head;
+  int first_head;
+  int heads;
+  int begin;  // tokens [begin, end) of the sequence
+  int end;
+  int first_visible;
+};
+
+__device__ inline int chunk_count(const Visible& visible) {
+  const int tokens = chunk_tokens(visible.end);
+  return (visible.end - 1) / tokens - visible.begin / tokens + 1;
+}
+
+// ends[row] = chunks of rows 0 ... row, for all rows.
+template <int kWarps>
+__device__ inline void count_chunks(const Decode& decode, int* ends, int* warp_sums) {
+  const Rows& rows = decode.attention.rows;
+  constexpr int kThreads = kWarps * kWarp;
+  const int per_thread = (rows.n + kThreads - 1) / kThreads;
+  const int first = thread_index() * per_thread;
+  const int last = first + per_thread < rows.n ? first + per_thread : rows.n;
+  int sum = 0;
+  for (int row = first; row < last; ++row) {
+    sum += chunk_count(visible_from(rows.positions[row], decode.attention.window));
+  }
+  int before = sum;  // inclusive within the warp
+  for (int step = 1; step < kWarp; step *= 2) {
+    const int other = warp_from(before, lane_index() - step < 0 ? 0 : lane_index() - step);
+    if (lane_index() >= step) before += other;
+  }
+  if (lane_index() == kWarp - 1) warp_sums[warp_index()] = before;
+  block_sync();
+  before -= sum;
+  for (int warp = 0; warp < warp_index(); ++warp) before += warp_sums[warp];
+  for (int row = first; row < last; ++row) {
+    before += chunk_count(visible_from(rows.positions[row], decode.attention.window));
+    ends[row] = before;
+  }
+  block_sync();
+}
+
+__device__ inline Item item_at(const Decode& decode, const int* ends, int number) {
+  const AttentionArguments& attention = decode.attention;
+  Item item;
+  item.group = number % decode.groups;
+  const int unit = number / decode.groups;
+  int low = 0, high = attention.rows.n - 1;  // the first row whose end is past `unit`
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (ends[middle] > unit) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  low = warp_uniform(low);  // and with it what is of the row
+  item.row = low;
+  const Visible visible = visible_from(attention.rows.positions[low], attention.window);
+  item.chunks = chunk_count(visible);
+  item.chunk = unit - (ends[low] - item.chunks);
+  const int tokens = chunk_tokens(visible.end);
+  const int start = (visible.begin / tokens + item.chunk) * tokens;
+  item.begin = start > visible.begin ? start : visible.begin / kTileTokens * kTileTokens;
+  item.end = start + tokens < visible.end ? start + tokens : visible.end;
+  item.first_visible = visible.begin;
+  const int share = attention.n_heads / attention.kv.n_kv_heads;
+  const int per_kv_head = decode.groups / attention.kv.n_kv_heads;
+  item.kv_head = item.group / per_kv_head;
+  const int within = item.group % per_kv_head * decode.group_heads;
+  item.first_head = item.kv_head * share + within;
+  item.heads = share - within < decode.group_heads ? share - within : decode.group_heads;
+  return item;
+}
+
+}  // namespace fp8kv::FP8KV_GPU

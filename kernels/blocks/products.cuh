@@ -1,0 +1,59 @@
+// What the kernels behind `linear` share: several products of one x, laid side by side.
+#pragma once
+
+#include "kernels/blocks/elements.cuh"
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+
+// Tiles of `width` columns that the products have together; none straddles two of them.
+inline int64_t column_tiles(const Products& products, int64_t width) {
+  int64_t tiles = 0;
+  for (int i = 0; i < products.count; ++i) {
+    tiles += (products.each[i].out_dim + width - 1) / width;
+  }
+  return tiles;
+}
+
+struct ColumnTile {
+  Product product;
+  int64_t first;  // column within the product
+};
+
+__device__ inline ColumnTile column_tile(const Products& products, int64_t tile, int width) {
+  for (int i = 0;; ++i) {
+    const int64_t tiles = (products.each[i].out_dim + width - 1) / width;
+    if (tile < tiles || i == products.count - 1) return {products.each[i], tile * width};
+    tile -= tiles;
+  }
+}
+
+template <typename T>
+__device__ inline float with_bias(const Product& product, int64_t col, float sum) {
+  if (product.bias == nullptr) return sum;
+  return sum + static_cast<const T*>(product.bias)[col].value();
+}
+
+// Puts one element of the result where it goes.
+template <typename T>
+__device__ inline void store_result(const Product& product, int64_t row, int64_t col, float sum) {
+  const int64_t at = row * product.out_dim + col;
+  sum = with_bias<T>(product, col, sum);
+  if (product.out_f32) {
+    float* out = static_cast<float*>(product.out) + at;
+    *out = product.accumulate ? *out + sum : sum;
+  } else {
+    T* out = static_cast<T*>(product.out) + at;
+    *out = T::of(product.accumulate ? out->value() + sum : sum);
+  }
+}
+
+// The kernels; see linear.cu for which is for what.
+template <typename T>
+void linear_rows(Stream stream, const Products& products);
+template <typename T>
+void linear_tensor(Stream stream, const Products& products);
+template <typename T>
+void linear_any(Stream stream, const Products& products);
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,51 @@
+// Tokens of a paged cache in shared memory, for all warps of a block to read.
+#pragma once
+
+#include "kernels/blocks/attention.cuh"
+#include "kernels/blocks/lane_queue.cuh"
+
+namespace fp8kv::FP8KV_GPU {
+
+inline constexpr int kSlabStages = 2;  // slabs of a block: one is read while the next one comes
+
+// Whether slabs become operands by the matrix loads of shared memory: elements of 16 bits need no
+// conversion.
+template <typename Cache>
+inline constexpr bool kLoads = Mma::kHasLoads && sizeof(Cache) == 2;
+
+// Raw rows of the cache in shared memory. Matrix loads read eight rows at a time. Else keys are
+// read by two rows of four pieces at a time, values by four tokens, two apart. The padding puts
+// those into different banks.
+template <typename Cache, int kHeadDim>
+struct Slab {
+  static constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
+  static constexpr int kKeyPitch = kRowBytes + (kLoads<Cache> ? 16 : kRowBytes % 128 == 0 ? 64 : 0);
+  static constexpr int kValuePitch = kRowBytes + 16;
+  // As many as registers and shared memory have room for.
+  static constexpr int kTokens = [] {
+    int tokens = kRowBytes <= 256 && kHeadDim <= 128 ? 64 : 32;
+    while (size_t{kSlabStages} * tokens * (kKeyPitch + kValuePitch) > kMostSharedBytes) tokens /= 2;
+    return tokens;
+  }();
+  static_assert(kTokens >= kTileTokens);
+  static constexpr int kGroups = kTokens / kTileTokens;
+  static constexpr int kKeyBytes = kTokens * kKeyPitch;
+  static constexpr int kBytes = kKeyBytes + kTokens * kValuePitch;
+};
+
+template <int kBytes, int kPieces>
+__device__ inline void read_pieces(const unsigned char* from, int stride, uint32_t* words) {
+#pragma unroll
+  for (int piece = 0; piece < kPieces; ++piece) {
+    if constexpr (kBytes == 2) {
+      const uint32_t half = *reinterpret_cast<const uint16_t*>(from + piece * stride);
+      words[piece / 2] = piece % 2 == 0 ? half : words[piece / 2] | half << 16;
+    } else {
+      const auto part = *reinterpret_cast<const PieceWords<kBytes>*>(from + piece * stride);
+#pragma unroll
+      for (int i = 0; i < kBytes / 4; ++i) words[piece * (kBytes / 4) + i] = part.words[i];
+    }
+  }
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,241 @@
+# shellcheck shell=bash
+# What the GPU kernels are held to; sourced by check_kernels.sh. `compile` puts what a compiler says
+# of one source into a folder `out`, from where the gates read it. A source folder `root` has
+# kernels/ and src/. Every gate takes the two, complains of its own kind of thing and of no other.
+
+status=0
+complain() {
+  echo "check_kernels: $*"
+  status=1
+}
+
+# Runs a command in the background, no more of them at a time than there are cores.
+in_parallel() {
+  while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || true; done
+  "$@" &
+}
+
+# The builds there are compilers for.
+builds() {
+  if command -v nvcc > /dev/null; then echo cuda; fi
+  if command -v hipcc > /dev/null; then printf '%s\n' gfx90a gfx940 hip_host; fi
+}
+
+# Leaves name.build.log; of cuda, for all architectures at once, ptxas' figures in it and
+# name.compute_90a.ptx; of gfx*, name.gfx*.s: the code and its metadata.
+compile() {
+  local build=$1 root=$2 out=$3 name=$4
+  local flags=(-std=c++20 -O3 "-I$root" "-I$root/src" '-DFP8KV_VERSION="check"')
+  local scratch=$out/$name.$build.files
+  touch "$out/$name.$build.failed"  # until it is known better
+  if [[ $build == cuda ]]; then
+    mkdir "$scratch"
+    flags=(nvcc "${flags[@]}" --fmad=false -DFP8KV_GPU=cuda -Xcompiler=-Wall,-Wextra
+      -Werror all-warnings -gencode=arch=compute_80,code=sm_80
+      -gencode=arch=compute_90a,code=sm_90a --threads 2 -Xptxas -v --keep --keep-dir "$scratch"
+      -c -o "$scratch/$name.o")
+  else  # with -S, hipcc warns that it does not link
+    flags=(hipcc -x hip "${flags[@]}" -ffp-contract=off -DFP8KV_GPU=hip -Wall -Wextra -Werror
+      -Wno-unused-command-line-argument)
+    if [[ $build == hip_host ]]; then
+      flags+=(--offload-arch=gfx90a --cuda-host-only -c
+        -o "$out/$name.hip_host.o")  # not /dev/null, which a failure would remove
+    else
+      flags+=("--offload-arch=$build" --cuda-device-only -S -o "$out/$name.$build.s")
+    fi
+  fi
+  "${flags[@]}" "$root"/kernels/*/"$name.cu" > "$out/$name.$build.log" 2>&1 || return 0
+  if [[ $build == cuda ]]; then
+    mv "$scratch/$name.compute_90a.ptx" "$out"
+    rm -r "$scratch"
+  fi
+  rm "$out/$name.$build.failed"
+}
+
+compile_all() {
+  local root=$1 out=$2 name build
+  for name in "${@:3}"; do
+    for build in $(builds); do in_parallel compile "$build" "$root" "$out" "$name"; done
+  done
+  wait
+}
+
+all_gates() {
+  local gate
+  gate_compiles "$1" "$2"
+  ((status == 0)) || return 0  # the others would miss what was not compiled
+  for gate in local_memory registers waits decode_ptx decode_gcn; do "gate_$gate" "$1" "$2"; done
+}
+
+gate_compiles() {
+  local failed log
+  for failed in "$2"/*.failed; do
+    [[ -e $failed ]] || continue
+    log=${failed%.failed}.log
+    grep -m 20 -E "error|warning" "$log" || tail -n 20 "$log"
+    complain "$(cd "$1" && echo kernels/*/"$(basename "$failed" | cut -d. -f1).cu") does not compile for $(
+      basename "$failed" .failed | cut -d. -f2)"
+  done
+}
+
+# "kernel arch registers local spilt scalars" of every kernel compiled: bytes of local memory, bytes
+# of spilt registers in it, and scalar registers spilt to lanes of vector registers.
+measured() {
+  {
+    find "$1" -name '*.cuda.log' -exec awk '
+      /Compiling entry function/ {
+        split($0, part, "\047"); name = part[2]; arch = part[4]; local = spilt = 0
+      }
+      /bytes stack frame/ { local += $1; spilt += $5 }
+      /Used [0-9]+ registers/ { sub(/.*Used /, ""); print name, arch, $1, local, spilt, 0 }' {} +
+    find "$1" -name '*.gfx*.s' -exec awk '
+      FNR == 1 { n = split(FILENAME, part, "."); arch = part[n - 1] }
+      /\.amdgpu_metadata/ { on = 1 }
+      !on { next }
+      /^    \.name: / { name = $2 }
+      /^    \.private_segment_fixed_size: / { local = $2 }
+      /^    \.sgpr_spill_count: / { scalars = $2 }
+      /^    \.vgpr_count: / { registers = $2 }
+      /^    \.vgpr_spill_count: / { print name, arch, registers, local, 4 * $2, scalars }
+      /\.end_amdgpu_metadata/ { on = 0 }' {} +
+  } | sed -E 's/^[^ ]*[0-9]([a-z_]+_kernel)/\1/' |  # what is before changes with every build
+    LC_ALL=C sort
+}
+
+gate_local_memory() {
+  local line
+  while read -r line; do complain "$line"; done < <(measured "$2" | awk '$4 + $5 > 0 {
+    print $1 " (" $2 ") uses " $4 " bytes of local memory, " $5 " of them for spilt registers" }')
+}
+
+# Which compilers there are; counts are theirs.
+compilers() {
+  if command -v nvcc > /dev/null; then echo "# nvcc: $(nvcc --version | tail -n 1)"; fi
+  if command -v hipcc > /dev/null; then
+    echo "# hipcc: $(hipcc --version 2> /dev/null | grep -m 1 clang)"
+  fi
+}
+
+# What kernels/gates/registers.txt has lines of. Scalar registers spilt are known, and counted, here.
+registers_in() {
+  measured "$1" | awk '{ print $1, $2, $3 } $6 > 0 { print $1, $2 ".scalars_spilt", $6 }'
+}
+
+gate_registers() {
+  local line other before=$status
+  status=0
+  while read -r line; do complain "$line"; done < <(registers_in "$2" | awk '
+    function say(kernel, arch, text) { print kernel " (" arch ") " text }
+    /^#/ { next }
+    NR == FNR { most[$1, $2] = $3; next }
+    { split($2, part, "."); measured[part[1]]; seen[$1, $2] }
+    !(($1, $2) in most) {
+      say($1, $2, "is not in kernels/gates/registers.txt; run scripts/check_kernels.sh --record"); next
+    }
+    $3 > most[$1, $2] { say($1, $2, "uses " $3 " registers, recorded are " most[$1, $2]) }
+    END {
+      for (key in most) {
+        split(key, part, SUBSEP); split(part[2], arch, ".")
+        if (arch[1] in measured && !(key in seen)) {
+          say(part[1], part[2], "is in kernels/gates/registers.txt, but not compiled")
+        }
+      }
+    }' "$1/kernels/gates/registers.txt" -)
+  if ((status)) && other=$(compilers | grep -vxFf "$1/kernels/gates/registers.txt"); then
+    echo "kernels/gates/registers.txt was not recorded with ${other//# /}"
+  fi
+  ((status |= before)) || true
+}
+
+# Rewrites what `out` has measurements of, and keeps what is recorded of other architectures.
+record_registers() {
+  local now=$2/registers
+  registers_in "$2" > "$now"
+  compilers >> "$now"
+  awk '{ split($2, part, "."); about = /^#/ ? $2 : part[1] }
+       NR == FNR { measured[about]; next } !(about in measured)' \
+    "$now" "$1/kernels/gates/registers.txt" > "$now.kept"
+  LC_ALL=C sort "$now" "$now.kept" > "$1/kernels/gates/registers.txt"
+}
+
+# Kernels come while the one before them is still running (after_previous): all have to wait for it
+# before they touch global memory.
+gate_waits() {
+  local ptx line
+  for ptx in "$2"/*.compute_90a.ptx; do
+    [[ -e $ptx ]] || continue
+    while read -r line; do complain "$line"; done < <(awk '
+      /\.entry/ { sub(/.*\.entry /, ""); sub(/\(.*/, ""); name = $0; waits = early = 0 }
+      /griddepcontrol\.wait/ { waits = 1 }
+      waits || name == "" { next }
+      /[[:space:]](ld|st|atom|red)\./ && !/\.(param|shared|local|const)/ { early = 1 }
+      /cp\.async/ { early = 1 }
+      early { print name " touches memory before it waits for the kernel before it"; name = "" }
+    ' "$ptx" | sed -E 's/^[^ ]*[0-9]([a-z_]+_kernel)/\1/')
+  done
+}
+
+# Complains of each "least pattern" line of stdin that a kernel's code has fewer matches of.
+require() {
+  local what=$1 code=$2 least pattern found
+  while read -r least pattern; do
+    found=$(grep -cE "$pattern" "$code" || true)
+    ((found >= least)) || complain "$what has $found of $least '$pattern'"
+  done
+}
+
+# Complains of more matches of `pattern` than `most`, as `why`.
+forbid() {
+  local what=$1 code=$2 most=$3 pattern=$4 why=$5
+  (($(grep -cE "$pattern" "$code" || true) <= most)) || complain "$what $why"
+}
+
+# The decode kernel for E4M3FN at head size 128. 16 tokens are 16 products of 16 x 8 x 16 and, a
+# lane, 8 pieces of 16 bytes and 128 codes, two to a conversion. The copies are there four times:
+# for three tiles at the start and in the loop; a ninth wide load is of the plan. Partial results of
+# 16 chunks are asked for at a time: one after the other, they take longer than a short context.
+gate_decode_ptx() {
+  local ptx=$2/attention_decode.compute_90a.ptx code=$2/decode.ptx what="the decode kernel's PTX"
+  [[ -e $2/attention_decode.cuda.log && ! -e $2/attention_decode.cuda.failed ]] || return 0
+  awk '/\.entry/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128E/ } on' "$ptx" > "$code"
+  require "$what" "$code" <<'PATTERNS'
+32 cp\.async\.cg\.shared\.global .*, 16,
+9 ld\.shared\.v4
+64 cvt\.rn\.f16x2\.e4m3x2
+16 mma\.sync\.aligned\.m16n8k16
+2 movmatrix
+16 ld\.global\.v4\.f32
+PATTERNS
+  forbid "$what" "$ptx" 0 'ld\.local' "has ld.local"
+  # Two for the plan at the start; none in the loop.
+  forbid "$what" "$code" 2 'bar(rier)?\.sync' "has a block barrier too many"
+}
+
+# The same kernel for AMD. 16 tokens are 16 products of 16 x 16 x 16 and, a lane, 2 pieces of 16
+# bytes of keys, 4 of 8 bytes of values and 64 codes, four to a conversion of two byte selections,
+# signs put back twice. The loads are there twice: at the start and in the loop; 4 more of 16 bytes
+# are of the query. 8 selections bring values of two tokens together.
+gate_decode_gcn() {
+  local assembly code what
+  for assembly in "$2"/attention_decode.gfx*.s; do
+    [[ -e $assembly ]] || continue
+    code=$assembly.decode
+    what="the decode kernel's assembly ($(basename "$assembly" .s | cut -d. -f2))"
+    awk '/^_Z.*:/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128E/ }
+         /^\.Lfunc_end/ { on = 0 } on' "$assembly" > "$code"
+    # Up to the last product: partial results are loaded after it.
+    awk '{ line[NR] = $0 } /v_mfma/ { last = NR }
+         END { for (i = 1; i <= last; ++i) print line[i] }' "$code" > "$code.loop"
+    require "$what" "$code.loop" <<'PATTERNS'
+8 global_load_dwordx4
+8 global_load_dwordx2
+40 v_perm_b32
+32 v_and_or_b32
+16 v_mfma_f32_16x16x16_?f16
+PATTERNS
+    forbid "$what" "$code" 0 '[[:space:]](scratch|buffer)_(load|store)' "has scratch accesses"
+    forbid "$what" "$code" 2 's_barrier' "has a block barrier too many"
+    awk '/global_load/ { waits = 0 } /vmcnt\([0-5]\)/ { ++waits } /v_mfma/ && waits { exit 1 }' \
+      "$code" || complain "$what waits for the next tile's loads before this one's products"
+  done
+}

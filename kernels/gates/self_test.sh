@@ -1,0 +1,125 @@
+# shellcheck shell=bash disable=SC2154,SC2016
+# Breaks copies of the kernels, one thing at a time, to see the gates of gates.sh complain;
+# sourced by check_kernels.sh --self-test.
+
+decode=kernels/ops/attention_decode.cu
+queue=kernels/blocks/lane_queue.cuh
+no_product='/Mma::run<T>\(sums\[.*\], a, query_/d'
+barrier='s/^ *queue_\.turn\(\);/&block_sync();/'
+rolled='s/#pragma unroll$/#pragma unroll 1/'
+
+not_as_expected() {
+  echo "check_kernels: self-test: $*" | tee -a "$work/unexpected"
+}
+
+# An edit that changes nothing would test nothing.
+edit() {
+  local root=$1 file=$2 script=$3
+  cp "$root/$file" "$root/before"
+  sed -i -E "$script" "$root/$file"
+  ! cmp -s "$root/before" "$root/$file" || not_as_expected "sed finds nothing in $file: $script"
+}
+
+# A copy to break: of the decode kernel, only what the gates look at, which compiles in seconds.
+make_base() {
+  local root=$1 one='std::is_same_v<Cache, Fp8<Fp8Format::e4m3fn>>'
+  mkdir "$root"
+  cp -r kernels src "$root"
+  edit "$root" $decode 's/run<Cache, (64|96|256)>/run<Cache, 128>/'
+  edit "$root" $decode "s/if constexpr \(sizeof\(Cache\) <= 2\)/if constexpr ($one)/"
+  edit "$root" kernels/gates/registers.txt '/^#|^embed_kernel|attention_decode.*FormatE0EEELi128E/!d'
+}
+
+# Breaks a copy by `script`, compiles one source of it in one build and expects what the gate says
+# to match the pattern `complaint`.
+#   seed <gate> <build> <source> <file> <script> <complaint>
+seed() {
+  if builds | grep -qx "$2"; then in_parallel seed_now "$@"; fi
+}
+
+seed_now() {
+  local gate=$1 build=$2 source=$3 file=$4 script=$5 complaint=$6 root said=
+  root=$(mktemp -d "$work/seed.XXXXXX")
+  cp -r "$work/base/." "$root"
+  edit "$root" "$file" "$script"
+  mkdir "$root/out"
+  compile "$build" "$root" "$root/out" "$source"
+  [[ $gate == compiles ]] || said=$(gate_compiles "$root" "$root/out")
+  said+=$("gate_$gate" "$root" "$root/out")
+  # shellcheck disable=SC2053
+  [[ $said == *$complaint* ]] ||
+    not_as_expected "$build, $file, $script: the gate '$gate' does not say '$complaint'," \
+      "but '$said'"
+  rm -r "$root"
+}
+
+seed_all_kernels() {
+  local build record=kernels/gates/registers.txt
+  local few='s/\(Worker<Cache, kHeadDim>::kBlocks\)\)$/8)/'
+  local indexed='$a __global__ void seeded_kernel(int* x) {\
+    int y[64];\
+    for (int i = 0; i < 64; ++i) y[i] = i * x[i];\
+    x[0] = y[x[1] \& 63];\
+  }'
+  for build in cuda gfx90a gfx940 hip_host; do
+    seed compiles $build embed kernels/ops/embed.cu '$a #error seeded' "does not compile for $build"
+  done
+  for build in cuda gfx90a gfx940; do
+    seed local_memory $build embed kernels/ops/embed.cu "$indexed" "bytes of local memory, 0 of them"
+    seed local_memory $build attention_decode $decode "$few" "of them for spilt registers"
+    seed registers $build embed $record 's/^(embed.*) [0-9]+$/\1 1/' "registers, recorded are 1"
+    seed registers $build embed $record '/^embed.*F16/d' "is not in kernels/gates/registers.txt"
+    seed registers $build embed $record '/^embed/{p;s/embed/gone/}' "but not compiled"
+  done
+  local wait='^ *after_previous\(\);'
+  local late="/$wait/d; s/^ *const From\* from = .*/&after_previous();/"
+  seed waits cuda embed kernels/ops/embed.cu "/$wait/d" "touches memory before it waits"
+  seed waits cuda embed kernels/ops/embed.cu "$late" "touches memory before it waits"
+  seed registers gfx90a attention_decode $record 's/(scalars_spilt) .*/\1 1/' "scalars_spilt) uses"
+}
+
+seed_decode_ptx() {
+  local seed="seed decode_ptx cuda attention_decode" piece='PieceWords<Keys::kPieceBytes>'
+  local plain="*reinterpret_cast<$piece*>(\1) = *static_cast<const $piece*>(from)"
+  local narrow='PieceWords<kBytes> part; for (int i = 0; i < kBytes \/ 4; ++i) '
+  narrow+='part.words[i] = reinterpret_cast<const volatile uint32_t*>(from)[i];'
+  $seed $decode "$no_product" "of 16 'mma"
+  $seed $decode "$barrier" "a block barrier too many"
+  $seed $decode "$rolled" "has ld.local"
+  $seed kernels/blocks/decode_results.cuh 's/#pragma unroll 16/#pragma unroll 1/' "of 16 'ld"
+  $seed kernels/device/gpu_cuda.h 's/(kHardwareFp8 = )true/\1false/' "of 64 'cvt"
+  $seed kernels/device/gpu_cuda.h 's/asm\("movmatrix.*/b[0] = scores[0];/' "of 2 'movmatrix"
+  $seed $queue "s/copy_async<Keys.*>\((key_slot.*), from, valid\)/if (valid) $plain/" "of 32 'cp"
+  $seed $queue "s/const auto part = .*/$narrow/" "of 9 'ld"
+}
+
+seed_decode_gcn() {
+  local build seed narrow='for (int i = 0; i < kBytes \/ 4; ++i) '
+  narrow+='part.words[i] = static_cast<const volatile uint32_t*>(from)[i];'
+  for build in gfx90a gfx940; do
+    seed="seed decode_gcn $build attention_decode"
+    $seed $decode "$no_product" "of 16 'v_mfma"
+    $seed $decode "$barrier" "a block barrier too many"
+    $seed $decode "$rolled" "has scratch accesses"
+    $seed kernels/blocks/fragments.cuh 's/(else if constexpr \(F == Fp8Format::)e5m2fnuz/\1e4m3fn/' \
+      "of 40 'v_perm_b32'*of 32 'v_and_or_b32'"
+    $seed $queue "s/part = \*static_cast<.*;/$narrow/" \
+      "of 8 'global_load_dwordx4'*of 8 'global_load_dwordx2'"
+    $seed $queue 's/keys = due_keys_;/keys = next_keys_;/' "waits for the next tile's loads"
+  done
+}
+
+self_test() {
+  make_base "$work/base"
+  seed_all_kernels
+  seed_decode_ptx
+  seed_decode_gcn
+  wait
+  ! compgen -G "$work/seed.*" > /dev/null || not_as_expected "a seed did not come to its end"
+  # What is not broken passes: no gate complained of the narrowed copy itself.
+  mkdir "$work/out"
+  compile_all "$work/base" "$work/out" attention_decode embed
+  all_gates "$work/base" "$work/out" > "$work/said"
+  [[ ! -s $work/said ]] || not_as_expected "without a seed: $(< "$work/said")"
+  [[ ! -e $work/unexpected ]]
+}

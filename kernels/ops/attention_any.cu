@@ -1,0 +1,98 @@
+// Attention for any head size and any types: the reference among the kernels, and what f32 models
+// run with. One warp per row and query head; nothing is rounded between the cache and the output.
+#include "kernels/blocks/reduce.cuh"
+#include "kernels/blocks/sequence.cuh"
+#include "kernels/blocks/vec.cuh"
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarp;
+constexpr int kMaxHeadDim = 256;
+constexpr int kDimsPerLane = kMaxHeadDim / kWarp;
+
+// One warp per (row, head), numbered row by row.
+template <typename T, typename Cache>
+__global__ void attention_any_kernel(AttentionArguments arguments) {
+  after_previous();
+  Shared shared;
+  float* all_queries = shared.take<float>(kWarps * kMaxHeadDim);
+  float* all_weights = shared.take<float>(kThreads);
+  const int64_t item = static_cast<int64_t>(block_index().x) * kWarps + warp_index();
+  if (item >= static_cast<int64_t>(arguments.rows.n) * arguments.n_heads) return;
+  float* query = all_queries + warp_index() * kMaxHeadDim;
+  float* weights = all_weights + warp_index() * kWarp;
+
+  const PagedKv& kv = arguments.kv;
+  const int head_dim = kv.head_dim;
+  const auto row = static_cast<int>(item / arguments.n_heads);
+  const auto head = static_cast<int>(item % arguments.n_heads);
+  const int kv_head = head / (arguments.n_heads / kv.n_kv_heads);
+  const int32_t* pages =
+      arguments.rows.page_table +
+      static_cast<int64_t>(sequence_of(arguments.rows, row)) * arguments.rows.max_pages;
+  const Visible visible = visible_from(arguments.rows.positions[row], arguments.window);
+  const int lane = lane_index();
+
+  const T* q = static_cast<const T*>(arguments.q) + item * head_dim;
+  for (int d = lane; d < head_dim; d += kWarp) query[d] = q[d].value();
+  warp_sync();
+
+  const float k_scale = kIsFp8<Cache> ? kv.k_scale[kv_head] : 1.0f;
+  const float v_scale = kIsFp8<Cache> ? kv.v_scale[kv_head] : 1.0f;
+  float acc[kDimsPerLane] = {};
+  float sum = 0.0f, max = -INFINITY;
+  for (int begin = visible.begin; begin < visible.end; begin += kWarp) {
+    // Lane i has the weight of token begin + i.
+    const int token = begin + lane;
+    float score = -INFINITY;
+    if (token < visible.end) {
+      const Cache* k = static_cast<const Cache*>(kv.k) +
+                       kv.offset(pages[token / kv.page_size], kv_head, token % kv.page_size);
+      score = 0.0f;
+      for (int d = 0; d < head_dim; ++d) score = fused(query[d], k[d].value(), score);
+      score *= k_scale * arguments.scale;
+    }
+    const float new_max = fmaxf(max, warp_max(score));
+    const float weight = exp_exact(score - new_max);
+    const float correction = exp_exact(max - new_max);
+    max = new_max;
+    sum = sum * correction + warp_sum(weight);
+    weights[lane] = weight;
+    warp_sync();
+    const int count = visible.end - begin < kWarp ? visible.end - begin : kWarp;
+    for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
+    for (int i = 0; i < count; ++i) {
+      const int at = begin + i;
+      const Cache* v = static_cast<const Cache*>(kv.v) +
+                       kv.offset(pages[at / kv.page_size], kv_head, at % kv.page_size);
+      for (int j = 0; j < kDimsPerLane; ++j) {
+        const int d = lane + j * kWarp;
+        if (d < head_dim) acc[j] = fused(weights[i], v[d].value(), acc[j]);
+      }
+    }
+    warp_sync();
+  }
+  T* out = static_cast<T*>(arguments.out) + item * head_dim;
+  for (int j = 0; j < kDimsPerLane; ++j) {
+    const int d = lane + j * kWarp;
+    if (d < head_dim) out[d] = T::of(acc[j] / sum * v_scale);
+  }
+}
+
+}  // namespace
+
+void attention_any(Stream stream, DType activations, const AttentionArguments& arguments) {
+  with_compute_type(activations, [&]<typename T>(T) {
+    with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
+      const int64_t items = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads;
+      launch("attention", attention_any_kernel<T, Cache>,
+             {static_cast<unsigned>((items + kWarps - 1) / kWarps)}, kThreads,
+             (kWarps * kMaxHeadDim + kThreads) * sizeof(float), stream, arguments);
+    });
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,375 @@
+// Attention of single rows over a paged cache: split over the context, bound by reading it.
+// Each warp takes a chunk of a sequence for the query heads of one KV head, streams it through
+// matrix instructions with nothing but its own lanes to wait for, and leaves a partial result; the
+// last warp to finish a row's chunks adds them up.
+#include "kernels/blocks/decode_items.cuh"
+#include "kernels/blocks/decode_results.cuh"
+#include "kernels/blocks/fragments.cuh"
+#include "kernels/blocks/lane_queue.cuh"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+// Shared memory for what is on its way: three such blocks fit an SM of the H100.
+constexpr int kRingBytes = 64 * 1024;
+// Rows whose numbers of chunks a block can add up for itself.
+constexpr int kMaxRows = 1024;
+
+// Of a block: four, or as many as have room in shared memory for two tiles each.
+template <typename Cache, int kHeadDim>
+constexpr int warps_of_block() {
+  using Keys = KeyDeal<Cache, kHeadDim>;
+  using Values = ValueDeal<Cache, kHeadDim>;
+  int warps = 4;
+  while (kHasAsync && 2 * warps * kWarp * kLaneBytes < Keys, Values >> kRingBytes) warps /= 2;
+  return warps;
+}
+
+template <typename Cache, int kHeadDim>
+class Worker {
+ public:
+  using Keys = KeyDeal<Cache, kHeadDim>;
+  using Values = ValueDeal<Cache, kHeadDim>;
+  using T = typename Operand<Cache>::Type;
+  static constexpr int kWarps = warps_of_block<Cache, kHeadDim>();
+  static constexpr int kThreads = kWarps * kWarp;
+  static constexpr int kFitting = kRingBytes / (kLaneBytes<Keys, Values> * kThreads);
+  static constexpr int kStages = kFitting < 2 ? 2 : kFitting > 4 ? 4 : kFitting;
+  using Queue = LaneQueue<Keys, Values, kThreads, kStages>;
+  static constexpr int kFrags = kHeadDim / 16;
+  // Neighbouring dimensions of the result that a lane has, as far as they are stored together.
+  static constexpr int kRun = Values::kPerPiece < 4 ? Values::kPerPiece : 4;
+  // Two sums of scores, so that products wait half as long for one another, where tiles on their
+  // way are not in registers.
+  static constexpr int kSums = kHasAsync ? 2 : 1;
+  // Blocks that share a multiprocessor, as far as shared memory and registers go. The tiles of rows
+  // over 256 bytes fill the latter on AMD: spilt registers would wait for all loads.
+  static constexpr int kBlocks = kHeadDim * sizeof(Cache) > 256 ? (kHasAsync ? 3 : 1)
+                                 : kHeadDim > 128               ? 2
+                                                                : 3;
+
+  __device__ Worker(const Decode& decode, Shared& shared)
+      : decode_(decode), results_(decode), queue_(shared) {}
+
+  __device__ inline void run(const Item& item) {
+    start(item);
+    load_query(item);
+    const int tiles = (item.end - item.begin + kTileTokens - 1) / kTileTokens;
+    for (int tile = 0; tile < Queue::kAhead; ++tile) fetch(item, tile, tiles);
+#pragma unroll 1
+    for (int tile = 0; tile < tiles; ++tile) {
+      queue_.turn();
+      fetch(item, tile + Queue::kAhead, tiles);
+      queue_.arrive();
+      consume(item, item.begin + tile * kTileTokens);
+    }
+    queue_.drain();
+    finish(item);
+  }
+
+ private:
+  __device__ inline void start(const Item& item) {
+    const AttentionArguments& attention = decode_.attention;
+    const int page_size = attention.kv.page_size;
+    pages_ =
+        attention.rows.page_table +
+        int64_t{warp_uniform(sequence_of(attention.rows, item.row))} * attention.rows.max_pages +
+        item.begin / page_size;
+    in_page_ = item.begin % page_size;
+    page_ = warp_uniform(*pages_);
+#pragma unroll
+    for (int i = 0; i < kFrags; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) acc_[i][j] = 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < Mma::kLaneCols; ++i) {
+      max_[i] = -INFINITY;
+      sum_[i] = 0.0f;
+    }
+  }
+
+  __device__ inline void load_query(const Item& item) {
+    const AttentionArguments& attention = decode_.attention;
+    const int head = Mma::row(lane_index());
+    const int64_t at =
+        (static_cast<int64_t>(item.row) * attention.n_heads + item.first_head + head) * kHeadDim;
+    const int exponent = query_operand<Cache, kHeadDim, false>(attention.q, at, head < item.heads,
+                                                               decode_.bf16, query_);
+    const float scale = score_scale<Cache>(attention, item.kv_head);
+#pragma unroll
+    for (int i = 0; i < Mma::kLaneCols; ++i) {
+      const int col = Mma::acc_col(lane_index(), i);
+      factor_[i] = scale * power_of_two(warp_from(exponent, Mma::lane_of_col(col)));
+    }
+  }
+
+  __device__ inline void fetch(const Item& item, int tile, int tiles) {
+    if (tile < tiles) {
+      const PagedKv& kv = decode_.attention.kv;
+      const int first = item.begin + tile * kTileTokens;
+      // A tile is within a page, whose size is a multiple of it.
+      if (in_page_ == kv.page_size) {
+        in_page_ = 0;
+        page_ = warp_uniform(*++pages_);
+      }
+      const int64_t at = kv.offset(page_, item.kv_head, in_page_);
+      constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
+      const int lane = lane_index();
+      // Everything but the lane's own corner of the tile is a constant.
+      const unsigned char* keys = static_cast<const unsigned char*>(kv.k) + at * sizeof(Cache) +
+                                  Mma::row(lane) * kRowBytes + Keys::offset(0, Mma::group(lane));
+      const unsigned char* values = static_cast<const unsigned char*>(kv.v) + at * sizeof(Cache) +
+                                    Mma::depth(lane, 0) * kRowBytes +
+                                    Values::offset(0, Mma::row(lane));
+#pragma unroll
+      for (int row = 0; row < Mma::kRowsPerLane; ++row) {
+        const bool valid = first + Mma::row(lane) + 8 * row < item.end;
+#pragma unroll
+        for (int piece = 0; piece < Keys::kPieces; ++piece) {
+          queue_.fetch_key(row, piece, keys + 8 * row * kRowBytes + Keys::offset(piece, 0), valid);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const bool valid = first + Mma::depth(lane, i) < item.end;
+        const int below = Mma::depth(0, i) * kRowBytes;
+#pragma unroll
+        for (int piece = 0; piece < Values::kPieces; ++piece) {
+          queue_.fetch_value(i, piece, values + below + Values::offset(piece, 0), valid);
+        }
+      }
+      in_page_ += kTileTokens;
+    }
+    queue_.commit();
+  }
+
+  __device__ inline void consume(const Item& item, int first) {
+    KeyWords<Keys> keys;
+    queue_.take_keys(keys);
+    float sums[kSums][4] = {};
+#pragma unroll
+    for (int step = 0; step < kFrags; ++step) {
+      uint32_t a[2 * Mma::kRowsPerLane];
+      key_operand<Cache, Keys::kWords>(keys.words, step, a);
+      Mma::run<T>(sums[step % kSums], a, query_ + 2 * step);
+    }
+    float scores[4];
+    const int lane = lane_index();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int token = first + Mma::acc_row(lane, i);
+      const bool visible = token >= item.first_visible && token < item.end;
+      const float score =
+          (kSums == 1 ? sums[0][i] : sums[0][i] + sums[kSums - 1][i]) * factor_[i % Mma::kLaneCols];
+      scores[i] = visible ? score : -INFINITY;
+    }
+    float correction[Mma::kLaneCols];
+#pragma unroll
+    for (int col = 0; col < Mma::kLaneCols; ++col) {
+      float largest = max_[col];
+#pragma unroll
+      for (int i = col; i < 4; i += Mma::kLaneCols) largest = fmaxf(largest, scores[i]);
+#pragma unroll
+      for (int mask = Mma::kColStride; mask < kWarp; mask *= 2) {
+        largest = fmaxf(largest, warp_xor(largest, mask));
+      }
+      correction[col] = exp2_fast(max_[col] - largest);
+      max_[col] = largest;
+      sum_[col] *= correction[col];
+#pragma unroll
+      for (int i = col; i < 4; i += Mma::kLaneCols) {
+        scores[i] = exp2_fast(scores[i] - (largest - kWeightExponent));
+        sum_[col] += scores[i];
+      }
+    }
+    const uint32_t packed[2] = {packed_pair<T>(scores[0], scores[1]),
+                                packed_pair<T>(scores[2], scores[3])};
+    uint32_t weights[2];
+    Mma::scores_to_operand(packed, weights);
+#pragma unroll
+    for (int i = 0; i < kFrags; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) acc_[i][j] *= correction[j % Mma::kLaneCols];
+    }
+    ValueWords<Values> values;
+    queue_.take_values(values);
+    add_values<Cache, kHeadDim, Values::kWords, 1>(values.words, &weights, &acc_);
+  }
+
+  __device__ inline void finish(const Item& item) {
+#pragma unroll
+    for (int col = 0; col < Mma::kLaneCols; ++col) {
+#pragma unroll
+      for (int mask = Mma::kColStride; mask < kWarp; mask *= 2) {
+        sum_[col] += warp_xor(sum_[col], mask);
+      }
+    }
+    if (item.chunks == 1) {
+      write_output(item);
+    } else {
+      write_partial(item);
+      results_.combine_if_last(item);
+    }
+  }
+
+  // Calls work(head, dim, numbers, col) for what the lane has of the result: kRun neighbouring
+  // dimensions of a head at a time, from column `col` of its accumulators.
+  template <typename Work>
+  __device__ inline void each_run(const Item& item, const Work& work) const {
+    constexpr int kRows = Mma::kRowsPerLane;
+    constexpr int kCorners = 4 / kRows;  // accumulators that do not continue one another
+#pragma unroll
+    for (int corner = 0; corner < kCorners; ++corner) {
+      const int head = Mma::acc_col(lane_index(), corner);
+      if (head >= item.heads) continue;
+#pragma unroll
+      for (int element = 0; element < Values::kElements; element += kRun) {
+        Vec<float, kRun> run;
+#pragma unroll
+        for (int i = 0; i < kRun; ++i) {
+          run.x[i] = acc_[(element + i) / kRows][corner + (element + i) % kRows * kCorners];
+        }
+        work(head, value_dim<Cache, kHeadDim>(element / kRows, corner + element % kRows * kCorners),
+             run, corner % Mma::kLaneCols);
+      }
+    }
+  }
+
+  __device__ inline void write_output(const Item& item) {
+    const float scale = output_scale<Cache>(decode_.attention, item.kv_head);
+    each_run(item, [&](int head, int dim, const Vec<float, kRun>& run, int col) {
+      results_.store(item, head, dim, run, sum_[col], scale);
+    });
+  }
+
+  __device__ inline void write_partial(const Item& item) {
+    each_run(item, [&](int head, int dim, const Vec<float, kRun>& run, int) {
+      results_.store_partial(item, head, dim, run);
+    });
+#pragma unroll
+    for (int col = 0; col < Mma::kLaneCols; ++col) {
+      const int head = Mma::acc_col(lane_index(), col);
+      if (head >= item.heads || Mma::acc_row(lane_index(), col) != 0) continue;
+      results_.store_state(item, head, max_[col], sum_[col]);
+    }
+  }
+
+  const Decode& decode_;
+  const DecodeResults<Cache, kHeadDim> results_;
+  Queue queue_;
+  const int32_t* pages_ = nullptr;  // from the page that is read
+  int32_t page_ = 0;
+  int32_t in_page_ = 0;  // tokens of it that were asked for
+  uint32_t query_[2 * kFrags];
+  float factor_[Mma::kLaneCols];
+  float acc_[kFrags][4];
+  float max_[Mma::kLaneCols];
+  float sum_[Mma::kLaneCols];
+};
+
+// A fixed grid whose warps take items in turn: its size depends on the device alone.
+template <typename Cache, int kHeadDim>
+__global__ void __launch_bounds__((Worker<Cache, kHeadDim>::kThreads),
+                                  (Worker<Cache, kHeadDim>::kBlocks))
+    attention_decode_kernel(Decode decode) {
+  after_previous();
+  constexpr int kWarps = Worker<Cache, kHeadDim>::kWarps;
+  Shared shared;
+  Worker<Cache, kHeadDim> worker(decode, shared);
+  int* ends = shared.take<int>(decode.attention.rows.n);
+  count_chunks<kWarps>(decode, ends, shared.take<int>(kWarps));
+  const int items = ends[decode.attention.rows.n - 1] * decode.groups;
+  const int blocks = static_cast<int>(grid_size().x);
+  // Neighbouring items go to different blocks, so that a few spread over the whole device.
+  for (int number = warp_index() * blocks + static_cast<int>(block_index().x); number < items;
+       number += blocks * kWarps) {
+    worker.run(item_at(decode, ends, number));
+  }
+}
+
+template <typename Cache, int kHeadDim>
+void run(Stream stream, const Decode& decode, int multiprocessors) {
+  using Work = Worker<Cache, kHeadDim>;
+  constexpr size_t kWarpSumsBytes = 16;  // of four warps
+  static_assert(Work::Queue::kSharedBytes + 4 * kMaxRows + kWarpSumsBytes <= kMostSharedBytes);
+  const int64_t most_items = int64_t{decode.attention.rows.n} * decode.groups * decode.max_chunks;
+  const int64_t resident = int64_t{multiprocessors} * Work::kBlocks;
+  const int64_t needed = (most_items + Work::kWarps - 1) / Work::kWarps;
+  const size_t ends_bytes = (static_cast<size_t>(decode.attention.rows.n) * 4 + 15) / 16 * 16;
+  launch("attention", attention_decode_kernel<Cache, kHeadDim>,
+         {static_cast<unsigned>(needed < resident ? needed : resident)}, Work::kThreads,
+         Work::Queue::kSharedBytes + ends_bytes + kWarpSumsBytes, stream, decode);
+}
+
+template <typename Cache>
+void run_head_dim(Stream stream, const Decode& decode, int multiprocessors) {
+  switch (decode.attention.kv.head_dim) {
+    case 64:
+      return run<Cache, 64>(stream, decode, multiprocessors);
+    case 96:
+      return run<Cache, 96>(stream, decode, multiprocessors);
+    case 128:
+      return run<Cache, 128>(stream, decode, multiprocessors);
+    default:
+      return run<Cache, 256>(stream, decode, multiprocessors);
+  }
+}
+
+int32_t group_heads(const AttentionArguments& arguments) {
+  const int32_t share = arguments.n_heads / arguments.kv.n_kv_heads;
+  return share < Mma::kCols ? share : Mma::kCols;
+}
+
+int32_t groups(const AttentionArguments& arguments) {
+  const int32_t share = arguments.n_heads / arguments.kv.n_kv_heads;
+  return arguments.kv.n_kv_heads * ((share + Mma::kCols - 1) / Mma::kCols);
+}
+
+int32_t chunks_of(const AttentionArguments& arguments) {
+  return static_cast<int32_t>(
+      max_chunks(int64_t{arguments.rows.max_pages} * arguments.kv.page_size));
+}
+
+}  // namespace
+
+bool takes_fast_attention(DType activations, const AttentionArguments& arguments) {
+  const PagedKv& kv = arguments.kv;
+  if (activations == DType::f32 || kv.dtype == DType::f32) return false;
+  // f16 has more bits than bf16, and bf16 more range than f16: the one goes into f16, not back.
+  if (kv.dtype == DType::bf16 && activations != DType::bf16) return false;
+  if (reinterpret_cast<uintptr_t>(arguments.q) % 8 != 0) return false;  // loaded four at a time
+  return kv.page_size % kTileTokens == 0 &&
+         (kv.head_dim == 64 || kv.head_dim == 96 || kv.head_dim == 128 || kv.head_dim == 256);
+}
+
+bool takes_decode(const AttentionArguments& arguments, int64_t computed_as) {
+  const Rows& rows = arguments.rows;
+  const bool few = computed_as > 0 ? computed_as <= 2 : rows.n <= 2 * rows.n_seqs;
+  return few && rows.n <= kMaxRows;
+}
+
+DecodeSizes decode_sizes(const AttentionArguments& arguments) {
+  const int64_t row_groups = int64_t{arguments.rows.n} * groups(arguments);
+  const int64_t states = row_groups * chunks_of(arguments) * group_heads(arguments);
+  return {static_cast<size_t>(states * arguments.kv.head_dim), static_cast<size_t>(2 * states),
+          static_cast<size_t>(row_groups)};
+}
+
+void attention_decode(Stream stream, DType activations, const AttentionArguments& arguments,
+                      const DecodeScratch& scratch, int multiprocessors) {
+  Decode decode;
+  decode.attention = arguments;
+  decode.partials = scratch.partials;
+  decode.states = scratch.states;
+  decode.counters = scratch.counters;
+  decode.max_chunks = chunks_of(arguments);
+  decode.groups = groups(arguments);
+  decode.group_heads = group_heads(arguments);
+  decode.bf16 = activations == DType::bf16;
+  with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
+    if constexpr (sizeof(Cache) <= 2) run_head_dim<Cache>(stream, decode, multiprocessors);
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

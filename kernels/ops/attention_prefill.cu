@@ -1,0 +1,400 @@
+// Attention of many rows at once, over what the cache holds: a block takes a tile of queries of one
+// KV head and streams keys and values through shared memory, where all its warps read them. A
+// column is a query of one row and head, so grouped heads share every tile that is read.
+#include "kernels/blocks/lane_queue.cuh"
+#include "kernels/blocks/sequence.cuh"
+#include "kernels/blocks/slab.cuh"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * kWarp;
+// Columns of a warp: heads of 256 elements leave registers for one operand of them, others for 16.
+template <int kHeadDim>
+inline constexpr int kWarpCols = kHeadDim > 128 ? Mma::kCols : 16;
+template <int kHeadDim>
+inline constexpr int kBlockCols = kWarps* kWarpCols<kHeadDim>;
+
+struct Prefill {
+  AttentionArguments attention;
+  int32_t tiles;  // as many as there may be; see tile_at
+  bool bf16;      // activations: else f16
+};
+
+// Rows [first_row, end_row) of a sequence have columns from `first_col`, counted over the rows and
+// the heads of a KV head.
+struct QueryTile {
+  int sequence;
+  int first_row;
+  int end_row;
+  int first_col;
+};
+
+// Tile `number` of all sequences' tiles of `cols` columns; sequence -1 past the last. Later tiles
+// see more tokens.
+__device__ inline QueryTile tile_at(const Rows& rows, int share, int cols, int number) {
+  for (int sequence = 0; sequence < rows.n_seqs; ++sequence) {
+    const int first = rows.indptr[sequence], end = rows.indptr[sequence + 1];
+    const int tiles = ((end - first) * share + cols - 1) / cols;
+    if (number < tiles) return {sequence, first, end, number * cols};
+    number -= tiles;
+  }
+  return {-1, 0, 0, 0};
+}
+
+template <typename Cache, int kHeadDim>
+class Worker {
+ public:
+  using Keys = KeyDeal<Cache, kHeadDim>;
+  using Values = ValueDeal<Cache, kHeadDim>;
+  using T = typename Operand<Cache>::Type;
+  using Tile = Slab<Cache, kHeadDim>;
+  static constexpr size_t kSharedBytes = size_t{kSlabStages} * Tile::kBytes;
+  static constexpr int kFrags = kHeadDim / 16;
+  static constexpr int kColFrags = kWarpCols<kHeadDim> / Mma::kCols;
+  static constexpr int kCols = kColFrags * Mma::kLaneCols;  // that a lane's accumulators are of
+
+  __device__ Worker(const Prefill& prefill, const QueryTile& tile, int kv_head, Shared& shared)
+      : attention_(prefill.attention),
+        bf16_(prefill.bf16),
+        tile_(tile),
+        kv_head_(kv_head),
+        share_(attention_.n_heads / attention_.kv.n_kv_heads),
+        ring_(shared.take<unsigned char>(kSharedBytes)) {}
+
+  __device__ inline void run() {
+    start();
+    const int last_col = tile_.first_col + kBlockCols<kHeadDim> - 1;
+    const int last_row = tile_.first_row + last_col / share_;
+    const Visible first = visible_of(tile_.first_row + tile_.first_col / share_);
+    const int end = visible_of(last_row < tile_.end_row ? last_row : tile_.end_row - 1).end;
+    const int begin = first.begin / Tile::kTokens * Tile::kTokens;
+    fetch(begin, end, 0);
+    int stage = 0;
+    for (int token = begin; token < end; token += Tile::kTokens) {
+      async_wait<0>();
+      // The slab is there for all; and all are done with the one before, whose place is next.
+      block_sync();
+      fetch(token + Tile::kTokens, end, 1 - stage);
+      consume(token, ring_ + stage * Tile::kBytes);
+      stage = 1 - stage;
+    }
+    async_wait<0>();
+    finish();
+  }
+
+ private:
+  __device__ inline Visible visible_of(int row) const {
+    return visible_from(attention_.rows.positions[row], attention_.window);
+  }
+
+  // Column `col` of this warp's, as counted in QueryTile.
+  __device__ inline int column(int col) const {
+    return tile_.first_col + warp_index() * kWarpCols<kHeadDim> + col;
+  }
+  __device__ inline int row_of(int col) const { return tile_.first_row + column(col) / share_; }
+  __device__ inline int64_t place_of(int col) const {
+    return (static_cast<int64_t>(row_of(col)) * attention_.n_heads + kv_head_ * share_ +
+            column(col) % share_) *
+           kHeadDim;
+  }
+
+  __device__ inline void start() {
+    const float scale = score_scale<Cache>(attention_, kv_head_);
+#pragma unroll
+    for (int frag = 0; frag < kColFrags; ++frag) {
+      const int own = frag * Mma::kCols + Mma::row(lane_index());
+      const int exponent = query_operand<Cache, kHeadDim, kLoads<Cache>>(
+          attention_.q, place_of(own), row_of(own) < tile_.end_row, bf16_, query_[frag]);
+#pragma unroll
+      for (int i = 0; i < Mma::kLaneCols; ++i) {
+        const int col = Mma::acc_col(lane_index(), i);
+        const int at = frag * Mma::kLaneCols + i;
+        factor_[at] = scale * power_of_two(warp_from(exponent, Mma::lane_of_col(col)));
+        const int row = row_of(frag * Mma::kCols + col);
+        visible_[at] = row < tile_.end_row ? visible_of(row) : Visible{0, 0};
+        max_[at] = -INFINITY;
+        sum_[at] = 0.0f;
+      }
+#pragma unroll
+      for (int i = 0; i < kFrags; ++i) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) acc_[frag][i][j] = 0.0f;
+      }
+    }
+    common_ = visible_[0];
+#pragma unroll
+    for (int at = 1; at < kCols; ++at) narrow(visible_[at]);
+#pragma unroll
+    for (int mask = 1; mask < kWarp; mask *= 2) {
+      narrow({warp_xor(common_.begin, mask), warp_xor(common_.end, mask)});
+    }
+  }
+
+  __device__ inline void narrow(const Visible& to) {
+    common_.begin = to.begin > common_.begin ? to.begin : common_.begin;
+    common_.end = to.end < common_.end ? to.end : common_.end;
+  }
+
+  // Asks for the slab of tokens from `first`; what is not before `end` becomes zero.
+  __device__ inline void fetch(int first, int end, int stage) {
+    if (first < end) {
+      const PagedKv& kv = attention_.kv;
+      const int32_t* pages = attention_.rows.page_table +
+                             static_cast<int64_t>(tile_.sequence) * attention_.rows.max_pages +
+                             first / kv.page_size;
+      const int first_slot = first % kv.page_size;
+      constexpr int kPieces = Tile::kRowBytes / 16;
+      for (int i = thread_index(); i < Tile::kTokens * kPieces; i += kThreads) {
+        const int in_slab = i / kPieces, piece = i % kPieces;
+        const bool valid = first + in_slab < end;
+        int slot = first_slot + in_slab, page = 0;
+        for (; slot >= kv.page_size; slot -= kv.page_size) ++page;
+        const int64_t at = (valid ? kv.offset(pages[page], kv_head_, slot) : 0) *
+                               static_cast<int64_t>(sizeof(Cache)) +
+                           piece * 16;
+        unsigned char* to = ring_ + stage * Tile::kBytes + piece * 16;
+        copy_async<16>(to + in_slab * Tile::kKeyPitch, static_cast<const unsigned char*>(kv.k) + at,
+                       valid);
+        copy_async<16>(to + Tile::kKeyBytes + in_slab * Tile::kValuePitch,
+                       static_cast<const unsigned char*>(kv.v) + at, valid);
+      }
+    }
+    async_commit();
+  }
+
+  __device__ inline void consume(int first, const unsigned char* slab) {
+    float scores[Tile::kGroups][kColFrags][4] = {};
+#pragma unroll
+    for (int group = 0; group < Tile::kGroups; ++group) {
+      add_scores(slab + group * kTileTokens * Tile::kKeyPitch, scores[group]);
+    }
+    softmax(first, scores);
+#pragma unroll
+    for (int group = 0; group < Tile::kGroups; ++group) {
+      add_outputs(slab + Tile::kKeyBytes + group * kTileTokens * Tile::kValuePitch, scores[group]);
+    }
+  }
+
+  __device__ inline void add_scores(const unsigned char* keys, float (*scores)[4]) {
+    uint32_t words[Mma::kRowsPerLane][Keys::kWords];
+    if constexpr (!kLoads<Cache>) {
+      const int lane = lane_index();
+#pragma unroll
+      for (int row = 0; row < Mma::kRowsPerLane; ++row) {
+        read_pieces<Keys::kPieceBytes, Keys::kPieces>(
+            keys + (Mma::row(lane) + 8 * row) * Tile::kKeyPitch + Keys::offset(0, Mma::group(lane)),
+            Keys::offset(1, 0), words[row]);
+      }
+    }
+#pragma unroll
+    for (int step = 0; step < kFrags; ++step) {
+      uint32_t a[2 * Mma::kRowsPerLane];
+      if constexpr (kLoads<Cache>) {
+        Mma::load<false>(keys + step * 32, Tile::kKeyPitch, a);
+      } else {
+        key_operand<Cache, Keys::kWords>(words, step, a);
+      }
+#pragma unroll
+      for (int frag = 0; frag < kColFrags; ++frag) {
+        Mma::run<T>(scores[frag], a, query_[frag] + 2 * step);
+      }
+    }
+  }
+
+  // Takes out the scores of what a column does not see.
+  __device__ inline void hide(int first, float (*scores)[kColFrags][4]) const {
+#pragma unroll
+    for (int group = 0; group < Tile::kGroups; ++group) {
+#pragma unroll
+      for (int frag = 0; frag < kColFrags; ++frag) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const Visible& visible = visible_[frag * Mma::kLaneCols + i % Mma::kLaneCols];
+          const int token = first + group * kTileTokens + Mma::acc_row(lane_index(), i);
+          const bool sees = token >= visible.begin && token < visible.end;
+          if (!sees) scores[group][frag][i] = -INFINITY;
+        }
+      }
+    }
+  }
+
+  // Scores become weights; what was summed up so far is scaled down to the new maximum.
+  __device__ inline void softmax(int first, float (*scores)[kColFrags][4]) {
+#pragma unroll
+    for (int group = 0; group < Tile::kGroups; ++group) {
+#pragma unroll
+      for (int frag = 0; frag < kColFrags; ++frag) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          scores[group][frag][i] *= factor_[frag * Mma::kLaneCols + i % Mma::kLaneCols];
+        }
+      }
+    }
+    if (first < common_.begin || first + Tile::kTokens > common_.end) hide(first, scores);
+#pragma unroll
+    for (int at = 0; at < kCols; ++at) {
+      const int frag = at / Mma::kLaneCols, col = at % Mma::kLaneCols;
+      float largest = max_[at];
+#pragma unroll
+      for (int group = 0; group < Tile::kGroups; ++group) {
+#pragma unroll
+        for (int i = col; i < 4; i += Mma::kLaneCols) {
+          largest = fmaxf(largest, scores[group][frag][i]);
+        }
+      }
+#pragma unroll
+      for (int mask = Mma::kColStride; mask < kWarp; mask *= 2) {
+        largest = fmaxf(largest, warp_xor(largest, mask));
+      }
+      // A row that has seen nothing yet has no maximum; any finite one gives it weights of zero.
+      const float reference = largest == -INFINITY ? 0.0f : largest;
+      const float correction = exp2_fast(max_[at] - reference);
+      max_[at] = largest;
+      sum_[at] *= correction;
+#pragma unroll
+      for (int group = 0; group < Tile::kGroups; ++group) {
+#pragma unroll
+        for (int i = col; i < 4; i += Mma::kLaneCols) {
+          scores[group][frag][i] =
+              exp2_fast(scores[group][frag][i] - (reference - kWeightExponent));
+          sum_[at] += scores[group][frag][i];
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kFrags; ++i) {
+#pragma unroll
+        for (int j = col; j < 4; j += Mma::kLaneCols) acc_[frag][i][j] *= correction;
+      }
+    }
+  }
+
+  __device__ inline void add_outputs(const unsigned char* values, const float (*scores)[4]) {
+    uint32_t weights[kColFrags][2];
+#pragma unroll
+    for (int frag = 0; frag < kColFrags; ++frag) {
+      const uint32_t packed[2] = {packed_pair<T>(scores[frag][0], scores[frag][1]),
+                                  packed_pair<T>(scores[frag][2], scores[frag][3])};
+      Mma::scores_to_operand(packed, weights[frag]);
+    }
+    if constexpr (kLoads<Cache>) {
+#pragma unroll
+      for (int i = 0; i < kFrags; ++i) {
+        uint32_t a[2 * Mma::kRowsPerLane];
+        Mma::load<true>(values + i * 32, Tile::kValuePitch, a);
+#pragma unroll
+        for (int frag = 0; frag < kColFrags; ++frag) Mma::run<T>(acc_[frag][i], a, weights[frag]);
+      }
+    } else {
+      const int lane = lane_index();
+      uint32_t words[4][Values::kWords];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        read_pieces<Values::kPieceBytes, Values::kPieces>(
+            values + Mma::depth(lane, i) * Tile::kValuePitch + Values::offset(0, Mma::row(lane)),
+            Values::offset(1, 0), words[i]);
+      }
+      add_values<Cache, kHeadDim, Values::kWords, kColFrags>(words, weights, acc_);
+    }
+  }
+
+  // The dimension that element j of accumulator i is.
+  static __device__ inline int dim_of(int i, int j) {
+    if constexpr (kLoads<Cache>) return 16 * i + Mma::acc_row(lane_index(), j);
+    return value_dim<Cache, kHeadDim>(i, j);
+  }
+
+  __device__ inline void finish() {
+#pragma unroll
+    for (int at = 0; at < kCols; ++at) {
+#pragma unroll
+      for (int mask = Mma::kColStride; mask < kWarp; mask *= 2) {
+        sum_[at] += warp_xor(sum_[at], mask);
+      }
+    }
+    const float scale = output_scale<Cache>(attention_, kv_head_);
+#pragma unroll
+    for (int frag = 0; frag < kColFrags; ++frag) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int at = frag * Mma::kLaneCols + j % Mma::kLaneCols;
+        const int col = frag * Mma::kCols + Mma::acc_col(lane_index(), j);
+        if (row_of(col) >= tile_.end_row) continue;
+        const int64_t out = place_of(col);
+#pragma unroll
+        for (int i = 0; i < kFrags; ++i) {
+          store_activation(attention_.out, out + dim_of(i, j), bf16_,
+                           acc_[frag][i][j] / sum_[at] * scale);
+        }
+      }
+    }
+  }
+
+  const AttentionArguments& attention_;
+  bool bf16_;
+  QueryTile tile_;
+  int kv_head_;
+  int share_;
+  unsigned char* ring_;
+  uint32_t query_[kColFrags][2 * kFrags];
+  float factor_[kCols];
+  Visible visible_[kCols];
+  Visible common_;  // what all columns of the warp see
+  float max_[kCols];
+  float sum_[kCols];
+  float acc_[kColFrags][kFrags][4];
+};
+
+// One block per tile of queries (x) and KV head (y).
+template <typename Cache, int kHeadDim>
+__global__ void __launch_bounds__(kThreads) attention_prefill_kernel(Prefill prefill) {
+  after_previous();
+  Shared shared;
+  const AttentionArguments& attention = prefill.attention;
+  // The longest first: what sees most starts early.
+  const int number = prefill.tiles - 1 - static_cast<int>(block_index().x);
+  const QueryTile tile = tile_at(attention.rows, attention.n_heads / attention.kv.n_kv_heads,
+                                 kBlockCols<kHeadDim>, number);
+  if (tile.sequence < 0) return;
+  Worker<Cache, kHeadDim>(prefill, tile, static_cast<int>(block_index().y), shared).run();
+}
+
+template <typename Cache, int kHeadDim>
+void run(Stream stream, Prefill prefill) {
+  const AttentionArguments& attention = prefill.attention;
+  const int64_t cols = int64_t{attention.rows.n} * (attention.n_heads / attention.kv.n_kv_heads);
+  // Every sequence's last tile may be a part of one.
+  prefill.tiles = static_cast<int32_t>(cols / kBlockCols<kHeadDim>) + attention.rows.n_seqs;
+  launch("attention", attention_prefill_kernel<Cache, kHeadDim>,
+         {static_cast<unsigned>(prefill.tiles),
+          static_cast<unsigned>(prefill.attention.kv.n_kv_heads)},
+         kThreads, Worker<Cache, kHeadDim>::kSharedBytes, stream, prefill);
+}
+
+template <typename Cache>
+void run_head_dim(Stream stream, const Prefill& prefill) {
+  switch (prefill.attention.kv.head_dim) {
+    case 64:
+      return run<Cache, 64>(stream, prefill);
+    case 96:
+      return run<Cache, 96>(stream, prefill);
+    case 128:
+      return run<Cache, 128>(stream, prefill);
+    default:
+      return run<Cache, 256>(stream, prefill);
+  }
+}
+
+}  // namespace
+
+void attention_prefill(Stream stream, DType activations, const AttentionArguments& arguments) {
+  Prefill prefill;
+  prefill.attention = arguments;
+  prefill.bf16 = activations == DType::bf16;
+  with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
+    if constexpr (sizeof(Cache) <= 2) run_head_dim<Cache>(stream, prefill);
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

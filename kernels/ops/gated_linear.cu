@@ -1,0 +1,50 @@
+// The first half of a feed-forward block for few rows, in one kernel: each warp has the columns of
+// gate and up that meet.
+#include "kernels/blocks/activation.cuh"
+#include "kernels/blocks/fused.cuh"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+template <typename T>
+__device__ inline ColumnPair<T> pair_at(const Products& products, int64_t column) {
+  const int64_t at = column * products.in_dim;
+  return {static_cast<const T*>(products.each[0].weight) + at,
+          static_cast<const T*>(products.each[1].weight) + at};
+}
+
+// Any number of blocks; one warp per column and turn.
+template <typename T, int kRows>
+__global__ void __launch_bounds__(kNormThreads, kFusedBlocks)
+    gated_linear_kernel(NormedProducts normed) {
+  Shared shared;
+  const Products& products = normed.products;
+  const Product& gate = products.each[0];
+  int64_t column = first_pair();
+  if (column < gate.out_dim) pair_at<T>(products, column).prefetch_start(products.in_dim);
+  after_previous();
+  const T* rows = normalised_rows<T, kRows>(normed, shared);
+  for (; column < gate.out_dim; column += pair_step()) {
+    float results[2];
+    pair_products<T, kRows>(pair_at<T>(products, column), rows, products.in_dim, results);
+    if (lane_index() < kRows) {
+      static_cast<T*>(gate.out)[lane_index() * gate.out_dim + column] =
+          gated(T::of(with_bias<T>(gate, column, results[0])),
+                T::of(with_bias<T>(products.each[1], column, results[1])));
+    }
+  }
+}
+
+}  // namespace
+
+void gated_linear(Stream stream, DType dtype, const NormedProducts& normed, int multiprocessors) {
+  with_compute_type(dtype, [&]<typename T>(T) {
+    void (*const kernels[])(NormedProducts) = {gated_linear_kernel<T, 1>, gated_linear_kernel<T, 2>,
+                                               gated_linear_kernel<T, 3>,
+                                               gated_linear_kernel<T, 4>};
+    launch_fused<T>("gated_linear", kernels, normed.products.each[0].out_dim, multiprocessors,
+                    stream, normed.products, normed);
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,124 @@
+// The way into attention for few rows, in one kernel: each warp has the columns of Q, K or V that
+// the rotation turns into each other.
+#include "kernels/blocks/fused.cuh"
+#include "kernels/blocks/rope.cuh"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+// Columns `pair` and `pair` + head_dim / 2 of a head.
+struct HeadPair {
+  Head head;
+  int pair;
+
+  __device__ HeadPair(int number, const RopeArguments& arguments)
+      : head(head_of(number / (arguments.kv.head_dim / 2), arguments)),
+        pair(number % (arguments.kv.head_dim / 2)) {}
+
+  // Its first column within the product.
+  __device__ int64_t column(const RopeArguments& arguments) const {
+    return static_cast<int64_t>(head.index) * arguments.kv.head_dim + pair;
+  }
+
+  template <typename T>
+  __device__ ColumnPair<T> columns(const Products& products, const RopeArguments& arguments) const {
+    const T* weight = static_cast<const T*>(products.each[head.tensor].weight) +
+                      column(arguments) * products.in_dim;
+    return {weight, weight + arguments.kv.head_dim / 2 * products.in_dim};
+  }
+};
+
+// How a row is turned, read before the products so that none waits for it after.
+struct Turn {
+  float cosine = 1.0f;
+  float sine = 0.0f;
+
+  __device__ Turn(const RopeArguments& arguments, int row, int pair) {
+    if (row >= arguments.rows.n) return;
+    const float* angles =
+        arguments.rope +
+        static_cast<int64_t>(arguments.rows.positions[row]) * arguments.kv.head_dim + pair;
+    cosine = angles[0];
+    sine = angles[arguments.kv.head_dim / 2];
+  }
+};
+
+template <typename... Arguments>
+__device__ inline void append_as(DType dtype, const Arguments&... arguments) {
+  switch (dtype) {
+    case DType::f8_e4m3:
+      return append<Fp8<Fp8Format::e4m3fn>, 1>(arguments...);
+    case DType::f8_e4m3fnuz:
+      return append<Fp8<Fp8Format::e4m3fnuz>, 1>(arguments...);
+    case DType::f8_e5m2:
+      return append<Fp8<Fp8Format::e5m2>, 1>(arguments...);
+    case DType::f8_e5m2fnuz:
+      return append<Fp8<Fp8Format::e5m2fnuz>, 1>(arguments...);
+    case DType::f16:
+      return append<F16, 1>(arguments...);
+    case DType::bf16:
+      return append<Bf16, 1>(arguments...);
+    default:
+      return append<F32, 1>(arguments...);
+  }
+}
+
+// One row's results of a pair: as linear would store them, then as rope_append makes of that.
+template <typename T>
+__device__ inline void finish(const RopeArguments& arguments, const HeadPair& at, int row,
+                              const Turn& turn, T low, T high) {
+  const bool turns = at.head.tensor != kV;
+  Pair values{low.value(), high.value()};
+  if (turns) values = rotated(values, turn.cosine, turn.sine);
+  round_all<1>(&values.first, arguments.round_to);
+  round_all<1>(&values.second, arguments.round_to);
+  T* out = row_of<T>(arguments, at.head, row) + at.pair;
+  out[0] = turns ? T::of(values.first) : low;
+  out[arguments.kv.head_dim / 2] = turns ? T::of(values.second) : high;
+  if (at.head.tensor != kQ) {
+    append_as(arguments.kv.dtype, arguments, at.head, arguments.rows.slots[row], at.pair,
+              &values.first, &values.second);
+  }
+}
+
+// Any number of blocks; one warp per pair of columns and turn.
+template <typename T, int kRows>
+__global__ void __launch_bounds__(kNormThreads, kFusedBlocks)
+    project_append_kernel(NormedProducts normed, RopeArguments arguments, int pairs) {
+  Shared shared;
+  const Products& products = normed.products;
+  int number = first_pair();
+  if (number < pairs) {
+    HeadPair(number, arguments).columns<T>(products, arguments).prefetch_start(products.in_dim);
+  }
+  after_previous();
+  const T* rows = normalised_rows<T, kRows>(normed, shared);
+  for (; number < pairs; number += pair_step()) {
+    const HeadPair at(number, arguments);
+    const Turn turn(arguments, lane_index(), at.pair);
+    float results[2];
+    pair_products<T, kRows>(at.columns<T>(products, arguments), rows, products.in_dim, results);
+    if (lane_index() < kRows) {
+      const Product& product = products.each[at.head.tensor];
+      const int64_t column = at.column(arguments);
+      finish(arguments, at, lane_index(), turn, T::of(with_bias<T>(product, column, results[0])),
+             T::of(with_bias<T>(product, column + arguments.kv.head_dim / 2, results[1])));
+    }
+  }
+}
+
+}  // namespace
+
+void project_append(Stream stream, DType dtype, const NormedProducts& normed,
+                    const RopeArguments& arguments, int multiprocessors) {
+  const int pairs = (arguments.n_heads + 2 * arguments.kv.n_kv_heads) * (arguments.kv.head_dim / 2);
+  with_compute_type(dtype, [&]<typename T>(T) {
+    void (*const kernels[])(NormedProducts, RopeArguments, int) = {
+        project_append_kernel<T, 1>, project_append_kernel<T, 2>, project_append_kernel<T, 3>,
+        project_append_kernel<T, 4>};
+    launch_fused<T>("project_append", kernels, pairs, multiprocessors, stream, normed.products,
+                    normed, arguments, pairs);
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,228 @@
+// Compiled without ThreadSanitizer's instrumentation, like all of the simulator: only kernels are
+// to be checked. FP8KV_SIM_TSAN says that the program as a whole runs under it.
+#include "kernels/sim/sim_fiber.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(FP8KV_SIM_TSAN)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+#include "base/error.h"
+
+namespace fp8kv::sim {
+namespace {
+
+// Kernels keep tiles in registers, which are on the stack here; sanitizers add to every frame.
+constexpr size_t kStackBytes = size_t{128} << 10;
+constexpr size_t kGuardBytes = size_t{4} << 10;
+
+#if defined(__x86_64__)
+
+using Machine = void*;  // the stack pointer; everything else is on the stack
+
+// Saves what the System V ABI has a callee keep, swaps stacks, restores. ucontext does the same
+// with a system call per switch, which makes it ten times as slow.
+extern "C" void fp8kv_sim_switch(void** from, void* to);
+asm(R"(
+.text
+.p2align 4
+.hidden fp8kv_sim_switch
+.globl fp8kv_sim_switch
+.type fp8kv_sim_switch,@function
+fp8kv_sim_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp,(%rdi)
+  movq %rsi,%rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  retq
+.size fp8kv_sim_switch,.-fp8kv_sim_switch
+)");
+
+void switch_machine(Machine& from, Machine& to) {
+  fp8kv_sim_switch(&from, to);
+}
+
+void prepare_machine(Machine& machine, std::byte* stack, void (*entry)()) {
+  void** top = reinterpret_cast<void**>(stack + kStackBytes);
+  *--top = nullptr;  // the return address of `entry`, and the alignment that a call leaves
+  *--top = reinterpret_cast<void*>(entry);
+  for (int i = 0; i < 6; ++i) *--top = nullptr;
+  machine = top;
+}
+
+#else
+
+using Machine = ucontext_t;
+
+void switch_machine(Machine& from, Machine& to) {
+  swapcontext(&from, &to);
+}
+
+void prepare_machine(Machine& machine, std::byte* stack, void (*entry)()) {
+  getcontext(&machine);
+  machine.uc_stack.ss_sp = stack;
+  machine.uc_stack.ss_size = kStackBytes;
+  machine.uc_link = nullptr;
+  makecontext(&machine, entry, 0);
+}
+
+#endif
+
+struct Fiber {
+  Machine machine{};
+  std::byte* stack = nullptr;
+  Fibers::Entry entry = nullptr;
+  bool done = true;
+  void* fake_stack = nullptr;  // AddressSanitizer's
+  void* tsan = nullptr;
+};
+
+}  // namespace
+
+struct Fibers::State {
+  std::vector<Fiber> fibers;
+  std::vector<std::pair<void*, size_t>> mappings;
+  Machine scheduler{};
+  int current = -1;
+  void* scheduler_fake_stack = nullptr;
+  const void* scheduler_stack = nullptr;
+  size_t scheduler_stack_bytes = 0;
+  void* scheduler_tsan = nullptr;
+};
+
+namespace {
+Fibers* active = nullptr;  // whose fiber is being entered
+}
+
+Fibers::Fibers() : state_(std::make_unique<State>()) {}
+
+Fibers::~Fibers() {
+  for ([[maybe_unused]] Fiber& fiber : state_->fibers) {
+#if defined(FP8KV_SIM_TSAN)
+    if (fiber.tsan) __tsan_destroy_fiber(fiber.tsan);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+    ASAN_UNPOISON_MEMORY_REGION(fiber.stack, kStackBytes);
+#endif
+  }
+  for (const auto& [base, bytes] : state_->mappings) munmap(base, bytes);
+}
+
+void Fibers::reserve(int count) {
+  const size_t have = state_->fibers.size();
+  const auto want = static_cast<size_t>(count);
+  if (want <= have) return;
+  const size_t pitch = kStackBytes + kGuardBytes;
+  const size_t bytes = (want - have) * pitch;
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) {
+    throw Error(cat("sim: cannot allocate ", want - have, " stacks"), "", ErrorKind::resource);
+  }
+  state_->mappings.emplace_back(base, bytes);
+  for (size_t i = have; i < want; ++i) {
+    std::byte* guard = static_cast<std::byte*>(base) + (i - have) * pitch;
+    mprotect(guard, kGuardBytes, PROT_NONE);  // stacks grow down into it
+    Fiber& fiber = state_->fibers.emplace_back();
+    fiber.stack = guard + kGuardBytes;
+#if defined(FP8KV_SIM_TSAN)
+    fiber.tsan = __tsan_create_fiber(0);
+#endif
+  }
+}
+
+void Fibers::start(int index, Entry entry) {
+  Fiber& fiber = state_->fibers[static_cast<size_t>(index)];
+  fiber.entry = entry;
+  fiber.done = false;
+  fiber.fake_stack = nullptr;
+#if defined(__SANITIZE_ADDRESS__)
+  ASAN_UNPOISON_MEMORY_REGION(fiber.stack, kStackBytes);  // frames of the last run
+#endif
+  prepare_machine(fiber.machine, fiber.stack, &Fibers::enter);
+}
+
+void Fibers::enter() {
+  Fibers& self = *active;
+  State& state = *self.state_;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &state.scheduler_stack, &state.scheduler_stack_bytes);
+#endif
+  const int index = state.current;
+  Fiber& fiber = state.fibers[static_cast<size_t>(index)];
+  fiber.entry(index);
+  fiber.done = true;
+  self.suspend();
+  std::abort();  // a fiber that is done is not resumed
+}
+
+void Fibers::resume(int index) {
+  State& state = *state_;
+  Fiber& fiber = state.fibers[static_cast<size_t>(index)];
+  active = this;
+  state.current = index;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&state.scheduler_fake_stack, fiber.stack, kStackBytes);
+#endif
+#if defined(FP8KV_SIM_TSAN)
+  state.scheduler_tsan = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(fiber.tsan, __tsan_switch_to_fiber_no_sync);
+#endif
+  switch_machine(state.scheduler, fiber.machine);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(state.scheduler_fake_stack, nullptr, nullptr);
+#endif
+  state.current = -1;
+}
+
+void Fibers::suspend() {
+  State& state = *state_;
+  Fiber& fiber = state.fibers[static_cast<size_t>(state.current)];
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(fiber.done ? nullptr : &fiber.fake_stack, state.scheduler_stack,
+                                 state.scheduler_stack_bytes);
+#endif
+#if defined(FP8KV_SIM_TSAN)
+  __tsan_switch_to_fiber(state.scheduler_tsan, __tsan_switch_to_fiber_no_sync);
+#endif
+  switch_machine(fiber.machine, state.scheduler);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fiber.fake_stack, nullptr, nullptr);
+#endif
+}
+
+void Fibers::release([[maybe_unused]] void* tag) {
+#if defined(FP8KV_SIM_TSAN)
+  __tsan_release(tag);
+#endif
+}
+
+void Fibers::acquire([[maybe_unused]] void* tag) {
+#if defined(FP8KV_SIM_TSAN)
+  __tsan_acquire(tag);
+#endif
+}
+
+}  // namespace fp8kv::sim

@@ -1,0 +1,156 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "backend/cpu/cpu_attention.h"
+#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/cpu_linear.h"
+#include "backend/cpu/cpu_memory.h"
+#include "backend/cpu/cpu_rope.h"
+#include "backend/cpu/cpu_sample.h"
+#include "base/cpu_topology.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "base/thread_pool.h"
+
+namespace fp8kv {
+namespace {
+
+// Elements of one job of an op that only passes over memory: some microseconds of work.
+constexpr int64_t kJobElements = 16384;
+
+// Sum of squares, in double: after several layers an f32 sum would show in the fifth digit. In
+// lanes, so that it can be vectorised; their number is fixed, so the result is too.
+double sum_of_squares(const float* x, int64_t count) {
+  constexpr int kLanes = 8;
+  double lanes[kLanes] = {};
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) {
+      const double value = x[i + j];
+      lanes[j] += value * value;
+    }
+  }
+  for (int64_t i = whole; i < count; ++i) lanes[0] += double{x[i]} * double{x[i]};
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+// Nothing may come from or go to a null pointer, which memcpy refuses.
+void copy(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+class CpuBackend : public Backend {
+ public:
+  CpuBackend(int threads, CpuIsa isa) : kernels_(cpu_kernels(isa)), pool_(threads) {}
+
+  std::string describe() const override {
+    return cat("cpu: ", cpu_isa_name(kernels_.isa), ", ",
+               count_of(static_cast<uint64_t>(pool_.threads()), "thread"));
+  }
+
+  DType activation_dtype(DType /*model*/) const override { return DType::f32; }
+
+  Tensor allocate(DType dtype, const Shape& shape) override {
+    TensorView view{nullptr, dtype, shape};
+    std::shared_ptr<std::byte> memory = allocate_zeroed(view.bytes());
+    view.data = memory.get();
+    return {view, std::move(memory)};
+  }
+
+  Tensor upload(const ConstTensorView& host, std::shared_ptr<const void> keep_alive) override {
+    // Borrowed memory is only read: uploaded tensors are weights and inputs.
+    return {TensorView{const_cast<std::byte*>(host.data), host.dtype, host.shape},
+            std::move(keep_alive)};
+  }
+
+  void copy_in(const TensorView& to, const ConstTensorView& host) override {
+    FP8KV_ASSERT(to.bytes() == host.bytes());
+    copy(to.data, host.data, host.bytes());
+  }
+
+  void download(const ConstTensorView& from, std::span<std::byte> host) override {
+    FP8KV_ASSERT(from.bytes() == host.size());
+    copy(host.data(), from.data, host.size());
+  }
+
+  void embed(const ConstTensorView& table, const ConstTensorView& ids,
+             const TensorView& out) override {
+    const int64_t dim = table.shape[1];
+    const int64_t row_bytes = dim * static_cast<int64_t>(dtype_bytes(table.dtype));
+    for_rows(ids.shape[0], dim, [&](int64_t row, int /*thread*/) {
+      const int64_t id = ids.as<int32_t>()[row];
+      kernels_.to_float[table.dtype](table.data + id * row_bytes, dim, out.as<float>() + row * dim);
+    });
+  }
+
+  void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
+               const TensorView& out) override {
+    const int64_t dim = x.shape[1];
+    float* weights = norm_weight_.floats(static_cast<size_t>(dim));
+    kernels_.to_float[weight.dtype](weight.data, dim, weights);
+    for_rows(x.shape[0], dim, [&](int64_t row, int /*thread*/) {
+      const float* from = x.as<float>() + row * dim;
+      const double mean = sum_of_squares(from, dim) / static_cast<double>(dim);
+      const auto factor = static_cast<float>(1.0 / std::sqrt(mean + double{eps}));
+      float* to = out.as<float>() + row * dim;
+      for (int64_t i = 0; i < dim; ++i) to[i] = from[i] * factor * weights[i];
+    });
+  }
+
+  void linear(const ConstTensorView& x, std::span<const Projection> projections,
+              StepSize computed_as) override {
+    cpu_linear(kernels_, pool_, linear_scratch_, x, projections, computed_as.rows);
+  }
+
+  void rope_append(const RopeAppend& args) override { cpu_rope_append(kernels_, pool_, args); }
+
+  void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
+                 const AttentionOptions& options, const TensorView& out) override {
+    cpu_attention(kernels_, pool_, attention_scratch_, q, kv, batch, options, out);
+  }
+
+  void gate(const TensorView& gate, const ConstTensorView& up) override {
+    const int64_t dim = gate.shape[1];
+    for_rows(gate.shape[0], dim, [&](int64_t row, int /*thread*/) {
+      kernels_.gate(gate.as<float>() + row * dim, up.as<float>() + row * dim, dim);
+    });
+  }
+
+  void sample(const ConstTensorView& logits, const Sampling& sampling,
+              const TensorView& ids) override {
+    cpu_sample(pool_, logits, sampling, ids);
+  }
+
+ private:
+  // Calls work(row, thread) for every row, in jobs of several rows where they are short.
+  template <typename Work>
+  void for_rows(int64_t n, int64_t dim, const Work& work) {
+    const int64_t rows = std::max<int64_t>(1, kJobElements / std::max<int64_t>(dim, 1));
+    pool_.run((n + rows - 1) / rows, [&](int64_t job, int thread) {
+      const int64_t end = std::min(n, (job + 1) * rows);
+      for (int64_t row = job * rows; row < end; ++row) work(row, thread);
+    });
+  }
+
+  const CpuKernels& kernels_;
+  ThreadPool pool_;
+  Scratch norm_weight_;
+  LinearScratch linear_scratch_;
+  AttentionScratch attention_scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads, CpuIsa isa) {
+  if (!has_cpu_isa(isa)) {
+    throw Error(cat("this processor has no ", cpu_isa_name(isa)), "", ErrorKind::device);
+  }
+  return std::make_unique<CpuBackend>(threads > 0 ? threads : usable_cores(), isa);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,129 @@
+// The inner loops of the CPU backend, one table per instruction set; what calls them is shared.
+//
+// Products of matrices, in projections and in attention, are all made of one tile:
+//   c[r][j] = sum over k of a[r][k] * panel[k][j]      r < rows <= tile_rows, j < strip, k < depth
+// with k in ascending order in one accumulator. So an element of the result has the same bits
+// whatever tile it falls into, however many rows there are, and whoever computes it.
+// Projections of few rows are bound by memory and go another way: dot products along the weights as
+// they lie, in lanes, kMaxDotRows rows at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/cpu_backend.h"
+#include "core/dtype.h"
+#include "core/softmax_state.h"
+
+namespace fp8kv {
+
+// Rows of a tile's left operand are this many 4-byte steps apart, whatever its depth.
+inline constexpr int kTileStride = 256;
+inline constexpr int kMaxTileRows = 14;
+inline constexpr int kMaxStrip = 32;
+inline constexpr int kMaxDotRows = 4;
+inline constexpr int kDotWeights = 4;
+
+// One function for every element type that weights and caches can have.
+template <typename Function>
+struct PerType {
+  Function f32;
+  Function f16;
+  Function bf16;
+  Function e4m3fn;
+  Function e4m3fnuz;
+  Function e5m2;
+  Function e5m2fnuz;
+
+  // REQUIRES a compute or fp8 type.
+  Function operator[](DType dtype) const {
+    switch (dtype) {
+      case DType::f16:
+        return f16;
+      case DType::bf16:
+        return bf16;
+      case DType::f8_e4m3:
+        return e4m3fn;
+      case DType::f8_e4m3fnuz:
+        return e4m3fnuz;
+      case DType::f8_e5m2:
+        return e5m2;
+      case DType::f8_e5m2fnuz:
+        return e5m2fnuz;
+      default:
+        return f32;
+    }
+  }
+};
+
+struct CpuKernels {
+  // Transposes `strip` rows of `depth` elements each, at any alignment, into a panel
+  // [depth][strip], f32.
+  using PackPanel = void (*)(const std::byte* const* rows, int depth, float* panel);
+  // `columns` elements of each row, at any alignment, into a panel [n_rows][strip], f32; the rest
+  // of the panel's columns are zero. REQUIRES columns <= strip.
+  using CopyPanel = void (*)(const std::byte* const* rows, int n_rows, int columns, float* panel);
+  // The tile above: a [rows][kTileStride], panel [depth][strip]; c [rows][strip], rows
+  // `c_stride` apart, is added to, or overwritten. 64-byte aligned panel.
+  using Tile = void (*)(const float* a, const float* panel, int depth, float* c, int64_t c_stride,
+                        bool add);
+  // out[r * kDotWeights + w] = sum over k < count of weights[w][k] * x[r * x_stride + k] for a
+  // number of rows r that the function stands for; weights at any alignment.
+  using Dots = void (*)(const std::byte* const* weights, const float* x, int64_t x_stride,
+                        int64_t count, float* out);
+  // `count` elements at any alignment to f32, exactly.
+  using ToFloat = void (*)(const std::byte* from, int64_t count, float* to);
+  // Rounds x to the cache's type; fp8: encodes x / scale. `to` at any alignment.
+  using Store = void (*)(const float* from, int64_t count, float scale, std::byte* to);
+  // Scores of the tokens [begin, end) of a block to exp(score * scale - new max), the others of
+  // [0, count) to 0. Updates `state` and returns exp(old max - new max), by which what was summed
+  // up so far has to be multiplied. `scores` has room for a multiple of 16. REQUIRES begin < end.
+  using Softmax = float (*)(float* scores, int begin, int end, int count, float scale,
+                            SoftmaxState& state);
+  // gate[i] = silu(gate[i]) * up[i]
+  using Gate = void (*)(float* gate, const float* up, int64_t count);
+  // (x[i], x[i + half]) rotated by the angle whose cosine and sine are rope[i], rope[half + i].
+  using Rotate = void (*)(float* x, const float* rope, int half);
+  // Rounds x in place.
+  using Round = void (*)(float* x, int64_t count);
+
+  CpuIsa isa;
+  int strip;
+  int tile_rows;
+  PerType<PackPanel> pack_panel;
+  PerType<CopyPanel> copy_panel;
+  const Tile* tiles;  // [tile_rows]: for 1, 2, ... rows
+
+  // Products of bf16 pairs, or null. A step is then two elements, bf16 side by side, in `a` and in
+  // the panel.
+  PackPanel pack_pairs;
+  const Tile* pair_tiles;
+
+  // [kMaxDotRows]: for 1, 2, ... rows. Null where the tile serves. `pair_dots` are for bf16 weights
+  // and x of bf16 pairs, two to a float of x; an odd last one stands alone.
+  PerType<const Dots*> dots;
+  const Dots* pair_dots;
+
+  PerType<ToFloat> to_float;
+  PerType<Store> store;
+  Softmax softmax;
+  Gate gate;
+  Rotate rotate;
+  Round round_f16;
+  Round round_bf16;
+};
+
+// REQUIRES has_cpu_isa(isa).
+const CpuKernels& cpu_kernels(CpuIsa isa);
+
+extern const CpuKernels kPortableKernels;
+#if defined(__x86_64__)
+extern const CpuKernels kAvx2Kernels;
+extern const CpuKernels kAvx512Kernels;
+extern const CpuKernels kAvx512Bf16Kernels;
+// Replaces what makes panels of fp8 codes, where the processor has AVX512_VBMI: the same floats,
+// from tables in registers.
+void take_vbmi_panels(CpuKernels& kernels);
+#endif
+
+}  // namespace fp8kv

@@ -1,0 +1,237 @@
+// AVX2 with FMA and F16C.
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/cpu_loops.h"
+
+// Named function by function: compiling the whole file for it would leak AVX2 code into inline
+// library functions that other processors run.
+#define FP8KV_AVX2 [[gnu::target("avx2,fma,f16c")]]
+
+namespace fp8kv {
+namespace {
+
+constexpr int kLanes = 8;
+constexpr int kStrip = 2 * kLanes;
+// 6 rows of two accumulators, the panel's two vectors and one broadcast: 15 of 16 registers.
+constexpr int kTileRows = 6;
+
+// Element::load for 8 elements.
+template <typename Element>
+struct Vector;
+
+template <>
+struct Vector<F32Element> {
+  FP8KV_AVX2 [[gnu::always_inline]] static inline __m256 load(const std::byte* from) {
+    return _mm256_loadu_ps(reinterpret_cast<const float*>(from));
+  }
+};
+
+template <>
+struct Vector<F16Element> {
+  FP8KV_AVX2 [[gnu::always_inline]] static inline __m256 load(const std::byte* from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+};
+
+template <>
+struct Vector<Bf16Element> {
+  FP8KV_AVX2 [[gnu::always_inline]] static inline __m256 load(const std::byte* from) {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(codes), 16));
+  }
+};
+
+// A code's exponent and mantissa, moved into place in an f32, are worth 2^(bias - 127) times the
+// value, subnormals included; the multiplication is exact.
+template <Fp8Format F>
+struct Vector<Fp8Element<F>> {
+  FP8KV_AVX2 [[gnu::always_inline]] static inline __m256 load(const std::byte* from) {
+    constexpr Fp8Spec spec = fp8_spec(F);
+    const __m256i code =
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+    const __m256i magnitude = _mm256_and_si256(code, _mm256_set1_epi32(0x7F));
+    const __m256i sign =
+        _mm256_and_si256(_mm256_slli_epi32(code, 24), _mm256_set1_epi32(INT32_MIN));
+    const __m256i placed = _mm256_slli_epi32(magnitude, 23 - spec.mantissa_bits);
+    const __m256 factor = _mm256_set1_ps(float_from_bits((254u - spec.bias) << 23));
+    __m256i value = _mm256_castps_si256(_mm256_mul_ps(_mm256_castsi256_ps(placed), factor));
+    if constexpr (spec.fnuz) {
+      const __m256i nan = _mm256_cmpeq_epi32(code, _mm256_set1_epi32(0x80));
+      value = _mm256_or_si256(value, _mm256_and_si256(nan, _mm256_set1_epi32(0x7FC00000)));
+    } else {
+      const __m256i special = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(spec.max_code));
+      value = _mm256_blendv_epi8(value, _mm256_or_si256(placed, _mm256_set1_epi32(0x7F800000)),
+                                 special);
+    }
+    return _mm256_castsi256_ps(_mm256_or_si256(value, sign));
+  }
+};
+
+// Stores the transpose of 8 x 8 values: rows in, columns out, `kStrip` apart.
+FP8KV_AVX2 [[gnu::always_inline]] inline void store_transposed(__m256 (&x)[8], float* to) {
+  __m256 y[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    y[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+    y[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    x[i] = _mm256_shuffle_ps(y[i], y[i + 2], 0x44);
+    x[i + 1] = _mm256_shuffle_ps(y[i], y[i + 2], 0xEE);
+    x[i + 2] = _mm256_shuffle_ps(y[i + 1], y[i + 3], 0x44);
+    x[i + 3] = _mm256_shuffle_ps(y[i + 1], y[i + 3], 0xEE);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_ps(to + i * kStrip, _mm256_permute2f128_ps(x[i], x[i + 4], 0x20));
+    _mm256_storeu_ps(to + (i + 4) * kStrip, _mm256_permute2f128_ps(x[i], x[i + 4], 0x31));
+  }
+}
+
+template <typename Element>
+FP8KV_AVX2 void pack_panel(const std::byte* const* rows, int depth, float* panel) {
+  const int whole = depth / kLanes * kLanes;
+  for (int half = 0; half < kStrip; half += kLanes) {
+    for (int k = 0; k < whole; k += kLanes) {
+      __m256 x[kLanes];
+#pragma GCC unroll 8
+      for (int i = 0; i < kLanes; ++i) {
+        x[i] = Vector<Element>::load(rows[half + i] + k * Element::kBytes);
+      }
+      store_transposed(x, panel + k * kStrip + half);
+    }
+  }
+  for (int k = whole; k < depth; ++k) {
+    for (int j = 0; j < kStrip; ++j) {
+      panel[k * kStrip + j] = Element::load(rows[j] + k * Element::kBytes);
+    }
+  }
+}
+
+template <typename Element>
+FP8KV_AVX2 void copy_panel(const std::byte* const* rows, int n_rows, int columns, float* panel) {
+  if (columns == kStrip) {
+    for (int r = 0; r < n_rows; ++r) {
+      _mm256_store_ps(panel + r * kStrip, Vector<Element>::load(rows[r]));
+      _mm256_store_ps(panel + r * kStrip + kLanes,
+                      Vector<Element>::load(rows[r] + kLanes * Element::kBytes));
+    }
+    return;
+  }
+  for (int r = 0; r < n_rows; ++r) {
+    loops::copy_row<Element>(rows[r], columns, kStrip, panel + r * kStrip);
+  }
+}
+
+template <int Rows>
+FP8KV_AVX2 void tile(const float* a, const float* panel, int depth, float* c, int64_t c_stride,
+                     bool add) {
+  __m256 sum[Rows][2];
+#pragma GCC unroll 6
+  for (int r = 0; r < Rows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_ps();
+  for (int k = 0; k < depth; ++k) {
+    const __m256 low = _mm256_load_ps(panel + k * kStrip);
+    const __m256 high = _mm256_load_ps(panel + k * kStrip + kLanes);
+#pragma GCC unroll 6
+    for (int r = 0; r < Rows; ++r) {
+      const __m256 x = _mm256_broadcast_ss(a + r * kTileStride + k);
+      sum[r][0] = _mm256_fmadd_ps(x, low, sum[r][0]);
+      sum[r][1] = _mm256_fmadd_ps(x, high, sum[r][1]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < Rows; ++r) {
+    float* out = c + r * c_stride;
+    if (add) {
+      sum[r][0] = _mm256_add_ps(_mm256_loadu_ps(out), sum[r][0]);
+      sum[r][1] = _mm256_add_ps(_mm256_loadu_ps(out + kLanes), sum[r][1]);
+    }
+    _mm256_storeu_ps(out, sum[r][0]);
+    _mm256_storeu_ps(out + kLanes, sum[r][1]);
+  }
+}
+
+template <typename Element>
+FP8KV_AVX2 void to_float(const std::byte* from, int64_t count, float* to) {
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    _mm256_storeu_ps(to + i, Vector<Element>::load(from + i * Element::kBytes));
+  }
+  loops::to_float<Element>(from + whole * Element::kBytes, count - whole, to + whole);
+}
+
+template <typename Element>
+FP8KV_AVX2 void store(const float* from, int64_t count, float scale, std::byte* to) {
+  loops::store<Element>(from, count, scale, to);
+}
+
+FP8KV_AVX2 float softmax(float* scores, int begin, int end, int count, float scale,
+                         SoftmaxState& state) {
+  return loops::softmax(scores, begin, end, count, scale, state);
+}
+
+FP8KV_AVX2 void gate(float* gate, const float* up, int64_t count) {
+  loops::gate(gate, up, count);
+}
+
+FP8KV_AVX2 void rotate(float* x, const float* rope, int half) {
+  loops::rotate(x, rope, half);
+}
+
+FP8KV_AVX2 void round_f16(float* x, int64_t count) {
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const __m128i codes = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_ps(x + i, _mm256_cvtph_ps(codes));
+  }
+  loops::round_f16(x + whole, count - whole);
+}
+
+FP8KV_AVX2 void round_bf16(float* x, int64_t count) {
+  loops::round_bf16(x, count);
+}
+
+constexpr CpuKernels::Tile kTiles[kTileRows] = {tile<1>, tile<2>, tile<3>,
+                                                tile<4>, tile<5>, tile<6>};
+
+}  // namespace
+
+const CpuKernels kAvx2Kernels = {
+    .isa = CpuIsa::avx2,
+    .strip = kStrip,
+    .tile_rows = kTileRows,
+    .pack_panel = {pack_panel<F32Element>, pack_panel<F16Element>, pack_panel<Bf16Element>,
+                   pack_panel<Fp8Element<Fp8Format::e4m3fn>>,
+                   pack_panel<Fp8Element<Fp8Format::e4m3fnuz>>,
+                   pack_panel<Fp8Element<Fp8Format::e5m2>>,
+                   pack_panel<Fp8Element<Fp8Format::e5m2fnuz>>},
+    .copy_panel = {copy_panel<F32Element>, copy_panel<F16Element>, copy_panel<Bf16Element>,
+                   copy_panel<Fp8Element<Fp8Format::e4m3fn>>,
+                   copy_panel<Fp8Element<Fp8Format::e4m3fnuz>>,
+                   copy_panel<Fp8Element<Fp8Format::e5m2>>,
+                   copy_panel<Fp8Element<Fp8Format::e5m2fnuz>>},
+    .tiles = kTiles,
+    .pack_pairs = nullptr,
+    .pair_tiles = nullptr,
+    .dots = {},
+    .pair_dots = nullptr,
+    .to_float = {to_float<F32Element>, to_float<F16Element>, to_float<Bf16Element>,
+                 to_float<Fp8Element<Fp8Format::e4m3fn>>, to_float<Fp8Element<Fp8Format::e4m3fnuz>>,
+                 to_float<Fp8Element<Fp8Format::e5m2>>, to_float<Fp8Element<Fp8Format::e5m2fnuz>>},
+    .store = {store<F32Element>, store<F16Element>, store<Bf16Element>,
+              store<Fp8Element<Fp8Format::e4m3fn>>, store<Fp8Element<Fp8Format::e4m3fnuz>>,
+              store<Fp8Element<Fp8Format::e5m2>>, store<Fp8Element<Fp8Format::e5m2fnuz>>},
+    .softmax = softmax,
+    .gate = gate,
+    .rotate = rotate,
+    .round_f16 = round_f16,
+    .round_bf16 = round_bf16,
+};
+
+}  // namespace fp8kv
+
+#endif

@@ -1,0 +1,444 @@
+// AVX-512 (F, BW, DQ, VL), and the same with AVX512_BF16 for products of bf16.
+#if defined(__x86_64__)
+
+#include <cstring>
+#include <immintrin.h>
+
+#include "backend/cpu/cpu_avx512.h"
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/cpu_loops.h"
+
+#define FP8KV_AVX512_BF16 \
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")]]
+
+namespace fp8kv {
+namespace {
+
+constexpr int kLanes = avx512::kLanes;
+constexpr int kStrip = avx512::kStrip;
+using avx512::transpose;
+// 14 rows of two accumulators, the panel's two vectors and one broadcast: 31 of 32 registers.
+constexpr int kTileRows = 14;
+
+// Element::load for 16 elements that lie side by side; and `part`, for 16 that are each part of a
+// 32-bit word: element Part of every word, counted from the low end.
+template <typename Element>
+struct Vector;
+
+template <>
+struct Vector<F32Element> {
+  FP8KV_AVX512 [[gnu::always_inline]] static inline __m512 load(const std::byte* from) {
+    return _mm512_loadu_ps(from);
+  }
+  template <int Part>
+  FP8KV_AVX512 [[gnu::always_inline]] static inline __m512 part(__m512 words) {
+    return words;
+  }
+};
+
+template <>
+struct Vector<F16Element> {
+  FP8KV_AVX512 [[gnu::always_inline]] static inline __m512 load(const std::byte* from) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  template <int Part>
+  FP8KV_AVX512 [[gnu::always_inline]] static inline __m512 part(__m512 words) {
+    const __m512i bits = _mm512_castps_si512(words);
+    return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(Part == 0 ? bits : _mm512_srli_epi32(bits, 16)));
+  }
+};
+
+template <>
+struct Vector<Bf16Element> {
+  FP8KV_AVX512 [[gnu::always_inline]] static inline __m512 load(const std::byte* from) {
+    const __m256i codes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(codes), 16));
+  }
+  template <int Part>
+  FP8KV_AVX512 [[gnu::always_inline]] static inline __m512 part(__m512 words) {
+    const __m512i bits = _mm512_castps_si512(words);
+    return _mm512_castsi512_ps(Part == 0 ? _mm512_slli_epi32(bits, 16)
+                                         : _mm512_and_si512(bits, _mm512_set1_epi32(~0xFFFF)));
+  }
+};
+
+// A code's exponent and mantissa, moved into place in an f32, are worth 2^(bias - 127) times the
+// value, subnormals included; the multiplication is exact.
+template <Fp8Format F>
+struct Vector<Fp8Element<F>> {
+  static constexpr Fp8Spec kSpec = fp8_spec(F);
+  static constexpr int kShift = 23 - kSpec.mantissa_bits;
+
+  FP8KV_AVX512 [[gnu::always_inline]] static inline __m512 load(const std::byte* from) {
+    return part<0>(_mm512_castsi512_ps(
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)))));
+  }
+  template <int Part>
+  FP8KV_AVX512 [[gnu::always_inline]] static inline __m512 part(__m512 words) {
+    const __m512i bits = _mm512_castps_si512(words);
+    constexpr int kMove = kShift - 8 * Part;
+    const __m512i moved =
+        kMove >= 0 ? _mm512_slli_epi32(bits, kMove < 0 ? 0 : static_cast<unsigned>(kMove))
+                   : _mm512_srli_epi32(bits, kMove < 0 ? static_cast<unsigned>(-kMove) : 0);
+    const __m512i placed = _mm512_and_si512(moved, _mm512_set1_epi32(0x7F << kShift));
+    const __m512i signs = _mm512_slli_epi32(bits, 24 - 8 * Part);
+    const __m512 factor = _mm512_set1_ps(float_from_bits((254u - kSpec.bias) << 23));
+    __m512i value = _mm512_castps_si512(_mm512_mul_ps(_mm512_castsi512_ps(placed), factor));
+    if constexpr (kSpec.fnuz) {
+      const __m512i code = _mm512_and_si512(signs, _mm512_set1_epi32(~0xFFFFFF));
+      const __mmask16 nan = _mm512_cmpeq_epi32_mask(code, _mm512_set1_epi32(INT32_MIN));
+      value = _mm512_mask_mov_epi32(value, nan, _mm512_set1_epi32(0x7FC00000));
+    } else {
+      const __mmask16 special =
+          _mm512_cmpgt_epi32_mask(placed, _mm512_set1_epi32(kSpec.max_code << kShift));
+      value = _mm512_mask_or_epi32(value, special, placed, _mm512_set1_epi32(0x7F800000));
+    }
+    // value | (signs & 0x80000000)
+    return _mm512_castsi512_ps(
+        _mm512_ternarylogic_epi32(value, signs, _mm512_set1_epi32(INT32_MIN), 0xF8));
+  }
+};
+
+// Every element of the words of one column group, `kStrip` apart.
+template <typename Element, int Part = 0>
+FP8KV_AVX512 [[gnu::always_inline]] inline void store_parts(__m512 words, float* to) {
+  _mm512_store_ps(to + Part * kStrip, Vector<Element>::template part<Part>(words));
+  if constexpr (Part + 1 < 4 / Element::kBytes) store_parts<Element, Part + 1>(words, to);
+}
+
+// Rows are transposed as 32-bit words, whose elements are taken apart afterwards: a narrow type
+// costs that many times fewer shuffles.
+template <typename Element>
+FP8KV_AVX512 void pack_panel(const std::byte* const* rows, int depth, float* panel) {
+  constexpr int kStep = kLanes * 4 / Element::kBytes;
+  const int whole = depth / kStep * kStep;
+  for (int half = 0; half < kStrip; half += kLanes) {
+    for (int k = 0; k < whole; k += kStep) {
+      __m512 x[kLanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) {
+        x[i] = _mm512_loadu_ps(rows[half + i] + k * Element::kBytes);
+      }
+      transpose(x);
+      float* to = panel + k * kStrip + half;
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) {
+        store_parts<Element>(x[i], to + i * (kStep / kLanes) * kStrip);
+      }
+    }
+  }
+  for (int k = whole; k < depth; ++k) {
+    for (int j = 0; j < kStrip; ++j) {
+      panel[k * kStrip + j] = Element::load(rows[j] + k * Element::kBytes);
+    }
+  }
+}
+
+template <typename Element>
+FP8KV_AVX512 void copy_panel(const std::byte* const* rows, int n_rows, int columns, float* panel) {
+  if (columns == kStrip) {
+    for (int r = 0; r < n_rows; ++r) {
+      _mm512_store_ps(panel + r * kStrip, Vector<Element>::load(rows[r]));
+      _mm512_store_ps(panel + r * kStrip + kLanes,
+                      Vector<Element>::load(rows[r] + kLanes * Element::kBytes));
+    }
+    return;
+  }
+  for (int r = 0; r < n_rows; ++r) {
+    loops::copy_row<Element>(rows[r], columns, kStrip, panel + r * kStrip);
+  }
+}
+
+// Two bf16 side by side move as one f32 would.
+FP8KV_AVX512 void pack_pairs(const std::byte* const* rows, int depth, float* panel) {
+  pack_panel<F32Element>(rows, depth / 2, panel);
+  if (depth % 2 == 0) return;
+  const int last = depth / 2;
+  for (int j = 0; j < kStrip; ++j) {
+    uint16_t code;
+    std::memcpy(&code, rows[j] + last * 4, sizeof code);
+    panel[last * kStrip + j] = float_from_bits(code);
+  }
+}
+
+template <int Rows>
+FP8KV_AVX512 void tile(const float* a, const float* panel, int depth, float* c, int64_t c_stride,
+                       bool add) {
+  __m512 sum[Rows][2];
+#pragma GCC unroll 14
+  for (int r = 0; r < Rows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
+  for (int k = 0; k < depth; ++k) {
+    const __m512 low = _mm512_load_ps(panel + k * kStrip);
+    const __m512 high = _mm512_load_ps(panel + k * kStrip + kLanes);
+#pragma GCC unroll 14
+    for (int r = 0; r < Rows; ++r) {
+      const __m512 x = _mm512_set1_ps(a[r * kTileStride + k]);
+      sum[r][0] = _mm512_fmadd_ps(x, low, sum[r][0]);
+      sum[r][1] = _mm512_fmadd_ps(x, high, sum[r][1]);
+    }
+  }
+#pragma GCC unroll 14
+  for (int r = 0; r < Rows; ++r) {
+    float* out = c + r * c_stride;
+    if (add) {
+      sum[r][0] = _mm512_add_ps(_mm512_loadu_ps(out), sum[r][0]);
+      sum[r][1] = _mm512_add_ps(_mm512_loadu_ps(out + kLanes), sum[r][1]);
+    }
+    _mm512_storeu_ps(out, sum[r][0]);
+    _mm512_storeu_ps(out + kLanes, sum[r][1]);
+  }
+}
+
+// As `tile`, each step two products, added one after the other.
+template <int Rows>
+FP8KV_AVX512_BF16 void pair_tile(const float* a, const float* panel, int depth, float* c,
+                                 int64_t c_stride, bool add) {
+  __m512 sum[Rows][2];
+#pragma GCC unroll 14
+  for (int r = 0; r < Rows; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
+  for (int k = 0; k < depth; ++k) {
+    const auto low = (__m512bh)_mm512_load_si512(panel + k * kStrip);
+    const auto high = (__m512bh)_mm512_load_si512(panel + k * kStrip + kLanes);
+#pragma GCC unroll 14
+    for (int r = 0; r < Rows; ++r) {
+      const auto x = (__m512bh)_mm512_castps_si512(_mm512_set1_ps(a[r * kTileStride + k]));
+      sum[r][0] = _mm512_dpbf16_ps(sum[r][0], x, low);
+      sum[r][1] = _mm512_dpbf16_ps(sum[r][1], x, high);
+    }
+  }
+#pragma GCC unroll 14
+  for (int r = 0; r < Rows; ++r) {
+    float* out = c + r * c_stride;
+    if (add) {
+      sum[r][0] = _mm512_add_ps(_mm512_loadu_ps(out), sum[r][0]);
+      sum[r][1] = _mm512_add_ps(_mm512_loadu_ps(out + kLanes), sum[r][1]);
+    }
+    _mm512_storeu_ps(out, sum[r][0]);
+    _mm512_storeu_ps(out + kLanes, sum[r][1]);
+  }
+}
+
+template <typename Element, int Rows>
+FP8KV_AVX512 void dots(const std::byte* const* weights, const float* x, int64_t x_stride,
+                       int64_t count, float* out) {
+  __m512 sum[kDotWeights][Rows];
+#pragma GCC unroll 4
+  for (int w = 0; w < kDotWeights; ++w) {
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r) sum[w][r] = _mm512_setzero_ps();
+  }
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t k = 0; k < whole; k += kLanes) {
+#pragma GCC unroll 4
+    for (int w = 0; w < kDotWeights; ++w) {
+      const __m512 weight = Vector<Element>::load(weights[w] + k * Element::kBytes);
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) {
+        sum[w][r] = _mm512_fmadd_ps(weight, _mm512_loadu_ps(x + r * x_stride + k), sum[w][r]);
+      }
+    }
+  }
+  for (int w = 0; w < kDotWeights; ++w) {
+    for (int r = 0; r < Rows; ++r) {
+      float total = _mm512_reduce_add_ps(sum[w][r]);
+      for (int64_t k = whole; k < count; ++k) {
+        total += Element::load(weights[w] + k * Element::kBytes) * x[r * x_stride + k];
+      }
+      out[r * kDotWeights + w] = total;
+    }
+  }
+}
+
+template <int Rows>
+FP8KV_AVX512_BF16 void pair_dots(const std::byte* const* weights, const float* x, int64_t x_stride,
+                                 int64_t count, float* out) {
+  __m512 sum[kDotWeights][Rows];
+#pragma GCC unroll 4
+  for (int w = 0; w < kDotWeights; ++w) {
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r) sum[w][r] = _mm512_setzero_ps();
+  }
+  const int64_t whole = count / (2 * kLanes) * kLanes;  // pairs
+  for (int64_t k = 0; k < whole; k += kLanes) {
+#pragma GCC unroll 4
+    for (int w = 0; w < kDotWeights; ++w) {
+      const auto weight = (__m512bh)_mm512_loadu_si512(weights[w] + 4 * k);
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) {
+        const auto pairs = (__m512bh)_mm512_loadu_si512(x + r * x_stride + k);
+        sum[w][r] = _mm512_dpbf16_ps(sum[w][r], weight, pairs);
+      }
+    }
+  }
+  for (int w = 0; w < kDotWeights; ++w) {
+    for (int r = 0; r < Rows; ++r) {
+      float total = _mm512_reduce_add_ps(sum[w][r]);
+      const auto* row = reinterpret_cast<const std::byte*>(x + r * x_stride);
+      for (int64_t k = 2 * whole; k < count; ++k) {
+        total += Bf16Element::load(weights[w] + 2 * k) * Bf16Element::load(row + 2 * k);
+      }
+      out[r * kDotWeights + w] = total;
+    }
+  }
+}
+
+template <typename Element>
+FP8KV_AVX512 void to_float(const std::byte* from, int64_t count, float* to) {
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    _mm512_storeu_ps(to + i, Vector<Element>::load(from + i * Element::kBytes));
+  }
+  loops::to_float<Element>(from + whole * Element::kBytes, count - whole, to + whole);
+}
+
+// fp8_encode<F>(x) for 16 values, in the low bytes of 32-bit words.
+template <Fp8Format F>
+FP8KV_AVX512 [[gnu::always_inline]] inline __m512i encode(__m512 x) {
+  constexpr Fp8Spec spec = fp8_spec(F);
+  constexpr int kShift = 23 - spec.mantissa_bits;
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7FFFFFFF));
+  const __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 24), _mm512_set1_epi32(0x80));
+  const __m512i even = _mm512_and_si512(_mm512_srli_epi32(magnitude, kShift), _mm512_set1_epi32(1));
+  const __m512i rounded =
+      _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(magnitude, even),
+                                         _mm512_set1_epi32((1 << (kShift - 1)) - 1)),
+                        kShift);
+  __m512i code =
+      _mm512_sub_epi32(rounded, _mm512_set1_epi32((127 - spec.bias) << spec.mantissa_bits));
+  // In units of the smallest subnormal, a power of two.
+  const __m512 units =
+      _mm512_mul_ps(_mm512_castsi512_ps(magnitude), _mm512_set1_ps(1 / spec.min_subnormal));
+  const __m512i subnormal =
+      _mm512_and_si512(_mm512_castps_si512(_mm512_add_ps(units, _mm512_set1_ps(8388608.0f))),
+                       _mm512_set1_epi32(0x7FFFFF));
+  const auto bits_of = [](float value) { return static_cast<int>(float_bits(value)); };
+  const __mmask16 small =
+      _mm512_cmplt_epi32_mask(magnitude, _mm512_set1_epi32(bits_of(spec.min_normal)));
+  const __mmask16 large = _mm512_cmpge_epi32_mask(magnitude, _mm512_set1_epi32(bits_of(spec.max)));
+  const __mmask16 nan = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7F800000));
+  code = _mm512_mask_mov_epi32(code, small, subnormal);
+  code = _mm512_mask_mov_epi32(code, large, _mm512_set1_epi32(spec.max_code));
+  if constexpr (spec.fnuz) {
+    const __mmask16 signed_codes = _mm512_test_epi32_mask(code, code);  // there is no -0
+    code = _mm512_mask_or_epi32(code, signed_codes, code, sign);
+    return _mm512_mask_mov_epi32(code, nan, _mm512_set1_epi32(0x80));
+  } else {
+    code = _mm512_mask_mov_epi32(code, nan, _mm512_set1_epi32(0x7F));
+    return _mm512_or_si512(code, sign);
+  }
+}
+
+template <Fp8Format F>
+FP8KV_AVX512 void store_fp8(const float* from, int64_t count, float scale, std::byte* to) {
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const __m512 x = _mm512_div_ps(_mm512_loadu_ps(from + i), _mm512_set1_ps(scale));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm512_cvtepi32_epi8(encode<F>(x)));
+  }
+  loops::store<Fp8Element<F>>(from + whole, count - whole, scale, to + whole);
+}
+
+FP8KV_AVX512 void store_f16(const float* from, int64_t count, float scale, std::byte* to) {
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const __m256i codes = _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 2 * i), codes);
+  }
+  loops::store<F16Element>(from + whole, count - whole, scale, to + 2 * whole);
+}
+
+template <typename Element>
+FP8KV_AVX512 void store(const float* from, int64_t count, float scale, std::byte* to) {
+  loops::store<Element>(from, count, scale, to);
+}
+
+FP8KV_AVX512 float softmax(float* scores, int begin, int end, int count, float scale,
+                           SoftmaxState& state) {
+  return loops::softmax(scores, begin, end, count, scale, state);
+}
+
+FP8KV_AVX512 void gate(float* gate, const float* up, int64_t count) {
+  loops::gate(gate, up, count);
+}
+
+FP8KV_AVX512 void rotate(float* x, const float* rope, int half) {
+  loops::rotate(x, rope, half);
+}
+
+FP8KV_AVX512 void round_f16(float* x, int64_t count) {
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const __m256i codes = _mm512_cvtps_ph(_mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm512_storeu_ps(x + i, _mm512_cvtph_ps(codes));
+  }
+  loops::round_f16(x + whole, count - whole);
+}
+
+FP8KV_AVX512 void round_bf16(float* x, int64_t count) {
+  loops::round_bf16(x, count);
+}
+
+constexpr CpuKernels::Tile kTiles[kTileRows] = {tile<1>,  tile<2>,  tile<3>,  tile<4>, tile<5>,
+                                                tile<6>,  tile<7>,  tile<8>,  tile<9>, tile<10>,
+                                                tile<11>, tile<12>, tile<13>, tile<14>};
+
+constexpr CpuKernels::Tile kPairTiles[kTileRows] = {
+    pair_tile<1>,  pair_tile<2>,  pair_tile<3>,  pair_tile<4>, pair_tile<5>,
+    pair_tile<6>,  pair_tile<7>,  pair_tile<8>,  pair_tile<9>, pair_tile<10>,
+    pair_tile<11>, pair_tile<12>, pair_tile<13>, pair_tile<14>};
+
+template <typename Element>
+constexpr CpuKernels::Dots kDots[kMaxDotRows] = {dots<Element, 1>, dots<Element, 2>,
+                                                 dots<Element, 3>, dots<Element, 4>};
+
+constexpr CpuKernels::Dots kPairDots[kMaxDotRows] = {pair_dots<1>, pair_dots<2>, pair_dots<3>,
+                                                     pair_dots<4>};
+
+constexpr CpuKernels make_table(CpuIsa isa, CpuKernels::PackPanel pairs,
+                                const CpuKernels::Tile* pair_tiles,
+                                const CpuKernels::Dots* pair_dots_table) {
+  return {
+      .isa = isa,
+      .strip = kStrip,
+      .tile_rows = kTileRows,
+      .pack_panel = {pack_panel<F32Element>, pack_panel<F16Element>, pack_panel<Bf16Element>,
+                     pack_panel<Fp8Element<Fp8Format::e4m3fn>>,
+                     pack_panel<Fp8Element<Fp8Format::e4m3fnuz>>,
+                     pack_panel<Fp8Element<Fp8Format::e5m2>>,
+                     pack_panel<Fp8Element<Fp8Format::e5m2fnuz>>},
+      .copy_panel = {copy_panel<F32Element>, copy_panel<F16Element>, copy_panel<Bf16Element>,
+                     copy_panel<Fp8Element<Fp8Format::e4m3fn>>,
+                     copy_panel<Fp8Element<Fp8Format::e4m3fnuz>>,
+                     copy_panel<Fp8Element<Fp8Format::e5m2>>,
+                     copy_panel<Fp8Element<Fp8Format::e5m2fnuz>>},
+      .tiles = kTiles,
+      .pack_pairs = pairs,
+      .pair_tiles = pair_tiles,
+      .dots = {kDots<F32Element>, kDots<F16Element>, kDots<Bf16Element>, nullptr, nullptr, nullptr,
+               nullptr},
+      .pair_dots = pair_dots_table,
+      .to_float = {to_float<F32Element>, to_float<F16Element>, to_float<Bf16Element>,
+                   to_float<Fp8Element<Fp8Format::e4m3fn>>,
+                   to_float<Fp8Element<Fp8Format::e4m3fnuz>>, to_float<Fp8Element<Fp8Format::e5m2>>,
+                   to_float<Fp8Element<Fp8Format::e5m2fnuz>>},
+      .store = {store<F32Element>, store_f16, store<Bf16Element>, store_fp8<Fp8Format::e4m3fn>,
+                store_fp8<Fp8Format::e4m3fnuz>, store_fp8<Fp8Format::e5m2>,
+                store_fp8<Fp8Format::e5m2fnuz>},
+      .softmax = softmax,
+      .gate = gate,
+      .rotate = rotate,
+      .round_f16 = round_f16,
+      .round_bf16 = round_bf16,
+  };
+}
+
+}  // namespace
+
+const CpuKernels kAvx512Kernels = make_table(CpuIsa::avx512, nullptr, nullptr, nullptr);
+const CpuKernels kAvx512Bf16Kernels =
+    make_table(CpuIsa::avx512_bf16, pack_pairs, kPairTiles, kPairDots);
+
+}  // namespace fp8kv
+
+#endif

@@ -1,0 +1,85 @@
+// Plain C++: what every processor runs, and what the other tables must agree with.
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/cpu_loops.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr int kStrip = 8;
+constexpr int kTileRows = 4;
+
+template <typename Element>
+void pack_panel(const std::byte* const* rows, int depth, float* panel) {
+  for (int j = 0; j < kStrip; ++j) {
+    for (int k = 0; k < depth; ++k) {
+      panel[k * kStrip + j] = Element::load(rows[j] + k * Element::kBytes);
+    }
+  }
+}
+
+template <typename Element>
+void copy_panel(const std::byte* const* rows, int n_rows, int columns, float* panel) {
+  for (int r = 0; r < n_rows; ++r) {
+    loops::copy_row<Element>(rows[r], columns, kStrip, panel + r * kStrip);
+  }
+}
+
+template <int Rows>
+void tile(const float* a, const float* panel, int depth, float* c, int64_t c_stride, bool add) {
+  float sum[Rows][kStrip] = {};
+  for (int k = 0; k < depth; ++k) {
+    for (int r = 0; r < Rows; ++r) {
+      for (int j = 0; j < kStrip; ++j) {
+        sum[r][j] += a[r * kTileStride + k] * panel[k * kStrip + j];
+      }
+    }
+  }
+  for (int r = 0; r < Rows; ++r) {
+    for (int j = 0; j < kStrip; ++j) {
+      float& out = c[r * c_stride + j];
+      out = add ? out + sum[r][j] : sum[r][j];
+    }
+  }
+}
+
+constexpr CpuKernels::Tile kTiles[kTileRows] = {tile<1>, tile<2>, tile<3>, tile<4>};
+
+}  // namespace
+
+const CpuKernels kPortableKernels = {
+    .isa = CpuIsa::portable,
+    .strip = kStrip,
+    .tile_rows = kTileRows,
+    .pack_panel = {pack_panel<F32Element>, pack_panel<F16Element>, pack_panel<Bf16Element>,
+                   pack_panel<Fp8Element<Fp8Format::e4m3fn>>,
+                   pack_panel<Fp8Element<Fp8Format::e4m3fnuz>>,
+                   pack_panel<Fp8Element<Fp8Format::e5m2>>,
+                   pack_panel<Fp8Element<Fp8Format::e5m2fnuz>>},
+    .copy_panel = {copy_panel<F32Element>, copy_panel<F16Element>, copy_panel<Bf16Element>,
+                   copy_panel<Fp8Element<Fp8Format::e4m3fn>>,
+                   copy_panel<Fp8Element<Fp8Format::e4m3fnuz>>,
+                   copy_panel<Fp8Element<Fp8Format::e5m2>>,
+                   copy_panel<Fp8Element<Fp8Format::e5m2fnuz>>},
+    .tiles = kTiles,
+    .pack_pairs = nullptr,
+    .pair_tiles = nullptr,
+    .dots = {},
+    .pair_dots = nullptr,
+    .to_float = {loops::to_float<F32Element>, loops::to_float<F16Element>,
+                 loops::to_float<Bf16Element>, loops::to_float<Fp8Element<Fp8Format::e4m3fn>>,
+                 loops::to_float<Fp8Element<Fp8Format::e4m3fnuz>>,
+                 loops::to_float<Fp8Element<Fp8Format::e5m2>>,
+                 loops::to_float<Fp8Element<Fp8Format::e5m2fnuz>>},
+    .store = {loops::store<F32Element>, loops::store<F16Element>, loops::store<Bf16Element>,
+              loops::store<Fp8Element<Fp8Format::e4m3fn>>,
+              loops::store<Fp8Element<Fp8Format::e4m3fnuz>>,
+              loops::store<Fp8Element<Fp8Format::e5m2>>,
+              loops::store<Fp8Element<Fp8Format::e5m2fnuz>>},
+    .softmax = loops::softmax,
+    .gate = loops::gate,
+    .rotate = loops::rotate,
+    .round_f16 = loops::round_f16,
+    .round_bf16 = loops::round_bf16,
+};
+
+}  // namespace fp8kv

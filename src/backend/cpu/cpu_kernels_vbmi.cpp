@@ -1,0 +1,164 @@
+// Panels of fp8 codes by AVX512_VBMI: every fp8 value is a bf16, whose two bytes are looked up for
+// 64 codes at a time, in tables of 128 that fill two registers; the sign is put in afterwards.
+#if defined(__x86_64__)
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "backend/cpu/cpu_avx512.h"
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/cpu_loops.h"
+
+#define FP8KV_VBMI [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,fma,f16c")]]
+
+namespace fp8kv {
+namespace {
+
+using avx512::kLanes;
+using avx512::kStrip;
+
+// The high and low bytes of the bf16 of codes 0 to 127.
+template <Fp8Format F>
+struct Bytes {
+  alignas(64) std::array<uint8_t, 128> high;
+  alignas(64) std::array<uint8_t, 128> low;
+
+  Bytes() {
+    for (unsigned code = 0; code < 128; ++code) {
+      const uint16_t value = bf16_from_float(fp8_decode<F>(static_cast<uint8_t>(code)));
+      high[code] = static_cast<uint8_t>(value >> 8);
+      low[code] = static_cast<uint8_t>(value);
+    }
+  }
+};
+
+template <Fp8Format F>
+const Bytes<F> kBytes;
+
+// Where the bytes of 16 floats come from: element i of a vector of floats takes byte first + i *
+// step of the high bytes and of the low ones.
+struct Places {
+  alignas(64) std::array<uint8_t, 64> at{};
+
+  constexpr Places(int first, int step) {
+    for (int i = 0; i < kLanes; ++i) {
+      const auto from = static_cast<uint8_t>(first + i * step);
+      at[4 * i + 2] = 64 + from;
+      at[4 * i + 3] = from;
+    }
+  }
+};
+// Parts of the words of a vector; and quarters of a vector of codes in their order.
+constexpr Places kParts[4] = {{0, 4}, {1, 4}, {2, 4}, {3, 4}};
+constexpr Places kQuarters[4] = {{0, 1}, {16, 1}, {32, 1}, {48, 1}};
+
+struct Tables {
+  __m512i high[2];
+  __m512i low[2];
+};
+
+template <Fp8Format F>
+FP8KV_VBMI [[gnu::always_inline]] inline Tables load_tables() {
+  const Bytes<F>& bytes = kBytes<F>;
+  return {{_mm512_load_si512(bytes.high.data()), _mm512_load_si512(bytes.high.data() + 64)},
+          {_mm512_load_si512(bytes.low.data()), _mm512_load_si512(bytes.low.data() + 64)}};
+}
+
+// 64 values, apart in two bytes.
+struct Halves {
+  __m512i high;
+  __m512i low;
+};
+
+template <Fp8Format F>
+FP8KV_VBMI [[gnu::always_inline]] inline Halves look_up(const Tables& tables, __m512i codes) {
+  const __m512i sign = _mm512_set1_epi8(static_cast<char>(0x80));
+  // An index counts by its low seven bits.
+  __m512i high = _mm512_permutex2var_epi8(tables.high[0], codes, tables.high[1]);
+  high = _mm512_ternarylogic_epi32(high, codes, sign, 0xF8);  // high | (codes & sign)
+  const __m512i low = _mm512_permutex2var_epi8(tables.low[0], codes, tables.low[1]);
+  if constexpr (fp8_spec(F).fnuz) {  // -0 stands for NaN
+    const __mmask64 nan = _mm512_cmpeq_epi8_mask(codes, sign);
+    return {_mm512_mask_mov_epi8(high, nan, _mm512_set1_epi8(0x7F)),
+            _mm512_mask_mov_epi8(low, nan, _mm512_set1_epi8(static_cast<char>(0xC0)))};
+  }
+  return {high, low};
+}
+
+FP8KV_VBMI [[gnu::always_inline]] inline __m512 floats_at(const Halves& halves,
+                                                          const Places& places) {
+  constexpr __mmask64 kUpperTwo = 0xCCCCCCCCCCCCCCCCu;  // bytes of each float; the others are zero
+  const __m512i at = _mm512_load_si512(places.at.data());
+  return _mm512_castsi512_ps(
+      _mm512_maskz_permutex2var_epi8(kUpperTwo, halves.high, at, halves.low));
+}
+
+template <Fp8Format F>
+FP8KV_VBMI void pack_panel(const std::byte* const* rows, int depth, float* panel) {
+  constexpr int kStep = 64;
+  const Tables tables = load_tables<F>();
+  const int whole = depth / kStep * kStep;
+  for (int half = 0; half < kStrip; half += kLanes) {
+    for (int k = 0; k < whole; k += kStep) {
+      __m512 x[kLanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) x[i] = _mm512_loadu_ps(rows[half + i] + k);
+      avx512::transpose(x);  // in words of four codes
+      float* to = panel + k * kStrip + half;
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; ++i) {
+        const Halves halves = look_up<F>(tables, _mm512_castps_si512(x[i]));
+#pragma GCC unroll 4
+        for (int part = 0; part < 4; ++part) {
+          _mm512_store_ps(to + (4 * i + part) * kStrip, floats_at(halves, kParts[part]));
+        }
+      }
+    }
+  }
+  for (int k = whole; k < depth; ++k) {
+    for (int j = 0; j < kStrip; ++j) panel[k * kStrip + j] = Fp8Element<F>::load(rows[j] + k);
+  }
+}
+
+// Two rows at a time.
+template <Fp8Format F>
+FP8KV_VBMI void copy_panel(const std::byte* const* rows, int n_rows, int columns, float* panel) {
+  static_assert(kStrip == 32);
+  if (columns < kStrip) {
+    for (int r = 0; r < n_rows; ++r) {
+      loops::copy_row<Fp8Element<F>>(rows[r], columns, kStrip, panel + r * kStrip);
+    }
+    return;
+  }
+  const Tables tables = load_tables<F>();
+  for (int r = 0; r < n_rows; r += 2) {
+    const bool pair = r + 1 < n_rows;
+    const auto* first = reinterpret_cast<const __m256i*>(rows[r]);
+    const auto* second = reinterpret_cast<const __m256i*>(rows[pair ? r + 1 : r]);
+    const __m512i codes = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(first)),
+                                             _mm256_loadu_si256(second), 1);
+    const Halves halves = look_up<F>(tables, codes);
+    const int quarters = pair ? 4 : 2;
+    for (int quarter = 0; quarter < quarters; ++quarter) {
+      _mm512_store_ps(panel + r * kStrip + quarter * kLanes, floats_at(halves, kQuarters[quarter]));
+    }
+  }
+}
+
+}  // namespace
+
+void take_vbmi_panels(CpuKernels& kernels) {
+  kernels.pack_panel.e4m3fn = pack_panel<Fp8Format::e4m3fn>;
+  kernels.pack_panel.e4m3fnuz = pack_panel<Fp8Format::e4m3fnuz>;
+  kernels.pack_panel.e5m2 = pack_panel<Fp8Format::e5m2>;
+  kernels.pack_panel.e5m2fnuz = pack_panel<Fp8Format::e5m2fnuz>;
+  kernels.copy_panel.e4m3fn = copy_panel<Fp8Format::e4m3fn>;
+  kernels.copy_panel.e4m3fnuz = copy_panel<Fp8Format::e4m3fnuz>;
+  kernels.copy_panel.e5m2 = copy_panel<Fp8Format::e5m2>;
+  kernels.copy_panel.e5m2fnuz = copy_panel<Fp8Format::e5m2fnuz>;
+}
+
+}  // namespace fp8kv
+
+#endif

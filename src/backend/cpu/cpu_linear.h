@@ -1,0 +1,32 @@
+// Projections: rows of activations times weights that lie as the checkpoint has them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/cpu_memory.h"
+#include "base/thread_pool.h"
+
+namespace fp8kv {
+
+// Memory that `linear` keeps between calls.
+struct LinearScratch {
+  Scratch rows;                  // prepared activations
+  std::vector<Scratch> threads;  // panels and sums of each thread
+};
+
+// Few rows are computed by dot products along the weights, more in tiles. At 16 rows both are as
+// fast; at 64 tiles are by up to a third, which is the price of one way for every batch that
+// decodes: it is paid by steps that name their size, see StepSize.
+inline constexpr int64_t kMostDotRows = 16;
+inline constexpr int64_t kMostNamedDotRows = 64;
+
+// See Backend::linear. A row's result has the same bits whatever other rows there are, among calls
+// that are computed in the same way.
+void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
+                const ConstTensorView& x, std::span<const Projection> projections,
+                int64_t computed_as = 0);
+
+}  // namespace fp8kv

@@ -1,0 +1,125 @@
+// Loops that compilers vectorise by themselves, written once. Each instruction set wraps them in
+// functions compiled for it, into which they are inlined. Sums are kept in lanes that are added in
+// a fixed order, so the results do not depend on the width of the vectors.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cpu/cpu_elements.h"
+#include "backend/cpu/cpu_kernels.h"
+
+namespace fp8kv::loops {
+
+inline constexpr int kLanes = 16;
+
+// exp(x), within 2 units in the last place (tests/test_cpu_loops.cpp); 0 below -104, infinity above
+// 88.73; NaN for NaN.
+[[gnu::always_inline]] inline float exp(float x) {
+  x = x < -120.0f ? -120.0f : x;
+  x = x > 90.0f ? 90.0f : x;
+  // n = round(x / ln 2): adding 1.5 * 2^23 leaves it in the low bits of the sum.
+  const float shifted = x * 0x1.715476p+0f + 0x1.8p23f;
+  const float n = shifted - 0x1.8p23f;
+  // ln 2 in two parts, the first short enough for n times it to be exact.
+  const float r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+  // Taylor series to r^7: |r| <= ln 2 / 2, so what is left out is below 2^-27.
+  float p = 1.0f / 5040;
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * (r * r) + r;
+  p = p + 1.0f;
+  // 2^n in two factors: n is from -173 to 130.
+  const int32_t whole = static_cast<int32_t>(float_bits(shifted)) - 0x4B400000;
+  const int32_t half = whole >> 1;
+  const float low = float_from_bits(static_cast<uint32_t>(half + 127) << 23);
+  const float high = float_from_bits(static_cast<uint32_t>(whole - half + 127) << 23);
+  return p * low * high;
+}
+
+[[gnu::always_inline]] inline float sum_of_lanes(const float* lanes) {
+  float sums[kLanes / 2];
+  for (int j = 0; j < 8; ++j) sums[j] = lanes[j] + lanes[j + 8];
+  for (int j = 0; j < 4; ++j) sums[j] = sums[j] + sums[j + 4];
+  return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+}
+
+// See CpuKernels::Softmax. `scores` has room for `count` rounded up to kLanes.
+[[gnu::always_inline]] inline float softmax(float* scores, int begin, int end, int count,
+                                            float scale, SoftmaxState& state) {
+  constexpr float kNever = -__builtin_inff();
+  const int padded = (count + kLanes - 1) / kLanes * kLanes;
+  for (int t = 0; t < padded; ++t) scores[t] *= scale;
+  for (int t = 0; t < begin; ++t) scores[t] = kNever;
+  for (int t = end; t < padded; ++t) scores[t] = kNever;
+
+  float lanes[kLanes];
+  for (int j = 0; j < kLanes; ++j) lanes[j] = state.max;
+  for (int t = 0; t < padded; t += kLanes) {
+    for (int j = 0; j < kLanes; ++j) {
+      lanes[j] = scores[t + j] > lanes[j] ? scores[t + j] : lanes[j];
+    }
+  }
+  float max = lanes[0];
+  for (int j = 1; j < kLanes; ++j) max = lanes[j] > max ? lanes[j] : max;
+
+  for (int j = 0; j < kLanes; ++j) lanes[j] = 0.0f;
+  for (int t = 0; t < padded; t += kLanes) {
+    for (int j = 0; j < kLanes; ++j) {
+      const float p = exp(scores[t + j] - max);
+      scores[t + j] = p;
+      lanes[j] += p;
+    }
+  }
+  const float correction = exp(state.max - max);
+  state.max = max;
+  state.sum = state.sum * correction + sum_of_lanes(lanes);
+  return correction;
+}
+
+[[gnu::always_inline]] inline void gate(float* gate, const float* up, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    gate[i] = gate[i] / (1.0f + exp(-gate[i])) * up[i];
+  }
+}
+
+[[gnu::always_inline]] inline void rotate(float* x, const float* rope, int half) {
+  for (int i = 0; i < half; ++i) {
+    const float first = x[i];
+    const float second = x[i + half];
+    const float cosine = rope[i];
+    const float sine = rope[i + half];
+    x[i] = first * cosine - second * sine;
+    x[i + half] = second * cosine + first * sine;
+  }
+}
+
+[[gnu::always_inline]] inline void round_f16(float* x, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) x[i] = f16_to_float(f16_from_float(x[i]));
+}
+
+[[gnu::always_inline]] inline void round_bf16(float* x, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) x[i] = bf16_to_float(bf16_from_float(x[i]));
+}
+
+template <typename Element>
+[[gnu::always_inline]] inline void to_float(const std::byte* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = Element::load(from + i * Element::kBytes);
+}
+
+template <typename Element>
+[[gnu::always_inline]] inline void copy_row(const std::byte* from, int count, int width,
+                                            float* to) {
+  for (int j = 0; j < count; ++j) to[j] = Element::load(from + j * Element::kBytes);
+  for (int j = count; j < width; ++j) to[j] = 0.0f;
+}
+
+template <typename Element>
+[[gnu::always_inline]] inline void store(const float* from, int64_t count, float scale,
+                                         std::byte* to) {
+  for (int64_t i = 0; i < count; ++i) Element::store(from[i], scale, to + i * Element::kBytes);
+}
+
+}  // namespace fp8kv::loops

@@ -1,0 +1,121 @@
+#include "backend/cpu/cpu_rope.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "core/half.h"
+
+namespace fp8kv {
+namespace {
+
+// Rows of one job: enough for its 16 KiB of counters to be small beside the work.
+constexpr int64_t kJobRows = 128;
+
+// Magnitudes of the values of one job, before they are added to everyone's.
+class LocalMagnitudes {
+ public:
+  void add(const float* x, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t magnitude = float_bits(x[i]) & 0x7FFFFFFFu;
+      if (magnitude >= 0x7F800000u) {
+        ++nonfinite_;
+        continue;
+      }
+      amax_ = std::max(amax_, magnitude);
+      ++bins_[static_cast<size_t>(magnitude_bin(magnitude))];
+    }
+  }
+
+  // Adds to a head's words, to which other threads add too. Integers: any order gives the same.
+  void merge_into(uint64_t* words) const {
+    std::atomic_ref<uint64_t> amax(words[kMagnitudeAmax]);
+    uint64_t seen = amax.load(std::memory_order_relaxed);
+    while (seen < amax_ && !amax.compare_exchange_weak(seen, amax_, std::memory_order_relaxed)) {
+    }
+    add_to(words[kMagnitudeNonfinite], nonfinite_);
+    for (size_t bin = 0; bin < bins_.size(); ++bin) {
+      add_to(words[kMagnitudeFirstBin + bin], bins_[bin]);
+    }
+  }
+
+ private:
+  static void add_to(uint64_t& word, uint64_t count) {
+    if (count == 0) return;
+    std::atomic_ref<uint64_t>(word).fetch_add(count, std::memory_order_relaxed);
+  }
+
+  uint32_t amax_ = 0;
+  uint64_t nonfinite_ = 0;
+  std::array<uint32_t, kMagnitudeBins> bins_{};
+};
+
+enum Part { kQ, kK, kV, kParts };
+
+struct Op {
+  const CpuKernels& kernels;
+  const RopeAppend& args;
+  int64_t n;
+  int64_t n_heads;
+  int64_t n_kv_heads;
+  int64_t head_dim;
+};
+
+const float* rope_of(const Op& op, int64_t row) {
+  const int64_t position = op.args.batch.positions.as<int32_t>()[row];
+  return op.args.rope.as<float>() + position * op.head_dim;
+}
+
+void round_to(const Op& op, float* x) {
+  if (op.args.round_to == DType::f16) op.kernels.round_f16(x, op.head_dim);
+  if (op.args.round_to == DType::bf16) op.kernels.round_bf16(x, op.head_dim);
+}
+
+void append(const Op& op, const float* x, int64_t row, int64_t head, bool is_key) {
+  const PagedKv& kv = op.args.kv;
+  const int64_t slot = op.args.batch.slots.as<int32_t>()[row];
+  const int64_t offset = kv.offset(slot / kv.page_size, head, slot % kv.page_size);
+  const float* scales = is_key ? kv.k_scale : kv.v_scale;
+  auto* cache = static_cast<std::byte*>(is_key ? kv.k : kv.v);
+  op.kernels.store[kv.dtype](x, op.head_dim, scales == nullptr ? 1.0f : scales[head],
+                             cache + offset * static_cast<int64_t>(dtype_bytes(kv.dtype)));
+}
+
+// One KV head's part of the op, or of the query heads that read it, for rows [begin, end).
+void process(const Op& op, Part part, int64_t kv_head, int64_t begin, int64_t end) {
+  const int64_t group = op.n_heads / op.n_kv_heads;
+  const int64_t heads = part == kQ ? group : 1;
+  const int64_t first_head = part == kQ ? kv_head * group : kv_head;
+  const int64_t row_heads = part == kQ ? op.n_heads : op.n_kv_heads;
+  const TensorView& view = part == kQ ? op.args.q : part == kK ? op.args.k : op.args.v;
+  std::optional<LocalMagnitudes> magnitudes;
+  if (op.args.magnitudes) magnitudes.emplace();
+  for (int64_t row = begin; row < end; ++row) {
+    for (int64_t head = first_head; head < first_head + heads; ++head) {
+      float* x = view.as<float>() + (row * row_heads + head) * op.head_dim;
+      if (part != kV) op.kernels.rotate(x, rope_of(op, row), static_cast<int>(op.head_dim / 2));
+      round_to(op, x);
+      if (magnitudes) magnitudes->add(x, op.head_dim);
+      if (part != kQ) append(op, x, row, head, part == kK);
+    }
+  }
+  if (magnitudes) {
+    uint64_t* words = op.args.magnitudes->as<uint64_t>();
+    magnitudes->merge_into(words + (part * op.n_kv_heads + kv_head) * kMagnitudeWords);
+  }
+}
+
+}  // namespace
+
+void cpu_rope_append(const CpuKernels& kernels, ThreadPool& pool, const RopeAppend& args) {
+  const Op op{kernels, args, args.q.shape[0], args.q.shape[1], args.k.shape[1], args.q.shape[2]};
+  const int64_t row_blocks = (op.n + kJobRows - 1) / kJobRows;
+  pool.run(row_blocks * op.n_kv_heads * kParts, [&](int64_t job, int /*thread*/) {
+    const auto part = static_cast<Part>(job % kParts);
+    const int64_t head = job / kParts % op.n_kv_heads;
+    const int64_t block = job / kParts / op.n_kv_heads;
+    process(op, part, head, block * kJobRows, std::min(op.n, (block + 1) * kJobRows));
+  });
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,52 @@
+#include "backend/open/open.h"
+
+#include <algorithm>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/open/plugin.h"
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fp8kv {
+namespace {
+
+// In the order in which "auto" tries them.
+constexpr const char* kGpus[] = {"cuda", "hip"};
+constexpr char kSimulator[] = "sim";
+
+OpenedBackend open_best(int threads) {
+  std::string reasons;
+  for (const char* name : kGpus) {
+    if (!find_plugin(name)) continue;
+    try {
+      return {load_plugin(name), ""};
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::device) throw;
+      reasons += cat(reasons.empty() ? "" : "; ", error.what());
+    }
+  }
+  if (reasons.empty()) reasons = "no module for one is installed";
+  return {make_cpu_backend(threads), cat(" (no GPU: ", reasons, ")")};
+}
+
+}  // namespace
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names = {"auto", "cpu"};
+  names.insert(names.end(), std::begin(kGpus), std::end(kGpus));
+  if (find_plugin(kSimulator)) names.push_back(kSimulator);
+  return names;
+}
+
+OpenedBackend open_backend(const std::string& device, int threads) {
+  if (device == "auto") return open_best(threads);
+  if (device == "cpu") return {make_cpu_backend(threads), ""};
+  const std::vector<std::string> names = device_names();
+  if (std::find(names.begin(), names.end(), device) != names.end()) {
+    return {load_plugin(device), ""};
+  }
+  throw Error(cat("unknown device ", quote(device), did_you_mean(device, names)),
+              cat("use one of ", join(names, " or ")), ErrorKind::usage);
+}
+
+}  // namespace fp8kv

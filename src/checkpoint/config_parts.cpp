@@ -1,0 +1,202 @@
+#include "checkpoint/config_parts.h"
+
+#include <cmath>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "checkpoint/architectures.h"
+
+namespace fp8kv {
+namespace {
+
+double positive(const Json& number) {
+  const double value = number.as_double();
+  if (!(value > 0) || !std::isfinite(value)) {
+    fail(number.where(), ": is ", number.brief(), ", expected a positive number");
+  }
+  return value;
+}
+
+double at_least_one(const Json& number) {
+  const double value = positive(number);
+  if (value < 1) fail(number.where(), ": is ", number.brief(), ", expected at least 1");
+  return value;
+}
+
+void check_whole_rotation(const Json& holder) {
+  const auto part = holder.find("partial_rotary_factor");
+  if (!part || part->as_double() == 1) return;
+  throw Error(cat(part->where(), ": is ", part->brief(),
+                  ": rotating only a part of each head is not supported"),
+              "it is not what the supported architectures do");
+}
+
+void parse_linear(const Json& scaling, RopeConfig& out) {
+  out.factor = at_least_one(scaling.at("factor"));
+}
+
+void parse_llama3(const Json& scaling, RopeConfig& out) {
+  out.factor = at_least_one(scaling.at("factor"));
+  out.low_freq_factor = positive(scaling.at("low_freq_factor"));
+  out.high_freq_factor = positive(scaling.at("high_freq_factor"));
+  out.original_context = positive(scaling.at("original_max_position_embeddings"));
+  if (out.high_freq_factor <= out.low_freq_factor) {
+    fail(scaling.where(), ": high_freq_factor is ", out.high_freq_factor,
+         ", expected more than low_freq_factor, which is ", out.low_freq_factor);
+  }
+}
+
+// What runtimes read differently, or only some of them, is refused: it changes what is cached.
+void parse_yarn(const Json& scaling, RopeConfig& out) {
+  for (const char* key : {"mscale", "mscale_all_dim", "attn_factor", "extrapolation_factor"}) {
+    if (const auto found = scaling.find(key)) {
+      throw Error(
+          cat(found->where(), ": is ", found->brief(), ": this part of yarn is not supported"),
+          "supported are factor, original_max_position_embeddings, attention_factor, "
+          "beta_fast, beta_slow and truncate");
+    }
+  }
+  out.factor = at_least_one(scaling.at("factor"));
+  out.original_context = positive(scaling.at("original_max_position_embeddings"));
+  if (const auto beta = scaling.find("beta_fast")) out.beta_fast = positive(*beta);
+  if (const auto beta = scaling.find("beta_slow")) out.beta_slow = positive(*beta);
+  if (out.beta_fast <= out.beta_slow) {
+    fail(scaling.where(), ": beta_fast is ", out.beta_fast,
+         ", expected more than beta_slow, which is ", out.beta_slow);
+  }
+  if (out.theta <= 1)
+    fail(scaling.where(), ": rope_theta is ", out.theta, ", expected more than 1");
+  out.truncate = scaling.get_bool("truncate", true);
+  const auto attention = scaling.find("attention_factor");
+  out.attention_factor = attention ? positive(*attention) : 0.1 * std::log(out.factor) + 1.0;
+}
+
+struct ScalingRow {
+  const char* name;
+  RopeScaling scaling;
+  void (*parse)(const Json& scaling, RopeConfig& out);
+};
+
+constexpr ScalingRow kScalings[] = {
+    {"default", RopeScaling::none, [](const Json&, RopeConfig&) {}},
+    {"linear", RopeScaling::linear, parse_linear},
+    {"llama3", RopeScaling::llama3, parse_llama3},
+    {"yarn", RopeScaling::yarn, parse_yarn},
+};
+
+void parse_scaling(const Json& scaling, RopeConfig& out) {
+  for (size_t i = 0; i < scaling.size(); ++i) {
+    if (scaling.value(i).is_object()) {
+      fail(scaling.value(i).where(), ": a rope of its own for some layers is not supported");
+    }
+  }
+  check_whole_rotation(scaling);
+  if (const auto theta = scaling.find("rope_theta")) out.theta = positive(*theta);
+  const auto named = scaling.find("rope_type");
+  const auto type = named ? named : scaling.find("type");
+  const std::string name = type ? type->as_string() : "default";
+  std::vector<std::string> known;
+  for (const ScalingRow& row : kScalings) {
+    if (row.name == name) {
+      out.scaling = row.scaling;
+      return row.parse(scaling, out);
+    }
+    known.push_back(quote(row.name));
+  }
+  throw Error(cat(type->where(), ": the rope scaling ", quote(name), " is not supported"),
+              cat("supported are ", join(known)));
+}
+
+[[noreturn]] void fail_quantized(const Json& block, const std::string& why) {
+  throw Error(cat(block.where(), ": ", why,
+                  ", and only F32, F16 and BF16 weights can be computed "
+                  "with"),
+              "calibrate the unquantised model that this one was made from");
+}
+
+bool empty(const std::optional<Json>& value) {
+  return !value || value->size() == 0;
+}
+
+// True when `ignore`, a list of module names and 're:' patterns, names every linear layer.
+bool ignores_all(const std::optional<Json>& ignore, const ModelConfig& model) {
+  std::set<std::string> ignored;
+  for (size_t i = 0; ignore && i < ignore->size(); ++i) ignored.insert((*ignore)[i].as_string());
+  if (ignored.contains("Linear") || ignored.contains("re:.*")) return true;
+  const TensorNames& names = tensor_names();
+  if (!ignored.contains(names.lm_head)) return false;
+  for (int64_t layer = 0; layer < model.n_layers; ++layer) {
+    for (const std::string* pattern :
+         {&names.q, &names.k, &names.v, &names.o, &names.gate, &names.up, &names.down}) {
+      if (!ignored.contains(TensorNames::in_layer(*pattern, layer))) return false;
+    }
+  }
+  return true;
+}
+
+void check_compressed_tensors(const Json& block, const ModelConfig& model) {
+  const auto groups = block.find("config_groups");
+  if (empty(groups)) return;
+  if (ignores_all(block.find("ignore"), model)) return;
+  for (size_t i = 0; i < groups->size(); ++i) {
+    const Json group = groups->value(i);
+    for (const char* part : {"weights", "input_activations", "output_activations"}) {
+      if (group.find(part)) fail_quantized(group, cat("quantises ", part));
+    }
+  }
+}
+
+}  // namespace
+
+RopeConfig parse_rope(const Json& config) {
+  RopeConfig out;
+  check_whole_rotation(config);
+  if (const auto theta = config.find("rope_theta")) out.theta = positive(*theta);
+  const auto old_spelling = config.find("rope_scaling");
+  const auto scaling = old_spelling ? old_spelling : config.find("rope_parameters");
+  if (!scaling) return out;
+  if (!scaling->is_object()) {
+    fail(scaling->where(), ": is ", scaling->brief(), ", expected an object");
+  }
+  parse_scaling(*scaling, out);
+  return out;
+}
+
+void check_not_quantized(const Json& config, const ModelConfig& model) {
+  auto block = config.find("quantization_config");
+  if (!block) block = config.find("compression_config");  // compressed-tensors before 0.8
+  if (!block) return;
+  const std::string method = block->get_string("quant_method", "");
+  if (method == "compressed-tensors") {
+    check_compressed_tensors(*block, model);
+  } else if (method == "fp8" && ignores_all(block->find("ignored_layers"), model)) {
+    // Nothing is left to quantise: a block for the cache, as inject writes for vLLM on MI300.
+  } else if (method == "modelopt") {
+    const Json algorithms = block->find("quantization").value_or(*block);
+    if (algorithms.find("quant_algo") || !empty(block->find("config_groups"))) {
+      fail_quantized(*block, "quantises the weights with modelopt");
+    }
+  } else {
+    fail_quantized(*block, cat("the weights are quantised (quant_method ", quote(method), ")"));
+  }
+}
+
+int32_t parse_token_id(const Json& id) {
+  const int64_t value = id.as_int();
+  if (value < 0 || value > INT32_MAX) {
+    fail(id.where(), ": is ", id.brief(), ", expected a token id");
+  }
+  return static_cast<int32_t>(value);
+}
+
+std::vector<int32_t> parse_token_ids(const Json& ids) {
+  if (!ids.is_array()) return {parse_token_id(ids)};
+  std::vector<int32_t> out;
+  for (size_t i = 0; i < ids.size(); ++i) out.push_back(parse_token_id(ids[i]));
+  return out;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,137 @@
+#include "checkpoint/fingerprint.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "base/digest.h"
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr uint64_t kBlockBytes = 1024;
+constexpr uint64_t kBlocks = 4;
+
+constexpr std::array<std::string_view, 3> kProjections = {"k_proj", "v_proj", "qkv_proj"};
+// The last two are weights as GPTQ or AWQ and as compressed-tensors pack them.
+constexpr std::array<std::string_view, 4> kParts = {"weight", "bias", "qweight", "weight_packed"};
+
+std::string projection_name(int64_t layer, std::string_view projection, std::string_view part) {
+  return cat("layers.", layer, ".self_attn.", projection, ".", part);
+}
+
+// A name such as "model.layers.3.self_attn.k_proj.weight" taken apart.
+struct Place {
+  std::string prefix;  // "model."
+  int64_t layer = 0;
+  std::string_view projection;
+};
+
+std::optional<Place> find_place(std::string_view name) {
+  constexpr std::string_view kLayers = "layers.";
+  constexpr std::string_view kAttention = ".self_attn.";
+  const size_t attention = name.find(kAttention);
+  if (attention == name.npos) return std::nullopt;
+  const size_t layers = name.rfind(kLayers, attention);
+  if (layers == name.npos || (layers > 0 && name[layers - 1] != '.')) return std::nullopt;
+  Place place;
+  place.prefix = name.substr(0, layers);
+  const char* const number_end = name.data() + attention;
+  const auto [end, error] =
+      std::from_chars(name.data() + layers + kLayers.size(), number_end, place.layer);
+  if (error != std::errc{} || end != number_end || place.layer < 0) return std::nullopt;
+  const std::string_view rest = name.substr(attention + kAttention.size());
+  const size_t dot = rest.find('.');
+  if (dot == rest.npos || rest.substr(dot + 1) == "bias") return std::nullopt;
+  place.projection = rest.substr(0, dot);
+  const auto known = [](const auto& list, std::string_view item) {
+    return std::find(list.begin(), list.end(), item) != list.end();
+  };
+  if (!known(kProjections, place.projection) || !known(kParts, rest.substr(dot + 1))) {
+    return std::nullopt;
+  }
+  return place;
+}
+
+std::string find_prefix(const Checkpoint& checkpoint, int64_t n_layers) {
+  std::map<std::string, std::map<int64_t, std::set<std::string_view>>> found;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    const auto place = find_place(name);
+    if (place && place->layer < n_layers) {
+      found[place->prefix][place->layer].insert(place->projection);
+    }
+  }
+  std::string best;
+  size_t most = 0;
+  for (const auto& [prefix, layers] : found) {
+    size_t complete = 0;
+    for (const auto& [layer, has] : layers) {
+      complete += has.contains("qkv_proj") || (has.contains("k_proj") && has.contains("v_proj"));
+    }
+    if (complete > most) {
+      best = prefix;
+      most = complete;
+    }
+  }
+  if (most == 0) {
+    fail(quote(checkpoint.folder().string()),
+         ": has no K and V projections to identify the model by; looked for "
+         "'layers.0.self_attn.k_proj.weight' and the like under any prefix");
+  }
+  return best;
+}
+
+void add_tensor(Sha256& digest, const Checkpoint& checkpoint, const TensorEntry& entry,
+                const std::string& name) {
+  digest.add(cat(name, " ", dtype_name(entry.dtype), " ", entry.shape.text(), "\n"));
+  const uint64_t size = entry.end - entry.begin;
+  if (size <= kBlocks * kBlockBytes) {
+    digest.add(checkpoint.read(entry.name));
+    return;
+  }
+  for (uint64_t block = 0; block < kBlocks; ++block) {
+    const uint64_t offset = (size - kBlockBytes) * block / (kBlocks - 1);
+    digest.add(checkpoint.read(entry.name, offset, kBlockBytes));
+  }
+}
+
+}  // namespace
+
+std::string model_fingerprint(const Checkpoint& checkpoint, const ModelConfig& config) {
+  const std::string prefix = find_prefix(checkpoint, config.n_layers);
+  Sha256 digest;
+  for (int64_t layer = 0; layer < config.n_layers; ++layer) {
+    for (const std::string_view projection : kProjections) {
+      for (const std::string_view part : kParts) {
+        const std::string name = projection_name(layer, projection, part);
+        if (const TensorEntry* entry = checkpoint.find(prefix + name)) {
+          add_tensor(digest, checkpoint, *entry, name);
+        }
+      }
+    }
+  }
+  return "kv-proj-v1:" + digest.hex();
+}
+
+void check_made_for(const KvScales& scales, const Checkpoint& checkpoint, const ModelConfig& config,
+                    const std::string& source) {
+  check_values(scales, source);
+  check_fits(scales, config, source);
+  const std::string& wanted = scales.provenance.model_fingerprint;
+  if (wanted.empty()) return;
+  const std::string found = model_fingerprint(checkpoint, config);
+  if (found == wanted) return;
+  throw Error(cat(source, ": was calibrated on a model with other K and V projections (", wanted,
+                  "), ", quote(checkpoint.folder().string()), " has ", found),
+              "calibrate this model: scales of a base model do not fit its fine-tunes; where you "
+              "know better, remove fp8kv.model.fingerprint from the scale file");
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,27 @@
+// A digest that tells whether scales were made from these K and V projections.
+#pragma once
+
+#include <string>
+
+#include "checkpoint/checkpoint.h"
+#include "core/config.h"
+#include "core/scales.h"
+
+namespace fp8kv {
+
+// "kv-proj-v1:<sha256>". Over every layer's K and V weight and bias in order: name, dtype, shape,
+// and up to four blocks of 1,024 bytes spread evenly over the data, so that a 140 GB model costs
+// milliseconds. A fine-tune changes it; moving, sharding or renaming files does not.
+//
+// For any model that names them "layers.N.self_attn.{k_proj,v_proj,qkv_proj}", under any prefix:
+// the prefix with the most of the config's layers counts (of equals the first in order), and is not
+// a part of the names. Layers without attention have no share. Throws when no layer has both K and
+// V.
+std::string model_fingerprint(const Checkpoint& checkpoint, const ModelConfig& config);
+
+// Throws unless the scales are usable and fit the model: values, layers, heads, model type, and the
+// fingerprint where they have one. `source` is named in messages.
+void check_made_for(const KvScales& scales, const Checkpoint& checkpoint, const ModelConfig& config,
+                    const std::string& source);
+
+}  // namespace fp8kv

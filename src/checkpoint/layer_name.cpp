@@ -1,0 +1,24 @@
+#include "checkpoint/layer_name.h"
+
+#include <charconv>
+#include <system_error>
+
+namespace fp8kv {
+
+std::optional<LayerName> split_layer_name(std::string_view name) {
+  constexpr std::string_view kLayers = "layers.";
+  const size_t at = name.rfind(kLayers);
+  if (at == name.npos || (at > 0 && name[at - 1] != '.')) return std::nullopt;
+  LayerName parts;
+  parts.prefix = name.substr(0, at);
+  const std::string_view after = name.substr(at + kLayers.size());
+  const char* end = after.data() + after.size();
+  const auto [stop, error] = std::from_chars(after.data(), end, parts.layer);
+  if (error != std::errc() || parts.layer < 0 || stop == end || *stop != '.') return std::nullopt;
+  const auto digits = static_cast<size_t>(stop - after.data());
+  if (after[0] == '-' || (digits > 1 && after[0] == '0')) return std::nullopt;
+  parts.rest = after.substr(digits + 1);
+  return parts;
+}
+
+}  // namespace fp8kv

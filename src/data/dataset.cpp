@@ -1,0 +1,235 @@
+#include "data/dataset.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "data/data_source.h"
+#include "data/records.h"
+#include "json/json.h"
+
+namespace fp8kv {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kLargestJson = size_t(1) << 30;  // of a document that is parsed as a whole
+
+Json parse_whole(std::string_view text, const std::string& label) {
+  if (text.size() > kLargestJson) {
+    throw Error(cat(label, ": one JSON document of ", human_bytes(text.size()), ", more than the ",
+                    human_bytes(kLargestJson), " that are read as a whole"),
+                "write one record a line: jq -c '.[]' FILE > FILE.jsonl");
+  }
+  return Json::parse(text, label);
+}
+
+// Where to end a piece of at most `limit` bytes: before the last line that begins in its second
+// half, else before a space, else between two characters.
+size_t piece_end(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return text.size();
+  for (size_t end = limit; end > limit / 2; --end) {
+    if (text[end - 1] == '\n' && !std::isspace(static_cast<unsigned char>(text[end]))) return end;
+  }
+  for (size_t end = limit; end > limit / 2; --end) {
+    if (text[end] == ' ') return end;
+  }
+  size_t end = limit;
+  while ((text[end] & 0xC0) == 0x80) --end;
+  return end;
+}
+
+class WindowReader {
+ public:
+  WindowReader(const TextEncoder& encoder, const WindowOptions& options, Log& log)
+      : encoder_(encoder), options_(options), log_(log) {
+    const auto prefix = static_cast<int64_t>(encoder.prefix.size());
+    if (options.seq_len > prefix) return;
+    throw Error(cat("a window of ", count_of(static_cast<uint64_t>(options.seq_len), "token"),
+                    " has no room for text: every prompt starts with ",
+                    count_of(encoder.prefix.size(), "token"), " of its own"),
+                "pass a larger --seq-len", ErrorKind::usage);
+  }
+
+  bool full() const { return out_.ids.size() >= options_.max_windows; }
+
+  void read_file(const fs::path& path) {
+    const DataSource source = open_data(path);
+    out_.files.push_back(source.file);
+    file_ = {};
+    const Counts before{out_.documents, out_.ids.size(), out_.tokens};
+    read_layout(source);
+    report(source, before);
+  }
+
+  Windows finish(std::span<const fs::path> files) {
+    if (out_.ids.empty()) {
+      std::vector<std::string> names;
+      for (const fs::path& file : files) names.push_back(quote(file.string()));
+      fail("no text in ", join(names), ": every document is empty");
+    }
+    if (!full() && options_.exact) {
+      throw Error(cat("the data gives ", grouped(out_.ids.size()), " of the ",
+                      count_of(options_.max_windows, "window"), " asked for"),
+                  cat("add data, or pass --samples ", out_.ids.size(), " to use what is there"));
+    }
+    if (!full()) {
+      log_.warn(cat("the data gives ", count_of(out_.ids.size(), "window"), ", where up to ",
+                    grouped(options_.max_windows), " are taken by default"));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct Counts {
+    uint64_t documents, windows, tokens;
+  };
+  struct FileNotes {
+    std::vector<std::string> forms;  // of records, in order of appearance
+    uint64_t empty = 0;
+    bool rest_unused = false;
+  };
+
+  void read_layout(const DataSource& source) {
+    switch (source.layout) {
+      case DataLayout::text:
+        return take_document(source.text);
+      case DataLayout::json_lines:
+        return read_lines(source.text, source.label);
+      case DataLayout::json_record:
+        return take_record(parse_whole(source.text, source.label));
+      case DataLayout::json_array:
+        break;
+    }
+    const Json records = parse_whole(source.text, source.label);
+    for (size_t i = 0; i < records.size() && !stop(); ++i) take_record(records[i]);
+  }
+
+  void read_lines(std::string_view text, const std::string& label) {
+    size_t number = 0;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      const std::string_view line = text.substr(at, end - at);
+      at = end + 1;
+      ++number;
+      if (line.find_first_not_of(" \t\r") == line.npos) continue;
+      if (stop()) return;
+      take_record(Json::parse_line(line, number, label));
+    }
+  }
+
+  // True when there is more to read but no need for it.
+  bool stop() {
+    check_interrupt();
+    if (full()) file_.rest_unused = true;
+    return full();
+  }
+
+  void take_record(const Json& json) {
+    const Record record = read_record(json);
+    const std::string name = quote(record.form->name());
+    if (std::find(file_.forms.begin(), file_.forms.end(), name) == file_.forms.end()) {
+      file_.forms.push_back(name);
+    }
+    if (record.is_chat && !warned_of_chat_) {
+      warned_of_chat_ = true;
+      log_.warn("chat records are joined as plain text, 'role: content', without a chat template");
+    }
+    record.ids ? take_ids(*record.ids) : take_document(record.text);
+  }
+
+  void take_document(std::string_view text) {
+    const size_t body = static_cast<size_t>(options_.seq_len) - encoder_.prefix.size();
+    const size_t windows_before = out_.ids.size();
+    std::vector<int32_t> pending;
+    while (!text.empty() && !stop()) {
+      const size_t length = piece_end(text, kEncodedAtOnce);
+      const std::vector<int32_t> ids = encoder_.encode(text.substr(0, length));
+      text.remove_prefix(length);
+      pending.insert(pending.end(), ids.begin(), ids.end());
+      size_t used = 0;
+      while (used < pending.size() && (text.empty() || pending.size() - used >= body) && !stop()) {
+        const size_t count = std::min(body, pending.size() - used);
+        std::vector<int32_t> window = encoder_.prefix;
+        window.insert(window.end(), pending.begin() + static_cast<ptrdiff_t>(used),
+                      pending.begin() + static_cast<ptrdiff_t>(used + count));
+        add_window(std::move(window));
+        used += count;
+      }
+      pending.erase(pending.begin(), pending.begin() + static_cast<ptrdiff_t>(used));
+    }
+    count_document(windows_before);
+  }
+
+  void take_ids(const Json& ids) {
+    const size_t windows_before = out_.ids.size();
+    if (ids.size() > static_cast<uint64_t>(options_.seq_len)) {
+      throw Error(cat(ids.where(), ": has ", count_of(ids.size(), "token"), ", expected at most ",
+                      grouped(static_cast<uint64_t>(options_.seq_len))),
+                  cat("pass --seq-len ", ids.size(), ", or split the record"));
+    }
+    std::vector<int32_t> window;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const int64_t id = ids[i].as_int();
+      if (id < 0 || id >= encoder_.vocab_size) {
+        throw Error(cat(ids[i].where(), ": is ", id, ", expected an id of the vocabulary, 0 to ",
+                        encoder_.vocab_size - 1),
+                    "were the ids made with this model's tokenizer?");
+      }
+      window.push_back(static_cast<int32_t>(id));
+    }
+    if (!window.empty()) add_window(std::move(window));
+    count_document(windows_before);
+  }
+
+  void add_window(std::vector<int32_t> window) {
+    out_.tokens += window.size();
+    out_.ids.push_back(std::move(window));
+    out_.document.push_back(out_.documents);
+  }
+
+  void count_document(size_t windows_before) {
+    out_.ids.size() > windows_before ? ++out_.documents : ++file_.empty;
+  }
+
+  void report(const DataSource& source, const Counts& before) {
+    std::string line = cat(source.label, ": ", data_layout_name(source.layout));
+    if (!file_.forms.empty()) line += cat(" with ", join(file_.forms));
+    line += cat(", took ", count_of(out_.documents - before.documents, "document"), ", ",
+                count_of(out_.ids.size() - before.windows, "window"), ", ",
+                count_of(out_.tokens - before.tokens, "token"));
+    if (file_.empty > 0) line += cat("; skipped ", count_of(file_.empty, "empty document"));
+    if (file_.rest_unused) line += "; left the rest, as all windows are full";
+    log_.note(line);
+  }
+
+  const TextEncoder& encoder_;
+  const WindowOptions& options_;
+  Log& log_;
+  Windows out_;
+  FileNotes file_;
+  bool warned_of_chat_ = false;
+};
+
+}  // namespace
+
+Windows read_windows(std::span<const fs::path> files, const TextEncoder& encoder,
+                     const WindowOptions& options, Log& log) {
+  FP8KV_ASSERT(!files.empty() && options.max_windows > 0);
+  for (const fs::path& file : files) {  // a mistyped name is found even if it is not needed
+    if (file != "-" && !fs::exists(file)) {
+      throw Error(cat(quote(file.string()), ": no such file"), "check the path");
+    }
+  }
+  WindowReader reader(encoder, options, log);
+  for (const fs::path& file : files) {
+    if (reader.full()) {
+      log.note(cat(quote(file.string()), ": not opened, as all windows are full"));
+    } else {
+      reader.read_file(file);
+    }
+  }
+  return reader.finish(files);
+}
+
+}  // namespace fp8kv

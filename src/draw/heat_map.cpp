@@ -1,0 +1,103 @@
+#include "draw/heat_map.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+#include "draw/chart.h"
+#include "draw/html.h"
+#include "draw/numbers.h"
+#include "draw/svg.h"
+
+namespace fp8kv {
+namespace {
+
+// Nine steps of equal lightness from dark blue to yellow, which rise for every kind of colour
+// vision and in grey.
+constexpr std::array<const char*, 9> kColours = {"#00224e", "#1c3a6b", "#434e6c",
+                                                 "#5f636e", "#7d7c78", "#9a9576",
+                                                 "#b9ae6c", "#d9c95a", "#fde737"};
+constexpr double kTop = 26;
+
+// Logarithmic, over the positive values.
+struct Steps {
+  double low = 1;
+  double high = 1;
+
+  size_t of(double value) const {
+    if (high <= low) return kColours.size() / 2;
+    const double share = std::log(value / low) / std::log(high / low);
+    const auto step = static_cast<size_t>(share * static_cast<double>(kColours.size()));
+    return std::min(step, kColours.size() - 1);
+  }
+  // Where step `i` begins.
+  double floor(size_t i) const {
+    return low * std::pow(high / low, static_cast<double>(i) / double{kColours.size()});
+  }
+};
+
+bool is_shown(double value) {
+  return std::isfinite(value) && value > 0;
+}
+
+Steps steps_over(const HeatMap& map) {
+  Steps steps{INFINITY, 0};
+  for (const auto& row : map.values) {
+    for (const double value : row) {
+      if (!is_shown(value)) continue;
+      steps.low = std::min(steps.low, value);
+      steps.high = std::max(steps.high, value);
+    }
+  }
+  return steps.high == 0 ? Steps{} : steps;
+}
+
+std::string legend(const Steps& steps) {
+  const size_t shown = steps.high <= steps.low ? 1 : kColours.size();
+  std::string items;
+  for (size_t i = 0; i < shown; ++i) {
+    const size_t colour = shown == 1 ? steps.of(steps.low) : i;
+    items +=
+        cat("<li><svg width=\"14\" height=\"14\" aria-hidden=\"true\"><rect width=\"14\" "
+            "height=\"14\" fill=\"",
+            kColours[colour], "\"/></svg>", i == 0 ? "" : "≥ ", short_number(steps.floor(i), 2),
+            "</li>\n");
+  }
+  return items;
+}
+
+std::string cell(double x, double y, double width, double height, const std::string& fill,
+                 const std::string& tip) {
+  return cat("<rect class=\"cell\" x=\"", svg_number(x), "\" y=\"", svg_number(y), "\" width=\"",
+             svg_number(width), "\" height=\"", svg_number(height), "\" fill=\"", fill, "\">",
+             svg_title(tip), "</rect>\n");
+}
+
+}  // namespace
+
+std::string draw_heat_map(const HeatMap& map) {
+  const Steps steps = steps_over(map);
+  const size_t rows = map.y_names.size();
+  const size_t columns = map.x_names.size();
+  const double height = std::clamp(160.0 / static_cast<double>(rows), 8.0, 24.0);
+  const double width = (kPlotRight - kPlotLeft) / static_cast<double>(columns);
+  const double bottom = kTop + height * static_cast<double>(rows);
+  std::string drawing = svg_text(0, 12, "start", map.y_label);
+  const size_t every = height < 14 ? 2 : 1;
+  for (size_t y = 0; y < rows; ++y) {
+    const double top = kTop + height * static_cast<double>(y);
+    if (y % every == 0) {
+      drawing += svg_text(kPlotLeft - 8, top + height / 2 + 4, "end", map.y_names[y]);
+    }
+    for (size_t x = 0; x < columns; ++x) {
+      const double value = map.values[y][x];
+      drawing += cell(kPlotLeft + width * static_cast<double>(x), top, width, height,
+                      is_shown(value) ? kColours[steps.of(value)] : "#808080", map.tips[y][x]);
+    }
+  }
+  drawing += place_labels(map.x_names, map.x_label, bottom);
+  return figure({map.id, map.title, map.caption, legend(steps), drawing, kPlotWidth, bottom + 44});
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,147 @@
+#include "eval/cache_errors.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "core/half.h"
+
+namespace fp8kv {
+namespace {
+
+// What a cache of one type does to a value.
+struct Stored {
+  float value;  // as read back
+  bool subnormal;
+  bool saturated;
+  bool nonfinite;
+};
+
+template <Fp8Format F>
+struct Fp8Cache {
+  static constexpr Fp8Spec kSpec = fp8_spec(F);
+  // The format has 2^mantissa_bits steps from half its top binade to the next; half a step above
+  // the largest is a tie, which goes to the even code.
+  static constexpr float kHalfStep =
+      F == Fp8Format::e4m3fn ? 16.0f : (F == Fp8Format::e4m3fnuz ? 8.0f : 4096.0f);
+  static constexpr float kLimit = kSpec.max + kHalfStep;
+  static constexpr bool kTieOverflows = kSpec.max_code % 2 != 0;
+
+  float scale;
+  double largest;
+
+  explicit Fp8Cache(float scale_in)
+      : scale(scale_in), largest(double{kSpec.max} * double{scale_in} * (1 + 0x1p-22)) {}
+
+  Stored store(float x) const {
+    const float quotient = x / scale;
+    const float magnitude = std::abs(quotient);
+    const uint8_t code = fp8_encode<F>(quotient);
+    const int steps = code & 0x7F;
+    return {fp8_decode<F>(code) * scale,
+            steps > 0 && steps<(1 << kSpec.mantissa_bits), std::abs(double{x})> largest,
+            magnitude > kLimit || (kTieOverflows && magnitude == kLimit)};
+  }
+};
+
+template <typename Round>
+struct FloatCache {
+  float smallest_normal;
+  Round round;
+
+  Stored store(float x) const {
+    const float value = round(x);
+    const bool infinite = std::isinf(value);
+    return {value, value != 0 && std::abs(value) < smallest_normal, infinite, infinite};
+  }
+};
+
+// Calls work with the cache of a type.
+template <typename Work>
+auto with_cache(DType dtype, float scale, const Work& work) {
+  if (const auto format = fp8_format(dtype)) {
+    switch (*format) {
+      case Fp8Format::e4m3fn:
+        return work(Fp8Cache<Fp8Format::e4m3fn>(scale));
+      case Fp8Format::e4m3fnuz:
+        return work(Fp8Cache<Fp8Format::e4m3fnuz>(scale));
+      case Fp8Format::e5m2:
+        return work(Fp8Cache<Fp8Format::e5m2>(scale));
+      case Fp8Format::e5m2fnuz:
+        return work(Fp8Cache<Fp8Format::e5m2fnuz>(scale));
+    }
+  }
+  if (dtype == DType::f16) {
+    return work(FloatCache{0x1p-14f, [](float x) { return f16_to_float(f16_from_float(x)); }});
+  }
+  if (dtype == DType::bf16) {
+    return work(FloatCache{0x1p-126f, [](float x) { return bf16_to_float(bf16_from_float(x)); }});
+  }
+  FP8KV_ASSERT(dtype == DType::f32);
+  return work(FloatCache{0x1p-126f, [](float x) { return x; }});
+}
+
+}  // namespace
+
+void ErrorSums::add(const ErrorSums& other) {
+  squared_error += other.squared_error;
+  squared += other.squared;
+  values += other.values;
+  saturated += other.saturated;
+  subnormal += other.subnormal;
+  zero += other.zero;
+  nonfinite_unclamped += other.nonfinite_unclamped;
+}
+
+double ErrorSums::relative_error() const {
+  return squared == 0 ? 0 : std::sqrt(squared_error / squared);
+}
+
+void add_errors(DType dtype, float scale, std::span<const float> x, ErrorSums& sums) {
+  with_cache(dtype, scale, [&](const auto& cache) {
+    for (const float value : x) {
+      const Stored stored = cache.store(value);
+      const double error = double{stored.value} - double{value};
+      sums.squared_error += error * error;
+      sums.squared += double{value} * double{value};
+      sums.saturated += stored.saturated ? 1 : 0;
+      sums.subnormal += stored.subnormal ? 1 : 0;
+      sums.zero += stored.value == 0 && value != 0 ? 1 : 0;
+      sums.nonfinite_unclamped += stored.nonfinite ? 1 : 0;
+    }
+  });
+  sums.values += x.size();
+}
+
+bool reads_back_equal(DType dtype_a, float scale_a, DType dtype_b, float scale_b,
+                      std::span<const float> x) {
+  const float factor_a = fp8_format(dtype_a) ? scale_a : 1.0f;
+  const float factor_b = fp8_format(dtype_b) ? scale_b : 1.0f;
+  int exponent = 0;
+  if (std::frexp(factor_a / factor_b, &exponent) != 0.5f) return false;
+  return with_cache(dtype_a, scale_a, [&](const auto& a) {
+    return with_cache(dtype_b, scale_b, [&](const auto& b) {
+      for (const float value : x) {
+        if (a.store(value).value != b.store(value).value) return false;
+      }
+      return true;
+    });
+  });
+}
+
+CacheErrors cache_errors(const std::vector<ErrorSums>& heads) {
+  ErrorSums all;
+  CacheErrors errors;
+  for (const ErrorSums& head : heads) {
+    all.add(head);
+    errors.head_errors.push_back(head.relative_error());
+  }
+  errors.relative_error = all.relative_error();
+  errors.values = all.values;
+  errors.saturated = all.saturated;
+  errors.subnormal = all.subnormal;
+  errors.zero = all.zero;
+  errors.nonfinite_unclamped = all.nonfinite_unclamped;
+  return errors;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,250 @@
+#include "eval/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "calib/scale_policy.h"
+#include "eval/greedy_probe.h"
+#include "eval/side_by_side.h"
+#include "eval/token_figures.h"
+#include "model/step.h"
+#include "model/weights.h"
+
+namespace fp8kv {
+namespace {
+
+// Logits in hand at once, of all streams together.
+constexpr int64_t kLogitBytes = int64_t{256} << 20;
+// Rows of logits in hand at most: more make the matrix product no faster.
+constexpr int64_t kMostLogitRows = 1024;
+
+// A row whose logits are wanted.
+struct Prediction {
+  int64_t row = 0;     // within the batch
+  int32_t target = 0;  // the id that comes next
+  size_t index = 0;    // of the entry in the log
+};
+
+class Evaluator {
+ public:
+  Evaluator(const Checkpoint& checkpoint, Backend& backend,
+            const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
+            EvalReport& report, Log& log)
+      : backend_(backend),
+        config_(report.config),
+        report_(report),
+        n_windows_(windows.size()),
+        windows_(windows),
+        loader_(checkpoint, report.config, backend),
+        probes_(with_context("greedy texts", [&] {
+          return make_greedy_probes(checkpoint, report.config, backend, options.baseline, windows,
+                                    options.greedy_tokens);
+        })) {
+    for (const GreedyProbe& probe : probes_) windows_.push_back(probe.ids);
+    std::vector<Lane> lanes = {{options.baseline, nullptr}};
+    for (const CandidateReport& each : report.candidates) {
+      lanes.push_back({each.dtype, each.scales ? &*each.scales : nullptr});
+    }
+    with_context("working memory", [&] {
+      caches_.emplace(backend, config_, windows_, n_windows_, options.attention_rows,
+                      std::move(lanes), options.threads);
+    });
+    report_.attention_tokens = static_cast<uint64_t>(caches_->attention_rows());
+    const size_t batches = caches_->plan().batches.size();
+    progress_.emplace(log, "evaluating",
+                      static_cast<uint64_t>(config_.n_layers + 1) * uint64_t{batches});
+  }
+
+  void run() {
+    caches_->embed(loader_.embedding().view());
+    for (int64_t index = 0; index < config_.n_layers; ++index) layer(index);
+    list_predictions();
+    with_context("logits", [&] { head(); });
+    fill_figures();
+  }
+
+ private:
+  CandidateReport& lane_report(size_t lane) {
+    return lane == 0 ? report_.baseline : report_.candidates[lane - 1];
+  }
+
+  void layer(int64_t index) {
+    const LayerWeights weights = loader_.layer(index);
+    with_context(cat("layer ", index), [&] {
+      caches_->begin_layer(index);
+      for (const WindowBatch& batch : caches_->plan().batches) {
+        caches_->run(weights, batch);
+        progress_->advance();
+      }
+    });
+    report_.magnitudes.push_back(
+        download_magnitudes(backend_, caches_->magnitudes().view(), index));
+    const std::vector<LaneErrors> errors = caches_->end_layer();
+    for (size_t lane = 0; lane < errors.size(); ++lane) {
+      const double squared = errors[lane].attention_squared;
+      const double ratio = squared == 0 ? 0 : errors[lane].attention_squared_error / squared;
+      lane_report(lane).layers.push_back(
+          {cache_errors(errors[lane].k), cache_errors(errors[lane].v), std::sqrt(ratio)});
+    }
+  }
+
+  // Every position of the text but the last of a window predicts the next; of a greedy probe, those
+  // that decided something.
+  void list_predictions() {
+    predictions_.resize(caches_->plan().batches.size());
+    for (size_t b = 0; b < predictions_.size(); ++b) {
+      const WindowBatch& batch = caches_->plan().batches[b];
+      int64_t row = 0;
+      for (size_t w = batch.first; w < batch.first + batch.count; ++w) {
+        const std::vector<int32_t>& ids = windows_[w];
+        const auto length = static_cast<int64_t>(ids.size());
+        const bool probe = w >= n_windows_;
+        const int64_t begin = probe ? probes_[w - n_windows_].first_decision : 0;
+        const int64_t end = probe ? begin + probes_[w - n_windows_].decisions : length - 1;
+        for (int64_t at = begin; at < end; ++at) {
+          const int32_t next = at + 1 < length ? ids[static_cast<size_t>(at) + 1] : 0;
+          predictions_[b].push_back({row + at, next, n_predictions_++});
+          if (!probe) depths_.push_back(at + 1);
+        }
+        row += length;
+      }
+    }
+    FP8KV_ASSERT(!depths_.empty());
+    logs_.resize(caches_->streams().size());
+    for (TokenLog& log : logs_) log.resize(n_predictions_);
+  }
+
+  void head() {
+    const HeadWeights weights = loader_.head();
+    const auto n_streams = static_cast<int64_t>(logs_.size());
+    const int64_t row_bytes = config_.vocab_size * n_streams * int64_t{sizeof(float)};
+    const int64_t chunk = std::clamp<int64_t>(kLogitBytes / row_bytes, 1, kMostLogitRows);
+    const Tensor logits = backend_.allocate(DType::f32, Shape{chunk, config_.vocab_size});
+    const Tensor rows = backend_.allocate(DType::i32, Shape{chunk});
+    for (size_t b = 0; b < predictions_.size(); ++b) {
+      const std::span<const Prediction> all = predictions_[b];
+      for (size_t at = 0; at < all.size(); at += static_cast<size_t>(chunk)) {
+        const auto part = all.subspan(at, std::min(all.size() - at, static_cast<size_t>(chunk)));
+        fetch_logits(weights, caches_->plan().batches[b], part, rows, logits);
+        compare_rows(part);
+      }
+      progress_->advance();
+    }
+  }
+
+  // logits_[s] becomes [part.size(), vocab_size] of stream s.
+  void fetch_logits(const HeadWeights& weights, const WindowBatch& batch,
+                    std::span<const Prediction> part, const Tensor& rows, const Tensor& logits) {
+    std::vector<int32_t> wanted;
+    for (const Prediction& each : part) wanted.push_back(static_cast<int32_t>(each.row));
+    const auto n = static_cast<int64_t>(part.size());
+    const TensorView ids{rows.view().data, DType::i32, Shape{n}};
+    const TensorView out{logits.view().data, DType::f32, Shape{n, config_.vocab_size}};
+    backend_.copy_in(ids,
+                     {reinterpret_cast<const std::byte*>(wanted.data()), DType::i32, ids.shape});
+    logits_.resize(logs_.size());
+    for (size_t s = 0; s < logs_.size(); ++s) {
+      const TensorView x = caches_->rows_of(caches_->streams()[s], batch);
+      caches_->forward().head(weights, x, ids, out, kPromptStep);
+      logits_[s].resize(static_cast<size_t>(out.shape.elements()));
+      backend_.download(out, std::as_writable_bytes(std::span(logits_[s])));
+    }
+  }
+
+  void compare_rows(std::span<const Prediction> part) {
+    const auto width = static_cast<size_t>(config_.vocab_size);
+    scratch_.resize(static_cast<size_t>(caches_->pool().threads()));
+    caches_->pool().run(static_cast<int64_t>(part.size()), [&](int64_t job, int thread) {
+      const Prediction& each = part[static_cast<size_t>(job)];
+      auto& [baseline, other] = scratch_[static_cast<size_t>(thread)];
+      for (size_t s = 0; s < logs_.size(); ++s) {
+        RowDistribution& row = s == 0 ? baseline : other;
+        row.set(std::span(logits_[s]).subspan(static_cast<size_t>(job) * width, width));
+        TokenLog& log = logs_[s];
+        log.nll[each.index] = row.nll(each.target);
+        log.kld[each.index] = s == 0 ? 0 : baseline.divergence(row);
+        log.agree[each.index] = row.best() == baseline.best() ? 1 : 0;
+      }
+    });
+  }
+
+  GreedyFigures greedy_figures(const TokenLog& log) const {
+    GreedyFigures figures;
+    size_t at = depths_.size();
+    for (const GreedyProbe& probe : probes_) {
+      const auto begin = log.agree.begin() + static_cast<ptrdiff_t>(at);
+      const auto end = begin + probe.decisions;
+      figures.agreed.push_back(std::find(begin, end, 0) - begin);
+      figures.length.push_back(probe.decisions);
+      at += static_cast<size_t>(probe.decisions);
+    }
+    return figures;
+  }
+
+  void fill_figures() {
+    for (size_t s = 0; s < logs_.size(); ++s) {
+      const GreedyFigures greedy = greedy_figures(logs_[s]);
+      const FiguresByDepth figures = figures_by_depth(logs_[s], logs_[0], depths_);
+      for (const size_t lane : caches_->streams()[s].lanes) {
+        CandidateReport& of_lane = lane_report(lane);
+        of_lane.greedy = greedy;
+        of_lane.total = figures.total;
+        of_lane.depths = figures.buckets;
+        of_lane.bytes_per_token = kv_bytes_per_token(config_, of_lane.dtype, config_.n_layers);
+      }
+    }
+  }
+
+  Backend& backend_;
+  const ModelConfig& config_;
+  EvalReport& report_;
+  size_t n_windows_;                           // of the text; those of greedy probes follow
+  std::vector<std::vector<int32_t>> windows_;  // all
+  WeightLoader loader_;
+  std::vector<GreedyProbe> probes_;
+  std::optional<SideBySide> caches_;
+  std::optional<Progress> progress_;
+
+  std::vector<std::vector<Prediction>> predictions_;  // [batches]
+  size_t n_predictions_ = 0;
+  std::vector<int64_t> depths_;  // of the predictions in the text, which come first
+  std::vector<TokenLog> logs_;   // [streams]
+  std::vector<std::vector<float>> logits_;
+  std::vector<std::pair<RowDistribution, RowDistribution>> scratch_;  // [threads]
+};
+
+}  // namespace
+
+void evaluate(const Checkpoint& checkpoint, Backend& backend,
+              const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
+              EvalReport& report, Log& log) {
+  report.baseline.dtype = options.baseline;
+  for (const auto& window : windows) {
+    report.longest_window = std::max(report.longest_window, static_cast<int64_t>(window.size()));
+  }
+  Evaluator(checkpoint, backend, windows, options, report, log).run();
+}
+
+KvScales with_evidence(const EvalReport& report, const CandidateReport& candidate) {
+  Log silent(Verbosity::quiet);
+  KvScales scales = make_scales(report.magnitudes, {}, silent);
+  scales.format = *fp8_format(candidate.dtype);
+  scales.layers = candidate.scales ? candidate.scales->layers
+                                   : std::vector<LayerScales>(report.magnitudes.size(), {{1}, {1}});
+  scales.model_type = report.config.model_type;
+  scales.n_kv_heads = report.config.n_kv_heads;
+  Provenance& provenance = scales.provenance;
+  provenance.source = "fp8kv eval";
+  provenance.tool_version = report.tool_version;
+  provenance.observation = "post_rope";
+  provenance.model_fingerprint = report.fingerprint;
+  provenance.compute_dtype = torch_name(report.config.dtype);
+  provenance.documents = report.documents;
+  provenance.windows = report.windows;
+  provenance.tokens = report.tokens;
+  provenance.data = report.data;
+  return scales;
+}
+
+}  // namespace fp8kv

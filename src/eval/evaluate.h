@@ -1,0 +1,42 @@
+// Runs a text through a model once, with a baseline cache and any number of others side by side,
+// and measures what the others change.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
+#include "core/config.h"
+#include "eval/eval_report.h"
+
+namespace fp8kv {
+
+struct EvalOptions {
+  DType baseline = DType::f16;     // f32, f16 or bf16
+  int64_t greedy_tokens = 64;      // of the greedy text that is compared; 0: none
+  int64_t attention_rows = 16384;  // whose attention output is measured, or a batch more
+  int threads = 0;                 // for what is measured on the host; 0: one per core
+};
+
+// Fills in everything of `report` that takes running the model: magnitudes, the baseline, and the
+// candidates, which come with name, dtype and scales. Its config says how the model is run.
+//
+// Weights are read once, one layer over all windows before the next, whatever the number of
+// candidates. Each has a residual stream of its own ([tokens, dim]) only from the point where what
+// it reads back from its cache first differs from another's: a cache that loses nothing costs no
+// second pass, nor does FNUZ beside its twin with half the scale.
+// Memory: the streams, one layer's weights and one batch's caches, and 256 MiB of logits (or one
+// row of each stream) at a time. Results are the same for any number of threads.
+//
+// REQUIRES a window of two tokens or more, and scales of FP8 candidates in their format.
+void evaluate(const Checkpoint& checkpoint, Backend& backend,
+              const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
+              EvalReport& report, Log& log);
+
+// The scales of a candidate in E4M3 (1 everywhere where it has none) with what Q, K and V reached
+// in the evaluated text as their evidence: what certify() judges. REQUIRES an evaluated report.
+KvScales with_evidence(const EvalReport& report, const CandidateReport& candidate);
+
+}  // namespace fp8kv

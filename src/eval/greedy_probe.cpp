@@ -1,0 +1,61 @@
+#include "eval/greedy_probe.h"
+
+#include <algorithm>
+
+#include "base/interrupt.h"
+#include "generate/generate.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr size_t kProbes = 8;
+constexpr size_t kPromptTokens = 32;
+constexpr size_t kFewestPromptTokens = 4;
+
+// The beginnings of windows spread evenly over the data.
+std::vector<std::vector<int32_t>> choose_prompts(const std::vector<std::vector<int32_t>>& windows) {
+  std::vector<const std::vector<int32_t>*> usable;
+  for (const auto& window : windows) {
+    if (window.size() >= kFewestPromptTokens) usable.push_back(&window);
+  }
+  std::vector<std::vector<int32_t>> prompts;
+  const size_t count = std::min(kProbes, usable.size());
+  for (size_t i = 0; i < count; ++i) {
+    const std::vector<int32_t>& window = *usable[i * usable.size() / count];
+    const size_t length = std::min(kPromptTokens, window.size());
+    prompts.emplace_back(window.begin(), window.begin() + static_cast<ptrdiff_t>(length));
+  }
+  return prompts;
+}
+
+}  // namespace
+
+std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const ModelConfig& config,
+                                            Backend& backend, DType dtype,
+                                            const std::vector<std::vector<int32_t>>& windows,
+                                            int64_t new_tokens) {
+  const std::vector<std::vector<int32_t>> prompts = choose_prompts(windows);
+  std::vector<GreedyProbe> probes;
+  if (prompts.empty() || new_tokens == 0) return probes;
+  for (const auto& prompt : prompts) {
+    probes.push_back({prompt, static_cast<int64_t>(prompt.size()) - 1, 0});
+  }
+  std::vector<Request> requests;
+  for (const auto& prompt : prompts) requests.push_back({prompt, new_tokens});
+  const GenerationOptions options{.stop_ids = config.eos_ids};
+  const int64_t pages = pages_needed(requests, options, config.max_seq_len);
+  generate(checkpoint, config, backend, {dtype, config.n_layers, pages}, nullptr, requests, options,
+           {[&](size_t prompt, int32_t id) {
+              check_interrupt();
+              probes[prompt].ids.push_back(id);
+              ++probes[prompt].decisions;
+            },
+            [&](size_t prompt, FinishReason reason) {
+              // Nothing is decided after the last token, except where it was followed by a stop.
+              GreedyProbe& probe = probes[prompt];
+              reason == FinishReason::stop ? void(++probe.decisions) : probe.ids.pop_back();
+            }});
+  return probes;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,308 @@
+#include "eval/side_by_side.h"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+
+#include "base/cpu_topology.h"
+#include "base/error.h"
+#include "core/half.h"
+#include "core/histogram.h"
+
+namespace fp8kv {
+namespace {
+
+// Rows whose sums are added up in one go. A constant, so that results do not depend on threads.
+constexpr int64_t kSumRows = 128;
+
+KvScales only_layer(const KvScales& scales, int64_t layer) {
+  KvScales one;
+  one.format = scales.format;
+  one.layers = {scales.layers[static_cast<size_t>(layer)]};
+  return one;
+}
+
+template <typename Number>
+std::vector<Number> counting(size_t n) {
+  std::vector<Number> numbers(n);
+  std::iota(numbers.begin(), numbers.end(), Number{0});
+  return numbers;
+}
+
+}  // namespace
+
+SideBySide::SideBySide(Backend& backend, const ModelConfig& config,
+                       const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
+                       int64_t attention_rows, std::vector<Lane> lanes, int threads)
+    : backend_(backend),
+      config_(config),
+      windows_(windows),
+      n_measured_(n_measured),
+      lanes_(std::move(lanes)),
+      plan_(plan_windows(windows, n_measured)),
+      pool_(threads > 0 ? threads : usable_cores()),
+      forward_(backend, config, plan_.most_rows, plan_.longest_window),
+      step_(backend, plan_.most_rows, plan_.most_windows, KvCache::pages_for(plan_.longest_window)),
+      pages_(backend, config, {config.dtype, 0, plan_.most_pages}, nullptr) {
+  const DType activation = forward_.activation_dtype();
+  streams_.push_back({backend.allocate(activation, Shape{plan_.total_rows, config.dim}), {}});
+  streams_[0].lanes = counting<size_t>(lanes_.size());
+  const Shape attention{plan_.most_rows, config.n_heads, config.head_dim};
+  attended_ = backend.allocate(activation, attention);
+  attended_again_ = backend.allocate(activation, attention);
+  const std::vector<int32_t> rows = counting<int32_t>(static_cast<size_t>(plan_.most_rows));
+  all_rows_ = backend.allocate(DType::i32, Shape{plan_.most_rows});
+  backend.copy_in(all_rows_.view(), {reinterpret_cast<const std::byte*>(rows.data()), DType::i32,
+                                     all_rows_.view().shape});
+  int64_t measured_rows = 0;
+  for (const WindowBatch& batch : plan_.batches) {
+    if (is_measured(batch)) measured_rows += batch.rows;
+  }
+  attention_every_ = static_cast<size_t>(
+      std::max<int64_t>(1, (measured_rows + attention_rows - 1) / attention_rows));
+}
+
+bool SideBySide::is_attention_measured(const WindowBatch& batch) const {
+  return is_measured(batch) && batch.index % attention_every_ == 0;
+}
+
+int64_t SideBySide::attention_rows() const {
+  int64_t rows = 0;
+  for (const WindowBatch& batch : plan_.batches) {
+    if (is_attention_measured(batch)) rows += batch.rows;
+  }
+  return rows;
+}
+
+void SideBySide::embed(const ConstTensorView& embedding) {
+  for (const WindowBatch& batch : plan_.batches) {
+    begin_batch(batch);
+    forward_.embed(embedding, step_.ids(), rows_of(streams_[0], batch));
+  }
+}
+
+void SideBySide::begin_layer(int64_t index) {
+  layer_ = index;
+  caches_.clear();
+  for (const Lane& lane : lanes_) {
+    const KvCacheOptions options{lane.dtype, 1, plan_.most_pages};
+    std::optional<KvScales> scales;
+    if (lane.scales) scales = only_layer(*lane.scales, index);
+    caches_.emplace_back(backend_, config_, options, scales ? &*scales : nullptr);
+  }
+  const std::vector<ErrorSums> heads(static_cast<size_t>(config_.n_kv_heads));
+  errors_.assign(lanes_.size(), {heads, heads});
+  magnitudes_ = backend_.allocate(DType::u64, Shape{3, config_.n_kv_heads, kMagnitudeWords});
+}
+
+std::vector<LaneErrors> SideBySide::end_layer() {
+  return std::exchange(errors_, {});
+}
+
+void SideBySide::run(const LayerWeights& weights, const WindowBatch& batch) {
+  begin_batch(batch);
+  // Streams that fork off on the way have had their turn.
+  const size_t n_streams = streams_.size();
+  for (size_t stream = 0; stream < n_streams; ++stream) advance(stream, weights, batch);
+}
+
+TensorView SideBySide::rows_of(const Stream& stream, const WindowBatch& batch) const {
+  const TensorView& all = stream.hidden.view();
+  const size_t row_bytes = static_cast<size_t>(config_.dim) * dtype_bytes(all.dtype);
+  return {all.data + static_cast<size_t>(batch.first_row) * row_bytes, all.dtype,
+          Shape{batch.rows, config_.dim}};
+}
+
+// Every window is a sequence of its own.
+void SideBySide::begin_batch(const WindowBatch& batch) {
+  for (KvCache::Sequence& sequence : sequences_) pages_.release(sequence);
+  sequences_.assign(batch.count, {});
+  step_.clear(kPromptStep);
+  for (size_t i = 0; i < batch.count; ++i) {
+    const std::vector<int32_t>& window = windows_[batch.first + i];
+    const bool extended = pages_.extend(sequences_[i], static_cast<int64_t>(window.size()));
+    FP8KV_ASSERT(extended);
+    step_.add(window, sequences_[i]);
+  }
+  step_.upload();
+}
+
+void SideBySide::advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch) {
+  const bool measured = stream == 0 && is_measured(batch);
+  const size_t lead = streams_[stream].lanes[0];
+  const TensorView x = rows_of(streams_[stream], batch);
+  const TensorView attended = attention_buffer(attended_, batch);
+  const AttentionInputs inputs =
+      forward_.project(weights, x, step_.batch(), caches_[lead].layer(0),
+                       measured ? std::optional(magnitudes_.view()) : std::nullopt);
+  forward_.attend(layer_, inputs, step_.batch(), caches_[lead].layer(0), attended);
+  if (measured || streams_[stream].lanes.size() > 1) {
+    compare(stream, inputs, weights, batch);
+  }
+  forward_.finish(weights, attended, x, kPromptStep);
+}
+
+// Measures lanes on the stream's Q, K and V, and gives those of its lanes that read back something
+// else a stream of their own, which is taken through the layer at once.
+void SideBySide::compare(size_t stream, const AttentionInputs& inputs, const LayerWeights& weights,
+                         const WindowBatch& batch) {
+  const bool with_attention = stream == 0 && is_attention_measured(batch);
+  fetch(inputs.k, k_);
+  fetch(inputs.v, v_);
+  if (stream == 0 && is_measured(batch)) measure_values();
+  if (with_attention) fetch(attention_buffer(attended_, batch), exact_);
+  const std::vector<size_t> members = streams_[stream].lanes;
+  const std::vector<size_t> asked = with_attention ? counting<size_t>(lanes_.size()) : members;
+  for (const std::vector<size_t>& group : alike(asked)) {
+    if (group[0] == members[0]) continue;
+    const TensorView attended = attention_buffer(attended_again_, batch);
+    forward_.append(inputs, step_.batch(), caches_[group[0]].layer(0));
+    forward_.attend(layer_, inputs, step_.batch(), caches_[group[0]].layer(0), attended);
+    if (with_attention) measure_attention(attended, group);
+    std::vector<size_t> leaving;
+    std::set_intersection(group.begin(), group.end(), members.begin(), members.end(),
+                          std::back_inserter(leaving));
+    if (leaving.empty()) continue;
+    fork(stream, leaving);
+    forward_.finish(weights, attended, rows_of(streams_.back(), batch), kPromptStep);
+  }
+}
+
+// A new stream for `leaving`, with all that the old one has come to.
+void SideBySide::fork(size_t from, const std::vector<size_t>& leaving) {
+  Stream& old = streams_[from];
+  Stream& made = streams_.emplace_back();
+  made.hidden = backend_.allocate(old.hidden.view().dtype, old.hidden.view().shape);
+  made.lanes = leaving;
+  for (const size_t lane : leaving) std::erase(old.lanes, lane);
+  for (const WindowBatch& batch : plan_.batches) {
+    const ConstTensorView ids{all_rows_.view().data, DType::i32, Shape{batch.rows}};
+    backend_.embed(rows_of(old, batch), ids, rows_of(made, batch));
+  }
+}
+
+// `lanes` in groups that read back the same from the batch's K and V.
+std::vector<std::vector<size_t>> SideBySide::alike(const std::vector<size_t>& lanes) {
+  std::vector<std::vector<size_t>> groups;
+  for (const size_t lane : lanes) {
+    const auto group = std::find_if(groups.begin(), groups.end(),
+                                    [&](const auto& each) { return same_cache(each[0], lane); });
+    if (group == groups.end()) {
+      groups.push_back({lane});
+    } else {
+      group->push_back(lane);
+    }
+  }
+  return groups;
+}
+
+bool SideBySide::same_cache(size_t a, size_t b) {
+  std::atomic<bool> same = true;
+  for_parts([&](const Part& part, int64_t /*index*/) {
+    for (int64_t row = part.begin; row < part.end && same.load(std::memory_order_relaxed); ++row) {
+      if (!reads_back_equal(lanes_[a].dtype, scale_of(a, part), lanes_[b].dtype, scale_of(b, part),
+                            values_of(part, row))) {
+        same = false;
+      }
+    }
+  });
+  return same;
+}
+
+void SideBySide::measure_values() {
+  std::vector<std::vector<ErrorSums>> sums(lanes_.size());  // [lanes][parts]
+  for (auto& of_lane : sums) of_lane.resize(static_cast<size_t>(n_parts()));
+  for_parts([&](const Part& part, int64_t index) {
+    for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+      for (int64_t row = part.begin; row < part.end; ++row) {
+        add_errors(lanes_[lane].dtype, scale_of(lane, part), values_of(part, row),
+                   sums[lane][static_cast<size_t>(index)]);
+      }
+    }
+  });
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    for (int64_t i = 0; i < n_parts(); ++i) {
+      const Part part = part_at(i);
+      auto& heads = part.is_key ? errors_[lane].k : errors_[lane].v;
+      heads[static_cast<size_t>(part.head)].add(sums[lane][static_cast<size_t>(i)]);
+    }
+  }
+}
+
+void SideBySide::measure_attention(const TensorView& attended, const std::vector<size_t>& lanes) {
+  fetch(attended, lossy_);
+  const int64_t width = config_.n_heads * config_.head_dim;
+  const int64_t rows = attended.shape[0];
+  struct Sums {
+    double error = 0, all = 0;
+  };
+  std::vector<Sums> sums(static_cast<size_t>((rows + kSumRows - 1) / kSumRows));
+  pool_.run(static_cast<int64_t>(sums.size()), [&](int64_t job, int /*thread*/) {
+    Sums& sum = sums[static_cast<size_t>(job)];
+    const auto end = static_cast<size_t>(std::min(rows, (job + 1) * kSumRows) * width);
+    for (auto i = static_cast<size_t>(job * kSumRows * width); i < end; ++i) {
+      const double off = double{lossy_[i]} - double{exact_[i]};
+      sum.error += off * off;
+      sum.all += double{exact_[i]} * double{exact_[i]};
+    }
+  });
+  for (const size_t lane : lanes) {
+    for (const Sums& sum : sums) {
+      errors_[lane].attention_squared_error += sum.error;
+      errors_[lane].attention_squared += sum.all;
+    }
+  }
+}
+
+int64_t SideBySide::n_parts() const {
+  const auto rows = static_cast<int64_t>(k_.size()) / (config_.n_kv_heads * config_.head_dim);
+  return 2 * config_.n_kv_heads * ((rows + kSumRows - 1) / kSumRows);
+}
+
+SideBySide::Part SideBySide::part_at(int64_t index) const {
+  const auto rows = static_cast<int64_t>(k_.size()) / (config_.n_kv_heads * config_.head_dim);
+  const int64_t block = index / 2 / config_.n_kv_heads;
+  return {index % 2 == 0, index / 2 % config_.n_kv_heads, block * kSumRows,
+          std::min(rows, (block + 1) * kSumRows)};
+}
+
+template <typename Work>
+void SideBySide::for_parts(const Work& work) {
+  pool_.run(n_parts(), [&](int64_t job, int /*thread*/) { work(part_at(job), job); });
+}
+
+std::span<const float> SideBySide::values_of(const Part& part, int64_t row) const {
+  const std::vector<float>& values = part.is_key ? k_ : v_;
+  const int64_t first = (row * config_.n_kv_heads + part.head) * config_.head_dim;
+  return std::span(values).subspan(static_cast<size_t>(first),
+                                   static_cast<size_t>(config_.head_dim));
+}
+
+float SideBySide::scale_of(size_t lane, const Part& part) const {
+  if (!lanes_[lane].scales) return 1.0f;
+  const LayerScales& layer = lanes_[lane].scales->layers[static_cast<size_t>(layer_)];
+  const std::vector<float>& scales = part.is_key ? layer.k : layer.v;
+  return scales[scales.size() == 1 ? 0 : static_cast<size_t>(part.head)];
+}
+
+// Activations of the backend as floats of the host.
+void SideBySide::fetch(const TensorView& from, std::vector<float>& to) {
+  const auto n = static_cast<size_t>(from.shape.elements());
+  to.resize(n);
+  if (from.dtype == DType::f32) {
+    backend_.download(from, std::as_writable_bytes(std::span(to)));
+    return;
+  }
+  half_.resize(n);
+  backend_.download(from, std::as_writable_bytes(std::span(half_)));
+  for (size_t i = 0; i < n; ++i) {
+    to[i] = from.dtype == DType::f16 ? f16_to_float(half_[i]) : bf16_to_float(half_[i]);
+  }
+}
+
+TensorView SideBySide::attention_buffer(const Tensor& buffer, const WindowBatch& batch) const {
+  const TensorView& all = buffer.view();
+  return {all.data, all.dtype, Shape{batch.rows, config_.n_heads, config_.head_dim}};
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,126 @@
+// Several KV caches behind one forward pass: the layers of an evaluation.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/thread_pool.h"
+#include "calib/window_plan.h"
+#include "core/config.h"
+#include "core/scales.h"
+#include "eval/cache_errors.h"
+#include "model/kv_cache.h"
+#include "model/model.h"
+#include "model/step.h"
+
+namespace fp8kv {
+
+// A cache that takes part.
+struct Lane {
+  DType dtype = DType::f16;
+  const KvScales* scales = nullptr;  // null: 1 everywhere
+};
+
+// What one layer does to the values of one lane, over all measured rows.
+struct LaneErrors {
+  std::vector<ErrorSums> k, v;  // [n_kv_heads]
+  double attention_squared_error = 0;
+  double attention_squared = 0;
+};
+
+// The residual stream of the lanes that have read back the same so far.
+struct Stream {
+  Tensor hidden;              // [all rows, dim]
+  std::vector<size_t> lanes;  // rising
+};
+
+class SideBySide {
+ public:
+  // Lane 0 is the baseline: its Q, K and V are what all lanes are measured on, in the windows
+  // before `n_measured`. Errors of the attention output, which take one more attention for every
+  // lane, are those of batches spread evenly over them, as many as make up `attention_rows` rows or
+  // one more.
+  SideBySide(Backend& backend, const ModelConfig& config,
+             const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
+             int64_t attention_rows, std::vector<Lane> lanes, int threads);
+
+  const WindowPlan& plan() const { return plan_; }
+  const std::deque<Stream>& streams() const { return streams_; }
+  Forward& forward() { return forward_; }
+  ThreadPool& pool() { return pool_; }
+  // Rows whose attention output is measured.
+  int64_t attention_rows() const;
+
+  void embed(const ConstTensorView& embedding);
+  // To be called before the batches of a layer, and after them.
+  void begin_layer(int64_t index);
+  std::vector<LaneErrors> end_layer();  // [lanes]
+  // Magnitudes of the measured rows of the layer, as RopeAppend counts them.
+  const Tensor& magnitudes() const { return magnitudes_; }
+  // Takes every stream's rows of `batch` through the layer.
+  void run(const LayerWeights& weights, const WindowBatch& batch);
+
+  // The rows of a stream that belong to a batch.   [batch.rows, dim]
+  TensorView rows_of(const Stream& stream, const WindowBatch& batch) const;
+
+ private:
+  bool is_measured(const WindowBatch& batch) const { return batch.first < n_measured_; }
+  bool is_attention_measured(const WindowBatch& batch) const;
+  void begin_batch(const WindowBatch& batch);
+  void advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch);
+  void compare(size_t stream, const AttentionInputs& inputs, const LayerWeights& weights,
+               const WindowBatch& batch);
+  void fork(size_t from, const std::vector<size_t>& leaving);
+  std::vector<std::vector<size_t>> alike(const std::vector<size_t>& lanes);
+
+  // Rows [begin, end) of one KV head's K or V of the batch that is on the host: a job.
+  struct Part {
+    bool is_key;
+    int64_t head;
+    int64_t begin;
+    int64_t end;
+  };
+  int64_t n_parts() const;
+  Part part_at(int64_t index) const;
+  template <typename Work>
+  void for_parts(const Work& work);
+  std::span<const float> values_of(const Part& part, int64_t row) const;
+  float scale_of(size_t lane, const Part& part) const;
+
+  bool same_cache(size_t a, size_t b);
+  void measure_values();
+  void measure_attention(const TensorView& attended, const std::vector<size_t>& lanes);
+  void fetch(const TensorView& from, std::vector<float>& to);
+  TensorView attention_buffer(const Tensor& buffer, const WindowBatch& batch) const;
+
+  Backend& backend_;
+  const ModelConfig& config_;
+  const std::vector<std::vector<int32_t>>& windows_;
+  size_t n_measured_;
+  std::vector<Lane> lanes_;
+  WindowPlan plan_;
+  size_t attention_every_ = 1;  // of so many batches one is measured
+  ThreadPool pool_;
+  Forward forward_;
+  Step step_;
+  KvCache pages_;  // deals out pages; every lane's cache has the same ones
+  std::vector<KvCache::Sequence> sequences_;
+  std::deque<Stream> streams_;
+  Tensor attended_, attended_again_;  // [rows of a batch, n_heads, head_dim]
+  Tensor all_rows_;                   // [rows of a batch] i32: 0, 1, 2, ...
+
+  // Of the layer that is being run.
+  int64_t layer_ = 0;
+  std::vector<KvCache> caches_;  // [lanes]
+  std::vector<LaneErrors> errors_;
+  Tensor magnitudes_;
+  std::vector<float> k_, v_;          // [rows of the batch, n_kv_heads, head_dim], on the host
+  std::vector<float> exact_, lossy_;  // attention outputs of the batch, on the host
+  std::vector<uint16_t> half_;
+};
+
+}  // namespace fp8kv

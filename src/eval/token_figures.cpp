@@ -1,0 +1,188 @@
+#include "eval/token_figures.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr int64_t kFirstBucket = 512;
+constexpr int64_t kBucketGrowth = 4;
+
+// A vocabulary has up to 2^18 ids and every prediction needs all of them, for every cache, so these
+// loops are written for compilers to turn into vector code: without calls, and with as many sums
+// side by side as registers hold. The order of additions is fixed, whatever the machine.
+constexpr size_t kLanes = 8;
+
+template <typename Term>
+double sum_in_lanes(size_t n, const Term& term) {
+  double lanes[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
+  }
+  double sum = 0;
+  for (; i < n; ++i) sum += term(i);
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+// NaN if the first is.
+float largest_of(std::span<const float> values) {
+  float lanes[kLanes];
+  std::fill(lanes, lanes + kLanes, values[0]);
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] = lanes[lane] < values[i + lane] ? values[i + lane] : lanes[lane];
+    }
+  }
+  float largest = lanes[0];
+  for (const float lane : lanes) largest = largest < lane ? lane : largest;
+  for (; i < values.size(); ++i) largest = largest < values[i] ? values[i] : largest;
+  return largest;
+}
+
+// What exp makes of it is the smallest of normal numbers, near enough: nothing beside the 1 that
+// every row has.
+constexpr double kLeastExponent = -708;
+
+// exp(x) for x from kLeastExponent to 0, to a relative error of 4e-16; NaN stays NaN.
+// With n the whole number nearest to x / ln 2 it is 2^n exp(x - n ln 2), the latter by the Taylor
+// series, whose first term left out is below (ln 2 / 2)^14 / 14! = 4e-18.
+inline double exp_not_positive(double x) {
+  constexpr double kLog2E = 0x1.71547652b82fep0;
+  constexpr double kLn2High = 0x1.62e42fefa38p-1;   // few enough bits for n times it to be exact
+  constexpr double kLn2Low = 0x1.ef35793c7673p-45;  // ln 2 - kLn2High
+  constexpr double kToWhole = 0x1.8p52;             // adding it rounds to a whole number
+  const double shifted = x * kLog2E + kToWhole;
+  const double n = shifted - kToWhole;
+  const double r = (x - n * kLn2High) - n * kLn2Low;
+  double series = 1.0 / 6227020800.0;  // 1 / 13!
+  series = series * r + 1.0 / 479001600.0;
+  series = series * r + 1.0 / 39916800.0;
+  series = series * r + 1.0 / 3628800.0;
+  series = series * r + 1.0 / 362880.0;
+  series = series * r + 1.0 / 40320.0;
+  series = series * r + 1.0 / 5040.0;
+  series = series * r + 1.0 / 720.0;
+  series = series * r + 1.0 / 120.0;
+  series = series * r + 1.0 / 24.0;
+  series = series * r + 1.0 / 6.0;
+  series = series * r + 0.5;
+  series = series * r + 1.0;
+  series = series * r + 1.0;
+  // The lowest bits of `shifted` are n, which goes to the exponent.
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(series) +
+                               (std::bit_cast<uint64_t>(shifted) << 52));
+}
+
+struct MeanAndError {
+  double mean = 0;
+  double error = 0;  // standard error of the mean
+};
+
+template <typename Value>
+MeanAndError mean_of(const std::vector<size_t>& chosen, const Value& value) {
+  const auto n = static_cast<double>(chosen.size());
+  double sum = 0;
+  for (const size_t i : chosen) sum += value(i);
+  MeanAndError result{sum / n, 0};
+  if (chosen.size() < 2) return result;
+  double squares = 0;
+  for (const size_t i : chosen) {
+    const double off = value(i) - result.mean;
+    squares += off * off;
+  }
+  result.error = std::sqrt(squares / (n - 1) / n);
+  return result;
+}
+
+TokenFigures figures_of(const TokenLog& log, const TokenLog& baseline,
+                        const std::vector<size_t>& chosen) {
+  TokenFigures figures;
+  figures.tokens = chosen.size();
+  const MeanAndError nll = mean_of(chosen, [&](size_t i) { return log.nll[i]; });
+  figures.nll = nll.mean;
+  figures.nll_error = nll.error;
+  figures.perplexity = std::exp(nll.mean);
+  figures.perplexity_error = figures.perplexity * nll.error;
+  const MeanAndError more = mean_of(chosen, [&](size_t i) { return log.nll[i] - baseline.nll[i]; });
+  figures.ppl_delta = std::expm1(more.mean);
+  figures.ppl_delta_error = (1 + figures.ppl_delta) * more.error;
+  std::vector<double> klds;
+  for (const size_t i : chosen) klds.push_back(log.kld[i]);
+  figures.kld = mean_of(chosen, [&](size_t i) { return log.kld[i]; }).mean;
+  figures.kld_max = *std::max_element(klds.begin(), klds.end());
+  figures.kld_p999 = percentile(std::move(klds), 0.999);
+  figures.top1 = mean_of(chosen, [&](size_t i) { return log.agree[i] != 0 ? 1.0 : 0.0; }).mean;
+  return figures;
+}
+
+}  // namespace
+
+void RowDistribution::set(std::span<const float> logits) {
+  logits_ = logits;
+  const float largest = largest_of(logits);
+  const auto best = std::find(logits.begin(), logits.end(), largest);
+  best_ = best == logits.end() ? 0 : static_cast<int32_t>(best - logits.begin());
+  weights_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double below = double{logits[i]} - double{largest};
+    weights_[i] = below < kLeastExponent ? kLeastExponent : below;
+  }
+  for (double& weight : weights_) weight = exp_not_positive(weight);
+  sum_ = sum_in_lanes(logits.size(), [&](size_t i) { return weights_[i]; });
+  log_sum_ = double{largest} + std::log(sum_);
+}
+
+double RowDistribution::divergence(const RowDistribution& other) const {
+  const double sum = sum_in_lanes(logits_.size(), [&](size_t i) {
+    return weights_[i] * (double{logits_[i]} - double{other.logits_[i]});
+  });
+  // Never negative but for rounding. NaN stays.
+  const double divergence = sum / sum_ - (log_sum_ - other.log_sum_);
+  return divergence < 0 ? 0 : divergence;
+}
+
+void TokenLog::resize(size_t n) {
+  nll.resize(n);
+  kld.resize(n);
+  agree.resize(n, 1);
+}
+
+FiguresByDepth figures_by_depth(const TokenLog& log, const TokenLog& baseline,
+                                std::span<const int64_t> depths) {
+  FP8KV_ASSERT(!depths.empty() && log.nll.size() >= depths.size());
+  const int64_t deepest = *std::max_element(depths.begin(), depths.end());
+  FiguresByDepth found;
+  std::vector<size_t> chosen(depths.size());
+  for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = i;
+  found.total = figures_of(log, baseline, chosen);
+  found.total.end_depth = deepest + 1;
+  for (int64_t begin = 0, end = kFirstBucket; begin <= deepest; begin = end, end *= kBucketGrowth) {
+    chosen.clear();
+    for (size_t i = 0; i < depths.size(); ++i) {
+      if (depths[i] >= begin && depths[i] < end) chosen.push_back(i);
+    }
+    if (chosen.empty()) continue;
+    found.buckets.push_back(figures_of(log, baseline, chosen));
+    found.buckets.back().first_depth = begin;
+    found.buckets.back().end_depth = end;
+  }
+  return found;
+}
+
+double percentile(std::vector<double> values, double share) {
+  FP8KV_ASSERT(!values.empty());
+  std::sort(values.begin(), values.end());
+  const double rank = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(rank);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (values[above] - values[below]) * (rank - static_cast<double>(below));
+}
+
+}  // namespace fp8kv

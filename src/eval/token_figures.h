@@ -1,0 +1,55 @@
+// From logits to figures: what one row says, how far two rows are apart, and what many rows come
+// to.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "eval/eval_report.h"
+
+namespace fp8kv {
+
+// softmax of one row of logits, in double.
+class RowDistribution {
+ public:
+  // logits [vocab_size]; they have to outlive this.
+  void set(std::span<const float> logits);
+
+  int32_t best() const { return best_; }  // the first of the largest
+  double nll(int32_t id) const { return log_sum_ - double{logits_[static_cast<size_t>(id)]}; }
+  // KL(this || other) over the whole vocabulary; other [vocab_size].
+  double divergence(const RowDistribution& other) const;
+
+ private:
+  std::span<const float> logits_;
+  std::vector<double> weights_;  // exp(logit - max), not normalised
+  double sum_ = 0;               // of weights_
+  double log_sum_ = 0;           // log(sum exp(logit))
+  int32_t best_ = 0;
+};
+
+// Results of predictions, one entry for each in the order of the text.
+struct TokenLog {
+  std::vector<double> nll;
+  std::vector<double> kld;     // from the baseline
+  std::vector<uint8_t> agree;  // 1: same likeliest token as the baseline
+
+  void resize(size_t n);
+};
+
+// The figures of `log`, whose first predictions i have depths[i] tokens before them, against the
+// baseline's; what follows these in the logs is left out. First everything, then the depth buckets
+// that have any tokens: 0 to 512, then each four times as deep as the last. REQUIRES at least one
+// prediction.
+struct FiguresByDepth {
+  TokenFigures total;
+  std::vector<TokenFigures> buckets;
+};
+FiguresByDepth figures_by_depth(const TokenLog& log, const TokenLog& baseline,
+                                std::span<const int64_t> depths);
+
+// The value below which `share` of the values lie, linear between ranks as NumPy's default.
+double percentile(std::vector<double> values, double share);
+
+}  // namespace fp8kv

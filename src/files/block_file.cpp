@@ -1,0 +1,69 @@
+#include "files/block_file.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+// -1 where the file system knows no direct reads.
+int open_direct(const std::filesystem::path& path) {
+  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+}
+
+int open_buffered(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0 && errno == ENOENT) {
+    throw Error(cat(quote(path.string()), ": no such file"), "check the path");
+  }
+  if (descriptor < 0) fail_system(path.string(), "open", errno);
+  return descriptor;
+}
+
+// For file systems that accept the flag and refuse the reads. Aligned reads go on as before, so
+// other threads need not know. False when it was off already.
+bool stop_direct(int descriptor) {
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  return flags >= 0 && (flags & O_DIRECT) != 0 &&
+         ::fcntl(descriptor, F_SETFL, flags & ~O_DIRECT) == 0;
+}
+
+}  // namespace
+
+BlockFile::BlockFile(std::filesystem::path path, bool direct) : path_(std::move(path)) {
+  int descriptor = direct ? open_direct(path_) : -1;
+  direct_ = descriptor >= 0;
+  if (!direct_) descriptor = open_buffered(path_);
+  descriptor_ = std::shared_ptr<const int>(new int(descriptor), [](const int* open) {
+    ::close(*open);
+    delete open;
+  });
+}
+
+std::byte* BlockFile::read(uint64_t offset, size_t length, std::span<std::byte> room) const {
+  const size_t before = direct_ ? offset % kAlignment : 0;
+  const size_t needed = before + length;
+  const size_t asked = direct_ ? (needed + kAlignment - 1) / kAlignment * kAlignment : needed;
+  FP8KV_ASSERT(asked <= room.size());
+  for (size_t done = 0; done < needed;) {
+    const ssize_t got = ::pread(*descriptor_, room.data() + done, asked - done,
+                                static_cast<off_t>(offset - before + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EINVAL && done == 0 && stop_direct(*descriptor_)) continue;
+    if (got < 0) fail_system(path_.string(), "read", errno);
+    if (got == 0) fail(quote(path_.string()), ": became shorter while it was read");
+    // Direct reads go on from a boundary; only the end of the file stops elsewhere.
+    const size_t step = static_cast<size_t>(got);
+    done += direct_ && done + step < needed ? step / kAlignment * kAlignment : step;
+    if (step < kAlignment && direct_ && done < needed) {
+      fail(quote(path_.string()), ": became shorter while it was read");
+    }
+  }
+  return room.data() + before;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,131 @@
+// Reading; file_output.cpp has the rest.
+#include "files/file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "files/descriptor.h"
+
+namespace fp8kv {
+namespace fs = std::filesystem;
+namespace {
+
+std::string read_descriptor(int descriptor, const std::string& name, uint64_t max_bytes) {
+  std::string text;
+  char block[1 << 16];
+  for (;;) {
+    const ssize_t got = ::read(descriptor, block, sizeof block);
+    if (got < 0 && errno == EINTR) {
+      check_interrupt();
+      continue;
+    }
+    if (got < 0) fail_system(name, "read", errno);
+    if (got == 0) return text;
+    text.append(block, static_cast<size_t>(got));
+    if (text.size() > max_bytes) {
+      fail(quote(name), ": longer than the ", human_bytes(max_bytes), " that are accepted here");
+    }
+  }
+}
+
+}  // namespace
+
+FileDescriptor open_for_reading(const fs::path& path, int more_flags) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags));
+  if (file.get() < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      throw Error(cat(quote(path.string()), ": no such file"), "check the path");
+    }
+    fail_system(path.string(), "open", errno);
+  }
+  return file;
+}
+
+FileDescriptor open_regular(const fs::path& path) {
+  return open_for_reading(path, O_NONBLOCK);
+}
+
+uint64_t regular_size(const FileDescriptor& file, const fs::path& path) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail_system(path.string(), "stat", errno);
+  if (S_ISDIR(status.st_mode)) fail(quote(path.string()), ": is a folder, expected a file");
+  if (!S_ISREG(status.st_mode)) fail(quote(path.string()), ": is not a regular file");
+  return static_cast<uint64_t>(status.st_size);
+}
+
+MappedFile MappedFile::open(const fs::path& path) {
+  const FileDescriptor file = open_regular(path);
+  const uint64_t size = regular_size(file, path);
+  MappedFile mapped;
+  mapped.path_ = path;
+  if (size == 0) return mapped;  // mmap refuses length 0; an empty span says the same
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (address == MAP_FAILED) fail_system(path.string(), "map", errno);
+  mapped.bytes_ = {static_cast<const std::byte*>(address), static_cast<size_t>(size)};
+  mapped.mapping_ = std::shared_ptr<const void>(
+      address, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+  return mapped;
+}
+
+std::string read_text(const fs::path& path, uint64_t max_bytes) {
+  if (path == "-") return read_descriptor(STDIN_FILENO, "standard input", max_bytes);
+  const FileDescriptor file = open_for_reading(path);
+  struct stat status {};
+  if (::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    fail(quote(path.string()), ": is a folder, expected a file");
+  }
+  return read_descriptor(file.get(), path.string(), max_bytes);
+}
+
+InputFile::InputFile(fs::path path) : path_(std::move(path)) {
+  FileDescriptor file = open_regular(path_);
+  size_ = regular_size(file, path_);
+  descriptor_ = std::shared_ptr<const int>(new int(file.release()), [](const int* descriptor) {
+    ::close(*descriptor);
+    delete descriptor;
+  });
+}
+
+std::string InputFile::read(uint64_t offset, uint64_t length) const {
+  check_range(offset, length);
+  std::string bytes(static_cast<size_t>(length), '\0');
+  read(offset, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+void InputFile::check_range(uint64_t offset, uint64_t length) const {
+  if (offset > size_ || length > size_ - offset) {
+    fail(quote(path_.string()), ": ends at byte ", size_, ", expected at least ", length,
+         " more from byte ", offset);
+  }
+}
+
+void InputFile::read(uint64_t offset, std::span<std::byte> into) const {
+  check_range(offset, into.size());
+  size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = ::pread(*descriptor_, into.data() + done, into.size() - done,
+                                static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_system(path_.string(), "read", errno);
+    if (got == 0) fail(quote(path_.string()), ": became shorter while it was read");
+    done += static_cast<size_t>(got);
+  }
+}
+
+uint64_t regular_file_size(const fs::path& path) {
+  return InputFile(path).size();
+}
+
+std::string read_range(const fs::path& path, uint64_t offset, uint64_t length) {
+  return InputFile(path).read(offset, length);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,125 @@
+// Files as this tool uses them: read-only mappings, whole texts, and outputs that appear whole or
+// not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fp8kv {
+
+// A file mapped for reading, unmapped when the last copy of `keep_alive` is gone.
+// Throws when the path does not exist, is not a regular file or cannot be read.
+class MappedFile {
+ public:
+  static MappedFile open(const std::filesystem::path& path);
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::filesystem::path& path() const { return path_; }
+  // Whoever holds this keeps the mapping alive.
+  std::shared_ptr<const void> keep_alive() const { return mapping_; }
+
+ private:
+  std::filesystem::path path_;
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<const void> mapping_;
+};
+
+// The whole file as text; "-" reads standard input. Throws past `max_bytes`.
+std::string read_text(const std::filesystem::path& path, uint64_t max_bytes = uint64_t(1) << 32);
+
+// A regular file that is read in parts, open until the last copy is gone. Throws as
+// MappedFile::open does. Const members may be called from several threads.
+class InputFile {
+ public:
+  explicit InputFile(std::filesystem::path path);
+
+  uint64_t size() const { return size_; }  // when it was opened
+  // Reads `length` bytes at `offset`; throws when the file ends before.
+  std::string read(uint64_t offset, uint64_t length) const;
+  // The same, into memory of the caller's.
+  void read(uint64_t offset, std::span<std::byte> into) const;
+
+ private:
+  void check_range(uint64_t offset, uint64_t length) const;
+
+  std::filesystem::path path_;
+  std::shared_ptr<const int> descriptor_;
+  uint64_t size_ = 0;
+};
+
+// The same for a single part.
+uint64_t regular_file_size(const std::filesystem::path& path);
+std::string read_range(const std::filesystem::path& path, uint64_t offset, uint64_t length);
+
+// Writes all of `bytes` to a new file. The caller provides atomicity and syncs.
+void write_new_file(const std::filesystem::path& path, std::string_view bytes);
+
+// Thrown when the reader of standard output has gone away, which ends the program quietly: `fp8kv
+// inspect ... | head` is no failure.
+struct BrokenPipe {};
+
+// Writes all of `bytes` to standard output. Throws BrokenPipe, or a resource Error.
+void write_stdout(std::string_view bytes);
+
+// Throws where write_file_atomically would refuse `path` whatever the bytes: for asking before long
+// work. "", "-" and special files pass.
+void check_output_file(const std::filesystem::path& path, bool overwrite);
+// The bytes of a file from `begin` to before `end`.
+struct ByteRange {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+// Writes `head` and then the parts of `from`, in this order, to a new file, of which it never holds
+// more than a block in memory. REQUIRES parts within the file. The caller syncs.
+void write_new_file(const std::filesystem::path& path, std::string_view head,
+                    const std::filesystem::path& from, std::span<const ByteRange> parts);
+
+// Replaces `path` with `bytes` atomically: a temporary sibling, fsync, rename.
+// Refuses an existing file unless `overwrite`. "-" writes to standard output, and what is a special
+// file (see files/special_file.h) is written to, never replaced.
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
+                           bool overwrite);
+
+// A directory that is filled under a temporary name beside `target` and then renamed to it.
+// Until `publish` succeeds nothing is visible at `target`; the destructor removes what was made.
+class StagedDirectory {
+ public:
+  // REQUIRES the parent of `target` to exist. Refuses an existing `target` unless `overwrite`.
+  StagedDirectory(std::filesystem::path target, bool overwrite);
+  ~StagedDirectory();
+  StagedDirectory(const StagedDirectory&) = delete;
+  StagedDirectory& operator=(const StagedDirectory&) = delete;
+
+  // The temporary directory to fill.
+  const std::filesystem::path& path() const { return staging_; }
+
+  // Syncs everything that was made in it (files with other hard links were not) and renames. With
+  // `overwrite`, an existing target is exchanged for the new one in one step (where the file system
+  // can), then removed.
+  void publish();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path staging_;
+  bool overwrite_;
+  bool published_ = false;
+};
+
+enum class LinkMode { automatic, reflink, hard, copy };
+
+// How a file was brought along.
+enum class LinkResult { reflinked, hard_linked, copied };
+
+// Makes `to` have the contents of the regular file `from` (symbolic links are followed).
+// automatic: reflink, else hard link, else copy. Other modes throw when they are impossible.
+// Syncs nothing.
+LinkResult link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to,
+                        LinkMode mode);
+
+}  // namespace fp8kv

@@ -1,0 +1,300 @@
+// Outputs that appear whole or not at all.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "files/descriptor.h"
+#include "files/file.h"
+#include "files/special_file.h"
+
+namespace fp8kv {
+namespace fs = std::filesystem;
+namespace {
+
+void write_all(int descriptor, std::string_view bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) {
+      check_interrupt();
+      continue;
+    }
+    if (put < 0 && errno == EPIPE && descriptor == STDOUT_FILENO) throw BrokenPipe{};
+    if (put < 0) fail_system(name, "write", errno);
+    bytes.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
+void sync_directory(const fs::path& path) {
+  FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0) fail_system(path.string(), "open", errno);
+  // Some network file systems have no directory sync; the rename itself is all they offer.
+  if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
+    fail_system(path.string(), "sync", errno);
+  }
+}
+
+fs::path parent_of(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
+bool exists_at(const fs::path& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+[[noreturn]] void fail_exists(const fs::path& path) {
+  throw Error(cat(quote(path.string()), ": already exists"),
+              "choose another output, or pass --force to replace it");
+}
+
+// Of something to be made at `path`.
+void check_parent(const fs::path& path) {
+  const fs::path parent = parent_of(path);
+  if (!fs::is_directory(parent)) {
+    throw Error(cat(quote(parent.string()), ": no such folder"),
+                cat("make it first: mkdir -p ", quote(parent.string())));
+  }
+  if (::access(parent.c_str(), W_OK) != 0) fail_system(path.string(), "create", errno);
+}
+
+bool not_supported_here(int errno_value) {
+  switch (errno_value) {
+    case EOPNOTSUPP:
+    case EXDEV:
+    case EINVAL:
+    case ENOSYS:
+    case ENOTTY:
+    case EPERM:
+    case EACCES:
+    case EMLINK:
+    case ETXTBSY:
+    case EBADF:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// For a kind of link that was asked for by name and cannot be made between these places.
+[[noreturn]] void fail_link(const fs::path& from, const char* how, int reason) {
+  throw Error(cat(quote(from.string()), ": cannot be ", how,
+                  " into the output: ", std::generic_category().message(reason)),
+              "--link auto copies where links are impossible", ErrorKind::resource);
+}
+
+// From where `in` stands.
+void copy_bytes(const FileDescriptor& in, const FileDescriptor& out, uint64_t size,
+                const fs::path& from, const fs::path& to) {
+  uint64_t left = size;
+  bool kernel_copies = true;
+  while (left > 0) {
+    check_interrupt();
+    const size_t step = static_cast<size_t>(std::min<uint64_t>(left, uint64_t(64) << 20));
+    if (kernel_copies) {
+      const ssize_t moved = ::copy_file_range(in.get(), nullptr, out.get(), nullptr, step, 0);
+      if (moved > 0) {
+        left -= static_cast<uint64_t>(moved);
+        continue;
+      }
+      if (moved < 0 && errno == EINTR) continue;
+      if (moved < 0 && !not_supported_here(errno)) fail_system(to.string(), "write", errno);
+      kernel_copies = false;
+    }
+    char block[1 << 16];
+    const ssize_t got = ::read(in.get(), block, std::min(step, sizeof block));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_system(from.string(), "read", errno);
+    if (got == 0) fail(quote(from.string()), ": became shorter while it was copied");
+    write_all(out.get(), {block, static_cast<size_t>(got)}, to.string());
+    left -= static_cast<uint64_t>(got);
+  }
+}
+
+FileDescriptor create_new(const fs::path& path, const fs::path& shown) {
+  FileDescriptor out(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (out.get() < 0) fail_system(shown.string(), "create", errno);
+  return out;
+}
+
+void sync_file(const FileDescriptor& file, const fs::path& path) {
+  if (::fsync(file.get()) != 0 && errno != EINVAL) fail_system(path.string(), "sync", errno);
+}
+
+void close_file(FileDescriptor& file, const fs::path& path) {
+  if (file.close() != 0) fail_system(path.string(), "close", errno);
+}
+
+// All of the folder after all was written: the first sync writes the journal for the others.
+void sync_tree(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) {
+      sync_tree(entry.path());
+    } else if (entry.hard_link_count() == 1) {
+      sync_file(open_for_reading(entry.path()), entry.path());
+    }
+  }
+  sync_directory(folder);
+}
+
+// `shown` is the path for messages.
+void write_new(const fs::path& path, std::string_view bytes, const fs::path& shown) {
+  FileDescriptor out = create_new(path, shown);
+  write_all(out.get(), bytes, shown.string());
+  close_file(out, shown);
+}
+
+void write_special(const fs::path& path, std::string_view bytes) {
+  FileDescriptor out(open_special_file(path));
+  if (out.get() < 0) fail_system(path.string(), "open", errno);
+  write_all(out.get(), bytes, path.string());
+  close_file(out, path);
+}
+
+}  // namespace
+
+void write_new_file(const fs::path& path, std::string_view bytes) {
+  write_new(path, bytes, path);
+}
+
+void write_new_file(const fs::path& path, std::string_view head, const fs::path& from,
+                    std::span<const ByteRange> parts) {
+  const FileDescriptor in = open_regular(from);
+  FileDescriptor out = create_new(path, path);
+  write_all(out.get(), head, path.string());
+  for (const ByteRange& part : parts) {
+    if (::lseek(in.get(), static_cast<off_t>(part.begin), SEEK_SET) < 0) {
+      fail_system(from.string(), "seek", errno);
+    }
+    copy_bytes(in, out, part.end - part.begin, from, path);
+  }
+  close_file(out, path);
+}
+
+void write_stdout(std::string_view bytes) {
+  write_all(STDOUT_FILENO, bytes, "standard output");
+}
+
+void check_output_file(const fs::path& path, bool overwrite) {
+  if (path.empty() || path == "-" || is_special_file(path)) return;
+  if (exists_at(path)) {
+    if (fs::is_directory(path)) fail(quote(path.string()), ": is a folder, expected a file");
+    if (fs::is_block_file(path)) fail(quote(path.string()), ": is a disk, expected a file");
+    if (!overwrite) fail_exists(path);
+  }
+  check_parent(path);
+}
+
+void write_file_atomically(const fs::path& path, std::string_view bytes, bool overwrite) {
+  if (path == "-") return write_stdout(bytes);
+  if (is_special_file(path)) return write_special(path, bytes);
+  check_output_file(path, overwrite);
+  const fs::path temporary = path.string() + cat(".tmp-", ::getpid());
+  try {
+    write_new(temporary, bytes, path);
+    sync_file(open_for_reading(temporary), path);
+    check_interrupt();
+    // RENAME_NOREPLACE keeps a file that appeared meanwhile; file systems without it get rename.
+    const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
+    int result = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), flags);
+    if (result != 0 && (errno == EINVAL || errno == ENOSYS) && !exists_at(path)) {
+      result = ::rename(temporary.c_str(), path.c_str());
+    }
+    if (result != 0 && errno == EEXIST) fail_exists(path);
+    if (result != 0) fail_system(path.string(), "rename into place", errno);
+    sync_directory(parent_of(path));
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
+StagedDirectory::StagedDirectory(fs::path target, bool overwrite)
+    : target_(std::move(target)), overwrite_(overwrite) {
+  // "out/" and "out" are the same folder; only the second has a name to put a suffix on.
+  if (target_.filename().empty()) target_ = target_.parent_path();
+  if (exists_at(target_) && !overwrite_) fail_exists(target_);
+  if (exists_at(target_) && !fs::is_directory(target_)) {
+    fail(quote(target_.string()), ": is a file, expected a folder");
+  }
+  check_parent(target_);
+  staging_ = target_.string() + cat(".tmp-", ::getpid());
+  if (::mkdir(staging_.c_str(), 0777) != 0) fail_system(staging_.string(), "create folder", errno);
+}
+
+StagedDirectory::~StagedDirectory() {
+  if (published_) return;
+  std::error_code ignored;
+  fs::remove_all(staging_, ignored);
+}
+
+void StagedDirectory::publish() {
+  check_interrupt();
+  sync_tree(staging_);
+  const bool replace = overwrite_ && exists_at(target_);
+  const unsigned flags = replace ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+  int result = ::renameat2(AT_FDCWD, staging_.c_str(), AT_FDCWD, target_.c_str(), flags);
+  if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {
+    if (replace) {
+      throw Error(cat(quote(target_.string()), ": this file system cannot exchange two folders"),
+                  "remove the output folder yourself, then run again without --force",
+                  ErrorKind::resource);
+    }
+    result =
+        exists_at(target_) ? (errno = EEXIST, -1) : ::rename(staging_.c_str(), target_.c_str());
+  }
+  if (result != 0 && (errno == EEXIST || errno == ENOTEMPTY)) fail_exists(target_);
+  if (result != 0) fail_system(target_.string(), "rename into place", errno);
+  published_ = true;
+  if (replace) {  // after the exchange the old folder has the temporary name
+    std::error_code error;
+    fs::remove_all(staging_, error);
+    if (error) fail_system(staging_.string(), "remove the replaced folder", error.value());
+  }
+  sync_directory(parent_of(target_));
+}
+
+LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode) {
+  const FileDescriptor in = open_regular(from);
+  const uint64_t size = regular_size(in, from);
+  if (mode == LinkMode::automatic || mode == LinkMode::reflink) {
+    FileDescriptor out = create_new(to, to);
+    if (::ioctl(out.get(), FICLONE, in.get()) == 0) {
+      close_file(out, to);
+      return LinkResult::reflinked;
+    }
+    const int reason = errno;
+    ::unlink(to.c_str());
+    if (!not_supported_here(reason)) fail_system(to.string(), "create", reason);
+    if (mode == LinkMode::reflink) fail_link(from, "reflinked", reason);
+  }
+  if (mode == LinkMode::automatic || mode == LinkMode::hard) {
+    // AT_SYMLINK_FOLLOW: entries of a hub cache are symbolic links to the real files.
+    if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      return LinkResult::hard_linked;
+    }
+    const int reason = errno;
+    if (!not_supported_here(reason)) fail_system(to.string(), "create", reason);
+    if (mode == LinkMode::hard) fail_link(from, "hard-linked", reason);
+  }
+  FileDescriptor out = create_new(to, to);
+  try {
+    copy_bytes(in, out, size, from, to);
+    close_file(out, to);
+  } catch (...) {
+    ::unlink(to.c_str());
+    throw;
+  }
+  return LinkResult::copied;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,150 @@
+#include "generate/runner.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "model/capacity.h"
+
+namespace fp8kv {
+namespace {
+
+// What `make` makes, on the backend.
+template <typename Make>
+auto working_memory(Make make) {
+  return with_context("working memory", make);
+}
+
+}  // namespace
+
+Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+               const RunnerSizes& sizes)
+    : config_(config),
+      backend_(backend),
+      sizes_(sizes),
+      most_rows_decoded_(bucket_for(sizes.max_sequences)),
+      most_rows_(std::max(sizes.max_rows, most_rows_decoded_)),
+      step_(working_memory([&] {
+        return Step(backend, most_rows_, most_rows_decoded_, KvCache::pages_for(sizes.max_tokens));
+      })),
+      forward_(
+          working_memory([&] { return Forward(backend, config, most_rows_, sizes.max_tokens); })),
+      sampling_(working_memory([&] { return SamplingRows(backend, most_rows_decoded_); })) {
+  with_context("working memory", [&] {
+    x_ = backend.allocate(forward_.activation_dtype(), Shape{most_rows_, config.dim});
+    logits_ = backend.allocate(DType::f32, Shape{most_rows_decoded_, config.vocab_size});
+    positions_ = backend.allocate(DType::i32, Shape{most_rows_decoded_});
+    next_ids_ = backend.allocate(DType::i32, Shape{most_rows_decoded_});
+  });
+  const WeightLoader loader(checkpoint, config, backend);
+  embedding_ = loader.embedding();
+  for (int64_t i = 0; i < config.n_layers; ++i) layers_.push_back(loader.layer(i));
+  head_ = loader.head();
+  weight_bytes_ = fp8kv::weight_bytes(checkpoint).all;
+}
+
+// Steps are recorded for a few numbers of rows: powers of two.
+int64_t Runner::bucket_for(int64_t n) const {
+  if (!backend_.can_record()) return n;
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
+}
+
+int64_t Runner::padding_pages() const {
+  return backend_.can_record() ? KvCache::pages_for(most_rows_decoded_ / 2) : 0;
+}
+
+uint64_t Runner::working_bytes() const {
+  uint64_t bytes = step_.bytes() + forward_.bytes() + sampling_.bytes();
+  for (const Tensor* each : {&x_, &logits_, &positions_, &next_ids_}) bytes += each->view().bytes();
+  return bytes;
+}
+
+void Runner::gather(std::span<const StepPart> parts, StepSize computed_as) {
+  step_.clear(computed_as);
+  for (const StepPart& part : parts) step_.add(part.ids, *part.sequence, part.next.has_value());
+}
+
+std::vector<int32_t> Runner::prefill(std::span<const StepPart> parts, const KvCache& cache) {
+  gather(parts, kPromptStep);
+  std::vector<SamplingOptions> sampling;
+  std::vector<int32_t> positions;
+  for (const StepPart& part : parts) {
+    if (!part.next) continue;
+    sampling.push_back(*part.next);
+    positions.push_back(static_cast<int32_t>(part.sequence->tokens));
+  }
+  const auto n = static_cast<int64_t>(sampling.size());
+  const TensorView drawn_at = positions_.first(n);
+  return with_context(cat("reading ", count_of(static_cast<uint64_t>(step_.rows()), "token")), [&] {
+    step_.upload();
+    if (n > 0) {
+      sampling_.upload(sampling);
+      backend_.copy_in(drawn_at, {reinterpret_cast<const std::byte*>(positions.data()), DType::i32,
+                                  drawn_at.shape});
+    }
+    forward(cache, drawn_at);
+    return drawn(n);
+  });
+}
+
+std::vector<int32_t> Runner::decode(std::span<const StepPart> parts, const KvCache& cache) {
+  const int64_t rows = bucket_for(static_cast<int64_t>(parts.size()));
+  gather(parts, {sizes_.max_sequences, 1});
+  step_.pad(rows, cache.padding_page());
+  std::vector<SamplingOptions> sampling;
+  for (const StepPart& part : parts) sampling.push_back(*part.next);
+  sampling.resize(static_cast<size_t>(rows));
+  return with_context(cat("decoding ", count_of(parts.size(), "sequence")), [&] {
+    step_.upload();
+    sampling_.upload(sampling);
+    advance(cache, rows);
+    return drawn(static_cast<int64_t>(parts.size()));
+  });
+}
+
+// A step of `rows` rows, recorded when it comes for the second time: the first gets the memory that
+// it needs.
+void Runner::advance(const KvCache& cache, int64_t rows) {
+  const ConstTensorView& positions = step_.batch().context_len;
+  Bucket& bucket = buckets_[rows];
+  if (!bucket.has_run || !backend_.can_record()) {
+    forward(cache, positions);
+    bucket.has_run = true;
+    return;
+  }
+  if (!bucket.recording) {
+    backend_.begin_recording();
+    forward(cache, positions);
+    bucket.recording = backend_.end_recording();
+  }
+  backend_.replay(bucket.recording);
+}
+
+// All that happens on the backend alone.
+void Runner::forward(const KvCache& cache, const ConstTensorView& positions) {
+  const TensorView x = x_.first(step_.rows());
+  forward_.embed(embedding_.view(), step_.ids(), x);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const auto layer = static_cast<int64_t>(i);
+    forward_.layer(layer, layers_[i], x, step_.batch(), cache.layer(layer), std::nullopt,
+                   LayerPart::whole);
+  }
+  const ConstTensorView rows = step_.last_rows();
+  const int64_t n = rows.shape[0];
+  if (n == 0) return;
+  const TensorView logits = logits_.first(n);
+  forward_.head(head_, x, rows, logits, {sizes_.max_sequences, 1});
+  backend_.sample(logits, sampling_.at(positions), next_ids_.first(n));
+}
+
+std::vector<int32_t> Runner::drawn(int64_t n) {
+  std::vector<int32_t> ids(static_cast<size_t>(n));
+  if (n == 0) return ids;
+  backend_.download(next_ids_.first(n), std::as_writable_bytes(std::span(ids)));
+  for (const int32_t id : ids) {
+    if (id < 0) fail("the logit of token ", -1 - id, " is NaN");
+  }
+  return ids;
+}
+
+}  // namespace fp8kv

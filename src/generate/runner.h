@@ -1,0 +1,82 @@
+// A model on a backend, ready to take tokens and give the ones that follow. Knows no scheduling.
+//
+// Rows of a prompt are computed in one way and rows that decode in another, whatever else is in the
+// step: what a sequence gets depends on its own tokens and options alone, bit for bit.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "checkpoint/checkpoint.h"
+#include "core/config.h"
+#include "generate/sampling.h"
+#include "model/kv_cache.h"
+#include "model/model.h"
+#include "model/step.h"
+
+namespace fp8kv {
+
+struct RunnerSizes {
+  int64_t max_rows = 0;       // prompt tokens in a step
+  int64_t max_sequences = 0;  // in a step
+  int64_t max_tokens = 0;     // of a sequence
+};
+
+// A sequence's part of a step: its last tokens, for which it has room.
+struct StepPart {
+  std::span<const int32_t> ids;
+  const KvCache::Sequence* sequence = nullptr;
+  std::optional<SamplingOptions> next;  // how the token after these is drawn, if it is
+};
+
+class Runner {
+ public:
+  Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+         const RunnerSizes& sizes);
+
+  // Pages that a cache needs beside those of sequences, see KvCacheOptions.
+  int64_t padding_pages() const;
+  uint64_t weight_bytes() const { return weight_bytes_; }
+  uint64_t working_bytes() const;
+
+  // Tokens of prompts. Gives the next token of each part that asks for it, in order.
+  std::vector<int32_t> prefill(std::span<const StepPart> parts, const KvCache& cache);
+  // One token of each part, all of which ask for the next. Always to be called with the same cache.
+  std::vector<int32_t> decode(std::span<const StepPart> parts, const KvCache& cache);
+
+ private:
+  struct Bucket {
+    bool has_run = false;
+    Recording recording;
+  };
+
+  int64_t bucket_for(int64_t n) const;
+  void gather(std::span<const StepPart> parts, StepSize computed_as);
+  void advance(const KvCache& cache, int64_t rows);
+  void forward(const KvCache& cache, const ConstTensorView& positions);
+  std::vector<int32_t> drawn(int64_t n);
+
+  const ModelConfig& config_;
+  Backend& backend_;
+  RunnerSizes sizes_;
+  int64_t most_rows_decoded_;
+  int64_t most_rows_;
+  uint64_t weight_bytes_ = 0;
+  Step step_;
+  Forward forward_;
+  SamplingRows sampling_;
+  Tensor x_;          // [max rows, dim]
+  Tensor logits_;     // [max sequences, vocab_size] f32
+  Tensor positions_;  // [max sequences] i32: of what is drawn for prompts
+  Tensor next_ids_;   // [max sequences] i32
+  Tensor embedding_;
+  std::vector<LayerWeights> layers_;
+  HeadWeights head_;
+  std::map<int64_t, Bucket> buckets_;  // by rows
+};
+
+}  // namespace fp8kv

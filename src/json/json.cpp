@@ -1,0 +1,342 @@
+#include "json/json.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <memory>
+#include <unordered_set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "files/file.h"
+
+namespace fp8kv {
+
+// One value, small, because a hostile header may hold a hundred million of them.
+// A number that was written as a plain integer is in `integer`; of any other the double is in
+// `number` and its spelling in `text`, so that copying a document changes no digit.
+struct JsonNode {
+  enum class Type : uint8_t { null, boolean, number, string, array, object };
+  struct Children {
+    std::vector<JsonNode> values;
+    std::vector<std::string> keys;  // object: one per value
+  };
+
+  Type type = Type::null;
+  bool boolean = false;
+  union {
+    int64_t integer = 0;
+    double number;
+  };
+  std::unique_ptr<std::string> text;   // strings, and numbers that are no plain integers
+  std::unique_ptr<Children> children;  // arrays and objects
+};
+
+struct Json::Document {
+  std::string source;
+  JsonNode root;
+};
+
+namespace {
+
+constexpr size_t kDeepest = 128;
+
+// Builds the tree from nlohmann's parser events; the parser itself is iterative, so nesting costs
+// no stack until the limit is checked here.
+class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  TreeBuilder(JsonNode& root, std::string_view text, const std::string& source)
+      : text_(text), source_(source) {
+    open_.push_back(&root);
+  }
+
+  bool null() override { return put({}); }
+  bool boolean(bool flag) override {
+    JsonNode node;
+    node.type = JsonNode::Type::boolean;
+    node.boolean = flag;
+    return put(std::move(node));
+  }
+  bool number_integer(number_integer_t value) override {
+    // Only what has a minus sign comes here, so that a zero was written "-0".
+    if (value == 0) return number_float(-0.0, "-0");
+    return put_integer(value);
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value <= static_cast<uint64_t>(INT64_MAX)) {
+      return put_integer(static_cast<int64_t>(value));
+    }
+    return number_float(static_cast<double>(value), cat(uint64_t{value}));
+  }
+  bool number_float(number_float_t value, const string_t& written) override {
+    JsonNode node;
+    node.type = JsonNode::Type::number;
+    node.number = value;
+    node.text = std::make_unique<std::string>(written);
+    return put(std::move(node));
+  }
+  bool string(string_t& text) override {
+    JsonNode node;
+    node.type = JsonNode::Type::string;
+    node.text = std::make_unique<std::string>(std::move(text));
+    return put(std::move(node));
+  }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(size_t) override { return start(JsonNode::Type::object); }
+  bool start_array(size_t) override { return start(JsonNode::Type::array); }
+  bool key(string_t& name) override {
+    open_.back()->children->keys.push_back(std::move(name));
+    return true;
+  }
+  bool end_object() override {
+    std::unordered_set<std::string_view> seen;
+    for (const std::string& name : open_.back()->children->keys) {
+      if (!seen.insert(name).second) fail(source_, ": the key ", quote(name), " is there twice");
+    }
+    open_.pop_back();
+    return true;
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    // "... parse error at line 1, column 9: syntax error while ... - what; ...": keep the what.
+    const std::string_view message = error.what();
+    const size_t dash = message.find(" - ");
+    std::string reason(dash == message.npos ? "syntax error" : message.substr(dash + 3));
+    const size_t last_read = reason.find("; last read");
+    if (last_read != reason.npos) reason.resize(last_read);
+    const std::string_view at =
+        text_.substr(std::min(position == 0 ? 0 : position - 1, text_.size()));
+    if (at.starts_with("NaN") || at.starts_with("Infinity")) {
+      reason = "NaN and Infinity are no numbers of JSON";
+    }
+    const std::string_view before = text_.substr(0, std::min(position, text_.size()));
+    const auto line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
+    const size_t line_start = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
+    fail(source_, ": not valid JSON at line ", line, ", column ", position - line_start, ": ",
+         reason);
+  }
+
+ private:
+  bool put_integer(int64_t value) {
+    JsonNode node;
+    node.type = JsonNode::Type::number;
+    node.integer = value;
+    return put(std::move(node));
+  }
+
+  JsonNode& place(JsonNode node) {
+    if (open_.size() == 1 && !root_placed_) {
+      root_placed_ = true;
+      *open_.back() = std::move(node);
+      return *open_.back();
+    }
+    return open_.back()->children->values.emplace_back(std::move(node));
+  }
+  bool put(JsonNode node) {
+    place(std::move(node));
+    return true;
+  }
+  bool start(JsonNode::Type type) {
+    if (open_.size() > kDeepest) fail(source_, ": nested deeper than ", kDeepest, " levels");
+    JsonNode node;
+    node.type = type;
+    node.children = std::make_unique<JsonNode::Children>();
+    // Pointers stay valid: a parent's vector grows only after its open child is closed.
+    JsonNode& placed = place(std::move(node));
+    open_.push_back(&placed);
+    return true;
+  }
+
+  std::string_view text_;
+  const std::string& source_;
+  std::vector<JsonNode*> open_;
+  bool root_placed_ = false;
+};
+
+const char* type_name(const JsonNode& node) {
+  switch (node.type) {
+    case JsonNode::Type::null:
+      return "null";
+    case JsonNode::Type::boolean:
+      return "true or false";
+    case JsonNode::Type::number:
+      return "a number";
+    case JsonNode::Type::string:
+      return "a string";
+    case JsonNode::Type::array:
+      return "an array";
+    case JsonNode::Type::object:
+      return "an object";
+  }
+  return "?";
+}
+
+}  // namespace
+
+Json Json::parse(std::string_view text, const std::string& source) {
+  auto document = std::make_shared<Document>();
+  document->source = source;
+  // The parser takes this byte for the end of the text and would not look at what follows.
+  if (const size_t nul = text.find('\0'); nul != text.npos) {
+    fail(source, ": not valid JSON: byte ", nul, " is NUL");
+  }
+  if (text.find_first_not_of(" \t\r\n") == text.npos) {
+    fail(source, ": not valid JSON: there is nothing in it");
+  }
+  TreeBuilder builder(document->root, text, document->source);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
+    fail(source, ": not valid JSON");
+  }
+  const JsonNode* root = &document->root;
+  return Json(std::move(document), root, "");
+}
+
+Json Json::parse_line(std::string_view line, size_t number, const std::string& label) {
+  const std::string source = cat(label, ":", number);
+  try {
+    return parse(line, source);
+  } catch (const Error&) {
+    // The parser counts lines itself, so it is given the line behind as many newlines.
+    parse(std::string(number - 1, '\n') + std::string(line), source);
+    throw;
+  }
+}
+
+Json Json::read(const std::filesystem::path& path, uint64_t max_bytes) {
+  return parse(read_text(path, max_bytes), quote(path.string()));
+}
+
+bool Json::is_null() const {
+  return node_->type == JsonNode::Type::null;
+}
+bool Json::is_bool() const {
+  return node_->type == JsonNode::Type::boolean;
+}
+bool Json::is_number() const {
+  return node_->type == JsonNode::Type::number;
+}
+bool Json::is_string() const {
+  return node_->type == JsonNode::Type::string;
+}
+bool Json::is_array() const {
+  return node_->type == JsonNode::Type::array;
+}
+bool Json::is_object() const {
+  return node_->type == JsonNode::Type::object;
+}
+
+void Json::fail_type(const char* expected) const {
+  fail(where(), ": is ", type_name(*node_), " (", brief(), "), expected ", expected);
+}
+
+bool Json::as_bool() const {
+  if (!is_bool()) fail_type("true or false");
+  return node_->boolean;
+}
+
+int64_t Json::as_int() const {
+  if (!is_number()) fail_type("an integer");
+  if (!node_->text) return node_->integer;
+  const bool whole = node_->number == std::floor(node_->number) && std::abs(node_->number) < 9e15;
+  if (!whole) fail_type("an integer");
+  return static_cast<int64_t>(node_->number);
+}
+
+double Json::as_double() const {
+  if (!is_number()) fail_type("a number");
+  return node_->text ? node_->number : static_cast<double>(node_->integer);
+}
+
+const std::string& Json::as_string() const {
+  if (!is_string()) fail_type("a string");
+  return *node_->text;
+}
+
+std::string Json::number_text() const {
+  if (!is_number()) fail_type("a number");
+  return node_->text ? *node_->text : cat(node_->integer);
+}
+
+size_t Json::size() const {
+  return node_->children ? node_->children->values.size() : 0;
+}
+
+Json Json::operator[](size_t index) const {
+  FP8KV_ASSERT(index < size());
+  return Json(document_, &node_->children->values[index], cat(path_, "[", index, "]"));
+}
+
+const std::string& Json::key(size_t index) const {
+  FP8KV_ASSERT(is_object() && index < size());
+  return node_->children->keys[index];
+}
+
+Json Json::value(size_t index) const {
+  const std::string& name = key(index);
+  // Quoting guards messages against foreign names; ordinary keys stay bare.
+  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.';
+  });
+  const std::string shown = plain && !name.empty() ? name : quote(name);
+  return Json(document_, &node_->children->values[index],
+              path_.empty() ? shown : path_ + "." + shown);
+}
+
+std::optional<Json> Json::find(std::string_view key) const {
+  if (!is_object()) return std::nullopt;
+  const auto at = std::find(node_->children->keys.begin(), node_->children->keys.end(), key);
+  if (at == node_->children->keys.end()) return std::nullopt;
+  Json found = value(static_cast<size_t>(at - node_->children->keys.begin()));
+  if (found.is_null()) return std::nullopt;
+  return found;
+}
+
+Json Json::at(std::string_view key) const {
+  if (!is_object()) fail_type("an object");
+  if (auto found = find(key)) return *found;
+  if (std::find(node_->children->keys.begin(), node_->children->keys.end(), key) !=
+      node_->children->keys.end()) {
+    fail(where(), ": the key ", quote(key), " is null");
+  }
+  fail(where(), ": the key ", quote(key), " is missing", did_you_mean(key, node_->children->keys));
+}
+
+int64_t Json::get_int(std::string_view key, int64_t otherwise) const {
+  const auto found = find(key);
+  return found ? found->as_int() : otherwise;
+}
+
+double Json::get_double(std::string_view key, double otherwise) const {
+  const auto found = find(key);
+  return found ? found->as_double() : otherwise;
+}
+
+bool Json::get_bool(std::string_view key, bool otherwise) const {
+  const auto found = find(key);
+  return found ? found->as_bool() : otherwise;
+}
+
+std::string Json::get_string(std::string_view key, std::string_view otherwise) const {
+  const auto found = find(key);
+  return found ? found->as_string() : std::string(otherwise);
+}
+
+std::string Json::where() const {
+  return path_.empty() ? document_->source : cat(document_->source, ": ", path_);
+}
+
+std::string Json::brief() const {
+  JsonWriter writer(JsonWriter::Layout::one_line);
+  std::string text = writer.value(*this).text();
+  if (text.size() > 80) text = text.substr(0, 77) + "...";
+  // Strip the quotes that quote() would double, and let it escape what is dangerous to print.
+  const std::string shown = quote(text);
+  return shown.substr(1, shown.size() - 2);
+}
+
+}  // namespace fp8kv

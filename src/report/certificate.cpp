@@ -1,0 +1,173 @@
+#include "report/certificate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+// What is known of K or of V in one layer.
+struct Evidence {
+  const std::vector<float>* amax = nullptr;  // per head; null: not known
+  const OctaveCounts* octaves = nullptr;     // null: not known
+};
+
+float largest(const std::vector<float>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+ShareRange share_below(const OctaveCounts& octaves, double threshold) {
+  const int exponent = std::ilogb(threshold);
+  const bool exact = threshold == std::ldexp(1.0, exponent);
+  const auto all = static_cast<double>(octaves.nonzero());
+  const auto share = [&](int e) { return static_cast<double>(octaves.below(e)) / all; };
+  return {share(exponent), share(exact ? exponent : exponent + 1)};
+}
+
+// `scales` has one entry, or one for each of the heads.
+Margins margins_of(const Evidence& evidence, const std::vector<float>& scales,
+                   const Fp8Spec& spec) {
+  Margins margins;
+  if (!evidence.amax || largest(*evidence.amax) == 0) return margins;
+  for (size_t head = 0; head < evidence.amax->size(); ++head) {
+    const double amax = (*evidence.amax)[head];
+    const double scale = scales[scales.size() == 1 ? 0 : head];
+    if (amax == 0) continue;
+    const double margin = std::log2(spec.max * scale / amax);
+    margins.saturation = std::min(margins.saturation.value_or(margin), margin);
+  }
+  if (!evidence.octaves || evidence.octaves->nonzero() == 0) return margins;
+  const double scale = largest(scales);
+  margins.underflow = evidence.octaves->median_octave() - std::log2(spec.min_normal * scale);
+  margins.subnormal = share_below(*evidence.octaves, spec.min_normal * scale);
+  margins.flushed = share_below(*evidence.octaves, spec.min_subnormal / 2 * scale);
+  return margins;
+}
+
+// Values up to half a step above the maximum still round to it, as they would without it.
+bool saturates(const Margins& margins, const Fp8Spec& spec) {
+  const double half_step = std::ldexp(1.0, std::ilogb(spec.max) - spec.mantissa_bits - 1);
+  return margins.saturation && *margins.saturation < -std::log2(1 + half_step / spec.max);
+}
+
+// Certain, wherever in its octave a value lies. For a scale that is a power of two, such as 1,
+// thresholds are bounds of octaves, and certainty takes no slack.
+bool underflows(const Margins& margins) {
+  if (!margins.underflow) return false;
+  const bool exact = *margins.underflow == std::floor(*margins.underflow);
+  return *margins.underflow < kLeastUnderflowMargin - (exact ? 0 : 1) ||
+         margins.flushed->least > kMostFlushed;
+}
+
+// Without octaves the median is not known, but it is no larger than amax.
+bool underflows_at_amax(const Evidence& evidence, const Fp8Spec& spec) {
+  const double amax = largest(*evidence.amax);
+  return amax > 0 && std::log2(amax / spec.min_normal) < kLeastUnderflowMargin;
+}
+
+TensorCertificate certify_tensor(const std::string& name, const Evidence& evidence,
+                                 const std::vector<float>& scales, const Fp8Spec& spec) {
+  TensorCertificate tensor;
+  tensor.in_force = margins_of(evidence, scales, spec);
+  tensor.unit = margins_of(evidence, {1.0f}, spec);
+  tensor.holds = !saturates(tensor.in_force, spec) && !underflows(tensor.in_force);
+  if (!evidence.amax) {
+    tensor.reason = name + " has no amax";
+    return tensor;
+  }
+  tensor.amax = largest(*evidence.amax);
+  const float best = std::max(static_cast<float>(*tensor.amax / spec.max), 0x1p-126f);
+  if (*tensor.amax > 0 && underflows(margins_of(evidence, {best}, spec))) {
+    tensor.verdict = Verdict::keep_16bit;
+    tensor.reason = name + " has too wide a range";
+  } else if (saturates(tensor.unit, spec)) {
+    tensor.verdict = Verdict::needs_scale;
+    tensor.reason = name + " saturates at 1.0";
+  } else if (tensor.unit.saturation.value_or(kLeastUnitSaturationMargin) <
+             kLeastUnitSaturationMargin) {
+    tensor.verdict = Verdict::needs_scale;
+    tensor.reason = name + " is close to saturation at 1.0";
+  } else if (underflows(tensor.unit) || underflows_at_amax(evidence, spec)) {
+    tensor.verdict = Verdict::needs_scale;
+    tensor.reason = name + " underflows at 1.0";
+  } else if (!evidence.octaves) {
+    tensor.reason = name + " has no octaves";
+  } else {
+    tensor.verdict = Verdict::unit_safe;
+  }
+  return tensor;
+}
+
+// How much a verdict asks of the user. What is not known outweighs what is safe, and nothing else.
+int demand(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::unit_safe:
+      return 0;
+    case Verdict::unknown:
+      return 1;
+    case Verdict::needs_scale:
+      return 2;
+    case Verdict::keep_16bit:
+      break;
+  }
+  return 3;
+}
+
+}  // namespace
+
+std::vector<size_t> Certificate::layers_with(Verdict verdict) const {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].verdict == verdict) found.push_back(i);
+  }
+  return found;
+}
+
+std::vector<size_t> Certificate::layers_that_do_not_hold() const {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (!layers[i].k.holds || !layers[i].v.holds) found.push_back(i);
+  }
+  return found;
+}
+
+std::string verdict_name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::unit_safe:
+      return "1.0 is safe";
+    case Verdict::needs_scale:
+      return "needs its scale";
+    case Verdict::keep_16bit:
+      return "keep in 16 bit";
+    case Verdict::unknown:
+      break;
+  }
+  return "not known";
+}
+
+Certificate certify(const KvScales& scales, Fp8Format format) {
+  const KvScales converted = with_format(scales, format);
+  const Provenance& from = scales.provenance;
+  const Fp8Spec spec = fp8_spec(format);
+  FP8KV_ASSERT(spec.mantissa_bits == 3);
+  Certificate certificate;
+  certificate.format = format;
+  for (size_t i = 0; i < converted.layers.size(); ++i) {
+    Evidence k, v;
+    if (!from.amax.empty()) k.amax = &from.amax[i].k;
+    if (!from.amax.empty()) v.amax = &from.amax[i].v;
+    if (!from.octaves.empty()) k.octaves = &from.octaves[i].k;
+    if (!from.octaves.empty()) v.octaves = &from.octaves[i].v;
+    LayerCertificate layer;
+    layer.k = certify_tensor("K", k, converted.layers[i].k, spec);
+    layer.v = certify_tensor("V", v, converted.layers[i].v, spec);
+    layer.verdict =
+        demand(layer.k.verdict) > demand(layer.v.verdict) ? layer.k.verdict : layer.v.verdict;
+    certificate.layers.push_back(std::move(layer));
+  }
+  return certificate;
+}
+
+}  // namespace fp8kv

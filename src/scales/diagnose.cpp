@@ -1,0 +1,310 @@
+#include "scales/diagnose.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+
+namespace fp8kv {
+namespace {
+
+using Numbers = std::vector<float>;
+
+bool is_usable(float value) {
+  return std::isnormal(value) && value > 0;
+}
+
+// How many bits of a number's 24 matter: 1 for a power of two.
+int significant_bits(float value) {
+  const uint32_t mantissa = (std::bit_cast<uint32_t>(value) & 0x7FFFFF) | 0x800000;
+  return 24 - std::countr_zero(mantissa);
+}
+
+// Whether at least two different numbers have more than `bits` bits, so that a pattern in them is
+// no accident and nobody wrote them by hand.
+bool is_telling(const Numbers& values, int bits) {
+  std::set<float> found;
+  for (const float value : values) {
+    if (significant_bits(value) > bits) found.insert(value);
+  }
+  return found.size() >= 2;
+}
+
+// The scales that count: those of K and V apart where there are any.
+std::vector<ScaleTensor> finer_form(const std::vector<ScaleTensor>& tensors) {
+  std::vector<ScaleTensor> apart;
+  for (const ScaleTensor& tensor : tensors) {
+    if (tensor.which != 'b') apart.push_back(tensor);
+  }
+  return apart.empty() ? tensors : apart;
+}
+
+// What the rules look at.
+struct Evidence {
+  const ScaleCase& given;
+  std::vector<ScaleTensor> tensors;
+  Numbers values;  // all that a scale can be
+  size_t zeros = 0;
+  size_t negatives = 0;
+
+  explicit Evidence(const ScaleCase& found) : given(found), tensors(finer_form(found.tensors)) {
+    for (const ScaleTensor& tensor : tensors) {
+      for (const float value : tensor.values) {
+        if (is_usable(value)) values.push_back(value);
+        zeros += value == 0;
+        negatives += value < 0;
+      }
+    }
+  }
+
+  template <typename Holds>
+  bool all(Holds holds) const {
+    return !values.empty() && std::all_of(values.begin(), values.end(), holds);
+  }
+  bool all_ones() const {
+    return all([](float value) { return value == 1; });
+  }
+  // The dtype in which every tensor is stored; nullopt for several.
+  std::optional<DType> dtype() const {
+    for (const ScaleTensor& tensor : tensors) {
+      if (tensor.dtype != tensors[0].dtype) return std::nullopt;
+    }
+    return tensors.empty() ? std::nullopt : std::optional(tensors[0].dtype);
+  }
+  bool is_of(std::string_view family) const {
+    return given.dialect && given.dialect->family == family;
+  }
+};
+
+using Rule = std::optional<Diagnosis> (*)(const Evidence&);
+using Found = std::optional<Diagnosis>;
+
+Found all_ones(const Evidence& seen) {
+  if (!seen.all_ones()) return std::nullopt;
+  return Diagnosis{
+      "all-ones",
+      seen.given.floor == 1
+          ? "every scale is 1, to which the tool raised all that were smaller: nothing "
+            "of its calibration is left"
+          : "every scale is 1: what a runtime uses when there is none, and what "
+            "ModelOpt's fp8_cast means",
+      "calibrate: these hold no measurement"};
+}
+
+Found floored(const Evidence& seen) {
+  const float floor = seen.given.floor;
+  if (floor <= 0 || seen.all_ones()) return std::nullopt;
+  size_t raised = 0, total = 0;
+  for (const ScaleTensor& tensor : seen.tensors) {
+    for (const float value : tensor.values) {
+      raised += value == rounded_to(floor, tensor.dtype);
+      ++total;
+    }
+  }
+  if (raised == 0) return std::nullopt;
+  return Diagnosis{"floored",
+                   cat(raised, " of ", count_of(total, "scale"), " are exactly ", floor,
+                       ", to which the tool raises all that are smaller"),
+                   "calibrate: where the true scale is far smaller, small values vanish"};
+}
+
+Found fused(const Evidence& seen) {
+  const Dialect* const row = seen.given.dialect;
+  const auto is = [](char which) {
+    return [which](const auto& part) { return part.which == which; };
+  };
+  const bool one_number = std::all_of(seen.tensors.begin(), seen.tensors.end(), is('b'));
+  const bool may_be = row && (row->fused || row->carrier == Carrier::json ||
+                              std::any_of(row->patterns.begin(), row->patterns.end(), is('b')));
+  std::map<int64_t, std::map<char, Numbers>> layers;
+  for (const ScaleTensor& tensor : seen.tensors) layers[tensor.layer][tensor.which] = tensor.values;
+  const bool equal = std::all_of(layers.begin(), layers.end(), [](auto& layer) {
+    return layer.second['k'] == layer.second['v'];
+  });
+  if (seen.tensors.empty() || !(one_number || (may_be && equal))) return std::nullopt;
+  return Diagnosis{"kv-fused", "K and V share one scale, the larger of the two",
+                   "calibrate to have both: where one is a thousand times smaller, it vanishes"};
+}
+
+Found before_rope(const Evidence& seen) {
+  const Observation where = seen.given.observed;
+  if (where != Observation::before_rope && where != Observation::likely_before_rope) {
+    return std::nullopt;
+  }
+  const std::string how = where == Observation::before_rope ? "was" : "was most likely";
+  if (seen.given.k_norm) {
+    return Diagnosis{"k-before-rope",
+                     cat("K ", how,
+                         " measured at its projection, before the model's K norm and RoPE: its "
+                         "scale has nothing to do with what is cached"),
+                     "calibrate: 'fp8kv calibrate' and current tools measure what is cached"};
+  }
+  return Diagnosis{"k-before-rope",
+                   cat("K ", how,
+                       " measured before RoPE, which can make a value 1.41 times as large: it then "
+                       "saturates"),
+                   "calibrate: 'fp8kv calibrate' and current tools measure after RoPE"};
+}
+
+Diagnosis rounding(const char* id, const char* dtype, const char* error) {
+  return {id, cat("the scales are rounded to ", dtype, ", which moves each by up to ", error),
+          "harmless: at most the largest values saturate, by as little", true};
+}
+
+Found rounded(const Evidence& seen) {
+  if (seen.all_ones() || seen.values.empty()) return std::nullopt;
+  const auto fits = [&](DType dtype) {
+    return seen.all([&](float value) { return rounded_to(value, dtype) == value; });
+  };
+  const bool stored_coarse = seen.dtype() == DType::bf16 || seen.dtype() == DType::f16;
+  // The mark of numbers that were rounded before they were stored as F32.
+  if (!stored_coarse && !is_telling(seen.values, 5)) return std::nullopt;
+  if (seen.dtype() != DType::f16 && fits(DType::bf16)) {
+    return rounding("bf16-rounded", "BF16", "0.4%");
+  }
+  if (fits(DType::f16)) return rounding("f16-rounded", "F16", "0.05%");
+  return std::nullopt;
+}
+
+Found autofp8_rounding(const Evidence& seen) {
+  if (seen.all_ones() || !is_autofp8_rounding(seen.values)) return std::nullopt;
+  if (!seen.is_of("autofp8") && !is_telling(seen.values, 12)) return std::nullopt;
+  return Diagnosis{"autofp8-rounding",
+                   "each scale is 1 / (448 / amax) with the quotient rounded to the model's dtype, "
+                   "as AutoFP8 computes it, which moves it by up to 0.05% in F16 and 0.4% in BF16",
+                   "harmless: at most the largest values saturate, by as little", true};
+}
+
+Found autofp8_zero(const Evidence& seen) {
+  if (seen.zeros == 0 || !seen.is_of("autofp8")) return std::nullopt;
+  return Diagnosis{
+      "autofp8-zero",
+      cat(count_of(seen.zeros, "scale"), seen.zeros == 1 ? " is" : " are",
+          " 0: AutoFP8 divides 448 by the largest value in FP16, which overflows where "
+          "that is below 0.00684"),
+      "calibrate again: a runtime fails on 0, or takes 1 instead"};
+}
+
+Found negative(const Evidence& seen) {
+  if (seen.negatives == 0) return std::nullopt;
+  return Diagnosis{"negative-sentinel",
+                   cat(count_of(seen.negatives, "scale"), seen.negatives == 1 ? " is" : " are",
+                       " negative, which is how runtimes mark one that was never loaded"),
+                   "calibrate again: a runtime takes 1 instead"};
+}
+
+Found observer(const Evidence& seen) {
+  const std::string& name = seen.given.observer;
+  const std::string remedy = "calibrate again, or set observer: static_minmax in the recipe";
+  if (name == "memoryless_minmax") {
+    return Diagnosis{"last-batch-observer",
+                     "the scales are those of the last calibration batch alone (observer "
+                     "memoryless_minmax, the default since compressed-tensors 0.14)",
+                     remedy};
+  }
+  if (name != "minmax") return std::nullopt;
+  return Diagnosis{
+      "moving-average-observer",
+      "the scales follow a moving average of the batches' maxima (observer minmax, the "
+      "default until compressed-tensors 0.13), so that larger values saturate",
+      remedy};
+}
+
+Found for_fnuz(const Evidence& seen) {
+  if (seen.given.format != Fp8Format::e4m3fnuz) return std::nullopt;
+  return Diagnosis{
+      "doubled-for-fnuz",
+      "the scales are twice as large as E4M3FN needs them: kv_cache_torch_dtype says "
+      "that they are for FNUZ GPUs (MI300)",
+      "'fp8kv extract' halves them, exactly; runtimes double scales for FNUZ themselves"};
+}
+
+// Whether every scale is a quotient of an F16 or BF16 number and `divisor`.
+bool are_quotients(const Evidence& seen, float divisor) {
+  const auto by = [&](DType dtype) {
+    return seen.all([&](float value) {
+      const float amax = rounded_to(value * divisor, dtype);
+      return amax / divisor == value || amax * (1 / divisor) == value;
+    });
+  };
+  return by(DType::f16) || by(DType::bf16);
+}
+
+Found by_240(const Evidence& seen) {
+  if (!are_quotients(seen, 240) || are_quotients(seen, 448)) return std::nullopt;
+  if (!is_telling(seen.values, 12)) return std::nullopt;
+  return Diagnosis{"divided-by-240",
+                   "the scales are amax / 240, the largest number of FNUZ, instead of amax / 448: "
+                   "1.87 times as large as they need be",
+                   "nothing saturates; calibrate for the full range, and do not double them again"};
+}
+
+Found missing(const Evidence& seen) {
+  std::set<int64_t> layers;
+  for (const ScaleTensor& tensor : seen.tensors) {
+    if (tensor.layer < seen.given.n_layers) layers.insert(tensor.layer);
+  }
+  const int64_t count = seen.given.n_layers - static_cast<int64_t>(layers.size());
+  if (count <= 0 || seen.given.mixed) return std::nullopt;
+  return Diagnosis{"missing-layer",
+                   cat(count, " of ", count_of(static_cast<uint64_t>(seen.given.n_layers), "layer"),
+                       count == 1 ? " has" : " have", " no scale: a runtime uses 1 there"),
+                   "calibrate again"};
+}
+
+Found extra(const Evidence& seen) {
+  std::set<int64_t> layers;
+  for (const ScaleTensor& tensor : seen.tensors) {
+    if (tensor.layer >= seen.given.n_layers) layers.insert(tensor.layer);
+  }
+  if (layers.empty()) return std::nullopt;
+  return Diagnosis{"extra-layer",
+                   cat("there are scales for ",
+                       layers.size() == 1 ? cat("layer ", *layers.begin())
+                                          : cat(count_of(layers.size(), "layer"), " from ",
+                                                *layers.begin(), " on"),
+                       ", but the model has ", seen.given.n_layers),
+                   "calibrate this model: the scales are those of another, or it was pruned since"};
+}
+
+// The gravest first.
+constexpr Rule kRules[] = {missing,  extra,    negative,        autofp8_zero, all_ones,
+                           floored,  for_fnuz, by_240,          before_rope,  fused,
+                           observer, rounded,  autofp8_rounding};
+
+}  // namespace
+
+std::vector<Diagnosis> diagnose(const ScaleCase& found) {
+  const Evidence evidence(found);
+  std::vector<Diagnosis> diagnoses;
+  for (const Rule rule : kRules) {
+    if (auto diagnosis = rule(evidence)) diagnoses.push_back(*std::move(diagnosis));
+  }
+  return diagnoses;
+}
+
+Diagnosis diagnose_absence(const std::string& said, bool modelopt) {
+  return {"cast-without-scales",
+          cat(said, " says that the cache is FP8, but there are no scales",
+              modelopt ? " (ModelOpt's fp8_cast writes none)" : "", ": a runtime uses 1"),
+          "calibrate, and inject what you get"};
+}
+
+bool is_autofp8_rounding(const Numbers& values) {
+  const auto by = [&](DType dtype) {
+    bool any = false;
+    for (const float value : values) {
+      if (!is_usable(value)) continue;
+      any = true;
+      if (1 / rounded_to(1 / value, dtype) != value) return false;
+    }
+    return any;
+  };
+  return by(DType::f16) || by(DType::bf16);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,45 @@
+// What is remarkable about a set of scales: a name, a sentence and the remedy for each thing.
+// Looks at the numbers and at what the file says of them; refuses nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/scales.h"
+#include "scales/scale_tensors.h"
+
+namespace fp8kv {
+
+struct Diagnosis {
+  std::string id;  // "all-ones"
+  std::string sentence;
+  std::string remedy;
+  bool harmless = false;  // good to know, nothing to do
+  bool operator==(const Diagnosis&) const = default;
+};
+
+// What numbers alone do not tell.
+struct ScaleCase {
+  std::vector<ScaleTensor> tensors;  // in use; values need not make sense
+  const Dialect* dialect = nullptr;  // of the finer form; nullptr for our own
+  Observation observed = Observation::unknown;
+  std::string observer;  // as in KvConfig
+  float floor = 0;       // smaller scales were raised to this; 0 for no
+  Fp8Format format = Fp8Format::e4m3fn;
+  int64_t n_layers = 0;
+  bool mixed = false;   // the layers without a scale hold no cache
+  bool k_norm = false;  // the model normalises K between its projection and RoPE
+};
+
+std::vector<Diagnosis> diagnose(const ScaleCase& found);
+
+// For a checkpoint whose config says that the cache is FP8 and that has no scales: `said` is who
+// says so.
+Diagnosis diagnose_absence(const std::string& said, bool modelopt);
+
+// Whether all of `values` are 1 / h for some F16 or BF16 number h, as AutoFP8 computes them.
+// Numbers no scale can be are left out.
+bool is_autofp8_rounding(const std::vector<float>& values);
+
+}  // namespace fp8kv

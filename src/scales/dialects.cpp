@@ -1,0 +1,237 @@
+#include "scales/dialects.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace fp8kv {
+namespace {
+
+template <KvMethod method>
+bool is(const KvConfig& config) {
+  return config.method == method;
+}
+
+bool is_any(const KvConfig&) {
+  return true;
+}
+
+template <Observation where>
+Observation always(const KvConfig&) {
+  return where;
+}
+
+Observation tgi_observation(const KvConfig& config) {
+  return config.tgi_script ? Observation::before_rope : Observation::likely_before_rope;
+}
+
+// compressed-tensors has written its version since 0.7, the first to measure after RoPE. A block
+// without one was written by hand, or by a tool that only wants it read.
+Observation by_version(const KvConfig& config) {
+  return config.version.empty() ? Observation::unknown : Observation::after_rope;
+}
+
+Observation quark_observation(const KvConfig& config) {
+  return config.post_rope ? Observation::after_rope : Observation::before_rope;
+}
+
+// TensorRT-LLM checkpoints name ModelOpt as their producer since about the time it moved its
+// quantisers behind RoPE (0.27).
+Observation trtllm_observation(const KvConfig& config) {
+  if (config.producer != "modelopt" || config.version.empty()) return Observation::unknown;
+  return version_before(config.version, "0.27") ? Observation::before_rope
+                                                : Observation::after_rope;
+}
+
+bool is_modelopt_23(const KvConfig& config) {
+  return is<KvMethod::modelopt>(config) && version_before(config.version, "0.27");
+}
+bool is_modelopt_27(const KvConfig& config) {
+  return is<KvMethod::modelopt>(config) && !is_modelopt_23(config) &&
+         version_before(config.version, "0.43");
+}
+bool is_modelopt_43(const KvConfig& config) {
+  return is<KvMethod::modelopt>(config) && !version_before(config.version, "0.43");
+}
+
+using Patterns = std::vector<ScalePattern>;
+
+Patterns pair(const std::string& k, const std::string& v) {
+  return {{k, 'k'}, {v, 'v'}};
+}
+
+Patterns operator+(Patterns a, const Patterns& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<Dialect> make_rows() {
+  using enum Observation;
+  using enum Carrier;
+  const Patterns fused = {{"self_attn.kv_scale", 'b'}};
+  const Patterns apart = pair("self_attn.k_scale", "self_attn.v_scale");
+  const Patterns outputs = pair("self_attn.k_proj.output_scale", "self_attn.v_proj.output_scale");
+  const Patterns at_proj = pair("self_attn.k_proj.k_scale", "self_attn.v_proj.v_scale") +
+                           pair("mixer.k_proj.k_scale", "mixer.v_proj.v_scale");
+  const Patterns megatron = apart + pair("mixer.k_scale", "mixer.v_scale");
+  const Patterns of_cache = pair("self_attn.k_cache.scale", "self_attn.v_cache.scale");
+  const Patterns parameters = pair("self_attn.attn.k_scale", "self_attn.attn.v_scale") +
+                              pair("self_attn.qkv_proj.k_scale", "self_attn.qkv_proj.v_scale") +
+                              pair("self_attn.qkqkv_proj.k_scale", "self_attn.qkqkv_proj.v_scale");
+  const Patterns trtllm =
+      Patterns{{"attention.kv_cache_scaling_factor", 'b'}} +
+      pair("attention.k_cache_scaling_factor", "attention.v_cache_scaling_factor");
+  const Patterns npz = {{"kv_cache_scaling_factor", 'b'}};
+  const char* const kFp8 = "quant_method `fp8`, kv_cache_scheme `static`";
+  const char* const kOld = "`compression_config` instead of quantization_config";
+  const char* const kCt = "quant_method `compressed-tensors`, kv_cache_scheme";
+  const char* const kOpt = "producer `modelopt`, cache FP8";
+  const char* const kBefore = "before RoPE";
+  const char* const kAfter = "after RoPE";
+  // clang-format off
+  return {
+      {"kv_scale", "kv_scale", "TGI's FP8 KV-cache branch", "", kBefore,
+       fused, is<KvMethod::none>, tgi_observation},
+      {"k_scale/v_scale", "k_scale/v_scale", "who writes for TGI 2.4 or later", "", "not told",
+       apart, is<KvMethod::none>, always<unknown>},
+      {"vllm-json", "vllm-json", "vLLM 0.4 to 0.6: a JSON file", "", kBefore,
+       {}, is_any, always<likely_before_rope>, json},
+      {"autofp8-kv_scale", "autofp8", "AutoFP8, June and July 2024", kFp8, kBefore,
+       fused, is<KvMethod::fp8>, always<before_rope>},
+      {"autofp8-output_scale", "autofp8", "AutoFP8, a branch of July 2024", kFp8, kBefore,
+       outputs, is<KvMethod::fp8>, always<before_rope>},
+      {"autofp8", "autofp8", "AutoFP8 since July 2024", kFp8, kBefore,
+       apart, is<KvMethod::fp8>, always<before_rope>},
+      {"compressed-tensors-0.5", "compressed-tensors", "llm-compressor 0.1, uncompressed also 0.2",
+       kOld, kBefore, outputs, is<KvMethod::compressed_tensors_old>, always<before_rope>},
+      {"compressed-tensors-0.6", "compressed-tensors", "llm-compressor 0.2", kOld, kBefore,
+       apart, is<KvMethod::compressed_tensors_old>, always<before_rope>},
+      {"compressed-tensors", "compressed-tensors", "llm-compressor since 0.3", kCt, kAfter,
+       apart, is<KvMethod::compressed_tensors>, by_version},
+      {"modelopt-0.23", "modelopt", "ModelOpt 0.23 to 0.25", kOpt, kBefore,
+       at_proj, is_modelopt_23, always<before_rope>, model_folder, 1},
+      {"modelopt-0.27", "modelopt", "ModelOpt 0.27 to 0.42", kOpt, kAfter,
+       at_proj, is_modelopt_27, always<after_rope>, model_folder, 1},
+      {"modelopt", "modelopt", "ModelOpt since 0.43", kOpt, kAfter,
+       at_proj, is_modelopt_43, by_version},
+      {"modelopt-megatron", "modelopt", "ModelOpt's export of Megatron models", kOpt, kAfter,
+       megatron, is<KvMethod::modelopt>, always<after_rope>, model_folder, 1},
+      {"trtllm", "trtllm", "AMMO and ModelOpt for TensorRT-LLM, one file per rank",
+       "kv_cache_quant_algo `FP8`", "after RoPE since ModelOpt 0.27",
+       trtllm, is<KvMethod::trtllm>, trtllm_observation, rank_folder, 1},
+      {"ammo-npz", "ammo-npz", "AMMO until 0.7, one .npz per rank", "", kBefore,
+       npz, is<KvMethod::ammo>, always<before_rope>, npz_folder},
+      {"quark", "quark", "AMD Quark", "quant_method `quark`, export.kv_cache_group",
+       "before RoPE unless kv_cache_post_rope",
+       outputs, is<KvMethod::quark>, quark_observation, model_folder, 0, true},
+      {"quark-fp8", "quark", "AMD Quark, custom_mode `fp8`",
+       "quant_method `fp8`, export.kv_cache_group", kBefore,
+       apart + fused, is<KvMethod::quark_fp8>, quark_observation, model_folder, 0, true},
+      {"hy-v3", "hy-v3", "Hunyuan V3", "", "not told", of_cache, is_any, always<unknown>},
+      {"vllm-parameters", "vllm-parameters", "AutoRound, and who saves vLLM's own parameters", "",
+       "not told", parameters, is_any, always<unknown>},
+  };
+  // clang-format on
+}
+
+const std::vector<Dialect>& rows() {
+  static const std::vector<Dialect> kRows = make_rows();
+  return kRows;
+}
+
+// "k_proj.k_scale" and "v_proj.v_scale" are both "{k,v}_proj.{k,v}_scale".
+std::string of_both(std::string_view name) {
+  std::string out;
+  for (size_t at = 0; at < name.size(); ++at) {
+    const bool starts = at == 0 || name[at - 1] == '.';
+    const std::string_view part = name.substr(at, 2);
+    const bool of_one = starts && (part == "k_" || part == "v_");
+    out += of_one ? "{k,v}" : std::string(1, name[at]);
+  }
+  return out;
+}
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> options) {
+  return std::find(options.begin(), options.end(), text) != options.end();
+}
+
+}  // namespace
+
+std::span<const Dialect> dialects() {
+  return rows();
+}
+
+const Dialect* find_dialect(std::string_view name) {
+  const auto found = std::find_if(rows().begin(), rows().end(),
+                                  [&](const Dialect& row) { return row.name == name; });
+  return found == rows().end() ? nullptr : &*found;
+}
+
+std::vector<std::string> tensor_forms(const Dialect& dialect) {
+  if (dialect.carrier == Carrier::json) return {"kv_cache.scaling_factor"};
+  std::vector<std::string> forms;
+  for (const ScalePattern& pattern : dialect.patterns) {
+    std::string form = of_both(pattern.rest);
+    if (std::find(forms.begin(), forms.end(), form) == forms.end()) {
+      forms.push_back(std::move(form));
+    }
+  }
+  return forms;
+}
+
+DialectMatch match_scale_name(Carrier carrier, std::string_view rest) {
+  DialectMatch match;
+  for (const Dialect& row : rows()) {
+    if (row.carrier != carrier) continue;
+    for (const ScalePattern& pattern : row.patterns) {
+      if (pattern.rest != rest) continue;
+      match.rows.push_back(&row);
+      match.which = pattern.which;
+    }
+  }
+  return match;
+}
+
+bool is_offset(std::string_view name) {
+  const auto names = {".q_zero_point",
+                      ".k_zero_point",
+                      ".v_zero_point",
+                      ".q_proj.output_zero_point",
+                      ".k_proj.output_zero_point",
+                      ".v_proj.output_zero_point",
+                      ".k_proj.k_bias",
+                      ".v_proj.v_bias"};
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+const char* why_ignored(std::string_view rest) {
+  const size_t dot = rest.find('.');
+  if (dot == rest.npos) return nullptr;
+  const std::string_view block = rest.substr(0, dot), what = rest.substr(dot + 1);
+  if (block != "self_attn" && block != "mixer") return nullptr;
+  if (is_one_of(what, {"q_scale", "q_proj.output_scale", "q_proj.q_scale", "q.scale",
+                       "attn.q_scale", "qkv_proj.q_scale"})) {
+    return "scales of Q, which is not cached";
+  }
+  if (is_one_of(what, {"prob_output_scale", "attn.prob_scale", "prob_scale"})) {
+    return "scales of the softmax, which is not cached";
+  }
+  if (is_offset(rest)) return "zero points, which are 0";
+  return nullptr;
+}
+
+bool looks_like_kv_scale(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  const std::string_view last = dot == name.npos ? name : name.substr(dot + 1);
+  const std::string_view before = dot == name.npos ? "" : name.substr(0, dot);
+  if (name.find("cache") != name.npos && name.find("scal") != name.npos) return true;
+  if (is_one_of(last, {"k_scale", "v_scale", "kv_scale", "key_scale", "value_scale", "k_scales",
+                       "v_scales", "kv_scales", "k_scale_inv", "v_scale_inv"})) {
+    return true;
+  }
+  return last == "output_scale" && (before.ends_with("k_proj") || before.ends_with("v_proj") ||
+                                    before.ends_with("kv_proj") || before.ends_with("qkv_proj"));
+}
+
+}  // namespace fp8kv

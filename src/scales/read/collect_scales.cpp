@@ -1,0 +1,161 @@
+#include "scales/read/collect_scales.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+// "k_proj.v_scale" and "v_proj.k_scale".
+bool is_crossed(std::string_view rest) {
+  return rest.ends_with("k_proj.v_scale") || rest.ends_with("v_proj.k_scale");
+}
+
+// Adds a tensor whose name is of a row, or of one of the tensors that stand beside scales.
+bool add_if_known(const ScaleStore& store, const StoredTensor& tensor, Collected& out) {
+  const auto parts = store.split(tensor.name);
+  if (!parts) return false;
+  out.k_norm = out.k_norm || parts->rest.ends_with("k_norm.weight");
+  DialectMatch match = match_scale_name(store.carrier, parts->rest);
+  if (match.rows.empty()) {
+    if (is_crossed(parts->rest)) {
+      const bool v = parts->rest.ends_with("v_scale");
+      throw Error(cat(quote(tensor.name), ": is a scale of ", v ? "V" : "K",
+                      " at the projection of ", v ? "K" : "V"),
+                  "the export went wrong: export or calibrate again");
+    }
+    const char* reason = why_ignored(parts->rest);
+    if (reason) out.ignored.push_back({tensor.name, reason, tensor.dtype, tensor.shape, {}});
+    return reason != nullptr;
+  }
+  if (!out.candidates.empty() && out.prefix != parts->prefix) {
+    fail(quote(tensor.name), " and ", quote(out.candidates[0].stored->name),
+         ": scales of two different stacks of layers");
+  }
+  out.prefix = parts->prefix;
+  out.candidates.push_back({&tensor, parts->layer, std::move(match)});
+  return true;
+}
+
+std::vector<std::string> names_of(const std::vector<const Dialect*>& rows,
+                                  std::string Dialect::*part) {
+  std::vector<std::string> names;
+  for (const Dialect* row : rows) {
+    if (std::find(names.begin(), names.end(), row->*part) == names.end()) {
+      names.push_back(row->*part);
+    }
+  }
+  return names;
+}
+
+// The config leaves the row open, or names another tool.
+[[noreturn]] void fail_to_choose(const std::string& name, const std::vector<const Dialect*>& rows,
+                                 const KvConfig& config) {
+  const std::vector<std::string> families = names_of(rows, &Dialect::family);
+  const bool modelopt = families == std::vector<std::string>{"modelopt"};
+  const bool told = config.method != KvMethod::none ||
+                    !(config.quant_method.empty() || config.quant_method.starts_with("modelopt"));
+  if (modelopt && !told) {
+    throw Error(cat(quote(name),
+                    " is named as ModelOpt names the scales of FP8 and of NVFP4 caches alike, and "
+                    "neither config.json nor hf_quant_config.json says which"),
+                "bring the checkpoint's hf_quant_config.json along");
+  }
+  if (!told) {
+    throw Error(cat(quote(name), " could be of ", join(names_of(rows, &Dialect::name), " or "),
+                    ", and config.json has no quantization_config that says which"),
+                "bring the checkpoint's own config.json along");
+  }
+  const std::string found =
+      config.quant_method.empty()
+          ? cat("hf_quant_config.json says that the producer is ", quote(config.producer))
+          : cat("config.json says that ", config.block, ".quant_method is ",
+                quote(config.quant_method));
+  throw Error(cat(quote(name), " is a name of ", join(families, " or "), ", but ", found),
+              "the config is not that of these tensors: bring the right one along");
+}
+
+const Dialect* choose(const Collected::Candidate& candidate, const KvConfig& config) {
+  for (const Dialect* row : candidate.match.rows) {
+    if (row->says(config)) return row;
+  }
+  fail_to_choose(candidate.stored->name, candidate.match.rows, config);
+}
+
+// Two rows may stand beside each other as kv_scale and k_scale, not as two forms of the same.
+void check_one_form(const std::vector<ScaleTensor>& tensors) {
+  const ScaleTensor* first[2] = {};  // of K or V, of both
+  for (const ScaleTensor& tensor : tensors) {
+    const ScaleTensor*& known = first[tensor.which == 'b'];
+    if (!known) known = &tensor;
+    if (known->dialect == tensor.dialect) continue;
+    throw Error(cat(quote(known->name), " is a name of ", known->dialect->name, ", ",
+                    quote(tensor.name), " one of ", tensor.dialect->name, ": expected one form"),
+                "keep the tensors of the form that the runtime reads");
+  }
+}
+
+// One row may have several names for a scale (those of vLLM's parameters).
+void check_each_once(const std::vector<ScaleTensor>& tensors) {
+  std::map<std::pair<int64_t, char>, const ScaleTensor*> seen;
+  for (const ScaleTensor& tensor : tensors) {
+    const auto [at, is_new] = seen.emplace(std::pair(tensor.layer, tensor.which), &tensor);
+    if (is_new) continue;
+    throw Error(cat(quote(at->second->name), " and ", quote(tensor.name),
+                    " are both scales of the same: expected one"),
+                "keep the tensors of the form that the runtime reads");
+  }
+}
+
+}  // namespace
+
+Collected collect_scales(const ScaleStore& store) {
+  Collected out;
+  for (const StoredTensor& tensor : store.tensors) {
+    if (add_if_known(store, tensor, out)) continue;
+    if (looks_like_kv_scale(tensor.name)) out.unknown.push_back(&tensor);
+  }
+  return out;
+}
+
+void check_known(const Collected& collected) {
+  if (collected.unknown.empty()) return;
+  const size_t count = collected.unknown.size();
+  const std::string others = count == 1 ? "" : cat(" (and ", count_of(count - 1, "other"), ")");
+  throw Error(
+      cat(quote(collected.unknown[0]->name), others,
+          " looks like a KV scale, but is in a form that is not read"),
+      "'fp8kv extract --help' lists the forms that are; calibrate the original model again, "
+      "or rename the tensors");
+}
+
+std::vector<ScaleTensor> candidate_tensors(const Collected& collected) {
+  std::vector<ScaleTensor> tensors;
+  for (const Collected::Candidate& candidate : collected.candidates) {
+    const StoredTensor& stored = *candidate.stored;
+    tensors.push_back({stored.name,
+                       candidate.layer,
+                       candidate.match.which,
+                       stored.dtype,
+                       stored.shape,
+                       {},
+                       nullptr,
+                       join(names_of(candidate.match.rows, &Dialect::name), " or ")});
+  }
+  return tensors;
+}
+
+void choose_rows(const Collected& collected, const KvConfig& config,
+                 std::vector<ScaleTensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i].dialect = choose(collected.candidates[i], config);
+    tensors[i].dialect_name = tensors[i].dialect->name;
+  }
+  check_one_form(tensors);
+  check_each_once(tensors);
+}
+
+}  // namespace fp8kv

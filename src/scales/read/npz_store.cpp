@@ -1,0 +1,179 @@
+// AMMO's checkpoints as a store of scales: see scale_store.h.
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "base/error.h"
+#include "formats/npz.h"
+#include "scales/read/scale_ranks.h"
+
+namespace fp8kv {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kScaleName = "kv_cache_scaling_factor";
+constexpr int64_t kMostRanks = 4096, kMostLayers = 65536, kMostHeads = 65536;
+
+// The names in `folder` with that ending, sorted.
+std::vector<std::string> files_with(const fs::path& folder, std::string_view ending) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() == ending) names.push_back(at->path().filename().string());
+  }
+  if (error) fail_system(folder.string(), "list", error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// "llama_tp2_rank1.npz" is of rank 1; 0 where the name has none.
+int64_t rank_of(const std::string& file) {
+  const size_t at = file.rfind("rank");
+  int64_t rank = 0;
+  if (at == file.npos) return 0;
+  const char* const digits = file.data() + at + 4;
+  const auto parsed = std::from_chars(digits, file.data() + file.size(), rank);
+  return parsed.ec == std::errc() && rank >= 0 ? rank : 0;
+}
+
+// "_np:layers:12:attention:kv_cache_scaling_factor": exactly one part is a number, the layer's.
+std::optional<LayerName> split_npz_name(std::string_view name) {
+  std::optional<LayerName> found;
+  for (size_t at = 0; at <= name.size();) {
+    const size_t end = std::min(name.find(':', at), name.size());
+    const std::string_view part = name.substr(at, end - at);
+    int64_t layer = 0;
+    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), layer);
+    const bool number = !part.empty() && parsed.ec == std::errc() && layer >= 0 &&
+                        parsed.ptr == part.data() + part.size() && part[0] != '-';
+    if (number && found) return std::nullopt;
+    if (number) {
+      const std::string_view rest = name.substr(std::min(end + 1, name.size()));
+      found = {name.substr(0, at), layer, rest.ends_with(kScaleName) ? kScaleName : rest};
+    }
+    at = end + 1;
+  }
+  return found;
+}
+
+struct AmmoModel {
+  ModelConfig shape;
+  int64_t n_ranks = 1;
+  bool operator==(const AmmoModel& other) const {
+    return shape.n_layers == other.shape.n_layers && shape.n_kv_heads == other.shape.n_kv_heads &&
+           shape.model_type == other.shape.model_type && n_ranks == other.n_ranks;
+  }
+};
+
+int64_t within(const Json& value, int64_t least, int64_t most) {
+  const int64_t number = value.as_int();
+  if (number >= least && number <= most) return number;
+  fail(value.where(), ": is ", number, ", expected ", least, " to ", most);
+}
+
+AmmoModel parse_ammo_model(const Json& json) {
+  AmmoModel model;
+  model.n_ranks = within(json.at("tensor_parallel"), 1, kMostRanks);
+  const auto pipeline = json.find("pipeline_parallel");
+  if (pipeline && pipeline->as_int() != 1) {
+    throw Error(cat(pipeline->where(), ": is ", pipeline->brief(), ", expected 1"),
+                "layers are numbered anew in each pipeline rank: export with one");
+  }
+  const Json layers = json.at("layers");
+  model.shape.n_layers = static_cast<int64_t>(layers.size());
+  if (layers.size() == 0 || model.shape.n_layers > kMostLayers) {
+    fail(layers.where(), ": is ", layers.brief(), ", expected an array of layers");
+  }
+  model.shape.model_type = layers[0].get_string("decoder_type", "");
+  const auto kv_heads = json.find("num_kv_heads");  // 0: as many as there are of Q
+  model.shape.n_kv_heads = kv_heads ? within(*kv_heads, 0, kMostHeads) : 0;
+  const auto heads = json.find("num_attention_heads");
+  if (heads && model.shape.n_kv_heads == 0) model.shape.n_kv_heads = within(*heads, 0, kMostHeads);
+  return model;
+}
+
+// What the JSON files in the folder say, each of the whole model; they must not contradict.
+AmmoModel read_ammo_model(const fs::path& folder) {
+  std::optional<AmmoModel> found;
+  std::string from;
+  for (const std::string& file : files_with(folder, ".json")) {
+    const Json json = Json::read(folder / file);
+    if (!json.has("layers") || !json.has("tensor_parallel")) continue;
+    const AmmoModel model = parse_ammo_model(json);
+    if (found && !(model == *found)) {
+      throw Error(cat(quote(folder.string()), ": ", quote(from), " and ", quote(file),
+                      " describe different models"),
+                  "keep the files of one checkpoint in a folder");
+    }
+    found = model;
+    from = file;
+  }
+  if (found) return *found;
+  throw Error(cat(quote(folder.string()),
+                  ": has .npz files, but no JSON file with 'layers' and 'tensor_parallel' that "
+                  "describes them"),
+              "copy the whole folder");
+}
+
+RankFile open_npz(const fs::path& path) {
+  const Npz npz = Npz::open(path);
+  RankFile rank;
+  rank.name = path.filename().string();
+  for (const std::string& name : npz.names()) {
+    StoredTensor tensor{name, DType::f32, {}, 0};
+    if (looks_like_kv_scale(name)) {
+      const NpyArray array = npz.read(name);
+      tensor.dtype = array.dtype;
+      tensor.shape = array.shape;
+    }
+    rank.tensors.emplace(name, std::move(tensor));
+  }
+  rank.read = [npz](const std::string& name) { return npz.read(name).bytes; };
+  return rank;
+}
+
+}  // namespace
+
+bool is_npz_folder(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder, ignored) && !fs::exists(folder / "config.json", ignored) &&
+         !files_with(folder, ".npz").empty();
+}
+
+ScaleStore open_npz_folder(const fs::path& folder) {
+  const AmmoModel model = read_ammo_model(folder);
+  ScaleStore store;
+  store.carrier = Carrier::npz_folder;
+  store.where = quote(folder.string());
+  std::map<int64_t, std::string> files;
+  for (const std::string& file : files_with(folder, ".npz")) {
+    const auto [at, is_new] = files.emplace(rank_of(file), file);
+    if (is_new) continue;
+    throw Error(cat(store.where, ": ", quote(at->second), " and ", quote(file),
+                    " are both of rank ", at->first),
+                "keep the files of one checkpoint in a folder");
+  }
+  std::vector<RankFile> ranks;
+  for (int64_t rank = 0; rank < model.n_ranks; ++rank) {
+    const auto found = files.find(rank);
+    if (found == files.end()) {
+      throw Error(cat(store.where, ": has no .npz file of rank ", rank,
+                      ", though tensor_parallel is ", model.n_ranks),
+                  "copy the whole folder");
+    }
+    ranks.push_back(open_npz(folder / found->second));
+  }
+  store.tensors = tensors_of_ranks(ranks);
+  store.read = [ranks](const std::string& name) { return read_in_ranks(ranks, name); };
+  store.split = split_npz_name;
+  store.config = [] {
+    KvConfig config;
+    config.method = KvMethod::ammo;
+    config.producer = "AMMO";
+    return config;
+  };
+  store.model = [model] { return model.shape; };
+  return store;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,14 @@
+// A scale file as one more thing that carries scales. Internal to io.
+#pragma once
+
+#include <filesystem>
+
+#include "scales/read/find_scales.h"
+
+namespace fp8kv {
+
+// Throws what read_scale_file throws. Its numbers stand as tensors without a checkpoint:
+// "fp8kv.k_scale[3]".
+FoundScales survey_scale_file(const std::filesystem::path& path);
+
+}  // namespace fp8kv

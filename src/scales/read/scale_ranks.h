@@ -1,0 +1,26 @@
+// One checkpoint in a file per tensor-parallel rank, of which all have the same KV scales.
+// Internal to io.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scales/read/scale_store.h"
+
+namespace fp8kv {
+
+struct RankFile {
+  std::string name;  // "rank0.safetensors"
+  std::map<std::string, StoredTensor> tensors;
+  std::function<std::string(const std::string&)> read;
+};
+
+// The tensors of all ranks, by name.
+std::vector<StoredTensor> tensors_of_ranks(const std::vector<RankFile>& ranks);
+
+// The bytes that a tensor has in every rank; throws, showing both, where two differ.
+std::string read_in_ranks(const std::vector<RankFile>& ranks, const std::string& tensor);
+
+}  // namespace fp8kv

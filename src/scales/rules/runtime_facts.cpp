@@ -1,0 +1,228 @@
+#include "scales/rules/runtime_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "checkpoint/layer_name.h"
+#include "checkpoint/linear_modules.h"
+#include "checkpoint/quant_block.h"
+#include "scales/scale_names.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr std::array<const char*, static_cast<size_t>(Fact::count)> kNames = {"scales",
+                                                                              "fused",
+                                                                              "apart",
+                                                                              "projections",
+                                                                              "outputs",
+                                                                              "k_only",
+                                                                              "v_only",
+                                                                              "per_head",
+                                                                              "fused_array",
+                                                                              "apart_0d",
+                                                                              "unquantised",
+                                                                              "compressed_tensors",
+                                                                              "fp8",
+                                                                              "modelopt",
+                                                                              "quark",
+                                                                              "other_method",
+                                                                              "no_groups",
+                                                                              "frozen",
+                                                                              "cache_scheme",
+                                                                              "attn_head",
+                                                                              "linear_missed",
+                                                                              "attention_ignored",
+                                                                              "experts_missed",
+                                                                              "ignore_unclear",
+                                                                              "quant_algo",
+                                                                              "fp8_weights",
+                                                                              "experts",
+                                                                              "torch_dtype",
+                                                                              "llama_baichuan_phi3",
+                                                                              "single_file",
+                                                                              "index",
+                                                                              "consolidated",
+                                                                              "scale_file",
+                                                                              "with_model_type"};
+
+// The name of the partner for V of a scale of K, and the other way round.
+std::string partner_of(std::string name) {
+  const size_t attention = name.rfind("layers.");
+  for (size_t at = attention; at < name.size(); ++at) {
+    const bool starts_name = name[at - 1] == '.' && at + 1 < name.size() && name[at + 1] == '_';
+    if (!starts_name || (name[at] != 'k' && name[at] != 'v')) continue;
+    name[at] = name[at] == 'k' ? 'v' : 'k';
+  }
+  return name;
+}
+
+bool is_of_k(std::string_view name) {
+  const auto parts = split_layer_name(name);
+  const std::string_view rest = parts->rest;
+  return rest.substr(rest.find('.') + 1).starts_with("k_");
+}
+
+void add_tensor(const TensorMap& tensors, const TensorEntry& entry, FactSet& facts) {
+  const auto spelling = scale_spelling(entry.name);
+  if (!spelling) return;
+  const bool fused = *spelling == ScaleSpelling::fused;
+  const bool paired = *spelling == ScaleSpelling::apart || *spelling == ScaleSpelling::projection ||
+                      *spelling == ScaleSpelling::output;
+  const bool complete = paired && tensors.contains(partner_of(entry.name));
+  facts.add(Fact::scales);
+  facts.add(Fact::fused, fused);
+  facts.add(Fact::fused_array, fused && entry.shape.rank() > 0);
+  facts.add(Fact::per_head, entry.shape.elements() > 1);
+  facts.add(Fact::apart, complete && *spelling == ScaleSpelling::apart);
+  facts.add(Fact::apart_0d, *spelling == ScaleSpelling::apart && entry.shape.rank() == 0);
+  facts.add(Fact::projections, complete && *spelling == ScaleSpelling::projection);
+  facts.add(Fact::outputs, complete && *spelling == ScaleSpelling::output);
+  facts.add(is_of_k(entry.name) ? Fact::k_only : Fact::v_only, paired && !complete);
+}
+
+// What an `ignore` list says of one module.
+enum class Ignored { no, yes, unclear };
+
+Ignored ignored(const std::vector<std::string>& ignore, const std::string& module) {
+  Ignored result = Ignored::no;
+  for (const std::string& entry : ignore) {
+    const std::optional<bool> matches = pattern_matches(entry, module);
+    if (matches && *matches) return Ignored::yes;
+    if (!matches) result = Ignored::unclear;
+  }
+  return result;
+}
+
+std::vector<std::string> texts(const std::optional<Json>& list) {
+  std::vector<std::string> out;
+  for (size_t i = 0; list && list->is_array() && i < list->size(); ++i) {
+    if ((*list)[i].is_string()) out.push_back((*list)[i].as_string());
+  }
+  return out;
+}
+
+void add_ignore(const TensorMap& tensors, const Json& block, FactSet& facts) {
+  const std::vector<std::string> ignore = texts(block.find("ignore"));
+  const bool all = std::find(ignore.begin(), ignore.end(), "Linear") != ignore.end();
+  for (const std::string& module : linear_modules(tensors)) {
+    // The head is looked up by its tensor; lists that leave it out work.
+    if (all || module.ends_with("lm_head")) continue;
+    const Ignored found = ignored(ignore, module);
+    facts.add(Fact::linear_missed, found == Ignored::no);
+    facts.add(Fact::ignore_unclear, found == Ignored::unclear);
+    const size_t experts = module.find(".experts.");
+    if (experts == module.npos) continue;
+    const std::string holder = module.substr(0, experts + std::string_view(".experts").size());
+    facts.add(Fact::experts_missed, ignored(ignore, holder) == Ignored::no);
+  }
+  for (const std::string_view attention : {"layers.0.self_attn.attn", "layers.0.attn"}) {
+    const Ignored found = ignored(ignore, "model." + std::string(attention));
+    facts.add(Fact::attention_ignored, found == Ignored::yes);
+  }
+}
+
+bool is_fp8_scheme(const std::optional<Json>& scheme) {
+  if (!scheme || !scheme->is_object()) return false;
+  const auto type = scheme->find("type");
+  const auto bits = scheme->find("num_bits");
+  const auto dynamic = scheme->find("dynamic");
+  return type && type->is_string() && type->as_string() == "float" && bits && bits->is_number() &&
+         bits->number_text() == "8" && !(dynamic && dynamic->is_bool() && dynamic->as_bool());
+}
+
+std::string text_at(const std::optional<Json>& object, std::string_view key) {
+  const auto value = object ? object->find(key) : std::nullopt;
+  return value && value->is_string() ? value->as_string() : "";
+}
+
+void add_compressed_tensors(const TensorMap& tensors, const Json& block, FactSet& facts) {
+  const auto groups = block.find("config_groups");
+  const std::string status = text_at(block, "quantization_status");
+  const auto scheme = block.find("kv_cache_scheme");
+  facts.add(Fact::no_groups, !groups || groups->size() == 0);
+  facts.add(Fact::frozen, status == "frozen" || status == "compressed");
+  facts.add(Fact::cache_scheme, is_fp8_scheme(scheme));
+  facts.add(Fact::attn_head, text_at(scheme, "strategy") == "attn_head");
+  add_ignore(tensors, block, facts);
+}
+
+void add_modelopt(const QuantBlock& block, FactSet& facts) {
+  const auto inner = block.modelopt ? block.modelopt->find("quantization") : std::nullopt;
+  for (const auto& object : {block.json, inner}) {
+    facts.add(Fact::quant_algo, !text_at(object, "quant_algo").empty());
+    facts.add(Fact::cache_scheme, text_at(object, "kv_cache_quant_algo") == "FP8" ||
+                                      (object && is_fp8_scheme(object->find("kv_cache_scheme"))));
+  }
+}
+
+void add_config(const ModelFiles& model, FactSet& facts) {
+  static const std::map<QuantMethod, Fact> kFacts = {
+      {QuantMethod::none, Fact::unquantised},
+      {QuantMethod::compressed_tensors, Fact::compressed_tensors},
+      {QuantMethod::fp8, Fact::fp8},
+      {QuantMethod::modelopt, Fact::modelopt},
+      {QuantMethod::quark, Fact::quark},
+      {QuantMethod::other, Fact::other_method}};
+  const QuantBlock block = read_quant_block(model.config, model.modelopt, model.tensors);
+  facts.add(kFacts.at(block.method));
+  if (block.method == QuantMethod::compressed_tensors) {
+    add_compressed_tensors(model.tensors, *block.json, facts);
+  }
+  if (block.method == QuantMethod::modelopt) add_modelopt(block, facts);
+  const std::string dtype = text_at(model.config, "kv_cache_torch_dtype");
+  facts.add(Fact::torch_dtype, dtype == "float8_e4m3fn" || dtype == "float8_e4m3fnuz");
+  const std::string type = text_at(model.config, "model_type");
+  facts.add(Fact::llama_baichuan_phi3, type == "llama" || type == "baichuan" || type == "phi3");
+}
+
+}  // namespace
+
+const char* fact_name(Fact fact) {
+  return kNames[static_cast<size_t>(fact)];
+}
+
+std::vector<std::string> FactSet::names() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (has(static_cast<Fact>(i))) names.push_back(kNames[i]);
+  }
+  return names;
+}
+
+ModelFiles model_files(const Checkpoint& checkpoint) {
+  ModelFiles model{checkpoint.tensors(), checkpoint.config(), read_modelopt_file(checkpoint), {}};
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint.folder())) {
+    model.names.push_back(entry.path().filename().string());
+  }
+  return model;
+}
+
+FactSet runtime_facts(const ModelFiles& model) {
+  FactSet facts;
+  for (const auto& [name, location] : model.tensors) {
+    add_tensor(model.tensors, location.entry, facts);
+    facts.add(Fact::fp8_weights, fp8_format(location.entry.dtype).has_value());
+  }
+  facts.add(Fact::experts, has_experts(model.tensors));
+  add_config(model, facts);
+  for (const std::string& name : model.names) {
+    facts.add(Fact::single_file, name == "model.safetensors");
+    facts.add(Fact::index, name == "model.safetensors.index.json");
+    facts.add(Fact::consolidated,
+              name.starts_with("consolidated") && name.ends_with(".safetensors"));
+  }
+  return facts;
+}
+
+FactSet scale_file_facts(const std::string& model_type) {
+  FactSet facts = {Fact::scale_file};
+  facts.add(Fact::with_model_type, !model_type.empty());
+  return facts;
+}
+
+}  // namespace fp8kv

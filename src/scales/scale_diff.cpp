@@ -1,0 +1,227 @@
+#include "scales/scale_diff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "base/error.h"
+#include "core/half.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr double kSqrt2 = 1.4142135623730951;
+// Two ways to compute the same f32: a few units in the last place.
+constexpr double kFewUlps = 4.0 / (1 << 23);
+
+using Pairs = std::vector<ScalePair>;
+
+// The pairs of a diff, K's and V's.
+struct Sides {
+  Pairs k;
+  Pairs v;
+
+  bool all(const std::function<bool(const ScalePair&)>& holds) const {
+    return std::all_of(k.begin(), k.end(), holds) && std::all_of(v.begin(), v.end(), holds);
+  }
+};
+
+bool is_same(const ScalePair& pair) {
+  return pair.a == pair.b;
+}
+
+bool is_near(double value, double wanted) {
+  return std::abs(value / wanted - 1) <= kFewUlps;
+}
+
+float as_bf16(float value) {
+  return bf16_to_float(bf16_from_float(value));
+}
+
+float as_f16(float value) {
+  return f16_to_float(f16_from_float(value));
+}
+
+// The same, seen from B.
+Sides swapped(Sides sides) {
+  for (Pairs* pairs : {&sides.k, &sides.v}) {
+    for (ScalePair& pair : *pairs) std::swap(pair.a, pair.b);
+  }
+  return sides;
+}
+
+std::optional<DiffFinding> find_ones(const Sides& sides, const std::string& second) {
+  if (!sides.all([](const ScalePair& pair) { return pair.b == 1; })) return std::nullopt;
+  return DiffFinding{"all-ones",
+                     cat("every scale of ", second,
+                         " is 1: what a runtime uses when there is none, and what ModelOpt 0.23 to "
+                         "0.42 made of nearly every scale"),
+                     cat("use the other, or calibrate: ", second, " holds no measurement")};
+}
+
+std::optional<DiffFinding> find_fused(const Sides& sides, const std::string& first,
+                                      const std::string& second) {
+  const auto fused_by = [&](float (*round)(float)) {
+    for (size_t i = 0; i < sides.k.size(); ++i) {
+      const float larger = round(std::max(sides.k[i].a, sides.v[i].a));
+      if (sides.k[i].b != larger || sides.v[i].b != larger) return false;
+    }
+    return true;
+  };
+  const bool exactly = fused_by([](float value) { return value; });
+  const bool bf16 = !exactly && fused_by(as_bf16);
+  if (!exactly && !bf16 && !fused_by(as_f16)) return std::nullopt;
+  return DiffFinding{"fused",
+                     cat(second, " has the larger of K's and V's scale of ", first, " for both",
+                         exactly ? ""
+                         : bf16  ? ", rounded to BF16"
+                                 : ", rounded to F16"),
+                     cat("nothing saturates with either; ", first, " is the finer")};
+}
+
+std::optional<DiffFinding> find_floored(const Sides& sides, const std::string& first,
+                                        const std::string& second) {
+  const bool raised =
+      sides.all([](const ScalePair& pair) { return pair.b == std::max(pair.a, 1.0f); });
+  if (!raised) return std::nullopt;
+  return DiffFinding{
+      "floored",
+      cat(second, " is ", first,
+          " with every scale below 1 raised to 1, as ModelOpt did until 0.42"),
+      cat("use ", first, ": with a scale that is far too large small values vanish")};
+}
+
+std::optional<DiffFinding> find_rounded(const Sides& sides, const std::string& first,
+                                        const std::string& second) {
+  const auto rounded_by = [&](float (*round)(float)) {
+    return sides.all([&](const ScalePair& pair) { return round(pair.a) == pair.b; });
+  };
+  const bool bf16 = rounded_by(as_bf16);
+  if (!bf16 && !rounded_by(as_f16)) return std::nullopt;
+  return DiffFinding{bf16 ? "bf16-rounding" : "f16-rounding",
+                     cat(second, " is ", first, " rounded to ", bf16 ? "BF16" : "F16",
+                         ", as in a checkpoint that stores scales in the model's dtype"),
+                     bf16 ? "harmless: a scale is off by 0.4% at most"
+                          : "harmless: a scale is off by 0.05% at most"};
+}
+
+std::optional<DiffFinding> find_rope(const Sides& sides, const std::string& first,
+                                     const std::string& second) {
+  if (!std::all_of(sides.v.begin(), sides.v.end(), is_same)) return std::nullopt;
+  const bool grows = std::all_of(sides.k.begin(), sides.k.end(), [](const ScalePair& pair) {
+    return pair.ratio() >= 1 && pair.ratio() <= kSqrt2 * (1 + kFewUlps);
+  });
+  if (!grows) return std::nullopt;
+  return DiffFinding{"rope",
+                     cat("V is the same, and K of ", second, " is up to 1.41 times that of ", first,
+                         ": K of ", first, " may have been measured before RoPE"),
+                     cat("use ", second, ": the cache holds K after RoPE")};
+}
+
+// The one factor between all scales of the two, if there is one.
+std::optional<double> common_ratio(const Sides& sides) {
+  const double first = sides.k[0].ratio();
+  const bool common =
+      sides.all([&](const ScalePair& pair) { return is_near(pair.ratio(), first); });
+  return common ? std::optional(first) : std::nullopt;
+}
+
+std::optional<DiffFinding> find_factor(const Sides& sides, const std::string& first,
+                                       const std::string& second) {
+  const auto ratio = common_ratio(sides);
+  if (!ratio || *ratio < 1) return std::nullopt;
+  if (is_near(*ratio, 1)) {
+    return DiffFinding{"last-place", "the scales differ in the last place alone",
+                       "harmless: one was divided by 448, the other multiplied by 1/448"};
+  }
+  if (sides.all([](const ScalePair& pair) { return pair.b == 2 * pair.a; })) {
+    return DiffFinding{
+        "doubled", cat(second, " is exactly twice ", first),
+        cat("are those of ", second, " for FNUZ GPUs (MI300)? On disk scales are for E4M3FN")};
+  }
+  if (is_near(*ratio, 448.0 / 240.0)) {
+    return DiffFinding{"divided-by-240",
+                       cat(second, " is 448/240 of ", first,
+                           ": it was divided by the maximum of E4M3FNUZ, not of E4M3FN"),
+                       cat("use ", first, ": runtimes double scales for FNUZ GPUs themselves")};
+  }
+  return DiffFinding{"factor", cat(second, " is ", fixed(*ratio, 4), " times ", first),
+                     "a headroom makes such a factor; nothing saturates with the larger"};
+}
+
+// Findings with A as the first, then with B.
+std::vector<DiffFinding> findings_of(const Sides& sides) {
+  std::vector<DiffFinding> found;
+  if (sides.all(is_same)) return found;
+  const auto add = [&](std::optional<DiffFinding> finding) {
+    if (finding) found.push_back(*std::move(finding));
+    return finding.has_value();
+  };
+  const Sides other = swapped(sides);
+  if (add(find_ones(sides, "B")) || add(find_ones(other, "A"))) return found;
+  if (add(find_factor(sides, "A", "B")) || add(find_factor(other, "B", "A"))) return found;
+  if (add(find_floored(sides, "A", "B")) || add(find_floored(other, "B", "A"))) return found;
+  if (add(find_fused(sides, "A", "B")) || add(find_fused(other, "B", "A"))) return found;
+  if (add(find_rounded(sides, "A", "B")) || add(find_rounded(other, "B", "A"))) return found;
+  if (!add(find_rope(sides, "A", "B"))) add(find_rope(other, "B", "A"));
+  return found;
+}
+
+double distance(const DiffRow& row) {
+  return std::max(std::abs(std::log(row.k.ratio())), std::abs(std::log(row.v.ratio())));
+}
+
+[[noreturn]] void fail_apart(const char* noun, size_t a, size_t b) {
+  throw Error(cat("A has scales for ", count_of(a, noun), ", B for ", b),
+              "they are not of the same model", ErrorKind::check);
+}
+
+KvScales comparable(const KvScales& scales, const char* name, bool reduce, ScaleDiff& diff) {
+  if (fp8_spec(scales.format).fnuz) {
+    diff.notes.push_back(cat(name, " is for E4M3FNUZ: its scales were halved"));
+  }
+  const KvScales converted = with_format(scales, Fp8Format::e4m3fn);
+  if (!reduce || !converted.per_head()) return converted;
+  diff.notes.push_back(
+      cat(name, " has one scale per KV head, the other per layer: the largest of a layer counts"));
+  return per_tensor(converted);
+}
+
+}  // namespace
+
+ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
+  if (a.layers.size() != b.layers.size()) fail_apart("layer", a.layers.size(), b.layers.size());
+  ScaleDiff diff;
+  const bool mixed = a.per_head() != b.per_head();
+  const KvScales left = comparable(a, "A", mixed, diff);
+  const KvScales right = comparable(b, "B", mixed, diff);
+  const size_t heads = left.layers[0].k.size();
+  if (heads != right.layers[0].k.size()) {
+    fail_apart("KV head", heads, right.layers[0].k.size());
+  }
+  diff.per_head = left.per_head();
+  diff.layers = left.layers.size();
+  const auto same = [&](const ScalePair& pair) {
+    return is_same(pair) || std::abs(pair.ratio() - 1) <= tolerance;
+  };
+  Sides sides;
+  for (size_t layer = 0; layer < diff.layers; ++layer) {
+    bool differs = false;
+    for (size_t head = 0; head < heads; ++head) {
+      const LayerScales &x = left.layers[layer], &y = right.layers[layer];
+      DiffRow row{layer, head, {x.k[head], y.k[head]}, {x.v[head], y.v[head]}, false};
+      row.differs = !same(row.k) || !same(row.v);
+      differs = differs || row.differs;
+      sides.k.push_back(row.k);
+      sides.v.push_back(row.v);
+      if (diff.rows.empty() || distance(row) > distance(diff.farthest)) diff.farthest = row;
+      diff.rows.push_back(row);
+    }
+    diff.differing_layers += differs;
+  }
+  diff.findings = findings_of(sides);
+  return diff;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,211 @@
+#include "scales/scale_evidence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+// Of one tensor in one octave: far above any calibration, and no sum of them overflows.
+constexpr uint64_t kMostInOctave = uint64_t{1} << 48;
+
+uint64_t as_count(const Json& value) {
+  const int64_t count = value.as_int();
+  if (count < 0) fail(value.where(), ": is ", count, ", expected 0 or more");
+  return static_cast<uint64_t>(count);
+}
+
+void write_octaves(JsonWriter& out, const char* name, const std::vector<LayerOctaves>& layers,
+                   OctaveCounts LayerOctaves::*part) {
+  out.key(name).begin_array();
+  for (const LayerOctaves& layer : layers) {
+    const OctaveCounts& octaves = layer.*part;
+    std::vector<int64_t> row = {static_cast<int64_t>(octaves.zeros), octaves.first};
+    row.insert(row.end(), octaves.counts.begin(), octaves.counts.end());
+    out.value(std::span<const int64_t>(row));
+  }
+  out.end_array();
+}
+
+void read_amax(const Json& amax, size_t n_layers, int64_t n_kv_heads, Provenance& out) {
+  const auto heads = static_cast<size_t>(n_kv_heads);
+  auto k = read_rows(amax.at("k"), n_layers, heads);
+  auto v = read_rows(amax.at("v"), n_layers, k[0].size());
+  auto q = read_rows(amax.at("q"), n_layers, k[0].size());
+  for (size_t layer = 0; layer < n_layers; ++layer) {
+    for (const auto* row : {&k[layer], &v[layer], &q[layer]}) {
+      if (std::all_of(row->begin(), row->end(),
+                      [](float a) { return std::isfinite(a) && a >= 0; })) {
+        continue;
+      }
+      fail(amax.where(), ": layer ", layer, ": a maximum is negative or infinite");
+    }
+    out.amax.push_back({std::move(k[layer]), std::move(v[layer]), std::move(q[layer])});
+  }
+}
+
+// A row "[zeros, exponent, counts...]".
+OctaveCounts read_octave_row(const Json& row) {
+  if (!row.is_array() || row.size() < 2) {
+    fail(row.where(), ": is ", row.brief(), ", expected [zeros, exponent, counts...]");
+  }
+  OctaveCounts octaves;
+  octaves.zeros = as_count(row[0]);
+  const int64_t first = row[1].as_int();
+  const auto octaves_held = static_cast<int64_t>(row.size()) - 2;
+  const bool empty = octaves_held == 0 && first == 0;
+  if (!empty &&
+      (octaves_held == 0 || first < kFirstOctave || octaves_held > kLastOctave + 1 - first)) {
+    fail(row.where(), ": has ", count_of(row.size() - 2, "octave"), " from 2^", first,
+         ", expected octaves within 2^", kFirstOctave, " to 2^", kLastOctave + 1);
+  }
+  octaves.first = static_cast<int>(first);
+  for (size_t i = 2; i < row.size(); ++i) {
+    octaves.counts.push_back(as_count(row[i]));
+    if (octaves.counts.back() > kMostInOctave) {
+      fail(row[i].where(), ": is ", row[i].brief(), ", more values than can have been counted");
+    }
+  }
+  if (!octaves.counts.empty() && (octaves.counts.front() == 0 || octaves.counts.back() == 0)) {
+    fail(row.where(), ": begins or ends with an empty octave");
+  }
+  return octaves;
+}
+
+void check_octaves(const Json& row, const OctaveCounts& octaves, const std::vector<float>& amax) {
+  const float largest = *std::max_element(amax.begin(), amax.end());
+  if (octaves.counts.empty() && largest < 0x1p-39f) return;
+  const int top = octaves.first + static_cast<int>(octaves.counts.size()) - 1;
+  if (!octaves.counts.empty() && largest >= 0x1p-39f && octave_of(largest) == top) return;
+  const std::string found = octaves.counts.empty() ? "nothing" : cat("values below 2^", top + 1);
+  throw Error(cat(row.where(), ": counts ", found, ", but the layer's amax is ", largest),
+              "one of the two was edited: calibrate again");
+}
+
+void read_octaves(const Json& octaves, Provenance& out) {
+  const auto read = [&](const char* name, OctaveCounts LayerOctaves::*part,
+                        std::vector<float> LayerAmax::*amax) {
+    const Json rows = octaves.at(name);
+    if (!rows.is_array() || rows.size() != out.amax.size()) {
+      fail(rows.where(), ": is ", rows.brief(), ", expected an array of ",
+           count_of(out.amax.size(), "layer"));
+    }
+    for (size_t layer = 0; layer < rows.size(); ++layer) {
+      out.octaves[layer].*part = read_octave_row(rows[layer]);
+      check_octaves(rows[layer], out.octaves[layer].*part, out.amax[layer].*amax);
+    }
+  };
+  out.octaves.resize(out.amax.size());
+  read("k", &LayerOctaves::k, &LayerAmax::k);
+  read("v", &LayerOctaves::v, &LayerAmax::v);
+}
+
+void read_shards(const Json& shards, Provenance& out) {
+  ShardNote& note = out.shards;
+  note.of = count_at(shards, "of");
+  const Json taken = shards.at("taken");
+  for (size_t i = 0; i < taken.size(); ++i) {
+    const uint64_t index = as_count(taken[i]);
+    if (index >= note.of || (i > 0 && index <= note.taken.back())) {
+      fail(taken.where(), ": is ", taken.brief(), ", expected rising numbers below ", note.of);
+    }
+    note.taken.push_back(index);
+  }
+  if (note.taken.empty() || note.taken.size() == note.of) {
+    fail(taken.where(), ": is ", taken.brief(), ", expected some but not all of ",
+         count_of(note.of, "shard"));
+  }
+  note.documents = count_at(shards, "documents");
+  note.windows = count_at(shards, "windows");
+  note.tokens = count_at(shards, "tokens");
+}
+
+}  // namespace
+
+uint64_t count_at(const Json& object, std::string_view key) {
+  return as_count(object.at(key));
+}
+
+std::vector<std::vector<float>> read_rows(const Json& rows, size_t n_layers, size_t per_layer) {
+  if (!rows.is_array() || rows.size() != n_layers) {
+    fail(rows.where(), ": is ", rows.brief(), ", expected an array of ",
+         count_of(n_layers, "layer"));
+  }
+  std::vector<std::vector<float>> out;
+  for (size_t layer = 0; layer < n_layers; ++layer) {
+    const Json row = rows[layer];
+    if (per_layer == 0) per_layer = std::max<size_t>(row.size(), 1);
+    if (!row.is_array() || row.size() != per_layer) {
+      fail(row.where(), ": is ", row.brief(), ", expected an array of ",
+           count_of(per_layer, "number"));
+    }
+    out.emplace_back();
+    for (size_t i = 0; i < per_layer; ++i) {
+      out.back().push_back(static_cast<float>(row[i].as_double()));
+    }
+  }
+  return out;
+}
+
+void write_counted(JsonWriter& out, const Provenance& provenance) {
+  if (provenance.windows == 0 && provenance.data.empty()) return;
+  out.key("counted").begin_object();
+  out.member("documents", provenance.documents);
+  out.member("windows", provenance.windows);
+  out.member("tokens", provenance.tokens);
+  out.key("data").begin_array();
+  for (const DataFile& file : provenance.data) {
+    out.begin_object();
+    out.member("name", file.name).member("bytes", file.bytes).member("sha256", file.sha256);
+    out.end_object();
+  }
+  out.end_array();
+  if (const ShardNote& shards = provenance.shards; shards.of > 0) {
+    out.key("shards").begin_object().member("of", shards.of);
+    const std::vector<int64_t> taken(shards.taken.begin(), shards.taken.end());
+    out.member("taken", std::span<const int64_t>(taken)).member("documents", shards.documents);
+    out.member("windows", shards.windows).member("tokens", shards.tokens).end_object();
+  }
+  out.end_object();
+}
+
+void write_magnitudes(JsonWriter& out, const Provenance& provenance) {
+  if (provenance.amax.empty()) return;
+  out.key("amax").begin_object();
+  write_rows(out, "k", provenance.amax, &LayerAmax::k);
+  write_rows(out, "v", provenance.amax, &LayerAmax::v);
+  write_rows(out, "q", provenance.amax, &LayerAmax::q);
+  out.end_object();
+  if (provenance.octaves.empty()) return;
+  FP8KV_ASSERT(provenance.octaves.size() == provenance.amax.size());
+  out.key("octaves").begin_object();
+  write_octaves(out, "k", provenance.octaves, &LayerOctaves::k);
+  write_octaves(out, "v", provenance.octaves, &LayerOctaves::v);
+  out.end_object();
+}
+
+void read_counted(const Json& counted, Provenance& out) {
+  out.documents = count_at(counted, "documents");
+  out.windows = count_at(counted, "windows");
+  out.tokens = count_at(counted, "tokens");
+  const Json data = counted.at("data");
+  if (!data.is_array()) fail(data.where(), ": is ", data.brief(), ", expected an array");
+  for (size_t i = 0; i < data.size(); ++i) {
+    const Json file = data[i];
+    out.data.push_back(
+        {file.at("name").as_string(), count_at(file, "bytes"), file.at("sha256").as_string()});
+  }
+  if (const auto shards = counted.find("shards")) read_shards(*shards, out);
+}
+
+void read_magnitudes(const Json& extension, size_t n_layers, int64_t n_kv_heads, Provenance& out) {
+  const auto amax = extension.find("amax");
+  if (!amax) return;
+  read_amax(*amax, n_layers, n_kv_heads, out);
+  if (const auto octaves = extension.find("octaves")) read_octaves(*octaves, out);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,272 @@
+#include "scales/scale_file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "files/file.h"
+#include "scales/scale_evidence.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr uint64_t kLargestFile = uint64_t(64) << 20;  // 1,000 layers of 128 heads take 20 MB
+constexpr const char* kVllmSource = "vllm-json";
+
+// The one number of the vLLM schema: readers have a single scale for K and V.
+float fused(const LayerScales& layer) {
+  return std::max(*std::max_element(layer.k.begin(), layer.k.end()),
+                  *std::max_element(layer.v.begin(), layer.v.end()));
+}
+
+// Begins the document.
+void write_vllm_part(JsonWriter& out, const KvScales& scales, int64_t ranks) {
+  FP8KV_ASSERT(scales.format == Fp8Format::e4m3fn && !scales.layers.empty());
+  out.begin_object().key("model_type");
+  scales.model_type.empty() ? out.null() : out.value(scales.model_type);
+  out.key("kv_cache").begin_object();
+  out.member("dtype", format_name(scales.format));
+  out.key("scaling_factor").begin_object();
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    out.key(cat(rank)).begin_object();
+    for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
+      out.member(cat(layer), fused(scales.layers[layer]));
+    }
+    out.end_object();
+  }
+  out.end_object().end_object();
+}
+
+void write_text(JsonWriter& out, const char* name, const std::string& text) {
+  if (!text.empty()) out.member(name, text);
+}
+
+void write_extension(JsonWriter& out, const KvScales& scales) {
+  const Provenance& provenance = scales.provenance;
+  out.key("fp8kv").begin_object();
+  out.member("schema", kScaleFileSchema);
+  write_text(out, "tool_version", provenance.tool_version);
+  write_text(out, "source", provenance.source);
+  if (!provenance.producer.empty()) {
+    out.key("producer").begin_object().member("name", provenance.producer);
+    write_text(out, "version", provenance.producer_version);
+    out.end_object();
+  }
+  write_text(out, "stored_dtype", provenance.stored_dtype);
+  write_text(out, "observer", provenance.observer);
+  out.member("format", format_name(scales.format));
+  out.member("granularity", scales.per_head() ? "head" : "tensor");
+  out.member("headroom", provenance.headroom);
+  write_text(out, "observation", provenance.observation);
+  write_text(out, "compute_dtype", provenance.compute_dtype);
+  out.key("model").begin_object();
+  write_text(out, "fingerprint", provenance.model_fingerprint);
+  out.member("n_layers", uint64_t{scales.layers.size()});
+  if (scales.n_kv_heads > 0) out.member("n_kv_heads", scales.n_kv_heads);
+  out.end_object();
+  write_counted(out, provenance);
+  write_rows(out, "k_scale", scales.layers, &LayerScales::k);
+  write_rows(out, "v_scale", scales.layers, &LayerScales::v);
+  write_magnitudes(out, provenance);
+  out.end_object();
+}
+
+void require_text(const Json& value, const std::string& expected, const std::string& help) {
+  if (value.as_string() == expected) return;
+  throw Error(cat(value.where(), ": is ", quote(value.as_string()), ", expected ", quote(expected)),
+              help);
+}
+
+// "12" -> 12; nullopt for anything but the plain decimal form.
+std::optional<size_t> plain_index(const std::string& text) {
+  size_t index = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, index);
+  if (error != std::errc() || stop != end || cat(index) != text) return std::nullopt;
+  return index;
+}
+
+// The members of an object whose keys are "0" ... "N-1", in that order. `noun` names them.
+std::vector<Json> numbered(const Json& object, const char* noun) {
+  if (!object.is_object() || object.size() == 0) {
+    fail(object.where(), ": is ", object.brief(), ", expected an object with one member per ",
+         noun);
+  }
+  std::vector<std::optional<Json>> found(object.size());
+  for (size_t i = 0; i < object.size(); ++i) {
+    const auto index = plain_index(object.key(i));
+    if (!index) {
+      fail(object.where(), ": the key ", quote(object.key(i)), " is not the number of a ", noun);
+    }
+    if (*index < found.size()) found[*index] = object.value(i);
+  }
+  std::vector<Json> members;
+  for (size_t index = 0; index < found.size(); ++index) {
+    if (!found[index]) {
+      fail(object.where(), ": ", noun, " ", index, " is missing from ",
+           count_of(found.size(), noun));
+    }
+    members.push_back(*found[index]);
+  }
+  return members;
+}
+
+std::vector<float> read_rank(const Json& rank) {
+  std::vector<float> scales;
+  for (const Json& layer : numbered(rank, "layer")) {
+    scales.push_back(static_cast<float>(layer.as_double()));
+  }
+  return scales;
+}
+
+// One scale per layer, on which all ranks agree.
+std::vector<float> read_scaling_factor(const Json& factors) {
+  const std::vector<Json> ranks = numbered(factors, "rank");
+  const std::vector<float> first = read_rank(ranks[0]);
+  for (size_t rank = 1; rank < ranks.size(); ++rank) {
+    const std::vector<float> other = read_rank(ranks[rank]);
+    if (other.size() != first.size()) {
+      fail(factors.where(), ": rank 0 has ", count_of(first.size(), "layer"), ", rank ", rank,
+           " has ", other.size());
+    }
+    const auto [ours, theirs] = std::mismatch(first.begin(), first.end(), other.begin());
+    if (ours == first.end()) continue;
+    throw Error(
+        cat(factors.where(), ": layer ", ours - first.begin(), " is ", *ours, " in rank 0 and ",
+            *theirs, " in rank ", rank, ", expected the same in every rank"),
+        "scales of one tensor-parallel split serve no other: keep a single rank, with the "
+        "largest scale of each layer");
+  }
+  return first;
+}
+
+// How many scales a layer has for K as for V; 0 where the file leaves it to the first row.
+size_t read_granularity(const Json& extension, int64_t n_kv_heads) {
+  const Json value = extension.at("granularity");
+  if (value.as_string() == "tensor") return 1;
+  if (value.as_string() == "head") return static_cast<size_t>(n_kv_heads);
+  fail(value.where(), ": is ", quote(value.as_string()), ", expected 'tensor' or 'head'");
+}
+
+void read_scales(const Json& extension, KvScales& out) {
+  const size_t n_layers = out.layers.size();
+  const size_t per_layer = read_granularity(extension, out.n_kv_heads);
+  const auto k = read_rows(extension.at("k_scale"), n_layers, per_layer);
+  const auto v = read_rows(extension.at("v_scale"), n_layers, k[0].size());
+  for (size_t layer = 0; layer < n_layers; ++layer) {
+    const float factor = out.layers[layer].k[0];
+    out.layers[layer] = {k[layer], v[layer]};
+    const float largest = fused(out.layers[layer]);
+    if (largest == factor) continue;
+    throw Error(
+        cat(extension.where(), ": layer ", layer, ": the largest of k_scale and v_scale is ",
+            largest, ", kv_cache.scaling_factor has ", factor),
+        "one of the two was edited: calibrate again, or remove the 'fp8kv' object to use "
+        "scaling_factor alone");
+  }
+}
+
+void read_model(const Json& model, KvScales& out) {
+  if (const uint64_t n_layers = count_at(model, "n_layers"); n_layers != out.layers.size()) {
+    fail(model.where(), ".n_layers: is ", n_layers, ", kv_cache.scaling_factor has ",
+         out.layers.size());
+  }
+  out.provenance.model_fingerprint = model.get_string("fingerprint", "");
+  if (!model.has("n_kv_heads")) return;
+  const uint64_t n_kv_heads = count_at(model, "n_kv_heads");
+  if (n_kv_heads == 0) fail(model.where(), ".n_kv_heads: is 0, expected 1 or more");
+  out.n_kv_heads = static_cast<int64_t>(n_kv_heads);
+}
+
+void read_extension(const Json& extension, KvScales& out) {
+  require_text(extension.at("schema"), kScaleFileSchema,
+               "another version of fp8kv wrote it: use that version, or calibrate again");
+  require_text(extension.at("format"), format_name(out.format),
+               "the file contradicts itself: calibrate again");
+  Provenance& provenance = out.provenance;
+  provenance.source = extension.get_string("source", "");
+  provenance.tool_version = extension.get_string("tool_version", "");
+  if (const auto producer = extension.find("producer")) {
+    provenance.producer = producer->get_string("name", "");
+    provenance.producer_version = producer->get_string("version", "");
+  }
+  provenance.stored_dtype = extension.get_string("stored_dtype", "");
+  provenance.observer = extension.get_string("observer", "");
+  provenance.compute_dtype = extension.get_string("compute_dtype", "");
+  provenance.headroom = extension.get_double("headroom", 1.0);
+  if (!(provenance.headroom > 0)) {
+    fail(extension.where(), ".headroom: is ", provenance.headroom, ", expected more than 0");
+  }
+  provenance.observation = extension.get_string("observation", "");
+  if (!provenance.observation.empty() && provenance.observation != "post_rope" &&
+      provenance.observation != "pre_rope") {
+    fail(extension.where(), ".observation: is ", quote(provenance.observation),
+         ", expected 'post_rope' or 'pre_rope'");
+  }
+  if (const auto model = extension.find("model")) read_model(*model, out);
+  if (const auto counted = extension.find("counted")) read_counted(*counted, provenance);
+  read_scales(extension, out);
+  read_magnitudes(extension, out.layers.size(), out.n_kv_heads, provenance);
+}
+
+}  // namespace
+
+std::string scale_file_text(const KvScales& scales) {
+  JsonWriter out;
+  write_vllm_part(out, scales, 1);
+  write_extension(out, scales);
+  return out.end_object().text();
+}
+
+std::string vllm_json_text(const KvScales& scales, int64_t ranks) {
+  FP8KV_ASSERT(ranks > 0);
+  JsonWriter out;
+  write_vllm_part(out, scales, ranks);
+  return out.end_object().text();
+}
+
+KvScales parse_scale_file(const Json& document, const std::string& source) {
+  if (!is_scale_file(document)) {
+    throw Error(cat(source, ": is not a scale file: it has no kv_cache.scaling_factor"),
+                "make one with 'fp8kv calibrate', or take one out of a checkpoint with 'fp8kv "
+                "extract'");
+  }
+  KvScales scales;
+  scales.model_type = document.get_string("model_type", "");
+  const Json kv_cache = document.at("kv_cache");
+  require_text(kv_cache.at("dtype"), format_name(Fp8Format::e4m3fn),
+               "scale files hold E4M3FN scales only; FNUZ scales are twice those");
+  for (const float scale : read_scaling_factor(kv_cache.at("scaling_factor"))) {
+    scales.layers.push_back({{scale}, {scale}});
+  }
+  if (const auto extension = document.find("fp8kv")) {
+    read_extension(*extension, scales);
+  } else {
+    scales.provenance.source = kVllmSource;
+  }
+  check_values(scales, source);
+  return scales;
+}
+
+KvScales read_scale_file(const std::filesystem::path& path) {
+  const std::string text = read_text(path, kLargestFile);
+  const std::string name = quote(path.string());
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == text.npos || text[first] != '{') {
+    throw Error(cat(name, ": is not a scale file"),
+                "a scale file is the JSON that 'fp8kv calibrate' or 'fp8kv extract' writes");
+  }
+  return parse_scale_file(Json::parse(text, name), name);
+}
+
+bool is_scale_file(const Json& document) {
+  const auto kv_cache = document.find("kv_cache");
+  return document.has("fp8kv") || (kv_cache && kv_cache->has("scaling_factor"));
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,61 @@
+#include "scales/scale_names.h"
+
+#include <array>
+#include <utility>
+
+#include "checkpoint/layer_name.h"
+
+namespace fp8kv {
+namespace {
+
+// What follows "self_attn." or, in Nemotron's hybrids, "mixer.".
+constexpr std::array<std::pair<std::string_view, ScaleSpelling>, 24> kSpellings = {{
+    {"kv_scale", ScaleSpelling::fused},
+    {"k_scale", ScaleSpelling::apart},
+    {"v_scale", ScaleSpelling::apart},
+    {"k_proj.k_scale", ScaleSpelling::projection},
+    {"v_proj.v_scale", ScaleSpelling::projection},
+    {"qkv_proj.k_scale", ScaleSpelling::projection},
+    {"qkv_proj.v_scale", ScaleSpelling::projection},
+    {"qkqkv_proj.k_scale", ScaleSpelling::projection},  // where a loader stacks Q, K and V twice
+    {"qkqkv_proj.v_scale", ScaleSpelling::projection},
+    {"k_proj.output_scale", ScaleSpelling::output},
+    {"v_proj.output_scale", ScaleSpelling::output},
+    {"qkv_proj.output_scale", ScaleSpelling::output},
+    {"k_cache.scale", ScaleSpelling::other},
+    {"v_cache.scale", ScaleSpelling::other},
+    {"attn.k_scale", ScaleSpelling::other},
+    {"attn.v_scale", ScaleSpelling::other},
+    {"attn.kv_scale", ScaleSpelling::other},
+    {"k_zero_point", ScaleSpelling::other},
+    {"v_zero_point", ScaleSpelling::other},
+    {"k_proj.output_zero_point", ScaleSpelling::other},
+    {"v_proj.output_zero_point", ScaleSpelling::other},
+    {"k_proj.k_bias", ScaleSpelling::other},  // of ModelOpt's affine quantisers
+    {"v_proj.v_bias", ScaleSpelling::other},
+    {"kv_cache_scaling_factor", ScaleSpelling::other},
+}};
+
+}  // namespace
+
+std::optional<ScaleSpelling> scale_spelling(std::string_view tensor) {
+  const auto parts = split_layer_name(tensor);
+  if (!parts) return std::nullopt;
+  for (const std::string_view block : {"self_attn.", "mixer."}) {
+    if (!parts->rest.starts_with(block)) continue;
+    for (const auto& [rest, spelling] : kSpellings) {
+      if (parts->rest.substr(block.size()) == rest) return spelling;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> kv_scale_names(const Checkpoint& checkpoint) {
+  std::vector<std::string> names;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    if (scale_spelling(name)) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace fp8kv

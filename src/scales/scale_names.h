@@ -1,0 +1,32 @@
+// Which tensors are KV scales by their names alone, in every spelling that some tool writes,
+// whether the values can be used or not: what a replacement takes out, and what a runtime might
+// trip over. Reading them is the dialects' matter.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+
+namespace fp8kv {
+
+// In the metadata of a shard of scales, where it is known: "post_rope" or "pre_rope".
+inline constexpr const char* kObservationKey = "kv_scale_observation";
+
+enum class ScaleSpelling {
+  fused,       // self_attn.kv_scale
+  apart,       // self_attn.k_scale, self_attn.v_scale
+  projection,  // self_attn.k_proj.k_scale, self_attn.v_proj.v_scale
+  output,      // self_attn.k_proj.output_scale, self_attn.v_proj.output_scale
+  other,       // self_attn.k_cache.scale, self_attn.attn.k_scale, zero points
+};
+
+// nullopt for anything but a scale (or zero point) of K, V or both; those of Q are none.
+std::optional<ScaleSpelling> scale_spelling(std::string_view tensor);
+
+// The tensors of a checkpoint that have a spelling, in order.
+std::vector<std::string> kv_scale_names(const Checkpoint& checkpoint);
+
+}  // namespace fp8kv

@@ -1,0 +1,331 @@
+#include "scales/write/inject.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "checkpoint/architectures.h"
+#include "checkpoint/fingerprint.h"
+#include "files/special_file.h"
+#include "scales/read/find_scales.h"
+#include "scales/scale_file.h"
+#include "scales/scale_names.h"
+#include "scales/write/scale_patch.h"
+
+namespace fp8kv {
+namespace fs = std::filesystem;
+namespace {
+
+// One file of the output, before anything is written.
+struct PlannedFile {
+  fs::path from;         // to link, or to take `parts` of
+  std::string contents;  // to write, and what stands before `parts`
+  std::vector<ByteRange> parts;
+  uint64_t bytes = 0;
+
+  bool is_linked() const { return contents.empty(); }
+};
+
+struct Plan {
+  std::map<fs::path, PlannedFile> files;  // by path below the output
+  std::map<std::string, std::string> renamed;
+  std::set<fs::path> left_out;
+  std::vector<std::string> skipped;
+};
+
+void check_free_of_scales(const Checkpoint& checkpoint) {
+  const std::string folder = quote(checkpoint.folder().string());
+  const std::string help =
+      "inject into the original model, or pass --replace; 'fp8kv extract' reads the scales this "
+      "one "
+      "has";
+  if (const auto found = find_scales(checkpoint)) {
+    throw Error(cat(folder, ": already carries scales (", found->dialect, ")"), help);
+  }
+  if (fs::exists(checkpoint.folder() / kScaleShard)) {
+    throw Error(cat(folder, ": already has a file ", quote(kScaleShard)), help);
+  }
+}
+
+// The new scale shard takes the place of an old one, which must hold nothing else.
+void check_scale_shard(const Checkpoint& checkpoint) {
+  for (const Shard& shard : checkpoint.shards()) {
+    if (shard.file != kScaleShard) continue;
+    for (const TensorEntry& entry : shard.header.tensors) {
+      if (scale_spelling(entry.name)) continue;
+      throw Error(cat(quote((checkpoint.folder() / kScaleShard).string()), ": holds ",
+                      quote(entry.name), ", expected nothing but KV scales"),
+                  "give that file another name, in the index too");
+    }
+  }
+}
+
+// Whether `inner` is `outer` or lies in it. Both absolute and free of links.
+bool is_within(const fs::path& inner, const fs::path& outer) {
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+// The output's path with its parent resolved, so that it can be compared with the source's.
+fs::path resolved_output(const fs::path& out) {
+  const fs::path absolute = fs::absolute(out).lexically_normal();
+  const fs::path named = absolute.filename().empty() ? absolute.parent_path() : absolute;
+  if (fs::is_directory(named)) return fs::canonical(named);
+  if (!fs::is_directory(named.parent_path())) {
+    throw Error(cat(quote(named.parent_path().string()), ": no such folder"),
+                cat("make it first: mkdir -p ", quote(named.parent_path().string())));
+  }
+  return fs::canonical(named.parent_path()) / named.filename();
+}
+
+void check_output(const Checkpoint& checkpoint, const fs::path& out, bool is_file, bool overwrite) {
+  if (is_file && is_special_file(out)) return;
+  const fs::path source = fs::canonical(checkpoint.folder());
+  const fs::path target = resolved_output(out);
+  const std::string shown = quote(out.string());
+  if (is_within(target, source) || is_within(source, target)) {
+    throw Error(
+        cat(shown, ": ",
+            target == source            ? "is"
+            : is_within(target, source) ? "is within"
+                                        : "holds",
+            " the source ", quote(checkpoint.folder().string()), ", which is never modified"),
+        "choose an output elsewhere", ErrorKind::usage);
+  }
+  if (!fs::exists(fs::symlink_status(target))) return;
+  if (!overwrite) {
+    throw Error(cat(shown, ": already exists"),
+                "choose another output, or pass --force to replace it");
+  }
+  if (is_file && fs::is_directory(target)) {
+    throw Error(cat(shown, ": is a folder, expected a scale file to write"),
+                "name a file, such as kv_cache_scales.json");
+  }
+  if (fs::is_directory(target) && !fs::exists(target / "config.json") && !fs::is_empty(target)) {
+    throw Error(cat(shown, ": is not a model folder, and is not replaced"),
+                "choose another output, or remove it yourself");
+  }
+}
+
+fs::path name_in(const Plan& plan, const fs::path& name) {
+  const auto renamed = plan.renamed.find(name.string());
+  return renamed == plan.renamed.end() ? name : fs::path(renamed->second);
+}
+
+// Adds what is in `folder`, at `below` the source.
+void plan_folder(const fs::path& folder, const fs::path& below, Plan& plan) {
+  std::vector<fs::directory_entry> entries(fs::directory_iterator(folder), {});
+  std::sort(entries.begin(), entries.end());
+  for (const fs::directory_entry& entry : entries) {
+    check_interrupt();
+    const fs::path name = name_in(plan, below / entry.path().filename());
+    const std::string shown = quote(name.string());
+    if (plan.files.contains(name) || plan.left_out.contains(name)) continue;
+    if (entry.is_directory()) {
+      const bool hidden = name.filename().string().starts_with('.');
+      if (hidden || entry.is_symlink()) {
+        plan.skipped.push_back(cat(shown, hidden ? ": a hidden folder" : ": a link to a folder"));
+      } else {
+        plan_folder(entry.path(), name, plan);
+      }
+    } else if (entry.is_regular_file()) {
+      plan.files[name] = {entry.path(), "", {}, entry.file_size()};
+    } else {
+      plan.skipped.push_back(cat(shown, entry.is_symlink() ? ": a link that leads nowhere"
+                                                           : ": neither a file nor a folder"));
+    }
+  }
+}
+
+// A shard without some of its tensors; nullopt when none are left.
+std::optional<PlannedFile> without_tensors(const Checkpoint& checkpoint, const Shard& shard,
+                                           const std::set<std::string>& dropped) {
+  PlannedFile file;
+  file.from = checkpoint.folder() / shard.file;
+  std::vector<TensorEntry> kept;
+  for (const TensorEntry& entry : shard.header.tensors) {
+    if (dropped.contains(entry.name)) continue;
+    kept.push_back(entry);
+    file.bytes += entry.end - entry.begin;
+    const bool adjoins = !file.parts.empty() && file.parts.back().end == entry.begin;
+    if (adjoins) file.parts.back().end = entry.end;
+    if (!adjoins && entry.begin < entry.end) file.parts.push_back({entry.begin, entry.end});
+  }
+  if (kept.empty()) return std::nullopt;
+  file.contents = safetensors_head(kept, shard.header.metadata);
+  file.bytes += file.contents.size();
+  return file;
+}
+
+// The shards that hold what is dropped, written anew or left out.
+void plan_shards(const Checkpoint& checkpoint, const std::vector<std::string>& names, Plan& plan) {
+  const std::set<std::string> dropped(names.begin(), names.end());
+  std::set<size_t> shards;
+  for (const std::string& name : names) shards.insert(checkpoint.tensors().at(name).shard);
+  for (const size_t index : shards) {
+    const Shard& shard = checkpoint.shards()[index];
+    if (shard.file == kScaleShard) continue;
+    if (auto file = without_tensors(checkpoint, shard, dropped)) {
+      plan.files[name_in(plan, shard.file)] = *std::move(file);
+    } else {
+      plan.left_out.insert(shard.file);
+      plan.skipped.push_back(cat(quote(shard.file), ": held nothing but scales"));
+    }
+  }
+}
+
+Plan make_plan(const Checkpoint& checkpoint, const ScalePatch& patch) {
+  Plan plan;
+  plan.renamed = patch.renamed;
+  for (const auto& [name, contents] : patch.files) {
+    plan.files[name] = {{}, contents, {}, contents.size()};
+  }
+  plan_shards(checkpoint, patch.dropped, plan);
+  plan_folder(checkpoint.folder(), {}, plan);
+  return plan;
+}
+
+// Settings of the output that are edited in place are not to change the source's: what is small and
+// holds no tensors becomes a file of its own, unless told otherwise.
+LinkMode mode_of(const PlannedFile& file, LinkMode asked) {
+  constexpr uint64_t kSmallBytes = uint64_t{64} << 10;
+  const bool own = file.bytes <= kSmallBytes && file.from.extension() != ".safetensors";
+  return asked == LinkMode::automatic && own ? LinkMode::copy : asked;
+}
+
+const char* planned_how(LinkMode mode) {
+  switch (mode) {
+    case LinkMode::automatic:
+      return "linked or copied";
+    case LinkMode::reflink:
+      return "reflinked";
+    case LinkMode::hard:
+      return "hard-linked";
+    case LinkMode::copy:
+      break;
+  }
+  return "copied";
+}
+
+const char* done_how(LinkResult result) {
+  switch (result) {
+    case LinkResult::reflinked:
+      return "reflinked";
+    case LinkResult::hard_linked:
+      return "hard-linked";
+    case LinkResult::copied:
+      break;
+  }
+  return "copied";
+}
+
+const char* written_how(const PlannedFile& file) {
+  return file.parts.empty() ? "written" : "rewritten";
+}
+
+// Brings one file to `to`, and says how.
+const char* carry_out(const PlannedFile& file, const fs::path& to, LinkMode link) {
+  fs::create_directories(to.parent_path());
+  if (file.is_linked()) return done_how(link_or_copy(file.from, to, mode_of(file, link)));
+  if (file.parts.empty()) {
+    write_new_file(to, file.contents);
+  } else {
+    write_new_file(to, file.contents, file.from, file.parts);
+  }
+  return written_how(file);
+}
+
+void add_to(InjectReport& report, const fs::path& name, std::string how, uint64_t bytes) {
+  if (how == "written" || how == "rewritten" || how == "copied") report.written_bytes += bytes;
+  report.files.push_back({name.string(), std::move(how), bytes});
+}
+
+// File operations of the standard library throw their own type.
+template <typename Work>
+auto as_our_error(Work&& work) {
+  try {
+    return work();
+  } catch (const fs::filesystem_error& error) {
+    fail_system(error.path1().string(), "use", error.code().value());
+  }
+}
+
+// The facts of an output that need not be there yet.
+FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const Plan& plan) {
+  ModelFiles model{checkpoint.tensors(),
+                   Json::parse(patch.files.at("config.json"), "config.json"),
+                   read_modelopt_file(checkpoint),
+                   {}};
+  for (const std::string& name : patch.dropped) model.tensors.erase(name);
+  const std::string& shard = patch.files.at(kScaleShard);
+  for (const TensorEntry& entry : parse_safetensors(shard, shard.size(), kScaleShard).tensors) {
+    model.tensors[entry.name] = {0, entry};
+  }
+  if (const auto changed = patch.files.find(kModelOptFile); changed != patch.files.end()) {
+    model.modelopt = Json::parse(changed->second, kModelOptFile);
+  }
+  for (const auto& [name, file] : plan.files) model.names.push_back(name.string());
+  return runtime_facts(model);
+}
+
+InjectReport write_folder(const Checkpoint& checkpoint, const ScalePatch& patch,
+                          const fs::path& out, const InjectOptions& options) {
+  const Plan plan = make_plan(checkpoint, patch);
+  InjectReport report;
+  report.skipped = plan.skipped;
+  report.notes = patch.notes;
+  report.facts = facts_of(checkpoint, patch, plan);
+  if (options.dry_run) {
+    for (const auto& [name, file] : plan.files) {
+      const LinkMode link = mode_of(file, options.link);
+      add_to(report, name, file.is_linked() ? planned_how(link) : written_how(file), file.bytes);
+    }
+    return report;
+  }
+  StagedDirectory staged(out, options.overwrite);
+  for (const auto& [name, file] : plan.files) {
+    check_interrupt();
+    const std::string how = with_context(cat(quote(out.string()), " was not made"), [&] {
+      return carry_out(file, staged.path() / name, options.link);
+    });
+    add_to(report, name, how, file.bytes);
+  }
+  staged.publish();
+  return report;
+}
+
+InjectReport write_scale_file(const ModelConfig& config, const KvScales& scales,
+                              const fs::path& out, const InjectOptions& options) {
+  KvScales written = with_format(scales, Fp8Format::e4m3fn);
+  written.model_type = config.model_type;
+  written.n_kv_heads = config.n_kv_heads;
+  const std::string text = scale_file_text(written);
+  InjectReport report;
+  add_to(report, out.filename(), "written", text.size());
+  report.facts = scale_file_facts(written.model_type);
+  if (!options.dry_run) write_file_atomically(out, text, options.overwrite);
+  return report;
+}
+
+}  // namespace
+
+InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
+                           const fs::path& out, const InjectOptions& options) {
+  return as_our_error([&] {
+    const InjectTarget& target = inject_target_at(options.target);
+    const ModelConfig config = parse_model_shape(checkpoint.config());
+    check_output(checkpoint, out, target.is_file, options.overwrite);
+    if (!target.is_file) {
+      options.replace ? check_scale_shard(checkpoint) : check_free_of_scales(checkpoint);
+    }
+    check_made_for(scales, checkpoint, config, options.scales_name);
+    if (target.is_file) return write_scale_file(config, scales, out, options);
+    const ScalePatch patch = make_patch(checkpoint, scales, target, options.replace);
+    return write_folder(checkpoint, patch, out, options);
+  });
+}
+
+}  // namespace fp8kv

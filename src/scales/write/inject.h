@@ -1,0 +1,57 @@
+// A new checkpoint folder that is an old one plus scales; the old one is never modified.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "core/scales.h"
+#include "files/file.h"
+#include "scales/rules/runtime_facts.h"
+#include "scales/write/inject_targets.h"
+
+namespace fp8kv {
+
+struct InjectOptions {
+  std::string target = "tgi";
+  LinkMode link = LinkMode::automatic;
+  bool dry_run = false;
+  bool overwrite = false;
+  bool replace = false;                    // take out the scales that the checkpoint has
+  std::string scales_name = "the scales";  // for messages: the quoted file
+};
+
+// One file of the output and how it came there.
+struct InjectedFile {
+  std::string name;  // relative to the output
+  std::string how;   // "written", "rewritten", "reflinked", "hard-linked", "copied"; planned:
+                     // "linked or copied"
+  uint64_t bytes = 0;
+};
+
+struct InjectReport {
+  std::vector<InjectedFile> files;   // by name
+  std::vector<std::string> skipped;  // what was left behind, with the reason
+  uint64_t written_bytes = 0;        // written and copied: what the output costs on disk
+  std::vector<std::string> notes;
+  FactSet facts;  // of the output, for runtime_verdicts
+};
+
+// Writes `out`: scale shard, index and configs as the target's row says (see make_patch);
+// everything else linked (in automatic mode what is up to 64 KiB and holds no tensors is copied),
+// but for hidden folders. All under a temporary name, then one rename.
+// Throws when the scales do not fit the model (layers, heads, fingerprint), when the target cannot
+// take it, when `out` is within the source or holds it, and when it exists; with `overwrite` a
+// model folder is replaced, any other folder is not.
+//
+// Throws too when the checkpoint already carries scales; with `replace` they are left out: only the
+// shards that hold them are written anew, all other tensors at their old place in order.
+//
+// For a target that is a file, `out` is that file: the scales with the model's type and heads.
+// A dry run checks and plans the same and writes nothing.
+InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
+                           const std::filesystem::path& out, const InjectOptions& options);
+
+}  // namespace fp8kv

@@ -1,0 +1,348 @@
+#include "scales/write/scale_patch.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "checkpoint/layer_name.h"
+#include "checkpoint/linear_modules.h"
+#include "checkpoint/quant_block.h"
+#include "files/file.h"
+#include "json/json.h"
+#include "scales/scale_names.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr const char* kOnlyShard = "model-00001-of-00001.safetensors";
+
+// What stands before "layers.N." in the names of the attention layers.
+std::string attention_prefix(const Checkpoint& checkpoint, size_t n_layers) {
+  std::map<std::string, std::set<int64_t>> layers;  // by prefix
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    const auto parts = split_layer_name(name);
+    if (parts && (parts->rest.starts_with("self_attn.k_proj.") ||
+                  parts->rest.starts_with("self_attn.qkv_proj."))) {
+      layers[std::string(parts->prefix)].insert(parts->layer);
+    }
+  }
+  const std::string folder = quote(checkpoint.folder().string());
+  if (layers.size() != 1) {
+    fail(folder, ": has ", layers.empty() ? "no" : cat(layers.size()),
+         " stacks of layers with tensors named *.layers.N.self_attn.k_proj.*, expected one");
+  }
+  const auto& [prefix, found] = *layers.begin();
+  const auto last = static_cast<int64_t>(n_layers) - 1;
+  if (found.size() == n_layers && *found.rbegin() == last) return prefix;
+  fail(folder, ": has a K projection in ", count_of(found.size(), "layer"), " of ",
+       quote(prefix + "layers"), ", expected it in layers 0 to ", last);
+}
+
+struct NamedScale {
+  std::string name;
+  std::vector<float> values;  // one, or one per KV head
+};
+
+// Which tensors a layer gets.
+struct Naming {
+  bool fused = false;
+  bool apart = false;
+  bool projections = false;  // ModelOpt's place for k_scale and v_scale
+};
+
+float largest(const std::vector<float>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+// In the order of layers.
+std::vector<NamedScale> named_scales(const KvScales& scales, const std::string& prefix,
+                                     const Naming& naming) {
+  std::vector<NamedScale> named;
+  for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
+    const std::string at = cat(prefix, "layers.", layer, ".self_attn.");
+    const auto& [k, v] = scales.layers[layer];
+    if (naming.fused) named.push_back({at + "kv_scale", {std::max(largest(k), largest(v))}});
+    if (!naming.apart) continue;
+    named.push_back({at + (naming.projections ? "k_proj." : "") + "k_scale", k});
+    named.push_back({at + (naming.projections ? "v_proj." : "") + "v_scale", v});
+  }
+  return named;
+}
+
+std::string shard_bytes(const std::vector<NamedScale>& scales, const Shape& shape_of_one,
+                        const std::string& observation) {
+  std::vector<TensorToWrite> tensors;
+  for (const auto& [name, values] : scales) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+    const auto heads = static_cast<int64_t>(values.size());
+    const Shape shape = heads > 1 ? Shape{heads, 1, 1} : shape_of_one;
+    tensors.push_back({name, ConstTensorView(bytes, DType::f32, shape)});
+  }
+  std::map<std::string, std::string> metadata = {{"format", "pt"}};
+  if (!observation.empty()) metadata[kObservationKey] = observation;
+  return safetensors_bytes(tensors, metadata);
+}
+
+using Names = std::set<std::string>;
+
+uint64_t bytes_of(const Checkpoint& checkpoint, const Names& dropped, bool of_dropped) {
+  uint64_t total = 0;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    if (dropped.contains(name) != of_dropped) continue;
+    total += location.entry.end - location.entry.begin;
+  }
+  return total;
+}
+
+// Bytes of all tensors, as the index counted them where it did.
+int64_t total_size(const Checkpoint& checkpoint, const Names& dropped, uint64_t added) {
+  const auto metadata = checkpoint.index() ? checkpoint.index()->find("metadata") : std::nullopt;
+  const auto counted = metadata ? metadata->find("total_size") : std::nullopt;
+  if (!counted) return static_cast<int64_t>(bytes_of(checkpoint, dropped, false) + added);
+  const auto gone = static_cast<int64_t>(bytes_of(checkpoint, dropped, true));
+  int64_t total = 0;
+  if (__builtin_add_overflow(counted->as_int(), static_cast<int64_t>(added) - gone, &total) ||
+      total < 0) {
+    fail(counted->where(), ": is ", counted->brief(), ", expected the bytes of all tensors");
+  }
+  return total;
+}
+
+// In the format of Hugging Face's writers: names in order, two spaces, a newline at the end.
+std::string index_text(const Checkpoint& checkpoint, const ScalePatch& patch,
+                       const std::vector<NamedScale>& scales) {
+  const Names dropped(patch.dropped.begin(), patch.dropped.end());
+  std::map<std::string, std::string> files;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    if (dropped.contains(name)) continue;
+    const std::string& file = checkpoint.shards()[location.shard].file;
+    const auto renamed = patch.renamed.find(file);
+    files[name] = renamed == patch.renamed.end() ? file : renamed->second;
+  }
+  uint64_t added = 0;
+  for (const NamedScale& scale : scales) {
+    files[scale.name] = kScaleShard;
+    added += scale.values.size() * sizeof(float);
+  }
+
+  JsonWriter out;
+  out.begin_object().key("metadata").begin_object();
+  const std::optional<Json>& old = checkpoint.index();
+  if (const auto metadata = old ? old->find("metadata") : std::nullopt) {
+    if (!metadata->is_object()) {
+      fail(metadata->where(), ": is ", metadata->brief(), ", expected an object");
+    }
+    for (size_t i = 0; i < metadata->size(); ++i) {
+      if (metadata->key(i) != "total_size") out.member(metadata->key(i), metadata->value(i));
+    }
+  }
+  out.member("total_size", total_size(checkpoint, dropped, added)).end_object();
+  for (size_t i = 0; old && i < old->size(); ++i) {
+    const std::string& key = old->key(i);
+    if (key != "metadata" && key != "weight_map") out.member(key, old->value(i));
+  }
+  out.key("weight_map").begin_object();
+  for (const auto& [name, file] : files) out.member(name, file);
+  return out.end_object().end_object().text();
+}
+
+bool all_ones(const KvScales& scales) {
+  return std::all_of(scales.layers.begin(), scales.layers.end(), [](const LayerScales& layer) {
+    const auto is_one = [](float scale) { return scale == 1; };
+    return std::all_of(layer.k.begin(), layer.k.end(), is_one) &&
+           std::all_of(layer.v.begin(), layer.v.end(), is_one);
+  });
+}
+
+// What a model's own config makes of a target.
+struct Fit {
+  QuantBlock block;  // of the model; none when it is there for the cache alone and is replaced
+  Naming naming;
+  bool per_head = false;
+  bool compressed_tensors = false;  // the result has a config of that kind
+  bool replaces_block = false;
+};
+
+[[noreturn]] void refuse(const Checkpoint& checkpoint, const InjectTarget& target,
+                         const std::string& what, const std::string& reason) {
+  throw Error(cat(quote(checkpoint.folder().string()), ": ", what, ", and cannot take scales for ",
+                  quote(target.name), ": ", reason),
+              "inject into the unquantised model, or write a scale file with --for json");
+}
+
+void check_fp8_form(const Checkpoint& checkpoint, const InjectTarget& target,
+                    const std::string& prefix) {
+  if (has_experts(checkpoint.tensors())) {
+    refuse(checkpoint, target, "has experts",
+           "vLLM 0.6 to 0.10 quantises them, whatever is to be left out");
+  }
+  if (prefix != "model.") {
+    refuse(checkpoint, target, cat("calls its layers ", quote(prefix + "layers")),
+           "every linear layer must be listed by the name that vLLM has for it, which is only "
+           "known for 'model.layers'");
+  }
+}
+
+Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::string& prefix,
+           bool replace, bool scales_per_head) {
+  Fit fit;
+  fit.block =
+      read_quant_block(checkpoint.config(), read_modelopt_file(checkpoint), checkpoint.tensors());
+  fit.replaces_block = replace && fit.block.cache_only;
+  if (fit.replaces_block) fit.block = {};
+  const QuantMethod method = fit.block.method;
+  const std::string reason = why_refused(target, method);
+  if (!reason.empty()) {
+    refuse(checkpoint, target, cat("is quantised by ", quote(fit.block.name)), reason);
+  }
+  const bool own_block = method == QuantMethod::none;
+  if (own_block && target.block == InjectTarget::Block::fp8) {
+    check_fp8_form(checkpoint, target, prefix);
+  }
+  fit.naming = {target.fused && (own_block || !target.apart), target.apart,
+                method == QuantMethod::modelopt};
+  fit.compressed_tensors = own_block ? target.block == InjectTarget::Block::compressed_tensors
+                                     : method == QuantMethod::compressed_tensors;
+  fit.per_head = scales_per_head && target.per_head && fit.compressed_tensors;
+  return fit;
+}
+
+// The configs of the result, by name.
+std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
+                                                const InjectTarget& target, const Fit& fit) {
+  std::map<std::string, std::string> files;
+  switch (fit.block.method) {
+    case QuantMethod::compressed_tensors:
+    case QuantMethod::fp8:
+    case QuantMethod::modelopt:
+      files = with_cache_scales(checkpoint, fit.block, fit.per_head);
+      break;
+    default:
+      break;
+  }
+  std::string& config = files["config.json"];
+  if (config.empty()) config = read_text(checkpoint.config_path());
+  config = json_with_member(config, "kv_cache_torch_dtype",
+                            cat('"', format_name(Fp8Format::e4m3fn), '"'));
+  if (fit.block.method != QuantMethod::none) return files;
+  if (fit.replaces_block) config = json_without_member(config, "compression_config");
+  switch (target.block) {
+    case InjectTarget::Block::none:
+      if (fit.replaces_block) config = json_without_member(config, "quantization_config");
+      break;
+    case InjectTarget::Block::compressed_tensors:
+      config = json_with_member(config, "quantization_config",
+                                compressed_tensors_block(checkpoint.tensors(), fit.per_head));
+      break;
+    case InjectTarget::Block::fp8:
+      config = json_with_member(config, "quantization_config", fp8_block(checkpoint.tensors()));
+      break;
+  }
+  return files;
+}
+
+// Layers whose K and V have scales of their own, which one number for both cannot tell apart.
+size_t layers_apart(const KvScales& scales) {
+  return static_cast<size_t>(
+      std::count_if(scales.layers.begin(), scales.layers.end(),
+                    [](const LayerScales& layer) { return largest(layer.k) != largest(layer.v); }));
+}
+
+std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTarget& target,
+                                         const Fit& fit) {
+  std::vector<std::string> notes;
+  if (fp8_spec(scales.format).fnuz) {
+    notes.push_back("scales for E4M3FNUZ were halved to those for E4M3FN");
+  }
+  if (scales.per_head() && !fit.per_head) {
+    notes.push_back(cat("the scales of ", scales.layers[0].k.size(),
+                        " KV heads were reduced to their maximum: ", target.runtime,
+                        " has one per layer",
+                        target.per_head ? cat(" beside ", quote(fit.block.name)) : ""));
+  }
+  const size_t apart = fit.naming.apart ? 0 : layers_apart(scales);
+  if (apart > 0) {
+    notes.push_back(cat(
+        "K and V share one scale, the larger of the two: ", count_of(apart, "layer"), " had two"));
+  }
+  if (scales.provenance.observation == "pre_rope") {
+    notes.push_back(
+        "K was observed before RoPE, but is cached after it, where a value can be up to 1.41 times "
+        "as large and then saturates");
+  }
+  if (all_ones(scales)) {
+    notes.push_back("every scale is 1, which is also what runtimes use when there is none");
+  }
+  return notes;
+}
+
+// The names that files of the checkpoint get.
+std::map<std::string, std::string> renamed_files(const Checkpoint& checkpoint, const Fit& fit) {
+  const std::vector<Shard>& shards = checkpoint.shards();
+  const bool has_single = std::any_of(shards.begin(), shards.end(),
+                                      [](const Shard& shard) { return shard.file == kSingleFile; });
+  if (!fit.compressed_tensors || !has_single) return {};
+  if (std::filesystem::exists(checkpoint.folder() / kOnlyShard)) {
+    throw Error(cat(quote((checkpoint.folder() / kOnlyShard).string()), ": stands in the way of ",
+                    quote(kSingleFile), ", which is to get that name"),
+                "keep the one of the two that holds the model");
+  }
+  return {{kSingleFile, kOnlyShard}};
+}
+
+std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const InjectTarget& target,
+                                       const Fit& fit, const ScalePatch& patch) {
+  std::vector<std::string> notes;
+  const size_t dropped = patch.dropped.size();
+  if (dropped > 0) {
+    notes.push_back(cat(count_of(dropped, "scale tensor"), " of the model ",
+                        dropped == 1 ? "was" : "were", " replaced"));
+  }
+  if (target.fused && !fit.naming.fused) {
+    notes.push_back(cat("kv_scale is left out: beside the config of ", quote(fit.block.name),
+                        " vLLM would take it for K's"));
+  }
+  for (const auto& [from, to] : patch.renamed) {
+    notes.push_back(cat(from, " is called ", to, ": beside a ", from,
+                        " transformers ignores the index, and would run with scales that nobody "
+                        "set"));
+  }
+  if (!checkpoint.index() && patch.renamed.empty()) {
+    notes.push_back(
+        "transformers prefers model.safetensors and so ignores the index and the scales: there the "
+        "model works as before");
+  }
+  return notes;
+}
+
+}  // namespace
+
+ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
+                      const InjectTarget& target, bool replace) {
+  FP8KV_ASSERT(!target.is_file);
+  const std::string prefix = attention_prefix(checkpoint, scales.layers.size());
+  const Fit fit = fit_to(checkpoint, target, prefix, replace, scales.per_head());
+  const KvScales converted = with_format(scales, Fp8Format::e4m3fn);
+  const KvScales written = fit.per_head ? converted : per_tensor(converted);
+  const std::vector<NamedScale> named = named_scales(written, prefix, fit.naming);
+
+  ScalePatch patch;
+  if (replace) patch.dropped = kv_scale_names(checkpoint);
+  patch.renamed = renamed_files(checkpoint, fit);
+  patch.files = config_files(checkpoint, target, fit);
+  patch.files[kScaleShard] = shard_bytes(named, fit.compressed_tensors ? Shape{1} : Shape{},
+                                         scales.provenance.observation);
+  patch.files[kIndexFile] = index_text(checkpoint, patch, named);
+  patch.notes = notes_on_values(scales, target, fit);
+  for (std::string& note : notes_on_form(checkpoint, target, fit, patch)) {
+    patch.notes.push_back(std::move(note));
+  }
+  return patch;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,41 @@
+// What makes a checkpoint carry scales, as bytes. Writes nothing.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "core/scales.h"
+#include "scales/write/inject_targets.h"
+
+namespace fp8kv {
+
+// The new shard. Sorts behind model-00001-of-..., so that readers who take the model's dtype from
+// the first shard still see weights, and avoids "args" and "training", which TGI leaves out.
+inline constexpr const char* kScaleShard = "model-kv-scales.safetensors";
+
+struct ScalePatch {
+  std::map<std::string, std::string> files;    // contents by name: the new shard, index, configs
+  std::vector<std::string> dropped;            // tensors of the checkpoint that do not come along
+  std::map<std::string, std::string> renamed;  // files that come along under another name
+  std::vector<std::string> notes;              // what was changed on the way, and what to know
+};
+
+// Per layer the scales that the target names, F32, called like the checkpoint's own k_proj: one of
+// shape [], or of [n_kv_heads, 1, 1] where they are per head and the config can say so; else the
+// heads' maximum. Scales for FNUZ are halved. The configs keep every byte but what they say of the
+// cache: kv_cache_torch_dtype, and the target's block or an extension of the model's own.
+//
+// Beside a compressed-tensors config one scale has shape [1], as that package writes it, and a
+// model.safetensors gets the name of a first shard. transformers refuses [], and where there is a
+// model.safetensors it leaves the scales to whatever memory holds (seen with 5.23 and 0.20).
+//
+// kv_scale is never written beside k_scale where there is a quantization_config: vLLM and SGLang
+// then take both for K. With `replace` the scales the checkpoint has are dropped, and so is a
+// quantization_config that is there for the cache alone.
+// Throws for a model that the target cannot take. REQUIRES scales that fit the checkpoint.
+ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
+                      const InjectTarget& target, bool replace);
+
+}  // namespace fp8kv

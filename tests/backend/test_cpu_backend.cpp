@@ -1,0 +1,147 @@
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/open/open.h"
+#include "backend/open/plugin.h"
+#include "support/compare.h"
+#include "support/cpu.h"
+#include "support/expect_error.h"
+
+namespace fp8kv {
+
+TEST_CASE("cpu backend: says what it is") {
+  CHECK(make_cpu_backend(2, CpuIsa::portable)->describe() == "cpu: portable, 2 threads");
+  CHECK(make_cpu_backend(1, CpuIsa::portable)->describe() == "cpu: portable, 1 thread");
+}
+
+TEST_CASE("open_backend: gives the CPU for auto and cpu, says why, and lists what it knows") {
+  const OpenedBackend best = open_backend("auto", 1), cpu = open_backend("cpu", 1);
+  CHECK(best.backend->describe() == cpu.backend->describe());
+  CHECK(best.why == " (no GPU: no module for one is installed)");
+  CHECK(cpu.why == "");
+  CHECK(device_names() == std::vector<std::string>{"auto", "cpu", "cuda", "hip"});
+  CHECK(test::error_of([] { open_backend("cpx", 1); }, ErrorKind::usage) ==
+        "unknown device 'cpx' (did you mean 'cpu'?)");
+}
+
+TEST_CASE("open_backend: says where it looked for a module that is not there") {
+  const std::vector<std::filesystem::path> folders = plugin_folders();
+  REQUIRE(folders.size() == 2);
+  CHECK(test::error_of([] { open_backend("cuda", 1); }, ErrorKind::device) ==
+        cat("fp8kv_cuda.so is not installed in ", quote(folders[0].string()), " or ",
+            quote(folders[1].string())));
+}
+
+TEST_CASE("cpu backend: allocates zeroed memory on cache lines, large and small") {
+  const auto backend = make_cpu_backend(1);
+  for (const int64_t count : {0, 1, 100, 3000000}) {
+    const Tensor tensor = backend->allocate(DType::f32, Shape{count});
+    CHECK(reinterpret_cast<uintptr_t>(tensor.view().data) % 64 == 0);
+    const std::vector<float> values = test::floats_of(*backend, tensor.view());
+    CHECK(values == std::vector<float>(static_cast<size_t>(count)));
+  }
+}
+
+TEST_CASE("cpu backend: names the size of memory that it cannot have") {
+  const auto backend = make_cpu_backend(1);
+  CHECK(test::error_of([&] { backend->allocate(DType::u8, Shape{int64_t{1} << 60}); },
+                       ErrorKind::resource) == "cannot allocate 1.00 EiB of memory");
+}
+
+TEST_CASE("upload: borrows the memory and keeps its owner alive") {
+  const auto backend = make_cpu_backend(1);
+  auto owner = std::make_shared<std::vector<float>>(std::vector<float>{1, 2, 3});
+  const auto* data = reinterpret_cast<const std::byte*>(owner->data());
+  const std::weak_ptr<std::vector<float>> watch = owner;
+  {
+    const Tensor tensor = backend->upload({data, DType::f32, Shape{3}}, std::move(owner));
+    CHECK(tensor.view().data == data);
+    CHECK(!watch.expired());
+  }
+  CHECK(watch.expired());
+}
+
+TEST_CASE("embed: gathers rows of any type exactly") {
+  for (const CpuIsa isa : test::available_isas()) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      CAPTURE(std::string(cpu_isa_name(isa)));
+      CAPTURE(std::string(dtype_name(dtype)));
+      const auto backend = make_cpu_backend(2, isa);
+      Rng rng(31);
+      const test::Elements table(test::random_floats(rng, 7 * 37), dtype, Shape{7, 37}, 1);
+      const std::vector<int32_t> chosen = {6, 0, 3, 3};
+      const Tensor ids = test::tensor_of(*backend, chosen, Shape{4});
+      const Tensor out = backend->allocate(DType::f32, Shape{4, 37});
+      backend->embed(table.view(), ids.view(), out.view());
+      const std::vector<float> values = test::floats_of(*backend, out.view());
+      bool same = true;
+      for (int64_t i = 0; i < 4 * 37; ++i) {
+        same = same && double{values[i]} == table[chosen[i / 37] * 37 + i % 37];
+      }
+      CHECK(same);
+    }
+  }
+}
+
+TEST_CASE("rmsnorm: equals the definition in double, also in place") {
+  for (const CpuIsa isa : test::available_isas()) {
+    for (const int64_t dim : {1, 7, 64, 1000}) {
+      CAPTURE(std::string(cpu_isa_name(isa)));
+      CAPTURE(dim);
+      const auto backend = make_cpu_backend(3, isa);
+      Rng rng(32);
+      const std::vector<float> x = test::random_floats(rng, 45 * dim);
+      const test::Elements weight(test::random_floats(rng, dim), DType::bf16, Shape{dim}, 1);
+      std::vector<double> expected, allowed;
+      for (int64_t row = 0; row < 45; ++row) {
+        double squares = 0;
+        for (int64_t i = 0; i < dim; ++i) squares += double{x[row * dim + i]} * x[row * dim + i];
+        const double factor = 1 / std::sqrt(squares / static_cast<double>(dim) + double{1e-5f});
+        for (int64_t i = 0; i < dim; ++i) {
+          expected.push_back(x[row * dim + i] * factor * weight[i]);
+          // The factor and two products round once each.
+          allowed.push_back(3.01 * test::kUnitF32 * std::abs(expected.back()));
+        }
+      }
+      const Tensor in = test::tensor_of(*backend, x, Shape{45, dim});
+      const Tensor out = backend->allocate(DType::f32, Shape{45, dim});
+      backend->rmsnorm(in.view(), weight.view(), 1e-5f, out.view());
+      test::expect_close(test::floats_of(*backend, out.view()), expected, allowed);
+      CHECK(test::floats_of(*backend, in.view()) == x);
+      backend->rmsnorm(in.view(), weight.view(), 1e-5f, in.view());
+      CHECK(test::floats_of(*backend, in.view()) == test::floats_of(*backend, out.view()));
+    }
+  }
+}
+
+TEST_CASE("gate: equals silu(gate) * up in double over the whole range") {
+  for (const CpuIsa isa : test::available_isas()) {
+    CAPTURE(std::string(cpu_isa_name(isa)));
+    const auto backend = make_cpu_backend(3, isa);
+    Rng rng(33);
+    constexpr int64_t kRows = 33, kDim = 1111;
+    std::vector<float> gate = test::random_floats(rng, kRows * kDim);
+    for (float& value : gate) value *= 80;
+    gate[0] = 0;
+    gate[1] = 1e-30f;
+    gate[2] = -85;
+    gate[3] = 1e30f;
+    const std::vector<float> up = test::random_floats(rng, kRows * kDim);
+    std::vector<double> expected, allowed;
+    for (size_t i = 0; i < gate.size(); ++i) {
+      expected.push_back(double{gate[i]} / (1 + std::exp(-double{gate[i]})) * up[i]);
+      // exp is within 2 units in the last place, 4 roundings; then a sum, a quotient, a product.
+      allowed.push_back(7 * test::kUnitF32 * std::abs(expected.back()));
+    }
+    const Tensor values = test::tensor_of(*backend, gate, Shape{kRows, kDim});
+    const Tensor other = test::tensor_of(*backend, up, Shape{kRows, kDim});
+    backend->gate(values.view(), other.view());
+    test::expect_close(test::floats_of(*backend, values.view()), expected, allowed);
+  }
+}
+
+}  // namespace fp8kv

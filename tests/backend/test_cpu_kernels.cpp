@@ -1,0 +1,134 @@
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_kernels.h"
+#include "support/cpu.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr DType kNarrowTypes[] = {DType::f16,         DType::bf16,    DType::f8_e4m3,
+                                  DType::f8_e4m3fnuz, DType::f8_e5m2, DType::f8_e5m2fnuz};
+
+// Every code of a type, in order.
+std::vector<std::byte> all_codes(DType dtype) {
+  const size_t size = dtype_bytes(dtype);
+  const size_t count = size_t{1} << (8 * size);
+  std::vector<std::byte> codes(count * size);
+  for (size_t code = 0; code < count; ++code) {
+    for (size_t i = 0; i < size; ++i)
+      codes[code * size + i] = static_cast<std::byte>(code >> 8 * i);
+  }
+  return codes;
+}
+
+// The same number, or both NaN.
+bool same(float a, float b) {
+  return float_bits(a) == float_bits(b) || (std::isnan(a) && std::isnan(b));
+}
+
+}  // namespace
+
+TEST_CASE("kernels: every code of every type becomes the same float as in plain C++") {
+  for (const CpuIsa isa : test::available_isas()) {
+    for (const DType dtype : kNarrowTypes) {
+      CAPTURE(std::string(cpu_isa_name(isa)));
+      CAPTURE(std::string(dtype_name(dtype)));
+      const std::vector<std::byte> codes = all_codes(dtype);
+      const auto count = static_cast<int64_t>(codes.size() / dtype_bytes(dtype));
+      std::vector<float> expected(count), actual(count);
+      kPortableKernels.to_float[dtype](codes.data(), count, expected.data());
+      cpu_kernels(isa).to_float[dtype](codes.data(), count, actual.data());
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < count; ++i) wrong += same(actual[i], expected[i]) ? 0 : 1;
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("kernels: a panel is the transpose of its rows, for every code and depth") {
+  for (const CpuIsa isa : test::available_isas()) {
+    for (const DType dtype : kNarrowTypes) {
+      CAPTURE(std::string(cpu_isa_name(isa)));
+      CAPTURE(std::string(dtype_name(dtype)));
+      const CpuKernels& kernels = cpu_kernels(isa);
+      const std::vector<std::byte> codes = all_codes(dtype);
+      const auto size = static_cast<int64_t>(dtype_bytes(dtype));
+      const auto n_codes = static_cast<int64_t>(codes.size()) / size;
+      for (const int depth : {1, 15, 16, 31, 32, 63, 64, 65, 128, 200}) {
+        const std::byte* rows[kMaxStrip];
+        // Rows begin at different codes, so that all are met.
+        for (int j = 0; j < kernels.strip; ++j) {
+          rows[j] = codes.data() + (n_codes - depth) * j / kernels.strip * size;
+        }
+        alignas(64) float panel[kTileStride * kMaxStrip];
+        kernels.pack_panel[dtype](rows, depth, panel);
+        int64_t wrong = 0;
+        for (int j = 0; j < kernels.strip; ++j) {
+          std::vector<float> expected(depth);
+          kPortableKernels.to_float[dtype](rows[j], depth, expected.data());
+          for (int k = 0; k < depth; ++k) {
+            wrong += same(panel[k * kernels.strip + j], expected[k]) ? 0 : 1;
+          }
+        }
+        CHECK(wrong == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels: floats around every boundary are stored as in plain C++") {
+  // All sign, exponent and upper mantissa bits, with low bits that decide ties.
+  std::vector<float> values;
+  for (uint32_t high = 0; high < 0x10000; ++high) {
+    for (const uint32_t low : {0x0000u, 0x0001u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) {
+      values.push_back(float_from_bits(high << 16 | low));
+    }
+  }
+  const auto count = static_cast<int64_t>(values.size());
+  for (const CpuIsa isa : test::available_isas()) {
+    for (const DType dtype : kNarrowTypes) {
+      for (const float scale : {1.0f, 0.0123f}) {
+        CAPTURE(std::string(cpu_isa_name(isa)));
+        CAPTURE(std::string(dtype_name(dtype)));
+        const size_t size = dtype_bytes(dtype);
+        std::vector<std::byte> expected(values.size() * size), actual(values.size() * size);
+        kPortableKernels.store[dtype](values.data(), count, scale, expected.data());
+        cpu_kernels(isa).store[dtype](values.data(), count, scale, actual.data());
+        // Compared as values, since NaN has many codes in f16.
+        std::vector<float> expected_values(count), actual_values(count);
+        kPortableKernels.to_float[dtype](expected.data(), count, expected_values.data());
+        kPortableKernels.to_float[dtype](actual.data(), count, actual_values.data());
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < count; ++i) {
+          wrong += same(actual_values[i], expected_values[i]) ? 0 : 1;
+        }
+        CHECK(wrong == 0);
+        if (fp8_format(dtype)) CHECK(actual == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("kernels: rounding in place is a store and a load") {
+  Rng rng(41);
+  std::vector<float> values = test::random_floats(rng, 1003);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(values[i], int(i % 60) - 35);
+  for (const CpuIsa isa : test::available_isas()) {
+    CAPTURE(std::string(cpu_isa_name(isa)));
+    std::vector<float> f16 = values, bf16 = values;
+    cpu_kernels(isa).round_f16(f16.data(), 1003);
+    cpu_kernels(isa).round_bf16(bf16.data(), 1003);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      wrong += f16[i] == f16_to_float(f16_from_float(values[i])) ? 0 : 1;
+      wrong += bf16[i] == bf16_to_float(bf16_from_float(values[i])) ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,84 @@
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/thread_pool.h"
+
+namespace fp8kv {
+
+TEST_CASE("thread pool: does every job once, for any number of threads and jobs") {
+  for (const int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads);
+    CHECK(pool.threads() == threads);
+    for (const int64_t n_jobs : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> counts(static_cast<size_t>(n_jobs));
+      std::atomic<bool> thread_in_range = true;
+      pool.run(n_jobs, [&](int64_t job, int thread) {
+        counts[job].fetch_add(1);
+        if (thread < 0 || thread >= threads) thread_in_range = false;
+      });
+      int64_t once = 0;
+      for (const auto& count : counts) once += count == 1 ? 1 : 0;
+      CHECK(once == n_jobs);
+      CHECK(thread_in_range);
+    }
+  }
+}
+
+TEST_CASE("thread pool: what jobs wrote is there when run returns, loop after loop") {
+  ThreadPool pool(4);
+  std::vector<int64_t> values(64);
+  int64_t wrong = 0;
+  for (int64_t round = 0; round < 2000; ++round) {
+    pool.run(64, [&](int64_t job, int /*thread*/) { values[job] = round + job; });
+    for (int64_t job = 0; job < 64; ++job) wrong += values[job] == round + job ? 0 : 1;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("thread pool: wakes threads that have gone to sleep") {
+  ThreadPool pool(3);
+  for (int round = 0; round < 5; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    // Ends only when three threads have taken a job each.
+    std::atomic<int> arrived = 0;
+    pool.run(3, [&](int64_t, int) {
+      arrived.fetch_add(1);
+      while (arrived.load() < 3) std::this_thread::yield();
+    });
+    CHECK(arrived == 3);
+  }
+}
+
+TEST_CASE("thread pool: throws what a job threw, and is of use afterwards") {
+  for (const int threads : {1, 4}) {
+    ThreadPool pool(threads);
+    std::string message;
+    try {
+      pool.run(100, [](int64_t job, int) {
+        if (job == 37) throw std::runtime_error("job 37");
+      });
+    } catch (const std::runtime_error& error) {
+      message = error.what();
+    }
+    CHECK(message == "job 37");
+    std::atomic<int> done = 0;
+    pool.run(10, [&](int64_t, int) { done.fetch_add(1); });
+    CHECK(done == 10);
+  }
+}
+
+TEST_CASE("thread pool: ends while its threads are on their way to sleep") {
+  for (int round = 0; round < 4000; ++round) {
+    ThreadPool pool(4);
+    // The caller may well do both jobs, and leave while the others are only just waking up.
+    for (int loop = 0; loop < round % 4; ++loop) pool.run(2, [](int64_t, int) {});
+  }
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,201 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "calib/collect.h"
+#include "calib/scale_policy.h"
+#include "checkpoint/architectures.h"
+#include "json/json.h"
+#include "support/expect_error.h"
+#include "support/reference_model.h"
+#include "support/skip.h"
+#include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
+
+using namespace fp8kv;
+using test::TempDir;
+
+namespace {
+
+Log quiet_log() {
+  return Log(Verbosity::quiet);
+}
+
+std::vector<std::vector<int32_t>> windows_of(std::vector<size_t> lengths) {
+  std::vector<std::vector<int32_t>> windows;
+  uint32_t state = 3;
+  for (const size_t length : lengths) {
+    std::vector<int32_t>& window = windows.emplace_back();
+    for (size_t i = 0; i < length; ++i) {
+      state = state * 1664525u + 1013904223u;
+      window.push_back(static_cast<int32_t>((state >> 8) % 64));
+    }
+  }
+  return windows;
+}
+
+MagnitudeCounts counts(float amax) {
+  return {amax, 0, std::vector<uint64_t>(kMagnitudeBins)};
+}
+
+double relative(double actual, double expected) {
+  return std::abs(actual - expected) / std::abs(expected);
+}
+
+}  // namespace
+
+TEST_CASE("collect: amax of Q, K and V equals an independent forward pass over each window alone") {
+  const TempDir folder;
+  test::write_tiny_checkpoint(folder / "m", test::tiny_config());
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  const ModelConfig config = read_model_config(checkpoint);
+  const auto windows = windows_of({70, 1, 33, 64});
+  const auto backend = make_cpu_backend(2);
+  Log log = quiet_log();
+  const auto layers = collect_magnitudes(checkpoint, config, *backend, windows, log);
+  REQUIRE(layers.size() == 2);
+  std::vector<test::ReferenceRun> runs;
+  for (const auto& ids : windows) runs.push_back(test::reference_forward(checkpoint, config, ids));
+  for (size_t layer = 0; layer < 2; ++layer) {
+    for (size_t head = 0; head < 2; ++head) {
+      double k = 0, v = 0, q = 0;
+      for (const auto& run : runs) {
+        k = std::max(k, run.k_amax[layer][head]);
+        v = std::max(v, run.v_amax[layer][head]);
+        q = std::max(q, run.q_amax[layer][head]);
+      }
+      CHECK(relative(layers[layer].k[head].amax, k) < 1e-5);
+      CHECK(relative(layers[layer].v[head].amax, v) < 1e-5);
+      CHECK(relative(layers[layer].q[head].amax, q) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("collect: every value of every token is counted once, and padding never") {
+  const TempDir folder;
+  test::write_tiny_checkpoint(folder / "m", test::tiny_config());
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  const ModelConfig config = read_model_config(checkpoint);
+  const auto backend = make_cpu_backend(2);
+  Log log = quiet_log();
+  const auto layers =
+      collect_magnitudes(checkpoint, config, *backend, windows_of({5, 128, 1}), log);
+  const uint64_t tokens = 5 + 128 + 1;
+  for (const LayerMagnitudes& layer : layers) {
+    for (const auto* heads : {&layer.k, &layer.v}) {
+      for (const MagnitudeCounts& head : *heads) {
+        const uint64_t counted = std::accumulate(head.bins.begin(), head.bins.end(), uint64_t{0});
+        CHECK(counted == tokens * static_cast<uint64_t>(config.head_dim));
+        // The largest value lies in the highest bin that has any.
+        const auto last =
+            std::find_if(head.bins.rbegin(), head.bins.rend(), [](uint64_t n) { return n > 0; });
+        const auto bin = static_cast<int>(head.bins.rend() - last) - 1;
+        CHECK(magnitude_bin(float_bits(head.amax)) == bin);
+      }
+    }
+  }
+}
+
+TEST_CASE("collect: the same bits for any number of threads") {
+  const TempDir folder;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    ModelConfig shape = test::tiny_config();
+    shape.dtype = dtype;
+    const auto model = folder / dtype_name(dtype);
+    test::write_tiny_checkpoint(model, shape);
+    const Checkpoint checkpoint = Checkpoint::open(model);
+    const ModelConfig config = read_model_config(checkpoint);
+    const auto windows = windows_of({100, 3, 90, 17, 128, 128, 64});
+    Log log = quiet_log();
+    std::vector<LayerMagnitudes> first;
+    for (const int threads : {1, 2, 3, 4}) {
+      const auto backend = make_cpu_backend(threads);
+      const auto layers = collect_magnitudes(checkpoint, config, *backend, windows, log);
+      if (threads == 1) first = layers;
+      for (size_t i = 0; i < layers.size(); ++i) {
+        for (size_t head = 0; head < layers[i].k.size(); ++head) {
+          CHECK(layers[i].k[head].bins == first[i].k[head].bins);
+          CHECK(float_bits(layers[i].k[head].amax) == float_bits(first[i].k[head].amax));
+          CHECK(float_bits(layers[i].v[head].amax) == float_bits(first[i].v[head].amax));
+          CHECK(float_bits(layers[i].q[head].amax) == float_bits(first[i].q[head].amax));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("collect: NaN in a weight stops it, naming layer and head") {
+  const TempDir folder;
+  const ModelConfig config = test::tiny_config();
+  test::write_tiny_checkpoint(folder / "m", config);
+  std::vector<test::TinyTensor> tensors = test::tiny_tensors(config);
+  for (test::TinyTensor& tensor : tensors) {
+    // Row 9 of K in layer 1 belongs to KV head 1.
+    if (tensor.name == "model.layers.1.self_attn.k_proj.weight") {
+      tensor.values[9 * 32 + 5] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+  test::write_tiny_weights(folder / "m", tensors, DType::f32);
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  const auto backend = make_cpu_backend(1);
+  Log log = quiet_log();
+  // One element of the head and, through RoPE, its partner: 2 values in each of 10 tokens.
+  CHECK(test::error_of([&] {
+          collect_magnitudes(checkpoint, config, *backend, windows_of({10}), log);
+        }) == "layer 1, KV head 1: K has 20 values that are NaN or infinite");
+}
+
+TEST_CASE("make_scales: one scale is amax over heads times f32(1/448), per head each its own") {
+  std::vector<LayerMagnitudes> layers(1);
+  layers[0].k = {counts(6.8203125f), counts(3.0f)};
+  layers[0].v = {counts(0.5f), counts(0.25f)};
+  layers[0].q = {counts(1), counts(2)};
+  Log log = quiet_log();
+  const KvScales tensor = make_scales(layers, {}, log);
+  CHECK(tensor.layers[0].k == std::vector<float>{0.0152239128947258f});
+  CHECK(tensor.layers[0].v == std::vector<float>{0.5f * (1.0f / 448.0f)});
+  const KvScales head = make_scales(layers, {Granularity::head, 2.0}, log);
+  CHECK(head.layers[0].k == std::vector<float>{2 * 0.0152239128947258f, 2 * (3 * (1.0f / 448.0f))});
+  CHECK(head.provenance.amax[0].q == std::vector<float>{1, 2});
+}
+
+TEST_CASE("make_scales: a K that is zero throughout gets 1") {
+  std::vector<LayerMagnitudes> layers(1);
+  layers[0].k = {counts(0)};
+  layers[0].v = {counts(1)};
+  layers[0].q = {counts(1)};
+  Log log = quiet_log();
+  CHECK(make_scales(layers, {}, log).layers[0].k == std::vector<float>{1.0f});
+}
+
+TEST_CASE("collect: amax of stories260K equals the float64 reference to 1e-5") {
+  for (const char* text : {"tinystories_train_head", "tinyshakespeare"}) {
+    const auto reference = test::shared_data(cat("reference/stories260K-hf-f32.", text, ".json"));
+    const auto folder = test::shared_data("models/stories260K-hf-f32");
+    if (!reference || !folder) return;
+    const Json golden = Json::read(*reference);
+    std::vector<std::vector<int32_t>> windows;
+    for (size_t i = 0; i < golden.at("window_ids").size(); ++i) {
+      const Json ids = golden.at("window_ids")[i];
+      std::vector<int32_t>& window = windows.emplace_back();
+      for (size_t j = 0; j < ids.size(); ++j)
+        window.push_back(static_cast<int32_t>(ids[j].as_int()));
+    }
+    const Checkpoint checkpoint = Checkpoint::open(*folder);
+    const ModelConfig config = read_model_config(checkpoint);
+    const auto backend = make_cpu_backend(2);
+    Log log = quiet_log();
+    const auto layers = collect_magnitudes(checkpoint, config, *backend, windows, log);
+    const Json k = golden.at("amax_per_head").at("k_post_rope");
+    const Json v = golden.at("amax_per_head").at("v");
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+      for (size_t head = 0; head < layers[layer].k.size(); ++head) {
+        CHECK(relative(layers[layer].k[head].amax, k[layer][head].as_double()) < 1e-5);
+        CHECK(relative(layers[layer].v[head].amax, v[layer][head].as_double()) < 1e-5);
+      }
+    }
+  }
+}

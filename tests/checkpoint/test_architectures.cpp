@@ -1,0 +1,343 @@
+#include <doctest/doctest.h>
+
+#include "checkpoint/architectures.h"
+#include "support/expect_error.h"
+#include "support/tiny_config.h"
+
+namespace fp8kv {
+namespace {
+
+using test::config_with;
+using test::error_of_config;
+using test::llama_with;
+using test::parse_config;
+using test::through_folder;
+
+constexpr const char* kSupported =
+    "supported are LlamaForCausalLM (Llama 1, 2, 3.x and what shares their form), "
+    "MistralForCausalLM (Mistral, with or without sliding window), Qwen2ForCausalLM (Qwen 2, 2.5) "
+    "and Qwen3ForCausalLM (Qwen 3, dense)";
+
+void check_equal(const ModelConfig& a, const ModelConfig& b) {
+  CHECK(a.architecture == b.architecture);
+  CHECK(a.model_type == b.model_type);
+  CHECK(a.dtype == b.dtype);
+  CHECK(a.dim == b.dim);
+  CHECK(a.hidden_dim == b.hidden_dim);
+  CHECK(a.head_dim == b.head_dim);
+  CHECK(a.n_layers == b.n_layers);
+  CHECK(a.n_heads == b.n_heads);
+  CHECK(a.n_kv_heads == b.n_kv_heads);
+  CHECK(a.vocab_size == b.vocab_size);
+  CHECK(a.max_seq_len == b.max_seq_len);
+  CHECK(a.norm_eps == b.norm_eps);
+  CHECK(a.rope.theta == b.rope.theta);
+  CHECK(a.rope.scaling == b.rope.scaling);
+  CHECK(a.rope.factor == b.rope.factor);
+  CHECK(a.rope.low_freq_factor == b.rope.low_freq_factor);
+  CHECK(a.rope.high_freq_factor == b.rope.high_freq_factor);
+  CHECK(a.rope.original_context == b.rope.original_context);
+  CHECK(a.rope.beta_fast == b.rope.beta_fast);
+  CHECK(a.rope.beta_slow == b.rope.beta_slow);
+  CHECK(a.rope.truncate == b.rope.truncate);
+  CHECK(a.rope.attention_factor == b.rope.attention_factor);
+  CHECK(a.qkv_bias == b.qkv_bias);
+  CHECK(a.qk_norm == b.qk_norm);
+  CHECK(a.o_bias == b.o_bias);
+  CHECK(a.mlp_bias == b.mlp_bias);
+  CHECK(a.tied_embeddings == b.tied_embeddings);
+  CHECK(a.window == b.window);
+  CHECK(a.window_layers == b.window_layers);
+  CHECK(a.eos_ids == b.eos_ids);
+  CHECK(a.bos_id == b.bos_id);
+}
+
+}  // namespace
+
+TEST_CASE("architectures: every field goes through config.json, in both spellings") {
+  for (const bool new_spelling : {false, true}) {
+    CAPTURE(new_spelling);
+    ModelConfig llama = test::tiny_config("LlamaForCausalLM");
+    llama.dtype = DType::bf16;
+    llama.head_dim = 16;  // not dim / n_heads
+    llama.norm_eps = 1e-6;
+    llama.qkv_bias = llama.o_bias = llama.mlp_bias = true;
+    llama.tied_embeddings = true;
+    llama.eos_ids = {2, 5, 7};
+    llama.rope = {500000.0, RopeScaling::llama3, 32.0, 1.5, 4.5, 64};
+    check_equal(through_folder(llama, {.new_spelling = new_spelling}), llama);
+
+    ModelConfig mistral = test::tiny_config("MistralForCausalLM");
+    mistral.dtype = DType::f16;
+    mistral.window = 7;
+    mistral.n_kv_heads = 1;
+    mistral.bos_id = -1;
+    mistral.rope.theta = 1e6;
+    check_equal(through_folder(mistral, {.n_shards = 2, .new_spelling = new_spelling}), mistral);
+
+    ModelConfig qwen = test::tiny_config("Qwen2ForCausalLM");
+    qwen.n_layers = 3;
+    qwen.n_kv_heads = 4;
+    qwen.window = 9;
+    qwen.window_layers = {false, true, false};
+    qwen.rope.scaling = RopeScaling::linear;
+    qwen.rope.factor = 4;
+    check_equal(through_folder(qwen, {.new_spelling = new_spelling}), qwen);
+
+    ModelConfig qwen3 = test::tiny_config("Qwen3ForCausalLM");
+    qwen3.qkv_bias = qwen3.o_bias = true;
+    qwen3.window = 5;
+    qwen3.window_layers = {true, false};
+    qwen3.rope = {1e6, RopeScaling::yarn, 2, 1, 4, 64, 16, 2, false, 1.25};
+    check_equal(through_folder(qwen3, {.new_spelling = new_spelling}), qwen3);
+  }
+}
+
+TEST_CASE("architectures: reads the config.json of Llama 3.1 8B") {
+  const ModelConfig config = parse_config(R"({
+    "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009], "hidden_act": "silu",
+    "hidden_size": 4096, "initializer_range": 0.02, "intermediate_size": 14336,
+    "max_position_embeddings": 131072, "mlp_bias": false, "model_type": "llama",
+    "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+    "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+    "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                     "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+    "rope_theta": 500000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+    "transformers_version": "4.42.3", "use_cache": true, "vocab_size": 128256})");
+  CHECK(config.dtype == DType::bf16);
+  CHECK(config.head_dim == 128);
+  CHECK(config.n_kv_heads == 8);
+  CHECK(config.max_seq_len == 131072);
+  CHECK(config.rope.theta == 500000.0);
+  CHECK(config.rope.scaling == RopeScaling::llama3);
+  CHECK(config.rope.factor == 8.0);
+  CHECK(config.rope.original_context == 8192);
+  CHECK(config.eos_ids == std::vector<int32_t>{128001, 128008, 128009});
+  CHECK(config.bos_id == 128000);
+  CHECK(config.window == 0);
+}
+
+TEST_CASE("architectures: reads the config.json of Llama 1, which lacks the newer keys") {
+  const ModelConfig config = parse_config(R"({
+    "architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "eos_token_id": 2,
+    "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 11008,
+    "initializer_range": 0.02, "max_position_embeddings": 2048, "model_type": "llama",
+    "num_attention_heads": 32, "num_hidden_layers": 32, "pad_token_id": 0, "rms_norm_eps": 1e-06,
+    "torch_dtype": "float16", "use_cache": true, "vocab_size": 32000})");
+  CHECK(config.n_kv_heads == 32);
+  CHECK(config.rope.theta == 10000.0);
+  CHECK(config.rope.scaling == RopeScaling::none);
+  CHECK_FALSE(config.tied_embeddings);
+}
+
+TEST_CASE("architectures: reads the config.json of Qwen2.5 7B, whose window is switched off") {
+  const ModelConfig config = parse_config(R"({
+    "architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 151643,
+    "eos_token_id": 151645, "hidden_act": "silu", "hidden_size": 3584, "intermediate_size": 18944,
+    "max_position_embeddings": 32768, "max_window_layers": 28, "model_type": "qwen2",
+    "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4,
+    "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 131072,
+    "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_sliding_window": false,
+    "vocab_size": 152064})");
+  CHECK(config.qkv_bias);
+  CHECK_FALSE(config.o_bias);
+  CHECK(config.head_dim == 128);
+  CHECK(config.window == 0);
+  CHECK(config.window_layers.empty());
+}
+
+TEST_CASE("architectures: reads the config.json of Qwen3 0.6B, whose heads are normalised") {
+  const ModelConfig config = parse_config(R"({
+    "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
+    "hidden_size": 1024, "initializer_range": 0.02, "intermediate_size": 3072,
+    "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3",
+    "num_attention_heads": 16, "num_hidden_layers": 28, "num_key_value_heads": 8,
+    "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null,
+    "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true,
+    "use_sliding_window": false, "vocab_size": 151936})");
+  CHECK(config.qk_norm);
+  CHECK_FALSE(config.qkv_bias);
+  CHECK_FALSE(config.o_bias);
+  CHECK(config.head_dim == 128);
+  CHECK(config.tied_embeddings);
+  CHECK(config.window == 0);
+}
+
+// Keys and order as transformers 5.23.0 saves Qwen2Config(use_sliding_window=True, ...).
+TEST_CASE("architectures: reads what transformers 5 writes") {
+  const ModelConfig config = parse_config(R"({
+    "architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": null,
+    "dtype": "float16", "eos_token_id": null, "hidden_act": "silu", "hidden_size": 64,
+    "initializer_range": 0.02, "intermediate_size": 128,
+    "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+    "max_position_embeddings": 32768, "max_window_layers": 1, "model_type": "qwen2",
+    "num_attention_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2,
+    "pad_token_id": null, "rms_norm_eps": 1e-06,
+    "rope_parameters": {"rope_theta": 20000.0, "rope_type": "default"}, "sliding_window": 4096,
+    "tie_word_embeddings": false, "transformers_version": "5.23.0", "use_cache": true,
+    "use_sliding_window": true, "vocab_size": 151936})");
+  CHECK(config.dtype == DType::f16);
+  CHECK(config.rope.theta == 20000.0);
+  CHECK(config.window == 4096);
+  CHECK(config.window_layers == std::vector<bool>{false, true, true});
+  CHECK(config.layer_window(0) == 0);
+  CHECK(config.layer_window(1) == 4096);
+  CHECK(config.eos_ids.empty());
+  CHECK(config.bos_id == -1);
+}
+
+TEST_CASE("architectures: the window of Qwen2 begins at max_window_layers") {
+  ModelConfig qwen = test::tiny_config("Qwen2ForCausalLM");
+  qwen.n_layers = 3;
+  qwen.window = 8;
+  const std::string text = test::tiny_config_json(qwen);
+  const auto from = [&](const char* first) {
+    return parse_config(json_with_member(text, "max_window_layers", first));
+  };
+  CHECK(from("0").window == 8);
+  CHECK(from("0").window_layers.empty());
+  CHECK(from("2").window_layers == std::vector<bool>{false, false, true});
+  CHECK(from("3").window == 0);
+  CHECK(from("3").window_layers.empty());
+}
+
+TEST_CASE("architectures: a window that contradicts itself is refused") {
+  const std::string qwen = test::tiny_config_json(test::tiny_config("Qwen2ForCausalLM"));
+  const auto with_types = [](const std::string& text, const char* types) {
+    return json_with_member(text, "layer_types", types);
+  };
+  CHECK(error_of_config(with_types(qwen, R"(["full_attention"])")) ==
+        R"(config.json: layer_types: is ["full_attention"], expected an array of 2 layer types)");
+  CHECK(error_of_config(with_types(qwen, R"(["full_attention", "linear_attention"])")) ==
+        "config.json: layer_types[1]: the layer type 'linear_attention' is not supported");
+  CHECK(error_of_config(with_types(qwen, R"(["full_attention", "sliding_attention"])")) ==
+        "config.json: layer_types: has sliding_attention, but use_sliding_window is not true");
+  CHECK(error_of_config(with_types(json_with_member(qwen, "use_sliding_window", "true"),
+                                   R"(["full_attention", "sliding_attention"])")) ==
+        "config.json: layer_types: has sliding_attention, but sliding_window is not given");
+  CHECK(error_of_config(config_with("MistralForCausalLM", "sliding_window", "0")) ==
+        "config.json: sliding_window: is 0, expected 1 to 2147483647");
+  CHECK(error_of_config(with_types(config_with("MistralForCausalLM", "sliding_window", "4"),
+                                   R"(["full_attention", "sliding_attention"])")) ==
+        "config.json: layer_types: does not fit sliding_window, which is one for all layers of "
+        "MistralForCausalLM");
+  CHECK(error_of_config(R"({"architectures": ["MistralForCausalLM"], "num_hidden_layers": 1,
+                     "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 8,
+                     "vocab_size": 8, "max_position_embeddings": 8, "rms_norm_eps": 1e-5})") ==
+        "config.json: the key 'sliding_window' is missing");
+}
+
+TEST_CASE("architectures: an unknown one is refused with the list of the known") {
+  const auto refused = [](const char* value) {
+    return error_of_config(llama_with("architectures", value));
+  };
+  CHECK(refused(R"(["Qwen3MoeForCausalLM"])") ==
+        "config.json: architectures: 'Qwen3MoeForCausalLM' is not supported");
+  CHECK(refused(R"(["LLaMAForCausalLM"])") ==
+        "config.json: architectures: 'LLaMAForCausalLM' is not supported (did you mean "
+        "'LlamaForCausalLM'?)");
+  CHECK(refused("[]") == "config.json: names no architecture under 'architectures'");
+  CHECK(refused("null") == "config.json: names no architecture under 'architectures'");
+  CHECK(refused("[1]") == "config.json: architectures[0]: is a number (1), expected a string");
+  CHECK(test::help_of([] {
+          parse_config(llama_with("architectures", R"(["Qwen3MoeForCausalLM"])"));
+        }) == kSupported);
+  CHECK(error_of_config(json_with_member(llama_with("architectures", R"(["BaichuanForCausalLM"])"),
+                                         "auto_map", R"({"AutoConfig": "x"})")) ==
+        "config.json: architectures: 'BaichuanForCausalLM' is not supported, and it brings code "
+        "of its own (auto_map), which is never run here");
+}
+
+TEST_CASE("architectures: impossible dimensions are refused by key") {
+  CHECK(error_of_config(llama_with("hidden_size", "0")) ==
+        "config.json: hidden_size: is 0, expected 1 to 268435456");
+  CHECK(error_of_config(llama_with("num_hidden_layers", "-1")) ==
+        "config.json: num_hidden_layers: is -1, expected 1 to 65536");
+  CHECK(error_of_config(llama_with("vocab_size", "4611686018427387904")) ==
+        "config.json: vocab_size: is 4611686018427387904, expected 1 to 268435456");
+  CHECK(error_of_config(llama_with("intermediate_size", "1.5")) ==
+        "config.json: intermediate_size: is a number (1.5), expected an integer");
+  CHECK(error_of_config(R"({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1,
+                     "num_attention_heads": 2, "hidden_size": 8})") ==
+        "config.json: the key 'intermediate_size' is missing");
+  CHECK(error_of_config(llama_with("max_position_embeddings", "null")) ==
+        "config.json: the key 'max_position_embeddings' is null");
+  CHECK(error_of_config(llama_with("num_key_value_heads", "3")) ==
+        "config.json: num_key_value_heads: is 3, which does not divide the 4 attention heads");
+  CHECK(error_of_config(llama_with("num_key_value_heads", "8")) ==
+        "config.json: num_key_value_heads: is 8, which does not divide the 4 attention heads");
+  CHECK(error_of_config(llama_with("head_dim", "7")) ==
+        "config.json: has heads of 7 elements, expected an even number, since they are rotated in "
+        "pairs");
+  CHECK(error_of_config(json_with_member(llama_with("head_dim", "null"), "hidden_size", "34")) ==
+        "config.json: hidden_size: is 34, which the 4 attention heads do not divide, and there is "
+        "no head_dim");
+  CHECK(error_of_config(llama_with("rms_norm_eps", "0")) ==
+        "config.json: rms_norm_eps: is 0, expected a small positive number");
+}
+
+TEST_CASE("architectures: what would compute something else is refused by name") {
+  CHECK(error_of_config(llama_with("hidden_act", R"("gelu")")) ==
+        "config.json: hidden_act: the activation 'gelu' is not supported");
+  CHECK(error_of_config(llama_with("attn_logit_softcapping", "50.0")) ==
+        "config.json: attn_logit_softcapping: is 50.0: capping of logits is not supported");
+  CHECK(error_of_config(llama_with("final_logit_softcapping", "30.0")) ==
+        "config.json: final_logit_softcapping: is 30.0: capping of logits is not supported");
+  CHECK(error_of_config(llama_with("partial_rotary_factor", "0.5")) ==
+        "config.json: partial_rotary_factor: is 0.5: rotating only a part of each head is not "
+        "supported");
+  CHECK(error_of_config(llama_with("torch_dtype", R"("float64")")) ==
+        "config.json: torch_dtype: is 'float64', expected float32, float16 or bfloat16");
+  CHECK(error_of_config(llama_with("eos_token_id", "[1, -1]")) ==
+        "config.json: eos_token_id[1]: is -1, expected a token id");
+  CHECK(parse_config(llama_with("partial_rotary_factor", "1.0")).rope.theta == 10000.0);
+  CHECK(parse_config(llama_with("hidden_act", R"("swish")")).n_layers == 2);
+}
+
+TEST_CASE("architectures: the shape of an unknown model can be told") {
+  const auto shape = [](const char* text) {
+    return parse_model_shape(Json::parse(text, "config.json"));
+  };
+  const ModelConfig qwen3 = shape(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
+      "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
+      "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960,
+      "quantization_config": {"quant_method": "fp8"}})");
+  CHECK(qwen3.architecture == "Qwen3ForCausalLM");
+  CHECK(qwen3.model_type == "qwen3");
+  CHECK(qwen3.n_layers == 28);
+  CHECK(qwen3.n_heads == 16);
+  CHECK(qwen3.n_kv_heads == 8);
+  CHECK(qwen3.head_dim == 128);
+  CHECK(qwen3.max_seq_len == 40960);
+
+  const ModelConfig gpt2 = shape(R"({"model_type": "gpt2", "n_layer": 12, "n_head": 12,
+                                     "n_embd": 768, "n_positions": 1024})");
+  CHECK(gpt2.architecture == "");
+  CHECK(gpt2.n_layers == 12);
+  CHECK(gpt2.n_kv_heads == 12);
+  CHECK(gpt2.head_dim == 64);
+
+  const ModelConfig wrapped = shape(R"({"model_type": "gemma3", "text_config": {
+      "num_hidden_layers": 34, "num_attention_heads": 8, "num_key_value_heads": 4,
+      "head_dim": 256}})");
+  CHECK(wrapped.model_type == "gemma3");
+  CHECK(wrapped.n_layers == 34);
+  CHECK(wrapped.head_dim == 256);
+  CHECK(wrapped.dim == 0);
+}
+
+TEST_CASE("architectures: a shape that cannot be told is an error") {
+  const auto refused = [](const char* text) {
+    return test::error_of([&] { parse_model_shape(Json::parse(text, "config.json")); });
+  };
+  CHECK(refused("{}") == "config.json: the key 'num_hidden_layers' is missing");
+  CHECK(refused(R"({"num_hidden_layers": 2, "num_attention_heads": 4})") ==
+        "config.json: the key 'hidden_size' is missing");
+  CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512})") ==
+        "config.json: kv_lora_rank: attention through a latent vector (MLA) has no K and V per "
+        "head");
+}
+
+}  // namespace fp8kv

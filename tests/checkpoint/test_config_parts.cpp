@@ -1,0 +1,140 @@
+#include <doctest/doctest.h>
+
+#include "checkpoint/architectures.h"
+#include "support/expect_error.h"
+#include "support/tiny_config.h"
+
+namespace fp8kv {
+namespace {
+
+using test::error_of_config;
+using test::llama_with;
+using test::parse_config;
+
+}  // namespace
+
+TEST_CASE("architectures: rope scaling is read in every spelling") {
+  const auto rope = [](const char* key, const char* value) {
+    return parse_config(llama_with(key, value)).rope;
+  };
+  CHECK(rope("rope_scaling", R"({"type": "linear", "factor": 2})").scaling == RopeScaling::linear);
+  CHECK(rope("rope_scaling", R"({"type": "linear", "factor": 2})").factor == 2.0);
+  CHECK(rope("rope_scaling", R"({"rope_type": "default"})").scaling == RopeScaling::none);
+  CHECK(rope("rope_parameters", R"({"rope_theta": 5.0})").theta == 5.0);
+  CHECK(rope("rope_parameters", R"({"rope_type": "linear", "factor": 3.0})").factor == 3.0);
+  CHECK(rope("rope_parameters", R"({"rope_type": "linear", "factor": 3.0})").theta == 10000.0);
+  CHECK(rope("rope_theta", "12345.5").theta == 12345.5);
+}
+
+TEST_CASE("architectures: rope scaling that is unknown or impossible is refused") {
+  const auto refused = [](const char* value) {
+    return error_of_config(llama_with("rope_scaling", value));
+  };
+  CHECK(refused(R"({"type": "dynamic", "factor": 2.0})") ==
+        "config.json: rope_scaling.type: the rope scaling 'dynamic' is not supported");
+  CHECK(test::help_of([] {
+          parse_config(llama_with("rope_scaling", R"({"rope_type": "longrope"})"));
+        }) == "supported are 'default', 'linear', 'llama3' and 'yarn'");
+  CHECK(refused(R"({"type": "linear"})") ==
+        "config.json: rope_scaling: the key 'factor' is missing");
+  CHECK(refused(R"({"type": "linear", "factor": 0.5})") ==
+        "config.json: rope_scaling.factor: is 0.5, expected at least 1");
+  CHECK(refused(R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
+                    "high_freq_factor": 4, "original_max_position_embeddings": 8192})") ==
+        "config.json: rope_scaling: high_freq_factor is 4, expected more than low_freq_factor, "
+        "which is 4");
+  CHECK(refused(R"("linear")") == R"(config.json: rope_scaling: is "linear", expected an object)");
+  CHECK(refused(R"({"rope_type": "default", "partial_rotary_factor": 0.25})") ==
+        "config.json: rope_scaling.partial_rotary_factor: is 0.25: rotating only a part of each "
+        "head is not supported");
+  CHECK(refused(R"({"full_attention": {"rope_type": "default"}})") ==
+        "config.json: rope_scaling.full_attention: a rope of its own for some layers is not "
+        "supported");
+  CHECK(error_of_config(llama_with("rope_theta", "0")) ==
+        "config.json: rope_theta: is 0, expected a positive number");
+}
+
+TEST_CASE("architectures: yarn is read with its defaults, and reaches beyond what was trained") {
+  const auto with_yarn = [](const char* more) {
+    return llama_with(
+        "rope_scaling",
+        cat(R"({"type": "yarn", "original_max_position_embeddings": 128)", more, "}"));
+  };
+  const ModelConfig config = parse_config(with_yarn(R"(, "factor": 4.0)"));
+  CHECK(config.rope.scaling == RopeScaling::yarn);
+  CHECK(config.rope.factor == 4);
+  CHECK(config.rope.original_context == 128);
+  CHECK(config.rope.beta_fast == 32);
+  CHECK(config.rope.beta_slow == 1);
+  CHECK(config.rope.truncate);
+  CHECK(config.rope.attention_factor == doctest::Approx(1.138629436111989).epsilon(1e-15));
+  CHECK(config.max_seq_len == 512);  // max_position_embeddings is 128
+  CHECK(parse_config(with_yarn(R"(, "factor": 4.0, "attention_factor": 1.5)"))
+            .rope.attention_factor == 1.5);
+
+  CHECK(error_of_config(llama_with("rope_scaling", R"({"type": "yarn", "factor": 2})")) ==
+        "config.json: rope_scaling: the key 'original_max_position_embeddings' is missing");
+  CHECK(error_of_config(with_yarn(R"(, "factor": 4.0, "mscale": 0.7)")) ==
+        "config.json: rope_scaling.mscale: is 0.7: this part of yarn is not supported");
+  CHECK(error_of_config(with_yarn(R"(, "factor": 4.0, "beta_slow": 32)")) ==
+        "config.json: rope_scaling: beta_fast is 32, expected more than beta_slow, which is 32");
+  CHECK(error_of_config(with_yarn(R"(, "factor": 4.0, "rope_theta": 1)")) ==
+        "config.json: rope_scaling: rope_theta is 1, expected more than 1");
+  CHECK(error_of_config(with_yarn(R"(, "factor": 1e9)")) ==
+        "config.json: its rope reaches to position 1.28e+11");
+}
+
+TEST_CASE("architectures: quantised weights are refused with their method") {
+  const auto refused = [](const char* value) {
+    return error_of_config(llama_with("quantization_config", value));
+  };
+  CHECK(refused(R"({"quant_method": "gptq", "bits": 4})") ==
+        "config.json: quantization_config: the weights are quantised (quant_method 'gptq'), and "
+        "only F32, F16 and BF16 weights can be computed with");
+  CHECK(refused(R"({"quant_method": "fp8", "kv_cache_scheme": "static"})") ==
+        "config.json: quantization_config: the weights are quantised (quant_method 'fp8'), and "
+        "only F32, F16 and BF16 weights can be computed with");
+  CHECK(refused(R"({"quant_method": "compressed-tensors", "ignore": ["lm_head"], "config_groups":
+                    {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8}}}})") ==
+        "config.json: quantization_config.config_groups.group_0: quantises weights, and only F32, "
+        "F16 and BF16 weights can be computed with");
+  CHECK(refused(R"({"quant_method": "modelopt", "quantization": {"quant_algo": "FP8",
+                    "kv_cache_quant_algo": "FP8"}})") ==
+        "config.json: quantization_config: quantises the weights with modelopt, and only F32, F16 "
+        "and BF16 weights can be computed with");
+  CHECK(test::help_of([] {
+          parse_config(llama_with("quantization_config", R"({"quant_method": "awq"})"));
+        }) == "calibrate the unquantised model that this one was made from");
+}
+
+TEST_CASE("architectures: a quantization_config about the KV cache alone is no hindrance") {
+  const auto accepted = [](const std::string& value) {
+    return parse_config(llama_with("quantization_config", value)).n_layers == 2;
+  };
+  const std::string groups = R"("quant_method": "compressed-tensors", "config_groups": {"group_0":
+      {"targets": ["Linear"], "weights": {"num_bits": 8}}}, "kv_cache_scheme": {"num_bits": 8})";
+  CHECK(accepted(R"({"quant_method": "compressed-tensors", "config_groups": {}, "ignore": [],
+                     "kv_cache_scheme": {"num_bits": 8, "type": "float"}})"));
+  CHECK(accepted(R"({"quant_method": "compressed-tensors", "config_groups": {"group_0":
+                     {"targets": ["Linear"], "weights": null, "input_activations": null}}})"));
+  CHECK(accepted("{" + groups + R"(, "ignore": ["re:.*"]})"));
+  CHECK(accepted(R"({"quant_method": "modelopt", "quantization": {"quant_algo": null,
+                     "kv_cache_quant_algo": "FP8"}})"));
+
+  std::string every = R"("lm_head")";
+  for (const char* layer : {"0", "1"}) {
+    for (const char* linear :
+         {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+          "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}) {
+      every += cat(R"(, "model.layers.)", layer, ".", linear, "\"");
+    }
+  }
+  CHECK(accepted(cat("{", groups, R"(, "ignore": [)", every, "]}")));
+  const std::string but_one = every.substr(0, every.rfind(','));
+  CHECK(error_of_config(llama_with("quantization_config",
+                                   cat("{", groups, R"(, "ignore": [)", but_one, "]}"))) ==
+        "config.json: quantization_config.config_groups.group_0: quantises weights, and only F32, "
+        "F16 and BF16 weights can be computed with");
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,120 @@
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "json/json.h"
+#include "support/run_cli.h"
+#include "support/skip.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+// Layer 0 needs its scale, layer 1 has too wide a V, layer 2 is tame. K of 2 heads.
+constexpr const char* kScaleFile = R"({
+  "model_type": "llama",
+  "kv_cache": {"dtype": "float8_e4m3fn",
+               "scaling_factor": {"0": {"0": 2, "1": 128, "2": 0.015625}}},
+  "fp8kv": {
+    "schema": "fp8kv.scales/1", "source": "fp8kv calibrate", "format": "float8_e4m3fn",
+    "granularity": "tensor", "observation": "post_rope", "compute_dtype": "float16",
+    "model": {"n_layers": 3, "n_kv_heads": 2},
+    "counted": {"documents": 3, "windows": 4, "tokens": 2000, "data": []},
+    "k_scale": [[2], [0.0078125], [0.015625]], "v_scale": [[0.0078125], [128], [0.0078125]],
+    "amax": {"k": [[896, 3], [3.5, 1], [7, 6]], "v": [[3.5, 1], [57344, 1], [3.5, 1]],
+             "q": [[1, 1], [1, 1], [1, 1]]},
+    "octaves": {"k": [[0, 1, 90, 5, 0, 0, 0, 0, 0, 0, 5], [0, 0, 50, 50], [0, 0, 9, 1, 90]],
+                "v": [[0, 0, 50, 50], [0, -8, 90, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                0, 0, 0, 0, 0, 0, 0, 5], [100, -11, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 97, 1]]}
+  }
+})";
+
+constexpr const char* kCertificate =
+    R"(layer      amax  saturation  underflow  flushed  at 1.0: saturation  underflow  flushed  verdict
+    0  K    896       +0.00       +6.0    0.0 %               -1.00       +7.0    0.0 %  needs its scale: K saturates at 1.0
+       V    3.5       +0.00      +13.0    0.0 %               +7.00       +6.0    0.0 %
+    1  K    3.5       +0.00      +13.0    0.0 %               +7.00       +6.0    0.0 %  keep in 16 bit: V has too wide a range
+       V  57344       +0.00       -9.0   95.0 %               -7.00       -2.0    0.0 %
+    2  K      7       +0.00      +14.0    0.0 %               +6.00       +8.0    0.0 %  1.0 is safe
+       V    3.5       +0.00      +13.0    0.0 %               +7.00       +6.0    1.0 %
+Octaves between amax and the largest code, and between the median and full precision;
+flushed: share of values that become zero. First with the scale in force, then with 1.0.
+
+verdict   layer 1 should stay in 16 bit; layer 0 needs its scale; 1.0 is safe in the other layer
+in force  the scales lose values that were seen in layer 1: calibrate again
+on FNUZ   the same (scales doubled)
+evidence  2,000 tokens in 4 windows of 3 documents; K after RoPE, computed in float16
+for vLLM  --kv-cache-dtype-skip-layers 1
+)";
+
+TEST_CASE("cli certificate: the whole text for a scale file") {
+  const test::TempDir folder;
+  folder.write("s.json", kScaleFile);
+  const test::CliResult result =
+      test::run_cli({"inspect", "--certificate", "s.json"}, folder.path());
+  CHECK(result.exit_code == 0);
+  CHECK(result.err == "");
+  CHECK(result.out == kCertificate);
+  CHECK(test::run_cli({"inspect", "s.json"}, folder.path()).out.ends_with(kCertificate));
+}
+
+TEST_CASE("cli certificate: JSON has both formats, shares and the flag") {
+  const test::TempDir folder;
+  folder.write("s.json", kScaleFile);
+  const test::CliResult result =
+      test::run_cli({"inspect", "--certificate", "--json", "s.json"}, folder.path());
+  const Json certificate = Json::parse(result.out, "stdout").at("certificate");
+  CHECK(certificate.at("evidence").at("tokens").as_int() == 2000);
+  const Json formats = certificate.at("formats");
+  REQUIRE(formats.size() == 2);
+  CHECK(formats[0].at("format").as_string() == "float8_e4m3fn");
+  CHECK(formats[1].at("format").as_string() == "float8_e4m3fnuz");
+  CHECK(formats[0].at("vllm_flag").as_string() == "--kv-cache-dtype-skip-layers 1");
+  CHECK(formats[0].at("needs_scale").brief() == "[0]");
+  CHECK(formats[0].at("keep_16bit").brief() == "[1]");
+  const Json k = formats[0].at("layers")[0].at("k");
+  CHECK(k.at("at_1").at("saturation_margin").as_double() == -1);
+  CHECK(k.at("in_force").at("flushed").at("most").as_double() == 0);
+  CHECK(formats[1].at("layers")[0].at("k").at("at_1").at("underflow_margin").as_double() == 8);
+}
+
+TEST_CASE("cli certificate: scales without evidence are refused") {
+  const test::TempDir folder;
+  folder.write("v.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
+                             "scaling_factor": {"0": {"0": 0.5}}}})");
+  const test::CliResult result =
+      test::run_cli({"inspect", "--certificate", "v.json"}, folder.path());
+  CHECK(result.exit_code == 3);
+  CHECK(result.out == "");
+  CHECK(result.err ==
+        "fp8kv: inspect: 'v.json': has scales, but not the magnitudes that they were made from, so "
+        "there is nothing to certify them by\n"
+        "help: a scale file of 'fp8kv calibrate' has them\n");
+  CHECK(test::run_cli({"inspect", "v.json"}, folder.path()).exit_code == 0);
+}
+
+TEST_CASE("cli certificate: on the demo model exactly the layers that were moved need scales") {
+  const test::TempDir folder;
+  const std::filesystem::path datasets = test::source_dir() / "datasets";
+  const test::CliResult result = test::run_cli(
+      {"calibrate", (datasets / "demo").string(), "--data", (datasets / "calibration.txt").string(),
+       "--samples", "40", "--seq-len", "128", "--json", "--quiet"},
+      folder.path());
+  REQUIRE(result.exit_code == 0);
+  const Json formats = Json::parse(result.out, "stdout").at("certificate").at("formats");
+  for (size_t i = 0; i < formats.size(); ++i) {
+    CHECK(formats[i].at("verdict").as_string() ==
+          "layers 0 and 1 need their scales; 1.0 is safe in the other 4");
+    CHECK(formats[i].at("does_not_hold").size() == 0);
+    const Json layers = formats[i].at("layers");
+    CHECK(layers[0].at("k").at("reason").as_string() == "K saturates at 1.0");
+    CHECK(layers[0].at("v").at("verdict").as_string() == "1.0 is safe");
+    CHECK(layers[1].at("k").at("reason").as_string() == "K saturates at 1.0");
+    CHECK(layers[1].at("v").at("reason").as_string() == "V underflows at 1.0");
+  }
+}
+
+}  // namespace
+}  // namespace fp8kv

@@ -1,0 +1,100 @@
+// doctor, and what --device says, where modules are missing, damaged or of another version.
+#include <filesystem>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "json/json.h"
+#include "support/run_cli.h"
+#include "support/skip.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The program in a folder of its own, where modules can be put beside it.
+struct Installed {
+  Installed() {
+    fs::create_directory(folder / "bin");
+    fs::copy_file(FP8KV_PROGRAM, folder / "bin/fp8kv");
+  }
+  test::CliResult run(const std::vector<std::string>& arguments) const {
+    return test::run_cli(arguments, {.folder = folder.path(), .program = folder / "bin/fp8kv"});
+  }
+  std::string bin() const { return (folder / "bin").string(); }
+  std::string not_installed(const std::string& name) const {
+    return "fp8kv_" + name + ".so is not installed in '" + bin() + "' or '" +
+           (folder.path() / "lib/fp8kv").string() + "'";
+  }
+  test::TempDir folder;
+};
+
+std::string line_with(const std::string& text, const std::string& begin) {
+  const size_t at = text.find("\n" + begin);
+  REQUIRE(at != text.npos);
+  return text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+}
+
+test::CliResult generate(const Installed& installed, const std::string& device) {
+  const std::string demo = (test::source_dir() / "datasets/demo").string();
+  return installed.run({"run", demo, "--prompt", "The", "-n", "1", "--device", device});
+}
+
+}  // namespace
+
+TEST_CASE("doctor: says what this machine has and why a GPU is not used") {
+  const Installed installed;
+  const test::CliResult text = installed.run({"doctor"});
+  CHECK(text.exit_code == 0);
+  CHECK(text.err == "");
+  CHECK(text.out.starts_with("fp8kv     "));
+  CHECK(line_with(text.out, "cpu ").find("core") != std::string::npos);
+  CHECK(line_with(text.out, "memory ").find(" available") != std::string::npos);
+  for (const char* name : {"cuda", "hip"}) {
+    CHECK(line_with(text.out, name) == name + std::string(10 - std::string(name).size(), ' ') +
+                                           "no: " + installed.not_installed(name));
+  }
+  CHECK(text.out.ends_with("auto      takes cpu\n"));
+  const Json json = Json::parse(installed.run({"doctor", "--json"}).out, "doctor");
+  CHECK(json.at("schema").as_string() == "fp8kv.doctor/1");
+  CHECK(json.at("memory").at("bytes").as_int() > 1 << 20);
+  CHECK(json.at("auto").as_string() == "cpu");
+  CHECK(json.at("devices").size() == 2);
+  CHECK(json.at("devices")[0].at("reason").as_string() == installed.not_installed("cuda"));
+  CHECK_FALSE(json.at("devices")[0].at("usable").as_bool());
+}
+
+TEST_CASE("doctor: a module that cannot be used is named with the reason") {
+  struct Case {
+    const char* module;  // what lies there; "": a file that is no library
+    std::string reason;
+    std::string help;
+  };
+  const Case cases[] = {{"", "': cannot be loaded: ", ""},
+                        {FP8KV_EMPTY_MODULE, "': is not a module of this program", ""},
+                        {FP8KV_OLD_MODULE, "the module is of fp8kv 0.0.1, the program is ",
+                         "help: install both from one build\n"}};
+  for (const Case& c : cases) {
+    CAPTURE(c.reason);
+    const Installed installed;
+    installed.folder.write("bin/fp8kv_cuda.so", "no library");
+    if (*c.module) {
+      fs::copy_file(c.module, installed.folder / "bin/fp8kv_cuda.so",
+                    fs::copy_options::overwrite_existing);
+    }
+    CHECK(line_with(installed.run({"doctor"}).out, "cuda ").find(c.reason) != std::string::npos);
+    const test::CliResult chosen = generate(installed, "cuda");
+    CHECK(chosen.exit_code == 4);
+    CHECK(chosen.out == "");
+    CHECK(chosen.err.find(c.reason) != std::string::npos);
+    CHECK(chosen.err.ends_with(c.help));
+    const test::CliResult automatic = generate(installed, "auto");
+    CHECK(automatic.exit_code == 0);
+    CHECK(automatic.err.starts_with("computing on cpu: "));
+    CHECK(automatic.err.substr(0, automatic.err.find('\n')).find(c.reason) != std::string::npos);
+  }
+}
+
+}  // namespace fp8kv

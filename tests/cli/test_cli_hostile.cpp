@@ -1,0 +1,81 @@
+// Names that a file chooses, as they reach a terminal.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "core/dtype.h"
+#include "formats/safetensors.h"
+#include "support/run_cli.h"
+#include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
+
+namespace fp8kv {
+namespace {
+
+// What moves the cursor, colours or rings: anything but text and line ends.
+bool is_plain(const std::string& text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c == '\n' || static_cast<unsigned char>(c) >= 0x20; }) &&
+         text.find('\x7f') == text.npos;
+}
+
+// A model whose scales have such names, and one more tensor that nobody knows.
+void write_hostile(const test::TempDir& folder, const std::string& name) {
+  const ModelConfig config = test::tiny_config();
+  test::write_tiny_checkpoint(folder / "model", config);
+  const float one = 1;
+  const ConstTensorView value{reinterpret_cast<const std::byte*>(&one), DType::f32, Shape{}};
+  std::vector<TensorToWrite> tensors = {{name, value}};
+  for (int64_t layer = 0; layer < config.n_layers; ++layer) {
+    for (const char* which : {"k_scale", "v_scale"}) {
+      tensors.push_back({cat(name, ".layers.", layer, ".self_attn.", which), value});
+    }
+  }
+  folder.write("model/extra.safetensors", safetensors_bytes(tensors, {{"format", name}}));
+  folder.write("model/model.safetensors.index.json",
+               R"({"weight_map": {"model.norm.weight": "model.safetensors", )"
+               R"("\u001b[2J\u0007\r\n../../etc/x\u007f": "extra.safetensors"}})");
+}
+
+}  // namespace
+
+TEST_CASE("cli: names in a file reach the terminal escaped, whatever command prints them") {
+  const test::TempDir folder;
+  const std::string name = "\x1b[2J\x07\r\n../../etc/x\x7f";
+  write_hostile(folder, name);
+  folder.write("ids.jsonl", "{\"input_ids\": [3, 4, 5]}\n");
+  folder.write("model/config\x1b[31m.txt", "a file whose name is hostile, too");
+  folder.write("odd.json", R"({"model_type": "\u001b[2J", "kv_cache": {"dtype": "\u001b[2J"}})");
+  folder.write("s.json", R"({"model_type": null, "kv_cache": {"dtype": "float8_e4m3fn",)"
+                         R"( "scaling_factor": {"0": {"0": 1, "1": 0.5}}}})");
+  const std::vector<std::vector<std::string>> commands = {
+      {"inspect", "model"},
+      {"inspect", "model", "--runtimes"},
+      {"inspect", "model/extra.safetensors"},
+      {"inspect", "odd.json"},
+      {"extract", "model"},
+      {"extract", "model", "--list"},
+      {"extract", "model", "--list", "--json"},
+      {"diff", "model", "s.json"},
+      {"inject", "model", "-s", "s.json", "-o", "out", "--dry-run"},
+      {"inject", "model", "-s", "s.json", "-o", "out", "--for", "vllm", "--replace"},
+      {"plan", "model"},
+      {"calibrate", "model", "--data", "ids.jsonl", "-o", "c.json"},
+      {"eval", "model", "--data", "ids.jsonl", "--policy", "amax"},
+      {"run", "model", "--prompt", "x"}};
+  for (const std::vector<std::string>& command : commands) {
+    CAPTURE(command[0]);
+    const test::CliResult result = test::run_cli(command, folder.path());
+    CAPTURE(result.err);
+    CHECK(result.exit_code <= 5);
+    CHECK((result.out + result.err).find("is not there") == std::string::npos);
+    CHECK(is_plain(result.out));
+    CHECK(is_plain(test::lasting_lines(result.err)));
+  }
+}
+
+}  // namespace fp8kv

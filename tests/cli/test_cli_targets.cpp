@@ -1,0 +1,186 @@
+// What inject, inspect --runtimes and diff print, whole.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "json/json.h"
+#include "support/run_cli.h"
+#include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
+
+namespace fp8kv {
+namespace {
+
+// A tiny model of two layers and scales for it.
+struct Place {
+  Place() {
+    test::write_tiny_checkpoint(temp / "model", test::tiny_config(), {.n_shards = 2});
+    temp.write("scales.json", file("0.5", "0.0009765625"));
+  }
+  static std::string file(const std::string& first, const std::string& second) {
+    return R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn", "scaling_factor": )"
+           R"({"0": {"0": )" +
+           first + R"(, "1": )" + second + "}}}}";
+  }
+  test::CliResult run(const std::vector<std::string>& arguments) const {
+    return test::run_cli(arguments, {.folder = temp.path()});
+  }
+
+  test::TempDir temp;
+};
+
+constexpr const char* kVllmVerdicts =
+    "runtime       version              result        how\n"
+    "TGI           branch of PR 2028    ignores       reads kv_scale alone: an FP8 cache runs with "
+    "1\n"
+    "TGI           2.4 and newer        turns FP8 on  on CUDA with flashinfer, since 3.0; else "
+    "with "
+    "--kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32\n"
+    "                                   note          nothing doubles the scales for FNUZ GPUs "
+    "(MI300), where values then saturate at 240\n"
+    "vLLM          0.7.2 to 0.10        loads         with --kv-cache-dtype fp8: one scale for K "
+    "and one for V, doubled for FNUZ GPUs since 0.8\n"
+    "                                   note          --kv-cache-dtype fp8_e5m2 fails with such a "
+    "model\n"
+    "vLLM          main of August 2026  turns FP8 on  k_scale and v_scale as F32\n"
+    "                                   note          nothing doubles the scales for FNUZ GPUs "
+    "(MI300), where values then saturate at 240\n"
+    "                                   note          an FP8 cache nobody asked for is reported to "
+    "fail on L4 and to be slower on RDNA3 and V100\n"
+    "SGLang        main of August 2026  loads         with --kv-cache-dtype fp8_e4m3, since August "
+    "2026; before, kv_cache_scheme meant nothing to it\n"
+    "transformers  4.45 to 5            loads         with the package compressed-tensors: 5 "
+    "rounds K and V by these scales, 4.57 does not\n"
+    "TensorRT-LLM  engine builder       ignores       reads k_proj.k_scale and v_proj.v_scale "
+    "alone: an FP8 cache runs with 1\n"
+    "TensorRT-LLM  PyTorch backend      ignores       has no scales for an FP8 cache, only for "
+    "FP4\n"
+    "From reading each runtime's source and issues; transformers alone was run.\n";
+
+TEST_CASE("cli: inject says what each runtime will do, and so does inspect of what it made") {
+  const Place place;
+  const test::CliResult made = place.run(
+      {"inject", "model", "-s", "scales.json", "-o", "out", "--for", "vllm", "--link", "copy"});
+  CHECK(made.exit_code == 0);
+  CHECK(made.out == std::string("file                               bytes  how\n"
+                                "config.json                          947  written\n"
+                                "model-00001-of-00002.safetensors  40,200  copied\n"
+                                "model-00002-of-00002.safetensors  40,392  copied\n"
+                                "model-kv-scales.safetensors          400  written\n"
+                                "model.safetensors.index.json       2,010  written\n\n") +
+                        kVllmVerdicts);
+  CHECK(made.err == "wrote 82.0 KiB and made 'out'\n");
+  const test::CliResult inspected = place.run({"inspect", "out", "--runtimes"});
+  CHECK(inspected.out == kVllmVerdicts);
+  CHECK(inspected.exit_code == 0);
+}
+
+TEST_CASE("cli: inspect --runtimes as JSON gives the facts, and a source for every sentence") {
+  const Place place;
+  place.run({"inject", "model", "-s", "scales.json", "-o", "out", "--for", "sglang"});
+  const test::CliResult result = place.run({"inspect", "out", "--runtimes", "--json"});
+  const Json json = Json::parse(result.out, "stdout");
+  CHECK(json.at("schema").as_string() == "fp8kv.runtimes/1");
+  CHECK(json.at("runtime_facts")[1].as_string() == "apart");
+  const Json runtimes = json.at("runtimes");
+  REQUIRE(runtimes.size() == 8);
+  for (size_t i = 0; i < runtimes.size(); ++i) {
+    CHECK(!runtimes[i].at("sentence").as_string().empty());
+    CHECK(!runtimes[i].at("source").as_string().empty());
+  }
+  CHECK(runtimes[3].at("result").as_string() == "turns FP8 on");
+  CHECK(runtimes[3].at("basis").as_string() == "its source");
+  CHECK(runtimes[3].at("notes")[1].at("basis").as_string() == "reports of users");
+  CHECK(place.run({"inspect", "scales.json", "--runtimes"}).exit_code == 0);
+}
+
+TEST_CASE("cli: diff shows each layer, names the pattern and exits with 1") {
+  const Place place;
+  place.temp.write("twice.json", Place::file("1.0", "0.001953125"));
+  const test::CliResult result = place.run({"diff", "scales.json", "twice.json"});
+  CHECK(result.exit_code == 1);
+  CHECK(result.out ==
+        "layer        K of A       K of B  B/A        V of A       V of B  B/A\n"
+        "    0           0.5            1    2           0.5            1    2\n"
+        "    1  0.0009765625  0.001953125    2  0.0009765625  0.001953125    2\n"
+        "\n"
+        "2 of 2 layers differ; farthest is layer 0: B/A is 2 in K and 2 in V\n"
+        "doubled: B is exactly twice A; are those of B for FNUZ GPUs (MI300)? On disk scales are "
+        "for E4M3FN\n");
+  CHECK(result.err.ends_with(
+      "fp8kv: diff: 'scales.json' and 'twice.json' differ in 2 of 2 layers\n"));
+}
+
+TEST_CASE("cli: diff of a checkpoint with its scale file finds nothing and exits with 0") {
+  const Place place;
+  place.run({"inject", "model", "-s", "scales.json", "-o", "out"});
+  const test::CliResult result = place.run({"diff", "scales.json", "out", "-q"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.empty());
+  CHECK(result.out ==
+        "layer        K of A        K of B  B/A        V of A        V of B  B/A\n"
+        "    0           0.5           0.5    =           0.5           0.5    =\n"
+        "    1  0.0009765625  0.0009765625    =  0.0009765625  0.0009765625    =\n"
+        "\n"
+        "no layer of 2 differs\n");
+}
+
+TEST_CASE("cli: diff takes a tolerance, and says so") {
+  const Place place;
+  place.temp.write("near.json", Place::file("0.505", "0.0009765625"));
+  const test::CliResult near =
+      place.run({"diff", "scales.json", "near.json", "--tolerance", "0.02"});
+  CHECK(near.exit_code == 0);
+  CHECK(near.out.ends_with("\nno layer of 2 differs by more than 0.02\n"));
+  const test::CliResult json =
+      place.run({"diff", "scales.json", "near.json", "--tolerance", "0.001", "--json"});
+  CHECK(json.exit_code == 1);
+  const Json parsed = Json::parse(json.out, "stdout");
+  CHECK_FALSE(parsed.at("same").as_bool());
+  CHECK(parsed.at("differing_layers").as_int() == 1);
+  CHECK(parsed.at("rows")[0].at("differs").as_bool());
+  CHECK_FALSE(parsed.at("rows")[1].at("differs").as_bool());
+  CHECK(parsed.at("rows")[0].at("k").at("b").as_double() == static_cast<double>(0.505f));
+}
+
+TEST_CASE("cli: diff of models with unlike layers differs, in JSON too") {
+  const Place place;
+  place.temp.write("more.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn", )"
+                                R"("scaling_factor": {"0": {"0": 0.5}}}})");
+  const test::CliResult result = place.run({"diff", "scales.json", "more.json", "--json", "-q"});
+  CHECK(result.exit_code == 1);
+  const Json json = Json::parse(result.out, "stdout");
+  CHECK(json.at("schema").as_string() == "fp8kv.diff/1");
+  CHECK_FALSE(json.at("same").as_bool());
+  CHECK_FALSE(json.at("comparable").as_bool());
+  CHECK(json.at("reason").as_string() == "A has scales for 2 layers, B for 1");
+  CHECK(result.err ==
+        "fp8kv: diff: A has scales for 2 layers, B for 1\nhelp: they are not of the same model\n");
+}
+
+TEST_CASE("cli: what diff and extract find has the same keys in JSON") {
+  const Place place;
+  place.temp.write("twice.json", Place::file("1.0", "0.001953125"));
+  const test::CliResult diff = place.run({"diff", "scales.json", "twice.json", "--json"});
+  const Json found = Json::parse(diff.out, "stdout");
+  CHECK(found.at("comparable").as_bool());
+  CHECK(found.at("findings")[0].at("id").as_string() == "doubled");
+  CHECK(found.at("of_a").at("diagnoses")[0].at("id").as_string() == "k-before-rope");
+}
+
+TEST_CASE("cli: inject writes a scale file to stdout alone, and a folder never") {
+  const Place place;
+  const test::CliResult file =
+      place.run({"inject", "model", "-s", "scales.json", "--for", "json", "-o", "-"});
+  CHECK(file.exit_code == 0);
+  CHECK(Json::parse(file.out, "stdout").at("fp8kv").at("schema").as_string() == "fp8kv.scales/1");
+  const test::CliResult folder = place.run({"inject", "model", "-s", "scales.json", "-o", "-"});
+  CHECK(folder.exit_code == 2);
+  CHECK(folder.err ==
+        "fp8kv: inject: --out: '-' is no folder: only the scale file of --for json can go to "
+        "stdout\nhelp: name a folder to make\n");
+}
+
+}  // namespace
+}  // namespace fp8kv

@@ -1,0 +1,161 @@
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/rng.h"
+#include "base/text.h"
+#include "core/half.h"
+#include "core/scales.h"
+#include "json/json.h"
+#include "support/expect_error.h"
+#include "support/skip.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr const char* kValueHelp =
+    "a scale of 0 or below means 'missing' or undefined to every runtime; calibrate again or "
+    "repair the source";
+
+KvScales two_layers() {
+  KvScales scales;
+  scales.model_type = "llama";
+  scales.n_kv_heads = 2;
+  scales.layers = {{{0.5f, 0.25f}, {1.0f, 2.0f}}, {{0.125f, 3.0f}, {0.75f, 0.0625f}}};
+  return scales;
+}
+
+ModelConfig model_of(int64_t n_layers, int64_t n_kv_heads) {
+  ModelConfig config;
+  config.model_type = "llama";
+  config.n_layers = n_layers;
+  config.n_kv_heads = n_kv_heads;
+  return config;
+}
+
+// The published values are f32(a) * f32(1/448) of maxima that were FP16 numbers; so each one has an
+// FP16 number that scale_from_amax maps to it, bit for bit.
+TEST_CASE("scales: published scale files are reproduced bit for bit") {
+  const auto path = test::shared_data("kv-scales/vllm-llama2-7b.kv_cache_scales.json");
+  if (!path) return;
+  const Json layers = Json::read(*path).at("kv_cache").at("scaling_factor").at("0");
+  REQUIRE(layers.size() == 32);
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    const auto published = static_cast<float>(layers.value(layer).as_double());
+    const float amax = f16_to_float(f16_from_float(published * 448.0f));
+    INFO("layer ", layer, ", amax ", amax);
+    CHECK(float_bits(scale_from_amax(amax, Fp8Format::e4m3fn, 1.0)) == float_bits(published));
+  }
+}
+
+TEST_CASE("scales: a multiplication by 1/448, not a division") {
+  // Layer 0 of the published 7B file; 6.8203125f / 448 gives the neighbour.
+  const float amax = 6.8203125f;
+  CHECK(scale_from_amax(amax, Fp8Format::e4m3fn, 1.0) == 0.0152239128947258f);
+  CHECK(amax / 448.0f != 0.0152239128947258f);
+}
+
+TEST_CASE("scales: an amax of 0 gives 1, whatever the headroom, and 2 for fnuz") {
+  CHECK(scale_from_amax(0.0f, Fp8Format::e4m3fn, 1.0) == 1.0f);
+  CHECK(scale_from_amax(0.0f, Fp8Format::e4m3fn, 1.25) == 1.0f);
+  CHECK(scale_from_amax(0.0f, Fp8Format::e5m2, 1.0) == 1.0f);
+  CHECK(scale_from_amax(0.0f, Fp8Format::e4m3fnuz, 1.0) == 2.0f);
+}
+
+TEST_CASE("scales: headroom multiplies, and fnuz is twice fn exactly") {
+  Rng rng(3);
+  for (int i = 0; i < 1000; ++i) {
+    const auto amax = static_cast<float>(std::ldexp(rng.uniform() + 0.5, i % 40 - 20));
+    const float plain = scale_from_amax(amax, Fp8Format::e4m3fn, 1.0);
+    CHECK(scale_from_amax(amax, Fp8Format::e4m3fn, 1.25) == plain * 1.25f);
+    CHECK(scale_from_amax(amax, Fp8Format::e4m3fnuz, 1.25) == 2 * (plain * 1.25f));
+    CHECK(scale_from_amax(amax, Fp8Format::e5m2, 1.0) == amax * (1.0f / 57344.0f));
+  }
+}
+
+TEST_CASE("scales: to fnuz and back is the same, bit for bit") {
+  const KvScales fn = two_layers();
+  const KvScales fnuz = with_format(fn, Fp8Format::e4m3fnuz);
+  CHECK(fnuz.format == Fp8Format::e4m3fnuz);
+  CHECK(fnuz.layers[0].k == std::vector<float>{1.0f, 0.5f});
+  CHECK(fnuz.layers[1].v == std::vector<float>{1.5f, 0.125f});
+  CHECK(with_format(fnuz, Fp8Format::e4m3fn) == fn);
+  CHECK(with_format(fn, Fp8Format::e4m3fn) == fn);
+}
+
+TEST_CASE("scales: no factor relates E4M3 and E5M2") {
+  CHECK(test::error_of([] { with_format(two_layers(), Fp8Format::e5m2); }) ==
+        "scales made for float8_e4m3fn cannot serve float8_e5m2");
+}
+
+TEST_CASE("scales: per_tensor takes the maximum over heads") {
+  const KvScales reduced = per_tensor(two_layers());
+  CHECK(two_layers().per_head());
+  CHECK_FALSE(reduced.per_head());
+  CHECK(reduced.layers[0] == LayerScales{{0.5f}, {2.0f}});
+  CHECK(reduced.layers[1] == LayerScales{{3.0f}, {0.75f}});
+  CHECK(reduced.n_kv_heads == 2);
+}
+
+TEST_CASE("scales: a value no runtime can use is named with its layer and head") {
+  struct Case {
+    float value;
+    const char* found;
+  };
+  for (const Case& bad :
+       {Case{0.0f, "0"}, Case{-0.5f, "-0.5"}, Case{std::numeric_limits<float>::quiet_NaN(), "NaN"},
+        Case{std::numeric_limits<float>::infinity(), "inf"}, Case{0x1p-130f, "7.34684e-40"}}) {
+    KvScales scales = two_layers();
+    scales.layers[1].v[0] = bad.value;
+    try {
+      check_values(scales, "'s.json'");
+      FAIL_CHECK("nothing was thrown");
+    } catch (const Error& error) {
+      CHECK(error.what() == cat("'s.json': layer 1: the V scale of head 0 is ", bad.found,
+                                ", expected a positive, finite, normal number"));
+      CHECK(error.help() == kValueHelp);
+      CHECK(error.kind() == ErrorKind::input);
+    }
+  }
+}
+
+TEST_CASE("scales: where there is one scale for all heads, no head is named") {
+  KvScales scales = per_tensor(two_layers());
+  scales.layers[0].k[0] = 0;
+  CHECK(test::error_of([&] { check_values(scales, "'s.json'"); }) ==
+        "'s.json': layer 0: the K scale is 0, expected a positive, finite, normal number");
+}
+
+TEST_CASE("scales: layers of different shape are refused") {
+  KvScales scales = two_layers();
+  scales.layers[1].v.pop_back();
+  CHECK(test::error_of([&] { check_values(scales, "'s.json'"); }) ==
+        "'s.json': layer 1: has 2 K and 1 V scales, expected 2 of each");
+  scales.layers.clear();
+  CHECK(test::error_of([&] { check_values(scales, "'s.json'"); }) == "'s.json': has no layers");
+}
+
+TEST_CASE("scales: those of another model are refused") {
+  const KvScales scales = two_layers();
+  CHECK_NOTHROW(check_fits(scales, model_of(2, 2), "'s.json'"));
+  CHECK(test::error_of([&] { check_fits(scales, model_of(32, 2), "'s.json'"); }) ==
+        "'s.json': has scales for 2 layers, the model has 32");
+  CHECK(test::error_of([&] { check_fits(scales, model_of(2, 8), "'s.json'"); }) ==
+        "'s.json': has scales for 2 KV heads, the model has 8");
+  ModelConfig qwen = model_of(2, 2);
+  qwen.model_type = "qwen2";
+  CHECK(test::error_of([&] { check_fits(scales, qwen, "'s.json'"); }) ==
+        "'s.json': is for model_type 'llama', the model is 'qwen2'");
+}
+
+TEST_CASE("scales: a source that does not say how many KV heads fits any number") {
+  KvScales scales = per_tensor(two_layers());
+  scales.n_kv_heads = 0;
+  scales.model_type = "";
+  CHECK_NOTHROW(check_fits(scales, model_of(2, 8), "'s.json'"));
+}
+
+}  // namespace
+}  // namespace fp8kv

@@ -1,0 +1,136 @@
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "eval/gates.h"
+#include "support/expect_error.h"
+
+using namespace fp8kv;
+
+namespace {
+
+EvalReport report_of_two() {
+  EvalReport report;
+  report.model = "models/<a>&\"b\"";
+  CandidateReport good, bad;
+  good.name = "fp8_e4m3 amax";
+  good.total.ppl_delta = 0.001;
+  good.total.top1 = 0.99;
+  good.layers.resize(2);
+  good.greedy = {{10, 64}, {64, 64}};
+  bad = good;
+  bad.name = "fp8_e4m3 unit";
+  bad.total.ppl_delta = 0.02;
+  bad.layers[1].v = {0.5, {}, 200, 50, 0, 0, 0};
+  bad.layers[0].k = {0.1, {}, 200, 2, 0, 0, 0};
+  bad.layers[1].attention_error = 0.25;
+  report.candidates = {good, bad};
+  return report;
+}
+
+std::vector<GateResult> check(const std::string& gate) {
+  return check_gates(report_of_two(), {parse_gate(gate)});
+}
+
+std::string refusal(const std::string& text) {
+  return test::error_of([&] { parse_gate(text); }, ErrorKind::usage);
+}
+
+}  // namespace
+
+TEST_CASE("gates: an expression is metric, operator and number, blanks or not") {
+  for (const char* text : {"ppl_delta>0.5%", " ppl_delta  >\t0.5 % ", "ppl_delta > 0.005"}) {
+    const Gate gate = parse_gate(text);
+    CHECK(gate.text == text);
+    CHECK(gate.metric->name == "ppl_delta");
+    CHECK((gate.comparison == Comparison::greater));
+    CHECK(gate.bound == 0.005);
+  }
+  CHECK((parse_gate("top1 <= 1e-1").comparison == Comparison::less_equal));
+  CHECK((parse_gate("top1 < 99%").comparison == Comparison::less));
+  CHECK((parse_gate("kld >= -3").comparison == Comparison::greater_equal));
+}
+
+TEST_CASE("gates: what is no expression is refused, saying what was wrong") {
+  CHECK(refusal("ppl_delta") == "--fail-if: 'ppl_delta': has none of <, <=, > and >=");
+  CHECK(refusal("kld > ") == "--fail-if: 'kld > ': '' is no number");
+  CHECK(refusal("kld > 1x") == "--fail-if: 'kld > 1x': '1x' is no number");
+  CHECK(refusal("kld > nan") == "--fail-if: 'kld > nan': 'nan' is no number");
+  CHECK(refusal("kld > 1%%") == "--fail-if: 'kld > 1%%': '1%%' is no number");
+  const std::string list =
+      "ppl, ppl_delta, kld, kld_p999, kld_max, top1, greedy, kv_error, attention_error, saturated, "
+      "subnormal, zero and nonfinite";
+  CHECK(refusal("kld => 1") == "--fail-if: 'kld => 1': 'kld =' is none of " + list);
+  CHECK(refusal("ppldelta > 1") == "--fail-if: 'ppldelta > 1': 'ppldelta' is none of " + list +
+                                       " (did you mean 'ppl_delta'?)");
+}
+
+TEST_CASE("gates: each candidate passes or fails, with the value that decides") {
+  const auto results = check("ppl_delta > 0.5%");
+  REQUIRE(results.size() == 2);
+  CHECK(!results[0].failed);
+  CHECK(results[0].candidate == "fp8_e4m3 amax");
+  CHECK(results[0].finding == "ppl_delta is 0.001");
+  CHECK(results[1].failed);
+  CHECK(results[1].candidate == "fp8_e4m3 unit");
+  CHECK(results[1].finding == "ppl_delta is 0.02");
+}
+
+TEST_CASE("gates: of many values the worst decides and is named, on either side") {
+  CHECK(check("saturated > 0")[0].failed == false);
+  CHECK(check("saturated > 0")[1].finding == "saturated is 0.25 in layer 1 V");
+  CHECK(check("kv_error >= 0.5")[1].failed);
+  CHECK(check("attention_error > 25%")[1].failed == false);
+  CHECK(check("attention_error >= 25%")[1].finding == "attention_error is 0.25 in layer 1");
+  CHECK(check("greedy < 1")[0].finding == "greedy is 0.15625 in prompt 0");
+  CHECK(check("greedy < 1")[0].failed);
+  CHECK(check("top1 < 0.99")[0].failed == false);
+}
+
+TEST_CASE("gates: NaN fails every gate") {
+  EvalReport report = report_of_two();
+  report.candidates[0].total.kld = NAN;
+  for (const char* text : {"kld > 1", "kld < 0"}) {
+    const auto results = check_gates(report, {parse_gate(text)});
+    CHECK(results[0].failed);
+    CHECK(results[0].finding == "kld is nan");
+    CHECK(!results[1].failed);
+  }
+}
+
+TEST_CASE("gates: a value is shown in six digits, or in as many as tell it from the bound") {
+  EvalReport report = report_of_two();
+  report.candidates[0].total.kld = 0.000630824106676321;
+  const auto finding = [&](const char* gate) {
+    return check_gates(report, {parse_gate(gate)})[0].finding;
+  };
+  CHECK(finding("kld > 0.01") == "kld is 0.000630824");
+  CHECK(finding("kld > 0.000630824") == "kld is 0.000630824106676321");
+}
+
+TEST_CASE("gates: what was not measured cannot pass") {
+  EvalReport report = report_of_two();
+  report.candidates[0].greedy = {};
+  const auto results = check_gates(report, {parse_gate("greedy < 1")});
+  CHECK(results[0].failed);
+  CHECK(results[0].finding == "no greedy measured");
+}
+
+TEST_CASE("gates: JUnit has a case for each candidate and gate, and escapes names") {
+  const EvalReport report = report_of_two();
+  const auto results =
+      check_gates(report, {parse_gate("ppl_delta > 0.5%"), parse_gate("top1 < 0.5")});
+  CHECK(junit_text(report, results) ==
+        R"(<?xml version="1.0" encoding="UTF-8"?>
+<testsuites tests="4" failures="1">
+  <testsuite name="fp8kv eval models/&lt;a&gt;&amp;&quot;b&quot;" tests="4" failures="1">
+    <testcase classname="fp8_e4m3 amax" name="ppl_delta &gt; 0.5%"/>
+    <testcase classname="fp8_e4m3 amax" name="top1 &lt; 0.5"/>
+    <testcase classname="fp8_e4m3 unit" name="ppl_delta &gt; 0.5%">
+      <failure message="ppl_delta is 0.02"/>
+    </testcase>
+    <testcase classname="fp8_e4m3 unit" name="top1 &lt; 0.5"/>
+  </testsuite>
+</testsuites>
+)");
+}

@@ -1,0 +1,155 @@
+// Whole models on the GPU kernels: the text and the statistics that the CPU backend gives.
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/log.h"
+#include "calib/collect.h"
+#include "checkpoint/architectures.h"
+#include "checkpoint/checkpoint.h"
+#include "support/gpu_backends.h"
+#include "support/run_model.h"
+#include "support/skip.h"
+#include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
+#include "text/tokenizer.h"
+
+namespace fp8kv {
+namespace {
+
+std::vector<int32_t> ids_below(int32_t vocab_size, int count) {
+  std::vector<int32_t> ids;
+  for (int i = 0; i < count; ++i) ids.push_back((i * 37 + 5) % vocab_size);
+  return ids;
+}
+
+// Text the model is sure of: 16-bit activations may well turn a near tie.
+void check_greedy(const std::filesystem::path& folder, int count,
+                  const test::RunSettings& settings) {
+  const Checkpoint checkpoint = Checkpoint::open(folder);
+  const ModelConfig config = read_model_config(checkpoint);
+  const std::vector<int32_t> prompt =
+      Tokenizer::load(folder / "tokenizer.json").encode("Once upon a time", true);
+  const auto cpu = make_cpu_backend(1);
+  const std::vector<int32_t> expected =
+      test::run_greedy(checkpoint, config, *cpu, prompt, count, settings);
+  for (const test::NamedBackend& named : test::gpu_backends()) {
+    CAPTURE(named.name);
+    const auto backend = named.make();
+    const bool same =
+        test::run_greedy(checkpoint, config, *backend, prompt, count, settings) == expected;
+    CHECK(same);
+  }
+}
+
+// A plain model, and one whose heads of Q and K are normalised.
+std::vector<ModelConfig> tiny_models() {
+  ModelConfig qwen3 = test::tiny_config();
+  qwen3.architecture = "Qwen3ForCausalLM";
+  qwen3.model_type = "qwen3";
+  qwen3.qk_norm = true;
+  return {test::tiny_config(), qwen3};
+}
+
+// |actual - expected| / |expected| over all logits.
+double relative_error(const std::vector<std::vector<float>>& actual,
+                      const std::vector<std::vector<float>>& expected) {
+  double error = 0, norm = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    for (size_t j = 0; j < expected[i].size(); ++j) {
+      error += std::pow(double{actual[i][j]} - expected[i][j], 2);
+      norm += std::pow(double{expected[i][j]}, 2);
+    }
+  }
+  return std::sqrt(error / norm);
+}
+
+void check_close(const std::vector<LayerMagnitudes>& actual,
+                 const std::vector<LayerMagnitudes>& expected) {
+  REQUIRE(actual.size() == expected.size());
+  for (size_t layer = 0; layer < actual.size(); ++layer) {
+    for (size_t head = 0; head < actual[layer].k.size(); ++head) {
+      CAPTURE(layer);
+      CAPTURE(head);
+      // Two layers of sums of at most 48 products in another order, each within 2^-24 of values
+      // near 1.
+      constexpr double kTolerance = 2 * 48 * 0x1p-24 * 4;
+      CHECK(std::abs(actual[layer].k[head].amax - expected[layer].k[head].amax) <=
+            kTolerance * double{expected[layer].k[head].amax});
+      CHECK(std::abs(actual[layer].v[head].amax - expected[layer].v[head].amax) <=
+            kTolerance * double{expected[layer].v[head].amax});
+      CHECK(actual[layer].k[head].nonfinite == 0);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gpu model: gives the CPU's greedy text on the demo model") {
+  const std::filesystem::path demo = test::source_dir() / "datasets" / "demo";
+  check_greedy(demo, 6, {.cache_dtype = DType::f8_e4m3, .chunk = 4});
+}
+
+TEST_CASE("gpu model: gives the CPU's greedy text on stories260K") {
+  for (const char* name : {"stories260K-hf-f32", "stories260K-hf-bf16-sharded"}) {
+    CAPTURE(std::string(name));
+    const auto folder = test::shared_data(std::string("models/") + name);
+    if (!folder) return;
+    check_greedy(*folder, 10, {.cache_dtype = DType::f8_e4m3});
+    check_greedy(*folder, 4, {.cache_dtype = DType::f16});
+  }
+}
+
+TEST_CASE("gpu model: gives the CPU's logits but for the rounding of activations") {
+  for (ModelConfig config : tiny_models()) {
+    CAPTURE(config.architecture);
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      CAPTURE(std::string(dtype_name(dtype)));
+      config.dtype = dtype;
+      config.head_dim = 64;  // which the fast kernels are for
+      const test::TempDir dir;
+      test::write_tiny_checkpoint(dir / "model", config);
+      const Checkpoint checkpoint = Checkpoint::open(dir / "model");
+      // A step of many rows, then one of a single row.
+      const test::RunSettings settings{.cache_dtype = DType::f8_e4m3, .chunk = 20};
+      const std::vector<int32_t> ids = ids_below(64, 21);
+      const auto expected =
+          test::run_model(checkpoint, config, *make_cpu_backend(1), ids, settings);
+      for (const test::NamedBackend& named : test::gpu_backends()) {
+        CAPTURE(named.name);
+        const auto backend = named.make();
+        // Two layers of some ten roundings each; and what rounds to the neighbouring fp8 code, one
+        // in a hundred values, by 2^-4 of itself.
+        const double allowed = 20 * test::unit_of(dtype) + (dtype == DType::f32 ? 0x1p-18 : 0.01);
+        const auto actual = test::run_model(checkpoint, config, *backend, ids, settings);
+        CHECK(relative_error(actual, expected) < allowed);
+        CHECK(relative_error({actual.back()}, {expected.back()}) < allowed);
+      }
+    }
+  }
+}
+
+TEST_CASE("gpu model: reaches the CPU's magnitudes on an f32 model") {
+  for (const ModelConfig& config : tiny_models()) {
+    CAPTURE(config.architecture);
+    const test::TempDir dir;
+    test::write_tiny_checkpoint(dir / "model", config);
+    const Checkpoint checkpoint = Checkpoint::open(dir / "model");
+    const std::vector<std::vector<int32_t>> windows = {ids_below(64, 50), ids_below(64, 33)};
+    Log log(Verbosity::quiet);
+    const auto cpu = make_cpu_backend(1);
+    const auto expected = collect_magnitudes(checkpoint, config, *cpu, windows, log);
+    for (const test::NamedBackend& named : test::gpu_backends()) {
+      CAPTURE(named.name);
+      const auto backend = named.make();
+      check_close(collect_magnitudes(checkpoint, config, *backend, windows, log), expected);
+    }
+  }
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,342 @@
+// Every op but attention, on every GPU backend that runs here, at sizes that are not multiples of
+// anything: against double precision where rounding differs, against the CPU backend's bits where
+// it may not.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/rng.h"
+#include "core/histogram.h"
+#include "support/compare.h"
+#include "support/expect_error.h"
+#include "support/gpu_backends.h"
+#include "support/linear_case.h"
+
+namespace fp8kv {
+namespace {
+
+using test::allowed;
+using test::check_linear;
+using test::get;
+using test::on_every_backend;
+using test::put;
+using test::random_values;
+
+constexpr DType kComputeTypes[] = {DType::f32, DType::f16, DType::bf16};
+
+template <typename Work>
+void on_every_backend_and_type(Work work) {
+  on_every_backend([&](Backend& backend) {
+    for (const DType dtype : kComputeTypes) {
+      CAPTURE(std::string(dtype_name(dtype)));
+      work(backend, dtype);
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("gpu embed: gathers rows of any type as any type") {
+  on_every_backend_and_type([](Backend& backend, DType dtype) {
+    for (const DType out_type : kComputeTypes) {
+      const std::vector<float> table = random_values(1, 5 * 37, dtype);
+      const Tensor out = backend.allocate(out_type, {4, 37});
+      const std::vector<int32_t> ids = {4, 0, 3, 4};
+      backend.embed(put(backend, table, dtype, {5, 37}).view(), put(backend, ids, {4}).view(),
+                    out.view());
+      std::vector<float> expected;
+      for (const int32_t id : ids) {
+        for (int i = 0; i < 37; ++i) {
+          expected.push_back(test::rounded_to(table[static_cast<size_t>(id * 37 + i)], out_type));
+        }
+      }
+      CHECK(get(backend, out.view()) == expected);
+    }
+  });
+}
+
+TEST_CASE("gpu rmsnorm: equals double precision within rounding, in place too") {
+  on_every_backend_and_type([](Backend& backend, DType dtype) {
+    // More rows than a block has warps; dimensions on both sides of where rows get a block each.
+    constexpr int64_t kRows = 11;
+    for (const int64_t dim : {1, 7, 33, 64, 100, 128, 136, 256, 264, 2056}) {
+      CAPTURE(dim);
+      const std::vector<float> x = random_values(2, kRows * dim, dtype);
+      const std::vector<float> weight = random_values(3, dim, dtype);
+      const Tensor in = put(backend, x, dtype, {kRows, dim});
+      const Tensor out = backend.allocate(dtype, {kRows, dim});
+      const Tensor weights = put(backend, weight, dtype, {dim});
+      backend.rmsnorm(in.view(), weights.view(), 1e-5f, out.view());
+      std::vector<double> expected, tolerance;
+      for (int64_t row = 0; row < kRows; ++row) {
+        double squares = 0;
+        for (int64_t i = 0; i < dim; ++i) squares += std::pow(double{x[row * dim + i]}, 2);
+        const double factor = 1 / std::sqrt(squares / static_cast<double>(dim) + double{1e-5f});
+        for (int64_t i = 0; i < dim; ++i) {
+          expected.push_back(x[row * dim + i] * factor * weight[i]);
+          // Partial sums of dim / 256 squares, the tree over a block, then a handful.
+          const double roundings = static_cast<double>(dim) / 256 + 32;
+          tolerance.push_back(
+              allowed(std::abs(expected.back()), expected.back(), roundings, dtype));
+        }
+      }
+      const std::vector<float> result = get(backend, out.view());
+      test::expect_close(result, expected, tolerance);
+      backend.rmsnorm(in.view(), weights.view(), 1e-5f, in.view());
+      CHECK(get(backend, in.view()) == result);
+    }
+  });
+}
+
+TEST_CASE("gpu gate: equals silu(gate) * up within rounding") {
+  on_every_backend_and_type([](Backend& backend, DType dtype) {
+    for (const int64_t width : {1, 33, 512}) {
+      std::vector<float> gates = random_values(4, 3 * width, dtype);
+      for (float& x : gates) x *= 16;
+      const std::vector<float> ups = random_values(5, 3 * width, dtype);
+      const Tensor gate = put(backend, gates, dtype, {3, width});
+      backend.gate(gate.view(), put(backend, ups, dtype, {3, width}).view());
+      std::vector<double> expected, tolerance;
+      for (size_t i = 0; i < gates.size(); ++i) {
+        expected.push_back(gates[i] / (1 + std::exp(-double{gates[i]})) * ups[i]);
+        tolerance.push_back(allowed(std::abs(expected.back()), expected.back(), 8, dtype));
+      }
+      test::expect_close(get(backend, gate.view()), expected, tolerance);
+    }
+  });
+}
+
+TEST_CASE("gpu linear: equals double precision for few rows, many rows and odd shapes") {
+  on_every_backend_and_type([](Backend& backend, DType dtype) {
+    for (const int64_t rows : {1, 2, 3, 4}) check_linear(backend, dtype, {rows, 264, {35, 8, 1}});
+    check_linear(backend, dtype, {5, 40, {70, 3, 65}});
+    check_linear(backend, dtype, {32, 32, {64}});
+    check_linear(backend, dtype, {33, 136, {129, 5}});
+    check_linear(backend, dtype, {130, 72, {131}});
+    check_linear(backend, dtype, {1, 1, {1}});
+    check_linear(backend, dtype, {7, 19, {65, 2}});  // rows that are not whole vectors
+    check_linear(backend, dtype, {2, 33, {5}});
+  });
+}
+
+TEST_CASE("gpu linear: adds a bias, adds to what is there, and gives f32 when asked") {
+  on_every_backend_and_type([](Backend& backend, DType dtype) {
+    for (const int64_t rows : {1, 6, 40}) {
+      for (const int64_t in_dim : {48, 13}) {
+        check_linear(backend, dtype, {rows, in_dim, {20}, true, false, false});
+        check_linear(backend, dtype, {rows, in_dim, {20}, true, true, false});
+        check_linear(backend, dtype, {rows, in_dim, {20}, false, true, true});
+      }
+    }
+  });
+}
+
+TEST_CASE("gpu linear: a row has the same bits whatever rows are beside it") {
+  on_every_backend([](Backend& backend) {
+    // A vendor's library takes the second: an algorithm that it chose for one number of rows has to
+    // do for others. Only sums of many products are worth splitting, were it to do that.
+    const auto check = [&](int64_t depth, int64_t width, DType out_type) {
+      CAPTURE(width);
+      const std::vector<float> x = random_values(6, 200 * depth, DType::f16);
+      const Tensor weight =
+          put(backend, random_values(7, width * depth, DType::f16), DType::f16, {width, depth});
+      const auto first_row = [&](int64_t rows, int64_t computed_as) {
+        const Tensor in = put(backend, std::vector<float>(x.begin(), x.begin() + rows * depth),
+                              DType::f16, {rows, depth});
+        const Tensor out = backend.allocate(out_type, {rows, width});
+        backend.linear(in.view(), std::array{Projection{weight.view(), {}, out.view()}},
+                       {computed_as, 1});
+        const std::vector<float> all = get(backend, out.view());
+        return std::vector<float>(all.begin(), all.begin() + width);
+      };
+      CHECK(first_row(200, 512) == first_row(150, 512));
+      CHECK(first_row(200, 512) == first_row(3, 512));
+      CHECK(first_row(200, 512) == first_row(1, 512));
+      CHECK(first_row(30, 40) == first_row(6, 40));
+      CHECK(first_row(33, 40) == first_row(32, 40));
+    };
+    check(96, 130, DType::f32);
+    check(test::kSimulated ? 64 : 4096, test::kSimulated ? 72 : 1024, DType::f16);
+    check(test::kSimulated ? 64 : 4096, test::kSimulated ? 72 : 1024, DType::f32);
+  });
+}
+
+namespace {
+
+struct RopeCase {
+  DType dtype;
+  DType cache;
+  int64_t n;
+  int64_t head_dim;
+  int64_t n_heads;
+  int64_t n_kv_heads;
+  int64_t page_size;
+  DType activations;  // the CPU's are f32
+};
+
+struct RopeOutcome {
+  std::vector<float> q, k;
+  std::vector<std::byte> k_cache, v_cache;
+  std::vector<uint64_t> magnitudes;
+};
+
+std::vector<std::byte> bytes_of(Backend& backend, const TensorView& view) {
+  std::vector<std::byte> bytes(view.bytes());
+  backend.download(view, bytes);
+  return bytes;
+}
+
+RopeOutcome run_rope(Backend& backend, const RopeCase& c) {
+  constexpr int64_t kPages = 4, kPositions = 16;
+  const auto values = [&](uint64_t seed, int64_t heads) {
+    std::vector<float> all = random_values(seed, c.n * heads * c.head_dim, c.dtype);
+    for (float& x : all) x *= 4;
+    return all;
+  };
+  const Tensor q = put(backend, values(1, c.n_heads), c.activations, {c.n, c.n_heads, c.head_dim});
+  const Tensor k =
+      put(backend, values(2, c.n_kv_heads), c.activations, {c.n, c.n_kv_heads, c.head_dim});
+  std::vector<float> v_values = values(3, c.n_kv_heads);
+  v_values[0] = INFINITY;
+  const Tensor v = put(backend, v_values, c.activations, {c.n, c.n_kv_heads, c.head_dim});
+  const Tensor rope = put(backend, random_values(4, kPositions * c.head_dim, DType::f32),
+                          DType::f32, {kPositions, c.head_dim});
+  std::vector<int32_t> positions, slots;
+  for (int64_t i = 0; i < c.n; ++i) {
+    positions.push_back(static_cast<int32_t>(i * 5 % kPositions));
+    slots.push_back(static_cast<int32_t>(kPages * c.page_size - 1 - i));
+  }
+  const Tensor positions_tensor = put(backend, positions, {c.n});
+  const Tensor slots_tensor = put(backend, slots, {c.n});
+  const Tensor indptr = put(backend, std::vector<int32_t>{0, static_cast<int32_t>(c.n)}, {2});
+  const Tensor table = put(backend, std::vector<int32_t>{0}, {1, 1});
+  const Shape pool{kPages, c.n_kv_heads, c.page_size, c.head_dim};
+  const Tensor k_pool = backend.allocate(c.cache, pool);
+  const Tensor v_pool = backend.allocate(c.cache, pool);
+  const Tensor scales = put(backend, {0.013f, 0.3f, 0.07f, 0.0021f}, DType::f32, {4});
+  const Tensor magnitudes = backend.allocate(DType::u64, {3, c.n_kv_heads, kMagnitudeWords});
+  RopeAppend args{q.view(), k.view(), v.view(), rope.view(), {}, {}, c.dtype, magnitudes.view()};
+  args.batch = {positions_tensor.view(), slots_tensor.view(), indptr.view(), table.view(), {}};
+  args.kv.k = k_pool.view().data;
+  args.kv.v = v_pool.view().data;
+  if (fp8_format(c.cache)) {
+    args.kv.k_scale = scales.view().as<const float>();
+    args.kv.v_scale = scales.view().as<const float>() + 1;
+  }
+  args.kv.dtype = c.cache;
+  args.kv.page_size = static_cast<int32_t>(c.page_size);
+  args.kv.n_kv_heads = static_cast<int32_t>(c.n_kv_heads);
+  args.kv.head_dim = static_cast<int32_t>(c.head_dim);
+  backend.rope_append(args);
+  RopeOutcome out{get(backend, q.view()),
+                  get(backend, k.view()),
+                  bytes_of(backend, k_pool.view()),
+                  bytes_of(backend, v_pool.view()),
+                  {}};
+  const std::vector<std::byte> words = bytes_of(backend, magnitudes.view());
+  out.magnitudes.resize(words.size() / 8);
+  std::memcpy(out.magnitudes.data(), words.data(), words.size());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("gpu rope_append: has the CPU's bits in Q, K, the cache and the statistics") {
+  const auto cpu = make_cpu_backend(1);
+  on_every_backend_and_type([&](Backend& backend, DType dtype) {
+    for (const DType cache : {DType::f32, DType::f16, DType::bf16, DType::f8_e4m3,
+                              DType::f8_e4m3fnuz, DType::f8_e5m2, DType::f8_e5m2fnuz}) {
+      for (const int64_t head_dim : {6, 64, 96}) {
+        CAPTURE(std::string(dtype_name(cache)));
+        CAPTURE(head_dim);
+        RopeCase c{dtype, cache, 5, head_dim, 6, 2, 16, DType::f32};
+        if (head_dim == 64) c.n = 67;
+        if (head_dim == 64) c.page_size = 64;
+        const RopeOutcome expected = run_rope(*cpu, c);
+        c.activations = dtype;
+        const RopeOutcome actual = run_rope(backend, c);
+        CHECK(actual.q == expected.q);
+        CHECK(actual.k == expected.k);
+        CHECK((actual.k_cache == expected.k_cache));
+        CHECK((actual.v_cache == expected.v_cache));
+        CHECK((actual.magnitudes == expected.magnitudes));
+      }
+    }
+  });
+}
+
+TEST_CASE("gpu backend: gives the same bits in any order of threads, warps and blocks") {
+  on_every_backend([](Backend& backend) {
+    const RopeCase c{DType::bf16, DType::f8_e4m3, 67, 64, 6, 2, 64, DType::bf16};
+    const RopeOutcome expected = run_rope(backend, c);
+    const std::vector<float> x = random_values(8, 40 * 64, DType::bf16);
+    const Tensor in = put(backend, x, DType::bf16, {40, 64});
+    const Tensor weight =
+        put(backend, random_values(9, 70 * 64, DType::bf16), DType::bf16, {70, 64});
+    const auto product = [&] {
+      const Tensor out = backend.allocate(DType::f32, {40, 70});
+      backend.linear(in.view(), std::array{Projection{weight.view(), {}, out.view()}});
+      return get(backend, out.view());
+    };
+    const std::vector<float> expected_product = product();
+    for (uint64_t seed = 1; seed < 4; ++seed) {
+      CAPTURE(seed);
+      test::set_order(seed);
+      const RopeOutcome actual = run_rope(backend, c);
+      const std::vector<float> actual_product = product();
+      test::set_order(0);
+      CHECK((actual.k_cache == expected.k_cache));
+      CHECK((actual.magnitudes == expected.magnitudes));
+      CHECK((actual_product == expected_product));
+    }
+  });
+}
+
+TEST_CASE("gpu memory: holds what the host had when it was copied, whatever the host does next") {
+  for (const uint64_t seed : {0, 1, 2}) {  // the simulator's 1 runs everything as late as it may
+    CAPTURE(seed);
+    test::set_interleaving(seed);
+    on_every_backend([&](Backend& backend) {
+      // More than is on its way at a time, and pieces that do not end where slots do.
+      std::vector<std::byte> expected(size_t{9} << 20), host;
+      Rng rng(seed + 1);
+      for (std::byte& each : expected) each = static_cast<std::byte>(rng.next());
+      const Tensor memory = backend.allocate(DType::u8, {static_cast<int64_t>(expected.size())});
+      size_t at = 0;
+      for (size_t bytes = 1; at < expected.size(); at += bytes, bytes = bytes * 5 + 2) {
+        bytes = std::min(bytes, expected.size() - at);
+        host.assign(expected.begin() + static_cast<std::ptrdiff_t>(at),
+                    expected.begin() + static_cast<std::ptrdiff_t>(at + bytes));
+        const Shape shape{static_cast<int64_t>(bytes)};
+        backend.copy_in({memory.view().data + at, DType::u8, shape},
+                        {host.data(), DType::u8, shape});
+        std::fill(host.begin(), host.end(), std::byte{0xff});
+      }
+      CHECK((bytes_of(backend, memory.view()) == expected));
+    });
+    test::set_interleaving(0);
+  }
+}
+
+TEST_CASE("gpu backend: says which op was given what does not fit") {
+  on_every_backend([](Backend& backend) {
+    const Tensor x = backend.allocate(DType::f16, {2, 8});
+    const Tensor weight = backend.allocate(DType::bf16, {8});
+    CHECK(test::error_of([&] { backend.rmsnorm(x.view(), weight.view(), 1e-5f, x.view()); },
+                         ErrorKind::device) == "rmsnorm: needs one type of f32, f16 and bf16");
+    CHECK(test::error_of(
+              [&] {
+                backend.linear(x.view(), std::array{Projection{x.view(), {}, x.view(), false}});
+              },
+              ErrorKind::device) == "linear: shapes do not fit");
+  });
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,219 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/rng.h"
+#include "calib/scale_policy.h"
+#include "core/half.h"
+#include "report/certificate.h"
+
+namespace fp8kv {
+namespace {
+
+using Values = std::vector<float>;
+
+MagnitudeCounts counted(const Values& values) {
+  MagnitudeCounts counts;
+  counts.bins.resize(kMagnitudeBins);
+  for (const float x : values) {
+    counts.amax = std::max(counts.amax, std::fabs(x));
+    ++counts.bins[static_cast<size_t>(magnitude_bin(float_bits(std::fabs(x))))];
+  }
+  return counts;
+}
+
+// Scales as calibrate makes them of one layer and one KV head.
+KvScales scales_of(const Values& k, const Values& v, double headroom = 1) {
+  Log log(Verbosity::quiet);
+  KvScales scales = make_scales({{{counted(k)}, {counted(k)}, {counted(v)}}},
+                                {Granularity::tensor, headroom}, log);
+  scales.n_kv_heads = 1;
+  return scales;
+}
+
+// Box and Muller.
+Values normal(double sigma, int count, uint64_t seed = 7) {
+  Rng rng(seed);
+  Values values;
+  for (int i = 0; i < count; ++i) {
+    const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
+    values.push_back(
+        static_cast<float>(sigma * radius * std::cos(6.283185307179586 * rng.uniform())));
+  }
+  return values;
+}
+
+Values with_one(Values values, float more) {
+  values.push_back(more);
+  return values;
+}
+
+LayerCertificate certified(const Values& k, const Values& v, Fp8Format format = Fp8Format::e4m3fn) {
+  return certify(scales_of(k, v), format).layers[0];
+}
+
+const Values kTame = {0.5f, 1, -2, 4, 3, 0.25f};
+
+template <Fp8Format F>
+void check_against_codec(const Values& values, float scale, const Margins& margins) {
+  size_t nonzero = 0, subnormal = 0, flushed = 0;
+  for (const float x : values) {
+    if (x == 0) continue;
+    ++nonzero;
+    const float code = std::fabs(fp8_decode<F>(fp8_encode<F>(x / scale)));
+    if (std::fabs(x) / scale < fp8_spec(F).min_normal) ++subnormal;
+    if (code == 0) ++flushed;
+  }
+  const auto all = static_cast<double>(nonzero);
+  CHECK(margins.subnormal->least <= static_cast<double>(subnormal) / all);
+  CHECK(margins.subnormal->most >= static_cast<double>(subnormal) / all);
+  CHECK(margins.flushed->least <= static_cast<double>(flushed) / all);
+  CHECK(margins.flushed->most >= static_cast<double>(flushed) / all);
+}
+
+TEST_CASE("certificate: shares enclose what the codec does to the values") {
+  for (const double sigma : {1e-4, 3e-3, 0.02, 1.0, 90.0}) {
+    const Values values = normal(sigma, 20000);
+    const KvScales scales = scales_of(values, values);
+    const LayerCertificate fn = certify(scales, Fp8Format::e4m3fn).layers[0];
+    const LayerCertificate fnuz = certify(scales, Fp8Format::e4m3fnuz).layers[0];
+    const float scale = scales.layers[0].k[0];
+    check_against_codec<Fp8Format::e4m3fn>(values, scale, fn.k.in_force);
+    check_against_codec<Fp8Format::e4m3fn>(values, 1, fn.k.unit);
+    check_against_codec<Fp8Format::e4m3fnuz>(values, 2 * scale, fnuz.k.in_force);
+    check_against_codec<Fp8Format::e4m3fnuz>(values, 1, fnuz.k.unit);
+    CHECK(fn.k.unit.flushed->least == fn.k.unit.flushed->most);  // 1 is a power of two
+  }
+}
+
+TEST_CASE("certificate: margins are octaves to the largest code and to full precision") {
+  // amax 28 = 448 / 16; the lower median is 0.5 = 2^-6 * 2^5.
+  const LayerCertificate layer = certified({0.25f, 0.5f, 7, 28}, kTame);
+  CHECK(*layer.k.unit.saturation == doctest::Approx(4).epsilon(1e-12));
+  CHECK(*layer.k.unit.underflow == 5);
+  CHECK(*layer.k.in_force.saturation == doctest::Approx(0).epsilon(1e-6));
+  CHECK(*layer.k.in_force.underflow == doctest::Approx(9).epsilon(1e-6));  // 1/16 of the scale
+  const LayerCertificate fnuz = certified({0.25f, 0.5f, 7, 28}, kTame, Fp8Format::e4m3fnuz);
+  CHECK(*fnuz.k.unit.saturation == doctest::Approx(std::log2(240.0 / 28)).epsilon(1e-12));
+  CHECK(*fnuz.k.unit.underflow == 6);
+  // Twice the scale and codes up to 240 reach 480 / 448 as far, and no less deep.
+  CHECK(*fnuz.k.in_force.saturation == doctest::Approx(std::log2(480.0 / 448)).epsilon(1e-6));
+  CHECK(*fnuz.k.in_force.underflow == doctest::Approx(9).epsilon(1e-6));
+}
+
+TEST_CASE("certificate: headroom moves both margins by its octaves") {
+  const TensorCertificate tensor =
+      certify(scales_of({0.5f, 28}, kTame, 4), Fp8Format::e4m3fn).layers[0].k;
+  CHECK(*tensor.in_force.saturation == doctest::Approx(2).epsilon(1e-6));
+  CHECK(*tensor.in_force.underflow == doctest::Approx(7).epsilon(1e-6));
+}
+
+TEST_CASE("certificate: ranges as Llama has them are safe without scales") {
+  for (const float k_amax : {7.0f, 19.0f, 30.0f}) {
+    for (const float v_amax : {0.5f, 3.0f, 10.0f}) {
+      const LayerCertificate layer = certified(with_one(normal(k_amax / 12, 5000), k_amax),
+                                               with_one(normal(v_amax / 20, 5000), v_amax));
+      CHECK(layer.verdict == Verdict::unit_safe);
+      CHECK(layer.k.reason == "");
+      CHECK(layer.v.reason == "");
+    }
+  }
+}
+
+TEST_CASE("certificate: what goes wrong at 1.0 is named") {
+  const auto reason = [](const Values& k) {
+    const LayerCertificate layer = certified(k, kTame);
+    CHECK(layer.v.verdict == Verdict::unit_safe);
+    CHECK(layer.verdict == layer.k.verdict);
+    return verdict_name(layer.verdict) + ": " + layer.k.reason;
+  };
+  // Outlier channels of a bias, as in Qwen2.
+  CHECK(reason(with_one(normal(3, 1000), 600)) == "needs its scale: K saturates at 1.0");
+  CHECK(reason(with_one(normal(3, 1000), 464)) ==
+        "needs its scale: K is close to saturation at 1.0");
+  CHECK(reason(with_one(normal(3, 1000), 465)) == "needs its scale: K saturates at 1.0");
+  CHECK(reason(with_one(normal(3, 1000), 224.5f)) ==
+        "needs its scale: K is close to saturation at 1.0");
+  CHECK(reason(with_one(normal(3, 1000), 224)) == "1.0 is safe: ");
+  CHECK(reason(normal(0.005, 1000)) == "needs its scale: K underflows at 1.0");
+  CHECK(reason(normal(0.02, 1000)) == "1.0 is safe: ");
+}
+
+TEST_CASE("certificate: the underflow verdict turns where the median loses a second bit") {
+  CHECK(certified({0x1p-7f, 0x1p-7f, 1}, kTame).verdict == Verdict::unit_safe);
+  CHECK(certified({0x1.FCp-8f, 0x1.FCp-8f, 1}, kTame).verdict == Verdict::needs_scale);
+}
+
+TEST_CASE("certificate: losing a quarter of the values is too much, whatever the median") {
+  Values quarter(300, 1.0f), more(299, 1.0f);
+  quarter.insert(quarter.end(), 100, 0x1p-12f);
+  more.insert(more.end(), 101, 0x1p-12f);
+  CHECK(certified(quarter, kTame).verdict == Verdict::unit_safe);
+  CHECK(certified(more, kTame).k.reason == "K underflows at 1.0");
+}
+
+TEST_CASE("certificate: no scale holds a range of more than E4M3 has") {
+  const LayerCertificate layer = certified(kTame, with_one(normal(0.01, 1000), 40000));
+  CHECK(layer.verdict == Verdict::keep_16bit);
+  CHECK(layer.v.reason == "V has too wide a range");
+  CHECK_FALSE(layer.v.holds);
+  // 2^14 is wide, but the median keeps its precision.
+  CHECK(certified(kTame, with_one(Values(100, 1.0f), 0x1p14f)).verdict == Verdict::needs_scale);
+}
+
+TEST_CASE("certificate: zeros lose nothing, and a dead tensor is safe") {
+  Values sparse(1000, 0.0f);
+  sparse.push_back(1.0f);
+  CHECK(certified(sparse, kTame).verdict == Verdict::unit_safe);
+  const LayerCertificate dead = certified({0, 0, 0}, kTame);
+  CHECK(dead.verdict == Verdict::unit_safe);
+  CHECK_FALSE(dead.k.unit.saturation.has_value());
+  CHECK_FALSE(dead.k.unit.flushed.has_value());
+}
+
+TEST_CASE("certificate: FNUZ without scales reaches only 240") {
+  const Values values = with_one(normal(3, 1000), 130);
+  CHECK(certified(values, kTame).verdict == Verdict::unit_safe);
+  CHECK(certified(values, kTame, Fp8Format::e4m3fnuz).verdict == Verdict::needs_scale);
+}
+
+TEST_CASE("certificate: the head with the least room counts") {
+  Log log(Verbosity::quiet);
+  const auto heads = std::vector{counted({1, 448}), counted({1, 2})};
+  KvScales scales = make_scales({{heads, heads, heads}}, {Granularity::head, 1}, log);
+  scales.layers[0].k = {2.0f, 0.001f};
+  const TensorCertificate k = certify(scales, Fp8Format::e4m3fn).layers[0].k;
+  CHECK(*k.in_force.saturation == doctest::Approx(std::log2(0.224)).epsilon(1e-6));
+  CHECK(*k.in_force.underflow == 5);  // by the larger scale, 2
+  CHECK_FALSE(k.holds);
+  CHECK(*k.amax == 448);
+}
+
+TEST_CASE("certificate: scales that lose seen values do not hold") {
+  KvScales scales = scales_of({1, 2, 30}, kTame);
+  CHECK(certify(scales, Fp8Format::e4m3fn).layers_that_do_not_hold().empty());
+  CHECK(certify(scales, Fp8Format::e4m3fnuz).layers_that_do_not_hold().empty());
+  scales.layers[0].k[0] *= 0.5f;
+  CHECK(certify(scales, Fp8Format::e4m3fn).layers_that_do_not_hold() == std::vector<size_t>{0});
+}
+
+TEST_CASE("certificate: without octaves only amax speaks, without amax nothing does") {
+  const auto verdict = [](const Values& k, bool amax) {
+    KvScales scales = scales_of(k, k);
+    scales.provenance.octaves.clear();
+    if (!amax) scales.provenance.amax.clear();
+    const TensorCertificate tensor = certify(scales, Fp8Format::e4m3fn).layers[0].k;
+    return verdict_name(tensor.verdict) + ": " + tensor.reason;
+  };
+  CHECK(verdict({600}, true) == "needs its scale: K saturates at 1.0");
+  CHECK(verdict({0.007f}, true) == "needs its scale: K underflows at 1.0");
+  CHECK(verdict({8}, true) == "not known: K has no octaves");
+  CHECK(verdict({600}, false) == "not known: K has no amax");
+}
+
+}  // namespace
+}  // namespace fp8kv

@@ -1,0 +1,239 @@
+// The page of a sample evaluation: what is on it, and that things stand where their values say. The
+// places are worked out here from the ticks that a reader sees.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/text.h"
+#include "draw/numbers.h"
+#include "report/html_report.h"
+#include "report/verdict.h"
+#include "support/markup.h"
+#include "support/sample_report.h"
+
+namespace fp8kv {
+namespace {
+
+using test::Tag;
+
+EvalReport plain_report() {
+  return test::sample_report({.layers = 6, .name = ""});
+}
+
+// The tags of the drawing whose title has this id.
+std::vector<Tag> drawing(const EvalReport& report, const std::string& id) {
+  const std::vector<Tag> tags = test::tags_of(html_report(report));
+  const auto is_it = [&](const Tag& tag) {
+    const auto of = tag.attributes.find("aria-labelledby");
+    return tag.name == "svg" && of != tag.attributes.end() && of->second == id;
+  };
+  const auto begin = std::find_if(tags.begin(), tags.end(), is_it);
+  REQUIRE(begin != tags.end());
+  return {begin, std::find_if(begin, tags.end(),
+                              [](const Tag& tag) { return tag.is_end && tag.name == "svg"; })};
+}
+
+double number(const Tag& tag, const char* attribute) {
+  return std::stod(tag.attributes.at(attribute));
+}
+
+bool has_class(const Tag& tag, const char* name) {
+  const auto of = tag.attributes.find("class");
+  return of != tag.attributes.end() && of->second == name;
+}
+
+// Where a value is on the y axis, from two of its ticks: labels end 8 left of the plot, 4 below
+// their line.
+std::function<double(double)> y_of(const std::vector<Tag>& tags, bool log) {
+  std::vector<std::pair<double, double>> ticks;
+  for (const Tag& tag : tags) {
+    if (tag.name != "text" || tag.is_end || tag.attributes.at("text-anchor") != "end") continue;
+    if (tag.text.find("10⁻") != tag.text.npos) continue;  // plain numbers suffice
+    ticks.emplace_back(std::stod(tag.text), number(tag, "y") - 4);
+  }
+  REQUIRE(ticks.size() >= 2);
+  const auto [low, low_y] = ticks.front();
+  const auto [high, high_y] = ticks.back();
+  const auto at = [log](double value) { return log ? std::log10(value) : value; };
+  return [=](double value) {
+    return low_y + (at(value) - at(low)) / (at(high) - at(low)) * (high_y - low_y);
+  };
+}
+
+// Two coordinates are rounded to hundredths, and ticks pass on theirs.
+constexpr double kRounding = 0.03;
+
+std::vector<Tag> of_kind(const std::vector<Tag>& tags, const char* name, const char* css_class) {
+  std::vector<Tag> found;
+  for (const Tag& tag : tags) {
+    if (tag.name == name && !tag.is_end && has_class(tag, css_class)) found.push_back(tag);
+  }
+  return found;
+}
+
+TEST_CASE("report: the page has these parts, in this order") {
+  std::string parts;
+  for (const Tag& tag : test::tags_of(html_report(plain_report()))) {
+    if (tag.is_end) continue;
+    if (tag.name == "h1" || tag.name == "h2" || tag.name == "summary") parts += tag.text + "\n";
+    if (tag.name == "title" && tag.attributes.contains("id")) parts += "  " + tag.text + "\n";
+  }
+  CHECK(parts ==
+        "sample\n"
+        "The caches compared\n"
+        "Do the values fit the format?\n"
+        "  Magnitude of K by layer\n"
+        "  Magnitude of V by layer\n"
+        "Are the scales safe?\n"
+        "Margins of each layer\n"
+        "Did the calibration see enough?\n"
+        "  Largest magnitude by tokens calibrated on\n"
+        "Ranges of each layer\n"
+        "What each layer loses\n"
+        "  Relative error of the attention output by layer\n"
+        "  Relative error of K by layer\n"
+        "  Relative error of V by layer\n"
+        "What the text loses, by depth\n"
+        "  Change of perplexity by depth\n"
+        "  Mean KL divergence by depth\n"
+        "Which heads are large?\n"
+        "  Largest |K| of each KV head and layer\n"
+        "  Largest |V| of each KV head and layer\n"
+        "What the memory gains\n"
+        "  Bytes of a token in the cache\n"
+        "Where these numbers come from\n"
+        "Every number\n"
+        "Errors of each layer and tensor\n");
+}
+
+TEST_CASE("report: largest magnitudes and limits of the format stand at their values") {
+  const std::vector<Tag> tags = drawing(plain_report(), "range-K");
+  const auto y = y_of(tags, true);
+  std::vector<Tag> labels;
+  for (const Tag& tag : tags) {
+    if (tag.name == "text" && !tag.is_end && tag.attributes.at("text-anchor") == "middle") {
+      labels.push_back(tag);
+    }
+  }
+  REQUIRE(labels.size() == 6 + 1);
+  const std::vector<Tag> marks = of_kind(tags, "circle", "mark");
+  REQUIRE(marks.size() == 6);
+  for (size_t i = 0; i < 6; ++i) {
+    const double amax = 1000.0 / static_cast<double>(1 + i * i);
+    CHECK(std::abs(number(marks[i], "cy") - y(amax)) < kRounding);
+    CHECK(number(marks[i], "cx") == number(labels[i], "x"));
+    CHECK(labels[i].text == cat(i));
+  }
+  // The first limit is 448 times the scale, which here is amax: M left y H right L left y ...
+  const std::vector<Tag> paths = of_kind(tags, "path", "path");
+  REQUIRE(paths.size() == 4 + 1);
+  const std::string upper = paths[0].attributes.at("d");
+  const double first = std::stod(upper.substr(upper.find(' ') + 1));
+  CHECK(std::abs(first - y(1000)) < kRounding);
+  const std::string unit = paths[2].attributes.at("d");
+  const double at_448 = std::stod(unit.substr(unit.find(' ') + 1));
+  CHECK(std::abs(at_448 - y(448)) < kRounding);
+  const std::string least = paths[3].attributes.at("d");
+  const double at_least = std::stod(least.substr(least.find(' ') + 1));
+  CHECK(std::abs(at_least - y(std::exp2(-9))) < kRounding);
+}
+
+TEST_CASE("report: changes of perplexity have error bars, and hopeless ones leave the plot") {
+  const EvalReport report = plain_report();
+  const std::vector<Tag> tags = drawing(report, "depth-perplexity");
+  const auto y = y_of(tags, false);  // of per cent
+  const std::vector<Tag> bars = of_kind(tags, "line", "err");
+  REQUIRE(bars.size() == 2 * 3);
+  for (size_t c = 0; c < 2; ++c) {
+    for (size_t d = 0; d < 3; ++d) {
+      const TokenFigures& of = report.candidates[2 * c].depths[d];
+      const Tag& bar = bars[c * 3 + d];
+      CHECK(std::abs(number(bar, "y1") - y(100 * (of.ppl_delta - of.ppl_delta_error))) < kRounding);
+      CHECK(std::abs(number(bar, "y2") - y(100 * (of.ppl_delta + of.ppl_delta_error))) < kRounding);
+    }
+  }
+  // Scales of 1 cost more than 100 %, where others cost less than 5 %.
+  const std::vector<Tag> beyond = of_kind(tags, "polygon", "out");
+  CHECK(beyond.size() == 3);
+  CHECK(html_report(report).find("Hollow marks at the upper edge are far beyond it.") !=
+        std::string::npos);
+}
+
+TEST_CASE("report: bars of the cache are as long as its bytes") {
+  const std::vector<Tag> bars = of_kind(drawing(plain_report(), "capacity"), "rect", "bar");
+  REQUIRE(bars.size() == 2);  // float16 and fp8_e4m3, whatever the number of policies
+  CHECK(number(bars[0], "width") == 2 * number(bars[1], "width"));
+  CHECK(number(bars[0], "x") == number(bars[1], "x"));
+}
+
+TEST_CASE("report: colours of heads rise with their values, and a dead head is grey") {
+  EvalReport report = plain_report();
+  for (size_t i = 0; i < 6; ++i) {
+    report.magnitudes[i] = test::sample_magnitudes(std::ldexp(1.0f, static_cast<int>(i)), 1, 2);
+  }
+  report.magnitudes[5].k[1].amax = 0;
+  const std::vector<Tag> cells = of_kind(drawing(report, "heads-K"), "rect", "cell");
+  REQUIRE(cells.size() == 12);
+  const auto light = [](const Tag& cell) {
+    const auto rgb = std::stoul(cell.attributes.at("fill").substr(1), nullptr, 16);
+    return (rgb >> 16) + (rgb >> 8 & 255) + (rgb & 255);
+  };
+  for (size_t i = 1; i < 6; ++i) CHECK(light(cells[i]) > light(cells[i - 1]));
+  CHECK(cells[11].attributes.at("fill") == "#808080");
+}
+
+TEST_CASE("report: the headline is sure, unsure or negative as the numbers are") {
+  EvalReport report = test::sample_report({.candidates = 1, .name = ""});
+  const auto headline = [&](double delta, double error) {
+    report.candidates[0].total.ppl_delta = delta;
+    report.candidates[0].total.ppl_delta_error = error;
+    return verdict_text(report).lines[0];
+  };
+  CHECK(headline(0.001, 0.0004) ==
+        "The FP8 cache holds: fp8_e4m3 amax changes perplexity by +0.1 % ± 0.04 % against "
+        "float16.");
+  CHECK(headline(0.004, 0.001) ==
+        "The FP8 cache seems to hold: fp8_e4m3 amax changes perplexity by +0.4 % ± 0.1 % against "
+        "float16, but more text is needed to be sure of 0.5 %.");
+  CHECK(headline(0.006, 0.0001) ==
+        "No FP8 cache measured here stays within 0.5 %: the nearest, fp8_e4m3 amax changes "
+        "perplexity by +0.6 % ± 0.01 % against float16.");
+  CHECK(headline(std::nan(""), 0) == "No FP8 cache works: the logits are not finite.");
+}
+
+TEST_CASE("report: layers to be kept in 16 bit come with vLLM's flag") {
+  EvalReport report = plain_report();
+  CHECK(html_report(report).find("--kv-cache-dtype-skip-layers") == std::string::npos);
+  // Half of the values of layer 3 lie 30 octaves below its largest, which no scale covers.
+  MagnitudeCounts& k = report.magnitudes[3].k[0];
+  k.amax = 100;
+  k.bins[static_cast<size_t>(magnitude_bin(float_bits(100e-9f)))] += 100000;
+  CHECK(html_report(report).find("vLLM keeps them in 16 bit with "
+                                 "<code>--kv-cache-dtype-skip-layers 3</code>.") !=
+        std::string::npos);
+}
+
+TEST_CASE("numbers: short, rounded once, with powers of ten beyond six digits") {
+  const std::vector<std::pair<double, std::string>> cases = {
+      {0, "0"},           {1, "1"},
+      {-1.5, "-1.5"},     {0.000338, "0.000338"},
+      {23.886, "23.9"},   {999.6, "1000"},
+      {5020, "5020"},     {123456, "123000"},
+      {1e6, "10⁶"},       {4.73e-6, "4.73×10⁻⁶"},
+      {-1e-12, "-10⁻¹²"}, {1e300, "10³⁰⁰"},
+      {INFINITY, "∞"},    {-INFINITY, "-∞"},
+      {NAN, "NaN"}};
+  for (const auto& [value, text] : cases) CHECK(short_number(value) == text);
+  CHECK(short_number(0.099951, 3) == "0.1");
+  CHECK(short_number(5036.2, 5) == "5036.2");
+  CHECK(signed_percent(-0.00123, 0.0004) == "-0.123 % ± 0.04 %");
+  CHECK(superscript(-120) == "⁻¹²⁰");
+}
+
+}  // namespace
+}  // namespace fp8kv

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "checkpoint/layer_name.h"
+#include "scales/dialects.h"
+#include "scales/scale_names.h"
+#include "scales/scale_tensors.h"
+#include "support/expect_error.h"
+
+namespace fp8kv {
+namespace {
+
+TEST_CASE("dialects: of the rows that share a name, a config fits at most one") {
+  std::vector<KvConfig> configs;
+  for (const KvMethod method :
+       {KvMethod::none, KvMethod::fp8, KvMethod::quark_fp8, KvMethod::compressed_tensors,
+        KvMethod::compressed_tensors_old, KvMethod::modelopt, KvMethod::quark, KvMethod::trtllm,
+        KvMethod::ammo}) {
+    for (const char* version : {"", "0.23.2", "0.27", "0.42.1", "0.43.0rc1", "1.0"}) {
+      KvConfig config;
+      config.method = method;
+      config.version = version;
+      configs.push_back(config);
+    }
+  }
+  for (const Dialect& row : dialects()) {
+    for (const ScalePattern& pattern : row.patterns) {
+      const DialectMatch match = match_scale_name(row.carrier, pattern.rest);
+      CHECK(match.which == pattern.which);
+      for (const KvConfig& config : configs) {
+        CAPTURE(pattern.rest);
+        CHECK(std::count_if(match.rows.begin(), match.rows.end(),
+                            [&](const Dialect* of) { return of->says(config); }) <= 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("dialects: what inject takes out and runtimes trip over is every name that is read") {
+  for (const Dialect& row : dialects()) {
+    if (row.carrier != Carrier::model_folder) continue;
+    for (const ScalePattern& pattern : row.patterns) {
+      CAPTURE(pattern.rest);
+      CHECK(scale_spelling("model.layers.3." + pattern.rest));
+    }
+  }
+  for (const char* offset : {"self_attn.k_zero_point", "self_attn.v_proj.output_zero_point",
+                             "self_attn.k_proj.k_bias"}) {
+    CHECK(is_offset(cat("model.layers.3.", offset)));
+    CHECK(scale_spelling(cat("model.layers.3.", offset)));
+  }
+}
+
+TEST_CASE("dialects: where TensorRT-LLM's K was measured follows from ModelOpt's version") {
+  const auto observed = [](const std::string& producer, const std::string& version) {
+    KvConfig config;
+    config.method = KvMethod::trtllm;
+    config.producer = producer;
+    config.version = version;
+    return find_dialect("trtllm")->observation(config);
+  };
+  CHECK(observed("modelopt", "0.25.0") == Observation::before_rope);
+  CHECK(observed("modelopt", "0.27.0") == Observation::after_rope);
+  CHECK(observed("modelopt", "") == Observation::unknown);
+  CHECK(observed("", "") == Observation::unknown);
+}
+
+TEST_CASE("dialects: the shape of scales is checked before they are read") {
+  const auto error = [](const Shape& shape, int64_t n_kv_heads) {
+    const ScaleTensor tensor{"t", 0, 'k', DType::f32, shape, {}, nullptr, ""};
+    return test::error_of([&] { check_scale_form(tensor, n_kv_heads); });
+  };
+  CHECK(error({0}, 0) ==
+        "'t': has the shape [0], expected [], [1] or one number for each of 0 KV heads");
+  CHECK(error({70000}, 70000) ==
+        "'t': has the shape [70000], expected [], [1] or one number for each of 70,000 KV heads");
+}
+
+TEST_CASE("dialects: a tensor's name is split at its last 'layers.' and number") {
+  const auto parts = split_layer_name("vision.layers.3.text.layers.12.self_attn.k_scale");
+  REQUIRE(parts);
+  CHECK(parts->prefix == "vision.layers.3.text.");
+  CHECK(parts->layer == 12);
+  CHECK(parts->rest == "self_attn.k_scale");
+  for (const char* name : {"model.norm", "model.layers.x.k", "model.layers.1", "model.layers.01.k",
+                           "model.layers.-1.k", "model.layers.-0.k", "model.layers..k",
+                           "mylayers.1.k", "model.layers.99999999999999999999.k", "layers."}) {
+    INFO(name);
+    CHECK_FALSE(split_layer_name(name));
+  }
+}
+
+}  // namespace
+}  // namespace fp8kv

@@ -1,0 +1,310 @@
+#include "cli/cli.h"
+
+#include <deque>
+#include <limits>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "cli/byte_size.h"
+#include "cli/cli_calibrate.h"
+#include "cli/cli_checks.h"
+#include "cli/cli_eval.h"
+#include "cli/cli_extract.h"
+#include "cli/cli_flags.h"
+#include "cli/cli_help.h"
+#include "cli/cli_letter.h"
+#include "cli/cli_usage.h"
+#include "cli/kv_dtype.h"
+#include "cli/output.h"
+#include "scales/write/inject.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr const char* kGeneralFooter =
+    "\nExamples:\n"
+    "  fp8kv calibrate MODEL --data articles.jsonl -o scales.json\n"
+    "  fp8kv inject MODEL --scales scales.json -o MODEL-kv\n"
+    "  fp8kv run MODEL-kv --prompt \"London is the capital of\"\n"
+    "\n'fp8kv COMMAND --help' says more about each.\n"
+    "\nExit codes: 0 done, 1 a check failed, 2 wrong usage, 3 unusable input, 4 no such\n"
+    "device, 5 out of memory or disk, 130 interrupted.\n";
+
+CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "inject", "Make a model folder that is an old one plus scales; weights are linked");
+  set_examples(*command, {"fp8kv inject Llama-3.1-8B --scales scales.json -o Llama-3.1-8B-kv",
+                          "fp8kv inject model -s scales.json -o model-kv --dry-run"});
+  command->add_option("model", options.model, "Model folder; never modified")
+      ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  command->add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
+      ->required()
+      ->check(a_path())
+      ->type_name("FILE");
+  command->add_option("-o,--out", options.out, "Folder to make")
+      ->required()
+      ->check(a_path())
+      ->type_name("OUT");
+  std::vector<std::string> targets;
+  for (const InjectTarget& target : inject_targets()) targets.push_back(target.name);
+  choice(command->add_option("--for", options.target, "The runtime to write for"), targets)
+      ->capture_default_str();
+  static const std::map<std::string, LinkMode> kModes = {{"auto", LinkMode::automatic},
+                                                         {"reflink", LinkMode::reflink},
+                                                         {"hard", LinkMode::hard},
+                                                         {"copy", LinkMode::copy}};
+  choice(
+      command->add_option_function<std::string>(
+          "--link", [&](const std::string& value) { options.link = kModes.at(value); },
+          "How unchanged files come along; auto: reflink, else hard link, else copy, and copies of "
+          "what is small"),
+      {"auto", "reflink", "hard", "copy"})
+      ->default_str("auto");
+  command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");
+  command->add_flag("--force", options.force, "Replace an existing model folder OUT, in one step");
+  command->add_flag("--replace", options.replace, "Leave out the scales that MODEL has");
+  add_common(*command, options);
+  return command;
+}
+
+void add_sampling(CLI::App& command, RunOptions& options) {
+  command.add_option("-n,--max-new-tokens", options.max_new_tokens, "Tokens to generate at most")
+      ->check(whole_number(1))
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--temperature", options.temperature, "0 takes the likeliest token")
+      ->check(number_between(0, 100))
+      ->capture_default_str()
+      ->type_name("X");
+  command.add_option("--top-k", options.top_k, "Sample among the N likeliest; 0 for all")
+      ->check(whole_number(0, std::numeric_limits<int32_t>::max()))
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--top-p", options.top_p, "Sample among the likeliest that make up X")
+      ->check(number_above(0, 1))
+      ->capture_default_str()
+      ->type_name("X");
+  command.add_option("--seed", options.seed, "Seed of the sampling")
+      ->check(whole_number(0, std::numeric_limits<uint64_t>::max()))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
+void add_serving(CLI::App& command, RunOptions& options) {
+  choice(command.add_option_function<std::string>(
+             "--order",
+             [&](const std::string& value) {
+               options.order = value == "input" ? AnswerOrder::input : AnswerOrder::finished;
+             },
+             "Which answer comes first: the first prompt's, or the first that is done"),
+         {"input", "finished"})
+      ->default_str("input");
+  command.add_option("--max-batch", options.max_batch, "Prompts that decode together at most")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      .add_option_function<std::string>(
+          "--gpu-memory",
+          [&](const std::string& value) { options.gpu_memory = *bytes_from_text(value); },
+          "Memory that weights, working memory and KV cache may take together, on the CPU too, "
+          "such as 80GiB; what is free on a device where it is not given")
+      ->check(a_byte_size())
+      ->type_name("SIZE");
+}
+
+CLI::App* add_run(CLI::App& app, RunOptions& options) {
+  CLI::App* command =
+      app.add_subcommand("run", "Generate text with a paged KV cache, in FP8 or 16 bit");
+  set_examples(*command, {"fp8kv run Llama-3.1-8B-kv --prompt \"London is the capital of\"",
+                          "fp8kv run Llama-3.1-8B --scales scales.json --prompts prompts.jsonl"});
+  command->add_option("model", options.model, "Model folder")
+      ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  auto* from_stdin = command->add_option_function<std::string>(
+      "input", [&](const std::string& value) { options.prompt_file = value; },
+      "Prompts from standard input, as with --prompts -");
+  from_stdin->check(a_dash())->type_name("-");
+  auto* prompt =
+      add_values(*command, "-p,--prompt", "Prompts; several decode together")->type_name("TEXT...");
+  auto* file =
+      command
+          ->add_option("--prompts", options.prompt_file,
+                       "Prompts from a file of JSON lines with one of prompt, text, messages and "
+                       "input_ids, and if wanted id, max_tokens, temperature, top_k, top_p and "
+                       "seed; - for stdin, where each is taken up as it comes")
+          ->check(a_path())
+          ->type_name("FILE");
+  prompt->excludes(file)->excludes(from_stdin);
+  file->excludes(from_stdin);
+  command
+      ->add_option("--kv-cache-dtype", options.kv_cache_dtype,
+                   "What the cache holds: " + join(kv_dtype_names(), " or "))
+      ->check(a_kv_dtype())
+      ->capture_default_str()
+      ->type_name("DTYPE");
+  auto* scales =
+      command->add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
+          ->check(a_path())
+          ->type_name("FILE");
+  command->add_flag("--unit-scales", options.unit_scales, "An FP8 cache with every scale 1")
+      ->excludes(scales);
+  add_sampling(*command, options);
+  add_serving(*command, options);
+  add_device(*command, options.device, options.threads);
+  add_common(*command, options);
+  command->final_callback([&options, prompt] { options.prompts = prompt->results(); });
+  return command;
+}
+
+CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Say what a model folder or file is, and which scales it carries");
+  set_examples(*command, {"fp8kv inspect Llama-3.1-8B-kv", "fp8kv inspect scales.json --json"});
+  command->add_option("path", options.path, "Model folder, .safetensors or scale file")
+      ->required()
+      ->check(a_path())
+      ->type_name("PATH");
+  command->add_flag("--certificate", options.certificate,
+                    "Say only whether the scales are safe, and which layers need them");
+  command->add_flag("--runtimes", options.runtimes, "Say only what each runtime does with it");
+  add_common(*command, options);
+  return command;
+}
+
+CLI::App* add_diff(CLI::App& app, DiffOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "diff", "Compare the scales of two model folders or scale files, layer by layer");
+  set_examples(*command, {"fp8kv diff Llama-3.1-8B-kv scales.json",
+                          "fp8kv diff old.json new.json --tolerance 0.01"});
+  command->add_option("a", options.a, "Model folder or scale file")
+      ->required()
+      ->check(a_path())
+      ->type_name("A");
+  command->add_option("b", options.b, "The other one")->required()->check(a_path())->type_name("B");
+  command
+      ->add_option("--tolerance", options.tolerance,
+                   "How far a ratio may be from 1; 0 asks for the same bits")
+      ->check(number_between(0, 1e6))
+      ->capture_default_str()
+      ->type_name("X");
+  add_common(*command, options);
+  return command;
+}
+
+CLI::App* add_merge(CLI::App& app, MergeOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "merge", "Make one scale file of several calibrations, as if they had been run at once");
+  set_examples(*command, {"fp8kv merge part-*.json -o scales.json"});
+  command->add_option("parts", options.parts, "Scale files of 'fp8kv calibrate', in any order")
+      ->required()
+      ->check(a_path())
+      ->type_name("FILE...");
+  command->add_option("-o,--out", options.out, "Scale file to write; - for stdout")
+      ->required()
+      ->check(a_path())
+      ->type_name("FILE");
+  command->add_flag("--force", options.force, "Replace an existing file");
+  add_common(*command, options);
+  return command;
+}
+
+CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "Say what a KV cache costs, what fits and what decoding can gain; reads no weights");
+  set_examples(*command, {"fp8kv plan Llama-3.1-70B --memory 80GiB --tp 4",
+                          "fp8kv plan Llama-3.1-8B --batch 64 --context 4096"});
+  command->add_option("model", options.model, "Model folder; any architecture with K and V")
+      ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  command
+      ->add_option_function<std::string>(
+          "--memory", [&](const std::string& value) { options.memory = *bytes_from_text(value); },
+          "Memory of each GPU that weights and cache may take, such as 80GiB")
+      ->check(a_byte_size())
+      ->type_name("SIZE");
+  command
+      ->add_option("--kv-cache-dtype", options.kv_cache_dtypes,
+                   "What the cache holds, one row each: " + join(kv_dtype_names(), " or "))
+      ->delimiter(',')
+      ->check(a_kv_dtype())
+      ->default_str("auto,fp8")
+      ->type_name("DTYPE,...");
+  command->add_option("--tp", options.tp, "GPUs that share the model (tensor parallel)")
+      ->check(whole_number(1, 1 << 16))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--batch", options.batch, "Sequences in a decode step")
+      ->check(whole_number(1, 1 << 24))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--context", options.context, "Tokens in a sequence; the model's context")
+      ->check(whole_number(1, std::numeric_limits<int32_t>::max()))
+      ->type_name("N");
+  add_common(*command, options);
+  return command;
+}
+
+CLI::App* add_doctor(CLI::App& app, DoctorOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Say what this machine has to compute with, and why a GPU is not used");
+  set_examples(*command, {"fp8kv doctor --json"});
+  add_common(*command, options);
+  return command;
+}
+
+// Options live in a deque, because the flags of each command point into them.
+using Commands = std::deque<std::pair<CLI::App*, Options>>;
+
+template <typename T>
+void add_command(Commands& commands, CLI::App& app, CLI::App* (*add_flags)(CLI::App&, T&)) {
+  auto& [command, options] = commands.emplace_back(nullptr, T{});
+  command = add_flags(app, std::get<T>(options));
+}
+
+}  // namespace
+
+std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
+  CLI::App app{"FP8 KV-cache scales for LLM checkpoints: make them, move them, run with them.",
+               "fp8kv"};
+  const std::string version = std::string("fp8kv ") + FP8KV_VERSION;
+  app.set_version_flag("--version", version, "Print the version");
+  app.require_subcommand(1);
+  app.footer(kGeneralFooter);
+  Commands commands;
+  add_command(commands, app, add_calibrate);
+  add_command(commands, app, add_inject);
+  add_command(commands, app, add_extract);
+  add_command(commands, app, add_run);
+  add_command(commands, app, add_eval);
+  add_command(commands, app, add_inspect);
+  add_command(commands, app, add_diff);
+  add_command(commands, app, add_merge);
+  add_command(commands, app, add_plan);
+  add_command(commands, app, add_doctor);
+  take_off_marks(app);
+  try {
+    app.parse(marked_arguments(argc, argv));
+  } catch (const CLI::CallForVersion&) {
+    print(version + "\n");
+    return std::nullopt;
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    print(help_text(chosen.empty() ? app : *chosen[0]));
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    fail_usage(app, error);
+  }
+  for (const auto& [command, options] : commands) {
+    if (*command) return ParsedCommand{command->get_name(), options};
+  }
+  FP8KV_ASSERT(false);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,90 @@
+#include "cli/cli_calibrate.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "cli/byte_size.h"
+#include "cli/cli_checks.h"
+#include "cli/cli_flags.h"
+#include "cli/cli_help.h"
+
+namespace fp8kv {
+namespace {
+
+// How scales follow from what was seen.
+void add_policy(CLI::App& command, CalibrateOptions& options) {
+  choice(command.add_option_function<std::string>(
+             "--granularity",
+             [&](const std::string& value) {
+               options.policy.granularity =
+                   value == "head" ? Granularity::head : Granularity::tensor;
+             },
+             "One scale for a layer's K and one for its V, or one per KV head"),
+         {"tensor", "head"})
+      ->default_str("tensor");
+  command
+      .add_option("--headroom", options.policy.headroom,
+                  "Multiplies every scale: room above the largest value seen, at no cost in "
+                  "precision up to 64. 1 is amax / 448, what other tools compute")
+      ->check(number_between(1, 1024))
+      ->capture_default_str()
+      ->type_name("X");
+}
+
+// For runs that one machine cannot do at once.
+void add_large_runs(CLI::App& command, CalibrateOptions& options) {
+  command
+      .add_option_function<std::string>(
+          "--shard", [&](const std::string& value) { options.shard = *shard_from_text(value); },
+          "Run only window I of every N, I from 0 to N-1; 'fp8kv merge' makes one file of all N")
+      ->check(a_shard())
+      ->type_name("I/N");
+  command
+      .add_option_function<std::string>(
+          "--max-memory",
+          [&](const std::string& value) { options.max_memory = bytes_from_text(value); },
+          "Device memory to use at most; what does not fit stays on the host. Same scales")
+      ->check(a_byte_size())
+      ->type_name("SIZE");
+  command.add_flag("--resume", options.resume,
+                   "Keep the state after each layer in OUT.partial, and go on from it. Takes "
+                   "tokens x hidden size x 2 bytes on disk (on the CPU 4), written once a layer");
+}
+
+}  // namespace
+
+CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Run text through a model and make scales from what K and V reach");
+  set_examples(*command,
+               {"fp8kv calibrate Llama-3.1-8B --data articles.jsonl -o scales.json",
+                "fp8kv calibrate Qwen2.5-7B --data a.txt b.txt --samples 128 --headroom 2"});
+  command->add_option("model", options.model, "Model folder (Hugging Face layout)")
+      ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  auto* data = add_data(*command);
+  command->add_option("-o,--out", options.out, "Scale file to write; - for stdout")
+      ->check(a_path())
+      ->default_str(options.out.string())
+      ->type_name("FILE");
+  const WindowFlags windows = add_windows(*command, options.samples, options.seq_len, 1);
+  add_policy(*command, options);
+  command
+      ->add_option("--histograms", options.histograms,
+                   "Also write the magnitude histograms (safetensors)")
+      ->check(a_path())
+      ->type_name("FILE");
+  add_large_runs(*command, options);
+  add_device(*command, options.device, options.threads);
+  command->add_flag("--force", options.force, "Replace existing output files");
+  add_common(*command, options);
+  command->final_callback([&options, data, windows] {
+    options.data.assign(data->results().begin(), data->results().end());
+    options.samples_given = windows.samples->count() > 0;
+    options.seq_len_given = windows.seq_len->count() > 0;
+  });
+  return command;
+}
+
+}  // namespace fp8kv

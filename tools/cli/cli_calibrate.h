@@ -1,0 +1,14 @@
+// The flags of calibrate.
+#pragma once
+
+#include "cli/options.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fp8kv {
+
+CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options);
+
+}  // namespace fp8kv

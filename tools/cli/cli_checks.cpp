@@ -1,0 +1,101 @@
+#include "cli/cli_checks.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "calib/shard.h"
+#include "cli/byte_size.h"
+#include "cli/kv_dtype.h"
+
+namespace fp8kv {
+namespace {
+
+template <typename T>
+std::optional<T> parse(const std::string& given) {
+  T value{};
+  const char* end = given.data() + given.size();
+  const auto parsed = std::from_chars(given.data(), end, value);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return value;
+}
+
+// Without a description of its own, so that help shows the option's type name only.
+CLI::Validator check_with(std::function<std::string(std::string&)> check) {
+  return CLI::Validator(std::move(check), "");
+}
+
+}  // namespace
+
+CLI::Validator one_of(std::vector<std::string> allowed) {
+  return check_with([allowed](std::string& given) -> std::string {
+    if (std::find(allowed.begin(), allowed.end(), given) != allowed.end()) return "";
+    return cat(quote(given), " is not one of: ", join(allowed, ", "), did_you_mean(given, allowed));
+  });
+}
+
+CLI::Validator whole_number(uint64_t least, uint64_t most) {
+  return check_with([least, most](std::string& given) -> std::string {
+    const auto value = parse<uint64_t>(given);
+    if (!value || *value < least) {
+      return cat(quote(given), " is not a ", least == 0 ? "" : "positive ", "whole number");
+    }
+    if (*value > most) return cat(quote(given), " is more than ", most);
+    given = cat(*value);  // the library would take a leading 0 for octal
+    return "";
+  });
+}
+
+CLI::Validator number_between(double least, double most) {
+  return check_with([least, most](std::string& given) -> std::string {
+    const auto value = parse<double>(given);
+    if (value && *value >= least && *value <= most) return "";
+    return cat(quote(given), " is not a number from ", least, " to ", most);
+  });
+}
+
+CLI::Validator number_above(double least, double most) {
+  return check_with([least, most](std::string& given) -> std::string {
+    const auto value = parse<double>(given);
+    if (value && *value > least && *value <= most) return "";
+    return cat(quote(given), " is not a number above ", least, " and at most ", most);
+  });
+}
+
+CLI::Validator a_path() {
+  return check_with(
+      [](std::string& given) -> std::string { return given.empty() ? "'' is no path" : ""; });
+}
+
+CLI::Validator a_dash() {
+  return check_with([](std::string& given) -> std::string {
+    if (given == "-") return "";
+    return cat(quote(given), " is not expected here; a prompt goes after --prompt");
+  });
+}
+
+CLI::Validator a_shard() {
+  return check_with([](std::string& given) -> std::string {
+    if (shard_from_text(given)) return "";
+    return cat(quote(given), " is not I/N with I less than N, such as 0/4 to 3/4");
+  });
+}
+
+CLI::Validator a_byte_size() {
+  return check_with([](std::string& given) -> std::string {
+    if (bytes_from_text(given)) return "";
+    return cat(quote(given), " is not a size, such as ", kByteSizeForms);
+  });
+}
+
+CLI::Validator a_kv_dtype() {
+  return check_with([](std::string& given) -> std::string {
+    try {
+      kv_dtype_from_name(given);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  });
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,115 @@
+#include "cli/cli_eval.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "calib/policies.h"
+#include "cli/cli_checks.h"
+#include "cli/cli_flags.h"
+#include "cli/cli_help.h"
+#include "cli/kv_dtype.h"
+#include "eval/gates.h"
+
+namespace fp8kv {
+namespace {
+
+// Flags of eval that take a list: values apart by commas, or the flag again.
+CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<std::string>& into,
+                      const std::string& text) {
+  return command.add_option(names, into, text)->delimiter(',')->allow_extra_args(false);
+}
+
+void add_eval_scales(CLI::App& command, EvalCommandOptions& options) {
+  auto* scales =
+      command.add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
+          ->check(a_path())
+          ->type_name("FILE");
+  auto* unit =
+      command.add_flag("--unit-scales", options.unit_scales, "FP8 caches with every scale 1");
+  std::string kinds;
+  for (const PolicyKind& kind : policy_kinds()) {
+    kinds += cat(kinds.empty() ? "" : "; ", kind.spelling, ": ", kind.summary);
+  }
+  auto* policies =
+      add_list(command, "--policy", options.policies,
+               cat("Make scales in these ways and compare them, instead of those that the model "
+                   "carries. ",
+                   kinds))
+          ->type_name("POLICY,...");
+  scales->excludes(unit)->excludes(policies);
+  unit->excludes(policies);
+}
+
+void add_eval_gates(CLI::App& command, EvalCommandOptions& options) {
+  std::vector<std::string> metrics;
+  for (const GateMetric& metric : gate_metrics()) metrics.push_back(metric.name);
+  command
+      .add_option("--fail-if", options.fail_if,
+                  cat("Exit with 1 if this holds for any candidate: METRIC OP NUMBER[%], as in "
+                      "\"ppl_delta > 0.5%\". METRIC is ",
+                      join(metrics, " or ")))
+      ->allow_extra_args(false)
+      ->type_name("EXPR");
+  command.add_option("--junit", options.junit, "Also write the outcome of every --fail-if (XML)")
+      ->check(a_path())
+      ->type_name("FILE");
+}
+
+void add_eval_outputs(CLI::App& command, EvalCommandOptions& options) {
+  command
+      .add_option("--report", options.report, "Also write everything as a page to look at (HTML)")
+      ->check(a_path())
+      ->type_name("FILE");
+  command.add_flag("--plot", options.plot, "Also draw ranges and errors of the layers as text");
+  command.add_flag("--force", options.force, "Replace existing output files");
+}
+
+}  // namespace
+
+CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "eval", "Measure what FP8 caches cost: perplexity, divergence, errors of every layer");
+  set_examples(*command,
+               {"fp8kv eval Llama-3.1-8B-kv --data held-out.txt --fail-if \"ppl_delta > 0.5%\"",
+                "fp8kv eval Qwen2.5-7B --data b.txt --calibrate-on a.txt --policy amax,unit",
+                "fp8kv eval Llama-3.1-8B --data b.txt --kv-cache-dtype fp8_e4m3,fp8_e5m2"});
+  command->add_option("model", options.model, "Model folder")
+      ->required()
+      ->check(a_path())
+      ->type_name("MODEL");
+  auto* data = add_data(*command);
+  add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes,
+           cat("The caches to measure: ", join(kv_dtype_names(), ", ")))
+      ->check(a_kv_dtype())
+      ->default_str("fp8_e4m3")
+      ->type_name("DTYPE,...");
+  add_eval_scales(*command, options);
+  auto* calibrate_on = add_values(*command, "--calibrate-on",
+                                  "Text for the scales of --policy; the --data itself unless given")
+                           ->check(a_path())
+                           ->type_name("FILE...");
+  command->add_option("--baseline", options.baseline, "The cache that others are compared with")
+      ->check(a_kv_dtype())
+      ->capture_default_str()
+      ->type_name("DTYPE");
+  add_eval_gates(*command, options);
+  const WindowFlags windows = add_windows(*command, options.samples, options.seq_len, 2);
+  command
+      ->add_option("--greedy-tokens", options.greedy_tokens,
+                   "Length of the greedy texts to compare; 0: none, which takes less memory")
+      ->check(whole_number(0, 1 << 20))
+      ->capture_default_str()
+      ->type_name("N");
+  add_device(*command, options.device, options.threads);
+  add_eval_outputs(*command, options);
+  add_common(*command, options);
+  command->final_callback([&options, data, calibrate_on, windows] {
+    options.data.assign(data->results().begin(), data->results().end());
+    options.calibrate_on.assign(calibrate_on->results().begin(), calibrate_on->results().end());
+    options.samples_given = windows.samples->count() > 0;
+    options.seq_len_given = windows.seq_len->count() > 0;
+  });
+  return command;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,67 @@
+#include "cli/cli_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "backend/open/open.h"
+#include "cli/cli_checks.h"
+
+namespace fp8kv {
+
+CLI::Option* add_values(CLI::App& command, const std::string& names, const std::string& text) {
+  constexpr int kMost = 1 << 20;
+  return command
+      .add_option(
+          names, [](const CLI::results_t&) { return true; }, text)
+      ->expected(1, kMost)
+      ->allow_extra_args(false);
+}
+
+CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words) {
+  std::string metavar;
+  for (const std::string& word : words) metavar += (metavar.empty() ? "" : "|") + word;
+  return option->check(one_of(words))->type_name(metavar);
+}
+
+void add_common(CLI::App& command, CommonOptions& options) {
+  command.add_flag("--json", options.json, "Print the result as JSON");
+  auto* quiet = command.add_flag_callback(
+      "-q,--quiet", [&] { options.verbosity = Verbosity::quiet; }, "Only errors on stderr");
+  auto* verbose = command.add_flag_callback(
+      "-v,--verbose", [&] { options.verbosity = Verbosity::verbose; }, "More on stderr");
+  quiet->excludes(verbose);
+}
+
+CLI::Option* add_data(CLI::App& command) {
+  return add_values(command, "-d,--data", "Text: .txt, .json, .jsonl, or - for stdin")
+      ->required()
+      ->check(a_path())
+      ->type_name("FILE...");
+}
+
+WindowFlags add_windows(CLI::App& command, uint64_t& samples, int64_t& seq_len, int64_t least) {
+  WindowFlags flags{};
+  flags.samples =
+      command
+          .add_option("--samples", samples,
+                      "Windows of text to run; fewer in the data is an error only when given")
+          ->check(whole_number(1))
+          ->capture_default_str()
+          ->type_name("N");
+  flags.seq_len = command
+                      .add_option("--seq-len", seq_len,
+                                  "Tokens in a window at most; the model's context if shorter")
+                      ->check(whole_number(least))
+                      ->capture_default_str()
+                      ->type_name("N");
+  return flags;
+}
+
+void add_device(CLI::App& command, std::string& device, int& threads) {
+  choice(command.add_option("--device", device, "Where to compute"), device_names())
+      ->capture_default_str();
+  command.add_option("--threads", threads, "CPU threads; one per physical core unless given")
+      ->check(whole_number(1, 1024))
+      ->type_name("N");
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,35 @@
+#include "cli/cli_letter.h"
+
+#include <CLI/CLI.hpp>
+
+namespace fp8kv {
+namespace {
+
+constexpr char kMark = '\x1f';
+
+}  // namespace
+
+std::vector<std::string> marked_arguments(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {
+    std::string& argument = arguments.emplace_back(argv[i]);
+    // What ends in the mark by itself gets one more.
+    if (argument.ends_with(']') || argument.ends_with(kMark)) argument += kMark;
+  }
+  return arguments;
+}
+
+std::string unmarked(std::string argument) {
+  if (argument.ends_with(kMark)) argument.pop_back();
+  return argument;
+}
+
+void take_off_marks(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_items_expected_max() > 0) option->transform(unmarked);
+    }
+  }
+}
+
+}  // namespace fp8kv

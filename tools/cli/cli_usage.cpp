@@ -1,0 +1,135 @@
+#include "cli/cli_usage.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "cli/cli_help.h"
+#include "cli/cli_letter.h"
+
+namespace fp8kv {
+namespace {
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string unknown_argument(const CLI::App& app, const CLI::App* command,
+                             const std::string& given) {
+  const std::string name = given.substr(0, given.find('='));
+  const bool is_flag = given.size() > 1 && given[0] == '-';
+  if (is_flag) {
+    return cat(quote(name), " is not a flag of ",
+               command == nullptr ? "fp8kv itself" : command->get_name(),
+               did_you_mean(name, flag_names(command == nullptr ? app : *command)));
+  }
+  if (command != nullptr) return cat(quote(given), " is not expected here");
+  const std::vector<std::string> known = command_names(app);
+  return cat(quote(given), " is not a command", did_you_mean(given, known),
+             "; commands are: ", join(known));
+}
+
+// Everything that is missing, in one go.
+std::string missing_arguments(const CLI::App& command) {
+  std::vector<std::string> missing;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_required() && option->count() == 0) missing.push_back(spelling(*option));
+  }
+  return missing.empty() ? "" : join(missing) + (missing.size() == 1 ? " is" : " are") + " missing";
+}
+
+std::string excluded_pair(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    for (const CLI::Option* other : option->get_excludes()) {
+      if (other->count() == 0) continue;
+      const auto name = [](const CLI::Option& of) {
+        return of.nonpositional() ? of.get_name() : spelling(of);
+      };
+      return cat(name(*option), " and ", name(*other), " cannot be given together");
+    }
+  }
+  return "";
+}
+
+// The option that the library's message is about.
+const CLI::Option* subject(const CLI::App& command, const std::string& said) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (static_cast<int>(option->count()) > std::max(1, option->get_items_expected_max()) ||
+        said.starts_with(option->get_name() + ":")) {
+      return option;
+    }
+  }
+  return nullptr;
+}
+
+// For the wrong number of values: none, or more than one.
+std::string wrong_count(const CLI::App& command, const std::string& said) {
+  const CLI::Option* option = subject(command, said);
+  if (option == nullptr) return "";
+  if (option->count() > 1) return cat(option->get_name(), " is given ", option->count(), " times");
+  return cat(option->get_name(), " needs a value: ", spelling(*option));
+}
+
+// What our own check said, after the name of the flag; the library's name of a positional argument
+// is nothing that was typed.
+std::string refused_value(const CLI::App& command, const std::string& said) {
+  const CLI::Option* option = subject(command, said);
+  if (option == nullptr || option->nonpositional()) return said;
+  return said.substr(option->get_name().size() + 2);
+}
+
+// A value that only the library has checked: that of a flag, as in --json=maybe.
+std::string unreadable_value(const CLI::App& command, const std::string& said) {
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_items_expected_max() != 0 || option->count() == 0) continue;
+    const std::string name = option->get_name();
+    if (said.find(name + " ") != said.npos) return name + " takes no value";
+  }
+  return "";
+}
+
+// Where the state of the parser says more than the words of its error, the state is asked.
+std::string message_of(const CLI::App& app, const CLI::App* command, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  const bool about_arguments = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                               dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (about_arguments && !unknown.empty())
+    return unknown_argument(app, command, unmarked(unknown[0]));
+  std::string message;
+  if (command == nullptr) {
+    message = cat("no command given; commands are: ", join(command_names(app)));
+  } else if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    message = missing_arguments(*command);
+  } else if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
+    message = excluded_pair(*command);
+  } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    message = wrong_count(*command, error.what());
+  } else if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
+    message = refused_value(*command, error.what());
+  } else if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    message = unreadable_value(*command, error.what());
+  }
+  return message.empty() ? error.what() : message;
+}
+
+}  // namespace
+
+void fail_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App* command = chosen.empty() ? nullptr : chosen[0];
+  const std::string name = command == nullptr ? "" : command->get_name();
+  throw Error((name.empty() ? "" : name + ": ") + message_of(app, command, error),
+              cat("see 'fp8kv ", name, name.empty() ? "" : " ", "--help'"), ErrorKind::usage);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,58 @@
+#include "cli/kv_dtype.h"
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+struct Row {
+  DType dtype;
+  std::vector<std::string> names;  // the canonical one first
+};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> table = {
+      {DType::f32, {"float32", "fp32"}},
+      {DType::f16, {"float16", "fp16", "half"}},
+      {DType::bf16, {"bfloat16", "bf16"}},
+      {DType::f8_e4m3, {"fp8_e4m3", "fp8", "fp8_e4m3fn", "float8_e4m3fn"}},
+      {DType::f8_e4m3fnuz, {"fp8_e4m3fnuz", "float8_e4m3fnuz"}},
+      {DType::f8_e5m2, {"fp8_e5m2", "float8_e5m2"}},
+  };
+  return table;
+}
+
+}  // namespace
+
+std::vector<std::string> kv_dtype_names() {
+  std::vector<std::string> names = {"auto", "fp8"};
+  for (const Row& row : rows()) names.push_back(row.names[0]);
+  return names;
+}
+
+std::optional<DType> kv_dtype_from_name(const std::string& name) {
+  if (name == "auto") return std::nullopt;
+  for (const Row& row : rows()) {
+    for (const std::string& known : row.names) {
+      if (known == name) return row.dtype;
+    }
+  }
+  const std::vector<std::string> known = kv_dtype_names();
+  throw Error(cat(quote(name), " is not one of: ", join(known, ", "), did_you_mean(name, known)),
+              "see 'fp8kv run --help'", ErrorKind::usage);
+}
+
+std::string kv_dtype_name(DType dtype) {
+  for (const Row& row : rows()) {
+    if (row.dtype == dtype) return row.names[0];
+  }
+  return std::string(dtype_name(dtype));
+}
+
+std::vector<DType> kv_dtypes() {
+  std::vector<DType> dtypes;
+  for (const Row& row : rows()) dtypes.push_back(row.dtype);
+  return dtypes;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,139 @@
+// What each command was asked to do: plain values, filled by cli.cpp, read by the commands.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/log.h"
+#include "calib/scale_policy.h"
+#include "calib/shard.h"
+#include "files/file.h"
+
+namespace fp8kv {
+
+struct CommonOptions {
+  Verbosity verbosity = Verbosity::normal;
+  bool json = false;
+};
+
+struct CalibrateOptions : CommonOptions {
+  std::filesystem::path model;
+  std::vector<std::filesystem::path> data;
+  std::filesystem::path out = "kv_cache_scales.json";
+  std::filesystem::path histograms;  // "": not written
+  uint64_t samples = 512;
+  bool samples_given = false;
+  int64_t seq_len = 2048;
+  bool seq_len_given = false;
+  WindowShard shard;
+  ScalePolicy policy;
+  std::string device = "auto";
+  int threads = 0;
+  std::optional<uint64_t> max_memory;  // bytes on the device
+  bool resume = false;
+  bool force = false;
+};
+
+struct ExtractOptions : CommonOptions {
+  std::filesystem::path source;
+  std::filesystem::path out = "-";
+  std::string form = "fp8kv";  // or "vllm-json"
+  int64_t tp = 1;
+  bool list = false;  // print what there is, instead of writing a file
+  bool force = false;
+};
+
+struct InjectCommandOptions : CommonOptions {
+  std::filesystem::path model;
+  std::filesystem::path scales;
+  std::filesystem::path out;
+  std::string target = "tgi";
+  LinkMode link = LinkMode::automatic;
+  bool dry_run = false;
+  bool force = false;
+  bool replace = false;
+};
+
+// In which order `run` gives its answers.
+enum class AnswerOrder { input, finished };
+
+struct RunOptions : CommonOptions {
+  std::filesystem::path model;
+  std::vector<std::string> prompts;
+  std::filesystem::path prompt_file;  // "-": standard input; "": none
+  std::string kv_cache_dtype = "auto";
+  std::filesystem::path scales;  // "": from the checkpoint
+  bool unit_scales = false;
+  int64_t max_new_tokens = 128;
+  float temperature = 0;
+  int32_t top_k = 0;
+  float top_p = 1;
+  uint64_t seed = 0;
+  AnswerOrder order = AnswerOrder::input;
+  int64_t max_batch = 64;
+  uint64_t gpu_memory = 0;  // bytes for weights, working memory and cache; 0: not given
+  std::string device = "auto";
+  int threads = 0;
+};
+
+struct EvalCommandOptions : CommonOptions {
+  std::filesystem::path model;
+  std::vector<std::filesystem::path> data;
+  std::vector<std::filesystem::path> calibrate_on;  // empty: policies calibrate on `data`
+  std::vector<std::string> kv_cache_dtypes = {"fp8_e4m3"};
+  std::string baseline = "auto";
+  std::filesystem::path scales;  // "": see policies
+  bool unit_scales = false;
+  std::vector<std::string> policies;  // empty: the checkpoint's scales, or else amax
+  std::vector<std::string> fail_if;
+  std::filesystem::path junit;   // "": none
+  std::filesystem::path report;  // "": none
+  bool plot = false;
+  uint64_t samples = 128;
+  bool samples_given = false;
+  int64_t seq_len = 2048;
+  bool seq_len_given = false;
+  int64_t greedy_tokens = 64;
+  std::string device = "auto";
+  int threads = 0;
+  bool force = false;
+};
+
+struct InspectOptions : CommonOptions {
+  std::filesystem::path path;
+  bool certificate = false;  // print that alone
+  bool runtimes = false;     // what runtimes do with it, instead of what it is
+};
+
+struct MergeOptions : CommonOptions {
+  std::vector<std::filesystem::path> parts;
+  std::filesystem::path out;
+  bool force = false;
+};
+
+struct PlanOptions : CommonOptions {
+  std::filesystem::path model;
+  uint64_t memory = 0;  // bytes of each GPU; 0: not given
+  std::vector<std::string> kv_cache_dtypes = {"auto", "fp8"};
+  int64_t tp = 1;
+  int64_t batch = 1;
+  int64_t context = 0;  // 0: the model's
+};
+
+struct DiffOptions : CommonOptions {
+  std::filesystem::path a;
+  std::filesystem::path b;
+  double tolerance = 0;
+};
+
+struct DoctorOptions : CommonOptions {};
+
+using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
+                             EvalCommandOptions, InspectOptions, DiffOptions, MergeOptions,
+                             PlanOptions, DoctorOptions>;
+
+}  // namespace fp8kv

@@ -1,0 +1,150 @@
+#include "backend/open/open.h"
+#include "base/error.h"
+#include "calib/collect.h"
+#include "calib/histogram_file.h"
+#include "calib/scale_policy.h"
+#include "checkpoint/architectures.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/fingerprint.h"
+#include "cli/output.h"
+#include "commands/commands.h"
+#include "files/file.h"
+#include "inputs/model_text.h"
+#include "json/json.h"
+#include "scales/scale_file.h"
+#include "show/certificate_text.h"
+
+namespace fp8kv {
+namespace {
+
+std::string table_of(const KvScales& scales) {
+  Table table({"layer", "K amax", "K scale", "V amax", "V scale", "Q amax"}, {false});
+  for (size_t i = 0; i < scales.layers.size(); ++i) {
+    const LayerAmax& amax = scales.provenance.amax[i];
+    const auto largest = [](const std::vector<float>& of) {
+      return significant(*std::max_element(of.begin(), of.end()));
+    };
+    table.add({cat(i), largest(amax.k), largest(scales.layers[i].k), largest(amax.v),
+               largest(scales.layers[i].v), largest(amax.q)});
+  }
+  return table.text();
+}
+
+std::string summary_json(const CalibrateOptions& options, const KvScales& scales) {
+  const Provenance& provenance = scales.provenance;
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.calibrate/1").member("out", json_path(options.out));
+  json.member("documents", provenance.documents).member("windows", provenance.windows);
+  json.member("tokens", provenance.tokens).member("headroom", provenance.headroom);
+  json.key("layers").begin_array();
+  for (size_t i = 0; i < scales.layers.size(); ++i) {
+    json.begin_object().member("layer", static_cast<uint64_t>(i));
+    json.member("k_scale", std::span<const float>(scales.layers[i].k));
+    json.member("v_scale", std::span<const float>(scales.layers[i].v));
+    json.member("k_amax", std::span<const float>(provenance.amax[i].k));
+    json.member("v_amax", std::span<const float>(provenance.amax[i].v));
+    json.member("q_amax", std::span<const float>(provenance.amax[i].q)).end_object();
+  }
+  json.end_array();
+  certificate_json(json, scales);
+  return json.end_object().text();
+}
+
+CalibrationState state_for(const CalibrateOptions& options, const std::string& fingerprint,
+                           const Windows& windows, const Backend& backend) {
+  return {CalibrationState::path_for(options.out),
+          {FP8KV_VERSION, fingerprint, windows_digest(windows.ids),
+           device_identity(backend.describe())}};
+}
+
+void check_resume(const CalibrateOptions& options) {
+  if (!options.resume || options.out != "-") return;
+  throw Error(
+      "--resume: needs a file beside which it keeps its state, and --out is standard output",
+      "name a file with --out", ErrorKind::usage);
+}
+
+// With `state`, says what a run that ends early has left.
+std::vector<LayerMagnitudes> collect(const Checkpoint& checkpoint, const ModelConfig& config,
+                                     Backend& backend, const Windows& windows, Log& log,
+                                     const CollectOptions& options) {
+  try {
+    return collect_magnitudes(checkpoint, config, backend, windows.ids, log, options);
+  } catch (const Error& error) {
+    const auto done = options.state ? static_cast<uint64_t>(options.state->saved_layers()) : 0;
+    if (done == 0) throw;
+    const std::string kept = count_of(done, "layer");
+    if (error.kind() == ErrorKind::interrupted) {
+      throw Error(cat("interrupted with ", kept, " done"), "the same command goes on from there",
+                  ErrorKind::interrupted);
+    }
+    if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::resource) {
+      log.note(cat(kept, " done, kept in ", quote(options.state->path().string()),
+                   ": the same command goes on from there"));
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+void run_command(const CalibrateOptions& options) {
+  Log log(options.verbosity);
+  check_output_file(options.out, options.force);
+  check_output_file(options.histograms, options.force);
+  check_resume(options);
+  const Checkpoint checkpoint = Checkpoint::open(options.model);
+  const ModelConfig config = read_model_config(checkpoint);
+  const WindowOptions window_options{
+      .max_windows = options.samples,
+      .exact = options.samples_given,
+      .seq_len = window_length(options.seq_len, options.seq_len_given, config, log)};
+  Windows windows =
+      read_windows(options.data, make_encoder(checkpoint, config), window_options, log);
+  const ShardNote shards = take_shard(windows, options.shard);
+  if (shards.of > 0) {
+    log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
+                 count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
+  }
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why));
+
+  const std::string fingerprint = model_fingerprint(checkpoint, config);
+  CalibrationState state = state_for(options, fingerprint, windows, *backend);
+  const char* less = backend->memory() ? "use a smaller --max-memory or --seq-len, or free memory"
+                                       : "use fewer --samples or a smaller --seq-len";
+  const std::vector<LayerMagnitudes> magnitudes = with_way_out(less, [&] {
+    return collect(checkpoint, config, *backend, windows, log,
+                   {.max_memory = options.max_memory, .state = options.resume ? &state : nullptr});
+  });
+  KvScales scales = make_scales(magnitudes, options.policy, log);
+  scales.model_type = config.model_type;
+  scales.n_kv_heads = config.n_kv_heads;
+  Provenance& provenance = scales.provenance;
+  provenance.source = "fp8kv calibrate";
+  provenance.tool_version = FP8KV_VERSION;
+  provenance.observation = "post_rope";
+  provenance.model_fingerprint = fingerprint;
+  provenance.compute_dtype = torch_name(config.dtype);
+  provenance.documents = windows.documents;
+  provenance.windows = windows.ids.size();
+  provenance.tokens = windows.tokens;
+  provenance.data = windows.files;
+  std::sort(provenance.data.begin(), provenance.data.end());
+  provenance.shards = shards;
+
+  if (!options.histograms.empty()) {
+    write_file_atomically(options.histograms, histogram_file_bytes(magnitudes), options.force);
+  }
+  write_file_atomically(options.out, scale_file_text(scales), options.force);
+  if (options.resume) state.remove();
+  if (options.out == "-") return;
+  log.note(cat("wrote ", quote(options.out.string()), ": scales of ",
+               count_of(scales.layers.size(), "layer"), " from ",
+               count_of(provenance.tokens, "token"), " in ",
+               count_of(provenance.windows, "window")));
+  print(options.json ? summary_json(options, scales)
+                     : table_of(scales) + "\n" + certificate_text(scales));
+}
+
+}  // namespace fp8kv

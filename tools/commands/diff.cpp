@@ -1,0 +1,128 @@
+#include "base/error.h"
+#include "cli/output.h"
+#include "commands/commands.h"
+#include "inputs/scale_source.h"
+#include "json/json.h"
+#include "scales/scale_diff.h"
+
+namespace fp8kv {
+namespace {
+
+std::string diff_table(const ScaleDiff& diff) {
+  std::vector<std::string> header = {"layer"};
+  if (diff.per_head) header.push_back("head");
+  for (const char* column : {"K of A", "K of B", "B/A", "V of A", "V of B", "B/A"}) {
+    header.push_back(column);
+  }
+  Table table(header, {false});
+  for (const DiffRow& row : diff.rows) {
+    std::vector<std::string> cells = {cat(row.layer)};
+    if (diff.per_head) cells.push_back(cat(row.head));
+    for (const ScalePair* pair : {&row.k, &row.v}) {
+      cells.push_back(cat(pair->a));
+      cells.push_back(cat(pair->b));
+      cells.push_back(pair->a == pair->b ? "=" : significant(pair->ratio(), 6));
+    }
+    table.add(std::move(cells));
+  }
+  return table.text();
+}
+
+std::string place_of(const ScaleDiff& diff) {
+  const DiffRow& row = diff.farthest;
+  return cat("layer ", row.layer, diff.per_head ? cat(", head ", row.head) : "");
+}
+
+std::string summary(const ScaleDiff& diff, double tolerance) {
+  const std::string beyond = tolerance > 0 ? cat(" by more than ", tolerance) : "";
+  if (diff.differing_layers == 0) {
+    return cat("no layer of ", diff.layers, " differs", beyond);
+  }
+  const DiffRow& row = diff.farthest;
+  return cat(diff.differing_layers, " of ", count_of(diff.layers, "layer"), " differ", beyond,
+             "; farthest is ", place_of(diff), ": B/A is ", significant(row.k.ratio(), 6),
+             " in K and ", significant(row.v.ratio(), 6), " in V");
+}
+
+std::string diff_text(const ScaleDiff& diff, double tolerance) {
+  std::string text = diff_table(diff) + "\n" + summary(diff, tolerance) + "\n";
+  for (const DiffFinding& finding : diff.findings) {
+    text += cat(finding.name, ": ", finding.sentence, "; ", finding.remedy, "\n");
+  }
+  return text;
+}
+
+void pair_json(JsonWriter& json, const char* name, const ScalePair& pair) {
+  json.key(name).begin_object().member("a", pair.a).member("b", pair.b);
+  json.member("ratio", pair.ratio()).end_object();
+}
+
+void begin_json(JsonWriter& json, const DiffOptions& options, bool same) {
+  json.begin_object().member("schema", "fp8kv.diff/1");
+  json.member("a", json_path(options.a)).member("b", json_path(options.b));
+  json.member("tolerance", options.tolerance).member("same", same);
+}
+
+// Of two that have not as many layers or heads, which differ without a row to show it.
+std::string apart_json(const DiffOptions& options, const Error& reason) {
+  JsonWriter json;
+  begin_json(json, options, false);
+  json.member("comparable", false).member("reason", reason.what());
+  return json.end_object().text();
+}
+
+std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const FoundScales& a,
+                      const FoundScales& b) {
+  JsonWriter json;
+  begin_json(json, options, diff.differing_layers == 0);
+  json.member("comparable", true);
+  json.member("layers", uint64_t{diff.layers});
+  json.member("differing_layers", uint64_t{diff.differing_layers});
+  json.member("granularity", diff.per_head ? "head" : "tensor").key("findings").begin_array();
+  for (const DiffFinding& finding : diff.findings) {
+    json.begin_object().member("id", finding.name).member("sentence", finding.sentence);
+    json.member("remedy", finding.remedy).end_object();
+  }
+  json.end_array().member("notes", std::span<const std::string>(diff.notes));
+  for (const auto& [name, side] : {std::pair("of_a", &a), std::pair("of_b", &b)}) {
+    json.key(name).begin_object().member("form", side->dialect);
+    diagnoses_json(json, side->diagnoses);
+    json.end_object();
+  }
+  json.key("rows").begin_array();
+  for (const DiffRow& row : diff.rows) {
+    json.begin_object().member("layer", uint64_t{row.layer});
+    if (diff.per_head) json.member("head", uint64_t{row.head});
+    json.member("differs", row.differs);
+    pair_json(json, "k", row.k);
+    pair_json(json, "v", row.v);
+    json.end_object();
+  }
+  return json.end_array().end_object().text();
+}
+
+ScaleDiff compare(const DiffOptions& options, const FoundScales& a, const FoundScales& b) {
+  try {
+    return diff_scales(a.scales, b.scales, options.tolerance);
+  } catch (const Error& error) {
+    if (options.json && error.kind() == ErrorKind::check) print(apart_json(options, error));
+    throw;
+  }
+}
+
+}  // namespace
+
+void run_command(const DiffOptions& options) {
+  Log log(options.verbosity);
+  const FoundScales a = load_diagnosed(options.a, log);
+  const FoundScales b = load_diagnosed(options.b, log);
+  const ScaleDiff diff = compare(options, a, b);
+  for (const std::string& note : diff.notes) log.note("note: " + note);
+  print(options.json ? diff_json(options, diff, a, b) : diff_text(diff, options.tolerance));
+  if (diff.differing_layers == 0) return;
+  throw Error(cat(quote(options.a.string()), " and ", quote(options.b.string()), " differ in ",
+                  diff.differing_layers, " of ", count_of(diff.layers, "layer")),
+              "", ErrorKind::check);
+}
+
+}  // namespace fp8kv

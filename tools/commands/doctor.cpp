@@ -1,0 +1,140 @@
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/cpu_isa.h"
+#include "backend/open/open.h"
+#include "backend/open/plugin.h"
+#include "base/cpu_topology.h"
+#include "base/error.h"
+#include "cli/output.h"
+#include "commands/commands.h"
+#include "json/json.h"
+
+namespace fp8kv {
+namespace {
+
+// What follows `key` and its colon on a line of a file of the kernel; "" where there is none.
+std::string line_of(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (!line.starts_with(key) || colon == line.npos) continue;
+    const size_t begin = line.find_first_not_of(" \t", colon + 1);
+    if (begin != line.npos) return line.substr(begin);
+  }
+  return "";
+}
+
+uint64_t memory_bytes(const std::string& key) {
+  const std::string text = line_of("/proc/meminfo", key);  // "24615628 kB"
+  return text.empty() ? 0 : std::stoull(text) << 10;
+}
+
+struct GpuState {
+  std::string name;                             // "cuda"
+  std::optional<std::filesystem::path> module;  // where it was found
+  std::string device;                           // as the backend describes itself; "" when unusable
+  std::vector<std::pair<std::string, std::string>> details;
+  std::optional<DeviceMemory> memory;
+  std::string reason;  // why it is unusable
+  std::string help;
+};
+
+GpuState look_at(const std::string& name) {
+  GpuState state;
+  state.name = name;
+  state.module = find_plugin(name);
+  try {
+    const std::unique_ptr<Backend> backend = load_plugin(name);
+    state.device = backend->describe();
+    state.details = backend->details();
+    state.memory = backend->memory();
+  } catch (const Error& error) {
+    state.reason = error.what();
+    state.help = error.help();
+  }
+  return state;
+}
+
+struct Findings {
+  std::string processor = line_of("/proc/cpuinfo", "model name");
+  std::string isa = std::string(cpu_isa_name(best_cpu_isa()));
+  int cores = usable_cores();
+  uint64_t memory = memory_bytes("MemTotal");
+  uint64_t available = memory_bytes("MemAvailable");
+  std::vector<GpuState> gpus;
+};
+
+Findings examine() {
+  Findings found;
+  for (const std::string& name : device_names()) {
+    if (name != "auto" && name != "cpu") found.gpus.push_back(look_at(name));
+  }
+  return found;
+}
+
+// What --device auto takes: the first GPU that works, but for the simulator.
+std::string automatic(const Findings& found) {
+  for (const GpuState& gpu : found.gpus) {
+    if (!gpu.device.empty() && (gpu.name == "cuda" || gpu.name == "hip")) return gpu.name;
+  }
+  return "cpu";
+}
+
+std::string text_of(const Findings& found) {
+  const auto row = [](const std::string& name, const std::string& value) {
+    return cat(name, std::string(name.size() < 10 ? 10 - name.size() : 1, ' '), value, "\n");
+  };
+  std::string text = row("fp8kv", FP8KV_VERSION);
+  text += row("cpu", cat(plain(found.processor.empty() ? "unknown" : found.processor), ", ",
+                         count_of(static_cast<uint64_t>(found.cores), "core"), ", ", found.isa));
+  text += row("memory",
+              cat(human_bytes(found.memory), ", ", human_bytes(found.available), " available"));
+  for (const GpuState& gpu : found.gpus) {
+    if (gpu.device.empty()) {
+      text += row(gpu.name, cat("no: ", gpu.reason));
+      if (!gpu.help.empty()) text += row("", gpu.help);
+      continue;
+    }
+    text += row(gpu.name, gpu.device);
+    if (gpu.memory && gpu.memory->free) {
+      text += row("", cat(human_bytes(*gpu.memory->free), " of its memory are free"));
+    }
+    for (const auto& [name, what] : gpu.details) text += row("", cat(name, ": ", what));
+    text += row("", cat("from ", quote(gpu.module->string())));
+  }
+  return text + row("auto", cat("takes ", automatic(found)));
+}
+
+std::string json_of(const Findings& found) {
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.doctor/1").member("version", FP8KV_VERSION);
+  json.key("cpu").begin_object().member("processor", plain(found.processor));
+  json.member("cores", int64_t{found.cores}).member("instructions", found.isa).end_object();
+  json.key("memory").begin_object().member("bytes", found.memory);
+  json.member("available_bytes", found.available).end_object();
+  json.member("auto", automatic(found)).key("devices").begin_array();
+  for (const GpuState& gpu : found.gpus) {
+    json.begin_object().member("name", gpu.name).member("usable", !gpu.device.empty());
+    if (gpu.module) json.member("module", json_path(*gpu.module));
+    if (gpu.device.empty()) json.member("reason", gpu.reason).member("help", gpu.help);
+    if (!gpu.device.empty()) json.member("device", gpu.device);
+    if (gpu.memory && gpu.memory->free) json.member("free_bytes", *gpu.memory->free);
+    for (const auto& [name, what] : gpu.details) json.member(name, what);
+    json.end_object();
+  }
+  return json.end_array().end_object().text();
+}
+
+}  // namespace
+
+void run_command(const DoctorOptions& options) {
+  const Findings found = examine();
+  print(options.json ? json_of(found) : text_of(found));
+}
+
+}  // namespace fp8kv

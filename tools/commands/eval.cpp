@@ -1,0 +1,168 @@
+#include "backend/open/open.h"
+#include "base/error.h"
+#include "checkpoint/architectures.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/fingerprint.h"
+#include "cli/kv_dtype.h"
+#include "cli/output.h"
+#include "commands/commands.h"
+#include "data/dataset.h"
+#include "eval/evaluate.h"
+#include "eval/gates.h"
+#include "inputs/eval_candidates.h"
+#include "inputs/model_text.h"
+#include "report/html_report.h"
+#include "report/text_plot.h"
+#include "show/eval_json.h"
+#include "show/eval_tables.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr int kPlotColumns = 80;
+
+WindowOptions window_options(const EvalCommandOptions& options, const ModelConfig& config,
+                             Log& log) {
+  return {.max_windows = options.samples,
+          .exact = options.samples_given,
+          .seq_len = window_length(options.seq_len, options.seq_len_given, config, log)};
+}
+
+// Windows of one token predict nothing.
+std::vector<std::vector<int32_t>> with_predictions(const Windows& windows) {
+  std::vector<std::vector<int32_t>> usable;
+  for (const auto& window : windows.ids) {
+    if (window.size() > 1) usable.push_back(window);
+  }
+  if (usable.empty()) fail("no window has two tokens, so there is nothing to predict");
+  return usable;
+}
+
+uint64_t tokens_of(const std::vector<std::vector<int32_t>>& windows) {
+  uint64_t tokens = 0;
+  for (const auto& window : windows) tokens += window.size();
+  return tokens;
+}
+
+struct Calibration {
+  CalibrationReport report;
+  std::vector<LayerMagnitudes> magnitudes;
+};
+
+// Magnitudes of the first `counts[i]` windows for each i, rising; those of the last are all.
+Calibration calibrate_on(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+                         const std::vector<std::vector<int32_t>>& windows,
+                         const std::vector<size_t>& counts, Log& log) {
+  Calibration done;
+  size_t from = 0;
+  for (const size_t count : counts) {
+    if (count == from) continue;
+    const std::vector<std::vector<int32_t>> part(windows.begin() + static_cast<ptrdiff_t>(from),
+                                                 windows.begin() + static_cast<ptrdiff_t>(count));
+    from = count;
+    const auto found = collect_magnitudes(checkpoint, config, backend, part, log);
+    if (done.magnitudes.empty()) {
+      done.magnitudes = found;
+    } else {
+      for (size_t i = 0; i < found.size(); ++i) done.magnitudes[i].add(found[i]);
+    }
+    done.report.windows += part.size();
+    done.report.tokens += tokens_of(part);
+    AmaxAfter& after = done.report.convergence.emplace_back();
+    after.tokens = done.report.tokens;
+    for (const LayerMagnitudes& layer : done.magnitudes) after.layers.push_back(layer_amax(layer));
+  }
+  return done;
+}
+
+Calibration calibrate_on(const EvalCommandOptions& options, const Checkpoint& checkpoint,
+                         const ModelConfig& config, Backend& backend, const EvalReport& report,
+                         const std::vector<std::vector<int32_t>>& evaluated, Log& log) {
+  if (options.calibrate_on.empty()) {
+    log.note("policies are calibrated on the text that is evaluated; --calibrate-on takes another");
+    Calibration same =
+        calibrate_on(checkpoint, config, backend, evaluated, {evaluated.size()}, log);
+    same.report.same_data = true;
+    same.report.data = report.data;
+    return same;
+  }
+  const Windows windows = read_windows(options.calibrate_on, make_encoder(checkpoint, config),
+                                       window_options(options, config, log), log);
+  const size_t n = windows.ids.size();
+  Calibration other =
+      calibrate_on(checkpoint, config, backend, windows.ids, {n / 8, n / 4, n / 2, n}, log);
+  other.report.data = windows.files;
+  return other;
+}
+
+void write_junit(const EvalCommandOptions& options, const EvalReport& report,
+                 const std::vector<GateResult>& results) {
+  if (options.junit.empty()) return;
+  write_file_atomically(options.junit, junit_text(report, results), options.force);
+}
+
+void throw_failures(const std::vector<GateResult>& results) {
+  std::vector<std::string> failures;
+  for (const GateResult& each : results) {
+    if (each.failed)
+      failures.push_back(cat(each.candidate, ": ", each.finding, " (", each.gate, ")"));
+  }
+  if (failures.empty()) return;
+  std::string text = cat(failures.size(), " of ", count_of(results.size(), "check"), " failed");
+  for (const std::string& each : failures) text += "; " + each;
+  throw Error(text, "", ErrorKind::check);
+}
+
+}  // namespace
+
+void run_command(const EvalCommandOptions& options) {
+  Log log(options.verbosity);
+  check_output_file(options.junit, options.force);
+  check_output_file(options.report, options.force);
+  std::vector<Gate> gates;
+  for (const std::string& text : options.fail_if) gates.push_back(parse_gate(text));
+  const Checkpoint checkpoint = Checkpoint::open(options.model);
+  EvalReport report;
+  report.config = read_model_config(checkpoint);
+  const ModelConfig& config = report.config;
+  const DType baseline = baseline_dtype(options, config);
+  const ScaleChoice choice = choose_scales(options, checkpoint, config, log);
+  report.candidates = make_candidates(options, choice, config);
+  const Windows windows = read_windows(options.data, make_encoder(checkpoint, config),
+                                       window_options(options, config, log), log);
+  const std::vector<std::vector<int32_t>> evaluated = with_predictions(windows);
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why));
+
+  report.tool_version = FP8KV_VERSION;
+  report.model = json_path(options.model);
+  report.fingerprint = model_fingerprint(checkpoint, config);
+  report.device = backend->describe();
+  report.data = windows.files;
+  report.documents = windows.documents;
+  report.windows = evaluated.size();
+  report.tokens = tokens_of(evaluated);
+  report.baseline.name = report.baseline.dtype_name = kv_dtype_name(baseline);
+  with_way_out("use a smaller --seq-len, fewer --samples or fewer candidates; or free memory", [&] {
+    if (want_magnitudes(choice, report.candidates)) {
+      Calibration calibration =
+          calibrate_on(options, checkpoint, config, *backend, report, evaluated, log);
+      report.calibration = std::move(calibration.report);
+      add_policy_scales(calibration.magnitudes, choice, report.candidates);
+    }
+    evaluate(
+        checkpoint, *backend, evaluated,
+        {.baseline = baseline, .greedy_tokens = options.greedy_tokens, .threads = options.threads},
+        report, log);
+  });
+  const std::vector<GateResult> results = check_gates(report, gates);
+  print(options.json ? eval_json(report, results) : eval_tables(report));
+  if (options.plot && !options.json) print("\n" + text_plot(report, kPlotColumns));
+  write_junit(options, report, results);
+  if (!options.report.empty()) {
+    write_file_atomically(options.report, html_report(report), options.force);
+  }
+  throw_failures(results);
+}
+
+}  // namespace fp8kv

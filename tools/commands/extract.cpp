@@ -1,0 +1,71 @@
+#include "base/error.h"
+#include "cli/output.h"
+#include "commands/commands.h"
+#include "files/file.h"
+#include "inputs/scale_source.h"
+#include "json/json.h"
+#include "scales/scale_file.h"
+#include "show/extract_list.h"
+
+namespace fp8kv {
+namespace {
+
+std::string summary_json(const ExtractOptions& options, const FoundScales& found) {
+  const Provenance& from = found.scales.provenance;
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.extract/1").member("out", json_path(options.out));
+  json.member("form", found.dialect).member("format", format_name(found.scales.format));
+  json.member("layers", uint64_t{found.scales.layers.size()});
+  json.member("granularity", found.scales.per_head() ? "head" : "tensor");
+  json.member("observation", from.observation).member("producer", from.producer);
+  json.member("producer_version", from.producer_version);
+  json.member("stored_dtype", from.stored_dtype);
+  diagnoses_json(json, found.diagnoses);
+  return json.end_object().text();
+}
+
+// The text to write, with a note on what the form cannot say.
+std::string text_of(const ExtractOptions& options, const KvScales& scales, Log& log) {
+  if (options.form == "fp8kv") return scale_file_text(scales);
+  bool fused = !scales.per_head();
+  for (const LayerScales& layer : scales.layers) fused = fused && layer.k == layer.v;
+  if (!fused) {
+    log.note("note: vllm-json has one scale per layer: the largest of K's and V's is taken");
+  }
+  return vllm_json_text(scales, options.tp);
+}
+
+// The list is printed even where the scales cannot be used, which still is an error.
+void list_scales(const ExtractOptions& options) {
+  Log log(options.verbosity);
+  const FoundScales found = survey_scales(options.source);
+  if (options.json) {
+    print(list_json(options.source, found));
+  } else {
+    if (!found.absent) print(list_text(found));
+    say_diagnoses(options.source, found.diagnoses, log);
+  }
+  if (found.refusal) throw *found.refusal;
+}
+
+}  // namespace
+
+void run_command(const ExtractOptions& options) {
+  if (options.tp > 1 && options.form != "vllm-json") {
+    throw Error("--tp is for --to vllm-json alone: other forms have no ranks",
+                "leave out --tp, or write --to vllm-json", ErrorKind::usage);
+  }
+  if (options.list) return list_scales(options);
+  Log log(options.verbosity);
+  check_output_file(options.out, options.force);
+  const FoundScales found = load_diagnosed(options.source, log);
+  log.note(cat("found scales of ", count_of(found.scales.layers.size(), "layer"), " as ",
+               quote(found.dialect), " for ", format_name(found.scales.format)));
+  const KvScales portable = with_format(found.scales, Fp8Format::e4m3fn);
+  write_file_atomically(options.out, text_of(options, portable, log), options.force);
+  if (options.out == "-") return;
+  log.note("wrote " + quote(options.out.string()));
+  if (options.json) print(summary_json(options, found));
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,43 @@
+#include "calib/merge.h"
+
+#include "base/error.h"
+#include "cli/output.h"
+#include "commands/commands.h"
+#include "files/file.h"
+#include "json/json.h"
+#include "scales/scale_file.h"
+#include "show/certificate_text.h"
+
+namespace fp8kv {
+namespace {
+
+std::string summary_json(const MergeOptions& options, const KvScales& scales) {
+  const Provenance& provenance = scales.provenance;
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.merge/1").member("out", json_path(options.out));
+  json.member("parts", uint64_t{options.parts.size()});
+  json.member("complete", provenance.shards.of == 0);
+  certificate_json(json, scales);
+  return json.end_object().text();
+}
+
+}  // namespace
+
+void run_command(const MergeOptions& options) {
+  Log log(options.verbosity);
+  check_output_file(options.out, options.force);
+  std::vector<Calibration> parts;
+  for (const std::filesystem::path& path : options.parts) {
+    parts.push_back({quote(path.string()), read_scale_file(path)});
+  }
+  const KvScales merged = merge_calibrations(parts, log);
+  write_file_atomically(options.out, scale_file_text(merged), options.force);
+  if (options.out == "-") return;
+  log.note(cat("wrote ", quote(options.out.string()), ": scales of ",
+               count_of(merged.layers.size(), "layer"), " from ",
+               count_of(merged.provenance.tokens, "token"), " in ",
+               count_of(merged.provenance.windows, "window")));
+  print(options.json ? summary_json(options, merged) : certificate_text(merged));
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include "backend/open/open.h"
+#include "base/error.h"
+#include "checkpoint/architectures.h"
+#include "commands/commands.h"
+#include "generate/generate.h"
+#include "inputs/cache_choice.h"
+#include "inputs/prompts.h"
+#include "show/answers.h"
+#include "text/tokenizer.h"
+
+namespace fp8kv {
+namespace {
+
+std::string rate(uint64_t tokens, double seconds) {
+  return cat(fixed(static_cast<double>(tokens) / std::max(seconds, 1e-9), 1), " tokens/s");
+}
+
+void report_figures(const GenerationStats& stats, Log& log) {
+  // The first token of each prompt comes from its prefill.
+  const uint64_t decoded = stats.new_tokens - stats.requests;
+  log.note(cat("first token after ", fixed(stats.first_token_seconds * 1000, 1), " ms; prompt ",
+               count_of(stats.prompt_tokens, "token"), " at ",
+               rate(stats.prompt_tokens, stats.prefill_seconds), "; decode ",
+               count_of(decoded, "token"),
+               decoded == 0 ? "" : " at " + rate(decoded, stats.decode_seconds)));
+  if (stats.shared_pages > 0) {
+    log.note(cat("prefix: ", stats.shared_pages, " of ", count_of(stats.prompt_pages, "page"),
+                 " shared"));
+  }
+}
+
+void report_cache(const KvCache& cache, const ModelConfig& config, Log& log) {
+  const auto here = kv_bytes_per_token(config, cache.dtype(), config.n_layers);
+  const auto fit = [&](DType dtype) {
+    return grouped(static_cast<uint64_t>(cache.pages() * kPageSize) * here /
+                   kv_bytes_per_token(config, dtype, config.n_layers));
+  };
+  log.note(cat("KV cache: ", grouped(here), " bytes a token; ",
+               human_bytes(static_cast<uint64_t>(cache.pages() * kPageSize) * here), " hold ",
+               count_of(static_cast<uint64_t>(cache.pages() * kPageSize), "token"),
+               " (float16: ", fit(DType::f16), ", fp8: ", fit(DType::f8_e4m3), ")"));
+}
+
+}  // namespace
+
+void run_command(const RunOptions& options) {
+  Log log(options.verbosity);
+  const Checkpoint checkpoint = Checkpoint::open(options.model);
+  const ModelConfig config = read_model_config(checkpoint);
+  const CacheChoice choice = choose_cache(options, checkpoint, config, log);
+  const Tokenizer tokenizer = Tokenizer::load(checkpoint.folder() / "tokenizer.json");
+  Prompts prompts(options, tokenizer, config);
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why, "; cache in ", choice.why));
+
+  GenerationOptions generation{.stop_ids = config.eos_ids, .max_batch = options.max_batch};
+  const std::vector<Request> requests = prompts.requests();
+  for (const Request& request : requests) {
+    generation.max_tokens = std::max(generation.max_tokens, longest(request, config.max_seq_len));
+  }
+  Generator generator =
+      with_way_out("use a smaller --max-batch, shorter prompts or fewer new tokens",
+                   [&] { return Generator(checkpoint, config, *backend, generation); });
+  const Runner& runner = generator.runner();
+  const CacheDemand demand = prompts.streams() ? demand_of_stream(generation, config)
+                                               : demand_of(requests, generation, config);
+  const uint64_t page_bytes = kv_bytes_per_token(config, choice.dtype, config.n_layers) * kPageSize;
+  const int64_t pages = choose_pages(options, *backend, runner, page_bytes, demand);
+  KvCache cache = with_way_out("use a smaller --gpu-memory or an FP8 cache, or free memory", [&] {
+    return KvCache(*backend, config, {choice.dtype, config.n_layers, pages, runner.padding_pages()},
+                   choice.scales ? &*choice.scales : nullptr);
+  });
+  prompts.limit_pages(pages);
+  report_cache(cache, config, log);
+
+  Answers answers(tokenizer, options.json, options.order);
+  const auto next = [&](bool wait) -> std::optional<Request> {
+    std::optional<Prompt> prompt = prompts.next(wait);
+    if (!prompt) return std::nullopt;
+    const Request request = prompt->request;
+    answers.begin(*std::move(prompt));
+    return request;
+  };
+  const GenerationEvents events = {
+      [&](size_t prompt, int32_t id) { answers.token(prompt, id); },
+      [&](size_t prompt, FinishReason reason) { answers.finished(prompt, reason); }};
+  const GenerationStats stats = with_way_out("use a smaller --max-batch or --gpu-memory",
+                                             [&] { return generator.run(cache, next, events); });
+  if (stats.requests > 0) report_figures(stats, log);
+  prompts.fail_late();
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,135 @@
+#include "inputs/eval_candidates.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "checkpoint/fingerprint.h"
+#include "cli/kv_dtype.h"
+#include "cli/output.h"
+#include "inputs/scale_source.h"
+#include "scales/read/find_scales.h"
+
+namespace fp8kv {
+namespace {
+
+bool is_unit(const Policy& policy) {
+  return policy.kind->name == "unit";
+}
+
+ScaleChoice scales_of_checkpoint(const Checkpoint& checkpoint, const ModelConfig& config,
+                                 Log& log) {
+  std::optional<FoundScales> found = find_scales(checkpoint);
+  if (!found) {
+    log.note(cat(quote(checkpoint.folder().string()),
+                 " carries no KV scales; evaluating those that --policy amax makes"));
+    return {"", std::nullopt, {parse_policy("amax")}};
+  }
+  for (const std::string& note : found->notes) log.note("note: " + note);
+  check_fits(found->scales, config, quote(checkpoint.folder().string()));
+  return {"checkpoint", std::move(found->scales), {}};
+}
+
+CandidateReport candidate(DType dtype, const std::string& policy, std::optional<KvScales> scales) {
+  CandidateReport made;
+  made.dtype = dtype;
+  made.dtype_name = kv_dtype_name(dtype);
+  made.policy = policy;
+  made.name = policy.empty() ? made.dtype_name : cat(made.dtype_name, " ", policy);
+  if (scales) made.scales = with_format(*scales, *fp8_format(dtype));
+  return made;
+}
+
+void check_unique(const std::vector<CandidateReport>& candidates) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (candidates[i].name != candidates[j].name) continue;
+      throw Error(cat("the candidate ", quote(candidates[i].name), " is asked for twice"),
+                  "name every dtype and every policy once", ErrorKind::usage);
+    }
+  }
+}
+
+void check_scales_used(const EvalCommandOptions& options,
+                       const std::vector<CandidateReport>& candidates) {
+  const bool given =
+      !options.scales.empty() || !options.policies.empty() || !options.calibrate_on.empty();
+  const bool used = std::any_of(candidates.begin(), candidates.end(),
+                                [](const auto& each) { return is_e4m3(each.dtype); });
+  if (!given || used) return;
+  throw Error("scales are for E4M3 caches, and --kv-cache-dtype names none",
+              "add fp8_e4m3, or leave out --scales, --policy and --calibrate-on", ErrorKind::usage);
+}
+
+}  // namespace
+
+bool is_e4m3(DType dtype) {
+  const std::optional<Fp8Format> format = fp8_format(dtype);
+  return format && fp8_spec(*format).mantissa_bits == 3;
+}
+
+ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,
+                          const ModelConfig& config, Log& log) {
+  if (!options.calibrate_on.empty() && (options.unit_scales || !options.scales.empty())) {
+    throw Error("--calibrate-on is text for the scales of --policy, and there are scales already",
+                "leave out --scales and --unit-scales", ErrorKind::usage);
+  }
+  if (options.unit_scales) return {"unit", std::nullopt, {}};
+  if (!options.scales.empty()) {
+    KvScales scales = load_scales(options.scales, log);
+    check_made_for(scales, checkpoint, config, quote(options.scales.string()));
+    return {plain(options.scales.filename().string()), std::move(scales), {}};
+  }
+  ScaleChoice choice;
+  for (const std::string& text : options.policies) choice.policies.push_back(parse_policy(text));
+  if (!choice.policies.empty()) return choice;
+  if (!options.calibrate_on.empty()) return {"", std::nullopt, {parse_policy("amax")}};
+  return scales_of_checkpoint(checkpoint, config, log);
+}
+
+std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
+                                             const ScaleChoice& choice, const ModelConfig& config) {
+  std::vector<CandidateReport> candidates;
+  for (const std::string& name : options.kv_cache_dtypes) {
+    const DType dtype = kv_dtype_from_name(name).value_or(config.dtype);
+    if (!is_e4m3(dtype)) {
+      candidates.push_back(candidate(dtype, "", std::nullopt));
+    } else if (choice.policies.empty()) {
+      candidates.push_back(candidate(dtype, choice.label, choice.scales));
+    }
+    for (const Policy& policy : choice.policies) {
+      if (is_e4m3(dtype)) candidates.push_back(candidate(dtype, policy.text, std::nullopt));
+    }
+  }
+  check_unique(candidates);
+  check_scales_used(options, candidates);
+  return candidates;
+}
+
+bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateReport>& candidates) {
+  return std::any_of(candidates.begin(), candidates.end(), [&](const auto& each) {
+    return std::any_of(choice.policies.begin(), choice.policies.end(), [&](const Policy& policy) {
+      return policy.text == each.policy && !is_unit(policy);
+    });
+  });
+}
+
+void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const ScaleChoice& choice,
+                       std::vector<CandidateReport>& candidates) {
+  for (const Policy& policy : choice.policies) {
+    if (is_unit(policy)) continue;  // 1 is 1 in every format
+    const KvScales scales = policy_scales(policy, magnitudes);
+    for (CandidateReport& each : candidates) {
+      if (each.policy == policy.text) each.scales = with_format(scales, *fp8_format(each.dtype));
+    }
+  }
+}
+
+DType baseline_dtype(const EvalCommandOptions& options, const ModelConfig& config) {
+  const DType dtype = kv_dtype_from_name(options.baseline).value_or(config.dtype);
+  if (is_compute_dtype(dtype)) return dtype;
+  throw Error(
+      cat("--baseline ", options.baseline, ": is FP8, expected float32, float16 or bfloat16"),
+      "name FP8 caches with --kv-cache-dtype", ErrorKind::usage);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,48 @@
+// Which caches `eval` measures, and where their scales come from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "calib/policies.h"
+#include "checkpoint/checkpoint.h"
+#include "cli/options.h"
+#include "core/config.h"
+#include "eval/eval_report.h"
+
+namespace fp8kv {
+
+// Scales that are there already, or policies that will make some.
+struct ScaleChoice {
+  std::string label;               // of the scales: "kv_cache_scales.json", "checkpoint", "unit"
+  std::optional<KvScales> scales;  // absent: 1 everywhere, unless there are policies
+  std::vector<Policy> policies;
+};
+
+// E4M3 or E4M3FNUZ: the caches that scales are for.
+bool is_e4m3(DType dtype);
+
+// --scales, --unit-scales or --policy; else what the checkpoint carries; else the policy amax,
+// which is said on `log`. Throws a usage Error where flags contradict.
+ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,
+                          const ModelConfig& config, Log& log);
+
+// One candidate for every dtype and policy; 16 bit and E5M2 run without scales and are there once.
+// Those of policies have no scales yet. Throws a usage Error for a dtype or policy named twice, and
+// for scales that no candidate has.
+std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
+                                             const ScaleChoice& choice, const ModelConfig& config);
+
+// Some candidate has a policy that makes its scales from magnitudes.
+bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateReport>& candidates);
+
+// Gives the candidates of policies the scales that these magnitudes make.
+void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const ScaleChoice& choice,
+                       std::vector<CandidateReport>& candidates);
+
+// Throws a usage Error unless it is a float cache without scales; "auto" is the model's dtype.
+DType baseline_dtype(const EvalCommandOptions& options, const ModelConfig& config);
+
+}  // namespace fp8kv

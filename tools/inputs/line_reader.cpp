@@ -1,0 +1,61 @@
+#include "inputs/line_reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr size_t kBlock = 64 * 1024;
+constexpr size_t kLongestLine = size_t{1} << 30;
+// So that an interrupt that arrives between the check and the wait is seen.
+constexpr int kWaitMs = 200;
+
+}  // namespace
+
+std::optional<std::string> LineReader::next(bool wait) {
+  while (true) {
+    const size_t newline = buffer_.find('\n', std::max(begin_, scanned_));
+    if (newline != buffer_.npos || (ended_ && begin_ < buffer_.size())) {
+      const size_t end = std::min(newline, buffer_.size());
+      std::string line = buffer_.substr(begin_, end - begin_);
+      begin_ = std::min(end + 1, buffer_.size());
+      scanned_ = begin_;
+      return line;
+    }
+    if (ended_) return std::nullopt;
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+    scanned_ = buffer_.size();
+    if (scanned_ > kLongestLine) fail("standard input: a line of more than 1 GiB");
+    if (!read_more(wait)) return std::nullopt;
+  }
+}
+
+// False when nothing came, which with `wait` is never.
+bool LineReader::read_more(bool wait) {
+  while (true) {
+    pollfd asked{descriptor_, POLLIN, 0};
+    const int ready = poll(&asked, 1, wait ? kWaitMs : 0);
+    const int error = errno;
+    check_interrupt();
+    if (ready < 0 && error != EINTR) fail_system("standard input", "read", error);
+    if (ready > 0) break;
+    if (!wait) return false;
+  }
+  const size_t before = buffer_.size();
+  buffer_.resize(before + kBlock);
+  const ssize_t got = read(descriptor_, buffer_.data() + before, kBlock);
+  const int error = errno;
+  buffer_.resize(before + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  if (got < 0 && error != EINTR && error != EAGAIN) fail_system("standard input", "read", error);
+  if (got == 0) ended_ = true;
+  return true;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,53 @@
+#include "inputs/scale_source.h"
+
+#include "base/text.h"
+
+namespace fp8kv {
+namespace {
+
+// A survey whose scales can be used, with what is to know of its source said on `log`.
+FoundScales usable(const std::filesystem::path& path, FoundScales found, Log& log) {
+  if (found.refusal) throw *found.refusal;
+  const ShardNote& shards = found.scales.provenance.shards;
+  if (shards.of > 0) {
+    log.warn(cat(quote(path.string()), ": is of ", shards.taken.size(), " of ",
+                 count_of(shards.of, "shard"), " of a calibration; 'fp8kv merge' adds the rest"));
+  }
+  for (const std::string& note : found.notes) log.note("note: " + note);
+  return found;
+}
+
+}  // namespace
+
+KvScales load_scales(const std::filesystem::path& path, Log& log) {
+  return usable(path, survey_scales(path), log).scales;
+}
+
+FoundScales load_diagnosed(const std::filesystem::path& path, Log& log) {
+  FoundScales found = survey_scales(path);
+  say_diagnoses(path, found.diagnoses, log);
+  return usable(path, std::move(found), log);
+}
+
+std::string diagnosis_text(const Diagnosis& diagnosis) {
+  return cat(diagnosis.id, ": ", diagnosis.sentence, "; ", diagnosis.remedy);
+}
+
+void say_diagnoses(const std::filesystem::path& source, std::span<const Diagnosis> diagnoses,
+                   Log& log) {
+  for (const Diagnosis& diagnosis : diagnoses) {
+    const std::string text = cat(quote(source.string()), ": ", diagnosis_text(diagnosis));
+    diagnosis.harmless ? log.note("note: " + text) : log.warn(text);
+  }
+}
+
+void diagnoses_json(JsonWriter& json, std::span<const Diagnosis> diagnoses) {
+  json.key("diagnoses").begin_array();
+  for (const Diagnosis& diagnosis : diagnoses) {
+    json.begin_object().member("id", diagnosis.id).member("sentence", diagnosis.sentence);
+    json.member("remedy", diagnosis.remedy).member("harmless", diagnosis.harmless).end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace fp8kv

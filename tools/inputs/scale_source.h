@@ -1,0 +1,30 @@
+// Scales from whatever carries them: a scale file or a checkpoint of any dialect.
+#pragma once
+
+#include <filesystem>
+#include <span>
+
+#include "base/log.h"
+#include "json/json.h"
+#include "scales/read/find_scales.h"
+
+namespace fp8kv {
+
+// What was there and not used is said on `log`. Throws when there are no scales that can be used.
+KvScales load_scales(const std::filesystem::path& path, Log& log);
+
+// The same with what is remarkable about them, which is said on `log` too, also when they cannot be
+// used.
+FoundScales load_diagnosed(const std::filesystem::path& path, Log& log);
+
+// "kv-fused: K and V share one scale, ...; calibrate to have both".
+std::string diagnosis_text(const Diagnosis& diagnosis);
+
+// Each on a line of its own: a note where it is harmless, else a warning.
+void say_diagnoses(const std::filesystem::path& source, std::span<const Diagnosis> diagnoses,
+                   Log& log);
+
+// The member "diagnoses": an array of {id, sentence, remedy, harmless}.
+void diagnoses_json(JsonWriter& json, std::span<const Diagnosis> diagnoses);
+
+}  // namespace fp8kv

@@ -1,0 +1,168 @@
+#include "show/certificate_text.h"
+
+#include <array>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/output.h"
+#include "report/certificate.h"
+#include "report/certificate_words.h"
+
+namespace fp8kv {
+namespace {
+
+std::string octaves(const std::optional<double>& margin, int decimals) {
+  if (!margin) return "-";
+  const std::string digits = fixed(std::fabs(*margin), decimals);
+  // A scale is rounded, so a margin of 0 may come out a hair below it.
+  const bool negative = *margin < 0 && digits.find_first_not_of("0.") != digits.npos;
+  return (negative ? "-" : "+") + digits;
+}
+
+std::string percent(const std::optional<ShareRange>& share) {
+  if (!share) return "-";
+  const double least = 100 * share->least, most = 100 * share->most;
+  // One bound where they look the same.
+  const std::string low = fixed(least, 1), high = fixed(most, 1);
+  return (low == high ? low : low + "-" + high) + " %";
+}
+
+std::string reasons(const LayerCertificate& layer) {
+  std::vector<std::string> found;
+  for (const TensorCertificate* tensor : {&layer.k, &layer.v}) {
+    if (tensor->verdict != Verdict::unit_safe) found.push_back(tensor->reason);
+  }
+  return found.empty() ? "" : ": " + join(found, ", ");
+}
+
+std::string table_of(const Certificate& certificate) {
+  Table table({"layer", "", "amax", "saturation", "underflow", "flushed", "at 1.0: saturation",
+               "underflow", "flushed", "verdict"},
+              {false, true, false, false, false, false, false, false, false, true});
+  for (size_t i = 0; i < certificate.layers.size(); ++i) {
+    const LayerCertificate& layer = certificate.layers[i];
+    for (const TensorCertificate* tensor : {&layer.k, &layer.v}) {
+      const bool first = tensor == &layer.k;
+      const Margins &held = tensor->in_force, &unit = tensor->unit;
+      table.add({first ? cat(i) : "", first ? "K" : "V",
+                 tensor->amax ? significant(double{*tensor->amax}, 5) : "-",
+                 octaves(held.saturation, 2), octaves(held.underflow, 1), percent(held.flushed),
+                 octaves(unit.saturation, 2), octaves(unit.underflow, 1), percent(unit.flushed),
+                 first ? verdict_name(layer.verdict) + reasons(layer) : ""});
+    }
+  }
+  return table.text();
+}
+
+std::string evidence(const Provenance& from) {
+  if (from.tokens == 0) return "no tokens counted";
+  std::string text = cat(count_of(from.tokens, "token"), " in ", count_of(from.windows, "window"),
+                         " of ", count_of(from.documents, "document"));
+  if (from.shards.of > 0) {
+    text += cat(", ", from.shards.taken.size(), " of ", count_of(from.shards.of, "shard"));
+  }
+  if (!from.observation.empty()) {
+    text += from.observation == "post_rope" ? "; K after RoPE" : "; K before RoPE";
+  }
+  if (!from.compute_dtype.empty()) text += ", computed in " + from.compute_dtype;
+  return text;
+}
+
+void share_json(JsonWriter& json, const char* name, const std::optional<ShareRange>& share) {
+  json.key(name);
+  if (!share) {
+    json.null();
+    return;
+  }
+  json.begin_object().member("least", share->least).member("most", share->most).end_object();
+}
+
+void margins_json(JsonWriter& json, const char* name, const Margins& margins) {
+  json.key(name).begin_object().key("saturation_margin");
+  margins.saturation ? json.value(*margins.saturation) : json.null();
+  json.key("underflow_margin");
+  margins.underflow ? json.value(*margins.underflow) : json.null();
+  share_json(json, "subnormal", margins.subnormal);
+  share_json(json, "flushed", margins.flushed);
+  json.end_object();
+}
+
+void tensor_json(JsonWriter& json, const char* name, const TensorCertificate& tensor) {
+  json.key(name).begin_object().member("verdict", verdict_name(tensor.verdict));
+  if (tensor.verdict != Verdict::unit_safe) json.member("reason", tensor.reason);
+  json.key("amax");
+  tensor.amax ? json.value(*tensor.amax) : json.null();
+  json.member("holds", tensor.holds);
+  margins_json(json, "in_force", tensor.in_force);
+  margins_json(json, "at_1", tensor.unit);
+  json.end_object();
+}
+
+void layers_json(JsonWriter& json, const char* name, const std::vector<size_t>& layers) {
+  const std::vector<int64_t> numbers(layers.begin(), layers.end());
+  json.member(name, std::span<const int64_t>(numbers));
+}
+
+void format_json(JsonWriter& json, const Certificate& certificate) {
+  json.begin_object().member("format", format_name(certificate.format));
+  json.member("verdict", verdict_sentence(certificate));
+  layers_json(json, "needs_scale", certificate.layers_with(Verdict::needs_scale));
+  layers_json(json, "keep_16bit", certificate.layers_with(Verdict::keep_16bit));
+  layers_json(json, "unknown", certificate.layers_with(Verdict::unknown));
+  layers_json(json, "does_not_hold", certificate.layers_that_do_not_hold());
+  json.member("vllm_flag", skip_flag(certificate)).key("layers").begin_array();
+  for (size_t i = 0; i < certificate.layers.size(); ++i) {
+    const LayerCertificate& layer = certificate.layers[i];
+    json.begin_object().member("layer", uint64_t{i});
+    json.member("verdict", verdict_name(layer.verdict));
+    tensor_json(json, "k", layer.k);
+    tensor_json(json, "v", layer.v);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+bool has_evidence(const KvScales& scales) {
+  return !scales.provenance.amax.empty();
+}
+
+std::string certificate_text(const KvScales& scales) {
+  const Certificate certificate = certify(scales, Fp8Format::e4m3fn);
+  const Certificate fnuz = certify(scales, Fp8Format::e4m3fnuz);
+  std::string text = table_of(certificate);
+  text +=
+      "Octaves between amax and the largest code, and between the median and full precision;\n"
+      "flushed: share of values that become zero. First with the scale in force, then with 1.0.\n";
+  const std::string verdict = verdict_sentence(certificate);
+  text += "\nverdict   " + verdict + "\n";
+  const std::vector<size_t> lost = certificate.layers_that_do_not_hold();
+  if (!lost.empty()) {
+    text += cat("in force  the scales lose values that were seen in ", layer_list(lost),
+                ": calibrate again\n");
+  }
+  const std::string on_fnuz = verdict_sentence(fnuz);
+  text += cat("on FNUZ   ", on_fnuz == verdict ? "the same" : on_fnuz, " (scales doubled)\n");
+  text += "evidence  " + evidence(scales.provenance) + "\n";
+  const std::string flag = skip_flag(certificate);
+  if (!flag.empty()) text += "for vLLM  " + flag + "\n";
+  return text;
+}
+
+void certificate_json(JsonWriter& json, const KvScales& scales) {
+  const Provenance& from = scales.provenance;
+  json.key("certificate").begin_object().key("evidence").begin_object();
+  json.member("documents", from.documents).member("windows", from.windows);
+  json.member("tokens", from.tokens).member("observation", from.observation);
+  json.member("compute_dtype", from.compute_dtype).member("amax", !from.amax.empty());
+  json.member("octaves", !from.octaves.empty()).end_object().key("formats").begin_array();
+  for (const Fp8Format format : std::array{Fp8Format::e4m3fn, Fp8Format::e4m3fnuz}) {
+    format_json(json, certify(scales, format));
+  }
+  json.end_array().end_object();
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,20 @@
+// A certificate as people and programs read it.
+#pragma once
+
+#include <string>
+
+#include "core/scales.h"
+#include "json/json.h"
+
+namespace fp8kv {
+
+// True when there is anything to certify scales by.
+bool has_evidence(const KvScales& scales);
+
+// A table with a row for K and one for V of each layer, and the verdict on the model.
+std::string certificate_text(const KvScales& scales);
+
+// Adds the member "certificate": for e4m3fn and for e4m3fnuz.
+void certificate_json(JsonWriter& json, const KvScales& scales);
+
+}  // namespace fp8kv

@@ -1,0 +1,143 @@
+#include "show/eval_json.h"
+
+#include <cmath>
+
+#include "core/dtype.h"
+#include "eval/evaluate.h"
+#include "inputs/eval_candidates.h"
+#include "json/json.h"
+#include "show/certificate_text.h"
+
+namespace fp8kv {
+namespace {
+
+void number(JsonWriter& json, const char* name, double value) {
+  json.key(name);
+  std::isfinite(value) ? json.value(value) : json.null();
+}
+
+void data_files(JsonWriter& json, const std::vector<DataFile>& files) {
+  json.key("data").begin_array();
+  for (const DataFile& file : files) {
+    json.begin_object().member("name", file.name).member("bytes", file.bytes);
+    json.member("sha256", file.sha256).end_object();
+  }
+  json.end_array();
+}
+
+void amax_of(JsonWriter& json, const LayerAmax& amax) {
+  json.member("k_amax", std::span<const float>(amax.k));
+  json.member("v_amax", std::span<const float>(amax.v));
+  json.member("q_amax", std::span<const float>(amax.q));
+}
+
+void figures(JsonWriter& json, const TokenFigures& of) {
+  json.begin_object().member("first_depth", of.first_depth).member("end_depth", of.end_depth);
+  json.member("tokens", of.tokens);
+  number(json, "nll", of.nll);
+  number(json, "nll_error", of.nll_error);
+  number(json, "perplexity", of.perplexity);
+  number(json, "perplexity_error", of.perplexity_error);
+  number(json, "ppl_delta", of.ppl_delta);
+  number(json, "ppl_delta_error", of.ppl_delta_error);
+  number(json, "kld", of.kld);
+  number(json, "kld_p999", of.kld_p999);
+  number(json, "kld_max", of.kld_max);
+  number(json, "top1", of.top1);
+  json.end_object();
+}
+
+void cache_errors(JsonWriter& json, const char* name, const CacheErrors& of) {
+  json.key(name).begin_object();
+  number(json, "relative_error", of.relative_error);
+  json.key("head_errors").begin_array();
+  for (const double error : of.head_errors) {
+    std::isfinite(error) ? json.value(error) : json.null();
+  }
+  json.end_array().member("values", of.values).member("saturated", of.saturated);
+  json.member("subnormal", of.subnormal).member("zero", of.zero);
+  json.member("nonfinite_unclamped", of.nonfinite_unclamped).end_object();
+}
+
+void layers(JsonWriter& json, const CandidateReport& of) {
+  json.key("layers").begin_array();
+  for (size_t i = 0; i < of.layers.size(); ++i) {
+    json.begin_object().member("layer", uint64_t{i});
+    if (of.scales) {
+      json.member("k_scale", std::span<const float>(of.scales->layers[i].k));
+      json.member("v_scale", std::span<const float>(of.scales->layers[i].v));
+    }
+    number(json, "attention_error", of.layers[i].attention_error);
+    cache_errors(json, "k", of.layers[i].k);
+    cache_errors(json, "v", of.layers[i].v);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void candidate(JsonWriter& json, const EvalReport& report, const CandidateReport& of) {
+  json.begin_object().member("name", of.name).member("kv_cache_dtype", of.dtype_name);
+  if (!of.policy.empty()) json.member("policy", of.policy);
+  json.member("bytes_per_token", of.bytes_per_token).key("total");
+  figures(json, of.total);
+  json.key("depths").begin_array();
+  for (const TokenFigures& each : of.depths) figures(json, each);
+  json.end_array().key("greedy").begin_array();
+  for (size_t i = 0; i < of.greedy.agreed.size(); ++i) {
+    json.begin_object().member("agreed", of.greedy.agreed[i]);
+    json.member("length", of.greedy.length[i]).end_object();
+  }
+  json.end_array();
+  layers(json, of);
+  if (is_e4m3(of.dtype)) certificate_json(json, with_evidence(report, of));
+  json.end_object();
+}
+
+void calibration(JsonWriter& json, const CalibrationReport& of) {
+  json.key("calibration").begin_object().member("same_data", of.same_data);
+  data_files(json, of.data);
+  json.member("windows", of.windows).member("tokens", of.tokens);
+  json.key("convergence").begin_array();
+  for (const AmaxAfter& part : of.convergence) {
+    json.begin_object().member("tokens", part.tokens).key("layers").begin_array();
+    for (const LayerAmax& amax : part.layers) {
+      json.begin_object();
+      amax_of(json, amax);
+      json.end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+std::string eval_json(const EvalReport& report, const std::vector<GateResult>& gates) {
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.eval/1").member("tool_version", report.tool_version);
+  json.member("model", report.model).member("fingerprint", report.fingerprint);
+  json.member("device", report.device).member("dtype", torch_name(report.config.dtype));
+  data_files(json, report.data);
+  json.member("documents", report.documents).member("windows", report.windows);
+  json.member("tokens", report.tokens).member("longest_window", report.longest_window);
+  json.member("attention_tokens", report.attention_tokens);
+  if (report.calibration) calibration(json, *report.calibration);
+  json.key("amax").begin_array();
+  for (const LayerMagnitudes& layer : report.magnitudes) {
+    json.begin_object();
+    amax_of(json, layer_amax(layer));
+    json.end_object();
+  }
+  json.end_array().key("baseline");
+  candidate(json, report, report.baseline);
+  json.key("candidates").begin_array();
+  for (const CandidateReport& each : report.candidates) candidate(json, report, each);
+  json.end_array().key("gates").begin_array();
+  for (const GateResult& each : gates) {
+    json.begin_object().member("candidate", each.candidate).member("gate", each.gate);
+    json.member("failed", each.failed).member("finding", each.finding).end_object();
+  }
+  return json.end_array().end_object().text();
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,172 @@
+#include "show/eval_tables.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "cli/output.h"
+#include "eval/evaluate.h"
+#include "inputs/eval_candidates.h"
+#include "report/certificate_words.h"
+#include "show/certificate_text.h"
+
+namespace fp8kv {
+namespace {
+
+// "2.4%", "0.03%", "0": a share or relative error to three digits.
+std::string percent(double share) {
+  if (!std::isfinite(share)) return "NaN";
+  return share == 0 ? "0" : significant(share * 100, 3) + "%";
+}
+
+std::string share(uint64_t count, uint64_t all) {
+  return percent(all == 0 ? 0 : static_cast<double>(count) / static_cast<double>(all));
+}
+
+std::string delta(const TokenFigures& figures) {
+  if (!std::isfinite(figures.ppl_delta)) return "NaN";
+  const std::string sign = figures.ppl_delta < 0 ? "" : "+";
+  return cat(sign, significant(figures.ppl_delta * 100, 3), "% ± ",
+             significant(figures.ppl_delta_error * 100, 2), "%");
+}
+
+std::string greedy(const GreedyFigures& figures) {
+  if (figures.agreed.empty()) return "-";
+  size_t same = 0;
+  int64_t first = -1;
+  for (size_t i = 0; i < figures.agreed.size(); ++i) {
+    if (figures.agreed[i] == figures.length[i]) {
+      ++same;
+    } else if (first < 0 || figures.agreed[i] < first) {
+      first = figures.agreed[i];
+    }
+  }
+  const std::string parts = first < 0 ? "" : cat(", token ", first + 1);
+  return cat(same, " of ", figures.agreed.size(), parts);
+}
+
+std::string summary_table(const EvalReport& report) {
+  Table table(
+      {"cache", "perplexity", "delta", "KLD", "KLD 99.9%", "top-1", "greedy text", "B/token"});
+  const auto add = [&](const std::string& name, const CandidateReport& of, bool baseline) {
+    const TokenFigures& total = of.total;
+    table.add({name,
+               cat(significant(total.perplexity, 6), " ± ", significant(total.perplexity_error, 2)),
+               baseline ? "-" : delta(total), baseline ? "-" : significant(total.kld, 3),
+               baseline ? "-" : significant(total.kld_p999, 3),
+               baseline ? "-" : fixed(total.top1 * 100, 2) + "%",
+               baseline ? "-" : greedy(of.greedy), grouped(of.bytes_per_token)});
+  };
+  add(report.baseline.name + " (baseline)", report.baseline, true);
+  for (const CandidateReport& each : report.candidates) add(each.name, each, false);
+  return table.text();
+}
+
+std::string depth_table(const EvalReport& report) {
+  if (report.baseline.depths.size() < 2) return "";
+  Table table({"depth", "cache", "tokens", "perplexity", "delta", "KLD", "KLD 99.9%", "top-1"},
+              {true, true});
+  for (size_t i = 0; i < report.baseline.depths.size(); ++i) {
+    for (const CandidateReport& each : report.candidates) {
+      const TokenFigures& of = each.depths[i];
+      table.add({cat(of.first_depth, "-", of.end_depth), each.name, grouped(of.tokens),
+                 significant(of.perplexity, 6), delta(of), significant(of.kld, 3),
+                 significant(of.kld_p999, 3), fixed(of.top1 * 100, 2) + "%"});
+    }
+  }
+  return "\nBy depth: tokens in the cache\n" + table.text();
+}
+
+std::string attention_table(const EvalReport& report) {
+  std::vector<std::string> header = {"layer"};
+  for (const CandidateReport& each : report.candidates) header.push_back(each.name);
+  Table table(std::move(header), {false});
+  for (size_t i = 0; i < report.baseline.layers.size(); ++i) {
+    std::vector<std::string> row = {cat(i)};
+    for (const CandidateReport& each : report.candidates) {
+      row.push_back(percent(each.layers[i].attention_error));
+    }
+    table.add(std::move(row));
+  }
+  const std::string part = report.attention_tokens == report.tokens
+                               ? ""
+                               : cat(" of ", count_of(report.attention_tokens, "token"));
+  return cat("\nRelative error of the attention output, on the baseline's Q, K and V", part, "\n",
+             table.text());
+}
+
+std::string layer_table(const CandidateReport& of) {
+  Table table({"layer", "", "error", "saturated", "subnormal", "zero", "NaN if unclamped"},
+              {false, true});
+  for (size_t i = 0; i < of.layers.size(); ++i) {
+    const auto add = [&](const char* tensor, const CacheErrors& errors) {
+      table.add({cat(i), tensor, percent(errors.relative_error),
+                 share(errors.saturated, errors.values), share(errors.subnormal, errors.values),
+                 share(errors.zero, errors.values),
+                 share(errors.nonfinite_unclamped, errors.values)});
+    };
+    add("K", of.layers[i].k);
+    add("V", of.layers[i].v);
+  }
+  return cat("\n", of.name, ": what the cache does to K and V\n", table.text());
+}
+
+float largest(const std::vector<float>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+std::string held_out_table(const EvalReport& report) {
+  if (!report.calibration || report.calibration->same_data) return "";
+  const std::vector<AmaxAfter>& parts = report.calibration->convergence;
+  std::vector<std::string> header = {"layer", ""};
+  for (const AmaxAfter& part : parts) header.push_back(grouped(part.tokens));
+  header.insert(header.end(), {"evaluated", "ratio"});
+  Table table(std::move(header), {false, true});
+  for (size_t i = 0; i < report.magnitudes.size(); ++i) {
+    const LayerAmax evaluated = layer_amax(report.magnitudes[i]);
+    const auto add = [&](const char* tensor, std::vector<float> LayerAmax::*of) {
+      std::vector<std::string> row = {cat(i), tensor};
+      for (const AmaxAfter& part : parts) row.push_back(significant(largest(part.layers[i].*of)));
+      const float reached = largest(evaluated.*of);
+      const float known = largest(parts.back().layers[i].*of);
+      row.push_back(significant(reached));
+      row.push_back(known == 0 ? "-" : significant(double{reached} / double{known}, 3));
+      table.add(std::move(row));
+    };
+    add("K", &LayerAmax::k);
+    add("V", &LayerAmax::v);
+  }
+  return "\nLargest magnitude after so many tokens of the calibration text, and in the "
+         "evaluated\n" +
+         table.text();
+}
+
+// One in full will do, as verdicts on layers are the same for all scales; of the others, what
+// theirs lose.
+std::string certificate(const EvalReport& report) {
+  std::string text;
+  for (const CandidateReport& each : report.candidates) {
+    if (!is_e4m3(each.dtype)) continue;
+    const KvScales scales = with_evidence(report, each);
+    if (text.empty()) {
+      text = cat("\n", each.name, ": are its scales safe for the evaluated text?\n",
+                 certificate_text(scales));
+      continue;
+    }
+    const auto lost = certify(scales, scales.format).layers_that_do_not_hold();
+    if (!lost.empty()) {
+      text += cat(each.name, ": its scales lose values that were seen in ", layer_list(lost), "\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string eval_tables(const EvalReport& report) {
+  std::string text = summary_table(report) + depth_table(report) + attention_table(report);
+  for (const CandidateReport& each : report.candidates) text += layer_table(each);
+  return text + held_out_table(report) + certificate(report);
+}
+
+}  // namespace fp8kv

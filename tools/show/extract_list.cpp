@@ -1,0 +1,85 @@
+#include "show/extract_list.h"
+
+#include <cmath>
+
+#include "cli/output.h"
+#include "inputs/scale_source.h"
+#include "json/json.h"
+
+namespace fp8kv {
+namespace {
+
+const char* use_of(char which) {
+  return which == 'k' ? "K" : which == 'v' ? "V" : "K and V";
+}
+
+std::string values_text(const std::vector<float>& values) {
+  std::string text;
+  for (const float value : values) text += cat(text.empty() ? "" : " ", value);
+  return text.empty() ? "-" : text;
+}
+
+// JSON has no NaN and no infinity; a scale that is one is a text.
+void values_json(JsonWriter& json, const std::vector<float>& values) {
+  json.key("values").begin_array();
+  for (const float value : values) {
+    std::isfinite(value) ? json.value(value) : json.value(cat(value));
+  }
+  json.end_array();
+}
+
+void form_json(JsonWriter& json, DType dtype, const Shape& shape) {
+  json.member("dtype", dtype_name(dtype)).key("shape");
+  std::vector<int64_t> dims;
+  for (size_t i = 0; i < shape.rank(); ++i) dims.push_back(shape[i]);
+  json.value(std::span<const int64_t>(dims));
+}
+
+}  // namespace
+
+std::string list_text(const FoundScales& found) {
+  Table table({"tensor", "dialect", "of", "dtype", "shape", "value"},
+              {true, true, true, true, true, true});
+  for (const ScaleTensor& tensor : found.tensors) {
+    table.add({plain(tensor.name), plain(tensor.dialect_name), use_of(tensor.which),
+               std::string(dtype_name(tensor.dtype)), tensor.shape.text(),
+               values_text(tensor.values)});
+  }
+  for (const IgnoredTensor& tensor : found.ignored) {
+    table.add({plain(tensor.name), cat("ignored: ", tensor.reason), "-",
+               std::string(dtype_name(tensor.dtype)), tensor.shape.text(),
+               values_text(tensor.values)});
+  }
+  return table.text();
+}
+
+std::string list_json(const std::filesystem::path& source, const FoundScales& found) {
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.extract.list/1");
+  json.member("source", json_path(source)).member("form", found.dialect);
+  json.key("tensors").begin_array();
+  for (const ScaleTensor& tensor : found.tensors) {
+    json.begin_object().member("name", plain(tensor.name));
+    json.member("dialect", tensor.dialect_name);
+    json.member("of", use_of(tensor.which)).member("layer", tensor.layer);
+    form_json(json, tensor.dtype, tensor.shape);
+    values_json(json, tensor.values);
+    json.end_object();
+  }
+  json.end_array().key("ignored").begin_array();
+  for (const IgnoredTensor& tensor : found.ignored) {
+    json.begin_object().member("name", plain(tensor.name)).member("reason", tensor.reason);
+    form_json(json, tensor.dtype, tensor.shape);
+    values_json(json, tensor.values);
+    json.end_object();
+  }
+  json.end_array();
+  diagnoses_json(json, found.diagnoses);
+  if (found.refusal) {
+    json.key("refusal").begin_object().member("message", std::string(found.refusal->what()));
+    json.member("help", found.refusal->help()).end_object();
+  }
+  return json.end_object().text();
+}
+
+}  // namespace fp8kv
