@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "json/json.h"
+#include "support/places.h"
 #include "support/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 struct Installed {
   Installed() {
     fs::create_directory(folder / "bin");
-    fs::copy_file(FP8KV_PROGRAM, folder / "bin/fp8kv");
+    fs::copy_file(test::built_program(), folder / "bin/fp8kv");
   }
   test::CliResult run(const std::vector<std::string>& arguments) const {
     return test::run_cli(arguments, {.folder = folder.path(), .program = folder / "bin/fp8kv"});

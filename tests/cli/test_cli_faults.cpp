@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
+#include "support/places.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
@@ -20,12 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
-
-#ifdef FP8KV_FAULT_SHIM
-constexpr const char* kShim = FP8KV_FAULT_SHIM;
-#else
-constexpr const char* kShim = nullptr;
-#endif
 
 constexpr int kKill = 0;
 
@@ -106,7 +101,8 @@ class Place {
   int count_operations() {
     reset();
     const fs::path log = temp_ / "count";
-    ok(run(command(case_.out), {cat("LD_PRELOAD=", kShim), "FP8KV_FAULT_LOG=" + log.string()}));
+    ok(run(command(case_.out),
+           {cat("LD_PRELOAD=", test::fault_shim()), "FP8KV_FAULT_LOG=" + log.string()}));
     check_outcome(0);
     return std::atoi(test::read_file(log).c_str());
   }
@@ -114,9 +110,9 @@ class Place {
   // True when the program failed.
   bool fail_at(int operation, int error) {
     reset();
-    const test::CliResult result =
-        run(command(case_.out), {cat("LD_PRELOAD=", kShim), cat("FP8KV_FAULT_AT=", operation),
-                                 cat("FP8KV_FAULT_ERRNO=", error)});
+    const test::CliResult result = run(
+        command(case_.out), {cat("LD_PRELOAD=", test::fault_shim()),
+                             cat("FP8KV_FAULT_AT=", operation), cat("FP8KV_FAULT_ERRNO=", error)});
     INFO("operation ", operation, ", errno ", error, ": ", result.err);
     // Some failures are met by another way (a reflink by a link), which is a success.
     const bool expected_code = error == kKill ? result.exit_code == 128 + SIGKILL
@@ -211,7 +207,7 @@ class Place {
 
 // An error or a kill at every operation.
 void fail_everywhere(const Case& of) {
-  if (!kShim) {
+  if (test::fault_shim().empty()) {
     MESSAGE("[skipped] sanitizers must be loaded before the shim");
     return;
   }

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
+#include "support/places.h"
 #include "support/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
@@ -18,12 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
-
-#ifdef FP8KV_FAULT_SHIM
-constexpr const char* kShim = FP8KV_FAULT_SHIM;
-#else
-constexpr const char* kShim = nullptr;
-#endif
 
 Strings calibrate(const Strings& more = {}, const std::string& out = "s.json") {
   const fs::path datasets = test::source_dir() / "datasets";
@@ -40,8 +35,9 @@ Strings calibrate(const Strings& more = {}, const std::string& out = "s.json") {
 }
 
 bool can_kill() {
-  if (!kShim) std::printf("[skipped] a sanitizer's runtime must be loaded first\n");
-  return kShim != nullptr;
+  if (test::fault_shim().empty())
+    std::printf("[skipped] a sanitizer's runtime must be loaded first\n");
+  return !test::fault_shim().empty();
 }
 
 bool says(const std::string& text, const std::string& part) {
@@ -66,7 +62,7 @@ std::string bytes_of_whole_run(const Strings& more = {}) {
 test::CliResult run_faulty(const test::TempDir& folder, int operation, int error,
                            const Strings& more) {
   return test::run_cli(calibrate(more), {.folder = folder.path(),
-                                         .environment = {cat("LD_PRELOAD=", kShim),
+                                         .environment = {cat("LD_PRELOAD=", test::fault_shim()),
                                                          cat("FP8KV_FAULT_AT=", operation),
                                                          cat("FP8KV_FAULT_ERRNO=", error)}});
 }

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/places.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
 
@@ -72,8 +73,8 @@ TEST_CASE("cli: a misspelt flag is reported before what it leaves missing") {
 
 TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
   // The simulator is listed where it was built.
-  const bool simulator = std::filesystem::exists(
-      std::filesystem::path(FP8KV_PROGRAM).replace_filename("fp8kv_sim.so"));
+  const bool simulator =
+      std::filesystem::exists(test::built_program().replace_filename("fp8kv_sim.so"));
   const std::string devices = simulator ? "auto, cpu, cuda, hip, sim" : "auto, cpu, cuda, hip";
   const struct {
     Arguments arguments;

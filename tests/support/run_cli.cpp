@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "support/places.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv::test {
@@ -87,7 +88,7 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliSetup& set
   constexpr size_t kHoldsWithoutReader = size_t(64) << 10;
   FP8KV_ASSERT(setup.input.size() <= kHoldsWithoutReader);
   const Streams files;
-  std::string program = setup.program.empty() ? FP8KV_PROGRAM : setup.program.string();
+  std::string program = (setup.program.empty() ? built_program() : setup.program).string();
   std::vector<std::string> copies = arguments;
   std::vector<char*> argv = {program.data()};
   for (std::string& argument : copies) argv.push_back(argument.data());

@@ -7,13 +7,9 @@
 #include <optional>
 #include <string>
 
-namespace fp8kv::test {
+#include "support/places.h"
 
-// Where the tests were built; of a build that was carried to another machine, the working folder.
-inline std::filesystem::path source_dir() {
-  const std::filesystem::path built = FP8KV_SOURCE_DIR;
-  return std::filesystem::exists(built) ? built : std::filesystem::current_path();
-}
+namespace fp8kv::test {
 
 inline std::optional<std::filesystem::path> shared_data(const std::string& relative) {
   const std::filesystem::path path = source_dir() / ".." / "shared" / "data" / relative;
