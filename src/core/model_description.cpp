@@ -1,0 +1,60 @@
+#include "core/model_description.h"
+
+#include <algorithm>
+
+namespace fp8kv {
+namespace {
+
+constexpr uint64_t kMost = uint64_t{1} << 63;
+
+uint64_t product(int64_t a, uint64_t b) {
+  uint64_t result = 0;
+  if (__builtin_mul_overflow(static_cast<uint64_t>(a), b, &result) || result > kMost) {
+    fail("a cache of ", a, " times ", b, " bytes is larger than can be counted");
+  }
+  return result;
+}
+
+int64_t largest(const std::vector<LayerDescription>& layers, int64_t LayerDescription::*number) {
+  int64_t most = 0;
+  for (const LayerDescription& layer : layers) most = std::max(most, layer.*number);
+  return most;
+}
+
+}  // namespace
+
+int64_t ModelDescription::n_kv_heads() const {
+  return largest(layers, &LayerDescription::n_kv_heads);
+}
+
+int64_t ModelDescription::head_dim() const {
+  return largest(layers, &LayerDescription::k_head_dim);
+}
+
+int64_t ModelDescription::cache_layers() const {
+  int64_t count = 0;
+  for (int64_t i = 0; i < n_layers(); ++i) count += writes_cache(i);
+  return count;
+}
+
+uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads, DType dtype) {
+  const uint64_t per_head = product(layer.k_head_dim + layer.v_head_dim, dtype_bytes(dtype));
+  return product(n_kv_heads, per_head);
+}
+
+uint64_t kv_bytes_per_token(const ModelDescription& model, DType dtype) {
+  FP8KV_ASSERT(!model.unclear);
+  uint64_t bytes = 0;
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    if (!model.writes_cache(i)) continue;
+    const LayerDescription& layer = model.layer(i);
+    const uint64_t of_layer = kv_bytes_per_token(layer, layer.n_kv_heads, dtype);
+    if (bytes > kMost - of_layer) {
+      fail("a token of more than 2^63 bytes is larger than can be counted");
+    }
+    bytes += of_layer;
+  }
+  return bytes;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,81 @@
+// What a config.json says of a transformer, layer by layer: what every command knows of a model,
+// whether its forward pass can be computed here or not. What only the forward pass needs is in
+// core/config.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "core/dtype.h"
+
+namespace fp8kv {
+
+// What lets the tokens of a layer see each other.
+enum class Mixing {
+  full,       // attention to every token before
+  window,     // attention to the last `reach` tokens, the token itself included
+  chunks,     // attention to the tokens before in the same chunk of `reach`
+  recurrent,  // a state of fixed size: linear attention, Mamba, short convolutions
+  none,       // nothing: a layer of feed-forward alone
+  unknown     // the config says it in a way that is not known here
+};
+
+enum class FeedForward {
+  gated,    // act(gate(x)) * up(x), then down
+  plain,    // act(up(x)), then down
+  experts,  // a router, and several of the above
+  none,     // the layer has no feed-forward part
+  unknown
+};
+
+struct LayerDescription {
+  Mixing mixing = Mixing::full;
+  int64_t reach = 0;       // tokens, of windows and chunks; else 0
+  int64_t n_kv_heads = 0;  // this and the two below are 0 in layers without attention
+  int64_t k_head_dim = 0;
+  int64_t v_head_dim = 0;
+  int64_t cache_of = -1;  // the layer whose cache it reads, itself where it has its own; -1: none
+  FeedForward feed_forward = FeedForward::gated;
+  bool operator==(const LayerDescription&) const = default;
+};
+
+struct ModelDescription {
+  std::string architecture;  // "LlamaForCausalLM"; "" where the config names none
+  std::string model_type;    // "llama"
+  int64_t dim = 0;           // 0 where the config does not say, as is max_seq_len
+  int64_t n_heads = 0;       // of Q, in every layer with attention
+  int64_t max_seq_len = 0;
+  std::vector<LayerDescription> layers;
+  // Why layers are Mixing::unknown; absent when all are known. Such layers have the heads that the
+  // config gives for all, and no cache_of.
+  std::optional<Error> unclear;
+
+  int64_t n_layers() const { return static_cast<int64_t>(layers.size()); }
+  const LayerDescription& layer(int64_t index) const { return layers[static_cast<size_t>(index)]; }
+
+  // KV heads of the layer with most, and the longest K of one head: of every layer with a cache in
+  // models whose layers are alike.
+  int64_t n_kv_heads() const;
+  int64_t head_dim() const;
+
+  // These four REQUIRE the layers to be known.
+  bool has_cache(int64_t index) const { return layer(index).cache_of >= 0; }
+  bool writes_cache(int64_t index) const { return layer(index).cache_of == index; }
+  // Tokens that the sliding window of a layer holds; 0: it has none.
+  int64_t window(int64_t index) const {
+    return layer(index).mixing == Mixing::window ? layer(index).reach : 0;
+  }
+  int64_t cache_layers() const;  // how many write a cache of their own
+};
+
+// Bytes that one token takes in the caches of all layers, while no window is full: K and V of every
+// KV head. 0 for a model without a cache. Throws when that passes 2^63. REQUIRES known layers.
+uint64_t kv_bytes_per_token(const ModelDescription& model, DType dtype);
+
+// The same of one layer alone, with `n_kv_heads` of its heads.
+uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads, DType dtype);
+
+}  // namespace fp8kv
