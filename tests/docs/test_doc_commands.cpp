@@ -1,0 +1,233 @@
+// What README and docs say of the command line: held to be what the program says.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "docs/markdown.h"
+#include "support/run_cli.h"
+
+using namespace fp8kv;
+using test::Cells;
+using test::code;
+using test::lines_of;
+using test::words_of;
+
+namespace {
+
+struct Help {
+  std::string usage;
+  std::string summary;
+  std::vector<Cells> commands;   // name, text
+  std::vector<Cells> arguments;  // spelling, text: arguments and options
+};
+
+std::string stripped(const std::string& text) {
+  const size_t begin = text.find_first_not_of(' ');
+  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+void add_text(std::string& to, const std::string& text) {
+  to += (to.empty() || text.empty() ? "" : " ") + text;
+}
+
+// Reads what --help prints: a row begins at column 2, or at 6 without a short name; what is further
+// in belongs to the row before.
+Help help_of(const std::vector<std::string>& arguments) {
+  Help help;
+  std::vector<Cells>* rows = nullptr;
+  bool in_summary = false;
+  for (const std::string& line : lines_of(test::run_cli(arguments).out)) {
+    const size_t indent = line.find_first_not_of(' ');
+    if (line.starts_with("Usage: ")) {
+      help.usage = line.substr(7);
+      in_summary = true;
+    } else if (line == "Commands:" || line == "Arguments:" || line == "Options:") {
+      rows = line == "Commands:" ? &help.commands : &help.arguments;
+      in_summary = false;
+    } else if (indent == 0) {
+      if (in_summary) add_text(help.summary, line);
+      if (!in_summary) rows = nullptr;
+    } else if (rows && indent != line.npos) {
+      const bool begins = indent == 2 || (indent == 6 && line.substr(6).starts_with("--"));
+      const size_t gap = begins ? line.find("  ", indent) : indent;
+      if (begins) rows->push_back({stripped(line.substr(0, gap)), ""});
+      if (gap != line.npos) add_text(rows->back()[1], stripped(line.substr(gap)));
+    }
+  }
+  return help;
+}
+
+// Without the simulator, which only some builds have.
+std::string without_simulator(std::string text) {
+  const size_t at = text.find("|hip|sim");
+  return at == text.npos ? text : text.erase(at + 4, 4);
+}
+
+// The help of every command, in the program's order.
+const std::vector<std::pair<std::string, Help>>& commands() {
+  static const std::vector<std::pair<std::string, Help>> kCommands = [] {
+    std::vector<std::pair<std::string, Help>> found;
+    for (const Cells& row : help_of({"--help"}).commands) {
+      found.emplace_back(row[0], help_of({row[0], "--help"}));
+    }
+    return found;
+  }();
+  return kCommands;
+}
+
+bool is_common(const Cells& row) {
+  return std::all_of(commands().begin(), commands().end(), [&](const auto& command) {
+    const auto& rows = command.second.arguments;
+    return std::find(rows.begin(), rows.end(), row) != rows.end();
+  });
+}
+
+Cells table_row(const Cells& row) {
+  return {code(without_simulator(row[0])), row[1]};
+}
+
+// "-d, --data FILE..." is -d and --data.
+std::set<std::string> flags_of(const Help& help) {
+  std::set<std::string> flags;
+  for (const Cells& row : help.arguments) {
+    std::string word;
+    for (const char c : row[0] + " ") {
+      if (c != ' ' && c != ',') {
+        word += c;
+        continue;
+      }
+      if (word.size() > 1 && word[0] == '-') flags.insert(word);
+      word.clear();
+    }
+  }
+  return flags;
+}
+
+const Help* find_command(const std::string& name) {
+  for (const auto& [command, help] : commands()) {
+    if (command == name) return &help;
+  }
+  return nullptr;
+}
+
+// The flags that a piece of code gives to a command of the program; none where it calls none.
+struct Call {
+  std::string command;
+  std::vector<std::string> flags;
+};
+std::optional<Call> call_in(const std::string& piece) {
+  std::vector<std::string> words = words_of(piece);
+  const auto program = std::find(words.begin(), words.end(), "fp8kv");
+  if (program != words.end()) words.erase(words.begin(), program + 1);
+  if (words.empty()) return std::nullopt;
+  if (!find_command(words[0])) return std::nullopt;
+  Call call{words[0], {}};
+  for (const std::string& word : words) {
+    if (word == "|" || word == "&&" || word == ";") break;
+    if (word.starts_with("--") && word.size() > 2) {
+      call.flags.push_back(word.substr(0, word.find_first_of("=,.;)'\"")));
+    }
+  }
+  return call;
+}
+
+}  // namespace
+
+TEST_CASE("docs: commands has every command with all of its flags") {
+  const std::string text = test::page_text("docs/commands.md");
+  std::vector<Cells> common;
+  for (const Cells& row : commands()[0].second.arguments) {
+    if (is_common(row)) common.push_back(table_row(row));
+  }
+  CHECK(common.size() >= 4);
+  test::check_table("docs/commands.md", {"argument or flag", "what it does"}, common);
+  for (const auto& [name, help] : commands()) {
+    const std::string section =
+        cat("\n## ", name, "\n\n", help.summary, ".\n\n```\n", help.usage, "\n```\n");
+    CAPTURE(section);
+    CHECK(text.find(section) != text.npos);
+    std::vector<Cells> rows;
+    for (const Cells& row : help.arguments) {
+      if (!is_common(row)) rows.push_back(table_row(row));
+    }
+    if (rows.empty()) continue;
+    test::check_table("docs/commands.md", {"argument or flag", "what it does"}, rows);
+  }
+}
+
+TEST_CASE("docs: README names every command, in the program's order") {
+  std::string listed, known;
+  for (const std::string& cell : test::first_column("README.md", {"command", "what it does"})) {
+    listed += words_of(cell)[0] + "\n";
+  }
+  for (const auto& [name, help] : commands()) known += name + "\n";
+  CHECK(listed == known);
+}
+
+TEST_CASE("docs: every flag of a command on any page is one that the program knows") {
+  size_t checked = 0;
+  for (const std::string& page : test::pages()) {
+    for (const std::string& piece : test::code_on(page)) {
+      const std::optional<Call> call = call_in(piece);
+      if (!call) continue;
+      const std::set<std::string> known = flags_of(*find_command(call->command));
+      for (const std::string& flag : call->flags) {
+        CAPTURE(page);
+        CAPTURE(piece);
+        CAPTURE(flag);
+        CHECK(known.contains(flag));
+        ++checked;
+      }
+    }
+  }
+  CHECK(checked > 30);
+}
+
+TEST_CASE("docs: commands lists every name of --kv-cache-dtype") {
+  const Help* run = find_command("run");
+  REQUIRE(run != nullptr);
+  std::string text;
+  for (const Cells& row : run->arguments) {
+    if (row[0].starts_with("--kv-cache-dtype")) text = row[1];
+  }
+  const std::string first = "What the cache holds: ";
+  REQUIRE(text.starts_with(first));
+  std::set<std::string> known, listed;
+  std::string words = text.substr(first.size(), text.find(" [") - first.size());
+  std::replace(words.begin(), words.end(), ',', ' ');
+  for (const std::string& word : words_of(words)) {
+    if (word != "or") known.insert(word);
+  }
+  for (const std::string& line : lines_of(test::page_text("docs/commands.md"))) {
+    const bool of_table = line.starts_with("| `auto`") || line.starts_with("| `fp8_e") ||
+                          line.starts_with("| `float") || line.starts_with("| `bfloat");
+    if (!of_table) continue;
+    for (const std::string& word : words_of(line)) {
+      if (word.size() > 2 && word[0] == '`') {
+        listed.insert(word.substr(1, word.find('`', 1) - 1));
+      }
+    }
+  }
+  for (const std::string& name : known) {
+    CAPTURE(name);
+    CHECK(listed.contains(name));
+  }
+}
+
+TEST_CASE("docs: commands lists the exit codes") {
+  std::string codes = "0\n";
+  for (const ErrorKind kind : {ErrorKind::check, ErrorKind::usage, ErrorKind::input,
+                               ErrorKind::device, ErrorKind::resource, ErrorKind::interrupted}) {
+    codes += cat(static_cast<int>(kind), "\n");
+  }
+  std::string listed;
+  for (const std::string& cell : test::first_column("docs/commands.md", {"code", "meaning"})) {
+    listed += cell + "\n";
+  }
+  CHECK(listed == codes);
+}

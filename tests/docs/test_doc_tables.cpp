@@ -1,0 +1,310 @@
+// Tables of the documentation that say what tables of the code say: held to be the same.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_isa.h"
+#include "base/text.h"
+#include "calib/policies.h"
+#include "checkpoint/architectures.h"
+#include "checkpoint/checkpoint.h"
+#include "core/fp8.h"
+#include "data/records.h"
+#include "docs/markdown.h"
+#include "eval/gates.h"
+#include "json/json.h"
+#include "scales/dialects.h"
+#include "scales/rules/runtime_rules.h"
+#include "scales/scale_file.h"
+#include "scales/write/inject.h"
+#include "support/places.h"
+#include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
+
+using namespace fp8kv;
+using test::Cells;
+using test::check_table;
+using test::code;
+
+namespace {
+
+// The sources of the project in these folders, as one text.
+std::string sources_in(const std::vector<std::string>& folders) {
+  std::string text;
+  for (const std::string& folder : folders) {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(test::source_dir() / folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension == ".cpp" || extension == ".h") text += test::read_file(entry.path());
+    }
+  }
+  return text;
+}
+
+// What stands in quotes behind any of `marks` and blanks.
+std::set<std::string> quoted_behind(const std::vector<std::string>& marks,
+                                    const std::string& text) {
+  std::set<std::string> found;
+  for (const std::string& mark : marks) {
+    for (size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + 1)) {
+      const size_t quote = text.find_first_not_of(" \n", at + mark.size());
+      if (quote == text.npos || text[quote] != '"') continue;
+      found.insert(text.substr(quote + 1, text.find('"', quote + 1) - quote - 1));
+    }
+  }
+  return found;
+}
+
+// A name a line, for a failure that can be read.
+std::string listed(const std::set<std::string>& names) {
+  return join(std::vector<std::string>(names.begin(), names.end()), "\n");
+}
+std::string listed(const std::vector<std::string>& names) {
+  return listed(std::set<std::string>(names.begin(), names.end()));
+}
+// In order.
+std::string lines(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += name + "\n";
+  return text;
+}
+
+// "2^-6", "448".
+std::string number_text(float value) {
+  const int exponent = std::ilogb(value);
+  return exponent < 0 && value == std::ldexp(1.0f, exponent) ? cat("2^", exponent) : cat(value);
+}
+
+std::string facts_text(FactSet facts) {
+  std::vector<std::string> names;
+  for (const std::string& name : facts.names()) names.push_back(code(name));
+  return join(names, ", ");
+}
+
+std::string condition_text(const RuntimeRule& rule) {
+  const std::string with = facts_text(rule.with), without = facts_text(rule.without);
+  if (without.empty()) return with.empty() ? "always" : with;
+  return cat(with, with.empty() ? "" : "; ", "not ", without);
+}
+
+}  // namespace
+
+TEST_CASE("docs: models lists every architecture") {
+  std::vector<Cells> rows;
+  for (const Architecture& row : architectures()) rows.push_back({code(row.name), row.summary});
+  check_table("docs/models.md", {"architecture", "models"}, rows);
+}
+
+TEST_CASE("docs: dialects lists every dialect") {
+  std::vector<Cells> rows;
+  for (const Dialect& row : dialects()) {
+    std::vector<std::string> tensors;
+    for (const std::string& form : tensor_forms(row)) tensors.push_back(code(form));
+    rows.push_back(
+        {code(row.name), join(tensors, ", "), row.written_by, row.config_says, row.k_measured});
+  }
+  check_table("docs/dialects.md",
+              {"dialect", "tensors of a layer", "written by", "config", "K measured"}, rows);
+}
+
+TEST_CASE("docs: dialects lists the targets of inject, and what each refuses") {
+  const std::vector<std::pair<QuantMethod, std::string>> kMethods = {
+      {QuantMethod::compressed_tensors, "compressed-tensors"},
+      {QuantMethod::fp8, "fp8"},
+      {QuantMethod::modelopt, "ModelOpt"},
+      {QuantMethod::quark, "Quark"},
+      {QuantMethod::other, "any other"}};
+  std::vector<Cells> targets, refusals;
+  for (const InjectTarget& target : inject_targets()) {
+    targets.push_back({code(target.name), target.summary});
+    for (const auto& [method, name] : kMethods) {
+      const std::string reason = why_refused(target, method);
+      if (!reason.empty()) refusals.push_back({code(target.name), name, reason});
+    }
+  }
+  check_table("docs/dialects.md", {"`--for`", "what is written"}, targets);
+  check_table("docs/dialects.md", {"`--for`", "quantised by", "why not"}, refusals);
+}
+
+TEST_CASE("docs: dialects lists every diagnosis and every pattern of diff") {
+  const auto column = [](const Cells& head) {
+    return listed(test::first_column("docs/dialects.md", head));
+  };
+  const auto source = [](const char* path) { return test::read_file(test::source_dir() / path); };
+  CHECK(column({"id", "what it means"}) ==
+        listed(quoted_behind({"Diagnosis{", "rounding(", "return {"},
+                             source("src/scales/diagnose.cpp"))));
+  CHECK(column({"name", "the second is, compared with the first"}) ==
+        listed(quoted_behind({"DiffFinding{", "DiffFinding{bf16 ?", "\"bf16-rounding\" :"},
+                             source("src/scales/scale_diff.cpp"))));
+}
+
+TEST_CASE("docs: runtimes says what each runtime does with what each target writes") {
+  const test::TempDir folder;
+  ModelConfig config = test::tiny_config();
+  config.dtype = DType::f16;
+  test::write_tiny_checkpoint(folder / "model", config);
+  KvScales scales;
+  for (int64_t i = 0; i < config.n_layers; ++i) scales.layers.push_back({{0.5f}, {0.25f}});
+  Cells head = {"runtime"};
+  std::vector<Cells> rows;
+  for (const RuntimeColumn& column : runtime_columns()) {
+    rows.push_back({cat(column.runtime, ", ", column.versions)});
+  }
+  for (const InjectTarget& target : inject_targets()) {
+    if (target.is_file) continue;
+    head.push_back(code(target.name));
+    const InjectReport report =
+        inject_scales(Checkpoint::open(folder / "model"), scales, folder / target.name,
+                      {.target = target.name, .dry_run = true});
+    const std::vector<RuntimeVerdict> verdicts = runtime_verdicts(report.facts);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      rows[i].push_back(outcome_name(verdicts[i].rule->outcome));
+    }
+  }
+  check_table("docs/runtimes.md", head, rows);
+}
+
+TEST_CASE("docs: runtimes has every rule, with its source") {
+  const std::string text = test::page_text("docs/runtimes.md");
+  for (const RuntimeColumn& column : runtime_columns()) {
+    const std::string title = cat("### ", column.runtime, ", ", column.versions);
+    CAPTURE(title);
+    const size_t at = text.find("\n" + title + "\n");
+    CHECK(at != text.npos);
+    std::vector<Cells> rows;
+    for (const RuntimeRule& rule : column.rules) {
+      const char* how = rule.basis == Basis::reports ? " (reported)" : "";
+      rows.push_back(
+          {condition_text(rule), outcome_name(rule.outcome), rule.sentence, cat(rule.source, how)});
+    }
+    check_table("docs/runtimes.md", {"when", "result", "what it does", "source"}, rows);
+  }
+}
+
+TEST_CASE("docs: runtimes explains every fact and every result") {
+  std::vector<std::string> facts, outcomes;
+  for (size_t i = 0; i < static_cast<size_t>(Fact::count); ++i) {
+    facts.push_back(fact_name(static_cast<Fact>(i)));
+  }
+  CHECK(lines(test::first_column("docs/runtimes.md", {"fact", "what it says"})) == lines(facts));
+  for (int i = 0; i <= static_cast<int>(Outcome::note); ++i) {
+    outcomes.push_back(outcome_name(static_cast<Outcome>(i)));
+  }
+  CHECK(lines(test::first_column("docs/runtimes.md", {"result", "meaning"})) == lines(outcomes));
+}
+
+TEST_CASE("docs: commands lists every policy, metric and form of records") {
+  std::vector<Cells> policies, metrics, records;
+  for (const PolicyKind& kind : policy_kinds()) {
+    policies.push_back({code(kind.spelling), kind.summary});
+  }
+  for (const GateMetric& metric : gate_metrics()) {
+    metrics.push_back({code(metric.name), metric.summary});
+  }
+  for (const RecordForm& form : record_forms())
+    records.push_back({code(form.name()), form.summary});
+  check_table("docs/commands.md", {"policy", "what it does"}, policies);
+  check_table("docs/commands.md", {"metric", "what it is"}, metrics);
+  check_table("docs/commands.md", {"fields", "what it is"}, records);
+}
+
+TEST_CASE("docs: commands lists every JSON schema") {
+  const std::string text = sources_in({"src", "tools"});
+  std::set<std::string> schemas;
+  for (size_t at = text.find("\"fp8kv."); at != text.npos; at = text.find("\"fp8kv.", at + 1)) {
+    const std::string name = text.substr(at + 1, text.find('"', at + 1) - at - 1);
+    if (name.find('/') != name.npos) schemas.insert(name);
+  }
+  CHECK(listed(test::first_column("docs/commands.md", {"schema", "what it is"})) ==
+        listed(schemas));
+}
+
+TEST_CASE("docs: accuracy lists the FP8 formats") {
+  std::vector<Cells> rows;
+  for (const Fp8Format format :
+       {Fp8Format::e4m3fn, Fp8Format::e4m3fnuz, Fp8Format::e5m2, Fp8Format::e5m2fnuz}) {
+    const Fp8Spec spec = fp8_spec(format);
+    rows.push_back({code(format_name(format)), cat(7 - spec.mantissa_bits), cat(spec.mantissa_bits),
+                    number_text(spec.max), number_text(spec.min_normal),
+                    number_text(spec.min_subnormal)});
+  }
+  check_table(
+      "docs/accuracy.md",
+      {"format", "exponent bits", "mantissa bits", "largest", "least normal", "least subnormal"},
+      rows);
+}
+
+TEST_CASE("docs: performance lists the instruction sets, the best first") {
+  std::vector<std::string> names;
+  for (const CpuIsa isa : {CpuIsa::avx512_bf16, CpuIsa::avx512, CpuIsa::avx2, CpuIsa::portable}) {
+    names.push_back(std::string(cpu_isa_name(isa)));
+  }
+  CHECK(lines(test::first_column("docs/performance.md",
+                                 {"name", "what the processor must have"})) == lines(names));
+}
+
+namespace {
+
+// Every key of a JSON document, at any level.
+void add_keys(const Json& json, std::set<std::string>& keys) {
+  if (json.is_array()) {
+    for (size_t i = 0; i < json.size(); ++i) add_keys(json[i], keys);
+  } else if (json.is_object()) {
+    for (size_t i = 0; i < json.size(); ++i) {
+      keys.insert(json.key(i));
+      add_keys(json.value(i), keys);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("docs: the scale file's example is one") {
+  const std::string text = test::page_text("docs/scale-file.md");
+  const std::string mark = "```json\n";
+  const size_t begin = text.find(mark) + mark.size();
+  const std::string example = text.substr(begin, text.find("```", begin) - begin);
+  const KvScales scales = parse_scale_file(Json::parse(example, "example"), "example");
+  CHECK(scales.layers.size() == 2);
+  CHECK(scales.layers[1].v == std::vector<float>{0.0078125f});
+  CHECK(scales.provenance.octaves.size() == 2);
+  CHECK(parse_scale_file(Json::parse(scale_file_text(scales), "again"), "again") == scales);
+}
+
+TEST_CASE("docs: the scale file's specification names every key that is written") {
+  KvScales scales;
+  scales.n_kv_heads = 1;
+  scales.layers = {{{0.5f}, {0.25f}}};
+  scales.provenance = {
+      .source = "modelopt",
+      .tool_version = "1",
+      .producer = "modelopt",
+      .producer_version = "0.27",
+      .stored_dtype = "BF16",
+      .observer = "static_minmax",
+      .observation = "post_rope",
+      .model_fingerprint = "kv-proj-v1:0",
+      .compute_dtype = "bfloat16",
+      .amax = {{{224}, {112}, {1}}},
+      .octaves = {{{0, 7, {1}}, {0, 6, {1}}}},
+      .documents = 1,
+      .windows = 1,
+      .tokens = 1,
+      .data = {{"a.txt", 1, "00"}},
+      .shards = {.of = 2, .taken = {0}, .documents = 1, .windows = 2, .tokens = 2}};
+  std::set<std::string> keys;
+  add_keys(Json::parse(scale_file_text(scales), "written"), keys);
+  const std::string text = test::page_text("docs/scale-file.md");
+  CHECK(keys.size() > 30);
+  for (const std::string& key : keys) {
+    CAPTURE(key);
+    const bool named = text.find(code(key)) != text.npos ||
+                       text.find("." + key + "`") != text.npos ||
+                       text.find(cat("`\"", key, "\"`")) != text.npos;
+    CHECK(named);
+  }
+}
