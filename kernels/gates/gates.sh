@@ -22,18 +22,24 @@ builds() {
 }
 
 # Leaves name.build.log; of cuda, for all architectures at once, ptxas' figures in it and
-# name.compute_90a.ptx; of gfx*, name.gfx*.s: the code and its metadata.
+# name.compute_90a.ptx; of gfx*, name.gfx*.s: the code and its metadata. Who reads no more of cuda
+# than that PTX gives `ptx` as the last argument.
 compile() {
-  local build=$1 root=$2 out=$3 name=$4
+  local build=$1 root=$2 out=$3 name=$4 reads=${5:-all}
   local flags=(-std=c++20 -O3 "-I$root" "-I$root/src" '-DFP8KV_VERSION="check"')
   local scratch=$out/$name.$build.files
   touch "$out/$name.$build.failed"  # until it is known better
   if [[ $build == cuda ]]; then
     mkdir "$scratch"
     flags=(nvcc "${flags[@]}" --fmad=false -DFP8KV_GPU=cuda -Xcompiler=-Wall,-Wextra
-      -Werror all-warnings -gencode=arch=compute_80,code=sm_80
-      -gencode=arch=compute_90a,code=sm_90a --threads 2 -Xptxas -v --keep --keep-dir "$scratch"
-      -c -o "$scratch/$name.o")
+      -Werror all-warnings)
+    if [[ $reads == ptx ]]; then
+      flags+=(-gencode=arch=compute_90a,code=compute_90a --ptx
+        -o "$scratch/$name.compute_90a.ptx")
+    else
+      flags+=(-gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90a,code=sm_90a
+        --threads 2 -Xptxas -v --keep --keep-dir "$scratch" -c -o "$scratch/$name.o")
+    fi
   else  # with -S, hipcc warns that it does not link
     flags=(hipcc -x hip "${flags[@]}" -ffp-contract=off -DFP8KV_GPU=hip -Wall -Wextra -Werror
       -Wno-unused-command-line-argument)
