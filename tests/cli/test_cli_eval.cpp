@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "json/json.h"
 #include "support/run_cli.h"
+#include "support/sanitizers.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
@@ -18,12 +19,25 @@ namespace {
 const std::string kDemo = (test::source_dir() / "datasets/demo").string();
 const std::string kText = (test::source_dir() / "datasets/calibration.txt").string();
 
-// `fp8kv eval` on six windows of the demo's text.
-test::CliResult eval(const test::TempDir& folder, const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = {"eval", kDemo,       "--data", kText, "--samples",
-                                        "6",    "--seq-len", "256",    "-q"};
+// `fp8kv eval` on windows of the demo's text.
+test::CliResult eval_windows(const test::TempDir& folder, int windows, int tokens,
+                             const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"eval",       kDemo,       "--data",    kText, "--samples",
+                                        cat(windows), "--seq-len", cat(tokens), "-q"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return test::run_cli(arguments, folder.path());
+}
+
+// Enough text for its figures to mean something.
+constexpr int kWindows = test::kSanitized ? 2 : 6;
+constexpr int kTokens = test::kSanitized ? 128 : 256;
+test::CliResult eval(const test::TempDir& folder, const std::vector<std::string>& more) {
+  return eval_windows(folder, kWindows, kTokens, more);
+}
+
+// Where names, files and shapes of the answer are looked at, and no figures.
+test::CliResult eval_little(const test::TempDir& folder, const std::vector<std::string>& more) {
+  return eval_windows(folder, 2, 32, more);
 }
 
 // Line `number` of a text, from 0.
@@ -61,13 +75,13 @@ TEST_CASE("cli eval: JSON has what the gates decide by") {
   const test::TempDir folder;
   const test::CliResult result =
       eval(folder, {"--policy", "amax,shared", "--kv-cache-dtype", "fp8_e4m3,fp8_e5m2,float16",
-                    "--json", "--fail-if", "kld > 100"});
+                    "--greedy-tokens", "8", "--json", "--fail-if", "kld > 100"});
   CHECK(result.exit_code == 0);
   CHECK(result.err == "");
   const Json json = Json::parse(result.out, "stdout");
   CHECK(json.at("schema").as_string() == "fp8kv.eval/1");
-  CHECK(json.at("windows").as_int() == 6);
-  CHECK(json.at("tokens").as_int() == 6 * 256);
+  CHECK(json.at("windows").as_int() == kWindows);
+  CHECK(json.at("tokens").as_int() == kWindows * kTokens);
   CHECK(json.at("calibration").at("same_data").as_bool());
   REQUIRE(json.at("candidates").size() == 4);
   const Json amax = json.at("candidates")[0], shared = json.at("candidates")[1];
@@ -75,11 +89,11 @@ TEST_CASE("cli eval: JSON has what the gates decide by") {
   CHECK(amax.at("name").as_string() == "fp8_e4m3 amax");
   CHECK(e5m2.at("name").as_string() == "fp8_e5m2");
   CHECK(amax.at("bytes_per_token").as_int() * 2 == half.at("bytes_per_token").as_int());
-  CHECK(amax.at("total").at("tokens").as_int() == 6 * 255);
+  CHECK(amax.at("total").at("tokens").as_int() == kWindows * (kTokens - 1));
   CHECK(std::abs(amax.at("total").at("ppl_delta").as_double()) < 0.005);
   CHECK(shared.at("total").at("ppl_delta").as_double() > 0.1);
   CHECK(half.at("total").at("kld").as_double() == 0);
-  CHECK(amax.at("greedy").size() == 6);
+  CHECK(amax.at("greedy").size() == kWindows);
   // One scale for K and V of layer 1 flushes its V to zero, all but a few of the largest.
   const Json v = shared.at("layers")[1].at("v");
   CHECK(v.at("zero").as_double() > 0.99 * v.at("values").as_double());
@@ -91,15 +105,15 @@ TEST_CASE("cli eval: JSON has what the gates decide by") {
 TEST_CASE("cli eval: scales of a file, of other text and of the model itself") {
   const test::TempDir folder;
   folder.write("a.txt", "London is the capital of England. It was a foggy Friday.");
-  const test::CliResult other =
-      eval(folder, {"--calibrate-on", "a.txt", "--greedy-tokens", "0", "--policy", "amax*2"});
-  CHECK(other.exit_code == 3);  // one window, where --samples asks for six
+  const test::CliResult other = eval_little(
+      folder, {"--calibrate-on", "a.txt", "--greedy-tokens", "0", "--policy", "amax*2"});
+  CHECK(other.exit_code == 3);  // one window, where --samples asks for two
   CHECK(other.err.find("'a.txt': ") == std::string::npos);
-  std::vector<std::string> calibrate = {"calibrate", kDemo, "--data", kText,    "--samples", "4",
-                                        "--seq-len", "256", "-o",     "s.json", "-q"};
+  std::vector<std::string> calibrate = {"calibrate", kDemo, "--data", kText,    "--samples", "2",
+                                        "--seq-len", "32",  "-o",     "s.json", "-q"};
   REQUIRE(test::run_cli(calibrate, folder.path()).exit_code == 0);
   const test::CliResult file =
-      eval(folder, {"--scales", "s.json", "--greedy-tokens", "0", "--json"});
+      eval_little(folder, {"--scales", "s.json", "--greedy-tokens", "0", "--json"});
   const Json json = Json::parse(file.out, "stdout");
   CHECK(json.at("candidates")[0].at("name").as_string() == "fp8_e4m3 s.json");
   CHECK(!json.has("calibration"));
@@ -238,8 +252,8 @@ TEST_CASE(
   CHECK(gate.at("failed").as_bool());
   CHECK(gate.at("candidate").as_string() == "fp8_e4m3 unit");
   CHECK(std::filesystem::exists(folder / "r.html"));
-  CHECK(eval(folder, {"--unit-scales", "--greedy-tokens", "0", "--junit", "none.xml"}).exit_code ==
-        0);
+  CHECK(eval_little(folder, {"--unit-scales", "--greedy-tokens", "0", "--junit", "none.xml"})
+            .exit_code == 0);
   CHECK(test::read_file(folder / "none.xml").find("tests=\"0\" failures=\"0\"") !=
         std::string::npos);
 }
@@ -249,7 +263,7 @@ TEST_CASE("cli eval: baselines and formats by their names, each once") {
   const auto names = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"--json", "--greedy-tokens", "0"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const Json json = Json::parse(eval(folder, arguments).out, "stdout");
+    const Json json = Json::parse(eval_little(folder, arguments).out, "stdout");
     std::string list = json.at("baseline").at("name").as_string();
     for (size_t i = 0; i < json.at("candidates").size(); ++i) {
       list += ", " + json.at("candidates")[i].at("name").as_string();
@@ -272,7 +286,7 @@ TEST_CASE("cli eval: a scale file's name is printed as words") {
                         folder.path())
               .exit_code == 0);
   const test::CliResult result =
-      eval(folder, {"--scales", "s\x1b[31m\xff.json", "--greedy-tokens", "0"});
+      eval_little(folder, {"--scales", "s\x1b[31m\xff.json", "--greedy-tokens", "0"});
   CHECK(result.exit_code == 0);
   CHECK(line(result.out, 2).starts_with("fp8_e4m3 s\\x1b[31m\\xff.json"));
   CHECK(result.out.find('\x1b') == std::string::npos);
@@ -282,8 +296,9 @@ TEST_CASE("cli eval: the same JSON from 1, 2, 3 and 4 threads") {
   const test::TempDir folder;
   std::vector<std::string> texts;
   for (const char* threads : {"1", "2", "3", "4"}) {
-    std::string text = eval(folder, {"--policy", "amax,p99", "--kv-cache-dtype", "fp8,fp8_e5m2",
-                                     "--json", "--threads", threads})
+    std::string text = eval_windows(folder, kWindows, test::kSanitized ? 64 : 256,
+                                    {"--policy", "amax,p99", "--kv-cache-dtype", "fp8,fp8_e5m2",
+                                     "--greedy-tokens", "8", "--json", "--threads", threads})
                            .out;
     const size_t device = text.find("\"device\"");
     texts.push_back(text.erase(device, text.find('\n', device) - device));
