@@ -19,7 +19,7 @@ constexpr char kSchema[] = "fp8kv.partial/1";
 constexpr char kCounted[] = "counted";
 constexpr char kResidual[] = "residual";
 // Read and restored at a time, in rows.
-constexpr int64_t kRowsAtOnce = 2048;
+constexpr int64_t kRowsWritten = 2048;
 
 std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -116,9 +116,9 @@ void CalibrationState::restore(ResidualStream& residual) const {
   const int64_t rows = residual_.shape[0];
   const auto row_bytes = static_cast<size_t>(residual_.shape[1]) * dtype_bytes(residual_.dtype);
   std::vector<std::byte> part;
-  for (int64_t row = 0; row < rows; row += kRowsAtOnce) {
+  for (int64_t row = 0; row < rows; row += kRowsWritten) {
     check_interrupt();
-    part.resize(static_cast<size_t>(std::min(kRowsAtOnce, rows - row)) * row_bytes);
+    part.resize(static_cast<size_t>(std::min(kRowsWritten, rows - row)) * row_bytes);
     file.read(residual_.begin + static_cast<uint64_t>(row) * row_bytes, part);
     residual.fill(row, part);
   }

@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-double positive(const Json& number) {
+double positive_number(const Json& number) {
   const double value = number.as_double();
   if (!(value > 0) || !std::isfinite(value)) {
     fail(number.where(), ": is ", number.brief(), ", expected a positive number");
@@ -21,7 +21,7 @@ double positive(const Json& number) {
 }
 
 double at_least_one(const Json& number) {
-  const double value = positive(number);
+  const double value = positive_number(number);
   if (value < 1) fail(number.where(), ": is ", number.brief(), ", expected at least 1");
   return value;
 }
@@ -40,9 +40,9 @@ void parse_linear(const Json& scaling, RopeConfig& out) {
 
 void parse_llama3(const Json& scaling, RopeConfig& out) {
   out.factor = at_least_one(scaling.at("factor"));
-  out.low_freq_factor = positive(scaling.at("low_freq_factor"));
-  out.high_freq_factor = positive(scaling.at("high_freq_factor"));
-  out.original_context = positive(scaling.at("original_max_position_embeddings"));
+  out.low_freq_factor = positive_number(scaling.at("low_freq_factor"));
+  out.high_freq_factor = positive_number(scaling.at("high_freq_factor"));
+  out.original_context = positive_number(scaling.at("original_max_position_embeddings"));
   if (out.high_freq_factor <= out.low_freq_factor) {
     fail(scaling.where(), ": high_freq_factor is ", out.high_freq_factor,
          ", expected more than low_freq_factor, which is ", out.low_freq_factor);
@@ -60,9 +60,9 @@ void parse_yarn(const Json& scaling, RopeConfig& out) {
     }
   }
   out.factor = at_least_one(scaling.at("factor"));
-  out.original_context = positive(scaling.at("original_max_position_embeddings"));
-  if (const auto beta = scaling.find("beta_fast")) out.beta_fast = positive(*beta);
-  if (const auto beta = scaling.find("beta_slow")) out.beta_slow = positive(*beta);
+  out.original_context = positive_number(scaling.at("original_max_position_embeddings"));
+  if (const auto beta = scaling.find("beta_fast")) out.beta_fast = positive_number(*beta);
+  if (const auto beta = scaling.find("beta_slow")) out.beta_slow = positive_number(*beta);
   if (out.beta_fast <= out.beta_slow) {
     fail(scaling.where(), ": beta_fast is ", out.beta_fast,
          ", expected more than beta_slow, which is ", out.beta_slow);
@@ -71,7 +71,7 @@ void parse_yarn(const Json& scaling, RopeConfig& out) {
     fail(scaling.where(), ": rope_theta is ", out.theta, ", expected more than 1");
   out.truncate = scaling.get_bool("truncate", true);
   const auto attention = scaling.find("attention_factor");
-  out.attention_factor = attention ? positive(*attention) : 0.1 * std::log(out.factor) + 1.0;
+  out.attention_factor = attention ? positive_number(*attention) : 0.1 * std::log(out.factor) + 1.0;
 }
 
 struct ScalingRow {
@@ -94,7 +94,7 @@ void parse_scaling(const Json& scaling, RopeConfig& out) {
     }
   }
   check_whole_rotation(scaling);
-  if (const auto theta = scaling.find("rope_theta")) out.theta = positive(*theta);
+  if (const auto theta = scaling.find("rope_theta")) out.theta = positive_number(*theta);
   const auto named = scaling.find("rope_type");
   const auto type = named ? named : scaling.find("type");
   const std::string name = type ? type->as_string() : "default";
@@ -154,7 +154,7 @@ void check_compressed_tensors(const Json& block, const ModelConfig& model) {
 RopeConfig parse_rope(const Json& config) {
   RopeConfig out;
   check_whole_rotation(config);
-  if (const auto theta = config.find("rope_theta")) out.theta = positive(*theta);
+  if (const auto theta = config.find("rope_theta")) out.theta = positive_number(*theta);
   const auto old_spelling = config.find("rope_scaling");
   const auto scaling = old_spelling ? old_spelling : config.find("rope_parameters");
   if (!scaling) return out;

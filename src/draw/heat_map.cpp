@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<const char*, 9> kColours = {"#00224e", "#1c3a6b", "#434e6c",
                                                  "#5f636e", "#7d7c78", "#9a9576",
                                                  "#b9ae6c", "#d9c95a", "#fde737"};
-constexpr double kTop = 26;
+constexpr double kAboveRows = 26;
 
 // Logarithmic, over the positive values.
 struct Steps {
@@ -82,11 +82,11 @@ std::string draw_heat_map(const HeatMap& map) {
   const size_t columns = map.x_names.size();
   const double height = std::clamp(160.0 / static_cast<double>(rows), 8.0, 24.0);
   const double width = (kPlotRight - kPlotLeft) / static_cast<double>(columns);
-  const double bottom = kTop + height * static_cast<double>(rows);
+  const double bottom = kAboveRows + height * static_cast<double>(rows);
   std::string drawing = svg_text(0, 12, "start", map.y_label);
   const size_t every = height < 14 ? 2 : 1;
   for (size_t y = 0; y < rows; ++y) {
-    const double top = kTop + height * static_cast<double>(y);
+    const double top = kAboveRows + height * static_cast<double>(y);
     if (y % every == 0) {
       drawing += svg_text(kPlotLeft - 8, top + height / 2 + 4, "end", map.y_names[y]);
     }

@@ -50,7 +50,7 @@ bool is_held_out(const EvalReport& report) {
          !report.calibration->convergence.empty() && !report.magnitudes.empty();
 }
 
-double largest(const std::vector<float>& heads) {
+double largest_head(const std::vector<float>& heads) {
   return heads.empty() ? 0 : double{*std::max_element(heads.begin(), heads.end())};
 }
 
@@ -62,8 +62,8 @@ std::vector<double> shares_of(const std::vector<LayerAmax>& part, const std::vec
                               Heads heads) {
   std::vector<double> shares;
   for (size_t i = 0; i < std::min(part.size(), all.size()); ++i) {
-    const double whole = largest(all[i].*heads);
-    if (whole > 0) shares.push_back(largest(part[i].*heads) / whole);
+    const double whole = largest_head(all[i].*heads);
+    if (whole > 0) shares.push_back(largest_head(part[i].*heads) / whole);
   }
   return shares;
 }
@@ -86,7 +86,7 @@ std::vector<Column> columns_of(const EvalReport& report) {
   return columns;
 }
 
-std::string percent_tick(double value) {
+std::string share_tick(double value) {
   return short_percent(value);
 }
 
@@ -146,7 +146,7 @@ std::string convergence_figure(const EvalReport& report) {
               .y_label = "share of the final amax",
               .places = {},
               .log = false,
-              .tick = percent_tick,
+              .tick = share_tick,
               .series = {}};
   for (const Column& column : columns) chart.places.push_back(column.name);
   const auto add = [&](const char* name, SeriesKind kind, int style, Heads heads, bool lowest) {
@@ -186,10 +186,10 @@ std::string convergence_table(const EvalReport& report) {
       std::vector<HtmlCell> row = {{cat(i), ""}, {heads == &LayerAmax::k ? "K" : "V", ""}};
       double reached = 0;
       for (const Column& column : columns) {
-        reached = i < column.amax.size() ? largest(column.amax[i].*heads) : 0;
+        reached = i < column.amax.size() ? largest_head(column.amax[i].*heads) : 0;
         row.push_back({short_number(reached, 4), cat(reached)});
       }
-      const double ratio = reached / largest(all[i].*heads);
+      const double ratio = reached / largest_head(all[i].*heads);
       row.push_back({std::isfinite(ratio) ? short_number(ratio) : "–", cat(ratio)});
       table.rows.push_back(std::move(row));
     }

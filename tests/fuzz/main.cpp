@@ -3,7 +3,7 @@
 // Error end it with the input saved.
 //   fp8kv_fuzz TARGET SECONDS [--seed N] [--more FOLDER]...   fuzz; FOLDER has further inputs
 //   fp8kv_fuzz TARGET --replay FILE                           run one input
-// Everything is built with -fsanitize-coverage=trace-pc, so no other compiler is needed.
+// What is fuzzed is built with -fsanitize-coverage=trace-pc, so no other compiler is needed.
 #include <algorithm>
 #include <array>
 #include <chrono>

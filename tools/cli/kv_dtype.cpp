@@ -5,13 +5,13 @@
 namespace fp8kv {
 namespace {
 
-struct Row {
+struct Spelling {
   DType dtype;
   std::vector<std::string> names;  // the canonical one first
 };
 
-const std::vector<Row>& rows() {
-  static const std::vector<Row> table = {
+const std::vector<Spelling>& rows() {
+  static const std::vector<Spelling> table = {
       {DType::f32, {"float32", "fp32"}},
       {DType::f16, {"float16", "fp16", "half"}},
       {DType::bf16, {"bfloat16", "bf16"}},
@@ -26,13 +26,13 @@ const std::vector<Row>& rows() {
 
 std::vector<std::string> kv_dtype_names() {
   std::vector<std::string> names = {"auto", "fp8"};
-  for (const Row& row : rows()) names.push_back(row.names[0]);
+  for (const Spelling& row : rows()) names.push_back(row.names[0]);
   return names;
 }
 
 std::optional<DType> kv_dtype_from_name(const std::string& name) {
   if (name == "auto") return std::nullopt;
-  for (const Row& row : rows()) {
+  for (const Spelling& row : rows()) {
     for (const std::string& known : row.names) {
       if (known == name) return row.dtype;
     }
@@ -43,7 +43,7 @@ std::optional<DType> kv_dtype_from_name(const std::string& name) {
 }
 
 std::string kv_dtype_name(DType dtype) {
-  for (const Row& row : rows()) {
+  for (const Spelling& row : rows()) {
     if (row.dtype == dtype) return row.names[0];
   }
   return std::string(dtype_name(dtype));
@@ -51,7 +51,7 @@ std::string kv_dtype_name(DType dtype) {
 
 std::vector<DType> kv_dtypes() {
   std::vector<DType> dtypes;
-  for (const Row& row : rows()) dtypes.push_back(row.dtype);
+  for (const Spelling& row : rows()) dtypes.push_back(row.dtype);
   return dtypes;
 }
 

@@ -90,7 +90,7 @@ uint64_t windowed(const Subject& subject) {
   return layers_that(subject, [](const CacheLayer& layer) { return layer.window > 0; });
 }
 
-std::string line(const std::string& name, const std::string& value) {
+std::string entry(const std::string& name, const std::string& value) {
   return name + std::string(12 - name.size(), ' ') + value + "\n";
 }
 
@@ -106,16 +106,16 @@ std::string heading(const Subject& subject) {
   const Deployment& on = subject.deployment;
   const uint64_t n_windowed = windowed(subject);
   std::string text =
-      line("cache",
-           cat(count_of(holding(subject), "layer"),
-               n_windowed > 0 ? cat(", ", n_windowed, " with a window") : "", "; ",
-               count_of(static_cast<uint64_t>(kv_heads_per_gpu(subject.shape, on.tp)), "KV head"),
-               " of ", subject.shape.head_dim, on.tp > 1 ? " on each GPU" : ""));
-  text += line("weights", weights_text(subject));
-  if (on.memory > 0) text += line("memory", human_bytes(on.memory) + (on.tp > 1 ? " each" : ""));
+      entry("cache",
+            cat(count_of(holding(subject), "layer"),
+                n_windowed > 0 ? cat(", ", n_windowed, " with a window") : "", "; ",
+                count_of(static_cast<uint64_t>(kv_heads_per_gpu(subject.shape, on.tp)), "KV head"),
+                " of ", subject.shape.head_dim, on.tp > 1 ? " on each GPU" : ""));
+  text += entry("weights", weights_text(subject));
+  if (on.memory > 0) text += entry("memory", human_bytes(on.memory) + (on.tp > 1 ? " each" : ""));
   return text +
-         line("sequences", cat("of ", count_of(static_cast<uint64_t>(on.context), "token"), "; ",
-                               grouped(static_cast<uint64_t>(on.batch)), " in a decode step"));
+         entry("sequences", cat("of ", count_of(static_cast<uint64_t>(on.context), "token"), "; ",
+                                grouped(static_cast<uint64_t>(on.batch)), " in a decode step"));
 }
 
 std::string table_of(const Subject& subject, const std::vector<CachePlan>& plans) {

@@ -13,7 +13,7 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kMostRanks = 4096;
+constexpr int64_t kMostTpRanks = 4096;
 
 // Scales are read of models whose layers are told in ways not known here, too.
 std::vector<bool> layers_with_cache(const Json& config) {
@@ -47,8 +47,8 @@ int64_t count_ranks(const Json& config) {
                 "pp_size 1");
   }
   const int64_t n_ranks = mapping->get_int("tp_size", 1);
-  if (n_ranks < 1 || n_ranks > kMostRanks) {
-    fail(mapping->where(), ".tp_size: is ", n_ranks, ", expected 1 to ", kMostRanks);
+  if (n_ranks < 1 || n_ranks > kMostTpRanks) {
+    fail(mapping->where(), ".tp_size: is ", n_ranks, ", expected 1 to ", kMostTpRanks);
   }
   return n_ranks;
 }
