@@ -19,6 +19,7 @@
 #include "support/expect_error.h"
 #include "support/gpu_backends.h"
 #include "support/logit_tap.h"
+#include "support/sanitizers.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
@@ -80,7 +81,10 @@ std::vector<int32_t> draw(Backend& backend, const std::vector<float>& logits,
 
 TEST_CASE("gpu sample: draws the ids that the CPU draws, whatever the logits and options") {
   const auto cpu = make_cpu_backend(1);
-  for (const int64_t width : {1, 7, 255, 256, 257, 3000}) {
+  // A row is a block's, which goes through it in the same steps however long it is.
+  const auto widths = test::kThreadSanitizer ? std::vector<int64_t>{7, 257}
+                                             : std::vector<int64_t>{1, 7, 255, 256, 257, 3000};
+  for (const int64_t width : widths) {
     CAPTURE(width);
     Rng rng(static_cast<uint64_t>(width));
     const std::vector<SamplingOptions> rows = every_sampling(rng);
