@@ -2,12 +2,12 @@
 
 #include <cmath>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "checkpoint/architectures.h"
+#include "checkpoint/quant_config.h"
 
 namespace fp8kv {
 namespace {
@@ -110,43 +110,17 @@ void parse_scaling(const Json& scaling, RopeConfig& out) {
               cat("supported are ", join(known)));
 }
 
-[[noreturn]] void fail_quantized(const Json& block, const std::string& why) {
-  throw Error(cat(block.where(), ": ", why,
-                  ", and only F32, F16 and BF16 weights can be computed "
-                  "with"),
-              "calibrate the unquantised model that this one was made from");
-}
-
-bool empty(const std::optional<Json>& value) {
-  return !value || value->size() == 0;
-}
-
-// True when `ignore`, a list of module names and 're:' patterns, names every linear layer.
-bool ignores_all(const std::optional<Json>& ignore, const ModelConfig& model) {
-  std::set<std::string> ignored;
-  for (size_t i = 0; ignore && i < ignore->size(); ++i) ignored.insert((*ignore)[i].as_string());
-  if (ignored.contains("Linear") || ignored.contains("re:.*")) return true;
+// The linear layers of a model, as its tensors will name them.
+std::vector<std::string> module_names(const ModelConfig& model) {
   const TensorNames& names = tensor_names();
-  if (!ignored.contains(names.lm_head)) return false;
+  std::vector<std::string> modules = {names.lm_head};
   for (int64_t layer = 0; layer < model.n_layers; ++layer) {
     for (const std::string* pattern :
          {&names.q, &names.k, &names.v, &names.o, &names.gate, &names.up, &names.down}) {
-      if (!ignored.contains(TensorNames::in_layer(*pattern, layer))) return false;
+      modules.push_back(TensorNames::in_layer(*pattern, layer));
     }
   }
-  return true;
-}
-
-void check_compressed_tensors(const Json& block, const ModelConfig& model) {
-  const auto groups = block.find("config_groups");
-  if (empty(groups)) return;
-  if (ignores_all(block.find("ignore"), model)) return;
-  for (size_t i = 0; i < groups->size(); ++i) {
-    const Json group = groups->value(i);
-    for (const char* part : {"weights", "input_activations", "output_activations"}) {
-      if (group.find(part)) fail_quantized(group, cat("quantises ", part));
-    }
-  }
+  return modules;
 }
 
 }  // namespace
@@ -166,22 +140,11 @@ RopeConfig parse_rope(const Json& config) {
 }
 
 void check_not_quantized(const Json& config, const ModelConfig& model) {
-  auto block = config.find("quantization_config");
-  if (!block) block = config.find("compression_config");  // compressed-tensors before 0.8
-  if (!block) return;
-  const std::string method = block->get_string("quant_method", "");
-  if (method == "compressed-tensors") {
-    check_compressed_tensors(*block, model);
-  } else if (method == "fp8" && ignores_all(block->find("ignored_layers"), model)) {
-    // Nothing is left to quantise: a block for the cache, as inject writes for vLLM on MI300.
-  } else if (method == "modelopt") {
-    const Json algorithms = block->find("quantization").value_or(*block);
-    if (algorithms.find("quant_algo") || !empty(block->find("config_groups"))) {
-      fail_quantized(*block, "quantises the weights with modelopt");
-    }
-  } else {
-    fail_quantized(*block, cat("the weights are quantised (quant_method ", quote(method), ")"));
-  }
+  const std::string why =
+      quantised_weights(read_quant_config(config, std::nullopt), module_names(model));
+  if (why.empty()) return;
+  throw Error(cat(why, ", and only F32, F16 and BF16 weights can be computed with"),
+              "calibrate the unquantised model that this one was made from");
 }
 
 int32_t parse_token_id(const Json& id) {

@@ -126,4 +126,14 @@ std::optional<bool> pattern_matches(std::string_view pattern, std::string_view m
   return matches(*atoms, module, whole);
 }
 
+Ignored ignored(std::span<const std::string> ignore, std::string_view module) {
+  Ignored result = Ignored::no;
+  for (const std::string& entry : ignore) {
+    const std::optional<bool> found = pattern_matches(entry, module);
+    if (entry == "Linear" || (found && *found)) return Ignored::yes;
+    if (!found) result = Ignored::unclear;
+  }
+  return result;
+}
+
 }  // namespace fp8kv

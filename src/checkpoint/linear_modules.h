@@ -29,4 +29,9 @@ std::vector<std::string> ignore_patterns(std::span<const std::string> modules, b
 // more than plain characters, ".", "*", "^", "$" and escaped punctuation.
 std::optional<bool> pattern_matches(std::string_view pattern, std::string_view module);
 
+// What an `ignore` list says of one module. "Linear" stands for all of them.
+enum class Ignored { no, yes, unclear };
+
+Ignored ignored(std::span<const std::string> ignore, std::string_view module);
+
 }  // namespace fp8kv

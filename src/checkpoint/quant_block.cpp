@@ -1,9 +1,7 @@
 #include "checkpoint/quant_block.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -13,43 +11,10 @@
 namespace fp8kv {
 namespace {
 
-constexpr std::array<const char*, 2> kKeys = {"quantization_config", "compression_config"};
-
-constexpr std::array<std::pair<std::string_view, QuantMethod>, 6> kMethods = {{
-    {"compressed-tensors", QuantMethod::compressed_tensors},
-    {"fp8", QuantMethod::fp8},
-    {"modelopt", QuantMethod::modelopt},
-    {"modelopt_fp4", QuantMethod::modelopt},
-    {"modelopt_mixed", QuantMethod::modelopt},
-    {"quark", QuantMethod::quark},
-}};
-
-QuantMethod method_of(std::string_view name) {
-  for (const auto& [known, method] : kMethods) {
-    if (known == name) return method;
-  }
-  return QuantMethod::other;
-}
-
 bool has_fp8_weights(const TensorMap& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
     return fp8_format(tensor.second.entry.dtype).has_value();
   });
-}
-
-bool is_empty(const std::optional<Json>& value) {
-  return !value || value->size() == 0;
-}
-
-bool quantises_no_weights(const TensorMap& tensors, const QuantBlock& block) {
-  switch (block.method) {
-    case QuantMethod::compressed_tensors:
-      return is_empty(block.json->find("config_groups"));
-    case QuantMethod::fp8:
-      return !has_fp8_weights(tensors) && !is_empty(block.json->find("ignored_layers"));
-    default:
-      return false;
-  }
 }
 
 void write_cache_scheme(JsonWriter& out, bool per_head) {
@@ -84,11 +49,11 @@ std::string with_member(const Json& object, const std::string& key, Write&& writ
   return indented(out.end_object().text());
 }
 
-std::string extended_block(const QuantBlock& block, bool per_head) {
-  const auto scheme = block.json->find("kv_cache_scheme");
+std::string extended_block(const QuantConfig& quant, bool per_head) {
+  const auto scheme = quant.block->find("kv_cache_scheme");
   if (scheme && scheme->is_object()) check_fp8_scheme(*scheme);
-  return with_member(*block.json, "kv_cache_scheme", [&](JsonWriter& out) {
-    switch (block.method) {
+  return with_member(*quant.block, "kv_cache_scheme", [&](JsonWriter& out) {
+    switch (quant.method) {
       case QuantMethod::compressed_tensors:
         return write_cache_scheme(out, per_head);
       case QuantMethod::fp8:
@@ -116,46 +81,6 @@ std::string extended_modelopt_file(const Checkpoint& checkpoint, const Json& doc
 
 }  // namespace
 
-std::optional<Json> read_modelopt_file(const Checkpoint& checkpoint) {
-  const std::filesystem::path path = checkpoint.folder() / kModelOptFile;
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  return Json::read(path);
-}
-
-QuantBlock read_quant_block(const Json& config, const std::optional<Json>& modelopt,
-                            const TensorMap& tensors) {
-  QuantBlock block;
-  for (const char* key : kKeys) {
-    const auto json = config.find(key);
-    if (!json) continue;
-    if (!json->is_object()) fail(json->where(), ": is ", json->brief(), ", expected an object");
-    block.key = key;
-    block.json = *json;
-    block.name = json->get_string("quant_method", "");
-    // The older key is compressed-tensors' alone, which did not always name itself there.
-    const bool nameless = block.name.empty() && block.key == kKeys[1];
-    block.method = nameless ? QuantMethod::compressed_tensors : method_of(block.name);
-    break;
-  }
-  if (const auto text = config.find("text_config"); text && !block.json) {
-    if (const auto json = text->find(kKeys[0])) {
-      block = {QuantMethod::other,
-               json->get_string("quant_method", ""),
-               "text_config",
-               *json,
-               {},
-               false};
-    }
-  }
-  if (modelopt && (!block.json || block.method == QuantMethod::modelopt)) {
-    block.modelopt = modelopt;
-    block.method = QuantMethod::modelopt;
-    if (block.name.empty()) block.name = "modelopt";
-  }
-  block.cache_only = quantises_no_weights(tensors, block);
-  return block;
-}
-
 std::string compressed_tensors_block(const TensorMap& tensors, bool per_head) {
   const std::vector<std::string> ignore =
       ignore_patterns(linear_modules(tensors), has_experts(tensors));
@@ -178,16 +103,30 @@ std::string fp8_block(const TensorMap& tensors) {
 }
 
 std::map<std::string, std::string> with_cache_scales(const Checkpoint& checkpoint,
-                                                     const QuantBlock& block, bool per_head) {
-  FP8KV_ASSERT(block.method == QuantMethod::compressed_tensors ||
-               block.method == QuantMethod::fp8 || block.method == QuantMethod::modelopt);
+                                                     const QuantConfig& quant, bool per_head) {
+  const bool modelopt = quant.method == QuantMethod::modelopt;
+  FP8KV_ASSERT(modelopt || quant.method == QuantMethod::compressed_tensors ||
+               quant.method == QuantMethod::fp8);
   std::map<std::string, std::string> files;
-  if (block.json) {
-    files["config.json"] = json_with_member(read_text(checkpoint.config_path()), block.key,
-                                            extended_block(block, per_head));
+  if (quant.block) {
+    files["config.json"] = json_with_member(read_text(checkpoint.config_path()), quant.key,
+                                            extended_block(quant, per_head));
   }
-  if (block.modelopt) files[kModelOptFile] = extended_modelopt_file(checkpoint, *block.modelopt);
+  if (modelopt && quant.hf_quant) {
+    files[kModelOptFile] = extended_modelopt_file(checkpoint, *quant.hf_quant);
+  }
   return files;
+}
+
+bool is_for_cache_alone(const QuantConfig& quant, const TensorMap& tensors) {
+  if (quant.method != QuantMethod::compressed_tensors && quant.method != QuantMethod::fp8) {
+    return false;
+  }
+  // A block with groups is kept, whatever they say: those written here have none.
+  if (const auto groups = quant.block->find("config_groups"); groups && groups->size() > 0) {
+    return false;
+  }
+  return !has_fp8_weights(tensors) && quantised_weights(quant, linear_modules(tensors)).empty();
 }
 
 std::string indented(std::string_view json) {

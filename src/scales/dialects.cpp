@@ -7,9 +7,19 @@
 namespace fp8kv {
 namespace {
 
-template <KvMethod method>
+template <QuantMethod method>
 bool is(const KvConfig& config) {
   return config.method == method;
+}
+
+template <bool before_0_7>
+bool is_compressed_tensors(const KvConfig& config) {
+  return is<QuantMethod::compressed_tensors>(config) && config.before_0_7 == before_0_7;
+}
+
+template <bool by_quark>
+bool is_fp8(const KvConfig& config) {
+  return is<QuantMethod::fp8>(config) && config.by_quark == by_quark;
 }
 
 bool is_any(const KvConfig&) {
@@ -44,14 +54,14 @@ Observation trtllm_observation(const KvConfig& config) {
 }
 
 bool is_modelopt_23(const KvConfig& config) {
-  return is<KvMethod::modelopt>(config) && version_before(config.version, "0.27");
+  return is<QuantMethod::modelopt>(config) && version_before(config.version, "0.27");
 }
 bool is_modelopt_27(const KvConfig& config) {
-  return is<KvMethod::modelopt>(config) && !is_modelopt_23(config) &&
+  return is<QuantMethod::modelopt>(config) && !is_modelopt_23(config) &&
          version_before(config.version, "0.43");
 }
 bool is_modelopt_43(const KvConfig& config) {
-  return is<KvMethod::modelopt>(config) && !version_before(config.version, "0.43");
+  return is<QuantMethod::modelopt>(config) && !version_before(config.version, "0.43");
 }
 
 using Patterns = std::vector<ScalePattern>;
@@ -91,23 +101,23 @@ std::vector<Dialect> make_rows() {
   // clang-format off
   return {
       {"kv_scale", "kv_scale", "TGI's FP8 KV-cache branch", "", kBefore,
-       fused, is<KvMethod::none>, tgi_observation},
+       fused, is<QuantMethod::none>, tgi_observation},
       {"k_scale/v_scale", "k_scale/v_scale", "who writes for TGI 2.4 or later", "", "not told",
-       apart, is<KvMethod::none>, always<unknown>},
+       apart, is<QuantMethod::none>, always<unknown>},
       {"vllm-json", "vllm-json", "vLLM 0.4 to 0.6: a JSON file", "", kBefore,
        {}, is_any, always<likely_before_rope>, json},
       {"autofp8-kv_scale", "autofp8", "AutoFP8, June and July 2024", kFp8, kBefore,
-       fused, is<KvMethod::fp8>, always<before_rope>},
+       fused, is_fp8<false>, always<before_rope>},
       {"autofp8-output_scale", "autofp8", "AutoFP8, a branch of July 2024", kFp8, kBefore,
-       outputs, is<KvMethod::fp8>, always<before_rope>},
+       outputs, is_fp8<false>, always<before_rope>},
       {"autofp8", "autofp8", "AutoFP8 since July 2024", kFp8, kBefore,
-       apart, is<KvMethod::fp8>, always<before_rope>},
+       apart, is_fp8<false>, always<before_rope>},
       {"compressed-tensors-0.5", "compressed-tensors", "llm-compressor 0.1, uncompressed also 0.2",
-       kOld, kBefore, outputs, is<KvMethod::compressed_tensors_old>, always<before_rope>},
+       kOld, kBefore, outputs, is_compressed_tensors<true>, always<before_rope>},
       {"compressed-tensors-0.6", "compressed-tensors", "llm-compressor 0.2", kOld, kBefore,
-       apart, is<KvMethod::compressed_tensors_old>, always<before_rope>},
+       apart, is_compressed_tensors<true>, always<before_rope>},
       {"compressed-tensors", "compressed-tensors", "llm-compressor since 0.3", kCt, kAfter,
-       apart, is<KvMethod::compressed_tensors>, by_version},
+       apart, is_compressed_tensors<false>, by_version},
       {"modelopt-0.23", "modelopt", "ModelOpt 0.23 to 0.25", kOpt, kBefore,
        at_proj, is_modelopt_23, always<before_rope>, model_folder, 1},
       {"modelopt-0.27", "modelopt", "ModelOpt 0.27 to 0.42", kOpt, kAfter,
@@ -115,18 +125,18 @@ std::vector<Dialect> make_rows() {
       {"modelopt", "modelopt", "ModelOpt since 0.43", kOpt, kAfter,
        at_proj, is_modelopt_43, by_version},
       {"modelopt-megatron", "modelopt", "ModelOpt's export of Megatron models", kOpt, kAfter,
-       megatron, is<KvMethod::modelopt>, always<after_rope>, model_folder, 1},
+       megatron, is<QuantMethod::modelopt>, always<after_rope>, model_folder, 1},
       {"trtllm", "trtllm", "AMMO and ModelOpt for TensorRT-LLM, one file per rank",
        "kv_cache_quant_algo `FP8`", "after RoPE since ModelOpt 0.27",
-       trtllm, is<KvMethod::trtllm>, trtllm_observation, rank_folder, 1},
+       trtllm, is<QuantMethod::trtllm>, trtllm_observation, rank_folder, 1},
       {"ammo-npz", "ammo-npz", "AMMO until 0.7, one .npz per rank", "", kBefore,
-       npz, is<KvMethod::ammo>, always<before_rope>, npz_folder},
+       npz, is<QuantMethod::ammo>, always<before_rope>, npz_folder},
       {"quark", "quark", "AMD Quark", "quant_method `quark`, export.kv_cache_group",
        "before RoPE unless kv_cache_post_rope",
-       outputs, is<KvMethod::quark>, quark_observation, model_folder, 0, true},
+       outputs, is<QuantMethod::quark>, quark_observation, model_folder, 0, true},
       {"quark-fp8", "quark", "AMD Quark, custom_mode `fp8`",
        "quant_method `fp8`, export.kv_cache_group", kBefore,
-       apart + fused, is<KvMethod::quark_fp8>, quark_observation, model_folder, 0, true},
+       apart + fused, is_fp8<true>, quark_observation, model_folder, 0, true},
       {"hy-v3", "hy-v3", "Hunyuan V3", "", "not told", of_cache, is_any, always<unknown>},
       {"vllm-parameters", "vllm-parameters", "AutoRound, and who saves vLLM's own parameters", "",
        "not told", parameters, is_any, always<unknown>},

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/kv_config.h"
+#include "checkpoint/quant_config.h"
 
 namespace fp8kv {
 

@@ -15,15 +15,18 @@ namespace {
 
 TEST_CASE("dialects: of the rows that share a name, a config fits at most one") {
   std::vector<KvConfig> configs;
-  for (const KvMethod method :
-       {KvMethod::none, KvMethod::fp8, KvMethod::quark_fp8, KvMethod::compressed_tensors,
-        KvMethod::compressed_tensors_old, KvMethod::modelopt, KvMethod::quark, KvMethod::trtllm,
-        KvMethod::ammo}) {
+  for (const QuantMethod method :
+       {QuantMethod::none, QuantMethod::fp8, QuantMethod::compressed_tensors, QuantMethod::modelopt,
+        QuantMethod::quark, QuantMethod::trtllm, QuantMethod::ammo}) {
     for (const char* version : {"", "0.23.2", "0.27", "0.42.1", "0.43.0rc1", "1.0"}) {
-      KvConfig config;
-      config.method = method;
-      config.version = version;
-      configs.push_back(config);
+      for (const bool flag : {false, true}) {
+        KvConfig config;
+        config.method = method;
+        config.version = version;
+        config.before_0_7 = flag && method == QuantMethod::compressed_tensors;
+        config.by_quark = flag && method == QuantMethod::fp8;
+        configs.push_back(config);
+      }
     }
   }
   for (const Dialect& row : dialects()) {
@@ -57,7 +60,7 @@ TEST_CASE("dialects: what inject takes out and runtimes trip over is every name 
 TEST_CASE("dialects: where TensorRT-LLM's K was measured follows from ModelOpt's version") {
   const auto observed = [](const std::string& producer, const std::string& version) {
     KvConfig config;
-    config.method = KvMethod::trtllm;
+    config.method = QuantMethod::trtllm;
     config.producer = producer;
     config.version = version;
     return find_dialect("trtllm")->observation(config);

@@ -184,7 +184,7 @@ void refuse_absence(const ScaleStore& store, FoundScales& found) {
   if (config.statement.empty() || !config.is_fp8 || !config.is_static) {
     throw Error(cat(store.where, ": has no KV scales"), kMakeSome);
   }
-  const bool modelopt = config.method == KvMethod::modelopt;
+  const bool modelopt = config.method == QuantMethod::modelopt;
   found.diagnoses.push_back(diagnose_absence(config.stated_in, modelopt));
   throw Error(cat(store.where, ": has no KV scales, though ", config.stated_in,
                   " says that the cache is FP8",

@@ -168,7 +168,7 @@ ScaleStore open_npz_folder(const fs::path& folder) {
   store.split = split_npz_name;
   store.config = [] {
     KvConfig config;
-    config.method = KvMethod::ammo;
+    config.method = QuantMethod::ammo;
     config.producer = "AMMO";
     return config;
   };

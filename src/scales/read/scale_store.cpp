@@ -84,7 +84,7 @@ ScaleStore store_of(const Checkpoint& checkpoint) {
     return found == shard.header.metadata.end() ? "" : found->second;
   };
   store.config = [&checkpoint] {
-    return read_kv_config(checkpoint.config(), find_hf_quant(checkpoint.folder()));
+    return read_kv_config(checkpoint.config(), read_hf_quant(checkpoint.folder()));
   };
   store.model = [&checkpoint] { return parse_model_shape(checkpoint.config()); };
   store.has_cache = [&checkpoint] { return layers_with_cache(checkpoint.config()); };

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/kv_config.h"
 #include "checkpoint/layer_name.h"
+#include "checkpoint/quant_config.h"
 #include "core/config.h"
 #include "scales/dialects.h"
 

@@ -9,7 +9,7 @@
 
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
-#include "checkpoint/quant_block.h"
+#include "checkpoint/quant_config.h"
 #include "scales/scale_names.h"
 
 namespace fp8kv {
@@ -85,19 +85,6 @@ void add_tensor(const TensorMap& tensors, const TensorEntry& entry, FactSet& fac
   facts.add(is_of_k(entry.name) ? Fact::k_only : Fact::v_only, paired && !complete);
 }
 
-// What an `ignore` list says of one module.
-enum class Ignored { no, yes, unclear };
-
-Ignored ignored(const std::vector<std::string>& ignore, const std::string& module) {
-  Ignored result = Ignored::no;
-  for (const std::string& entry : ignore) {
-    const std::optional<bool> matches = pattern_matches(entry, module);
-    if (matches && *matches) return Ignored::yes;
-    if (!matches) result = Ignored::unclear;
-  }
-  return result;
-}
-
 std::vector<std::string> texts(const std::optional<Json>& list) {
   std::vector<std::string> out;
   for (size_t i = 0; list && list->is_array() && i < list->size(); ++i) {
@@ -108,10 +95,9 @@ std::vector<std::string> texts(const std::optional<Json>& list) {
 
 void add_ignore(const TensorMap& tensors, const Json& block, FactSet& facts) {
   const std::vector<std::string> ignore = texts(block.find("ignore"));
-  const bool all = std::find(ignore.begin(), ignore.end(), "Linear") != ignore.end();
   for (const std::string& module : linear_modules(tensors)) {
     // The head is looked up by its tensor; lists that leave it out work.
-    if (all || module.ends_with("lm_head")) continue;
+    if (module.ends_with("lm_head")) continue;
     const Ignored found = ignored(ignore, module);
     facts.add(Fact::linear_missed, found == Ignored::no);
     facts.add(Fact::ignore_unclear, found == Ignored::unclear);
@@ -151,9 +137,9 @@ void add_compressed_tensors(const TensorMap& tensors, const Json& block, FactSet
   add_ignore(tensors, block, facts);
 }
 
-void add_modelopt(const QuantBlock& block, FactSet& facts) {
-  const auto inner = block.modelopt ? block.modelopt->find("quantization") : std::nullopt;
-  for (const auto& object : {block.json, inner}) {
+void add_modelopt(const QuantConfig& quant, FactSet& facts) {
+  const auto inner = quant.hf_quant ? quant.hf_quant->find("quantization") : std::nullopt;
+  for (const auto& object : {quant.block, inner}) {
     facts.add(Fact::quant_algo, !text_at(object, "quant_algo").empty());
     facts.add(Fact::cache_scheme, text_at(object, "kv_cache_quant_algo") == "FP8" ||
                                       (object && is_fp8_scheme(object->find("kv_cache_scheme"))));
@@ -168,12 +154,12 @@ void add_config(const ModelFiles& model, FactSet& facts) {
       {QuantMethod::modelopt, Fact::modelopt},
       {QuantMethod::quark, Fact::quark},
       {QuantMethod::other, Fact::other_method}};
-  const QuantBlock block = read_quant_block(model.config, model.modelopt, model.tensors);
-  facts.add(kFacts.at(block.method));
-  if (block.method == QuantMethod::compressed_tensors) {
-    add_compressed_tensors(model.tensors, *block.json, facts);
+  const QuantConfig quant = read_quant_config(model.config, model.modelopt);
+  facts.add(kFacts.at(quant.method));
+  if (quant.method == QuantMethod::compressed_tensors) {
+    add_compressed_tensors(model.tensors, *quant.block, facts);
   }
-  if (block.method == QuantMethod::modelopt) add_modelopt(block, facts);
+  if (quant.method == QuantMethod::modelopt) add_modelopt(quant, facts);
   const std::string dtype = text_at(model.config, "kv_cache_torch_dtype");
   facts.add(Fact::torch_dtype, dtype == "float8_e4m3fn" || dtype == "float8_e4m3fnuz");
   const std::string type = text_at(model.config, "model_type");
@@ -195,7 +181,7 @@ std::vector<std::string> FactSet::names() const {
 }
 
 ModelFiles model_files(const Checkpoint& checkpoint) {
-  ModelFiles model{checkpoint.tensors(), checkpoint.config(), read_modelopt_file(checkpoint), {}};
+  ModelFiles model{checkpoint.tensors(), checkpoint.config(), read_hf_quant(checkpoint.folder()), {}};
   for (const auto& entry : std::filesystem::directory_iterator(checkpoint.folder())) {
     model.names.push_back(entry.path().filename().string());
   }

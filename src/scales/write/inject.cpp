@@ -257,7 +257,7 @@ auto as_our_error(Work&& work) {
 FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const Plan& plan) {
   ModelFiles model{checkpoint.tensors(),
                    Json::parse(patch.files.at("config.json"), "config.json"),
-                   read_modelopt_file(checkpoint),
+                   read_hf_quant(checkpoint.folder()),
                    {}};
   for (const std::string& name : patch.dropped) model.tensors.erase(name);
   const std::string& shard = patch.files.at(kScaleShard);

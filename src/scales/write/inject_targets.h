@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "checkpoint/quant_block.h"
+#include "checkpoint/quant_config.h"
 
 namespace fp8kv {
 

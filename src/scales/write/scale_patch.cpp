@@ -161,7 +161,7 @@ bool all_ones(const KvScales& scales) {
 
 // What a model's own config makes of a target.
 struct Fit {
-  QuantBlock block;  // of the model; none when it is there for the cache alone and is replaced
+  QuantConfig quant;  // of the model; none when it is there for the cache alone and is replaced
   Naming naming;
   bool per_head = false;
   bool compressed_tensors = false;  // the result has a config of that kind
@@ -191,14 +191,13 @@ void check_fp8_form(const Checkpoint& checkpoint, const InjectTarget& target,
 Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::string& prefix,
            bool replace, bool scales_per_head) {
   Fit fit;
-  fit.block =
-      read_quant_block(checkpoint.config(), read_modelopt_file(checkpoint), checkpoint.tensors());
-  fit.replaces_block = replace && fit.block.cache_only;
-  if (fit.replaces_block) fit.block = {};
-  const QuantMethod method = fit.block.method;
+  fit.quant = read_quant_config(checkpoint);
+  fit.replaces_block = replace && is_for_cache_alone(fit.quant, checkpoint.tensors());
+  if (fit.replaces_block) fit.quant = {};
+  const QuantMethod method = fit.quant.method;
   const std::string reason = why_refused(target, method);
   if (!reason.empty()) {
-    refuse(checkpoint, target, cat("is quantised by ", quote(fit.block.name)), reason);
+    refuse(checkpoint, target, cat("is quantised by ", quote(fit.quant.name())), reason);
   }
   const bool own_block = method == QuantMethod::none;
   if (own_block && target.block == InjectTarget::Block::fp8) {
@@ -216,11 +215,11 @@ Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::
 std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
                                                 const InjectTarget& target, const Fit& fit) {
   std::map<std::string, std::string> files;
-  switch (fit.block.method) {
+  switch (fit.quant.method) {
     case QuantMethod::compressed_tensors:
     case QuantMethod::fp8:
     case QuantMethod::modelopt:
-      files = with_cache_scales(checkpoint, fit.block, fit.per_head);
+      files = with_cache_scales(checkpoint, fit.quant, fit.per_head);
       break;
     default:
       break;
@@ -229,7 +228,7 @@ std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
   if (config.empty()) config = read_text(checkpoint.config_path());
   config = json_with_member(config, "kv_cache_torch_dtype",
                             cat('"', format_name(Fp8Format::e4m3fn), '"'));
-  if (fit.block.method != QuantMethod::none) return files;
+  if (fit.quant.method != QuantMethod::none) return files;
   if (fit.replaces_block) config = json_without_member(config, "compression_config");
   switch (target.block) {
     case InjectTarget::Block::none:
@@ -263,7 +262,7 @@ std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTar
     notes.push_back(cat("the scales of ", scales.layers[0].k.size(),
                         " KV heads were reduced to their maximum: ", target.runtime,
                         " has one per layer",
-                        target.per_head ? cat(" beside ", quote(fit.block.name)) : ""));
+                        target.per_head ? cat(" beside ", quote(fit.quant.name())) : ""));
   }
   const size_t apart = fit.naming.apart ? 0 : layers_apart(scales);
   if (apart > 0) {
@@ -304,7 +303,7 @@ std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const Injec
                         dropped == 1 ? "was" : "were", " replaced"));
   }
   if (target.fused && !fit.naming.fused) {
-    notes.push_back(cat("kv_scale is left out: beside the config of ", quote(fit.block.name),
+    notes.push_back(cat("kv_scale is left out: beside the config of ", quote(fit.quant.name()),
                         " vLLM would take it for K's"));
   }
   for (const auto& [from, to] : patch.renamed) {

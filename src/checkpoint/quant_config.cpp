@@ -1,0 +1,354 @@
+#include "checkpoint/quant_config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "base/error.h"
+#include "checkpoint/linear_modules.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr uint64_t kLargestConfig = uint64_t(16) << 20;
+
+constexpr const char* kBlock = "quantization_config";
+constexpr const char* kOldBlock = "compression_config";  // compressed-tensors before 0.8
+
+std::vector<int> version_parts(const std::string& version) {
+  std::vector<int> parts;
+  const char* at = version.data();
+  const char* end = at + version.size();
+  while (at < end) {
+    int part = 0;
+    const auto parsed = std::from_chars(at, end, part);
+    if (parsed.ec != std::errc() || part < 0) break;
+    parts.push_back(part);
+    if (parsed.ptr == end || *parsed.ptr != '.') break;
+    at = parsed.ptr + 1;
+  }
+  return parts;
+}
+
+// One place where a config says which type the cache has.
+struct Statement {
+  std::string text;
+  bool is_fp8 = false;
+  bool is_static = true;
+};
+
+// Two statements may repeat, but not contradict each other.
+void state(const std::optional<Statement>& said, const std::string& file, KvConfig& out) {
+  if (!said) return;
+  if (!out.statement.empty() && out.is_fp8 != said->is_fp8) {
+    throw Error(cat(out.statement, ", but ", said->text),
+                "one of the two was edited: make them agree");
+  }
+  if (!out.statement.empty()) return;
+  out.statement = said->text;
+  out.stated_in = file;
+  out.is_fp8 = said->is_fp8;
+  out.is_static = said->is_static;
+}
+
+// "'m/config.json'" of any value in it.
+std::string file_of(const Json& document) {
+  const std::string where = document.where();
+  return where.substr(0, where.find("': ") == where.npos ? where.npos : where.find("': ") + 1);
+}
+
+// kv_cache_quant_algo, of ModelOpt and TensorRT-LLM.
+std::optional<Statement> algorithm_of(const Json& block) {
+  const auto algorithm = block.find("kv_cache_quant_algo");
+  if (!algorithm) return std::nullopt;
+  return Statement{cat(algorithm->where(), ": is ", quote(algorithm->as_string())),
+                   algorithm->as_string() == "FP8", true};
+}
+
+// kv_cache_scheme: an object {num_bits, type} in compressed-tensors' manner, or a name as
+// ModelOpt 0.29 to 0.37 has it.
+std::optional<Statement> scheme_of(const Json& scheme) {
+  if (scheme.is_string()) {
+    return Statement{cat(scheme.where(), ": is ", quote(scheme.as_string())),
+                     scheme.as_string() == "FP8", true};
+  }
+  const int64_t bits = scheme.at("num_bits").as_int();
+  const std::string type = scheme.at("type").as_string();
+  const std::string kind = type == "float" ? "floats" : type == "int" ? "integers" : quote(type);
+  return Statement{cat(scheme.where(), ": is for ", bits, "-bit ", kind),
+                   bits == 8 && type == "float", !scheme.get_bool("dynamic", false)};
+}
+
+// What compressed-tensors measured when a scheme names no observer: the default of its version.
+std::string observer_of(const Json& scheme, const std::string& version) {
+  const std::string named = scheme.get_string("observer", "");
+  if (!named.empty() || version.empty()) return named;
+  return version_before(version, "0.14") ? "minmax" : "memoryless_minmax";
+}
+
+// The scheme for attention inputs, which is how K and V are named when Q is quantised with them.
+std::optional<Json> attention_group(const Json& block) {
+  const auto groups = block.find("config_groups");
+  if (!groups) return std::nullopt;
+  for (size_t i = 0; i < groups->size(); ++i) {
+    const Json group = groups->value(i);
+    const auto targets = group.find("targets");
+    for (size_t j = 0; targets && j < targets->size(); ++j) {
+      const std::string target = (*targets)[j].as_string();
+      if (target.find("Attention") == target.npos && target.find("attn") == target.npos) continue;
+      if (const auto inputs = group.find("input_activations")) return inputs;
+    }
+  }
+  return std::nullopt;
+}
+
+void read_compressed_tensors(const QuantConfig& quant, KvConfig& out) {
+  const Json& block = *quant.block;
+  auto scheme = block.find("kv_cache_scheme");
+  if (!scheme) scheme = attention_group(block);
+  if (!scheme) return;
+  out.method = QuantMethod::compressed_tensors;
+  out.producer = "compressed-tensors";
+  out.version = block.get_string("version", "");
+  out.before_0_7 = quant.key == kOldBlock || version_before(out.version, "0.7");
+  state(scheme_of(*scheme), file_of(block), out);
+  out.observer = observer_of(*scheme, out.version);
+}
+
+void read_producer(const Json& block, KvConfig& out) {
+  const auto producer = block.find("producer");
+  if (!producer) return;
+  if (out.producer.empty()) out.producer = producer->get_string("name", "");
+  if (out.version.empty()) out.version = producer->get_string("version", "");
+}
+
+// ModelOpt's members are in an object `quantization` of its own file, and right in the block.
+Json modelopt_members(const Json& block) {
+  return block.find("quantization").value_or(block);
+}
+
+void read_modelopt_json(const Json& block, KvConfig& out) {
+  std::optional<Statement> said = algorithm_of(modelopt_members(block));
+  if (const auto scheme = block.find("kv_cache_scheme"); !said && scheme) said = scheme_of(*scheme);
+  if (!said) return;  // the weights are quantised, the cache is not
+  out.method = QuantMethod::modelopt;
+  read_producer(block, out);
+  state(said, file_of(block), out);
+}
+
+void read_modelopt(const QuantConfig& quant, KvConfig& out) {
+  read_modelopt_json(*quant.block, out);
+}
+
+bool exports_kv_cache(const Json& block) {
+  const auto exported = block.find("export");
+  const auto group = exported ? exported->find("kv_cache_group") : std::nullopt;
+  return group && group->size() > 0;
+}
+
+void read_quark(const QuantConfig& quant, KvConfig& out) {
+  const Json& block = *quant.block;
+  if (!exports_kv_cache(block)) return;
+  out.method = quant.method;
+  out.by_quark = true;
+  out.producer = "Quark";
+  out.post_rope = block.get_bool("kv_cache_post_rope", false);
+  out.floor = block.at("export").get_double("min_kv_scale", 0);
+}
+
+void read_fp8(const QuantConfig& quant, KvConfig& out) {
+  read_quark(quant, out);
+  const auto scheme = quant.block->find("kv_cache_scheme");
+  if (out.by_quark || !scheme || !scheme->is_string() || scheme->as_string() != "static") return;
+  out.method = QuantMethod::fp8;
+  out.producer = "AutoFP8";
+  state(Statement{cat(scheme->where(), ": is 'static'"), true, true}, file_of(*quant.block), out);
+}
+
+bool is_empty(const std::optional<Json>& value) {
+  return !value || value->size() == 0;
+}
+
+bool ignores_all(const std::optional<Json>& list, std::span<const std::string> modules) {
+  if (is_empty(list)) return false;
+  std::vector<std::string> entries;
+  for (size_t i = 0; i < list->size(); ++i) entries.push_back((*list)[i].as_string());
+  return std::all_of(modules.begin(), modules.end(), [&](const std::string& module) {
+    return ignored(entries, module) == Ignored::yes;
+  });
+}
+
+std::string is_quantised(const QuantConfig& quant, std::span<const std::string>) {
+  return cat(quant.block->where(), ": the weights are quantised (quant_method ",
+             quote(quant.quant_method), ")");
+}
+
+std::string by_groups(const QuantConfig& quant, std::span<const std::string> modules) {
+  const auto groups = quant.block->find("config_groups");
+  if (is_empty(groups) || ignores_all(quant.block->find("ignore"), modules)) return "";
+  for (size_t i = 0; i < groups->size(); ++i) {
+    const Json group = groups->value(i);
+    for (const char* part : {"weights", "input_activations", "output_activations"}) {
+      if (group.find(part)) return cat(group.where(), ": quantises ", part);
+    }
+  }
+  return "";
+}
+
+// Where no layer is left to quantise the block is there for the cache, as inject writes for vLLM on
+// MI300.
+std::string unless_all_ignored(const QuantConfig& quant, std::span<const std::string> modules) {
+  if (ignores_all(quant.block->find("ignored_layers"), modules)) return "";
+  return is_quantised(quant, modules);
+}
+
+std::string by_algorithm(const QuantConfig& quant, std::span<const std::string>) {
+  for (const auto& json : {quant.block, quant.hf_quant}) {
+    if (!json) continue;
+    if (modelopt_members(*json).find("quant_algo") || !is_empty(json->find("config_groups"))) {
+      return cat(json->where(), ": quantises the weights with modelopt");
+    }
+  }
+  return "";
+}
+
+// Up to 0.37 ModelOpt wrote no quant_method. Like vLLM, which believes the producer's name.
+bool is_modelopt(const QuantConfig& quant) {
+  if (quant.quant_method.starts_with("modelopt")) return true;
+  const auto producer = quant.block->find("producer");
+  return producer && producer->is_object() && producer->get_string("name", "") == "modelopt";
+}
+
+// One form of config. The functions REQUIRE a block that `is_of` takes.
+struct MethodRow {
+  QuantMethod method;
+  const char* name;
+  bool (*is_of)(const QuantConfig& quant);
+  // What it says of the KV cache.
+  void (*cache)(const QuantConfig& quant, KvConfig& out);
+  // As quantised_weights.
+  std::string (*weights)(const QuantConfig& quant, std::span<const std::string> modules);
+};
+
+// The first that fits. compressed-tensors did not always name itself under its older key.
+constexpr MethodRow kRows[] = {
+    {QuantMethod::compressed_tensors, "compressed-tensors",
+     [](const QuantConfig& quant) {
+       return quant.quant_method == "compressed-tensors" ||
+              (quant.quant_method.empty() && quant.key == kOldBlock);
+     },
+     read_compressed_tensors, by_groups},
+    {QuantMethod::modelopt, "modelopt", is_modelopt, read_modelopt, by_algorithm},
+    {QuantMethod::quark, "quark",
+     [](const QuantConfig& quant) { return quant.quant_method == "quark"; }, read_quark,
+     is_quantised},
+    {QuantMethod::fp8, "fp8", [](const QuantConfig& quant) { return quant.quant_method == "fp8"; },
+     read_fp8, unless_all_ignored},
+    {QuantMethod::other, "", [](const QuantConfig&) { return true; },
+     [](const QuantConfig&, KvConfig&) {}, is_quantised},
+};
+
+// REQUIRES a method.
+const MethodRow& row_of(QuantMethod method) {
+  return *std::find_if(std::begin(kRows), std::end(kRows),
+                       [&](const MethodRow& row) { return row.method == method; });
+}
+
+void read_block(const Json& block, const std::string& key, QuantConfig& out) {
+  if (!block.is_object()) {
+    fail(block.where(), ": is ", block.brief(), ", expected an object");
+  }
+  out.key = key;
+  out.block = block;
+  out.quant_method = block.get_string("quant_method", "");
+  out.method = std::find_if(std::begin(kRows), std::end(kRows), [&](const MethodRow& row) {
+                 return row.is_of(out);
+               })->method;
+}
+
+void read_torch_dtype(const Json& config, KvConfig& out) {
+  const auto named = config.find("kv_cache_torch_dtype");
+  if (!named) {
+    out.tgi_script = config.get_string("kv_cache_dtype", "").starts_with("float8_e4m3");
+    return;
+  }
+  out.torch_dtype = named->as_string();
+  if (out.torch_dtype == "float8_e4m3fn") return;
+  out.format = Fp8Format::e4m3fnuz;
+  if (out.torch_dtype == "float8_e4m3fnuz") return;
+  fail(named->where(), ": is ", quote(out.torch_dtype),
+       ", expected 'float8_e4m3fn' or 'float8_e4m3fnuz'");
+}
+
+}  // namespace
+
+std::string QuantConfig::name() const {
+  if (!quant_method.empty() || method == QuantMethod::none) return quant_method;
+  return row_of(method).name;
+}
+
+std::optional<Json> read_hf_quant(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kModelOptFile;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return Json::read(path, kLargestConfig);
+}
+
+QuantConfig read_quant_config(const Json& config, const std::optional<Json>& hf_quant) {
+  QuantConfig out;
+  out.hf_quant = hf_quant;
+  const auto text = config.find("text_config");
+  if (const auto block = config.find(kBlock)) {
+    read_block(*block, kBlock, out);
+  } else if (const auto old = config.find(kOldBlock)) {
+    read_block(*old, kOldBlock, out);
+  } else if (const auto inner = text ? text->find(kBlock) : std::nullopt) {
+    // Not every runtime looks there, and inject does not write there.
+    read_block(*inner, cat("text_config.", kBlock), out);
+    out.method = QuantMethod::other;
+  } else if (hf_quant) {
+    out.method = QuantMethod::modelopt;
+  }
+  return out;
+}
+
+QuantConfig read_quant_config(const Checkpoint& checkpoint) {
+  return read_quant_config(checkpoint.config(), read_hf_quant(checkpoint.folder()));
+}
+
+std::string quantised_weights(const QuantConfig& quant, std::span<const std::string> modules) {
+  return quant.method == QuantMethod::none ? "" : row_of(quant.method).weights(quant, modules);
+}
+
+KvConfig read_kv_config(const Json& config, const std::optional<Json>& hf_quant) {
+  const QuantConfig quant = read_quant_config(config, hf_quant);
+  KvConfig out;
+  out.quant_method = quant.quant_method;
+  out.block = quant.key;
+  read_torch_dtype(config, out);
+  if (hf_quant) read_modelopt_json(*hf_quant, out);
+  const bool from_file = out.method == QuantMethod::modelopt;
+  if (quant.block) row_of(quant.method).cache(quant, out);
+  if (from_file && out.method != QuantMethod::modelopt) {
+    throw Error(cat(hf_quant->where(), ": is ModelOpt's, but ", config.where(), ": ", out.block,
+                    ": has scales for the KV cache by quant_method ", quote(out.quant_method)),
+                "the two are of different checkpoints: remove the one that is not this one's");
+  }
+  return out;
+}
+
+KvConfig read_trtllm_config(const Json& config) {
+  KvConfig out;
+  out.method = QuantMethod::trtllm;
+  out.block = "quantization";
+  read_producer(config, out);
+  const auto block = config.find("quantization");
+  if (block) state(algorithm_of(*block), file_of(config), out);
+  return out;
+}
+
+bool version_before(const std::string& version, const std::string& bound) {
+  const std::vector<int> parts = version_parts(version);
+  return !parts.empty() && parts < version_parts(bound);
+}
+
+}  // namespace fp8kv
