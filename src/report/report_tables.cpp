@@ -40,7 +40,7 @@ std::string greedy_text(const GreedyFigures& greedy) {
 std::vector<HtmlCell> summary_row(const CandidateReport& of, bool baseline) {
   const TokenFigures& total = of.total;
   std::vector<HtmlCell> row = {{of.name, ""},
-                               {baseline ? "baseline" : outcome_name(outcome_of(total)), ""}};
+                               {baseline ? "baseline" : loss_name(loss_of(total)), ""}};
   row.push_back(
       {cat(short_number(total.perplexity, 6), " ± ", short_number(total.perplexity_error, 2)),
        cat(total.perplexity)});

@@ -11,17 +11,17 @@
 namespace fp8kv {
 namespace {
 
-std::string headline(const EvalReport& report, const CandidateReport& best, Outcome outcome) {
+std::string headline(const EvalReport& report, const CandidateReport& best, Loss loss) {
   const std::string cost = cat(best.name, " changes perplexity by ",
                                signed_percent(best.total.ppl_delta, best.total.ppl_delta_error),
                                " against ", report.baseline.name);
-  switch (outcome) {
-    case Outcome::within:
+  switch (loss) {
+    case Loss::within:
       return cat("The FP8 cache holds: ", cost, ".");
-    case Outcome::unclear:
+    case Loss::unclear:
       return cat("The FP8 cache seems to hold: ", cost,
                  ", but more text is needed to be sure of 0.5 %.");
-    case Outcome::beyond:
+    case Loss::beyond:
       break;
   }
   if (!std::isfinite(best.total.ppl_delta)) return "No FP8 cache works: the logits are not finite.";
@@ -54,15 +54,15 @@ std::string weakest_layer_line(const CandidateReport& best) {
 
 }  // namespace
 
-Outcome outcome_of(const TokenFigures& total) {
-  if (!(total.ppl_delta <= kVisibleLoss)) return Outcome::beyond;
+Loss loss_of(const TokenFigures& total) {
+  if (!(total.ppl_delta <= kVisibleLoss)) return Loss::beyond;
   const bool sure = total.ppl_delta + 2 * total.ppl_delta_error <= kVisibleLoss;
-  return sure ? Outcome::within : Outcome::unclear;
+  return sure ? Loss::within : Loss::unclear;
 }
 
-std::string outcome_name(Outcome outcome) {
-  if (outcome == Outcome::within) return "within 0.5 %";
-  return outcome == Outcome::unclear ? "unclear" : "beyond 0.5 %";
+std::string loss_name(Loss loss) {
+  if (loss == Loss::within) return "within 0.5 %";
+  return loss == Loss::unclear ? "unclear" : "beyond 0.5 %";
 }
 
 const CandidateReport* nearest_fp8(const EvalReport& report) {
@@ -123,9 +123,9 @@ std::vector<double> layer_scales_of(const CandidateReport& candidate, size_t n_l
 
 VerdictText verdict_text(const EvalReport& report) {
   const CandidateReport* best = nearest_fp8(report);
-  if (best == nullptr) return {Outcome::unclear, {"No FP8 cache was measured."}};
-  VerdictText verdict{outcome_of(best->total), {}};
-  verdict.lines.push_back(headline(report, *best, verdict.outcome));
+  if (best == nullptr) return {Loss::unclear, {"No FP8 cache was measured."}};
+  VerdictText verdict{loss_of(best->total), {}};
+  verdict.lines.push_back(headline(report, *best, verdict.loss));
   for (const std::string& line :
        {capacity_line(report, *best), scales_line(report), weakest_layer_line(*best)}) {
     if (!line.empty()) verdict.lines.push_back(line);

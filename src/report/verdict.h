@@ -13,14 +13,15 @@ namespace fp8kv {
 // More perplexity than this is called a loss: what published FP8 caches stay within.
 inline constexpr double kVisibleLoss = 0.005;
 
-enum class Outcome {
+// How large the loss of one cache is.
+enum class Loss {
   within,   // at most kVisibleLoss, with two standard errors to spare
   unclear,  // at most that as measured, but the text is too short to be sure
   beyond    // more, or no number at all
 };
-Outcome outcome_of(const TokenFigures& total);
+Loss loss_of(const TokenFigures& total);
 // "within 0.5 %", "unclear", "beyond 0.5 %".
-std::string outcome_name(Outcome outcome);
+std::string loss_name(Loss loss);
 
 // The FP8 candidate nearest to the baseline (least KLD; the first of equals); nullptr without any.
 const CandidateReport* nearest_fp8(const EvalReport& report);
@@ -42,8 +43,8 @@ std::vector<double> layer_scales_of(const CandidateReport& candidate, size_t n_l
                                     std::vector<float> LayerScales::*tensor);
 
 struct VerdictText {
-  Outcome outcome = Outcome::beyond;  // of nearest_fp8, if any
-  std::vector<std::string> lines;     // plain sentences; the first is the headline
+  Loss loss = Loss::beyond;        // of nearest_fp8, if any
+  std::vector<std::string> lines;  // plain sentences; the first is the headline
 };
 VerdictText verdict_text(const EvalReport& report);
 

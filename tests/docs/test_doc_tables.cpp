@@ -162,7 +162,7 @@ TEST_CASE("docs: runtimes says what each runtime does with what each target writ
                       {.target = target.name, .dry_run = true});
     const std::vector<RuntimeVerdict> verdicts = runtime_verdicts(report.facts);
     for (size_t i = 0; i < rows.size(); ++i) {
-      rows[i].push_back(outcome_name(verdicts[i].rule->outcome));
+      rows[i].push_back(runtime_outcome_name(verdicts[i].rule->outcome));
     }
   }
   check_table("docs/runtimes.md", head, rows);
@@ -178,8 +178,8 @@ TEST_CASE("docs: runtimes has every rule, with its source") {
     std::vector<Cells> rows;
     for (const RuntimeRule& rule : column.rules) {
       const char* how = rule.basis == Basis::reports ? " (reported)" : "";
-      rows.push_back(
-          {condition_text(rule), outcome_name(rule.outcome), rule.sentence, cat(rule.source, how)});
+      rows.push_back({condition_text(rule), runtime_outcome_name(rule.outcome), rule.sentence,
+                      cat(rule.source, how)});
     }
     check_table("docs/runtimes.md", {"when", "result", "what it does", "source"}, rows);
   }
@@ -191,8 +191,8 @@ TEST_CASE("docs: runtimes explains every fact and every result") {
     facts.push_back(fact_name(static_cast<Fact>(i)));
   }
   CHECK(lines(test::first_column("docs/runtimes.md", {"fact", "what it says"})) == lines(facts));
-  for (int i = 0; i <= static_cast<int>(Outcome::note); ++i) {
-    outcomes.push_back(outcome_name(static_cast<Outcome>(i)));
+  for (int i = 0; i <= static_cast<int>(RuntimeOutcome::note); ++i) {
+    outcomes.push_back(runtime_outcome_name(static_cast<RuntimeOutcome>(i)));
   }
   CHECK(lines(test::first_column("docs/runtimes.md", {"result", "meaning"})) == lines(outcomes));
 }

@@ -40,9 +40,9 @@ std::string runtimes_table(FactSet facts) {
   Table table({"runtime", "version", "result", "how"}, {true, true, true, true});
   for (const RuntimeVerdict& verdict : runtime_verdicts(facts)) {
     table.add({verdict.column->runtime, verdict.column->versions,
-               outcome_name(verdict.rule->outcome), verdict.rule->sentence});
+               runtime_outcome_name(verdict.rule->outcome), verdict.rule->sentence});
     for (const RuntimeRule* note : verdict.notes) {
-      table.add({"", "", outcome_name(note->outcome), note->sentence});
+      table.add({"", "", runtime_outcome_name(note->outcome), note->sentence});
     }
   }
   return table.text() +
@@ -55,7 +55,7 @@ void runtimes_json(JsonWriter& json, FactSet facts) {
   for (const RuntimeVerdict& verdict : runtime_verdicts(facts)) {
     json.begin_object().member("runtime", verdict.column->runtime);
     json.member("versions", verdict.column->versions);
-    json.member("result", outcome_name(verdict.rule->outcome));
+    json.member("result", runtime_outcome_name(verdict.rule->outcome));
     rule_json(json, *verdict.rule);
     json.key("notes").begin_array();
     for (const RuntimeRule* note : verdict.notes) {

@@ -8,7 +8,7 @@ namespace fp8kv {
 namespace {
 
 using enum Fact;
-using enum Outcome;
+using enum RuntimeOutcome;
 
 constexpr const char* kBranchLoader = "tgi refs/pull/2028: utils/weights.py:770-812";
 constexpr const char* kTgiLoader = "tgi: layers/attention/kv_cache.py";
@@ -265,7 +265,7 @@ constexpr RuntimeColumn kColumns[] = {
 
 }  // namespace
 
-const char* outcome_name(Outcome outcome) {
+const char* runtime_outcome_name(RuntimeOutcome outcome) {
   switch (outcome) {
     case loads:
       return "loads";

@@ -11,7 +11,7 @@
 
 namespace fp8kv {
 
-enum class Outcome {
+enum class RuntimeOutcome {
   loads,     // uses the scales when asked for an FP8 cache
   turns_on,  // uses them, and an FP8 cache without being asked
   ignores,   // runs, with scales of 1 where the cache is FP8
@@ -21,14 +21,14 @@ enum class Outcome {
   note       // besides the outcome: a side effect
 };
 
-const char* outcome_name(Outcome outcome);  // for people: "turns FP8 on"
+const char* runtime_outcome_name(RuntimeOutcome outcome);  // for people: "turns FP8 on"
 
 enum class Basis { code, reports, run };
 
 struct RuntimeRule {
   FactSet with;     // all of these hold
   FactSet without;  // and none of these
-  Outcome outcome;
+  RuntimeOutcome outcome;
   const char* sentence;
   const char* source;  // file, commit, pull request or issue
   Basis basis = Basis::code;
