@@ -1,6 +1,8 @@
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <doctest/doctest.h>
 
@@ -12,6 +14,19 @@
 #include "support/expect_error.h"
 
 namespace fp8kv {
+
+TEST_CASE("cpu_isa: a row for each set in rising order, and the best one is here") {
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < cpu_isas().size(); ++i) {
+    const CpuIsaRow& row = cpu_isas()[i];
+    CHECK(static_cast<size_t>(row.isa) == i);
+    CHECK(names.insert(row.name).second);
+    CHECK_FALSE(row.needs.empty());
+    CHECK((!row.is_here() || row.isa <= best_cpu_isa()));
+  }
+  CHECK(has_cpu_isa(CpuIsa::portable));
+  CHECK(has_cpu_isa(best_cpu_isa()));
+}
 
 TEST_CASE("cpu backend: says what it is") {
   CHECK(make_cpu_backend(2, CpuIsa::portable)->describe() == "cpu: portable, 2 threads");

@@ -19,8 +19,8 @@ namespace fp8kv::test {
 
 inline std::vector<CpuIsa> available_isas() {
   std::vector<CpuIsa> isas;
-  for (const CpuIsa isa : {CpuIsa::portable, CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16}) {
-    if (has_cpu_isa(isa)) isas.push_back(isa);
+  for (const CpuIsaRow& row : cpu_isas()) {
+    if (row.is_here()) isas.push_back(row.isa);
   }
   return isas;
 }

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/cpu_isa.h"
 #include "backend/open/open.h"
 #include "backend/open/plugin.h"

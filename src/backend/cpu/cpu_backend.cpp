@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_attention.h"
-#include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/cpu_linear.h"
 #include "backend/cpu/cpu_memory.h"
@@ -46,10 +45,10 @@ void copy(std::byte* to, const std::byte* from, size_t bytes) {
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend(int threads, CpuIsa isa) : kernels_(cpu_kernels(isa)), pool_(threads) {}
+  CpuBackend(int threads, CpuIsa isa) : isa_(isa), kernels_(cpu_kernels(isa)), pool_(threads) {}
 
   std::string describe() const override {
-    return cat("cpu: ", cpu_isa_name(kernels_.isa), ", ",
+    return cat("cpu: ", cpu_isa_name(isa_), ", ",
                count_of(static_cast<uint64_t>(pool_.threads()), "thread"));
   }
 
@@ -137,6 +136,7 @@ class CpuBackend : public Backend {
     });
   }
 
+  CpuIsa isa_;
   const CpuKernels& kernels_;
   ThreadPool pool_;
   Scratch norm_weight_;
@@ -148,7 +148,8 @@ class CpuBackend : public Backend {
 
 std::unique_ptr<Backend> make_cpu_backend(int threads, CpuIsa isa) {
   if (!has_cpu_isa(isa)) {
-    throw Error(cat("this processor has no ", cpu_isa_name(isa)), "", ErrorKind::device);
+    throw Error(cat("this processor has no ", cpu_isa_name(isa)),
+                cat("it needs ", cpu_isa_row(isa).needs), ErrorKind::device);
   }
   return std::make_unique<CpuBackend>(threads > 0 ? threads : usable_cores(), isa);
 }

@@ -1,50 +1,98 @@
 #include "backend/cpu/cpu_isa.h"
 
-namespace fp8kv {
+#include <algorithm>
 
-bool has_cpu_isa(CpuIsa isa) {
+#include "backend/cpu/cpu_kernels.h"
+
+namespace fp8kv {
+namespace {
+
+const CpuKernels& portable_kernels() {
+  return kPortableKernels;
+}
+
 #if defined(__x86_64__)
-  // __builtin_cpu_supports also asks whether the operating system saves the registers.
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("f16c");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
-                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl");
-  switch (isa) {
-    case CpuIsa::portable:
-      return true;
-    case CpuIsa::avx2:
-      return avx2;
-    case CpuIsa::avx512:
-      return avx512;
-    case CpuIsa::avx512_bf16:
-      return avx512 && __builtin_cpu_supports("avx512bf16");
-  }
-  return false;
+
+// __builtin_cpu_supports also asks whether the operating system saves the registers.
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+}
+
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+bool has_avx512_bf16() {
+  return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
+
+const CpuKernels& avx2_kernels() {
+  return kAvx2Kernels;
+}
+
+const CpuKernels& avx512_kernels() {
+  return kAvx512Kernels;
+}
+
+const CpuKernels& avx512_bf16_kernels() {
+  static const CpuKernels kKernels = [] {
+    CpuKernels kernels = kAvx512Bf16Kernels;
+    if (__builtin_cpu_supports("avx512vbmi")) take_vbmi_panels(kernels);
+    return kernels;
+  }();
+  return kKernels;
+}
+
 #else
-  return isa == CpuIsa::portable;
+
+bool is_not_here() {
+  return false;
+}
+constexpr auto has_avx2 = is_not_here, has_avx512 = is_not_here, has_avx512_bf16 = is_not_here;
+constexpr auto avx2_kernels = portable_kernels, avx512_kernels = portable_kernels,
+               avx512_bf16_kernels = portable_kernels;
+
 #endif
+
+constexpr CpuIsaRow kRows[] = {
+    {CpuIsa::portable, "portable", "nothing", [] { return true; }, portable_kernels},
+    {CpuIsa::avx2, "AVX2", "avx2, fma and f16c", has_avx2, avx2_kernels},
+    {CpuIsa::avx512, "AVX-512", "avx2, fma, f16c, avx512f, avx512bw, avx512dq and avx512vl",
+     has_avx512, avx512_kernels},
+    {CpuIsa::avx512_bf16, "AVX-512 BF16",
+     "avx2, fma, f16c, avx512f, avx512bw, avx512dq, avx512vl and avx512_bf16", has_avx512_bf16,
+     avx512_bf16_kernels},
+};
+
+}  // namespace
+
+std::span<const CpuIsaRow> cpu_isas() {
+  return kRows;
+}
+
+const CpuIsaRow& cpu_isa_row(CpuIsa isa) {
+  return kRows[static_cast<size_t>(isa)];
 }
 
 CpuIsa best_cpu_isa() {
-  for (const CpuIsa isa : {CpuIsa::avx512_bf16, CpuIsa::avx512, CpuIsa::avx2}) {
-    if (has_cpu_isa(isa)) return isa;
-  }
-  return CpuIsa::portable;
+  // `portable`, the first, is always there.
+  return std::find_if(std::rbegin(kRows), std::rend(kRows),
+                      [](const CpuIsaRow& row) { return row.is_here(); })
+      ->isa;
+}
+
+bool has_cpu_isa(CpuIsa isa) {
+  return cpu_isa_row(isa).is_here();
 }
 
 std::string_view cpu_isa_name(CpuIsa isa) {
-  switch (isa) {
-    case CpuIsa::portable:
-      return "portable";
-    case CpuIsa::avx2:
-      return "AVX2";
-    case CpuIsa::avx512:
-      return "AVX-512";
-    case CpuIsa::avx512_bf16:
-      return "AVX-512 BF16";
-  }
-  return "";
+  return cpu_isa_row(isa).name;
+}
+
+const CpuKernels& cpu_kernels(CpuIsa isa) {
+  return cpu_isa_row(isa).kernels();
 }
 
 }  // namespace fp8kv

@@ -4,14 +4,13 @@
 //   c[r][j] = sum over k of a[r][k] * panel[k][j]      r < rows <= tile_rows, j < strip, k < depth
 // with k in ascending order in one accumulator. So an element of the result has the same bits
 // whatever tile it falls into, however many rows there are, and whoever computes it.
-// Projections of few rows are bound by memory and go another way: dot products along the weights as
-// they lie, in lanes, kMaxDotRows rows at a time.
+// Projections of few rows are bound by memory and are computed in another way: dot products along
+// the weights in their own order, in lanes, kMaxDotRows rows at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/cpu_backend.h"
 #include "core/dtype.h"
 #include "core/softmax_state.h"
 
@@ -75,9 +74,10 @@ struct CpuKernels {
   using ToFloat = void (*)(const std::byte* from, int64_t count, float* to);
   // Rounds x to the cache's type; fp8: encodes x / scale. `to` at any alignment.
   using Store = void (*)(const float* from, int64_t count, float scale, std::byte* to);
-  // Scores of the tokens [begin, end) of a block to exp(score * scale - new max), the others of
-  // [0, count) to 0. Updates `state` and returns exp(old max - new max), by which what was summed
-  // up so far has to be multiplied. `scores` has room for a multiple of 16. REQUIRES begin < end.
+  // Replaces the scores of the tokens [begin, end) of a block by exp(score * scale - new max), and
+  // the other scores of [0, count) by 0. Updates `state` and returns exp(old max - new max); the
+  // caller multiplies its earlier sums by that. `scores` has room for a multiple of 16. REQUIRES
+  // begin < end.
   using Softmax = float (*)(float* scores, int begin, int end, int count, float scale,
                             SoftmaxState& state);
   // gate[i] = silu(gate[i]) * up[i]
@@ -87,7 +87,6 @@ struct CpuKernels {
   // Rounds x in place.
   using Round = void (*)(float* x, int64_t count);
 
-  CpuIsa isa;
   int strip;
   int tile_rows;
   PerType<PackPanel> pack_panel;
@@ -112,9 +111,6 @@ struct CpuKernels {
   Round round_f16;
   Round round_bf16;
 };
-
-// REQUIRES has_cpu_isa(isa).
-const CpuKernels& cpu_kernels(CpuIsa isa);
 
 extern const CpuKernels kPortableKernels;
 #if defined(__x86_64__)

@@ -201,7 +201,6 @@ constexpr CpuKernels::Tile kTiles[kTileRows] = {tile<1>, tile<2>, tile<3>,
 }  // namespace
 
 const CpuKernels kAvx2Kernels = {
-    .isa = CpuIsa::avx2,
     .strip = kStrip,
     .tile_rows = kTileRows,
     .pack_panel = {pack_panel<F32Element>, pack_panel<F16Element>, pack_panel<Bf16Element>,

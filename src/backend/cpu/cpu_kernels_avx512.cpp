@@ -395,11 +395,9 @@ constexpr CpuKernels::Dots kDots[kMaxDotRows] = {dots<Element, 1>, dots<Element,
 constexpr CpuKernels::Dots kPairDots[kMaxDotRows] = {pair_dots<1>, pair_dots<2>, pair_dots<3>,
                                                      pair_dots<4>};
 
-constexpr CpuKernels make_table(CpuIsa isa, CpuKernels::PackPanel pairs,
-                                const CpuKernels::Tile* pair_tiles,
+constexpr CpuKernels make_table(CpuKernels::PackPanel pairs, const CpuKernels::Tile* pair_tiles,
                                 const CpuKernels::Dots* pair_dots_table) {
   return {
-      .isa = isa,
       .strip = kStrip,
       .tile_rows = kTileRows,
       .pack_panel = {pack_panel<F32Element>, pack_panel<F16Element>, pack_panel<Bf16Element>,
@@ -435,9 +433,8 @@ constexpr CpuKernels make_table(CpuIsa isa, CpuKernels::PackPanel pairs,
 
 }  // namespace
 
-const CpuKernels kAvx512Kernels = make_table(CpuIsa::avx512, nullptr, nullptr, nullptr);
-const CpuKernels kAvx512Bf16Kernels =
-    make_table(CpuIsa::avx512_bf16, pack_pairs, kPairTiles, kPairDots);
+const CpuKernels kAvx512Kernels = make_table(nullptr, nullptr, nullptr);
+const CpuKernels kAvx512Bf16Kernels = make_table(pack_pairs, kPairTiles, kPairDots);
 
 }  // namespace fp8kv
 

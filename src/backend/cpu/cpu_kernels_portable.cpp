@@ -47,7 +47,6 @@ constexpr CpuKernels::Tile kTiles[kTileRows] = {tile<1>, tile<2>, tile<3>, tile<
 }  // namespace
 
 const CpuKernels kPortableKernels = {
-    .isa = CpuIsa::portable,
     .strip = kStrip,
     .tile_rows = kTileRows,
     .pack_panel = {pack_panel<F32Element>, pack_panel<F16Element>, pack_panel<Bf16Element>,
