@@ -46,8 +46,8 @@ void refuse_packed(const DataSource& source) {
     const char* what;
     const char* help;
   } formats[] = {
-      {"\x1F\x8B", "gzip data", "unpack it: gzip -dc FILE | fp8kv calibrate ... --data -"},
-      {"\x28\xB5\x2F\xFD", "Zstandard data", "unpack it: zstd -dc FILE | fp8kv ... --data -"},
+      {"\x1F\x8B", "gzip data", "unpack it, into a pipe if you like: gzip -dc FILE"},
+      {"\x28\xB5\x2F\xFD", "Zstandard data", "unpack it, into a pipe if you like: zstd -dc FILE"},
       {"PAR1", "a Parquet file", "write it as JSON lines with a 'text' or 'messages' field"},
       {"\xFF\xFE", "UTF-16 text", "convert it: iconv -f UTF-16 -t UTF-8 FILE"},
   };

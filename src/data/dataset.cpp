@@ -48,7 +48,7 @@ class WindowReader {
     throw Error(cat("a window of ", count_of(static_cast<uint64_t>(options.seq_len), "token"),
                     " has no room for text: every prompt starts with ",
                     count_of(encoder.prefix.size(), "token"), " of its own"),
-                "pass a larger --seq-len", ErrorKind::usage);
+                cat("pass a larger ", options.seq_len_name), ErrorKind::usage);
   }
 
   bool full() const { return out_.ids.size() >= options_.max_windows; }
@@ -71,7 +71,8 @@ class WindowReader {
     if (!full() && options_.exact) {
       throw Error(cat("the data gives ", grouped(out_.ids.size()), " of the ",
                       count_of(options_.max_windows, "window"), " asked for"),
-                  cat("add data, or pass --samples ", out_.ids.size(), " to use what is there"));
+                  cat("add data, or pass ", options_.max_windows_name, " ", out_.ids.size(),
+                      " to use what is there"));
     }
     if (!full()) {
       log_.warn(cat("the data gives ", count_of(out_.ids.size(), "window"), ", where up to ",
@@ -166,7 +167,7 @@ class WindowReader {
     if (ids.size() > static_cast<uint64_t>(options_.seq_len)) {
       throw Error(cat(ids.where(), ": has ", count_of(ids.size(), "token"), ", expected at most ",
                       grouped(static_cast<uint64_t>(options_.seq_len))),
-                  cat("pass --seq-len ", ids.size(), ", or split the record"));
+                  cat("pass ", options_.seq_len_name, " ", ids.size(), ", or split the record"));
     }
     std::vector<int32_t> window;
     for (size_t i = 0; i < ids.size(); ++i) {

@@ -28,6 +28,9 @@ struct WindowOptions {
   uint64_t max_windows = 512;
   bool exact = false;      // true: fewer windows than asked for are an error
   int64_t seq_len = 2048;  // tokens in a window at most, prefix included
+  // What the caller calls these two, for messages: "--samples".
+  std::string max_windows_name = "max_windows";
+  std::string seq_len_name = "seq_len";
 };
 
 struct Windows {

@@ -91,8 +91,8 @@ std::string_view trimmed(std::string_view text) {
 }
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
-  throw Error(cat("--fail-if: ", quote(text), ": ", why),
-              "write METRIC OP NUMBER[%], as in \"ppl_delta > 0.5%\"", ErrorKind::usage);
+  throw Error(cat(quote(text), ": ", why), "write METRIC OP NUMBER[%], as in \"ppl_delta > 0.5%\"",
+              ErrorKind::usage);
 }
 
 const GateMetric& metric_named(const std::string& name, const std::string& text) {

@@ -253,7 +253,7 @@ TEST_CASE("dataset: fewer windows than asked for are an error when exactly so ma
     FAIL_CHECK("nothing was thrown");
   } catch (const Error& error) {
     CHECK(error.what() == std::string("the data gives 3 of the 4 windows asked for"));
-    CHECK(error.help() == "add data, or pass --samples 3 to use what is there");
+    CHECK(error.help() == "add data, or pass max_windows 3 to use what is there");
   }
 }
 

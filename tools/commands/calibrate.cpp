@@ -98,7 +98,9 @@ void run_command(const CalibrateOptions& options) {
   const WindowOptions window_options{
       .max_windows = options.samples,
       .exact = options.samples_given,
-      .seq_len = window_length(options.seq_len, options.seq_len_given, config, log)};
+      .seq_len = window_length(options.seq_len, options.seq_len_given, config, log),
+      .max_windows_name = "--samples",
+      .seq_len_name = "--seq-len"};
   Windows windows =
       read_windows(options.data, make_encoder(checkpoint, config), window_options, log);
   const ShardNote shards = take_shard(windows, options.shard);

@@ -25,7 +25,9 @@ WindowOptions window_options(const EvalCommandOptions& options, const ModelConfi
                              Log& log) {
   return {.max_windows = options.samples,
           .exact = options.samples_given,
-          .seq_len = window_length(options.seq_len, options.seq_len_given, config, log)};
+          .seq_len = window_length(options.seq_len, options.seq_len_given, config, log),
+          .max_windows_name = "--samples",
+          .seq_len_name = "--seq-len"};
 }
 
 // Windows of one token predict nothing.
@@ -120,7 +122,9 @@ void run_command(const EvalCommandOptions& options) {
   check_output_file(options.junit, options.force);
   check_output_file(options.report, options.force);
   std::vector<Gate> gates;
-  for (const std::string& text : options.fail_if) gates.push_back(parse_gate(text));
+  for (const std::string& text : options.fail_if) {
+    gates.push_back(with_context("--fail-if", [&] { return parse_gate(text); }));
+  }
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   EvalReport report;
   report.config = read_model_config(checkpoint);
