@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "checkpoint/architectures.h"
 #include "commands/commands.h"
+#include "generate/cache_pages.h"
 #include "generate/generate.h"
 #include "inputs/cache_choice.h"
 #include "inputs/prompts.h"
@@ -67,7 +68,13 @@ void run_command(const RunOptions& options) {
   const CacheDemand demand = prompts.streams() ? demand_of_stream(generation, config)
                                                : demand_of(requests, generation, config);
   const uint64_t page_bytes = kv_bytes_per_token(config, choice.dtype, config.n_layers) * kPageSize;
-  const int64_t pages = choose_pages(options, *backend, runner, page_bytes, demand);
+  const auto choose = [&] {
+    return choose_pages(options.gpu_memory, *backend, runner, page_bytes, demand);
+  };
+  const int64_t pages =
+      options.gpu_memory == 0
+          ? choose()
+          : with_context(cat("--gpu-memory ", human_bytes(options.gpu_memory)), choose);
   KvCache cache = with_way_out("use a smaller --gpu-memory or an FP8 cache, or free memory", [&] {
     return KvCache(*backend, config, {choice.dtype, config.n_layers, pages, runner.padding_pages()},
                    choice.scales ? &*choice.scales : nullptr);

@@ -1,8 +1,5 @@
 #include "inputs/cache_choice.h"
 
-#include <algorithm>
-#include <unistd.h>
-
 #include "base/error.h"
 #include "checkpoint/fingerprint.h"
 #include "cli/kv_dtype.h"
@@ -54,23 +51,6 @@ CacheChoice choose_fp8(const RunOptions& options, DType dtype,
               options.scales.empty() ? model : quote(options.scales.string()))};
 }
 
-// Rounded up, so that what a message asks for is enough.
-std::string enough_bytes(uint64_t bytes) {
-  constexpr uint64_t kKi = 1024, kMi = kKi * kKi;
-  if (bytes < 16 * kMi) return cat((bytes + kKi - 1) / kKi, "KiB");
-  return cat((bytes + kMi - 1) / kMi, "MiB");
-}
-
-// Of the device's free memory; the rest is for what grows with the first steps: partial results,
-// recorded steps, the driver's own.
-constexpr double kShareOfFree = 0.9;
-
-uint64_t quarter_of_memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
-  return pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) / 4 * static_cast<uint64_t>(bytes)
-                                : 0;
-}
-
 }  // namespace
 
 CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint,
@@ -100,61 +80,6 @@ CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint
                 kWaysOut);
   }
   return {config.dtype, std::nullopt, cat(kv_dtype_name(config.dtype), ", the model's own dtype")};
-}
-
-CacheDemand demand_of(std::span<const Request> requests, const GenerationOptions& options,
-                      const ModelConfig& config) {
-  CacheDemand demand{1, pages_needed(requests, options, config.max_seq_len), 0};
-  for (const Request& request : requests) {
-    const int64_t pages = KvCache::pages_for(longest(request, config.max_seq_len));
-    demand.least = std::max(demand.least, pages);
-    demand.all += pages;
-  }
-  return demand;
-}
-
-CacheDemand demand_of_stream(const GenerationOptions& options, const ModelConfig& config) {
-  const int64_t at_once = options.max_batch * KvCache::pages_for(config.max_seq_len);
-  return {1, at_once, kMostPages};
-}
-
-int64_t choose_pages(const RunOptions& options, const Backend& backend, const Runner& runner,
-                     uint64_t page_bytes, const CacheDemand& demand) {
-  const uint64_t padding = static_cast<uint64_t>(runner.padding_pages()) * page_bytes;
-  const uint64_t fixed = runner.weight_bytes() + runner.working_bytes() + padding;
-  const std::optional<DeviceMemory> memory = backend.memory();
-  const std::optional<uint64_t> free = memory ? memory->free : std::nullopt;
-  uint64_t room = 0;  // bytes for pages
-  std::string where;
-  if (options.gpu_memory > 0) {
-    room = options.gpu_memory > fixed ? options.gpu_memory - fixed : 0;
-    where = cat("--gpu-memory ", human_bytes(options.gpu_memory));
-  } else if (free) {
-    const auto usable = static_cast<uint64_t>(static_cast<double>(*free) * kShareOfFree);
-    room = usable > padding ? usable - padding : 0;
-    where = cat("the device has ", human_bytes(*free), " left");
-  } else {
-    const auto share = static_cast<int64_t>(quarter_of_memory() / page_bytes);
-    return demand.all < kMostPages
-               ? demand.at_once
-               : std::clamp<int64_t>(demand.at_once, 1, std::max<int64_t>(share, 1));
-  }
-  const auto pages = static_cast<int64_t>(
-      std::min<uint64_t>(room / page_bytes, static_cast<uint64_t>(kMostPages)));
-  if (pages >= demand.least) return std::min(pages, std::max(demand.all, demand.at_once));
-  const uint64_t needed = static_cast<uint64_t>(demand.least) * page_bytes;
-  throw Error(
-      cat(where, ": ", enough_bytes(needed),
-          " of cache are needed for the longest prompt and its answer (",
-          count_of(static_cast<uint64_t>(demand.least), "page"), ") beside ",
-          human_bytes(runner.weight_bytes()), " of weights and ",
-          human_bytes(runner.working_bytes() + padding), " of working memory, and ",
-          human_bytes(room), " are left for it"),
-      options.gpu_memory > 0
-          ? cat("give at least ", enough_bytes(fixed + needed),
-                ", a shorter prompt, fewer new tokens, or an FP8 cache")
-          : "give a shorter prompt, fewer new tokens, a smaller --max-batch or an FP8 cache",
-      ErrorKind::resource);
 }
 
 }  // namespace fp8kv
