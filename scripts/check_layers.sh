@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fails when a room (a folder with sources of its own) includes a header of a room that it may not
 # use: one above it or a sibling. Every room has a row; what a room may use, and the libraries that
-# CMake links, say the same.
+# CMake links, say the same. Then fails when modules include each other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 values="base core"
@@ -67,4 +67,5 @@ for room in "${!may[@]}"; do
     [[ " ${may[$room]} $own " == *" $used "* ]] || complain "$file:$line: $room may not include $used"
   done < <(grep -nE '^#include "' "$room"/*.{h,cpp,cu,cuh} 2>/dev/null)
 done
+scripts/check_cycles.sh || status=1
 exit $status
