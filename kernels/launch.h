@@ -77,8 +77,8 @@ struct NormedProducts {
   Products products;
 };
 
-// Whether project_append and gated_linear take these. They give the bits of rmsnorm, linear and
-// what comes after, so that the choice between them and these may depend on anything.
+// Whether project_append and gated_linear take these. Both give the same bits as rmsnorm, linear
+// and the op that follows, so either way may be chosen at any time.
 bool takes_fused(DType dtype, const NormedProducts& normed, int64_t computed_as);
 
 // gate = silu(gate) * up for the products of the normalised rows, which are gate and up; up's

@@ -7,8 +7,9 @@
 namespace fp8kv::FP8KV_GPU {
 
 inline constexpr int kTileTokens = 16;
-// The largest weight is 2^15, which sums and outputs are divided by again: f16 then has all bits of
-// those down to 2^-29 of it, and a long tail of small ones is not lost.
+// Softmax weights are computed times 2^15, so the largest is 2^15; sums and outputs are divided by
+// 2^15 at the end. Weights down to 2^-29 of the largest are then normal numbers of f16 and keep all
+// their bits, so that many small weights are not lost.
 inline constexpr float kWeightExponent = 15.0f;
 
 __device__ inline void store_activation(void* data, int64_t at, bool bf16, float x) {
@@ -29,14 +30,15 @@ __device__ inline float power_of_two(int exponent) {
   return float_from_bits(static_cast<uint32_t>(exponent + 127) << 23);
 }
 
-// Q of one head, for the column of B that the lane supplies, brought near 1 by a power of two that
-// goes into the scores: f16 then has all of bf16's values. Returns its exponent. All lanes of the
-// warp have to call. Depths are in KeyDeal's order or, kLoaded, in that of Mma::load.
+// Q of one head, as the column of B that this lane supplies. It is divided by a power of two that
+// brings its largest value near 1, so that f16 can hold what was bf16; the exponent is returned,
+// and the caller multiplies the scores by that power. All lanes of the warp must call. The
+// dimensions are in the order of KeyPieces or, with kLoaded, of Mma::load.
 //   q: activations, the head from element `at`; query [kHeadDim / 8]
 template <typename Cache, int kHeadDim, bool kLoaded>
 __device__ inline int query_operand(const void* q, int64_t at, bool present, bool bf16,
                                     uint32_t* query) {
-  using Keys = KeyDeal<Cache, kHeadDim>;
+  using Keys = KeyPieces<Cache, kHeadDim>;
   using T = typename Operand<Cache>::Type;
   constexpr int kSteps = kHeadDim / 16;
   const int group = Mma::group(lane_index());
@@ -77,7 +79,7 @@ __device__ inline int query_operand(const void* q, int64_t at, bool present, boo
   return exponent;
 }
 
-// What products of operands are multiplied by to be scores for exp2.
+// The factor that turns products of operands into scores for exp2.
 template <typename Cache>
 __device__ inline float score_scale(const AttentionArguments& attention, int kv_head) {
   constexpr float kLog2E = 1.4426950408889634f;

@@ -1,14 +1,14 @@
-// Products with few rows, a warp to a column: what the kernels for them share, so that a column has
-// the same bits from all.
+// Products of few rows, where a warp computes a column. The kernels for them share this, so that a
+// column has the same bits from each.
 #pragma once
 
 #include "kernels/blocks/vec.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 
-// A lane's part of the products of x [kRows, in_dim] with kColumns columns of weights, kAhead
-// vectors of each of which it asks for at a time; warp_sum has the rest.
-// REQUIRES rows of 16-byte vectors.
+// A lane's part of the products of x [kRows, in_dim] with kColumns columns of weights; warp_sum
+// adds up the parts of all lanes. Loads kAhead vectors of each column at a time. REQUIRES rows of
+// 16-byte vectors.
 template <typename T, int kAhead, int kColumns, int kRows>
 __device__ inline void column_sums(const T* const (&weights)[kColumns], const T* x, int64_t in_dim,
                                    float (&sums)[kColumns][kRows]) {

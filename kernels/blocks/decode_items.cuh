@@ -1,5 +1,5 @@
-// How decode attention is cut into items, one for a warp at a time. How a row is cut depends on its
-// own length alone, so its bits do not depend on what else is in the batch.
+// Cuts decode attention into items, each the work of one warp. How a row is cut depends only on the
+// row's own length, so its result has the same bits whatever else is in the batch.
 #pragma once
 
 #include "kernels/blocks/attention.cuh"
@@ -7,8 +7,9 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// Tokens of a chunk: the context in up to 16 parts of a power of two, but at least 64 tokens, which
-// are worth a warp, and at most 512, of whose reading time the partial result is some 3 %.
+// The number of tokens in a chunk: the smallest power of two that cuts `length` tokens into at most
+// 16 chunks, but at least 64 and at most 512. Fewer than 64 tokens are too little work for a warp.
+// Writing and reading a partial result takes about 3 % of the time that reading 512 tokens takes.
 __device__ inline int chunk_tokens(int length) {
   int tokens = 64;
   while (tokens < 512 && tokens * 16 < length) tokens *= 2;
@@ -50,7 +51,7 @@ __device__ inline int chunk_count(const Visible& visible) {
   return (visible.end - 1) / tokens - visible.begin / tokens + 1;
 }
 
-// ends[row] = chunks of rows 0 ... row, for all rows.
+// ends[row] = the number of chunks in rows 0 to `row` together, for every row.
 template <int kWarps>
 __device__ inline void count_chunks(const Decode& decode, int* ends, int* warp_sums) {
   const Rows& rows = decode.attention.rows;

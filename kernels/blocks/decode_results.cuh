@@ -1,5 +1,6 @@
-// What decode attention leaves: the result of a row that is one item, and of others a partial one
-// for each chunk, which the last warp to finish adds up in order, without another launch.
+// The results of decode attention. A row of one item gets its result at once. Of a row of several
+// items each warp stores a partial result, and the last warp to finish adds them up in order, in
+// the same launch.
 #pragma once
 
 #include "kernels/blocks/decode_items.cuh"
@@ -64,9 +65,9 @@ class DecodeResults {
     return load_vec<2>(decode_.states + 2 * state_at(item, chunk, head));
   }
 
-  // All heads at once, each by as many lanes as there are for it. A chunk's numbers come from L2,
-  // some 200 ns away: many are asked for at a time, since the whole device may be waiting for the
-  // last warp.
+  // All heads at once; the lanes of the warp are shared out among them. A chunk's numbers come from
+  // L2, which takes some 200 ns, and the whole device may be waiting for this last warp: so many
+  // reads are started at a time.
   __device__ inline void combine(const Item& item) const {
     int heads = 1;
     while (heads < item.heads) heads *= 2;

@@ -1,25 +1,28 @@
-// How rows of a KV cache become operands of matrix instructions without passing through a
-// transpose. Tokens and dimensions are the 16 rows of A, query heads the columns of B:
+// Makes operands of matrix instructions from rows of a KV cache, without a transpose. The 16 rows
+// of A are tokens (for K) or dimensions (for V); the columns of B are query heads:
 //   scores^T [token, head] = K [token, dim] Q^T [dim, head]
 //   out^T    [dim, head]   = V^T [dim, token] P^T [token, head]
-// The order of a contraction is free as long as both operands have the same one, so a lane takes as
-// "its" dimensions of K those that it can load in whole pieces, and Q follows. Values need pairs of
-// tokens side by side: one byte selection does that for two dimensions at a time.
+// The terms of a product may come in any order, as long as A and B have the same order. So a lane
+// takes the dimensions of K that it can load in whole pieces, and Q is loaded in the same order.
+// For V, an operand needs the values of two tokens side by side: one byte selection pairs them for
+// two dimensions at a time.
 #pragma once
 
 #include "kernels/blocks/vec.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 
-// Four codes to two pairs of f16, each worth value * 2^-exponent(): multiplications are left to
-// whoever scales anyway. Exact for every finite code. NaN stays NaN with hardware conversion; the
-// integer one gives 480 or -0, which calibrated caches do not hold.
+// Converts four FP8 codes to two pairs of f16. An f16 here is its code's value times
+// 2^-exponent(); the caller multiplies by 2^exponent() together with the scale. Exact for every
+// finite code. The hardware's conversion keeps NaN; the integer conversion makes it 480 or -0, but
+// a calibrated cache holds no NaN.
 template <Fp8Format F>
 struct Fp8Pairs {
   static constexpr bool kHardware = F == Fp8Format::e4m3fn && kHardwareFp8;
 
-  // e4m3's bits as f16's are worth so much less; its subnormals are f16's then, and have to be
-  // brought back where products would take them for 0. e5m2's are below 2^-14 anyway.
+  // The bits of an e4m3 code, moved into an f16, are worth 2^-kShift times the code's value. Its
+  // subnormals are subnormal in f16 too. Where matrix products take those for 0 (kProductsFlush),
+  // the pair is multiplied by 2^kShift right away. e5m2 has f16's exponent and needs no shift.
   static constexpr int kShift = F == Fp8Format::e4m3fn ? 8 : F == Fp8Format::e4m3fnuz ? 7 : 0;
 
   static __device__ constexpr int exponent() { return kHardware || kProductsFlush ? 0 : kShift; }
@@ -62,14 +65,15 @@ struct Operand<Fp8<F>> {
   static __device__ constexpr int exponent() { return Fp8Pairs<F>::exponent(); }
 };
 
-// The largest of 16, 8, 4 and 2 bytes that divides what a lane has of a row.
+// The largest of 16, 8, 4 and 2 bytes that divides a lane's bytes of a row.
 constexpr int piece_bytes(int lane_bytes) {
   return lane_bytes % 16 == 0 ? 16 : lane_bytes % 8 == 0 ? 8 : lane_bytes % 4 == 0 ? 4 : 2;
 }
 
-// Which elements of a row a lane has, as pieces dealt out in turn to `kLanes` lanes.
+// Which elements of a row a lane has: the row is cut into pieces of kPieceBytes, and piece p is
+// that of lane p % kLanes.
 template <typename Cache, int kHeadDim, int kLanes>
-struct Deal {
+struct RowPieces {
   static constexpr int kElements = kHeadDim / kLanes;
   static constexpr int kBytes = kElements * static_cast<int>(sizeof(Cache));
   static constexpr int kPieceBytes = piece_bytes(kBytes);
@@ -88,10 +92,10 @@ struct Deal {
 };
 
 template <typename Cache, int kHeadDim>
-using KeyDeal = Deal<Cache, kHeadDim, 4>;
+using KeyPieces = RowPieces<Cache, kHeadDim, 4>;
 inline constexpr int kDimLanes = 16 / Mma::kRowsPerLane;
 template <typename Cache, int kHeadDim>
-using ValueDeal = Deal<Cache, kHeadDim, kDimLanes>;
+using ValuePieces = RowPieces<Cache, kHeadDim, kDimLanes>;
 
 // A of step `step` of the scores, from the words of the lane's tokens.
 //   words [kRowsPerLane][kWords], a [2 * kRowsPerLane]
@@ -108,8 +112,10 @@ __device__ inline void key_operand(const uint32_t (*words)[kWords], int step, ui
   }
 }
 
-// The lane's elements 2 * `two` and 2 * `two` + 1 of four tokens: pairs[e][0] is element e of the
-// first two tokens, pairs[e][1] of the last two.   words [4][kWords]
+// Pairs up the lane's elements 2 * `two` and 2 * `two` + 1 of four tokens. For the first (e = 0)
+// and the second (e = 1) of them, pairs[e][0] holds the first two tokens and pairs[e][1] the last
+// two.
+//   words [4][kWords]
 template <typename Cache, int kWords>
 __device__ inline void value_pairs(const uint32_t (*words)[kWords], int two, uint32_t (*pairs)[2]) {
 #pragma unroll
@@ -152,12 +158,12 @@ __device__ inline void add_values(const uint32_t (*words)[kWords], const uint32_
   }
 }
 
-// The dimension that element i of accumulator `index` of add_values is.
+// The dimension that element i of accumulator `index` of add_values belongs to.
 template <typename Cache, int kHeadDim>
 __device__ inline int value_dim(int index, int i) {
   const int row = Mma::acc_row(lane_index(), i);
-  return ValueDeal<Cache, kHeadDim>::place(index * Mma::kRowsPerLane + row / kDimLanes,
-                                           row % kDimLanes);
+  return ValuePieces<Cache, kHeadDim>::place(index * Mma::kRowsPerLane + row / kDimLanes,
+                                             row % kDimLanes);
 }
 
 }  // namespace fp8kv::FP8KV_GPU

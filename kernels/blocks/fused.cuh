@@ -1,5 +1,5 @@
-// What gated_linear and project_append share: blocks that normalise all rows into their own shared
-// memory, after which each warp takes pairs of columns whose results belong together.
+// What gated_linear and project_append share. Each block normalises all rows into its own shared
+// memory; then each warp computes pairs of columns whose results belong together.
 #pragma once
 
 #include "kernels/blocks/column_sums.cuh"
@@ -8,12 +8,13 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// As many as stay on a multiprocessor together; all work is dealt to these, so that rows are not
-// normalised more often than that. Three leave a thread the registers to have 8 vectors (of one
-// row; 4 of several) on their way, 48 KiB or more of a multiprocessor: twice what the latency of an
-// H100's memory takes at its speed.
+// Blocks on a multiprocessor at a time. No more are launched: every block normalises all rows, so
+// more blocks would repeat that work. With three, a thread has registers for 8 loads of 16 bytes in
+// flight (4 with several rows): 48 KiB or more per multiprocessor, twice what an H100 needs to
+// hide the latency of its memory.
 constexpr int kFusedBlocks = 3;
-// What every device gives a block without asking; and three of them fit an A100's multiprocessor.
+// Every device gives a block this much without being asked, and three blocks of it fit a
+// multiprocessor of an A100.
 constexpr size_t kMaxFusedSharedBytes = 48 * 1024;
 
 template <typename T>
@@ -28,7 +29,8 @@ inline Grid fused_grid(int64_t pairs, int multiprocessors) {
   return {static_cast<unsigned>(needed < resident ? needed : resident)};
 }
 
-// Pairs are dealt to warps like cards: the first to this warp, and the step from one to the next.
+// Pairs of columns go to the warps of the grid in turn: this warp's first pair, and the step to its
+// next one.
 __device__ inline int first_pair() {
   return static_cast<int>(block_index().x) * kNormWarps + warp_index();
 }
@@ -41,8 +43,8 @@ template <typename T>
 struct ColumnPair {
   const T* weights[2];
 
-  // Asks for the first 2 or 4 KiB of each, a line of memory for every lane, to have the memory busy
-  // while the rows are normalised.
+  // Prefetches the first 2 or 4 KiB of each column, one line of memory a lane, so that the memory
+  // is busy while the rows are normalised.
   __device__ void prefetch_start(int64_t in_dim) const {
     constexpr int kLine = 128 / sizeof(T);
     const int64_t at = lane_index() % (kWarp / 2) * kLine;
@@ -70,8 +72,8 @@ __device__ inline const T* normalised_rows(const NormedProducts& normed, Shared&
   return rows;
 }
 
-// The products of the rows with a pair of columns: lane i < kRows gets those of row i, the others
-// nothing of use.
+// The products of the rows with a pair of columns. Lane i < kRows gets those of row i; what other
+// lanes get means nothing.
 template <typename T, int kRows>
 __device__ inline void pair_products(const ColumnPair<T>& pair, const T* rows, int64_t in_dim,
                                      float (&results)[2]) {

@@ -1,7 +1,7 @@
-// Pieces of memory that a lane asks for ahead of time and gets back in order, tile by tile: nobody
-// else touches them, so nobody has to be waited for. Where there are asynchronous copies they wait
-// in shared memory, in slots of the lane's own, kAhead tiles deep; elsewhere in registers, one tile
-// deep.
+// Reads memory ahead: a lane asks for pieces of later tiles and gets them back in order, tile by
+// tile. No other lane touches them, so no barrier is needed. Where the device has asynchronous
+// copies, the pieces wait in the lane's own slots in shared memory, up to kAhead tiles; elsewhere
+// in registers, one tile.
 //
 //   for tile < kAhead: fetch pieces; commit()
 //   for each tile: turn(); fetch the pieces of tile + kAhead; commit(); arrive(); take keys, values
@@ -18,8 +18,8 @@ struct alignas(kBytes < 4 ? 4 : kBytes) PieceWords {
   uint32_t words[kBytes < 4 ? 1 : kBytes / 4];
 };
 
-// A lane's words of a tile: kRows rows of keys and 4 of values, of which KeyDeal and ValueDeal say
-// what is a lane's.
+// A lane's words of a tile: its pieces (see KeyPieces, ValuePieces) of kRows rows of keys and of 4
+// rows of values.
 template <typename Keys>
 struct KeyWords {
   static constexpr int kRows = Mma::kRowsPerLane;
@@ -75,7 +75,7 @@ class SharedQueue {
       }
     }
   }
-  // Nothing may be under way when the lane's work ends.
+  // Waits for all copies: none may be in flight when the lane's work ends.
   __device__ inline void drain() {
     async_wait<0>();
     to_ = 0;

@@ -1,5 +1,5 @@
-// x / rms(x) * weight by blocks of kNormThreads threads: what the kernels that normalise share, so
-// that a row has the same bits from all.
+// x / rms(x) * weight, by blocks of kNormThreads threads. The kernels that normalise share this, so
+// that a row has the same bits from each.
 #pragma once
 
 #include "kernels/blocks/reduce.cuh"

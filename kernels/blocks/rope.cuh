@@ -1,5 +1,5 @@
-// Rotation and the way into the cache, a pair (i, i + head_dim / 2) at a time: what the kernels
-// that append share, so that they store the same bits.
+// Rotates pairs of elements (i, i + head_dim / 2) and stores them to the cache. The kernels that
+// append share this, so that they store the same bits.
 #pragma once
 
 #include "kernels/blocks/vec.cuh"

@@ -6,22 +6,22 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-inline constexpr int kSlabStages = 2;  // slabs of a block: one is read while the next one comes
+inline constexpr int kSlabStages = 2;  // slabs of a block: one is used while the next is loaded
 
-// Whether slabs become operands by the matrix loads of shared memory: elements of 16 bits need no
-// conversion.
+// Whether operands are loaded from shared memory by matrix loads (Mma::load). They convert nothing,
+// so elements must have 16 bits.
 template <typename Cache>
 inline constexpr bool kLoads = Mma::kHasLoads && sizeof(Cache) == 2;
 
-// Raw rows of the cache in shared memory. Matrix loads read eight rows at a time. Else keys are
-// read by two rows of four pieces at a time, values by four tokens, two apart. The padding puts
-// those into different banks.
+// Rows of the cache in shared memory, as they are in the cache. What is read at the same time must
+// lie in different banks, for which rows are padded: matrix loads read eight rows at a time;
+// without them, keys are read as four pieces of two rows, values as four tokens that are two apart.
 template <typename Cache, int kHeadDim>
 struct Slab {
   static constexpr int kRowBytes = kHeadDim * static_cast<int>(sizeof(Cache));
   static constexpr int kKeyPitch = kRowBytes + (kLoads<Cache> ? 16 : kRowBytes % 128 == 0 ? 64 : 0);
   static constexpr int kValuePitch = kRowBytes + 16;
-  // As many as registers and shared memory have room for.
+  // As many as registers and shared memory hold.
   static constexpr int kTokens = [] {
     int tokens = kRowBytes <= 256 && kHeadDim <= 128 ? 64 : 32;
     while (size_t{kSlabStages} * tokens * (kKeyPitch + kValuePitch) > kMostSharedBytes) tokens /= 2;

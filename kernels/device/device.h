@@ -15,7 +15,8 @@
 
 namespace fp8kv::FP8KV_GPU {
 
-// Bytes that a device's memory holds; outlives the device with the last block.
+// How many bytes of a device's memory are allocated. Lives until the last block is freed, which may
+// be after the Device.
 struct MemoryCount {
   void add(size_t bytes) {
     in_use += bytes;

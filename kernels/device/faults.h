@@ -15,15 +15,14 @@
 
 namespace fp8kv {
 
-// Whether all that a device is given is waited for at once, so that a fault is reported by the op
-// that made it.
+// Whether every launch is waited for at once (FP8KV_SYNC), so that the op that faults reports it.
 inline bool sync_after_launch() {
   static const bool sync = std::getenv("FP8KV_SYNC") != nullptr;
   return sync;
 }
 
-// What a device was given since its ops were last waited for. Every member may be called from
-// several threads.
+// The work that was given to a device since it was last waited for: any of it may have caused a
+// fault. Every member may be called from several threads.
 class Pending {
  public:
   // `name` lives as long as the program.
@@ -42,19 +41,19 @@ class Pending {
     copied_ = true;
   }
 
-  // A copy beside the ops, for which nobody has waited just because ops were waited for.
+  // A copy on a queue of its own. Waiting for ops does not wait for it.
   void add_copy_beside() {
     const std::lock_guard lock(mutex_);
     copied_beside_ = true;
   }
 
-  // What is recorded does not run.
+  // While a step is recorded nothing runs, so nothing is added.
   void set_recording(bool recording) {
     const std::lock_guard lock(mutex_);
     recording_ = recording;
   }
 
-  // All ops are done.
+  // To be called when all ops are done.
   void clear() {
     const std::lock_guard lock(mutex_);
     names_.clear();
@@ -87,8 +86,7 @@ class Pending {
 inline constexpr char kFaultHelp[] =
     "the device or this program is at fault: use --device cpu, and report it";
 
-// A fault in what the device was given before, or of the device itself: none of it is to blame
-// more than the rest.
+// A fault of the device, or of any work it was given before: which one is not known.
 inline Error fault_error(const std::string& what, const std::string& reason,
                          const Pending& pending) {
   const std::string unknown = pending.text();

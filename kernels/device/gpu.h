@@ -5,12 +5,15 @@
 // Every build has, for kernels:
 //   kWarp                         lanes of a warp: 32 or 64
 //   kMostSharedBytes              of a block, on every device that this build is for
-//   thread_index() lane_index() warp_index() block_index() grid_size()      .x .y .z for the last
-//   two block_sync() warp_sync()      barriers; all threads of the block, all lanes of the warp
+//   thread_index() lane_index() warp_index()
+//   block_index() grid_size()     each with .x, .y and .z
+//   block_sync() warp_sync()      barriers for all threads of the block, all lanes of the warp
 //   warp_xor(v, mask)             v of lane (own ^ mask);   warp_from(v, lane)   v of one lane
 //   warp_ballot(bool)             64 bits, one per lane
-//   warp_uniform(v)               v, on which all lanes agree: scalar from here on where that helps
-//   atomic_max(p, v) atomic_add(p, v)       on 64 bits, relaxed;   shared_add(p, v)   on 32 bits
+//   warp_uniform(v)               v, which is the same in all lanes; kept in scalar registers where
+//                                 the device has them
+//   atomic_max(p, v) atomic_add(p, v)  64 bits, relaxed
+//   shared_add(p, v)              32 bits
 //   take_ticket(p)                counts up; orders all memory before and after across the device
 //   Shared().take<T>(n)           pieces of the block's shared memory, in the order of asking
 //   fused(a, b, c)                a * b + c, rounded once; nothing else is ever contracted
@@ -18,9 +21,9 @@
 //   f16_code(x) bf16_code(x) f16_value(code)        equal to core/half.h but for the bits of a NaN
 //   bf16_codes(first, second)     two of them in a word, the first in its low half
 //   select_bytes(low, high, sel)  four of eight bytes, a nibble of `sel` each
-//   after_previous()              a kernel's first words: waits for the kernel before it, which may
-//                                 still run, and lets the next one come. Before that, nothing but
-//                                 prefetch touches memory
+//   after_previous()              called first in every kernel: waits for the kernel before, which
+//                                 may still run, and lets the next kernel start. Only prefetch may
+//                                 touch memory before this call
 //   kProductsFlush                matrix products take subnormal f16 and bf16 for 0 (gfx90a)
 //   scaled_pair<k>(pair)          two f16 times 2^k, exactly, subnormals too; where kProductsFlush
 //   prefetch(global)              a hint that this line of memory is wanted soon
@@ -33,8 +36,9 @@
 //   encode_fp8<F>(first, second)  codes of e4m3fn or e5m2, as fp8_encode but for the sign of a NaN
 // and for hosts:
 //   launch(name, kernel, grid, threads, shared_bytes, stream, arguments...)
-//   submit(name, stream, work)    what a library submits by itself; kHasGemmLibrary: there may be
-//   one Device (device.h): memory and copies
+//   submit(name, stream, work)    work that a library submits by itself
+//   kHasGemmLibrary               whether there may be such a library
+//   Device (device.h)             memory and copies
 #pragma once
 
 #include <cstddef>

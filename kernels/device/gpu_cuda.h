@@ -154,9 +154,9 @@ __device__ __forceinline__ void async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroupsLeft) : "memory");
 }
 
-// mma.sync.m16n8k16. A lane supplies row(lane) of A and the row 8 below, and column row(lane) of B,
-// each at four depths; the instruction's own four are not adjacent, but any are right as long as A
-// and B agree.
+// mma.sync.m16n8k16. A lane supplies row(lane) and row(lane) + 8 of A, and column row(lane) of B,
+// each at four depths (places along the sum). The instruction's four depths are not adjacent, but
+// any four give the same sum, as long as A and B have the same.
 struct Mma {
   static constexpr int kCols = 8;
   static constexpr int kRowsPerLane = 2;
@@ -168,8 +168,8 @@ struct Mma {
   // Where element i < 4 of a lane's accumulator is.
   static __device__ __forceinline__ int acc_row(int lane, int i) { return lane / 4 + 8 * (i / 2); }
   static __device__ __forceinline__ int acc_col(int lane, int i) { return 2 * (lane % 4) + i % 2; }
-  // The row of an earlier result that depth i < 4 of a lane is, once scores_to_operand made that
-  // result an operand.
+  // After scores_to_operand made a result an operand: the row of that result which is at depth
+  // i < 4 of a lane.
   static __device__ __forceinline__ int depth(int lane, int i) {
     return 2 * (lane % 4) + i % 2 + 8 * (i / 2);
   }
@@ -194,9 +194,9 @@ struct Mma {
     }
   }
 
-  // Operand A from shared memory, 16 x 16 elements of 16 bits in rows of `pitch` bytes, a multiple
-  // of 16; kTransposed: what lies there are columns of A. Depths are in the order of memory: those
-  // of lane group g are 2 g, 2 g + 1, 2 g + 8 and 2 g + 9.
+  // Loads operand A, 16 x 16 elements of 16 bits, from shared memory. Its rows (with kTransposed
+  // its columns) lie `pitch` bytes apart, a multiple of 16. Depths are in the order of memory: lane
+  // group g has 2 g, 2 g + 1, 2 g + 8 and 2 g + 9.
   static constexpr bool kHasLoads = true;
   template <bool kTransposed>
   static __device__ __forceinline__ void load(const unsigned char* from, int pitch, uint32_t* a) {
@@ -217,7 +217,8 @@ struct Mma {
     }
   }
 
-  // A lane's accumulator, rounded and packed as (0, 1), (2, 3), to an operand B of the same matrix.
+  // Turns a lane's accumulator, rounded and packed as pairs (0, 1) and (2, 3), into an operand B
+  // that is the same matrix.
   static __device__ __forceinline__ void scores_to_operand(const uint32_t* scores, uint32_t* b) {
     asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(b[0]) : "r"(scores[0]));
     asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(b[1]) : "r"(scores[1]));

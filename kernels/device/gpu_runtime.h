@@ -47,9 +47,9 @@ inline void check(Status status, const std::string& what) {
   throw Error(message, "", ErrorKind::device);
 }
 
-// Of a call that gives the device something to do, which may fail for what it was given before.
-// What fails for its own sake, such as a launch that is too large, is forgotten when it has been
-// reported; a fault comes back from every call there is.
+// Checks the status of a call that gives work to the device. It can report two things: a failure of
+// its own, such as a launch that is too large, which is gone once it is reported; or a fault of
+// earlier work, which every later call reports again.
 inline void check_given(Status status, const std::string& what, const Stream& stream) {
   if (status == kSuccess) return;
   static_cast<void>(FP8KV_RUNTIME(GetLastError)());
@@ -58,7 +58,7 @@ inline void check_given(Status status, const std::string& what, const Stream& st
   check(status, what);
 }
 
-// Of a call that waits for the device.
+// Checks the status of a call that waits for the device.
 inline void check_waited(Status status, const std::string& what, const Stream& stream) {
   if (status == kSuccess) return;
   static_cast<void>(FP8KV_RUNTIME(GetLastError)());
@@ -88,8 +88,8 @@ inline void wait_or_note(const Stream& stream, const char* name) {
   }
 }
 
-// When a library could not launch: throws if that was for a fault of the device. Not known while a
-// step is recorded.
+// To be called when a library could not launch. Throws if the cause is a fault of the device; while
+// a step is recorded that cannot be told, and nothing is thrown.
 inline void check_sound(const char* name, const Stream& stream) {
   const Status status = FP8KV_RUNTIME(StreamQuery)(stream.handle);
   if (status == kSuccess || status == FP8KV_RUNTIME(ErrorNotReady) ||

@@ -1,6 +1,6 @@
-// Host memory on its way to a device: pinned slots, filled one after another. What a runtime does
-// with pageable memory is its own choice, and some devices read it themselves, later; what lies in
-// a slot stays until it has been copied.
+// Copies from the host to a device through pinned slots, which are filled one after another. Memory
+// that is not pinned could change before it is copied: a runtime may read it later, or let the
+// device read it. What is in a slot stays there until it has been copied.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace fp8kv {
 
 class Staging {
  public:
-  // Small copies share a slot. A large one goes through all of them: while one is filled, those
-  // before are on their way.
+  // Small copies share a slot. A large copy uses all slots in turn: while one is filled, those
+  // filled before are copied.
   static constexpr size_t kSlotBytes = size_t{2} << 20;
   static constexpr size_t kSlots = 4;
 

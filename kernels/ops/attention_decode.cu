@@ -18,8 +18,8 @@ constexpr int kMaxRows = 1024;
 // Of a block: four, or as many as have room in shared memory for two tiles each.
 template <typename Cache, int kHeadDim>
 constexpr int warps_of_block() {
-  using Keys = KeyDeal<Cache, kHeadDim>;
-  using Values = ValueDeal<Cache, kHeadDim>;
+  using Keys = KeyPieces<Cache, kHeadDim>;
+  using Values = ValuePieces<Cache, kHeadDim>;
   int warps = 4;
   while (kHasAsync && 2 * warps * kWarp * kLaneBytes < Keys, Values >> kRingBytes) warps /= 2;
   return warps;
@@ -28,8 +28,8 @@ constexpr int warps_of_block() {
 template <typename Cache, int kHeadDim>
 class Worker {
  public:
-  using Keys = KeyDeal<Cache, kHeadDim>;
-  using Values = ValueDeal<Cache, kHeadDim>;
+  using Keys = KeyPieces<Cache, kHeadDim>;
+  using Values = ValuePieces<Cache, kHeadDim>;
   using T = typename Operand<Cache>::Type;
   static constexpr int kWarps = warps_of_block<Cache, kHeadDim>();
   static constexpr int kThreads = kWarps * kWarp;

@@ -46,8 +46,8 @@ __device__ inline QueryTile tile_at(const Rows& rows, int share, int cols, int n
 template <typename Cache, int kHeadDim>
 class Worker {
  public:
-  using Keys = KeyDeal<Cache, kHeadDim>;
-  using Values = ValueDeal<Cache, kHeadDim>;
+  using Keys = KeyPieces<Cache, kHeadDim>;
+  using Values = ValuePieces<Cache, kHeadDim>;
   using T = typename Operand<Cache>::Type;
   using Tile = Slab<Cache, kHeadDim>;
   static constexpr size_t kSharedBytes = size_t{kSlabStages} * Tile::kBytes;

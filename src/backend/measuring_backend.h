@@ -1,5 +1,5 @@
-// A backend that computes nothing and counts what it is asked for: to know what a plan would take
-// before anything is allocated.
+// A backend that computes nothing and counts the bytes it is asked for, to learn what a plan would
+// take before anything is allocated.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Copies that a device makes beside its ops. The ops of a backend and each number of copy queue run
-// in order, one after another; different queues wait for each other only where they are told to.
+// Copies that a device makes while its ops run. Ops have a queue, and there are kCopyQueues queues
+// for copies. Work within a queue runs in order; different queues wait for each other only where
+// they are told to.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +22,17 @@ class Transfers {
   // content. Throws a resource error that names the size.
   virtual std::shared_ptr<std::byte> allocate_pinned(size_t bytes) = 0;
 
-  // Begins a copy and returns. `host` is pinned; neither side may be touched before a mark behind
-  // the copy has been waited for. REQUIRES a copy queue.
+  // Begins a copy and returns. `host` is pinned. Neither side may be touched until a mark that was
+  // recorded after the copy has been waited for. REQUIRES a copy queue.
   virtual void to_device(int queue, std::byte* to, const std::byte* host, size_t bytes) = 0;
   virtual void to_host(int queue, std::byte* host, const std::byte* from, size_t bytes) = 0;
 
   // A mark is a point in a queue; recording it again moves it.
   virtual int make_mark() = 0;
-  // Puts the mark behind all that the queue has been given so far.
+  // Records the mark: it is reached when all work that the queue has so far is done.
   virtual void record(int mark, int queue) = 0;
-  // What the queue is given from now on starts once the mark, where it is now, has been reached. A
-  // mark that was never recorded holds nothing up.
+  // What the queue is given from now on starts when the mark, as recorded last, has been reached. A
+  // mark that was never recorded counts as reached.
   virtual void wait(int queue, int mark) = 0;
   // The same for the thread that calls.
   virtual void wait_here(int mark) = 0;

@@ -42,8 +42,9 @@ class ThreadPool {
   bool run_one(int thread);
   void finish_job(const void* context, Call call, int64_t job, int thread);
 
-  // The loop being run. A ticket is the number of the loop (upper half) and the next job to claim
-  // (lower half); a job is claimed by advancing the ticket, which fails once the loop is another.
+  // The loop being run. The upper half of the ticket is the number of the loop, the lower half its
+  // next free job. A thread takes a job by adding one to the ticket it saw, in one atomic step that
+  // fails when another loop has begun.
   std::atomic<uint64_t> ticket_;
   std::atomic<const void*> context_ = nullptr;
   std::atomic<Call> call_ = nullptr;

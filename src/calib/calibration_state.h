@@ -1,5 +1,5 @@
-// The state of a calibration between two layers in a file beside its output, from which the same
-// command goes on: what was counted, and the residual stream.
+// Saves a calibration between two layers, in a file beside its output, so that the same command can
+// go on from there after it was stopped. Holds what was counted, and the residual stream.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,8 @@ struct RunIdentity {
 // SHA-256 of the ids and of where each window ends: data, --samples, --seq-len and --shard in one.
 std::string windows_digest(const std::vector<std::vector<int32_t>>& windows);
 
-// What a backend says of itself up to the number of threads, which changes no bit, or its memory.
+// The backend's description without the number of threads and the size of its memory, which change
+// no bit of a result.
 std::string device_identity(const std::string& description);
 
 class CalibrationState {

@@ -48,10 +48,10 @@ struct CollectOptions {
   int64_t batch_rows = kBatchRows;          // see window_plan.h
 };
 
-// Each weight is read once and in file order, so memory is bounded by two layers plus the residual
-// stream of the whole set ([tokens, dim] in the activation dtype) and one batch of scratch; on a
-// device see plan_memory. The result is the same bits whatever the options, and whether it was
-// reached in one run or several.
+// Reads each weight once, in file order. Memory: two layers of weights, the residual stream of all
+// windows ([tokens, dim] in the activation dtype), and scratch for one batch; what of it is on a
+// device is decided by plan_memory. The result has the same bits for all options, and for one run
+// or several that go on with a saved state.
 // Throws as download_magnitudes, plan_memory and WeightStream do.
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,

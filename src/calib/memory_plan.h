@@ -20,9 +20,11 @@ struct MemoryPlan {
   uint64_t host_bytes = 0;  // of the residual stream, where it is in host memory
 };
 
-// The first that fits of: two layers and all of the residual stream on the device; two layers, and
-// the stream in host memory; the same with one layer, so that reading waits for computing. Within
-// `max_bytes` where given, and within what the device has left.
+// Takes the first of these that fits into `max_bytes` (where given) and into what the device has
+// left:
+//   1. two layers and the whole residual stream on the device;
+//   2. two layers on the device, the stream in host memory;
+//   3. one layer on the device, the stream in host memory: reading then waits for computing.
 // Throws when none fits: a usage error for max_bytes, which says the smallest that would do, a
 // resource error for the device. On the CPU memory is the host's, nothing is planned, and max_bytes
 // is a usage error.

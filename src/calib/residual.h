@@ -1,5 +1,6 @@
-// The residual stream of all windows between layers: on the device, or in host memory with one
-// batch at a time on the device while the next comes and the last goes.
+// The residual stream of all windows between two layers. It is either all on the device, or in host
+// memory: then one batch is on the device to be computed, while the next one is copied in and the
+// one before is copied out.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,9 @@ namespace fp8kv {
 
 class ResidualStream {
  public:
-  // `resident`: on the backend; else the backend has transfers(), and batches go through its copy
-  // queues from kCopyQueues - 1 on. Backend and plan outlive the stream.
+  // `resident`: all rows stay on the backend. Otherwise they are in host memory; this REQUIRES a
+  // backend with transfers(), whose last two copy queues are used. Backend and plan must outlive
+  // the stream.
   ResidualStream(Backend& backend, const WindowPlan& plan, int64_t dim, DType dtype, bool resident);
   ~ResidualStream();
   ResidualStream(const ResidualStream&) = delete;
@@ -28,20 +30,21 @@ class ResidualStream {
   // Sets rows from `first_row` on. REQUIRES that no batch was begun yet.
   void fill(int64_t first_row, std::span<const std::byte> rows);
 
-  // The rows of a batch, for ops that are given to the backend from now on until end(). Batches are
-  // begun in order, round and round.   [rows, dim]
+  // The rows of a batch, to be used by ops until end(). REQUIRES the batches in order, and after
+  // the last the first again.   [rows, dim]
   TensorView begin(size_t batch);
   void end();
 
-  // Waits, and gives all rows in order, in parts.
+  // Waits for all ops, then gives all rows to `sink` in order, in parts.
   void read(const std::function<void(std::span<const std::byte>)>& sink);
 
  private:
   struct Slot {
-    Tensor rows;   // [most_rows, dim]
-    int arrived;   // mark behind the copy to the device
-    int computed;  // behind the ops
-    int left;      // behind the copy to the host
+    Tensor rows;  // [most_rows, dim]
+    // Marks that are reached when something is done:
+    int arrived;   // the copy to the device
+    int computed;  // the ops
+    int left;      // the copy to the host
   };
 
   void fetch(size_t batch, Slot& slot);

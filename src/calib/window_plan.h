@@ -7,7 +7,7 @@
 
 namespace fp8kv {
 
-// Windows that go through a layer together: a step with a sequence for each.
+// Windows that go through a layer together: one step, in which each window is a sequence.
 struct WindowBatch {
   size_t index = 0;  // among the batches
   size_t first = 0;  // window

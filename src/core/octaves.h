@@ -1,5 +1,5 @@
-// Magnitudes counted by power of two: what is kept of a histogram beside the scales. Small, and
-// exact under addition, so that calibrations merge without loss.
+// Magnitudes counted by power of two: the part of a histogram that is kept with the scales. Small,
+// and counts can be added, so that calibrations merge without loss.
 #pragma once
 
 #include <cstdint>

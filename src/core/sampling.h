@@ -1,5 +1,5 @@
-// What drawing a token from logits is made of, in integers wherever something is added up: so every
-// backend draws the same token, in whatever order it goes through the logits.
+// The steps of drawing a token from logits. Sums are sums of integers, so every backend draws the
+// same token, in whatever order it goes through the logits.
 #pragma once
 
 #include <cstdint>

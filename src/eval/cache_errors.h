@@ -1,4 +1,4 @@
-// What storing values in a cache does to them, value by value, in double.
+// The errors that storing values in a cache makes, value by value, in double.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,18 @@ struct ErrorSums {
 
 // Counts finite values `x` as a cache of `dtype` (FP8, f16, bf16 or f32) holds them with `scale`,
 // which is for FP8 alone. Reading back gives code * scale.
-// - saturated: |x| > largest * scale, by more than rounding an amax / largest to f32 explains
-//   (2^-22 of it), so that a scale made from the values themselves never saturates.
-// - nonfinite_unclamped: |x / scale| rounds to more than the largest, which conversions without
-//   clamping turn into NaN or infinity: above 464 in E4M3FN, from 248 in E4M3FNUZ, from 61440 in
-//   both E5M2 (ties go to even).
-// - subnormal: kept, in a code below the smallest normal.
-// - zero: x is not 0, its code is.
+// - saturated: |x| is above largest * scale. Up to 2^-22 of that is allowed, the error of rounding
+//   amax / largest to f32, so that a scale made from the values themselves never saturates.
+// - nonfinite_unclamped: |x / scale| rounds to more than the format's largest number. A conversion
+//   without clamping makes it NaN or infinity: above 464 in E4M3FN, from 248 in E4M3FNUZ, from
+//   61440 in both E5M2 (ties go to even).
+// - subnormal: stored as a subnormal code.
+// - zero: x is not 0, but its code is.
 void add_errors(DType dtype, float scale, std::span<const float> x, ErrorSums& sums);
 
-// True when reading back gives the same from both caches for every x, and from the codes alone up
-// to one power of two: then attention gives the same too.
+// Whether attention gives the same bits with either cache, for these values. True when the scales
+// differ by a power of two, and reading back (code * scale) gives the same number from both for
+// every x.
 bool reads_back_equal(DType dtype_a, float scale_a, DType dtype_b, float scale_b,
                       std::span<const float> x);
 

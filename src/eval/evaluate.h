@@ -23,12 +23,12 @@ struct EvalOptions {
 // Fills in everything of `report` that takes running the model: magnitudes, the baseline, and the
 // candidates, which come with name, dtype and scales. Its config says how the model is run.
 //
-// Weights are read once, one layer over all windows before the next, whatever the number of
-// candidates. Each has a residual stream of its own ([tokens, dim]) only from the point where what
-// it reads back from its cache first differs from another's: a cache that loses nothing costs no
-// second pass, nor does FNUZ beside its twin with half the scale.
-// Memory: the streams, one layer's weights and one batch's caches, and 256 MiB of logits (or one
-// row of each stream) at a time. Results are the same for any number of threads.
+// Reads weights once, one layer over all windows before the next, whatever the number of
+// candidates. Candidates share a residual stream ([tokens, dim]) as long as they read back the same
+// values from their caches. So a cache that loses nothing costs no pass of its own, nor does FNUZ
+// beside FN with twice the scale. Memory: the streams, one layer's weights and one batch's caches,
+// and 256 MiB of logits (or one row of each stream) at a time. Results are the same for any number
+// of threads.
 //
 // REQUIRES a window of two tokens or more, and scales of FP8 candidates in their format.
 void evaluate(const Checkpoint& checkpoint, Backend& backend,

@@ -24,8 +24,8 @@ const std::vector<GateMetric>& gate_metrics();
 
 enum class Comparison { less, less_equal, greater, greater_equal };
 
-// Fails a candidate that has any value for which `value <comparison> bound` holds, or which is NaN,
-// or no value at all because it was not measured.
+// A candidate fails when `value <comparison> bound` holds for any of its values, when a value is
+// NaN, and when it has no value because it was not measured.
 struct Gate {
   std::string text;  // as given
   const GateMetric* metric;

@@ -10,8 +10,9 @@
 
 namespace fp8kv {
 
-// A prompt and what the baseline says after it. Another cache that, run over these ids, has the
-// same likeliest token at every decision up to some point says the same up to there by itself.
+// A prompt and the baseline's greedy continuation. When another cache is run over these ids and its
+// likeliest token is the baseline's at the first n decisions, then its own greedy text would begin
+// with the same n tokens.
 struct GreedyProbe {
   std::vector<int32_t> ids;
   int64_t first_decision = 0;  // position whose logits choose the first new token

@@ -32,7 +32,7 @@ struct LaneErrors {
   double attention_squared = 0;
 };
 
-// The residual stream of the lanes that have read back the same so far.
+// A residual stream, shared by the lanes that have read back the same values so far.
 struct Stream {
   Tensor hidden;              // [all rows, dim]
   std::vector<size_t> lanes;  // rising
@@ -40,10 +40,9 @@ struct Stream {
 
 class SideBySide {
  public:
-  // Lane 0 is the baseline: its Q, K and V are what all lanes are measured on, in the windows
-  // before `n_measured`. Errors of the attention output, which take one more attention for every
-  // lane, are those of batches spread evenly over them, as many as make up `attention_rows` rows or
-  // one more.
+  // Lane 0 is the baseline: all lanes are measured on its Q, K and V, in the first `n_measured`
+  // windows. Errors of the attention output cost one more attention for every lane, so they are
+  // measured on some batches only, spread evenly: as many as have `attention_rows` rows together.
   SideBySide(Backend& backend, const ModelConfig& config,
              const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
              int64_t attention_rows, std::vector<Lane> lanes, int threads);

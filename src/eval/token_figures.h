@@ -1,5 +1,4 @@
-// From logits to figures: what one row says, how far two rows are apart, and what many rows come
-// to.
+// Figures from logits: of one row, of the difference between two rows, and of many rows together.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +37,10 @@ struct TokenLog {
   void resize(size_t n);
 };
 
-// The figures of `log`, whose first predictions i have depths[i] tokens before them, against the
-// baseline's; what follows these in the logs is left out. First everything, then the depth buckets
-// that have any tokens: 0 to 512, then each four times as deep as the last. REQUIRES at least one
-// prediction.
+// The figures of the first depths.size() predictions in `log`, against the baseline's; prediction i
+// has depths[i] tokens before it. The first result is of all of them, the others of the ranges of
+// depth that have any: 0 to 512, then each range ends four times as deep as the one before.
+// REQUIRES at least one prediction.
 struct FiguresByDepth {
   TokenFigures total;
   std::vector<TokenFigures> buckets;

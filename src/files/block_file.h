@@ -1,5 +1,5 @@
-// A file that is read in large blocks into memory of the caller's, past the page cache where that
-// is wished for: what is read once, and is larger than memory, would only push out the rest.
+// A file that is read in large blocks into the caller's memory. On request the page cache is not
+// used: a file that is read only once, and is larger than memory, would push all else out of it.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,14 @@ namespace fp8kv {
 
 class BlockFile {
  public:
-  // Direct reads need memory of this alignment, and room for as much on either side of a block.
+  // Reads without the page cache need memory of this alignment, and this many bytes of room before
+  // and behind a block.
   static constexpr size_t kAlignment = 4096;
 
-  // `direct`: past the page cache, where the file system can. Throws as InputFile does.
+  // `direct`: without the page cache, where the file system can do that. Throws as InputFile does.
   BlockFile(std::filesystem::path path, bool direct);
 
-  // Whether reads go past the page cache.
+  // Whether reads leave out the page cache.
   bool direct() const { return direct_; }
 
   // Reads `length` bytes at `offset` somewhere into `room`; returns where. Throws when the file

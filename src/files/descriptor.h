@@ -1,4 +1,4 @@
-// Open files, closed by themselves. Internal to base.
+// File descriptors that close themselves. Internal to src/files.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class FileDescriptor {
 
 // All throw errors that name the path.
 FileDescriptor open_for_reading(const std::filesystem::path& path, int more_flags = 0);
-// For regular files only: anything else is refused later, by regular_size, but does not hang here,
-// as a named pipe without a writer would.
+// For regular files. Opening anything else does not hang here, as it would for a named pipe without
+// a writer; regular_size refuses it later.
 FileDescriptor open_regular(const std::filesystem::path& path);
 uint64_t regular_size(const FileDescriptor& file, const std::filesystem::path& path);
 

@@ -1,6 +1,6 @@
 // Outputs that are no files: devices, pipes, and names of open descriptors. What is written to them
-// goes straight there. To replace one, as files are replaced, would destroy it: root may do so even
-// to /dev/null.
+// goes straight there. They are never replaced by a new file, as other outputs are: for root that
+// would delete even /dev/null.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A model on a backend, ready to take tokens and give the ones that follow. Knows no scheduling.
+// A model on a backend: takes tokens and gives the next ones. Does no scheduling.
 //
 // Rows of a prompt are computed in one way and rows that decode in another, whatever else is in the
 // step: what a sequence gets depends on its own tokens and options alone, bit for bit.
@@ -30,7 +30,7 @@ struct RunnerSizes {
 struct StepPart {
   std::span<const int32_t> ids;
   const KvCache::Sequence* sequence = nullptr;
-  std::optional<SamplingOptions> next;  // how the token after these is drawn, if it is
+  std::optional<SamplingOptions> next;  // how the next token is drawn; nullopt: not drawn
 };
 
 class Runner {

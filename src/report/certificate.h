@@ -10,7 +10,7 @@
 //     octave below costs them one bit. With a scale per head, s is the largest of them.
 //   flushed = share of the nonzero values below half the smallest subnormal times s: they round to
 //     zero (as does that half itself, which is not counted).
-// Zero is here what is below 2^-39 (core/octaves.h), which FP16 has not.
+// Values below 2^-39 count as zero here (core/octaves.h); FP16 has no such values.
 #pragma once
 
 #include <optional>

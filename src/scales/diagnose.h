@@ -22,7 +22,7 @@ struct Diagnosis {
 // What numbers alone do not tell.
 struct ScaleCase {
   std::vector<ScaleTensor> tensors;  // in use; values need not make sense
-  const Dialect* dialect = nullptr;  // of the finer form; nullptr for our own
+  const Dialect* dialect = nullptr;  // of the scales in use; nullptr for our own
   Observation observed = Observation::unknown;
   std::string observer;  // as in KvConfig
   float floor = 0;       // smaller scales were raised to this; 0 for no
@@ -34,8 +34,8 @@ struct ScaleCase {
 
 std::vector<Diagnosis> diagnose(const ScaleCase& found);
 
-// For a checkpoint whose config says that the cache is FP8 and that has no scales: `said` is who
-// says so.
+// For a checkpoint without scales whose config says that the cache is FP8; `said` names the file
+// that says so.
 Diagnosis diagnose_absence(const std::string& said, bool modelopt);
 
 // Whether all of `values` are 1 / h for some F16 or BF16 number h, as AutoFP8 computes them.

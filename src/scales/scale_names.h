@@ -1,6 +1,6 @@
-// Which tensors are KV scales by their names alone, in every spelling that some tool writes,
-// whether the values can be used or not: what a replacement takes out, and what a runtime might
-// trip over. Reading them is the dialects' matter.
+// Tells by its name alone whether a tensor is a KV scale, in every spelling that some tool writes
+// and whether its values can be used or not: these are the tensors that --replace takes out and
+// that a runtime may stop at. How they are read is in dialects.h.
 #pragma once
 
 #include <optional>

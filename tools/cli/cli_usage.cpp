@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "cli/cli_brackets.h"
 #include "cli/cli_help.h"
-#include "cli/cli_letter.h"
 
 namespace fp8kv {
 namespace {

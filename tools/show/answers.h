@@ -1,4 +1,4 @@
-// What `run` prints: text as it is made, or a JSON record when a prompt is done.
+// What `run` prints: the text while it is made, or a JSON record for each prompt that is done.
 #pragma once
 
 #include <map>

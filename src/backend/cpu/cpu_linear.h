@@ -17,9 +17,10 @@ struct LinearScratch {
   std::vector<Scratch> threads;  // panels and sums of each thread
 };
 
-// Few rows are computed by dot products along the weights, more in tiles. At 16 rows both are as
-// fast; at 64 tiles are by up to a third, which is the price of one way for every batch that
-// decodes: it is paid by steps that name their size, see StepSize.
+// Up to this many rows are computed by dot products along the weights, more rows in tiles; the
+// second bound is for steps that name their size (see StepSize). At 16 rows both ways are as fast.
+// At 64 rows tiles are faster by up to a third, which is given up so that every batch that decodes
+// is computed in one way.
 inline constexpr int64_t kMostDotRows = 16;
 inline constexpr int64_t kMostNamedDotRows = 64;
 

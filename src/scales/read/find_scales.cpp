@@ -89,8 +89,9 @@ std::string dialect_of(const std::vector<ScaleTensor>& tensors) {
   return join(names);
 }
 
-// The row of the form that counts.
-const Dialect& finer_row(const std::vector<ScaleTensor>& tensors) {
+// Where a checkpoint has scales for K and V apart and for both together, those apart are used: the
+// dialect of the scales that are used.
+const Dialect& dialect_in_use(const std::vector<ScaleTensor>& tensors) {
   const auto apart = std::find_if(tensors.begin(), tensors.end(),
                                   [](const ScaleTensor& tensor) { return tensor.which != 'b'; });
   return *(apart == tensors.end() ? tensors[0] : *apart).dialect;
@@ -164,7 +165,7 @@ bool is_mixed(const ScaleStore& store, const std::vector<ScaleTensor>& tensors) 
 // Fills in what the values and the config tell, and the diagnoses.
 void describe(const ScaleStore& store, const KvConfig& config, bool k_norm, int64_t n_layers,
               bool mixed, FoundScales& found) {
-  const Dialect& row = finer_row(found.tensors);
+  const Dialect& row = dialect_in_use(found.tensors);
   const Origin origin = origin_of(store, found.tensors, row, config);
   Provenance& provenance = found.scales.provenance;
   provenance.source = found.dialect;

@@ -1,8 +1,8 @@
 #include "scales/rules/runtime_facts.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -15,42 +15,44 @@
 namespace fp8kv {
 namespace {
 
-constexpr std::array<const char*, static_cast<size_t>(Fact::count)> kNames = {"scales",
-                                                                              "fused",
-                                                                              "apart",
-                                                                              "projections",
-                                                                              "outputs",
-                                                                              "k_only",
-                                                                              "v_only",
-                                                                              "per_head",
-                                                                              "fused_array",
-                                                                              "apart_0d",
-                                                                              "unquantised",
-                                                                              "compressed_tensors",
-                                                                              "fp8",
-                                                                              "modelopt",
-                                                                              "quark",
-                                                                              "other_method",
-                                                                              "no_groups",
-                                                                              "frozen",
-                                                                              "cache_scheme",
-                                                                              "attn_head",
-                                                                              "linear_missed",
-                                                                              "attention_ignored",
-                                                                              "experts_missed",
-                                                                              "ignore_unclear",
-                                                                              "quant_algo",
-                                                                              "fp8_weights",
-                                                                              "experts",
-                                                                              "torch_dtype",
-                                                                              "llama_baichuan_phi3",
-                                                                              "single_file",
-                                                                              "index",
-                                                                              "consolidated",
-                                                                              "scale_file",
-                                                                              "with_model_type"};
+// By Fact.
+constexpr const char* kNames[] = {"scales",
+                                  "fused",
+                                  "apart",
+                                  "projections",
+                                  "outputs",
+                                  "k_only",
+                                  "v_only",
+                                  "per_head",
+                                  "fused_array",
+                                  "apart_0d",
+                                  "unquantised",
+                                  "compressed_tensors",
+                                  "fp8",
+                                  "modelopt",
+                                  "quark",
+                                  "other_method",
+                                  "no_groups",
+                                  "frozen",
+                                  "cache_scheme",
+                                  "attn_head",
+                                  "linear_missed",
+                                  "attention_ignored",
+                                  "experts_missed",
+                                  "ignore_unclear",
+                                  "quant_algo",
+                                  "fp8_weights",
+                                  "experts",
+                                  "torch_dtype",
+                                  "llama_baichuan_phi3",
+                                  "single_file",
+                                  "index",
+                                  "consolidated",
+                                  "scale_file",
+                                  "with_model_type"};
+static_assert(std::size(kNames) == static_cast<size_t>(Fact::count));
 
-// The name of the partner for V of a scale of K, and the other way round.
+// For the name of a scale of K, the name of V's scale beside it; and the other way round.
 std::string partner_of(std::string name) {
   const size_t attention = name.rfind("layers.");
   for (size_t at = attention; at < name.size(); ++at) {
@@ -174,14 +176,15 @@ const char* fact_name(Fact fact) {
 
 std::vector<std::string> FactSet::names() const {
   std::vector<std::string> names;
-  for (size_t i = 0; i < kNames.size(); ++i) {
+  for (size_t i = 0; i < std::size(kNames); ++i) {
     if (has(static_cast<Fact>(i))) names.push_back(kNames[i]);
   }
   return names;
 }
 
 ModelFiles model_files(const Checkpoint& checkpoint) {
-  ModelFiles model{checkpoint.tensors(), checkpoint.config(), read_hf_quant(checkpoint.folder()), {}};
+  ModelFiles model{
+      checkpoint.tensors(), checkpoint.config(), read_hf_quant(checkpoint.folder()), {}};
   for (const auto& entry : std::filesystem::directory_iterator(checkpoint.folder())) {
     model.names.push_back(entry.path().filename().string());
   }

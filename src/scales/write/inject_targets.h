@@ -1,5 +1,5 @@
-// The runtimes that scales can be written for: a table, one row each, and the models that each
-// cannot take.
+// The runtimes that scales can be written for: a table, one row each. And which quantised models
+// each of them cannot take.
 #pragma once
 
 #include <span>

@@ -29,7 +29,8 @@ struct ScalePatch {
 //
 // Beside a compressed-tensors config one scale has shape [1], as that package writes it, and a
 // model.safetensors gets the name of a first shard. transformers refuses [], and where there is a
-// model.safetensors it leaves the scales to whatever memory holds (seen with 5.23 and 0.20).
+// model.safetensors it does not set the scales at all (seen with transformers 5.23 and
+// compressed-tensors 0.20).
 //
 // kv_scale is never written beside k_scale where there is a quantization_config: vLLM and SGLang
 // then take both for K. With `replace` the scales the checkpoint has are dropped, and so is a

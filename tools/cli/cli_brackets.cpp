@@ -1,4 +1,4 @@
-#include "cli/cli_letter.h"
+#include "cli/cli_brackets.h"
 
 #include <CLI/CLI.hpp>
 
