@@ -22,19 +22,8 @@ HtmlCell share_cell(uint64_t count, uint64_t all) {
   return percent_cell(all == 0 ? 0 : static_cast<double>(count) / static_cast<double>(all));
 }
 
-std::string greedy_text(const GreedyFigures& greedy) {
-  if (greedy.agreed.empty()) return "–";
-  size_t same = 0;
-  int64_t first = -1;
-  for (size_t i = 0; i < greedy.agreed.size(); ++i) {
-    if (greedy.agreed[i] == greedy.length[i]) {
-      ++same;
-    } else if (first < 0 || greedy.agreed[i] < first) {
-      first = greedy.agreed[i];
-    }
-  }
-  const std::string parts = first < 0 ? "" : cat(", token ", first + 1);
-  return cat(same, " of ", greedy.agreed.size(), parts);
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "–" : text;
 }
 
 std::vector<HtmlCell> summary_row(const CandidateReport& of, bool baseline) {
@@ -51,7 +40,7 @@ std::vector<HtmlCell> summary_row(const CandidateReport& of, bool baseline) {
     row.push_back(number_cell(total.kld));
     row.push_back(number_cell(total.kld_p999));
     row.push_back({fixed(total.top1 * 100, 2) + " %", cat(total.top1)});
-    row.push_back({greedy_text(of.greedy), ""});
+    row.push_back({or_dash(greedy_words(of.greedy)), ""});
   }
   row.push_back({grouped(of.bytes_per_token), cat(of.bytes_per_token)});
   return row;

@@ -135,4 +135,19 @@ VerdictText verdict_text(const EvalReport& report) {
   return verdict;
 }
 
+std::string greedy_words(const GreedyFigures& greedy) {
+  if (greedy.agreed.empty()) return "";
+  size_t same = 0;
+  int64_t first = -1;
+  for (size_t i = 0; i < greedy.agreed.size(); ++i) {
+    if (greedy.agreed[i] == greedy.length[i]) {
+      ++same;
+    } else if (first < 0 || greedy.agreed[i] < first) {
+      first = greedy.agreed[i];
+    }
+  }
+  const std::string parts = first < 0 ? "" : cat(", token ", first + 1);
+  return cat(same, " of ", greedy.agreed.size(), parts);
+}
+
 }  // namespace fp8kv

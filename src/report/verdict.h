@@ -48,4 +48,8 @@ struct VerdictText {
 };
 VerdictText verdict_text(const EvalReport& report);
 
+// "3 of 8, token 12": prompts whose greedy text is the baseline's, and the earliest token at which
+// one of the others differs. "" where no greedy text was compared.
+std::string greedy_words(const GreedyFigures& greedy);
+
 }  // namespace fp8kv

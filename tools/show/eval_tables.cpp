@@ -8,6 +8,7 @@
 #include "eval/evaluate.h"
 #include "inputs/eval_candidates.h"
 #include "report/certificate_words.h"
+#include "report/verdict.h"
 #include "show/certificate_text.h"
 
 namespace fp8kv {
@@ -31,18 +32,8 @@ std::string delta(const TokenFigures& figures) {
 }
 
 std::string greedy(const GreedyFigures& figures) {
-  if (figures.agreed.empty()) return "-";
-  size_t same = 0;
-  int64_t first = -1;
-  for (size_t i = 0; i < figures.agreed.size(); ++i) {
-    if (figures.agreed[i] == figures.length[i]) {
-      ++same;
-    } else if (first < 0 || figures.agreed[i] < first) {
-      first = figures.agreed[i];
-    }
-  }
-  const std::string parts = first < 0 ? "" : cat(", token ", first + 1);
-  return cat(same, " of ", figures.agreed.size(), parts);
+  const std::string words = greedy_words(figures);
+  return words.empty() ? "-" : words;
 }
 
 std::string summary_table(const EvalReport& report) {
