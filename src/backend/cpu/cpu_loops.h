@@ -8,6 +8,23 @@
 #include "backend/cpu/cpu_elements.h"
 #include "backend/cpu/cpu_kernels.h"
 
+namespace fp8kv {
+
+// The function that `of` gives for each element type: of.template operator()<F32Element>() and so
+// on.
+template <typename Function, typename Of>
+constexpr PerType<Function> per_type(const Of& of) {
+  return {.f32 = of.template operator()<F32Element>(),
+          .f16 = of.template operator()<F16Element>(),
+          .bf16 = of.template operator()<Bf16Element>(),
+          .e4m3fn = of.template operator()<Fp8Element<Fp8Format::e4m3fn>>(),
+          .e4m3fnuz = of.template operator()<Fp8Element<Fp8Format::e4m3fnuz>>(),
+          .e5m2 = of.template operator()<Fp8Element<Fp8Format::e5m2>>(),
+          .e5m2fnuz = of.template operator()<Fp8Element<Fp8Format::e5m2fnuz>>()};
+}
+
+}  // namespace fp8kv
+
 namespace fp8kv::loops {
 
 inline constexpr int kLanes = 16;
