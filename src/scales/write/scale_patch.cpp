@@ -11,10 +11,10 @@
 #include "base/error.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
-#include "checkpoint/quant_block.h"
 #include "files/file.h"
 #include "json/json.h"
 #include "scales/scale_names.h"
+#include "scales/write/quant_block.h"
 
 namespace fp8kv {
 namespace {

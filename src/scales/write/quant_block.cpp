@@ -1,4 +1,4 @@
-#include "checkpoint/quant_block.h"
+#include "scales/write/quant_block.h"
 
 #include <algorithm>
 #include <span>
