@@ -9,32 +9,13 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "calib/calibration_state.h"
+#include "calib/magnitudes.h"
 #include "calib/window_plan.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "core/histogram.h"
-#include "core/scales.h"
 #include "model/weight_stream.h"
 
 namespace fp8kv {
-
-// Statistics of one head, or of several added up.
-struct MagnitudeCounts {
-  float amax = 0;
-  uint64_t nonfinite = 0;
-  std::vector<uint64_t> bins;  // kMagnitudeBins
-
-  void add(const MagnitudeCounts& other);
-};
-
-// [n_kv_heads] each. Q of a KV head is that of all query heads that read it.
-struct LayerMagnitudes {
-  std::vector<MagnitudeCounts> q, k, v;
-
-  void add(const LayerMagnitudes& other);
-};
-
-LayerAmax layer_amax(const LayerMagnitudes& layer);
 
 // What a backend has counted in one layer: `magnitudes` as RopeAppend fills it.
 // Throws when a value is NaN or infinite, naming tensor, layer and head.

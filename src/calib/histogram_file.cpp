@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "base/text.h"
+#include "core/histogram.h"
 #include "formats/safetensors.h"
 
 namespace fp8kv {

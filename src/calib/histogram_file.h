@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/collect.h"
+#include "calib/magnitudes.h"
 
 namespace fp8kv {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/collect.h"
+#include "calib/magnitudes.h"
 #include "core/scales.h"
 
 namespace fp8kv {

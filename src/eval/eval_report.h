@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/collect.h"
+#include "calib/magnitudes.h"
 #include "core/config.h"
 #include "core/scales.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "calib/collect.h"
 #include "calib/scale_policy.h"
 #include "eval/greedy_probe.h"
 #include "eval/side_by_side.h"

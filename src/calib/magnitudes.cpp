@@ -1,0 +1,72 @@
+#include "calib/magnitudes.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "core/half.h"
+#include "core/histogram.h"
+
+namespace fp8kv {
+namespace {
+
+MagnitudeCounts counts_from(const uint64_t* words) {
+  MagnitudeCounts counts;
+  counts.amax = float_from_bits(static_cast<uint32_t>(words[kMagnitudeAmax]));
+  counts.nonfinite = words[kMagnitudeNonfinite];
+  counts.bins.assign(words + kMagnitudeFirstBin, words + kMagnitudeWords);
+  return counts;
+}
+
+void check_finite(const std::vector<MagnitudeCounts>& heads, const char* tensor, int64_t layer) {
+  for (size_t head = 0; head < heads.size(); ++head) {
+    if (heads[head].nonfinite == 0) continue;
+    throw Error(cat("layer ", layer, ", KV head ", head, ": ", tensor, " has ",
+                    count_of(heads[head].nonfinite, "value"), " that ",
+                    heads[head].nonfinite == 1 ? "is" : "are", " NaN or infinite"),
+                "no scale can be made from that; look for NaN in the weights up to this layer, or "
+                "for an overflow of float16 (a bfloat16 or float32 checkpoint has more range)");
+  }
+}
+
+}  // namespace
+
+void MagnitudeCounts::add(const MagnitudeCounts& other) {
+  amax = std::max(amax, other.amax);
+  nonfinite += other.nonfinite;
+  bins.resize(kMagnitudeBins);
+  for (size_t i = 0; i < other.bins.size(); ++i) bins[i] += other.bins[i];
+}
+
+void LayerMagnitudes::add(const LayerMagnitudes& other) {
+  for (size_t head = 0; head < k.size(); ++head) {
+    q[head].add(other.q[head]);
+    k[head].add(other.k[head]);
+    v[head].add(other.v[head]);
+  }
+}
+
+LayerAmax layer_amax(const LayerMagnitudes& layer) {
+  const auto amax = [](const std::vector<MagnitudeCounts>& heads) {
+    std::vector<float> values;
+    for (const MagnitudeCounts& head : heads) values.push_back(head.amax);
+    return values;
+  };
+  return {amax(layer.k), amax(layer.v), amax(layer.q)};
+}
+
+LayerMagnitudes magnitudes_from(std::span<const uint64_t> words, int64_t n_kv_heads,
+                                int64_t layer) {
+  LayerMagnitudes found;
+  const uint64_t* next = words.data();
+  for (std::vector<MagnitudeCounts>* heads : {&found.q, &found.k, &found.v}) {
+    for (int64_t head = 0; head < n_kv_heads; ++head, next += kMagnitudeWords) {
+      heads->push_back(counts_from(next));
+    }
+  }
+  check_finite(found.k, "K", layer);
+  check_finite(found.v, "V", layer);
+  check_finite(found.q, "Q", layer);
+  return found;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,34 @@
+// What was counted of Q, K and V in a layer: what scales are made from. Plain values that add up.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/scales.h"
+
+namespace fp8kv {
+
+// Statistics of one head, or of several added up.
+struct MagnitudeCounts {
+  float amax = 0;
+  uint64_t nonfinite = 0;
+  std::vector<uint64_t> bins;  // kMagnitudeBins
+
+  void add(const MagnitudeCounts& other);
+};
+
+// [n_kv_heads] each. Q of a KV head is that of all query heads that read it.
+struct LayerMagnitudes {
+  std::vector<MagnitudeCounts> q, k, v;
+
+  void add(const LayerMagnitudes& other);
+};
+
+LayerAmax layer_amax(const LayerMagnitudes& layer);
+
+// `words` as RopeAppend fills them: [3, n_kv_heads, kMagnitudeWords].
+// Throws when a value was NaN or infinite, naming tensor, layer and head.
+LayerMagnitudes magnitudes_from(std::span<const uint64_t> words, int64_t n_kv_heads, int64_t layer);
+
+}  // namespace fp8kv
