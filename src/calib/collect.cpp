@@ -85,8 +85,8 @@ class Collector {
     }
     const Tensor embedding = WeightLoader(checkpoint_, config_, backend_).embedding();
     for (size_t i = 0; i < plan_.batches.size(); ++i) {
-      workspace.begin(windows_, plan_.batches[i]);
-      workspace.forward.embed(embedding.view(), workspace.step.ids(), residual.begin(i));
+      workspace.rows.begin(windows_, plan_.batches[i]);
+      workspace.forward.embed(embedding.view(), workspace.rows.step.ids(), residual.begin(i));
       residual.end();
     }
   }
@@ -116,9 +116,9 @@ class Collector {
       backend_.copy_in(magnitudes, {reinterpret_cast<const std::byte*>(words.data()), DType::u64,
                                     magnitudes.shape});
       for (size_t i = 0; i < plan_.batches.size(); ++i) {
-        workspace.begin(windows_, plan_.batches[i]);
-        workspace.forward.layer(index, of_layer, residual.begin(i), workspace.step.batch(),
-                                workspace.cache.layer(0), magnitudes,
+        workspace.rows.begin(windows_, plan_.batches[i]);
+        workspace.forward.layer(index, of_layer, residual.begin(i), workspace.rows.step.batch(),
+                                workspace.rows.cache.layer(0), magnitudes,
                                 last ? LayerPart::up_to_kv : LayerPart::whole);
         residual.end();
         progress.advance();

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "core/half.h"
 #include "core/histogram.h"
+#include "model/step.h"
 
 namespace fp8kv {
 namespace {
@@ -42,8 +43,7 @@ SideBySide::SideBySide(Backend& backend, const ModelConfig& config,
       plan_(plan_windows(windows, n_measured)),
       pool_(threads > 0 ? threads : usable_cores()),
       forward_(backend, config, plan_.most_rows, plan_.longest_window),
-      step_(backend, plan_.most_rows, plan_.most_windows, KvCache::pages_for(plan_.longest_window)),
-      pages_(backend, config, {config.dtype, 0, plan_.most_pages}, nullptr) {
+      rows_(backend, config, plan_, 0) {
   const DType activation = forward_.activation_dtype();
   streams_.push_back({backend.allocate(activation, Shape{plan_.total_rows, config.dim}), {}});
   streams_[0].lanes = counting<size_t>(lanes_.size());
@@ -76,8 +76,8 @@ int64_t SideBySide::attention_rows() const {
 
 void SideBySide::embed(const ConstTensorView& embedding) {
   for (const WindowBatch& batch : plan_.batches) {
-    begin_batch(batch);
-    forward_.embed(embedding, step_.ids(), rows_of(streams_[0], batch));
+    rows_.begin(windows_, batch);
+    forward_.embed(embedding, rows_.step.ids(), rows_of(streams_[0], batch));
   }
 }
 
@@ -100,7 +100,7 @@ std::vector<LaneErrors> SideBySide::end_layer() {
 }
 
 void SideBySide::run(const LayerWeights& weights, const WindowBatch& batch) {
-  begin_batch(batch);
+  rows_.begin(windows_, batch);
   // Streams that fork off on the way have had their turn.
   const size_t n_streams = streams_.size();
   for (size_t stream = 0; stream < n_streams; ++stream) advance(stream, weights, batch);
@@ -113,29 +113,15 @@ TensorView SideBySide::rows_of(const Stream& stream, const WindowBatch& batch) c
           Shape{batch.rows, config_.dim}};
 }
 
-// Every window is a sequence of its own.
-void SideBySide::begin_batch(const WindowBatch& batch) {
-  for (KvCache::Sequence& sequence : sequences_) pages_.release(sequence);
-  sequences_.assign(batch.count, {});
-  step_.clear(kPromptStep);
-  for (size_t i = 0; i < batch.count; ++i) {
-    const std::vector<int32_t>& window = windows_[batch.first + i];
-    const bool extended = pages_.extend(sequences_[i], static_cast<int64_t>(window.size()));
-    FP8KV_ASSERT(extended);
-    step_.add(window, sequences_[i]);
-  }
-  step_.upload();
-}
-
 void SideBySide::advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch) {
   const bool measured = stream == 0 && is_measured(batch);
   const size_t lead = streams_[stream].lanes[0];
   const TensorView x = rows_of(streams_[stream], batch);
   const TensorView attended = attention_buffer(attended_, batch);
   const AttentionInputs inputs =
-      forward_.project(weights, x, step_.batch(), caches_[lead].layer(0),
+      forward_.project(weights, x, rows_.step.batch(), caches_[lead].layer(0),
                        measured ? std::optional(magnitudes_.view()) : std::nullopt);
-  forward_.attend(layer_, inputs, step_.batch(), caches_[lead].layer(0), attended);
+  forward_.attend(layer_, inputs, rows_.step.batch(), caches_[lead].layer(0), attended);
   if (measured || streams_[stream].lanes.size() > 1) {
     compare(stream, inputs, weights, batch);
   }
@@ -156,8 +142,8 @@ void SideBySide::compare(size_t stream, const AttentionInputs& inputs, const Lay
   for (const std::vector<size_t>& group : alike(asked)) {
     if (group[0] == members[0]) continue;
     const TensorView attended = attention_buffer(attended_again_, batch);
-    forward_.append(inputs, step_.batch(), caches_[group[0]].layer(0));
-    forward_.attend(layer_, inputs, step_.batch(), caches_[group[0]].layer(0), attended);
+    forward_.append(inputs, rows_.step.batch(), caches_[group[0]].layer(0));
+    forward_.attend(layer_, inputs, rows_.step.batch(), caches_[group[0]].layer(0), attended);
     if (with_attention) measure_attention(attended, group);
     std::vector<size_t> leaving;
     std::set_intersection(group.begin(), group.end(), members.begin(), members.end(),

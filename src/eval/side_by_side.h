@@ -10,12 +10,12 @@
 #include "backend/backend.h"
 #include "base/thread_pool.h"
 #include "calib/window_plan.h"
+#include "calib/window_step.h"
 #include "core/config.h"
 #include "core/scales.h"
 #include "eval/cache_errors.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
-#include "model/step.h"
 
 namespace fp8kv {
 
@@ -69,7 +69,6 @@ class SideBySide {
  private:
   bool is_measured(const WindowBatch& batch) const { return batch.first < n_measured_; }
   bool is_attention_measured(const WindowBatch& batch) const;
-  void begin_batch(const WindowBatch& batch);
   void advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch);
   void compare(size_t stream, const AttentionInputs& inputs, const LayerWeights& weights,
                const WindowBatch& batch);
@@ -105,9 +104,7 @@ class SideBySide {
   size_t attention_every_ = 1;  // of so many batches one is measured
   ThreadPool pool_;
   Forward forward_;
-  Step step_;
-  KvCache pages_;  // deals out pages; every lane's cache has the same ones
-  std::vector<KvCache::Sequence> sequences_;
+  WindowStep rows_;  // of the batch that is being run; every lane's cache has the same pages
   std::deque<Stream> streams_;
   Tensor attended_, attended_again_;  // [rows of a batch, n_heads, head_dim]
   Tensor all_rows_;                   // [rows of a batch] i32: 0, 1, 2, ...
