@@ -30,6 +30,10 @@ bool KvScales::per_head() const {
   return !layers.empty() && layers[0].k.size() > 1;
 }
 
+float largest(std::span<const float> heads) {
+  return heads.empty() ? 0 : *std::max_element(heads.begin(), heads.end());
+}
+
 float scale_from_amax(float amax, Fp8Format format, double headroom) {
   // fnuz is defined through fn: same code, half the value.
   const Fp8Format fn = is_e4m3(format) ? Fp8Format::e4m3fn : Fp8Format::e5m2;
@@ -58,8 +62,8 @@ KvScales with_format(const KvScales& scales, Fp8Format format) {
 KvScales per_tensor(const KvScales& scales) {
   KvScales reduced = scales;
   for (LayerScales& layer : reduced.layers) {
-    layer.k = std::vector<float>(1, *std::max_element(layer.k.begin(), layer.k.end()));
-    layer.v = std::vector<float>(1, *std::max_element(layer.v.begin(), layer.v.end()));
+    layer.k = {largest(layer.k)};
+    layer.v = {largest(layer.v)};
   }
   return reduced;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -86,6 +87,9 @@ struct KvScales {
   bool per_head() const;
   bool operator==(const KvScales&) const = default;
 };
+
+// Of the scales or maxima of a layer's heads; 0 without any.
+float largest(std::span<const float> heads);
 
 // s = float(amax) * (1.0f / max of the format), times headroom, all in f32. Bit-exact with what
 // AMMO wrote: a division by 448 differs in the last place for half of all values. An amax of 0

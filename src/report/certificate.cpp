@@ -14,10 +14,6 @@ struct Evidence {
   const OctaveCounts* octaves = nullptr;     // null: not known
 };
 
-float largest(const std::vector<float>& values) {
-  return *std::max_element(values.begin(), values.end());
-}
-
 ShareRange share_below(const OctaveCounts& octaves, double threshold) {
   const int exponent = std::ilogb(threshold);
   const bool exact = threshold == std::ldexp(1.0, exponent);

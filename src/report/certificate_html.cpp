@@ -50,10 +50,6 @@ bool is_held_out(const EvalReport& report) {
          !report.calibration->convergence.empty() && !report.magnitudes.empty();
 }
 
-double largest_head(const std::vector<float>& heads) {
-  return heads.empty() ? 0 : double{*std::max_element(heads.begin(), heads.end())};
-}
-
 using Heads = std::vector<float> LayerAmax::*;
 
 // Of each layer: what a part of the text reached, as a share of what all of it did; layers that are
@@ -62,8 +58,8 @@ std::vector<double> shares_of(const std::vector<LayerAmax>& part, const std::vec
                               Heads heads) {
   std::vector<double> shares;
   for (size_t i = 0; i < std::min(part.size(), all.size()); ++i) {
-    const double whole = largest_head(all[i].*heads);
-    if (whole > 0) shares.push_back(largest_head(part[i].*heads) / whole);
+    const double whole = largest(all[i].*heads);
+    if (whole > 0) shares.push_back(double{largest(part[i].*heads)} / whole);
   }
   return shares;
 }
@@ -186,10 +182,10 @@ std::string convergence_table(const EvalReport& report) {
       std::vector<HtmlCell> row = {{cat(i), ""}, {heads == &LayerAmax::k ? "K" : "V", ""}};
       double reached = 0;
       for (const Column& column : columns) {
-        reached = i < column.amax.size() ? largest_head(column.amax[i].*heads) : 0;
+        reached = i < column.amax.size() ? double{largest(column.amax[i].*heads)} : 0;
         row.push_back({short_number(reached, 4), cat(reached)});
       }
-      const double ratio = reached / largest_head(all[i].*heads);
+      const double ratio = reached / double{largest(all[i].*heads)};
       row.push_back({std::isfinite(ratio) ? short_number(ratio) : "–", cat(ratio)});
       table.rows.push_back(std::move(row));
     }

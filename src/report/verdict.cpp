@@ -116,7 +116,7 @@ std::vector<double> layer_scales_of(const CandidateReport& candidate, size_t n_l
   if (!candidate.scales) return scales;
   for (size_t i = 0; i < n_layers && i < candidate.scales->layers.size(); ++i) {
     const std::vector<float>& heads = candidate.scales->layers[i].*tensor;
-    if (!heads.empty()) scales[i] = double{*std::max_element(heads.begin(), heads.end())};
+    if (!heads.empty()) scales[i] = double{largest(heads)};
   }
   return scales;
 }

@@ -76,12 +76,12 @@ OctaveCounts read_octave_row(const Json& row) {
 }
 
 void check_octaves(const Json& row, const OctaveCounts& octaves, const std::vector<float>& amax) {
-  const float largest = *std::max_element(amax.begin(), amax.end());
-  if (octaves.counts.empty() && largest < 0x1p-39f) return;
+  const float most = largest(amax);
+  if (octaves.counts.empty() && most < 0x1p-39f) return;
   const int top = octaves.first + static_cast<int>(octaves.counts.size()) - 1;
-  if (!octaves.counts.empty() && largest >= 0x1p-39f && octave_of(largest) == top) return;
+  if (!octaves.counts.empty() && most >= 0x1p-39f && octave_of(most) == top) return;
   const std::string found = octaves.counts.empty() ? "nothing" : cat("values below 2^", top + 1);
-  throw Error(cat(row.where(), ": counts ", found, ", but the layer's amax is ", largest),
+  throw Error(cat(row.where(), ": counts ", found, ", but the layer's amax is ", most),
               "one of the two was edited: calibrate again");
 }
 

@@ -20,8 +20,7 @@ constexpr const char* kVllmSource = "vllm-json";
 
 // The one number of the vLLM schema: readers have a single scale for K and V.
 float fused(const LayerScales& layer) {
-  return std::max(*std::max_element(layer.k.begin(), layer.k.end()),
-                  *std::max_element(layer.v.begin(), layer.v.end()));
+  return std::max(largest(layer.k), largest(layer.v));
 }
 
 // Begins the document.
@@ -161,11 +160,11 @@ void read_scales(const Json& extension, KvScales& out) {
   for (size_t layer = 0; layer < n_layers; ++layer) {
     const float factor = out.layers[layer].k[0];
     out.layers[layer] = {k[layer], v[layer]};
-    const float largest = fused(out.layers[layer]);
-    if (largest == factor) continue;
+    const float both = fused(out.layers[layer]);
+    if (both == factor) continue;
     throw Error(
-        cat(extension.where(), ": layer ", layer, ": the largest of k_scale and v_scale is ",
-            largest, ", kv_cache.scaling_factor has ", factor),
+        cat(extension.where(), ": layer ", layer, ": the largest of k_scale and v_scale is ", both,
+            ", kv_cache.scaling_factor has ", factor),
         "one of the two was edited: calibrate again, or remove the 'fp8kv' object to use "
         "scaling_factor alone");
   }

@@ -21,11 +21,10 @@ std::string table_of(const KvScales& scales) {
   Table table({"layer", "K amax", "K scale", "V amax", "V scale", "Q amax"}, {false});
   for (size_t i = 0; i < scales.layers.size(); ++i) {
     const LayerAmax& amax = scales.provenance.amax[i];
-    const auto largest = [](const std::vector<float>& of) {
-      return significant(*std::max_element(of.begin(), of.end()));
-    };
-    table.add({cat(i), largest(amax.k), largest(scales.layers[i].k), largest(amax.v),
-               largest(scales.layers[i].v), largest(amax.q)});
+    const LayerScales& of = scales.layers[i];
+    table.add({cat(i), significant(largest(amax.k)), significant(largest(of.k)),
+               significant(largest(amax.v)), significant(largest(of.v)),
+               significant(largest(amax.q))});
   }
   return table.text();
 }

@@ -1,6 +1,5 @@
 #include "show/eval_tables.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -100,10 +99,6 @@ std::string layer_table(const CandidateReport& of) {
     add("V", of.layers[i].v);
   }
   return cat("\n", of.name, ": what the cache does to K and V\n", table.text());
-}
-
-float largest(const std::vector<float>& values) {
-  return *std::max_element(values.begin(), values.end());
 }
 
 std::string held_out_table(const EvalReport& report) {

@@ -1,6 +1,5 @@
 #include "scales/read/scale_layers.h"
 
-#include <algorithm>
 #include <map>
 #include <string>
 
@@ -16,13 +15,10 @@ struct LayerTensors {
   const ScaleTensor* both = nullptr;
 };
 
-float largest(const ScaleTensor& tensor) {
-  return *std::max_element(tensor.values.begin(), tensor.values.end());
-}
-
 void check_agreement(const LayerTensors& layer) {
-  const ScaleTensor& from = largest(*layer.k) >= largest(*layer.v) ? *layer.k : *layer.v;
-  const float apart = largest(from), together = largest(*layer.both);
+  const ScaleTensor& from =
+      largest(layer.k->values) >= largest(layer.v->values) ? *layer.k : *layer.v;
+  const float apart = largest(from.values), together = largest(layer.both->values);
   if (together == apart || rounded_to(apart, layer.both->dtype) == together ||
       rounded_to(together, from.dtype) == apart) {
     return;

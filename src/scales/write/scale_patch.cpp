@@ -55,10 +55,6 @@ struct Naming {
   bool projections = false;  // ModelOpt's place for k_scale and v_scale
 };
 
-float largest(const std::vector<float>& values) {
-  return *std::max_element(values.begin(), values.end());
-}
-
 // In the order of layers.
 std::vector<NamedScale> named_scales(const KvScales& scales, const std::string& prefix,
                                      const Naming& naming) {
