@@ -38,11 +38,21 @@ void MagnitudeCounts::add(const MagnitudeCounts& other) {
 }
 
 void LayerMagnitudes::add(const LayerMagnitudes& other) {
+  FP8KV_ASSERT(k.size() == other.k.size());
   for (size_t head = 0; head < k.size(); ++head) {
     q[head].add(other.q[head]);
     k[head].add(other.k[head]);
     v[head].add(other.v[head]);
   }
+}
+
+void add_up(std::vector<LayerMagnitudes>& sum, const std::vector<LayerMagnitudes>& other) {
+  if (sum.empty()) {
+    sum = other;
+    return;
+  }
+  FP8KV_ASSERT(sum.size() == other.size());
+  for (size_t i = 0; i < sum.size(); ++i) sum[i].add(other[i]);
 }
 
 LayerAmax layer_amax(const LayerMagnitudes& layer) {
@@ -52,6 +62,19 @@ LayerAmax layer_amax(const LayerMagnitudes& layer) {
     return values;
   };
   return {amax(layer.k), amax(layer.v), amax(layer.q)};
+}
+
+std::vector<LayerMagnitudes> magnitudes_of(const std::vector<LayerAmax>& layers) {
+  const auto counts = [](const std::vector<float>& heads) {
+    std::vector<MagnitudeCounts> of;
+    for (const float head : heads) of.push_back({head, 0, {}});
+    return of;
+  };
+  std::vector<LayerMagnitudes> found;
+  for (const LayerAmax& amax : layers) {
+    found.push_back({counts(amax.q), counts(amax.k), counts(amax.v)});
+  }
+  return found;
 }
 
 LayerMagnitudes magnitudes_from(std::span<const uint64_t> words, int64_t n_kv_heads,

@@ -25,7 +25,20 @@ struct LayerMagnitudes {
   void add(const LayerMagnitudes& other);
 };
 
+// Adds layer by layer; a `sum` without layers becomes the same as `other`. REQUIRES the same layers
+// and heads.
+void add_up(std::vector<LayerMagnitudes>& sum, const std::vector<LayerMagnitudes>& other);
+
 LayerAmax layer_amax(const LayerMagnitudes& layer);
+
+// Largest magnitudes after the first part of a text.
+struct AmaxAfter {
+  uint64_t tokens = 0;
+  std::vector<LayerAmax> layers;
+};
+
+// Magnitudes of which only the maxima are known: without histograms.
+std::vector<LayerMagnitudes> magnitudes_of(const std::vector<LayerAmax>& layers);
 
 // `words` as RopeAppend fills them: [3, n_kv_heads, kMagnitudeWords].
 // Throws when a value was NaN or infinite, naming tensor, layer and head.

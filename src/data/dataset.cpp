@@ -233,4 +233,10 @@ Windows read_windows(std::span<const fs::path> files, const TextEncoder& encoder
   return reader.finish(files);
 }
 
+uint64_t tokens_in(std::span<const std::vector<int32_t>> windows) {
+  uint64_t tokens = 0;
+  for (const std::vector<int32_t>& window : windows) tokens += window.size();
+  return tokens;
+}
+
 }  // namespace fp8kv

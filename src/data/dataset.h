@@ -41,6 +41,8 @@ struct Windows {
   std::vector<DataFile> files;            // those that were read
 };
 
+uint64_t tokens_in(std::span<const std::vector<int32_t>> windows);
+
 // A document is encoded in pieces of this many bytes at most, cut where a line or a word begins, so
 // that at most this much is encoded beyond what is needed, whatever the size of a file.
 inline constexpr size_t kEncodedAtOnce = size_t(4) << 20;

@@ -1,4 +1,4 @@
-// What an evaluation found, as plain numbers: made by calib/evaluate.h, shown by whoever wants to
+// What an evaluation found, as plain numbers: made by eval/evaluate.h, shown by whoever wants to
 // (tables, JSON, gates, pages). Nothing here computes or formats.
 // Shares and relative errors are fractions (0.01 is 1 %); logarithms are natural.
 #pragma once
@@ -73,12 +73,6 @@ struct CandidateReport {
   std::vector<TokenFigures> depths;  // by first_depth; those without tokens are left out
   std::vector<LayerErrors> layers;   // [n_layers]
   GreedyFigures greedy;
-};
-
-// Largest magnitudes after the first part of the calibration data.
-struct AmaxAfter {
-  uint64_t tokens = 0;
-  std::vector<LayerAmax> layers;
 };
 
 // Where the scales of policies come from.

@@ -1,5 +1,6 @@
 #include "backend/open/open.h"
 #include "base/error.h"
+#include "calib/convergence.h"
 #include "checkpoint/architectures.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fingerprint.h"
@@ -40,61 +41,32 @@ std::vector<std::vector<int32_t>> with_predictions(const Windows& windows) {
   return usable;
 }
 
-uint64_t tokens_of(const std::vector<std::vector<int32_t>>& windows) {
-  uint64_t tokens = 0;
-  for (const auto& window : windows) tokens += window.size();
-  return tokens;
-}
-
-struct Calibration {
-  CalibrationReport report;
-  std::vector<LayerMagnitudes> magnitudes;
-};
-
-// Magnitudes of the first `counts[i]` windows for each i, rising; those of the last are all.
-Calibration calibrate_on(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                         const std::vector<std::vector<int32_t>>& windows,
-                         const std::vector<size_t>& counts, Log& log) {
-  Calibration done;
-  size_t from = 0;
-  for (const size_t count : counts) {
-    if (count == from) continue;
-    const std::vector<std::vector<int32_t>> part(windows.begin() + static_cast<ptrdiff_t>(from),
-                                                 windows.begin() + static_cast<ptrdiff_t>(count));
-    from = count;
-    const auto found = collect_magnitudes(checkpoint, config, backend, part, log);
-    if (done.magnitudes.empty()) {
-      done.magnitudes = found;
-    } else {
-      for (size_t i = 0; i < found.size(); ++i) done.magnitudes[i].add(found[i]);
-    }
-    done.report.windows += part.size();
-    done.report.tokens += tokens_of(part);
-    AmaxAfter& after = done.report.convergence.emplace_back();
-    after.tokens = done.report.tokens;
-    for (const LayerMagnitudes& layer : done.magnitudes) after.layers.push_back(layer_amax(layer));
-  }
-  return done;
-}
-
-Calibration calibrate_on(const EvalCommandOptions& options, const Checkpoint& checkpoint,
-                         const ModelConfig& config, Backend& backend, const EvalReport& report,
-                         const std::vector<std::vector<int32_t>>& evaluated, Log& log) {
-  if (options.calibrate_on.empty()) {
+// The text for the scales of policies: its magnitudes, and what the report says of it.
+std::vector<LayerMagnitudes> calibrate(const EvalCommandOptions& options,
+                                       const Checkpoint& checkpoint, Backend& backend,
+                                       const std::vector<std::vector<int32_t>>& evaluated,
+                                       EvalReport& report, Log& log) {
+  const ModelConfig& config = report.config;
+  CalibrationReport& about = report.calibration.emplace();
+  Windows windows;
+  std::vector<size_t> counts = {evaluated.size()};
+  about.same_data = options.calibrate_on.empty();
+  if (about.same_data) {
     log.note("policies are calibrated on the text that is evaluated; --calibrate-on takes another");
-    Calibration same =
-        calibrate_on(checkpoint, config, backend, evaluated, {evaluated.size()}, log);
-    same.report.same_data = true;
-    same.report.data = report.data;
-    return same;
+    about.data = report.data;
+  } else {
+    windows = read_windows(options.calibrate_on, make_encoder(checkpoint, config),
+                           window_options(options, config, log), log);
+    const size_t n = windows.ids.size();
+    counts = {n / 8, n / 4, n / 2, n};
+    about.data = windows.files;
   }
-  const Windows windows = read_windows(options.calibrate_on, make_encoder(checkpoint, config),
-                                       window_options(options, config, log), log);
-  const size_t n = windows.ids.size();
-  Calibration other =
-      calibrate_on(checkpoint, config, backend, windows.ids, {n / 8, n / 4, n / 2, n}, log);
-  other.report.data = windows.files;
-  return other;
+  Convergence found = collect_in_parts(checkpoint, config, backend,
+                                       about.same_data ? evaluated : windows.ids, counts, log);
+  about.windows = counts.back();
+  about.tokens = found.parts.back().tokens;
+  about.convergence = std::move(found.parts);
+  return std::move(found.magnitudes);
 }
 
 void write_junit(const EvalCommandOptions& options, const EvalReport& report,
@@ -145,14 +117,12 @@ void run_command(const EvalCommandOptions& options) {
   report.data = windows.files;
   report.documents = windows.documents;
   report.windows = evaluated.size();
-  report.tokens = tokens_of(evaluated);
+  report.tokens = tokens_in(evaluated);
   report.baseline.name = report.baseline.dtype_name = kv_dtype_name(baseline);
   with_way_out("use a smaller --seq-len, fewer --samples or fewer candidates; or free memory", [&] {
     if (want_magnitudes(choice, report.candidates)) {
-      Calibration calibration =
-          calibrate_on(options, checkpoint, config, *backend, report, evaluated, log);
-      report.calibration = std::move(calibration.report);
-      add_policy_scales(calibration.magnitudes, choice, report.candidates);
+      add_policy_scales(calibrate(options, checkpoint, *backend, evaluated, report, log), choice,
+                        report.candidates);
     }
     evaluate(
         checkpoint, *backend, evaluated,
