@@ -1,12 +1,95 @@
 #include "calib/histogram_file.h"
 
+#include <algorithm>
+#include <cmath>
 #include <deque>
+#include <map>
+#include <span>
 
-#include "base/text.h"
+#include "base/error.h"
 #include "core/histogram.h"
+#include "files/file.h"
 #include "formats/safetensors.h"
 
 namespace fp8kv {
+namespace {
+
+constexpr char kHistogramSchema[] = "fp8kv.histograms/1";
+constexpr size_t kTensorsOfLayer = 6;
+// Far above any calibration, and no sum of them overflows.
+constexpr uint64_t kMostInBin = uint64_t{1} << 48;
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path)
+      : name_(quote(path.string())), file_(path), header_(read_safetensors_header(file_, path)) {
+    const auto schema = header_.metadata.find("schema");
+    if (schema == header_.metadata.end() || schema->second != kHistogramSchema) {
+      throw Error(cat(name_, ": is no file of histograms"),
+                  "'fp8kv calibrate --histograms' writes one");
+    }
+    for (const TensorEntry& entry : header_.tensors) entries_.emplace(entry.name, &entry);
+  }
+
+  std::vector<LayerMagnitudes> layers() const {
+    std::vector<LayerMagnitudes> layers(header_.tensors.size() / kTensorsOfLayer);
+    for (size_t i = 0; i < layers.size(); ++i) {
+      layers[i].k = heads(cat("layers.", i, ".k"));
+      layers[i].v = heads(cat("layers.", i, ".v"));
+      layers[i].q = heads(cat("layers.", i, ".q"));
+      if (layers[i].v.size() == layers[i].k.size() && layers[i].q.size() == layers[i].k.size()) {
+        continue;
+      }
+      fail(name_, ": layer ", i, ": Q, K and V have different numbers of heads");
+    }
+    return layers;
+  }
+
+ private:
+  std::vector<MagnitudeCounts> heads(const std::string& prefix) const {
+    const TensorEntry& of_amax = at(prefix + ".amax");
+    const int64_t n = of_amax.shape.rank() == 0 ? 0 : of_amax.shape[0];
+    const auto amax = values<float>(of_amax, DType::f32, Shape{n});
+    const auto bins =
+        values<uint64_t>(at(prefix + ".bins"), DType::u64, Shape{n, int64_t{kMagnitudeBins}});
+    std::vector<MagnitudeCounts> found;
+    for (size_t head = 0; head < amax.size(); ++head) {
+      if (!std::isfinite(amax[head]) || amax[head] < 0) {
+        fail(name_, ": tensor ", quote(of_amax.name), ": a maximum is negative or infinite");
+      }
+      const auto begin = bins.begin() + static_cast<ptrdiff_t>(head * kMagnitudeBins);
+      found.push_back({amax[head], 0, {begin, begin + kMagnitudeBins}});
+    }
+    const auto most = std::max_element(bins.begin(), bins.end());
+    if (most == bins.end() || *most <= kMostInBin) return found;
+    fail(name_, ": tensor ", quote(prefix + ".bins"), ": has ", *most,
+         ", more values than can have been counted");
+  }
+
+  const TensorEntry& at(const std::string& tensor) const {
+    const auto found = entries_.find(tensor);
+    if (found == entries_.end()) fail(name_, ": has no tensor ", quote(tensor));
+    return *found->second;
+  }
+
+  template <typename T>
+  std::vector<T> values(const TensorEntry& entry, DType dtype, const Shape& shape) const {
+    if (entry.dtype != dtype || entry.shape != shape) {
+      fail(name_, ": tensor ", quote(entry.name), ": is ", dtype_name(entry.dtype), " ",
+           entry.shape.text(), ", expected ", dtype_name(dtype), " ", shape.text());
+    }
+    std::vector<T> all(static_cast<size_t>(shape.elements()));
+    file_.read(entry.begin, std::as_writable_bytes(std::span(all)));
+    return all;
+  }
+
+  std::string name_;
+  InputFile file_;
+  SafetensorsHeader header_;
+  std::map<std::string, const TensorEntry*> entries_;
+};
+
+}  // namespace
 
 std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers) {
   // Deques: the views below point into elements, which must not move.
@@ -35,7 +118,11 @@ std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers) {
   }
   return safetensors_bytes(
       std::move(tensors),
-      {{"schema", "fp8kv.histograms/1"}, {"first_exponent", "-40"}, {"bins_per_octave", "64"}});
+      {{"schema", kHistogramSchema}, {"first_exponent", "-40"}, {"bins_per_octave", "64"}});
+}
+
+std::vector<LayerMagnitudes> read_histogram_file(const std::filesystem::path& path) {
+  return Reader(path).layers();
 }
 
 }  // namespace fp8kv

@@ -1,6 +1,8 @@
-// The magnitude histograms of a calibration as a safetensors file, for policies computed elsewhere.
+// The magnitude histograms of a calibration as a safetensors file: for policies computed elsewhere,
+// and for those that merge what was counted apart.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -13,5 +15,8 @@ namespace fp8kv {
 // to the next bin's; bin 0 everything below, zero too; the last everything above. The metadata
 // gives the schema, "fp8kv.histograms/1", and the exponents of the range.
 std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers);
+
+// Throws, naming file and tensor, for anything but such a file.
+std::vector<LayerMagnitudes> read_histogram_file(const std::filesystem::path& path);
 
 }  // namespace fp8kv

@@ -1,0 +1,88 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "calib/histogram_file.h"
+#include "formats/safetensors.h"
+#include "support/expect_error.h"
+#include "support/magnitudes.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+// Two layers of two KV heads.
+std::vector<LayerMagnitudes> two_layers() {
+  const auto heads = [](float amax) {
+    return std::vector{test::counts_of({amax, 0}), test::counts_of({amax / 3})};
+  };
+  return {{heads(1), heads(2), heads(3)}, {heads(4), heads(5), heads(6)}};
+}
+
+std::string refusal(const std::string& bytes) {
+  const test::TempDir folder;
+  folder.write("h", bytes);
+  const std::string message = test::error_of([&] { read_histogram_file(folder / "h"); });
+  const std::string name = quote((folder / "h").string()) + ": ";
+  CHECK(message.starts_with(name));
+  return message.substr(std::min(name.size(), message.size()));
+}
+
+// `bytes` with every `from` another text of the same length, so that all offsets hold.
+std::string with(std::string bytes, const std::string& from, const std::string& to) {
+  REQUIRE(from.size() == to.size());
+  size_t at = bytes.find(from);
+  REQUIRE(at != bytes.npos);
+  for (; at != bytes.npos; at = bytes.find(from, at + 1)) bytes.replace(at, from.size(), to);
+  return bytes;
+}
+
+TEST_CASE("histogram_file: what is written reads back the same") {
+  const test::TempDir folder;
+  const std::string bytes = histogram_file_bytes(two_layers());
+  folder.write("h.safetensors", bytes);
+  const auto found = read_histogram_file(folder / "h.safetensors");
+  REQUIRE(found.size() == 2);
+  for (size_t layer = 0; layer < 2; ++layer) {
+    CHECK(layer_amax(found[layer]) == layer_amax(two_layers()[layer]));
+  }
+  CHECK(histogram_file_bytes(found) == bytes);
+}
+
+TEST_CASE("histogram_file: other safetensors are refused") {
+  CHECK(refusal(safetensors_bytes({}, {{"format", "pt"}})) == "is no file of histograms");
+  CHECK(refusal(with(histogram_file_bytes(two_layers()), "histograms/1", "histograms/2")) ==
+        "is no file of histograms");
+}
+
+TEST_CASE("histogram_file: a tensor that is missing or of another shape is named") {
+  const std::string good = histogram_file_bytes(two_layers());
+  CHECK(refusal(with(good, "layers.1.v.bins", "layers.9.v.bins")) ==
+        "has no tensor 'layers.1.v.bins'");
+  CHECK(refusal(with(good, "[2,4096]", "[4096,2]")) ==
+        "tensor 'layers.0.k.bins': is U64 [4096, 2], expected U64 [2, 4096]");
+  CHECK(refusal(with(good, "\"F32\"", "\"I32\"")) ==
+        "tensor 'layers.0.k.amax': is I32 [2], expected F32 [2]");
+}
+
+TEST_CASE("histogram_file: Q, K and V of a layer have the same heads") {
+  std::vector<LayerMagnitudes> layers = two_layers();
+  layers[1].v.pop_back();
+  CHECK(refusal(histogram_file_bytes(layers)) ==
+        "layer 1: Q, K and V have different numbers of heads");
+}
+
+TEST_CASE("histogram_file: numbers that no calibration counts are refused") {
+  std::vector<LayerMagnitudes> layers = two_layers();
+  layers[1].k[1].amax = -1;
+  CHECK(refusal(histogram_file_bytes(layers)) ==
+        "tensor 'layers.1.k.amax': a maximum is negative or infinite");
+  layers = two_layers();
+  layers[0].q[0].bins[9] = uint64_t{1} << 49;
+  CHECK(refusal(histogram_file_bytes(layers)) ==
+        "tensor 'layers.0.q.bins': has 562949953421312, more values than can have been counted");
+}
+
+}  // namespace
+}  // namespace fp8kv
