@@ -4,21 +4,32 @@
 #include <map>
 
 #include "base/error.h"
-#include "calib/scale_policy.h"
+#include "calib/make_scales.h"
 
 namespace fp8kv {
 namespace {
 
 constexpr uint64_t kMostNamed = 32;  // missing shards
 
-ScalePolicy policy_of(const KvScales& scales) {
-  return {scales.per_head() ? Granularity::head : Granularity::tensor, scales.provenance.headroom};
+// The scales of a part are what its policy makes of its maxima, where those are enough to tell.
+void check_scales(const Calibration& part) {
+  const KvScales& scales = part.scales;
+  const Policy policy = with_context(part.name, [&] { return policy_of(scales); });
+  if (policy.kind->needs_histograms) return;
+  KvScales again;
+  apply_policy(policy, magnitudes_of(scales.provenance.amax), again);
+  const auto [other, found] =
+      std::mismatch(again.layers.begin(), again.layers.end(), scales.layers.begin());
+  if (other == again.layers.end()) return;
+  throw Error(cat(part.name, ": the scales of layer ", other - again.layers.begin(),
+                  " do not follow from its amax"),
+              "the file was edited: calibrate again");
 }
 
 void check_calibration(const Calibration& part) {
   const Provenance& from = part.scales.provenance;
   const std::string help = "merge takes scale files of 'fp8kv calibrate' alone";
-  if (from.source != "fp8kv calibrate") {
+  if (from.source != kCalibrateSource) {
     throw Error(cat(part.name, ": is no calibration: its scales come from ", quote(from.source)),
                 help);
   }
@@ -27,15 +38,10 @@ void check_calibration(const Calibration& part) {
                     from.windows == 0 ? "how much was counted" : "what magnitudes were seen"),
                 help);
   }
-  for (size_t layer = 0; layer < part.scales.layers.size(); ++layer) {
-    if (scales_from(from.amax[layer], policy_of(part.scales)) == part.scales.layers[layer])
-      continue;
-    throw Error(cat(part.name, ": the scales of layer ", layer, " do not follow from its amax"),
-                "the file was edited: calibrate again");
-  }
+  check_scales(part);
 }
 
-void check_same(const Calibration& a, const Calibration& b) {
+void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
   const auto same = [&](const char* what, const std::string& x, const std::string& y) {
     if (x == y) return;
     throw Error(cat(b.name, ": ", what, " is ", y, ", but ", a.name, " has ", x),
@@ -46,12 +52,15 @@ void check_same(const Calibration& a, const Calibration& b) {
   same("the model type", quote(a.scales.model_type), quote(b.scales.model_type));
   same("the number of layers", cat(a.scales.layers.size()), cat(b.scales.layers.size()));
   same("the number of KV heads", cat(a.scales.n_kv_heads), cat(b.scales.n_kv_heads));
+  same("the number of heads in amax", cat(from.amax[0].k.size()), cat(other.amax[0].k.size()));
   same("the format", format_name(a.scales.format), format_name(b.scales.format));
+  same("the observation", quote(from.observation), quote(other.observation));
+  same("the compute dtype", quote(from.compute_dtype), quote(other.compute_dtype));
+  if (any_policy) return;
   same("the granularity", a.scales.per_head() ? "'head'" : "'tensor'",
        b.scales.per_head() ? "'head'" : "'tensor'");
   same("the headroom", cat(from.headroom), cat(other.headroom));
-  same("the observation", quote(from.observation), quote(other.observation));
-  same("the compute dtype", quote(from.compute_dtype), quote(other.compute_dtype));
+  same("the policy", quote(policy_name(a.scales)), quote(policy_name(b.scales)));
 }
 
 std::string extent(const ShardNote& shards) {
@@ -127,6 +136,57 @@ void add_part(Provenance& sum, const Provenance& part, bool sharded) {
   taken.insert(taken.end(), part.shards.taken.begin(), part.shards.taken.end());
 }
 
+bool counted_the_same(const std::vector<LayerMagnitudes>& layers, const Provenance& seen) {
+  Provenance found;
+  add_magnitudes(layers, found);
+  return found.amax == seen.amax && found.octaves == seen.octaves;
+}
+
+// As many layers and heads, so that they can be added.
+bool same_shape(const std::vector<LayerMagnitudes>& layers, const std::vector<LayerAmax>& amax) {
+  return std::equal(
+      layers.begin(), layers.end(), amax.begin(), amax.end(),
+      [](const LayerMagnitudes& a, const LayerAmax& b) { return a.k.size() == b.k.size(); });
+}
+
+// Says which file is missing, or too many.
+[[noreturn]] void refuse_histograms(const std::vector<Histograms>& files,
+                                    const std::vector<Calibration>& parts, const Policy& policy) {
+  for (const Calibration& part : parts) {
+    const bool found = std::any_of(files.begin(), files.end(), [&](const Histograms& file) {
+      return counted_the_same(file.layers, part.scales.provenance);
+    });
+    if (found) continue;
+    throw Error(cat(part.name, ": the histograms of what it counted are not there",
+                    policy.kind->needs_histograms
+                        ? cat(", and the policy ", quote(policy_name(policy)), " needs them")
+                        : ""),
+                "'fp8kv calibrate --histograms FILE' writes them; name those of all parts");
+  }
+  for (const Histograms& file : files) {
+    const bool found = std::any_of(parts.begin(), parts.end(), [&](const Calibration& part) {
+      return counted_the_same(file.layers, part.scales.provenance);
+    });
+    if (!found) fail(file.name, ": are histograms of none of the calibrations");
+  }
+  fail("the histograms count more than the calibrations do: some are there twice");
+}
+
+// What the histograms count together, which is what `sum` says was counted.
+std::vector<LayerMagnitudes> add_histograms(const std::vector<Histograms>& files,
+                                            const std::vector<Calibration>& parts,
+                                            const Policy& policy, const Provenance& sum) {
+  std::vector<LayerMagnitudes> total;
+  for (const Histograms& file : files) {
+    if (!same_shape(file.layers, sum.amax)) {
+      fail(file.name, ": has other layers or KV heads than ", parts[0].name);
+    }
+    add_up(total, file.layers);
+  }
+  if (!counted_the_same(total, sum)) refuse_histograms(files, parts, policy);
+  return total;
+}
+
 // A calibration whose shards are all there is whole again.
 void close_shards(Provenance& sum, Log& log) {
   ShardNote& shards = sum.shards;
@@ -156,11 +216,11 @@ void close_shards(Provenance& sum, Log& log) {
 
 }  // namespace
 
-KvScales merge_calibrations(const std::vector<Calibration>& parts, Log& log) {
+KvScales merge_calibrations(const std::vector<Calibration>& parts, Log& log, const MergeBy& by) {
   FP8KV_ASSERT(!parts.empty());
   for (const Calibration& part : parts) {
     check_calibration(part);
-    check_same(parts[0], part);
+    check_same(parts[0], part, by.policy.has_value());
   }
   const bool sharded = parts[0].scales.provenance.shards.of > 0;
   sharded ? check_shards(parts) : check_data(parts);
@@ -170,8 +230,14 @@ KvScales merge_calibrations(const std::vector<Calibration>& parts, Log& log) {
     add_part(sum, parts[i].scales.provenance, sharded);
   }
   std::sort(sum.data.begin(), sum.data.end());
+  const Policy policy = by.policy ? *by.policy : policy_of(merged);
+  const auto counted = policy.kind->needs_histograms || !by.histograms.empty()
+                           ? add_histograms(by.histograms, parts, policy, sum)
+                           : magnitudes_of(sum.amax);
   if (sharded) close_shards(sum, log);
-  merged.layers = scales_of(sum.amax, policy_of(merged), log);
+  apply_policy(policy, counted, merged);
+  warn_of_zeros(merged, log);
+  check_values(merged, cat("policy ", quote(policy.text)));
   sum.tool_version = FP8KV_VERSION;
   return merged;
 }

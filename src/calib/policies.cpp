@@ -64,33 +64,6 @@ float least_squares_scale(const MagnitudeCounts& counts, double /*unused*/) {
   return best;
 }
 
-MagnitudeCounts sum_of(const std::vector<MagnitudeCounts>& heads) {
-  MagnitudeCounts sum;
-  for (const MagnitudeCounts& head : heads) sum.add(head);
-  return sum;
-}
-
-std::vector<float> each_head(const Policy& policy, const std::vector<MagnitudeCounts>& heads) {
-  std::vector<float> scales;
-  for (const MagnitudeCounts& head : heads) {
-    scales.push_back(policy.kind->scale(head, policy.parameter));
-  }
-  return scales;
-}
-
-LayerScales layer_scales(const Policy& policy, const LayerMagnitudes& layer) {
-  if (policy.kind->sharing == ScaleSharing::head) {
-    return {each_head(policy, layer.k), each_head(policy, layer.v)};
-  }
-  MagnitudeCounts k = sum_of(layer.k);
-  MagnitudeCounts v = sum_of(layer.v);
-  if (policy.kind->sharing == ScaleSharing::shared) {
-    k.add(v);
-    v = k;
-  }
-  return {{policy.kind->scale(k, policy.parameter)}, {policy.kind->scale(v, policy.parameter)}};
-}
-
 // The number that is all of `text`.
 std::optional<double> number_in(std::string_view text) {
   double value = 0;
@@ -116,9 +89,11 @@ std::optional<double> parameter_in(PolicyParameter parameter, std::string_view r
   return std::nullopt;
 }
 
-[[noreturn]] void refuse(const std::string& text, const std::string& why) {
-  throw Error(cat("--policy: ", quote(text), ": ", why),
-              "as in amax, amax*2, head*1.5, p99.99, mse", ErrorKind::usage);
+const PolicyKind& kind_for(ScaleSharing sharing) {
+  const std::vector<PolicyKind>& kinds = policy_kinds();
+  return *std::find_if(kinds.begin(), kinds.end(), [&](const PolicyKind& kind) {
+    return kind.parameter == PolicyParameter::factor && kind.sharing == sharing;
+  });
 }
 
 }  // namespace
@@ -126,19 +101,23 @@ std::optional<double> parameter_in(PolicyParameter parameter, std::string_view r
 const std::vector<PolicyKind>& policy_kinds() {
   static const std::vector<PolicyKind> kinds = {
       {"amax", "amax[*F]", "largest magnitude / 448, times a headroom F", ScaleSharing::tensor,
-       PolicyParameter::factor, amax_scale},
+       PolicyParameter::factor, false, amax_scale},
       {"head", "head[*F]", "the same, of each KV head", ScaleSharing::head, PolicyParameter::factor,
-       amax_scale},
+       false, amax_scale},
       {"shared", "shared[*F]", "the same, of K and V together", ScaleSharing::shared,
-       PolicyParameter::factor, amax_scale},
+       PolicyParameter::factor, false, amax_scale},
       {"mse", "mse", "least squared error of the values", ScaleSharing::tensor,
-       PolicyParameter::none, least_squares_scale},
+       PolicyParameter::none, true, least_squares_scale},
       {"p", "pNN.NN", "percentile of the magnitudes / 448: clips what is above",
-       ScaleSharing::tensor, PolicyParameter::percent, percentile_scale},
+       ScaleSharing::tensor, PolicyParameter::percent, true, percentile_scale},
       {"unit", "unit", "1 everywhere: what runtimes do without scales", ScaleSharing::tensor,
-       PolicyParameter::none, unit_scale},
+       PolicyParameter::none, false, unit_scale},
   };
   return kinds;
+}
+
+double Policy::headroom() const {
+  return kind->parameter == PolicyParameter::factor ? parameter : 1;
 }
 
 Policy parse_policy(const std::string& text) {
@@ -151,24 +130,33 @@ Policy parse_policy(const std::string& text) {
     const auto parameter = parameter_in(kind.parameter, rest);
     if (parameter) return {text, &kind, *parameter};
     if (kind.parameter == PolicyParameter::factor && rest[0] == '*') {
-      refuse(text, cat("the factor ", quote(rest.substr(1)), " is no number from 1/1024 to 1024"));
+      fail(quote(text), ": the factor ", quote(rest.substr(1)),
+           " is no number from 1/1024 to 1024");
     }
     if (kind.parameter == PolicyParameter::percent && number_in(rest)) {
-      refuse(text, cat("the percentage ", rest, " is not above 0 and at most 100"));
+      fail(quote(text), ": the percentage ", rest, " is not above 0 and at most 100");
     }
   }
-  throw Error(
-      cat("--policy: ", quote(text), " is none of ", join(spellings), did_you_mean(text, names)),
-      "F is a factor up to 1024, NN.NN a percentage up to 100", ErrorKind::usage);
+  fail(quote(text), " is none of ", join(spellings), did_you_mean(text, names));
 }
 
-KvScales policy_scales(const Policy& policy, const std::vector<LayerMagnitudes>& layers) {
-  KvScales scales;
-  scales.provenance.source = cat("policy ", policy.text);
-  for (const LayerMagnitudes& layer : layers) {
-    scales.layers.push_back(layer_scales(policy, layer));
+Policy amax_policy(ScaleSharing sharing, double factor) {
+  Policy policy{"", &kind_for(sharing), factor};
+  policy.text = policy_name(policy);
+  return policy;
+}
+
+std::string policy_name(const Policy& policy) {
+  switch (policy.kind->parameter) {
+    case PolicyParameter::none:
+      break;
+    case PolicyParameter::factor:
+      return policy.parameter == 1 ? policy.kind->name
+                                   : cat(policy.kind->name, "*", policy.parameter);
+    case PolicyParameter::percent:
+      return cat(policy.kind->name, policy.parameter);
   }
-  return scales;
+  return policy.kind->name;
 }
 
 float magnitude_percentile(const MagnitudeCounts& counts, double percent) {

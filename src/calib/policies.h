@@ -1,11 +1,11 @@
-// The ways to make scales from magnitudes that `eval` can compare: what --policy accepts.
+// The ways to make scales from magnitudes: what a policy is, and the list of all that there are.
+// Making the scales of a model with one is make_scales.h.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "calib/magnitudes.h"
-#include "core/scales.h"
 
 namespace fp8kv {
 
@@ -24,6 +24,7 @@ struct PolicyKind {
   std::string summary;
   ScaleSharing sharing;
   PolicyParameter parameter;
+  bool needs_histograms;  // the largest magnitude alone is not enough
   // The E4M3FN scale for values of these magnitudes; pure. 1 where all are zero.
   float (*scale)(const MagnitudeCounts& counts, double parameter);
 };
@@ -35,13 +36,20 @@ struct Policy {
   std::string text;  // "amax*2"
   const PolicyKind* kind;
   double parameter;  // the factor (1 unless given) or the percentile
+
+  // What the largest magnitude leaves free: its scale is that of amax times this.
+  double headroom() const;
 };
 
-// "amax", "amax*2", "p99.99", ... Throws a usage Error that lists the spellings.
+// "amax", "amax*2", "p99.99", ... Throws for what is none, with the list of the spellings, and for
+// a parameter out of range.
 Policy parse_policy(const std::string& text);
 
-// E4M3FN scales for every layer.
-KvScales policy_scales(const Policy& policy, const std::vector<LayerMagnitudes>& layers);
+// amax, for each KV head or not, with a factor that may be any.
+Policy amax_policy(ScaleSharing sharing, double factor);
+
+// The shortest spelling of the same policy: "amax" for "amax*1".
+std::string policy_name(const Policy& policy);
 
 // The smallest bound that `percent` % of the magnitudes do not exceed, to the width of a bin
 // (1.6 %), rounded up; 100 % is amax, exactly. 0 where there are no magnitudes.

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "calib/collect.h"
-#include "calib/scale_policy.h"
+#include "calib/make_scales.h"
 #include "eval/greedy_probe.h"
 #include "eval/side_by_side.h"
 #include "eval/token_figures.h"
@@ -228,23 +228,20 @@ void evaluate(const Checkpoint& checkpoint, Backend& backend,
 }
 
 KvScales with_evidence(const EvalReport& report, const CandidateReport& candidate) {
-  Log silent(Verbosity::quiet);
-  KvScales scales = make_scales(report.magnitudes, {}, silent);
+  KvScales scales;
+  add_magnitudes(report.magnitudes, scales.provenance);
+  add_run(report.config,
+          {.source = "fp8kv eval",
+           .tool_version = report.tool_version,
+           .model_fingerprint = report.fingerprint,
+           .documents = report.documents,
+           .windows = report.windows,
+           .tokens = report.tokens,
+           .data = report.data},
+          scales);
   scales.format = *fp8_format(candidate.dtype);
   scales.layers = candidate.scales ? candidate.scales->layers
                                    : std::vector<LayerScales>(report.magnitudes.size(), {{1}, {1}});
-  scales.model_type = report.config.model_type;
-  scales.n_kv_heads = report.config.n_kv_heads;
-  Provenance& provenance = scales.provenance;
-  provenance.source = "fp8kv eval";
-  provenance.tool_version = report.tool_version;
-  provenance.observation = "post_rope";
-  provenance.model_fingerprint = report.fingerprint;
-  provenance.compute_dtype = torch_name(report.config.dtype);
-  provenance.documents = report.documents;
-  provenance.windows = report.windows;
-  provenance.tokens = report.tokens;
-  provenance.data = report.data;
   return scales;
 }
 

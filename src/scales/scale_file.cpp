@@ -61,6 +61,7 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   out.member("format", format_name(scales.format));
   out.member("granularity", scales.per_head() ? "head" : "tensor");
   out.member("headroom", provenance.headroom);
+  write_text(out, "policy", provenance.policy);
   write_text(out, "observation", provenance.observation);
   write_text(out, "compute_dtype", provenance.compute_dtype);
   out.key("model").begin_object();
@@ -201,6 +202,7 @@ void read_extension(const Json& extension, KvScales& out) {
   if (!(provenance.headroom > 0)) {
     fail(extension.where(), ".headroom: is ", provenance.headroom, ", expected more than 0");
   }
+  provenance.policy = extension.get_string("policy", "");
   provenance.observation = extension.get_string("observation", "");
   if (!provenance.observation.empty() && provenance.observation != "post_rope" &&
       provenance.observation != "pre_rope") {

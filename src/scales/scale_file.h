@@ -25,6 +25,8 @@
 //       from (dialects.h). Of that checkpoint, where it tells: producer {name, version},
 //       stored_dtype as in safetensors ("BF16") and observer as in compressed-tensors
 //       ("static_minmax").
+//   policy  MAY be there: how the scales were made from the magnitudes, as `calibrate --policy`
+//       spells it, where granularity and headroom (the largest magnitude times that) do not say it.
 //   tool_version, headroom, observation ("post_rope" or "pre_rope"), compute_dtype, model,
 //   counted {documents, windows, tokens, data [{name, bytes, sha256}]} and
 //   amax {k, v, q} (one array per layer, one maximum per KV head)  MAY be there.

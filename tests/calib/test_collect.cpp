@@ -6,7 +6,6 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "calib/collect.h"
-#include "calib/scale_policy.h"
 #include "checkpoint/architectures.h"
 #include "json/json.h"
 #include "support/expect_error.h"
@@ -14,6 +13,7 @@
 #include "support/skip.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
+#include "support/windows.h"
 
 using namespace fp8kv;
 using test::TempDir;
@@ -24,21 +24,8 @@ Log quiet_log() {
   return Log(Verbosity::quiet);
 }
 
-std::vector<std::vector<int32_t>> windows_of(std::vector<size_t> lengths) {
-  std::vector<std::vector<int32_t>> windows;
-  uint32_t state = 3;
-  for (const size_t length : lengths) {
-    std::vector<int32_t>& window = windows.emplace_back();
-    for (size_t i = 0; i < length; ++i) {
-      state = state * 1664525u + 1013904223u;
-      window.push_back(static_cast<int32_t>((state >> 8) % 64));
-    }
-  }
-  return windows;
-}
-
-MagnitudeCounts counts(float amax) {
-  return {amax, 0, std::vector<uint64_t>(kMagnitudeBins)};
+std::vector<std::vector<int32_t>> windows_of(const std::vector<size_t>& lengths) {
+  return test::windows_of(lengths, 3);
 }
 
 double relative(double actual, double expected) {
@@ -146,29 +133,6 @@ TEST_CASE("collect: NaN in a weight stops it, naming layer and head") {
   CHECK(test::error_of([&] {
           collect_magnitudes(checkpoint, config, *backend, windows_of({10}), log);
         }) == "layer 1, KV head 1: K has 20 values that are NaN or infinite");
-}
-
-TEST_CASE("make_scales: one scale is amax over heads times f32(1/448), per head each its own") {
-  std::vector<LayerMagnitudes> layers(1);
-  layers[0].k = {counts(6.8203125f), counts(3.0f)};
-  layers[0].v = {counts(0.5f), counts(0.25f)};
-  layers[0].q = {counts(1), counts(2)};
-  Log log = quiet_log();
-  const KvScales tensor = make_scales(layers, {}, log);
-  CHECK(tensor.layers[0].k == std::vector<float>{0.0152239128947258f});
-  CHECK(tensor.layers[0].v == std::vector<float>{0.5f * (1.0f / 448.0f)});
-  const KvScales head = make_scales(layers, {Granularity::head, 2.0}, log);
-  CHECK(head.layers[0].k == std::vector<float>{2 * 0.0152239128947258f, 2 * (3 * (1.0f / 448.0f))});
-  CHECK(head.provenance.amax[0].q == std::vector<float>{1, 2});
-}
-
-TEST_CASE("make_scales: a K that is zero throughout gets 1") {
-  std::vector<LayerMagnitudes> layers(1);
-  layers[0].k = {counts(0)};
-  layers[0].v = {counts(1)};
-  layers[0].q = {counts(1)};
-  Log log = quiet_log();
-  CHECK(make_scales(layers, {}, log).layers[0].k == std::vector<float>{1.0f});
 }
 
 TEST_CASE("collect: amax of stories260K equals the float64 reference to 1e-5") {

@@ -4,23 +4,15 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
+#include "calib/make_scales.h"
 #include "calib/policies.h"
-#include "core/histogram.h"
 #include "support/expect_error.h"
+#include "support/magnitudes.h"
 
 using namespace fp8kv;
+using test::counts_of;
 
 namespace {
-
-MagnitudeCounts counts_of(const std::vector<float>& values) {
-  MagnitudeCounts counts;
-  counts.bins.resize(kMagnitudeBins);
-  for (const float value : values) {
-    counts.amax = std::max(counts.amax, std::abs(value));
-    ++counts.bins[static_cast<size_t>(magnitude_bin(float_bits(std::abs(value))))];
-  }
-  return counts;
-}
 
 float scale_of(const std::string& policy, const MagnitudeCounts& counts) {
   const Policy parsed = parse_policy(policy);
@@ -98,7 +90,7 @@ TEST_CASE("policies: scales are shared as asked: by tensor, by head, by K and V"
   layers[0].k = {counts_of({4.48f}), counts_of({448.0f})};
   layers[0].v = {counts_of({0.448f}), counts_of({44.8f})};
   const auto scales = [&](const char* policy) {
-    return policy_scales(parse_policy(policy), layers).layers[0];
+    return make_scales(layers, parse_policy(policy)).layers[0];
   };
   const auto of = [](float amax) { return amax * (1.0f / 448.0f); };
   CHECK(scales("amax") == LayerScales{{of(448)}, {of(44.8f)}});
@@ -108,25 +100,21 @@ TEST_CASE("policies: scales are shared as asked: by tensor, by head, by K and V"
 }
 
 TEST_CASE("policies: a factor or percentage out of range is said to be") {
-  const auto refusal = [](const char* text) {
-    return test::error_of([&] { parse_policy(text); }, ErrorKind::usage);
-  };
-  CHECK(refusal("amax*") == "--policy: 'amax*': the factor '' is no number from 1/1024 to 1024");
-  CHECK(refusal("amax*0") == "--policy: 'amax*0': the factor '0' is no number from 1/1024 to 1024");
-  CHECK(refusal("head*-1") ==
-        "--policy: 'head*-1': the factor '-1' is no number from 1/1024 to 1024");
-  CHECK(refusal("shared*nan") ==
-        "--policy: 'shared*nan': the factor 'nan' is no number from 1/1024 to 1024");
-  CHECK(refusal("p0") == "--policy: 'p0': the percentage 0 is not above 0 and at most 100");
-  CHECK(refusal("p101") == "--policy: 'p101': the percentage 101 is not above 0 and at most 100");
+  const auto refusal = [](const char* text) { return test::error_of([&] { parse_policy(text); }); };
+  CHECK(refusal("amax*") == "'amax*': the factor '' is no number from 1/1024 to 1024");
+  CHECK(refusal("amax*0") == "'amax*0': the factor '0' is no number from 1/1024 to 1024");
+  CHECK(refusal("head*-1") == "'head*-1': the factor '-1' is no number from 1/1024 to 1024");
+  CHECK(refusal("shared*nan") == "'shared*nan': the factor 'nan' is no number from 1/1024 to 1024");
+  CHECK(refusal("p0") == "'p0': the percentage 0 is not above 0 and at most 100");
+  CHECK(refusal("p101") == "'p101': the percentage 101 is not above 0 and at most 100");
 }
 
 TEST_CASE("policies: what is none is refused with the list of all") {
   const std::string list = "amax[*F], head[*F], shared[*F], mse, pNN.NN and unit";
   for (const char* text : {"", "p", "p99.9x", "msee", "amax2", "unit*2"}) {
-    const std::string message = test::error_of([&] { parse_policy(text); }, ErrorKind::usage);
-    CHECK(message.starts_with(cat("--policy: ", quote(text), " is none of ", list)));
+    const std::string message = test::error_of([&] { parse_policy(text); });
+    CHECK(message.starts_with(cat(quote(text), " is none of ", list)));
   }
-  CHECK(test::error_of([] { parse_policy("amx"); }, ErrorKind::usage) ==
-        cat("--policy: 'amx' is none of ", list, " (did you mean 'amax'?)"));
+  CHECK(test::error_of([] { parse_policy("amx"); }) ==
+        cat("'amx' is none of ", list, " (did you mean 'amax'?)"));
 }

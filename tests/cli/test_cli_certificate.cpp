@@ -45,6 +45,7 @@ flushed: share of values that become zero. First with the scale in force, then w
 verdict   layer 1 should stay in 16 bit; layer 0 needs its scale; 1.0 is safe in the other layer
 in force  the scales lose values that were seen in layer 1: calibrate again
 on FNUZ   the same (scales doubled)
+policy    amax
 evidence  2,000 tokens in 4 windows of 3 documents; K after RoPE, computed in float16
 for vLLM  --kv-cache-dtype-skip-layers 1
 )";

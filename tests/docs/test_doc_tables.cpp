@@ -289,6 +289,7 @@ TEST_CASE("docs: the scale file's specification names every key that is written"
       .observation = "post_rope",
       .model_fingerprint = "kv-proj-v1:0",
       .compute_dtype = "bfloat16",
+      .policy = "mse",
       .amax = {{{224}, {112}, {1}}},
       .octaves = {{{0, 7, {1}}, {0, 6, {1}}}},
       .documents = 1,

@@ -5,7 +5,8 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/text.h"
-#include "calib/policies.h"
+#include "calib/collect.h"
+#include "calib/make_scales.h"
 #include "checkpoint/architectures.h"
 #include "eval/evaluate.h"
 #include "json/json.h"
@@ -14,6 +15,7 @@
 #include "support/skip.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
+#include "support/windows.h"
 
 using namespace fp8kv;
 using test::TempDir;
@@ -21,17 +23,8 @@ using WindowList = std::vector<std::vector<int32_t>>;
 
 namespace {
 
-WindowList windows_of(std::vector<size_t> lengths) {
-  WindowList windows;
-  uint32_t state = 11;
-  for (const size_t length : lengths) {
-    std::vector<int32_t>& window = windows.emplace_back();
-    for (size_t i = 0; i < length; ++i) {
-      state = state * 1664525u + 1013904223u;
-      window.push_back(static_cast<int32_t>((state >> 8) % 64));
-    }
-  }
-  return windows;
+WindowList windows_of(const std::vector<size_t>& lengths) {
+  return test::windows_of(lengths, 11);
 }
 
 struct Model {
@@ -64,8 +57,8 @@ CandidateReport candidate(const std::string& name, DType dtype,
 KvScales scales_by(const std::string& policy, const Model& model, const WindowList& windows) {
   Log log(Verbosity::quiet);
   const auto backend = make_cpu_backend(2);
-  return policy_scales(parse_policy(policy),
-                       collect_magnitudes(model.checkpoint, model.config, *backend, windows, log));
+  return make_scales(collect_magnitudes(model.checkpoint, model.config, *backend, windows, log),
+                     parse_policy(policy));
 }
 
 EvalReport run(const Checkpoint& checkpoint, const ModelConfig& config, const WindowList& windows,
@@ -351,7 +344,7 @@ void check_perplexities(const StoriesCase& each) {
   const auto backend = make_cpu_backend(2);
   const auto magnitudes = collect_magnitudes(checkpoint, config, *backend, windows, log);
   const auto fp8 = [&](const char* policy) {
-    return candidate(policy, DType::f8_e4m3, policy_scales(parse_policy(policy), magnitudes));
+    return candidate(policy, DType::f8_e4m3, make_scales(magnitudes, parse_policy(policy)));
   };
   const EvalReport report =
       run(checkpoint, config, windows, {fp8("amax"), fp8("shared"), fp8("head"), fp8("unit")},

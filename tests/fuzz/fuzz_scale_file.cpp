@@ -21,7 +21,7 @@ std::vector<std::string> seeds(const std::filesystem::path& root) {
   inputs.push_back(
       R"({"model_type":"llama","kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"0":0.5,"1":2}}},)"
       R"("fp8kv":{"schema":"fp8kv.scales/1","format":"float8_e4m3fn","granularity":"head",)"
-      R"("observation":"post_rope","compute_dtype":"float16","headroom":1,"source":"x",)"
+      R"("observation":"post_rope","compute_dtype":"float16","headroom":1,"policy":"mse","source":"x",)"
       R"("k_scale":[[0.5,0.25],[2,1]],"v_scale":[[0.5,0.125],[1,1]],)"
       R"("amax":{"k":[[224,112],[896,448]],"v":[[224,56],[448,448]],"q":[[1,1],[1,1]]},)"
       R"("octaves":{"k":[[0,6,1,2],[3,8,4,5]],"v":[[0,5,1,2,3],[0,8,9]]},)"

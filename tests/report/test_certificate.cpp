@@ -7,30 +7,20 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "calib/scale_policy.h"
-#include "core/half.h"
+#include "calib/make_scales.h"
 #include "report/certificate.h"
+#include "support/magnitudes.h"
 
 namespace fp8kv {
 namespace {
 
+using test::counts_of;
 using Values = std::vector<float>;
-
-MagnitudeCounts counted(const Values& values) {
-  MagnitudeCounts counts;
-  counts.bins.resize(kMagnitudeBins);
-  for (const float x : values) {
-    counts.amax = std::max(counts.amax, std::fabs(x));
-    ++counts.bins[static_cast<size_t>(magnitude_bin(float_bits(std::fabs(x))))];
-  }
-  return counts;
-}
 
 // Scales as calibrate makes them of one layer and one KV head.
 KvScales scales_of(const Values& k, const Values& v, double headroom = 1) {
-  Log log(Verbosity::quiet);
-  KvScales scales = make_scales({{{counted(k)}, {counted(k)}, {counted(v)}}},
-                                {Granularity::tensor, headroom}, log);
+  KvScales scales = make_scales({{{counts_of(k)}, {counts_of(k)}, {counts_of(v)}}},
+                                amax_policy(ScaleSharing::tensor, headroom));
   scales.n_kv_heads = 1;
   return scales;
 }
@@ -182,9 +172,8 @@ TEST_CASE("certificate: FNUZ without scales reaches only 240") {
 }
 
 TEST_CASE("certificate: the head with the least room counts") {
-  Log log(Verbosity::quiet);
-  const auto heads = std::vector{counted({1, 448}), counted({1, 2})};
-  KvScales scales = make_scales({{heads, heads, heads}}, {Granularity::head, 1}, log);
+  const auto heads = std::vector{counts_of({1, 448}), counts_of({1, 2})};
+  KvScales scales = make_scales({{heads, heads, heads}}, parse_policy("head"));
   scales.layers[0].k = {2.0f, 0.001f};
   const TensorCertificate k = certify(scales, Fp8Format::e4m3fn).layers[0].k;
   CHECK(*k.in_force.saturation == doctest::Approx(std::log2(0.224)).epsilon(1e-6));

@@ -126,6 +126,15 @@ TEST_CASE("scale_file: what is written reads back equal") {
   CHECK(parse(kExampleText) == example());
 }
 
+TEST_CASE("scale_file: a policy stands behind the headroom and reads back") {
+  KvScales scales = example();
+  scales.provenance.policy = "p99.9";
+  const std::string text = scale_file_text(scales);
+  CHECK(text.find("    \"headroom\": 1.25,\n    \"policy\": \"p99.9\",\n    \"observation\"") !=
+        text.npos);
+  CHECK(parse(text) == scales);
+}
+
 TEST_CASE("scale_file: what a checkpoint told of its scales is kept") {
   KvScales scales = example();
   scales.provenance.source = "modelopt-0.27";

@@ -200,7 +200,9 @@ CLI::App* add_diff(CLI::App& app, DiffOptions& options) {
 CLI::App* add_merge(CLI::App& app, MergeOptions& options) {
   CLI::App* command = app.add_subcommand(
       "merge", "Make one scale file of several calibrations, as if they had been run at once");
-  set_examples(*command, {"fp8kv merge part-*.json -o scales.json"});
+  set_examples(*command,
+               {"fp8kv merge part-*.json -o scales.json",
+                "fp8kv merge part-*.json --policy mse --histograms part-*.hist -o mse.json"});
   command->add_option("parts", options.parts, "Scale files of 'fp8kv calibrate', in any order")
       ->required()
       ->check(a_path())
@@ -209,8 +211,19 @@ CLI::App* add_merge(CLI::App& app, MergeOptions& options) {
       ->required()
       ->check(a_path())
       ->type_name("FILE");
+  auto* policy = add_policy(*command, "How to make the scales, instead of as the parts were made");
+  auto* histograms =
+      add_values(*command, "--histograms",
+                 "What 'calibrate --histograms' wrote for the parts, in any order: for mse and "
+                 "percentiles")
+          ->check(a_path())
+          ->type_name("FILE...");
   command->add_flag("--force", options.force, "Replace an existing file");
   add_common(*command, options);
+  command->final_callback([&options, policy, histograms] {
+    options.policy = given_policy(*policy);
+    options.histograms.assign(histograms->results().begin(), histograms->results().end());
+  });
   return command;
 }
 

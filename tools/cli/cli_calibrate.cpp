@@ -11,24 +11,56 @@
 namespace fp8kv {
 namespace {
 
-// How scales follow from what was seen.
-void add_policy(CLI::App& command, CalibrateOptions& options) {
-  choice(command.add_option_function<std::string>(
-             "--granularity",
-             [&](const std::string& value) {
-               options.policy.granularity =
-                   value == "head" ? Granularity::head : Granularity::tensor;
-             },
-             "One scale for a layer's K and one for its V, or one per KV head"),
-         {"tensor", "head"})
-      ->default_str("tensor");
-  command
-      .add_option("--headroom", options.policy.headroom,
-                  "Multiplies every scale: room above the largest value seen, at no cost in "
-                  "precision up to 64. 1 is amax / 448, what other tools compute")
-      ->check(number_between(1, 1024))
-      ->capture_default_str()
-      ->type_name("X");
+// How scales follow from what was seen: --policy, and the older spellings of two of them.
+struct PolicyFlags {
+  CLI::Option* policy;
+  CLI::Option* granularity;
+  CLI::Option* headroom;
+};
+
+PolicyFlags add_policies(CLI::App& command) {
+  PolicyFlags flags{};
+  flags.policy =
+      add_policy(command, "How to make scales; what 'fp8kv eval' compares")->default_str("amax");
+  flags.granularity =
+      choice(command.add_option("--granularity",
+                                "One scale for a layer's K and one for its V, or one per KV head: "
+                                "the policies amax and head"),
+             {"tensor", "head"})
+          ->default_str("tensor");
+  flags.headroom =
+      command
+          .add_option("--headroom",
+                      "Multiplies every scale, as F of a policy does: room above the largest value "
+                      "seen, at no cost in precision up to 64. 1 is amax / 448, what other tools "
+                      "compute")
+          ->check(number_between(1, 1024))
+          ->default_str("1")
+          ->type_name("X");
+  return flags;
+}
+
+[[noreturn]] void fail_contradiction(const Policy& policy, const CLI::Option& flag) {
+  throw Error(cat("calibrate: --policy ", policy.text, " and ", flag.get_name(), " ",
+                  flag.as<std::string>(), " contradict each other"),
+              cat("leave out ", flag.get_name()), ErrorKind::usage);
+}
+
+// The policy that the flags ask for together.
+Policy chosen_policy(const PolicyFlags& flags) {
+  const std::optional<Policy> policy = given_policy(*flags.policy);
+  const bool headroom_given = flags.headroom->count() > 0;
+  const bool granularity_given = flags.granularity->count() > 0;
+  const double headroom = headroom_given ? flags.headroom->as<double>() : 1;
+  const bool per_head = granularity_given && flags.granularity->as<std::string>() == "head";
+  if (!policy) return amax_policy(per_head ? ScaleSharing::head : ScaleSharing::tensor, headroom);
+  if (granularity_given && per_head != (policy->kind->sharing == ScaleSharing::head)) {
+    fail_contradiction(*policy, *flags.granularity);
+  }
+  if (headroom_given && headroom != policy->headroom()) {
+    fail_contradiction(*policy, *flags.headroom);
+  }
+  return *policy;
 }
 
 // For runs that one machine cannot do at once.
@@ -58,7 +90,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
       "calibrate", "Run text through a model and make scales from what K and V reach");
   set_examples(*command,
                {"fp8kv calibrate Llama-3.1-8B --data articles.jsonl -o scales.json",
-                "fp8kv calibrate Qwen2.5-7B --data a.txt b.txt --samples 128 --headroom 2"});
+                "fp8kv calibrate Qwen2.5-7B --data a.txt b.txt --samples 128 --policy head*2"});
   command->add_option("model", options.model, "Model folder (Hugging Face layout)")
       ->required()
       ->check(a_path())
@@ -69,7 +101,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
       ->default_str(options.out.string())
       ->type_name("FILE");
   const WindowFlags windows = add_windows(*command, options.samples, options.seq_len, 1);
-  add_policy(*command, options);
+  const PolicyFlags policy = add_policies(*command);
   command
       ->add_option("--histograms", options.histograms,
                    "Also write the magnitude histograms (safetensors)")
@@ -79,7 +111,8 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   add_device(*command, options.device, options.threads);
   command->add_flag("--force", options.force, "Replace existing output files");
   add_common(*command, options);
-  command->final_callback([&options, data, windows] {
+  command->final_callback([&options, data, windows, policy] {
+    options.policy = chosen_policy(policy);
     options.data.assign(data->results().begin(), data->results().end());
     options.samples_given = windows.samples->count() > 0;
     options.seq_len_given = windows.seq_len->count() > 0;

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "calib/policies.h"
 #include "calib/shard.h"
 #include "cli/byte_size.h"
 #include "cli/kv_dtype.h"
@@ -22,6 +23,19 @@ std::optional<T> parse(const std::string& given) {
 // Without a description of its own, so that help shows the option's type name only.
 CLI::Validator check_with(std::function<std::string(std::string&)> check) {
   return CLI::Validator(std::move(check), "");
+}
+
+// What a function takes that throws for anything else.
+template <typename T>
+CLI::Validator check_by(T (*read)(const std::string&)) {
+  return check_with([read](std::string& given) -> std::string {
+    try {
+      read(given);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  });
 }
 
 }  // namespace
@@ -87,15 +101,12 @@ CLI::Validator a_byte_size() {
   });
 }
 
+CLI::Validator a_policy() {
+  return check_by(parse_policy);
+}
+
 CLI::Validator a_kv_dtype() {
-  return check_with([](std::string& given) -> std::string {
-    try {
-      kv_dtype_from_name(given);
-      return "";
-    } catch (const Error& error) {
-      return error.what();
-    }
-  });
+  return check_by(kv_dtype_from_name);
 }
 
 }  // namespace fp8kv

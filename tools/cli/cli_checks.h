@@ -35,6 +35,9 @@ CLI::Validator a_shard();
 // A size of memory: see byte_size.h.
 CLI::Validator a_byte_size();
 
+// What parse_policy understands.
+CLI::Validator a_policy();
+
 // A name that kv_dtype_from_name understands.
 CLI::Validator a_kv_dtype();
 

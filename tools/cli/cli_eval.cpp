@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
-#include "calib/policies.h"
 #include "cli/cli_checks.h"
 #include "cli/cli_flags.h"
 #include "cli/cli_help.h"
@@ -26,15 +25,12 @@ void add_eval_scales(CLI::App& command, EvalCommandOptions& options) {
           ->type_name("FILE");
   auto* unit =
       command.add_flag("--unit-scales", options.unit_scales, "FP8 caches with every scale 1");
-  std::string kinds;
-  for (const PolicyKind& kind : policy_kinds()) {
-    kinds += cat(kinds.empty() ? "" : "; ", kind.spelling, ": ", kind.summary);
-  }
   auto* policies =
       add_list(command, "--policy", options.policies,
                cat("Make scales in these ways and compare them, instead of those that the model "
                    "carries. ",
-                   kinds))
+                   policy_list()))
+          ->check(a_policy())
           ->type_name("POLICY,...");
   scales->excludes(unit)->excludes(policies);
   unit->excludes(policies);

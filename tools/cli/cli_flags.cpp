@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "backend/open/open.h"
+#include "base/text.h"
 #include "cli/cli_checks.h"
 
 namespace fp8kv {
@@ -29,6 +30,24 @@ void add_common(CLI::App& command, CommonOptions& options) {
   auto* verbose = command.add_flag_callback(
       "-v,--verbose", [&] { options.verbosity = Verbosity::verbose; }, "More on stderr");
   quiet->excludes(verbose);
+}
+
+CLI::Option* add_policy(CLI::App& command, const std::string& text) {
+  const std::string about = cat(text, ". ", policy_list());
+  return command.add_option("--policy", about)->check(a_policy())->type_name("POLICY");
+}
+
+std::optional<Policy> given_policy(const CLI::Option& option) {
+  if (option.count() == 0) return std::nullopt;
+  return parse_policy(option.as<std::string>());
+}
+
+std::string policy_list() {
+  std::string kinds;
+  for (const PolicyKind& kind : policy_kinds()) {
+    kinds += cat(kinds.empty() ? "" : "; ", kind.spelling, ": ", kind.summary);
+  }
+  return kinds;
 }
 
 CLI::Option* add_data(CLI::App& command) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "calib/policies.h"
 #include "cli/options.h"
 
 namespace CLI {
@@ -23,6 +25,14 @@ CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words);
 
 // --json, --quiet and --verbose.
 void add_common(CLI::App& command, CommonOptions& options);
+
+// --policy; `text` says what it is for, and the list of all that there are follows. Read it with
+// `given_policy()`.
+CLI::Option* add_policy(CLI::App& command, const std::string& text);
+std::optional<Policy> given_policy(const CLI::Option& option);
+
+// "amax[*F]: largest magnitude / 448, times a headroom F; head[*F]: ...".
+std::string policy_list();
 
 // --data, required; read it with `results()`.
 CLI::Option* add_data(CLI::App& command);

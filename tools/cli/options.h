@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "calib/scale_policy.h"
+#include "calib/policies.h"
 #include "calib/shard.h"
 #include "files/file.h"
 
@@ -30,7 +30,7 @@ struct CalibrateOptions : CommonOptions {
   int64_t seq_len = 2048;
   bool seq_len_given = false;
   WindowShard shard;
-  ScalePolicy policy;
+  Policy policy = amax_policy(ScaleSharing::tensor, 1);
   std::string device = "auto";
   int threads = 0;
   std::optional<uint64_t> max_memory;  // bytes on the device
@@ -111,6 +111,8 @@ struct InspectOptions : CommonOptions {
 
 struct MergeOptions : CommonOptions {
   std::vector<std::filesystem::path> parts;
+  std::vector<std::filesystem::path> histograms;
+  std::optional<Policy> policy;  // that of the parts unless given
   std::filesystem::path out;
   bool force = false;
 };

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "calib/collect.h"
 #include "calib/histogram_file.h"
-#include "calib/scale_policy.h"
+#include "calib/make_scales.h"
 #include "checkpoint/architectures.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fingerprint.h"
@@ -118,32 +118,27 @@ void run_command(const CalibrateOptions& options) {
     return collect(checkpoint, config, *backend, windows, log,
                    {.max_memory = options.max_memory, .state = options.resume ? &state : nullptr});
   });
-  KvScales scales = make_scales(magnitudes, options.policy, log);
-  scales.model_type = config.model_type;
-  scales.n_kv_heads = config.n_kv_heads;
-  Provenance& provenance = scales.provenance;
-  provenance.source = "fp8kv calibrate";
-  provenance.tool_version = FP8KV_VERSION;
-  provenance.observation = "post_rope";
-  provenance.model_fingerprint = fingerprint;
-  provenance.compute_dtype = torch_name(config.dtype);
-  provenance.documents = windows.documents;
-  provenance.windows = windows.ids.size();
-  provenance.tokens = windows.tokens;
-  provenance.data = windows.files;
-  std::sort(provenance.data.begin(), provenance.data.end());
-  provenance.shards = shards;
+  KvScales scales = make_scales(magnitudes, options.policy);
+  add_run(config,
+          {.source = kCalibrateSource,
+           .tool_version = FP8KV_VERSION,
+           .model_fingerprint = fingerprint,
+           .documents = windows.documents,
+           .windows = windows.ids.size(),
+           .tokens = windows.tokens,
+           .data = windows.files,
+           .shards = shards},
+          scales);
+  warn_of_zeros(scales, log);
 
   if (!options.histograms.empty()) {
     write_file_atomically(options.histograms, histogram_file_bytes(magnitudes), options.force);
   }
+  check_values(scales, cat("policy ", quote(options.policy.text)));
   write_file_atomically(options.out, scale_file_text(scales), options.force);
   if (options.resume) state.remove();
   if (options.out == "-") return;
-  log.note(cat("wrote ", quote(options.out.string()), ": scales of ",
-               count_of(scales.layers.size(), "layer"), " from ",
-               count_of(provenance.tokens, "token"), " in ",
-               count_of(provenance.windows, "window")));
+  log.note(written_note(options.out, scales));
   print(options.json ? summary_json(options, scales)
                      : table_of(scales) + "\n" + certificate_text(scales));
 }

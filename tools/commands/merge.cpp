@@ -1,6 +1,7 @@
 #include "calib/merge.h"
 
 #include "base/error.h"
+#include "calib/histogram_file.h"
 #include "cli/output.h"
 #include "commands/commands.h"
 #include "files/file.h"
@@ -30,13 +31,14 @@ void run_command(const MergeOptions& options) {
   for (const std::filesystem::path& path : options.parts) {
     parts.push_back({quote(path.string()), read_scale_file(path)});
   }
-  const KvScales merged = merge_calibrations(parts, log);
+  MergeBy by{.policy = options.policy};
+  for (const std::filesystem::path& path : options.histograms) {
+    by.histograms.push_back({quote(path.string()), read_histogram_file(path)});
+  }
+  const KvScales merged = merge_calibrations(parts, log, by);
   write_file_atomically(options.out, scale_file_text(merged), options.force);
   if (options.out == "-") return;
-  log.note(cat("wrote ", quote(options.out.string()), ": scales of ",
-               count_of(merged.layers.size(), "layer"), " from ",
-               count_of(merged.provenance.tokens, "token"), " in ",
-               count_of(merged.provenance.windows, "window")));
+  log.note(written_note(options.out, merged));
   print(options.json ? summary_json(options, merged) : certificate_text(merged));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "calib/make_scales.h"
 #include "checkpoint/fingerprint.h"
 #include "cli/kv_dtype.h"
 #include "cli/output.h"
@@ -117,7 +118,7 @@ void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const Sca
                        std::vector<CandidateReport>& candidates) {
   for (const Policy& policy : choice.policies) {
     if (is_unit(policy)) continue;  // 1 is 1 in every format
-    const KvScales scales = policy_scales(policy, magnitudes);
+    const KvScales scales = make_scales(magnitudes, policy);
     for (CandidateReport& each : candidates) {
       if (each.policy == policy.text) each.scales = with_format(scales, *fp8_format(each.dtype));
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "calib/make_scales.h"
 #include "cli/output.h"
 #include "report/certificate.h"
 #include "report/certificate_words.h"
@@ -56,10 +57,13 @@ std::string table_of(const Certificate& certificate) {
   return table.text();
 }
 
+std::string tokens_in_windows(const Provenance& from) {
+  return cat(count_of(from.tokens, "token"), " in ", count_of(from.windows, "window"));
+}
+
 std::string evidence(const Provenance& from) {
   if (from.tokens == 0) return "no tokens counted";
-  std::string text = cat(count_of(from.tokens, "token"), " in ", count_of(from.windows, "window"),
-                         " of ", count_of(from.documents, "document"));
+  std::string text = cat(tokens_in_windows(from), " of ", count_of(from.documents, "document"));
   if (from.shards.of > 0) {
     text += cat(", ", from.shards.taken.size(), " of ", count_of(from.shards.of, "shard"));
   }
@@ -141,20 +145,36 @@ std::string certificate_text(const KvScales& scales) {
   text += "\nverdict   " + verdict + "\n";
   const std::vector<size_t> lost = certificate.layers_that_do_not_hold();
   if (!lost.empty()) {
-    text += cat("in force  the scales lose values that were seen in ", layer_list(lost),
-                ": calibrate again\n");
+    const std::string policy = plain(scales.provenance.policy);
+    text +=
+        cat("in force  the scales lose values that were seen in ", layer_list(lost),
+            policy.empty() ? ": calibrate again"
+                           : cat(": 'fp8kv eval --policy amax,", policy, "' says what it costs"),
+            "\n");
   }
   const std::string on_fnuz = verdict_sentence(fnuz);
   text += cat("on FNUZ   ", on_fnuz == verdict ? "the same" : on_fnuz, " (scales doubled)\n");
+  if (const std::string policy = policy_name(scales); !policy.empty()) {
+    text += "policy    " + plain(policy) + "\n";
+  }
   text += "evidence  " + evidence(scales.provenance) + "\n";
   const std::string flag = skip_flag(certificate);
   if (!flag.empty()) text += "for vLLM  " + flag + "\n";
   return text;
 }
 
+std::string written_note(const std::filesystem::path& out, const KvScales& scales) {
+  return cat("wrote ", quote(out.string()), ": scales of ", count_of(scales.layers.size(), "layer"),
+             " from ", tokens_in_windows(scales.provenance));
+}
+
 void certificate_json(JsonWriter& json, const KvScales& scales) {
   const Provenance& from = scales.provenance;
-  json.key("certificate").begin_object().key("evidence").begin_object();
+  json.key("certificate").begin_object();
+  if (const std::string policy = policy_name(scales); !policy.empty()) {
+    json.member("policy", policy);
+  }
+  json.key("evidence").begin_object();
   json.member("documents", from.documents).member("windows", from.windows);
   json.member("tokens", from.tokens).member("observation", from.observation);
   json.member("compute_dtype", from.compute_dtype).member("amax", !from.amax.empty());

@@ -1,0 +1,124 @@
+#include "calib/make_scales.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "core/dtype.h"
+
+namespace fp8kv {
+namespace {
+
+MagnitudeCounts sum_of(const std::vector<MagnitudeCounts>& heads) {
+  MagnitudeCounts sum;
+  for (const MagnitudeCounts& head : heads) sum.add(head);
+  return sum;
+}
+
+std::vector<float> each_head(const Policy& policy, const std::vector<MagnitudeCounts>& heads) {
+  std::vector<float> scales;
+  for (const MagnitudeCounts& head : heads) {
+    scales.push_back(policy.kind->scale(head, policy.parameter));
+  }
+  return scales;
+}
+
+LayerScales layer_scales(const Policy& policy, const LayerMagnitudes& layer) {
+  if (layer.k.empty()) return {};  // nothing is cached there
+  if (policy.kind->sharing == ScaleSharing::head) {
+    return {each_head(policy, layer.k), each_head(policy, layer.v)};
+  }
+  MagnitudeCounts k = sum_of(layer.k);
+  MagnitudeCounts v = sum_of(layer.v);
+  if (policy.kind->sharing == ScaleSharing::shared) {
+    k.add(v);
+    v = k;
+  }
+  return {{policy.kind->scale(k, policy.parameter)}, {policy.kind->scale(v, policy.parameter)}};
+}
+
+OctaveCounts octaves_over(const std::vector<MagnitudeCounts>& heads) {
+  OctaveCounts octaves;
+  for (const MagnitudeCounts& head : heads) octaves.add(octaves_of(head.bins));
+  return octaves;
+}
+
+// Every file of scales says so by its granularity and headroom.
+bool is_plain_amax(const PolicyKind& kind) {
+  return kind.parameter == PolicyParameter::factor && kind.sharing != ScaleSharing::shared;
+}
+
+void warn_of_zeros(const std::vector<float>& amax, const std::vector<float>& scales,
+                   const std::string& tensor, Log& log) {
+  if (amax.empty()) return;
+  const auto zeros = std::count(amax.begin(), amax.end(), 0.0f);
+  if (zeros == std::ssize(amax)) {
+    // One that K and V share may be another.
+    if (scales[0] == 1) log.warn(cat(tensor, " is zero throughout; its scale is 1"));
+  } else if (zeros > 0 && scales.size() > 1) {
+    log.warn(cat(tensor, " is zero throughout in ",
+                 count_of(static_cast<uint64_t>(zeros), "KV head"), "; scale 1 there"));
+  }
+}
+
+}  // namespace
+
+KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy) {
+  KvScales scales;
+  add_magnitudes(layers, scales.provenance);
+  apply_policy(policy, layers, scales);
+  return scales;
+}
+
+void apply_policy(const Policy& policy, const std::vector<LayerMagnitudes>& layers,
+                  KvScales& scales) {
+  scales.layers.clear();
+  for (const LayerMagnitudes& layer : layers) scales.layers.push_back(layer_scales(policy, layer));
+  scales.provenance.headroom = policy.headroom();
+  scales.provenance.policy = is_plain_amax(*policy.kind) ? "" : policy_name(policy);
+}
+
+void add_magnitudes(const std::vector<LayerMagnitudes>& layers, Provenance& provenance) {
+  for (const LayerMagnitudes& layer : layers) {
+    provenance.amax.push_back(layer_amax(layer));
+    provenance.octaves.push_back({octaves_over(layer.k), octaves_over(layer.v)});
+  }
+}
+
+void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
+  scales.model_type = config.model_type;
+  scales.n_kv_heads = config.n_kv_heads;
+  Provenance& provenance = scales.provenance;
+  provenance.source = std::move(run.source);
+  provenance.tool_version = std::move(run.tool_version);
+  provenance.observation = "post_rope";
+  provenance.model_fingerprint = std::move(run.model_fingerprint);
+  provenance.compute_dtype = torch_name(config.dtype);
+  provenance.documents = run.documents;
+  provenance.windows = run.windows;
+  provenance.tokens = run.tokens;
+  provenance.data = std::move(run.data);
+  std::sort(provenance.data.begin(), provenance.data.end());
+  provenance.shards = std::move(run.shards);
+}
+
+void warn_of_zeros(const KvScales& scales, Log& log) {
+  for (size_t i = 0; i < scales.layers.size(); ++i) {
+    const LayerAmax& amax = scales.provenance.amax[i];
+    warn_of_zeros(amax.k, scales.layers[i].k, cat("layer ", i, ": K"), log);
+    warn_of_zeros(amax.v, scales.layers[i].v, cat("layer ", i, ": V"), log);
+  }
+}
+
+Policy policy_of(const KvScales& scales) {
+  const Provenance& from = scales.provenance;
+  if (!from.policy.empty()) return parse_policy(from.policy);
+  return amax_policy(scales.per_head() ? ScaleSharing::head : ScaleSharing::tensor, from.headroom);
+}
+
+std::string policy_name(const KvScales& scales) {
+  const Provenance& from = scales.provenance;
+  if (!from.policy.empty() || from.source != kCalibrateSource) return from.policy;
+  return policy_name(policy_of(scales));
+}
+
+}  // namespace fp8kv
