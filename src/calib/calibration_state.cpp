@@ -26,7 +26,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }
 
 Shape counted_shape(int64_t layers, const ModelConfig& config) {
-  return {layers, 3, config.n_kv_heads, kMagnitudeWords};
+  return {layers, 3, config.n_kv_heads(), kMagnitudeWords};
 }
 
 const TensorEntry* find_entry(const SafetensorsHeader& header, const char* name) {
@@ -95,7 +95,7 @@ std::optional<CalibrationState::Progress> CalibrationState::find(const ModelConf
   const TensorEntry* residual = find_entry(header, kResidual);
   const bool whole =
       counted && residual && counted->dtype == DType::u64 && counted->shape.rank() == 4 &&
-      counted->shape[0] > 0 && counted->shape[0] < config.n_layers &&
+      counted->shape[0] > 0 && counted->shape[0] < config.n_layers() &&
       counted->shape == counted_shape(counted->shape[0], config) && residual->dtype == activation &&
       residual->shape == Shape{total_rows, config.dim};
   if (!whole) {

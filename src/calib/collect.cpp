@@ -14,8 +14,8 @@ namespace {
 
 std::vector<StreamedLayer> layers_from(int64_t first, const ModelConfig& config) {
   std::vector<StreamedLayer> layers;
-  for (int64_t index = first; index < config.n_layers; ++index) {
-    const bool last = index + 1 == config.n_layers;
+  for (int64_t index = first; index < config.n_layers(); ++index) {
+    const bool last = index + 1 == config.n_layers();
     layers.push_back({index, last ? LayerPart::up_to_kv : LayerPart::whole});
   }
   return layers;
@@ -40,7 +40,8 @@ class Collector {
       if (auto found = options_.state->find(config_, plan_.total_rows, activation_)) {
         done_ = std::move(*found);
         log.note(cat("going on from ", quote(options_.state->path().string()), ": ", done_.layers,
-                     " of ", count_of(static_cast<uint64_t>(config_.n_layers), "layer"), " done"));
+                     " of ", count_of(static_cast<uint64_t>(config_.n_layers()), "layer"),
+                     " done"));
       }
     }
     say_plan(log);
@@ -58,9 +59,9 @@ class Collector {
     } else {
       embed(workspace, residual);
     }
-    const auto left = static_cast<uint64_t>(config_.n_layers - done_.layers);
+    const auto left = static_cast<uint64_t>(config_.n_layers() - done_.layers);
     Progress progress(log, "calibrating", left * plan_.batches.size());
-    for (int64_t index = done_.layers; index < config_.n_layers; ++index) {
+    for (int64_t index = done_.layers; index < config_.n_layers(); ++index) {
       layer(index, workspace, residual, weights, progress);
     }
     return result();
@@ -107,7 +108,7 @@ class Collector {
 
   void layer(int64_t index, Workspace& workspace, ResidualStream& residual, WeightStream& weights,
              Progress& progress) {
-    const bool last = index + 1 == config_.n_layers;
+    const bool last = index + 1 == config_.n_layers();
     const LayerWeights& of_layer = weights.begin();
     const TensorView& magnitudes = workspace.magnitudes.view();
     std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
@@ -127,7 +128,7 @@ class Collector {
     weights.end();
     with_context(where,
                  [&] { backend_.download(magnitudes, std::as_writable_bytes(std::span(words))); });
-    magnitudes_from(words, config_.n_kv_heads, index);  // a NaN ends it here
+    magnitudes_from(words, config_.n_kv_heads(), index);  // a NaN ends it here
     done_.counted.insert(done_.counted.end(), words.begin(), words.end());
     done_.layers = index + 1;
     if (options_.state && !last) {
@@ -137,10 +138,10 @@ class Collector {
 
   std::vector<LayerMagnitudes> result() const {
     std::vector<LayerMagnitudes> layers;
-    const size_t size = done_.counted.size() / static_cast<size_t>(config_.n_layers);
-    for (int64_t index = 0; index < config_.n_layers; ++index) {
+    const size_t size = done_.counted.size() / static_cast<size_t>(config_.n_layers());
+    for (int64_t index = 0; index < config_.n_layers(); ++index) {
       const std::span words(done_.counted.data() + static_cast<size_t>(index) * size, size);
-      layers.push_back(magnitudes_from(words, config_.n_kv_heads, index));
+      layers.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
     }
     return layers;
   }

@@ -86,7 +86,7 @@ void add_magnitudes(const std::vector<LayerMagnitudes>& layers, Provenance& prov
 
 void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
   scales.model_type = config.model_type;
-  scales.n_kv_heads = config.n_kv_heads;
+  scales.n_kv_heads = config.n_kv_heads();
   Provenance& provenance = scales.provenance;
   provenance.source = std::move(run.source);
   provenance.tool_version = std::move(run.tool_version);

@@ -29,8 +29,8 @@ uint64_t working_bytes(const ModelConfig& config, const Backend& backend,
                          .max_pages = KvCache::pages_for(windows.longest_window),
                          .page_size = kPageSize,
                          .n_heads = static_cast<int32_t>(config.n_heads),
-                         .n_kv_heads = static_cast<int32_t>(config.n_kv_heads),
-                         .head_dim = static_cast<int32_t>(config.head_dim),
+                         .n_kv_heads = static_cast<int32_t>(config.n_kv_heads()),
+                         .head_dim = static_cast<int32_t>(config.head_dim()),
                          .computed_as = kPromptStep};
     // What is outgrown is kept.
     const uint64_t needed = backend.op_memory(size);

@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 
-#include "checkpoint/checkpoint.h"
 #include "core/config.h"
 #include "json/json.h"
 
@@ -22,32 +21,17 @@ struct TensorNames {
 };
 
 struct Architecture {
-  std::string name;                                     // as in config.json "architectures"
-  std::string summary;                                  // for help and README: "Llama 1, 2, 3.x"
-  void (*parse)(const Json& config, ModelConfig& out);  // what differs from the common part
+  std::string name;     // as in config.json "architectures"
+  std::string summary;  // for help and README: "Llama 1, 2, 3.x"
+  // What differs from the common part. The description in `out` is complete, and is checked.
+  void (*parse)(const Json& config, ModelConfig& out);
 };
 
 std::span<const Architecture> architectures();
 
 const TensorNames& tensor_names();
 
-// What any transformer's config.json says of its KV cache, whether we can compute with the model or
-// not: architecture, model_type, n_layers, n_heads, n_kv_heads, head_dim, and dim and max_seq_len
-// (0 where it does not say). The rest of the result is not set. Models that wrap a language model
-// are read at their `text_config`. Throws, naming the key, when one of the four numbers cannot be
-// told or is impossible.
-ModelConfig parse_model_shape(const Json& config);
-
-// Numbers and switches of a config.json, old and new spelling. Throws, naming the key, for an
-// unknown architecture (listing the known ones), an unknown rope scaling or activation, impossible
-// dimensions, and a quantization_config that cannot be computed with.
-// dtype is f32 where the config does not say, as in transformers.
-ModelConfig parse_model_config(const Json& config);
-
-// parse_model_config, with what only the folder can tell: the dtype, which all weights must share,
-// and the end tokens of generation_config.json, which overrule those of config.json. Throws unless
-// every tensor is there with its shape (of tied embeddings one name is enough; where both are
-// stored the embedding counts), and when there are weights or layers that the model has no use for.
-ModelConfig read_model_config(const Checkpoint& checkpoint);
+// The row that config.json names. Throws, listing the rows, where it names none of them.
+const Architecture& architecture_at(const Json& config);
 
 }  // namespace fp8kv

@@ -114,7 +114,7 @@ void parse_scaling(const Json& scaling, RopeConfig& out) {
 std::vector<std::string> module_names(const ModelConfig& model) {
   const TensorNames& names = tensor_names();
   std::vector<std::string> modules = {names.lm_head};
-  for (int64_t layer = 0; layer < model.n_layers; ++layer) {
+  for (int64_t layer = 0; layer < model.n_layers(); ++layer) {
     for (const std::string* pattern :
          {&names.q, &names.k, &names.v, &names.o, &names.gate, &names.up, &names.down}) {
       modules.push_back(TensorNames::in_layer(*pattern, layer));

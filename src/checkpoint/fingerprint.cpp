@@ -60,7 +60,8 @@ std::optional<Place> find_place(std::string_view name) {
   return place;
 }
 
-std::string find_prefix(const Checkpoint& checkpoint, int64_t n_layers) {
+// The prefix of the most layers with K and V; nullopt when no layer has both.
+std::optional<std::string> find_prefix(const Checkpoint& checkpoint, int64_t n_layers) {
   std::map<std::string, std::map<int64_t, std::set<std::string_view>>> found;
   for (const auto& [name, location] : checkpoint.tensors()) {
     const auto place = find_place(name);
@@ -68,7 +69,7 @@ std::string find_prefix(const Checkpoint& checkpoint, int64_t n_layers) {
       found[place->prefix][place->layer].insert(place->projection);
     }
   }
-  std::string best;
+  std::optional<std::string> best;
   size_t most = 0;
   for (const auto& [prefix, layers] : found) {
     size_t complete = 0;
@@ -79,11 +80,6 @@ std::string find_prefix(const Checkpoint& checkpoint, int64_t n_layers) {
       best = prefix;
       most = complete;
     }
-  }
-  if (most == 0) {
-    fail(quote(checkpoint.folder().string()),
-         ": has no K and V projections to identify the model by; looked for "
-         "'layers.0.self_attn.k_proj.weight' and the like under any prefix");
   }
   return best;
 }
@@ -104,14 +100,16 @@ void add_tensor(Sha256& digest, const Checkpoint& checkpoint, const TensorEntry&
 
 }  // namespace
 
-std::string model_fingerprint(const Checkpoint& checkpoint, const ModelConfig& config) {
-  const std::string prefix = find_prefix(checkpoint, config.n_layers);
+std::optional<std::string> find_fingerprint(const Checkpoint& checkpoint,
+                                            const ModelDescription& model) {
+  const std::optional<std::string> prefix = find_prefix(checkpoint, model.n_layers());
+  if (!prefix) return std::nullopt;
   Sha256 digest;
-  for (int64_t layer = 0; layer < config.n_layers; ++layer) {
+  for (int64_t layer = 0; layer < model.n_layers(); ++layer) {
     for (const std::string_view projection : kProjections) {
       for (const std::string_view part : kParts) {
         const std::string name = projection_name(layer, projection, part);
-        if (const TensorEntry* entry = checkpoint.find(prefix + name)) {
+        if (const TensorEntry* entry = checkpoint.find(*prefix + name)) {
           add_tensor(digest, checkpoint, *entry, name);
         }
       }
@@ -120,13 +118,20 @@ std::string model_fingerprint(const Checkpoint& checkpoint, const ModelConfig& c
   return "kv-proj-v1:" + digest.hex();
 }
 
-void check_made_for(const KvScales& scales, const Checkpoint& checkpoint, const ModelConfig& config,
-                    const std::string& source) {
+std::string model_fingerprint(const Checkpoint& checkpoint, const ModelDescription& model) {
+  if (const auto found = find_fingerprint(checkpoint, model)) return *found;
+  fail(quote(checkpoint.folder().string()),
+       ": has no K and V projections to identify the model by; looked for "
+       "'layers.0.self_attn.k_proj.weight' and the like under any prefix");
+}
+
+void check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
+                    const ModelDescription& model, const std::string& source) {
   check_values(scales, source);
-  check_fits(scales, config, source);
+  check_fits(scales, model, source);
   const std::string& wanted = scales.provenance.model_fingerprint;
   if (wanted.empty()) return;
-  const std::string found = model_fingerprint(checkpoint, config);
+  const std::string found = model_fingerprint(checkpoint, model);
   if (found == wanted) return;
   throw Error(cat(source, ": was calibrated on a model with other K and V projections (", wanted,
                   "), ", quote(checkpoint.folder().string()), " has ", found),

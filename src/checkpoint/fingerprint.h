@@ -1,10 +1,11 @@
 // A digest that tells whether scales were made from these K and V projections.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model_description.h"
 #include "core/scales.h"
 
 namespace fp8kv {
@@ -15,13 +16,16 @@ namespace fp8kv {
 //
 // For any model that names them "layers.N.self_attn.{k_proj,v_proj,qkv_proj}", under any prefix:
 // the prefix with the most of the config's layers counts (of equals the first in order), and is not
-// a part of the names. Layers without attention have no share. Throws when no layer has both K and
+// a part of the names. Layers without attention have no share. nullopt when no layer has both K and
 // V.
-std::string model_fingerprint(const Checkpoint& checkpoint, const ModelConfig& config);
+std::optional<std::string> find_fingerprint(const Checkpoint& checkpoint,
+                                            const ModelDescription& model);
+// The same; throws where there is none.
+std::string model_fingerprint(const Checkpoint& checkpoint, const ModelDescription& model);
 
 // Throws unless the scales are usable and fit the model: values, layers, heads, model type, and the
 // fingerprint where they have one. `source` is named in messages.
-void check_made_for(const KvScales& scales, const Checkpoint& checkpoint, const ModelConfig& config,
-                    const std::string& source);
+void check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
+                    const ModelDescription& model, const std::string& source);
 
 }  // namespace fp8kv

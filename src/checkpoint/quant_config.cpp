@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/language_config.h"
 #include "checkpoint/linear_modules.h"
 
 namespace fp8kv {
@@ -296,14 +297,13 @@ std::optional<Json> read_hf_quant(const std::filesystem::path& folder) {
 QuantConfig read_quant_config(const Json& config, const std::optional<Json>& hf_quant) {
   QuantConfig out;
   out.hf_quant = hf_quant;
-  const auto text = config.find("text_config");
   if (const auto block = config.find(kBlock)) {
     read_block(*block, kBlock, out);
   } else if (const auto old = config.find(kOldBlock)) {
     read_block(*old, kOldBlock, out);
-  } else if (const auto inner = text ? text->find(kBlock) : std::nullopt) {
+  } else if (const auto inner = language_config(config).find(kBlock)) {
     // Not every runtime looks there, and inject does not write there.
-    read_block(*inner, cat("text_config.", kBlock), out);
+    read_block(*inner, inner->where().substr(config.where().size() + 2), out);
     out.method = QuantMethod::other;
   } else if (hf_quant) {
     out.method = QuantMethod::modelopt;

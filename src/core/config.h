@@ -1,11 +1,11 @@
-// What a model is, in numbers and switches, independent of how its config.json spells it.
+// A model that can be computed: its description, and what the forward pass needs besides.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/model_description.h"
 
 namespace fp8kv {
 
@@ -24,34 +24,21 @@ struct RopeConfig {
   double attention_factor = 1.0;   // yarn: Q and K are multiplied by it as they are rotated
 };
 
-struct ModelConfig {
-  std::string architecture;  // "LlamaForCausalLM"
-  std::string model_type;    // "llama"
+// All of it is set, and no layer is Mixing::unknown.
+struct ModelConfig : ModelDescription {
   DType dtype = DType::f16;  // of the weights: f32, f16 or bf16
-  int64_t dim = 0;
   int64_t hidden_dim = 0;
-  int64_t head_dim = 0;
-  int64_t n_layers = 0;
-  int64_t n_heads = 0;
-  int64_t n_kv_heads = 0;
   int64_t vocab_size = 0;
-  int64_t max_seq_len = 0;
   double norm_eps = 1e-5;
-  RopeConfig rope;
+  std::vector<RopeConfig> ropes;     // the rotations that layers use, each once
+  std::vector<int32_t> layer_ropes;  // [n_layers]: which of them; -1: the layer rotates nothing
   bool qkv_bias = false;
   bool qk_norm = false;  // every head of Q and K is normalised before it is rotated
   bool o_bias = false;
   bool mlp_bias = false;
   bool tied_embeddings = false;
-  int64_t window = 0;               // sliding window; 0 is none
-  std::vector<bool> window_layers;  // empty: the window holds in every layer
   std::vector<int32_t> eos_ids;
   int32_t bos_id = -1;  // -1: none given
-
-  int64_t layer_window(int64_t layer) const {
-    if (window_layers.empty()) return window;
-    return window_layers[static_cast<size_t>(layer)] ? window : 0;
-  }
 };
 
 }  // namespace fp8kv

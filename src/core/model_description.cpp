@@ -1,6 +1,7 @@
 #include "core/model_description.h"
 
 #include <algorithm>
+#include <array>
 
 namespace fp8kv {
 namespace {
@@ -22,6 +23,16 @@ int64_t largest(const std::vector<LayerDescription>& layers, int64_t LayerDescri
 }
 
 }  // namespace
+
+const char* mixing_name(Mixing mixing) {
+  constexpr std::array kNames = {"full", "window", "chunks", "recurrent", "none", "unknown"};
+  return kNames[static_cast<size_t>(mixing)];
+}
+
+const char* feed_forward_name(FeedForward part) {
+  constexpr std::array kNames = {"gated", "plain", "experts", "none", "unknown"};
+  return kNames[static_cast<size_t>(part)];
+}
 
 int64_t ModelDescription::n_kv_heads() const {
   return largest(layers, &LayerDescription::n_kv_heads);

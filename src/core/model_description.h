@@ -31,6 +31,10 @@ enum class FeedForward {
   unknown
 };
 
+// "window", "gated": the enumerator, for output.
+const char* mixing_name(Mixing mixing);
+const char* feed_forward_name(FeedForward part);
+
 struct LayerDescription {
   Mixing mixing = Mixing::full;
   int64_t reach = 0;       // tokens, of windows and chunks; else 0

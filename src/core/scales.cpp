@@ -90,27 +90,27 @@ void check_values(const KvScales& scales, const std::string& source) {
   }
 }
 
-void check_fits(const KvScales& scales, const ModelConfig& config, const std::string& source) {
+void check_fits(const KvScales& scales, const ModelDescription& model, const std::string& source) {
   const std::string help = "were they made for this model?";
-  if (static_cast<int64_t>(scales.layers.size()) != config.n_layers) {
+  if (static_cast<int64_t>(scales.layers.size()) != model.n_layers()) {
     throw Error(cat(source, ": has scales for ", count_of(scales.layers.size(), "layer"),
-                    ", the model has ", config.n_layers),
+                    ", the model has ", model.n_layers()),
                 help);
   }
   const auto heads = static_cast<int64_t>(scales.layers[0].k.size());
   const bool per_head = heads > 1;
-  if ((per_head && heads != config.n_kv_heads) ||
-      (scales.n_kv_heads != 0 && scales.n_kv_heads != config.n_kv_heads)) {
+  if ((per_head && heads != model.n_kv_heads()) ||
+      (scales.n_kv_heads != 0 && scales.n_kv_heads != model.n_kv_heads())) {
     throw Error(
         cat(source, ": has scales for ",
             count_of(static_cast<uint64_t>(per_head ? heads : scales.n_kv_heads), "KV head"),
-            ", the model has ", config.n_kv_heads),
+            ", the model has ", model.n_kv_heads()),
         help);
   }
-  if (!scales.model_type.empty() && !config.model_type.empty() &&
-      scales.model_type != config.model_type) {
+  if (!scales.model_type.empty() && !model.model_type.empty() &&
+      scales.model_type != model.model_type) {
     throw Error(cat(source, ": is for model_type ", quote(scales.model_type), ", the model is ",
-                    quote(config.model_type)),
+                    quote(model.model_type)),
                 help);
   }
 }

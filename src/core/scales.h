@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/config.h"
 #include "core/fp8.h"
+#include "core/model_description.h"
 #include "core/octaves.h"
 
 namespace fp8kv {
@@ -113,7 +113,7 @@ void check_scale(float scale, const std::string& where);
 void check_values(const KvScales& scales, const std::string& source);
 
 // Throws unless the number of layers and heads fits the model.
-void check_fits(const KvScales& scales, const ModelConfig& config, const std::string& source);
+void check_fits(const KvScales& scales, const ModelDescription& model, const std::string& source);
 
 // "float8_e4m3fn" and so on, as torch spells them.
 std::string format_name(Fp8Format format);

@@ -54,12 +54,12 @@ class Evaluator {
     report_.attention_tokens = static_cast<uint64_t>(caches_->attention_rows());
     const size_t batches = caches_->plan().batches.size();
     progress_.emplace(log, "evaluating",
-                      static_cast<uint64_t>(config_.n_layers + 1) * uint64_t{batches});
+                      static_cast<uint64_t>(config_.n_layers() + 1) * uint64_t{batches});
   }
 
   void run() {
     caches_->embed(loader_.embedding().view());
-    for (int64_t index = 0; index < config_.n_layers; ++index) layer(index);
+    for (int64_t index = 0; index < config_.n_layers(); ++index) layer(index);
     list_predictions();
     with_context("logits", [&] { head(); });
     fill_figures();
@@ -192,7 +192,7 @@ class Evaluator {
         of_lane.greedy = greedy;
         of_lane.total = figures.total;
         of_lane.depths = figures.buckets;
-        of_lane.bytes_per_token = kv_bytes_per_token(config_, of_lane.dtype, config_.n_layers);
+        of_lane.bytes_per_token = kv_bytes_per_token(config_, of_lane.dtype);
       }
     }
   }

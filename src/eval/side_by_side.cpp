@@ -47,7 +47,7 @@ SideBySide::SideBySide(Backend& backend, const ModelConfig& config,
   const DType activation = forward_.activation_dtype();
   streams_.push_back({backend.allocate(activation, Shape{plan_.total_rows, config.dim}), {}});
   streams_[0].lanes = counting<size_t>(lanes_.size());
-  const Shape attention{plan_.most_rows, config.n_heads, config.head_dim};
+  const Shape attention{plan_.most_rows, config.n_heads, config.head_dim()};
   attended_ = backend.allocate(activation, attention);
   attended_again_ = backend.allocate(activation, attention);
   const std::vector<int32_t> rows = counting<int32_t>(static_cast<size_t>(plan_.most_rows));
@@ -90,9 +90,9 @@ void SideBySide::begin_layer(int64_t index) {
     if (lane.scales) scales = only_layer(*lane.scales, index);
     caches_.emplace_back(backend_, config_, options, scales ? &*scales : nullptr);
   }
-  const std::vector<ErrorSums> heads(static_cast<size_t>(config_.n_kv_heads));
+  const std::vector<ErrorSums> heads(static_cast<size_t>(config_.n_kv_heads()));
   errors_.assign(lanes_.size(), {heads, heads});
-  magnitudes_ = backend_.allocate(DType::u64, Shape{3, config_.n_kv_heads, kMagnitudeWords});
+  magnitudes_ = backend_.allocate(DType::u64, Shape{3, config_.n_kv_heads(), kMagnitudeWords});
 }
 
 std::vector<LaneErrors> SideBySide::end_layer() {
@@ -217,7 +217,7 @@ void SideBySide::measure_values() {
 
 void SideBySide::measure_attention(const TensorView& attended, const std::vector<size_t>& lanes) {
   fetch(attended, lossy_);
-  const int64_t width = config_.n_heads * config_.head_dim;
+  const int64_t width = config_.n_heads * config_.head_dim();
   const int64_t rows = attended.shape[0];
   struct Sums {
     double error = 0, all = 0;
@@ -241,14 +241,14 @@ void SideBySide::measure_attention(const TensorView& attended, const std::vector
 }
 
 int64_t SideBySide::n_parts() const {
-  const auto rows = static_cast<int64_t>(k_.size()) / (config_.n_kv_heads * config_.head_dim);
-  return 2 * config_.n_kv_heads * ((rows + kSumRows - 1) / kSumRows);
+  const auto rows = static_cast<int64_t>(k_.size()) / (config_.n_kv_heads() * config_.head_dim());
+  return 2 * config_.n_kv_heads() * ((rows + kSumRows - 1) / kSumRows);
 }
 
 SideBySide::Part SideBySide::part_at(int64_t index) const {
-  const auto rows = static_cast<int64_t>(k_.size()) / (config_.n_kv_heads * config_.head_dim);
-  const int64_t block = index / 2 / config_.n_kv_heads;
-  return {index % 2 == 0, index / 2 % config_.n_kv_heads, block * kSumRows,
+  const auto rows = static_cast<int64_t>(k_.size()) / (config_.n_kv_heads() * config_.head_dim());
+  const int64_t block = index / 2 / config_.n_kv_heads();
+  return {index % 2 == 0, index / 2 % config_.n_kv_heads(), block * kSumRows,
           std::min(rows, (block + 1) * kSumRows)};
 }
 
@@ -259,9 +259,9 @@ void SideBySide::for_parts(const Work& work) {
 
 std::span<const float> SideBySide::values_of(const Part& part, int64_t row) const {
   const std::vector<float>& values = part.is_key ? k_ : v_;
-  const int64_t first = (row * config_.n_kv_heads + part.head) * config_.head_dim;
+  const int64_t first = (row * config_.n_kv_heads() + part.head) * config_.head_dim();
   return std::span(values).subspan(static_cast<size_t>(first),
-                                   static_cast<size_t>(config_.head_dim));
+                                   static_cast<size_t>(config_.head_dim()));
 }
 
 float SideBySide::scale_of(size_t lane, const Part& part) const {
@@ -288,7 +288,7 @@ void SideBySide::fetch(const TensorView& from, std::vector<float>& to) {
 
 TensorView SideBySide::attention_buffer(const Tensor& buffer, const WindowBatch& batch) const {
   const TensorView& all = buffer.view();
-  return {all.data, all.dtype, Shape{batch.rows, config_.n_heads, config_.head_dim}};
+  return {all.data, all.dtype, Shape{batch.rows, config_.n_heads, config_.head_dim()}};
 }
 
 }  // namespace fp8kv

@@ -38,7 +38,7 @@ Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend&
   });
   const WeightLoader loader(checkpoint, config, backend);
   embedding_ = loader.embedding();
-  for (int64_t i = 0; i < config.n_layers; ++i) layers_.push_back(loader.layer(i));
+  for (int64_t i = 0; i < config.n_layers(); ++i) layers_.push_back(loader.layer(i));
   head_ = loader.head();
   weight_bytes_ = fp8kv::weight_bytes(checkpoint).all;
 }

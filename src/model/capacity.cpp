@@ -24,23 +24,35 @@ uint64_t sum(uint64_t a, uint64_t b) {
   return a + b;
 }
 
-// Bytes of a sequence of `tokens` on one GPU.
-uint64_t sequence_bytes(const std::vector<CacheLayer>& layers, int64_t kv_heads, int64_t tokens,
-                        DType dtype) {
-  uint64_t bytes = 0;
-  for (const CacheLayer& layer : layers) {
-    const int64_t kept = layer.window > 0 ? std::min(tokens, layer.window) : tokens;
-    const auto elements = static_cast<uint64_t>(layer.k_elements + layer.v_elements);
-    const uint64_t per_token =
-        product(product(elements, static_cast<uint64_t>(kv_heads)), dtype_bytes(dtype));
-    bytes = sum(bytes, product(per_token, static_cast<uint64_t>(kept)));
-  }
-  return bytes;
-}
-
 uint64_t share(uint64_t bytes, int64_t tp) {
   const auto parts = static_cast<uint64_t>(tp);
   return bytes / parts + (bytes % parts > 0 ? 1 : 0);
+}
+
+// KV heads of a layer with `n_kv_heads` that one of `tp` GPUs holds.
+int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
+  const auto refuse = [&](int64_t heads, const char* which) {
+    throw Error(cat("--tp ", tp, " does not fit a model with ", heads, " ", which, " heads"),
+                "every GPU must get as many heads as every other", ErrorKind::usage);
+  };
+  if (n_heads % tp != 0) refuse(n_heads, "attention");
+  const bool shared = tp <= n_kv_heads;
+  if (shared ? n_kv_heads % tp != 0 : tp % n_kv_heads != 0) refuse(n_kv_heads, "KV");
+  return shared ? n_kv_heads / tp : 1;
+}
+
+// Bytes of a sequence of `tokens` on one of `tp` GPUs.
+uint64_t sequence_bytes(const ModelDescription& model, int64_t tp, int64_t tokens, DType dtype) {
+  uint64_t bytes = 0;
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    if (!model.writes_cache(i)) continue;
+    const LayerDescription& layer = model.layer(i);
+    const int64_t kept = layer.reach > 0 ? std::min(tokens, layer.reach) : tokens;
+    const int64_t heads = heads_per_gpu(model.n_heads, layer.n_kv_heads, tp);
+    const uint64_t per_token = kv_bytes_per_token(layer, heads, dtype);
+    bytes = sum(bytes, product(per_token, static_cast<uint64_t>(kept)));
+  }
+  return bytes;
 }
 
 bool is_embedding(const std::string& name) {
@@ -68,33 +80,22 @@ WeightBytes weight_bytes(const Checkpoint& checkpoint) {
   return bytes;
 }
 
-int64_t kv_heads_per_gpu(const ModelConfig& shape, int64_t tp) {
-  const auto refuse = [&](int64_t heads, const char* which) {
-    throw Error(cat("--tp ", tp, " does not fit a model with ", heads, " ", which, " heads"),
-                "every GPU must get as many heads as every other", ErrorKind::usage);
-  };
-  if (shape.n_heads % tp != 0) refuse(shape.n_heads, "attention");
-  const bool shared = tp <= shape.n_kv_heads;
-  if (shared ? shape.n_kv_heads % tp != 0 : tp % shape.n_kv_heads != 0) {
-    refuse(shape.n_kv_heads, "KV");
-  }
-  return shared ? shape.n_kv_heads / tp : 1;
+int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp) {
+  return heads_per_gpu(model.n_heads, model.n_kv_heads(), tp);
 }
 
-CachePlan plan_cache(const ModelConfig& shape, const std::vector<CacheLayer>& layers,
-                     const WeightBytes& weights, const Deployment& deployment, DType dtype,
-                     DType baseline) {
-  FP8KV_ASSERT(deployment.batch > 0 && deployment.context > 0);
-  const int64_t kv_heads = kv_heads_per_gpu(shape, deployment.tp);
+CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
+                     const Deployment& deployment, DType dtype, DType baseline) {
+  FP8KV_ASSERT(deployment.batch > 0 && deployment.context > 0 && !model.unclear);
   const auto step = [&](DType of) {
-    const uint64_t cache = sequence_bytes(layers, kv_heads, deployment.context, of);
+    const uint64_t cache = sequence_bytes(model, deployment.tp, deployment.context, of);
     return sum(share(weights.read, deployment.tp),
                product(cache, static_cast<uint64_t>(deployment.batch)));
   };
   CachePlan plan;
   plan.dtype = dtype;
-  plan.bytes_per_token = sequence_bytes(layers, kv_heads, 1, dtype);
-  plan.bytes_per_sequence = sequence_bytes(layers, kv_heads, deployment.context, dtype);
+  plan.bytes_per_token = sequence_bytes(model, deployment.tp, 1, dtype);
+  plan.bytes_per_sequence = sequence_bytes(model, deployment.tp, deployment.context, dtype);
   if (plan.bytes_per_sequence == 0) fail("no layer of this model holds a KV cache");
   plan.step_bytes = step(dtype);
   plan.gain = static_cast<double>(step(baseline)) / static_cast<double>(plan.step_bytes);
@@ -106,7 +107,7 @@ CachePlan plan_cache(const ModelConfig& shape, const std::vector<CacheLayer>& la
   int64_t most = deployment.context, least = 0;
   while (least < most) {
     const int64_t middle = least + (most - least + 1) / 2;
-    if (sequence_bytes(layers, kv_heads, middle, dtype) <= rest) {
+    if (sequence_bytes(model, deployment.tp, middle, dtype) <= rest) {
       least = middle;
     } else {
       most = middle - 1;

@@ -10,9 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "checkpoint/cache_layers.h"
 #include "checkpoint/checkpoint.h"
-#include "core/config.h"
+#include "core/model_description.h"
 
 namespace fp8kv {
 
@@ -31,9 +30,9 @@ struct Deployment {
   int64_t context = 0;  // tokens in a sequence
 };
 
-// KV heads that one of `tp` GPUs holds: a share of them, or one each where there are more GPUs.
-// Throws a usage Error, naming --tp, when the heads cannot be shared out evenly.
-int64_t kv_heads_per_gpu(const ModelConfig& shape, int64_t tp);
+// KV heads that one of `tp` GPUs holds of the layer with most: a share of them, or one each where
+// there are more GPUs. Throws a usage Error, naming --tp, when they cannot be shared out evenly.
+int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp);
 
 // On each GPU.
 struct CachePlan {
@@ -47,9 +46,9 @@ struct CachePlan {
   double gain = 1;  // of bytes in a step, over a cache in `baseline`
 };
 
-// Throws when a size passes 2^63, which no model does. REQUIRES batch and context of at least 1.
-CachePlan plan_cache(const ModelConfig& shape, const std::vector<CacheLayer>& layers,
-                     const WeightBytes& weights, const Deployment& deployment, DType dtype,
-                     DType baseline);
+// Throws as kv_heads_per_gpu, and when a size passes 2^63, which no model does. REQUIRES known
+// layers, batch and context of at least 1.
+CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
+                     const Deployment& deployment, DType dtype, DType baseline);
 
 }  // namespace fp8kv

@@ -24,17 +24,12 @@ Tensor to_backend(Backend& backend, const std::vector<float>& values) {
 
 }  // namespace
 
-uint64_t kv_bytes_per_token(const ModelConfig& config, DType dtype, int64_t n_layers) {
-  return 2 * static_cast<uint64_t>(n_layers) * static_cast<uint64_t>(config.n_kv_heads) *
-         static_cast<uint64_t>(config.head_dim) * dtype_bytes(dtype);
-}
-
 KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
                  const KvScales* scales)
     : backend_(backend),
       options_(options),
-      n_kv_heads_(static_cast<int32_t>(config.n_kv_heads)),
-      head_dim_(static_cast<int32_t>(config.head_dim)),
+      n_kv_heads_(static_cast<int32_t>(config.n_kv_heads())),
+      head_dim_(static_cast<int32_t>(config.head_dim())),
       pool_(options.n_pages, kPageSize) {
   const int64_t all_pages = options.n_pages + options.padding_pages;
   // Slots are 32 bits wide.

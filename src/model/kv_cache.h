@@ -25,9 +25,6 @@ struct KvCacheOptions {
   int64_t padding_pages = 0;  // beside them, for rows that are there only to fill a step
 };
 
-// Bytes that one token takes in all of `n_layers`: K and V of every KV head.
-uint64_t kv_bytes_per_token(const ModelConfig& config, DType dtype, int64_t n_layers);
-
 class KvCache {
  public:
   // `scales` are needed by FP8 caches alone, in the format of `dtype`; null means 1 everywhere.

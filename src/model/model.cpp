@@ -24,23 +24,25 @@ Projection project_onto(const Linear& linear, const TensorView& stream) {
 Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
                  int64_t max_positions)
     : backend_(backend), config_(config), activation_(backend.activation_dtype(config.dtype)) {
-  rope_ = to_backend(rope_table(config.rope, config.head_dim, max_positions));
-  no_rope_ = to_backend(rope_table({}, config.head_dim, 1));  // position 0 turns nothing
+  FP8KV_ASSERT(config.ropes.size() == 1);
+  rope_ = to_backend(rope_table(config.ropes[0], config.head_dim(), max_positions));
+  no_rope_ = to_backend(rope_table({}, config.head_dim(), 1));  // position 0 turns nothing
   no_positions_ = backend.allocate(DType::i32, Shape{max_rows});
   const auto buffer = [&](int64_t width) {
     return backend.allocate(activation_, Shape{max_rows, width});
   };
   normed_ = buffer(config.dim);
-  q_ = buffer(config.n_heads * config.head_dim);
-  k_ = buffer(config.n_kv_heads * config.head_dim);
-  v_ = buffer(config.n_kv_heads * config.head_dim);
-  attended_ = buffer(config.n_heads * config.head_dim);
+  q_ = buffer(config.n_heads * config.head_dim());
+  k_ = buffer(config.n_kv_heads() * config.head_dim());
+  v_ = buffer(config.n_kv_heads() * config.head_dim());
+  attended_ = buffer(config.n_heads * config.head_dim());
   gate_ = buffer(config.hidden_dim);
   up_ = buffer(config.hidden_dim);
 }
 
 Tensor Forward::to_backend(const std::vector<float>& rope_rows) const {
-  const Shape shape{static_cast<int64_t>(rope_rows.size()) / config_.head_dim, config_.head_dim};
+  const Shape shape{static_cast<int64_t>(rope_rows.size()) / config_.head_dim(),
+                    config_.head_dim()};
   Tensor tensor = backend_.allocate(DType::f32, shape);
   backend_.copy_in(tensor.view(),
                    {reinterpret_cast<const std::byte*>(rope_rows.data()), DType::f32, shape});
@@ -71,8 +73,8 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
                     const std::optional<TensorView>& magnitudes, LayerPart part) {
   const AttentionInputs inputs = project(weights, x, batch, kv, magnitudes);
   if (part == LayerPart::up_to_kv) return;
-  const TensorView attended =
-      reshaped(scratch(attended_, x.shape[0], config_.n_heads * config_.head_dim), inputs.q.shape);
+  const TensorView attended = reshaped(
+      scratch(attended_, x.shape[0], config_.n_heads * config_.head_dim()), inputs.q.shape);
   attend(index, inputs, batch, kv, attended);
   finish(weights, attended, x, batch.computed_as);
 }
@@ -81,7 +83,7 @@ AttentionInputs Forward::project(const LayerWeights& weights, const ConstTensorV
                                  const Batch& batch, const PagedKv& kv,
                                  const std::optional<TensorView>& magnitudes) {
   const int64_t n = x.shape[0];
-  const int64_t heads = config_.n_heads, kv_heads = config_.n_kv_heads, size = config_.head_dim;
+  const int64_t heads = config_.n_heads, kv_heads = config_.n_kv_heads(), size = config_.head_dim();
   const AttentionInputs inputs{
       reshaped(scratch(q_, n, heads * size), {n, heads, size}),
       reshaped(scratch(k_, n, kv_heads * size), {n, kv_heads, size}),
@@ -117,8 +119,8 @@ RopeAppend Forward::rotation(const AttentionInputs& inputs, const ConstTensorVie
 
 void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& batch,
                      const PagedKv& kv, const TensorView& out) {
-  const AttentionOptions options{.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim)),
-                                 .window = config_.layer_window(index)};
+  const AttentionOptions options{.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim())),
+                                 .window = config_.window(index)};
   backend_.attention(inputs.q, kv, batch, options, out);
 }
 
@@ -126,7 +128,7 @@ void Forward::finish(const LayerWeights& weights, const ConstTensorView& attende
                      const TensorView& x, StepSize computed_as) {
   const int64_t n = x.shape[0];
   const ConstTensorView flat{attended.data, attended.dtype,
-                             Shape{n, config_.n_heads * config_.head_dim}};
+                             Shape{n, config_.n_heads * config_.head_dim()}};
   backend_.linear(flat, std::array{project_onto(weights.o, x)}, computed_as);
   const TensorView gate = scratch(gate_, n, config_.hidden_dim);
   const TensorView up = scratch(up_, n, config_.hidden_dim);

@@ -75,7 +75,7 @@ std::string html_report(const EvalReport& report) {
   const std::string name = model_name(report);
   std::string body = element("p", "class=\"kind\"", "What the FP8 KV cache costs") + "\n" +
                      element("h1", "", escape_html(name)) + "\n" + verdict_box(report);
-  const bool few = report.config.n_layers <= kFewLayers;
+  const bool few = report.config.n_layers() <= kFewLayers;
   body += section("summary", "The caches compared", summary_table(report));
   body += section("ranges", "Do the values fit the format?",
                   range_figure(report, CacheTensor::k) + range_figure(report, CacheTensor::v));

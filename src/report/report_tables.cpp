@@ -80,9 +80,9 @@ std::string files_text(const std::vector<DataFile>& files) {
 }
 
 std::string shape_text(const ModelConfig& config) {
-  if (config.n_layers == 0) return "";
-  return cat(config.architecture, ": ", config.n_layers, " layers, ", config.n_kv_heads,
-             " KV heads of ", config.head_dim, ", ", config.n_heads, " query heads; computed in ",
+  if (config.n_layers() == 0) return "";
+  return cat(config.architecture, ": ", config.n_layers(), " layers, ", config.n_kv_heads(),
+             " KV heads of ", config.head_dim(), ", ", config.n_heads, " query heads; computed in ",
              torch_name(config.dtype));
 }
 

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "calib/collect.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/read_model_config.h"
 #include "json/json.h"
 #include "support/expect_error.h"
 #include "support/reference_model.h"
@@ -75,7 +75,7 @@ TEST_CASE("collect: every value of every token is counted once, and padding neve
     for (const auto* heads : {&layer.k, &layer.v}) {
       for (const MagnitudeCounts& head : *heads) {
         const uint64_t counted = std::accumulate(head.bins.begin(), head.bins.end(), uint64_t{0});
-        CHECK(counted == tokens * static_cast<uint64_t>(config.head_dim));
+        CHECK(counted == tokens * static_cast<uint64_t>(config.head_dim()));
         // The largest value lies in the highest bin that has any.
         const auto last =
             std::find_if(head.bins.rbegin(), head.bins.rend(), [](uint64_t n) { return n > 0; });
@@ -89,7 +89,7 @@ TEST_CASE("collect: every value of every token is counted once, and padding neve
 TEST_CASE("collect: the same bits for any number of threads") {
   const TempDir folder;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
-    ModelConfig shape = test::tiny_config();
+    test::TinyConfig shape = test::tiny_config();
     shape.dtype = dtype;
     const auto model = folder / dtype_name(dtype);
     test::write_tiny_checkpoint(model, shape);
@@ -116,9 +116,9 @@ TEST_CASE("collect: the same bits for any number of threads") {
 
 TEST_CASE("collect: NaN in a weight stops it, naming layer and head") {
   const TempDir folder;
-  const ModelConfig config = test::tiny_config();
-  test::write_tiny_checkpoint(folder / "m", config);
-  std::vector<test::TinyTensor> tensors = test::tiny_tensors(config);
+  const test::TinyConfig shape = test::tiny_config();
+  test::write_tiny_checkpoint(folder / "m", shape);
+  std::vector<test::TinyTensor> tensors = test::tiny_tensors(shape);
   for (test::TinyTensor& tensor : tensors) {
     // Row 9 of K in layer 1 belongs to KV head 1.
     if (tensor.name == "model.layers.1.self_attn.k_proj.weight") {
@@ -127,6 +127,7 @@ TEST_CASE("collect: NaN in a weight stops it, naming layer and head") {
   }
   test::write_tiny_weights(folder / "m", tensors, DType::f32);
   const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  const ModelConfig config = read_model_config(checkpoint);
   const auto backend = make_cpu_backend(1);
   Log log = quiet_log();
   // One element of the head and, through RoPE, its partner: 2 values in each of 10 tokens.

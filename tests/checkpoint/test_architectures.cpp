@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "checkpoint/architectures.h"
 #include "support/expect_error.h"
 #include "support/tiny_config.h"
 
@@ -18,36 +17,52 @@ constexpr const char* kSupported =
     "MistralForCausalLM (Mistral, with or without sliding window), Qwen2ForCausalLM (Qwen 2, 2.5) "
     "and Qwen3ForCausalLM (Qwen 3, dense)";
 
-void check_equal(const ModelConfig& a, const ModelConfig& b) {
+// Windows as the layers have them: 0 is none.
+std::vector<int64_t> windows_of(const ModelConfig& config) {
+  std::vector<int64_t> windows;
+  for (int64_t i = 0; i < config.n_layers(); ++i) windows.push_back(config.window(i));
+  return windows;
+}
+
+std::vector<int64_t> windows_of(const test::TinyConfig& config) {
+  std::vector<int64_t> windows(static_cast<size_t>(config.n_layers), config.window);
+  for (size_t i = 0; i < config.window_layers.size(); ++i) {
+    if (!config.window_layers[i]) windows[i] = 0;
+  }
+  return windows;
+}
+
+void check_equal(const ModelConfig& a, const test::TinyConfig& b) {
   CHECK(a.architecture == b.architecture);
   CHECK(a.model_type == b.model_type);
   CHECK(a.dtype == b.dtype);
   CHECK(a.dim == b.dim);
   CHECK(a.hidden_dim == b.hidden_dim);
-  CHECK(a.head_dim == b.head_dim);
-  CHECK(a.n_layers == b.n_layers);
+  CHECK(a.head_dim() == b.head_dim);
+  CHECK(a.n_layers() == b.n_layers);
   CHECK(a.n_heads == b.n_heads);
-  CHECK(a.n_kv_heads == b.n_kv_heads);
+  CHECK(a.n_kv_heads() == b.n_kv_heads);
   CHECK(a.vocab_size == b.vocab_size);
   CHECK(a.max_seq_len == b.max_seq_len);
   CHECK(a.norm_eps == b.norm_eps);
-  CHECK(a.rope.theta == b.rope.theta);
-  CHECK(a.rope.scaling == b.rope.scaling);
-  CHECK(a.rope.factor == b.rope.factor);
-  CHECK(a.rope.low_freq_factor == b.rope.low_freq_factor);
-  CHECK(a.rope.high_freq_factor == b.rope.high_freq_factor);
-  CHECK(a.rope.original_context == b.rope.original_context);
-  CHECK(a.rope.beta_fast == b.rope.beta_fast);
-  CHECK(a.rope.beta_slow == b.rope.beta_slow);
-  CHECK(a.rope.truncate == b.rope.truncate);
-  CHECK(a.rope.attention_factor == b.rope.attention_factor);
+  REQUIRE(a.ropes.size() == 1);
+  CHECK(a.layer_ropes == std::vector<int32_t>(a.layers.size(), 0));
+  CHECK(a.ropes[0].theta == b.rope.theta);
+  CHECK(a.ropes[0].scaling == b.rope.scaling);
+  CHECK(a.ropes[0].factor == b.rope.factor);
+  CHECK(a.ropes[0].low_freq_factor == b.rope.low_freq_factor);
+  CHECK(a.ropes[0].high_freq_factor == b.rope.high_freq_factor);
+  CHECK(a.ropes[0].original_context == b.rope.original_context);
+  CHECK(a.ropes[0].beta_fast == b.rope.beta_fast);
+  CHECK(a.ropes[0].beta_slow == b.rope.beta_slow);
+  CHECK(a.ropes[0].truncate == b.rope.truncate);
+  CHECK(a.ropes[0].attention_factor == b.rope.attention_factor);
   CHECK(a.qkv_bias == b.qkv_bias);
   CHECK(a.qk_norm == b.qk_norm);
   CHECK(a.o_bias == b.o_bias);
   CHECK(a.mlp_bias == b.mlp_bias);
   CHECK(a.tied_embeddings == b.tied_embeddings);
-  CHECK(a.window == b.window);
-  CHECK(a.window_layers == b.window_layers);
+  CHECK(windows_of(a) == windows_of(b));
   CHECK(a.eos_ids == b.eos_ids);
   CHECK(a.bos_id == b.bos_id);
 }
@@ -57,7 +72,7 @@ void check_equal(const ModelConfig& a, const ModelConfig& b) {
 TEST_CASE("architectures: every field goes through config.json, in both spellings") {
   for (const bool new_spelling : {false, true}) {
     CAPTURE(new_spelling);
-    ModelConfig llama = test::tiny_config("LlamaForCausalLM");
+    test::TinyConfig llama = test::tiny_config("LlamaForCausalLM");
     llama.dtype = DType::bf16;
     llama.head_dim = 16;  // not dim / n_heads
     llama.norm_eps = 1e-6;
@@ -67,7 +82,7 @@ TEST_CASE("architectures: every field goes through config.json, in both spelling
     llama.rope = {500000.0, RopeScaling::llama3, 32.0, 1.5, 4.5, 64};
     check_equal(through_folder(llama, {.new_spelling = new_spelling}), llama);
 
-    ModelConfig mistral = test::tiny_config("MistralForCausalLM");
+    test::TinyConfig mistral = test::tiny_config("MistralForCausalLM");
     mistral.dtype = DType::f16;
     mistral.window = 7;
     mistral.n_kv_heads = 1;
@@ -75,7 +90,7 @@ TEST_CASE("architectures: every field goes through config.json, in both spelling
     mistral.rope.theta = 1e6;
     check_equal(through_folder(mistral, {.n_shards = 2, .new_spelling = new_spelling}), mistral);
 
-    ModelConfig qwen = test::tiny_config("Qwen2ForCausalLM");
+    test::TinyConfig qwen = test::tiny_config("Qwen2ForCausalLM");
     qwen.n_layers = 3;
     qwen.n_kv_heads = 4;
     qwen.window = 9;
@@ -84,7 +99,7 @@ TEST_CASE("architectures: every field goes through config.json, in both spelling
     qwen.rope.factor = 4;
     check_equal(through_folder(qwen, {.new_spelling = new_spelling}), qwen);
 
-    ModelConfig qwen3 = test::tiny_config("Qwen3ForCausalLM");
+    test::TinyConfig qwen3 = test::tiny_config("Qwen3ForCausalLM");
     qwen3.qkv_bias = qwen3.o_bias = true;
     qwen3.window = 5;
     qwen3.window_layers = {true, false};
@@ -106,16 +121,16 @@ TEST_CASE("architectures: reads the config.json of Llama 3.1 8B") {
     "rope_theta": 500000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
     "transformers_version": "4.42.3", "use_cache": true, "vocab_size": 128256})");
   CHECK(config.dtype == DType::bf16);
-  CHECK(config.head_dim == 128);
-  CHECK(config.n_kv_heads == 8);
+  CHECK(config.head_dim() == 128);
+  CHECK(config.n_kv_heads() == 8);
   CHECK(config.max_seq_len == 131072);
-  CHECK(config.rope.theta == 500000.0);
-  CHECK(config.rope.scaling == RopeScaling::llama3);
-  CHECK(config.rope.factor == 8.0);
-  CHECK(config.rope.original_context == 8192);
+  CHECK(config.ropes[0].theta == 500000.0);
+  CHECK(config.ropes[0].scaling == RopeScaling::llama3);
+  CHECK(config.ropes[0].factor == 8.0);
+  CHECK(config.ropes[0].original_context == 8192);
   CHECK(config.eos_ids == std::vector<int32_t>{128001, 128008, 128009});
   CHECK(config.bos_id == 128000);
-  CHECK(config.window == 0);
+  CHECK(windows_of(config) == std::vector<int64_t>(32, 0));
 }
 
 TEST_CASE("architectures: reads the config.json of Llama 1, which lacks the newer keys") {
@@ -125,9 +140,9 @@ TEST_CASE("architectures: reads the config.json of Llama 1, which lacks the newe
     "initializer_range": 0.02, "max_position_embeddings": 2048, "model_type": "llama",
     "num_attention_heads": 32, "num_hidden_layers": 32, "pad_token_id": 0, "rms_norm_eps": 1e-06,
     "torch_dtype": "float16", "use_cache": true, "vocab_size": 32000})");
-  CHECK(config.n_kv_heads == 32);
-  CHECK(config.rope.theta == 10000.0);
-  CHECK(config.rope.scaling == RopeScaling::none);
+  CHECK(config.n_kv_heads() == 32);
+  CHECK(config.ropes[0].theta == 10000.0);
+  CHECK(config.ropes[0].scaling == RopeScaling::none);
   CHECK_FALSE(config.tied_embeddings);
 }
 
@@ -142,9 +157,8 @@ TEST_CASE("architectures: reads the config.json of Qwen2.5 7B, whose window is s
     "vocab_size": 152064})");
   CHECK(config.qkv_bias);
   CHECK_FALSE(config.o_bias);
-  CHECK(config.head_dim == 128);
-  CHECK(config.window == 0);
-  CHECK(config.window_layers.empty());
+  CHECK(config.head_dim() == 128);
+  CHECK(windows_of(config) == std::vector<int64_t>(28, 0));
 }
 
 TEST_CASE("architectures: reads the config.json of Qwen3 0.6B, whose heads are normalised") {
@@ -160,9 +174,9 @@ TEST_CASE("architectures: reads the config.json of Qwen3 0.6B, whose heads are n
   CHECK(config.qk_norm);
   CHECK_FALSE(config.qkv_bias);
   CHECK_FALSE(config.o_bias);
-  CHECK(config.head_dim == 128);
+  CHECK(config.head_dim() == 128);
   CHECK(config.tied_embeddings);
-  CHECK(config.window == 0);
+  CHECK(windows_of(config) == std::vector<int64_t>(28, 0));
 }
 
 // Keys and order as transformers 5.23.0 saves Qwen2Config(use_sliding_window=True, ...).
@@ -179,28 +193,23 @@ TEST_CASE("architectures: reads what transformers 5 writes") {
     "tie_word_embeddings": false, "transformers_version": "5.23.0", "use_cache": true,
     "use_sliding_window": true, "vocab_size": 151936})");
   CHECK(config.dtype == DType::f16);
-  CHECK(config.rope.theta == 20000.0);
-  CHECK(config.window == 4096);
-  CHECK(config.window_layers == std::vector<bool>{false, true, true});
-  CHECK(config.layer_window(0) == 0);
-  CHECK(config.layer_window(1) == 4096);
+  CHECK(config.ropes[0].theta == 20000.0);
+  CHECK(windows_of(config) == std::vector<int64_t>{0, 4096, 4096});
   CHECK(config.eos_ids.empty());
   CHECK(config.bos_id == -1);
 }
 
 TEST_CASE("architectures: the window of Qwen2 begins at max_window_layers") {
-  ModelConfig qwen = test::tiny_config("Qwen2ForCausalLM");
+  test::TinyConfig qwen = test::tiny_config("Qwen2ForCausalLM");
   qwen.n_layers = 3;
   qwen.window = 8;
   const std::string text = test::tiny_config_json(qwen);
   const auto from = [&](const char* first) {
-    return parse_config(json_with_member(text, "max_window_layers", first));
+    return windows_of(parse_config(json_with_member(text, "max_window_layers", first)));
   };
-  CHECK(from("0").window == 8);
-  CHECK(from("0").window_layers.empty());
-  CHECK(from("2").window_layers == std::vector<bool>{false, false, true});
-  CHECK(from("3").window == 0);
-  CHECK(from("3").window_layers.empty());
+  CHECK(from("0") == std::vector<int64_t>{8, 8, 8});
+  CHECK(from("2") == std::vector<int64_t>{0, 0, 8});
+  CHECK(from("3") == std::vector<int64_t>{0, 0, 0});
 }
 
 TEST_CASE("architectures: a window that contradicts itself is refused") {
@@ -227,6 +236,34 @@ TEST_CASE("architectures: a window that contradicts itself is refused") {
                      "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 8,
                      "vocab_size": 8, "max_position_embeddings": 8, "rms_norm_eps": 1e-5})") ==
         "config.json: the key 'sliding_window' is missing");
+}
+
+TEST_CASE("architectures: layers that it does not have are refused") {
+  const auto refused = [](const char* key, const char* value) {
+    return error_of_config(llama_with(key, value));
+  };
+  CHECK(refused("layer_types", R"(["full_attention", "linear_attention"])") ==
+        "config.json: layer_types[1]: the layer type 'linear_attention' is not supported");
+  CHECK(refused("full_attention_interval", "2") ==
+        "config.json: makes layer 0 one of a kind that LlamaForCausalLM does not have");
+  CHECK(refused("v_head_dim", "4") ==
+        "config.json: makes layer 0 one of a kind that LlamaForCausalLM does not have");
+  CHECK(refused("num_kv_shared_layers", "1") ==
+        "config.json: makes layer 1 one of a kind that LlamaForCausalLM does not have");
+  CHECK(refused("attn_layer_indices", "[0]") ==
+        "config.json: attn_layer_indices: which layers hold what cache is said in a way not known "
+        "here");
+}
+
+// transformers reads the window of neither, and so do all that run them.
+TEST_CASE("architectures: keys of other families change no window") {
+  CHECK(windows_of(parse_config(llama_with("sliding_window", "4"))) == std::vector<int64_t>{0, 0});
+  const std::string mistral = config_with("MistralForCausalLM", "sliding_window", "4");
+  CHECK(windows_of(parse_config(json_with_member(mistral, "use_sliding_window", "false"))) ==
+        std::vector<int64_t>{4, 4});
+  const std::string qwen = config_with("Qwen2ForCausalLM", "sliding_window", "4");
+  CHECK(windows_of(parse_config(json_with_member(qwen, "use_sliding_window", "null"))) ==
+        std::vector<int64_t>{0, 0});
 }
 
 TEST_CASE("architectures: an unknown one is refused with the list of the known") {
@@ -292,52 +329,8 @@ TEST_CASE("architectures: what would compute something else is refused by name")
         "config.json: torch_dtype: is 'float64', expected float32, float16 or bfloat16");
   CHECK(error_of_config(llama_with("eos_token_id", "[1, -1]")) ==
         "config.json: eos_token_id[1]: is -1, expected a token id");
-  CHECK(parse_config(llama_with("partial_rotary_factor", "1.0")).rope.theta == 10000.0);
-  CHECK(parse_config(llama_with("hidden_act", R"("swish")")).n_layers == 2);
-}
-
-TEST_CASE("architectures: the shape of an unknown model can be told") {
-  const auto shape = [](const char* text) {
-    return parse_model_shape(Json::parse(text, "config.json"));
-  };
-  const ModelConfig qwen3 = shape(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
-      "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
-      "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960,
-      "quantization_config": {"quant_method": "fp8"}})");
-  CHECK(qwen3.architecture == "Qwen3ForCausalLM");
-  CHECK(qwen3.model_type == "qwen3");
-  CHECK(qwen3.n_layers == 28);
-  CHECK(qwen3.n_heads == 16);
-  CHECK(qwen3.n_kv_heads == 8);
-  CHECK(qwen3.head_dim == 128);
-  CHECK(qwen3.max_seq_len == 40960);
-
-  const ModelConfig gpt2 = shape(R"({"model_type": "gpt2", "n_layer": 12, "n_head": 12,
-                                     "n_embd": 768, "n_positions": 1024})");
-  CHECK(gpt2.architecture == "");
-  CHECK(gpt2.n_layers == 12);
-  CHECK(gpt2.n_kv_heads == 12);
-  CHECK(gpt2.head_dim == 64);
-
-  const ModelConfig wrapped = shape(R"({"model_type": "gemma3", "text_config": {
-      "num_hidden_layers": 34, "num_attention_heads": 8, "num_key_value_heads": 4,
-      "head_dim": 256}})");
-  CHECK(wrapped.model_type == "gemma3");
-  CHECK(wrapped.n_layers == 34);
-  CHECK(wrapped.head_dim == 256);
-  CHECK(wrapped.dim == 0);
-}
-
-TEST_CASE("architectures: a shape that cannot be told is an error") {
-  const auto refused = [](const char* text) {
-    return test::error_of([&] { parse_model_shape(Json::parse(text, "config.json")); });
-  };
-  CHECK(refused("{}") == "config.json: the key 'num_hidden_layers' is missing");
-  CHECK(refused(R"({"num_hidden_layers": 2, "num_attention_heads": 4})") ==
-        "config.json: the key 'hidden_size' is missing");
-  CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512})") ==
-        "config.json: kv_lora_rank: attention through a latent vector (MLA) has no K and V per "
-        "head");
+  CHECK(parse_config(llama_with("partial_rotary_factor", "1.0")).ropes[0].theta == 10000.0);
+  CHECK(parse_config(llama_with("hidden_act", R"("swish")")).n_layers() == 2);
 }
 
 }  // namespace fp8kv

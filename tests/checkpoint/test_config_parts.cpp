@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "checkpoint/architectures.h"
 #include "support/expect_error.h"
 #include "support/tiny_config.h"
 
@@ -15,7 +14,7 @@ using test::parse_config;
 
 TEST_CASE("architectures: rope scaling is read in every spelling") {
   const auto rope = [](const char* key, const char* value) {
-    return parse_config(llama_with(key, value)).rope;
+    return parse_config(llama_with(key, value)).ropes[0];
   };
   CHECK(rope("rope_scaling", R"({"type": "linear", "factor": 2})").scaling == RopeScaling::linear);
   CHECK(rope("rope_scaling", R"({"type": "linear", "factor": 2})").factor == 2.0);
@@ -61,16 +60,17 @@ TEST_CASE("architectures: yarn is read with its defaults, and reaches beyond wha
         cat(R"({"type": "yarn", "original_max_position_embeddings": 128)", more, "}"));
   };
   const ModelConfig config = parse_config(with_yarn(R"(, "factor": 4.0)"));
-  CHECK(config.rope.scaling == RopeScaling::yarn);
-  CHECK(config.rope.factor == 4);
-  CHECK(config.rope.original_context == 128);
-  CHECK(config.rope.beta_fast == 32);
-  CHECK(config.rope.beta_slow == 1);
-  CHECK(config.rope.truncate);
-  CHECK(config.rope.attention_factor == doctest::Approx(1.138629436111989).epsilon(1e-15));
+  CHECK(config.ropes[0].scaling == RopeScaling::yarn);
+  CHECK(config.ropes[0].factor == 4);
+  CHECK(config.ropes[0].original_context == 128);
+  CHECK(config.ropes[0].beta_fast == 32);
+  CHECK(config.ropes[0].beta_slow == 1);
+  CHECK(config.ropes[0].truncate);
+  CHECK(config.ropes[0].attention_factor == doctest::Approx(1.138629436111989).epsilon(1e-15));
   CHECK(config.max_seq_len == 512);  // max_position_embeddings is 128
   CHECK(parse_config(with_yarn(R"(, "factor": 4.0, "attention_factor": 1.5)"))
-            .rope.attention_factor == 1.5);
+            .ropes[0]
+            .attention_factor == 1.5);
 
   CHECK(error_of_config(llama_with("rope_scaling", R"({"type": "yarn", "factor": 2})")) ==
         "config.json: rope_scaling: the key 'original_max_position_embeddings' is missing");
@@ -109,7 +109,7 @@ TEST_CASE("architectures: quantised weights are refused with their method") {
 
 TEST_CASE("architectures: a quantization_config about the KV cache alone is no hindrance") {
   const auto accepted = [](const std::string& value) {
-    return parse_config(llama_with("quantization_config", value)).n_layers == 2;
+    return parse_config(llama_with("quantization_config", value)).n_layers() == 2;
   };
   const std::string groups = R"("quant_method": "compressed-tensors", "config_groups": {"group_0":
       {"targets": ["Linear"], "weights": {"num_bits": 8}}}, "kv_cache_scheme": {"num_bits": 8})";

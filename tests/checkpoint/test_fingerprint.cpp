@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "base/digest.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/describe_model.h"
 #include "checkpoint/fingerprint.h"
 #include "support/expect_error.h"
 #include "support/skip.h"
@@ -15,11 +15,11 @@ namespace fs = std::filesystem;
 
 std::string fingerprint_of(const fs::path& folder) {
   const Checkpoint checkpoint = Checkpoint::open(folder);
-  return model_fingerprint(checkpoint, parse_model_shape(checkpoint.config()));
+  return model_fingerprint(checkpoint, describe_model(checkpoint.config()));
 }
 
-ModelConfig wide_config() {
-  ModelConfig config = test::tiny_config();
+test::TinyConfig wide_config() {
+  test::TinyConfig config = test::tiny_config();
   config.architecture = "Qwen2ForCausalLM";
   config.qkv_bias = true;
   config.dim = 192;  // K and V weights have 16 * 192 * 4 = 12,288 bytes: more than four blocks
@@ -30,7 +30,7 @@ ModelConfig wide_config() {
 template <typename Edit>
 std::string fingerprint_after(Edit edit, int n_shards = 1, DType dtype = DType::f32) {
   const test::TempDir temp;
-  const ModelConfig config = wide_config();
+  const test::TinyConfig config = wide_config();
   test::write_tiny_checkpoint(temp / "m", config);
   std::vector<test::TinyTensor> tensors = test::tiny_tensors(config);
   for (test::TinyTensor& tensor : tensors) edit(tensor);

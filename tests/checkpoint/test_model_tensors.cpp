@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/architectures.h"
+#include "checkpoint/read_model_config.h"
 #include "support/expect_error.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
@@ -17,7 +17,7 @@ using test::through_folder;
 
 // A tiny model whose weights, config or files a test changes before it is read.
 struct TinyFolder {
-  explicit TinyFolder(const ModelConfig& config = test::tiny_config())
+  explicit TinyFolder(const test::TinyConfig& config = test::tiny_config())
       : tensors(test::tiny_tensors(config)), path(temp / "model"), name(quote(path.string())) {
     test::write_tiny_checkpoint(path, config);
   }
@@ -48,7 +48,7 @@ struct TinyFolder {
 }  // namespace
 
 TEST_CASE("architectures: tied embeddings may be stored under either name") {
-  ModelConfig config = test::tiny_config();
+  test::TinyConfig config = test::tiny_config();
   config.tied_embeddings = true;
   CHECK(through_folder(config).tied_embeddings);
   CHECK(through_folder(config, {.tied_as_lm_head = true}).tied_embeddings);
@@ -141,7 +141,7 @@ TEST_CASE("architectures: weights that the model has no use for are refused, sca
   model.add("model.layers.0.self_attn.k_scale", {});
   model.add("model.layers.0.self_attn.rotary_emb.inv_freq", {4});
   model.add("score.weight", {1, 32});
-  CHECK(model.read().n_layers == 2);
+  CHECK(model.read().n_layers() == 2);
   model.add("model.layers.0.self_attn.q_norm.weight", {8});
   CHECK(model.error() == cat(model.name,
                              ": tensor 'model.layers.0.self_attn.q_norm.weight': is not a part of "
@@ -168,8 +168,8 @@ TEST_CASE("architectures: reads the real models") {
     if (!folder) return;
     CAPTURE(name);
     const ModelConfig config = read_model_config(Checkpoint::open(*folder));
-    CHECK(config.n_layers == 5);
-    CHECK(config.n_kv_heads == 4);
+    CHECK(config.n_layers() == 5);
+    CHECK(config.n_kv_heads() == 4);
     CHECK(config.tied_embeddings == !std::string(name).ends_with("untied"));
     CHECK(config.eos_ids == std::vector<int32_t>{2});
   }

@@ -28,7 +28,7 @@ constexpr int kLayers = 4;
 class Place {
  public:
   Place() {
-    ModelConfig config = test::tiny_config();
+    test::TinyConfig config = test::tiny_config();
     config.n_layers = kLayers;
     config.vocab_size = 8;
     config.eos_ids = {0};  // which is not drawn

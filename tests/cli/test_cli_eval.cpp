@@ -310,7 +310,7 @@ TEST_CASE("cli eval: the same JSON from 1, 2, 3 and 4 threads") {
 // A model with room for 1,024 tokens, two windows of 700 and one of 40.
 TEST_CASE("cli eval: losses by depth, in text, JSON and page") {
   const test::TempDir folder;
-  ModelConfig config = test::tiny_config();
+  test::TinyConfig config = test::tiny_config();
   config.max_seq_len = 1024;
   test::write_tiny_checkpoint(folder / "model", config);
   std::string lines;
@@ -357,7 +357,7 @@ TEST_CASE("cli eval: memory for logits is bounded, whatever vocabulary and windo
   return;
 #endif
   const test::TempDir folder;
-  ModelConfig config = test::tiny_config();
+  test::TinyConfig config = test::tiny_config();
   config.max_seq_len = 2048;
   config.vocab_size = 131072;
   test::write_tiny_checkpoint(folder / "model", config);

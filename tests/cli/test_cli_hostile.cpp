@@ -25,7 +25,7 @@ bool is_plain(const std::string& text) {
 
 // A model whose scales have such names, and one more tensor that nobody knows.
 void write_hostile(const test::TempDir& folder, const std::string& name) {
-  const ModelConfig config = test::tiny_config();
+  const test::TinyConfig config = test::tiny_config();
   test::write_tiny_checkpoint(folder / "model", config);
   const float one = 1;
   const ConstTensorView value{reinterpret_cast<const std::byte*>(&one), DType::f32, Shape{}};

@@ -317,7 +317,7 @@ TEST_CASE("cli: scales of another model are refused, by layers, heads and finger
         "fp8kv: inject: 'three.json': has scales for 3 layers, the model has 2\n"
         "help: were they made for this model?\n");
 
-  ModelConfig mqa = test::tiny_config();
+  test::TinyConfig mqa = test::tiny_config();
   mqa.n_kv_heads = 1;
   test::write_tiny_checkpoint(in.temp / "mqa", mqa);
   test::write_tiny_checkpoint(in.temp / "tuned", test::tiny_config(), {.seed = 2});

@@ -34,6 +34,13 @@ TEST_CASE("model_description: a token takes room only in layers that write a cac
   CHECK(kv_bytes_per_token(ModelDescription(), DType::f16) == 0);
 }
 
+TEST_CASE("model_description: a token of Llama-3-8B takes 131,072 bytes in float16, half in FP8") {
+  ModelDescription llama;
+  for (int64_t i = 0; i < 32; ++i) llama.layers.push_back({Mixing::full, 0, 8, 128, 128, i});
+  CHECK(kv_bytes_per_token(llama, DType::f16) == 131072);
+  CHECK(kv_bytes_per_token(llama, DType::f8_e4m3) == 65536);
+}
+
 TEST_CASE("model_description: a layer that reads another's cache has one and writes none") {
   const ModelDescription model = mixed_model();
   CHECK(model.has_cache(3));

@@ -27,12 +27,13 @@ KvScales two_layers() {
   return scales;
 }
 
-ModelConfig model_of(int64_t n_layers, int64_t n_kv_heads) {
-  ModelConfig config;
-  config.model_type = "llama";
-  config.n_layers = n_layers;
-  config.n_kv_heads = n_kv_heads;
-  return config;
+ModelDescription model_of(int64_t n_layers, int64_t n_kv_heads) {
+  ModelDescription model;
+  model.model_type = "llama";
+  for (int64_t i = 0; i < n_layers; ++i) {
+    model.layers.push_back({Mixing::full, 0, n_kv_heads, 8, 8, i});
+  }
+  return model;
 }
 
 // The published values are f32(a) * f32(1/448) of maxima that were FP16 numbers; so each one has an
@@ -144,7 +145,7 @@ TEST_CASE("scales: those of another model are refused") {
         "'s.json': has scales for 2 layers, the model has 32");
   CHECK(test::error_of([&] { check_fits(scales, model_of(2, 8), "'s.json'"); }) ==
         "'s.json': has scales for 2 KV heads, the model has 8");
-  ModelConfig qwen = model_of(2, 2);
+  ModelDescription qwen = model_of(2, 2);
   qwen.model_type = "qwen2";
   CHECK(test::error_of([&] { check_fits(scales, qwen, "'s.json'"); }) ==
         "'s.json': is for model_type 'llama', the model is 'qwen2'");

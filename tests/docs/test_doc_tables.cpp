@@ -144,7 +144,7 @@ TEST_CASE("docs: dialects lists every diagnosis and every pattern of diff") {
 
 TEST_CASE("docs: runtimes says what each runtime does with what each target writes") {
   const test::TempDir folder;
-  ModelConfig config = test::tiny_config();
+  test::TinyConfig config = test::tiny_config();
   config.dtype = DType::f16;
   test::write_tiny_checkpoint(folder / "model", config);
   KvScales scales;

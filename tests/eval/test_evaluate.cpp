@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "calib/collect.h"
 #include "calib/make_scales.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/read_model_config.h"
 #include "eval/evaluate.h"
 #include "json/json.h"
 #include "support/reference_model.h"
@@ -32,8 +32,8 @@ struct Model {
   Checkpoint checkpoint;
   ModelConfig config;
 
-  static ModelConfig shape(DType dtype) {
-    ModelConfig config = test::tiny_config();
+  static test::TinyConfig shape(DType dtype) {
+    test::TinyConfig config = test::tiny_config();
     config.dtype = dtype;
     return config;
   }
@@ -300,7 +300,7 @@ TEST_CASE("evaluate: magnitudes are those that calibration finds, greedy prompts
 
 TEST_CASE("evaluate: a cache that overflows is NaN, not a good result") {
   const TempDir folder;
-  const ModelConfig shape = test::tiny_config();
+  const test::TinyConfig shape = test::tiny_config();
   test::write_tiny_checkpoint(folder / "m", shape);
   std::vector<test::TinyTensor> tensors = test::tiny_tensors(shape);
   for (test::TinyTensor& tensor : tensors) {

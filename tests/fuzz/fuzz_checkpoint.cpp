@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "checkpoint/architectures.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/read_model_config.h"
 #include "fuzz.h"
 #include "scales/read/find_scales.h"
 

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/read_model_config.h"
 #include "generate/generate.h"
 #include "support/cpu.h"
 #include "support/expect_error.h"
@@ -38,7 +38,7 @@ struct World {
   std::vector<Made> run(const std::vector<Request>& requests, const GenerationOptions& options,
                         int64_t pages, DType dtype = DType::f32) {
     std::vector<Made> made(requests.size());
-    stats = generate(*checkpoint, config, *backend, {dtype, config.n_layers, pages}, nullptr,
+    stats = generate(*checkpoint, config, *backend, {dtype, config.n_layers(), pages}, nullptr,
                      requests, options,
                      {[&](size_t prompt, int32_t id) { made[prompt].ids.push_back(id); },
                       [&](size_t prompt, FinishReason reason) {
@@ -52,7 +52,7 @@ struct World {
   test::LogitTap::Rows logits_of(const std::vector<Request>& requests,
                                  const GenerationOptions& options, int64_t pages, DType dtype) {
     test::LogitTap tap(*backend);
-    stats = generate(*checkpoint, config, tap, {dtype, config.n_layers, pages}, nullptr, requests,
+    stats = generate(*checkpoint, config, tap, {dtype, config.n_layers(), pages}, nullptr, requests,
                      options, {[](size_t, int32_t) {}, [](size_t, FinishReason) {}});
     return tap.rows;
   }
@@ -205,7 +205,7 @@ TEST_CASE("generate: whatever comes in whatever room, everybody gets what they g
 TEST_CASE("generate: prompts may come one by one, and the next is waited for only when idle") {
   World world;
   Generator generator(*world.checkpoint, world.config, *world.backend, {});
-  KvCache cache(*world.backend, world.config, {DType::f32, world.config.n_layers, 6, 0}, nullptr);
+  KvCache cache(*world.backend, world.config, {DType::f32, world.config.n_layers(), 6, 0}, nullptr);
   std::vector<bool> waits;
   std::vector<std::vector<int32_t>> made(3);
   size_t given = 0;

@@ -10,8 +10,8 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/log.h"
 #include "calib/collect.h"
-#include "checkpoint/architectures.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/read_model_config.h"
 #include "support/gpu_backends.h"
 #include "support/run_model.h"
 #include "support/skip.h"
@@ -48,8 +48,8 @@ void check_greedy(const std::filesystem::path& folder, int count,
 }
 
 // A plain model, and one whose heads of Q and K are normalised.
-std::vector<ModelConfig> tiny_models() {
-  ModelConfig qwen3 = test::tiny_config();
+std::vector<test::TinyConfig> tiny_models() {
+  test::TinyConfig qwen3 = test::tiny_config();
   qwen3.architecture = "Qwen3ForCausalLM";
   qwen3.model_type = "qwen3";
   qwen3.qk_norm = true;
@@ -106,15 +106,16 @@ TEST_CASE("gpu model: gives the CPU's greedy text on stories260K") {
 }
 
 TEST_CASE("gpu model: gives the CPU's logits but for the rounding of activations") {
-  for (ModelConfig config : tiny_models()) {
-    CAPTURE(config.architecture);
+  for (test::TinyConfig shape : tiny_models()) {
+    CAPTURE(shape.architecture);
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       CAPTURE(std::string(dtype_name(dtype)));
-      config.dtype = dtype;
-      config.head_dim = 64;  // which the fast kernels are for
+      shape.dtype = dtype;
+      shape.head_dim = 64;  // which the fast kernels are for
       const test::TempDir dir;
-      test::write_tiny_checkpoint(dir / "model", config);
+      test::write_tiny_checkpoint(dir / "model", shape);
       const Checkpoint checkpoint = Checkpoint::open(dir / "model");
+      const ModelConfig config = read_model_config(checkpoint);
       // A step of many rows, then one of a single row.
       const test::RunSettings settings{.cache_dtype = DType::f8_e4m3, .chunk = 20};
       const std::vector<int32_t> ids = ids_below(64, 21);
@@ -135,11 +136,12 @@ TEST_CASE("gpu model: gives the CPU's logits but for the rounding of activations
 }
 
 TEST_CASE("gpu model: reaches the CPU's magnitudes on an f32 model") {
-  for (const ModelConfig& config : tiny_models()) {
-    CAPTURE(config.architecture);
+  for (const test::TinyConfig& shape : tiny_models()) {
+    CAPTURE(shape.architecture);
     const test::TempDir dir;
-    test::write_tiny_checkpoint(dir / "model", config);
+    test::write_tiny_checkpoint(dir / "model", shape);
     const Checkpoint checkpoint = Checkpoint::open(dir / "model");
+    const ModelConfig config = read_model_config(checkpoint);
     const std::vector<std::vector<int32_t>> windows = {ids_below(64, 50), ids_below(64, 33)};
     Log log(Verbosity::quiet);
     const auto cpu = make_cpu_backend(1);

@@ -12,8 +12,8 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
-#include "checkpoint/architectures.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/read_model_config.h"
 #include "generate/generate.h"
 #include "generate/sampling.h"
 #include "support/expect_error.h"
@@ -155,12 +155,13 @@ std::vector<int32_t> ids_from(int seed, int count) {
 
 TEST_CASE("gpu generate: a sequence's bits depend on no neighbour, no chunk and no shared page") {
   const test::TempDir dir;
-  ModelConfig config = test::tiny_config();
-  config.dtype = DType::bf16;
-  config.head_dim = 64;  // which the fast kernels are for
-  config.max_seq_len = 256;
-  test::write_tiny_checkpoint(dir / "model", config);
+  test::TinyConfig shape = test::tiny_config();
+  shape.dtype = DType::bf16;
+  shape.head_dim = 64;  // which the fast kernels are for
+  shape.max_seq_len = 256;
+  test::write_tiny_checkpoint(dir / "model", shape);
   const Checkpoint checkpoint = Checkpoint::open(dir / "model");
+  const ModelConfig config = read_model_config(checkpoint);
   std::vector<Request> requests;
   for (int i = 0; i < 4; ++i) {
     requests.push_back({ids_from(i, 1 + 5 * i), 3, {1.0f, 0, 1.0f, static_cast<uint64_t>(i)}});
@@ -173,7 +174,7 @@ TEST_CASE("gpu generate: a sequence's bits depend on no neighbour, no chunk and 
     const auto backend = named.make();
     const auto logits = [&](const std::vector<Request>& of, const GenerationOptions& options) {
       test::LogitTap tap(*backend);
-      run(checkpoint, config, tap, {DType::f8_e4m3, config.n_layers, 30}, of, options);
+      run(checkpoint, config, tap, {DType::f8_e4m3, config.n_layers(), 30}, of, options);
       return tap.rows;
     };
     const auto together = logits(requests, {});
@@ -190,9 +191,9 @@ TEST_CASE("gpu generate: a sequence's bits depend on no neighbour, no chunk and 
 
 TEST_CASE("gpu generate: recorded steps, padded and repeated, draw what steps that are run do") {
   const test::TempDir dir;
-  const ModelConfig config = test::tiny_config();
-  test::write_tiny_checkpoint(dir / "model", config);
+  test::write_tiny_checkpoint(dir / "model", test::tiny_config());
   const Checkpoint checkpoint = Checkpoint::open(dir / "model");
+  const ModelConfig config = read_model_config(checkpoint);
   // Five sequences, then fewer and fewer: steps of 8, 4, 2 and 1 rows, with lengths that cross a
   // page, and later ones that take over pages and places.
   std::vector<Request> requests;
@@ -200,7 +201,7 @@ TEST_CASE("gpu generate: recorded steps, padded and repeated, draw what steps th
     requests.push_back(
         {ids_from(i, 58 + i % 3), 3 + 2 * i, {2.0f, 30, 0.9f, static_cast<uint64_t>(i)}});
   }
-  const KvCacheOptions cache{DType::f8_e4m3, config.n_layers, 10, 0};
+  const KvCacheOptions cache{DType::f8_e4m3, config.n_layers(), 10, 0};
   for (const test::NamedBackend& named : test::gpu_backends()) {
     CAPTURE(named.name);
     const auto backend = named.make();
@@ -227,7 +228,7 @@ TEST_CASE("gpu generate: several prompts get the CPU's greedy text from every ki
     const auto cpu = make_cpu_backend(1);
     for (const DType dtype : dtypes) {
       CAPTURE(std::string(dtype_name(dtype)));
-      const KvCacheOptions cache{dtype, config.n_layers, 4, 0};
+      const KvCacheOptions cache{dtype, config.n_layers(), 4, 0};
       const Texts expected = run(checkpoint, config, *cpu, cache, requests);
       const auto backend = backends.front().make();
       CHECK(run(checkpoint, config, *backend, cache, requests) == expected);

@@ -13,23 +13,28 @@ namespace {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-ModelConfig heads(int64_t n_heads, int64_t n_kv_heads) {
-  ModelConfig shape;
-  shape.n_heads = n_heads;
-  shape.n_kv_heads = n_kv_heads;
-  shape.head_dim = 128;
-  return shape;
+// One layer with a cache for each entry of `reaches`: tokens of its window, 0 for all.
+ModelDescription model_with(int64_t n_heads, int64_t n_kv_heads, int64_t k, int64_t v,
+                            const std::vector<int64_t>& reaches) {
+  ModelDescription model;
+  model.n_heads = n_heads;
+  for (const int64_t reach : reaches) {
+    const Mixing mixing = reach > 0 ? Mixing::window : Mixing::full;
+    model.layers.push_back({mixing, reach, n_kv_heads, k, v, model.n_layers()});
+  }
+  return model;
 }
 
-std::vector<CacheLayer> full_layers(size_t count) {
-  return std::vector<CacheLayer>(count, {128, 128, 0});
+ModelDescription heads(int64_t n_heads, int64_t n_kv_heads) {
+  return model_with(n_heads, n_kv_heads, 128, 128, {0});
 }
 
 // Llama 3 8B: 8,030,261,248 parameters, of them 128,256 * 4,096 in the embedding.
 const WeightBytes kLlama8B = {2 * 8030261248u, 2 * (8030261248u - 525336576u)};
 
 CachePlan llama8b(const Deployment& on, DType dtype) {
-  return plan_cache(heads(32, 8), full_layers(32), kLlama8B, on, dtype, DType::bf16);
+  return plan_cache(model_with(32, 8, 128, 128, std::vector<int64_t>(32)), kLlama8B, on, dtype,
+                    DType::bf16);
 }
 
 TEST_CASE("capacity: the gains and step times of Llama 3 8B as worked out by hand") {
@@ -60,17 +65,17 @@ TEST_CASE("capacity: tokens are what the weights leave over what one takes") {
 }
 
 TEST_CASE("capacity: a window holds no more than its tokens") {
-  const std::vector<CacheLayer> layers = {{64, 32, 0}, {64, 32, 100}, {}};
+  ModelDescription model = model_with(4, 2, 64, 32, {0, 100});
+  model.layers.push_back({Mixing::recurrent});
   const Deployment on{50000, 1, 1, 150};
-  const CachePlan plan = plan_cache(heads(4, 2), layers, {0, 0}, on, DType::f16, DType::f16);
+  const CachePlan plan = plan_cache(model, {0, 0}, on, DType::f16, DType::f16);
   CHECK(plan.bytes_per_token == 2 * 2 * (96 + 96));
   const uint64_t sequence = 2 * 2 * 96 * (150 + 100);  // K and V elements, heads, bytes
   CHECK(plan.bytes_per_sequence == sequence);
   CHECK(plan.sequences == 0);
   // 50,000 bytes: 100 tokens at 768 are 76,800, too much; so all are below the window.
   CHECK(plan.tokens == 50000 / 768);
-  const CachePlan more =
-      plan_cache(heads(4, 2), layers, {0, 0}, {300000, 1, 1, 150}, DType::f16, DType::f16);
+  const CachePlan more = plan_cache(model, {0, 0}, {300000, 1, 1, 150}, DType::f16, DType::f16);
   CHECK(more.sequences == 300000 / sequence);
   // The rest of 108,000 holds 100 tokens at 768, and then tokens at 384 each.
   CHECK(more.tokens == 3 * 150 + (300000 - 3 * sequence) / 768);
@@ -106,9 +111,11 @@ TEST_CASE("capacity: weights that do not fit leave room for nothing") {
 
 TEST_CASE("capacity: sizes beyond counting are refused") {
   const auto refusal = [](size_t n_layers) {
-    const std::vector<CacheLayer> layers(n_layers, {int64_t{1} << 28, int64_t{1} << 28, 0});
+    constexpr int64_t kMost = int64_t{1} << 28;
+    const ModelDescription model =
+        model_with(kMost, kMost, kMost, kMost, std::vector<int64_t>(n_layers));
     return test::error_of([&] {
-      plan_cache(heads(1 << 28, 1 << 28), layers, {}, {0, 1, 1, 1 << 30}, DType::f16, DType::f16);
+      plan_cache(model, {}, {0, 1, 1, 1 << 30}, DType::f16, DType::f16);
     });
   };
   CHECK(refusal(1) ==
@@ -118,7 +125,7 @@ TEST_CASE("capacity: sizes beyond counting are refused") {
 
 TEST_CASE("capacity: a step reads no embedding that has an output matrix beside it") {
   const test::TempDir folder;
-  ModelConfig config = test::tiny_config();
+  test::TinyConfig config = test::tiny_config();
   test::write_tiny_checkpoint(folder / "untied", config);
   config.tied_embeddings = true;
   test::write_tiny_checkpoint(folder / "tied", config);

@@ -10,7 +10,7 @@ using namespace fp8kv;
 
 TEST_CASE("kv_cache: a full last page opens a new one, a page that has room does not") {
   const auto backend = make_cpu_backend(1);
-  KvCache cache(*backend, test::tiny_config(), {DType::f16, 1, 3}, nullptr);
+  KvCache cache(*backend, test::model_of(test::tiny_config()), {DType::f16, 1, 3}, nullptr);
   KvCache::Sequence sequence;
   CHECK(cache.extend(sequence, 63));
   CHECK(cache.free_pages() == 2);
@@ -22,7 +22,7 @@ TEST_CASE("kv_cache: a full last page opens a new one, a page that has room does
 
 TEST_CASE("kv_cache: what does not fit changes nothing") {
   const auto backend = make_cpu_backend(1);
-  KvCache cache(*backend, test::tiny_config(), {DType::f16, 1, 2}, nullptr);
+  KvCache cache(*backend, test::model_of(test::tiny_config()), {DType::f16, 1, 2}, nullptr);
   KvCache::Sequence sequence;
   CHECK(cache.extend(sequence, 10));
   CHECK_FALSE(cache.extend(sequence, 119));
@@ -33,7 +33,7 @@ TEST_CASE("kv_cache: what does not fit changes nothing") {
 
 TEST_CASE("kv_cache: sequences never share a slot, and released pages come back") {
   const auto backend = make_cpu_backend(1);
-  KvCache cache(*backend, test::tiny_config(), {DType::f16, 1, 4}, nullptr);
+  KvCache cache(*backend, test::model_of(test::tiny_config()), {DType::f16, 1, 4}, nullptr);
   KvCache::Sequence a, b;
   std::set<int32_t> slots;
   for (int i = 0; i < 100; ++i) {
@@ -46,12 +46,4 @@ TEST_CASE("kv_cache: sequences never share a slot, and released pages come back"
   CHECK(*slots.rbegin() < 4 * kPageSize);
   cache.release(a);
   CHECK(cache.free_pages() == 2);
-}
-
-TEST_CASE("kv_cache: a token of Llama-3-8B takes 131,072 bytes in float16 and half in FP8") {
-  ModelConfig config;
-  config.n_kv_heads = 8;
-  config.head_dim = 128;
-  CHECK(kv_bytes_per_token(config, DType::f16, 32) == 131072);
-  CHECK(kv_bytes_per_token(config, DType::f8_e4m3, 32) == 65536);
 }

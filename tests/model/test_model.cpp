@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/read_model_config.h"
 #include "core/half.h"
 #include "json/json.h"
 #include "support/reference_model.h"
@@ -54,7 +54,7 @@ double worst_difference(const std::vector<std::vector<float>>& actual,
 
 struct Variant {
   const char* name;
-  ModelConfig config;
+  test::TinyConfig config;
   test::TinyOptions options;
 };
 
@@ -125,12 +125,13 @@ TEST_CASE("model: logits equal an independent double-precision forward pass") {
 
 TEST_CASE("model: prompts in one step, in pieces and token by token give the same logits") {
   const TempDir folder;
-  ModelConfig config = test::tiny_config();
-  config.window = 20;
-  config.architecture = "MistralForCausalLM";
-  config.model_type = "mistral";
-  test::write_tiny_checkpoint(folder / "m", config);
+  test::TinyConfig shape = test::tiny_config();
+  shape.window = 20;
+  shape.architecture = "MistralForCausalLM";
+  shape.model_type = "mistral";
+  test::write_tiny_checkpoint(folder / "m", shape);
   const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  const ModelConfig config = read_model_config(checkpoint);
   const std::vector<int32_t> ids = some_ids(100, 64);
   const auto backend = make_cpu_backend(2);
   const auto expected = test::reference_forward(checkpoint, config, ids).logits;
@@ -147,9 +148,9 @@ TEST_CASE("model: prompts in one step, in pieces and token by token give the sam
 // differences stay far below; a wrong or missing scale is off by whole units.
 TEST_CASE("model: an FP8 cache reads as code times scale, per head") {
   const TempDir folder;
-  const ModelConfig config = test::tiny_config();
-  test::write_tiny_checkpoint(folder / "m", config);
+  test::write_tiny_checkpoint(folder / "m", test::tiny_config());
   const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  const ModelConfig config = read_model_config(checkpoint);
   const std::vector<int32_t> ids = some_ids(70, 64);
   const auto backend = make_cpu_backend(2);
   KvScales scales;

@@ -30,8 +30,8 @@ struct Interleaved {
 
 std::vector<StreamedLayer> all_layers(const ModelConfig& config) {
   std::vector<StreamedLayer> layers;
-  for (int64_t i = 0; i + 1 < config.n_layers; ++i) layers.push_back({i, LayerPart::whole});
-  layers.push_back({config.n_layers - 1, LayerPart::up_to_kv});
+  for (int64_t i = 0; i + 1 < config.n_layers(); ++i) layers.push_back({i, LayerPart::whole});
+  layers.push_back({config.n_layers() - 1, LayerPart::up_to_kv});
   return layers;
 }
 
@@ -199,7 +199,7 @@ TEST_CASE("streaming: a bound that nothing fits in says the smallest that would 
 
 TEST_CASE("streaming: what ops take for windows of one token counts too") {
   const test::TempDir dir;
-  ModelConfig shape = test::tiny_config();
+  test::TinyConfig shape = test::tiny_config();
   shape.dtype = DType::f16;
   shape.head_dim = 64;  // which the decode kernel is for
   test::write_tiny_checkpoint(dir / "model", shape);

@@ -12,7 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/describe_model.h"
 #include "checkpoint/fingerprint.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
@@ -30,14 +30,14 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-KvScales scales_for(const ModelConfig& config, uint64_t seed = 1, bool per_head = false) {
+KvScales scales_for(const test::TinyConfig& config, uint64_t seed = 1, bool per_head = false) {
   Rng rng(seed);
   return test::random_scales(config, rng, per_head);
 }
 
 // A folder with a tiny model in "model", and room for outputs beside it.
 struct Workplace {
-  explicit Workplace(const ModelConfig& model = test::tiny_config(),
+  explicit Workplace(const test::TinyConfig& model = test::tiny_config(),
                      const test::TinyOptions& options = {})
       : config(model) {
     test::write_tiny_checkpoint(folder / "model", config, options);
@@ -66,7 +66,7 @@ struct Workplace {
     return names;
   }
 
-  ModelConfig config;
+  test::TinyConfig config;
   test::TempDir folder;
 };
 
@@ -92,7 +92,7 @@ std::string how_of(const InjectReport& report, const std::string& name) {
 TEST_CASE("inject: what is put in comes out bit for bit, whatever the shape of the model") {
   Rng rng(5);
   for (int round = 0; round < 12; ++round) {
-    ModelConfig config = test::tiny_config();
+    test::TinyConfig config = test::tiny_config();
     config.n_layers = static_cast<int64_t>(1 + rng.next() % 12);
     config.n_kv_heads = round % 3 == 0 ? 1 : round % 3 == 1 ? 2 : 4;
     config.dtype = round % 2 == 0 ? DType::bf16 : DType::f16;
@@ -325,7 +325,7 @@ TEST_CASE("inject: scales that are all 1 are written with a word") {
 TEST_CASE("inject: scales that do not fit or cannot be used are refused, and nothing is written") {
   const Workplace place;
   const InjectOptions options{.scales_name = "'s.json'"};
-  ModelConfig other = place.config;
+  test::TinyConfig other = place.config;
   other.n_layers = 3;
   CHECK(place.error(scales_for(other), options) ==
         "'s.json': has scales for 3 layers, the model has 2");
@@ -350,7 +350,7 @@ TEST_CASE("inject: scales that do not fit or cannot be used are refused, and not
 TEST_CASE("inject: scales with the fingerprint of another model are refused") {
   const Workplace place;
   KvScales scales = scales_for(place.config);
-  const std::string own = model_fingerprint(place.open(), place.config);
+  const std::string own = model_fingerprint(place.open(), test::model_of(place.config));
   scales.provenance.model_fingerprint = own;
   CHECK_NOTHROW(place.inject(scales, {.dry_run = true}));
   scales.provenance.model_fingerprint = "kv-proj-v1:00";
@@ -496,13 +496,17 @@ TEST_CASE("inject: real checkpoints of every layout take scales and give them ba
     if (!path) return;
     const test::TempDir folder;
     const Checkpoint source = Checkpoint::open(*path);
-    KvScales scales = scales_for(parse_model_shape(source.config()), 7);
-    scales.provenance.model_fingerprint =
-        model_fingerprint(source, parse_model_shape(source.config()));
+    const ModelDescription model = describe_model(source.config());
+    test::TinyConfig alike;
+    alike.model_type = model.model_type;
+    alike.n_layers = model.n_layers();
+    alike.n_kv_heads = model.n_kv_heads();
+    KvScales scales = scales_for(alike, 7);
+    scales.provenance.model_fingerprint = model_fingerprint(source, model);
     inject_scales(source, scales, folder / "out", {});
     const Checkpoint out = Checkpoint::open(folder / "out");
     CHECK(scales_at(out).scales.layers == scales.layers);
-    CHECK(model_fingerprint(out, parse_model_shape(out.config())) ==
+    CHECK(model_fingerprint(out, describe_model(out.config())) ==
           scales.provenance.model_fingerprint);
   }
 }

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/read_model_config.h"
 #include "json/json.h"
 #include "scales/write/inject.h"
 #include "scales/write/scale_patch.h"
@@ -49,7 +49,7 @@ Strings target_names() {
 TEST_CASE("targets: what is put in comes out bit for bit, in every form that can carry it") {
   Rng rng(17);
   for (int round = 0; round < 12; ++round) {
-    ModelConfig config = test::tiny_config();
+    test::TinyConfig config = test::tiny_config();
     config.n_layers = static_cast<int64_t>(1 + rng.next() % 12);
     config.n_kv_heads = round % 3 == 0 ? 1 : round % 3 == 1 ? 2 : 4;
     const test::InjectPlace place(config, {.n_shards = 1 + round % 3});
@@ -70,7 +70,7 @@ TEST_CASE("targets: what is put in comes out bit for bit, in every form that can
 TEST_CASE("targets: through every pair of forms nothing is lost that both can carry") {
   Rng rng(23);
   for (int round = 0; round < 4; ++round) {
-    ModelConfig config = test::tiny_config();
+    test::TinyConfig config = test::tiny_config();
     config.n_layers = static_cast<int64_t>(1 + rng.next() % 4);
     const test::InjectPlace place(config, {.n_shards = 1 + round % 2});
     const KvScales scales = random_scales(config, rng, round % 2 == 0);
@@ -139,7 +139,7 @@ TEST_CASE("targets: what is made can be computed with, block or none") {
     if (target.is_file) continue;
     CAPTURE(target.name);
     place.inject("model", random_scales(place.config, rng, false), "out", target.name);
-    CHECK(read_model_config(Checkpoint::open(place.folder / "out")).n_layers == 2);
+    CHECK(read_model_config(Checkpoint::open(place.folder / "out")).n_layers() == 2);
   }
 }
 

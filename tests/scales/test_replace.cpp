@@ -7,7 +7,6 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
-#include "checkpoint/architectures.h"
 #include "json/json.h"
 #include "scales/write/inject.h"
 #include "scales/write/scale_patch.h"

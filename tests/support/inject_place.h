@@ -20,7 +20,7 @@
 namespace fp8kv::test {
 
 // Any positive normal floats that a maximum over heads can be told from.
-inline KvScales random_scales(const ModelConfig& config, Rng& rng, bool per_head) {
+inline KvScales random_scales(const TinyConfig& config, Rng& rng, bool per_head) {
   const auto any = [&] {
     const uint64_t bits = rng.next();
     return float_from_bits(static_cast<uint32_t>((1 + bits % 254) << 23 | (bits >> 41)));
@@ -39,7 +39,7 @@ inline KvScales random_scales(const ModelConfig& config, Rng& rng, bool per_head
 
 // A tiny model in "model", and room for outputs beside it.
 struct InjectPlace {
-  explicit InjectPlace(const ModelConfig& model = tiny_config(), const TinyOptions& options = {})
+  explicit InjectPlace(const TinyConfig& model = tiny_config(), const TinyOptions& options = {})
       : config(model) {
     write_tiny_checkpoint(folder / "model", config, options);
   }
@@ -71,12 +71,12 @@ struct InjectPlace {
     return kv_scale_names(Checkpoint::open(folder / name));
   }
 
-  ModelConfig config;
+  TinyConfig config;
   TempDir folder;
 };
 
-inline ModelConfig one_layer() {
-  ModelConfig config = tiny_config();
+inline TinyConfig one_layer() {
+  TinyConfig config = tiny_config();
   config.n_layers = 1;
   return config;
 }

@@ -110,18 +110,18 @@ double frequency(const RopeConfig& rope, double pair, double head_dim) {
 }
 
 void rotate(Rows& rows, const ModelConfig& config) {
-  const auto size = static_cast<size_t>(config.head_dim), half = size / 2;
+  const auto size = static_cast<size_t>(config.head_dim()), half = size / 2;
   for (size_t position = 0; position < rows.size(); ++position) {
     for (size_t at = 0; at < rows[position].size(); at += size) {
       for (size_t i = 0; i < half; ++i) {
         const double angle =
             static_cast<double>(position) *
-            frequency(config.rope, static_cast<double>(i), static_cast<double>(size));
+            frequency(config.ropes[0], static_cast<double>(i), static_cast<double>(size));
         double& a = rows[position][at + i];
         double& b = rows[position][at + i + half];
         const double rotated = a * std::cos(angle) - b * std::sin(angle);
-        b = (b * std::cos(angle) + a * std::sin(angle)) * config.rope.attention_factor;
-        a = rotated * config.rope.attention_factor;
+        b = (b * std::cos(angle) + a * std::sin(angle)) * config.ropes[0].attention_factor;
+        a = rotated * config.ropes[0].attention_factor;
       }
     }
   }
@@ -136,12 +136,12 @@ double to_model_dtype(double value, DType dtype) {
 }
 
 Vector amax_per_kv_head(const Rows& rows, const ModelConfig& config) {
-  const auto heads = rows[0].size() / static_cast<size_t>(config.head_dim);
-  const size_t share = heads / static_cast<size_t>(config.n_kv_heads);
-  Vector amax(static_cast<size_t>(config.n_kv_heads), 0.0);
+  const auto heads = rows[0].size() / static_cast<size_t>(config.head_dim());
+  const size_t share = heads / static_cast<size_t>(config.n_kv_heads());
+  Vector amax(static_cast<size_t>(config.n_kv_heads()), 0.0);
   for (const Vector& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
-      double& most = amax[i / static_cast<size_t>(config.head_dim) / share];
+      double& most = amax[i / static_cast<size_t>(config.head_dim()) / share];
       most = std::max(most, std::abs(row[i]));
     }
   }
@@ -150,9 +150,9 @@ Vector amax_per_kv_head(const Rows& rows, const ModelConfig& config) {
 
 Vector attend(const Rows& q, const Rows& k, const Rows& v, size_t position, int64_t window,
               const ModelConfig& config) {
-  const auto size = static_cast<size_t>(config.head_dim);
+  const auto size = static_cast<size_t>(config.head_dim());
   const auto heads = static_cast<size_t>(config.n_heads);
-  const size_t share = heads / static_cast<size_t>(config.n_kv_heads);
+  const size_t share = heads / static_cast<size_t>(config.n_kv_heads());
   const size_t first = window > 0 && position + 1 > static_cast<size_t>(window)
                            ? position + 1 - static_cast<size_t>(window)
                            : 0;
@@ -187,7 +187,7 @@ void round_rows(Rows& rows, const ModelConfig& config, const CacheRounding& roun
                 bool is_key) {
   for (Vector& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
-      row[i] = rounding(row[i], layer, static_cast<int64_t>(i) / config.head_dim, is_key);
+      row[i] = rounding(row[i], layer, static_cast<int64_t>(i) / config.head_dim(), is_key);
     }
   }
 }
@@ -218,7 +218,7 @@ ReferenceErrors measure(const Rows& q, const Rows& k, const Rows& v, const Rows&
   ReferenceErrors errors;
   add_squares(k, lossy_k, errors.k_error, errors.k);
   add_squares(v, lossy_v, errors.v_error, errors.v);
-  add_squares(attended, attend_all(q, lossy_k, lossy_v, config.layer_window(layer), config),
+  add_squares(attended, attend_all(q, lossy_k, lossy_v, config.window(layer), config),
               errors.attention_error, errors.attention);
   return errors;
 }
@@ -237,7 +237,7 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     x.emplace_back(embedding.begin() + id * dim, embedding.begin() + (id + 1) * dim);
   }
   ReferenceRun run;
-  for (int64_t index = 0; index < config.n_layers; ++index) {
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
     const Layer layer{checkpoint, index};
     const Rows y = normed(x, layer.tensor("input_layernorm.weight"), config.norm_eps);
     Rows q = layer.project("self_attn.q_proj", y);
@@ -259,7 +259,7 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
       round_rows(k, config, rounding, index, true);
       round_rows(v, config, rounding, index, false);
     }
-    const Rows attended = attend_all(q, k, v, config.layer_window(index), config);
+    const Rows attended = attend_all(q, k, v, config.window(index), config);
     if (measured) run.errors.push_back(measure(q, k, v, attended, index, measured, config));
     add_to(x, layer.project("self_attn.o_proj", attended));
     const Rows z = normed(x, layer.tensor("post_attention_layernorm.weight"), config.norm_eps);

@@ -15,7 +15,7 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
                                           const RunSettings& settings) {
   const auto n = static_cast<int64_t>(ids.size());
   const int64_t pages = KvCache::pages_for(n);
-  KvCache cache(backend, config, {settings.cache_dtype, config.n_layers, pages}, settings.scales);
+  KvCache cache(backend, config, {settings.cache_dtype, config.n_layers(), pages}, settings.scales);
   const WeightLoader loader(checkpoint, config, backend);
   const Tensor embedding = loader.embedding();
   const HeadWeights head = loader.head();
@@ -39,7 +39,7 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
     step.upload();
     const TensorView part = x.first(step.rows());
     forward.embed(embedding.view(), step.ids(), part);
-    for (int64_t i = 0; i < config.n_layers; ++i) {
+    for (int64_t i = 0; i < config.n_layers(); ++i) {
       forward.layer(i, loader.layer(i), part, step.batch(), cache.layer(i), std::nullopt,
                     LayerPart::whole);
     }
@@ -63,7 +63,7 @@ std::vector<int32_t> run_greedy(const Checkpoint& checkpoint, const ModelConfig&
   const GenerationOptions options;
   const int64_t pages = pages_needed(requests, options, config.max_seq_len);
   std::vector<int32_t> made;
-  generate(checkpoint, config, backend, {settings.cache_dtype, config.n_layers, pages},
+  generate(checkpoint, config, backend, {settings.cache_dtype, config.n_layers(), pages},
            settings.scales, requests, options,
            {[&](size_t, int32_t id) { made.push_back(id); }, [](size_t, FinishReason) {}});
   return made;

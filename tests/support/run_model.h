@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
+#include "core/config.h"
 #include "core/scales.h"
 
 namespace fp8kv::test {

@@ -109,10 +109,10 @@ EvalReport sample_report(const SampleShape& shape) {
   report.device = "cpu: AVX2, 2 threads" + shape.name;
   report.config.architecture = "LlamaForCausalLM" + shape.name;
   report.config.model_type = "llama" + shape.name;
-  report.config.n_layers = shape.layers;
   report.config.n_heads = 2 * shape.heads;
-  report.config.n_kv_heads = shape.heads;
-  report.config.head_dim = 64;
+  for (int64_t i = 0; i < shape.layers; ++i) {
+    report.config.layers.push_back({Mixing::full, 0, shape.heads, 64, 64, i});
+  }
   report.data = {{"text.txt" + shape.name, 4096, "abcd" + shape.name}};
   report.documents = 3;
   report.windows = 4;

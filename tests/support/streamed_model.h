@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "calib/collect.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/read_model_config.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 #include "support/tiny_checkpoint.h"
@@ -16,7 +16,7 @@ namespace fp8kv::test {
 
 struct StreamedModel {
   explicit StreamedModel(DType dtype = DType::f32, int64_t n_layers = 4) {
-    ModelConfig shape = tiny_config();
+    TinyConfig shape = tiny_config();
     shape.dtype = dtype;
     shape.n_layers = n_layers;
     write_tiny_checkpoint(folder / "model", shape, {.n_shards = 3});

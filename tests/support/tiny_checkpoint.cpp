@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "checkpoint/parse_model_config.h"
 #include "core/half.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
@@ -124,7 +125,7 @@ void write_rope(JsonWriter& json, const RopeConfig& rope, bool new_spelling) {
   json.end_object();
 }
 
-void write_window(JsonWriter& json, const ModelConfig& config) {
+void write_window(JsonWriter& json, const TinyConfig& config) {
   if (config.window > 0) {
     json.member("sliding_window", config.window);
   } else {
@@ -145,8 +146,8 @@ void write_window(JsonWriter& json, const ModelConfig& config) {
 
 }  // namespace
 
-ModelConfig tiny_config() {
-  ModelConfig config;
+TinyConfig tiny_config() {
+  TinyConfig config;
   config.architecture = "LlamaForCausalLM";
   config.model_type = "llama";
   config.dtype = DType::f32;
@@ -163,7 +164,7 @@ ModelConfig tiny_config() {
   return config;
 }
 
-std::vector<TinyTensor> tiny_tensors(const ModelConfig& config, const TinyOptions& options) {
+std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions& options) {
   Maker make(config.dtype, options.seed);
   const int64_t q_dim = config.n_heads * config.head_dim;
   const int64_t kv_dim = config.n_kv_heads * config.head_dim;
@@ -194,7 +195,7 @@ std::vector<TinyTensor> tiny_tensors(const ModelConfig& config, const TinyOption
   return make.tensors;
 }
 
-std::string tiny_config_json(const ModelConfig& config, const TinyOptions& options) {
+std::string tiny_config_json(const TinyConfig& config, const TinyOptions& options) {
   JsonWriter json;
   json.begin_object();
   const std::vector<std::string> architectures = {config.architecture};
@@ -232,6 +233,10 @@ std::string tiny_config_json(const ModelConfig& config, const TinyOptions& optio
   return json.end_object().text();
 }
 
+ModelConfig model_of(const TinyConfig& config) {
+  return parse_model_config(Json::parse(tiny_config_json(config), "config.json"));
+}
+
 void write_tiny_weights(const fs::path& folder, const std::vector<TinyTensor>& tensors, DType dtype,
                         int n_shards) {
   if (n_shards == 1) {
@@ -258,7 +263,7 @@ void write_tiny_weights(const fs::path& folder, const std::vector<TinyTensor>& t
   std::ofstream(folder / "model.safetensors.index.json") << json.text();
 }
 
-void write_tiny_checkpoint(const fs::path& folder, const ModelConfig& config,
+void write_tiny_checkpoint(const fs::path& folder, const TinyConfig& config,
                            const TinyOptions& options) {
   fs::create_directories(folder);
   std::ofstream(folder / "config.json") << tiny_config_json(config, options);

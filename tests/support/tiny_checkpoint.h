@@ -1,6 +1,6 @@
 // Writes a small seeded model folder: what a test would otherwise need a download for.
 //
-//   ModelConfig config = test::tiny_config();
+//   test::TinyConfig config = test::tiny_config();
 //   config.dtype = DType::bf16;
 //   test::write_tiny_checkpoint(folder / "model", config, {.n_shards = 3});
 //
@@ -18,9 +18,35 @@
 
 namespace fp8kv::test {
 
+// What a test can say of a model whose layers are alike, but for their windows.
+struct TinyConfig {
+  std::string architecture;
+  std::string model_type;
+  DType dtype = DType::f16;
+  int64_t dim = 0;
+  int64_t hidden_dim = 0;
+  int64_t head_dim = 0;
+  int64_t n_layers = 0;
+  int64_t n_heads = 0;
+  int64_t n_kv_heads = 0;
+  int64_t vocab_size = 0;
+  int64_t max_seq_len = 0;
+  double norm_eps = 1e-5;
+  RopeConfig rope;
+  bool qkv_bias = false;
+  bool qk_norm = false;
+  bool o_bias = false;
+  bool mlp_bias = false;
+  bool tied_embeddings = false;
+  int64_t window = 0;               // sliding window; 0 is none
+  std::vector<bool> window_layers;  // empty: the window holds in every layer
+  std::vector<int32_t> eos_ids;
+  int32_t bos_id = -1;
+};
+
 // LlamaForCausalLM in f32: 2 layers, dim 32, 4 heads over 2 KV heads of 8, hidden 48, vocabulary
 // 64, 128 positions, untied. Change what the test is about, then pass it on.
-ModelConfig tiny_config();
+TinyConfig tiny_config();
 
 struct TinyOptions {
   int n_shards = 1;  // 1: model.safetensors; more: shards and an index
@@ -37,13 +63,16 @@ struct TinyTensor {
 };
 
 // Matrices are scaled so that activations stay near 1; norms are near 1; biases are within 0.5.
-std::vector<TinyTensor> tiny_tensors(const ModelConfig& config, const TinyOptions& options = {});
+std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions& options = {});
 
 // The config.json for it: every field of `config`, in the spelling of its architecture.
-std::string tiny_config_json(const ModelConfig& config, const TinyOptions& options = {});
+std::string tiny_config_json(const TinyConfig& config, const TinyOptions& options = {});
+
+// The model that its config.json describes.
+ModelConfig model_of(const TinyConfig& config);
 
 // Creates `folder` with config.json and the weights.
-void write_tiny_checkpoint(const std::filesystem::path& folder, const ModelConfig& config,
+void write_tiny_checkpoint(const std::filesystem::path& folder, const TinyConfig& config,
                            const TinyOptions& options = {});
 
 // Writes `tensors` in `dtype` as a checkpoint's weights: for a test that has changed some.

@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "checkpoint/architectures.h"
+#include "checkpoint/parse_model_config.h"
+#include "checkpoint/read_model_config.h"
 #include "json/json.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
@@ -19,8 +20,8 @@ inline std::string error_of_config(const std::string& text) {
   return error_of([&] { parse_config(text); });
 }
 
-inline ModelConfig tiny_config(const std::string& architecture) {
-  ModelConfig config = tiny_config();
+inline TinyConfig tiny_config(const std::string& architecture) {
+  TinyConfig config = tiny_config();
   config.architecture = architecture;
   if (architecture == "MistralForCausalLM") config.model_type = "mistral";
   if (architecture == "Qwen2ForCausalLM") {
@@ -45,7 +46,7 @@ inline std::string llama_with(const std::string& key, const std::string& value) 
 }
 
 // Writes a checkpoint, reads its config back.
-inline ModelConfig through_folder(const ModelConfig& config, const TinyOptions& options = {}) {
+inline ModelConfig through_folder(const TinyConfig& config, const TinyOptions& options = {}) {
   const TempDir temp;
   write_tiny_checkpoint(temp / "model", config, options);
   return read_model_config(Checkpoint::open(temp / "model"));

@@ -2,16 +2,17 @@
 #include <map>
 
 #include "base/error.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/describe_model.h"
 #include "checkpoint/fingerprint.h"
+#include "checkpoint/read_model_config.h"
 #include "cli/kv_dtype.h"
 #include "cli/output.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
-#include "model/kv_cache.h"
 #include "scales/read/find_scales.h"
 #include "show/certificate_text.h"
+#include "show/description_text.h"
 #include "show/runtime_report.h"
 
 namespace fp8kv {
@@ -91,73 +92,75 @@ std::string scales_text(const FoundScales& found) {
   return text;
 }
 
-// nullopt for models without K and V projections of their own, which inspect describes all the
-// same.
-std::optional<std::string> fingerprint_if_any(const Checkpoint& checkpoint,
-                                              const ModelConfig& config) {
-  try {
-    return model_fingerprint(checkpoint, config);
-  } catch (const Error&) {
-    return std::nullopt;
+struct CheckpointView {
+  const Checkpoint& checkpoint;
+  ModelDescription model;
+  std::optional<std::string> fingerprint;  // absent: no K and V projections of their own
+  std::optional<Error> not_runnable;
+  FoundScales found;
+};
+
+// The heads of the layers, and how many have a cache of their own where that is not all.
+std::string layers_text(const ModelDescription& model) {
+  std::string text = line("layers", cat(model.n_layers(), "; ", model.n_heads, " heads, ",
+                                        model.n_kv_heads(), " KV heads of ", model.head_dim()));
+  if (model.unclear) {
+    text += line("KV cache", cat("not known: ", model.unclear->what()));
+  } else if (model.cache_layers() < model.n_layers()) {
+    text += line("KV cache", cat("in ", model.cache_layers(), " of ", model.n_layers(), " layers"));
   }
+  return text;
 }
 
 // What a person reads of a checkpoint.
-std::string describe(const Checkpoint& checkpoint, const ModelConfig& config,
-                     const std::optional<std::string>& fingerprint, const std::string& verdict,
-                     const FoundScales& found) {
-  std::string text = line("folder", plain(checkpoint.folder().string()));
+std::string describe(const CheckpointView& view) {
+  const ModelDescription& model = view.model;
+  const std::string verdict =
+      view.not_runnable ? cat("not runnable here: ", view.not_runnable->what()) : "supported";
+  std::string text = line("folder", plain(view.checkpoint.folder().string()));
   text += line("architecture",
-               cat(plain(config.architecture), " (", plain(config.model_type), "), ", verdict));
-  text += line("layers", cat(config.n_layers, "; ", config.n_heads, " heads, ", config.n_kv_heads,
-                             " KV heads of ", config.head_dim));
-  if (config.max_seq_len > 0) text += line("context", cat(config.max_seq_len, " tokens"));
+               cat(plain(model.architecture), " (", plain(model.model_type), "), ", verdict));
+  text += layers_text(model);
+  if (model.max_seq_len > 0) text += line("context", cat(model.max_seq_len, " tokens"));
   uint64_t bytes = 0;
-  for (const Shard& shard : checkpoint.shards()) bytes += shard.bytes;
-  text +=
-      line("shards", cat(count_of(checkpoint.shards().size(), "file"), ", ", human_bytes(bytes)));
-  for (const auto& [name, share] : shares_of(all_tensors(checkpoint))) {
+  for (const Shard& shard : view.checkpoint.shards()) bytes += shard.bytes;
+  text += line("shards",
+               cat(count_of(view.checkpoint.shards().size(), "file"), ", ", human_bytes(bytes)));
+  for (const auto& [name, share] : shares_of(all_tensors(view.checkpoint))) {
     text +=
         line("  " + name, cat(count_of(share.tensors, "tensor"), ", ", human_bytes(share.bytes)));
   }
-  if (fingerprint) text += line("fingerprint", *fingerprint);
-  text += scales_text(found);
-  Table table({"KV cache", "bytes a token", "tokens in 1 GiB"});
-  for (const DType dtype : kv_dtypes()) {
-    const uint64_t per_token = kv_bytes_per_token(config, dtype, config.n_layers);
-    table.add({kv_dtype_name(dtype), grouped(per_token), grouped((uint64_t{1} << 30) / per_token)});
-  }
-  return text + "\n" + table.text();
+  if (view.fingerprint) text += line("fingerprint", *view.fingerprint);
+  text += scales_text(view.found);
+  if (model.unclear) return text;
+  const std::string table = cache_table(model);
+  return table.empty() ? text : text + "\n" + table;
 }
 
-std::string checkpoint_json(const Checkpoint& checkpoint, const ModelConfig& config,
-                            const std::optional<std::string>& fingerprint, bool supported,
-                            const FoundScales& found) {
+std::string checkpoint_json(const CheckpointView& view) {
+  const ModelDescription& model = view.model;
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "checkpoint");
-  json.member("folder", json_path(checkpoint.folder()));
-  json.member("architecture", config.architecture).member("model_type", config.model_type);
-  json.member("supported", supported).member("n_layers", config.n_layers);
-  json.member("n_heads", config.n_heads).member("n_kv_heads", config.n_kv_heads);
-  json.member("head_dim", config.head_dim).member("max_seq_len", config.max_seq_len);
-  if (fingerprint) json.member("fingerprint", *fingerprint);
+  json.member("folder", json_path(view.checkpoint.folder()));
+  json.member("architecture", model.architecture).member("model_type", model.model_type);
+  json.member("supported", !view.not_runnable).member("n_layers", model.n_layers());
+  json.member("n_heads", model.n_heads).member("n_kv_heads", model.n_kv_heads());
+  json.member("head_dim", model.head_dim()).member("max_seq_len", model.max_seq_len);
+  if (view.fingerprint) json.member("fingerprint", *view.fingerprint);
   json.key("shards").begin_array();
-  for (const Shard& shard : checkpoint.shards()) {
+  for (const Shard& shard : view.checkpoint.shards()) {
     json.begin_object().member("file", shard.file).member("bytes", shard.bytes).end_object();
   }
   json.end_array().key("dtypes").begin_object();
-  for (const auto& [name, share] : shares_of(all_tensors(checkpoint))) {
+  for (const auto& [name, share] : shares_of(all_tensors(view.checkpoint))) {
     json.key(name).begin_object().member("tensors", share.tensors);
     json.member("bytes", share.bytes).end_object();
   }
-  json.end_object().key("kv_bytes_per_token").begin_object();
-  for (const DType dtype : kv_dtypes()) {
-    json.member(kv_dtype_name(dtype), kv_bytes_per_token(config, dtype, config.n_layers));
-  }
   json.end_object();
-  if (!found.absent) scales_json(json, found.scales, found.dialect);
-  diagnoses_json(json, found.diagnoses);
-  if (has_evidence(found.scales)) certificate_json(json, found.scales);
+  layers_json(json, model);
+  if (!view.found.absent) scales_json(json, view.found.scales, view.found.dialect);
+  diagnoses_json(json, view.found.diagnoses);
+  if (has_evidence(view.found.scales)) certificate_json(json, view.found.scales);
   return json.end_object().text();
 }
 
@@ -205,19 +208,16 @@ void inspect_scale_folder(const InspectOptions& options) {
 
 void inspect_checkpoint(const InspectOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.path);
-  const ModelConfig config = parse_model_shape(checkpoint.config());
-  std::string verdict = "supported";
+  CheckpointView view{checkpoint, describe_model(checkpoint), {}, {}, {}};
   try {
     read_model_config(checkpoint);
   } catch (const Error& error) {
-    verdict = cat("not runnable here: ", error.what());
+    view.not_runnable = error;
   }
-  const FoundScales found = survey_scales(checkpoint);
-  throw_refusal(options, found);
-  const std::optional<std::string> fingerprint = fingerprint_if_any(checkpoint, config);
-  print(options.json
-            ? checkpoint_json(checkpoint, config, fingerprint, verdict == "supported", found)
-            : describe(checkpoint, config, fingerprint, verdict, found));
+  view.found = survey_scales(checkpoint);
+  throw_refusal(options, view.found);
+  view.fingerprint = find_fingerprint(checkpoint, view.model);
+  print(options.json ? checkpoint_json(view) : describe(view));
 }
 
 void inspect_safetensors(const InspectOptions& options) {

@@ -2,9 +2,9 @@
 #include <optional>
 
 #include "base/error.h"
-#include "checkpoint/architectures.h"
-#include "checkpoint/cache_layers.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/describe_model.h"
+#include "checkpoint/language_config.h"
 #include "cli/kv_dtype.h"
 #include "cli/output.h"
 #include "commands/commands.h"
@@ -15,31 +15,26 @@ namespace fp8kv {
 namespace {
 
 struct Subject {
-  ModelConfig shape;
-  std::vector<CacheLayer> layers;
+  ModelDescription model;
   std::optional<WeightBytes> weights;  // absent: the folder has only its config
   Deployment deployment;
   DType own;  // what a cache holds unless told otherwise: the model's dtype
 };
 
 DType own_dtype(const Json& config, const std::filesystem::path& file) {
-  const Json text = config.find("text_config").value_or(config);
-  for (const Json* holder : {&config, &text}) {
-    for (const char* key : {"dtype", "torch_dtype"}) {
-      const auto name = holder->find(key);
-      if (!name) continue;
-      const auto dtype = dtype_from_torch_name(name->as_string());
-      if (dtype) return *dtype;
-      fail(name->where(), ": is ", quote(name->as_string()), ", which is no dtype");
-    }
+  const auto name = find_dtype(config);
+  if (!name) {
+    throw Error(cat(quote(file.string()), ": names no dtype"),
+                "add the \"torch_dtype\" of the model to it");
   }
-  throw Error(cat(quote(file.string()), ": names no dtype"),
-              "add the \"torch_dtype\" of the model to it");
+  const auto dtype = dtype_from_torch_name(name->as_string());
+  if (dtype) return *dtype;
+  fail(name->where(), ": is ", quote(name->as_string()), ", which is no dtype");
 }
 
-int64_t context_of(const PlanOptions& options, const ModelConfig& shape) {
+int64_t context_of(const PlanOptions& options, const ModelDescription& model) {
   if (options.context > 0) return options.context;
-  if (shape.max_seq_len > 0) return shape.max_seq_len;
+  if (model.max_seq_len > 0) return model.max_seq_len;
   throw Error(cat(quote(options.model.string()), ": does not say how long its context is"),
               "pass --context", ErrorKind::usage);
 }
@@ -68,26 +63,21 @@ Subject subject_of(const PlanOptions& options) {
   const std::filesystem::path file = options.model / "config.json";
   const Json config = bare ? Json::read(file) : checkpoint->config();
   Subject subject{
-      parse_model_shape(config), parse_cache_layers(config), {}, {}, own_dtype(config, file)};
-  if (!bare) {
-    subject.weights = weight_bytes(*checkpoint);
-    check_cache_layers(*checkpoint, subject.layers, subject.shape.n_kv_heads);
-  }
+      bare ? describe_model(config) : describe_model(*checkpoint), {}, {}, own_dtype(config, file)};
+  if (subject.model.unclear) throw *subject.model.unclear;
+  if (!bare) subject.weights = weight_bytes(*checkpoint);
   subject.deployment = {options.memory, options.tp, options.batch,
-                        context_of(options, subject.shape)};
+                        context_of(options, subject.model)};
   return subject;
 }
 
-uint64_t layers_that(const Subject& subject, bool (*is)(const CacheLayer&)) {
-  return static_cast<uint64_t>(std::count_if(subject.layers.begin(), subject.layers.end(), is));
-}
-
-uint64_t holding(const Subject& subject) {
-  return layers_that(subject, [](const CacheLayer& layer) { return layer.k_elements > 0; });
-}
-
-uint64_t windowed(const Subject& subject) {
-  return layers_that(subject, [](const CacheLayer& layer) { return layer.window > 0; });
+// Layers that keep no more than the last tokens of a sequence.
+uint64_t windowed(const ModelDescription& model) {
+  uint64_t count = 0;
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    count += model.writes_cache(i) && model.layer(i).reach > 0;
+  }
+  return count;
 }
 
 std::string entry(const std::string& name, const std::string& value) {
@@ -104,13 +94,13 @@ std::string weights_text(const Subject& subject) {
 
 std::string heading(const Subject& subject) {
   const Deployment& on = subject.deployment;
-  const uint64_t n_windowed = windowed(subject);
+  const uint64_t n_windowed = windowed(subject.model);
   std::string text =
       entry("cache",
-            cat(count_of(holding(subject), "layer"),
+            cat(count_of(static_cast<uint64_t>(subject.model.cache_layers()), "layer"),
                 n_windowed > 0 ? cat(", ", n_windowed, " with a window") : "", "; ",
-                count_of(static_cast<uint64_t>(kv_heads_per_gpu(subject.shape, on.tp)), "KV head"),
-                " of ", subject.shape.head_dim, on.tp > 1 ? " on each GPU" : ""));
+                count_of(static_cast<uint64_t>(kv_heads_per_gpu(subject.model, on.tp)), "KV head"),
+                " of ", subject.model.head_dim(), on.tp > 1 ? " on each GPU" : ""));
   text += entry("weights", weights_text(subject));
   if (on.memory > 0) text += entry("memory", human_bytes(on.memory) + (on.tp > 1 ? " each" : ""));
   return text +
@@ -170,10 +160,11 @@ std::string json_of(const Subject& subject, const std::vector<CachePlan>& plans)
   const Deployment& on = subject.deployment;
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.plan/1");
-  json.member("architecture", subject.shape.architecture);
-  json.member("n_layers", subject.shape.n_layers).member("cache_layers", holding(subject));
-  json.member("window_layers", windowed(subject)).member("tp", on.tp);
-  json.member("kv_heads_per_gpu", kv_heads_per_gpu(subject.shape, on.tp));
+  json.member("architecture", subject.model.architecture);
+  json.member("n_layers", subject.model.n_layers())
+      .member("cache_layers", subject.model.cache_layers());
+  json.member("window_layers", windowed(subject.model)).member("tp", on.tp);
+  json.member("kv_heads_per_gpu", kv_heads_per_gpu(subject.model, on.tp));
   const auto& weights = subject.weights;
   json.key("weight_bytes");
   weights ? json.value(weights->all) : json.null();
@@ -206,9 +197,8 @@ void run_command(const PlanOptions& options) {
   std::vector<CachePlan> plans;
   for (const std::string& name : options.kv_cache_dtypes) {
     const DType dtype = kv_dtype_from_name(name).value_or(subject.own);
-    plans.push_back(plan_cache(subject.shape, subject.layers,
-                               subject.weights.value_or(WeightBytes()), subject.deployment, dtype,
-                               subject.own));
+    plans.push_back(plan_cache(subject.model, subject.weights.value_or(WeightBytes()),
+                               subject.deployment, dtype, subject.own));
   }
   print(options.json ? json_of(subject, plans)
                      : heading(subject) + "\n" + table_of(subject, plans) + notes(subject, plans));

@@ -2,7 +2,7 @@
 
 #include "backend/open/open.h"
 #include "base/error.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/read_model_config.h"
 #include "commands/commands.h"
 #include "generate/cache_pages.h"
 #include "generate/generate.h"
@@ -33,10 +33,10 @@ void report_figures(const GenerationStats& stats, Log& log) {
 }
 
 void report_cache(const KvCache& cache, const ModelConfig& config, Log& log) {
-  const auto here = kv_bytes_per_token(config, cache.dtype(), config.n_layers);
+  const auto here = kv_bytes_per_token(config, cache.dtype());
   const auto fit = [&](DType dtype) {
     return grouped(static_cast<uint64_t>(cache.pages() * kPageSize) * here /
-                   kv_bytes_per_token(config, dtype, config.n_layers));
+                   kv_bytes_per_token(config, dtype));
   };
   log.note(cat("KV cache: ", grouped(here), " bytes a token; ",
                human_bytes(static_cast<uint64_t>(cache.pages() * kPageSize) * here), " hold ",
@@ -67,7 +67,7 @@ void run_command(const RunOptions& options) {
   const Runner& runner = generator.runner();
   const CacheDemand demand = prompts.streams() ? demand_of_stream(generation, config)
                                                : demand_of(requests, generation, config);
-  const uint64_t page_bytes = kv_bytes_per_token(config, choice.dtype, config.n_layers) * kPageSize;
+  const uint64_t page_bytes = kv_bytes_per_token(config, choice.dtype) * kPageSize;
   const auto choose = [&] {
     return choose_pages(options.gpu_memory, *backend, runner, page_bytes, demand);
   };
@@ -76,7 +76,8 @@ void run_command(const RunOptions& options) {
           ? choose()
           : with_context(cat("--gpu-memory ", human_bytes(options.gpu_memory)), choose);
   KvCache cache = with_way_out("use a smaller --gpu-memory or an FP8 cache, or free memory", [&] {
-    return KvCache(*backend, config, {choice.dtype, config.n_layers, pages, runner.padding_pages()},
+    return KvCache(*backend, config,
+                   {choice.dtype, config.n_layers(), pages, runner.padding_pages()},
                    choice.scales ? &*choice.scales : nullptr);
   });
   prompts.limit_pages(pages);

@@ -148,15 +148,15 @@ Origin origin_of(const ScaleStore& store, const std::vector<ScaleTensor>& tensor
   return {row.observation(config), tgi ? "TGI pull request 2028" : config.producer, config.version};
 }
 
-// Whether some layers hold no cache, and those alone have no scale.
-bool is_mixed(const ScaleStore& store, const std::vector<ScaleTensor>& tensors) {
-  std::set<size_t> layers;
-  for (const ScaleTensor& tensor : tensors) layers.insert(static_cast<size_t>(tensor.layer));
-  const std::vector<bool> has_cache = store.has_cache();
+// Whether some layers hold no cache of their own, and those alone have no scale.
+bool is_mixed(const ModelDescription& model, const std::vector<ScaleTensor>& tensors) {
+  if (model.unclear) return false;
+  std::set<int64_t> layers;
+  for (const ScaleTensor& tensor : tensors) layers.insert(tensor.layer);
   bool mixed = false;
-  for (size_t layer = 0; layer < has_cache.size(); ++layer) {
+  for (int64_t layer = 0; layer < model.n_layers(); ++layer) {
     if (layers.contains(layer)) continue;
-    if (has_cache[layer]) return false;
+    if (model.writes_cache(layer)) return false;
     mixed = true;
   }
   return mixed;
@@ -218,13 +218,13 @@ void survey_into(const ScaleStore& store, FoundScales& found) {
   const KvConfig config = store.config();
   found.kv_cache_torch_dtype = config.torch_dtype;
   check_is_fp8(collected, config);
-  const ModelConfig model = store.model();
+  const ModelDescription model = store.model();
   with_context(store.where, [&] {
     choose_rows(collected, config, found.tensors);
-    for (const ScaleTensor& tensor : found.tensors) check_scale_form(tensor, model.n_kv_heads);
+    for (const ScaleTensor& tensor : found.tensors) check_scale_form(tensor, model.n_kv_heads());
     found.dialect = dialect_of(found.tensors);
-    const bool mixed = is_mixed(store, found.tensors);
-    describe(store, config, collected.k_norm, model.n_layers, mixed, found);
+    const bool mixed = is_mixed(model, found.tensors);
+    describe(store, config, collected.k_norm, model.n_layers(), mixed, found);
     check_tensors(store, found);
     if (mixed) {
       throw Error(
@@ -236,10 +236,10 @@ void survey_into(const ScaleStore& store, FoundScales& found) {
   KvScales scales;
   scales.format = config.format;
   scales.model_type = model.model_type;
-  scales.n_kv_heads = model.n_kv_heads;
+  scales.n_kv_heads = model.n_kv_heads();
   scales.provenance = found.scales.provenance;
   with_context(store.where,
-               [&] { scales.layers = scales_by_layer(found.tensors, model.n_layers); });
+               [&] { scales.layers = scales_by_layer(found.tensors, model.n_layers()); });
   check_values(scales, store.where);
   found.scales = std::move(scales);
 }

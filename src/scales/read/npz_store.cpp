@@ -57,13 +57,26 @@ std::optional<LayerName> split_npz_name(std::string_view name) {
 }
 
 struct AmmoModel {
-  ModelConfig shape;
+  std::string decoder_type;
+  int64_t n_layers = 0;
+  int64_t n_kv_heads = 0;
   int64_t n_ranks = 1;
-  bool operator==(const AmmoModel& other) const {
-    return shape.n_layers == other.shape.n_layers && shape.n_kv_heads == other.shape.n_kv_heads &&
-           shape.model_type == other.shape.model_type && n_ranks == other.n_ranks;
-  }
+  bool operator==(const AmmoModel&) const = default;
 };
+
+// AMMO knew no layers without a cache, and does not say how large a head is.
+ModelDescription description_of(const AmmoModel& model) {
+  ModelDescription out;
+  out.model_type = model.decoder_type;
+  for (int64_t i = 0; i < model.n_layers; ++i) {
+    LayerDescription layer;
+    layer.n_kv_heads = model.n_kv_heads;
+    layer.cache_of = i;
+    layer.feed_forward = FeedForward::unknown;
+    out.layers.push_back(layer);
+  }
+  return out;
+}
 
 int64_t within(const Json& value, int64_t least, int64_t most) {
   const int64_t number = value.as_int();
@@ -80,15 +93,15 @@ AmmoModel parse_ammo_model(const Json& json) {
                 "layers are numbered anew in each pipeline rank: export with one");
   }
   const Json layers = json.at("layers");
-  model.shape.n_layers = static_cast<int64_t>(layers.size());
-  if (layers.size() == 0 || model.shape.n_layers > kMostLayers) {
+  model.n_layers = static_cast<int64_t>(layers.size());
+  if (layers.size() == 0 || model.n_layers > kMostLayers) {
     fail(layers.where(), ": is ", layers.brief(), ", expected an array of layers");
   }
-  model.shape.model_type = layers[0].get_string("decoder_type", "");
+  model.decoder_type = layers[0].get_string("decoder_type", "");
   const auto kv_heads = json.find("num_kv_heads");  // 0: as many as there are of Q
-  model.shape.n_kv_heads = kv_heads ? within(*kv_heads, 0, kMostHeads) : 0;
+  model.n_kv_heads = kv_heads ? within(*kv_heads, 0, kMostHeads) : 0;
   const auto heads = json.find("num_attention_heads");
-  if (heads && model.shape.n_kv_heads == 0) model.shape.n_kv_heads = within(*heads, 0, kMostHeads);
+  if (heads && model.n_kv_heads == 0) model.n_kv_heads = within(*heads, 0, kMostHeads);
   return model;
 }
 
@@ -172,7 +185,7 @@ ScaleStore open_npz_folder(const fs::path& folder) {
     config.producer = "AMMO";
     return config;
   };
-  store.model = [model] { return model.shape; };
+  store.model = [model] { return description_of(model); };
   return store;
 }
 

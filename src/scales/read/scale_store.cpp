@@ -3,8 +3,7 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "checkpoint/architectures.h"
-#include "checkpoint/cache_layers.h"
+#include "checkpoint/describe_model.h"
 #include "files/file.h"
 #include "scales/read/scale_ranks.h"
 #include "scales/scale_names.h"
@@ -14,19 +13,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kMostTpRanks = 4096;
-
-// Scales are read of models whose layers are told in ways not known here, too.
-std::vector<bool> layers_with_cache(const Json& config) {
-  std::vector<bool> has_cache;
-  try {
-    for (const CacheLayer& layer : parse_cache_layers(config)) {
-      has_cache.push_back(layer.k_elements > 0);
-    }
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::input) throw;
-  }
-  return has_cache;
-}
 
 std::string rank_file(int64_t rank) {
   return cat("rank", rank, ".safetensors");
@@ -86,8 +72,7 @@ ScaleStore store_of(const Checkpoint& checkpoint) {
   store.config = [&checkpoint] {
     return read_kv_config(checkpoint.config(), read_hf_quant(checkpoint.folder()));
   };
-  store.model = [&checkpoint] { return parse_model_shape(checkpoint.config()); };
-  store.has_cache = [&checkpoint] { return layers_with_cache(checkpoint.config()); };
+  store.model = [&checkpoint] { return describe_model(checkpoint.config()); };
   return store;
 }
 
@@ -116,7 +101,7 @@ ScaleStore open_rank_folder(const fs::path& folder) {
   store.tensors = tensors_of_ranks(ranks);
   store.read = [ranks](const std::string& name) { return read_in_ranks(ranks, name); };
   store.config = [config] { return read_trtllm_config(config); };
-  store.model = [config] { return parse_model_shape(config); };
+  store.model = [config] { return describe_model(config); };
   return store;
 }
 

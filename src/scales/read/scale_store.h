@@ -13,7 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/quant_config.h"
-#include "core/config.h"
+#include "core/model_description.h"
 #include "scales/dialects.h"
 
 namespace fp8kv {
@@ -35,10 +35,8 @@ struct ScaleStore {
   // What inject wrote beside a tensor: where K was measured; "" where it did not.
   std::function<std::string(const std::string&)> observation = [](const auto&) { return ""; };
   std::function<KvConfig()> config;
-  // What is known of the model: n_layers, n_kv_heads and model_type.
-  std::function<ModelConfig()> model;
-  // Which layers hold a KV cache; empty where that is not known.
-  std::function<std::vector<bool>()> has_cache = [] { return std::vector<bool>(); };
+  // What is known of the model: layers, their KV heads, and model_type.
+  std::function<ModelDescription()> model;
 };
 
 // REQUIRES the checkpoint to outlive the store.

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "checkpoint/architectures.h"
+#include "checkpoint/describe_model.h"
 #include "checkpoint/fingerprint.h"
 #include "files/special_file.h"
 #include "scales/read/find_scales.h"
@@ -297,11 +297,11 @@ InjectReport write_folder(const Checkpoint& checkpoint, const ScalePatch& patch,
   return report;
 }
 
-InjectReport write_scale_file(const ModelConfig& config, const KvScales& scales,
+InjectReport write_scale_file(const ModelDescription& model, const KvScales& scales,
                               const fs::path& out, const InjectOptions& options) {
   KvScales written = with_format(scales, Fp8Format::e4m3fn);
-  written.model_type = config.model_type;
-  written.n_kv_heads = config.n_kv_heads;
+  written.model_type = model.model_type;
+  written.n_kv_heads = model.n_kv_heads();
   const std::string text = scale_file_text(written);
   InjectReport report;
   add_to(report, out.filename(), "written", text.size());
@@ -316,13 +316,13 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
                            const fs::path& out, const InjectOptions& options) {
   return as_our_error([&] {
     const InjectTarget& target = inject_target_at(options.target);
-    const ModelConfig config = parse_model_shape(checkpoint.config());
+    const ModelDescription model = describe_model(checkpoint.config());
     check_output(checkpoint, out, target.is_file, options.overwrite);
     if (!target.is_file) {
       options.replace ? check_scale_shard(checkpoint) : check_free_of_scales(checkpoint);
     }
-    check_made_for(scales, checkpoint, config, options.scales_name);
-    if (target.is_file) return write_scale_file(config, scales, out, options);
+    check_made_for(scales, checkpoint, model, options.scales_name);
+    if (target.is_file) return write_scale_file(model, scales, out, options);
     const ScalePatch patch = make_patch(checkpoint, scales, target, options.replace);
     return write_folder(checkpoint, patch, out, options);
   });

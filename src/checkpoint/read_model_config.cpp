@@ -1,4 +1,5 @@
-// read_model_config: a config.json against the tensors that lie beside it.
+#include "checkpoint/read_model_config.h"
+
 #include <filesystem>
 #include <set>
 #include <string>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/architectures.h"
 #include "checkpoint/config_parts.h"
+#include "checkpoint/parse_model_config.h"
 
 namespace fp8kv {
 namespace {
@@ -17,10 +19,10 @@ class Expected {
  public:
   Expected(const ModelConfig& config, bool embed, bool lm_head) {
     const TensorNames& names = tensor_names();
-    const int64_t q_dim = config.n_heads * config.head_dim;
-    const int64_t kv_dim = config.n_kv_heads * config.head_dim;
+    const int64_t q_dim = config.n_heads * config.head_dim();
+    const int64_t kv_dim = config.n_kv_heads() * config.head_dim();
     if (embed) add(names.embed + ".weight", {config.vocab_size, config.dim});
-    for (int64_t layer = 0; layer < config.n_layers; ++layer) {
+    for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
       const auto at = [&](const std::string& pattern) {
         return TensorNames::in_layer(pattern, layer);
       };
@@ -29,8 +31,8 @@ class Expected {
       linear(at(names.k), kv_dim, config.dim, config.qkv_bias);
       linear(at(names.v), kv_dim, config.dim, config.qkv_bias);
       if (config.qk_norm) {
-        add(at(names.q_norm) + ".weight", {config.head_dim});
-        add(at(names.k_norm) + ".weight", {config.head_dim});
+        add(at(names.q_norm) + ".weight", {config.head_dim()});
+        add(at(names.k_norm) + ".weight", {config.head_dim()});
       }
       linear(at(names.o), config.dim, q_dim, config.o_bias);
       add(at(names.ffn_norm) + ".weight", {config.dim});

@@ -1,0 +1,27 @@
+#include "checkpoint/config_values.h"
+
+#include "base/error.h"
+
+namespace fp8kv {
+
+std::optional<Json> find_any(const Json& config, Spellings keys) {
+  for (const char* key : keys) {
+    if (const auto found = config.find(key)) return found;
+  }
+  return std::nullopt;
+}
+
+Json at_any(const Json& config, Spellings keys) {
+  const auto found = find_any(config, keys);
+  return found ? *found : config.at(*keys.begin());
+}
+
+int64_t in_range(const Json& number, int64_t most) {
+  const int64_t value = number.as_int();
+  if (value < 1 || value > most) {
+    fail(number.where(), ": is ", number.brief(), ", expected 1 to ", most);
+  }
+  return value;
+}
+
+}  // namespace fp8kv

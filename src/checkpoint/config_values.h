@@ -1,0 +1,28 @@
+// Numbers of a config.json, under any of their spellings and within bounds. Internal to checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+
+#include "json/json.h"
+
+namespace fp8kv {
+
+// Far above any model, far below what could overflow a product of two.
+inline constexpr int64_t kLargestDim = int64_t(1) << 28;
+inline constexpr int64_t kMostLayers = int64_t(1) << 16;
+inline constexpr int64_t kLongestContext = INT32_MAX;
+
+using Spellings = std::initializer_list<const char*>;
+inline constexpr Spellings kLayerCount = {"num_hidden_layers", "n_layer", "num_layers"};
+
+// The first of the spellings that the config has.
+std::optional<Json> find_any(const Json& config, Spellings keys);
+// Like find_any, but an error names the first, the usual spelling.
+Json at_any(const Json& config, Spellings keys);
+
+// Throws unless the number is in 1 to `most`.
+int64_t in_range(const Json& number, int64_t most);
+
+}  // namespace fp8kv

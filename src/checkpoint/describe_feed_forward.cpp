@@ -1,0 +1,77 @@
+#include "checkpoint/describe_feed_forward.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "checkpoint/config_values.h"
+
+namespace fp8kv {
+namespace {
+
+// Two matrices with an activation between them, whatever the activation.
+constexpr std::array<std::string_view, 12> kPlain = {
+    "bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox",   "gptj",
+    "mpt",   "opt",    "phi",  "nemotron",    "nemotron_h", "starcoder2"};
+
+FeedForward dense_part(const Json& text) {
+  const std::string type = text.get_string("model_type", "");
+  if (std::find(kPlain.begin(), kPlain.end(), type) != kPlain.end()) return FeedForward::plain;
+  const std::string activation = text.get_string("hidden_act", "");
+  const bool gated = activation == "silu" || activation == "swish" || type.starts_with("gemma");
+  return gated ? FeedForward::gated : FeedForward::unknown;
+}
+
+bool has_experts(const Json& text) {
+  const auto count =
+      find_any(text, {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"});
+  return count && count->is_number() && count->as_double() > 1;
+}
+
+bool lists(const Json& text, const char* key, int64_t layer) {
+  const auto list = text.find(key);
+  for (size_t i = 0; list && i < list->size(); ++i) {
+    if ((*list)[i].is_number() && (*list)[i].as_double() == static_cast<double>(layer)) return true;
+  }
+  return false;
+}
+
+// Of a model with experts: whether this layer is one with them.
+bool is_expert_layer(const Json& text, int64_t layer) {
+  if (const auto types = text.find("mlp_layer_types")) {
+    const auto i = static_cast<size_t>(layer);
+    return i < types->size() && (*types)[i].as_string() == "sparse";
+  }
+  if (layer < text.get_int("first_k_dense_replace", 0)) return false;
+  if (lists(text, "mlp_only_layers", layer)) return false;
+  for (const char* key : {"decoder_sparse_step", "interleave_moe_layer_step"}) {
+    const int64_t step = text.get_int(key, 1);
+    if (step > 0 && (layer + 1) % step != 0) return false;
+  }
+  const int64_t period = text.get_int("expert_layer_period", 1);
+  return period < 1 || layer % period == text.get_int("expert_layer_offset", 0);
+}
+
+// Nemotron-H: most layers have attention or Mamba alone.
+FeedForward part_of_letter(char letter) {
+  return letter == 'E'   ? FeedForward::experts
+         : letter == '-' ? FeedForward::plain
+                         : FeedForward::none;
+}
+
+}  // namespace
+
+void describe_feed_forward(const Json& text, ModelDescription& out) {
+  const FeedForward dense = dense_part(text);
+  const bool experts = has_experts(text);
+  const std::string letters = text.get_string("hybrid_override_pattern", "");
+  for (int64_t i = 0; i < out.n_layers(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    FeedForward& part = out.layers[at].feed_forward;
+    part = experts && is_expert_layer(text, i) ? FeedForward::experts : dense;
+    if (letters.size() == out.layers.size()) part = part_of_letter(letters[at]);
+  }
+}
+
+}  // namespace fp8kv

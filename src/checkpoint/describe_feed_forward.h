@@ -1,0 +1,14 @@
+// The feed-forward part of each layer, by config.json. Internal to checkpoint.
+#pragma once
+
+#include "core/model_description.h"
+#include "json/json.h"
+
+namespace fp8kv {
+
+// What decides where experts are: hybrid_override_pattern; else mlp_layer_types; else
+// mlp_only_layers with decoder_sparse_step, first_k_dense_replace, interleave_moe_layer_step,
+// expert_layer_period. Whether the others are gated follows from the model type and the activation.
+void describe_feed_forward(const Json& text, ModelDescription& out);
+
+}  // namespace fp8kv

@@ -1,0 +1,114 @@
+#include "checkpoint/describe_model.h"
+
+#include <utility>
+
+#include "checkpoint/config_values.h"
+#include "checkpoint/describe_feed_forward.h"
+#include "checkpoint/describe_layers.h"
+#include "checkpoint/language_config.h"
+#include "checkpoint/layer_name.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr Spellings kDim = {"hidden_size", "n_embd", "d_model"};
+constexpr Spellings kContext = {"max_position_embeddings", "n_positions"};
+
+std::string architecture_name(const Json& config) {
+  const auto names = config.find("architectures");
+  if (!names || names->size() == 0) return "";
+  return (*names)[0].as_string();
+}
+
+int64_t parse_kv_heads(const Json& text, int64_t n_heads) {
+  const auto found = find_any(text, {"num_key_value_heads", "num_kv_heads"});
+  if (!found) return n_heads;
+  const int64_t kv_heads = in_range(*found, kLargestDim);
+  if (n_heads % kv_heads != 0) {
+    fail(found->where(), ": is ", kv_heads, ", which does not divide the ", n_heads,
+         " attention heads");
+  }
+  return kv_heads;
+}
+
+int64_t parse_head_dim(const Json& text, int64_t n_heads) {
+  if (const auto head_dim = text.find("head_dim")) return in_range(*head_dim, kLargestDim);
+  const Json dim = at_any(text, kDim);
+  const int64_t size = in_range(dim, kLargestDim);
+  if (size % n_heads != 0) {
+    fail(dim.where(), ": is ", size, ", which the ", n_heads,
+         " attention heads do not divide, and there is no head_dim");
+  }
+  return size / n_heads;
+}
+
+// The K projection of a layer of the language model, as rows of a matrix; nullopt for any other
+// tensor, and for weights that are packed into integers, which have other shapes.
+std::optional<std::pair<int64_t, int64_t>> k_projection(const TensorEntry& entry) {
+  const auto parts = split_layer_name(entry.name);
+  if (!parts || parts->rest != "self_attn.k_proj.weight") return std::nullopt;
+  // A vision tower has layers of its own.
+  if (parts->prefix != "model." && parts->prefix.find("language_model") == parts->prefix.npos) {
+    return std::nullopt;
+  }
+  const bool plain = is_compute_dtype(entry.dtype) || fp8_format(entry.dtype);
+  if (!plain || entry.shape.rank() != 2) return std::nullopt;
+  return std::pair(parts->layer, entry.shape[0]);
+}
+
+}  // namespace
+
+ModelDescription describe_model(const Json& config) {
+  const Json text = language_config(config);
+  if (const auto rank = text.find("kv_lora_rank")) {
+    fail(rank->where(), ": attention through a latent vector (MLA) has no K and V per head");
+  }
+  ModelDescription out;
+  out.architecture = architecture_name(config);
+  out.model_type = config.get_string("model_type", "");
+  const int64_t n_layers = in_range(at_any(text, kLayerCount), kMostLayers);
+  out.n_heads = in_range(at_any(text, {"num_attention_heads", "n_head", "num_heads"}), kLargestDim);
+  LayerDescription layer;
+  layer.n_kv_heads = parse_kv_heads(text, out.n_heads);
+  if (const auto dim = find_any(text, kDim)) out.dim = in_range(*dim, kLargestDim);
+  layer.k_head_dim = parse_head_dim(text, out.n_heads);
+  const auto v_head_dim = text.find("v_head_dim");
+  layer.v_head_dim = v_head_dim ? in_range(*v_head_dim, kLargestDim) : layer.k_head_dim;
+  if (const auto context = find_any(text, kContext)) {
+    out.max_seq_len = in_range(*context, kLongestContext);
+  }
+  out.layers.assign(static_cast<size_t>(n_layers), layer);
+  describe_feed_forward(text, out);
+  ModelDescription mixed = out;
+  auto unclear = describe_mixing(text, mixed);
+  if (!unclear) return mixed;
+  make_unclear(out, std::move(*unclear));
+  return out;
+}
+
+ModelDescription describe_model(const Checkpoint& checkpoint) {
+  ModelDescription out = describe_model(checkpoint.config());
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    const auto stored = k_projection(location.entry);
+    if (!stored || stored->first >= out.n_layers() || !out.writes_cache(stored->first)) continue;
+    const LayerDescription& layer = out.layer(stored->first);
+    if (stored->second == layer.n_kv_heads * layer.k_head_dim) continue;
+    make_unclear(
+        out, Error(cat(quote(name), ": has ", stored->second, " rows, but config.json makes it ",
+                       layer.n_kv_heads, " KV heads of ", layer.k_head_dim),
+                   "layers of different shapes, in a form that is not known here"));
+    break;
+  }
+  return out;
+}
+
+void make_unclear(ModelDescription& model, Error why) {
+  for (LayerDescription& layer : model.layers) {
+    layer.mixing = Mixing::unknown;
+    layer.reach = 0;
+    layer.cache_of = -1;
+  }
+  model.unclear = std::move(why);
+}
+
+}  // namespace fp8kv

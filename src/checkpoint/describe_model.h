@@ -1,0 +1,23 @@
+// What a config.json says of a model, whether the model can be computed here or not.
+#pragma once
+
+#include "checkpoint/checkpoint.h"
+#include "core/model_description.h"
+#include "json/json.h"
+
+namespace fp8kv {
+
+// Reads a transformer's config.json, at the language model where it wraps one. Throws, naming the
+// key, when the number of layers, of heads or of KV heads, or the size of a head cannot be told or
+// is impossible, and for a latent vector instead of K and V. Layers that are told in a way not
+// known here are Mixing::unknown, and `unclear` says why.
+ModelDescription describe_model(const Json& config);
+
+// The same, held against the tensors: some configs leave out that layers differ. The layers are
+// unclear when a K projection is stored in a shape that contradicts them.
+ModelDescription describe_model(const Checkpoint& checkpoint);
+
+// Gives up what is known of the layers, but for their heads.
+void make_unclear(ModelDescription& model, Error why);
+
+}  // namespace fp8kv

@@ -1,0 +1,34 @@
+#include "checkpoint/language_config.h"
+
+#include "checkpoint/config_values.h"
+
+namespace fp8kv {
+namespace {
+
+// In the order in which one is inside another: Qwen2.5-Omni has thinker_config.text_config.
+constexpr const char* kWrappers[] = {"thinker_config", "text_config", "language_config",
+                                     "llm_config"};
+
+std::optional<Json> wrapped_in(const Json& config) {
+  if (find_any(config, kLayerCount)) return std::nullopt;
+  for (const char* key : kWrappers) {
+    const auto inner = config.find(key);
+    if (inner && inner->is_object()) return inner;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Json language_config(const Json& config) {
+  Json text = config;
+  while (const auto inner = wrapped_in(text)) text = *inner;
+  return text;
+}
+
+std::optional<Json> find_dtype(const Json& config) {
+  const auto outer = find_any(config, {"dtype", "torch_dtype"});
+  return outer ? outer : find_any(language_config(config), {"dtype", "torch_dtype"});
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,89 @@
+#include "checkpoint/parse_model_config.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "checkpoint/architectures.h"
+#include "checkpoint/config_parts.h"
+#include "checkpoint/config_values.h"
+#include "checkpoint/describe_model.h"
+#include "checkpoint/language_config.h"
+
+namespace fp8kv {
+namespace {
+
+DType parse_dtype(const Json& config) {
+  const auto name = find_dtype(config);
+  if (!name) return DType::f32;
+  const auto dtype = dtype_from_torch_name(name->as_string());
+  if (!dtype || !is_compute_dtype(*dtype)) {
+    fail(name->where(), ": is ", quote(name->as_string()),
+         ", expected float32, float16 or bfloat16");
+  }
+  return *dtype;
+}
+
+double parse_norm_eps(const Json& text) {
+  const Json eps = text.at("rms_norm_eps");
+  const double value = eps.as_double();
+  if (!(value > 0 && value < 1)) {
+    fail(eps.where(), ": is ", eps.brief(), ", expected a small positive number");
+  }
+  return value;
+}
+
+void check_activation(const Json& text) {
+  const auto name = text.find("hidden_act");
+  if (!name || name->as_string() == "silu" || name->as_string() == "swish") return;
+  throw Error(
+      cat(name->where(), ": the activation ", quote(name->as_string()), " is not supported"),
+      "supported is 'silu'");
+}
+
+void check_no_softcapping(const Json& text) {
+  if (const auto cap = find_any(text, {"attn_logit_softcapping", "final_logit_softcapping"})) {
+    fail(cap->where(), ": is ", cap->brief(), ": capping of logits is not supported");
+  }
+}
+
+// One rotation for all layers, and how far it reaches.
+void set_rope(const Json& text, ModelConfig& out) {
+  const RopeConfig rope = parse_rope(text);
+  out.ropes = {rope};
+  out.layer_ropes.assign(out.layers.size(), 0);
+  if (rope.scaling != RopeScaling::yarn) return;
+  // Many leave max_position_embeddings at what the model was trained with.
+  const double longest = rope.original_context * rope.factor;
+  if (longest > kLongestContext) fail(text.where(), ": its rope reaches to position ", longest);
+  out.max_seq_len = std::max(out.max_seq_len, static_cast<int64_t>(longest));
+}
+
+}  // namespace
+
+ModelConfig parse_model_config(const Json& config) {
+  const Architecture& architecture = architecture_at(config);
+  ModelConfig out;
+  static_cast<ModelDescription&>(out) = describe_model(config);
+  const Json text = language_config(config);
+  check_not_quantized(config, out);
+  out.dim = in_range(text.at("hidden_size"), kLargestDim);
+  out.hidden_dim = in_range(text.at("intermediate_size"), kLargestDim);
+  out.vocab_size = in_range(text.at("vocab_size"), kLargestDim);
+  out.max_seq_len = in_range(text.at("max_position_embeddings"), kLongestContext);
+  if (out.head_dim() % 2 != 0) {
+    fail(text.where(), ": has heads of ", out.head_dim(),
+         " elements, expected an even number, since they are rotated in pairs");
+  }
+  out.norm_eps = parse_norm_eps(text);
+  check_activation(text);
+  check_no_softcapping(text);
+  set_rope(text, out);
+  out.dtype = parse_dtype(config);
+  out.tied_embeddings = text.get_bool("tie_word_embeddings", false);
+  if (const auto ids = text.find("eos_token_id")) out.eos_ids = parse_token_ids(*ids);
+  if (const auto id = text.find("bos_token_id")) out.bos_id = parse_token_id(*id);
+  architecture.parse(text, out);
+  return out;
+}
+
+}  // namespace fp8kv

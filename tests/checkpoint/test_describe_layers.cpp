@@ -1,0 +1,176 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "checkpoint/describe_model.h"
+
+namespace fp8kv {
+namespace {
+
+Json config_with(const std::string& more, int layers = 6) {
+  return Json::parse(cat(R"({"num_hidden_layers": )", layers, R"(, "num_attention_heads": 8,
+      "num_key_value_heads": 2, "head_dim": 16, "hidden_size": 128)",
+                         more.empty() ? "" : ", ", more, "}"),
+                     "config.json");
+}
+
+// One character a layer: F everything, 1 to 9 a window or chunks of that many tokens, - no cache of
+// its own.
+std::string layers_of(const Json& config) {
+  const ModelDescription model = describe_model(config);
+  std::string text;
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    const int64_t reach = model.layer(i).reach;
+    text += !model.writes_cache(i) ? "-" : reach == 0 ? "F" : cat(reach);
+  }
+  return text;
+}
+
+std::string with(const std::string& more) {
+  return layers_of(config_with(more));
+}
+
+// Why the layers are not known.
+std::string unclear_with(const std::string& more) {
+  const ModelDescription model = describe_model(config_with(more));
+  REQUIRE(model.unclear);
+  for (const LayerDescription& layer : model.layers) {
+    CHECK(layer == LayerDescription{Mixing::unknown, 0, 2, 16, 16, -1, layer.feed_forward});
+  }
+  return model.unclear->what();
+}
+
+TEST_CASE("describe_layers: without a word about it, every layer keeps everything") {
+  CHECK(with("") == "FFFFFF");
+  const auto first = [](const char* more) { return describe_model(config_with(more)).layer(0); };
+  CHECK(first("") == LayerDescription{Mixing::full, 0, 2, 16, 16, 0, FeedForward::unknown});
+  CHECK(first(R"("v_head_dim": 8)").v_head_dim == 8);
+}
+
+// What transformers makes of these configs.
+TEST_CASE("describe_layers: windows as the families spell them") {
+  CHECK(with(R"("model_type": "mistral", "sliding_window": 4)") == "444444");
+  CHECK(with(R"("model_type": "mistral", "sliding_window": null)") == "FFFFFF");
+  CHECK(with(R"("sliding_window": 4, "use_sliding_window": false, "max_window_layers": 2)") ==
+        "FFFFFF");
+  CHECK(with(R"("sliding_window": 4, "use_sliding_window": true, "max_window_layers": 2)") ==
+        "FF4444");
+  CHECK(with(R"("model_type": "gemma2", "sliding_window": 4)") == "4F4F4F");
+  CHECK(with(R"("model_type": "gemma3_text", "sliding_window": 4)") == "44444F");
+  CHECK(with(R"("model_type": "gemma3_text", "sliding_window": 4, "sliding_window_pattern": 3)") ==
+        "44F44F");
+  CHECK(with(R"("sliding_window": 4, "layer_types": ["sliding_attention", "full_attention",
+             "sliding_attention", "full_attention", "full_attention", "full_attention"])") ==
+        "4F4FFF");
+  CHECK(with(R"("attention_chunk_size": 7, "layer_types": ["chunked_attention",
+             "chunked_attention", "chunked_attention", "full_attention", "chunked_attention",
+             "chunked_attention"])") == "777F77");
+}
+
+TEST_CASE("describe_layers: layers without K and V of their own hold nothing") {
+  CHECK(with(R"("layer_types": ["linear_attention", "linear_attention", "linear_attention",
+             "full_attention", "mamba", "conv"])") == "---F--");
+  CHECK(with(R"("full_attention_interval": 3)") == "--F--F");
+  CHECK(with(R"("attn_layer_period": 4, "attn_layer_offset": 1)") == "-F---F");
+  CHECK(with(R"("num_kv_shared_layers": 2)") == "FFFF--");
+}
+
+TEST_CASE("describe_layers: the text part of a multimodal config counts") {
+  const Json config = Json::parse(
+      R"({"text_config": {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64,
+          "sliding_window": 8, "layer_types": ["sliding_attention", "full_attention"]}})",
+      "config.json");
+  CHECK(layers_of(config) == "8F");
+}
+
+TEST_CASE("describe_layers: Nemotron-H has a letter for each layer") {
+  CHECK(layers_of(config_with(R"("hybrid_override_pattern": "M-M*E*")")) == "---F-F");
+}
+
+TEST_CASE("describe_layers: what would be counted wrong is not known") {
+  CHECK(unclear_with(R"("hybrid_override_pattern": "M-M*")") ==
+        "config.json: hybrid_override_pattern: is \"M-M*\", expected 6 letters of * (attention), M "
+        "(Mamba), - (MLP) and E (experts)");
+  CHECK(unclear_with(R"("hybrid_override_pattern": "M-M*M?")") ==
+        "config.json: hybrid_override_pattern: is \"M-M*M?\", expected 6 letters of * (attention), "
+        "M (Mamba), - (MLP) and E (experts)");
+  CHECK(unclear_with(R"("attn_layer_indices": [1])") ==
+        "config.json: attn_layer_indices: which layers hold what cache is said in a way not known "
+        "here");
+  CHECK(unclear_with(R"("layer_types": ["full_attention"])") ==
+        "config.json: layer_types: is [\"full_attention\"], expected an array of 6 layer types");
+  CHECK(unclear_with(R"("layer_types": ["x", "x", "x", "x", "x", "x"])") ==
+        "config.json: layer_types[0]: the layer type 'x' is not known");
+  CHECK(unclear_with(R"("sliding_window": 0)") ==
+        "config.json: sliding_window: is 0, expected 1 to 2147483647");
+  CHECK(unclear_with(R"("sliding_window": 4, "max_window_layers": -1)") ==
+        "config.json: max_window_layers: is -1, expected 0 to 2147483647");
+}
+
+TEST_CASE("describe_layers: chunks are no window, and Mamba is no MLP") {
+  const ModelDescription llama4 = describe_model(config_with(
+      R"("attention_chunk_size": 7, "layer_types": ["chunked_attention", "full_attention"])", 2));
+  CHECK(llama4.layer(0).mixing == Mixing::chunks);
+  CHECK(llama4.window(0) == 0);
+  const ModelDescription nemotron =
+      describe_model(config_with(R"("hybrid_override_pattern": "M-*E")", 4));
+  CHECK(nemotron.layer(0).mixing == Mixing::recurrent);
+  CHECK(nemotron.layer(1).mixing == Mixing::none);
+  CHECK(nemotron.layer(1).n_kv_heads == 0);
+  CHECK(nemotron.layer(1).feed_forward == FeedForward::plain);
+  CHECK(nemotron.layer(2).feed_forward == FeedForward::none);
+  CHECK(nemotron.layer(3).feed_forward == FeedForward::experts);
+}
+
+// Gemma 3n and 4: the last layers read what the last layers of their kind before them wrote.
+TEST_CASE("describe_layers: shared caches are those of the same kind") {
+  const ModelDescription model = describe_model(config_with(
+      R"("sliding_window": 4, "num_kv_shared_layers": 3, "layer_types": ["sliding_attention",
+         "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+         "sliding_attention"])"));
+  std::vector<int64_t> caches;
+  for (const LayerDescription& layer : model.layers) caches.push_back(layer.cache_of);
+  CHECK(caches == std::vector<int64_t>{0, 1, 2, 1, 2, 1});
+  CHECK(model.cache_layers() == 3);
+  CHECK(
+      unclear_with(R"("num_kv_shared_layers": 6)") ==
+      "config.json: num_kv_shared_layers: leaves layer 0 no layer of its kind whose cache it could "
+      "read");
+}
+
+TEST_CASE("describe_layers: layers without a window may have heads of their own size") {
+  const ModelDescription gemma4 = describe_model(config_with(
+      R"("sliding_window": 4, "global_head_dim": 32, "num_global_key_value_heads": 1,
+         "layer_types": ["sliding_attention", "full_attention"])",
+      2));
+  CHECK(gemma4.layer(0) == LayerDescription{Mixing::window, 4, 2, 16, 16, 0, FeedForward::unknown});
+  CHECK(gemma4.layer(1) == LayerDescription{Mixing::full, 0, 1, 32, 32, 1, FeedForward::unknown});
+}
+
+// The first letter of each layer's feed-forward part: gated, plain, experts, unknown.
+std::string parts_of(const std::string& more) {
+  std::string text;
+  for (const LayerDescription& layer : describe_model(config_with(more)).layers) {
+    text += feed_forward_name(layer.feed_forward)[0];
+  }
+  return text;
+}
+
+TEST_CASE("describe_layers: feed-forward parts as the families spell them") {
+  CHECK(parts_of("") == "uuuuuu");
+  CHECK(parts_of(R"("hidden_act": "silu")") == "gggggg");
+  CHECK(parts_of(R"("model_type": "gpt2", "hidden_act": "silu")") == "pppppp");
+  const std::string experts = R"("hidden_act": "silu", "num_experts": 8)";
+  CHECK(parts_of(experts) == "eeeeee");
+  CHECK(parts_of(R"("hidden_act": "silu", "num_local_experts": 0)") == "gggggg");
+  CHECK(parts_of(experts + R"(, "decoder_sparse_step": 2, "mlp_only_layers": [3])") == "geggge");
+  CHECK(parts_of(experts + R"(, "first_k_dense_replace": 2)") == "ggeeee");
+  CHECK(parts_of(experts + R"(, "interleave_moe_layer_step": 3)") == "ggegge");
+  CHECK(parts_of(experts + R"(, "expert_layer_period": 2, "expert_layer_offset": 1)") == "gegege");
+  CHECK(parts_of(experts + R"(, "mlp_layer_types": ["dense", "sparse", "sparse", "dense", "sparse",
+                 "sparse"])") == "geegee");
+}
+
+}  // namespace
+}  // namespace fp8kv

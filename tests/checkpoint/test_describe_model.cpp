@@ -1,0 +1,111 @@
+#include <doctest/doctest.h>
+
+#include "checkpoint/describe_model.h"
+#include "checkpoint/language_config.h"
+#include "support/expect_error.h"
+#include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
+
+namespace fp8kv {
+namespace {
+
+Json parsed(const std::string& text) {
+  return Json::parse(text, "config.json");
+}
+
+}  // namespace
+
+TEST_CASE("describe_model: a model that cannot be computed is described") {
+  const auto shape = [](const char* text) {
+    return describe_model(Json::parse(text, "config.json"));
+  };
+  const ModelDescription qwen3 =
+      shape(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
+      "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
+      "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960,
+      "quantization_config": {"quant_method": "fp8"}})");
+  CHECK(qwen3.architecture == "Qwen3ForCausalLM");
+  CHECK(qwen3.model_type == "qwen3");
+  CHECK(qwen3.n_layers() == 28);
+  CHECK(qwen3.n_heads == 16);
+  CHECK(qwen3.n_kv_heads() == 8);
+  CHECK(qwen3.head_dim() == 128);
+  CHECK(qwen3.max_seq_len == 40960);
+
+  const ModelDescription gpt2 = shape(R"({"model_type": "gpt2", "n_layer": 12, "n_head": 12,
+                                     "n_embd": 768, "n_positions": 1024})");
+  CHECK(gpt2.architecture == "");
+  CHECK(gpt2.n_layers() == 12);
+  CHECK(gpt2.n_kv_heads() == 12);
+  CHECK(gpt2.head_dim() == 64);
+
+  const ModelDescription wrapped = shape(R"({"model_type": "gemma3", "text_config": {
+      "num_hidden_layers": 34, "num_attention_heads": 8, "num_key_value_heads": 4,
+      "head_dim": 256}})");
+  CHECK(wrapped.model_type == "gemma3");
+  CHECK(wrapped.n_layers() == 34);
+  CHECK(wrapped.head_dim() == 256);
+  CHECK(wrapped.dim == 0);
+}
+
+TEST_CASE("describe_model: what cannot be told is an error") {
+  const auto refused = [](const char* text) {
+    return test::error_of([&] { describe_model(Json::parse(text, "config.json")); });
+  };
+  CHECK(refused("{}") == "config.json: the key 'num_hidden_layers' is missing");
+  CHECK(refused(R"({"num_hidden_layers": 2, "num_attention_heads": 4})") ==
+        "config.json: the key 'hidden_size' is missing");
+  CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512})") ==
+        "config.json: kv_lora_rank: attention through a latent vector (MLA) has no K and V per "
+        "head");
+}
+
+TEST_CASE("describe_model: a wrapped model is described as it is by itself") {
+  const std::string inner = R"({"model_type": "x", "n_layer": 3, "n_head": 4, "n_embd": 64,
+                                "sliding_window": 8})";
+  const ModelDescription plain = describe_model(parsed(inner));
+  for (const char* form :
+       {R"({"text_config": @})", R"({"language_config": @})", R"({"llm_config": @})",
+        R"({"thinker_config": {"audio_config": {}, "text_config": @}})",
+        R"({"vision_config": {"num_hidden_layers": 27}, "text_config": @})"}) {
+    std::string text = form;
+    text.replace(text.find('@'), 1, inner);
+    CAPTURE(text);
+    const ModelDescription wrapped = describe_model(parsed(text));
+    CHECK(wrapped.layers == plain.layers);
+    CHECK(wrapped.n_heads == 4);
+    CHECK(wrapped.dim == 64);
+  }
+  CHECK(plain.window(2) == 8);
+}
+
+TEST_CASE("language_config: a config with layers of its own wraps none") {
+  const Json config = parsed(R"({"num_hidden_layers": 2, "text_config": {"n_layer": 5}})");
+  CHECK(language_config(config).has("text_config"));
+  CHECK(language_config(parsed("{}")).size() == 0);
+}
+
+TEST_CASE("language_config: a dtype counts wherever it is") {
+  const auto dtype = [](const char* text) { return find_dtype(parsed(text))->as_string(); };
+  CHECK(dtype(R"({"torch_dtype": "float16", "text_config": {"dtype": "bfloat16"}})") == "float16");
+  CHECK(dtype(R"({"text_config": {"torch_dtype": "bfloat16"}})") == "bfloat16");
+  CHECK_FALSE(find_dtype(parsed("{}")).has_value());
+}
+
+TEST_CASE("describe_model: a stored K projection of another shape makes layers unclear") {
+  const test::TempDir folder;
+  test::write_tiny_checkpoint(folder / "model", test::tiny_config());
+  CHECK_FALSE(describe_model(Checkpoint::open(folder / "model")).unclear);
+  const std::string text = test::tiny_config_json(test::tiny_config());
+  folder.write("model/config.json", json_with_member(text, "head_dim", "16"));
+  const ModelDescription model = describe_model(Checkpoint::open(folder / "model"));
+  REQUIRE(model.unclear);
+  CHECK(
+      std::string(model.unclear->what()) ==
+      "'model.layers.0.self_attn.k_proj.weight': has 16 rows, but config.json makes it 2 KV heads "
+      "of 16");
+  CHECK(model.layer(1).mixing == Mixing::unknown);
+  CHECK(model.n_kv_heads() == 2);
+}
+
+}  // namespace fp8kv

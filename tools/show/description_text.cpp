@@ -1,0 +1,41 @@
+#include "show/description_text.h"
+
+#include "cli/kv_dtype.h"
+#include "cli/output.h"
+
+namespace fp8kv {
+
+std::string cache_table(const ModelDescription& model) {
+  if (model.cache_layers() == 0) return "";
+  Table table({"KV cache", "bytes a token", "tokens in 1 GiB"});
+  for (const DType dtype : kv_dtypes()) {
+    const uint64_t per_token = kv_bytes_per_token(model, dtype);
+    table.add({kv_dtype_name(dtype), grouped(per_token), grouped((uint64_t{1} << 30) / per_token)});
+  }
+  return table.text();
+}
+
+void layers_json(JsonWriter& json, const ModelDescription& model) {
+  json.key("cache_layers");
+  model.unclear ? json.null() : json.value(model.cache_layers());
+  json.key("layers").begin_array();
+  for (const LayerDescription& layer : model.layers) {
+    json.begin_object().member("mixing", mixing_name(layer.mixing)).member("reach", layer.reach);
+    json.member("n_kv_heads", layer.n_kv_heads).member("k_head_dim", layer.k_head_dim);
+    json.member("v_head_dim", layer.v_head_dim).key("cache_of");
+    layer.cache_of < 0 ? json.null() : json.value(layer.cache_of);
+    json.member("feed_forward", feed_forward_name(layer.feed_forward)).end_object();
+  }
+  json.end_array().key("kv_bytes_per_token");
+  if (model.unclear) {
+    json.null();
+    return;
+  }
+  json.begin_object();
+  for (const DType dtype : kv_dtypes()) {
+    json.member(kv_dtype_name(dtype), kv_bytes_per_token(model, dtype));
+  }
+  json.end_object();
+}
+
+}  // namespace fp8kv
