@@ -196,7 +196,7 @@ Counted counted(const std::string& name, std::vector<float> k, const std::string
                {"'" + name + ".safetensors'", layers}};
   ModelConfig config;
   config.model_type = "llama";
-  config.n_kv_heads = 2;
+  config.layers = {{Mixing::full, 0, 2, 8, 8, 0}};
   add_run(config,
           {.source = kCalibrateSource,
            .tool_version = FP8KV_VERSION,
