@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "formats/npz.h"
+#include "formats/npy.h"
 
 namespace fp8kv {
 namespace {

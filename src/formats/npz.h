@@ -12,21 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
-#include "core/tensor.h"
+#include "formats/npy.h"
 
 namespace fp8kv {
 
 inline constexpr uint64_t kLargestNpzArray = uint64_t(1) << 20;
-
-struct NpyArray {
-  DType dtype = DType::f32;
-  Shape shape;
-  std::string bytes;  // row-major, little-endian
-};
-
-// Parses a whole .npy file: versions 1 to 3, little-endian numbers. Throws, starting with `source`.
-NpyArray parse_npy(std::string_view file, const std::string& source);
 
 class Npz {
  public:

@@ -1,0 +1,21 @@
+// numpy's .npy: one array.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/dtype.h"
+#include "core/tensor.h"
+
+namespace fp8kv {
+
+struct NpyArray {
+  DType dtype = DType::f32;
+  Shape shape;
+  std::string bytes;  // row-major, little-endian
+};
+
+// Parses a whole .npy file: versions 1 to 3, little-endian numbers. Throws, starting with `source`.
+NpyArray parse_npy(std::string_view file, const std::string& source);
+
+}  // namespace fp8kv
