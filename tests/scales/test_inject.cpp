@@ -84,7 +84,7 @@ std::map<std::string, std::pair<std::string, fs::file_time_type>> snapshot(const
 
 std::string how_of(const InjectReport& report, const std::string& name) {
   for (const InjectedFile& file : report.files) {
-    if (file.name == name) return file.how;
+    if (file.name == name) return made_name(file.made);
   }
   return "not there";
 }

@@ -199,7 +199,7 @@ TEST_CASE("targets: a scale file is checked against the model and carries its ty
   const InjectReport report = place.inject("model", one_scale(), "s.json", "json");
   CHECK(report.files.size() == 1);
   CHECK(report.files[0].name == "s.json");
-  CHECK(report.files[0].how == "written");
+  CHECK(report.files[0].made == FileMade::written);
   CHECK(report.written_bytes == fs::file_size(place.folder / "s.json"));
   const KvScales back = read_scale_file(place.folder / "s.json");
   CHECK(back.model_type == "llama");

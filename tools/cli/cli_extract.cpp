@@ -45,11 +45,16 @@ CLI::App* add_extract(CLI::App& app, ExtractOptions& options) {
                   ->check(a_path())
                   ->default_str(options.out.string())
                   ->type_name("FILE");
-  auto* form = choice(command->add_option("--to", options.form,
-                                          "What to write: a scale file with all that is known, or "
-                                          "vLLM's schema alone"),
+  auto* form = choice(command->add_option_function<std::string>(
+                          "--to",
+                          [&](const std::string& value) {
+                            options.form =
+                                value == "vllm-json" ? ExtractForm::vllm_json : ExtractForm::fp8kv;
+                          },
+                          "What to write: a scale file with all that is known, or vLLM's schema "
+                          "alone"),
                       {"fp8kv", "vllm-json"})
-                   ->capture_default_str();
+                   ->default_str("fp8kv");
   auto* tp =
       command->add_option("--tp", options.tp, "With vllm-json: the tensor-parallel ranks it is for")
           ->check(whole_number(1, 4096))

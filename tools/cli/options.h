@@ -38,10 +38,13 @@ struct CalibrateOptions : CommonOptions {
   bool force = false;
 };
 
+// What `extract` writes.
+enum class ExtractForm { fp8kv, vllm_json };
+
 struct ExtractOptions : CommonOptions {
   std::filesystem::path source;
   std::filesystem::path out = "-";
-  std::string form = "fp8kv";  // or "vllm-json"
+  ExtractForm form = ExtractForm::fp8kv;
   int64_t tp = 1;
   bool list = false;  // print what there is, instead of writing a file
   bool force = false;

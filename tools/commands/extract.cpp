@@ -26,7 +26,7 @@ std::string summary_json(const ExtractOptions& options, const FoundScales& found
 
 // The text to write, with a note on what the form cannot say.
 std::string text_of(const ExtractOptions& options, const KvScales& scales, Log& log) {
-  if (options.form == "fp8kv") return scale_file_text(scales);
+  if (options.form == ExtractForm::fp8kv) return scale_file_text(scales);
   bool fused = !scales.per_head();
   for (const LayerScales& layer : scales.layers) fused = fused && layer.k == layer.v;
   if (!fused) {
@@ -51,7 +51,7 @@ void list_scales(const ExtractOptions& options) {
 }  // namespace
 
 void run_command(const ExtractOptions& options) {
-  if (options.tp > 1 && options.form != "vllm-json") {
+  if (options.tp > 1 && options.form != ExtractForm::vllm_json) {
     throw Error("--tp is for --to vllm-json alone: other forms have no ranks",
                 "leave out --tp, or write --to vllm-json", ErrorKind::usage);
   }

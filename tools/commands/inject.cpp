@@ -17,7 +17,8 @@ std::string report_json(const InjectCommandOptions& options, const InjectReport&
   json.member("target", options.target).member("dry_run", options.dry_run);
   json.member("written_bytes", report.written_bytes).key("files").begin_array();
   for (const InjectedFile& file : report.files) {
-    json.begin_object().member("name", json_path(file.name)).member("how", file.how);
+    json.begin_object().member("name", json_path(file.name));
+    json.member("how", made_name(file.made));
     json.member("bytes", file.bytes).end_object();
   }
   json.end_array().member("skipped", std::span<const std::string>(report.skipped));
@@ -29,7 +30,7 @@ std::string report_json(const InjectCommandOptions& options, const InjectReport&
 std::string report_table(const InjectReport& report) {
   Table table({"file", "bytes", "how"}, {true, false, true});
   for (const InjectedFile& file : report.files) {
-    table.add({plain(file.name), grouped(file.bytes), file.how});
+    table.add({plain(file.name), grouped(file.bytes), made_name(file.made)});
   }
   return table.text() + "\n" + runtimes_table(report.facts);
 }

@@ -196,51 +196,53 @@ LinkMode mode_of(const PlannedFile& file, LinkMode asked) {
   return asked == LinkMode::automatic && own ? LinkMode::copy : asked;
 }
 
-const char* planned_how(LinkMode mode) {
+FileMade planned(LinkMode mode) {
   switch (mode) {
     case LinkMode::automatic:
-      return "linked or copied";
+      return FileMade::linked_or_copied;
     case LinkMode::reflink:
-      return "reflinked";
+      return FileMade::reflinked;
     case LinkMode::hard:
-      return "hard-linked";
+      return FileMade::hard_linked;
     case LinkMode::copy:
       break;
   }
-  return "copied";
+  return FileMade::copied;
 }
 
-const char* done_how(LinkResult result) {
+FileMade made_by(LinkResult result) {
   switch (result) {
     case LinkResult::reflinked:
-      return "reflinked";
+      return FileMade::reflinked;
     case LinkResult::hard_linked:
-      return "hard-linked";
+      return FileMade::hard_linked;
     case LinkResult::copied:
       break;
   }
-  return "copied";
+  return FileMade::copied;
 }
 
-const char* written_how(const PlannedFile& file) {
-  return file.parts.empty() ? "written" : "rewritten";
+FileMade made_by_writing(const PlannedFile& file) {
+  return file.parts.empty() ? FileMade::written : FileMade::rewritten;
 }
 
 // Brings one file to `to`, and says how.
-const char* carry_out(const PlannedFile& file, const fs::path& to, LinkMode link) {
+FileMade carry_out(const PlannedFile& file, const fs::path& to, LinkMode link) {
   fs::create_directories(to.parent_path());
-  if (file.is_linked()) return done_how(link_or_copy(file.from, to, mode_of(file, link)));
+  if (file.is_linked()) return made_by(link_or_copy(file.from, to, mode_of(file, link)));
   if (file.parts.empty()) {
     write_new_file(to, file.contents);
   } else {
     write_new_file(to, file.contents, file.from, file.parts);
   }
-  return written_how(file);
+  return made_by_writing(file);
 }
 
-void add_to(InjectReport& report, const fs::path& name, std::string how, uint64_t bytes) {
-  if (how == "written" || how == "rewritten" || how == "copied") report.written_bytes += bytes;
-  report.files.push_back({name.string(), std::move(how), bytes});
+void add_to(InjectReport& report, const fs::path& name, FileMade made, uint64_t bytes) {
+  const bool costs =
+      made == FileMade::written || made == FileMade::rewritten || made == FileMade::copied;
+  if (costs) report.written_bytes += bytes;
+  report.files.push_back({name.string(), made, bytes});
 }
 
 // File operations of the standard library throw their own type.
@@ -281,17 +283,17 @@ InjectReport write_folder(const Checkpoint& checkpoint, const ScalePatch& patch,
   if (options.dry_run) {
     for (const auto& [name, file] : plan.files) {
       const LinkMode link = mode_of(file, options.link);
-      add_to(report, name, file.is_linked() ? planned_how(link) : written_how(file), file.bytes);
+      add_to(report, name, file.is_linked() ? planned(link) : made_by_writing(file), file.bytes);
     }
     return report;
   }
   StagedDirectory staged(out, options.overwrite);
   for (const auto& [name, file] : plan.files) {
     check_interrupt();
-    const std::string how = with_context(cat(quote(out.string()), " was not made"), [&] {
+    const FileMade made = with_context(cat(quote(out.string()), " was not made"), [&] {
       return carry_out(file, staged.path() / name, options.link);
     });
-    add_to(report, name, how, file.bytes);
+    add_to(report, name, made, file.bytes);
   }
   staged.publish();
   return report;
@@ -304,13 +306,31 @@ InjectReport write_scale_file(const ModelDescription& model, const KvScales& sca
   written.n_kv_heads = model.n_kv_heads();
   const std::string text = scale_file_text(written);
   InjectReport report;
-  add_to(report, out.filename(), "written", text.size());
+  add_to(report, out.filename(), FileMade::written, text.size());
   report.facts = scale_file_facts(written.model_type);
   if (!options.dry_run) write_file_atomically(out, text, options.overwrite);
   return report;
 }
 
 }  // namespace
+
+const char* made_name(FileMade made) {
+  switch (made) {
+    case FileMade::written:
+      return "written";
+    case FileMade::rewritten:
+      return "rewritten";
+    case FileMade::reflinked:
+      return "reflinked";
+    case FileMade::hard_linked:
+      return "hard-linked";
+    case FileMade::copied:
+      return "copied";
+    case FileMade::linked_or_copied:
+      break;
+  }
+  return "linked or copied";
+}
 
 InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
                            const fs::path& out, const InjectOptions& options) {

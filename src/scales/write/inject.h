@@ -23,11 +23,22 @@ struct InjectOptions {
   std::string scales_name = "the scales";  // for messages: the quoted file
 };
 
-// One file of the output and how it came there.
+// How a file of the output came there.
+enum class FileMade {
+  written,
+  rewritten,  // a shard without some of its tensors
+  reflinked,
+  hard_linked,
+  copied,
+  linked_or_copied  // planned: what the file system allows
+};
+
+const char* made_name(FileMade made);  // "hard-linked"
+
+// One file of the output.
 struct InjectedFile {
   std::string name;  // relative to the output
-  std::string how;   // "written", "rewritten", "reflinked", "hard-linked", "copied"; planned:
-                     // "linked or copied"
+  FileMade made = FileMade::written;
   uint64_t bytes = 0;
 };
 
