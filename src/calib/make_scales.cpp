@@ -90,7 +90,7 @@ void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
   Provenance& provenance = scales.provenance;
   provenance.source = std::move(run.source);
   provenance.tool_version = std::move(run.tool_version);
-  provenance.observation = "post_rope";
+  provenance.observation = Observation::after_rope;
   provenance.model_fingerprint = std::move(run.model_fingerprint);
   provenance.compute_dtype = torch_name(config.dtype);
   provenance.documents = run.documents;

@@ -41,6 +41,24 @@ void check_calibration(const Calibration& part) {
   check_scales(part);
 }
 
+void check_same_caches(const Calibration& a, const Calibration& b) {
+  for (size_t layer = 0; layer < a.scales.layers.size(); ++layer) {
+    const bool has_cache = b.scales.layers[layer].has_cache();
+    if (a.scales.layers[layer].has_cache() == has_cache) continue;
+    throw Error(cat(b.name, ": layer ", layer, has_cache ? " has a KV cache" : " has no KV cache",
+                    ", but in ", a.name, " it has ", has_cache ? "none" : "one"),
+                "only calibrations of one model, made in the same way, can be merged");
+  }
+}
+
+// Of the first layer with a cache; all of them have as many.
+size_t heads_in_amax(const Provenance& from) {
+  for (const LayerAmax& layer : from.amax) {
+    if (!layer.k.empty()) return layer.k.size();
+  }
+  return 0;
+}
+
 void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
   const auto same = [&](const char* what, const std::string& x, const std::string& y) {
     if (x == y) return;
@@ -51,10 +69,12 @@ void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
   same("the model's fingerprint", quote(from.model_fingerprint), quote(other.model_fingerprint));
   same("the model type", quote(a.scales.model_type), quote(b.scales.model_type));
   same("the number of layers", cat(a.scales.layers.size()), cat(b.scales.layers.size()));
+  check_same_caches(a, b);
   same("the number of KV heads", cat(a.scales.n_kv_heads), cat(b.scales.n_kv_heads));
-  same("the number of heads in amax", cat(from.amax[0].k.size()), cat(other.amax[0].k.size()));
+  same("the number of heads in amax", cat(heads_in_amax(from)), cat(heads_in_amax(other)));
   same("the format", format_name(a.scales.format), format_name(b.scales.format));
-  same("the observation", quote(from.observation), quote(other.observation));
+  same("the observation", quote(observation_name(from.observation)),
+       quote(observation_name(other.observation)));
   same("the compute dtype", quote(from.compute_dtype), quote(other.compute_dtype));
   if (any_policy) return;
   same("the granularity", a.scales.per_head() ? "'head'" : "'tensor'",

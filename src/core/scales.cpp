@@ -24,10 +24,64 @@ void check_each(const std::vector<float>& per_head, const char* which, const std
   }
 }
 
+constexpr const char* kMadeForAnother = "were they made for this model?";
+
+// The layers that have scales are those that write a cache.
+void check_layers(const KvScales& scales, const std::vector<bool>& has_cache,
+                  const std::string& source) {
+  const size_t n_layers = has_cache.size();
+  const auto has_scales = [&](size_t layer) {
+    return layer < scales.layers.size() && scales.layers[layer].has_cache();
+  };
+  std::vector<size_t> missing, too_many;
+  for (size_t layer = 0; layer < std::max(n_layers, scales.layers.size()); ++layer) {
+    const bool wanted = layer < n_layers && has_cache[layer];
+    if (wanted && !has_scales(layer)) missing.push_back(layer);
+    if (!wanted && has_scales(layer)) too_many.push_back(layer);
+  }
+  // Only who leaves out layers may end before the model does.
+  const bool every_layer = scales.cached_layers() == scales.layers.size();
+  const bool too_short = scales.layers.size() < n_layers && every_layer && !missing.empty();
+  if (scales.layers.size() > n_layers || too_short) {
+    throw Error(cat(source, ": has scales for ", count_of(scales.layers.size(), "layer"),
+                    ", the model has ", n_layers),
+                kMadeForAnother);
+  }
+  if (!missing.empty()) {
+    throw Error(cat(source, ": has no scales for ", layer_list(missing),
+                    ", where the model writes a KV cache"),
+                kMadeForAnother);
+  }
+  if (too_many.empty()) return;
+  throw Error(cat(source, ": has scales for ", layer_list(too_many),
+                  ", where the model writes no KV cache"),
+              kMadeForAnother);
+}
+
 }  // namespace
 
-bool KvScales::per_head() const {
-  return !layers.empty() && layers[0].k.size() > 1;
+size_t KvScales::scales_per_layer() const {
+  const auto cached = std::find_if(layers.begin(), layers.end(),
+                                   [](const LayerScales& layer) { return layer.has_cache(); });
+  return cached == layers.end() ? 0 : cached->k.size();
+}
+
+size_t KvScales::cached_layers() const {
+  return static_cast<size_t>(std::count_if(
+      layers.begin(), layers.end(), [](const LayerScales& layer) { return layer.has_cache(); }));
+}
+
+const char* observation_name(Observation observation) {
+  if (observation == Observation::before_rope) return "pre_rope";
+  return observation == Observation::after_rope ? "post_rope" : "";
+}
+
+std::optional<Observation> observation_from_name(std::string_view name) {
+  for (const Observation known :
+       {Observation::unknown, Observation::before_rope, Observation::after_rope}) {
+    if (name == observation_name(known)) return known;
+  }
+  return std::nullopt;
 }
 
 float largest(std::span<const float> heads) {
@@ -62,6 +116,7 @@ KvScales with_format(const KvScales& scales, Fp8Format format) {
 KvScales per_tensor(const KvScales& scales) {
   KvScales reduced = scales;
   for (LayerScales& layer : reduced.layers) {
+    if (!layer.has_cache()) continue;
     layer.k = {largest(layer.k)};
     layer.v = {largest(layer.v)};
   }
@@ -78,9 +133,11 @@ void check_scale(float scale, const std::string& where) {
 
 void check_values(const KvScales& scales, const std::string& source) {
   if (scales.layers.empty()) fail(source, ": has no layers");
-  const size_t heads = scales.layers[0].k.size();
+  if (scales.cached_layers() == 0) fail(source, ": has no layer with a KV cache");
+  const size_t heads = scales.scales_per_layer();
   for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
     const LayerScales& found = scales.layers[layer];
+    if (!found.has_cache()) continue;
     if (found.k.empty() || found.k.size() != heads || found.v.size() != heads) {
       fail(source, ": layer ", layer, ": has ", found.k.size(), " K and ", found.v.size(),
            " V scales, expected ", std::max<size_t>(heads, 1), " of each");
@@ -90,14 +147,18 @@ void check_values(const KvScales& scales, const std::string& source) {
   }
 }
 
-void check_fits(const KvScales& scales, const ModelDescription& model, const std::string& source) {
-  const std::string help = "were they made for this model?";
-  if (static_cast<int64_t>(scales.layers.size()) != model.n_layers()) {
-    throw Error(cat(source, ": has scales for ", count_of(scales.layers.size(), "layer"),
-                    ", the model has ", model.n_layers()),
-                help);
+std::vector<bool> layers_with_cache(const ModelDescription& model) {
+  std::vector<bool> has_cache;
+  for (int64_t layer = 0; layer < model.n_layers(); ++layer) {
+    has_cache.push_back(model.unclear || model.writes_cache(layer));
   }
-  const auto heads = static_cast<int64_t>(scales.layers[0].k.size());
+  return has_cache;
+}
+
+void check_fits(const KvScales& scales, const ModelDescription& model, const std::string& source) {
+  check_layers(scales, layers_with_cache(model), source);
+  const std::string help = kMadeForAnother;
+  const auto heads = static_cast<int64_t>(scales.scales_per_layer());
   const bool per_head = heads > 1;
   if ((per_head && heads != model.n_kv_heads()) ||
       (scales.n_kv_heads != 0 && scales.n_kv_heads != model.n_kv_heads())) {
@@ -113,6 +174,26 @@ void check_fits(const KvScales& scales, const ModelDescription& model, const std
                     quote(model.model_type)),
                 help);
   }
+}
+
+float fused_scale(const LayerScales& layer) {
+  return std::max(largest(layer.k), largest(layer.v));
+}
+
+std::string layer_list(const std::vector<size_t>& layers) {
+  std::vector<std::string> runs;
+  for (size_t i = 0; i < layers.size();) {
+    size_t end = i + 1;
+    while (end < layers.size() && layers[end] == layers[end - 1] + 1) ++end;
+    // Two in a row are no shorter as a range.
+    if (end - i > 2) {
+      runs.push_back(cat(layers[i], "-", layers[end - 1]));
+    } else {
+      for (size_t j = i; j < end; ++j) runs.push_back(cat(layers[j]));
+    }
+    i = end;
+  }
+  return (layers.size() == 1 ? "layer " : "layers ") + join(runs);
 }
 
 std::string format_name(Fp8Format format) {

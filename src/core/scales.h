@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/fp8.h"
@@ -15,15 +16,19 @@
 namespace fp8kv {
 
 // Dequantisation multipliers of one layer: real = code * scale. One entry per tensor, or one per
-// KV head.
+// KV head. Both are empty for a layer that writes no KV cache: its state is of another kind, or it
+// reads the cache of another layer. Loops over heads then do nothing, as is right; ask has_cache
+// before anything else.
 struct LayerScales {
   std::vector<float> k;
   std::vector<float> v;
+
+  bool has_cache() const { return !k.empty() || !v.empty(); }
   bool operator==(const LayerScales&) const = default;
 };
 
-// Largest magnitudes seen, one entry per KV head. Q is the maximum over the query heads that share
-// the KV head.
+// Largest magnitudes seen, one entry per KV head; none in a layer without a cache. Q is the maximum
+// over the query heads that share the KV head.
 struct LayerAmax {
   std::vector<float> k;
   std::vector<float> v;
@@ -31,7 +36,7 @@ struct LayerAmax {
   bool operator==(const LayerAmax&) const = default;
 };
 
-// Magnitudes of one layer, all KV heads together.
+// Magnitudes of one layer, all KV heads together; none in a layer without a cache.
 struct LayerOctaves {
   OctaveCounts k;
   OctaveCounts v;
@@ -55,17 +60,30 @@ struct DataFile {
   auto operator<=>(const DataFile&) const = default;
 };
 
+// Where K was measured. Runtimes keep K after RoPE.
+enum class Observation {
+  unknown,
+  before_rope,
+  likely_before_rope,  // every known tool of this form measures there, but the file does not tell
+  after_rope,
+};
+
+// "pre_rope" and "post_rope" in files; "" for what a file does not tell.
+const char* observation_name(Observation observation);
+// nullopt for any other text.
+std::optional<Observation> observation_from_name(std::string_view name);
+
 // Where scales come from, as far as it is known. Absent parts are empty.
 struct Provenance {
   std::string source;  // "fp8kv calibrate", or the dialect they were read in: "vllm-json", ...
   std::string tool_version;
   std::string producer;  // what made the checkpoint they were read from: "modelopt"
   std::string producer_version;
-  std::string stored_dtype;       // in that checkpoint, as safetensors spells it: "BF16"
-  std::string observer;           // the statistic that was scaled, as compressed-tensors names it
-  std::string observation;        // "post_rope" or "pre_rope" or ""
-  std::string model_fingerprint;  // see checkpoint/fingerprint.h
-  std::string compute_dtype;      // dtype K and V were rounded to: "float16"
+  std::string stored_dtype;  // in that checkpoint, as safetensors spells it: "BF16"
+  std::string observer;      // the statistic that was scaled, as compressed-tensors names it
+  Observation observation = Observation::unknown;  // never likely_before_rope
+  std::string model_fingerprint;                   // see checkpoint/fingerprint.h
+  std::string compute_dtype;                       // dtype K and V were rounded to: "float16"
   double headroom = 1.0;
   std::string policy;  // "mse" (calib/policies.h); "" where granularity and headroom say it all
   std::vector<LayerAmax> amax;        // one per layer, or empty
@@ -82,10 +100,15 @@ struct KvScales {
   Fp8Format format = Fp8Format::e4m3fn;  // what the scales are made for
   std::string model_type;                // "llama", or "" where the source does not say
   int64_t n_kv_heads = 0;                // 0 where the source does not say
+  // One for every layer of the model. Where the source names none but layers with a cache, as
+  // vLLM's JSON does, those behind the last of them may be missing.
   std::vector<LayerScales> layers;
   Provenance provenance;
 
-  bool per_head() const;
+  // Scales that a layer with a cache has for K, and as many for V; 0 where there is no such layer.
+  size_t scales_per_layer() const;
+  bool per_head() const { return scales_per_layer() > 1; }
+  size_t cached_layers() const;
   bool operator==(const KvScales&) const = default;
 };
 
@@ -108,12 +131,22 @@ KvScales per_tensor(const KvScales& scales);
 // message is "<where> is 0, expected ...".
 void check_scale(float scale, const std::string& where);
 
-// Throws unless every scale is a positive, finite, normal float and every layer has the same
-// shape; names the layer. `source` is named in the message.
+// Throws unless every scale is a positive, finite, normal float, every layer with a cache has the
+// same shape, and there is one; names the layer. `source` is named in the message.
 void check_values(const KvScales& scales, const std::string& source);
 
-// Throws unless the number of layers and heads fits the model.
+// One for every layer: whether it writes a KV cache, as all do that are not known.
+std::vector<bool> layers_with_cache(const ModelDescription& model);
+
+// Throws unless the numbers of layers and heads fit the model, and the layers that have scales are
+// those that write a KV cache.
 void check_fits(const KvScales& scales, const ModelDescription& model, const std::string& source);
+
+// The largest scale of K and V, for readers that have one number for both. REQUIRES a cache.
+float fused_scale(const LayerScales& layer);
+
+// "layer 3", "layers 0-5, 7 and 9". REQUIRES rising numbers.
+std::string layer_list(const std::vector<size_t>& layers);
 
 // "float8_e4m3fn" and so on, as torch spells them.
 std::string format_name(Fp8Format format);

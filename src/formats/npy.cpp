@@ -1,10 +1,11 @@
+#include "formats/npy.h"
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
 
 #include "base/error.h"
-#include "formats/npy.h"
 
 namespace fp8kv {
 namespace {

@@ -106,6 +106,7 @@ int demand(Verdict verdict) {
     case Verdict::needs_scale:
       return 2;
     case Verdict::keep_16bit:
+    case Verdict::no_cache:
       break;
   }
   return 3;
@@ -137,6 +138,8 @@ std::string verdict_name(Verdict verdict) {
       return "needs its scale";
     case Verdict::keep_16bit:
       return "keep in 16 bit";
+    case Verdict::no_cache:
+      return "no cache";
     case Verdict::unknown:
       break;
   }
@@ -151,12 +154,17 @@ Certificate certify(const KvScales& scales, Fp8Format format) {
   Certificate certificate;
   certificate.format = format;
   for (size_t i = 0; i < converted.layers.size(); ++i) {
+    LayerCertificate layer;
+    if (!converted.layers[i].has_cache()) {
+      layer.verdict = Verdict::no_cache;
+      certificate.layers.push_back(layer);
+      continue;
+    }
     Evidence k, v;
     if (!from.amax.empty()) k.amax = &from.amax[i].k;
     if (!from.amax.empty()) v.amax = &from.amax[i].v;
     if (!from.octaves.empty()) k.octaves = &from.octaves[i].k;
     if (!from.octaves.empty()) v.octaves = &from.octaves[i].v;
-    LayerCertificate layer;
     layer.k = certify_tensor("K", k, converted.layers[i].k, spec);
     layer.v = certify_tensor("V", v, converted.layers[i].v, spec);
     layer.verdict =

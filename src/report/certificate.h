@@ -50,7 +50,8 @@ enum class Verdict {
   unit_safe,    // a scale of 1 loses nothing that matters, and leaves room
   needs_scale,  // 1 saturates or underflows, and the scale from amax does not
   keep_16bit,   // underflows even with the largest value at the format's maximum
-  unknown       // the evidence does not decide
+  unknown,      // the evidence does not decide
+  no_cache      // the layer writes no KV cache; of a layer alone
 };
 
 struct TensorCertificate {
@@ -64,7 +65,7 @@ struct TensorCertificate {
 };
 
 struct LayerCertificate {
-  TensorCertificate k;
+  TensorCertificate k;  // nothing, like v, where there is no cache
   TensorCertificate v;
   Verdict verdict = Verdict::unknown;  // that of the tensor that demands more
 };
@@ -78,7 +79,7 @@ struct Certificate {
   std::vector<size_t> layers_that_do_not_hold() const;
 };
 
-// "1.0 is safe", "needs its scale", "keep in 16 bit", "not known".
+// "1.0 is safe", "needs its scale", "keep in 16 bit", "not known", "no cache".
 std::string verdict_name(Verdict verdict);
 
 // REQUIRES an E4M3 format; the scales are converted to it where they are for the other.

@@ -103,6 +103,12 @@ std::string certificate_table(const EvalReport& report) {
       .names = 4,
       .sortable = true};
   for (size_t i = 0; i < certificate->layers.size(); ++i) {
+    if (certificate->layers[i].verdict == Verdict::no_cache) {
+      table.rows.push_back(
+          {{cat(i), ""}, {"", ""}, {verdict_name(Verdict::no_cache), ""}, {"", ""}});
+      table.rows.back().resize(table.header.size(), {"–", "NaN"});
+      continue;
+    }
     table.rows.push_back(row_of(i, "K", certificate->layers[i].k));
     table.rows.push_back(row_of(i, "V", certificate->layers[i].v));
   }
@@ -178,6 +184,11 @@ std::string convergence_table(const EvalReport& report) {
   for (const Column& column : columns) table.header.push_back(column.name);
   table.header.push_back("ratio");
   for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].k.empty()) {
+      table.rows.push_back({{cat(i), ""}, {verdict_name(Verdict::no_cache), ""}});
+      table.rows.back().resize(table.header.size(), {"–", "NaN"});
+      continue;
+    }
     for (const Heads heads : {&LayerAmax::k, &LayerAmax::v}) {
       std::vector<HtmlCell> row = {{cat(i), ""}, {heads == &LayerAmax::k ? "K" : "V", ""}};
       double reached = 0;

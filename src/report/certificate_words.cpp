@@ -4,24 +4,10 @@
 
 namespace fp8kv {
 
-std::string layer_list(const std::vector<size_t>& layers) {
-  std::vector<std::string> runs;
-  for (size_t i = 0; i < layers.size();) {
-    size_t end = i + 1;
-    while (end < layers.size() && layers[end] == layers[end - 1] + 1) ++end;
-    // Two in a row are no shorter as a range.
-    if (end - i > 2) {
-      runs.push_back(cat(layers[i], "-", layers[end - 1]));
-    } else {
-      for (size_t j = i; j < end; ++j) runs.push_back(cat(layers[j]));
-    }
-    i = end;
-  }
-  return (layers.size() == 1 ? "layer " : "layers ") + join(runs);
-}
-
 std::string verdict_sentence(const Certificate& certificate) {
-  const size_t all = certificate.layers.size();
+  const size_t without = certificate.layers_with(Verdict::no_cache).size();
+  const size_t all = certificate.layers.size() - without;
+  const std::string every_layer = without == 0 ? "every layer" : "every layer with a cache";
   std::string sentence;
   const auto say = [&](const std::string& part) {
     sentence += (sentence.empty() ? "" : "; ") + part;
@@ -30,7 +16,7 @@ std::string verdict_sentence(const Certificate& certificate) {
     const std::vector<size_t> layers = certificate.layers_with(verdict);
     if (layers.empty()) return;
     const bool every = layers.size() == all && all > 1;
-    say(cat(every ? "every layer" : layer_list(layers), " ",
+    say(cat(every ? every_layer : layer_list(layers), " ",
             every || layers.size() == 1 ? one : several));
   };
   add(Verdict::keep_16bit, "should stay in 16 bit", "should stay in 16 bit");
@@ -38,7 +24,7 @@ std::string verdict_sentence(const Certificate& certificate) {
   add(Verdict::unknown, "is not known for want of evidence", "are not known for want of evidence");
   const size_t safe = certificate.layers_with(Verdict::unit_safe).size();
   if (safe == all) {
-    say("1.0 is safe in every layer");
+    say("1.0 is safe in " + every_layer);
   } else if (safe > 0) {
     say(cat("1.0 is safe in the other ", safe == 1 ? "layer" : cat(safe)));
   }

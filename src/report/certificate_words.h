@@ -7,14 +7,12 @@
 
 namespace fp8kv {
 
-// "layers 0 and 1 need their scales; 1.0 is safe in the other 4": names every layer once.
+// "layers 0 and 1 need their scales; 1.0 is safe in the other 4": names every layer
+// with a cache once.
 std::string verdict_sentence(const Certificate& certificate);
 
 // The flag by which vLLM keeps the layers that should stay in 16 bit out of FP8, by their numbers
 // (vllm-project/vllm#33695); "" when there are none.
 std::string skip_flag(const Certificate& certificate);
-
-// "layer 3", "layers 0-5, 7 and 9". REQUIRES rising numbers.
-std::string layer_list(const std::vector<size_t>& layers);
 
 }  // namespace fp8kv

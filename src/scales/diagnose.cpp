@@ -38,7 +38,7 @@ bool is_telling(const Numbers& values, int bits) {
 std::vector<ScaleTensor> finer_form(const std::vector<ScaleTensor>& tensors) {
   std::vector<ScaleTensor> apart;
   for (const ScaleTensor& tensor : tensors) {
-    if (tensor.which != 'b') apart.push_back(tensor);
+    if (tensor.of != ScaleOf::both) apart.push_back(tensor);
   }
   return apart.empty() ? tensors : apart;
 }
@@ -114,16 +114,14 @@ Found floored(const Evidence& seen) {
 
 Found fused(const Evidence& seen) {
   const Dialect* const row = seen.given.dialect;
-  const auto is = [](char which) {
-    return [which](const auto& part) { return part.which == which; };
-  };
-  const bool one_number = std::all_of(seen.tensors.begin(), seen.tensors.end(), is('b'));
+  const auto is_of_both = [](const auto& each) { return each.of == ScaleOf::both; };
+  const bool one_number = std::all_of(seen.tensors.begin(), seen.tensors.end(), is_of_both);
   const bool may_be = row && (row->fused || row->carrier == Carrier::json ||
-                              std::any_of(row->patterns.begin(), row->patterns.end(), is('b')));
-  std::map<int64_t, std::map<char, Numbers>> layers;
-  for (const ScaleTensor& tensor : seen.tensors) layers[tensor.layer][tensor.which] = tensor.values;
+                              std::any_of(row->patterns.begin(), row->patterns.end(), is_of_both));
+  std::map<int64_t, std::map<ScaleOf, Numbers>> layers;
+  for (const ScaleTensor& tensor : seen.tensors) layers[tensor.layer][tensor.of] = tensor.values;
   const bool equal = std::all_of(layers.begin(), layers.end(), [](auto& layer) {
-    return layer.second['k'] == layer.second['v'];
+    return layer.second[ScaleOf::k] == layer.second[ScaleOf::v];
   });
   if (seen.tensors.empty() || !(one_number || (may_be && equal))) return std::nullopt;
   return Diagnosis{"kv-fused", "K and V share one scale, the larger of the two",
@@ -244,22 +242,26 @@ Found by_240(const Evidence& seen) {
 }
 
 Found missing(const Evidence& seen) {
-  std::set<int64_t> layers;
-  for (const ScaleTensor& tensor : seen.tensors) {
-    if (tensor.layer < seen.given.n_layers) layers.insert(tensor.layer);
+  std::set<size_t> layers;
+  for (const ScaleTensor& tensor : seen.tensors) layers.insert(static_cast<size_t>(tensor.layer));
+  const std::vector<bool>& has_cache = seen.given.has_cache;
+  size_t count = 0, all = 0;
+  for (size_t layer = 0; layer < has_cache.size(); ++layer) {
+    all += has_cache[layer];
+    count += has_cache[layer] && !layers.contains(layer);
   }
-  const int64_t count = seen.given.n_layers - static_cast<int64_t>(layers.size());
-  if (count <= 0 || seen.given.mixed) return std::nullopt;
-  return Diagnosis{"missing-layer",
-                   cat(count, " of ", count_of(static_cast<uint64_t>(seen.given.n_layers), "layer"),
-                       count == 1 ? " has" : " have", " no scale: a runtime uses 1 there"),
-                   "calibrate again"};
+  if (count == 0) return std::nullopt;
+  return Diagnosis{
+      "missing-layer",
+      cat(count, " of ", count_of(all, "layer"), all < has_cache.size() ? " with a KV cache" : "",
+          count == 1 ? " has" : " have", " no scale: a runtime uses 1 there"),
+      "calibrate again"};
 }
 
 Found extra(const Evidence& seen) {
   std::set<int64_t> layers;
   for (const ScaleTensor& tensor : seen.tensors) {
-    if (tensor.layer >= seen.given.n_layers) layers.insert(tensor.layer);
+    if (tensor.layer >= std::ssize(seen.given.has_cache)) layers.insert(tensor.layer);
   }
   if (layers.empty()) return std::nullopt;
   return Diagnosis{"extra-layer",
@@ -267,7 +269,7 @@ Found extra(const Evidence& seen) {
                        layers.size() == 1 ? cat("layer ", *layers.begin())
                                           : cat(count_of(layers.size(), "layer"), " from ",
                                                 *layers.begin(), " on"),
-                       ", but the model has ", seen.given.n_layers),
+                       ", but the model has ", seen.given.has_cache.size()),
                    "calibrate this model: the scales are those of another, or it was pruned since"};
 }
 
@@ -292,6 +294,18 @@ Diagnosis diagnose_absence(const std::string& said, bool modelopt) {
           cat(said, " says that the cache is FP8, but there are no scales",
               modelopt ? " (ModelOpt's fp8_cast writes none)" : "", ": a runtime uses 1"),
           "calibrate, and inject what you get"};
+}
+
+std::optional<Diagnosis> diagnose_gaps(const std::vector<bool>& has_cache) {
+  std::vector<size_t> gaps;
+  for (size_t layer = 0; layer < has_cache.size(); ++layer) {
+    if (!has_cache[layer]) gaps.push_back(layer);
+  }
+  if (gaps.empty()) return std::nullopt;
+  return Diagnosis{"unnamed-layers",
+                   cat("no scale is given for ", layer_list(gaps),
+                       ", which is right where the model writes no KV cache there"),
+                   "harmless: 'fp8kv inject' checks it against the model", true};
 }
 
 bool is_autofp8_rounding(const Numbers& values) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,8 @@ struct ScaleCase {
   std::string observer;  // as in KvConfig
   float floor = 0;       // smaller scales were raised to this; 0 for no
   Fp8Format format = Fp8Format::e4m3fn;
-  int64_t n_layers = 0;
-  bool mixed = false;   // the layers without a scale hold no cache
-  bool k_norm = false;  // the model normalises K between its projection and RoPE
+  std::vector<bool> has_cache;  // one for every layer of the model
+  bool k_norm = false;          // the model normalises K between its projection and RoPE
 };
 
 std::vector<Diagnosis> diagnose(const ScaleCase& found);
@@ -37,6 +37,9 @@ std::vector<Diagnosis> diagnose(const ScaleCase& found);
 // For a checkpoint without scales whose config says that the cache is FP8; `said` names the file
 // that says so.
 Diagnosis diagnose_absence(const std::string& said, bool modelopt);
+
+// For a file that leaves out layers and has no word of why, as one of vLLM's schema alone.
+std::optional<Diagnosis> diagnose_gaps(const std::vector<bool>& has_cache);
 
 // Whether all of `values` are 1 / h for some F16 or BF16 number h, as AutoFP8 computes them.
 // Numbers no scale can be are left out.

@@ -67,7 +67,7 @@ bool is_modelopt_43(const KvConfig& config) {
 using Patterns = std::vector<ScalePattern>;
 
 Patterns pair(const std::string& k, const std::string& v) {
-  return {{k, 'k'}, {v, 'v'}};
+  return {{k, ScaleOf::k}, {v, ScaleOf::v}};
 }
 
 Patterns operator+(Patterns a, const Patterns& b) {
@@ -78,20 +78,18 @@ Patterns operator+(Patterns a, const Patterns& b) {
 std::vector<Dialect> make_rows() {
   using enum Observation;
   using enum Carrier;
-  const Patterns fused = {{"self_attn.kv_scale", 'b'}};
+  const Patterns fused = {{"self_attn.kv_scale", ScaleOf::both}};
   const Patterns apart = pair("self_attn.k_scale", "self_attn.v_scale");
   const Patterns outputs = pair("self_attn.k_proj.output_scale", "self_attn.v_proj.output_scale");
-  const Patterns at_proj = pair("self_attn.k_proj.k_scale", "self_attn.v_proj.v_scale") +
-                           pair("mixer.k_proj.k_scale", "mixer.v_proj.v_scale");
-  const Patterns megatron = apart + pair("mixer.k_scale", "mixer.v_scale");
+  const Patterns at_proj = pair("self_attn.k_proj.k_scale", "self_attn.v_proj.v_scale");
   const Patterns of_cache = pair("self_attn.k_cache.scale", "self_attn.v_cache.scale");
   const Patterns parameters = pair("self_attn.attn.k_scale", "self_attn.attn.v_scale") +
                               pair("self_attn.qkv_proj.k_scale", "self_attn.qkv_proj.v_scale") +
                               pair("self_attn.qkqkv_proj.k_scale", "self_attn.qkqkv_proj.v_scale");
   const Patterns trtllm =
-      Patterns{{"attention.kv_cache_scaling_factor", 'b'}} +
+      Patterns{{"attention.kv_cache_scaling_factor", ScaleOf::both}} +
       pair("attention.k_cache_scaling_factor", "attention.v_cache_scaling_factor");
-  const Patterns npz = {{"kv_cache_scaling_factor", 'b'}};
+  const Patterns npz = {{"kv_cache_scaling_factor", ScaleOf::both}};
   const char* const kFp8 = "quant_method `fp8`, kv_cache_scheme `static`";
   const char* const kOld = "`compression_config` instead of quantization_config";
   const char* const kCt = "quant_method `compressed-tensors`, kv_cache_scheme";
@@ -125,7 +123,7 @@ std::vector<Dialect> make_rows() {
       {"modelopt", "modelopt", "ModelOpt since 0.43", kOpt, kAfter,
        at_proj, is_modelopt_43, by_version},
       {"modelopt-megatron", "modelopt", "ModelOpt's export of Megatron models", kOpt, kAfter,
-       megatron, is<QuantMethod::modelopt>, always<after_rope>, model_folder, 1},
+       apart, is<QuantMethod::modelopt>, always<after_rope>, model_folder, 1},
       {"trtllm", "trtllm", "AMMO and ModelOpt for TensorRT-LLM, one file per rank",
        "kv_cache_quant_algo `FP8`", "after RoPE since ModelOpt 0.27",
        trtllm, is<QuantMethod::trtllm>, trtllm_observation, rank_folder, 1},
@@ -189,14 +187,17 @@ std::vector<std::string> tensor_forms(const Dialect& dialect) {
   return forms;
 }
 
-DialectMatch match_scale_name(Carrier carrier, std::string_view rest) {
+DialectMatch match_scale_name(Carrier carrier, std::string_view name) {
+  constexpr std::string_view kMixer = "mixer.";
+  const std::string rest =
+      name.starts_with(kMixer) ? cat("self_attn.", name.substr(kMixer.size())) : std::string(name);
   DialectMatch match;
   for (const Dialect& row : rows()) {
     if (row.carrier != carrier) continue;
     for (const ScalePattern& pattern : row.patterns) {
       if (pattern.rest != rest) continue;
       match.rows.push_back(&row);
-      match.which = pattern.which;
+      match.of = pattern.of;
     }
   }
   return match;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checkpoint/quant_config.h"
+#include "core/scales.h"
 
 namespace fp8kv {
 
@@ -19,18 +20,14 @@ enum class Carrier {
   json,          // vLLM's kv_cache_scales.json
 };
 
-// One scale tensor's name: anything that ends in "layers.", the layer's number, and `rest`.
+// What a scale is of.
+enum class ScaleOf { k, v, both };
+
+// One scale tensor's name: anything that ends in "layers.", the layer's number, and `rest`. What is
+// called "self_attn" stands for Nemotron-H's "mixer" too.
 struct ScalePattern {
   std::string rest;  // "self_attn.k_scale"
-  char which = 'k';  // 'k', 'v', or 'b' for both
-};
-
-// Where K was measured. Runtimes keep K after RoPE.
-enum class Observation {
-  unknown,
-  before_rope,
-  likely_before_rope,  // every known tool of this form measures there, but the file does not tell
-  after_rope,
+  ScaleOf of = ScaleOf::k;
 };
 
 struct Dialect {
@@ -58,7 +55,7 @@ std::vector<std::string> tensor_forms(const Dialect& dialect);
 // The rows that have a tensor of this name, and what it is for. `rest` as in LayerName.
 struct DialectMatch {
   std::vector<const Dialect*> rows;
-  char which = 'k';
+  ScaleOf of = ScaleOf::k;
 };
 DialectMatch match_scale_name(Carrier carrier, std::string_view rest);
 

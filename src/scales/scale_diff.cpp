@@ -177,6 +177,31 @@ double distance(const DiffRow& row) {
               "they are not of the same model", ErrorKind::check);
 }
 
+// Layers that have a cache on the one side and not on the other.
+[[noreturn]] void fail_on_caches(const std::vector<size_t>& layers, bool only_a) {
+  throw Error(cat(only_a ? "A" : "B", " has scales for ", layer_list(layers), ", where ",
+                  only_a ? "B" : "A", " has no KV cache"),
+              "they are not of the same model", ErrorKind::check);
+}
+
+// Throws unless the same layers have a cache. A side that ends before the other has none behind.
+void check_same_layers(const KvScales& a, const KvScales& b) {
+  const bool every_layer =
+      a.cached_layers() == a.layers.size() && b.cached_layers() == b.layers.size();
+  if (every_layer && a.layers.size() != b.layers.size()) {
+    fail_apart("layer", a.layers.size(), b.layers.size());
+  }
+  std::vector<size_t> only_a, only_b;
+  for (size_t layer = 0; layer < std::max(a.layers.size(), b.layers.size()); ++layer) {
+    const bool in_a = layer < a.layers.size() && a.layers[layer].has_cache();
+    const bool in_b = layer < b.layers.size() && b.layers[layer].has_cache();
+    if (in_a && !in_b) only_a.push_back(layer);
+    if (in_b && !in_a) only_b.push_back(layer);
+  }
+  if (!only_a.empty()) fail_on_caches(only_a, true);
+  if (!only_b.empty()) fail_on_caches(only_b, false);
+}
+
 KvScales comparable(const KvScales& scales, const char* name, bool reduce, ScaleDiff& diff) {
   if (fp8_spec(scales.format).fnuz) {
     diff.notes.push_back(cat(name, " is for E4M3FNUZ: its scales were halved"));
@@ -191,25 +216,27 @@ KvScales comparable(const KvScales& scales, const char* name, bool reduce, Scale
 }  // namespace
 
 ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
-  if (a.layers.size() != b.layers.size()) fail_apart("layer", a.layers.size(), b.layers.size());
+  check_same_layers(a, b);
   ScaleDiff diff;
   const bool mixed = a.per_head() != b.per_head();
   const KvScales left = comparable(a, "A", mixed, diff);
   const KvScales right = comparable(b, "B", mixed, diff);
-  const size_t heads = left.layers[0].k.size();
-  if (heads != right.layers[0].k.size()) {
-    fail_apart("KV head", heads, right.layers[0].k.size());
-  }
+  const size_t heads = left.scales_per_layer();
+  if (heads != right.scales_per_layer()) fail_apart("KV head", heads, right.scales_per_layer());
   diff.per_head = left.per_head();
-  diff.layers = left.layers.size();
+  diff.layers = left.cached_layers();
   const auto same = [&](const ScalePair& pair) {
     return is_same(pair) || std::abs(pair.ratio() - 1) <= tolerance;
   };
   Sides sides;
-  for (size_t layer = 0; layer < diff.layers; ++layer) {
+  for (size_t layer = 0; layer < std::max(left.layers.size(), right.layers.size()); ++layer) {
+    if (layer >= left.layers.size() || !left.layers[layer].has_cache()) {
+      diff.without_cache.push_back(layer);
+      continue;
+    }
     bool differs = false;
+    const LayerScales &x = left.layers[layer], &y = right.layers[layer];
     for (size_t head = 0; head < heads; ++head) {
-      const LayerScales &x = left.layers[layer], &y = right.layers[layer];
       DiffRow row{layer, head, {x.k[head], y.k[head]}, {x.v[head], y.v[head]}, false};
       row.differs = !same(row.k) || !same(row.v);
       differs = differs || row.differs;

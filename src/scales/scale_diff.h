@@ -35,7 +35,8 @@ struct ScaleDiff {
   bool per_head = false;  // one row per layer and KV head, else one per layer
   std::vector<DiffRow> rows;
   size_t differing_layers = 0;
-  size_t layers = 0;
+  size_t layers = 0;                  // with a KV cache
+  std::vector<size_t> without_cache;  // no row
   DiffRow farthest;  // whose K or V is farthest from a ratio of 1; the first of equals
   std::vector<DiffFinding> findings;
   std::vector<std::string> notes;  // what was done to make the two comparable
@@ -45,7 +46,8 @@ struct ScaleDiff {
 // count half, as they are for E4M3FN; where one side has a scale per head and the other per layer,
 // heads count as their maximum. The findings look at all scales, whatever the tolerance, and are
 // empty where every scale is the same.
-// Throws a check error when the numbers of layers or of heads differ. REQUIRES values that
+// Throws a check error when the numbers of layers or of heads differ, and when a layer has a KV
+// cache on one side alone. REQUIRES values that
 // check_values accepts, tolerance >= 0.
 ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance);
 

@@ -18,24 +18,26 @@ uint64_t as_count(const Json& value) {
   return static_cast<uint64_t>(count);
 }
 
-void write_octaves(JsonWriter& out, const char* name, const std::vector<LayerOctaves>& layers,
+void write_octaves(JsonWriter& out, const char* name, const Provenance& provenance,
                    OctaveCounts LayerOctaves::*part) {
   out.key(name).begin_array();
-  for (const LayerOctaves& layer : layers) {
-    const OctaveCounts& octaves = layer.*part;
-    std::vector<int64_t> row = {static_cast<int64_t>(octaves.zeros), octaves.first};
-    row.insert(row.end(), octaves.counts.begin(), octaves.counts.end());
+  for (size_t layer = 0; layer < provenance.octaves.size(); ++layer) {
+    const OctaveCounts& octaves = provenance.octaves[layer].*part;
+    std::vector<int64_t> row;
+    if (!provenance.amax[layer].k.empty()) {
+      row = {static_cast<int64_t>(octaves.zeros), octaves.first};
+      row.insert(row.end(), octaves.counts.begin(), octaves.counts.end());
+    }
     out.value(std::span<const int64_t>(row));
   }
   out.end_array();
 }
 
-void read_amax(const Json& amax, size_t n_layers, int64_t n_kv_heads, Provenance& out) {
-  const auto heads = static_cast<size_t>(n_kv_heads);
-  auto k = read_rows(amax.at("k"), n_layers, heads);
-  auto v = read_rows(amax.at("v"), n_layers, k[0].size());
-  auto q = read_rows(amax.at("q"), n_layers, k[0].size());
-  for (size_t layer = 0; layer < n_layers; ++layer) {
+void read_amax(const Json& amax, RowShape& shape, Provenance& out) {
+  auto k = read_rows(amax.at("k"), shape);
+  auto v = read_rows(amax.at("v"), shape);
+  auto q = read_rows(amax.at("q"), shape);
+  for (size_t layer = 0; layer < k.size(); ++layer) {
     for (const auto* row : {&k[layer], &v[layer], &q[layer]}) {
       if (std::all_of(row->begin(), row->end(),
                       [](float a) { return std::isfinite(a) && a >= 0; })) {
@@ -85,7 +87,13 @@ void check_octaves(const Json& row, const OctaveCounts& octaves, const std::vect
               "one of the two was edited: calibrate again");
 }
 
-void read_octaves(const Json& octaves, Provenance& out) {
+// A row of a layer without a cache must be [].
+void check_empty(const Json& row) {
+  if (row.is_array() && row.size() == 0) return;
+  fail(row.where(), ": is ", row.brief(), ", expected [], as the layer has no KV cache");
+}
+
+void read_octaves(const Json& octaves, const RowShape& shape, Provenance& out) {
   const auto read = [&](const char* name, OctaveCounts LayerOctaves::*part,
                         std::vector<float> LayerAmax::*amax) {
     const Json rows = octaves.at(name);
@@ -94,6 +102,10 @@ void read_octaves(const Json& octaves, Provenance& out) {
            count_of(out.amax.size(), "layer"));
     }
     for (size_t layer = 0; layer < rows.size(); ++layer) {
+      if (!shape.has_cache[layer]) {
+        check_empty(rows[layer]);
+        continue;
+      }
       out.octaves[layer].*part = read_octave_row(rows[layer]);
       check_octaves(rows[layer], out.octaves[layer].*part, out.amax[layer].*amax);
     }
@@ -129,7 +141,8 @@ uint64_t count_at(const Json& object, std::string_view key) {
   return as_count(object.at(key));
 }
 
-std::vector<std::vector<float>> read_rows(const Json& rows, size_t n_layers, size_t per_layer) {
+std::vector<std::vector<float>> read_rows(const Json& rows, RowShape& shape) {
+  const size_t n_layers = shape.has_cache.size();
   if (!rows.is_array() || rows.size() != n_layers) {
     fail(rows.where(), ": is ", rows.brief(), ", expected an array of ",
          count_of(n_layers, "layer"));
@@ -137,13 +150,17 @@ std::vector<std::vector<float>> read_rows(const Json& rows, size_t n_layers, siz
   std::vector<std::vector<float>> out;
   for (size_t layer = 0; layer < n_layers; ++layer) {
     const Json row = rows[layer];
-    if (per_layer == 0) per_layer = std::max<size_t>(row.size(), 1);
-    if (!row.is_array() || row.size() != per_layer) {
-      fail(row.where(), ": is ", row.brief(), ", expected an array of ",
-           count_of(per_layer, "number"));
-    }
     out.emplace_back();
-    for (size_t i = 0; i < per_layer; ++i) {
+    if (!shape.has_cache[layer]) {
+      check_empty(row);
+      continue;
+    }
+    if (shape.per_row == 0) shape.per_row = std::max<size_t>(row.size(), 1);
+    if (!row.is_array() || row.size() != shape.per_row) {
+      fail(row.where(), ": is ", row.brief(), ", expected an array of ",
+           count_of(shape.per_row, "number"));
+    }
+    for (size_t i = 0; i < shape.per_row; ++i) {
       out.back().push_back(static_cast<float>(row[i].as_double()));
     }
   }
@@ -182,8 +199,8 @@ void write_magnitudes(JsonWriter& out, const Provenance& provenance) {
   if (provenance.octaves.empty()) return;
   FP8KV_ASSERT(provenance.octaves.size() == provenance.amax.size());
   out.key("octaves").begin_object();
-  write_octaves(out, "k", provenance.octaves, &LayerOctaves::k);
-  write_octaves(out, "v", provenance.octaves, &LayerOctaves::v);
+  write_octaves(out, "k", provenance, &LayerOctaves::k);
+  write_octaves(out, "v", provenance, &LayerOctaves::v);
   out.end_object();
 }
 
@@ -201,11 +218,11 @@ void read_counted(const Json& counted, Provenance& out) {
   if (const auto shards = counted.find("shards")) read_shards(*shards, out);
 }
 
-void read_magnitudes(const Json& extension, size_t n_layers, int64_t n_kv_heads, Provenance& out) {
+void read_magnitudes(const Json& extension, RowShape shape, Provenance& out) {
   const auto amax = extension.find("amax");
   if (!amax) return;
-  read_amax(*amax, n_layers, n_kv_heads, out);
-  if (const auto octaves = extension.find("octaves")) read_octaves(*octaves, out);
+  read_amax(*amax, shape, out);
+  if (const auto octaves = extension.find("octaves")) read_octaves(*octaves, shape, out);
 }
 
 }  // namespace fp8kv

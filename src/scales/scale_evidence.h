@@ -1,5 +1,5 @@
 // The parts of a scale file that say what its scales were made from: what was counted, and the
-// magnitudes that were seen. Internal to io; scale_file.h has the format.
+// magnitudes that were seen. Internal to scales; scale_file.h has the format.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,14 @@ void write_rows(JsonWriter& out, const char* name, const std::vector<Layer>& lay
 // The member `key`, a whole number of at least 0.
 uint64_t count_at(const Json& object, std::string_view key);
 
-// [n_layers][per_layer] numbers; per_layer 0 lets the first row decide.
-std::vector<std::vector<float>> read_rows(const Json& rows, size_t n_layers, size_t per_layer);
+// What an array with a row for every layer must look like.
+struct RowShape {
+  std::vector<bool> has_cache;  // the rows of the others are []
+  size_t per_row = 0;           // numbers; 0: the first row that has some decides
+};
+
+// Rows of numbers. Throws for any of another shape.
+std::vector<std::vector<float>> read_rows(const Json& rows, RowShape& shape);
 
 // The members "counted"; "amax" and "octaves". Nothing where they are not known.
 void write_counted(JsonWriter& out, const Provenance& provenance);
@@ -31,6 +37,6 @@ void write_magnitudes(JsonWriter& out, const Provenance& provenance);
 
 // `counted` is the member itself, `extension` the object that holds amax and octaves, or not.
 void read_counted(const Json& counted, Provenance& out);
-void read_magnitudes(const Json& extension, size_t n_layers, int64_t n_kv_heads, Provenance& out);
+void read_magnitudes(const Json& extension, RowShape shape, Provenance& out);
 
 }  // namespace fp8kv

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -16,12 +17,8 @@ namespace fp8kv {
 namespace {
 
 constexpr uint64_t kLargestFile = uint64_t(64) << 20;  // 1,000 layers of 128 heads take 20 MB
+constexpr size_t kMostLayers = 65536;  // a file that tells of more is not of a model
 constexpr const char* kVllmSource = "vllm-json";
-
-// The one number of the vLLM schema: readers have a single scale for K and V.
-float fused(const LayerScales& layer) {
-  return std::max(largest(layer.k), largest(layer.v));
-}
 
 // Begins the document.
 void write_vllm_part(JsonWriter& out, const KvScales& scales, int64_t ranks) {
@@ -34,7 +31,9 @@ void write_vllm_part(JsonWriter& out, const KvScales& scales, int64_t ranks) {
   for (int64_t rank = 0; rank < ranks; ++rank) {
     out.key(cat(rank)).begin_object();
     for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
-      out.member(cat(layer), fused(scales.layers[layer]));
+      if (scales.layers[layer].has_cache()) {
+        out.member(cat(layer), fused_scale(scales.layers[layer]));
+      }
     }
     out.end_object();
   }
@@ -48,7 +47,8 @@ void write_text(JsonWriter& out, const char* name, const std::string& text) {
 void write_extension(JsonWriter& out, const KvScales& scales) {
   const Provenance& provenance = scales.provenance;
   out.key("fp8kv").begin_object();
-  out.member("schema", kScaleFileSchema);
+  const bool sparse = scales.cached_layers() < scales.layers.size();
+  out.member("schema", sparse ? kSparseScaleFileSchema : kScaleFileSchema);
   write_text(out, "tool_version", provenance.tool_version);
   write_text(out, "source", provenance.source);
   if (!provenance.producer.empty()) {
@@ -62,7 +62,7 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   out.member("granularity", scales.per_head() ? "head" : "tensor");
   out.member("headroom", provenance.headroom);
   write_text(out, "policy", provenance.policy);
-  write_text(out, "observation", provenance.observation);
+  write_text(out, "observation", observation_name(provenance.observation));
   write_text(out, "compute_dtype", provenance.compute_dtype);
   out.key("model").begin_object();
   write_text(out, "fingerprint", provenance.model_fingerprint);
@@ -76,12 +76,6 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   out.end_object();
 }
 
-void require_text(const Json& value, const std::string& expected, const std::string& help) {
-  if (value.as_string() == expected) return;
-  throw Error(cat(value.where(), ": is ", quote(value.as_string()), ", expected ", quote(expected)),
-              help);
-}
-
 // "12" -> 12; nullopt for anything but the plain decimal form.
 std::optional<size_t> plain_index(const std::string& text) {
   size_t index = 0;
@@ -91,56 +85,91 @@ std::optional<size_t> plain_index(const std::string& text) {
   return index;
 }
 
-// The members of an object whose keys are "0" ... "N-1", in that order. `noun` names them.
-std::vector<Json> numbered(const Json& object, const char* noun) {
+void require_text(const Json& value, const std::string& expected, const std::string& help) {
+  if (value.as_string() == expected) return;
+  throw Error(cat(value.where(), ": is ", quote(value.as_string()), ", expected ", quote(expected)),
+              help);
+}
+
+// Whether the file is of the form that tells of layers without a cache.
+bool is_sparse(const Json& extension) {
+  const Json schema = extension.at("schema");
+  if (schema.as_string() == kScaleFileSchema) return false;
+  if (schema.as_string() == kSparseScaleFileSchema) return true;
+  throw Error(cat(schema.where(), ": is ", quote(schema.as_string()), ", expected ",
+                  quote(kScaleFileSchema), " or ", quote(kSparseScaleFileSchema)),
+              "another version of fp8kv wrote it: use that version, or calibrate again");
+}
+
+// The members of an object whose keys are numbers, in their order. `noun` names them.
+std::map<size_t, Json> numbered(const Json& object, const char* noun) {
   if (!object.is_object() || object.size() == 0) {
     fail(object.where(), ": is ", object.brief(), ", expected an object with one member per ",
          noun);
   }
-  std::vector<std::optional<Json>> found(object.size());
+  std::map<size_t, Json> members;
   for (size_t i = 0; i < object.size(); ++i) {
     const auto index = plain_index(object.key(i));
-    if (!index) {
+    if (!index || *index >= kMostLayers) {
       fail(object.where(), ": the key ", quote(object.key(i)), " is not the number of a ", noun);
     }
-    if (*index < found.size()) found[*index] = object.value(i);
-  }
-  std::vector<Json> members;
-  for (size_t index = 0; index < found.size(); ++index) {
-    if (!found[index]) {
-      fail(object.where(), ": ", noun, " ", index, " is missing from ",
-           count_of(found.size(), noun));
-    }
-    members.push_back(*found[index]);
+    members.emplace(*index, object.value(i));
   }
   return members;
 }
 
-std::vector<float> read_rank(const Json& rank) {
-  std::vector<float> scales;
-  for (const Json& layer : numbered(rank, "layer")) {
-    scales.push_back(static_cast<float>(layer.as_double()));
+// Throws unless the keys are "0" ... "N-1".
+void check_complete(const Json& object, const std::map<size_t, Json>& members, const char* noun) {
+  size_t next = 0;
+  for (const auto& [index, value] : members) {
+    if (index != next) break;
+    ++next;
   }
-  return scales;
+  if (next == members.size()) return;
+  fail(object.where(), ": ", noun, " ", next, " is missing from ", count_of(members.size(), noun));
 }
 
-// One scale per layer, on which all ranks agree.
-std::vector<float> read_scaling_factor(const Json& factors) {
-  const std::vector<Json> ranks = numbered(factors, "rank");
-  const std::vector<float> first = read_rank(ranks[0]);
-  for (size_t rank = 1; rank < ranks.size(); ++rank) {
-    const std::vector<float> other = read_rank(ranks[rank]);
-    if (other.size() != first.size()) {
-      fail(factors.where(), ": rank 0 has ", count_of(first.size(), "layer"), ", rank ", rank,
-           " has ", other.size());
-    }
-    const auto [ours, theirs] = std::mismatch(first.begin(), first.end(), other.begin());
-    if (ours == first.end()) continue;
-    throw Error(
-        cat(factors.where(), ": layer ", ours - first.begin(), " is ", *ours, " in rank 0 and ",
-            *theirs, " in rank ", rank, ", expected the same in every rank"),
-        "scales of one tensor-parallel split serve no other: keep a single rank, with the "
-        "largest scale of each layer");
+// The one number for K and V of each layer that is named.
+using LayerFactors = std::map<size_t, float>;
+
+LayerFactors read_rank(const Json& rank, bool every_layer) {
+  const std::map<size_t, Json> layers = numbered(rank, "layer");
+  if (every_layer) check_complete(rank, layers, "layer");
+  LayerFactors factors;
+  for (const auto& [layer, factor] : layers) {
+    factors[layer] = static_cast<float>(factor.as_double());
+  }
+  return factors;
+}
+
+void check_ranks_agree(const Json& factors, const LayerFactors& first, const LayerFactors& other,
+                       size_t rank) {
+  if (other.size() != first.size()) {
+    fail(factors.where(), ": rank 0 has ", count_of(first.size(), "layer"), ", rank ", rank,
+         " has ", other.size());
+  }
+  const auto [ours, theirs] = std::mismatch(first.begin(), first.end(), other.begin());
+  if (ours == first.end()) return;
+  const std::string help =
+      "scales of one tensor-parallel split serve no other: keep a single rank, with the "
+      "largest scale of each layer";
+  if (ours->first != theirs->first) {
+    throw Error(cat(factors.where(), ": rank 0 has layer ", ours->first, " where rank ", rank,
+                    " has layer ", theirs->first, ", expected the same in every rank"),
+                help);
+  }
+  throw Error(cat(factors.where(), ": layer ", ours->first, " is ", ours->second, " in rank 0 and ",
+                  theirs->second, " in rank ", rank, ", expected the same in every rank"),
+              help);
+}
+
+// On which all ranks agree.
+LayerFactors read_scaling_factor(const Json& factors, bool every_layer) {
+  const std::map<size_t, Json> ranks = numbered(factors, "rank");
+  check_complete(factors, ranks, "rank");
+  const LayerFactors first = read_rank(ranks.at(0), every_layer);
+  for (const auto& [rank, layers] : ranks) {
+    if (rank > 0) check_ranks_agree(factors, first, read_rank(layers, every_layer), rank);
   }
   return first;
 }
@@ -153,29 +182,43 @@ size_t read_granularity(const Json& extension, int64_t n_kv_heads) {
   fail(value.where(), ": is ", quote(value.as_string()), ", expected 'tensor' or 'head'");
 }
 
+std::vector<bool> layers_with_scales(const KvScales& scales) {
+  std::vector<bool> has_cache;
+  for (const LayerScales& layer : scales.layers) has_cache.push_back(layer.has_cache());
+  return has_cache;
+}
+
 void read_scales(const Json& extension, KvScales& out) {
-  const size_t n_layers = out.layers.size();
-  const size_t per_layer = read_granularity(extension, out.n_kv_heads);
-  const auto k = read_rows(extension.at("k_scale"), n_layers, per_layer);
-  const auto v = read_rows(extension.at("v_scale"), n_layers, k[0].size());
-  for (size_t layer = 0; layer < n_layers; ++layer) {
+  RowShape shape{layers_with_scales(out), read_granularity(extension, out.n_kv_heads)};
+  const auto k = read_rows(extension.at("k_scale"), shape);
+  const auto v = read_rows(extension.at("v_scale"), shape);
+  for (size_t layer = 0; layer < out.layers.size(); ++layer) {
+    if (!shape.has_cache[layer]) continue;
     const float factor = out.layers[layer].k[0];
     out.layers[layer] = {k[layer], v[layer]};
-    const float both = fused(out.layers[layer]);
-    if (both == factor) continue;
+    const float most = fused_scale(out.layers[layer]);
+    if (most == factor) continue;
     throw Error(
-        cat(extension.where(), ": layer ", layer, ": the largest of k_scale and v_scale is ", both,
+        cat(extension.where(), ": layer ", layer, ": the largest of k_scale and v_scale is ", most,
             ", kv_cache.scaling_factor has ", factor),
         "one of the two was edited: calibrate again, or remove the 'fp8kv' object to use "
         "scaling_factor alone");
   }
 }
 
-void read_model(const Json& model, KvScales& out) {
-  if (const uint64_t n_layers = count_at(model, "n_layers"); n_layers != out.layers.size()) {
+// In the sparse form the layers behind the last one with a cache are told by their number alone.
+void read_layer_count(const Json& model, bool sparse, KvScales& out) {
+  const uint64_t n_layers = count_at(model, "n_layers");
+  if (n_layers == out.layers.size()) return;
+  if (!sparse || n_layers < out.layers.size() || n_layers > kMostLayers) {
     fail(model.where(), ".n_layers: is ", n_layers, ", kv_cache.scaling_factor has ",
-         out.layers.size());
+         sparse ? cat("layer ", out.layers.size() - 1) : cat(out.layers.size()));
   }
+  out.layers.resize(n_layers);
+}
+
+void read_model(const Json& model, bool sparse, KvScales& out) {
+  read_layer_count(model, sparse, out);
   out.provenance.model_fingerprint = model.get_string("fingerprint", "");
   if (!model.has("n_kv_heads")) return;
   const uint64_t n_kv_heads = count_at(model, "n_kv_heads");
@@ -183,9 +226,13 @@ void read_model(const Json& model, KvScales& out) {
   out.n_kv_heads = static_cast<int64_t>(n_kv_heads);
 }
 
-void read_extension(const Json& extension, KvScales& out) {
-  require_text(extension.at("schema"), kScaleFileSchema,
-               "another version of fp8kv wrote it: use that version, or calibrate again");
+Observation read_observation(const Json& extension) {
+  const std::string name = extension.get_string("observation", "");
+  if (const auto known = observation_from_name(name)) return *known;
+  fail(extension.where(), ".observation: is ", quote(name), ", expected 'post_rope' or 'pre_rope'");
+}
+
+void read_extension(const Json& extension, bool sparse, KvScales& out) {
   require_text(extension.at("format"), format_name(out.format),
                "the file contradicts itself: calibrate again");
   Provenance& provenance = out.provenance;
@@ -203,16 +250,12 @@ void read_extension(const Json& extension, KvScales& out) {
     fail(extension.where(), ".headroom: is ", provenance.headroom, ", expected more than 0");
   }
   provenance.policy = extension.get_string("policy", "");
-  provenance.observation = extension.get_string("observation", "");
-  if (!provenance.observation.empty() && provenance.observation != "post_rope" &&
-      provenance.observation != "pre_rope") {
-    fail(extension.where(), ".observation: is ", quote(provenance.observation),
-         ", expected 'post_rope' or 'pre_rope'");
-  }
-  if (const auto model = extension.find("model")) read_model(*model, out);
+  provenance.observation = read_observation(extension);
+  if (sparse || extension.has("model")) read_model(extension.at("model"), sparse, out);
   if (const auto counted = extension.find("counted")) read_counted(*counted, provenance);
   read_scales(extension, out);
-  read_magnitudes(extension, out.layers.size(), out.n_kv_heads, provenance);
+  const auto heads = static_cast<size_t>(out.n_kv_heads);
+  read_magnitudes(extension, {layers_with_scales(out), heads}, provenance);
 }
 
 }  // namespace
@@ -242,11 +285,13 @@ KvScales parse_scale_file(const Json& document, const std::string& source) {
   const Json kv_cache = document.at("kv_cache");
   require_text(kv_cache.at("dtype"), format_name(Fp8Format::e4m3fn),
                "scale files hold E4M3FN scales only; FNUZ scales are twice those");
-  for (const float scale : read_scaling_factor(kv_cache.at("scaling_factor"))) {
-    scales.layers.push_back({{scale}, {scale}});
-  }
-  if (const auto extension = document.find("fp8kv")) {
-    read_extension(*extension, scales);
+  const auto extension = document.find("fp8kv");
+  const bool sparse = !extension || is_sparse(*extension);
+  const LayerFactors factors = read_scaling_factor(kv_cache.at("scaling_factor"), !sparse);
+  scales.layers.resize(factors.rbegin()->first + 1);
+  for (const auto& [layer, scale] : factors) scales.layers[layer] = {{scale}, {scale}};
+  if (extension) {
+    read_extension(*extension, sparse, scales);
   } else {
     scales.provenance.source = kVllmSource;
   }

@@ -16,7 +16,7 @@ namespace fp8kv {
 struct ScaleTensor {
   std::string name;
   int64_t layer = 0;
-  char which = 'k';  // as in ScalePattern
+  ScaleOf of = ScaleOf::k;
   DType dtype = DType::f32;
   Shape shape;                       // [], [1], or one number per KV head as [n] or [n, 1, 1]
   std::vector<float> values;         // one, or one per KV head; none where they were not read

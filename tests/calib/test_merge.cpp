@@ -26,7 +26,7 @@ Calibration part(const std::string& name, int seed) {
   Provenance& from = scales.provenance;
   from.source = "fp8kv calibrate";
   from.tool_version = FP8KV_VERSION;
-  from.observation = "post_rope";
+  from.observation = Observation::after_rope;
   from.model_fingerprint = "kv-proj-v1:0a";
   from.compute_dtype = "float16";
   const auto k = static_cast<float>(seed);
@@ -108,7 +108,7 @@ TEST_CASE("merge: another model or another way of making is refused with both va
         "'b.json': the model type is 'qwen2', but 'a.json' has 'llama'");
   CHECK(refusal([](KvScales& s) { s.n_kv_heads = 4; }) ==
         "'b.json': the number of KV heads is 4, but 'a.json' has 2");
-  CHECK(refusal([](KvScales& s) { s.provenance.observation = "pre_rope"; }) ==
+  CHECK(refusal([](KvScales& s) { s.provenance.observation = Observation::before_rope; }) ==
         "'b.json': the observation is 'pre_rope', but 'a.json' has 'post_rope'");
   CHECK(refusal([](KvScales& s) { s.provenance.compute_dtype = "bfloat16"; }) ==
         "'b.json': the compute dtype is 'bfloat16', but 'a.json' has 'float16'");
@@ -287,6 +287,40 @@ TEST_CASE("merge: a shared scale that was edited is found out as any other") {
   a.calibration.scales.layers[0].v[0] /= 2;
   CHECK(test::error_of([&] { merged_by({a}, "", {}); }) ==
         "'a.json': the scales of layer 0 do not follow from its amax");
+}
+
+// The same with a layer before it that writes no cache.
+Calibration with_a_gap(Calibration made) {
+  KvScales& scales = made.scales;
+  scales.layers.insert(scales.layers.begin(), LayerScales{});
+  scales.provenance.amax.insert(scales.provenance.amax.begin(), LayerAmax{});
+  scales.provenance.octaves.insert(scales.provenance.octaves.begin(), LayerOctaves{});
+  return made;
+}
+
+TEST_CASE("merge: a layer without a cache stays without one, and is not said to be zero") {
+  KvScales sum;
+  const std::string said = test::stderr_of([&] {
+    Log log(Verbosity::normal);
+    sum = merge_calibrations({with_a_gap(part("b", 3)), with_a_gap(part("a", 6))}, log);
+  });
+  CHECK(said == "");
+  const KvScales dense = merged({part("b", 3), part("a", 6)});
+  CHECK(sum.layers == std::vector<LayerScales>{{}, dense.layers[0]});
+  CHECK(sum.provenance.amax == std::vector<LayerAmax>{{}, dense.provenance.amax[0]});
+  CHECK(sum.provenance.octaves == std::vector<LayerOctaves>{{}, dense.provenance.octaves[0]});
+}
+
+TEST_CASE("merge: models with a cache in other layers are refused") {
+  Calibration swapped = with_a_gap(part("b", 4));
+  std::swap(swapped.scales.layers[0], swapped.scales.layers[1]);
+  std::swap(swapped.scales.provenance.amax[0], swapped.scales.provenance.amax[1]);
+  CHECK(test::error_of([&] {
+          merged({with_a_gap(part("a", 3)), swapped});
+        }) == "'b.json': layer 0 has a KV cache, but in 'a.json' it has none");
+  CHECK(test::error_of([&] {
+          merged({swapped, with_a_gap(part("a", 3))});
+        }) == "'a.json': layer 0 has no KV cache, but in 'b.json' it has one");
 }
 
 }  // namespace

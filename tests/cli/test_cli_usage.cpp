@@ -179,15 +179,14 @@ TEST_CASE("cli: help says how a command is typed, with defaults and examples") {
         "  kv_cache.scaling_factor\n"
         "  self_attn.{k,v}_proj.output_scale\n"
         "  self_attn.{k,v}_proj.{k,v}_scale\n"
-        "  mixer.{k,v}_proj.{k,v}_scale\n"
-        "  mixer.{k,v}_scale\n"
         "  attention.kv_cache_scaling_factor\n"
         "  attention.{k,v}_cache_scaling_factor\n"
         "  kv_cache_scaling_factor\n"
         "  self_attn.{k,v}_cache.scale\n"
         "  self_attn.attn.{k,v}_scale\n"
         "  self_attn.qkv_proj.{k,v}_scale\n"
-        "  self_attn.qkqkv_proj.{k,v}_scale\n");
+        "  self_attn.qkqkv_proj.{k,v}_scale\n"
+        "Where Nemotron-H has mixer in place of self_attn, that is read as well.\n");
 }
 
 TEST_CASE("cli: every help fits a terminal, ends with examples and trails no blanks") {

@@ -158,5 +158,62 @@ TEST_CASE("scales: a source that does not say how many KV heads fits any number"
   CHECK_NOTHROW(check_fits(scales, model_of(2, 8), "'s.json'"));
 }
 
+// A model whose second of three layers writes no cache.
+KvScales with_a_gap() {
+  KvScales scales = two_layers();
+  scales.layers.insert(scales.layers.begin() + 1, LayerScales{});
+  return scales;
+}
+
+TEST_CASE("scales: a layer without a cache stays without one, and others are what they were") {
+  const KvScales scales = with_a_gap();
+  CHECK(scales.per_head());
+  CHECK(scales.scales_per_layer() == 2);
+  CHECK(scales.cached_layers() == 2);
+  CHECK_NOTHROW(check_values(scales, "'s.json'"));
+  const KvScales reduced = per_tensor(scales), dense = per_tensor(two_layers());
+  CHECK(reduced.layers == std::vector<LayerScales>{dense.layers[0], {}, dense.layers[1]});
+  CHECK(with_format(scales, Fp8Format::e4m3fnuz).layers[1] == LayerScales{});
+  KvScales other = scales;
+  other.layers[1] = other.layers[0];
+  CHECK_FALSE(other == scales);
+}
+
+TEST_CASE("scales: K without V, and no cache at all, are refused") {
+  KvScales scales = with_a_gap();
+  scales.layers[1].k = {1, 1};
+  CHECK(test::error_of([&] { check_values(scales, "'s.json'"); }) ==
+        "'s.json': layer 1: has 2 K and 0 V scales, expected 2 of each");
+  scales.layers.assign(3, {});
+  CHECK(test::error_of([&] { check_values(scales, "'s.json'"); }) ==
+        "'s.json': has no layer with a KV cache");
+  CHECK(scales.scales_per_layer() == 0);
+}
+
+TEST_CASE("scales: the layers that have scales must be those that write a cache") {
+  const auto check = [](const std::vector<bool>& has_cache, const KvScales& scales) {
+    ModelDescription model = model_of(static_cast<int64_t>(has_cache.size()), 2);
+    for (size_t layer = 0; layer < has_cache.size(); ++layer) {
+      if (!has_cache[layer]) model.layers[layer] = {.mixing = Mixing::recurrent};
+    }
+    check_fits(scales, model, "'s'");
+  };
+  const auto error_with = [&](const std::vector<bool>& has_cache, const KvScales& scales) {
+    return test::error_of([&] { check(has_cache, scales); });
+  };
+  CHECK_NOTHROW(check({true, false, true}, with_a_gap()));
+  CHECK(error_with({true, true, true}, with_a_gap()) ==
+        "'s': has no scales for layer 1, where the model writes a KV cache");
+  CHECK(error_with({false, true, false}, with_a_gap()) ==
+        "'s': has no scales for layer 1, where the model writes a KV cache");
+  CHECK(error_with({false, false, true}, with_a_gap()) ==
+        "'s': has scales for layer 0, where the model writes no KV cache");
+  CHECK(error_with({true, false}, with_a_gap()) == "'s': has scales for 3 layers, the model has 2");
+  // Of the last layers a source may be silent, when they write no cache.
+  CHECK_NOTHROW(check({true, false, true, false, false}, with_a_gap()));
+  CHECK(error_with({true, false, true, false, true}, with_a_gap()) ==
+        "'s': has no scales for layer 4, where the model writes a KV cache");
+}
+
 }  // namespace
 }  // namespace fp8kv

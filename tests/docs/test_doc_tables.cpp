@@ -263,16 +263,30 @@ void add_keys(const Json& json, std::set<std::string>& keys) {
 
 }  // namespace
 
-TEST_CASE("docs: the scale file's example is one") {
-  const std::string text = test::page_text("docs/scale-file.md");
-  const std::string mark = "```json\n";
-  const size_t begin = text.find(mark) + mark.size();
-  const std::string example = text.substr(begin, text.find("```", begin) - begin);
-  const KvScales scales = parse_scale_file(Json::parse(example, "example"), "example");
-  CHECK(scales.layers.size() == 2);
-  CHECK(scales.layers[1].v == std::vector<float>{0.0078125f});
-  CHECK(scales.provenance.octaves.size() == 2);
-  CHECK(parse_scale_file(Json::parse(scale_file_text(scales), "again"), "again") == scales);
+// The text between each "```json" and "```" of a page.
+std::vector<std::string> json_examples(const std::string& page) {
+  const std::string text = test::page_text(page), mark = "```json\n";
+  std::vector<std::string> examples;
+  for (size_t at = 0; (at = text.find(mark, at)) != text.npos;) {
+    at += mark.size();
+    examples.push_back(text.substr(at, text.find("```", at) - at));
+  }
+  return examples;
+}
+
+TEST_CASE("docs: the scale file's examples are such files") {
+  const std::vector<std::string> examples = json_examples("docs/scale-file.md");
+  REQUIRE(examples.size() == 2);
+  const auto read = [](const std::string& text) {
+    return parse_scale_file(Json::parse(text, "example"), "example");
+  };
+  const KvScales dense = read(examples[0]), sparse = read(examples[1]);
+  CHECK(dense.layers.size() == 2);
+  CHECK(dense.layers[1].v == std::vector<float>{0.0078125f});
+  CHECK(dense.provenance.octaves.size() == 2);
+  CHECK(sparse.layers.size() == 3);
+  CHECK_FALSE(sparse.layers[1].has_cache());
+  for (const KvScales& scales : {dense, sparse}) CHECK(read(scale_file_text(scales)) == scales);
 }
 
 TEST_CASE("docs: the scale file's specification names every key that is written") {
@@ -286,7 +300,7 @@ TEST_CASE("docs: the scale file's specification names every key that is written"
       .producer_version = "0.27",
       .stored_dtype = "BF16",
       .observer = "static_minmax",
-      .observation = "post_rope",
+      .observation = Observation::after_rope,
       .model_fingerprint = "kv-proj-v1:0",
       .compute_dtype = "bfloat16",
       .policy = "mse",

@@ -12,7 +12,7 @@ expected.json, per case:
     refusal       where there are no scales to be had: the whole message, with {path} for the path, and
     help          the way out; or
     dialect, format, observation, producer, producer_version, stored_dtype
-    k, v          per layer a list of one scale, or of one per KV head: the shortest decimals that read back
+    k, v          per layer a list of one scale, or of one per KV head, or of none where there is no cache: the shortest decimals that read back
     k_bits, v_bits   the same as the float32's bits in hex
     diagnoses     the ids that must be reported, no others, in alphabetical order; also where it is refused
 """
@@ -161,11 +161,12 @@ def rows(values):
 
 def read_as(dialect, k, v, diagnoses=(), *, format="float8_e4m3fn", observation="", producer="", version="",
             stored="F32"):
-    hexes = lambda values: [[f"{int(np.asarray(x, F32).view(np.uint32)):08x}" for x in np.atleast_1d(row)] for row in values]
-    exact = lambda values: [[float(str(x)) for x in np.atleast_1d(row)] for row in same(values)]
+    row_of = lambda row: np.atleast_1d(same(row))  # [] for a layer without a cache
+    hexes = lambda values: [[f"{int(np.asarray(x, F32).view(np.uint32)):08x}" for x in row_of(row)] for row in values]
+    exact = lambda values: [[float(str(x)) for x in row_of(row)] for row in values]
     return {"dialect": dialect, "format": format, "observation": observation, "producer": producer,
-            "producer_version": version, "stored_dtype": stored, "k": exact(k), "k_bits": hexes(same(k)),
-            "v": exact(v), "v_bits": hexes(same(v)), "diagnoses": sorted(diagnoses)}
+            "producer_version": version, "stored_dtype": stored, "k": exact(k), "k_bits": hexes(k),
+            "v": exact(v), "v_bits": hexes(v), "diagnoses": sorted(diagnoses)}
 
 
 def refused(message, help, diagnoses=()):
@@ -447,12 +448,11 @@ def modelopt_cases():
          **read_as("modelopt", k, v, observation="post_rope", **made("0.43.0")))
     hybrid = {name: value for name, value in r5.items() if ".1." not in name}
     case("r5-hybrid", checkpoint({**nemotron, "hybrid_override_pattern": "*M*"}, hybrid, mixer,
-                                 hf_quant_config__json=hf_quant("0.43.0")), **refused(
-        "'{path}': has layers without a KV cache, and scales for all others: scale files are for models with one in "
-        "every layer", "'fp8kv extract --list' shows the scales"))
+                                 hf_quant_config__json=hf_quant("0.43.0")),
+         **read_as("modelopt", [k[0], [], k[2]], [v[0], [], v[2]], observation="post_rope", **made("0.43.0")))
     case("r5-incomplete", checkpoint({**nemotron, "hybrid_override_pattern": "**M"}, hybrid, mixer,
                                      hf_quant_config__json=hf_quant("0.43.0")), **refused(
-        "'{path}': has KV scales for 2 layers, but none for layer 1", CALIBRATE, ["missing-layer"]))
+        "'{path}': has KV scales for 1 layer, but none for layer 1", CALIBRATE, ["missing-layer"]))
     cache = {**named("self_attn.k_cache.scale", k), **named("self_attn.v_cache.scale", v), **named("self_attn.q.scale", k)}
     case("r6-hy-v3", checkpoint(llama(architectures=["HYV3ForCausalLM"], model_type="hy_v3"), cache),
          **read_as("hy-v3", k, v))

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "calib/make_scales.h"
 #include "report/certificate.h"
+#include "report/certificate_words.h"
 #include "support/magnitudes.h"
 
 namespace fp8kv {
@@ -188,6 +189,28 @@ TEST_CASE("certificate: scales that lose seen values do not hold") {
   CHECK(certify(scales, Fp8Format::e4m3fnuz).layers_that_do_not_hold().empty());
   scales.layers[0].k[0] *= 0.5f;
   CHECK(certify(scales, Fp8Format::e4m3fn).layers_that_do_not_hold() == std::vector<size_t>{0});
+}
+
+TEST_CASE("certificate: layers without a cache have no verdict and are not counted") {
+  KvScales scales = scales_of(kTame, kTame);
+  const auto with_gap = [](auto& layers) {
+    layers.insert(layers.begin(), 2, {});
+    layers.push_back(layers[2]);
+  };
+  with_gap(scales.layers);
+  with_gap(scales.provenance.amax);
+  with_gap(scales.provenance.octaves);
+  const Certificate certificate = certify(scales, Fp8Format::e4m3fn);
+  CHECK(certificate.layers_with(Verdict::no_cache) == std::vector<size_t>{0, 1});
+  CHECK(certificate.layers_that_do_not_hold().empty());
+  CHECK(verdict_sentence(certificate) == "1.0 is safe in every layer with a cache");
+  scales.layers[3].k[0] = 1e-6f;
+  CHECK(certify(scales, Fp8Format::e4m3fn).layers_that_do_not_hold() == std::vector<size_t>{3});
+  for (LayerAmax& amax : scales.provenance.amax) {
+    for (float& most : amax.k) most = 1000;
+  }
+  CHECK(verdict_sentence(certify(scales, Fp8Format::e4m3fn)) ==
+        "every layer with a cache needs its scale");
 }
 
 TEST_CASE("certificate: without octaves only amax speaks, without amax nothing does") {

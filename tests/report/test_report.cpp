@@ -218,6 +218,20 @@ TEST_CASE("report: layers to be kept in 16 bit come with vLLM's flag") {
         std::string::npos);
 }
 
+TEST_CASE("report: a layer without a cache has rows that say so, and no verdict") {
+  EvalReport report = plain_report();
+  report.magnitudes[3] = {};
+  for (CandidateReport& each : report.candidates) {
+    if (each.scales) each.scales->layers[3] = {};
+  }
+  REQUIRE(report.calibration);
+  for (AmaxAfter& part : report.calibration->convergence) part.layers[3] = {};
+  CHECK(certificate_of(report)->layers_with(Verdict::no_cache) == std::vector<size_t>{3});
+  size_t rows = 0;
+  for (const Tag& tag : test::tags_of(html_report(report))) rows += tag.text == "no cache";
+  CHECK(rows == 2);  // of the margins and of the ranges
+}
+
 TEST_CASE("numbers: short, rounded once, with powers of ten beyond six digits") {
   const std::vector<std::pair<double, std::string>> cases = {
       {0, "0"},           {1, "1"},

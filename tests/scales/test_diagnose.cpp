@@ -19,11 +19,11 @@ using Numbers = std::vector<float>;
 ScaleCase of(const Numbers& values, DType dtype = DType::f32) {
   ScaleCase found;
   for (size_t i = 0; i < values.size(); ++i) {
-    const char which = i % 2 == 0 ? 'k' : 'v';
+    const ScaleOf kind = i % 2 == 0 ? ScaleOf::k : ScaleOf::v;
     found.tensors.push_back(
-        {cat("t", i), static_cast<int64_t>(i / 2), which, dtype, {}, {values[i]}, nullptr, ""});
+        {cat("t", i), static_cast<int64_t>(i / 2), kind, dtype, {}, {values[i]}, nullptr, ""});
   }
-  found.n_layers = static_cast<int64_t>(values.size() / 2);
+  found.has_cache.assign(values.size() / 2, true);
   return found;
 }
 
@@ -161,8 +161,8 @@ TEST_CASE("diagnose: K and V share a scale by their form, not because they happe
   ScaleCase apart = of(kSome);
   apart.dialect = find_dialect("quark");
   CHECK(ids_of(apart) == Ids{});
-  for (ScaleTensor& tensor : apart.tensors) tensor.which = 'b';
-  apart.n_layers = 2;
+  for (ScaleTensor& tensor : apart.tensors) tensor.of = ScaleOf::both;
+  apart.has_cache.assign(2, true);
   CHECK(ids_of(apart) == Ids{"kv-fused"});
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("diagnose: of a union only the finer form is looked at") {
   ScaleCase found = of({1, 1, 1, 1});
   found.dialect = find_dialect("kv_scale");
   for (int64_t layer = 0; layer < 2; ++layer) {
-    found.tensors.push_back({"b", layer, 'b', DType::bf16, {}, {2}, nullptr, ""});
+    found.tensors.push_back({"b", layer, ScaleOf::both, DType::bf16, {}, {2}, nullptr, ""});
   }
   CHECK(ids_of(found) == Ids{"all-ones", "kv-fused"});
   found.dialect = find_dialect("k_scale/v_scale");
@@ -198,12 +198,22 @@ TEST_CASE("diagnose: observers, FNUZ and sentinels") {
 
 TEST_CASE("diagnose: layers without a scale and scales without a layer are counted") {
   ScaleCase found = of(kSome);
-  found.n_layers = 5;
+  found.has_cache.assign(5, true);
   REQUIRE(ids_of(found) == Ids{"missing-layer"});
   CHECK(diagnose(found)[0].sentence == "3 of 5 layers have no scale: a runtime uses 1 there");
-  found.n_layers = 1;
+  found.has_cache.assign(1, true);
   REQUIRE(ids_of(found) == Ids{"extra-layer"});
   CHECK(diagnose(found)[0].sentence == "there are scales for layer 1, but the model has 1");
+}
+
+TEST_CASE("diagnose: a layer without a cache needs no scale") {
+  ScaleCase found = of(kSome);
+  found.has_cache = {true, true, false, false};
+  CHECK(ids_of(found) == Ids{});
+  found.has_cache = {true, true, false, true};
+  REQUIRE(ids_of(found) == Ids{"missing-layer"});
+  CHECK(diagnose(found)[0].sentence ==
+        "1 of 3 layers with a KV cache has no scale: a runtime uses 1 there");
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ void check_scales(const FoundScales& found, const Json& expected) {
   CHECK(found.dialect == expected.at("dialect").as_string());
   CHECK(provenance.source == found.dialect);
   CHECK(format_name(found.scales.format) == expected.at("format").as_string());
-  CHECK(provenance.observation == expected.at("observation").as_string());
+  CHECK(observation_name(provenance.observation) == expected.at("observation").as_string());
   CHECK(provenance.producer == expected.at("producer").as_string());
   CHECK(provenance.producer_version == expected.at("producer_version").as_string());
   if (!provenance.stored_dtype.empty() || found.dialect != "vllm-json") {

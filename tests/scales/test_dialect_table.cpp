@@ -32,7 +32,7 @@ TEST_CASE("dialects: of the rows that share a name, a config fits at most one") 
   for (const Dialect& row : dialects()) {
     for (const ScalePattern& pattern : row.patterns) {
       const DialectMatch match = match_scale_name(row.carrier, pattern.rest);
-      CHECK(match.which == pattern.which);
+      CHECK(match.of == pattern.of);
       for (const KvConfig& config : configs) {
         CAPTURE(pattern.rest);
         CHECK(std::count_if(match.rows.begin(), match.rows.end(),
@@ -73,7 +73,7 @@ TEST_CASE("dialects: where TensorRT-LLM's K was measured follows from ModelOpt's
 
 TEST_CASE("dialects: the shape of scales is checked before they are read") {
   const auto error = [](const Shape& shape, int64_t n_kv_heads) {
-    const ScaleTensor tensor{"t", 0, 'k', DType::f32, shape, {}, nullptr, ""};
+    const ScaleTensor tensor{"t", 0, ScaleOf::k, DType::f32, shape, {}, nullptr, ""};
     return test::error_of([&] { check_scale_form(tensor, n_kv_heads); });
   };
   CHECK(error({0}, 0) ==

@@ -102,7 +102,7 @@ TEST_CASE("dialects: kv_scale is the scale of K and of V") {
   REQUIRE(found.tensors.size() == 2);
   CHECK(found.tensors[1].name == "model.layers.1.self_attn.kv_scale");
   CHECK(found.tensors[1].layer == 1);
-  CHECK(found.tensors[1].which == 'b');
+  CHECK(found.tensors[1].of == ScaleOf::both);
   CHECK(found.notes.empty());
 }
 
@@ -338,7 +338,8 @@ TEST_CASE("dialects: scales under AutoFP8's config without its rounding are anot
     const FoundScales found = model.read();
     CHECK(found.dialect == "autofp8");
     CHECK(found.scales.provenance.producer == (autofp8 ? "AutoFP8" : ""));
-    CHECK(found.scales.provenance.observation == (autofp8 ? "pre_rope" : ""));
+    CHECK(found.scales.provenance.observation ==
+          (autofp8 ? Observation::before_rope : Observation::unknown));
     CHECK(found.diagnoses.empty() != autofp8);
   }
 }
@@ -404,6 +405,23 @@ TEST_CASE("dialects: a config that promises scales makes their absence an error 
         "'MODEL': has no KV scales, though 'MODEL/config.json' says that the cache is FP8: a "
         "runtime would use 1");
   CHECK(with("true") == "'MODEL': has no KV scales");
+}
+
+TEST_CASE("dialects: a scale where the model writes no cache is left alone, and said") {
+  ScaledModel model;
+  model.config("layer_types", R"(["full_attention", "linear_attention"])");
+  model.layer(1, "k_scale", 2).layer(1, "v_scale", 0);
+  CHECK(model.error() ==
+        "'MODEL': has KV scales only for layers that write no KV cache, such as "
+        "'model.layers.1.self_attn.k_scale'");
+  model.layer(0, "k_scale", 0.5f).layer(0, "v_scale", 0.25f);
+  const FoundScales found = model.read();
+  CHECK(found.scales.layers == Layers{{{0.5f}, {0.25f}}, {}});
+  CHECK(found.notes == std::vector<std::string>{"ignored 'model.layers.1.self_attn.k_scale' and 1 "
+                                                "other: scales of a layer that writes no KV "
+                                                "cache"});
+  CHECK(found.tensors.size() == 2);
+  CHECK(found.ignored.size() == 2);
 }
 
 }  // namespace

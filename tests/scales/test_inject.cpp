@@ -296,14 +296,14 @@ TEST_CASE("inject: a model without K projections where they should be is refused
         "expected one");
   write_without("0.self_attn.k_proj");
   CHECK(place.error(scales_for(place.config)) ==
-        "'model': has a K projection in 1 layer of 'model.layers', expected it in layers 0 to 1");
+        "'model': has no K projection in layer 0 of 'model.layers', where there are scales to put");
 }
 
 TEST_CASE("inject: scales for FNUZ are halved, those of heads reduced, and both is said") {
   const Workplace place(test::tiny_config(), {.n_shards = 2});
   KvScales scales = scales_for(place.config);
   scales.layers = {{{0.5f, 0.25f}, {1, 2}}, {{3, 4}, {8, 6}}};
-  scales.provenance.observation = "pre_rope";
+  scales.provenance.observation = Observation::before_rope;
   const InjectReport report = place.inject(with_format(scales, Fp8Format::e4m3fnuz));
   CHECK(scales_at(Checkpoint::open(place.out())).scales.layers ==
         std::vector<LayerScales>{{{0.5f}, {2}}, {{4}, {8}}});

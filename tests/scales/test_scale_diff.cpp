@@ -191,5 +191,40 @@ TEST_CASE("diff: other numbers of layers and heads have nothing to compare") {
         "A has scales for 2 KV heads, B for 3");
 }
 
+// some(), with a layer without a cache before each, and one behind all.
+KvScales with_gaps() {
+  KvScales scales;
+  for (const LayerScales& layer : some().layers) {
+    scales.layers.insert(scales.layers.end(), {LayerScales{}, layer});
+  }
+  scales.layers.push_back({});
+  return scales;
+}
+
+TEST_CASE("diff: layers without a cache in either are no rows and no difference") {
+  KvScales other = with_gaps();
+  other.layers[3].v[0] *= 2;
+  const ScaleDiff diff = diff_scales(with_gaps(), other, 0);
+  CHECK(diff.layers == 3);
+  CHECK(diff.without_cache == std::vector<size_t>{0, 2, 4, 6});
+  REQUIRE(diff.rows.size() == 3);
+  CHECK(diff.rows[1].layer == 3);
+  CHECK(diff.differing_layers == 1);
+  CHECK(diff.farthest.layer == 3);
+  // A file of vLLM's schema does not tell of the last layer.
+  other.layers.pop_back();
+  CHECK(diff_scales(other, with_gaps(), 0).without_cache == std::vector<size_t>{0, 2, 4, 6});
+}
+
+TEST_CASE("diff: a layer that has a cache on one side alone cannot be compared") {
+  KvScales other = with_gaps();
+  other.layers[0] = other.layers[2] = {{1}, {1}};
+  const auto error_of = [](const KvScales& a, const KvScales& b) {
+    return test::error_of([&] { diff_scales(a, b, 0); }, ErrorKind::check);
+  };
+  CHECK(error_of(with_gaps(), other) == "B has scales for layers 0 and 2, where A has no KV cache");
+  CHECK(error_of(other, with_gaps()) == "A has scales for layers 0 and 2, where B has no KV cache");
+}
+
 }  // namespace
 }  // namespace fp8kv

@@ -10,6 +10,7 @@
 #include "formats/safetensors.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
+#include "scales/read/open_store.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 

@@ -1,3 +1,6 @@
+#include <span>
+#include <vector>
+
 #include "base/error.h"
 #include "cli/output.h"
 #include "commands/commands.h"
@@ -8,22 +11,36 @@
 namespace fp8kv {
 namespace {
 
+std::vector<std::string> cells_of(const DiffRow& row, bool per_head) {
+  std::vector<std::string> cells = {cat(row.layer)};
+  if (per_head) cells.push_back(cat(row.head));
+  for (const ScalePair* pair : {&row.k, &row.v}) {
+    cells.push_back(cat(pair->a));
+    cells.push_back(cat(pair->b));
+    cells.push_back(pair->a == pair->b ? "=" : significant(pair->ratio(), 6));
+  }
+  return cells;
+}
+
 std::string diff_table(const ScaleDiff& diff) {
   std::vector<std::string> header = {"layer"};
   if (diff.per_head) header.push_back("head");
   for (const char* column : {"K of A", "K of B", "B/A", "V of A", "V of B", "B/A"}) {
     header.push_back(column);
   }
+  const size_t columns = header.size();
   Table table(header, {false});
-  for (const DiffRow& row : diff.rows) {
-    std::vector<std::string> cells = {cat(row.layer)};
-    if (diff.per_head) cells.push_back(cat(row.head));
-    for (const ScalePair* pair : {&row.k, &row.v}) {
-      cells.push_back(cat(pair->a));
-      cells.push_back(cat(pair->b));
-      cells.push_back(pair->a == pair->b ? "=" : significant(pair->ratio(), 6));
+  auto row = diff.rows.begin();
+  for (size_t layer = 0; layer < diff.layers + diff.without_cache.size(); ++layer) {
+    if (row == diff.rows.end() || row->layer != layer) {
+      std::vector<std::string> cells(columns);
+      cells[0] = cat(layer);
+      cells[diff.per_head ? 2 : 1] = "no cache";
+      table.add(std::move(cells));
     }
-    table.add(std::move(cells));
+    for (; row != diff.rows.end() && row->layer == layer; ++row) {
+      table.add(cells_of(*row, diff.per_head));
+    }
   }
   return table.text();
 }
@@ -33,15 +50,21 @@ std::string place_of(const ScaleDiff& diff) {
   return cat("layer ", row.layer, diff.per_head ? cat(", head ", row.head) : "");
 }
 
+// "3 layers", "2 layers with a KV cache".
+std::string all_layers(const ScaleDiff& diff) {
+  return count_of(diff.layers, "layer") + (diff.without_cache.empty() ? "" : " with a KV cache");
+}
+
 std::string summary(const ScaleDiff& diff, double tolerance) {
   const std::string beyond = tolerance > 0 ? cat(" by more than ", tolerance) : "";
   if (diff.differing_layers == 0) {
-    return cat("no layer of ", diff.layers, " differs", beyond);
+    return cat("no layer of ", diff.layers, diff.without_cache.empty() ? "" : " with a KV cache",
+               " differs", beyond);
   }
   const DiffRow& row = diff.farthest;
-  return cat(diff.differing_layers, " of ", count_of(diff.layers, "layer"), " differ", beyond,
-             "; farthest is ", place_of(diff), ": B/A is ", significant(row.k.ratio(), 6),
-             " in K and ", significant(row.v.ratio(), 6), " in V");
+  return cat(diff.differing_layers, " of ", all_layers(diff), " differ", beyond, "; farthest is ",
+             place_of(diff), ": B/A is ", significant(row.k.ratio(), 6), " in K and ",
+             significant(row.v.ratio(), 6), " in V");
 }
 
 std::string diff_text(const ScaleDiff& diff, double tolerance) {
@@ -78,6 +101,8 @@ std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const F
   json.member("comparable", true);
   json.member("layers", uint64_t{diff.layers});
   json.member("differing_layers", uint64_t{diff.differing_layers});
+  const std::vector<int64_t> without(diff.without_cache.begin(), diff.without_cache.end());
+  json.member("layers_without_cache", std::span<const int64_t>(without));
   json.member("granularity", diff.per_head ? "head" : "tensor").key("findings").begin_array();
   for (const DiffFinding& finding : diff.findings) {
     json.begin_object().member("id", finding.name).member("sentence", finding.sentence);
@@ -121,7 +146,7 @@ void run_command(const DiffOptions& options) {
   print(options.json ? diff_json(options, diff, a, b) : diff_text(diff, options.tolerance));
   if (diff.differing_layers == 0) return;
   throw Error(cat(quote(options.a.string()), " and ", quote(options.b.string()), " differ in ",
-                  diff.differing_layers, " of ", count_of(diff.layers, "layer")),
+                  diff.differing_layers, " of ", all_layers(diff)),
               "", ErrorKind::check);
 }
 

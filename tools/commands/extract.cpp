@@ -16,8 +16,10 @@ std::string summary_json(const ExtractOptions& options, const FoundScales& found
   json.begin_object().member("schema", "fp8kv.extract/1").member("out", json_path(options.out));
   json.member("form", found.dialect).member("format", format_name(found.scales.format));
   json.member("layers", uint64_t{found.scales.layers.size()});
+  json.member("cache_layers", uint64_t{found.scales.cached_layers()});
   json.member("granularity", found.scales.per_head() ? "head" : "tensor");
-  json.member("observation", from.observation).member("producer", from.producer);
+  json.member("observation", observation_name(from.observation));
+  json.member("producer", from.producer);
   json.member("producer_version", from.producer_version);
   json.member("stored_dtype", from.stored_dtype);
   diagnoses_json(json, found.diagnoses);
@@ -59,7 +61,9 @@ void run_command(const ExtractOptions& options) {
   Log log(options.verbosity);
   check_output_file(options.out, options.force);
   const FoundScales found = load_diagnosed(options.source, log);
-  log.note(cat("found scales of ", count_of(found.scales.layers.size(), "layer"), " as ",
+  const size_t cached = found.scales.cached_layers(), all = found.scales.layers.size();
+  log.note(cat("found scales of ", count_of(cached, "layer"),
+               cached < all ? cat(" (no KV cache in the other ", all - cached, ")") : "", " as ",
                quote(found.dialect), " for ", format_name(found.scales.format)));
   const KvScales portable = with_format(found.scales, Fp8Format::e4m3fn);
   write_file_atomically(options.out, text_of(options, portable, log), options.force);

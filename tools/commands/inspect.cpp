@@ -11,6 +11,7 @@
 #include "inputs/scale_source.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
+#include "scales/read/open_store.h"
 #include "show/certificate_text.h"
 #include "show/description_text.h"
 #include "show/runtime_report.h"
@@ -49,6 +50,11 @@ std::string scales_table(const KvScales& scales) {
               {false});
   for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
     const LayerScales& of_layer = scales.layers[layer];
+    if (!of_layer.has_cache()) {
+      std::vector<std::string> row = {cat(layer), "no cache", ""};
+      if (per_head) row.insert(row.begin() + 1, "");
+      table.add(std::move(row));
+    }
     for (size_t head = 0; head < of_layer.k.size(); ++head) {
       std::vector<std::string> row = {cat(layer)};
       if (per_head) row.push_back(cat(head));

@@ -24,6 +24,7 @@ std::optional<KvScales> available_scales(const RunOptions& options, const Checkp
   std::optional<FoundScales> found = find_scales(checkpoint);
   if (!found) return std::nullopt;
   for (const std::string& note : found->notes) log.note("note: " + note);
+  check_fits(found->scales, config, quote(checkpoint.folder().string()));
   return std::move(found->scales);
 }
 

@@ -44,6 +44,10 @@ std::string table_of(const Certificate& certificate) {
               {false, true, false, false, false, false, false, false, false, true});
   for (size_t i = 0; i < certificate.layers.size(); ++i) {
     const LayerCertificate& layer = certificate.layers[i];
+    if (layer.verdict == Verdict::no_cache) {
+      table.add({cat(i), "", "-", "-", "-", "-", "-", "-", "-", verdict_name(layer.verdict)});
+      continue;
+    }
     for (const TensorCertificate* tensor : {&layer.k, &layer.v}) {
       const bool first = tensor == &layer.k;
       const Margins &held = tensor->in_force, &unit = tensor->unit;
@@ -67,9 +71,8 @@ std::string evidence(const Provenance& from) {
   if (from.shards.of > 0) {
     text += cat(", ", from.shards.taken.size(), " of ", count_of(from.shards.of, "shard"));
   }
-  if (!from.observation.empty()) {
-    text += from.observation == "post_rope" ? "; K after RoPE" : "; K before RoPE";
-  }
+  if (from.observation == Observation::after_rope) text += "; K after RoPE";
+  if (from.observation == Observation::before_rope) text += "; K before RoPE";
   if (!from.compute_dtype.empty()) text += ", computed in " + from.compute_dtype;
   return text;
 }
@@ -121,8 +124,10 @@ void format_json(JsonWriter& json, const Certificate& certificate) {
     const LayerCertificate& layer = certificate.layers[i];
     json.begin_object().member("layer", uint64_t{i});
     json.member("verdict", verdict_name(layer.verdict));
-    tensor_json(json, "k", layer.k);
-    tensor_json(json, "v", layer.v);
+    if (layer.verdict != Verdict::no_cache) {
+      tensor_json(json, "k", layer.k);
+      tensor_json(json, "v", layer.v);
+    }
     json.end_object();
   }
   json.end_array().end_object();
@@ -164,8 +169,9 @@ std::string certificate_text(const KvScales& scales) {
 }
 
 std::string written_note(const std::filesystem::path& out, const KvScales& scales) {
-  return cat("wrote ", quote(out.string()), ": scales of ", count_of(scales.layers.size(), "layer"),
-             " from ", tokens_in_windows(scales.provenance));
+  return cat("wrote ", quote(out.string()), ": scales of ",
+             count_of(scales.cached_layers(), "layer"), " from ",
+             tokens_in_windows(scales.provenance));
 }
 
 void certificate_json(JsonWriter& json, const KvScales& scales) {
@@ -176,7 +182,7 @@ void certificate_json(JsonWriter& json, const KvScales& scales) {
   }
   json.key("evidence").begin_object();
   json.member("documents", from.documents).member("windows", from.windows);
-  json.member("tokens", from.tokens).member("observation", from.observation);
+  json.member("tokens", from.tokens).member("observation", observation_name(from.observation));
   json.member("compute_dtype", from.compute_dtype).member("amax", !from.amax.empty());
   json.member("octaves", !from.octaves.empty()).end_object().key("formats").begin_array();
   for (const Fp8Format format : std::array{Fp8Format::e4m3fn, Fp8Format::e4m3fnuz}) {

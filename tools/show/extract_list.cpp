@@ -9,8 +9,8 @@
 namespace fp8kv {
 namespace {
 
-const char* use_of(char which) {
-  return which == 'k' ? "K" : which == 'v' ? "V" : "K and V";
+const char* use_of(ScaleOf of) {
+  return of == ScaleOf::k ? "K" : of == ScaleOf::v ? "V" : "K and V";
 }
 
 std::string values_text(const std::vector<float>& values) {
@@ -41,7 +41,7 @@ std::string list_text(const FoundScales& found) {
   Table table({"tensor", "dialect", "of", "dtype", "shape", "value"},
               {true, true, true, true, true, true});
   for (const ScaleTensor& tensor : found.tensors) {
-    table.add({plain(tensor.name), plain(tensor.dialect_name), use_of(tensor.which),
+    table.add({plain(tensor.name), plain(tensor.dialect_name), use_of(tensor.of),
                std::string(dtype_name(tensor.dtype)), tensor.shape.text(),
                values_text(tensor.values)});
   }
@@ -61,7 +61,7 @@ std::string list_json(const std::filesystem::path& source, const FoundScales& fo
   for (const ScaleTensor& tensor : found.tensors) {
     json.begin_object().member("name", plain(tensor.name));
     json.member("dialect", tensor.dialect_name);
-    json.member("of", use_of(tensor.which)).member("layer", tensor.layer);
+    json.member("of", use_of(tensor.of)).member("layer", tensor.layer);
     form_json(json, tensor.dtype, tensor.shape);
     values_json(json, tensor.values);
     json.end_object();

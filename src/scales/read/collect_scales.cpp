@@ -19,7 +19,7 @@ bool add_if_known(const ScaleStore& store, const StoredTensor& tensor, Collected
   const auto parts = store.split(tensor.name);
   if (!parts) return false;
   out.k_norm = out.k_norm || parts->rest.ends_with("k_norm.weight");
-  DialectMatch match = match_scale_name(store.carrier, parts->rest);
+  DialectMatch match = match_scale_name(store.carrier(), parts->rest);
   if (match.rows.empty()) {
     if (is_crossed(parts->rest)) {
       const bool v = parts->rest.ends_with("v_scale");
@@ -89,7 +89,7 @@ const Dialect* choose(const Collected::Candidate& candidate, const KvConfig& con
 void check_one_form(const std::vector<ScaleTensor>& tensors) {
   const ScaleTensor* first[2] = {};  // of K or V, of both
   for (const ScaleTensor& tensor : tensors) {
-    const ScaleTensor*& known = first[tensor.which == 'b'];
+    const ScaleTensor*& known = first[tensor.of == ScaleOf::both];
     if (!known) known = &tensor;
     if (known->dialect == tensor.dialect) continue;
     throw Error(cat(quote(known->name), " is a name of ", known->dialect->name, ", ",
@@ -100,9 +100,9 @@ void check_one_form(const std::vector<ScaleTensor>& tensors) {
 
 // One row may have several names for a scale (those of vLLM's parameters).
 void check_each_once(const std::vector<ScaleTensor>& tensors) {
-  std::map<std::pair<int64_t, char>, const ScaleTensor*> seen;
+  std::map<std::pair<int64_t, ScaleOf>, const ScaleTensor*> seen;
   for (const ScaleTensor& tensor : tensors) {
-    const auto [at, is_new] = seen.emplace(std::pair(tensor.layer, tensor.which), &tensor);
+    const auto [at, is_new] = seen.emplace(std::pair(tensor.layer, tensor.of), &tensor);
     if (is_new) continue;
     throw Error(cat(quote(at->second->name), " and ", quote(tensor.name),
                     " are both scales of the same: expected one"),
@@ -114,7 +114,7 @@ void check_each_once(const std::vector<ScaleTensor>& tensors) {
 
 Collected collect_scales(const ScaleStore& store) {
   Collected out;
-  for (const StoredTensor& tensor : store.tensors) {
+  for (const StoredTensor& tensor : store.tensors()) {
     if (add_if_known(store, tensor, out)) continue;
     if (looks_like_kv_scale(tensor.name)) out.unknown.push_back(&tensor);
   }
@@ -138,7 +138,7 @@ std::vector<ScaleTensor> candidate_tensors(const Collected& collected) {
     const StoredTensor& stored = *candidate.stored;
     tensors.push_back({stored.name,
                        candidate.layer,
-                       candidate.match.which,
+                       candidate.match.of,
                        stored.dtype,
                        stored.shape,
                        {},

@@ -1,5 +1,5 @@
 // Which tensors of a checkpoint are scales, and of which dialect: by names first, then by what the
-// config says. Reads no values. Internal to io; messages name tensors, not the folder.
+// config says. Reads no values. Messages name tensors, not the folder.
 #pragma once
 
 #include <string_view>

@@ -1,10 +1,12 @@
-// AMMO's checkpoints as a store of scales: see scale_store.h.
+#include "scales/read/npz_store.h"
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
 
 #include "base/error.h"
 #include "formats/npz.h"
+#include "json/json.h"
 #include "scales/read/scale_ranks.h"
 
 namespace fp8kv {
@@ -12,7 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kScaleName = "kv_cache_scaling_factor";
-constexpr int64_t kMostRanks = 4096, kMostLayers = 65536, kMostHeads = 65536;
+constexpr int64_t kMostLayers = 65536, kMostHeads = 65536;
 
 // The names in `folder` with that ending, sorted.
 std::vector<std::string> files_with(const fs::path& folder, std::string_view ending) {
@@ -64,20 +66,6 @@ struct AmmoModel {
   bool operator==(const AmmoModel&) const = default;
 };
 
-// AMMO knew no layers without a cache, and does not say how large a head is.
-ModelDescription description_of(const AmmoModel& model) {
-  ModelDescription out;
-  out.model_type = model.decoder_type;
-  for (int64_t i = 0; i < model.n_layers; ++i) {
-    LayerDescription layer;
-    layer.n_kv_heads = model.n_kv_heads;
-    layer.cache_of = i;
-    layer.feed_forward = FeedForward::unknown;
-    out.layers.push_back(layer);
-  }
-  return out;
-}
-
 int64_t within(const Json& value, int64_t least, int64_t most) {
   const int64_t number = value.as_int();
   if (number >= least && number <= most) return number;
@@ -86,7 +74,7 @@ int64_t within(const Json& value, int64_t least, int64_t most) {
 
 AmmoModel parse_ammo_model(const Json& json) {
   AmmoModel model;
-  model.n_ranks = within(json.at("tensor_parallel"), 1, kMostRanks);
+  model.n_ranks = within(json.at("tensor_parallel"), 1, kMostTpRanks);
   const auto pipeline = json.find("pipeline_parallel");
   if (pipeline && pipeline->as_int() != 1) {
     throw Error(cat(pipeline->where(), ": is ", pipeline->brief(), ", expected 1"),
@@ -145,6 +133,67 @@ RankFile open_npz(const fs::path& path) {
   return rank;
 }
 
+// The file of every rank; throws where one is missing or twice there.
+std::vector<RankFile> open_npz_ranks(const fs::path& folder, int64_t n_ranks) {
+  const std::string where = quote(folder.string());
+  std::map<int64_t, std::string> files;
+  for (const std::string& file : files_with(folder, ".npz")) {
+    const auto [at, is_new] = files.emplace(rank_of(file), file);
+    if (is_new) continue;
+    throw Error(
+        cat(where, ": ", quote(at->second), " and ", quote(file), " are both of rank ", at->first),
+        "keep the files of one checkpoint in a folder");
+  }
+  std::vector<RankFile> ranks;
+  for (int64_t rank = 0; rank < n_ranks; ++rank) {
+    const auto found = files.find(rank);
+    if (found == files.end()) {
+      throw Error(
+          cat(where, ": has no .npz file of rank ", rank, ", though tensor_parallel is ", n_ranks),
+          "copy the whole folder");
+    }
+    ranks.push_back(open_npz(folder / found->second));
+  }
+  return ranks;
+}
+
+class NpzStore : public ScaleStore {
+ public:
+  NpzStore(const fs::path& folder, AmmoModel model)
+      : where_(quote(folder.string())),
+        model_(std::move(model)),
+        ranks_(open_npz_ranks(folder, model_.n_ranks)),
+        tensors_(tensors_of_ranks(ranks_)) {}
+
+  Carrier carrier() const override { return Carrier::npz_folder; }
+  std::string where() const override { return where_; }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  std::string read(const std::string& tensor) const override {
+    return read_in_ranks(ranks_, tensor);
+  }
+  std::optional<LayerName> split(std::string_view tensor) const override {
+    return split_npz_name(tensor);
+  }
+  Observation noted_observation(const std::string&) const override { return Observation::unknown; }
+  KvConfig config() const override {
+    KvConfig config;
+    config.method = QuantMethod::ammo;
+    config.producer = "AMMO";
+    return config;
+  }
+  // AMMO knew no layers without a cache.
+  StoredModel model() const override {
+    return {model_.decoder_type, model_.n_kv_heads,
+            std::vector<bool>(static_cast<size_t>(model_.n_layers), true)};
+  }
+
+ private:
+  std::string where_;
+  AmmoModel model_;
+  std::vector<RankFile> ranks_;
+  std::vector<StoredTensor> tensors_;
+};
+
 }  // namespace
 
 bool is_npz_folder(const fs::path& folder) {
@@ -153,40 +202,8 @@ bool is_npz_folder(const fs::path& folder) {
          !files_with(folder, ".npz").empty();
 }
 
-ScaleStore open_npz_folder(const fs::path& folder) {
-  const AmmoModel model = read_ammo_model(folder);
-  ScaleStore store;
-  store.carrier = Carrier::npz_folder;
-  store.where = quote(folder.string());
-  std::map<int64_t, std::string> files;
-  for (const std::string& file : files_with(folder, ".npz")) {
-    const auto [at, is_new] = files.emplace(rank_of(file), file);
-    if (is_new) continue;
-    throw Error(cat(store.where, ": ", quote(at->second), " and ", quote(file),
-                    " are both of rank ", at->first),
-                "keep the files of one checkpoint in a folder");
-  }
-  std::vector<RankFile> ranks;
-  for (int64_t rank = 0; rank < model.n_ranks; ++rank) {
-    const auto found = files.find(rank);
-    if (found == files.end()) {
-      throw Error(cat(store.where, ": has no .npz file of rank ", rank,
-                      ", though tensor_parallel is ", model.n_ranks),
-                  "copy the whole folder");
-    }
-    ranks.push_back(open_npz(folder / found->second));
-  }
-  store.tensors = tensors_of_ranks(ranks);
-  store.read = [ranks](const std::string& name) { return read_in_ranks(ranks, name); };
-  store.split = split_npz_name;
-  store.config = [] {
-    KvConfig config;
-    config.method = QuantMethod::ammo;
-    config.producer = "AMMO";
-    return config;
-  };
-  store.model = [model] { return description_of(model); };
-  return store;
+std::unique_ptr<ScaleStore> open_npz_folder(const fs::path& folder) {
+  return std::make_unique<NpzStore>(folder, read_ammo_model(folder));
 }
 
 }  // namespace fp8kv

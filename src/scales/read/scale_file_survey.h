@@ -1,9 +1,9 @@
-// A scale file as one more thing that carries scales. Internal to io.
+// A scale file as one more thing that carries scales.
 #pragma once
 
 #include <filesystem>
 
-#include "scales/read/find_scales.h"
+#include "scales/read/found_scales.h"
 
 namespace fp8kv {
 

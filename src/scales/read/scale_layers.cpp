@@ -42,41 +42,44 @@ LayerScales layer_scales(const LayerTensors& layer) {
   return {layer.k->values, layer.v->values};
 }
 
-// The layers below `n_layers` that are not in `layers`, the first few by number.
-std::string missing_layers(const std::map<int64_t, LayerTensors>& layers, int64_t n_layers) {
+// Throws unless every layer with a cache is there. Names the first few that are not.
+void check_complete(const std::map<size_t, LayerTensors>& layers,
+                    const std::vector<bool>& has_cache) {
   constexpr size_t kMostShown = 4;
   std::vector<std::string> missing;
-  for (int64_t layer = 0; layer < n_layers && missing.size() < kMostShown; ++layer) {
-    if (!layers.contains(layer)) missing.push_back(cat(layer));
+  for (size_t layer = 0; layer < has_cache.size(); ++layer) {
+    if (has_cache[layer] && !layers.contains(layer)) missing.push_back(cat(layer));
   }
-  const int64_t count = n_layers - static_cast<int64_t>(layers.size());
-  const int64_t others = count - static_cast<int64_t>(missing.size());
-  if (others > 0) missing.push_back(count_of(static_cast<uint64_t>(others), "other"));
-  return cat(count == 1 ? "layer " : "layers ", join(missing));
+  const size_t count = missing.size();
+  if (count == 0) return;
+  if (count > kMostShown) {
+    missing.resize(kMostShown);
+    missing.push_back(count_of(count - kMostShown, "other"));
+  }
+  throw Error(cat("has KV scales for ", count_of(layers.size(), "layer"), ", but none for ",
+                  count == 1 ? "layer " : "layers ", join(missing)),
+              "a runtime would use 1 there without a word: calibrate again");
 }
 
 }  // namespace
 
 std::vector<LayerScales> scales_by_layer(const std::vector<ScaleTensor>& tensors,
-                                         int64_t n_layers) {
-  std::map<int64_t, LayerTensors> layers;
+                                         const std::vector<bool>& has_cache) {
+  std::map<size_t, LayerTensors> layers;
   for (const ScaleTensor& tensor : tensors) {
-    if (tensor.layer >= n_layers) {
+    const auto number = static_cast<size_t>(tensor.layer);
+    if (number >= has_cache.size()) {
       throw Error(
-          cat(quote(tensor.name), ": there is no such layer, the model has ", n_layers),
+          cat(quote(tensor.name), ": there is no such layer, the model has ", has_cache.size()),
           "the scales are those of another model, or of one that was pruned since: calibrate this "
           "one");
     }
-    LayerTensors& layer = layers[tensor.layer];
-    (tensor.which == 'k' ? layer.k : tensor.which == 'v' ? layer.v : layer.both) = &tensor;
+    LayerTensors& layer = layers[number];
+    (tensor.of == ScaleOf::k ? layer.k : tensor.of == ScaleOf::v ? layer.v : layer.both) = &tensor;
   }
-  if (static_cast<int64_t>(layers.size()) < n_layers) {
-    throw Error(cat("has KV scales for ", count_of(layers.size(), "layer"), ", but none for ",
-                    missing_layers(layers, n_layers)),
-                "a runtime would use 1 there without a word: calibrate again");
-  }
-  std::vector<LayerScales> scales;
-  for (const auto& [number, layer] : layers) scales.push_back(layer_scales(layer));
+  check_complete(layers, has_cache);
+  std::vector<LayerScales> scales(has_cache.size());
+  for (const auto& [number, layer] : layers) scales[number] = layer_scales(layer);
   return scales;
 }
 

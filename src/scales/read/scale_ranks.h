@@ -1,5 +1,4 @@
 // One checkpoint in a file per tensor-parallel rank, of which all have the same KV scales.
-// Internal to io.
 #pragma once
 
 #include <functional>
@@ -10,6 +9,8 @@
 #include "scales/read/scale_store.h"
 
 namespace fp8kv {
+
+inline constexpr int64_t kMostTpRanks = 4096;
 
 struct RankFile {
   std::string name;  // "rank0.safetensors"

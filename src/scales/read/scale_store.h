@@ -1,19 +1,18 @@
 // Where scale tensors lie, in whatever files: names and shapes of all tensors, bytes of single
-// ones, and what the config says. Internal to io.
+// ones, and what the config says. Implemented for each kind of folder; opened by open_store.h.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/quant_config.h"
-#include "core/model_description.h"
+#include "core/dtype.h"
+#include "core/scales.h"
+#include "core/tensor.h"
 #include "scales/dialects.h"
 
 namespace fp8kv {
@@ -25,29 +24,30 @@ struct StoredTensor {
   uint64_t place = 0;  // tensors are best read in this order
 };
 
-// The functions throw for what cannot be read; their messages name file or tensor, not the folder.
-struct ScaleStore {
-  Carrier carrier = Carrier::model_folder;
-  std::string where;                  // the folder, in quotes
-  std::vector<StoredTensor> tensors;  // by name; those that hold no scales may lack their shapes
-  std::function<std::string(const std::string&)> read;
-  std::function<std::optional<LayerName>(std::string_view)> split = split_layer_name;
-  // What inject wrote beside a tensor: where K was measured; "" where it did not.
-  std::function<std::string(const std::string&)> observation = [](const auto&) { return ""; };
-  std::function<KvConfig()> config;
-  // What is known of the model: layers, their KV heads, and model_type.
-  std::function<ModelDescription()> model;
+// What is known of the model that the scales are for.
+struct StoredModel {
+  std::string model_type;       // "" where it is not told
+  int64_t n_kv_heads = 0;       // 0 where it is not told
+  std::vector<bool> has_cache;  // one for every layer
 };
 
-// REQUIRES the checkpoint to outlive the store.
-ScaleStore store_of(const Checkpoint& checkpoint);
+// Functions throw for what cannot be read; their messages name file or tensor, not the folder.
+class ScaleStore {
+ public:
+  virtual ~ScaleStore() = default;
 
-// A TensorRT-LLM checkpoint: config.json and rank0.safetensors, ...
-bool is_rank_folder(const std::filesystem::path& folder);
-ScaleStore open_rank_folder(const std::filesystem::path& folder);
-
-// AMMO's checkpoint: *_rank0.npz, ..., and a JSON file that describes the model.
-bool is_npz_folder(const std::filesystem::path& folder);
-ScaleStore open_npz_folder(const std::filesystem::path& folder);
+  virtual Carrier carrier() const = 0;
+  // The folder, in quotes.
+  virtual std::string where() const = 0;
+  // By name; those that hold no scales may lack their shapes.
+  virtual const std::vector<StoredTensor>& tensors() const = 0;
+  virtual std::string read(const std::string& tensor) const = 0;
+  // The layer that a name is of, as this kind of folder spells it.
+  virtual std::optional<LayerName> split(std::string_view tensor) const = 0;
+  // What inject wrote beside a tensor.
+  virtual Observation noted_observation(const std::string& tensor) const = 0;
+  virtual KvConfig config() const = 0;
+  virtual StoredModel model() const = 0;
+};
 
 }  // namespace fp8kv

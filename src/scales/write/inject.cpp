@@ -299,11 +299,20 @@ InjectReport write_folder(const Checkpoint& checkpoint, const ScalePatch& patch,
   return report;
 }
 
+// A source may end before the model does, where no layer behind writes a cache.
+void add_last_layers(KvScales& scales, size_t n_layers) {
+  Provenance& from = scales.provenance;
+  scales.layers.resize(n_layers);
+  if (!from.amax.empty()) from.amax.resize(n_layers);
+  if (!from.octaves.empty()) from.octaves.resize(n_layers);
+}
+
 InjectReport write_scale_file(const ModelDescription& model, const KvScales& scales,
                               const fs::path& out, const InjectOptions& options) {
   KvScales written = with_format(scales, Fp8Format::e4m3fn);
   written.model_type = model.model_type;
   written.n_kv_heads = model.n_kv_heads();
+  add_last_layers(written, model.layers.size());
   const std::string text = scale_file_text(written);
   InjectReport report;
   add_to(report, out.filename(), FileMade::written, text.size());

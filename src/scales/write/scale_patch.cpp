@@ -21,26 +21,55 @@ namespace {
 
 constexpr const char* kOnlyShard = "model-00001-of-00001.safetensors";
 
-// What stands before "layers.N." in the names of the attention layers.
-std::string attention_prefix(const Checkpoint& checkpoint, size_t n_layers) {
-  std::map<std::string, std::set<int64_t>> layers;  // by prefix
-  for (const auto& [name, location] : checkpoint.tensors()) {
-    const auto parts = split_layer_name(name);
-    if (parts && (parts->rest.starts_with("self_attn.k_proj.") ||
-                  parts->rest.starts_with("self_attn.qkv_proj."))) {
-      layers[std::string(parts->prefix)].insert(parts->layer);
+// What a model calls its attention: "model." and "self_attn.", "backbone." and "mixer.".
+struct AttentionName {
+  std::string prefix;  // before "layers.N."
+  std::string block;   // behind it
+  auto operator<=>(const AttentionName&) const = default;
+
+  std::string at(size_t layer) const { return cat(prefix, "layers.", layer, ".", block); }
+};
+
+// The block of a K projection's name, or "".
+std::string block_of_k(std::string_view rest) {
+  for (const char* block : {"self_attn.", "mixer."}) {
+    for (const char* projection : {"k_proj.", "qkv_proj."}) {
+      if (rest.starts_with(cat(block, projection))) return block;
     }
   }
+  return "";
+}
+
+// The one stack of layers with a K projection wherever there are scales to put.
+AttentionName attention_of(const Checkpoint& checkpoint, const KvScales& scales) {
+  std::map<AttentionName, std::set<size_t>> stacks;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    const auto parts = split_layer_name(name);
+    const std::string block = parts ? block_of_k(parts->rest) : "";
+    if (block.empty()) continue;
+    stacks[{std::string(parts->prefix), block}].insert(static_cast<size_t>(parts->layer));
+  }
   const std::string folder = quote(checkpoint.folder().string());
-  if (layers.size() != 1) {
-    fail(folder, ": has ", layers.empty() ? "no" : cat(layers.size()),
+  const auto missing_in = [&](const std::set<size_t>& stack) {
+    std::vector<size_t> missing;
+    for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
+      if (scales.layers[layer].has_cache() && !stack.contains(layer)) missing.push_back(layer);
+    }
+    return missing;
+  };
+  const size_t all = stacks.size();
+  if (all > 1) {
+    std::erase_if(stacks, [&](const auto& stack) { return !missing_in(stack.second).empty(); });
+  }
+  if (stacks.size() != 1) {
+    fail(folder, ": has ", all == 0 ? "no" : cat(all),
          " stacks of layers with tensors named *.layers.N.self_attn.k_proj.*, expected one");
   }
-  const auto& [prefix, found] = *layers.begin();
-  const auto last = static_cast<int64_t>(n_layers) - 1;
-  if (found.size() == n_layers && *found.rbegin() == last) return prefix;
-  fail(folder, ": has a K projection in ", count_of(found.size(), "layer"), " of ",
-       quote(prefix + "layers"), ", expected it in layers 0 to ", last);
+  const auto& [name, found] = *stacks.begin();
+  const std::vector<size_t> missing = missing_in(found);
+  if (missing.empty()) return name;
+  fail(folder, ": has no K projection in ", layer_list(missing), " of ",
+       quote(name.prefix + "layers"), ", where there are scales to put");
 }
 
 struct NamedScale {
@@ -55,14 +84,15 @@ struct Naming {
   bool projections = false;  // ModelOpt's place for k_scale and v_scale
 };
 
-// In the order of layers.
-std::vector<NamedScale> named_scales(const KvScales& scales, const std::string& prefix,
+// In the order of layers; none for those without a cache.
+std::vector<NamedScale> named_scales(const KvScales& scales, const AttentionName& attention,
                                      const Naming& naming) {
   std::vector<NamedScale> named;
   for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
-    const std::string at = cat(prefix, "layers.", layer, ".self_attn.");
+    if (!scales.layers[layer].has_cache()) continue;
+    const std::string at = attention.at(layer);
     const auto& [k, v] = scales.layers[layer];
-    if (naming.fused) named.push_back({at + "kv_scale", {std::max(largest(k), largest(v))}});
+    if (naming.fused) named.push_back({at + "kv_scale", {fused_scale(scales.layers[layer])}});
     if (!naming.apart) continue;
     named.push_back({at + (naming.projections ? "k_proj." : "") + "k_scale", k});
     named.push_back({at + (naming.projections ? "v_proj." : "") + "v_scale", v});
@@ -244,8 +274,9 @@ std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
 // Layers whose K and V have scales of their own, which one number for both cannot tell apart.
 size_t layers_apart(const KvScales& scales) {
   return static_cast<size_t>(
-      std::count_if(scales.layers.begin(), scales.layers.end(),
-                    [](const LayerScales& layer) { return largest(layer.k) != largest(layer.v); }));
+      std::count_if(scales.layers.begin(), scales.layers.end(), [](const LayerScales& layer) {
+        return layer.has_cache() && largest(layer.k) != largest(layer.v);
+      }));
 }
 
 std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTarget& target,
@@ -255,7 +286,7 @@ std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTar
     notes.push_back("scales for E4M3FNUZ were halved to those for E4M3FN");
   }
   if (scales.per_head() && !fit.per_head) {
-    notes.push_back(cat("the scales of ", scales.layers[0].k.size(),
+    notes.push_back(cat("the scales of ", scales.scales_per_layer(),
                         " KV heads were reduced to their maximum: ", target.runtime,
                         " has one per layer",
                         target.per_head ? cat(" beside ", quote(fit.quant.name())) : ""));
@@ -265,7 +296,7 @@ std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTar
     notes.push_back(cat(
         "K and V share one scale, the larger of the two: ", count_of(apart, "layer"), " had two"));
   }
-  if (scales.provenance.observation == "pre_rope") {
+  if (scales.provenance.observation == Observation::before_rope) {
     notes.push_back(
         "K was observed before RoPE, but is cached after it, where a value can be up to 1.41 times "
         "as large and then saturates");
@@ -320,18 +351,18 @@ std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const Injec
 ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
                       const InjectTarget& target, bool replace) {
   FP8KV_ASSERT(!target.is_file);
-  const std::string prefix = attention_prefix(checkpoint, scales.layers.size());
-  const Fit fit = fit_to(checkpoint, target, prefix, replace, scales.per_head());
+  const AttentionName attention = attention_of(checkpoint, scales);
+  const Fit fit = fit_to(checkpoint, target, attention.prefix, replace, scales.per_head());
   const KvScales converted = with_format(scales, Fp8Format::e4m3fn);
   const KvScales written = fit.per_head ? converted : per_tensor(converted);
-  const std::vector<NamedScale> named = named_scales(written, prefix, fit.naming);
+  const std::vector<NamedScale> named = named_scales(written, attention, fit.naming);
 
   ScalePatch patch;
   if (replace) patch.dropped = kv_scale_names(checkpoint);
   patch.renamed = renamed_files(checkpoint, fit);
   patch.files = config_files(checkpoint, target, fit);
   patch.files[kScaleShard] = shard_bytes(named, fit.compressed_tensors ? Shape{1} : Shape{},
-                                         scales.provenance.observation);
+                                         observation_name(scales.provenance.observation));
   patch.files[kIndexFile] = index_text(checkpoint, patch, named);
   patch.notes = notes_on_values(scales, target, fit);
   for (std::string& note : notes_on_form(checkpoint, target, fit, patch)) {

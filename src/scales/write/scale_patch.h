@@ -22,7 +22,8 @@ struct ScalePatch {
   std::vector<std::string> notes;              // what was changed on the way, and what to know
 };
 
-// Per layer the scales that the target names, F32, called like the checkpoint's own k_proj: one of
+// Per layer with a KV cache the scales that the target names, F32, called like the checkpoint's own
+// k_proj of that layer: one of
 // shape [], or of [n_kv_heads, 1, 1] where they are per head and the config can say so; else the
 // heads' maximum. Scales for FNUZ are halved. The configs keep every byte but what they say of the
 // cache: kv_cache_torch_dtype, and the target's block or an extension of the model's own.

@@ -1,0 +1,245 @@
+#include "scales/read/survey.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "scales/read/collect_scales.h"
+#include "scales/read/scale_layers.h"
+#include "scales/read/scale_origin.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr const char* kMakeSome =
+    "make some with 'fp8kv calibrate', and put them in with 'fp8kv inject'";
+
+// A message that is as check_scale has it, with the way out that the value suggests.
+void check_value(float value, const ScaleTensor& tensor, const std::string& where) {
+  try {
+    check_scale(value, where);
+  } catch (const Error& error) {
+    if (value < 0) {
+      throw Error(
+          error.what(),
+          "a negative scale is how runtimes mark one that was never loaded, so it was never "
+          "calibrated either: calibrate again");
+    }
+    if (value == 0 && tensor.dialect->family == "autofp8") {
+      throw Error(
+          error.what(),
+          "AutoFP8 divides 448 by the largest value in FP16, and where that value was below "
+          "0.00684 it wrote 0: calibrate again");
+    }
+    throw;
+  }
+}
+
+std::vector<std::string> notes_on(const std::vector<IgnoredTensor>& ignored) {
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const IgnoredTensor& tensor : ignored) by_reason[tensor.reason].push_back(tensor.name);
+  std::vector<std::string> notes;
+  for (const auto& [reason, names] : by_reason) {
+    const std::string others =
+        names.size() == 1 ? "" : cat(" and ", count_of(names.size() - 1, "other"));
+    notes.push_back(cat("ignored ", quote(names[0]), others, ": ", reason));
+  }
+  return notes;
+}
+
+// The rows that are used, in the order of the table.
+std::string dialect_of(const std::vector<ScaleTensor>& tensors) {
+  std::set<const Dialect*> rows;
+  for (const ScaleTensor& tensor : tensors) rows.insert(tensor.dialect);
+  std::vector<std::string> names;
+  for (const Dialect* row : rows) names.push_back(row->name);
+  return join(names);
+}
+
+// One survey: each step fills in a part of what was found, or throws the refusal.
+class Survey {
+ public:
+  explicit Survey(const ScaleStore& store) : store_(store) {}
+
+  FoundScales run() {
+    try {
+      take_all();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::input) throw;
+      found_.refusal = error;
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // Errors of the steps within name the folder.
+  template <typename Step>
+  void in_folder(const Step& step) {
+    with_context(store_.where(), step);
+  }
+
+  void take_all() {
+    in_folder([&] { collected_ = collect_scales(store_); });
+    list_tensors();
+    in_folder([&] {
+      read_values();
+      check_known(collected_);
+    });
+    if (collected_.candidates.empty()) refuse_absence();
+    config_ = store_.config();
+    found_.kv_cache_torch_dtype = config_.torch_dtype;
+    check_is_fp8();
+    model_ = store_.model();
+    in_folder([&] {
+      choose_rows(collected_, config_, found_.tensors);
+      for (const ScaleTensor& tensor : found_.tensors) check_scale_form(tensor, model_.n_kv_heads);
+      ignore_layers_without_cache();
+      describe();
+      check_tensors();
+    });
+    make_scales();
+  }
+
+  void list_tensors() {
+    found_.tensors = candidate_tensors(collected_);
+    found_.ignored = collected_.ignored;
+    found_.notes = notes_on(found_.ignored);
+    for (const StoredTensor* tensor : collected_.unknown) {
+      found_.ignored.push_back(
+          {tensor->name, "in a form that is not read", tensor->dtype, tensor->shape, {}});
+    }
+  }
+
+  // All that can be read as numbers, in the order in which they lie in the files.
+  void read_values() {
+    std::map<std::string_view, uint64_t> places;
+    for (const StoredTensor& tensor : store_.tensors()) places.emplace(tensor.name, tensor.place);
+    std::multimap<uint64_t, std::function<void()>> reads;
+    const auto add = [&](auto& tensor) {
+      if (!is_readable_scale(tensor.dtype, tensor.shape)) return;
+      reads.emplace(places.at(tensor.name), [this, &tensor] {
+        tensor.values = scale_numbers(store_.read(tensor.name), tensor.dtype);
+      });
+    };
+    for (ScaleTensor& tensor : found_.tensors) add(tensor);
+    for (IgnoredTensor& tensor : found_.ignored) add(tensor);
+    for (const auto& [place, read] : reads) read();
+  }
+
+  [[noreturn]] void refuse_absence() {
+    found_.absent = true;
+    const KvConfig config = store_.config();
+    if (config.statement.empty() || !config.is_fp8 || !config.is_static) {
+      throw Error(cat(store_.where(), ": has no KV scales"), kMakeSome);
+    }
+    const bool modelopt = config.method == QuantMethod::modelopt;
+    found_.diagnoses.push_back(diagnose_absence(config.stated_in, modelopt));
+    throw Error(
+        cat(store_.where(), ": has no KV scales, though ", config.stated_in,
+            " says that the cache is FP8", modelopt ? " (ModelOpt's fp8_cast writes none)" : "",
+            ": a runtime would use 1"),
+        kMakeSome);
+  }
+
+  void check_is_fp8() const {
+    if (config_.statement.empty() || config_.is_fp8) return;
+    throw Error(cat(config_.statement, ", so ", quote(collected_.candidates[0].stored->name),
+                    " is not the scale of an FP8 cache"),
+                "scales for another type do not convert: calibrate again");
+  }
+
+  bool is_without_cache(const ScaleTensor& tensor) const {
+    const auto layer = static_cast<size_t>(tensor.layer);
+    return layer < model_.has_cache.size() && !model_.has_cache[layer];
+  }
+
+  // Some tools write a scale wherever there is an attention, also where it reads the cache of
+  // another layer. No runtime's cache has such a scale.
+  void ignore_layers_without_cache() {
+    std::vector<IgnoredTensor> unused;
+    for (const ScaleTensor& tensor : found_.tensors) {
+      if (!is_without_cache(tensor)) continue;
+      unused.push_back({tensor.name, "scales of a layer that writes no KV cache", tensor.dtype,
+                        tensor.shape, tensor.values});
+    }
+    if (unused.size() == found_.tensors.size()) {
+      fail("has KV scales only for layers that write no KV cache, such as ", quote(unused[0].name));
+    }
+    std::erase_if(found_.tensors, [&](const auto& tensor) { return is_without_cache(tensor); });
+    for (std::string& note : notes_on(unused)) found_.notes.push_back(std::move(note));
+    found_.ignored.insert(found_.ignored.end(), unused.begin(), unused.end());
+  }
+
+  // What the values and the config tell, and the diagnoses.
+  void describe() {
+    found_.dialect = dialect_of(found_.tensors);
+    const Origin origin = origin_of(store_, found_.tensors, config_);
+    Provenance& provenance = found_.scales.provenance;
+    provenance.source = found_.dialect;
+    const bool certain = origin.observed != Observation::likely_before_rope;
+    provenance.observation = certain ? origin.observed : Observation::unknown;
+    provenance.producer = origin.producer;
+    provenance.producer_version = origin.version;
+    provenance.stored_dtype = origin.stored_dtype;
+    provenance.observer = config_.observer;
+    found_.diagnoses = diagnose(
+        {.tensors = found_.tensors,
+         .dialect = origin.row,
+         .observed = origin.observed,
+         .observer = config_.observer,
+         .floor = config_.floor > 0 ? static_cast<float>(config_.floor) : origin.row->floor,
+         .format = config_.format,
+         .has_cache = model_.has_cache,
+         .k_norm = collected_.k_norm});
+  }
+
+  void check_tensors() const {
+    for (const IgnoredTensor& tensor : found_.ignored) {
+      if (!is_offset(tensor.name)) continue;
+      const std::string bytes = store_.read(tensor.name);
+      if (std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0; })) continue;
+      fail(quote(tensor.name), ": is not 0: scales with an offset cannot be used");
+    }
+    for (const ScaleTensor& tensor : found_.tensors) {
+      for (size_t i = 0; i < tensor.values.size(); ++i) {
+        const std::string head = tensor.values.size() > 1 ? cat(" head ", i) : "";
+        check_value(tensor.values[i], tensor, cat(quote(tensor.name), ":", head));
+      }
+    }
+  }
+
+  void make_scales() {
+    KvScales scales;
+    scales.format = config_.format;
+    scales.model_type = model_.model_type;
+    scales.n_kv_heads = model_.n_kv_heads;
+    scales.provenance = found_.scales.provenance;
+    in_folder([&] { scales.layers = scales_by_layer(found_.tensors, model_.has_cache); });
+    check_values(scales, store_.where());
+    found_.scales = std::move(scales);
+  }
+
+  const ScaleStore& store_;
+  Collected collected_;
+  KvConfig config_;
+  StoredModel model_;
+  FoundScales found_;
+};
+
+}  // namespace
+
+FoundScales survey(const ScaleStore& store) {
+  return Survey(store).run();
+}
+
+bool has_scale_names(const ScaleStore& store) {
+  const std::vector<StoredTensor>& tensors = store.tensors();
+  return std::any_of(tensors.begin(), tensors.end(), [&](const StoredTensor& tensor) {
+    const auto parts = store.split(tensor.name);
+    return looks_like_kv_scale(tensor.name) ||
+           (parts && !match_scale_name(store.carrier(), parts->rest).rows.empty());
+  });
+}
+
+}  // namespace fp8kv
