@@ -323,5 +323,13 @@ TEST_CASE("merge: models with a cache in other layers are refused") {
         }) == "'a.json': layer 0 has no KV cache, but in 'b.json' it has one");
 }
 
+TEST_CASE("merge: heads are counted in a layer that has some") {
+  Calibration fewer = with_a_gap(part("b", 4));
+  fewer.scales.provenance.amax[1] = {{4}, {6}, {3}};
+  CHECK(test::error_of([&] {
+          merged({with_a_gap(part("a", 3)), fewer});
+        }) == "'b.json': the number of heads in amax is 1, but 'a.json' has 2");
+}
+
 }  // namespace
 }  // namespace fp8kv

@@ -53,7 +53,11 @@ void run(const std::string& input) {
     const FoundScales found = survey_scales(folder);
     if (found.refusal || found.absent) return;
     for (const ScaleTensor& tensor : found.tensors) require(!tensor.name.empty(), "a name");
-    require(!found.scales.layers.empty(), "scales that are found have layers");
+    require(found.scales.cached_layers() > 0, "scales that are found have layers with a cache");
+    for (const ScaleTensor& tensor : found.tensors) {
+      require(found.scales.layers.at(static_cast<size_t>(tensor.layer)).has_cache(),
+              "a tensor is of a layer with a cache");
+    }
   });
   const Checkpoint checkpoint = Checkpoint::open(folder);
   for (const auto& [name, location] : checkpoint.tensors()) {

@@ -11,6 +11,9 @@ void run(const std::string& input) {
   const std::string text = scale_file_text(scales);
   const KvScales again = parse_scale_file(Json::parse(text, "again"), "again");
   require(scale_file_text(again) == text, "what is accepted is written and read back");
+  const std::string plain = vllm_json_text(scales, 2);
+  const KvScales named = parse_scale_file(Json::parse(plain, "plain"), "plain");
+  require(named.cached_layers() == scales.cached_layers(), "every layer with a cache is named");
 }
 
 std::vector<std::string> seeds(const std::filesystem::path& root) {
@@ -28,6 +31,13 @@ std::vector<std::string> seeds(const std::filesystem::path& root) {
       R"("model":{"fingerprint":"kv-proj-v1:00","n_layers":2,"n_kv_heads":2},)"
       R"("counted":{"documents":1,"windows":2,"tokens":3,"data":[{"name":"a","bytes":1,"sha256":"00"}],)"
       R"("shards":{"of":2,"taken":[0],"documents":2,"windows":4,"tokens":6}}}})");
+  inputs.push_back(
+      R"({"model_type":"nemotron_h","kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"1":0.5,"3":2}}},)"
+      R"("fp8kv":{"schema":"fp8kv.scales/2","format":"float8_e4m3fn","granularity":"tensor",)"
+      R"("k_scale":[[],[0.5],[],[2],[]],"v_scale":[[],[0.25],[],[1],[]],)"
+      R"("amax":{"k":[[],[224],[],[896],[]],"v":[[],[112],[],[448],[]],"q":[[],[1],[],[1],[]]},)"
+      R"("octaves":{"k":[[],[0,6,1,2],[],[3,8,4,5],[]],"v":[[],[0,5,1,2],[],[0,8,9],[]]},)"
+      R"("model":{"n_layers":5,"n_kv_heads":1}}})");
   return inputs;
 }
 
