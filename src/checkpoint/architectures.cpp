@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/tensor_table.h"
 
 namespace fp8kv {
 namespace {
@@ -107,43 +108,20 @@ void parse_qwen3(const Json& config, ModelConfig& out) {
 }
 
 const std::array<Architecture, 4> kArchitectures = {{
-    {"LlamaForCausalLM", "Llama 1, 2, 3.x and what shares their form", parse_llama},
-    {"MistralForCausalLM", "Mistral, with or without sliding window", parse_mistral},
-    {"Qwen2ForCausalLM", "Qwen 2, 2.5", parse_qwen2},
-    {"Qwen3ForCausalLM", "Qwen 3, dense", parse_qwen3},
+    {"LlamaForCausalLM", "Llama 1, 2, 3.x and what shares their form", parse_llama,
+     llama_tensors()},
+    {"MistralForCausalLM", "Mistral, with or without sliding window", parse_mistral,
+     llama_tensors()},
+    {"Qwen2ForCausalLM", "Qwen 2, 2.5", parse_qwen2,
+     llama_tensors()},
+    {"Qwen3ForCausalLM", "Qwen 3, dense", parse_qwen3,
+     llama_tensors()},
 }};
 
 }  // namespace
 
-std::string TensorNames::in_layer(const std::string& pattern, int64_t layer) {
-  const size_t at = pattern.find("{}");
-  FP8KV_ASSERT(at != pattern.npos);
-  return cat(std::string_view(pattern).substr(0, at), layer,
-             std::string_view(pattern).substr(at + 2));
-}
-
 std::span<const Architecture> architectures() {
   return kArchitectures;
-}
-
-const TensorNames& tensor_names() {
-  static const TensorNames names = {
-      .embed = "model.embed_tokens",
-      .attn_norm = "model.layers.{}.input_layernorm",
-      .q = "model.layers.{}.self_attn.q_proj",
-      .k = "model.layers.{}.self_attn.k_proj",
-      .v = "model.layers.{}.self_attn.v_proj",
-      .q_norm = "model.layers.{}.self_attn.q_norm",
-      .k_norm = "model.layers.{}.self_attn.k_norm",
-      .o = "model.layers.{}.self_attn.o_proj",
-      .ffn_norm = "model.layers.{}.post_attention_layernorm",
-      .gate = "model.layers.{}.mlp.gate_proj",
-      .up = "model.layers.{}.mlp.up_proj",
-      .down = "model.layers.{}.mlp.down_proj",
-      .norm = "model.norm",
-      .lm_head = "lm_head",
-  };
-  return names;
 }
 
 const Architecture& architecture_at(const Json& config) {

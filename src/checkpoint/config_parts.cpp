@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/architectures.h"
 #include "checkpoint/quant_config.h"
+#include "checkpoint/tensor_table.h"
 
 namespace fp8kv {
 namespace {
@@ -110,19 +110,6 @@ void parse_scaling(const Json& scaling, RopeConfig& out) {
               cat("supported are ", join(known)));
 }
 
-// The linear layers of a model, as its tensors will name them.
-std::vector<std::string> module_names(const ModelConfig& model) {
-  const TensorNames& names = tensor_names();
-  std::vector<std::string> modules = {names.lm_head};
-  for (int64_t layer = 0; layer < model.n_layers(); ++layer) {
-    for (const std::string* pattern :
-         {&names.q, &names.k, &names.v, &names.o, &names.gate, &names.up, &names.down}) {
-      modules.push_back(TensorNames::in_layer(*pattern, layer));
-    }
-  }
-  return modules;
-}
-
 }  // namespace
 
 RopeConfig parse_rope(const Json& config) {
@@ -141,7 +128,7 @@ RopeConfig parse_rope(const Json& config) {
 
 void check_not_quantized(const Json& config, const ModelConfig& model) {
   const std::string why =
-      quantised_weights(read_quant_config(config, std::nullopt), module_names(model));
+      quantised_weights(read_quant_config(config, std::nullopt), linear_modules(model));
   if (why.empty()) return;
   throw Error(cat(why, ", and only F32, F16 and BF16 weights can be computed with"),
               "calibrate the unquantised model that this one was made from");

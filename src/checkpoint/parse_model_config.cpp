@@ -64,6 +64,7 @@ ModelConfig parse_model_config(const Json& config) {
   const Architecture& architecture = architecture_at(config);
   ModelConfig out;
   static_cast<ModelDescription&>(out) = describe_model(config);
+  out.tensors = architecture.tensors;
   const Json text = language_config(config);
   check_not_quantized(config, out);
   out.dim = in_range(text.at("hidden_size"), kLargestDim);

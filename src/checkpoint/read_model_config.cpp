@@ -7,57 +7,39 @@
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/architectures.h"
 #include "checkpoint/config_parts.h"
 #include "checkpoint/parse_model_config.h"
+#include "checkpoint/tensor_table.h"
 
 namespace fp8kv {
 namespace {
 
-// The tensors a model computes with: names and shapes.
+// The tensors that a checkpoint of this model has to hold.
 class Expected {
  public:
+  // `embed`, `lm_head`: whether these two are among them.
   Expected(const ModelConfig& config, bool embed, bool lm_head) {
-    const TensorNames& names = tensor_names();
-    const int64_t q_dim = config.n_heads * config.head_dim();
-    const int64_t kv_dim = config.n_kv_heads() * config.head_dim();
-    if (embed) add(names.embed + ".weight", {config.vocab_size, config.dim});
-    for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
-      const auto at = [&](const std::string& pattern) {
-        return TensorNames::in_layer(pattern, layer);
-      };
-      add(at(names.attn_norm) + ".weight", {config.dim});
-      linear(at(names.q), q_dim, config.dim, config.qkv_bias);
-      linear(at(names.k), kv_dim, config.dim, config.qkv_bias);
-      linear(at(names.v), kv_dim, config.dim, config.qkv_bias);
-      if (config.qk_norm) {
-        add(at(names.q_norm) + ".weight", {config.head_dim()});
-        add(at(names.k_norm) + ".weight", {config.head_dim()});
-      }
-      linear(at(names.o), config.dim, q_dim, config.o_bias);
-      add(at(names.ffn_norm) + ".weight", {config.dim});
-      linear(at(names.gate), config.hidden_dim, config.dim, config.mlp_bias);
-      linear(at(names.up), config.hidden_dim, config.dim, config.mlp_bias);
-      linear(at(names.down), config.dim, config.hidden_dim, config.mlp_bias);
+    for (ModelTensor& tensor : outer_tensors(config)) {
+      const TensorRole role = tensor.parts.front().role;
+      if (role == TensorRole::embedding && !embed) continue;
+      if (role == TensorRole::lm_head && !lm_head) continue;
+      add(std::move(tensor));
     }
-    add(names.norm + ".weight", {config.dim});
-    if (lm_head) add(names.lm_head + ".weight", {config.vocab_size, config.dim});
+    for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+      for (ModelTensor& tensor : layer_tensors(config, layer)) add(std::move(tensor));
+    }
   }
 
-  const std::vector<std::pair<std::string, Shape>>& in_order() const { return in_order_; }
+  const std::vector<ModelTensor>& tensors() const { return tensors_; }
   bool contains(const std::string& name) const { return names_.contains(name); }
 
  private:
-  void add(const std::string& name, const Shape& shape) {
-    in_order_.emplace_back(name, shape);
-    names_.insert(name);
-  }
-  void linear(const std::string& name, int64_t out_dim, int64_t in_dim, bool bias) {
-    add(name + ".weight", {out_dim, in_dim});
-    if (bias) add(name + ".bias", {out_dim});
+  void add(ModelTensor tensor) {
+    names_.insert(tensor.name);
+    tensors_.push_back(std::move(tensor));
   }
 
-  std::vector<std::pair<std::string, Shape>> in_order_;
+  std::vector<ModelTensor> tensors_;
   std::set<std::string> names_;
 };
 
@@ -66,29 +48,30 @@ std::string tensor_of(const Checkpoint& checkpoint, const std::string& name) {
 }
 
 void check_shapes(const Checkpoint& checkpoint, const Expected& expected) {
-  for (const auto& [name, shape] : expected.in_order()) {
-    const TensorEntry& entry = checkpoint.at(name);
-    if (entry.shape == shape) continue;
-    throw Error(cat(tensor_of(checkpoint, name), ": has the shape ", entry.shape.text(),
-                    ", expected ", shape.text(), " from config.json"),
+  for (const ModelTensor& tensor : expected.tensors()) {
+    const TensorEntry& entry = checkpoint.at(tensor.name);
+    if (entry.shape == tensor.shape) continue;
+    throw Error(cat(tensor_of(checkpoint, tensor.name), ": has the shape ", entry.shape.text(),
+                    ", expected ", tensor.shape.text(), " from config.json"),
                 "config.json and the weights are not of the same model");
   }
 }
 
 // The dtype of all weights. A checkpoint that mixes them was saved half converted, or is one of a
 // kind that this tool does not compute with.
-DType shared_dtype(const Checkpoint& checkpoint, const Expected& expected) {
-  const std::string first = TensorNames::in_layer(tensor_names().q, 0) + ".weight";
+DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
+                   const Expected& expected) {
+  const std::string first = weight_name(config, TensorRole::q);
   const DType dtype = checkpoint.at(first).dtype;
   if (!is_compute_dtype(dtype)) {
     throw Error(cat(tensor_of(checkpoint, first), ": is ", dtype_name(dtype),
                     ", expected F32, F16 or BF16"),
                 "calibrate the unquantised model that this one was made from");
   }
-  for (const auto& [name, shape] : expected.in_order()) {
-    const DType found = checkpoint.at(name).dtype;
+  for (const ModelTensor& tensor : expected.tensors()) {
+    const DType found = checkpoint.at(tensor.name).dtype;
     if (found == dtype) continue;
-    throw Error(cat(tensor_of(checkpoint, name), ": is ", dtype_name(found), ", but ", quote(first),
+    throw Error(cat(tensor_of(checkpoint, tensor.name), ": is ", dtype_name(found), ", but ", quote(first),
                     " is ", dtype_name(dtype)),
                 "save the model in one dtype: M.from_pretrained(FOLDER, torch_dtype=...)"
                 ".save_pretrained(NEW_FOLDER)");
@@ -121,12 +104,12 @@ void read_generation_config(const Checkpoint& checkpoint, ModelConfig& out) {
 
 ModelConfig read_model_config(const Checkpoint& checkpoint) {
   ModelConfig config = parse_model_config(checkpoint.config());
-  const TensorNames& names = tensor_names();
-  const bool has_embed = checkpoint.find(names.embed + ".weight") != nullptr;
-  const bool has_lm_head = checkpoint.find(names.lm_head + ".weight") != nullptr;
+  const std::string lm_head = weight_name(config, TensorRole::lm_head);
+  const bool has_embed = checkpoint.find(weight_name(config, TensorRole::embedding)) != nullptr;
+  const bool has_lm_head = checkpoint.find(lm_head) != nullptr;
   const bool tied = config.tied_embeddings;
   if (!tied && has_embed && !has_lm_head) {
-    throw Error(cat(tensor_of(checkpoint, names.lm_head + ".weight"),
+    throw Error(cat(tensor_of(checkpoint, lm_head),
                     ": is missing, and config.json does not say that it is the embeddings"),
                 "if it is, set \"tie_word_embeddings\": true in config.json");
   }
@@ -135,7 +118,7 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   const bool needs_embed = !tied || has_embed || !has_lm_head;
   const Expected expected(config, needs_embed, !tied || has_lm_head);
   check_shapes(checkpoint, expected);
-  config.dtype = shared_dtype(checkpoint, expected);
+  config.dtype = shared_dtype(checkpoint, config, expected);
   check_no_others(checkpoint, config, expected);
   read_generation_config(checkpoint, config);
   return config;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/dtype.h"
 #include "core/model_description.h"
+#include "core/tensor_row.h"
 
 namespace fp8kv {
 
@@ -38,7 +40,8 @@ struct ModelConfig : ModelDescription {
   bool mlp_bias = false;
   bool tied_embeddings = false;
   std::vector<int32_t> eos_ids;
-  int32_t bos_id = -1;  // -1: none given
+  int32_t bos_id = -1;                 // -1: none given
+  std::span<const TensorRow> tensors;  // empty where the architecture is not one of ours
 };
 
 }  // namespace fp8kv

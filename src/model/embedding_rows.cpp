@@ -11,15 +11,15 @@
 namespace fp8kv {
 namespace {
 
-const TensorLocation& location_of(const Checkpoint& checkpoint) {
-  return checkpoint.tensors().at(WeightLoader::embedding_name(checkpoint));
+const TensorLocation& location_of(const Checkpoint& checkpoint, const ModelConfig& config) {
+  return checkpoint.tensors().at(embedding_name(checkpoint, config));
 }
 
 }  // namespace
 
 EmbeddingRows::EmbeddingRows(const Checkpoint& checkpoint, const ModelConfig& config)
-    : file_(checkpoint.folder() / checkpoint.shards()[location_of(checkpoint).shard].file),
-      begin_(location_of(checkpoint).entry.begin),
+    : file_(checkpoint.folder() / checkpoint.shards()[location_of(checkpoint, config).shard].file),
+      begin_(location_of(checkpoint, config).entry.begin),
       row_bytes_(static_cast<size_t>(config.dim) * dtype_bytes(config.dtype)) {}
 
 void EmbeddingRows::gather(std::span<const int32_t> ids, std::span<std::byte> rows) const {

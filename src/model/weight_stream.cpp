@@ -43,11 +43,10 @@ struct Layout {
 Layout layout_of(const Checkpoint& checkpoint, const ModelConfig& config,
                  const StreamedLayer& layer) {
   Layout layout;
-  make_layer_weights(config, layer.index, layer.part, [&](const std::string& name) {
-    const TensorLocation& location = checkpoint.tensors().at(name);
+  for (const ModelTensor& tensor : needed_tensors(config, layer.index, layer.part)) {
+    const TensorLocation& location = checkpoint.tensors().at(tensor.name);
     layout.places.push_back({location.shard, &location.entry, 0});
-    return ConstTensorView();
-  });
+  }
   std::sort(layout.places.begin(), layout.places.end(), [](const Place& a, const Place& b) {
     return a.shard != b.shard ? a.shard < b.shard : a.entry->begin < b.entry->begin;
   });

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/tensor_table.h"
 #include "core/config.h"
 
 namespace fp8kv {
@@ -37,7 +38,14 @@ struct HeadWeights {
   std::vector<Tensor> storage;
 };
 
+// The tensor that holds the embedding: tied models may store the shared matrix under either name.
+std::string embedding_name(const Checkpoint& checkpoint, const ModelConfig& config);
+
+// Of a layer, those that the part computes with.
+std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part);
+
 // A layer made of what `find` gives for each tensor that it needs, by full name.
+// `find` is called once for each; where a tensor has several roles, they are views of its rows.
 LayerWeights make_layer_weights(
     const ModelConfig& config, int64_t index, LayerPart part,
     const std::function<ConstTensorView(const std::string& name)>& find);
@@ -50,9 +58,6 @@ class WeightLoader {
       : checkpoint_(checkpoint), config_(config), backend_(backend) {}
 
   Tensor embedding() const;  // [vocab_size, dim]
-  // Where a checkpoint has the embedding: tied models may store the shared matrix under either
-  // name.
-  static std::string embedding_name(const Checkpoint& checkpoint);
   LayerWeights layer(int64_t index) const;
   HeadWeights head() const;
 

@@ -1,0 +1,46 @@
+// The tensors that a model computes with. An architecture gives their names (TensorRow); shapes,
+// biases and which of them there are follow from the config. What a checkpoint must hold, what is
+// loaded, what is streamed and what a quantiser must leave alone are all read from here.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "core/tensor.h"
+#include "core/tensor_row.h"
+
+namespace fp8kv {
+
+// The names that Llama's tensors have, and those of most models after it.
+std::span<const TensorRow> llama_tensors();
+
+// The rows of a tensor that belong to one role.
+struct TensorPart {
+  TensorRole role;
+  int64_t first_row = 0;
+  int64_t rows = 0;
+};
+
+struct ModelTensor {
+  std::string name;  // "model.layers.3.mlp.up_proj.weight"
+  Shape shape;
+  bool is_bias = false;
+  std::vector<TensorPart> parts;  // in the order of their rows; all rows belong to one
+};
+
+// All of a layer, and all that belong to no layer, in the order of config.tensors. Of models with
+// tied embeddings both the embedding and lm_head are listed, though either may be absent.
+std::vector<ModelTensor> layer_tensors(const ModelConfig& config, int64_t layer);
+std::vector<ModelTensor> outer_tensors(const ModelConfig& config);
+
+// The name of the weight with this role. `layer` counts where the role is a layer's. REQUIRES a
+// role that config.tensors has.
+std::string weight_name(const ModelConfig& config, TensorRole role, int64_t layer = 0);
+
+// The modules that multiply by a matrix, without the embedding: "model.layers.0.self_attn.q_proj".
+std::vector<std::string> linear_modules(const ModelConfig& config);
+
+}  // namespace fp8kv

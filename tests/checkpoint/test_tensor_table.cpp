@@ -1,0 +1,132 @@
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "checkpoint/tensor_table.h"
+#include "model/weights.h"
+#include "support/tiny_checkpoint.h"
+
+namespace fp8kv {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// As Phi-3 has them.
+const std::array<TensorRow, 4> kFused = {{
+    {"layers.{}.qkv_proj", {TensorRole::q, TensorRole::k, TensorRole::v}},
+    {"layers.{}.o_proj", {TensorRole::o}},
+    {"layers.{}.gate_up_proj", {TensorRole::gate, TensorRole::up}},
+    {"head", {TensorRole::lm_head}},
+}};
+
+Strings names_of(const std::vector<ModelTensor>& tensors) {
+  Strings names;
+  for (const ModelTensor& tensor : tensors) names.push_back(tensor.name);
+  return names;
+}
+
+// Tensors made for whoever asks, and the names that were asked for.
+struct Store {
+  std::map<std::string, std::vector<float>> values;
+  Strings asked;
+
+  ConstTensorView find(const ModelConfig& config, const std::string& name) {
+    asked.push_back(name);
+    for (const ModelTensor& tensor : layer_tensors(config, 0)) {
+      if (tensor.name != name) continue;
+      std::vector<float>& made = values[name];
+      made.resize(static_cast<size_t>(tensor.shape.elements()));
+      return {reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape};
+    }
+    FAIL("not a tensor of the layer: ", name);
+    return {};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("tensor table: a layer's tensors follow from the config's switches") {
+  ModelConfig config = test::model_of(test::tiny_config());
+  const size_t plain = layer_tensors(config, 1).size();
+  CHECK(plain == 9);
+  CHECK(layer_tensors(config, 1)[1].name == "model.layers.1.self_attn.q_proj.weight");
+  CHECK(layer_tensors(config, 1)[1].shape == Shape{32, 32});
+  CHECK(layer_tensors(config, 1)[2].shape == Shape{16, 32});
+  config.qkv_bias = true;
+  CHECK(layer_tensors(config, 1).size() == plain + 3);
+  CHECK(layer_tensors(config, 1)[2].name == "model.layers.1.self_attn.q_proj.bias");
+  CHECK(layer_tensors(config, 1)[2].shape == Shape{32});
+  config.qk_norm = true;
+  config.o_bias = true;
+  config.mlp_bias = true;
+  CHECK(layer_tensors(config, 1).size() == plain + 3 + 2 + 1 + 3);
+}
+
+TEST_CASE("tensor table: what belongs to no layer is listed once") {
+  CHECK(names_of(outer_tensors(test::model_of(test::tiny_config()))) ==
+        Strings{"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"});
+}
+
+TEST_CASE("tensor table: linear modules are the matrices but the embedding") {
+  ModelConfig config = test::model_of(test::tiny_config());
+  config.layers.resize(1);
+  config.qkv_bias = true;
+  config.qk_norm = true;
+  CHECK(linear_modules(config) ==
+        Strings{"model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj",
+                "model.layers.0.self_attn.v_proj", "model.layers.0.self_attn.o_proj",
+                "model.layers.0.mlp.gate_proj", "model.layers.0.mlp.up_proj",
+                "model.layers.0.mlp.down_proj", "lm_head"});
+}
+
+TEST_CASE("tensor table: a tensor of several roles has the rows of each in turn") {
+  ModelConfig config = test::model_of(test::tiny_config());
+  config.tensors = kFused;
+  config.qkv_bias = true;
+  const std::vector<ModelTensor> tensors = layer_tensors(config, 0);
+  CHECK(names_of(tensors) == Strings{"layers.0.qkv_proj.weight", "layers.0.qkv_proj.bias",
+                                     "layers.0.o_proj.weight", "layers.0.gate_up_proj.weight"});
+  CHECK(tensors[0].shape == Shape{32 + 16 + 16, 32});
+  CHECK(tensors[1].shape == Shape{32 + 16 + 16});
+  CHECK(tensors[3].shape == Shape{48 + 48, 32});
+  CHECK(tensors[0].parts[2].first_row == 48);
+  CHECK(tensors[0].parts[2].rows == 16);
+  CHECK(weight_name(config, TensorRole::v, 3) == "layers.3.qkv_proj.weight");
+}
+
+TEST_CASE("layer weights: roles of one tensor are views of its rows, found once") {
+  ModelConfig config = test::model_of(test::tiny_config());
+  config.tensors = kFused;
+  config.qkv_bias = true;
+  Store store;
+  const LayerWeights layer =
+      make_layer_weights(config, 0, LayerPart::whole,
+                         [&](const std::string& name) { return store.find(config, name); });
+  CHECK(store.asked == names_of(layer_tensors(config, 0)));
+  const float* qkv = store.values.at("layers.0.qkv_proj.weight").data();
+  CHECK(layer.attn.q.weight.as<float>() == qkv);
+  CHECK(layer.attn.k.weight.as<float>() == qkv + 32 * 32);
+  CHECK(layer.attn.v.weight.as<float>() == qkv + 48 * 32);
+  CHECK(layer.attn.v.weight.shape == Shape{16, 32});
+  const float* bias = store.values.at("layers.0.qkv_proj.bias").data();
+  CHECK(layer.attn.v.bias->as<float>() == bias + 48);
+  CHECK(layer.up.weight.as<float>() ==
+        store.values.at("layers.0.gate_up_proj.weight").data() + 48 * 32);
+}
+
+TEST_CASE("layer weights: of the last layer of a calibration only what K and V need") {
+  const ModelConfig config = test::model_of(test::tiny_config());
+  Store store;
+  static_cast<void>(
+      make_layer_weights(config, 0, LayerPart::up_to_kv,
+                         [&](const std::string& name) { return store.find(config, name); }));
+  CHECK(store.asked == Strings{"model.layers.0.input_layernorm.weight",
+                               "model.layers.0.self_attn.q_proj.weight",
+                               "model.layers.0.self_attn.k_proj.weight",
+                               "model.layers.0.self_attn.v_proj.weight"});
+}
+
+}  // namespace fp8kv
