@@ -15,11 +15,11 @@ namespace {
 class OneRow {
  public:
   explicit OneRow(const Bench& bench)
-      : bench_(bench), x_(row(dim())), weight_(row(dim())), room_(row(dim())) {}
+      : bench_(bench), x_(row(dim())), weight_(row(dim())), scratch_(row(dim())) {}
 
   int64_t dim() const { return bench_.quick ? 128 : 4096; }
   ConstTensorView x() const { return x_.view(); }
-  Norm norm() const { return {reshaped(weight_.view(), {dim()}), 1e-5f, room_.view()}; }
+  Norm norm() const { return {reshaped(weight_.view(), {dim()}), 1e-5f, scratch_.view()}; }
 
   Tensor row(int64_t width) const { return random_tensor(bench_, DType::bf16, Shape{1, width}); }
   Tensor weights(int64_t out_dim) const {
@@ -47,7 +47,7 @@ class OneRow {
   static constexpr int64_t kSets = 3;
 
   const Bench& bench_;
-  Tensor x_, weight_, room_;
+  Tensor x_, weight_, scratch_;
 };
 
 void bench_project_append(const Bench& bench, const OneRow& one) {

@@ -74,8 +74,7 @@ class GpuBackend final : public Backend {
              const TensorView& out) override;
   void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
                const TensorView& out) override;
-  void linear(const ConstTensorView& x, std::span<const Projection> projections,
-              StepSize computed_as) override;
+  void linear(const ConstTensorView& x, std::span<const Projection> projections) override;
   void rope_append(const RopeAppend& args) override;
   void project_append(const ConstTensorView& x, const Norm& norm, const AttentionWeights& weights,
                       const RopeAppend& args) override;
@@ -83,7 +82,7 @@ class GpuBackend final : public Backend {
                  const AttentionOptions& options, const TensorView& out) override;
   void gate(const TensorView& gate, const ConstTensorView& up) override;
   void gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
-                    const Projection& up, StepSize computed_as) override;
+                    const Projection& up) override;
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override;
 
@@ -152,8 +151,7 @@ Product product_of(const ConstTensorView& x, const Projection& projection) {
           .out_f32 = projection.out.dtype == DType::f32};
 }
 
-void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> projections,
-                        StepSize computed_as) {
+void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> projections) {
   if (x.shape[0] == 0) return;
   require(is_compute_dtype(x.dtype), "linear", "needs f32, f16 or bf16");
   Products products;
@@ -162,28 +160,28 @@ void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> pr
   products.in_dim = x.shape[1];
   for (const Projection& projection : projections) {
     if (products.count == kMaxProducts) {
-      FP8KV_GPU::linear(device_.stream(), gemm_, x.dtype, products, computed_as.rows);
+      FP8KV_GPU::linear(device_.stream(), gemm_, x.dtype, products, step_size().rows);
       products.count = 0;
     }
     products.each[products.count++] = product_of(x, projection);
   }
   if (products.count > 0) {
-    FP8KV_GPU::linear(device_.stream(), gemm_, x.dtype, products, computed_as.rows);
+    FP8KV_GPU::linear(device_.stream(), gemm_, x.dtype, products, step_size().rows);
   }
 }
 
 NormedProducts normed_products(const ConstTensorView& x, const Norm& norm,
                                std::span<const Projection> projections) {
-  require_rmsnorm(x, norm.weight, norm.room);
+  require_rmsnorm(x, norm.weight, norm.scratch);
   NormedProducts normed;
   normed.x = x.data;
   normed.weight = norm.weight.data;
   normed.eps = norm.eps;
-  normed.products.x = norm.room.data;
+  normed.products.x = norm.scratch.data;
   normed.products.n = x.shape[0];
   normed.products.in_dim = x.shape[1];
   for (const Projection& projection : projections) {
-    normed.products.each[normed.products.count++] = product_of(norm.room, projection);
+    normed.products.each[normed.products.count++] = product_of(norm.scratch, projection);
   }
   return normed;
 }
@@ -221,7 +219,7 @@ void GpuBackend::project_append(const ConstTensorView& x, const Norm& norm,
   if (x.shape[0] == 0) return;
   const NormedProducts normed = normed_products(x, norm, projections_of(weights, args));
   const bool plain = !args.magnitudes && !weights.head_norm;
-  if (!plain || !takes_fused(x.dtype, normed, args.batch.computed_as.rows)) {
+  if (!plain || !takes_fused(x.dtype, normed, step_size().rows)) {
     return Backend::project_append(x, norm, weights, args);
   }
   FP8KV_GPU::project_append(device_.stream(), x.dtype, normed, rope_arguments(args),
@@ -246,7 +244,7 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   arguments.window = options.window;
   if (!takes_fast_attention(q.dtype, arguments)) {
     attention_any(device_.stream(), q.dtype, arguments);
-  } else if (takes_decode(arguments, batch.computed_as.rows_per_sequence)) {
+  } else if (takes_decode(arguments, step_size().rows_per_sequence)) {
     attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),
                      device_.multiprocessors());
   } else {
@@ -298,13 +296,13 @@ void GpuBackend::gate(const TensorView& gate, const ConstTensorView& up) {
 }
 
 void GpuBackend::gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
-                              const Projection& up, StepSize computed_as) {
+                              const Projection& up) {
   if (x.shape[0] == 0) return;
   const NormedProducts normed = normed_products(x, norm, std::array{gate, up});
   require(gate.out.shape == up.out.shape && !gate.accumulate && !up.accumulate, "gated_linear",
           "needs two new results of one shape");
-  if (!takes_fused(x.dtype, normed, computed_as.rows)) {
-    return Backend::gated_linear(x, norm, gate, up, computed_as);
+  if (!takes_fused(x.dtype, normed, step_size().rows)) {
+    return Backend::gated_linear(x, norm, gate, up);
   }
   FP8KV_GPU::gated_linear(device_.stream(), x.dtype, normed, device_.multiprocessors());
 }

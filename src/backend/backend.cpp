@@ -25,8 +25,8 @@ std::array<Projection, 3> projections_of(const AttentionWeights& weights, const 
 
 void Backend::project_append(const ConstTensorView& x, const Norm& norm,
                              const AttentionWeights& weights, const RopeAppend& args) {
-  rmsnorm(x, norm.weight, norm.eps, norm.room);
-  linear(norm.room, projections_of(weights, args), args.batch.computed_as);
+  rmsnorm(x, norm.weight, norm.eps, norm.scratch);
+  linear(norm.scratch, projections_of(weights, args));
   if (weights.head_norm) {
     const TensorView q = by_head(args.q), k = by_head(args.k);
     rmsnorm(q, weights.head_norm->q, norm.eps, q);
@@ -36,9 +36,9 @@ void Backend::project_append(const ConstTensorView& x, const Norm& norm,
 }
 
 void Backend::gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
-                           const Projection& up, StepSize computed_as) {
-  rmsnorm(x, norm.weight, norm.eps, norm.room);
-  linear(norm.room, std::array{gate, up}, computed_as);
+                           const Projection& up) {
+  rmsnorm(x, norm.weight, norm.eps, norm.scratch);
+  linear(norm.scratch, std::array{gate, up});
   this->gate(gate.out, up.out);
 }
 

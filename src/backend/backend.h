@@ -22,9 +22,10 @@
 
 namespace fp8kv {
 
-// The size of step that ops choose their way of computing for, whatever the size of this one. Ways
-// differ in rounding, so steps that all name one size give a row the same bits whatever is beside
-// it. 0: the step's own size, which is fastest.
+// How many rows an op is to take a step for. An op computes few rows in another way than many, and
+// the two ways round differently: the same token could get other bits because of what is beside it
+// in the step. Where it must not, every such step is given one size, whatever its own is; see
+// Backend::compute_as. 0: the step's own size, for which ops are fastest.
 struct StepSize {
   int64_t rows = 0;
   int64_t rows_per_sequence = 0;
@@ -39,7 +40,6 @@ struct Batch {
   ConstTensorView page_table;   // [n_seqs, max_pages] i32
   ConstTensorView context_len;  // [n_seqs] i32: tokens in the cache once these rows are appended;
                                 // the last row of a sequence is at position context_len - 1
-  StepSize computed_as = {};
 };
 
 struct Linear {
@@ -60,7 +60,7 @@ struct Projection {
 struct Norm {
   ConstTensorView weight;  // [dim], model dtype
   float eps;
-  TensorView room;  // [n, dim], activation dtype: room to work in, unspecified afterwards
+  TensorView scratch;  // [n, dim], activation dtype: memory to work in, unspecified afterwards
 };
 
 // Each head of Q and of K is divided by its root mean square, and multiplied by one of these.
@@ -124,7 +124,7 @@ struct StepShape {
   int32_t n_heads = 0;
   int32_t n_kv_heads = 0;
   int32_t head_dim = 0;
-  StepSize computed_as = {};
+  StepSize computed_as = {};  // see Backend::compute_as
 };
 
 // A step's launches, to be repeated as they were: pointers, sizes and all numbers that the host
@@ -158,6 +158,9 @@ class Backend {
   // Device memory that ops take for themselves in such a step, at most; they keep it.
   virtual uint64_t op_memory(const StepShape& /*shape*/) const { return 0; }
 
+  // All ops from here on compute as in a step of this size, until the next call.
+  virtual void compute_as(StepSize size) { step_size_ = size; }
+
   // out[i] = table[ids[i]].   table [rows, dim] any compute dtype; ids [n] i32, 0 <= id < rows;
   // out [n, dim]. Also gathers rows of activations.
   virtual void embed(const ConstTensorView& table, const ConstTensorView& ids,
@@ -169,17 +172,16 @@ class Backend {
 
   // Every projection of x [n, in_dim]. f32 accumulation; x is rounded to the weights' dtype when
   // that is bf16, and not otherwise.
-  virtual void linear(const ConstTensorView& x, std::span<const Projection> projections,
-                      StepSize computed_as = {}) = 0;
+  virtual void linear(const ConstTensorView& x, std::span<const Projection> projections) = 0;
 
   // Rotate, round, observe, quantise and store: everything between the projections and attention.
   // FP8 caches store fp8_encode(x / scale[head]): a true f32 division, saturating.
   virtual void rope_append(const RopeAppend& args) = 0;
 
   // rmsnorm, linear to args.q, k and v, rmsnorm of their heads where weights.head_norm is there,
-  // then rope_append: all before attention, at the size of step that args.batch names. Has the bits
-  // of these, which is what it is unless overridden.
-  // x [n, dim] activation dtype, not in norm.room.
+  // then rope_append: all before attention. Has the bits of these, which is what it is unless
+  // overridden.
+  // x [n, dim] activation dtype, not in norm.scratch.
   virtual void project_append(const ConstTensorView& x, const Norm& norm,
                               const AttentionWeights& weights, const RopeAppend& args);
 
@@ -196,7 +198,7 @@ class Backend {
   // afterwards. Has the bits of these three, which is what it is unless overridden.
   // x as in project_append. REQUIRES that neither projection accumulates.
   virtual void gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
-                            const Projection& up, StepSize computed_as = {});
+                            const Projection& up);
 
   // Draws ids [n] i32 from logits [n, vocab_size] f32, vocab_size <= kMaxSampledTokens. The same
   // logits give the same ids on every backend. A row with a NaN gets -1 - i, i the first token
@@ -211,6 +213,12 @@ class Backend {
   virtual void begin_recording();
   virtual Recording end_recording();
   virtual void replay(const Recording& recording);
+
+ protected:
+  StepSize step_size() const { return step_size_; }
+
+ private:
+  StepSize step_size_;
 };
 
 }  // namespace fp8kv

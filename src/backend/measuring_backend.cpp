@@ -31,7 +31,7 @@ void MeasuringBackend::rmsnorm(const ConstTensorView&, const ConstTensorView&, f
                                const TensorView&) {
   computes_nothing();
 }
-void MeasuringBackend::linear(const ConstTensorView&, std::span<const Projection>, StepSize) {
+void MeasuringBackend::linear(const ConstTensorView&, std::span<const Projection>) {
   computes_nothing();
 }
 void MeasuringBackend::rope_append(const RopeAppend&) {

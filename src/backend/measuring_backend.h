@@ -24,7 +24,7 @@ class MeasuringBackend final : public Backend {
   void download(const ConstTensorView&, std::span<std::byte>) override;
   void embed(const ConstTensorView&, const ConstTensorView&, const TensorView&) override;
   void rmsnorm(const ConstTensorView&, const ConstTensorView&, float, const TensorView&) override;
-  void linear(const ConstTensorView&, std::span<const Projection>, StepSize) override;
+  void linear(const ConstTensorView&, std::span<const Projection>) override;
   void rope_append(const RopeAppend&) override;
   void attention(const ConstTensorView&, const PagedKv&, const Batch&, const AttentionOptions&,
                  const TensorView&) override;

@@ -147,7 +147,7 @@ class Evaluator {
     logits_.resize(logs_.size());
     for (size_t s = 0; s < logs_.size(); ++s) {
       const TensorView x = caches_->rows_of(caches_->streams()[s], batch);
-      caches_->forward().head(weights, x, ids, out, kPromptStep);
+      caches_->forward().head(weights, x, ids, out);
       logits_[s].resize(static_cast<size_t>(out.shape.elements()));
       backend_.download(out, std::as_writable_bytes(std::span(logits_[s])));
     }

@@ -125,7 +125,7 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
   if (measured || streams_[stream].lanes.size() > 1) {
     compare(stream, inputs, weights, batch);
   }
-  forward_.finish(weights, attended, x, kPromptStep);
+  forward_.finish(weights, attended, x);
 }
 
 // Measures lanes on the stream's Q, K and V, and gives those of its lanes that read back something
@@ -150,7 +150,7 @@ void SideBySide::compare(size_t stream, const AttentionInputs& inputs, const Lay
                           std::back_inserter(leaving));
     if (leaving.empty()) continue;
     fork(stream, leaving);
-    forward_.finish(weights, attended, rows_of(streams_.back(), batch), kPromptStep);
+    forward_.finish(weights, attended, rows_of(streams_.back(), batch));
   }
 }
 

@@ -89,7 +89,7 @@ std::vector<int32_t> Runner::prefill(std::span<const StepPart> parts, const KvCa
 
 std::vector<int32_t> Runner::decode(std::span<const StepPart> parts, const KvCache& cache) {
   const int64_t rows = bucket_for(static_cast<int64_t>(parts.size()));
-  gather(parts, {sizes_.max_sequences, 1});
+  gather(parts, decode_size());
   step_.pad(rows, cache.padding_page());
   std::vector<SamplingOptions> sampling;
   for (const StepPart& part : parts) sampling.push_back(*part.next);
@@ -133,7 +133,9 @@ void Runner::forward(const KvCache& cache, const ConstTensorView& positions) {
   const int64_t n = rows.shape[0];
   if (n == 0) return;
   const TensorView logits = logits_.first(n);
-  forward_.head(head_, x, rows, logits, {sizes_.max_sequences, 1});
+  // A row's logits have the same bits after a prompt as after a single token.
+  backend_.compute_as(decode_size());
+  forward_.head(head_, x, rows, logits);
   backend_.sample(logits, sampling_.at(positions), next_ids_.first(n));
 }
 

@@ -55,6 +55,7 @@ class Runner {
   };
 
   int64_t bucket_for(int64_t n) const;
+  StepSize decode_size() const { return {sizes_.max_sequences, 1}; }
   void gather(std::span<const StepPart> parts, StepSize computed_as);
   void advance(const KvCache& cache, int64_t rows);
   void forward(const KvCache& cache, const ConstTensorView& positions);

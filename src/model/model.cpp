@@ -76,7 +76,7 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
   const TensorView attended = reshaped(
       scratch(attended_, x.shape[0], config_.n_heads * config_.head_dim()), inputs.q.shape);
   attend(index, inputs, batch, kv, attended);
-  finish(weights, attended, x, batch.computed_as);
+  finish(weights, attended, x);
 }
 
 AttentionInputs Forward::project(const LayerWeights& weights, const ConstTensorView& x,
@@ -125,26 +125,25 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
 }
 
 void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
-                     const TensorView& x, StepSize computed_as) {
+                     const TensorView& x) {
   const int64_t n = x.shape[0];
   const ConstTensorView flat{attended.data, attended.dtype,
                              Shape{n, config_.n_heads * config_.head_dim()}};
-  backend_.linear(flat, std::array{project_onto(weights.o, x)}, computed_as);
+  backend_.linear(flat, std::array{project_onto(weights.o, x)});
   const TensorView gate = scratch(gate_, n, config_.hidden_dim);
   const TensorView up = scratch(up_, n, config_.hidden_dim);
   backend_.gated_linear(x, norm(weights.ffn_norm, n), project_to(weights.gate, gate),
-                        project_to(weights.up, up), computed_as);
-  backend_.linear(gate, std::array{project_onto(weights.down, x)}, computed_as);
+                        project_to(weights.up, up));
+  backend_.linear(gate, std::array{project_onto(weights.down, x)});
 }
 
 void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
-                   const TensorView& logits, StepSize computed_as) {
+                   const TensorView& logits) {
   const int64_t n = rows.shape[0];
   const TensorView chosen = scratch(normed_, n, config_.dim);
   backend_.embed(x, rows, chosen);
   backend_.rmsnorm(chosen, weights.norm, static_cast<float>(config_.norm_eps), chosen);
-  backend_.linear(chosen, std::array{Projection{weights.lm_head, std::nullopt, logits, false}},
-                  computed_as);
+  backend_.linear(chosen, std::array{Projection{weights.lm_head, std::nullopt, logits, false}});
 }
 
 }  // namespace fp8kv

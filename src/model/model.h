@@ -42,12 +42,11 @@ class Forward {
   void attend(int64_t index, const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv,
               const TensorView& out);
   // The rest of the layer: adds its output to x [n, dim].   attended as attend gives it
-  void finish(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x,
-              StepSize computed_as = {});
+  void finish(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x);
 
   // logits [n_rows, vocab_size] f32 of the rows of x named by `rows` [n_rows] i32.
   void head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
-            const TensorView& logits, StepSize computed_as = {});
+            const TensorView& logits);
 
   DType activation_dtype() const { return activation_; }
   uint64_t bytes() const;  // of scratch memory

@@ -34,7 +34,7 @@ void Step::clear(StepSize computed_as) {
     values->clear();
   }
   indptr_ = {0};
-  batch_.computed_as = computed_as;
+  computed_as_ = computed_as;
 }
 
 void Step::add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, bool wants_next) {
@@ -75,6 +75,7 @@ ConstTensorView Step::put(const Tensor& buffer, std::span<const int32_t> values,
 }
 
 void Step::upload() {
+  backend_.compute_as(computed_as_);
   const Shape rows{this->rows()};
   const auto n_sequences = static_cast<int64_t>(context_len_.size());
   ids_view_ = put(ids_buffer_, ids_, rows);

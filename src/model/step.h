@@ -10,8 +10,8 @@
 
 namespace fp8kv {
 
-// What steps of prompts and of windows to calibrate on are computed as, whatever is really in one:
-// so a token gives the same bits however its text is cut into steps, and whatever is beside it.
+// What steps of prompts and of windows to calibrate on are computed as, whatever their own size: so
+// a token gives the same bits however its text is cut into steps, and whatever is beside it.
 inline constexpr StepSize kPromptStep{512, 512};
 
 // Buffers for steps of up to `max_rows` rows and `max_sequences` sequences; reused from step to
@@ -20,7 +20,7 @@ class Step {
  public:
   Step(Backend& backend, int64_t max_rows, int64_t max_sequences, int64_t max_pages_per_sequence);
 
-  // Forgets the rows; ops of the next ones choose their way as `computed_as` says.
+  // Forgets the rows. The next ones are computed as in a step of size `computed_as`.
   void clear(StepSize computed_as = {});
   // Rows for the tokens `ids` at the end of `sequence`, which has room for them already: its last
   // ids.size() tokens are these.
@@ -30,7 +30,8 @@ class Step {
   // stored to slots of `first_page` and the pages after it. REQUIRES sequences of one row each
   // before.
   void pad(int64_t rows, int32_t first_page);
-  // Copies everything to the backend; the views below are valid until the next clear().
+  // Copies everything to the backend, whose ops compute as clear() was told from then on. The views
+  // below are valid until the next clear().
   void upload();
 
   int64_t rows() const { return static_cast<int64_t>(ids_.size()); }
@@ -51,6 +52,7 @@ class Step {
       context_len_buffer_, last_rows_buffer_;
   ConstTensorView ids_view_, last_rows_view_;
   Batch batch_;
+  StepSize computed_as_;
 };
 
 }  // namespace fp8kv

@@ -57,7 +57,8 @@ std::vector<float> run_linear(Backend& backend, const std::vector<float>& x, con
   const Tensor in = test::tensor_of(backend, x, Shape{c.rows, c.in_dim});
   const Tensor out = backend.allocate(DType::f32, Shape{c.rows, c.out_dim});
   const Projection projection{weight.view(), bias.view(), out.view()};
-  backend.linear(in.view(), std::span(&projection, 1), {computed_as});
+  backend.compute_as({computed_as});
+  backend.linear(in.view(), std::span(&projection, 1));
   return test::floats_of(backend, out.view());
 }
 

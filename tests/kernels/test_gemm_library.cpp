@@ -71,8 +71,8 @@ std::vector<float> first_row(Backend& backend, int64_t rows, int64_t computed_as
   const Tensor weight =
       put(backend, random_values(2, out_dim * 64, DType::bf16), DType::bf16, {out_dim, 64});
   const Tensor out = backend.allocate(DType::f32, {rows, out_dim});
-  backend.linear(in.view(), std::array{Projection{weight.view(), {}, out.view()}},
-                 {computed_as, 1});
+  backend.compute_as({computed_as, 1});
+  backend.linear(in.view(), std::array{Projection{weight.view(), {}, out.view()}});
   std::vector<float> all = get(backend, out.view());
   all.resize(static_cast<size_t>(out_dim));
   return all;
@@ -147,9 +147,10 @@ TEST_CASE("gemm library: its products are part of a recorded step") {
         put(*backend, random_values(2, 40 * 64, DType::bf16), DType::bf16, {40, 64});
     const Tensor out = backend->allocate(DType::bf16, {20, 40});
     const auto multiply = [&] {
-      backend->linear(in.view(), std::array{Projection{weight.view(), {}, out.view()}}, {20, 1});
+      backend->linear(in.view(), std::array{Projection{weight.view(), {}, out.view()}});
       backend->gate(out.view(), out.view());
     };
+    backend->compute_as({20, 1});
     multiply();
     const std::vector<float> expected = get(*backend, out.view());
     backend->begin_recording();

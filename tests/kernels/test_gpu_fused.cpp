@@ -1,6 +1,5 @@
 // The ops that are several in one: on every GPU backend, the bits that these several give. Where
-// the kernel is taken it leaves the room for normalised rows as it was, which tells it from the
-// rest.
+// the kernel is taken it leaves the scratch memory as it was, which tells it from the rest.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -112,20 +111,20 @@ TensorView rows_of(const TensorView& all, const Case& c) {
 struct Normed {
   TensorView x;
   Norm norm;
-  Bytes room_before;
+  Bytes scratch_before;
 };
 
 Normed normed(Backend& backend, Maker& make, const Case& c) {
   Normed made;
   made.x = rows_of(make.values({5, c.dim}, 3.0), c);
   made.norm = {make.values({c.dim}, 1.0), 1e-5f, make.pattern(c.dtype, {c.rows, c.dim})};
-  made.room_before = bytes_of(backend, made.norm.room);
+  made.scratch_before = bytes_of(backend, made.norm.scratch);
   return made;
 }
 
 Outcome outcome(Backend& backend, const Normed& in, const std::vector<TensorView>& results) {
   Outcome made;
-  made.took_kernel = bytes_of(backend, in.norm.room) == in.room_before;
+  made.took_kernel = bytes_of(backend, in.norm.scratch) == in.scratch_before;
   for (const TensorView& each : results) made.results.push_back(bytes_of(backend, each));
   return made;
 }
@@ -138,9 +137,9 @@ Outcome gated_linear(Backend& backend, const Case& c, Way way) {
     return Projection{linear.weight, linear.bias, make.pattern(c.dtype, {c.rows, c.hidden_dim})};
   };
   const Projection gate = project(), up = project();
-  const StepSize size{.rows = c.computed_as};
-  if (way == Way::fused) backend.gated_linear(in.x, in.norm, gate, up, size);
-  if (way == Way::composed) backend.Backend::gated_linear(in.x, in.norm, gate, up, size);
+  backend.compute_as({.rows = c.computed_as});
+  if (way == Way::fused) backend.gated_linear(in.x, in.norm, gate, up);
+  if (way == Way::composed) backend.Backend::gated_linear(in.x, in.norm, gate, up);
   return outcome(backend, in, {gate.out});
 }
 
@@ -188,7 +187,7 @@ Outcome project_append(Backend& backend, const Case& c, Way way) {
   args.batch.slots = make.ints(slots);
   args.batch.indptr = make.ints({0, static_cast<int32_t>(c.rows)});
   args.batch.page_table = reshaped(make.ints({2}), {1, 1});
-  args.batch.computed_as.rows = c.computed_as;
+  backend.compute_as({.rows = c.computed_as});
   if (c.observed) args.magnitudes = make.pattern(DType::u64, {3, c.n_kv_heads, kMagnitudeWords});
   if (way == Way::fused) backend.project_append(in.x, in.norm, weights, args);
   if (way == Way::composed) backend.Backend::project_append(in.x, in.norm, weights, args);

@@ -152,8 +152,8 @@ TEST_CASE("gpu linear: a row has the same bits whatever rows are beside it") {
         const Tensor in = put(backend, std::vector<float>(x.begin(), x.begin() + rows * depth),
                               DType::f16, {rows, depth});
         const Tensor out = backend.allocate(out_type, {rows, width});
-        backend.linear(in.view(), std::array{Projection{weight.view(), {}, out.view()}},
-                       {computed_as, 1});
+        backend.compute_as({computed_as, 1});
+        backend.linear(in.view(), std::array{Projection{weight.view(), {}, out.view()}});
         const std::vector<float> all = get(backend, out.view());
         return std::vector<float>(all.begin(), all.begin() + width);
       };

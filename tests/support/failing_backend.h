@@ -40,9 +40,9 @@ class FailingBackend final : public Backend {
                const TensorView& out) override {
     inner_->rmsnorm(x, weight, eps, out);
   }
-  void linear(const ConstTensorView& x, std::span<const Projection> projections,
-              StepSize computed_as) override {
-    inner_->linear(x, projections, computed_as);
+  void compute_as(StepSize size) override { inner_->compute_as(size); }
+  void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
+    inner_->linear(x, projections);
   }
   void rope_append(const RopeAppend& args) override { inner_->rope_append(args); }
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,

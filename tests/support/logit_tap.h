@@ -44,9 +44,9 @@ class LogitTap : public Backend {
                const TensorView& out) override {
     inner_.rmsnorm(x, weight, eps, out);
   }
-  void linear(const ConstTensorView& x, std::span<const Projection> projections,
-              StepSize computed_as) override {
-    inner_.linear(x, projections, computed_as);
+  void compute_as(StepSize size) override { inner_.compute_as(size); }
+  void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
+    inner_.linear(x, projections);
   }
   void rope_append(const RopeAppend& args) override { inner_.rope_append(args); }
   void project_append(const ConstTensorView& x, const Norm& norm, const AttentionWeights& weights,
@@ -59,8 +59,8 @@ class LogitTap : public Backend {
   }
   void gate(const TensorView& gate, const ConstTensorView& up) override { inner_.gate(gate, up); }
   void gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
-                    const Projection& up, StepSize computed_as) override {
-    inner_.gated_linear(x, norm, gate, up, computed_as);
+                    const Projection& up) override {
+    inner_.gated_linear(x, norm, gate, up);
   }
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override {

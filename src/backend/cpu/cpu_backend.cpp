@@ -101,9 +101,8 @@ class CpuBackend : public Backend {
     });
   }
 
-  void linear(const ConstTensorView& x, std::span<const Projection> projections,
-              StepSize computed_as) override {
-    cpu_linear(kernels_, pool_, linear_scratch_, x, projections, computed_as.rows);
+  void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
+    cpu_linear(kernels_, pool_, linear_scratch_, x, projections, step_size().rows);
   }
 
   void rope_append(const RopeAppend& args) override { cpu_rope_append(kernels_, pool_, args); }
