@@ -6,7 +6,7 @@
 #include "calib/residual.h"
 #include "calib/window_plan.h"
 #include "calib/workspace.h"
-#include "model/embedding_rows.h"
+#include "model/embedding.h"
 #include "model/weights.h"
 
 namespace fp8kv {
@@ -79,31 +79,13 @@ class Collector {
   }
 
   void embed(Workspace& workspace, ResidualStream& residual) {
-    if (backend_.transfers() && activation_ == config_.dtype) {
-      const EmbeddingRows embedding(checkpoint_, config_);
-      for (const WindowBatch& batch : plan_.batches) embed_rows(embedding, batch, residual);
-      return;
-    }
-    const Tensor embedding = WeightLoader(checkpoint_, config_, backend_).embedding();
+    Embedding embedding(checkpoint_, config_, backend_, EmbeddingTable::in_file);
     for (size_t i = 0; i < plan_.batches.size(); ++i) {
+      check_interrupt();
       workspace.rows.begin(windows_, plan_.batches[i]);
-      workspace.forward.embed(embedding.view(), workspace.rows.step.ids(), residual.begin(i));
+      embedding.embed(workspace.rows.step, residual.begin(i));
       residual.end();
     }
-  }
-
-  void embed_rows(const EmbeddingRows& embedding, const WindowBatch& batch,
-                  ResidualStream& residual) {
-    check_interrupt();
-    std::vector<int32_t> ids;
-    for (size_t i = 0; i < batch.count; ++i) {
-      const std::vector<int32_t>& window = windows_[batch.first + i];
-      ids.insert(ids.end(), window.begin(), window.end());
-    }
-    std::vector<std::byte> rows(ids.size() * static_cast<size_t>(config_.dim) *
-                                dtype_bytes(activation_));
-    embedding.gather(ids, rows);
-    residual.fill(batch.first_row, rows);
   }
 
   void layer(int64_t index, Workspace& workspace, ResidualStream& residual, WeightStream& weights,

@@ -37,6 +37,7 @@ class Evaluator {
         report_(report),
         n_windows_(windows.size()),
         windows_(windows),
+        checkpoint_(checkpoint),
         loader_(checkpoint, report.config, backend),
         probes_(with_context("greedy texts", [&] {
           return make_greedy_probes(checkpoint, report.config, backend, options.baseline, windows,
@@ -58,7 +59,7 @@ class Evaluator {
   }
 
   void run() {
-    caches_->embed(loader_.embedding().view());
+    caches_->embed({checkpoint_, config_, backend_, EmbeddingTable::on_backend});
     for (int64_t index = 0; index < config_.n_layers(); ++index) layer(index);
     list_predictions();
     with_context("logits", [&] { head(); });
@@ -202,6 +203,7 @@ class Evaluator {
   EvalReport& report_;
   size_t n_windows_;                           // of the text; those of greedy probes follow
   std::vector<std::vector<int32_t>> windows_;  // all
+  const Checkpoint& checkpoint_;
   WeightLoader loader_;
   std::vector<GreedyProbe> probes_;
   std::optional<SideBySide> caches_;

@@ -74,10 +74,10 @@ int64_t SideBySide::attention_rows() const {
   return rows;
 }
 
-void SideBySide::embed(const ConstTensorView& embedding) {
+void SideBySide::embed(Embedding embedding) {
   for (const WindowBatch& batch : plan_.batches) {
     rows_.begin(windows_, batch);
-    forward_.embed(embedding, rows_.step.ids(), rows_of(streams_[0], batch));
+    embedding.embed(rows_.step, rows_of(streams_[0], batch));
   }
 }
 

@@ -14,6 +14,7 @@
 #include "core/config.h"
 #include "core/scales.h"
 #include "eval/cache_errors.h"
+#include "model/embedding.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
 
@@ -54,7 +55,7 @@ class SideBySide {
   // Rows whose attention output is measured.
   int64_t attention_rows() const;
 
-  void embed(const ConstTensorView& embedding);
+  void embed(Embedding embedding);
   // To be called before the batches of a layer, and after them.
   void begin_layer(int64_t index);
   std::vector<LaneErrors> end_layer();  // [lanes]

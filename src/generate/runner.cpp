@@ -37,7 +37,7 @@ Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend&
     next_ids_ = backend.allocate(DType::i32, Shape{most_rows_decoded_});
   });
   const WeightLoader loader(checkpoint, config, backend);
-  embedding_ = loader.embedding();
+  embedding_.emplace(checkpoint, config, backend, EmbeddingTable::on_backend);
   for (int64_t i = 0; i < config.n_layers(); ++i) layers_.push_back(loader.layer(i));
   head_ = loader.head();
   weight_bytes_ = fp8kv::weight_bytes(checkpoint).all;
@@ -123,7 +123,7 @@ void Runner::advance(const KvCache& cache, int64_t rows) {
 // All that happens on the backend alone.
 void Runner::forward(const KvCache& cache, const ConstTensorView& positions) {
   const TensorView x = x_.first(step_.rows());
-  forward_.embed(embedding_.view(), step_.ids(), x);
+  embedding_->embed(step_, x);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     forward_.layer(layer, layers_[i], x, step_.batch(), cache.layer(layer), std::nullopt,

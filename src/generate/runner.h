@@ -14,6 +14,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
 #include "generate/sampling.h"
+#include "model/embedding.h"
 #include "model/kv_cache.h"
 #include "model/model.h"
 #include "model/step.h"
@@ -74,7 +75,7 @@ class Runner {
   Tensor logits_;     // [max sequences, vocab_size] f32
   Tensor positions_;  // [max sequences] i32: of what is drawn for prompts
   Tensor next_ids_;   // [max sequences] i32
-  Tensor embedding_;
+  std::optional<Embedding> embedding_;  // made after the working memory
   std::vector<LayerWeights> layers_;
   HeadWeights head_;
   std::map<int64_t, Bucket> buckets_;  // by rows

@@ -63,11 +63,6 @@ TensorView Forward::scratch(const Tensor& buffer, int64_t rows, int64_t width) c
   return {buffer.view().data, activation_, Shape{rows, width}};
 }
 
-void Forward::embed(const ConstTensorView& embedding, const ConstTensorView& ids,
-                    const TensorView& x) {
-  backend_.embed(embedding, ids, x);
-}
-
 void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView& x,
                     const Batch& batch, const PagedKv& kv,
                     const std::optional<TensorView>& magnitudes, LayerPart part) {

@@ -24,9 +24,6 @@ class Forward {
  public:
   Forward(Backend& backend, const ModelConfig& config, int64_t max_rows, int64_t max_positions);
 
-  // x = rows of the embedding [vocab_size, dim].   ids [n] i32; x [n, dim] activation dtype.
-  void embed(const ConstTensorView& embedding, const ConstTensorView& ids, const TensorView& x);
-
   // Runs layer `index` on x [n, dim], in place. With `magnitudes`, Q, K and V are observed as they
   // are cached (see RopeAppend).
   void layer(int64_t index, const LayerWeights& weights, const TensorView& x, const Batch& batch,

@@ -36,6 +36,7 @@ class Step {
 
   int64_t rows() const { return static_cast<int64_t>(ids_.size()); }
   ConstTensorView ids() const { return ids_view_; }  // [rows] i32
+  std::span<const int32_t> host_ids() const { return ids_; }
   ConstTensorView last_rows() const {
     return last_rows_view_;
   }  // [sequences that want it] i32: last row of each

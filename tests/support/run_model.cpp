@@ -5,6 +5,7 @@
 #include <span>
 
 #include "generate/generate.h"
+#include "model/embedding.h"
 #include "model/model.h"
 #include "model/step.h"
 
@@ -17,7 +18,7 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
   const int64_t pages = KvCache::pages_for(n);
   KvCache cache(backend, config, {settings.cache_dtype, config.n_layers(), pages}, settings.scales);
   const WeightLoader loader(checkpoint, config, backend);
-  const Tensor embedding = loader.embedding();
+  Embedding embedding(checkpoint, config, backend, EmbeddingTable::on_backend);
   const HeadWeights head = loader.head();
   Forward forward(backend, config, n, n);
   Step step(backend, n, 1, pages);
@@ -38,7 +39,7 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
     step.add(std::span(ids).subspan(at, count), sequence);
     step.upload();
     const TensorView part = x.first(step.rows());
-    forward.embed(embedding.view(), step.ids(), part);
+    embedding.embed(step, part);
     for (int64_t i = 0; i < config.n_layers(); ++i) {
       forward.layer(i, loader.layer(i), part, step.batch(), cache.layer(i), std::nullopt,
                     LayerPart::whole);
