@@ -153,13 +153,17 @@ void bench_elementwise(const Bench& bench) {
   const Tensor weight = random_tensor(bench, DType::bf16, Shape{dim});
   const auto bytes = static_cast<double>(x.view().bytes());
   print_row(cat("rmsnorm, ", rows, " x ", dim),
-            time_calls(
-                bench,
-                [&](size_t) { bench.backend.rmsnorm(x.view(), weight.view(), 1e-5f, out.view()); }),
+            time_calls(bench,
+                       [&](size_t) {
+                         bench.backend.norm(x.view(), {.eps = 1e-5f, .weight = weight.view()},
+                                            out.view());
+                       }),
             2 * bytes, "GB/s", bench.limits.copy, "copy");
-  print_row(cat("silu and gate, ", rows, " x ", dim),
-            time_calls(bench, [&](size_t) { bench.backend.gate(out.view(), x.view()); }), 3 * bytes,
-            "GB/s", bench.limits.copy, "copy");
+  print_row(
+      cat("silu and gate, ", rows, " x ", dim),
+      time_calls(bench,
+                 [&](size_t) { bench.backend.activate(Activation::silu, out.view(), x.view()); }),
+      3 * bytes, "GB/s", bench.limits.copy, "copy");
 }
 
 void run(const std::string& device, bool quick) {

@@ -19,7 +19,9 @@ class OneRow {
 
   int64_t dim() const { return bench_.quick ? 128 : 4096; }
   ConstTensorView x() const { return x_.view(); }
-  Norm norm() const { return {reshaped(weight_.view(), {dim()}), 1e-5f, scratch_.view()}; }
+  Entry entry() const {
+    return {Norm{.eps = 1e-5f, .weight = reshaped(weight_.view(), {dim()})}, scratch_.view()};
+  }
 
   Tensor row(int64_t width) const { return random_tensor(bench_, DType::bf16, Shape{1, width}); }
   Tensor weights(int64_t out_dim) const {
@@ -69,8 +71,8 @@ void bench_project_append(const Bench& bench, const OneRow& one) {
                         .magnitudes = {}};
   one.print("norm, q k v, rope, append", q_dim + 2 * kv_dim, [&](size_t i, bool in_one) {
     const AttentionWeights weights{one.set_of(to_q, i), one.set_of(to_k, i), one.set_of(to_v, i)};
-    in_one ? bench.backend.project_append(one.x(), one.norm(), weights, args)
-           : bench.backend.Backend::project_append(one.x(), one.norm(), weights, args);
+    in_one ? bench.backend.project_append(one.x(), one.entry(), weights, args)
+           : bench.backend.Backend::project_append(one.x(), one.entry(), weights, args);
   });
 }
 
@@ -81,8 +83,9 @@ void bench_gated_linear(const Bench& bench, const OneRow& one) {
   one.print("norm, gate and up, silu", 2 * hidden_dim, [&](size_t i, bool in_one) {
     const Projection first{one.set_of(to_gate, i).weight, {}, gate.view()};
     const Projection second{one.set_of(to_up, i).weight, {}, up.view()};
-    in_one ? bench.backend.gated_linear(one.x(), one.norm(), first, second)
-           : bench.backend.Backend::gated_linear(one.x(), one.norm(), first, second);
+    const HiddenProducts products{first, second, Activation::silu};
+    in_one ? bench.backend.hidden(one.x(), one.entry(), products)
+           : bench.backend.Backend::hidden(one.x(), one.entry(), products);
   });
 }
 

@@ -2,6 +2,7 @@
 // have been checked; sizes are those of backend/backend.h, pointers are the device's.
 #pragma once
 
+#include "core/block.h"
 #include "core/paged.h"
 #include "kernels/device/gpu.h"
 
@@ -36,11 +37,28 @@ struct Rows {
 // out[i] = table[ids[i]].   table [rows, dim]; ids [n]; out [n, dim], any compute types
 void embed(Stream stream, const ConstMatrix& table, const int32_t* ids, const Matrix& out);
 
-// out = x / rms(x) * weight.   x, out [n, dim]; weight [dim], all of one type
-void rmsnorm(Stream stream, const ConstMatrix& x, const void* weight, float eps, void* out);
+// See Norm.
+struct NormWeights {
+  const void* weight = nullptr;  // [dim]
+  const void* bias = nullptr;    // [dim]; may be null; layernorm only
+  float weight_offset = 0.0f;
+  float eps = 0.0f;
+};
 
-// gate = silu(gate) * up.   `count` elements of one type
-void gate(Stream stream, DType dtype, int64_t count, void* gate, const void* up);
+// out = x / rms(x) * weight.   x, out [n, dim]; all of one type
+void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
+// out = (x - mean) / deviation * weight + bias.   As rmsnorm
+void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
+
+// x = activation(x) * up, or activation(x) where `up` is null.   `count` elements of one type
+void activate(Stream stream, DType dtype, Activation activation, int64_t count, void* x,
+              const void* up);
+
+// x += multiplier * y.   `count` elements of one type
+void add(Stream stream, DType dtype, int64_t count, void* x, const void* y, float multiplier);
+
+// x = multiplier * x; where cap is not 0, cap * tanh of that / cap.   `count` elements
+void scale(Stream stream, DType dtype, int64_t count, void* x, float multiplier, float cap);
 
 inline constexpr int kMaxProducts = 3;
 
@@ -71,9 +89,8 @@ void linear(Stream stream, GemmLibrary& library, DType dtype, const Products& pr
 // Products of rows that are normalised on the way: `products.x` is where the normalised rows
 // would lie, and is not touched.
 struct NormedProducts {
-  const void* x = nullptr;       // [n, in_dim]
-  const void* weight = nullptr;  // [in_dim]
-  float eps = 0.0f;
+  const void* x = nullptr;  // [n, in_dim]
+  NormWeights norm;         // of rmsnorm
   Products products;
 };
 
@@ -81,9 +98,13 @@ struct NormedProducts {
 // and the op that follows, so either way may be chosen at any time.
 bool takes_fused(DType dtype, const NormedProducts& normed, int64_t computed_as);
 
-// gate = silu(gate) * up for the products of the normalised rows, which are gate and up; up's
-// memory is not touched. REQUIRES takes_fused.
-void gated_linear(Stream stream, DType dtype, const NormedProducts& normed, int multiprocessors);
+// Whether gated_linear has a kernel for it.
+bool takes_gated(Activation activation);
+
+// gate = activation(gate) * up for the products of the normalised rows, which are gate and up; up's
+// memory is not touched. REQUIRES takes_fused and takes_gated.
+void gated_linear(Stream stream, DType dtype, Activation activation, const NormedProducts& normed,
+                  int multiprocessors);
 
 struct RopeArguments {
   void* q = nullptr;               // [n, n_heads, head_dim], activations
@@ -115,7 +136,9 @@ struct AttentionArguments {
 };
 
 // Any head size and types, one warp per row and head; what the specialised kernels do not take.
-void attention_any(Stream stream, DType activations, const AttentionArguments& arguments);
+// With `cap` not 0, scores are capped, which only this kernel does.
+void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
+                   float cap);
 
 // Whether the kernels below take these types, head size and addresses.
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments);

@@ -72,17 +72,19 @@ class GpuBackend final : public Backend {
 
   void embed(const ConstTensorView& table, const ConstTensorView& ids,
              const TensorView& out) override;
-  void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
-               const TensorView& out) override;
+  void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override;
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override;
   void rope_append(const RopeAppend& args) override;
-  void project_append(const ConstTensorView& x, const Norm& norm, const AttentionWeights& weights,
+  void project_append(const ConstTensorView& x, const Entry& entry, const AttentionWeights& weights,
                       const RopeAppend& args) override;
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override;
-  void gate(const TensorView& gate, const ConstTensorView& up) override;
-  void gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
-                    const Projection& up) override;
+  void activate(Activation activation, const TensorView& x,
+                const std::optional<ConstTensorView>& up) override;
+  void hidden(const ConstTensorView& x, const Entry& entry,
+              const HiddenProducts& products) override;
+  void add(const TensorView& x, const ConstTensorView& y, float multiplier) override;
+  void scale(const TensorView& x, float multiplier, float cap) override;
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override;
 
@@ -116,21 +118,31 @@ void GpuBackend::embed(const ConstTensorView& table, const ConstTensorView& ids,
                    ids.as<const int32_t>(), {out.data, out.dtype, n, dim});
 }
 
-void require_rmsnorm(const ConstTensorView& x, const ConstTensorView& weight,
-                     const TensorView& out) {
-  require(x.dtype == weight.dtype && x.dtype == out.dtype && is_compute_dtype(x.dtype), "rmsnorm",
-          "needs one type of f32, f16 and bf16");
-  require(x.shape == out.shape && weight.shape.elements() == x.shape[1], "rmsnorm",
-          "shapes do not fit");
-  require_grid(x.shape[0], "rmsnorm");
+// The weights of a norm that x can go through, into `out`.
+NormWeights norm_weights(const ConstTensorView& x, const Norm& norm, const TensorView& out) {
+  require(x.dtype == norm.weight.dtype && x.dtype == out.dtype && is_compute_dtype(x.dtype) &&
+              (!norm.bias || norm.bias->dtype == x.dtype),
+          "norm", "needs one type of f32, f16 and bf16");
+  require(x.shape == out.shape && norm.weight.shape.elements() == x.shape[1] &&
+              (!norm.bias || norm.bias->shape.elements() == x.shape[1]),
+          "norm", "shapes do not fit");
+  require(!norm.bias || norm.kind == NormKind::layer, "norm", "has a bias that its kind has not");
+  require_grid(x.shape[0], "norm");
+  return {.weight = norm.weight.data,
+          .bias = norm.bias ? norm.bias->data : nullptr,
+          .weight_offset = norm.weight_offset,
+          .eps = norm.eps};
 }
 
-void GpuBackend::rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
-                         const TensorView& out) {
+void GpuBackend::norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) {
   if (x.shape[0] == 0) return;
-  require_rmsnorm(x, weight, out);
-  FP8KV_GPU::rmsnorm(device_.stream(), {x.data, x.dtype, x.shape[0], x.shape[1]}, weight.data, eps,
-                     out.data);
+  const NormWeights weights = norm_weights(x, norm, out);
+  const ConstMatrix rows{x.data, x.dtype, x.shape[0], x.shape[1]};
+  if (norm.kind == NormKind::rms) {
+    FP8KV_GPU::rmsnorm(device_.stream(), rows, weights, out.data);
+  } else {
+    FP8KV_GPU::layernorm(device_.stream(), rows, weights, out.data);
+  }
 }
 
 Product product_of(const ConstTensorView& x, const Projection& projection) {
@@ -170,19 +182,21 @@ void GpuBackend::linear(const ConstTensorView& x, std::span<const Projection> pr
   }
 }
 
-NormedProducts normed_products(const ConstTensorView& x, const Norm& norm,
-                               std::span<const Projection> projections) {
-  require_rmsnorm(x, norm.weight, norm.scratch);
+// The products for a kernel that has rmsnorm and them in one; nullopt where they are not for one.
+std::optional<NormedProducts> normed_products(const ConstTensorView& x, const Entry& entry,
+                                              std::span<const Projection> projections,
+                                              StepSize size) {
+  if (!entry.norm || entry.norm->kind != NormKind::rms) return std::nullopt;
   NormedProducts normed;
   normed.x = x.data;
-  normed.weight = norm.weight.data;
-  normed.eps = norm.eps;
-  normed.products.x = norm.scratch.data;
+  normed.norm = norm_weights(x, *entry.norm, entry.scratch);
+  normed.products.x = entry.scratch.data;
   normed.products.n = x.shape[0];
   normed.products.in_dim = x.shape[1];
   for (const Projection& projection : projections) {
-    normed.products.each[normed.products.count++] = product_of(norm.scratch, projection);
+    normed.products.each[normed.products.count++] = product_of(entry.scratch, projection);
   }
+  if (!takes_fused(x.dtype, normed, size.rows)) return std::nullopt;
   return normed;
 }
 
@@ -214,15 +228,14 @@ void GpuBackend::rope_append(const RopeAppend& args) {
   FP8KV_GPU::rope_append(device_.stream(), args.q.dtype, rope_arguments(args));
 }
 
-void GpuBackend::project_append(const ConstTensorView& x, const Norm& norm,
+void GpuBackend::project_append(const ConstTensorView& x, const Entry& entry,
                                 const AttentionWeights& weights, const RopeAppend& args) {
   if (x.shape[0] == 0) return;
-  const NormedProducts normed = normed_products(x, norm, projections_of(weights, args));
-  const bool plain = !args.magnitudes && !weights.head_norm;
-  if (!plain || !takes_fused(x.dtype, normed, step_size().rows)) {
-    return Backend::project_append(x, norm, weights, args);
+  const auto normed = normed_products(x, entry, projections_of(weights, args), step_size());
+  if (!normed || args.magnitudes || weights.norms) {
+    return Backend::project_append(x, entry, weights, args);
   }
-  FP8KV_GPU::project_append(device_.stream(), x.dtype, normed, rope_arguments(args),
+  FP8KV_GPU::project_append(device_.stream(), x.dtype, *normed, rope_arguments(args),
                             device_.multiprocessors());
 }
 
@@ -242,8 +255,8 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   arguments.n_heads = static_cast<int32_t>(q.shape[1]);
   arguments.scale = options.scale;
   arguments.window = options.window;
-  if (!takes_fast_attention(q.dtype, arguments)) {
-    attention_any(device_.stream(), q.dtype, arguments);
+  if (options.cap != 0.0f || !takes_fast_attention(q.dtype, arguments)) {
+    attention_any(device_.stream(), q.dtype, arguments, options.cap);
   } else if (takes_decode(arguments, step_size().rows_per_sequence)) {
     attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),
                      device_.multiprocessors());
@@ -288,23 +301,45 @@ DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
   return {partials, partials + sizes.partials, reinterpret_cast<uint32_t*>(scratch_.get())};
 }
 
-void GpuBackend::gate(const TensorView& gate, const ConstTensorView& up) {
-  if (gate.shape.elements() == 0) return;
-  require(gate.dtype == up.dtype && is_compute_dtype(gate.dtype) && gate.shape == up.shape, "gate",
+// Two of one shape and type.
+void require_alike(const TensorView& x, const ConstTensorView& y, const char* op) {
+  require(x.dtype == y.dtype && is_compute_dtype(x.dtype) && x.shape == y.shape, op,
           "needs two of one shape and type, f32, f16 or bf16");
-  FP8KV_GPU::gate(device_.stream(), gate.dtype, gate.shape.elements(), gate.data, up.data);
 }
 
-void GpuBackend::gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
-                              const Projection& up) {
+void GpuBackend::activate(Activation activation, const TensorView& x,
+                          const std::optional<ConstTensorView>& up) {
+  if (x.shape.elements() == 0) return;
+  require_alike(x, up ? *up : ConstTensorView(x), "activate");
+  FP8KV_GPU::activate(device_.stream(), x.dtype, activation, x.shape.elements(), x.data,
+                      up ? up->data : nullptr);
+}
+
+void GpuBackend::hidden(const ConstTensorView& x, const Entry& entry,
+                        const HiddenProducts& products) {
   if (x.shape[0] == 0) return;
-  const NormedProducts normed = normed_products(x, norm, std::array{gate, up});
-  require(gate.out.shape == up.out.shape && !gate.accumulate && !up.accumulate, "gated_linear",
-          "needs two new results of one shape");
-  if (!takes_fused(x.dtype, normed, step_size().rows)) {
-    return Backend::gated_linear(x, norm, gate, up);
+  const auto& [gate, up, activation] = products;
+  require(!up.accumulate && (!gate || (!gate->accumulate && gate->out.shape == up.out.shape)),
+          "hidden", "needs new results of one shape");
+  if (gate && takes_gated(activation)) {
+    if (const auto normed = normed_products(x, entry, std::array{*gate, up}, step_size())) {
+      return FP8KV_GPU::gated_linear(device_.stream(), x.dtype, activation, *normed,
+                                     device_.multiprocessors());
+    }
   }
-  FP8KV_GPU::gated_linear(device_.stream(), x.dtype, normed, device_.multiprocessors());
+  Backend::hidden(x, entry, products);
+}
+
+void GpuBackend::add(const TensorView& x, const ConstTensorView& y, float multiplier) {
+  if (x.shape.elements() == 0) return;
+  require_alike(x, y, "add");
+  FP8KV_GPU::add(device_.stream(), x.dtype, x.shape.elements(), x.data, y.data, multiplier);
+}
+
+void GpuBackend::scale(const TensorView& x, float multiplier, float cap) {
+  if (x.shape.elements() == 0) return;
+  require(is_compute_dtype(x.dtype), "scale", "needs f32, f16 or bf16");
+  FP8KV_GPU::scale(device_.stream(), x.dtype, x.shape.elements(), x.data, multiplier, cap);
 }
 
 void GpuBackend::sample(const ConstTensorView& logits, const Sampling& sampling,

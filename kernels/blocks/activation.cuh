@@ -1,14 +1,52 @@
 #pragma once
 
+#include <type_traits>
+
+#include "core/block.h"
 #include "kernels/blocks/elements.cuh"
 
 namespace fp8kv::FP8KV_GPU {
 
-// silu(gate) * up.
-template <typename T>
+template <Activation A>
+__device__ inline float activated(float x) {
+  if constexpr (A == Activation::silu) {
+    return x / (1.0f + exp_exact(-x));
+  } else if constexpr (A == Activation::gelu_tanh) {
+    // x * (1 + tanh(u)) / 2, which is x times the logistic function of 2 u.
+    const float u = 0.7978845608f * (x + 0.044715f * x * x * x);
+    return x / (1.0f + exp_exact(-2.0f * u));
+  } else if constexpr (A == Activation::gelu_erf) {
+    return 0.5f * x * (1.0f + erf_exact(x * 0.7071067812f));
+  } else {
+    const float positive = x < 0.0f ? 0.0f : x;  // a NaN stays
+    return A == Activation::relu ? positive : positive * positive;
+  }
+}
+
+// activation(gate) * up.
+template <Activation A, typename T>
 __device__ inline T gated(T gate, T up) {
-  const float x = gate.value();
-  return T::of(x / (1.0f + exp_exact(-x)) * up.value());
+  return T::of(activated<A>(gate.value()) * up.value());
+}
+
+template <Activation A>
+using ActivationTag = std::integral_constant<Activation, A>;
+
+// Calls work(ActivationTag<A>()) for the activation.
+template <typename Work>
+void with_activation(Activation activation, const Work& work) {
+  switch (activation) {
+    case Activation::silu:
+      return work(ActivationTag<Activation::silu>());
+    case Activation::gelu_tanh:
+      return work(ActivationTag<Activation::gelu_tanh>());
+    case Activation::gelu_erf:
+      return work(ActivationTag<Activation::gelu_erf>());
+    case Activation::relu:
+      return work(ActivationTag<Activation::relu>());
+    case Activation::relu_squared:
+      return work(ActivationTag<Activation::relu_squared>());
+  }
 }
 
 }  // namespace fp8kv::FP8KV_GPU

@@ -59,13 +59,13 @@ __device__ inline const T* normalised_rows(const NormedProducts& normed, Shared&
   const int64_t dim = normed.products.in_dim;
   const T* x = static_cast<const T*>(normed.x);
   float factors[kRows];
-  norm_factors<kCount>(x, dim, normed.eps, shared, factors);
+  norm_factors<kCount>(x, dim, normed.norm.eps, shared, factors);
   T* rows = shared.take<T>(static_cast<size_t>(kRows * dim));
   for (int64_t i = kCount * thread_index(); i < dim; i += kCount * kNormThreads) {
-    const auto weight = load_vec<kCount>(static_cast<const T*>(normed.weight) + i);
+    const auto weight = load_vec<kCount>(static_cast<const T*>(normed.norm.weight) + i);
     for (int row = 0; row < kRows; ++row) {
-      store_vec(rows + row * dim + i,
-                normalised(load_vec<kCount>(x + row * dim + i), weight, factors[row]));
+      store_vec(rows + row * dim + i, normalised(load_vec<kCount>(x + row * dim + i), weight,
+                                                 normed.norm.weight_offset, factors[row]));
     }
   }
   block_sync();

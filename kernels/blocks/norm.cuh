@@ -1,5 +1,5 @@
-// x / rms(x) * weight, by blocks of kNormThreads threads. The kernels that normalise share this, so
-// that a row has the same bits from each.
+// Norms, by blocks of kNormThreads threads. The kernels that normalise share this, so that a row
+// has the same bits from each.
 #pragma once
 
 #include "kernels/blocks/reduce.cuh"
@@ -42,8 +42,10 @@ __device__ inline void norm_factors(const T* x, int64_t dim, float eps, Shared& 
 
 template <typename T, int kCount>
 __device__ inline Vec<T, kCount> normalised(Vec<T, kCount> x, const Vec<T, kCount>& weight,
-                                            float factor) {
-  for (int j = 0; j < kCount; ++j) x.x[j] = T::of(x.x[j].value() * factor * weight.x[j].value());
+                                            float offset, float factor) {
+  for (int j = 0; j < kCount; ++j) {
+    x.x[j] = T::of(x.x[j].value() * factor * (weight.x[j].value() + offset));
+  }
   return x;
 }
 

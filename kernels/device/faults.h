@@ -61,7 +61,7 @@ class Pending {
     copied_ = false;
   }
 
-  // "37 launches (rmsnorm, linear, gate) and copies"; "" when there is nothing.
+  // "37 launches (rmsnorm, linear, activate) and copies"; "" when there is nothing.
   std::string text() const {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> parts;

@@ -21,6 +21,12 @@ __device__ __forceinline__ void block_sync() {
 __device__ __forceinline__ float exp_exact(float x) {
   return expf(x);
 }
+__device__ __forceinline__ float tanh_exact(float x) {
+  return tanhf(x);
+}
+__device__ __forceinline__ float erf_exact(float x) {
+  return erff(x);
+}
 
 __device__ __forceinline__ void atomic_max(uint64_t* to, uint64_t value) {
   atomicMax(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));

@@ -142,6 +142,12 @@ inline float exp2_fast(float x) {
 inline float exp_exact(float x) {
   return std::exp(x);
 }
+inline float tanh_exact(float x) {
+  return std::tanh(x);
+}
+inline float erf_exact(float x) {
+  return std::erf(x);
+}
 inline float rsqrt_exact(float x) {
   return 1.0f / std::sqrt(x);
 }

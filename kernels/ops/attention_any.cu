@@ -14,8 +14,8 @@ constexpr int kMaxHeadDim = 256;
 constexpr int kDimsPerLane = kMaxHeadDim / kWarp;
 
 // One warp per (row, head), numbered row by row.
-template <typename T, typename Cache>
-__global__ void attention_any_kernel(AttentionArguments arguments) {
+template <typename T, typename Cache, bool kCapped>
+__global__ void attention_any_kernel(AttentionArguments arguments, float cap) {
   after_previous();
   Shared shared;
   float* all_queries = shared.take<float>(kWarps * kMaxHeadDim);
@@ -54,6 +54,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments) {
       score = 0.0f;
       for (int d = 0; d < head_dim; ++d) score = fused(query[d], k[d].value(), score);
       score *= k_scale * arguments.scale;
+      if constexpr (kCapped) score = cap * tanh_exact(score / cap);
     }
     const float new_max = fmaxf(max, warp_max(score));
     const float weight = exp_exact(score - new_max);
@@ -84,13 +85,16 @@ __global__ void attention_any_kernel(AttentionArguments arguments) {
 
 }  // namespace
 
-void attention_any(Stream stream, DType activations, const AttentionArguments& arguments) {
+void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
+                   float cap) {
   with_compute_type(activations, [&]<typename T>(T) {
     with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
       const int64_t items = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads;
-      launch("attention", attention_any_kernel<T, Cache>,
+      launch("attention",
+             cap != 0.0f ? attention_any_kernel<T, Cache, true>
+                         : attention_any_kernel<T, Cache, false>,
              {static_cast<unsigned>((items + kWarps - 1) / kWarps)}, kThreads,
-             (kWarps * kMaxHeadDim + kThreads) * sizeof(float), stream, arguments);
+             (kWarps * kMaxHeadDim + kThreads) * sizeof(float), stream, arguments, cap);
     });
   });
 }

@@ -14,7 +14,7 @@ __device__ inline ColumnPair<T> pair_at(const Products& products, int64_t column
 }
 
 // Any number of blocks; one warp per column and turn.
-template <typename T, int kRows>
+template <Activation A, typename T, int kRows>
 __global__ void __launch_bounds__(kNormThreads, kFusedBlocks)
     gated_linear_kernel(NormedProducts normed) {
   Shared shared;
@@ -29,22 +29,37 @@ __global__ void __launch_bounds__(kNormThreads, kFusedBlocks)
     pair_products<T, kRows>(pair_at<T>(products, column), rows, products.in_dim, results);
     if (lane_index() < kRows) {
       static_cast<T*>(gate.out)[lane_index() * gate.out_dim + column] =
-          gated(T::of(with_bias<T>(gate, column, results[0])),
-                T::of(with_bias<T>(products.each[1], column, results[1])));
+          gated<A>(T::of(with_bias<T>(gate, column, results[0])),
+                   T::of(with_bias<T>(products.each[1], column, results[1])));
     }
   }
 }
 
-}  // namespace
-
-void gated_linear(Stream stream, DType dtype, const NormedProducts& normed, int multiprocessors) {
+template <Activation A>
+void run(Stream stream, DType dtype, const NormedProducts& normed, int multiprocessors) {
   with_compute_type(dtype, [&]<typename T>(T) {
-    void (*const kernels[])(NormedProducts) = {gated_linear_kernel<T, 1>, gated_linear_kernel<T, 2>,
-                                               gated_linear_kernel<T, 3>,
-                                               gated_linear_kernel<T, 4>};
+    void (*const kernels[])(NormedProducts) = {
+        gated_linear_kernel<A, T, 1>, gated_linear_kernel<A, T, 2>, gated_linear_kernel<A, T, 3>,
+        gated_linear_kernel<A, T, 4>};
     launch_fused<T>("gated_linear", kernels, normed.products.each[0].out_dim, multiprocessors,
                     stream, normed.products, normed);
   });
+}
+
+}  // namespace
+
+// Those of models with a gate.
+bool takes_gated(Activation activation) {
+  return activation == Activation::silu || activation == Activation::gelu_tanh;
+}
+
+void gated_linear(Stream stream, DType dtype, Activation activation, const NormedProducts& normed,
+                  int multiprocessors) {
+  if (activation == Activation::silu) {
+    run<Activation::silu>(stream, dtype, normed, multiprocessors);
+  } else {
+    run<Activation::gelu_tanh>(stream, dtype, normed, multiprocessors);
+  }
 }
 
 }  // namespace fp8kv::FP8KV_GPU

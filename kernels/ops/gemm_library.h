@@ -28,8 +28,8 @@ class GemmLibrary {
 
   // Computes all products, or none and returns false: where no library is open, or it does not take
   // such a product. The algorithm is chosen once for a type, a matrix and `rows`, the number that
-  // the step is computed as; it adds up a row in the same order whatever other rows there are. REQUIRES
-  // matrices, x and results at 16-byte boundaries, in rows of whole 16 bytes.
+  // the step is computed as; it adds up a row in the same order whatever other rows there are.
+  // REQUIRES matrices, x and results at 16-byte boundaries, in rows of whole 16 bytes.
   bool multiply(Stream stream, DType dtype, const Products& products, int64_t rows);
 
  private:

@@ -65,7 +65,7 @@ bool takes_fused(DType dtype, const NormedProducts& normed, int64_t computed_as)
   bool takes = false;
   with_compute_type(dtype, [&]<typename T>(T) {
     takes = rows_in_vectors<T>(products) && in_vectors<T>(normed.x, products.in_dim) &&
-            in_vectors<T>(normed.weight, products.in_dim) &&
+            in_vectors<T>(normed.norm.weight, products.in_dim) &&
             fused_shared_bytes<T>(products) <= kMaxFusedSharedBytes;
   });
   return takes;

@@ -8,7 +8,8 @@ namespace {
 
 // One block per row; kCount elements at a time. x and out may be the same.
 template <typename T, int kCount>
-__global__ void rmsnorm_kernel(const T* x, const T* weight, float eps, T* out, int64_t dim) {
+__global__ void rmsnorm_kernel(const T* x, const T* weight, float offset, float eps, T* out,
+                               int64_t dim) {
   after_previous();
   Shared shared;
   const int64_t row = block_index().x;
@@ -18,15 +19,15 @@ __global__ void rmsnorm_kernel(const T* x, const T* weight, float eps, T* out, i
   norm_factors<kCount>(x, dim, eps, shared, factor);
   for (int64_t i = kCount * thread_index(); i < dim; i += kCount * kNormThreads) {
     store_vec(out + i,
-              normalised(load_vec<kCount>(x + i), load_vec<kCount>(weight + i), factor[0]));
+              normalised(load_vec<kCount>(x + i), load_vec<kCount>(weight + i), offset, factor[0]));
   }
 }
 
 // One warp per row, for rows that one vector of each lane holds, such as heads. Has the bits of
 // rmsnorm_kernel, whose other warps would add zeros.
 template <typename T, int kCount>
-__global__ void rmsnorm_short_kernel(const T* x, const T* weight, float eps, T* out, int64_t rows,
-                                     int64_t dim) {
+__global__ void rmsnorm_short_kernel(const T* x, const T* weight, float offset, float eps, T* out,
+                                     int64_t rows, int64_t dim) {
   after_previous();
   const int64_t row = int64_t{block_index().x} * kNormWarps + warp_index();
   if (row >= rows) return;
@@ -37,34 +38,97 @@ __global__ void rmsnorm_short_kernel(const T* x, const T* weight, float eps, T* 
   for (int j = 0; j < kCount; ++j) squares = fused(part.x[j].value(), part.x[j].value(), squares);
   const float factor = rms_factor(warp_sum(squares), dim, eps);
   if (i < dim) {
-    store_vec(out + row * dim + i, normalised(part, load_vec<kCount>(weight + i), factor));
+    store_vec(out + row * dim + i, normalised(part, load_vec<kCount>(weight + i), offset, factor));
+  }
+}
+
+// One block per row; kCount elements at a time. x and out may be the same. `bias` may be null.
+template <typename T, int kCount>
+__global__ void layernorm_kernel(const T* x, const T* weight, const T* bias, float offset,
+                                 float eps, T* out, int64_t dim) {
+  after_previous();
+  Shared shared;
+  const int64_t row = block_index().x;
+  x += row * dim;
+  out += row * dim;
+  const auto each = [&](const auto& work) {
+    for (int64_t i = kCount * thread_index(); i < dim; i += kCount * kNormThreads) {
+      work(i, load_vec<kCount>(x + i));
+    }
+  };
+  float sum[1] = {};
+  each([&](int64_t, const Vec<T, kCount>& part) {
+    for (int j = 0; j < kCount; ++j) sum[0] += part.x[j].value();
+  });
+  block_sums<kNormWarps>(sum, shared.take<float>(kNormWarps));
+  const float mean = sum[0] / static_cast<float>(dim);
+  float squares[1] = {};
+  each([&](int64_t, const Vec<T, kCount>& part) {
+    for (int j = 0; j < kCount; ++j) {
+      const float off = part.x[j].value() - mean;
+      squares[0] = fused(off, off, squares[0]);
+    }
+  });
+  block_sums<kNormWarps>(squares, shared.take<float>(kNormWarps));
+  const float factor = rms_factor(squares[0], dim, eps);
+  each([&](int64_t i, Vec<T, kCount> part) {
+    const auto weights = load_vec<kCount>(weight + i);
+    Vec<T, kCount> biases = {};
+    if (bias != nullptr) biases = load_vec<kCount>(bias + i);
+    for (int j = 0; j < kCount; ++j) {
+      const float normed = (part.x[j].value() - mean) * factor * (weights.x[j].value() + offset);
+      part.x[j] = T::of(normed + biases.x[j].value());
+    }
+    store_vec(out + i, part);
+  });
+}
+
+// Calls run(kCount, from, weights, to) with the number of elements to take at a time.
+template <typename T, typename Run>
+void with_vectors(const ConstMatrix& x, const NormWeights& norm, void* out, const Run& run) {
+  const bool vectors = in_vectors<T>(x.data, x.cols) && in_vectors<T>(norm.weight, x.cols) &&
+                       in_vectors<T>(norm.bias, x.cols) && in_vectors<T>(out, x.cols);
+  const auto* from = static_cast<const T*>(x.data);
+  const auto* weights = static_cast<const T*>(norm.weight);
+  auto* to = static_cast<T*>(out);
+  if (vectors) {
+    run(std::integral_constant<int, kVector<T>>(), from, weights, to);
+  } else {
+    run(std::integral_constant<int, 1>(), from, weights, to);
   }
 }
 
 }  // namespace
 
-void rmsnorm(Stream stream, const ConstMatrix& x, const void* weight, float eps, void* out) {
+void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out) {
   with_compute_type(x.dtype, [&]<typename T>(T) {
-    const auto run = [&]<int kCount>(std::integral_constant<int, kCount>) {
-      const auto* from = static_cast<const T*>(x.data);
-      const auto* weights = static_cast<const T*>(weight);
-      auto* to = static_cast<T*>(out);
-      if (x.cols <= kCount * kWarp) {
-        const auto blocks = static_cast<unsigned>((x.rows + kNormWarps - 1) / kNormWarps);
-        launch("rmsnorm", rmsnorm_short_kernel<T, kCount>, {blocks}, kNormThreads, 0, stream, from,
-               weights, eps, to, x.rows, x.cols);
-      } else {
-        launch("rmsnorm", rmsnorm_kernel<T, kCount>, {static_cast<unsigned>(x.rows)}, kNormThreads,
-               norm_shared_bytes(1), stream, from, weights, eps, to, x.cols);
-      }
-    };
-    const bool vectors = in_vectors<T>(x.data, x.cols) && in_vectors<T>(weight, x.cols) &&
-                         in_vectors<T>(out, x.cols);
-    if (vectors) {
-      run(std::integral_constant<int, kVector<T>>());
-    } else {
-      run(std::integral_constant<int, 1>());
-    }
+    with_vectors<T>(
+        x, norm, out,
+        [&]<int kCount>(std::integral_constant<int, kCount>, const T* from, const T* weights,
+                        T* to) {
+          if (x.cols <= kCount * kWarp) {
+            const auto blocks = static_cast<unsigned>((x.rows + kNormWarps - 1) / kNormWarps);
+            launch("rmsnorm", rmsnorm_short_kernel<T, kCount>, {blocks}, kNormThreads, 0, stream,
+                   from, weights, norm.weight_offset, norm.eps, to, x.rows, x.cols);
+          } else {
+            launch("rmsnorm", rmsnorm_kernel<T, kCount>, {static_cast<unsigned>(x.rows)},
+                   kNormThreads, norm_shared_bytes(1), stream, from, weights, norm.weight_offset,
+                   norm.eps, to, x.cols);
+          }
+        });
+  });
+}
+
+void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out) {
+  with_compute_type(x.dtype, [&]<typename T>(T) {
+    with_vectors<T>(
+        x, norm, out,
+        [&]<int kCount>(std::integral_constant<int, kCount>, const T* from, const T* weights,
+                        T* to) {
+          launch("layernorm", layernorm_kernel<T, kCount>, {static_cast<unsigned>(x.rows)},
+                 kNormThreads, 2 * norm_shared_bytes(1), stream, from, weights,
+                 static_cast<const T*>(norm.bias), norm.weight_offset, norm.eps, to, x.cols);
+        });
   });
 }
 

@@ -23,23 +23,34 @@ std::array<Projection, 3> projections_of(const AttentionWeights& weights, const 
           Projection{weights.v.weight, weights.v.bias, flat(args.v)}};
 }
 
-void Backend::project_append(const ConstTensorView& x, const Norm& norm,
+ConstTensorView Backend::enter(const ConstTensorView& x, const Entry& entry) {
+  if (!entry.norm) return x;
+  norm(x, *entry.norm, entry.scratch);
+  return entry.scratch;
+}
+
+void Backend::project_append(const ConstTensorView& x, const Entry& entry,
                              const AttentionWeights& weights, const RopeAppend& args) {
-  rmsnorm(x, norm.weight, norm.eps, norm.scratch);
-  linear(norm.scratch, projections_of(weights, args));
-  if (weights.head_norm) {
-    const TensorView q = by_head(args.q), k = by_head(args.k);
-    rmsnorm(q, weights.head_norm->q, norm.eps, q);
-    rmsnorm(k, weights.head_norm->k, norm.eps, k);
+  linear(enter(x, entry), projections_of(weights, args));
+  if (weights.norms) {
+    const bool whole = weights.norms->which == QkNorm::whole;
+    const TensorView q = whole ? flat(args.q) : by_head(args.q);
+    const TensorView k = whole ? flat(args.k) : by_head(args.k);
+    norm(q, weights.norms->q, q);
+    norm(k, weights.norms->k, k);
   }
   rope_append(args);
 }
 
-void Backend::gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
-                           const Projection& up) {
-  rmsnorm(x, norm.weight, norm.eps, norm.scratch);
-  linear(norm.scratch, std::array{gate, up});
-  this->gate(gate.out, up.out);
+void Backend::hidden(const ConstTensorView& x, const Entry& entry, const HiddenProducts& products) {
+  const ConstTensorView entered = enter(x, entry);
+  if (products.gate) {
+    linear(entered, std::array{*products.gate, products.up});
+    activate(products.activation, products.gate->out, products.up.out);
+  } else {
+    linear(entered, std::array{products.up});
+    activate(products.activation, products.up.out, std::nullopt);
+  }
 }
 
 void Backend::begin_recording() {

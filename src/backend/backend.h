@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backend/transfers.h"
+#include "core/block.h"
 #include "core/histogram.h"
 #include "core/paged.h"
 #include "core/tensor.h"
@@ -48,7 +49,7 @@ struct Linear {
 };
 
 // One product with a shared input: out = x * weight^T + bias, or out += ... where `accumulate`,
-// which is how the residual stream takes what attention and the feed-forward part give.
+// which is how the residual stream takes what a block gives as it is.
 struct Projection {
   ConstTensorView weight;               // [out_dim, in_dim], model dtype
   std::optional<ConstTensorView> bias;  // [out_dim], model dtype
@@ -56,22 +57,39 @@ struct Projection {
   bool accumulate = false;
 };
 
-// x / rms(x) * weight, on its way into products.
+// A row is divided by its root mean square or, where the kind is `layer`, brought to mean 0 and
+// deviation 1; then multiplied by the weight, and the bias is added.
 struct Norm {
-  ConstTensorView weight;  // [dim], model dtype
-  float eps;
+  NormKind kind = NormKind::rms;
+  float eps = 0.0f;                          // added to the mean square
+  float weight_offset = 0.0f;                // added to every weight
+  ConstTensorView weight = {};               // [dim], model dtype
+  std::optional<ConstTensorView> bias = {};  // [dim], model dtype; `layer` only
+};
+
+// What rows are on their way into products: normalised, or as they are.
+struct Entry {
+  std::optional<Norm> norm;
   TensorView scratch;  // [n, dim], activation dtype: memory to work in, unspecified afterwards
 };
 
-// Each head of Q and of K is divided by its root mean square, and multiplied by one of these.
-struct HeadNorm {
-  ConstTensorView q, k;  // [head_dim], model dtype
+struct QkNorms {
+  Norm q, k;
+  QkNorm which = QkNorm::per_head;
 };
 
 struct AttentionWeights {
   Linear q;     // [n_heads * head_dim, dim]
   Linear k, v;  // [n_kv_heads * head_dim, dim]
-  std::optional<HeadNorm> head_norm = {};
+  std::optional<QkNorms> norms = {};
+};
+
+// The first half of a feed-forward block: activation(gate) * up, which gate.out then has, up.out
+// being unspecified; without a gate activation(up), which up.out has.
+struct HiddenProducts {
+  std::optional<Projection> gate;
+  Projection up;
+  Activation activation = Activation::silu;
 };
 
 struct RopeAppend {
@@ -106,6 +124,7 @@ struct Sampling {
 struct AttentionOptions {
   float scale = 1.0f;  // multiplies q . k
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
+  float cap = 0.0f;    // scores become cap * tanh(score / cap); 0: they are left alone
 };
 
 // Of a device with memory of its own.
@@ -166,9 +185,8 @@ class Backend {
   virtual void embed(const ConstTensorView& table, const ConstTensorView& ids,
                      const TensorView& out) = 0;
 
-  // out = x / rms(x) * weight.   x [n, dim]; weight [dim] model dtype; out [n, dim], may be x.
-  virtual void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
-                       const TensorView& out) = 0;
+  // out = the rows of x, normalised.   x, out [n, dim] activation dtype; out may be x.
+  virtual void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) = 0;
 
   // Every projection of x [n, in_dim]. f32 accumulation; x is rounded to the weights' dtype when
   // that is bf16, and not otherwise.
@@ -178,11 +196,10 @@ class Backend {
   // FP8 caches store fp8_encode(x / scale[head]): a true f32 division, saturating.
   virtual void rope_append(const RopeAppend& args) = 0;
 
-  // rmsnorm, linear to args.q, k and v, rmsnorm of their heads where weights.head_norm is there,
-  // then rope_append: all before attention. Has the bits of these, which is what it is unless
-  // overridden.
-  // x [n, dim] activation dtype, not in norm.scratch.
-  virtual void project_append(const ConstTensorView& x, const Norm& norm,
+  // norm where entry has one, linear to args.q, k and v, norm of Q and K where weights.norms is
+  // there, then rope_append: all before attention. Has the bits of these, which is what it is
+  // unless overridden. x [n, dim] activation dtype, not in entry.scratch.
+  virtual void project_append(const ConstTensorView& x, const Entry& entry,
                               const AttentionWeights& weights, const RopeAppend& args);
 
   // Causal attention over what the cache holds.   q [n, n_heads, head_dim]; out the same shape.
@@ -191,14 +208,21 @@ class Backend {
   virtual void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                          const AttentionOptions& options, const TensorView& out) = 0;
 
-  // gate = silu(gate) * up.   Both [n, hidden_dim].
-  virtual void gate(const TensorView& gate, const ConstTensorView& up) = 0;
+  // x = activation(x) * up, or activation(x).   Both [n, hidden_dim] activation dtype.
+  virtual void activate(Activation activation, const TensorView& x,
+                        const std::optional<ConstTensorView>& up) = 0;
 
-  // rmsnorm, linear to gate and up, then gate: gate.out has the result, up.out is unspecified
-  // afterwards. Has the bits of these three, which is what it is unless overridden.
-  // x as in project_append. REQUIRES that neither projection accumulates.
-  virtual void gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
-                            const Projection& up);
+  // norm where entry has one, linear, then activate. Has the bits of these, which is what it is
+  // unless overridden.
+  // x as in project_append. REQUIRES that no projection accumulates.
+  virtual void hidden(const ConstTensorView& x, const Entry& entry, const HiddenProducts& products);
+
+  // x += multiplier * y.   Both [n, dim] activation dtype.
+  virtual void add(const TensorView& x, const ConstTensorView& y, float multiplier) = 0;
+
+  // x = multiplier * x; where cap is not 0, cap * tanh of that / cap.   x [n, dim] any compute
+  // dtype
+  virtual void scale(const TensorView& x, float multiplier, float cap) = 0;
 
   // Draws ids [n] i32 from logits [n, vocab_size] f32, vocab_size <= kMaxSampledTokens. The same
   // logits give the same ids on every backend. A row with a NaN gets -1 - i, i the first token
@@ -218,6 +242,8 @@ class Backend {
   StepSize step_size() const { return step_size_; }
 
  private:
+  ConstTensorView enter(const ConstTensorView& x, const Entry& entry);
+
   StepSize step_size_;
 };
 

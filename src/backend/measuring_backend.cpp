@@ -27,8 +27,7 @@ void MeasuringBackend::download(const ConstTensorView&, std::span<std::byte>) {
 void MeasuringBackend::embed(const ConstTensorView&, const ConstTensorView&, const TensorView&) {
   computes_nothing();
 }
-void MeasuringBackend::rmsnorm(const ConstTensorView&, const ConstTensorView&, float,
-                               const TensorView&) {
+void MeasuringBackend::norm(const ConstTensorView&, const Norm&, const TensorView&) {
   computes_nothing();
 }
 void MeasuringBackend::linear(const ConstTensorView&, std::span<const Projection>) {
@@ -41,7 +40,14 @@ void MeasuringBackend::attention(const ConstTensorView&, const PagedKv&, const B
                                  const AttentionOptions&, const TensorView&) {
   computes_nothing();
 }
-void MeasuringBackend::gate(const TensorView&, const ConstTensorView&) {
+void MeasuringBackend::activate(Activation, const TensorView&,
+                                const std::optional<ConstTensorView>&) {
+  computes_nothing();
+}
+void MeasuringBackend::add(const TensorView&, const ConstTensorView&, float) {
+  computes_nothing();
+}
+void MeasuringBackend::scale(const TensorView&, float, float) {
   computes_nothing();
 }
 

@@ -23,12 +23,14 @@ class MeasuringBackend final : public Backend {
   void copy_in(const TensorView&, const ConstTensorView&) override {}
   void download(const ConstTensorView&, std::span<std::byte>) override;
   void embed(const ConstTensorView&, const ConstTensorView&, const TensorView&) override;
-  void rmsnorm(const ConstTensorView&, const ConstTensorView&, float, const TensorView&) override;
+  void norm(const ConstTensorView&, const Norm&, const TensorView&) override;
   void linear(const ConstTensorView&, std::span<const Projection>) override;
   void rope_append(const RopeAppend&) override;
   void attention(const ConstTensorView&, const PagedKv&, const Batch&, const AttentionOptions&,
                  const TensorView&) override;
-  void gate(const TensorView&, const ConstTensorView&) override;
+  void activate(Activation, const TensorView&, const std::optional<ConstTensorView>&) override;
+  void add(const TensorView&, const ConstTensorView&, float) override;
+  void scale(const TensorView&, float, float) override;
   void sample(const ConstTensorView&, const Sampling&, const TensorView&) override;
 
  private:

@@ -103,7 +103,7 @@ void parse_qwen2(const Json& config, ModelConfig& out) {
 void parse_qwen3(const Json& config, ModelConfig& out) {
   out.qkv_bias = config.get_bool("attention_bias", false);
   out.o_bias = out.qkv_bias;
-  out.qk_norm = true;
+  out.block.qk_norm = QkNorm::per_head;
   check_qwen_window(config, out);
 }
 
@@ -112,10 +112,8 @@ const std::array<Architecture, 4> kArchitectures = {{
      llama_tensors()},
     {"MistralForCausalLM", "Mistral, with or without sliding window", parse_mistral,
      llama_tensors()},
-    {"Qwen2ForCausalLM", "Qwen 2, 2.5", parse_qwen2,
-     llama_tensors()},
-    {"Qwen3ForCausalLM", "Qwen 3, dense", parse_qwen3,
-     llama_tensors()},
+    {"Qwen2ForCausalLM", "Qwen 2, 2.5", parse_qwen2, llama_tensors()},
+    {"Qwen3ForCausalLM", "Qwen 3, dense", parse_qwen3, llama_tensors()},
 }};
 
 }  // namespace

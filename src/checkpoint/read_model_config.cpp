@@ -71,8 +71,8 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
   for (const ModelTensor& tensor : expected.tensors()) {
     const DType found = checkpoint.at(tensor.name).dtype;
     if (found == dtype) continue;
-    throw Error(cat(tensor_of(checkpoint, tensor.name), ": is ", dtype_name(found), ", but ", quote(first),
-                    " is ", dtype_name(dtype)),
+    throw Error(cat(tensor_of(checkpoint, tensor.name), ": is ", dtype_name(found), ", but ",
+                    quote(first), " is ", dtype_name(dtype)),
                 "save the model in one dtype: M.from_pretrained(FOLDER, torch_dtype=...)"
                 ".save_pretrained(NEW_FOLDER)");
   }

@@ -47,27 +47,40 @@ struct RoleTensor {
 };
 
 RoleTensor tensor_of(TensorRole role, const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  const bool normed_before =
+      block.norm_place == NormPlace::before || block.norm_place == NormPlace::around;
   const int64_t q_dim = config.n_heads * config.head_dim();
   const int64_t kv_dim = config.n_kv_heads() * config.head_dim();
   switch (role) {
     case embedding:
-    case lm_head:
       return {{config.vocab_size, config.dim}};
+    case lm_head:
+      return {{config.vocab_size, config.dim}, true, block.head_bias};
     case attn_norm:
+      return {{config.dim}, normed_before, block.norm_bias};
     case ffn_norm:
+      return {{config.dim}, normed_before && !block.shared_norm, block.norm_bias};
+    case attn_post_norm:
+    case ffn_post_norm:
+      return {{config.dim}, block.norm_place != NormPlace::before, block.norm_bias};
     case norm:
-      return {{config.dim}};
+      return {{config.dim}, block.norm_place != NormPlace::after_add, block.norm_bias};
     case q:
       return {{q_dim, config.dim}, true, config.qkv_bias};
     case k:
     case v:
       return {{kv_dim, config.dim}, true, config.qkv_bias};
     case q_norm:
+      return {{block.qk_norm == QkNorm::whole ? q_dim : config.head_dim()},
+              block.qk_norm != QkNorm::none};
     case k_norm:
-      return {{config.head_dim()}, config.qk_norm};
+      return {{block.qk_norm == QkNorm::whole ? kv_dim : config.head_dim()},
+              block.qk_norm != QkNorm::none};
     case o:
       return {{config.dim, q_dim}, true, config.o_bias};
     case gate:
+      return {{config.hidden_dim, config.dim}, block.gated, config.mlp_bias};
     case up:
       return {{config.hidden_dim, config.dim}, true, config.mlp_bias};
     case down:

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/block.h"
 #include "core/dtype.h"
 #include "core/model_description.h"
 #include "core/tensor_row.h"
@@ -34,8 +35,8 @@ struct ModelConfig : ModelDescription {
   double norm_eps = 1e-5;
   std::vector<RopeConfig> ropes;     // the rotations that layers use, each once
   std::vector<int32_t> layer_ropes;  // [n_layers]: which of them; -1: the layer rotates nothing
+  BlockConfig block;
   bool qkv_bias = false;
-  bool qk_norm = false;  // every head of Q and K is normalised before it is rotated
   bool o_bias = false;
   bool mlp_bias = false;
   bool tied_embeddings = false;

@@ -16,10 +16,12 @@ enum class TensorRole {
   q_norm,
   k_norm,
   o,
+  attn_post_norm,
   ffn_norm,
   gate,
   up,
   down,
+  ffn_post_norm,
   norm,
   lm_head,
 };

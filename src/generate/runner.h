@@ -71,10 +71,10 @@ class Runner {
   Step step_;
   Forward forward_;
   SamplingRows sampling_;
-  Tensor x_;          // [max rows, dim]
-  Tensor logits_;     // [max sequences, vocab_size] f32
-  Tensor positions_;  // [max sequences] i32: of what is drawn for prompts
-  Tensor next_ids_;   // [max sequences] i32
+  Tensor x_;                            // [max rows, dim]
+  Tensor logits_;                       // [max sequences, vocab_size] f32
+  Tensor positions_;                    // [max sequences] i32: of what is drawn for prompts
+  Tensor next_ids_;                     // [max sequences] i32
   std::optional<Embedding> embedding_;  // made after the working memory
   std::vector<LayerWeights> layers_;
   HeadWeights head_;

@@ -12,6 +12,7 @@ namespace fp8kv {
 Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                      EmbeddingTable table)
     : backend_(backend),
+      multiplier_(static_cast<float>(config.block.embed_multiplier)),
       row_bytes_(static_cast<size_t>(config.dim) * dtype_bytes(config.dtype)) {
   // Rows of the file are rows of x only where both have one type.
   const bool readable =
@@ -32,6 +33,7 @@ void Embedding::embed(const Step& step, const TensorView& x) {
   } else {
     backend_.embed(table_.view(), step.ids(), x);
   }
+  if (multiplier_ != 1.0f) backend_.scale(x, multiplier_, 0.0f);
 }
 
 // rows_[i] = the row of ids[i], each read once.

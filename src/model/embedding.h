@@ -26,13 +26,15 @@ class Embedding {
   Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
             EmbeddingTable table);
 
-  // x [rows, dim] activation dtype = the embeddings of the step's tokens.
+  // x [rows, dim] activation dtype = the embeddings of the step's tokens, times the model's
+  // multiplier.
   void embed(const Step& step, const TensorView& x);
 
  private:
   void read_rows(std::span<const int32_t> ids);
 
   Backend& backend_;
+  float multiplier_;
   Tensor table_;                   // [vocab_size, dim]; empty where rows are read from the file
   std::optional<InputFile> file_;  // that has the table, from `begin_` on
   uint64_t begin_ = 0;

@@ -14,9 +14,15 @@ Projection project_to(const Linear& linear, const TensorView& out) {
   return {linear.weight, linear.bias, out, false};
 }
 
-// The residual connection: what the block gives is added to the stream.
-Projection project_onto(const Linear& linear, const TensorView& stream) {
-  return {linear.weight, linear.bias, stream, true};
+// Onto what is there.
+Projection project_onto(const Linear& linear, const TensorView& out) {
+  return {linear.weight, linear.bias, out, true};
+}
+
+// Whether what a block gives goes into the residual stream as it is.
+bool adds_plainly(const BlockConfig& block) {
+  const bool normed = block.norm_place == NormPlace::after || block.norm_place == NormPlace::around;
+  return !normed && block.residual_multiplier == 1.0;
 }
 
 }  // namespace
@@ -36,8 +42,9 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   k_ = buffer(config.n_kv_heads() * config.head_dim());
   v_ = buffer(config.n_kv_heads() * config.head_dim());
   attended_ = buffer(config.n_heads * config.head_dim());
-  gate_ = buffer(config.hidden_dim);
+  if (config.block.gated) gate_ = buffer(config.hidden_dim);
   up_ = buffer(config.hidden_dim);
+  if (!adds_plainly(config.block)) output_ = buffer(config.dim);
 }
 
 Tensor Forward::to_backend(const std::vector<float>& rope_rows) const {
@@ -51,9 +58,9 @@ Tensor Forward::to_backend(const std::vector<float>& rope_rows) const {
 
 uint64_t Forward::bytes() const {
   uint64_t bytes = 0;
-  for (const Tensor* each :
-       {&rope_, &no_rope_, &no_positions_, &normed_, &q_, &k_, &v_, &attended_, &gate_, &up_}) {
-    bytes += each->view().bytes();
+  for (const Tensor* each : {&rope_, &no_rope_, &no_positions_, &normed_, &q_, &k_, &v_, &attended_,
+                             &gate_, &up_, &output_}) {
+    if (each->view().shape.rank() > 0) bytes += each->view().bytes();
   }
   return bytes;
 }
@@ -84,7 +91,7 @@ AttentionInputs Forward::project(const LayerWeights& weights, const ConstTensorV
       reshaped(scratch(k_, n, kv_heads * size), {n, kv_heads, size}),
       reshaped(scratch(v_, n, kv_heads * size), {n, kv_heads, size}),
   };
-  backend_.project_append(x, norm(weights.attn_norm, n), weights.attn,
+  backend_.project_append(x, entry(weights.attn_norm, n), weights.attn,
                           rotation(inputs, rope_.view(), batch, kv, magnitudes));
   return inputs;
 }
@@ -95,8 +102,8 @@ void Forward::append(const AttentionInputs& inputs, const Batch& batch, const Pa
   backend_.rope_append(rotation(inputs, no_rope_.view(), unturned, kv, std::nullopt));
 }
 
-Norm Forward::norm(const ConstTensorView& weight, int64_t rows) const {
-  return {weight, static_cast<float>(config_.norm_eps), scratch(normed_, rows, config_.dim)};
+Entry Forward::entry(const std::optional<Norm>& norm, int64_t rows) const {
+  return {norm, scratch(normed_, rows, config_.dim)};
 }
 
 RopeAppend Forward::rotation(const AttentionInputs& inputs, const ConstTensorView& rope,
@@ -114,31 +121,67 @@ RopeAppend Forward::rotation(const AttentionInputs& inputs, const ConstTensorVie
 
 void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& batch,
                      const PagedKv& kv, const TensorView& out) {
-  const AttentionOptions options{.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim())),
-                                 .window = config_.window(index)};
+  const double scale = config_.block.attention_scale;
+  const AttentionOptions options{
+      .scale = scale != 0.0 ? static_cast<float>(scale)
+                            : 1.0f / std::sqrt(static_cast<float>(config_.head_dim())),
+      .window = config_.window(index),
+      .cap = static_cast<float>(config_.block.score_cap)};
   backend_.attention(inputs.q, kv, batch, options, out);
 }
 
 void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
                      const TensorView& x) {
-  const int64_t n = x.shape[0];
   const ConstTensorView flat{attended.data, attended.dtype,
-                             Shape{n, config_.n_heads * config_.head_dim()}};
-  backend_.linear(flat, std::array{project_onto(weights.o, x)});
-  const TensorView gate = scratch(gate_, n, config_.hidden_dim);
+                             Shape{x.shape[0], config_.n_heads * config_.head_dim()}};
+  // Blocks side by side both read x as the layer got it.
+  std::optional<TensorView> made;
+  if (config_.block.parallel) made = hidden(weights, x);
+  add_output(weights.o, flat, weights.attn_post_norm, x);
+  if (!made) made = hidden(weights, x);
+  add_output(weights.down, *made, weights.ffn_post_norm, x);
+}
+
+// The feed-forward part up to its last product.   [n, hidden_dim]
+TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
+  const int64_t n = x.shape[0];
   const TensorView up = scratch(up_, n, config_.hidden_dim);
-  backend_.gated_linear(x, norm(weights.ffn_norm, n), project_to(weights.gate, gate),
-                        project_to(weights.up, up));
-  backend_.linear(gate, std::array{project_onto(weights.down, x)});
+  HiddenProducts products{{}, project_to(weights.up, up), config_.block.activation};
+  if (weights.gate) {
+    products.gate = project_to(*weights.gate, scratch(gate_, n, config_.hidden_dim));
+  }
+  backend_.hidden(x, entry(weights.ffn_norm, n), products);
+  return products.gate ? products.gate->out : up;
+}
+
+// The residual connection: what a block gives, `linear` of `from`, joins the stream.
+void Forward::add_output(const Linear& linear, const ConstTensorView& from,
+                         const std::optional<Norm>& post_norm, const TensorView& x) {
+  const BlockConfig& block = config_.block;
+  if (adds_plainly(block)) {
+    backend_.linear(from, std::array{project_onto(linear, x)});
+  } else {
+    const TensorView output = scratch(output_, x.shape[0], config_.dim);
+    backend_.linear(from, std::array{project_to(linear, output)});
+    if (post_norm && block.norm_place != NormPlace::after_add) {
+      backend_.norm(output, *post_norm, output);
+    }
+    backend_.add(x, output, static_cast<float>(block.residual_multiplier));
+  }
+  if (block.norm_place == NormPlace::after_add) backend_.norm(x, *post_norm, x);
 }
 
 void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
                    const TensorView& logits) {
-  const int64_t n = rows.shape[0];
-  const TensorView chosen = scratch(normed_, n, config_.dim);
+  const TensorView chosen = scratch(normed_, rows.shape[0], config_.dim);
   backend_.embed(x, rows, chosen);
-  backend_.rmsnorm(chosen, weights.norm, static_cast<float>(config_.norm_eps), chosen);
-  backend_.linear(chosen, std::array{Projection{weights.lm_head, std::nullopt, logits, false}});
+  if (weights.norm) backend_.norm(chosen, *weights.norm, chosen);
+  backend_.linear(chosen, std::array{project_to(weights.lm_head, logits)});
+  const BlockConfig& block = config_.block;
+  if (block.logit_multiplier != 1.0 || block.logit_cap != 0.0) {
+    backend_.scale(logits, static_cast<float>(block.logit_multiplier),
+                   static_cast<float>(block.logit_cap));
+  }
 }
 
 }  // namespace fp8kv

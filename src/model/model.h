@@ -51,7 +51,10 @@ class Forward {
  private:
   TensorView scratch(const Tensor& buffer, int64_t rows, int64_t width) const;
   Tensor to_backend(const std::vector<float>& rope_rows) const;
-  Norm norm(const ConstTensorView& weight, int64_t rows) const;
+  Entry entry(const std::optional<Norm>& norm, int64_t rows) const;
+  TensorView hidden(const LayerWeights& weights, const TensorView& x);
+  void add_output(const Linear& linear, const ConstTensorView& from,
+                  const std::optional<Norm>& post_norm, const TensorView& x);
   RopeAppend rotation(const AttentionInputs& inputs, const ConstTensorView& rope,
                       const Batch& batch, const PagedKv& kv,
                       const std::optional<TensorView>& magnitudes) const;
@@ -64,6 +67,7 @@ class Forward {
   Tensor no_positions_;                   // [max_rows] i32: all 0
   Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...]
   Tensor gate_, up_;
+  Tensor output_;  // [max_rows, dim]: of a block, where it is not added to the stream as it is
 };
 
 }  // namespace fp8kv

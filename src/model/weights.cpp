@@ -13,51 +13,78 @@ ConstTensorView rows_of(const ConstTensorView& view, const TensorPart& part) {
   return {view.data + static_cast<size_t>(part.first_row) * row_bytes, view.dtype, shape};
 }
 
-void place(TensorRole role, bool is_bias, const ConstTensorView& view, LayerWeights& layer) {
-  const auto linear = [&](Linear& to) {
+// Tensors as they are found, put where the forward pass looks for them.
+struct Placing {
+  const ModelConfig& config;
+  bool is_bias;
+  ConstTensorView view;
+
+  void into(Linear& linear) const {
     if (is_bias) {
-      to.bias = view;
+      linear.bias = view;
     } else {
-      to.weight = view;
+      linear.weight = view;
     }
-  };
-  const auto head_norm = [&]() -> HeadNorm& {
-    if (!layer.attn.head_norm) layer.attn.head_norm.emplace();
-    return *layer.attn.head_norm;
-  };
+  }
+  void into(std::optional<Linear>& linear) const {
+    if (!linear) linear.emplace();
+    into(*linear);
+  }
+  void into(Norm& norm) const {
+    norm.kind = config.block.norm;
+    norm.eps = static_cast<float>(config.norm_eps);
+    norm.weight_offset = config.block.norm_plus_one ? 1.0f : 0.0f;
+    if (is_bias) {
+      norm.bias = view;
+    } else {
+      norm.weight = view;
+    }
+  }
+  void into(std::optional<Norm>& norm) const {
+    if (!norm) norm.emplace();
+    into(*norm);
+  }
+  QkNorms& qk_norms(LayerWeights& layer) const {
+    if (!layer.attn.norms) layer.attn.norms.emplace();
+    layer.attn.norms->which = config.block.qk_norm;
+    return *layer.attn.norms;
+  }
+};
+
+void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
   switch (role) {
     case TensorRole::attn_norm:
-      layer.attn_norm = view;
-      return;
+      return tensor.into(layer.attn_norm);
     case TensorRole::q:
-      return linear(layer.attn.q);
+      return tensor.into(layer.attn.q);
     case TensorRole::k:
-      return linear(layer.attn.k);
+      return tensor.into(layer.attn.k);
     case TensorRole::v:
-      return linear(layer.attn.v);
+      return tensor.into(layer.attn.v);
     case TensorRole::q_norm:
-      head_norm().q = view;
-      return;
+      return tensor.into(tensor.qk_norms(layer).q);
     case TensorRole::k_norm:
-      head_norm().k = view;
-      return;
+      return tensor.into(tensor.qk_norms(layer).k);
     case TensorRole::o:
-      return linear(layer.o);
+      return tensor.into(layer.o);
+    case TensorRole::attn_post_norm:
+      return tensor.into(layer.attn_post_norm);
     case TensorRole::ffn_norm:
-      layer.ffn_norm = view;
-      return;
+      return tensor.into(layer.ffn_norm);
     case TensorRole::gate:
-      return linear(layer.gate);
+      return tensor.into(layer.gate);
     case TensorRole::up:
-      return linear(layer.up);
+      return tensor.into(layer.up);
     case TensorRole::down:
-      return linear(layer.down);
+      return tensor.into(layer.down);
+    case TensorRole::ffn_post_norm:
+      return tensor.into(layer.ffn_post_norm);
     case TensorRole::embedding:
     case TensorRole::norm:
     case TensorRole::lm_head:
       break;
   }
-  FP8KV_ASSERT(role == TensorRole::down);  // the others are in no layer
+  assertion_failed("a role of a layer", __FILE__, __LINE__);
 }
 
 bool comes_after_kv(const ModelTensor& tensor) {
@@ -79,9 +106,10 @@ LayerWeights make_layer_weights(
   for (const ModelTensor& tensor : needed_tensors(config, index, part)) {
     const ConstTensorView view = find(tensor.name);
     for (const TensorPart& each : tensor.parts) {
-      place(each.role, tensor.is_bias, rows_of(view, each), layer);
+      place(each.role, {config, tensor.is_bias, rows_of(view, each)}, layer);
     }
   }
+  if (config.block.shared_norm) layer.ffn_norm = layer.attn_norm;
   return layer;
 }
 
@@ -119,15 +147,21 @@ LayerWeights WeightLoader::layer(int64_t index) const {
 
 HeadWeights WeightLoader::head() const {
   const std::string lm_head = weight_name(config_, TensorRole::lm_head);
+  const bool shared = config_.tied_embeddings || !checkpoint_.find(lm_head);
   HeadWeights head;
-  head.norm = load(weight_name(config_, TensorRole::norm), head.storage);
-  const bool own = checkpoint_.find(lm_head) != nullptr;
-  const bool shared = config_.tied_embeddings || !own;
+  for (const ModelTensor& tensor : outer_tensors(config_)) {
+    const TensorRole role = tensor.parts.front().role;
+    if (role == TensorRole::embedding || (shared && tensor.name == lm_head)) continue;
+    const Placing loaded{config_, tensor.is_bias, load(tensor.name, head.storage)};
+    if (role == TensorRole::norm) {
+      loaded.into(head.norm);
+    } else {
+      loaded.into(head.lm_head);
+    }
+  }
   if (shared) {
     head.storage.push_back(embedding());
-    head.lm_head = head.storage.back().view();
-  } else {
-    head.lm_head = load(lm_head, head.storage);
+    head.lm_head.weight = head.storage.back().view();
   }
   return head;
 }

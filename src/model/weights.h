@@ -21,20 +21,22 @@ enum class LayerPart {
 // One layer; of what comes after K and V, nothing where only the part up to them is wanted. The
 // views live as long as `storage`, which is empty where someone else owns them.
 struct LayerWeights {
-  ConstTensorView attn_norm;  // [dim]
+  // Of rows on their way into attention and the feed-forward part, and of what these give; see
+  // NormPlace for which there are.
+  std::optional<Norm> attn_norm, attn_post_norm;  // [dim]
+  std::optional<Norm> ffn_norm, ffn_post_norm;    // [dim]
   AttentionWeights attn;
-  Linear o;                  // [dim, n_heads * head_dim]
-  ConstTensorView ffn_norm;  // [dim]
-  Linear gate;               // [hidden_dim, dim]
-  Linear up;                 // [hidden_dim, dim]
-  Linear down;               // [dim, hidden_dim]
+  Linear o;                    // [dim, n_heads * head_dim]
+  std::optional<Linear> gate;  // [hidden_dim, dim]
+  Linear up;                   // [hidden_dim, dim]
+  Linear down;                 // [dim, hidden_dim]
   std::vector<Tensor> storage;
 };
 
 // What is not in a layer.
 struct HeadWeights {
-  ConstTensorView norm;     // [dim]
-  ConstTensorView lm_head;  // [vocab_size, dim]; the embedding where they are tied
+  std::optional<Norm> norm;  // [dim]
+  Linear lm_head;            // [vocab_size, dim]; the embedding where they are tied
   std::vector<Tensor> storage;
 };
 

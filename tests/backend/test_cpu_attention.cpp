@@ -20,6 +20,7 @@ struct Setup {
   int64_t page_size = 16;
   DType dtype = DType::f32;
   int64_t window = 0;
+  float cap = 0;
   bool exact_scales = false;             // powers of two
   std::optional<DType> rounded_to = {};  // values are first rounded as this fp8 type would
   // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
@@ -105,7 +106,7 @@ class Scene {
     kv.page_size = static_cast<int32_t>(setup_.page_size);
     kv.n_kv_heads = static_cast<int32_t>(setup_.n_kv_heads);
     kv.head_dim = static_cast<int32_t>(setup_.head_dim);
-    backend.attention(q.view(), kv, batch, {scale(), setup_.window}, out.view());
+    backend.attention(q.view(), kv, batch, {scale(), setup_.window, setup_.cap}, out.view());
     return test::floats_of(backend, out.view());
   }
 
@@ -180,11 +181,14 @@ class Scene {
         magnitudes += std::abs(product);
       }
       weights.push_back(dot * double{scale()});
+      if (setup_.cap > 0) weights.back() = setup_.cap * std::tanh(weights.back() / setup_.cap);
       max = std::max(max, weights.back());
       // head_dim additions, and three roundings of the scale and its product.
       score_error = std::max(score_error, static_cast<double>(setup_.head_dim + 4) *
                                               test::kUnitF32 * magnitudes * double{scale()});
     }
+    // tanh carries that on, with a few roundings of its own.
+    score_error += 8 * test::kUnitF32 * double{setup_.cap};
     double sum = 0;
     for (double& weight : weights) sum += weight = std::exp(weight - max);
     for (int64_t d = 0; d < setup_.head_dim; ++d) {
@@ -267,6 +271,15 @@ TEST_CASE("attention: sees no further back than the window") {
   for (const int64_t window : {1, 5, 16, 300, 5000}) {
     CAPTURE(window);
     check_everywhere({.window = window, .sequences = {{40, 40}, {700, 2}, {1, 1}}});
+  }
+}
+
+TEST_CASE("attention: caps scores by tanh") {
+  for (const float cap : {0.5f, 2.0f, 30.0f}) {
+    CAPTURE(cap);
+    check_everywhere({.cap = cap, .sequences = {{40, 40}, {700, 2}, {1, 1}}});
+    check_everywhere(
+        {.dtype = DType::f8_e4m3, .window = 16, .cap = cap, .sequences = {{300, 1}, {40, 17}}});
   }
 }
 

@@ -1,4 +1,7 @@
+#include <cmath>
 #include <cstdint>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -9,6 +12,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/open/open.h"
 #include "backend/open/plugin.h"
+#include "support/activations.h"
 #include "support/compare.h"
 #include "support/cpu.h"
 #include "support/expect_error.h"
@@ -102,60 +106,113 @@ TEST_CASE("embed: gathers rows of any type exactly") {
   }
 }
 
-TEST_CASE("rmsnorm: equals the definition in double, also in place") {
+TEST_CASE("norm: equals the definition in double, also in place") {
+  constexpr double kEps = double{1e-5f};
   for (const CpuIsa isa : test::available_isas()) {
-    for (const int64_t dim : {1, 7, 64, 1000}) {
-      CAPTURE(std::string(cpu_isa_name(isa)));
-      CAPTURE(dim);
-      const auto backend = make_cpu_backend(3, isa);
-      Rng rng(32);
-      const std::vector<float> x = test::random_floats(rng, 45 * dim);
-      const test::Elements weight(test::random_floats(rng, dim), DType::bf16, Shape{dim}, 1);
-      std::vector<double> expected, allowed;
-      for (int64_t row = 0; row < 45; ++row) {
-        double squares = 0;
-        for (int64_t i = 0; i < dim; ++i) squares += double{x[row * dim + i]} * x[row * dim + i];
-        const double factor = 1 / std::sqrt(squares / static_cast<double>(dim) + double{1e-5f});
-        for (int64_t i = 0; i < dim; ++i) {
-          expected.push_back(x[row * dim + i] * factor * weight[i]);
-          // The factor and two products round once each.
-          allowed.push_back(3.01 * test::kUnitF32 * std::abs(expected.back()));
+    for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
+      for (const int64_t dim : {1, 7, 64, 1000}) {
+        CAPTURE(std::string(cpu_isa_name(isa)));
+        CAPTURE((kind == NormKind::rms));
+        CAPTURE(dim);
+        const auto backend = make_cpu_backend(3, isa);
+        Rng rng(32);
+        const std::vector<float> x = test::random_floats(rng, 45 * dim);
+        const test::Elements weight(test::random_floats(rng, dim), DType::bf16, Shape{dim}, 1);
+        const test::Elements bias(test::random_floats(rng, dim), DType::f16, Shape{dim}, 1);
+        const bool layer = kind == NormKind::layer;
+        const float offset = dim == 64 ? 1.0f : 0.0f;
+        std::vector<double> expected, allowed;
+        for (int64_t row = 0; row < 45; ++row) {
+          const float* from = x.data() + row * dim;
+          double mean = 0, squares = 0;
+          if (layer) mean = std::accumulate(from, from + dim, 0.0) / static_cast<double>(dim);
+          for (int64_t i = 0; i < dim; ++i) squares += std::pow(from[i] - mean, 2);
+          const double factor = 1 / std::sqrt(squares / static_cast<double>(dim) + kEps);
+          for (int64_t i = 0; i < dim; ++i) {
+            const double weighed = (from[i] - mean) * factor * (weight[i] + double{offset});
+            expected.push_back(weighed + (layer ? bias[i] : 0));
+            // The factor, the weight and two products round once each; of `layer` the mean, which
+            // is within 2 here, the difference and the sum too.
+            const double of_layer =
+                2 * factor * std::abs(weight[i] + double{offset}) + std::abs(expected.back());
+            allowed.push_back(test::kUnitF32 *
+                              (4.01 * std::abs(weighed) + (layer ? 2 * of_layer : 0)));
+          }
         }
+        Norm norm{.kind = kind, .eps = 1e-5f, .weight_offset = offset, .weight = weight.view()};
+        if (layer) norm.bias = bias.view();
+        const Tensor in = test::tensor_of(*backend, x, Shape{45, dim});
+        const Tensor out = backend->allocate(DType::f32, Shape{45, dim});
+        backend->norm(in.view(), norm, out.view());
+        test::expect_close(test::floats_of(*backend, out.view()), expected, allowed);
+        CHECK(test::floats_of(*backend, in.view()) == x);
+        backend->norm(in.view(), norm, in.view());
+        CHECK(test::floats_of(*backend, in.view()) == test::floats_of(*backend, out.view()));
       }
-      const Tensor in = test::tensor_of(*backend, x, Shape{45, dim});
-      const Tensor out = backend->allocate(DType::f32, Shape{45, dim});
-      backend->rmsnorm(in.view(), weight.view(), 1e-5f, out.view());
-      test::expect_close(test::floats_of(*backend, out.view()), expected, allowed);
-      CHECK(test::floats_of(*backend, in.view()) == x);
-      backend->rmsnorm(in.view(), weight.view(), 1e-5f, in.view());
-      CHECK(test::floats_of(*backend, in.view()) == test::floats_of(*backend, out.view()));
     }
   }
 }
 
-TEST_CASE("gate: equals silu(gate) * up in double over the whole range") {
+TEST_CASE(
+    "activate: equals every activation in double over the whole range, with a gate and without") {
   for (const CpuIsa isa : test::available_isas()) {
     CAPTURE(std::string(cpu_isa_name(isa)));
     const auto backend = make_cpu_backend(3, isa);
-    Rng rng(33);
-    constexpr int64_t kRows = 33, kDim = 1111;
-    std::vector<float> gate = test::random_floats(rng, kRows * kDim);
-    for (float& value : gate) value *= 80;
-    gate[0] = 0;
-    gate[1] = 1e-30f;
-    gate[2] = -85;
-    gate[3] = 1e30f;
-    const std::vector<float> up = test::random_floats(rng, kRows * kDim);
-    std::vector<double> expected, allowed;
-    for (size_t i = 0; i < gate.size(); ++i) {
-      expected.push_back(double{gate[i]} / (1 + std::exp(-double{gate[i]})) * up[i]);
-      // exp is within 2 units in the last place, 4 roundings; then a sum, a quotient, a product.
-      allowed.push_back(7 * test::kUnitF32 * std::abs(expected.back()));
+    for (const test::NamedActivation& named : test::activations()) {
+      CAPTURE(named.name);
+      Rng rng(33);
+      constexpr int64_t kRows = 33, kDim = 1111;
+      std::vector<float> x = test::random_floats(rng, kRows * kDim);
+      for (float& value : x) value *= 80;
+      for (int i = 0; i < 500; ++i) x[i] /= 60;  // where none is all of x, or nothing
+      x[0] = 0;
+      x[1] = 1e-30f;
+      x[2] = -85;
+      x[3] = 1e18f;
+      const std::vector<float> up = test::random_floats(rng, kRows * kDim);
+      std::vector<double> plain, gated, plain_allowed, gated_allowed;
+      for (size_t i = 0; i < x.size(); ++i) {
+        plain.push_back(named.of(double{x[i]}));
+        gated.push_back(plain.back() * up[i]);
+        plain_allowed.push_back(named.error(double{x[i]}, test::kUnitF32));
+        gated_allowed.push_back(plain_allowed.back() * std::abs(up[i]) +
+                                test::kUnitF32 * std::abs(gated.back()));
+      }
+      const Tensor values = test::tensor_of(*backend, x, Shape{kRows, kDim});
+      const Tensor other = test::tensor_of(*backend, up, Shape{kRows, kDim});
+      backend->activate(named.activation, values.view(), other.view());
+      test::expect_close(test::floats_of(*backend, values.view()), gated, gated_allowed);
+      const Tensor alone = test::tensor_of(*backend, x, Shape{kRows, kDim});
+      backend->activate(named.activation, alone.view(), std::nullopt);
+      test::expect_close(test::floats_of(*backend, alone.view()), plain, plain_allowed);
     }
-    const Tensor values = test::tensor_of(*backend, gate, Shape{kRows, kDim});
-    const Tensor other = test::tensor_of(*backend, up, Shape{kRows, kDim});
-    backend->gate(values.view(), other.view());
-    test::expect_close(test::floats_of(*backend, values.view()), expected, allowed);
+  }
+}
+
+TEST_CASE("add and scale: equal double precision") {
+  for (const CpuIsa isa : test::available_isas()) {
+    CAPTURE(std::string(cpu_isa_name(isa)));
+    const auto backend = make_cpu_backend(3, isa);
+    Rng rng(34);
+    const Shape shape{33, 111};
+    const std::vector<float> x = test::random_floats(rng, shape.elements());
+    const std::vector<float> y = test::random_floats(rng, shape.elements());
+    std::vector<double> sums, scaled, capped, allowed;
+    for (size_t i = 0; i < x.size(); ++i) {
+      sums.push_back(x[i] + 0.3 * y[i]);
+      scaled.push_back(7.0 * x[i]);
+      capped.push_back(2.0 * std::tanh(7.0 * x[i] / 2.0));
+      allowed.push_back(8 * test::kUnitF32 * (1 + std::abs(7.0 * x[i])));
+    }
+    const Tensor sum = test::tensor_of(*backend, x, shape);
+    backend->add(sum.view(), test::tensor_of(*backend, y, shape).view(), 0.3f);
+    test::expect_close(test::floats_of(*backend, sum.view()), sums, allowed);
+    const Tensor product = test::tensor_of(*backend, x, shape);
+    backend->scale(product.view(), 7.0f, 0.0f);
+    test::expect_close(test::floats_of(*backend, product.view()), scaled, allowed);
+    const Tensor cap = test::tensor_of(*backend, x, shape);
+    backend->scale(cap.view(), 7.0f, 2.0f);
+    test::expect_close(test::floats_of(*backend, cap.view()), capped, allowed);
   }
 }
 

@@ -33,4 +33,19 @@ TEST_CASE("exp: is exact at 0 and goes to 0, infinity and NaN at the ends") {
   CHECK(std::isnan(loops::exp(std::numeric_limits<float>::quiet_NaN())));
 }
 
+TEST_CASE("tanh: is within 4 units in the last place, and odd") {
+  double worst = 0;
+  for (uint32_t bits = 0x2F000000u; bits < 0x42000000u; bits += 97) {  // 2^-33 to 32
+    const float x = float_from_bits(bits);
+    const double expected = std::tanh(double{x});
+    const double error = std::abs(double{loops::tanh(x)} - expected);
+    worst = std::max(worst, std::ldexp(error, 23 - std::ilogb(expected)));
+    if (loops::tanh(-x) != -loops::tanh(x)) FAIL("not odd at ", x);
+  }
+  CHECK(worst <= 4);
+  CHECK(loops::tanh(0.0f) == 0.0f);
+  CHECK(loops::tanh(std::numeric_limits<float>::infinity()) == 1.0f);
+  CHECK(std::isnan(loops::tanh(std::numeric_limits<float>::quiet_NaN())));
+}
+
 }  // namespace fp8kv

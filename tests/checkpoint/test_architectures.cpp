@@ -58,7 +58,7 @@ void check_equal(const ModelConfig& a, const test::TinyConfig& b) {
   CHECK(a.ropes[0].truncate == b.rope.truncate);
   CHECK(a.ropes[0].attention_factor == b.rope.attention_factor);
   CHECK(a.qkv_bias == b.qkv_bias);
-  CHECK(a.qk_norm == b.qk_norm);
+  CHECK(a.block.qk_norm == b.block.qk_norm);
   CHECK(a.o_bias == b.o_bias);
   CHECK(a.mlp_bias == b.mlp_bias);
   CHECK(a.tied_embeddings == b.tied_embeddings);
@@ -171,7 +171,7 @@ TEST_CASE("architectures: reads the config.json of Qwen3 0.6B, whose heads are n
     "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null,
     "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true,
     "use_sliding_window": false, "vocab_size": 151936})");
-  CHECK(config.qk_norm);
+  CHECK(config.block.qk_norm == QkNorm::per_head);
   CHECK_FALSE(config.qkv_bias);
   CHECK_FALSE(config.o_bias);
   CHECK(config.head_dim() == 128);

@@ -126,7 +126,7 @@ TEST_CASE("architectures: every tensor must be there with its shape") {
 
 TEST_CASE("architectures: weights of the norms of heads are asked for by name and shape") {
   TinyFolder model(test::tiny_config("Qwen3ForCausalLM"));
-  CHECK(model.read().qk_norm);
+  CHECK(model.read().block.qk_norm == QkNorm::per_head);
   const std::string k_norm = "model.layers.1.self_attn.k_norm.weight";
   model.remove(k_norm);
   CHECK(model.error() == cat(model.name, ": has no tensor '", k_norm,

@@ -59,7 +59,7 @@ TEST_CASE("tensor table: a layer's tensors follow from the config's switches") {
   CHECK(layer_tensors(config, 1).size() == plain + 3);
   CHECK(layer_tensors(config, 1)[2].name == "model.layers.1.self_attn.q_proj.bias");
   CHECK(layer_tensors(config, 1)[2].shape == Shape{32});
-  config.qk_norm = true;
+  config.block.qk_norm = QkNorm::per_head;
   config.o_bias = true;
   config.mlp_bias = true;
   CHECK(layer_tensors(config, 1).size() == plain + 3 + 2 + 1 + 3);
@@ -74,7 +74,7 @@ TEST_CASE("tensor table: linear modules are the matrices but the embedding") {
   ModelConfig config = test::model_of(test::tiny_config());
   config.layers.resize(1);
   config.qkv_bias = true;
-  config.qk_norm = true;
+  config.block.qk_norm = QkNorm::per_head;
   CHECK(linear_modules(config) ==
         Strings{"model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj",
                 "model.layers.0.self_attn.v_proj", "model.layers.0.self_attn.o_proj",

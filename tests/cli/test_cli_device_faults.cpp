@@ -92,9 +92,9 @@ std::string at(const std::string& kind, const std::string& op, int launch) {
 // Those of the model's layers, and where they are launched in each. What is written and freed on
 // the way out of a fault is looked at with AddressSanitizer; for ThreadSanitizer the ways out are
 // all the same, and a command takes it a second.
-const Strings kLayerOps = test::kThreadSanitizer
-                              ? Strings{"linear", "attention"}
-                              : Strings{"rmsnorm", "linear", "rope_append", "attention", "gate"};
+const Strings kLayerOps =
+    test::kThreadSanitizer ? Strings{"linear", "attention"}
+                           : Strings{"rmsnorm", "linear", "rope_append", "attention", "activate"};
 constexpr int kOncePerLayer = test::kThreadSanitizer ? 1 : 3;
 constexpr int kMorePerLayer = test::kThreadSanitizer ? 1 : 2;
 
@@ -114,9 +114,9 @@ TEST_CASE("cli device faults: a lost device is told with the op that was launche
 TEST_CASE("cli device faults: who waits hears of a fault, with the ops that may have made it") {
   const Place place;
   const std::string suspects =
-      "; not known to be done: 9 launches (rmsnorm, linear, rope_append, attention, gate) and "
+      "; not known to be done: 9 launches (rmsnorm, linear, rope_append, attention, activate) and "
       "copies\n";
-  for (const char* fault : {"fault:rope_append:2", "fault:gate:2", "fault:linear:5"}) {
+  for (const char* fault : {"fault:rope_append:2", "fault:activate:2", "fault:linear:5"}) {
     CAPTURE(fault);
     const test::CliResult result = place.run(kCalibrate, fault);
     CHECK(result.exit_code == 4);
@@ -131,7 +131,8 @@ TEST_CASE("cli device faults: who waits hears of a fault, with the ops that may 
 TEST_CASE("cli device faults: with FP8KV_SYNC a fault is told with its op, and no other") {
   const Place place;
   for (const auto& [fault, where] : std::vector<std::pair<std::string, std::string>>{
-           {"fault:rope_append:2", "layer 1: rope_append"}, {"fault:gate:3", "layer 2: gate"}}) {
+           {"fault:rope_append:2", "layer 1: rope_append"},
+           {"fault:activate:3", "layer 2: activate"}}) {
     const test::CliResult result = place.run(kCalibrate, fault, {"FP8KV_SYNC=1"});
     CHECK(result.exit_code == 4);
     CHECK(result.err ==
@@ -288,7 +289,7 @@ TEST_CASE("cli device faults: eval leaves no report") {
   for (const std::string& kind : Strings{"lost", "fault"}) {
     // In the calibration, the greedy texts, the layers and the logits.
     for (const auto& [op, launches] : std::vector<std::pair<std::string, std::vector<int>>>{
-             {"rope_append", {2, 5, 9, 14, 20}}, {"linear", {60}}, {"gate", {20}}}) {
+             {"rope_append", {2, 5, 9, 14, 20}}, {"linear", {60}}, {"activate", {20}}}) {
       for (const int launch : launches) {
         CAPTURE(at(kind, op, launch));
         const test::CliResult result = place.run(kEval, at(kind, op, launch));
@@ -305,7 +306,8 @@ TEST_CASE("cli device faults: eval leaves no report") {
 
 TEST_CASE("cli device faults: what is no fault is refused") {
   const Place place;
-  for (const char* fault : {"full", "full:0", "full:x", "full:gate:1", "lost:1", "burnt:gate:1"}) {
+  for (const char* fault :
+       {"full", "full:0", "full:x", "full:activate:1", "lost:1", "burnt:activate:1"}) {
     const test::CliResult result = place.run(kCalibrate, fault);
     CHECK(result.exit_code == 4);
     CHECK(result.err == cat("fp8kv: calibrate: FP8KV_SIM_FAULT is '", fault,

@@ -26,6 +26,7 @@ struct Setup {
   DType activations = DType::f16;
   DType cache = DType::f8_e4m3;
   int64_t window = 0;
+  float cap = 0;
   // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
   float q_range = 1;
@@ -120,7 +121,7 @@ class Scene {
     backend.attention(
         q.view(), kv,
         {positions.view(), positions.view(), indptr.view(), pages.view(), context.view()},
-        {scale(), setup_.window}, out.view());
+        {scale(), setup_.window, setup_.cap}, out.view());
     return test::get(backend, out.view());
   }
 
@@ -212,12 +213,15 @@ class Scene {
         flushed += least_kept() * std::abs(double{q[d]});
       }
       weights.push_back(dot * k_scale);
+      if (setup_.cap > 0) weights.back() = setup_.cap * std::tanh(weights.back() / setup_.cap);
       max = std::max(max, weights.back());
       score_error = std::max(
           score_error,
           (static_cast<double>(setup_.head_dim + 8) * test::kUnitF32 * magnitudes + flushed) *
               k_scale);
     }
+    // tanh carries that on, with a few roundings of its own.
+    score_error += 8 * test::kUnitF32 * double{setup_.cap};
     double sum = 0;
     for (double& weight : weights) sum += weight = std::exp(weight - max);
     const double weight_unit = setup_.activations == DType::f32 ? 0
@@ -326,6 +330,21 @@ TEST_CASE("gpu attention: takes contexts that end before, at and after a page an
       CAPTURE(page_size);
       CAPTURE(context);
       check_everywhere({.page_size = page_size, .sequences = {{context, 1}, {3, 1}}});
+    }
+  }
+}
+
+TEST_CASE("gpu attention: caps scores by tanh, in steps of one row and of many") {
+  for (const float cap : {0.5f, 2.0f, 30.0f}) {
+    for (const DType activations : kComputeTypes) {
+      CAPTURE(cap);
+      CAPTURE(std::string(dtype_name(activations)));
+      check_everywhere(
+          {.activations = activations, .cap = cap, .sequences = {{40, 20}, {100, 2}, {1, 1}}});
+      check_everywhere({.activations = activations,
+                        .window = 16,
+                        .cap = cap,
+                        .sequences = {{40, 1}, {100, 1}, {1, 1}}});
     }
   }
 }

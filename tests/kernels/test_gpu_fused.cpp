@@ -1,5 +1,6 @@
 // The ops that are several in one: on every GPU backend, the bits that these several give. Where
 // the kernel is taken it leaves the scratch memory as it was, which tells it from the rest.
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -95,6 +96,10 @@ struct Case {
   bool observed = false;
   // Of the feed-forward block.
   int64_t hidden_dim = 35;
+  Activation activation = Activation::silu;
+  // Of the norm.
+  NormKind norm = NormKind::rms;
+  float weight_offset = 0.0f;
 };
 
 struct Outcome {
@@ -110,21 +115,25 @@ TensorView rows_of(const TensorView& all, const Case& c) {
 
 struct Normed {
   TensorView x;
-  Norm norm;
+  Entry entry;
   Bytes scratch_before;
 };
 
 Normed normed(Backend& backend, Maker& make, const Case& c) {
   Normed made;
   made.x = rows_of(make.values({5, c.dim}, 3.0), c);
-  made.norm = {make.values({c.dim}, 1.0), 1e-5f, make.pattern(c.dtype, {c.rows, c.dim})};
-  made.scratch_before = bytes_of(backend, made.norm.scratch);
+  made.entry.norm = Norm{.kind = c.norm,
+                         .eps = 1e-5f,
+                         .weight_offset = c.weight_offset,
+                         .weight = make.values({c.dim}, 1.0)};
+  made.entry.scratch = make.pattern(c.dtype, {c.rows, c.dim});
+  made.scratch_before = bytes_of(backend, made.entry.scratch);
   return made;
 }
 
 Outcome outcome(Backend& backend, const Normed& in, const std::vector<TensorView>& results) {
   Outcome made;
-  made.took_kernel = bytes_of(backend, in.norm.scratch) == in.scratch_before;
+  made.took_kernel = bytes_of(backend, in.entry.scratch) == in.scratch_before;
   for (const TensorView& each : results) made.results.push_back(bytes_of(backend, each));
   return made;
 }
@@ -137,9 +146,10 @@ Outcome gated_linear(Backend& backend, const Case& c, Way way) {
     return Projection{linear.weight, linear.bias, make.pattern(c.dtype, {c.rows, c.hidden_dim})};
   };
   const Projection gate = project(), up = project();
+  const HiddenProducts products{gate, up, c.activation};
   backend.compute_as({.rows = c.computed_as});
-  if (way == Way::fused) backend.gated_linear(in.x, in.norm, gate, up);
-  if (way == Way::composed) backend.Backend::gated_linear(in.x, in.norm, gate, up);
+  if (way == Way::fused) backend.hidden(in.x, in.entry, products);
+  if (way == Way::composed) backend.Backend::hidden(in.x, in.entry, products);
   return outcome(backend, in, {gate.out});
 }
 
@@ -189,8 +199,8 @@ Outcome project_append(Backend& backend, const Case& c, Way way) {
   args.batch.page_table = reshaped(make.ints({2}), {1, 1});
   backend.compute_as({.rows = c.computed_as});
   if (c.observed) args.magnitudes = make.pattern(DType::u64, {3, c.n_kv_heads, kMagnitudeWords});
-  if (way == Way::fused) backend.project_append(in.x, in.norm, weights, args);
-  if (way == Way::composed) backend.Backend::project_append(in.x, in.norm, weights, args);
+  if (way == Way::fused) backend.project_append(in.x, in.entry, weights, args);
+  if (way == Way::composed) backend.Backend::project_append(in.x, in.entry, weights, args);
   results.insert(results.end(), {args.q, args.k, args.v});
   if (c.observed) results.push_back(*args.magnitudes);
   return outcome(backend, in, results);
@@ -233,7 +243,7 @@ TEST_CASE("gpu project_append: has the bits of its parts in Q, K, V and the whol
   });
 }
 
-TEST_CASE("gpu gated_linear: has the bits of its parts") {
+TEST_CASE("gpu hidden: has the bits of its parts") {
   on_every_backend([&](Backend& backend) {
     for (const DType dtype : kComputeTypes) {
       for (const int64_t rows : test::few({1, 2, 3, 4})) {
@@ -241,6 +251,9 @@ TEST_CASE("gpu gated_linear: has the bits of its parts") {
           for (const int64_t dim : {8, 72, 264}) {
             Case c{.dtype = dtype, .dim = dim, .rows = rows, .hidden_dim = hidden_dim};
             c.bias = (rows + hidden_dim / 7 + dim / 8) % 2 == 0;
+            c.weight_offset = hidden_dim == 35 ? 1.0f : 0.0f;
+            check_same(gated_linear, backend, c, true);
+            c.activation = Activation::gelu_tanh;
             check_same(gated_linear, backend, c, true);
           }
         }
@@ -270,6 +283,17 @@ TEST_CASE("gpu fused ops: leave to their parts what the kernel is not for") {
         check_same(op, backend, other, false);
         other.rows = 3;
         check_same(op, backend, other, true);
+      }
+      for (const Op op : {project_append, gated_linear}) {
+        Case layer_norm = c;
+        layer_norm.norm = NormKind::layer;
+        check_same(op, backend, layer_norm, false);
+      }
+      for (const Activation activation :
+           {Activation::gelu_erf, Activation::relu, Activation::relu_squared}) {
+        Case other = c;
+        other.activation = activation;
+        check_same(gated_linear, backend, other, false);
       }
       Case observed = c;
       observed.observed = true;
@@ -325,18 +349,40 @@ TEST_CASE("gpu fused ops: a row has the same bits in a step of any size that is 
   });
 }
 
-TEST_CASE("gpu gated_linear: refuses results that it could not give") {
+TEST_CASE("gpu hidden: refuses results that it could not give") {
   on_every_backend([](Backend& backend) {
     Maker make(backend, DType::bf16);
     const Normed in = normed(backend, make, {});
     const Linear linear = make.linear(8, 72, false);
     const Projection gate{linear.weight, {}, make.pattern(DType::bf16, {1, 8})};
     Projection up{linear.weight, {}, make.pattern(DType::bf16, {1, 8}), true};
-    CHECK(test::error_of([&] { backend.gated_linear(in.x, in.norm, gate, up); },
-                         ErrorKind::device) == "gated_linear: needs two new results of one shape");
+    const auto error = [&] {
+      return test::error_of(
+          [&] {
+            backend.hidden(in.x, in.entry, {gate, up, Activation::silu});
+          },
+          ErrorKind::device);
+    };
+    CHECK(error() == "hidden: needs new results of one shape");
     up = {make.linear(16, 72, false).weight, {}, make.pattern(DType::bf16, {1, 16})};
-    CHECK(test::error_of([&] { backend.gated_linear(in.x, in.norm, gate, up); },
-                         ErrorKind::device) == "gated_linear: needs two new results of one shape");
+    CHECK(error() == "hidden: needs new results of one shape");
+  });
+}
+
+// Without a gate, and of rows that come as they are.
+TEST_CASE("gpu hidden: without a gate or a norm it is its parts") {
+  on_every_backend([](Backend& backend) {
+    for (const DType dtype : kComputeTypes) {
+      Maker make(backend, dtype);
+      const TensorView x = make.values({3, 72}, 2.0), scratch = make.pattern(dtype, {3, 72});
+      const Linear linear = make.linear(35, 72, true);
+      const Projection up{linear.weight, linear.bias, make.pattern(dtype, {3, 35})};
+      backend.hidden(x, {std::nullopt, scratch}, {std::nullopt, up, Activation::relu});
+      const Projection again{linear.weight, linear.bias, make.pattern(dtype, {3, 35})};
+      backend.linear(x, std::array{again});
+      backend.activate(Activation::relu, again.out, std::nullopt);
+      CHECK((bytes_of(backend, up.out) == bytes_of(backend, again.out)));
+    }
   });
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
 #include "core/histogram.h"
+#include "support/activations.h"
 #include "support/compare.h"
 #include "support/expect_error.h"
 #include "support/gpu_backends.h"
@@ -63,53 +65,106 @@ TEST_CASE("gpu embed: gathers rows of any type as any type") {
   });
 }
 
-TEST_CASE("gpu rmsnorm: equals double precision within rounding, in place too") {
+TEST_CASE("gpu norm: equals double precision within rounding, in place too") {
   on_every_backend_and_type([](Backend& backend, DType dtype) {
     // More rows than a block has warps; dimensions on both sides of where rows get a block each.
     constexpr int64_t kRows = 11;
-    for (const int64_t dim : test::few({1, 7, 33, 64, 100, 128, 136, 256, 264, 2056})) {
-      CAPTURE(dim);
-      const std::vector<float> x = random_values(2, kRows * dim, dtype);
-      const std::vector<float> weight = random_values(3, dim, dtype);
-      const Tensor in = put(backend, x, dtype, {kRows, dim});
-      const Tensor out = backend.allocate(dtype, {kRows, dim});
-      const Tensor weights = put(backend, weight, dtype, {dim});
-      backend.rmsnorm(in.view(), weights.view(), 1e-5f, out.view());
-      std::vector<double> expected, tolerance;
-      for (int64_t row = 0; row < kRows; ++row) {
-        double squares = 0;
-        for (int64_t i = 0; i < dim; ++i) squares += std::pow(double{x[row * dim + i]}, 2);
-        const double factor = 1 / std::sqrt(squares / static_cast<double>(dim) + double{1e-5f});
-        for (int64_t i = 0; i < dim; ++i) {
-          expected.push_back(x[row * dim + i] * factor * weight[i]);
-          // Partial sums of dim / 256 squares, the tree over a block, then a handful.
-          const double roundings = static_cast<double>(dim) / 256 + 32;
-          tolerance.push_back(
-              allowed(std::abs(expected.back()), expected.back(), roundings, dtype));
+    for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
+      for (const int64_t dim : test::few({1, 7, 33, 64, 100, 128, 136, 256, 264, 2056})) {
+        CAPTURE((kind == NormKind::rms));
+        CAPTURE(dim);
+        const bool layer = kind == NormKind::layer;
+        const std::vector<float> x = random_values(2, kRows * dim, dtype);
+        const std::vector<float> weight = random_values(3, dim, dtype);
+        const std::vector<float> bias = random_values(8, dim, dtype);
+        const Tensor in = put(backend, x, dtype, {kRows, dim});
+        const Tensor out = backend.allocate(dtype, {kRows, dim});
+        const Tensor weights = put(backend, weight, dtype, {dim});
+        const Tensor biases = put(backend, bias, dtype, {dim});
+        Norm norm{.kind = kind,
+                  .eps = 1e-5f,
+                  .weight_offset = dim % 8 == 0 ? 1.0f : 0.0f,
+                  .weight = weights.view()};
+        if (layer && dim != 100) norm.bias = biases.view();
+        backend.norm(in.view(), norm, out.view());
+        std::vector<double> expected, tolerance;
+        for (int64_t row = 0; row < kRows; ++row) {
+          const float* from = x.data() + row * dim;
+          double mean = 0, squares = 0;
+          if (layer) mean = std::accumulate(from, from + dim, 0.0) / static_cast<double>(dim);
+          for (int64_t i = 0; i < dim; ++i) squares += std::pow(from[i] - mean, 2);
+          const double factor = 1 / std::sqrt(squares / static_cast<double>(dim) + double{1e-5f});
+          for (int64_t i = 0; i < dim; ++i) {
+            const double by = factor * (weight[i] + double{norm.weight_offset});
+            expected.push_back((from[i] - mean) * by + (norm.bias ? bias[i] : 0));
+            // Partial sums of dim / 256 squares, the tree over a block, then a handful. The mean is
+            // off by as many roundings of values within 1; with one element it is all there is.
+            const double roundings = static_cast<double>(dim) / 256 + 32;
+            const double size = std::abs(expected.back()) + (layer ? std::abs(by) + 1 : 0);
+            tolerance.push_back(allowed(size, expected.back(), roundings, dtype));
+          }
         }
+        const std::vector<float> result = get(backend, out.view());
+        test::expect_close(result, expected, tolerance);
+        backend.norm(in.view(), norm, in.view());
+        CHECK(get(backend, in.view()) == result);
       }
-      const std::vector<float> result = get(backend, out.view());
-      test::expect_close(result, expected, tolerance);
-      backend.rmsnorm(in.view(), weights.view(), 1e-5f, in.view());
-      CHECK(get(backend, in.view()) == result);
     }
   });
 }
 
-TEST_CASE("gpu gate: equals silu(gate) * up within rounding") {
+TEST_CASE("gpu activate: equals every activation within rounding, with a gate and without") {
+  on_every_backend_and_type([](Backend& backend, DType dtype) {
+    for (const test::NamedActivation& named : test::activations()) {
+      CAPTURE(named.name);
+      for (const int64_t width : {1, 33, 512}) {
+        std::vector<float> x = random_values(4, 3 * width, dtype);
+        for (float& value : x) value *= 16;
+        const std::vector<float> ups = random_values(5, 3 * width, dtype);
+        const Tensor gated = put(backend, x, dtype, {3, width});
+        const Tensor plain = put(backend, x, dtype, {3, width});
+        backend.activate(named.activation, gated.view(),
+                         put(backend, ups, dtype, {3, width}).view());
+        backend.activate(named.activation, plain.view(), std::nullopt);
+        std::vector<double> expected, expected_gated, tolerance, tolerance_gated;
+        for (size_t i = 0; i < x.size(); ++i) {
+          const double value = named.of(double{x[i]});
+          const double error = 2 * named.error(double{x[i]}, 0x1p-24);
+          expected.push_back(value);
+          expected_gated.push_back(value * ups[i]);
+          tolerance.push_back(error + allowed(0, value, 1, dtype));
+          tolerance_gated.push_back(error * std::abs(ups[i]) +
+                                    allowed(0, expected_gated.back(), 1, dtype));
+        }
+        test::expect_close(get(backend, plain.view()), expected, tolerance);
+        test::expect_close(get(backend, gated.view()), expected_gated, tolerance_gated);
+      }
+    }
+  });
+}
+
+TEST_CASE("gpu add and scale: equal double precision within rounding") {
   on_every_backend_and_type([](Backend& backend, DType dtype) {
     for (const int64_t width : {1, 33, 512}) {
-      std::vector<float> gates = random_values(4, 3 * width, dtype);
-      for (float& x : gates) x *= 16;
-      const std::vector<float> ups = random_values(5, 3 * width, dtype);
-      const Tensor gate = put(backend, gates, dtype, {3, width});
-      backend.gate(gate.view(), put(backend, ups, dtype, {3, width}).view());
-      std::vector<double> expected, tolerance;
-      for (size_t i = 0; i < gates.size(); ++i) {
-        expected.push_back(gates[i] / (1 + std::exp(-double{gates[i]})) * ups[i]);
-        tolerance.push_back(allowed(std::abs(expected.back()), expected.back(), 8, dtype));
-      }
-      test::expect_close(get(backend, gate.view()), expected, tolerance);
+      const Shape shape{3, width};
+      const std::vector<float> x = random_values(6, 3 * width, dtype);
+      const std::vector<float> y = random_values(7, 3 * width, dtype);
+      const Tensor sum = put(backend, x, dtype, shape), scaled = put(backend, x, dtype, shape);
+      const Tensor capped = put(backend, x, dtype, shape);
+      backend.add(sum.view(), put(backend, y, dtype, shape).view(), 0.375f);
+      backend.scale(scaled.view(), 7.0f, 0.0f);
+      backend.scale(capped.view(), 7.0f, 2.0f);
+      const auto check = [&](const Tensor& actual, const auto& of) {
+        std::vector<double> expected, tolerance;
+        for (size_t i = 0; i < x.size(); ++i) {
+          expected.push_back(of(double{x[i]}, double{y[i]}));
+          tolerance.push_back(allowed(2.0, expected.back(), 4, dtype));
+        }
+        test::expect_close(get(backend, actual.view()), expected, tolerance);
+      };
+      check(sum, [](double a, double b) { return a + 0.375 * b; });
+      check(scaled, [](double a, double) { return 7 * a; });
+      check(capped, [](double a, double) { return 2 * std::tanh(7 * a / 2); });
     }
   });
 }
@@ -330,8 +385,8 @@ TEST_CASE("gpu backend: says which op was given what does not fit") {
   on_every_backend([](Backend& backend) {
     const Tensor x = backend.allocate(DType::f16, {2, 8});
     const Tensor weight = backend.allocate(DType::bf16, {8});
-    CHECK(test::error_of([&] { backend.rmsnorm(x.view(), weight.view(), 1e-5f, x.view()); },
-                         ErrorKind::device) == "rmsnorm: needs one type of f32, f16 and bf16");
+    CHECK(test::error_of([&] { backend.norm(x.view(), {.weight = weight.view()}, x.view()); },
+                         ErrorKind::device) == "norm: needs one type of f32, f16 and bf16");
     CHECK(test::error_of(
               [&] {
                 backend.linear(x.view(), std::array{Projection{x.view(), {}, x.view(), false}});

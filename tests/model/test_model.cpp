@@ -86,7 +86,7 @@ std::vector<Variant> variants() {
   add("Qwen3: every head of Q and K normalised", [](Variant& v) {
     v.config.architecture = "Qwen3ForCausalLM";
     v.config.model_type = "qwen3";
-    v.config.qk_norm = true;
+    v.config.block.qk_norm = QkNorm::per_head;
   });
   add("linear rope scaling", [](Variant& v) {
     v.config.rope.scaling = RopeScaling::linear;

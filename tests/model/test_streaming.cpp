@@ -312,7 +312,7 @@ TEST_CASE("streaming: a lost device ends a run in whatever order copies and ops 
     for (const uint64_t seed : {0, 1, 2}) {
       for (const auto& bound : {bounds.front(), bounds.back()}) {
         const int layer = static_cast<int>(seed);
-        const std::string fault = cat(kind, ":gate:", layer * batches + 2);
+        const std::string fault = cat(kind, ":activate:", layer * batches + 2);
         CAPTURE(fault);
         CAPTURE(bound.value_or(0));
         const Interleaved interleaved(seed);

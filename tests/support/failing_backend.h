@@ -1,4 +1,4 @@
-// A backend that is another one until its n-th feed-forward gate, where it throws: a run that ends
+// A backend that is another one until its n-th activation, where it throws: a run that ends
 // in the middle of a layer.
 #pragma once
 
@@ -12,8 +12,8 @@ namespace fp8kv::test {
 
 class FailingBackend final : public Backend {
  public:
-  FailingBackend(std::unique_ptr<Backend> backend, int gates)
-      : inner_(std::move(backend)), gates_left_(gates) {}
+  FailingBackend(std::unique_ptr<Backend> backend, int activations)
+      : inner_(std::move(backend)), left_(activations) {}
 
   std::string describe() const override { return inner_->describe(); }
   DType activation_dtype(DType model) const override { return inner_->activation_dtype(model); }
@@ -36,9 +36,8 @@ class FailingBackend final : public Backend {
              const TensorView& out) override {
     inner_->embed(table, ids, out);
   }
-  void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
-               const TensorView& out) override {
-    inner_->rmsnorm(x, weight, eps, out);
+  void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override {
+    inner_->norm(x, norm, out);
   }
   void compute_as(StepSize size) override { inner_->compute_as(size); }
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
@@ -49,9 +48,16 @@ class FailingBackend final : public Backend {
                  const AttentionOptions& options, const TensorView& out) override {
     inner_->attention(q, kv, batch, options, out);
   }
-  void gate(const TensorView& gate, const ConstTensorView& up) override {
-    if (--gates_left_ == 0) throw Error("the device is lost", "", ErrorKind::device);
-    inner_->gate(gate, up);
+  void activate(Activation activation, const TensorView& x,
+                const std::optional<ConstTensorView>& up) override {
+    if (--left_ == 0) throw Error("the device is lost", "", ErrorKind::device);
+    inner_->activate(activation, x, up);
+  }
+  void add(const TensorView& x, const ConstTensorView& y, float multiplier) override {
+    inner_->add(x, y, multiplier);
+  }
+  void scale(const TensorView& x, float multiplier, float cap) override {
+    inner_->scale(x, multiplier, cap);
   }
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override {
@@ -60,7 +66,7 @@ class FailingBackend final : public Backend {
 
  private:
   std::unique_ptr<Backend> inner_;
-  int gates_left_;
+  int left_;
 };
 
 }  // namespace fp8kv::test

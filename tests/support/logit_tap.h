@@ -40,27 +40,35 @@ class LogitTap : public Backend {
              const TensorView& out) override {
     inner_.embed(table, ids, out);
   }
-  void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
-               const TensorView& out) override {
-    inner_.rmsnorm(x, weight, eps, out);
+  void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override {
+    inner_.norm(x, norm, out);
   }
   void compute_as(StepSize size) override { inner_.compute_as(size); }
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
     inner_.linear(x, projections);
   }
   void rope_append(const RopeAppend& args) override { inner_.rope_append(args); }
-  void project_append(const ConstTensorView& x, const Norm& norm, const AttentionWeights& weights,
+  void project_append(const ConstTensorView& x, const Entry& entry, const AttentionWeights& weights,
                       const RopeAppend& args) override {
-    inner_.project_append(x, norm, weights, args);
+    inner_.project_append(x, entry, weights, args);
   }
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override {
     inner_.attention(q, kv, batch, options, out);
   }
-  void gate(const TensorView& gate, const ConstTensorView& up) override { inner_.gate(gate, up); }
-  void gated_linear(const ConstTensorView& x, const Norm& norm, const Projection& gate,
-                    const Projection& up) override {
-    inner_.gated_linear(x, norm, gate, up);
+  void activate(Activation activation, const TensorView& x,
+                const std::optional<ConstTensorView>& up) override {
+    inner_.activate(activation, x, up);
+  }
+  void hidden(const ConstTensorView& x, const Entry& entry,
+              const HiddenProducts& products) override {
+    inner_.hidden(x, entry, products);
+  }
+  void add(const TensorView& x, const ConstTensorView& y, float multiplier) override {
+    inner_.add(x, y, multiplier);
+  }
+  void scale(const TensorView& x, float multiplier, float cap) override {
+    inner_.scale(x, multiplier, cap);
   }
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override {

@@ -63,28 +63,56 @@ struct Layer {
   }
 };
 
-Rows normed(const Rows& x, const Vector& weight, double eps) {
+Rows normed(const Rows& x, const Vector& weight, const Vector& bias, const ModelConfig& config) {
   Rows y = x;
   for (Vector& row : y) {
-    double squares = 0;
-    for (const double value : row) squares += value * value;
-    const double factor = 1 / std::sqrt(squares / static_cast<double>(row.size()) + eps);
-    for (size_t i = 0; i < row.size(); ++i) row[i] *= factor * weight[i];
+    const auto size = static_cast<double>(row.size());
+    double mean = 0, squares = 0;
+    if (config.block.norm == NormKind::layer) {
+      for (const double value : row) mean += value / size;
+    }
+    for (const double value : row) squares += (value - mean) * (value - mean);
+    const double deviation = std::sqrt(squares / size + config.norm_eps);
+    for (size_t i = 0; i < row.size(); ++i) {
+      const double factor = weight[i] + (config.block.norm_plus_one ? 1 : 0);
+      row[i] = (row[i] - mean) / deviation * factor + (bias.empty() ? 0 : bias[i]);
+    }
   }
   return y;
 }
 
-// Every head of every row on its own; nothing where there are no weights for that.
-Rows heads_normed(const Rows& x, const Vector& weight, double eps) {
+// As many elements of every row at a time as there are weights: a head, or all heads. Nothing where
+// there are no weights for that.
+Rows heads_normed(const Rows& x, const Vector& weight, const ModelConfig& config) {
   if (weight.empty()) return x;
   Rows y = x;
   for (Vector& row : y) {
     for (auto head = row.begin(); head != row.end(); head += std::ssize(weight)) {
-      const Rows one = normed({Vector(head, head + std::ssize(weight))}, weight, eps);
+      const Rows one = normed({Vector(head, head + std::ssize(weight))}, weight, {}, config);
       std::copy(one[0].begin(), one[0].end(), head);
     }
   }
   return y;
+}
+
+double activated(double x, Activation activation) {
+  switch (activation) {
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::gelu_tanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * std::pow(x, 3))));
+    case Activation::gelu_erf:
+      return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::relu:
+      return std::max(x, 0.0);
+    case Activation::relu_squared:
+      return std::pow(std::max(x, 0.0), 2);
+  }
+  return 0;
+}
+
+double capped(double x, double cap) {
+  return cap == 0 ? x : cap * std::tanh(x / cap);
 }
 
 double frequency(const RopeConfig& rope, double pair, double head_dim) {
@@ -163,7 +191,9 @@ Vector attend(const Rows& q, const Rows& k, const Rows& v, size_t position, int6
     for (size_t j = first; j <= position; ++j) {
       double dot = 0;
       for (size_t i = 0; i < size; ++i) dot += q[position][head * size + i] * k[j][kv * size + i];
-      weight.push_back(dot / std::sqrt(static_cast<double>(size)));
+      const double own = config.block.attention_scale;
+      dot *= own == 0 ? 1 / std::sqrt(static_cast<double>(size)) : own;
+      weight.push_back(capped(dot, config.block.score_cap));
     }
     const double most = *std::max_element(weight.begin(), weight.end());
     double sum = 0;
@@ -177,10 +207,44 @@ Vector attend(const Rows& q, const Rows& k, const Rows& v, size_t position, int6
   return out;
 }
 
-void add_to(Rows& x, const Rows& y) {
+void add_to(Rows& x, const Rows& y, double multiplier) {
   for (size_t row = 0; row < x.size(); ++row) {
-    for (size_t i = 0; i < x[row].size(); ++i) x[row][i] += y[row][i];
+    for (size_t i = 0; i < x[row].size(); ++i) x[row][i] += multiplier * y[row][i];
   }
+}
+
+// x with what a block made of it, as the norm after the block has it.
+Rows joined(const Rows& x, const Rows& made, const std::string& norm, const Layer& layer,
+            const ModelConfig& config) {
+  const NormPlace place = config.block.norm_place;
+  const auto after = [&](const Rows& rows) {
+    return normed(rows, layer.tensor(norm + ".weight"), layer.tensor(norm + ".bias"), config);
+  };
+  const bool own = place == NormPlace::after || place == NormPlace::around;
+  Rows sum = x;
+  add_to(sum, own ? after(made) : made, config.block.residual_multiplier);
+  return place == NormPlace::after_add ? after(sum) : sum;
+}
+
+// What goes into a block.
+Rows entering(const Rows& x, const std::string& norm, const Layer& layer,
+              const ModelConfig& config) {
+  const NormPlace place = config.block.norm_place;
+  if (place == NormPlace::after || place == NormPlace::after_add) return x;
+  return normed(x, layer.tensor(norm + ".weight"), layer.tensor(norm + ".bias"), config);
+}
+
+Rows feed_forward(const Rows& x, const Layer& layer, const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  Rows hidden = layer.project(block.gated ? "mlp.gate_proj" : "mlp.up_proj", x);
+  const Rows up = layer.project("mlp.up_proj", x);
+  for (size_t row = 0; row < hidden.size(); ++row) {
+    for (size_t i = 0; i < hidden[row].size(); ++i) {
+      hidden[row][i] = activated(hidden[row][i], block.activation);
+      if (block.gated) hidden[row][i] *= up[row][i];
+    }
+  }
+  return layer.project("mlp.down_proj", hidden);
 }
 
 void round_rows(Rows& rows, const ModelConfig& config, const CacheRounding& rounding, int64_t layer,
@@ -235,16 +299,17 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
   Rows x;
   for (const int32_t id : ids) {
     x.emplace_back(embedding.begin() + id * dim, embedding.begin() + (id + 1) * dim);
+    for (double& value : x.back()) value *= config.block.embed_multiplier;
   }
   ReferenceRun run;
   for (int64_t index = 0; index < config.n_layers(); ++index) {
     const Layer layer{checkpoint, index};
-    const Rows y = normed(x, layer.tensor("input_layernorm.weight"), config.norm_eps);
+    const Rows y = entering(x, "input_layernorm", layer, config);
     Rows q = layer.project("self_attn.q_proj", y);
     Rows k = layer.project("self_attn.k_proj", y);
     Rows v = layer.project("self_attn.v_proj", y);
-    q = heads_normed(q, layer.tensor("self_attn.q_norm.weight"), config.norm_eps);
-    k = heads_normed(k, layer.tensor("self_attn.k_norm.weight"), config.norm_eps);
+    q = heads_normed(q, layer.tensor("self_attn.q_norm.weight"), config);
+    k = heads_normed(k, layer.tensor("self_attn.k_norm.weight"), config);
     rotate(q, config);
     rotate(k, config);
     for (Rows* rows : {&q, &k, &v}) {
@@ -261,21 +326,26 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     }
     const Rows attended = attend_all(q, k, v, config.window(index), config);
     if (measured) run.errors.push_back(measure(q, k, v, attended, index, measured, config));
-    add_to(x, layer.project("self_attn.o_proj", attended));
-    const Rows z = normed(x, layer.tensor("post_attention_layernorm.weight"), config.norm_eps);
-    Rows gate = layer.project("mlp.gate_proj", z);
-    const Rows up = layer.project("mlp.up_proj", z);
-    for (size_t row = 0; row < gate.size(); ++row) {
-      for (size_t i = 0; i < gate[row].size(); ++i) {
-        gate[row][i] = gate[row][i] / (1 + std::exp(-gate[row][i])) * up[row][i];
-      }
-    }
-    add_to(x, layer.project("mlp.down_proj", gate));
+    const std::string ffn_norm =
+        config.block.shared_norm ? "input_layernorm" : "post_attention_layernorm";
+    const Rows before = x;
+    x = joined(x, layer.project("self_attn.o_proj", attended), "attn_post_norm", layer, config);
+    const Rows z = entering(config.block.parallel ? before : x, ffn_norm, layer, config);
+    x = joined(x, feed_forward(z, layer, config), "ffn_post_norm", layer, config);
   }
   const bool own_head = checkpoint.find("lm_head.weight") != nullptr && !config.tied_embeddings;
   const Vector head = own_head ? values_of(checkpoint, "lm_head.weight") : embedding;
-  for (const Vector& row : normed(x, values_of(checkpoint, "model.norm.weight"), config.norm_eps)) {
-    run.logits.push_back(product(head, {}, row));
+  const auto outer = [&](const char* name) {
+    return checkpoint.find(name) ? values_of(checkpoint, name) : Vector();
+  };
+  if (config.block.norm_place != NormPlace::after_add) {
+    x = normed(x, outer("model.norm.weight"), outer("model.norm.bias"), config);
+  }
+  for (const Vector& row : x) {
+    run.logits.push_back(product(head, outer("lm_head.bias"), row));
+    for (double& logit : run.logits.back()) {
+      logit = capped(logit * config.block.logit_multiplier, config.block.logit_cap);
+    }
   }
   return run;
 }

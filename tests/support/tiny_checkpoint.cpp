@@ -53,6 +53,10 @@ class Maker {
     add(name + ".weight", {out_dim, in_dim}, 0, std::sqrt(3.0 / static_cast<double>(in_dim)));
   }
   void norm(const std::string& name, int64_t dim) { add(name + ".weight", {dim}, 1, 0.25); }
+  void norm(const std::string& name, const TinyConfig& config) {
+    add(name + ".weight", {config.dim}, config.block.norm_plus_one ? 0.5 : 1, 0.25);
+    if (config.block.norm_bias) add(name + ".bias", {config.dim}, 0, 0.5);
+  }
   void linear(const std::string& name, int64_t out_dim, int64_t in_dim, bool bias) {
     matrix(name, out_dim, in_dim);
     if (bias) add(name + ".bias", {out_dim}, 0, 0.5);
@@ -168,29 +172,39 @@ std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions
   Maker make(config.dtype, options.seed);
   const int64_t q_dim = config.n_heads * config.head_dim;
   const int64_t kv_dim = config.n_kv_heads * config.head_dim;
+  const BlockConfig& block = config.block;
+  const bool normed_before =
+      block.norm_place == NormPlace::before || block.norm_place == NormPlace::around;
   const bool embed_stored = !(config.tied_embeddings && options.tied_as_lm_head);
   if (embed_stored) {
     make.add("model.embed_tokens.weight", {config.vocab_size, config.dim}, 0, std::sqrt(3.0));
   }
   for (int64_t layer = 0; layer < config.n_layers; ++layer) {
     const std::string at = cat("model.layers.", layer, ".");
-    make.norm(at + "input_layernorm", config.dim);
+    if (normed_before) make.norm(at + "input_layernorm", config);
     make.linear(at + "self_attn.q_proj", q_dim, config.dim, config.qkv_bias);
     make.linear(at + "self_attn.k_proj", kv_dim, config.dim, config.qkv_bias);
     make.linear(at + "self_attn.v_proj", kv_dim, config.dim, config.qkv_bias);
-    if (config.qk_norm) {
-      make.norm(at + "self_attn.q_norm", config.head_dim);
-      make.norm(at + "self_attn.k_norm", config.head_dim);
+    if (block.qk_norm != QkNorm::none) {
+      const bool whole = block.qk_norm == QkNorm::whole;
+      make.norm(at + "self_attn.q_norm", whole ? q_dim : config.head_dim);
+      make.norm(at + "self_attn.k_norm", whole ? kv_dim : config.head_dim);
     }
     make.linear(at + "self_attn.o_proj", config.dim, q_dim, config.o_bias);
-    make.norm(at + "post_attention_layernorm", config.dim);
-    make.linear(at + "mlp.gate_proj", config.hidden_dim, config.dim, config.mlp_bias);
+    if (block.norm_place != NormPlace::before) {
+      make.norm(at + "attn_post_norm", config);
+      make.norm(at + "ffn_post_norm", config);
+    }
+    if (normed_before && !block.shared_norm) make.norm(at + "post_attention_layernorm", config);
+    if (block.gated) {
+      make.linear(at + "mlp.gate_proj", config.hidden_dim, config.dim, config.mlp_bias);
+    }
     make.linear(at + "mlp.up_proj", config.hidden_dim, config.dim, config.mlp_bias);
     make.linear(at + "mlp.down_proj", config.dim, config.hidden_dim, config.mlp_bias);
   }
-  make.norm("model.norm", config.dim);
+  if (block.norm_place != NormPlace::after_add) make.norm("model.norm", config);
   if (!config.tied_embeddings || options.tied_as_lm_head) {
-    make.matrix("lm_head", config.vocab_size, config.dim);
+    make.linear("lm_head", config.vocab_size, config.dim, block.head_bias);
   }
   return make.tensors;
 }
@@ -210,8 +224,9 @@ std::string tiny_config_json(const TinyConfig& config, const TinyOptions& option
   json.member("max_position_embeddings", config.max_seq_len);
   json.member("rms_norm_eps", config.norm_eps).member("hidden_act", "silu");
   json.member("tie_word_embeddings", config.tied_embeddings);
-  FP8KV_ASSERT(config.qk_norm == (config.architecture == "Qwen3ForCausalLM"));
-  if (config.architecture == "LlamaForCausalLM" || config.qk_norm) {
+  const bool qwen3 = config.architecture == "Qwen3ForCausalLM";
+  FP8KV_ASSERT(config.block.qk_norm == (qwen3 ? QkNorm::per_head : QkNorm::none));
+  if (config.architecture == "LlamaForCausalLM" || qwen3) {
     // One switch for q, k, v and o: these architectures have no other.
     FP8KV_ASSERT(config.qkv_bias == config.o_bias);
     json.member("attention_bias", config.qkv_bias);

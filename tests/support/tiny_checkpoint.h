@@ -33,8 +33,8 @@ struct TinyConfig {
   int64_t max_seq_len = 0;
   double norm_eps = 1e-5;
   RopeConfig rope;
+  BlockConfig block;
   bool qkv_bias = false;
-  bool qk_norm = false;
   bool o_bias = false;
   bool mlp_bias = false;
   bool tied_embeddings = false;
@@ -62,6 +62,7 @@ struct TinyTensor {
   std::vector<float> values;
 };
 
+// Those of any BlockConfig; beside Llama's names there are attn_post_norm and ffn_post_norm.
 // Matrices are scaled so that activations stay near 1; norms are near 1; biases are within 0.5.
 std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions& options = {});
 

@@ -30,7 +30,7 @@ inline TinyConfig tiny_config(const std::string& architecture) {
   }
   if (architecture == "Qwen3ForCausalLM") {
     config.model_type = "qwen3";
-    config.qk_norm = true;
+    config.block.qk_norm = QkNorm::per_head;
   }
   return config;
 }

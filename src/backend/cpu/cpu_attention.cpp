@@ -204,9 +204,10 @@ void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, con
       std::fill_n(scores, count, 0.0f);
       continue;
     }
+    if (op.options.cap != 0.0f) op.kernels.cap(scores, count, scale, op.options.cap);
     const float correction =
         op.kernels.softmax(scores, static_cast<int>(seen_begin), static_cast<int>(seen_end), count,
-                           scale, work.chunk.states[i]);
+                           op.options.cap != 0.0f ? 1.0f : scale, work.chunk.states[i]);
     if (correction == 1.0f) continue;
     float* sums = work.chunk.sums + i * op.padded_dim;
     for (int64_t d = 0; d < op.padded_dim; ++d) sums[d] *= correction;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "backend/cpu/cpu_attention.h"
 #include "backend/cpu/cpu_kernels.h"
@@ -87,17 +88,31 @@ class CpuBackend : public Backend {
     });
   }
 
-  void rmsnorm(const ConstTensorView& x, const ConstTensorView& weight, float eps,
-               const TensorView& out) override {
+  void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override {
     const int64_t dim = x.shape[1];
-    float* weights = norm_weight_.floats(static_cast<size_t>(dim));
-    kernels_.to_float[weight.dtype](weight.data, dim, weights);
+    float* weights = norm_weights_.floats(static_cast<size_t>(2 * dim));
+    float* biases = weights + dim;
+    kernels_.to_float[norm.weight.dtype](norm.weight.data, dim, weights);
+    if (norm.weight_offset != 0.0f) {
+      for (int64_t i = 0; i < dim; ++i) weights[i] += norm.weight_offset;
+    }
+    std::fill_n(biases, dim, 0.0f);
+    if (norm.bias) kernels_.to_float[norm.bias->dtype](norm.bias->data, dim, biases);
     for_rows(x.shape[0], dim, [&](int64_t row, int /*thread*/) {
       const float* from = x.as<float>() + row * dim;
-      const double mean = sum_of_squares(from, dim) / static_cast<double>(dim);
-      const auto factor = static_cast<float>(1.0 / std::sqrt(mean + double{eps}));
       float* to = out.as<float>() + row * dim;
-      for (int64_t i = 0; i < dim; ++i) to[i] = from[i] * factor * weights[i];
+      if (norm.kind == NormKind::rms) {
+        const double square = sum_of_squares(from, dim) / static_cast<double>(dim);
+        const auto factor = static_cast<float>(1.0 / std::sqrt(square + double{norm.eps}));
+        for (int64_t i = 0; i < dim; ++i) to[i] = from[i] * factor * weights[i];
+        return;
+      }
+      const auto mean =
+          static_cast<float>(std::accumulate(from, from + dim, 0.0) / static_cast<double>(dim));
+      for (int64_t i = 0; i < dim; ++i) to[i] = from[i] - mean;
+      const double square = sum_of_squares(to, dim) / static_cast<double>(dim);
+      const auto factor = static_cast<float>(1.0 / std::sqrt(square + double{norm.eps}));
+      for (int64_t i = 0; i < dim; ++i) to[i] = to[i] * factor * weights[i] + biases[i];
     });
   }
 
@@ -112,10 +127,30 @@ class CpuBackend : public Backend {
     cpu_attention(kernels_, pool_, attention_scratch_, q, kv, batch, options, out);
   }
 
-  void gate(const TensorView& gate, const ConstTensorView& up) override {
-    const int64_t dim = gate.shape[1];
-    for_rows(gate.shape[0], dim, [&](int64_t row, int /*thread*/) {
-      kernels_.gate(gate.as<float>() + row * dim, up.as<float>() + row * dim, dim);
+  void activate(Activation activation, const TensorView& x,
+                const std::optional<ConstTensorView>& up) override {
+    const int64_t dim = x.shape[1];
+    const CpuKernels::Activate work = kernels_.activate[static_cast<size_t>(activation)];
+    for_rows(x.shape[0], dim, [&](int64_t row, int /*thread*/) {
+      work(x.as<float>() + row * dim, up ? up->as<float>() + row * dim : nullptr, dim);
+    });
+  }
+
+  void add(const TensorView& x, const ConstTensorView& y, float multiplier) override {
+    const int64_t dim = x.shape[1];
+    for_rows(x.shape[0], dim, [&](int64_t row, int /*thread*/) {
+      float* to = x.as<float>() + row * dim;
+      const float* from = y.as<float>() + row * dim;
+      for (int64_t i = 0; i < dim; ++i) to[i] += multiplier * from[i];
+    });
+  }
+
+  void scale(const TensorView& x, float multiplier, float cap) override {
+    const int64_t dim = x.shape[1];
+    for_rows(x.shape[0], dim, [&](int64_t row, int /*thread*/) {
+      float* values = x.as<float>() + row * dim;
+      if (cap != 0.0f) return kernels_.cap(values, dim, multiplier, cap);
+      for (int64_t i = 0; i < dim; ++i) values[i] *= multiplier;
     });
   }
 
@@ -138,7 +173,7 @@ class CpuBackend : public Backend {
   CpuIsa isa_;
   const CpuKernels& kernels_;
   ThreadPool pool_;
-  Scratch norm_weight_;
+  Scratch norm_weights_;  // and biases
   LinearScratch linear_scratch_;
   AttentionScratch attention_scratch_;
 };

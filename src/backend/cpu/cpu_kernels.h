@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/block.h"
 #include "core/dtype.h"
 #include "core/softmax_state.h"
 
@@ -80,8 +81,10 @@ struct CpuKernels {
   // begin < end.
   using Softmax = float (*)(float* scores, int begin, int end, int count, float scale,
                             SoftmaxState& state);
-  // gate[i] = silu(gate[i]) * up[i]
-  using Gate = void (*)(float* gate, const float* up, int64_t count);
+  // x[i] = activation(x[i]) * up[i]; activation(x[i]) where `up` is null.
+  using Activate = void (*)(float* x, const float* up, int64_t count);
+  // x[i] = cap * tanh(multiplier * x[i] / cap)
+  using Cap = void (*)(float* x, int64_t count, float multiplier, float cap);
   // (x[i], x[i + half]) rotated by the angle whose cosine and sine are rope[i], rope[half + i].
   using Rotate = void (*)(float* x, const float* rope, int half);
   // Rounds x in place.
@@ -106,7 +109,8 @@ struct CpuKernels {
   PerType<ToFloat> to_float;
   PerType<Store> store;
   Softmax softmax;
-  Gate gate;
+  Activate activate[kActivations];  // in the order of Activation
+  Cap cap;
   Rotate rotate;
   Round round_f16;
   Round round_bf16;

@@ -174,8 +174,13 @@ FP8KV_AVX2 float softmax(float* scores, int begin, int end, int count, float sca
   return loops::softmax(scores, begin, end, count, scale, state);
 }
 
-FP8KV_AVX2 void gate(float* gate, const float* up, int64_t count) {
-  loops::gate(gate, up, count);
+template <Activation A>
+FP8KV_AVX2 void activate(float* x, const float* up, int64_t count) {
+  loops::activate<A>(x, up, count);
+}
+
+FP8KV_AVX2 void cap(float* x, int64_t count, float multiplier, float most) {
+  loops::cap(x, count, multiplier, most);
 }
 
 FP8KV_AVX2 void rotate(float* x, const float* rope, int half) {
@@ -213,7 +218,10 @@ const CpuKernels kAvx2Kernels = {
     .to_float = per_type<CpuKernels::ToFloat>([]<typename T>() { return to_float<T>; }),
     .store = per_type<CpuKernels::Store>([]<typename T>() { return store<T>; }),
     .softmax = softmax,
-    .gate = gate,
+    .activate = {activate<Activation::silu>, activate<Activation::gelu_tanh>,
+                 activate<Activation::gelu_erf>, activate<Activation::relu>,
+                 activate<Activation::relu_squared>},
+    .cap = cap,
     .rotate = rotate,
     .round_f16 = round_f16,
     .round_bf16 = round_bf16,

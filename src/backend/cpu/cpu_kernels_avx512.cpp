@@ -358,8 +358,13 @@ FP8KV_AVX512 float softmax(float* scores, int begin, int end, int count, float s
   return loops::softmax(scores, begin, end, count, scale, state);
 }
 
-FP8KV_AVX512 void gate(float* gate, const float* up, int64_t count) {
-  loops::gate(gate, up, count);
+template <Activation A>
+FP8KV_AVX512 void activate(float* x, const float* up, int64_t count) {
+  loops::activate<A>(x, up, count);
+}
+
+FP8KV_AVX512 void cap(float* x, int64_t count, float multiplier, float most) {
+  loops::cap(x, count, multiplier, most);
 }
 
 FP8KV_AVX512 void rotate(float* x, const float* rope, int half) {
@@ -413,7 +418,10 @@ constexpr CpuKernels make_table(CpuKernels::PackPanel pairs, const CpuKernels::T
                 store_fp8<Fp8Format::e4m3fnuz>, store_fp8<Fp8Format::e5m2>,
                 store_fp8<Fp8Format::e5m2fnuz>},
       .softmax = softmax,
-      .gate = gate,
+      .activate = {activate<Activation::silu>, activate<Activation::gelu_tanh>,
+                   activate<Activation::gelu_erf>, activate<Activation::relu>,
+                   activate<Activation::relu_squared>},
+      .cap = cap,
       .rotate = rotate,
       .round_f16 = round_f16,
       .round_bf16 = round_bf16,

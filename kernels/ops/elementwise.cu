@@ -1,0 +1,68 @@
+// What models do to whole rows between products: small ops that read and write memory once.
+#include "kernels/blocks/elements.cuh"
+#include "kernels/blocks/vec.cuh"
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+constexpr int kThreads = 256;
+
+__device__ inline int64_t first_element(int per_thread) {
+  return (static_cast<int64_t>(block_index().x) * kThreads + thread_index()) * per_thread;
+}
+
+// One vector of kCount elements per thread.
+template <typename T, int kCount>
+__global__ void add_kernel(T* x, const T* y, float multiplier, int64_t count) {
+  after_previous();
+  const int64_t at = first_element(kCount);
+  if (at >= count) return;
+  auto values = load_vec<kCount>(x + at);
+  const auto others = load_vec<kCount>(y + at);
+  for (int j = 0; j < kCount; ++j) {
+    values.x[j] = T::of(values.x[j].value() + multiplier * others.x[j].value());
+  }
+  store_vec(x + at, values);
+}
+
+// One vector of kCount elements per thread.
+template <typename T, int kCount>
+__global__ void scale_kernel(T* x, float multiplier, float cap, int64_t count) {
+  after_previous();
+  const int64_t at = first_element(kCount);
+  if (at >= count) return;
+  auto values = load_vec<kCount>(x + at);
+  for (int j = 0; j < kCount; ++j) {
+    const float scaled = values.x[j].value() * multiplier;
+    values.x[j] = T::of(cap != 0.0f ? cap * tanh_exact(scaled / cap) : scaled);
+  }
+  store_vec(x + at, values);
+}
+
+Grid grid_for(int64_t count, int per_thread) {
+  const int64_t per_block = int64_t{kThreads} * per_thread;
+  return {static_cast<unsigned>((count + per_block - 1) / per_block)};
+}
+
+}  // namespace
+
+void add(Stream stream, DType dtype, int64_t count, void* x, const void* y, float multiplier) {
+  with_compute_type(dtype, [&]<typename T>(T) {
+    const bool vectors = in_vectors<T>(x, count) && in_vectors<T>(y, count);
+    launch("add", vectors ? add_kernel<T, kVector<T>> : add_kernel<T, 1>,
+           grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
+           static_cast<const T*>(y), multiplier, count);
+  });
+}
+
+void scale(Stream stream, DType dtype, int64_t count, void* x, float multiplier, float cap) {
+  with_compute_type(dtype, [&]<typename T>(T) {
+    const bool vectors = in_vectors<T>(x, count);
+    launch("scale", vectors ? scale_kernel<T, kVector<T>> : scale_kernel<T, 1>,
+           grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
+           multiplier, cap, count);
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,49 @@
+// What a layer is made of besides its matrices, as data: a family of models is a choice of these.
+// The defaults are Llama's.
+#pragma once
+
+namespace fp8kv {
+
+enum class NormKind {
+  rms,   // x / rms(x) * weight
+  layer  // (x - mean) / deviation * weight + bias
+};
+
+// Where the norms of a block (attention, or the feed-forward part) sit; f is the block.
+enum class NormPlace {
+  before,    // x + f(norm(x))
+  after,     // x + norm(f(x)): OLMo 2
+  around,    // x + norm(f(norm(x))), each with weights of its own: Gemma 2, GLM-4
+  after_add  // norm(x + f(x)), and none at the end of the model: OPT 350m
+};
+
+// How Q and K are normalised before they are rotated.
+enum class QkNorm {
+  none,
+  per_head,  // every head by itself, all with the same head_dim weights
+  whole      // all heads together: OLMo 2
+};
+
+enum class Activation { silu, gelu_tanh, gelu_erf, relu, relu_squared };
+inline constexpr int kActivations = 5;
+
+struct BlockConfig {
+  NormKind norm = NormKind::rms;  // of all norms
+  bool norm_plus_one = false;     // what is stored is the weight less 1: Gemma
+  bool norm_bias = false;
+  NormPlace norm_place = NormPlace::before;
+  bool parallel = false;  // both blocks read the layer's input: x + attention(x) + feed_forward(x)
+  bool shared_norm = false;  // parallel ones: they have one norm between them
+  QkNorm qk_norm = QkNorm::none;
+  Activation activation = Activation::silu;
+  bool gated = true;       // down(activation(gate(x)) * up(x)); else down(activation(up(x)))
+  bool head_bias = false;  // lm_head has a bias
+  double embed_multiplier = 1.0;
+  double residual_multiplier = 1.0;  // of what a block adds to the stream
+  double logit_multiplier = 1.0;
+  double attention_scale = 0.0;  // multiplies q . k; 0: 1 / sqrt(head_dim)
+  double score_cap = 0.0;        // q . k, scaled, becomes cap * tanh(score / cap); 0: left alone
+  double logit_cap = 0.0;        // the same of logits
+};
+
+}  // namespace fp8kv

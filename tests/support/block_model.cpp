@@ -1,0 +1,161 @@
+#include "support/block_model.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "checkpoint/tensor_table.h"
+#include "support/tiny_checkpoint.h"
+
+namespace fp8kv::test {
+namespace {
+
+// Llama's names, and those of what it has not.
+std::span<const TensorRow> block_tensors() {
+  static const std::vector<TensorRow> rows = [] {
+    std::vector<TensorRow> all(llama_tensors().begin(), llama_tensors().end());
+    all.push_back({"model.layers.{}.attn_post_norm", {TensorRole::attn_post_norm}});
+    all.push_back({"model.layers.{}.ffn_post_norm", {TensorRole::ffn_post_norm}});
+    return all;
+  }();
+  return rows;
+}
+
+TinyConfig changed(const BlockVariant& variant, DType dtype, int64_t head_dim) {
+  TinyConfig config = tiny_config();
+  config.dtype = dtype;
+  config.head_dim = head_dim;
+  variant.change(config);
+  return config;
+}
+
+// What no config.json says is set here.
+ModelConfig described(const TinyConfig& tiny) {
+  TinyConfig plain = tiny_config();
+  plain.dtype = tiny.dtype;
+  plain.head_dim = tiny.head_dim;
+  plain.tied_embeddings = tiny.tied_embeddings;
+  ModelConfig config = model_of(plain);
+  config.block = tiny.block;
+  config.tensors = block_tensors();
+  config.qkv_bias = tiny.qkv_bias;
+  config.o_bias = tiny.o_bias;
+  config.mlp_bias = tiny.mlp_bias;
+  for (size_t layer = 0; layer < tiny.window_layers.size(); ++layer) {
+    if (!tiny.window_layers[layer]) continue;
+    config.layers[layer].mixing = Mixing::window;
+    config.layers[layer].reach = tiny.window;
+  }
+  return config;
+}
+
+Checkpoint written(const std::filesystem::path& folder, const TinyConfig& tiny) {
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "config.json") << tiny_config_json(tiny_config());  // read by nobody
+  write_tiny_weights(folder, tiny_tensors(tiny), tiny.dtype);
+  return Checkpoint::open(folder);
+}
+
+}  // namespace
+
+BlockModel::BlockModel(const BlockVariant& variant, DType dtype, int64_t head_dim)
+    : config(changed(variant, dtype, head_dim)), checkpoint(written(folder / "model", config)) {}
+
+const std::vector<BlockVariant>& block_variants() {
+  static const std::vector<BlockVariant> variants = {
+      {"layer norm", [](TinyConfig& c) { c.block.norm = NormKind::layer; }},
+      {"layer norm with bias",
+       [](TinyConfig& c) {
+         c.block.norm = NormKind::layer;
+         c.block.norm_bias = true;
+       }},
+      {"norm weights less 1", [](TinyConfig& c) { c.block.norm_plus_one = true; }},
+      {"norms after", [](TinyConfig& c) { c.block.norm_place = NormPlace::after; }},
+      {"norms around", [](TinyConfig& c) { c.block.norm_place = NormPlace::around; }},
+      {"norms after the sum", [](TinyConfig& c) { c.block.norm_place = NormPlace::after_add; }},
+      {"parallel blocks", [](TinyConfig& c) { c.block.parallel = true; }},
+      {"parallel blocks with one norm",
+       [](TinyConfig& c) {
+         c.block.parallel = true;
+         c.block.shared_norm = true;
+       }},
+      {"heads normed together", [](TinyConfig& c) { c.block.qk_norm = QkNorm::whole; }},
+      {"gelu_tanh", [](TinyConfig& c) { c.block.activation = Activation::gelu_tanh; }},
+      {"gelu_erf", [](TinyConfig& c) { c.block.activation = Activation::gelu_erf; }},
+      {"relu", [](TinyConfig& c) { c.block.activation = Activation::relu; }},
+      {"relu squared", [](TinyConfig& c) { c.block.activation = Activation::relu_squared; }},
+      {"no gate", [](TinyConfig& c) { c.block.gated = false; }},
+      {"embedding multiplier", [](TinyConfig& c) { c.block.embed_multiplier = 2.5; }},
+      {"residual multiplier", [](TinyConfig& c) { c.block.residual_multiplier = 0.375; }},
+      {"logit multiplier", [](TinyConfig& c) { c.block.logit_multiplier = 0.3; }},
+      {"attention scale", [](TinyConfig& c) { c.block.attention_scale = 0.7; }},
+      {"score cap", [](TinyConfig& c) { c.block.score_cap = 0.8; }},
+      {"logit cap", [](TinyConfig& c) { c.block.logit_cap = 1.5; }},
+      {"head bias", [](TinyConfig& c) { c.block.head_bias = true; }},
+      {"as Gemma 2",
+       [](TinyConfig& c) {
+         c.block.norm_plus_one = true;
+         c.block.norm_place = NormPlace::around;
+         c.block.activation = Activation::gelu_tanh;
+         c.block.embed_multiplier = 5.65625;
+         c.block.attention_scale = 0.25;
+         c.block.score_cap = 5;
+         c.block.logit_cap = 3;
+         c.tied_embeddings = true;
+         c.window = 5;
+         c.window_layers = {true, false};
+       }},
+      {"as OLMo 2",
+       [](TinyConfig& c) {
+         c.block.norm_place = NormPlace::after;
+         c.block.qk_norm = QkNorm::whole;
+       }},
+      {"as Granite",
+       [](TinyConfig& c) {
+         c.block.embed_multiplier = 1.5;
+         c.block.attention_scale = 0.2;
+         c.block.residual_multiplier = 0.22;
+         c.block.logit_multiplier = 1 / 3.0;
+       }},
+      {"as Cohere",
+       [](TinyConfig& c) {
+         c.block.norm = NormKind::layer;
+         c.block.parallel = true;
+         c.block.shared_norm = true;
+         c.block.logit_multiplier = 0.25;
+         c.tied_embeddings = true;
+       }},
+      {"as Phi-2",
+       [](TinyConfig& c) {
+         c.block.norm = NormKind::layer;
+         c.block.norm_bias = true;
+         c.block.parallel = true;
+         c.block.shared_norm = true;
+         c.block.activation = Activation::gelu_tanh;
+         c.block.gated = false;
+         c.block.head_bias = true;
+         c.qkv_bias = c.o_bias = c.mlp_bias = true;
+       }},
+      {"as GPT-NeoX",
+       [](TinyConfig& c) {
+         c.block.norm = NormKind::layer;
+         c.block.norm_bias = true;
+         c.block.parallel = true;
+         c.block.activation = Activation::gelu_erf;
+         c.block.gated = false;
+         c.qkv_bias = c.o_bias = c.mlp_bias = true;
+       }},
+      {"as OPT 350m",
+       [](TinyConfig& c) {
+         c.block.norm = NormKind::layer;
+         c.block.norm_bias = true;
+         c.block.norm_place = NormPlace::after_add;
+         c.block.activation = Activation::relu;
+         c.block.gated = false;
+         c.qkv_bias = c.o_bias = c.mlp_bias = true;
+         c.tied_embeddings = true;
+       }},
+  };
+  return variants;
+}
+
+}  // namespace fp8kv::test

@@ -1,0 +1,34 @@
+// Models whose layers are not Llama's: one for each knob of BlockConfig, and the combinations that
+// families have. No config.json says so: the knobs are set in the config's value.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "core/config.h"
+#include "support/temp_dir.h"
+#include "support/tiny_checkpoint.h"
+
+namespace fp8kv::test {
+
+struct BlockVariant {
+  std::string name;
+  std::function<void(TinyConfig&)> change;
+};
+
+// Each differs from a plain Llama.
+const std::vector<BlockVariant>& block_variants();
+
+// A folder with such a model.
+struct BlockModel {
+  BlockModel(const BlockVariant& variant, DType dtype, int64_t head_dim);
+
+  TempDir folder;
+  TinyConfig tiny;
+  ModelConfig config;
+  Checkpoint checkpoint;
+};
+
+}  // namespace fp8kv::test
