@@ -107,13 +107,15 @@ void parse_qwen3(const Json& config, ModelConfig& out) {
   check_qwen_window(config, out);
 }
 
+constexpr NamedActivation kSilu[] = {{"silu", Activation::silu}, {"swish", Activation::silu}};
+
 const std::array<Architecture, 4> kArchitectures = {{
-    {"LlamaForCausalLM", "Llama 1, 2, 3.x and what shares their form", parse_llama,
-     llama_tensors()},
+    {"LlamaForCausalLM", "Llama 1, 2, 3.x and what shares their form", parse_llama, llama_tensors(),
+     kSilu},
     {"MistralForCausalLM", "Mistral, with or without sliding window", parse_mistral,
-     llama_tensors()},
-    {"Qwen2ForCausalLM", "Qwen 2, 2.5", parse_qwen2, llama_tensors()},
-    {"Qwen3ForCausalLM", "Qwen 3, dense", parse_qwen3, llama_tensors()},
+     llama_tensors(), kSilu},
+    {"Qwen2ForCausalLM", "Qwen 2, 2.5", parse_qwen2, llama_tensors(), kSilu},
+    {"Qwen3ForCausalLM", "Qwen 3, dense", parse_qwen3, llama_tensors(), kSilu},
 }};
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "checkpoint/parse_model_config.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "checkpoint/architectures.h"
@@ -32,18 +34,28 @@ double parse_norm_eps(const Json& text) {
   return value;
 }
 
-void check_activation(const Json& text) {
+Activation parse_activation(const Json& text, const Architecture& architecture) {
   const auto name = text.find("hidden_act");
-  if (!name || name->as_string() == "silu" || name->as_string() == "swish") return;
+  if (!name) return architecture.activations.front().activation;
+  std::vector<std::string> known;
+  for (const NamedActivation& row : architecture.activations) {
+    if (row.name == name->as_string()) return row.activation;
+    known.push_back(quote(row.name));
+  }
   throw Error(
       cat(name->where(), ": the activation ", quote(name->as_string()), " is not supported"),
-      "supported is 'silu'");
+      cat("supported by ", architecture.name, ": ", join(known)));
 }
 
-void check_no_softcapping(const Json& text) {
-  if (const auto cap = find_any(text, {"attn_logit_softcapping", "final_logit_softcapping"})) {
+// A cap that config.json asks for and the architecture has no place for.
+void check_caps(const Json& text, const BlockConfig& block) {
+  const auto check = [&](const char* key, double taken) {
+    const auto cap = text.find(key);
+    if (!cap || taken != 0.0) return;
     fail(cap->where(), ": is ", cap->brief(), ": capping of logits is not supported");
-  }
+  };
+  check("attn_logit_softcapping", block.score_cap);
+  check("final_logit_softcapping", block.logit_cap);
 }
 
 // One rotation for all layers, and how far it reaches.
@@ -76,14 +88,14 @@ ModelConfig parse_model_config(const Json& config) {
          " elements, expected an even number, since they are rotated in pairs");
   }
   out.norm_eps = parse_norm_eps(text);
-  check_activation(text);
-  check_no_softcapping(text);
+  out.block.activation = parse_activation(text, architecture);
   set_rope(text, out);
   out.dtype = parse_dtype(config);
   out.tied_embeddings = text.get_bool("tie_word_embeddings", false);
   if (const auto ids = text.find("eos_token_id")) out.eos_ids = parse_token_ids(*ids);
   if (const auto id = text.find("bos_token_id")) out.bos_id = parse_token_id(*id);
   architecture.parse(text, out);
+  check_caps(text, out.block);
   return out;
 }
 

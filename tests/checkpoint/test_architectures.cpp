@@ -318,6 +318,9 @@ TEST_CASE("architectures: impossible dimensions are refused by key") {
 TEST_CASE("architectures: what would compute something else is refused by name") {
   CHECK(error_of_config(llama_with("hidden_act", R"("gelu")")) ==
         "config.json: hidden_act: the activation 'gelu' is not supported");
+  CHECK(test::help_of([] { parse_config(llama_with("hidden_act", R"("gelu")")); }) ==
+        "supported by LlamaForCausalLM: 'silu' and 'swish'");
+  CHECK(parse_config(llama_with("hidden_act", R"("swish")")).block.activation == Activation::silu);
   CHECK(error_of_config(llama_with("attn_logit_softcapping", "50.0")) ==
         "config.json: attn_logit_softcapping: is 50.0: capping of logits is not supported");
   CHECK(error_of_config(llama_with("final_logit_softcapping", "30.0")) ==

@@ -58,7 +58,9 @@ Checkpoint written(const std::filesystem::path& folder, const TinyConfig& tiny) 
 }  // namespace
 
 BlockModel::BlockModel(const BlockVariant& variant, DType dtype, int64_t head_dim)
-    : config(changed(variant, dtype, head_dim)), checkpoint(written(folder / "model", config)) {}
+    : tiny(changed(variant, dtype, head_dim)),
+      config(described(tiny)),
+      checkpoint(written(folder / "model", tiny)) {}
 
 const std::vector<BlockVariant>& block_variants() {
   static const std::vector<BlockVariant> variants = {
