@@ -13,8 +13,8 @@
 
 #include "backend/open/plugin.h"
 #include "base/error.h"
-#include "checkpoint/architectures.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/read_model_config.h"
 #include "files/block_file.h"
 #include "model/weight_stream.h"
 
@@ -73,7 +73,7 @@ struct Layers {
 
 Layers first_layers(const Checkpoint& checkpoint, const ModelConfig& config) {
   Layers first;
-  for (int64_t i = 0; i < config.n_layers; ++i) {
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
     const StreamedLayer layer{i, LayerPart::whole};
     const uint64_t bytes = stream_buffer_bytes(checkpoint, config, {layer});
     if (i > 0 && first.bytes + bytes > kMostBytes) break;
@@ -90,7 +90,7 @@ void stream_all(const Checkpoint& checkpoint, const ModelConfig& config, Backend
     const LayerWeights& weights = stream.begin();
     // One word of the last tensor: waits until it is there.
     std::byte word[2];
-    backend.download({weights.attn_norm.data, DType::u8, Shape{2}}, word);
+    backend.download({weights.o.weight.data, DType::u8, Shape{2}}, word);
     stream.end();
   }
 }
@@ -101,7 +101,7 @@ void run(const std::string& model, const std::string& device) {
   const auto backend = load_plugin(device);
   const Layers first = first_layers(checkpoint, config);
   std::printf("%s\n%zu of %lld layers, %s\n", backend->describe().c_str(), first.layers.size(),
-              static_cast<long long>(config.n_layers), human_bytes(first.bytes).c_str());
+              static_cast<long long>(config.n_layers()), human_bytes(first.bytes).c_str());
   const StreamOptions options;
   const size_t room_bytes = options.block_bytes + 2 * BlockFile::kAlignment;
   const auto room = backend->transfers()->allocate_pinned(room_bytes);
