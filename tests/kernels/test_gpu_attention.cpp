@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -335,7 +336,9 @@ TEST_CASE("gpu attention: takes contexts that end before, at and after a page an
 }
 
 TEST_CASE("gpu attention: caps scores by tanh, in steps of one row and of many") {
-  for (const float cap : {0.5f, 2.0f, 30.0f}) {
+  const std::vector<float> all = {2.0f, 0.5f, 30.0f};
+  const size_t caps = test::kThreadSanitizer ? 1 : all.size();
+  for (const float cap : std::span(all).first(caps)) {
     for (const DType activations : kComputeTypes) {
       CAPTURE(cap);
       CAPTURE(std::string(dtype_name(activations)));
