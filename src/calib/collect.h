@@ -9,11 +9,11 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "calib/calibration_state.h"
-#include "calib/magnitudes.h"
 #include "calib/window_plan.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
 #include "model/weight_stream.h"
+#include "policy/magnitudes.h"
 
 namespace fp8kv {
 

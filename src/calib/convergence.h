@@ -6,9 +6,9 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
-#include "calib/magnitudes.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
+#include "policy/magnitudes.h"
 
 namespace fp8kv {
 

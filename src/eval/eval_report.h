@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "calib/magnitudes.h"
 #include "core/config.h"
 #include "core/scales.h"
+#include "policy/magnitudes.h"
 
 namespace fp8kv {
 

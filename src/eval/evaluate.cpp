@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 #include "calib/collect.h"
-#include "calib/make_scales.h"
 #include "eval/greedy_probe.h"
 #include "eval/side_by_side.h"
 #include "eval/token_figures.h"
 #include "model/step.h"
 #include "model/weights.h"
+#include "policy/make_scales.h"
 
 namespace fp8kv {
 namespace {

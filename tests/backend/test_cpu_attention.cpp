@@ -6,8 +6,8 @@
 #include <doctest/doctest.h>
 
 #include "core/fp8.h"
-#include "support/compare.h"
-#include "support/cpu.h"
+#include "support/backends/compare.h"
+#include "support/backends/cpu.h"
 
 namespace fp8kv {
 namespace {

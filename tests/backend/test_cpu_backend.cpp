@@ -12,9 +12,9 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/open/open.h"
 #include "backend/open/plugin.h"
-#include "support/activations.h"
-#include "support/compare.h"
-#include "support/cpu.h"
+#include "support/backends/activations.h"
+#include "support/backends/compare.h"
+#include "support/backends/cpu.h"
 #include "support/expect_error.h"
 
 namespace fp8kv {

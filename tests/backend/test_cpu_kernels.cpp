@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_kernels.h"
-#include "support/cpu.h"
+#include "support/backends/cpu.h"
 
 namespace fp8kv {
 namespace {

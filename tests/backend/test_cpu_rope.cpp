@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 #include "core/histogram.h"
-#include "support/compare.h"
-#include "support/cpu.h"
+#include "support/backends/compare.h"
+#include "support/backends/cpu.h"
 
 namespace fp8kv {
 namespace {

@@ -9,11 +9,11 @@
 #include "checkpoint/read_model_config.h"
 #include "json/json.h"
 #include "support/expect_error.h"
-#include "support/reference_model.h"
+#include "support/models/reference_model.h"
+#include "support/models/tiny_checkpoint.h"
+#include "support/models/windows.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
-#include "support/windows.h"
 
 using namespace fp8kv;
 using test::TempDir;

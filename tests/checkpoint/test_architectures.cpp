@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "support/expect_error.h"
-#include "support/tiny_config.h"
+#include "support/models/tiny_config.h"
 
 namespace fp8kv {
 namespace {

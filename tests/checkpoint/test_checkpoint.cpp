@@ -7,9 +7,9 @@
 #include "checkpoint/checkpoint.h"
 #include "files/file.h"
 #include "support/expect_error.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

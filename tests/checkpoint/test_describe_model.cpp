@@ -3,8 +3,8 @@
 #include "checkpoint/describe_model.h"
 #include "checkpoint/language_config.h"
 #include "support/expect_error.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

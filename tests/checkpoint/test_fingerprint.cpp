@@ -4,9 +4,9 @@
 #include "checkpoint/describe_model.h"
 #include "checkpoint/fingerprint.h"
 #include "support/expect_error.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "checkpoint/read_model_config.h"
 #include "support/expect_error.h"
+#include "support/models/tiny_config.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_config.h"
 
 namespace fp8kv {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "checkpoint/tensor_table.h"
 #include "model/weights.h"
-#include "support/tiny_checkpoint.h"
+#include "support/models/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

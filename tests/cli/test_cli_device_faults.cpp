@@ -10,11 +10,11 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
+#include "support/models/small_tokenizer.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/run_cli.h"
 #include "support/sanitizers.h"
-#include "support/small_tokenizer.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

@@ -11,10 +11,10 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "core/dtype.h"
 #include "formats/safetensors.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "json/json.h"
-#include "support/hybrid_checkpoint.h"
+#include "support/models/hybrid_checkpoint.h"
 #include "support/run_cli.h"
 #include "support/skip.h"
 

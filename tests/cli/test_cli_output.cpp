@@ -9,10 +9,10 @@
 
 #include "base/text.h"
 #include "json/json.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
-#include "calib/policies.h"
 #include "json/json.h"
+#include "policy/policies.h"
 #include "support/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"

@@ -7,9 +7,9 @@
 
 #include "base/text.h"
 #include "support/markup.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

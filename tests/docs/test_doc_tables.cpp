@@ -8,7 +8,6 @@
 
 #include "backend/cpu/cpu_isa.h"
 #include "base/text.h"
-#include "calib/policies.h"
 #include "checkpoint/architectures.h"
 #include "checkpoint/checkpoint.h"
 #include "core/fp8.h"
@@ -16,13 +15,14 @@
 #include "docs/markdown.h"
 #include "eval/gates.h"
 #include "json/json.h"
+#include "policy/policies.h"
 #include "scales/dialects.h"
 #include "scales/rules/runtime_rules.h"
 #include "scales/scale_file.h"
 #include "scales/write/inject.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 using namespace fp8kv;
 using test::Cells;

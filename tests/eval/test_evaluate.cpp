@@ -6,16 +6,16 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/text.h"
 #include "calib/collect.h"
-#include "calib/make_scales.h"
 #include "checkpoint/read_model_config.h"
 #include "eval/evaluate.h"
 #include "json/json.h"
-#include "support/reference_model.h"
-#include "support/run_model.h"
+#include "policy/make_scales.h"
+#include "support/models/reference_model.h"
+#include "support/models/run_model.h"
+#include "support/models/tiny_checkpoint.h"
+#include "support/models/windows.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
-#include "support/windows.h"
 
 using namespace fp8kv;
 using test::TempDir;

@@ -6,12 +6,12 @@
 #include "base/rng.h"
 #include "checkpoint/read_model_config.h"
 #include "generate/generate.h"
-#include "support/cpu.h"
+#include "support/backends/cpu.h"
+#include "support/backends/logit_tap.h"
 #include "support/expect_error.h"
-#include "support/logit_tap.h"
-#include "support/reference_model.h"
+#include "support/models/reference_model.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 using namespace fp8kv;
 using test::TempDir;

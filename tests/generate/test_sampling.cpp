@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "core/sampling.h"
 #include "generate/sampling.h"
-#include "support/cpu.h"
+#include "support/backends/cpu.h"
 #include "support/expect_error.h"
 
 namespace fp8kv {

@@ -10,8 +10,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/backends/linear_case.h"
 #include "support/expect_error.h"
-#include "support/linear_case.h"
 
 namespace fp8kv {
 namespace {

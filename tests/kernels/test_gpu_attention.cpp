@@ -12,8 +12,8 @@
 
 #include "base/rng.h"
 #include "core/fp8.h"
-#include "support/compare.h"
-#include "support/gpu_backends.h"
+#include "support/backends/compare.h"
+#include "support/backends/gpu_backends.h"
 #include "support/sanitizers.h"
 
 namespace fp8kv {

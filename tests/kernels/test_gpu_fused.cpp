@@ -11,8 +11,8 @@
 
 #include "base/rng.h"
 #include "core/histogram.h"
+#include "support/backends/gpu_backends.h"
 #include "support/expect_error.h"
-#include "support/gpu_backends.h"
 #include "support/sanitizers.h"
 
 namespace fp8kv {

@@ -12,13 +12,13 @@
 #include "calib/collect.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/read_model_config.h"
-#include "support/block_model.h"
-#include "support/gpu_backends.h"
-#include "support/run_model.h"
+#include "support/backends/gpu_backends.h"
+#include "support/models/block_model.h"
+#include "support/models/run_model.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/sanitizers.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 #include "text/tokenizer.h"
 
 namespace fp8kv {

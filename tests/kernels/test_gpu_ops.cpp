@@ -15,11 +15,11 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/rng.h"
 #include "core/histogram.h"
-#include "support/activations.h"
-#include "support/compare.h"
+#include "support/backends/activations.h"
+#include "support/backends/compare.h"
+#include "support/backends/gpu_backends.h"
+#include "support/backends/linear_case.h"
 #include "support/expect_error.h"
-#include "support/gpu_backends.h"
-#include "support/linear_case.h"
 #include "support/sanitizers.h"
 
 namespace fp8kv {

@@ -16,13 +16,13 @@
 #include "checkpoint/read_model_config.h"
 #include "generate/generate.h"
 #include "generate/sampling.h"
+#include "support/backends/gpu_backends.h"
+#include "support/backends/logit_tap.h"
 #include "support/expect_error.h"
-#include "support/gpu_backends.h"
-#include "support/logit_tap.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/sanitizers.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 #include "text/tokenizer.h"
 
 namespace fp8kv {

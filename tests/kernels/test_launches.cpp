@@ -10,8 +10,8 @@
 #include "kernels/sim/sim.h"
 #include "model/model.h"
 #include "model/step.h"
-#include "support/block_model.h"
-#include "support/gpu_backends.h"
+#include "support/backends/gpu_backends.h"
+#include "support/models/block_model.h"
 
 namespace fp8kv {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "support/backends/gpu_backends.h"
 #include "support/expect_error.h"
-#include "support/gpu_backends.h"
 
 namespace fp8kv {
 

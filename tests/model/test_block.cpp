@@ -12,11 +12,11 @@
 #include "base/log.h"
 #include "calib/collect.h"
 #include "checkpoint/tensor_table.h"
-#include "support/block_model.h"
-#include "support/reference_model.h"
-#include "support/run_model.h"
+#include "support/models/block_model.h"
+#include "support/models/reference_model.h"
+#include "support/models/run_model.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

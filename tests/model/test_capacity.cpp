@@ -5,8 +5,8 @@
 
 #include "model/capacity.h"
 #include "support/expect_error.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

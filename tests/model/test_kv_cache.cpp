@@ -4,7 +4,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "model/kv_cache.h"
-#include "support/tiny_checkpoint.h"
+#include "support/models/tiny_checkpoint.h"
 
 using namespace fp8kv;
 

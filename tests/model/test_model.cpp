@@ -7,11 +7,11 @@
 #include "checkpoint/read_model_config.h"
 #include "core/half.h"
 #include "json/json.h"
-#include "support/reference_model.h"
-#include "support/run_model.h"
+#include "support/models/reference_model.h"
+#include "support/models/run_model.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 using namespace fp8kv;
 using test::TempDir;

@@ -13,12 +13,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "calib/memory_plan.h"
+#include "support/backends/failing_backend.h"
+#include "support/backends/gpu_backends.h"
 #include "support/expect_error.h"
-#include "support/failing_backend.h"
-#include "support/gpu_backends.h"
+#include "support/models/streamed_model.h"
 #include "support/sanitizers.h"
 #include "support/skip.h"
-#include "support/streamed_model.h"
 
 namespace fp8kv {
 namespace {

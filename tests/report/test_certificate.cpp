@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "calib/make_scales.h"
+#include "policy/make_scales.h"
 #include "report/certificate.h"
 #include "report/certificate_words.h"
 #include "support/magnitudes.h"

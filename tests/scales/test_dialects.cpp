@@ -11,8 +11,8 @@
 #include "json/json.h"
 #include "scales/read/find_scales.h"
 #include "support/expect_error.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

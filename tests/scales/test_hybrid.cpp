@@ -10,7 +10,7 @@
 #include "scales/scale_names.h"
 #include "scales/write/inject.h"
 #include "support/expect_error.h"
-#include "support/hybrid_checkpoint.h"
+#include "support/models/hybrid_checkpoint.h"
 
 namespace fp8kv {
 namespace {

@@ -19,10 +19,10 @@
 #include "scales/write/inject.h"
 #include "scales/write/scale_patch.h"
 #include "support/expect_error.h"
-#include "support/inject_place.h"
+#include "support/models/inject_place.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {

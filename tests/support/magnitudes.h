@@ -5,9 +5,9 @@
 #include <cmath>
 #include <vector>
 
-#include "calib/magnitudes.h"
 #include "core/half.h"
 #include "core/histogram.h"
+#include "policy/magnitudes.h"
 
 namespace fp8kv::test {
 

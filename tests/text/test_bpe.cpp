@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "support/small_tokenizer.h"
+#include "support/models/small_tokenizer.h"
 #include "text/bpe.h"
 
 namespace fp8kv {

@@ -5,8 +5,8 @@
 #include "base/rng.h"
 #include "json/json.h"
 #include "support/expect_error.h"
+#include "support/models/small_tokenizer.h"
 #include "support/skip.h"
-#include "support/small_tokenizer.h"
 #include "support/temp_dir.h"
 #include "text/tokenizer.h"
 

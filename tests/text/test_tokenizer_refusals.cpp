@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "support/expect_error.h"
-#include "support/small_tokenizer.h"
+#include "support/models/small_tokenizer.h"
 #include "text/tokenizer.h"
 
 namespace fp8kv {

@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
-#include "calib/policies.h"
-#include "calib/shard.h"
 #include "cli/byte_size.h"
 #include "cli/kv_dtype.h"
+#include "data/shard.h"
+#include "policy/policies.h"
 
 namespace fp8kv {
 namespace {

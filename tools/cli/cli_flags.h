@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "calib/policies.h"
 #include "cli/options.h"
+#include "policy/policies.h"
 
 namespace CLI {
 class App;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/log.h"
-#include "calib/policies.h"
-#include "calib/shard.h"
+#include "data/shard.h"
 #include "files/file.h"
+#include "policy/policies.h"
 
 namespace fp8kv {
 

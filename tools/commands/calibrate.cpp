@@ -1,8 +1,6 @@
 #include "backend/open/open.h"
 #include "base/error.h"
 #include "calib/collect.h"
-#include "calib/histogram_file.h"
-#include "calib/make_scales.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/read_model_config.h"
@@ -11,6 +9,8 @@
 #include "files/file.h"
 #include "inputs/model_text.h"
 #include "json/json.h"
+#include "policy/histogram_file.h"
+#include "policy/make_scales.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
 

@@ -1,11 +1,11 @@
-#include "calib/merge.h"
+#include "policy/merge.h"
 
 #include "base/error.h"
-#include "calib/histogram_file.h"
 #include "cli/output.h"
 #include "commands/commands.h"
 #include "files/file.h"
 #include "json/json.h"
+#include "policy/histogram_file.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "calib/make_scales.h"
 #include "checkpoint/fingerprint.h"
 #include "cli/kv_dtype.h"
 #include "cli/output.h"
 #include "inputs/scale_source.h"
+#include "policy/make_scales.h"
 #include "scales/read/find_scales.h"
 
 namespace fp8kv {

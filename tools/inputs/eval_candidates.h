@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "base/log.h"
-#include "calib/policies.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/options.h"
 #include "core/config.h"
 #include "eval/eval_report.h"
+#include "policy/policies.h"
 
 namespace fp8kv {
 

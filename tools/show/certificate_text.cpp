@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/text.h"
-#include "calib/make_scales.h"
 #include "cli/output.h"
+#include "policy/make_scales.h"
 #include "report/certificate.h"
 #include "report/certificate_words.h"
 

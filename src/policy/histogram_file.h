@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/magnitudes.h"
+#include "policy/magnitudes.h"
 
 namespace fp8kv {
 

@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include "calib/make_scales.h"
-#include "calib/merge.h"
+#include "policy/make_scales.h"
+#include "policy/merge.h"
 #include "scales/scale_file.h"
 #include "support/capture_stderr.h"
 #include "support/expect_error.h"

@@ -1,4 +1,4 @@
-#include "support/reference_model.h"
+#include "support/models/reference_model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "calib/make_scales.h"
+#include "policy/make_scales.h"
 #include "support/capture_stderr.h"
 #include "support/expect_error.h"
 #include "support/magnitudes.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/log.h"
-#include "calib/magnitudes.h"
-#include "calib/policies.h"
 #include "core/scales.h"
+#include "policy/magnitudes.h"
+#include "policy/policies.h"
 
 namespace fp8kv {
 

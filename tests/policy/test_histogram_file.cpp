@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "calib/histogram_file.h"
 #include "formats/safetensors.h"
+#include "policy/histogram_file.h"
 #include "support/expect_error.h"
 #include "support/magnitudes.h"
 #include "support/temp_dir.h"

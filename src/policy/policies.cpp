@@ -1,4 +1,4 @@
-#include "calib/policies.h"
+#include "policy/policies.h"
 
 #include <algorithm>
 #include <charconv>

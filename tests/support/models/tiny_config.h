@@ -7,8 +7,8 @@
 #include "checkpoint/read_model_config.h"
 #include "json/json.h"
 #include "support/expect_error.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv::test {
 

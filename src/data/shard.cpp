@@ -1,4 +1,4 @@
-#include "calib/shard.h"
+#include "data/shard.h"
 
 #include <charconv>
 

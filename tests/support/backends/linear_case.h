@@ -10,8 +10,8 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "support/compare.h"
-#include "support/gpu_backends.h"
+#include "support/backends/compare.h"
+#include "support/backends/gpu_backends.h"
 
 namespace fp8kv::test {
 

@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "calib/make_scales.h"
-#include "calib/policies.h"
+#include "policy/make_scales.h"
+#include "policy/policies.h"
 #include "support/expect_error.h"
 #include "support/magnitudes.h"
 

@@ -1,4 +1,4 @@
-#include "calib/histogram_file.h"
+#include "policy/histogram_file.h"
 
 #include <algorithm>
 #include <cmath>

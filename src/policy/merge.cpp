@@ -1,10 +1,10 @@
-#include "calib/merge.h"
+#include "policy/merge.h"
 
 #include <algorithm>
 #include <map>
 
 #include "base/error.h"
-#include "calib/make_scales.h"
+#include "policy/make_scales.h"
 
 namespace fp8kv {
 namespace {

@@ -1,4 +1,4 @@
-#include "calib/magnitudes.h"
+#include "policy/magnitudes.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/magnitudes.h"
+#include "policy/magnitudes.h"
 
 namespace fp8kv {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/log.h"
-#include "calib/magnitudes.h"
-#include "calib/policies.h"
 #include "core/config.h"
 #include "core/scales.h"
+#include "policy/magnitudes.h"
+#include "policy/policies.h"
 
 namespace fp8kv {
 

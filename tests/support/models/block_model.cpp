@@ -1,10 +1,10 @@
-#include "support/block_model.h"
+#include "support/models/block_model.h"
 
 #include <filesystem>
 #include <fstream>
 
 #include "checkpoint/tensor_table.h"
-#include "support/tiny_checkpoint.h"
+#include "support/models/tiny_checkpoint.h"
 
 namespace fp8kv::test {
 namespace {

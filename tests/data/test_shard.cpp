@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "calib/shard.h"
+#include "data/shard.h"
 #include "support/expect_error.h"
 
 namespace fp8kv {

@@ -14,8 +14,8 @@
 #include "scales/scale_names.h"
 #include "scales/write/inject.h"
 #include "support/expect_error.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv::test {
 

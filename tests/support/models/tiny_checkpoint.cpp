@@ -1,4 +1,4 @@
-#include "support/tiny_checkpoint.h"
+#include "support/models/tiny_checkpoint.h"
 
 #include <cmath>
 #include <cstdio>

@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "calib/collect.h"
 #include "checkpoint/read_model_config.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv::test {
 

@@ -1,4 +1,4 @@
-#include "support/run_model.h"
+#include "support/models/run_model.h"
 
 #include <algorithm>
 #include <numeric>

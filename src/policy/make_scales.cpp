@@ -1,4 +1,4 @@
-#include "calib/make_scales.h"
+#include "policy/make_scales.h"
 
 #include <algorithm>
 

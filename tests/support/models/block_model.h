@@ -8,8 +8,8 @@
 
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
-#include "support/tiny_checkpoint.h"
 
 namespace fp8kv::test {
 
