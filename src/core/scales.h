@@ -85,7 +85,7 @@ struct Provenance {
   std::string model_fingerprint;                   // see checkpoint/fingerprint.h
   std::string compute_dtype;                       // dtype K and V were rounded to: "float16"
   double headroom = 1.0;
-  std::string policy;  // "mse" (calib/policies.h); "" where granularity and headroom say it all
+  std::string policy;  // "mse" (policy/policies.h); "" where granularity and headroom say it all
   std::vector<LayerAmax> amax;        // one per layer, or empty
   std::vector<LayerOctaves> octaves;  // one per layer, or empty
   uint64_t documents = 0;             // whose first window was counted
