@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Holds the GPU kernels to what the compilers say of them, no GPU needed: nvcc and hipcc, those that
-# are on PATH. Fails on a kernel that does not compile, on local memory and spills, on more
-# registers than kernels/gates/registers.txt records, and when the decode kernel has lost its wide loads,
+# Holds the GPU kernels to what the compilers make of them, no GPU needed: nvcc and hipcc, those that
+# are on PATH. Builds the modules and fails on local memory and spills, on more registers than
+# kernels/gates/registers.txt records, and when the decode kernel has lost its wide loads,
 # asynchronous copies, conversions or matrix instructions.
-#   scripts/check_kernels.sh               checks
+#   scripts/check_kernels.sh [FOLDER]      checks the modules of a build folder (build/gates)
 #   scripts/check_kernels.sh --record      rewrites kernels/gates/registers.txt from what is measured now
 #   scripts/check_kernels.sh --self-test   breaks copies of the kernels, to see every check complain
 set -euo pipefail
@@ -12,20 +12,32 @@ source kernels/gates/gates.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-for compiler in nvcc hipcc; do
-  command -v $compiler > /dev/null || echo "[skipped] $compiler is not on PATH: its gates are off"
+gpus=()
+for build in cuda=nvcc hip=hipcc; do
+  if command -v "${build#*=}" > /dev/null; then
+    gpus+=("${build%=*}")
+  else
+    echo "[skipped] ${build#*=} is not on PATH: its gates are off"
+  fi
 done
 if [[ ${1:-} == --self-test ]]; then
   source kernels/gates/self_test.sh
   self_test
   exit
 fi
+((${#gpus[@]})) || exit 0
 
-mapfile -t sources < <(ls -S kernels/*/*.cu | sed -n 's|.*/||; s/\.cu$//p')  # the longest come first
-compile_all . "$work" "${sources[@]}"
+folder=build/gates
+[[ ${1:-} == --record ]] || folder=${1:-$folder}
+options=()
+[[ -f $folder/CMakeCache.txt ]] ||
+  options=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DFP8KV_WERROR=ON -DFP8KV_TESTS=OFF)
+cmake -S . -B "$folder" "${options[@]}" "-DFP8KV_GPU=$(IFS=';' && echo "${gpus[*]}")" \
+  -DFP8KV_KEEP_CODE=ON > /dev/null
+cmake --build "$folder" --target "${gpus[@]/#/fp8kv_}" >&2
+collect "$folder" "$work"
 if [[ ${1:-} == --record ]]; then
-  gate_compiles . "$work"
-  ((status == 0)) && record_registers . "$work"
+  record_registers . "$work"
 else
   all_gates . "$work"
 fi

@@ -1,7 +1,9 @@
 # shellcheck shell=bash
-# What the GPU kernels are held to; sourced by check_kernels.sh. `compile` puts what a compiler says
-# of one source into a folder `out`, from where the gates read it. A source folder `root` has
-# kernels/ and src/. Every gate takes the two, complains of its own kind of thing and of no other.
+# What the GPU kernels are held to; sourced by check_kernels.sh. What there is to see of a source is
+# in a folder `out`: of CUDA name.cuda.log (ptxas' figures, for all architectures) and
+# name.compute_90.ptx, of each architecture of AMD name.gfx*.notes (the figures) and, of what a gate
+# looks at, name.gfx*.s. A source folder `root` has kernels/ and src/. Every gate takes the two,
+# complains of its own kind of thing and of no other.
 
 status=0
 complain() {
@@ -9,79 +11,49 @@ complain() {
   status=1
 }
 
-# Runs a command in the background, no more of them at a time than there are cores.
-in_parallel() {
-  while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || true; done
-  "$@" &
+# The LLVM tools that belong to hipcc.
+llvm() {
+  [[ -n ${llvm_tools:-} ]] ||
+    llvm_tools=$(dirname "$(hipcc --print-prog-name=clang-offload-bundler 2> /dev/null)")
+  "$llvm_tools/$1" "${@:2}"
 }
 
-# The builds there are compilers for.
-builds() {
-  if command -v nvcc > /dev/null; then echo cuda; fi
-  if command -v hipcc > /dev/null; then printf '%s\n' gfx90a gfx940 hip_host; fi
-}
-
-# Leaves name.build.log; of cuda, for all architectures at once, ptxas' figures in it and
-# name.compute_90a.ptx; of gfx*, name.gfx*.s: the code and its metadata. Who reads no more of cuda
-# than that PTX gives `ptx` as the last argument.
-compile() {
-  local build=$1 root=$2 out=$3 name=$4 reads=${5:-all}
-  local flags=(-std=c++20 -O3 "-I$root" "-I$root/src" '-DFP8KV_VERSION="check"')
-  local scratch=$out/$name.$build.files
-  touch "$out/$name.$build.failed"  # until it is known better
-  if [[ $build == cuda ]]; then
-    mkdir "$scratch"
-    flags=(nvcc "${flags[@]}" --fmad=false -DFP8KV_GPU=cuda -Xcompiler=-Wall,-Wextra
-      -Werror all-warnings)
-    if [[ $reads == ptx ]]; then
-      flags+=(-gencode=arch=compute_90a,code=compute_90a --ptx
-        -o "$scratch/$name.compute_90a.ptx")
-    else
-      flags+=(-gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90a,code=sm_90a
-        --threads 2 -Xptxas -v --keep --keep-dir "$scratch" -c -o "$scratch/$name.o")
+# What a HIP object has for AMD's GPUs. An object without kernels has none.
+unpack() {
+  local object=$1 out=$2 name bundle part target arch
+  bundle=$(mktemp "$out/bundle.XXXXXX")
+  name=$(basename "$object" .cu.o)
+  llvm llvm-objcopy -O binary --only-section=.hip_fatbin "$object" "$bundle"
+  [[ -s $bundle ]] || { rm "$bundle"; return 0; }
+  while read -r target; do
+    [[ $target == *gfx* ]] || continue
+    arch=${target##*-}
+    part=$out/$name.$arch.elf
+    llvm clang-offload-bundler --type=o --input="$bundle" --unbundle --targets="$target" \
+      --output="$part"
+    llvm llvm-readelf --notes "$part" > "$out/$name.$arch.notes"
+    if [[ $name == attention_decode ]]; then
+      llvm llvm-objdump -d --no-show-raw-insn "$part" > "$out/$name.$arch.s"
     fi
-  else  # with -S, hipcc warns that it does not link
-    flags=(hipcc -x hip "${flags[@]}" -ffp-contract=off -DFP8KV_GPU=hip -Wall -Wextra -Werror
-      -Wno-unused-command-line-argument)
-    if [[ $build == hip_host ]]; then
-      flags+=(--offload-arch=gfx90a --cuda-host-only -c
-        -o "$out/$name.hip_host.o")  # not /dev/null, which a failure would remove
-    else
-      flags+=("--offload-arch=$build" --cuda-device-only -S -o "$out/$name.$build.s")
-    fi
-  fi
-  "${flags[@]}" "$root"/kernels/*/"$name.cu" > "$out/$name.$build.log" 2>&1 || return 0
-  if [[ $build == cuda ]]; then
-    mv "$scratch/$name.compute_90a.ptx" "$out"
-    rm -r "$scratch"
-  fi
-  rm "$out/$name.$build.failed"
+    rm "$part"
+  done < <(llvm clang-offload-bundler --list --type=o --input="$bundle")
+  rm "$bundle"
 }
 
-compile_all() {
-  local root=$1 out=$2 name build
-  for name in "${@:3}"; do
-    for build in $(builds); do in_parallel compile "$build" "$root" "$out" "$name"; done
-  done
-  wait
+# Of the modules in a folder that was configured with FP8KV_KEEP_CODE.
+collect() {
+  local build=$1 out=$2 object
+  if command -v nvcc > /dev/null; then
+    cp "$build"/kernels/cuda/code/*.{cuda.log,compute_90.ptx} "$out"
+  fi
+  if command -v hipcc > /dev/null; then
+    for object in "$build"/kernels/hip/*.cu.o; do unpack "$object" "$out"; done
+  fi
 }
 
 all_gates() {
   local gate
-  gate_compiles "$1" "$2"
-  ((status == 0)) || return 0  # the others would miss what was not compiled
   for gate in local_memory registers waits decode_ptx decode_gcn; do "gate_$gate" "$1" "$2"; done
-}
-
-gate_compiles() {
-  local failed log
-  for failed in "$2"/*.failed; do
-    [[ -e $failed ]] || continue
-    log=${failed%.failed}.log
-    grep -m 20 -E "error|warning" "$log" || tail -n 20 "$log"
-    complain "$(cd "$1" && echo kernels/*/"$(basename "$failed" | cut -d. -f1).cu") does not compile for $(
-      basename "$failed" .failed | cut -d. -f2)"
-  done
 }
 
 # "kernel arch registers local spilt scalars" of every kernel compiled: bytes of local memory, bytes
@@ -94,16 +66,13 @@ measured() {
       }
       /bytes stack frame/ { local += $1; spilt += $5 }
       /Used [0-9]+ registers/ { sub(/.*Used /, ""); print name, arch, $1, local, spilt, 0 }' {} +
-    find "$1" -name '*.gfx*.s' -exec awk '
+    find "$1" -name '*.gfx*.notes' -exec awk '
       FNR == 1 { n = split(FILENAME, part, "."); arch = part[n - 1] }
-      /\.amdgpu_metadata/ { on = 1 }
-      !on { next }
       /^    \.name: / { name = $2 }
       /^    \.private_segment_fixed_size: / { local = $2 }
       /^    \.sgpr_spill_count: / { scalars = $2 }
       /^    \.vgpr_count: / { registers = $2 }
-      /^    \.vgpr_spill_count: / { print name, arch, registers, local, 4 * $2, scalars }
-      /\.end_amdgpu_metadata/ { on = 0 }' {} +
+      /^    \.vgpr_spill_count: / { print name, arch, registers, local, 4 * $2, scalars }' {} +
   } | sed -E 's/^[^ ]*[0-9]([a-z_]+_kernel)/\1/' |  # what is before changes with every build
     LC_ALL=C sort
 }
@@ -168,7 +137,7 @@ record_registers() {
 # before they touch global memory.
 gate_waits() {
   local ptx line
-  for ptx in "$2"/*.compute_90a.ptx; do
+  for ptx in "$2"/*.compute_90.ptx; do
     [[ -e $ptx ]] || continue
     while read -r line; do complain "$line"; done < <(awk '
       /\.entry/ { sub(/.*\.entry /, ""); sub(/\(.*/, ""); name = $0; waits = early = 0 }
@@ -201,8 +170,8 @@ forbid() {
 # for three tiles at the start and in the loop; a ninth wide load is of the plan. Partial results of
 # 16 chunks are asked for at a time: one after the other, they take longer than a short context.
 gate_decode_ptx() {
-  local ptx=$2/attention_decode.compute_90a.ptx code=$2/decode.ptx what="the decode kernel's PTX"
-  [[ -e $2/attention_decode.cuda.log && ! -e $2/attention_decode.cuda.failed ]] || return 0
+  local ptx=$2/attention_decode.compute_90.ptx code=$2/decode.ptx what="the decode kernel's PTX"
+  [[ -e $ptx ]] || return 0
   awk '/\.entry/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128E/ } on' "$ptx" > "$code"
   require "$what" "$code" <<'PATTERNS'
 32 cp\.async\.cg\.shared\.global .*, 16,
@@ -227,8 +196,8 @@ gate_decode_gcn() {
     [[ -e $assembly ]] || continue
     code=$assembly.decode
     what="the decode kernel's assembly ($(basename "$assembly" .s | cut -d. -f2))"
-    awk '/^_Z.*:/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128E/ }
-         /^\.Lfunc_end/ { on = 0 } on' "$assembly" > "$code"
+    awk '/<_Z.*>:$/ { on = /attention_decode_kernel.*Fp8FormatE0EEELi128E/ } on' \
+      "$assembly" > "$code"
     # Up to the last product: partial results are loaded after it.
     awk '{ line[NR] = $0 } /v_mfma/ { last = NR }
          END { for (i = 1; i <= last; ++i) print line[i] }' "$code" > "$code.loop"
