@@ -81,17 +81,6 @@ const std::string* AddedTokens::text(int32_t id) const {
 
 namespace {
 
-// Rust's \w, which the library asks about the neighbours of a single word.
-bool is_word(char32_t c) {
-  static const Pattern word =
-      Pattern::from_pcre2(R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}])", "single_word");
-  if (c < 128) return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
-  PatternScratch scratch;
-  std::string text;
-  append_char(text, c);
-  return word.find(text, 0, scratch).has_value();
-}
-
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
   if (begin > 0 && is_word(last_char(text.substr(0, begin)))) return false;
   return end == text.size() || !is_word(next_char(text, end));

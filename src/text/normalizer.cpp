@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "text/parts.h"
+#include "text/unicode.h"
 
 namespace fp8kv {
 

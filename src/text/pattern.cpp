@@ -71,7 +71,13 @@ Pattern Pattern::from_pcre2(const std::string& regex, const std::string& where) 
 }
 
 Pattern Pattern::from_regex(std::string_view regex, const std::string& where) {
-  return from_pcre2(pcre2_from_oniguruma(regex, where), where);
+  Pcre2Spelling spelling = pcre2_from_oniguruma(regex, where);
+  Pattern pattern = from_pcre2(spelling.fast, where);
+  if (!spelling.differences.empty()) {
+    pattern.exact_ = from_pcre2(spelling.exact, where).code_;
+    pattern.differences_ = std::move(spelling.differences);
+  }
+  return pattern;
 }
 
 Pattern Pattern::from_json(const Json& pattern) {
@@ -88,9 +94,13 @@ Pattern Pattern::from_json(const Json& pattern) {
   return made;
 }
 
+const Pattern::Code* Pattern::code_for(std::string_view text) const {
+  return differences_.has_any_of(text) ? exact_.get() : code_.get();
+}
+
 std::optional<Pattern::Match> Pattern::find(std::string_view text, size_t from,
-                                            PatternScratch& scratch) const {
-  if (!code_) {
+                                            PatternScratch& scratch, const Code* code) const {
+  if (!code) {
     const size_t at = text.find(literal_, from);
     if (at == text.npos) return std::nullopt;
     return Match{at, at + literal_.size()};
@@ -100,7 +110,7 @@ std::optional<Pattern::Match> Pattern::find(std::string_view text, size_t from,
   const auto subject = reinterpret_cast<PCRE2_SPTR>(text.empty() ? "" : text.data());
   // The caller has validated the text: checking it again at every match would make this quadratic.
   const auto match = [&] {
-    return pcre2_match(code_->code.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK,
+    return pcre2_match(code->code.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK,
                        state.data.get(), state.context.get());
   };
   int result = match();

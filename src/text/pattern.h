@@ -1,8 +1,7 @@
 // The regular expressions and literal strings by which a tokenizer.json cuts and replaces text.
 // tokenizer.json writes them for Oniguruma (Ruby's syntax); they run on PCRE2 with its JIT. What
-// the two read differently is rewritten, and what cannot be is refused (pattern_dialect.cpp).
-// Both know the characters of their Unicode version: characters assigned after Unicode 14 have no
-// category here.
+// the two read differently is rewritten, and what cannot be is refused (pattern_dialect.cpp). What
+// they match does not depend on PCRE2's version of Unicode (pattern_classes.h).
 #pragma once
 
 #include <memory>
@@ -11,6 +10,7 @@
 #include <string_view>
 
 #include "json/json.h"
+#include "text/char_ranges.h"
 
 namespace fp8kv {
 
@@ -45,15 +45,18 @@ class Pattern {
 
   // The first match that begins at `from` or later. `text` must be valid UTF-8 and `from` the start
   // of a character. Throws when PCRE2 gives up (backtracking without end).
-  std::optional<Match> find(std::string_view text, size_t from, PatternScratch& scratch) const;
+  std::optional<Match> find(std::string_view text, size_t from, PatternScratch& scratch) const {
+    return find(text, from, scratch, code_for(text));
+  }
 
   // All matches from left to right that do not overlap; an empty match is not taken where the match
   // before it ended, nor in an empty text.
   template <typename Visit>
   void for_each(std::string_view text, PatternScratch& scratch, Visit&& visit) const {
+    const Code* code = code_for(text);
     std::optional<size_t> last_end;
     for (size_t from = 0; !text.empty() && from <= text.size();) {
-      const auto match = find(text, from, scratch);
+      const auto match = find(text, from, scratch, code);
       if (!match) return;
       if (match->begin == match->end && match->end == last_end) {
         from = after_char(text, from);
@@ -73,13 +76,24 @@ class Pattern {
  private:
   struct Code;
   static size_t after_char(std::string_view text, size_t at);
+  const Code* code_for(std::string_view text) const;
+  std::optional<Match> find(std::string_view text, size_t from, PatternScratch& scratch,
+                            const Code* code) const;
 
-  std::string literal_;               // used when there is no code
-  std::shared_ptr<const Code> code_;  // shared by copies
+  std::string literal_;                // used when there is no code
+  std::shared_ptr<const Code> code_;   // shared by copies
+  std::shared_ptr<const Code> exact_;  // for text that has any of the differences
+  CharRanges differences_;
   std::string where_;
 };
 
-// The PCRE2 spelling of an Oniguruma pattern. Throws, naming the construct that has none.
-std::string pcre2_from_oniguruma(std::string_view regex, const std::string& where);
+// An Oniguruma pattern for PCRE2, in two ways that differ in the matches of some characters alone.
+struct Pcre2Spelling {
+  std::string fast;
+  std::string exact;
+  CharRanges differences;
+};
+// Throws, naming the construct that has no spelling.
+Pcre2Spelling pcre2_from_oniguruma(std::string_view regex, const std::string& where);
 
 }  // namespace fp8kv

@@ -4,11 +4,13 @@
 //   \h  a hexadecimal digit; PCRE2's: a blank.      \v  U+000B; PCRE2's: any vertical space.
 //   {n,m}+  repeats the repetition; PCRE2: makes it possessive.       {,m}  means {0,m}.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "text/pattern.h"
+#include "text/pattern_classes.h"
 
 namespace fp8kv {
 namespace {
@@ -18,14 +20,13 @@ constexpr const char* kSpace =
 constexpr const char* kNotSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff})"
     R"(\x{200b}-\x{2027}\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
-constexpr const char* kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
-// Outside of a class, and for \b, Oniguruma asks a Latin-1 table that has these too.
-constexpr const char* kLatinWord =
-    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}\x{bd}\x{be})";
+// Of \w outside of a class, and of \b, Oniguruma asks a Latin-1 table that has these too.
+constexpr const char* kLatinWord = R"(\x{b2}\x{b3}\x{b9}\x{bc}\x{bd}\x{be})";
 
 class Translator {
  public:
-  Translator(std::string_view regex, const std::string& where) : in_(regex), where_(where) {}
+  Translator(std::string_view regex, const std::string& where, bool exact, PatternClasses& classes)
+      : in_(regex), where_(where), exact_(exact), classes_(classes) {}
 
   std::string run() {
     while (at_ < in_.size()) step();
@@ -179,27 +180,59 @@ class Translator {
       case 'S':
         return shorthand(cat("[^", kSpace, "]"));
       case 'w':
-        return shorthand(cat("[", kLatinWord, "]"));
+        return shorthand(cat("[", latin_word(), "]"));
       case 'W':
-        return shorthand(cat("[^", kLatinWord, "]"));
+        return shorthand(cat("[^", latin_word(), "]"));
       case 'h':
         return shorthand("[0-9a-fA-F]");
       case 'H':
         return shorthand("[^0-9a-fA-F]");
       case 'b':
-        return assertion(cat("(?:(?<=[", kLatinWord, "])(?![", kLatinWord, "])|(?<![", kLatinWord,
-                             "])(?=[", kLatinWord, "]))"));
+        return assertion(boundary("(?:(?<=@)(?!@)|(?<!@)(?=@))"));
       case 'B':
-        return assertion(cat("(?:(?<=[", kLatinWord, "])(?=[", kLatinWord, "])|(?<![", kLatinWord,
-                             "])(?![", kLatinWord, "]))"));
+        return assertion(boundary("(?:(?<=@)(?=@)|(?<!@)(?!@))"));
       case 'A':
       case 'z':
       case 'Z':
         return assertion(std::string(in_.substr(at_, 2)));
+      case 'd':
+        return shorthand(property_atom("Nd", false));
+      case 'D':
+        return shorthand(property_atom("Nd", true));
+      case 'p':
+      case 'P': {
+        atom_ = out_.size();
+        const auto [name, negated, end] = property();
+        out_ += property_atom(name, negated);
+        at_ = end;
+        return;
+      }
       default:
         atom_ = out_.size();
         out_ += shared_escape();
     }
+  }
+
+  std::string items(std::string_view property, bool negated = false) {
+    const std::optional<PatternClasses::Items> found = classes_.items(property, negated);
+    if (!found) {
+      refuse(cat("\\p{", property, "}"), "it is not the name of a general category or a script");
+    }
+    return exact_ ? found->exact : found->fast;
+  }
+  std::string property_atom(std::string_view property, bool negated) {
+    const std::string text = items(property, negated);
+    return text.starts_with("\\p") || text.starts_with("\\P") ? text : cat("[", text, "]");
+  }
+  std::string word() { return items("Alphabetic") + items("M") + items("Nd") + items("Pc"); }
+  std::string latin_word() { return word() + kLatinWord; }
+
+  // `form` with the set of \w for every "@".
+  std::string boundary(std::string_view form) {
+    const std::string set = cat("[", latin_word(), "]");
+    std::string made;
+    for (const char c : form) c == '@' ? made += set : made += c;
+    return made;
   }
 
   void shorthand(const std::string& text) {
@@ -226,9 +259,6 @@ class Translator {
       return text;
     };
     if (c == 'v') return done(2, "\\x{b}");
-    if (c == 'd') return done(2, "\\p{Nd}");
-    if (c == 'D') return done(2, "\\P{Nd}");
-    if (c == 'p' || c == 'P') return property();
     if (c == 'x' || c == 'u') return code_point();
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x80 || std::isalnum(byte) || byte <= 0x20) refuse(rest.substr(0, 2));
@@ -236,7 +266,12 @@ class Translator {
   }
 
   // \p{L}, \P{L}, \p{^L}: general categories by their one or two letters, scripts by their names.
-  std::string property() {
+  struct Property {
+    std::string_view name;
+    bool negated;
+    size_t end;  // in `in_`
+  };
+  Property property() {
     const size_t close = in_.find('}', at_);
     if (peek(2) != '{' || close == in_.npos) refuse(in_.substr(at_, 2));
     std::string_view name = in_.substr(at_ + 3, close - at_ - 3);
@@ -249,9 +284,7 @@ class Translator {
       return std::isalpha(c) || c == '_';
     });
     if (!plain) refuse(in_.substr(at_, close + 1 - at_));
-    at_ = close + 1;
-    // PCRE2 takes a bare script name to mean its extensions too.
-    return cat(negated ? "\\P{" : "\\p{", name.size() > 2 ? "sc:" : "", name, "}");
+    return {name, negated, close + 1};
   }
 
   // \xHH below 0x80 (above, it would be a single byte), \x{H...}, \uHHHH.
@@ -306,12 +339,19 @@ class Translator {
   void class_escape() {
     if (at_ + 1 == in_.size()) refuse("\\", "nothing follows it");
     const char c = peek(1);
-    const char* spelled = c == 's'   ? kSpace
-                          : c == 'S' ? kNotSpace
-                          : c == 'w' ? kWord
-                          : c == 'h' ? "0-9a-fA-F"
-                                     : nullptr;
-    if (spelled) {
+    if (c == 'p' || c == 'P') {
+      const auto [name, negated, end] = property();
+      out_ += items(name, negated);
+      at_ = end;
+      return;
+    }
+    const std::string spelled = c == 's'               ? kSpace
+                                : c == 'S'             ? kNotSpace
+                                : c == 'w'             ? word()
+                                : c == 'd' || c == 'D' ? items("Nd", c == 'D')
+                                : c == 'h'             ? "0-9a-fA-F"
+                                                       : "";
+    if (!spelled.empty()) {
       out_ += spelled;
       at_ += 2;
     } else if (c == 'W' || c == 'H' || c == 'b') {
@@ -323,6 +363,8 @@ class Translator {
 
   std::string_view in_;
   const std::string& where_;
+  bool exact_;
+  PatternClasses& classes_;
   size_t at_ = 0;
   std::string out_;
   size_t atom_ = kNoAtom;      // where in `out_` the last thing that can be repeated begins
@@ -331,8 +373,13 @@ class Translator {
 
 }  // namespace
 
-std::string pcre2_from_oniguruma(std::string_view regex, const std::string& where) {
-  return Translator(regex, where).run();
+Pcre2Spelling pcre2_from_oniguruma(std::string_view regex, const std::string& where) {
+  PatternClasses classes;
+  Pcre2Spelling made;
+  made.fast = Translator(regex, where, /*exact=*/false, classes).run();
+  made.exact = Translator(regex, where, /*exact=*/true, classes).run();
+  made.differences = classes.differences();
+  return made;
 }
 
 }  // namespace fp8kv

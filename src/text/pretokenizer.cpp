@@ -49,11 +49,9 @@ void PreTokenizer::add(const Json& json, const Normalizer& normalizer) {
     steps_.push_back(Split{character_at(json, "delimiter"), Behaviour::removed});
   } else if (type == "Whitespace") {
     check_keys(json, {"type"});
-    // Rust's \w, which has the joiners too; what does not match is dropped.
-    static constexpr const char* kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control})";
-    const std::string regex = cat("[", kWord, "]+|[^", kWord, "\\p{White_Space}]+");
-    steps_.push_back(
-        Split{Pattern::from_pcre2(regex, json.where()), Behaviour::removed, /*invert=*/true});
+    // As the pattern "\w+|[^\w\s]+" of Rust cuts.
+    steps_.push_back(Split{Property::white_space, Behaviour::removed});
+    steps_.push_back(Split{Property::word, Behaviour::contiguous});
   } else if (type == "WhitespaceSplit") {
     check_keys(json, {"type"});
     steps_.push_back(Split{Property::white_space, Behaviour::removed});
@@ -185,6 +183,7 @@ void PreTokenizer::find_cuts(const Split& split, std::string_view text, Words& w
       const Property property = std::get<Property>(split.delimiter);
       return property == Property::numeric       ? is_numeric(c)
              : property == Property::punctuation ? is_punctuation(c)
+             : property == Property::word        ? is_word(c)
                                                  : is_white_space(c);
     };
     for (size_t at = 0; at < text.size();) {

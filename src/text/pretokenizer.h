@@ -49,7 +49,7 @@ class PreTokenizer {
 
  private:
   enum class Behaviour { removed, isolated, merged_with_previous, merged_with_next, contiguous };
-  enum class Property { numeric, punctuation, white_space };
+  enum class Property { numeric, punctuation, white_space, word };
   using Prepend = MetaspaceOptions::Prepend;
   struct Split {
     std::variant<Pattern, Property, char32_t> delimiter;

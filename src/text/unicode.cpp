@@ -1,11 +1,8 @@
 #include "text/unicode.h"
 
-#include <cstdlib>
-#include <memory>
+#include <algorithm>
 
-#include <utf8proc.h>
-
-#include "base/error.h"
+#include "text/unicode_tables.h"
 
 namespace fp8kv {
 
@@ -48,8 +45,7 @@ bool is_white_space(char32_t c) {
 
 bool is_numeric(char32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
-  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+  return unicode::value_in(unicode::kNumericRuns, c) != 0;
 }
 
 bool is_punctuation(char32_t c) {
@@ -57,14 +53,20 @@ bool is_punctuation(char32_t c) {
     return (c >= 0x21 && c <= 0x2F) || (c >= 0x3A && c <= 0x40) || (c >= 0x5B && c <= 0x60) ||
            (c >= 0x7B && c <= 0x7E);
   }
-  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+  return unicode::value_in(unicode::kPunctuationRuns, c) != 0;
 }
 
 bool is_combining_mark(char32_t c) {
   if (c < 0x300) return false;
-  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
-  return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+  return unicode::value_in(unicode::kMarkRuns, c) != 0;
+}
+
+bool is_word(char32_t c) {
+  if (c < 128) return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+  const std::string_view category =
+      unicode::kCategoryNames[unicode::value_in(unicode::kCategoryRuns, c)];
+  return unicode::value_in(unicode::kAlphabeticRuns, c) != 0 || category[0] == 'M' ||
+         category == "Nd" || category == "Pc" || c == 0x200C || c == 0x200D;
 }
 
 void append_lower(std::string& out, char32_t c) {
@@ -73,59 +75,21 @@ void append_lower(std::string& out, char32_t c) {
     out += "i\xCC\x87";
     return;
   }
-  append_char(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
-}
-
-namespace {
-
-void append_normal_form(std::string& out, std::string_view text, NormalForm form) {
-  const bool compose = form == NormalForm::nfc || form == NormalForm::nfkc;
-  const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
-  const auto options = static_cast<utf8proc_option_t>(
-      UTF8PROC_STABLE | (compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
-      (compatible ? UTF8PROC_COMPAT : 0));
-  utf8proc_uint8_t* made = nullptr;
-  const utf8proc_ssize_t size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                   static_cast<utf8proc_ssize_t>(text.size()), &made, options);
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(made, &std::free);
-  if (size < 0) throw Error(cat("cannot normalise the text: ", utf8proc_errmsg(size)));
-  out.append(reinterpret_cast<const char*>(made), static_cast<size_t>(size));
-}
-
-}  // namespace
-
-std::string_view normal_form(std::string_view text, NormalForm form, std::string& buffer) {
-  // A character below `inert` starts a stretch of its own: it is a starter that composes with
-  // nothing before it (the first combining character is U+0300) and, for the other forms, ASCII,
-  // which nothing changes. So only stretches that go beyond need work.
-  const unsigned char inert_lead = form == NormalForm::nfc ? 0xCC : 0x80;  // lead byte of U+0300
-  const auto is_inert = [&](size_t i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    return byte < inert_lead && (byte & 0xC0) != 0x80;
-  };
-  const auto is_tail = [&](size_t i) {
-    return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
-  };
-  buffer.clear();
-  size_t copied = 0;
-  size_t stretch = 0;  // start of the last inert character
-  for (size_t i = 0; i < text.size();) {
-    if (is_inert(i)) {
-      stretch = i++;
-      while (is_tail(i)) ++i;
-      continue;
+  const auto rows = unicode::kLowerRows;
+  const auto after = std::upper_bound(rows.begin(), rows.end(), c,
+                                      [](char32_t a, const auto& row) { return a < row.first; });
+  if (after != rows.begin()) {
+    const unicode::LowerRow& row = *std::prev(after);
+    if (c <= row.last && (c - row.first) % row.step == 0) {
+      c = static_cast<char32_t>(static_cast<int32_t>(c) + row.delta);
     }
-    size_t end = i;
-    while (end < text.size() && !is_inert(end)) ++end;
-    if (buffer.empty()) buffer.reserve(text.size() + text.size() / 8);
-    buffer += text.substr(copied, stretch - copied);
-    append_normal_form(buffer, text.substr(stretch, end - stretch), form);
-    copied = stretch = i = end;
   }
-  if (copied == 0) return text;
-  buffer += text.substr(copied);
-  return buffer;
+  append_char(out, c);
+}
+
+uint8_t unicode::value_in(Runs runs, char32_t c) {
+  const auto after = std::upper_bound(runs.begin(), runs.end(), c << 8 | 0xFF);
+  return static_cast<uint8_t>(*std::prev(after) & 0xFF);
 }
 
 Utf8Front utf8_front(std::string_view bytes) {

@@ -20,14 +20,8 @@ bool is_white_space(char32_t c);     // Unicode's White_Space
 bool is_numeric(char32_t c);         // categories Nd, Nl, No
 bool is_punctuation(char32_t c);     // categories P*, and every ASCII punctuation character
 bool is_combining_mark(char32_t c);  // categories M*
+bool is_word(char32_t c);            // \w of Rust: Alphabetic, M*, Nd, Pc, and the two joiners
 void append_lower(std::string& out, char32_t c);  // full mapping, without context
-
-// By utf8proc's version of Unicode (15 in Debian 12). The tables of the tokenizers library are some
-// years older: it leaves the 70 compatibility characters that were added since 2018 as they are.
-enum class NormalForm { nfc, nfd, nfkc, nfkd };
-
-// `text` in the form. The result is `text` itself where nothing changes, else it lies in `buffer`.
-std::string_view normal_form(std::string_view text, NormalForm form, std::string& buffer);
 
 // Length of the well-formed UTF-8 sequence at the front; 0 when there is none.
 // `prefix_of_valid`: then says whether more bytes could make it one, and `bad` how many bytes one

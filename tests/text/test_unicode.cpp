@@ -1,7 +1,12 @@
 #include <doctest/doctest.h>
 
+#include "base/digest.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "json/json.h"
+#include "support/places.h"
+#include "text/normal_form.h"
+#include "text/pattern.h"
 #include "text/unicode.h"
 
 namespace fp8kv {
@@ -28,6 +33,115 @@ TEST_CASE("unicode: every character goes to UTF-8 and back") {
              last_char("é" + text) != c;
   }
   CHECK(wrong == 0);
+}
+
+std::vector<char32_t> all_characters() {
+  std::vector<char32_t> all;
+  for (char32_t c = 0; c <= 0x10FFFF; ++c) {
+    if (c < 0xD800 || c > 0xDFFF) all.push_back(c);
+  }
+  return all;
+}
+
+std::string sha256_hex(std::string_view text) {
+  Sha256 digest;
+  digest.add(text);
+  return digest.hex();
+}
+
+// What the tokenizers library knows, as digests over all characters.
+Json library_digests() {
+  return Json::read(test::source_dir() / "tests/golden/unicode-digests.json");
+}
+
+constexpr std::pair<const char*, NormalForm> kForms[] = {{"NFC", NormalForm::nfc},
+                                                         {"NFD", NormalForm::nfd},
+                                                         {"NFKC", NormalForm::nfkc},
+                                                         {"NFKD", NormalForm::nfkd}};
+
+TEST_CASE("unicode: sets of characters in patterns are the library's, for every character") {
+  // In blocks, so that some have characters that PCRE2 knows otherwise, and most have none.
+  constexpr size_t kBlock = 1024;
+  const std::vector<char32_t> all = all_characters();
+  const Json classes = library_digests().at("classes");
+  REQUIRE(classes.size() > 30);
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const std::string items(classes.key(i));
+    CAPTURE(items);
+    const Pattern pattern = Pattern::from_regex("[" + items + "]+", "test");
+    PatternScratch scratch;
+    std::string bits;
+    for (size_t begin = 0; begin < all.size(); begin += kBlock) {
+      std::string text;
+      for (size_t k = 0; k < kBlock; ++k) append_char(text, all[begin + k]);
+      size_t at = 0;
+      pattern.for_each(text, scratch, [&](const Pattern::Match& match) {
+        for (; at < match.begin; bits += '0') (void)next_char(text, at);
+        for (; at < match.end; bits += '1') (void)next_char(text, at);
+      });
+      bits.resize(begin + kBlock, '0');
+    }
+    CHECK(sha256_hex(bits) == classes.value(i).as_string());
+  }
+}
+
+TEST_CASE("unicode: properties are the library's, for every character") {
+  const Json properties = library_digests().at("properties");
+  const std::pair<const char*, bool (*)(char32_t)> cases[] = {{"numeric", is_numeric},
+                                                              {"punctuation", is_punctuation},
+                                                              {"white_space", is_white_space},
+                                                              {"word", is_word},
+                                                              {"mark", is_combining_mark}};
+  CHECK(properties.size() == std::size(cases));
+  for (const auto& [name, has] : cases) {
+    std::string bits;
+    for (const char32_t c : all_characters()) bits += has(c) ? '1' : '0';
+    CAPTURE(name);
+    CHECK(sha256_hex(bits) == properties.at(name).as_string());
+  }
+}
+
+TEST_CASE("unicode: normal forms and lower case are the library's, for every character") {
+  const Json changes = library_digests().at("changes");
+  std::string lower;
+  for (const char32_t c : all_characters()) {
+    append_lower(lower, c);
+    lower += '\n';
+  }
+  CHECK(sha256_hex(lower) == changes.at("Lowercase").as_string());
+  for (const auto& [name, form] : kForms) {
+    std::string lines;
+    for (const char32_t c : all_characters()) lines += formed(utf8(c), form) + "\n";
+    CAPTURE(name);
+    CHECK(sha256_hex(lines) == changes.at(name).as_string());
+  }
+}
+
+TEST_CASE("unicode: normal forms of all texts of three pieces are the library's") {
+  const Json file = library_digests();
+  const Json list = file.at("pieces");
+  std::vector<std::string> pieces;
+  for (size_t i = 0; i < list.size(); ++i) pieces.push_back(list[i].as_string());
+  for (const auto& [name, form] : kForms) {
+    std::string lines;
+    for (const std::string& a : pieces) {
+      for (const std::string& b : pieces) {
+        for (const std::string& c : pieces) lines += formed(a + b + c, form) + "\n";
+      }
+    }
+    CAPTURE(name);
+    CHECK(sha256_hex(lines) == file.at("joined").at(name).as_string());
+  }
+}
+
+TEST_CASE("unicode: a long row of marks is sorted in no time") {
+  // In quadratic time this would take minutes: 2 x 10^5 marks of alternating classes.
+  std::string text = "a";
+  for (int i = 0; i < 100000; ++i) text += "\u0301\u0323";
+  const std::string made = formed(text, NormalForm::nfc);
+  CHECK(made.starts_with("\u1EA1\u0323\u0323"));
+  CHECK(made.ends_with("\u0301\u0301"));
+  CHECK(made.size() == text.size());
 }
 
 TEST_CASE("unicode: normal forms of the examples of UAX 15") {
