@@ -29,7 +29,8 @@ std::vector<std::string> ignore_patterns(std::span<const std::string> modules, b
 // more than plain characters, ".", "*", "^", "$" and escaped punctuation.
 std::optional<bool> pattern_matches(std::string_view pattern, std::string_view module);
 
-// What an `ignore` list says of one module. "Linear" stands for all of them.
+// What an `ignore` list says of one linear module. "Linear" is their class and stands for all of
+// them; of a module that is not linear it says nothing, and is to be left out before.
 enum class Ignored { no, yes, unclear };
 
 Ignored ignored(std::span<const std::string> ignore, std::string_view module);

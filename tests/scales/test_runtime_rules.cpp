@@ -184,6 +184,14 @@ TEST_CASE("runtimes: an `ignore` that covers the attention leaves old vLLM witho
   CHECK(vllm(files) == RuntimeOutcome::turns_on);
 }
 
+TEST_CASE("runtimes: the class Linear in `ignore` does not cover the attention") {
+  const ModelFiles files = model(kApart, compressed_tensors(R"(["Linear"])"));
+  CHECK(old_vllm(files) == old_vllm(model(kApart, compressed_tensors("[]"))));
+  CHECK(old_vllm(files) == RuntimeOutcome::loads);
+  CHECK(old_vllm(model(kApart, compressed_tensors(R"(["Linear", "re:.*attn$"])"))) ==
+        RuntimeOutcome::ignores);
+}
+
 TEST_CASE("runtimes: kv_scale beside a config is half read, and a union is misread") {
   CHECK(tgi(model(kFused, kCovered)) == RuntimeOutcome::loads);
   CHECK(old_vllm(model(kFused, kCovered)) == RuntimeOutcome::loads);

@@ -96,7 +96,7 @@ std::vector<std::string> texts(const std::optional<Json>& list) {
 }
 
 void add_ignore(const TensorMap& tensors, const Json& block, FactSet& facts) {
-  const std::vector<std::string> ignore = texts(block.find("ignore"));
+  std::vector<std::string> ignore = texts(block.find("ignore"));
   for (const std::string& module : linear_modules(tensors)) {
     // The head is looked up by its tensor; lists that leave it out work.
     if (module.ends_with("lm_head")) continue;
@@ -108,6 +108,8 @@ void add_ignore(const TensorMap& tensors, const Json& block, FactSet& facts) {
     const std::string holder = module.substr(0, experts + std::string_view(".experts").size());
     facts.add(Fact::experts_missed, ignored(ignore, holder) == Ignored::no);
   }
+  // A class, which attention is not of.
+  std::erase(ignore, "Linear");
   for (const std::string_view attention : {"layers.0.self_attn.attn", "layers.0.attn"}) {
     const Ignored found = ignored(ignore, "model." + std::string(attention));
     facts.add(Fact::attention_ignored, found == Ignored::yes);
