@@ -16,10 +16,10 @@ Json at_any(const Json& config, Spellings keys) {
   return found ? *found : config.at(*keys.begin());
 }
 
-int64_t in_range(const Json& number, int64_t most) {
+int64_t in_range(const Json& number, int64_t least, int64_t most) {
   const int64_t value = number.as_int();
-  if (value < 1 || value > most) {
-    fail(number.where(), ": is ", number.brief(), ", expected 1 to ", most);
+  if (value < least || value > most) {
+    fail(number.where(), ": is ", number.brief(), ", expected ", least, " to ", most);
   }
   return value;
 }

@@ -22,7 +22,10 @@ std::optional<Json> find_any(const Json& config, Spellings keys);
 // Like find_any, but an error names the first, the usual spelling.
 Json at_any(const Json& config, Spellings keys);
 
-// Throws unless the number is in 1 to `most`.
-int64_t in_range(const Json& number, int64_t most);
+// Throws unless the number is in `least` to `most`.
+int64_t in_range(const Json& number, int64_t least, int64_t most);
+inline int64_t in_range(const Json& number, int64_t most) {
+  return in_range(number, 1, most);
+}
 
 }  // namespace fp8kv

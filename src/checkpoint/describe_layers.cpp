@@ -6,49 +6,35 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "base/error.h"
 #include "checkpoint/config_values.h"
 
 namespace fp8kv {
 namespace {
 
 using Mixings = std::vector<Mixing>;
-// One for each layer, or why they cannot be told.
-using Told = std::variant<Mixings, Error>;
 
-// The number under `key` in `least` to kLongestContext; `otherwise` where there is none.
-std::variant<int64_t, Error> number_at(const Json& text, const std::string& key, int64_t least,
-                                       std::optional<int64_t> otherwise) {
+// The number under `key`, from `least` to kLongestContext; `otherwise` where there is none.
+int64_t number_or(const Json& text, const char* key, int64_t least, int64_t otherwise) {
   const auto number = text.find(key);
-  if (!number && otherwise) return *otherwise;
-  if (!number) return Error(cat(text.where(), ": the key ", quote(key), " is missing"));
-  const int64_t value = number->as_int();
-  if (value >= least && value <= kLongestContext) return value;
-  return Error(cat(number->where(), ": is ", number->brief(), ", expected ", least, " to ",
-                   kLongestContext));
+  return number ? in_range(*number, least, kLongestContext) : otherwise;
 }
 
 // Every so many layers, as `key` says, one has full attention: the last of them, but in the family
 // that says which.
-Told told_by_period(const Json& text, const std::string& key, int64_t n_layers, Mixing other) {
-  const auto read = number_at(text, key, 1, std::nullopt);
-  if (const Error* error = std::get_if<Error>(&read)) return *error;
-  const int64_t period = std::get<int64_t>(read);
+Mixings told_by_period(const Json& text, const std::string& key, int64_t n_layers, Mixing other) {
+  const int64_t period = in_range(text.at(key), 1, kLongestContext);
   int64_t full = period - 1;
-  if (key == "attn_layer_period") {
-    const auto offset = number_at(text, "attn_layer_offset", 0, 0);
-    if (const Error* error = std::get_if<Error>(&offset)) return *error;
-    full = std::get<int64_t>(offset);
-  }
+  if (key == "attn_layer_period") full = number_or(text, "attn_layer_offset", 0, 0);
   Mixings mixings;
   for (int64_t i = 0; i < n_layers; ++i)
     mixings.push_back(i % period == full ? Mixing::full : other);
   return mixings;
 }
 
-Told told_by_types(const Json& types, int64_t n_layers) {
+Mixings told_by_types(const Json& types, int64_t n_layers) {
   constexpr std::array<std::pair<const char*, Mixing>, 7> kTypes = {{
       {"attention", Mixing::full},
       {"chunked_attention", Mixing::chunks},
@@ -59,8 +45,8 @@ Told told_by_types(const Json& types, int64_t n_layers) {
       {"sliding_attention", Mixing::window},
   }};
   if (!types.is_array() || types.size() != static_cast<size_t>(n_layers)) {
-    return Error(cat(types.where(), ": is ", types.brief(), ", expected an array of ",
-                     count_of(static_cast<uint64_t>(n_layers), "layer type")));
+    fail(types.where(), ": is ", types.brief(), ", expected an array of ",
+         count_of(static_cast<uint64_t>(n_layers), "layer type"));
   }
   Mixings mixings;
   for (size_t i = 0; i < types.size(); ++i) {
@@ -70,8 +56,8 @@ Told told_by_types(const Json& types, int64_t n_layers) {
     if (found == kTypes.end()) {
       std::vector<std::string> known;
       for (const auto& type : kTypes) known.push_back(quote(type.first));
-      return Error(cat(types[i].where(), ": the layer type ", quote(name), " is not known"),
-                   "known are " + join(known));
+      throw Error(cat(types[i].where(), ": the layer type ", quote(name), " is not known"),
+                  "known are " + join(known));
     }
     mixings.push_back(found->second);
   }
@@ -79,13 +65,13 @@ Told told_by_types(const Json& types, int64_t n_layers) {
 }
 
 // Nemotron-H: a letter for each layer, which has attention, Mamba or a feed-forward part alone.
-Told told_by_letters(const Json& pattern, int64_t n_layers) {
+Mixings told_by_letters(const Json& pattern, int64_t n_layers) {
   const std::string letters = pattern.as_string();
   const bool known = letters.find_first_not_of("*M-E") == letters.npos;
   if (!known || letters.size() != static_cast<size_t>(n_layers)) {
-    return Error(cat(pattern.where(), ": is ", pattern.brief(), ", expected ",
-                     count_of(static_cast<uint64_t>(n_layers), "letter"),
-                     " of * (attention), M (Mamba), - (MLP) and E (experts)"));
+    fail(pattern.where(), ": is ", pattern.brief(), ", expected ",
+         count_of(static_cast<uint64_t>(n_layers), "letter"),
+         " of * (attention), M (Mamba), - (MLP) and E (experts)");
   }
   Mixings mixings;
   for (const char letter : letters) {
@@ -104,7 +90,7 @@ int64_t usual_pattern(const std::string& type) {
 }
 
 // What transformers makes of a sliding_window without a list of layers.
-Told told_by_window(const Json& text, const ModelDescription& model) {
+Mixings told_by_window(const Json& text, const ModelDescription& model) {
   const auto n_layers = static_cast<size_t>(model.n_layers());
   const std::string type = text.get_string("model_type", "");
   const auto is = [&](const char* its_type, const char* architecture) {
@@ -117,10 +103,8 @@ Told told_by_window(const Json& text, const ModelDescription& model) {
   if (is("mistral", "MistralForCausalLM")) return Mixings(n_layers, Mixing::window);
   const bool qwen = type.starts_with("qwen") || model.architecture.starts_with("Qwen");
   if (!text.get_bool("use_sliding_window", !qwen)) return Mixings(n_layers, Mixing::full);
-  if (text.has("max_window_layers")) {
-    const auto read = number_at(text, "max_window_layers", 0, std::nullopt);
-    if (const Error* error = std::get_if<Error>(&read)) return *error;
-    const int64_t full = std::min(std::get<int64_t>(read), model.n_layers());
+  if (const auto first = text.find("max_window_layers")) {
+    const int64_t full = std::min(in_range(*first, 0, kLongestContext), model.n_layers());
     Mixings mixings(n_layers, Mixing::window);
     std::fill_n(mixings.begin(), full, Mixing::full);
     return mixings;
@@ -136,7 +120,7 @@ Told told_by_window(const Json& text, const ModelDescription& model) {
   return mixings;
 }
 
-Told told_mixings(const Json& text, const ModelDescription& model) {
+Mixings told_mixings(const Json& text, const ModelDescription& model) {
   const int64_t n_layers = model.n_layers();
   if (const auto pattern = text.find("hybrid_override_pattern")) {
     return told_by_letters(*pattern, n_layers);
@@ -144,8 +128,7 @@ Told told_mixings(const Json& text, const ModelDescription& model) {
   for (const char* key :
        {"attn_layer_indices", "layers_block_type", "block_types", "attn_type_list"}) {
     if (const auto other = text.find(key)) {
-      return Error(
-          cat(other->where(), ": which layers hold what cache is said in a way not known here"));
+      fail(other->where(), ": which layers hold what cache is said in a way not known here");
     }
   }
   if (const auto types = text.find("layer_types")) return told_by_types(*types, n_layers);
@@ -156,36 +139,34 @@ Told told_mixings(const Json& text, const ModelDescription& model) {
 }
 
 // Gemma 4: the layers without a window have heads of another size, and may have fewer of K and V.
-std::optional<Error> set_global_heads(const Json& text, LayerDescription& layer) {
-  const auto size = number_at(text, "global_head_dim", 1, layer.k_head_dim);
-  const auto heads = number_at(text, "num_global_key_value_heads", 1, layer.n_kv_heads);
-  for (const auto* read : {&size, &heads}) {
-    if (const Error* error = std::get_if<Error>(read)) return *error;
+void set_global_heads(const Json& text, LayerDescription& layer) {
+  if (const auto size = text.find("global_head_dim")) {
+    layer.k_head_dim = layer.v_head_dim = in_range(*size, kLargestDim);
   }
-  if (text.has("global_head_dim")) layer.k_head_dim = layer.v_head_dim = std::get<int64_t>(size);
-  layer.n_kv_heads = std::get<int64_t>(heads);
-  return std::nullopt;
+  layer.n_kv_heads = number_or(text, "num_global_key_value_heads", 1, layer.n_kv_heads);
 }
 
-std::optional<Error> set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
+void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
   layer.mixing = mixing;
-  if (mixing == Mixing::full) return set_global_heads(text, layer);
-  if (mixing == Mixing::recurrent || mixing == Mixing::none) {
-    layer.n_kv_heads = layer.k_head_dim = layer.v_head_dim = 0;
-    return std::nullopt;
+  switch (mixing) {
+    case Mixing::full:
+      return set_global_heads(text, layer);
+    case Mixing::window:
+      layer.reach = in_range(text.at("sliding_window"), kLongestContext);
+      return;
+    case Mixing::chunks:
+      layer.reach = in_range(text.at("attention_chunk_size"), kLongestContext);
+      return;
+    case Mixing::recurrent:
+    case Mixing::none:
+    case Mixing::unknown:
+      layer.n_kv_heads = layer.k_head_dim = layer.v_head_dim = 0;
   }
-  const char* key = mixing == Mixing::window ? "sliding_window" : "attention_chunk_size";
-  const auto reach = number_at(text, key, 1, std::nullopt);
-  if (const Error* error = std::get_if<Error>(&reach)) return *error;
-  layer.reach = std::get<int64_t>(reach);
-  return std::nullopt;
 }
 
 // The last layers may read the cache of the last layer of their kind before them.
-std::optional<Error> set_caches(const Json& text, ModelDescription& out) {
-  const auto read = number_at(text, "num_kv_shared_layers", 0, 0);
-  if (const Error* error = std::get_if<Error>(&read)) return *error;
-  const int64_t first_shared = out.n_layers() - std::get<int64_t>(read);
+void set_caches(const Json& text, ModelDescription& out) {
+  const int64_t first_shared = out.n_layers() - number_or(text, "num_kv_shared_layers", 0, 0);
   std::map<Mixing, int64_t> last;  // that has its own, by kind
   for (int64_t i = 0; i < out.n_layers(); ++i) {
     LayerDescription& layer = out.layers[static_cast<size_t>(i)];
@@ -193,24 +174,19 @@ std::optional<Error> set_caches(const Json& text, ModelDescription& out) {
     if (i < first_shared) last[layer.mixing] = i;
     const auto found = last.find(layer.mixing);
     if (found == last.end()) {
-      return Error(cat(text.at("num_kv_shared_layers").where(), ": leaves layer ", i,
-                       " no layer of its kind whose cache it could read"));
+      fail(text.at("num_kv_shared_layers").where(), ": leaves layer ", i,
+           " no layer of its kind whose cache it could read");
     }
     layer.cache_of = found->second;
   }
-  return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Error> describe_mixing(const Json& text, ModelDescription& out) {
-  const Told told = told_mixings(text, out);
-  if (const Error* error = std::get_if<Error>(&told)) return *error;
-  const Mixings& mixings = std::get<Mixings>(told);
-  for (size_t i = 0; i < out.layers.size(); ++i) {
-    if (auto error = set_mixing(text, mixings[i], out.layers[i])) return error;
-  }
-  return set_caches(text, out);
+void describe_mixing(const Json& text, ModelDescription& out) {
+  const Mixings mixings = told_mixings(text, out);
+  for (size_t i = 0; i < out.layers.size(); ++i) set_mixing(text, mixings[i], out.layers[i]);
+  set_caches(text, out);
 }
 
 }  // namespace fp8kv

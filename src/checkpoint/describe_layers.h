@@ -4,7 +4,6 @@
 
 #include <optional>
 
-#include "base/error.h"
 #include "core/model_description.h"
 #include "json/json.h"
 
@@ -13,8 +12,8 @@ namespace fp8kv {
 // Sets what mixes the tokens of each layer, its heads where they differ, and whose cache it reads.
 // What decides: hybrid_override_pattern; else layer_types; else full_attention_interval,
 // attn_layer_period, sliding_window with its pattern or switches; num_kv_shared_layers gives the
-// last layers the caches of others. Returns why it cannot be told, having left `out` half done.
+// last layers the caches of others. Throws where it cannot be told, having left `out` half done.
 // REQUIRES layers with the heads that the config gives for all.
-std::optional<Error> describe_mixing(const Json& text, ModelDescription& out);
+void describe_mixing(const Json& text, ModelDescription& out);
 
 }  // namespace fp8kv

@@ -1,5 +1,6 @@
 #include "checkpoint/describe_model.h"
 
+#include <concepts>
 #include <utility>
 
 #include "checkpoint/config_values.h"
@@ -42,6 +43,18 @@ int64_t parse_head_dim(const Json& text, int64_t n_heads) {
   return size / n_heads;
 }
 
+// What `work` throws of what it reads; nullopt where it reads all.
+template <std::invocable Work>
+std::optional<Error> input_error_of(const Work& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+    return error;
+  }
+}
+
 // The K projection of a layer of the language model, as rows of a matrix; nullopt for any other
 // tensor, and for weights that are packed into integers, which have other shapes.
 std::optional<std::pair<int64_t, int64_t>> k_projection(const TensorEntry& entry) {
@@ -78,11 +91,13 @@ ModelDescription describe_model(const Json& config) {
     out.max_seq_len = in_range(*context, kLongestContext);
   }
   out.layers.assign(static_cast<size_t>(n_layers), layer);
-  describe_feed_forward(text, out);
+  if (input_error_of([&] { describe_feed_forward(text, out); })) {
+    for (LayerDescription& each : out.layers) each.feed_forward = FeedForward::unknown;
+  }
   ModelDescription mixed = out;
-  auto unclear = describe_mixing(text, mixed);
+  const auto unclear = input_error_of([&] { describe_mixing(text, mixed); });
   if (!unclear) return mixed;
-  make_unclear(out, std::move(*unclear));
+  make_unclear(out, *unclear);
   return out;
 }
 

@@ -10,7 +10,8 @@ namespace fp8kv {
 // Reads a transformer's config.json, at the language model where it wraps one. Throws, naming the
 // key, when the number of layers, of heads or of KV heads, or the size of a head cannot be told or
 // is impossible, and for a latent vector instead of K and V. Layers that are told in a way not
-// known here are Mixing::unknown, and `unclear` says why.
+// known here are Mixing::unknown, and `unclear` says why; feed-forward parts likewise are
+// FeedForward::unknown.
 ModelDescription describe_model(const Json& config);
 
 // The same, held against the tensors: some configs leave out that layers differ. The layers are

@@ -108,6 +108,22 @@ TEST_CASE("describe_layers: what would be counted wrong is not known") {
         "config.json: max_window_layers: is -1, expected 0 to 2147483647");
 }
 
+TEST_CASE("describe_layers: members of a wrong type make layers unclear") {
+  CHECK(unclear_with(R"("sliding_window": "4k")") ==
+        "config.json: sliding_window: is a string (\"4k\"), expected an integer");
+  CHECK(unclear_with(R"("layer_types": [0, 1, 0, 1, 0, 1])") ==
+        "config.json: layer_types[0]: is a number (0), expected a string");
+  CHECK(unclear_with(R"("hybrid_override_pattern": ["M", "*", "-", "M", "*", "-"])") ==
+        "config.json: hybrid_override_pattern: is an array "
+        "([\"M\", \"*\", \"-\", \"M\", \"*\", \"-\"]), expected a string");
+  CHECK(unclear_with(R"("sliding_window": 4, "use_sliding_window": 1)") ==
+        "config.json: use_sliding_window: is a number (1), expected true or false");
+  CHECK(unclear_with(R"("full_attention_interval": [3])") ==
+        "config.json: full_attention_interval: is an array ([3]), expected an integer");
+  CHECK(unclear_with(R"("num_kv_shared_layers": "2")") ==
+        "config.json: num_kv_shared_layers: is a string (\"2\"), expected an integer");
+}
+
 TEST_CASE("describe_layers: chunks are no window, and Mamba is no MLP") {
   const ModelDescription llama4 = describe_model(config_with(
       R"("attention_chunk_size": 7, "layer_types": ["chunked_attention", "full_attention"])", 2));
@@ -168,6 +184,10 @@ TEST_CASE("describe_layers: feed-forward parts as the families spell them") {
   CHECK(parts_of(experts + R"(, "first_k_dense_replace": 2)") == "ggeeee");
   CHECK(parts_of(experts + R"(, "interleave_moe_layer_step": 3)") == "ggegge");
   CHECK(parts_of(experts + R"(, "expert_layer_period": 2, "expert_layer_offset": 1)") == "gegege");
+  CHECK(parts_of(experts + R"(, "decoder_sparse_step": "2")") == "uuuuuu");
+  CHECK(parts_of(experts + R"(, "first_k_dense_replace": [1])") == "uuuuuu");
+  CHECK(parts_of(experts + R"(, "mlp_layer_types": [0, 1, 1, 0, 1, 1])") == "uuuuuu");
+  CHECK(parts_of(R"("hidden_act": ["silu"])") == "uuuuuu");
   CHECK(parts_of(experts + R"(, "mlp_layer_types": ["dense", "sparse", "sparse", "dense", "sparse",
                  "sparse"])") == "geegee");
 }
