@@ -27,8 +27,9 @@ void check_each(const std::vector<float>& per_head, const char* which, const std
 constexpr const char* kMadeForAnother = "were they made for this model?";
 
 // The layers that have scales are those that write a cache.
-void check_layers(const KvScales& scales, const std::vector<bool>& has_cache,
+void check_layers(const KvScales& scales, const ModelDescription& model,
                   const std::string& source) {
+  const std::vector<bool> has_cache = layers_with_cache(model);
   const size_t n_layers = has_cache.size();
   const auto has_scales = [&](size_t layer) {
     return layer < scales.layers.size() && scales.layers[layer].has_cache();
@@ -43,9 +44,15 @@ void check_layers(const KvScales& scales, const std::vector<bool>& has_cache,
   const bool every_layer = scales.cached_layers() == scales.layers.size();
   const bool too_short = scales.layers.size() < n_layers && every_layer && !missing.empty();
   if (scales.layers.size() > n_layers || too_short) {
-    throw Error(cat(source, ": has scales for ", count_of(scales.layers.size(), "layer"),
+    throw Error(cat(source, ": is for ", count_of(scales.layers.size(), "layer"),
                     ", the model has ", n_layers),
                 kMadeForAnother);
+  }
+  if (!missing.empty() && model.unclear) {
+    throw Error(cat(source, ": has no scales for ", layer_list(missing),
+                    ", and which layers of the model write a KV cache is not known: ",
+                    model.unclear->what()),
+                model.unclear->help());
   }
   if (!missing.empty()) {
     throw Error(cat(source, ": has no scales for ", layer_list(missing),
@@ -156,7 +163,7 @@ std::vector<bool> layers_with_cache(const ModelDescription& model) {
 }
 
 void check_fits(const KvScales& scales, const ModelDescription& model, const std::string& source) {
-  check_layers(scales, layers_with_cache(model), source);
+  check_layers(scales, model, source);
   const std::string help = kMadeForAnother;
   const auto heads = static_cast<int64_t>(scales.scales_per_layer());
   const bool per_head = heads > 1;

@@ -135,11 +135,11 @@ void check_scale(float scale, const std::string& where);
 // same shape, and there is one; names the layer. `source` is named in the message.
 void check_values(const KvScales& scales, const std::string& source);
 
-// One for every layer: whether it writes a KV cache, as all do that are not known.
+// One for every layer: whether it writes a KV cache. True for all where the layers are not known.
 std::vector<bool> layers_with_cache(const ModelDescription& model);
 
 // Throws unless the numbers of layers and heads fit the model, and the layers that have scales are
-// those that write a KV cache.
+// those that write a KV cache. Where these are not known, every layer must have scales.
 void check_fits(const KvScales& scales, const ModelDescription& model, const std::string& source);
 
 // The largest scale of K and V, for readers that have one number for both. REQUIRES a cache.

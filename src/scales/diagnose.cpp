@@ -254,7 +254,8 @@ Found missing(const Evidence& seen) {
   return Diagnosis{
       "missing-layer",
       cat(count, " of ", count_of(all, "layer"), all < has_cache.size() ? " with a KV cache" : "",
-          count == 1 ? " has" : " have", " no scale: a runtime uses 1 there"),
+          count == 1 ? " has" : " have", " no scale: a runtime uses 1 there",
+          seen.given.layers_unclear ? ", if the model writes a KV cache there" : ""),
       "calibrate again"};
 }
 

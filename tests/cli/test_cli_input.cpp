@@ -314,7 +314,7 @@ TEST_CASE("cli: scales of another model are refused, by layers, heads and finger
   const Inputs in;
   in.temp.write("three.json", scale_file({"0.5", "0.5", "0.5"}));
   CHECK(in.failure({"inject", "model", "-s", "three.json", "-o", "out"}) ==
-        "fp8kv: inject: 'three.json': has scales for 3 layers, the model has 2\n"
+        "fp8kv: inject: 'three.json': is for 3 layers, the model has 2\n"
         "help: were they made for this model?\n");
 
   test::TinyConfig mqa = test::tiny_config();

@@ -142,7 +142,7 @@ TEST_CASE("scales: those of another model are refused") {
   const KvScales scales = two_layers();
   CHECK_NOTHROW(check_fits(scales, model_of(2, 2), "'s.json'"));
   CHECK(test::error_of([&] { check_fits(scales, model_of(32, 2), "'s.json'"); }) ==
-        "'s.json': has scales for 2 layers, the model has 32");
+        "'s.json': is for 2 layers, the model has 32");
   CHECK(test::error_of([&] { check_fits(scales, model_of(2, 8), "'s.json'"); }) ==
         "'s.json': has scales for 2 KV heads, the model has 8");
   ModelDescription qwen = model_of(2, 2);
@@ -208,11 +208,24 @@ TEST_CASE("scales: the layers that have scales must be those that write a cache"
         "'s': has no scales for layer 1, where the model writes a KV cache");
   CHECK(error_with({false, false, true}, with_a_gap()) ==
         "'s': has scales for layer 0, where the model writes no KV cache");
-  CHECK(error_with({true, false}, with_a_gap()) == "'s': has scales for 3 layers, the model has 2");
+  CHECK(error_with({true, false}, with_a_gap()) == "'s': is for 3 layers, the model has 2");
   // Of the last layers a source may be silent, when they write no cache.
   CHECK_NOTHROW(check({true, false, true, false, false}, with_a_gap()));
   CHECK(error_with({true, false, true, false, true}, with_a_gap()) ==
         "'s': has no scales for layer 4, where the model writes a KV cache");
+}
+
+TEST_CASE("scales: where the layers are not known, none may be without scales") {
+  ModelDescription model = model_of(3, 2);
+  for (LayerDescription& layer : model.layers) layer.mixing = Mixing::unknown;
+  model.unclear = Error("'config.json': block_types: not known", "the way out");
+  KvScales scales = with_a_gap();
+  CHECK(test::error_of([&] { check_fits(scales, model, "'s'"); }) ==
+        "'s': has no scales for layer 1, and which layers of the model write a KV cache is not "
+        "known: 'config.json': block_types: not known");
+  CHECK(test::help_of([&] { check_fits(scales, model, "'s'"); }) == "the way out");
+  scales.layers[1] = scales.layers[0];
+  CHECK_NOTHROW(check_fits(scales, model, "'s'"));
 }
 
 }  // namespace

@@ -214,6 +214,12 @@ TEST_CASE("diagnose: a layer without a cache needs no scale") {
   REQUIRE(ids_of(found) == Ids{"missing-layer"});
   CHECK(diagnose(found)[0].sentence ==
         "1 of 3 layers with a KV cache has no scale: a runtime uses 1 there");
+  found.has_cache.assign(4, true);
+  found.layers_unclear = true;
+  REQUIRE(ids_of(found) == Ids{"missing-layer"});
+  CHECK(diagnose(found)[0].sentence ==
+        "2 of 4 layers have no scale: a runtime uses 1 there, if the model writes a KV cache "
+        "there");
 }
 
 }  // namespace

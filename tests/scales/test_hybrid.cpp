@@ -99,7 +99,7 @@ TEST_CASE("hybrid: scales for other layers than those with a cache are refused")
         "the scales: has scales for layers 0 and 2, where the model writes no KV cache");
   scales = test::hybrid_scales(model);
   scales.layers.resize(6);
-  CHECK(place.error(scales, "json") == "the scales: has scales for 6 layers, the model has 5");
+  CHECK(place.error(scales, "json") == "the scales: is for 6 layers, the model has 5");
 }
 
 }  // namespace

@@ -327,8 +327,7 @@ TEST_CASE("inject: scales that do not fit or cannot be used are refused, and not
   const InjectOptions options{.scales_name = "'s.json'"};
   test::TinyConfig other = place.config;
   other.n_layers = 3;
-  CHECK(place.error(scales_for(other), options) ==
-        "'s.json': has scales for 3 layers, the model has 2");
+  CHECK(place.error(scales_for(other), options) == "'s.json': is for 3 layers, the model has 2");
   other = place.config;
   other.n_kv_heads = 4;
   CHECK(place.error(scales_for(other), options) ==

@@ -206,7 +206,7 @@ TEST_CASE("targets: a scale file is checked against the model and carries its ty
   CHECK(back.n_kv_heads == 2);
   KvScales two = one_scale();
   two.layers.push_back(two.layers[0]);
-  CHECK(place.error(two, "json") == "the scales: has scales for 2 layers, the model has 1");
+  CHECK(place.error(two, "json") == "the scales: is for 2 layers, the model has 1");
   fs::create_directory(place.folder / "out");
   CHECK(place.error(one_scale(), "json") == "'out': is a folder, expected a scale file to write");
 }

@@ -36,7 +36,7 @@ class CheckpointStore : public ScaleStore {
   }
   StoredModel model() const override {
     const ModelDescription model = describe_model(checkpoint_->config());
-    return {model.model_type, model.n_kv_heads(), layers_with_cache(model)};
+    return {model.model_type, model.n_kv_heads(), layers_with_cache(model), model.unclear};
   }
 
  private:

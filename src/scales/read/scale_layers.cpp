@@ -43,12 +43,11 @@ LayerScales layer_scales(const LayerTensors& layer) {
 }
 
 // Throws unless every layer with a cache is there. Names the first few that are not.
-void check_complete(const std::map<size_t, LayerTensors>& layers,
-                    const std::vector<bool>& has_cache) {
+void check_complete(const std::map<size_t, LayerTensors>& layers, const StoredModel& model) {
   constexpr size_t kMostShown = 4;
   std::vector<std::string> missing;
-  for (size_t layer = 0; layer < has_cache.size(); ++layer) {
-    if (has_cache[layer] && !layers.contains(layer)) missing.push_back(cat(layer));
+  for (size_t layer = 0; layer < model.has_cache.size(); ++layer) {
+    if (model.has_cache[layer] && !layers.contains(layer)) missing.push_back(cat(layer));
   }
   const size_t count = missing.size();
   if (count == 0) return;
@@ -56,29 +55,35 @@ void check_complete(const std::map<size_t, LayerTensors>& layers,
     missing.resize(kMostShown);
     missing.push_back(count_of(count - kMostShown, "other"));
   }
-  throw Error(cat("has KV scales for ", count_of(layers.size(), "layer"), ", but none for ",
-                  count == 1 ? "layer " : "layers ", join(missing)),
-              "a runtime would use 1 there without a word: calibrate again");
+  const std::string gap = cat("has KV scales for ", count_of(layers.size(), "layer"),
+                              ", but none for ", count == 1 ? "layer " : "layers ", join(missing));
+  if (model.unclear) {
+    throw Error(cat(gap, ", and which layers of the model write a KV cache is not known: ",
+                    model.unclear->what()),
+                model.unclear->help());
+  }
+  throw Error(gap, "a runtime would use 1 there without a word: calibrate again");
 }
 
 }  // namespace
 
 std::vector<LayerScales> scales_by_layer(const std::vector<ScaleTensor>& tensors,
-                                         const std::vector<bool>& has_cache) {
+                                         const StoredModel& model) {
+  const size_t n_layers = model.has_cache.size();
   std::map<size_t, LayerTensors> layers;
   for (const ScaleTensor& tensor : tensors) {
     const auto number = static_cast<size_t>(tensor.layer);
-    if (number >= has_cache.size()) {
+    if (number >= n_layers) {
       throw Error(
-          cat(quote(tensor.name), ": there is no such layer, the model has ", has_cache.size()),
+          cat(quote(tensor.name), ": there is no such layer, the model has ", n_layers),
           "the scales are those of another model, or of one that was pruned since: calibrate this "
           "one");
     }
     LayerTensors& layer = layers[number];
     (tensor.of == ScaleOf::k ? layer.k : tensor.of == ScaleOf::v ? layer.v : layer.both) = &tensor;
   }
-  check_complete(layers, has_cache);
-  std::vector<LayerScales> scales(has_cache.size());
+  check_complete(layers, model);
+  std::vector<LayerScales> scales(n_layers);
   for (const auto& [number, layer] : layers) scales[number] = layer_scales(layer);
   return scales;
 }

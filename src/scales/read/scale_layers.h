@@ -1,10 +1,10 @@
 // Scale tensors put together as layers.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "core/scales.h"
+#include "scales/read/scale_store.h"
 #include "scales/scale_tensors.h"
 
 namespace fp8kv {
@@ -15,6 +15,6 @@ namespace fp8kv {
 // too many, K without V and the other way round, and forms that disagree. REQUIRES no tensor of a
 // layer that is told to have no cache.
 std::vector<LayerScales> scales_by_layer(const std::vector<ScaleTensor>& tensors,
-                                         const std::vector<bool>& has_cache);
+                                         const StoredModel& model);
 
 }  // namespace fp8kv

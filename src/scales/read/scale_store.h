@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/quant_config.h"
 #include "core/dtype.h"
@@ -29,6 +30,8 @@ struct StoredModel {
   std::string model_type;       // "" where it is not told
   int64_t n_kv_heads = 0;       // 0 where it is not told
   std::vector<bool> has_cache;  // one for every layer
+  // Why it is not known which layers write a cache; has_cache is then true for all.
+  std::optional<Error> unclear = std::nullopt;
 };
 
 // Functions throw for what cannot be read; their messages name file or tensor, not the folder.

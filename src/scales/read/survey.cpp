@@ -191,6 +191,7 @@ class Survey {
          .floor = config_.floor > 0 ? static_cast<float>(config_.floor) : origin.row->floor,
          .format = config_.format,
          .has_cache = model_.has_cache,
+         .layers_unclear = model_.unclear.has_value(),
          .k_norm = collected_.k_norm});
   }
 
@@ -215,7 +216,7 @@ class Survey {
     scales.model_type = model_.model_type;
     scales.n_kv_heads = model_.n_kv_heads;
     scales.provenance = found_.scales.provenance;
-    in_folder([&] { scales.layers = scales_by_layer(found_.tensors, model_.has_cache); });
+    in_folder([&] { scales.layers = scales_by_layer(found_.tensors, model_); });
     check_values(scales, store_.where());
     found_.scales = std::move(scales);
   }
