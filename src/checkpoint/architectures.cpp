@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/config_values.h"
+#include "checkpoint/describe_layers.h"
 #include "checkpoint/tensor_table.h"
 
 namespace fp8kv {
@@ -34,33 +36,23 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
 
-// Throws unless all layers are alike: attention to all tokens before, or `windows` to the last of
-// them, with the same heads and a cache of their own.
-void check_layers(const Json& config, const ModelConfig& model, bool windows) {
-  if (model.unclear) throw *model.unclear;
-  const auto types = config.find("layer_types");
-  const int64_t heads = model.n_kv_heads(), size = model.head_dim();
-  for (int64_t i = 0; i < model.n_layers(); ++i) {
-    const LayerDescription& layer = model.layer(i);
-    const bool attends =
-        layer.mixing == Mixing::full || (windows && layer.mixing == Mixing::window);
-    if (!attends && types) {
-      const Json type = (*types)[static_cast<size_t>(i)];
-      throw Error(
-          cat(type.where(), ": the layer type ", quote(type.as_string()), " is not supported"),
-          windows ? "supported are 'full_attention' and 'sliding_attention'"
-                  : "supported is 'full_attention'");
-    }
-    const bool alike = layer.n_kv_heads == heads && layer.k_head_dim == size &&
-                       layer.v_head_dim == size && model.writes_cache(i);
-    if (attends && alike) continue;
-    fail(config.where(), ": makes layer ", i, " one of a kind that ", model.architecture,
-         " does not have");
-  }
+constexpr const char* kDescribed = "plan, inspect, extract and inject take such a model";
+
+// REQUIRES a layer without full attention.
+[[noreturn]] void refuse_mixing(const Architecture& architecture, const Json& config,
+                                const ModelConfig& model, int64_t layer) {
+  const auto member = mixing_member(config);
+  FP8KV_ASSERT(member);
+  const bool each = member->is_array() && member->size() == model.layers.size();
+  const Json said = each ? (*member)[static_cast<size_t>(layer)] : *member;
+  throw Error(
+      cat(said.where(), ": is ", said.brief(), ", which makes the mixing of layer ", layer, " ",
+          quote(mixing_name(model.layer(layer).mixing)), ", expected ",
+          architecture.windows ? "'full' or 'window' in " : "'full' in ", architecture.name),
+      kDescribed);
 }
 
 void parse_llama(const Json& config, ModelConfig& out) {
-  check_layers(config, out, false);
   out.qkv_bias = config.get_bool("attention_bias", false);
   out.o_bias = out.qkv_bias;
   out.mlp_bias = config.get_bool("mlp_bias", false);
@@ -71,11 +63,10 @@ void parse_mistral(const Json& config, ModelConfig& out) {
     throw Error(cat(config.where(), ": the key 'sliding_window' is missing"),
                 "write \"sliding_window\": null when every token sees all before it");
   }
-  check_layers(config, out, true);
   const Mixing wanted = config.has("sliding_window") ? Mixing::window : Mixing::full;
   for (const LayerDescription& layer : out.layers) {
     if (layer.mixing == wanted) continue;
-    fail(config.at("layer_types").where(),
+    fail(mixing_member(config)->where(),
          ": does not fit sliding_window, which is one for all layers of MistralForCausalLM");
   }
 }
@@ -84,15 +75,14 @@ void parse_mistral(const Json& config, ModelConfig& out) {
 // switch, which is off where it is not there.
 void check_qwen_window(const Json& config, const ModelConfig& model) {
   const bool used = config.get_bool("use_sliding_window", false);
-  const bool usable = used && config.has("sliding_window");
-  const auto types = config.find("layer_types");
-  for (size_t i = 0; types && i < types->size() && !usable; ++i) {
-    if ((*types)[i].as_string() != "sliding_attention") continue;
-    fail(types->where(), ": has sliding_attention, but ",
-         used ? "sliding_window is not given" : "use_sliding_window is not true");
+  for (const LayerDescription& layer : model.layers) {
+    if (used || layer.mixing != Mixing::window) continue;
+    fail(mixing_member(config)->where(),
+         ": has sliding_attention, but use_sliding_window is not true");
   }
-  check_layers(config, model, true);
-  if (usable && !types) config.at("max_window_layers");
+  if (used && config.has("sliding_window") && !config.has("layer_types")) {
+    config.at("max_window_layers");
+  }
 }
 
 void parse_qwen2(const Json& config, ModelConfig& out) {
@@ -110,12 +100,12 @@ void parse_qwen3(const Json& config, ModelConfig& out) {
 constexpr NamedActivation kSilu[] = {{"silu", Activation::silu}, {"swish", Activation::silu}};
 
 const std::array<Architecture, 4> kArchitectures = {{
-    {"LlamaForCausalLM", "Llama 1, 2, 3.x and what shares their form", parse_llama, llama_tensors(),
-     kSilu},
-    {"MistralForCausalLM", "Mistral, with or without sliding window", parse_mistral,
+    {"LlamaForCausalLM", "Llama 1, 2, 3.x and what shares their form", false, parse_llama,
      llama_tensors(), kSilu},
-    {"Qwen2ForCausalLM", "Qwen 2, 2.5", parse_qwen2, llama_tensors(), kSilu},
-    {"Qwen3ForCausalLM", "Qwen 3, dense", parse_qwen3, llama_tensors(), kSilu},
+    {"MistralForCausalLM", "Mistral, with or without sliding window", true, parse_mistral,
+     llama_tensors(), kSilu},
+    {"Qwen2ForCausalLM", "Qwen 2, 2.5", true, parse_qwen2, llama_tensors(), kSilu},
+    {"Qwen3ForCausalLM", "Qwen 3, dense", true, parse_qwen3, llama_tensors(), kSilu},
 }};
 
 }  // namespace
@@ -125,8 +115,7 @@ std::span<const Architecture> architectures() {
 }
 
 const Architecture& architecture_at(const Json& config) {
-  const auto names = config.find("architectures");
-  const std::string name = names && names->size() > 0 ? (*names)[0].as_string() : "";
+  const std::string name = architecture_name(config);
   if (name.empty()) {
     throw Error(cat(config.where(), ": names no architecture under 'architectures'"), supported());
   }
@@ -139,7 +128,35 @@ const Architecture& architecture_at(const Json& config) {
   if (hint.empty() && config.has("auto_map")) {
     hint = ", and it brings code of its own (auto_map), which is never run here";
   }
-  throw Error(cat(names->where(), ": ", quote(name), " is not supported", hint), supported());
+  throw Error(cat(config.at("architectures").where(), ": ", quote(name), " is not supported", hint),
+              supported());
+}
+
+void check_layers(const Architecture& architecture, const Json& config, const ModelConfig& model) {
+  if (model.unclear) throw *model.unclear;
+  const auto refuse = [&](const char* key, const char* alike) {
+    const Json member = config.at(key);
+    throw Error(
+        cat(member.where(), ": is ", member.brief(), ", but ", architecture.name, " has ", alike),
+        kDescribed);
+  };
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    const LayerDescription& layer = model.layer(i);
+    const bool windowed = architecture.windows && layer.mixing == Mixing::window;
+    if (layer.mixing != Mixing::full && !windowed) refuse_mixing(architecture, config, model, i);
+    if (layer.n_kv_heads != model.n_kv_heads()) {
+      refuse("num_global_key_value_heads", "as many KV heads in every layer");
+    }
+    if (layer.k_head_dim != model.head_dim()) {
+      refuse("global_head_dim", "heads of the same size in every layer");
+    }
+    if (layer.v_head_dim != layer.k_head_dim) {
+      refuse("v_head_dim", "heads of the same size for K and V");
+    }
+    if (!model.writes_cache(i)) {
+      refuse("num_kv_shared_layers", "a KV cache of its own in every layer");
+    }
+  }
 }
 
 }  // namespace fp8kv

@@ -18,11 +18,13 @@ struct NamedActivation {
 
 struct Architecture {
   std::string name;     // as in config.json "architectures"
-  std::string summary;  // for help and README: "Llama 1, 2, 3.x"
-  // What differs from the common part. The description in `out` is complete, and is checked.
+  std::string summary;  // for people: "Llama 1, 2, 3.x"
+  bool windows;         // its layers may have sliding windows
+  // What differs from the common part. The description in `out` is complete, and its layers are
+  // checked.
   void (*parse)(const Json& config, ModelConfig& out);
   std::span<const TensorRow> tensors;
-  // That it may have; the first where config.json names none.
+  // Those that it may have; the first one where config.json names none.
   std::span<const NamedActivation> activations;
 };
 
@@ -30,5 +32,10 @@ std::span<const Architecture> architectures();
 
 // The row that config.json names. Throws, listing the rows, where it names none of them.
 const Architecture& architecture_at(const Json& config);
+
+// Throws, naming the member of the config, unless all layers are alike: attention to every token
+// before, or to a sliding window of them where the architecture may have windows, with the same
+// heads and a cache of their own.
+void check_layers(const Architecture& architecture, const Json& config, const ModelConfig& model);
 
 }  // namespace fp8kv

@@ -4,6 +4,11 @@
 
 namespace fp8kv {
 
+std::string architecture_name(const Json& config) {
+  const auto names = config.find("architectures");
+  return names && names->size() > 0 ? (*names)[0].as_string() : "";
+}
+
 std::optional<Json> find_any(const Json& config, Spellings keys) {
   for (const char* key : keys) {
     if (const auto found = config.find(key)) return found;

@@ -1,9 +1,10 @@
-// Numbers of a config.json, under any of their spellings and within bounds. Internal to checkpoint.
+// Values of a config.json, under any of their spellings and within bounds. Internal to checkpoint.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string>
 
 #include "json/json.h"
 
@@ -16,6 +17,9 @@ inline constexpr int64_t kLongestContext = INT32_MAX;
 
 using Spellings = std::initializer_list<const char*>;
 inline constexpr Spellings kLayerCount = {"num_hidden_layers", "n_layer", "num_layers"};
+
+// The first of "architectures"; "" where there is none.
+std::string architecture_name(const Json& config);
 
 // The first of the spellings that the config has.
 std::optional<Json> find_any(const Json& config, Spellings keys);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -22,19 +23,26 @@ int64_t number_or(const Json& text, const char* key, int64_t least, int64_t othe
   return number ? in_range(*number, least, kLongestContext) : otherwise;
 }
 
-// Every so many layers, as `key` says, one has full attention: the last of them, but in the family
-// that says which.
-Mixings told_by_period(const Json& text, const std::string& key, int64_t n_layers, Mixing other) {
-  const int64_t period = in_range(text.at(key), 1, kLongestContext);
-  int64_t full = period - 1;
-  if (key == "attn_layer_period") full = number_or(text, "attn_layer_offset", 0, 0);
+// Full attention in layer `full` of every `period`.
+Mixings periodic(int64_t period, int64_t full, Mixing other, int64_t n_layers) {
   Mixings mixings;
   for (int64_t i = 0; i < n_layers; ++i)
     mixings.push_back(i % period == full ? Mixing::full : other);
   return mixings;
 }
 
-Mixings told_by_types(const Json& types, int64_t n_layers) {
+Mixings told_by_interval(const Json&, const Json& interval, const ModelDescription& model) {
+  const int64_t period = in_range(interval, kLongestContext);
+  return periodic(period, period - 1, Mixing::recurrent, model.n_layers());
+}
+
+// Jamba: the only family that says which layer of the period has attention.
+Mixings told_by_period(const Json& text, const Json& period, const ModelDescription& model) {
+  const int64_t full = number_or(text, "attn_layer_offset", 0, 0);
+  return periodic(in_range(period, kLongestContext), full, Mixing::recurrent, model.n_layers());
+}
+
+Mixings told_by_types(const Json&, const Json& types, const ModelDescription& model) {
   constexpr std::array<std::pair<const char*, Mixing>, 7> kTypes = {{
       {"attention", Mixing::full},
       {"chunked_attention", Mixing::chunks},
@@ -44,9 +52,9 @@ Mixings told_by_types(const Json& types, int64_t n_layers) {
       {"mamba", Mixing::recurrent},
       {"sliding_attention", Mixing::window},
   }};
-  if (!types.is_array() || types.size() != static_cast<size_t>(n_layers)) {
+  if (!types.is_array() || types.size() != model.layers.size()) {
     fail(types.where(), ": is ", types.brief(), ", expected an array of ",
-         count_of(static_cast<uint64_t>(n_layers), "layer type"));
+         count_of(model.layers.size(), "layer type"));
   }
   Mixings mixings;
   for (size_t i = 0; i < types.size(); ++i) {
@@ -65,12 +73,12 @@ Mixings told_by_types(const Json& types, int64_t n_layers) {
 }
 
 // Nemotron-H: a letter for each layer, which has attention, Mamba or a feed-forward part alone.
-Mixings told_by_letters(const Json& pattern, int64_t n_layers) {
+Mixings told_by_letters(const Json&, const Json& pattern, const ModelDescription& model) {
   const std::string letters = pattern.as_string();
   const bool known = letters.find_first_not_of("*M-E") == letters.npos;
-  if (!known || letters.size() != static_cast<size_t>(n_layers)) {
+  if (!known || letters.size() != model.layers.size()) {
     fail(pattern.where(), ": is ", pattern.brief(), ", expected ",
-         count_of(static_cast<uint64_t>(n_layers), "letter"),
+         count_of(model.layers.size(), "letter"),
          " of * (attention), M (Mamba), - (MLP) and E (experts)");
   }
   Mixings mixings;
@@ -90,52 +98,62 @@ int64_t usual_pattern(const std::string& type) {
 }
 
 // What transformers makes of a sliding_window without a list of layers.
-Mixings told_by_window(const Json& text, const ModelDescription& model) {
-  const auto n_layers = static_cast<size_t>(model.n_layers());
+Mixings told_by_window(const Json& text, const Json&, const ModelDescription& model) {
+  const int64_t n_layers = model.n_layers();
+  const Mixings full(model.layers.size(), Mixing::full);
+  const Mixings windows(model.layers.size(), Mixing::window);
   const std::string type = text.get_string("model_type", "");
   const auto is = [&](const char* its_type, const char* architecture) {
     return type == its_type || model.architecture == architecture;
   };
   // Some configs of Llama's have the key, which the model never reads.
-  if (!text.find("sliding_window") || is("llama", "LlamaForCausalLM")) {
-    return Mixings(n_layers, Mixing::full);
-  }
-  if (is("mistral", "MistralForCausalLM")) return Mixings(n_layers, Mixing::window);
+  if (is("llama", "LlamaForCausalLM")) return full;
+  if (is("mistral", "MistralForCausalLM")) return windows;
   const bool qwen = type.starts_with("qwen") || model.architecture.starts_with("Qwen");
-  if (!text.get_bool("use_sliding_window", !qwen)) return Mixings(n_layers, Mixing::full);
+  if (!text.get_bool("use_sliding_window", !qwen)) return full;
   if (const auto first = text.find("max_window_layers")) {
-    const int64_t full = std::min(in_range(*first, 0, kLongestContext), model.n_layers());
-    Mixings mixings(n_layers, Mixing::window);
-    std::fill_n(mixings.begin(), full, Mixing::full);
+    Mixings mixings = windows;
+    std::fill_n(mixings.begin(), std::min(in_range(*first, 0, kLongestContext), n_layers),
+                Mixing::full);
     return mixings;
   }
-  if (text.has("sliding_window_pattern")) {
-    return told_by_period(text, "sliding_window_pattern", model.n_layers(), Mixing::window);
-  }
-  const auto pattern = static_cast<size_t>(usual_pattern(type));
-  Mixings mixings(n_layers, Mixing::window);
-  for (size_t i = 0; pattern > 0 && i < n_layers; ++i) {
-    if (i % pattern == pattern - 1) mixings[i] = Mixing::full;
-  }
-  return mixings;
+  const int64_t usual = usual_pattern(type);
+  const int64_t pattern = number_or(text, "sliding_window_pattern", 1, usual);
+  return pattern == 0 ? windows : periodic(pattern, pattern - 1, Mixing::window, n_layers);
+}
+
+Mixings told_otherwise(const Json&, const Json& member, const ModelDescription&) {
+  fail(member.where(), ": which layers hold what cache is said in a way not known here");
+}
+
+struct Decider {
+  const char* key;
+  Mixings (*told)(const Json& text, const Json& member, const ModelDescription& model);
+};
+
+// The first that the config has decides.
+constexpr Decider kDeciders[] = {
+    {"hybrid_override_pattern", told_by_letters},
+    {"attn_layer_indices", told_otherwise},
+    {"layers_block_type", told_otherwise},
+    {"block_types", told_otherwise},
+    {"attn_type_list", told_otherwise},
+    {"layer_types", told_by_types},
+    {"full_attention_interval", told_by_interval},
+    {"attn_layer_period", told_by_period},
+    {"sliding_window", told_by_window},
+};
+
+const Decider* find_decider(const Json& text) {
+  const auto* found = std::find_if(std::begin(kDeciders), std::end(kDeciders),
+                                   [&](const Decider& row) { return text.has(row.key); });
+  return found == std::end(kDeciders) ? nullptr : found;
 }
 
 Mixings told_mixings(const Json& text, const ModelDescription& model) {
-  const int64_t n_layers = model.n_layers();
-  if (const auto pattern = text.find("hybrid_override_pattern")) {
-    return told_by_letters(*pattern, n_layers);
-  }
-  for (const char* key :
-       {"attn_layer_indices", "layers_block_type", "block_types", "attn_type_list"}) {
-    if (const auto other = text.find(key)) {
-      fail(other->where(), ": which layers hold what cache is said in a way not known here");
-    }
-  }
-  if (const auto types = text.find("layer_types")) return told_by_types(*types, n_layers);
-  for (const char* key : {"full_attention_interval", "attn_layer_period"}) {
-    if (text.has(key)) return told_by_period(text, key, n_layers, Mixing::recurrent);
-  }
-  return told_by_window(text, model);
+  const Decider* decider = find_decider(text);
+  if (decider == nullptr) return Mixings(model.layers.size(), Mixing::full);
+  return decider->told(text, text.at(decider->key), model);
 }
 
 // Gemma 4: the layers without a window have heads of another size, and may have fewer of K and V.
@@ -146,16 +164,21 @@ void set_global_heads(const Json& text, LayerDescription& layer) {
   layer.n_kv_heads = number_or(text, "num_global_key_value_heads", 1, layer.n_kv_heads);
 }
 
+int64_t reach_at(const Json& text, const char* key) {
+  if (const auto reach = text.find(key)) return in_range(*reach, kLongestContext);
+  fail(text.where(), ": the key ", quote(key), " is missing, though there are layers that need it");
+}
+
 void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
   layer.mixing = mixing;
   switch (mixing) {
     case Mixing::full:
       return set_global_heads(text, layer);
     case Mixing::window:
-      layer.reach = in_range(text.at("sliding_window"), kLongestContext);
+      layer.reach = reach_at(text, "sliding_window");
       return;
     case Mixing::chunks:
-      layer.reach = in_range(text.at("attention_chunk_size"), kLongestContext);
+      layer.reach = reach_at(text, "attention_chunk_size");
       return;
     case Mixing::recurrent:
     case Mixing::none:
@@ -182,6 +205,11 @@ void set_caches(const Json& text, ModelDescription& out) {
 }
 
 }  // namespace
+
+std::optional<Json> mixing_member(const Json& text) {
+  const Decider* decider = find_decider(text);
+  return decider == nullptr ? std::nullopt : text.find(decider->key);
+}
 
 void describe_mixing(const Json& text, ModelDescription& out) {
   const Mixings mixings = told_mixings(text, out);

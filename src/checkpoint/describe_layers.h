@@ -16,4 +16,8 @@ namespace fp8kv {
 // REQUIRES layers with the heads that the config gives for all.
 void describe_mixing(const Json& text, ModelDescription& out);
 
+// The member that decides what mixes the tokens of the layers; nullopt where there is none, and all
+// have full attention.
+std::optional<Json> mixing_member(const Json& text);
+
 }  // namespace fp8kv

@@ -15,12 +15,6 @@ namespace {
 constexpr Spellings kDim = {"hidden_size", "n_embd", "d_model"};
 constexpr Spellings kContext = {"max_position_embeddings", "n_positions"};
 
-std::string architecture_name(const Json& config) {
-  const auto names = config.find("architectures");
-  if (!names || names->size() == 0) return "";
-  return (*names)[0].as_string();
-}
-
 int64_t parse_kv_heads(const Json& text, int64_t n_heads) {
   const auto found = find_any(text, {"num_key_value_heads", "num_kv_heads"});
   if (!found) return n_heads;

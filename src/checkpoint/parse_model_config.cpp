@@ -94,6 +94,7 @@ ModelConfig parse_model_config(const Json& config) {
   out.tied_embeddings = text.get_bool("tie_word_embeddings", false);
   if (const auto ids = text.find("eos_token_id")) out.eos_ids = parse_token_ids(*ids);
   if (const auto id = text.find("bos_token_id")) out.bos_id = parse_token_id(*id);
+  check_layers(architecture, text, out);
   architecture.parse(text, out);
   check_caps(text, out.block);
   return out;

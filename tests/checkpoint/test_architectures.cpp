@@ -220,39 +220,72 @@ TEST_CASE("architectures: a window that contradicts itself is refused") {
   CHECK(error_of_config(with_types(qwen, R"(["full_attention"])")) ==
         R"(config.json: layer_types: is ["full_attention"], expected an array of 2 layer types)");
   CHECK(error_of_config(with_types(qwen, R"(["full_attention", "linear_attention"])")) ==
-        "config.json: layer_types[1]: the layer type 'linear_attention' is not supported");
-  CHECK(error_of_config(with_types(qwen, R"(["full_attention", "sliding_attention"])")) ==
+        "config.json: layer_types[1]: is \"linear_attention\", which makes the mixing of layer 1 "
+        "'recurrent', expected 'full' or 'window' in Qwen2ForCausalLM");
+  CHECK(error_of_config(with_types(json_with_member(qwen, "sliding_window", "4"),
+                                   R"(["full_attention", "sliding_attention"])")) ==
         "config.json: layer_types: has sliding_attention, but use_sliding_window is not true");
   CHECK(error_of_config(with_types(json_with_member(qwen, "use_sliding_window", "true"),
                                    R"(["full_attention", "sliding_attention"])")) ==
-        "config.json: layer_types: has sliding_attention, but sliding_window is not given");
+        "config.json: the key 'sliding_window' is missing, though there are layers that need it");
   CHECK(error_of_config(config_with("MistralForCausalLM", "sliding_window", "0")) ==
         "config.json: sliding_window: is 0, expected 1 to 2147483647");
   CHECK(error_of_config(with_types(config_with("MistralForCausalLM", "sliding_window", "4"),
                                    R"(["full_attention", "sliding_attention"])")) ==
         "config.json: layer_types: does not fit sliding_window, which is one for all layers of "
         "MistralForCausalLM");
+  CHECK(error_of_config(json_with_member(config_with("MistralForCausalLM", "sliding_window", "4"),
+                                         "hybrid_override_pattern", R"("**")")) ==
+        "config.json: hybrid_override_pattern: does not fit sliding_window, which is one for all "
+        "layers of MistralForCausalLM");
   CHECK(error_of_config(R"({"architectures": ["MistralForCausalLM"], "num_hidden_layers": 1,
                      "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 8,
                      "vocab_size": 8, "max_position_embeddings": 8, "rms_norm_eps": 1e-5})") ==
         "config.json: the key 'sliding_window' is missing");
 }
 
-TEST_CASE("architectures: layers that it does not have are refused") {
+TEST_CASE("architectures: layers that it does not have are refused by what makes them so") {
   const auto refused = [](const char* key, const char* value) {
     return error_of_config(llama_with(key, value));
   };
   CHECK(refused("layer_types", R"(["full_attention", "linear_attention"])") ==
-        "config.json: layer_types[1]: the layer type 'linear_attention' is not supported");
+        "config.json: layer_types[1]: is \"linear_attention\", which makes the mixing of layer 1 "
+        "'recurrent', expected 'full' in LlamaForCausalLM");
   CHECK(refused("full_attention_interval", "2") ==
-        "config.json: makes layer 0 one of a kind that LlamaForCausalLM does not have");
+        "config.json: full_attention_interval: is 2, which makes the mixing of layer 0 "
+        "'recurrent', expected 'full' in LlamaForCausalLM");
+  // What decides is to blame, whatever else there is.
+  const std::string typed = llama_with("layer_types", R"(["full_attention", "full_attention"])");
+  CHECK(error_of_config(json_with_member(typed, "hybrid_override_pattern", R"("*M")")) ==
+        "config.json: hybrid_override_pattern: is \"*M\", which makes the mixing of layer 1 "
+        "'recurrent', expected 'full' in LlamaForCausalLM");
   CHECK(refused("v_head_dim", "4") ==
-        "config.json: makes layer 0 one of a kind that LlamaForCausalLM does not have");
+        "config.json: v_head_dim: is 4, but LlamaForCausalLM has heads of the same size for K and "
+        "V");
   CHECK(refused("num_kv_shared_layers", "1") ==
-        "config.json: makes layer 1 one of a kind that LlamaForCausalLM does not have");
+        "config.json: num_kv_shared_layers: is 1, but LlamaForCausalLM has a KV cache of its own "
+        "in every layer");
+  CHECK(test::help_of([] { parse_config(llama_with("v_head_dim", "4")); }) ==
+        "plan, inspect, extract and inject take such a model");
   CHECK(refused("attn_layer_indices", "[0]") ==
         "config.json: attn_layer_indices: which layers hold what cache is said in a way not known "
         "here");
+}
+
+TEST_CASE("architectures: layers with heads of their own are refused by key") {
+  const auto refused = [](const char* key, const char* value) {
+    const std::string qwen = config_with("Qwen2ForCausalLM", "sliding_window", "4");
+    const std::string on = json_with_member(qwen, "use_sliding_window", "true");
+    const std::string mixed =
+        json_with_member(on, "layer_types", R"(["full_attention", "sliding_attention"])");
+    return error_of_config(json_with_member(mixed, key, value));
+  };
+  CHECK(refused("global_head_dim", "16") ==
+        "config.json: global_head_dim: is 16, but Qwen2ForCausalLM has heads of the same size in "
+        "every layer");
+  CHECK(refused("num_global_key_value_heads", "1") ==
+        "config.json: num_global_key_value_heads: is 1, but Qwen2ForCausalLM has as many KV heads "
+        "in every layer");
 }
 
 // transformers reads the window of neither, and so do all that run them.

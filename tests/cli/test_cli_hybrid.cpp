@@ -283,8 +283,9 @@ TEST_CASE("cli hybrid: a model that computes has no layer without a cache") {
   CHECK(result.exit_code == 3);
   CHECK(result.out == "");
   CHECK(result.err ==
-        "fp8kv: run: 'out/config.json': makes layer 0 one of a kind that LlamaForCausalLM does not "
-        "have\n");
+        "fp8kv: run: 'out/config.json': full_attention_interval: is 2, which makes the mixing of "
+        "layer 0 'recurrent', expected 'full' in LlamaForCausalLM\n"
+        "help: plan, inspect, extract and inject take such a model\n");
 }
 
 }  // namespace
