@@ -1,13 +1,10 @@
 #include "checkpoint/config_parts.h"
 
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/quant_config.h"
-#include "checkpoint/tensor_table.h"
 
 namespace fp8kv {
 namespace {
@@ -124,14 +121,6 @@ RopeConfig parse_rope(const Json& config) {
   }
   parse_scaling(*scaling, out);
   return out;
-}
-
-void check_not_quantized(const Json& config, const ModelConfig& model) {
-  const std::string why =
-      quantised_weights(read_quant_config(config, std::nullopt), linear_modules(model));
-  if (why.empty()) return;
-  throw Error(cat(why, ", and only F32, F16 and BF16 weights can be computed with"),
-              "calibrate the unquantised model that this one was made from");
 }
 
 int32_t parse_token_id(const Json& id) {

@@ -1,4 +1,4 @@
-// Parts of a config.json that have many spellings of their own. Internal to io.
+// Parts of a config.json that have many spellings of their own. Internal to checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,6 @@ namespace fp8kv {
 // `rope_theta` with `rope_scaling` (up to transformers 4), or `rope_parameters` (from 5 on).
 // Throws for a scaling other than default, linear, llama3 and yarn, and for partial rotation.
 RopeConfig parse_rope(const Json& config);
-
-// Throws unless the weights are plain numbers. A quantization_config that is about the KV cache
-// alone passes: `model` tells which layers there are to quantise.
-void check_not_quantized(const Json& config, const ModelConfig& model);
 
 int32_t parse_token_id(const Json& id);
 // One token id or a list of them, as under eos_token_id.

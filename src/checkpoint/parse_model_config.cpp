@@ -78,7 +78,6 @@ ModelConfig parse_model_config(const Json& config) {
   static_cast<ModelDescription&>(out) = describe_model(config);
   out.tensors = architecture.tensors;
   const Json text = language_config(config);
-  check_not_quantized(config, out);
   out.dim = in_range(text.at("hidden_size"), kLargestDim);
   out.hidden_dim = in_range(text.at("intermediate_size"), kLargestDim);
   out.vocab_size = in_range(text.at("vocab_size"), kLargestDim);

@@ -8,8 +8,8 @@ namespace fp8kv {
 
 // Numbers and switches of a config.json, old and new spelling. Throws, naming the key, for an
 // unknown architecture (listing the known ones), an unknown rope scaling or activation, impossible
-// dimensions, layers that the architecture has not, and a quantization_config that cannot be
-// computed with. dtype is f32 where the config does not say, as in transformers.
+// dimensions, and layers that the architecture has not. dtype is f32 where the config does not say,
+// as in transformers. Whether the weights are quantised is not looked at.
 ModelConfig parse_model_config(const Json& config);
 
 }  // namespace fp8kv

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/config_parts.h"
 #include "checkpoint/parse_model_config.h"
+#include "checkpoint/quant_config.h"
 #include "checkpoint/tensor_table.h"
 
 namespace fp8kv {
@@ -42,6 +43,14 @@ class Expected {
   std::vector<ModelTensor> tensors_;
   std::set<std::string> names_;
 };
+
+// A quantization_config that is about the KV cache alone passes.
+void check_not_quantized(const Checkpoint& checkpoint, const ModelConfig& config) {
+  const std::string why = quantised_weights(read_quant_config(checkpoint), linear_modules(config));
+  if (why.empty()) return;
+  throw Error(cat(why, ", and only F32, F16 and BF16 weights can be computed with"),
+              "calibrate the unquantised model that this one was made from");
+}
 
 std::string tensor_of(const Checkpoint& checkpoint, const std::string& name) {
   return cat(quote(checkpoint.folder().string()), ": tensor ", quote(name));
@@ -104,6 +113,7 @@ void read_generation_config(const Checkpoint& checkpoint, ModelConfig& out) {
 
 ModelConfig read_model_config(const Checkpoint& checkpoint) {
   ModelConfig config = parse_model_config(checkpoint.config());
+  check_not_quantized(checkpoint, config);
   const std::string lm_head = weight_name(config, TensorRole::lm_head);
   const bool has_embed = checkpoint.find(weight_name(config, TensorRole::embedding)) != nullptr;
   const bool has_lm_head = checkpoint.find(lm_head) != nullptr;

@@ -106,6 +106,76 @@ TEST_CASE("architectures: weights of another or of two dtypes are refused") {
   CHECK(model.read().dtype == DType::bf16);
 }
 
+TEST_CASE("architectures: quantised weights are refused with their method") {
+  const TinyFolder model;
+  const auto refused = [&](const char* block) {
+    model.set("quantization_config", block);
+    return model.error();
+  };
+  const std::string config = quote((model.path / "config.json").string());
+  const std::string refusal = ", and only F32, F16 and BF16 weights can be computed with";
+  CHECK(refused(R"({"quant_method": "gptq", "bits": 4})") ==
+        cat(config, ": quantization_config: the weights are quantised (quant_method 'gptq')",
+            refusal));
+  CHECK(refused(R"({"quant_method": "fp8", "kv_cache_scheme": "static"})") ==
+        cat(config, ": quantization_config: the weights are quantised (quant_method 'fp8')",
+            refusal));
+  CHECK(refused(R"({"quant_method": "compressed-tensors", "ignore": ["lm_head"], "config_groups":
+                    {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8}}}})") ==
+        cat(config, ": quantization_config.config_groups.group_0: quantises weights", refusal));
+  CHECK(refused(R"({"quant_method": "modelopt", "quantization": {"quant_algo": "FP8",
+                    "kv_cache_quant_algo": "FP8"}})") ==
+        cat(config, ": quantization_config: quantises the weights with modelopt", refusal));
+  CHECK(test::help_of([&] { model.read(); }) ==
+        "calibrate the unquantised model that this one was made from");
+}
+
+TEST_CASE(
+    "architectures: ModelOpt's own file may be the only one to say that weights are quantised") {
+  const TinyFolder model;
+  const auto file = model.temp.write("model/hf_quant_config.json",
+                                     R"({"producer": {"name": "modelopt", "version": "0.37.0"},
+                                         "quantization": {"quant_algo": "FP8"}})");
+  CHECK(model.error() == cat(quote(file.string()),
+                             ": quantises the weights with modelopt, and only F32, F16 and BF16 "
+                             "weights can be computed with"));
+  model.temp.write("model/hf_quant_config.json",
+                   R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})");
+  CHECK(model.read().n_layers() == 2);
+}
+
+TEST_CASE("architectures: a quantization_config about the KV cache alone is no hindrance") {
+  const TinyFolder model;
+  const auto accepted = [&](const std::string& block) {
+    model.set("quantization_config", block);
+    return model.read().n_layers() == 2;
+  };
+  const std::string groups = R"("quant_method": "compressed-tensors", "config_groups": {"group_0":
+      {"targets": ["Linear"], "weights": {"num_bits": 8}}}, "kv_cache_scheme": {"num_bits": 8})";
+  CHECK(accepted(R"({"quant_method": "compressed-tensors", "config_groups": {}, "ignore": [],
+                     "kv_cache_scheme": {"num_bits": 8, "type": "float"}})"));
+  CHECK(accepted(R"({"quant_method": "compressed-tensors", "config_groups": {"group_0":
+                     {"targets": ["Linear"], "weights": null, "input_activations": null}}})"));
+  CHECK(accepted("{" + groups + R"(, "ignore": ["re:.*"]})"));
+  CHECK(accepted(R"({"quant_method": "modelopt", "quantization": {"quant_algo": null,
+                     "kv_cache_quant_algo": "FP8"}})"));
+
+  std::string every = R"("lm_head")";
+  for (const char* layer : {"0", "1"}) {
+    for (const char* linear :
+         {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+          "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}) {
+      every += cat(R"(, "model.layers.)", layer, ".", linear, "\"");
+    }
+  }
+  CHECK(accepted(cat("{", groups, R"(, "ignore": [)", every, "]}")));
+  const std::string but_one = every.substr(0, every.rfind(','));
+  model.set("quantization_config", cat("{", groups, R"(, "ignore": [)", but_one, "]}"));
+  CHECK(model.error() == cat(quote((model.path / "config.json").string()),
+                             ": quantization_config.config_groups.group_0: quantises weights, and "
+                             "only F32, F16 and BF16 weights can be computed with"));
+}
+
 TEST_CASE("architectures: every tensor must be there with its shape") {
   TinyFolder model;
   model.set("num_key_value_heads", "4");
