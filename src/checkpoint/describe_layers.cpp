@@ -156,12 +156,15 @@ Mixings told_mixings(const Json& text, const ModelDescription& model) {
   return decider->told(text, text.at(decider->key), model);
 }
 
-// Gemma 4: the layers without a window have heads of another size, and may have fewer of K and V.
+// Gemma 4: the layers without a window have heads of another size; and where K serves as V too,
+// another number of them for K and V.
 void set_global_heads(const Json& text, LayerDescription& layer) {
   if (const auto size = text.find("global_head_dim")) {
     layer.k_head_dim = layer.v_head_dim = in_range(*size, kLargestDim);
   }
-  layer.n_kv_heads = number_or(text, "num_global_key_value_heads", 1, layer.n_kv_heads);
+  if (text.get_bool("attention_k_eq_v", false)) {
+    layer.n_kv_heads = number_or(text, "num_global_key_value_heads", 1, layer.n_kv_heads);
+  }
 }
 
 int64_t reach_at(const Json& text, const char* key) {

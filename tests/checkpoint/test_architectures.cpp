@@ -278,7 +278,8 @@ TEST_CASE("architectures: layers with heads of their own are refused by key") {
     const std::string on = json_with_member(qwen, "use_sliding_window", "true");
     const std::string mixed =
         json_with_member(on, "layer_types", R"(["full_attention", "sliding_attention"])");
-    return error_of_config(json_with_member(mixed, key, value));
+    const std::string k_eq_v = json_with_member(mixed, "attention_k_eq_v", "true");
+    return error_of_config(json_with_member(k_eq_v, key, value));
   };
   CHECK(refused("global_head_dim", "16") ==
         "config.json: global_head_dim: is 16, but Qwen2ForCausalLM has heads of the same size in "

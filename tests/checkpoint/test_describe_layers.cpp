@@ -156,12 +156,23 @@ TEST_CASE("describe_layers: shared caches are those of the same kind") {
 }
 
 TEST_CASE("describe_layers: layers without a window may have heads of their own size") {
-  const ModelDescription gemma4 = describe_model(config_with(
-      R"("sliding_window": 4, "global_head_dim": 32, "num_global_key_value_heads": 1,
-         "layer_types": ["sliding_attention", "full_attention"])",
-      2));
-  CHECK(gemma4.layer(0) == LayerDescription{Mixing::window, 4, 2, 16, 16, 0, FeedForward::unknown});
-  CHECK(gemma4.layer(1) == LayerDescription{Mixing::full, 0, 1, 32, 32, 1, FeedForward::unknown});
+  const auto gemma4 = [](const char* k_eq_v) {
+    return describe_model(config_with(
+        cat(R"("sliding_window": 4, "global_head_dim": 32, "num_global_key_value_heads": 1,
+               "layer_types": ["sliding_attention", "full_attention"], "attention_k_eq_v": )",
+            k_eq_v),
+        2));
+  };
+  const LayerDescription window = {Mixing::window, 4, 2, 16, 16, 0, FeedForward::unknown};
+  CHECK(gemma4("true").layer(0) == window);
+  CHECK(gemma4("true").layer(1) ==
+        LayerDescription{Mixing::full, 0, 1, 32, 32, 1, FeedForward::unknown});
+  // transformers counts them only where K serves as V.
+  for (const char* apart : {"false", "null"}) {
+    CHECK(gemma4(apart).layer(0) == window);
+    CHECK(gemma4(apart).layer(1) ==
+          LayerDescription{Mixing::full, 0, 2, 32, 32, 1, FeedForward::unknown});
+  }
 }
 
 // The first letter of each layer's feed-forward part: gated, plain, experts, unknown.

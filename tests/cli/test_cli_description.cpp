@@ -65,6 +65,7 @@ TEST_CASE("cli: inspect and plan agree on what a token takes, however a config s
        4, 2, 4 * 32},
       {with(R"("v_head_dim": 4)"), 4, 0, 4 * 2 * (8 + 4)},
       {with(R"("sliding_window": 10, "global_head_dim": 16, "num_global_key_value_heads": 1,
+               "attention_k_eq_v": true,
                "layer_types": ["sliding_attention", "full_attention", "sliding_attention",
                "full_attention"])"),
        4, 2, 4 * 32},
