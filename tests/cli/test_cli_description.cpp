@@ -108,6 +108,26 @@ TEST_CASE("cli: inspect says of layers what differs") {
   CHECK(layers[3].at("feed_forward").as_string() == "unknown");
 }
 
+TEST_CASE("cli: the heads of layers that differ are listed, each with its size") {
+  const Folder folder;
+  const std::string gemma4 = with(R"("sliding_window": 10, "global_head_dim": 16,
+      "num_global_key_value_heads": 1, "attention_k_eq_v": true, "layer_types":
+      ["sliding_attention", "full_attention", "sliding_attention", "mamba"])");
+  CHECK(folder.run("inspect", gemma4, false)
+            .out.find("\nlayers            4; 4 heads, 2 KV heads of 8 and 1 of 16\n") !=
+        std::string::npos);
+  CHECK(folder.run("plan", gemma4, false)
+            .out.starts_with("cache       3 layers, 2 with a window; 2 KV heads of 8 and 1 of "
+                             "16\n"));
+  const test::CliResult on_two = test::run_cli({"plan", "model", "--tp", "2"}, folder.temp.path());
+  CHECK(
+      on_two.out.starts_with("cache       3 layers, 2 with a window; 1 KV head of 8 and 1 of 16 "
+                             "on each GPU\n"));
+  const test::CliResult none =
+      folder.run("inspect", with(R"("layer_types": ["mamba", "mamba", "mamba", "mamba"])"), false);
+  CHECK(none.out.find("\nlayers            4; 4 heads, no KV heads\n") != std::string::npos);
+}
+
 TEST_CASE("cli: layers that are told in a way not known are said to be so") {
   const Folder folder;
   const std::string config = with(R"("attn_layer_indices": [1])");

@@ -108,8 +108,8 @@ struct CheckpointView {
 
 // The heads of the layers, and how many have a cache of their own where that is not all.
 std::string layers_text(const ModelDescription& model) {
-  std::string text = line("layers", cat(model.n_layers(), "; ", model.n_heads, " heads, ",
-                                        model.n_kv_heads(), " KV heads of ", model.head_dim()));
+  std::string text =
+      line("layers", cat(model.n_layers(), "; ", model.n_heads, " heads, ", kv_heads_text(model)));
   if (model.unclear) {
     text += line("KV cache", cat("not known: ", model.unclear->what()));
   } else if (model.cache_layers() < model.n_layers()) {

@@ -10,6 +10,7 @@
 #include "commands/commands.h"
 #include "json/json.h"
 #include "model/capacity.h"
+#include "show/description_text.h"
 
 namespace fp8kv {
 namespace {
@@ -71,6 +72,17 @@ Subject subject_of(const PlanOptions& options) {
   return subject;
 }
 
+// With the KV heads that one of `tp` GPUs holds.
+ModelDescription share_of_gpu(ModelDescription model, int64_t tp) {
+  ModelDescription one = model;
+  for (LayerDescription& layer : model.layers) {
+    if (layer.n_kv_heads == 0) continue;
+    one.layers = {layer};
+    layer.n_kv_heads = kv_heads_per_gpu(one, tp);
+  }
+  return model;
+}
+
 // Layers that keep no more than the last tokens of a sequence.
 uint64_t windowed(const ModelDescription& model) {
   uint64_t count = 0;
@@ -96,11 +108,10 @@ std::string heading(const Subject& subject) {
   const Deployment& on = subject.deployment;
   const uint64_t n_windowed = windowed(subject.model);
   std::string text =
-      entry("cache",
-            cat(count_of(static_cast<uint64_t>(subject.model.cache_layers()), "layer"),
-                n_windowed > 0 ? cat(", ", n_windowed, " with a window") : "", "; ",
-                count_of(static_cast<uint64_t>(kv_heads_per_gpu(subject.model, on.tp)), "KV head"),
-                " of ", subject.model.head_dim(), on.tp > 1 ? " on each GPU" : ""));
+      entry("cache", cat(count_of(static_cast<uint64_t>(subject.model.cache_layers()), "layer"),
+                         n_windowed > 0 ? cat(", ", n_windowed, " with a window") : "", "; ",
+                         kv_heads_text(share_of_gpu(subject.model, on.tp)),
+                         on.tp > 1 ? " on each GPU" : ""));
   text += entry("weights", weights_text(subject));
   if (on.memory > 0) text += entry("memory", human_bytes(on.memory) + (on.tp > 1 ? " each" : ""));
   return text +

@@ -1,9 +1,33 @@
 #include "show/description_text.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
 #include "cli/kv_dtype.h"
 #include "cli/output.h"
 
 namespace fp8kv {
+
+std::string kv_heads_text(const ModelDescription& model) {
+  std::vector<std::pair<int64_t, int64_t>> kinds;
+  for (const LayerDescription& layer : model.layers) {
+    const std::pair kind(layer.n_kv_heads, layer.k_head_dim);
+    if (layer.n_kv_heads == 0 || std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) {
+      continue;
+    }
+    kinds.push_back(kind);
+  }
+  if (kinds.empty()) return "no KV heads";
+  std::vector<std::string> texts;
+  for (const auto& [heads, size] : kinds) {
+    const std::string count =
+        texts.empty() ? count_of(static_cast<uint64_t>(heads), "KV head") : cat(heads);
+    texts.push_back(cat(count, " of ", size));
+  }
+  return join(texts);
+}
 
 std::string cache_table(const ModelDescription& model) {
   if (model.cache_layers() == 0) return "";

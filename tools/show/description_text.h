@@ -1,4 +1,4 @@
-// A model's description, as inspect shows it: its layers and what a cache for them takes.
+// A model's description, as inspect and plan show it: its layers and what a cache for them takes.
 #pragma once
 
 #include <string>
@@ -7,6 +7,9 @@
 #include "json/json.h"
 
 namespace fp8kv {
+
+// "2 KV heads of 64"; "8 KV heads of 256 and 2 of 512" where layers differ.
+std::string kv_heads_text(const ModelDescription& model);
 
 // Bytes a token for every type of cache; "" for a model without one. REQUIRES known layers.
 std::string cache_table(const ModelDescription& model);
