@@ -52,12 +52,6 @@ void state(const std::optional<Statement>& said, const std::string& file, KvConf
   out.is_static = said->is_static;
 }
 
-// "'m/config.json'" of any value in it.
-std::string file_of(const Json& document) {
-  const std::string where = document.where();
-  return where.substr(0, where.find("': ") == where.npos ? where.npos : where.find("': ") + 1);
-}
-
 // kv_cache_quant_algo, of ModelOpt and TensorRT-LLM.
 std::optional<Statement> algorithm_of(const Json& block) {
   const auto algorithm = block.find("kv_cache_quant_algo");
@@ -112,7 +106,7 @@ void read_compressed_tensors(const QuantConfig& quant, KvConfig& out) {
   out.producer = "compressed-tensors";
   out.version = block.get_string("version", "");
   out.before_0_7 = quant.key == kOldBlock || version_before(out.version, "0.7");
-  state(scheme_of(*scheme), file_of(block), out);
+  state(scheme_of(*scheme), quant.file, out);
   out.observer = observer_of(*scheme, out.version);
 }
 
@@ -128,17 +122,17 @@ Json modelopt_members(const Json& block) {
   return block.find("quantization").value_or(block);
 }
 
-void read_modelopt_json(const Json& block, KvConfig& out) {
+void read_modelopt_json(const Json& block, const std::string& file, KvConfig& out) {
   std::optional<Statement> said = algorithm_of(modelopt_members(block));
   if (const auto scheme = block.find("kv_cache_scheme"); !said && scheme) said = scheme_of(*scheme);
   if (!said) return;  // the weights are quantised, the cache is not
   out.method = QuantMethod::modelopt;
   read_producer(block, out);
-  state(said, file_of(block), out);
+  state(said, file, out);
 }
 
 void read_modelopt(const QuantConfig& quant, KvConfig& out) {
-  read_modelopt_json(*quant.block, out);
+  read_modelopt_json(*quant.block, quant.file, out);
 }
 
 bool exports_kv_cache(const Json& block) {
@@ -163,7 +157,7 @@ void read_fp8(const QuantConfig& quant, KvConfig& out) {
   if (out.by_quark || !scheme || !scheme->is_string() || scheme->as_string() != "static") return;
   out.method = QuantMethod::fp8;
   out.producer = "AutoFP8";
-  state(Statement{cat(scheme->where(), ": is 'static'"), true, true}, file_of(*quant.block), out);
+  state(Statement{cat(scheme->where(), ": is 'static'"), true, true}, quant.file, out);
 }
 
 bool is_empty(const std::optional<Json>& value) {
@@ -249,10 +243,12 @@ constexpr MethodRow kRows[] = {
      [](const QuantConfig&, KvConfig&) {}, is_quantised},
 };
 
-// REQUIRES a method.
+// REQUIRES a method that has a row.
 const MethodRow& row_of(QuantMethod method) {
-  return *std::find_if(std::begin(kRows), std::end(kRows),
-                       [&](const MethodRow& row) { return row.method == method; });
+  const MethodRow* row = std::find_if(std::begin(kRows), std::end(kRows),
+                                      [&](const MethodRow& each) { return each.method == method; });
+  FP8KV_ASSERT(row != std::end(kRows));
+  return *row;
 }
 
 void read_block(const Json& block, const std::string& key, QuantConfig& out) {
@@ -297,6 +293,7 @@ std::optional<Json> read_hf_quant(const std::filesystem::path& folder) {
 QuantConfig read_quant_config(const Json& config, const std::optional<Json>& hf_quant) {
   QuantConfig out;
   out.hf_quant = hf_quant;
+  out.file = config.where();
   if (const auto block = config.find(kBlock)) {
     read_block(*block, kBlock, out);
   } else if (const auto old = config.find(kOldBlock)) {
@@ -323,13 +320,13 @@ KvConfig read_kv_config(const Json& config, const std::optional<Json>& hf_quant)
   const QuantConfig quant = read_quant_config(config, hf_quant);
   KvConfig out;
   out.quant_method = quant.quant_method;
-  out.block = quant.key;
+  out.key = quant.key;
   read_torch_dtype(config, out);
-  if (hf_quant) read_modelopt_json(*hf_quant, out);
+  if (hf_quant) read_modelopt_json(*hf_quant, hf_quant->where(), out);
   const bool from_file = out.method == QuantMethod::modelopt;
   if (quant.block) row_of(quant.method).cache(quant, out);
   if (from_file && out.method != QuantMethod::modelopt) {
-    throw Error(cat(hf_quant->where(), ": is ModelOpt's, but ", config.where(), ": ", out.block,
+    throw Error(cat(hf_quant->where(), ": is ModelOpt's, but ", config.where(), ": ", out.key,
                     ": has scales for the KV cache by quant_method ", quote(out.quant_method)),
                 "the two are of different checkpoints: remove the one that is not this one's");
   }
@@ -339,10 +336,10 @@ KvConfig read_kv_config(const Json& config, const std::optional<Json>& hf_quant)
 KvConfig read_trtllm_config(const Json& config) {
   KvConfig out;
   out.method = QuantMethod::trtllm;
-  out.block = "quantization";
+  out.key = "quantization";
   read_producer(config, out);
   const auto block = config.find("quantization");
-  if (block) state(algorithm_of(*block), file_of(config), out);
+  if (block) state(algorithm_of(*block), config.where(), out);
   return out;
 }
 

@@ -22,6 +22,7 @@ enum class QuantMethod { none, compressed_tensors, fp8, modelopt, quark, trtllm,
 
 struct QuantConfig {
   QuantMethod method = QuantMethod::none;
+  std::string file;              // "'m/config.json'", for messages
   std::string quant_method;      // as the config spells it; "" where it does not
   std::string key;               // where in config.json: "quantization_config"; or ""
   std::optional<Json> block;     // the object at that key
@@ -47,7 +48,7 @@ struct KvConfig {
   bool before_0_7 = false;   // compressed-tensors: by its version, or under `compression_config`
   bool by_quark = false;     // Quark's `export` describes the cache
   std::string quant_method;  // as in QuantConfig, whether about the KV cache or not
-  std::string block;         // the key it stands under: "quantization_config"; or ""
+  std::string key;           // in config.json, as in QuantConfig; or ""
   std::string producer;      // "modelopt", "Quark", ...; "" where the config does not say
   std::string version;       // of the producer; "" where the config does not say
   // Where the config says which type the cache has: "'m/config.json': a.b: is 'FP8'", and the

@@ -87,6 +87,15 @@ TEST_CASE("quant_config: what the cache is said to be, and where") {
   CHECK_FALSE(text.is_fp8);
 }
 
+TEST_CASE("quant_config: the file is named whole, whatever is in its name") {
+  const char* const name = "'a': b/config.json'";
+  const KvConfig found = read_kv_config(
+      json(cat(R"({"quantization_config": {"quant_method": "compressed-tensors", )", kScheme, "}}"),
+           name),
+      std::nullopt);
+  CHECK(found.stated_in == name);
+}
+
 TEST_CASE("quant_config: ModelOpt's own file tells alone, or agrees with config.json") {
   const std::string file =
       R"({"producer": {"name": "modelopt", "version": "0.25.0"},

@@ -72,7 +72,7 @@ std::vector<std::string> names_of(const std::vector<const Dialect*>& rows,
   const std::string found =
       config.quant_method.empty()
           ? cat("hf_quant_config.json says that the producer is ", quote(config.producer))
-          : cat("config.json says that ", config.block, ".quant_method is ",
+          : cat("config.json says that ", config.key, ".quant_method is ",
                 quote(config.quant_method));
   throw Error(cat(quote(name), " is a name of ", join(families, " or "), ", but ", found),
               "the config is not that of these tensors: bring the right one along");
