@@ -51,6 +51,7 @@ TEST_CASE("cli: inspect and plan agree on what a token takes, however a config s
   const struct {
     std::string config;
     int64_t cache_layers, window_layers, elements;
+    int64_t chunk_layers = 0;
   } cases[] = {
       {with(""), 4, 0, 4 * 32},
       {with(R"("sliding_window": 10)"), 4, 4, 4 * 32},
@@ -62,7 +63,7 @@ TEST_CASE("cli: inspect and plan agree on what a token takes, however a config s
       {with(R"("num_kv_shared_layers": 1)"), 3, 0, 3 * 32},
       {with(R"("attention_chunk_size": 7, "layer_types": ["chunked_attention", "full_attention",
                "chunked_attention", "full_attention"])"),
-       4, 2, 4 * 32},
+       4, 0, 4 * 32, 2},
       {with(R"("v_head_dim": 4)"), 4, 0, 4 * 2 * (8 + 4)},
       {with(R"("sliding_window": 10, "global_head_dim": 16, "num_global_key_value_heads": 1,
                "attention_k_eq_v": true,
@@ -82,6 +83,7 @@ TEST_CASE("cli: inspect and plan agree on what a token takes, however a config s
     CHECK(planned.at("cache_layers").as_int() == each.cache_layers);
     CHECK(inspected.at("cache_layers").as_int() == each.cache_layers);
     CHECK(planned.at("window_layers").as_int() == each.window_layers);
+    CHECK(planned.at("chunk_layers").as_int() == each.chunk_layers);
     const Json plans = planned.at("plans");
     for (size_t i = 0; i < plans.size(); ++i) {
       const std::string dtype = plans[i].at("kv_cache_dtype").as_string();
@@ -123,6 +125,10 @@ TEST_CASE("cli: the heads of layers that differ are listed, each with its size")
   CHECK(
       on_two.out.starts_with("cache       3 layers, 2 with a window; 1 KV head of 8 and 1 of 16 "
                              "on each GPU\n"));
+  const std::string llama4 = with(R"("attention_chunk_size": 7, "layer_types":
+      ["chunked_attention", "full_attention", "chunked_attention", "chunked_attention"])");
+  CHECK(folder.run("plan", llama4, false)
+            .out.starts_with("cache       4 layers, 3 with chunks; 2 KV heads of 8\n"));
   const test::CliResult none =
       folder.run("inspect", with(R"("layer_types": ["mamba", "mamba", "mamba", "mamba"])"), false);
   CHECK(none.out.find("\nlayers            4; 4 heads, no KV heads\n") != std::string::npos);

@@ -83,13 +83,21 @@ ModelDescription share_of_gpu(ModelDescription model, int64_t tp) {
   return model;
 }
 
-// Layers that keep no more than the last tokens of a sequence.
-uint64_t windowed(const ModelDescription& model) {
+// Layers that write a cache and are of this kind.
+uint64_t caches_of(const ModelDescription& model, Mixing mixing) {
   uint64_t count = 0;
   for (int64_t i = 0; i < model.n_layers(); ++i) {
-    count += model.writes_cache(i) && model.layer(i).reach > 0;
+    count += model.writes_cache(i) && model.layer(i).mixing == mixing;
   }
   return count;
+}
+
+// ", 3 with a window": where there are layers that keep no more than the last tokens of a sequence.
+std::string kept_parts(const ModelDescription& model) {
+  const uint64_t windows = caches_of(model, Mixing::window);
+  const uint64_t chunks = caches_of(model, Mixing::chunks);
+  return (windows > 0 ? cat(", ", windows, " with a window") : "") +
+         (chunks > 0 ? cat(", ", chunks, " with chunks") : "");
 }
 
 std::string entry(const std::string& name, const std::string& value) {
@@ -106,12 +114,11 @@ std::string weights_text(const Subject& subject) {
 
 std::string heading(const Subject& subject) {
   const Deployment& on = subject.deployment;
-  const uint64_t n_windowed = windowed(subject.model);
   std::string text =
-      entry("cache", cat(count_of(static_cast<uint64_t>(subject.model.cache_layers()), "layer"),
-                         n_windowed > 0 ? cat(", ", n_windowed, " with a window") : "", "; ",
-                         kv_heads_text(share_of_gpu(subject.model, on.tp)),
-                         on.tp > 1 ? " on each GPU" : ""));
+      entry("cache",
+            cat(count_of(static_cast<uint64_t>(subject.model.cache_layers()), "layer"),
+                kept_parts(subject.model), "; ", kv_heads_text(share_of_gpu(subject.model, on.tp)),
+                on.tp > 1 ? " on each GPU" : ""));
   text += entry("weights", weights_text(subject));
   if (on.memory > 0) text += entry("memory", human_bytes(on.memory) + (on.tp > 1 ? " each" : ""));
   return text +
@@ -174,7 +181,8 @@ std::string json_of(const Subject& subject, const std::vector<CachePlan>& plans)
   json.member("architecture", subject.model.architecture);
   json.member("n_layers", subject.model.n_layers())
       .member("cache_layers", subject.model.cache_layers());
-  json.member("window_layers", windowed(subject.model)).member("tp", on.tp);
+  json.member("window_layers", caches_of(subject.model, Mixing::window));
+  json.member("chunk_layers", caches_of(subject.model, Mixing::chunks)).member("tp", on.tp);
   json.member("kv_heads_per_gpu", kv_heads_per_gpu(subject.model, on.tp));
   const auto& weights = subject.weights;
   json.key("weight_bytes");
