@@ -65,8 +65,7 @@ struct ModelDescription {
   int64_t n_kv_heads() const;
   int64_t head_dim() const;
 
-  // These four REQUIRE the layers to be known.
-  bool has_cache(int64_t index) const { return layer(index).cache_of >= 0; }
+  // These three REQUIRE the layers to be known.
   bool writes_cache(int64_t index) const { return layer(index).cache_of == index; }
   // Tokens that the sliding window of a layer holds; 0: it has none.
   int64_t window(int64_t index) const {

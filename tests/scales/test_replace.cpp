@@ -71,8 +71,8 @@ TEST_CASE("replace: scales among weights are taken out, and only that shard is w
   CHECK(out.find(at + "q_scale") != nullptr);
   std::map<std::string, std::string> how;
   for (const InjectedFile& file : report.files) how[file.name] = made_name(file.made);
-  CHECK(how["model-00001-of-00002.safetensors"] != "rewritten");
-  CHECK(how["model-00002-of-00002.safetensors"] == "rewritten");
+  CHECK(how.at("model-00001-of-00002.safetensors") != "rewritten");
+  CHECK(how.at("model-00002-of-00002.safetensors") == "rewritten");
   CHECK(report.notes == Strings{"3 scale tensors of the model were replaced"});
   for (const InjectedFile& file : report.files) {
     CHECK(file.bytes == fs::file_size(place.folder / "out" / file.name));
