@@ -53,8 +53,8 @@ struct ModelDescription {
   int64_t n_heads = 0;       // of Q, in every layer with attention
   int64_t max_seq_len = 0;
   std::vector<LayerDescription> layers;
-  // Why layers are Mixing::unknown; absent when all are known. Such layers have the heads that the
-  // config gives for all, and no cache_of.
+  // Why all layers are Mixing::unknown; absent when they are known. Such layers have the heads that
+  // the config gives them, as far as it was understood, and no cache_of.
   std::optional<Error> unclear;
 
   int64_t n_layers() const { return static_cast<int64_t>(layers.size()); }

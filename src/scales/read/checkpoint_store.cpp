@@ -35,7 +35,7 @@ class CheckpointStore : public ScaleStore {
     return read_kv_config(checkpoint_->config(), read_hf_quant(checkpoint_->folder()));
   }
   StoredModel model() const override {
-    const ModelDescription model = describe_model(checkpoint_->config());
+    const ModelDescription model = describe_model(*checkpoint_);
     return {model.model_type, model.n_kv_heads(), layers_with_cache(model), model.unclear};
   }
 

@@ -345,7 +345,7 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
                            const fs::path& out, const InjectOptions& options) {
   return as_our_error([&] {
     const InjectTarget& target = inject_target_at(options.target);
-    const ModelDescription model = describe_model(checkpoint.config());
+    const ModelDescription model = describe_model(checkpoint);
     check_output(checkpoint, out, target.is_file, options.overwrite);
     if (!target.is_file) {
       options.replace ? check_scale_shard(checkpoint) : check_free_of_scales(checkpoint);
