@@ -53,11 +53,11 @@ std::optional<Error> input_error_of(const Work& work) {
 // tensor, and for weights that are packed into integers, which have other shapes.
 std::optional<std::pair<int64_t, int64_t>> k_projection(const TensorEntry& entry) {
   const auto parts = split_layer_name(entry.name);
-  if (!parts || parts->rest != "self_attn.k_proj.weight") return std::nullopt;
+  if (!parts || in_attention(parts->rest) != "k_proj.weight") return std::nullopt;
   // A vision tower has layers of its own.
-  if (parts->prefix != "model." && parts->prefix.find("language_model") == parts->prefix.npos) {
-    return std::nullopt;
-  }
+  const bool of_text = parts->prefix == "model." || parts->prefix == "backbone." ||
+                       parts->prefix.find("language_model") != parts->prefix.npos;
+  if (!of_text) return std::nullopt;
   const bool plain = is_compute_dtype(entry.dtype) || fp8_format(entry.dtype);
   if (!plain || entry.shape.rank() != 2) return std::nullopt;
   return std::pair(parts->layer, entry.shape[0]);

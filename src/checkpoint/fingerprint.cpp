@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <system_error>
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "checkpoint/layer_name.h"
 
 namespace fp8kv {
 namespace {
@@ -23,61 +22,60 @@ constexpr std::array<std::string_view, 3> kProjections = {"k_proj", "v_proj", "q
 // The last two are weights as GPTQ or AWQ and as compressed-tensors pack them.
 constexpr std::array<std::string_view, 4> kParts = {"weight", "bias", "qweight", "weight_packed"};
 
-std::string projection_name(int64_t layer, std::string_view projection, std::string_view part) {
-  return cat("layers.", layer, ".self_attn.", projection, ".", part);
+// A stack of layers: what stands before "layers." in its names, and behind the layer's number.
+struct Stack {
+  std::string prefix;     // "model."
+  std::string attention;  // "self_attn."
+  auto operator<=>(const Stack&) const = default;
+};
+
+std::string projection_name(const Stack& stack, int64_t layer, std::string_view projection,
+                            std::string_view part) {
+  return cat("layers.", layer, ".", stack.attention, projection, ".", part);
 }
 
 // A name such as "model.layers.3.self_attn.k_proj.weight" taken apart.
 struct Place {
-  std::string prefix;  // "model."
+  Stack stack;
   int64_t layer = 0;
   std::string_view projection;
 };
 
 std::optional<Place> find_place(std::string_view name) {
-  constexpr std::string_view kLayers = "layers.";
-  constexpr std::string_view kAttention = ".self_attn.";
-  const size_t attention = name.find(kAttention);
-  if (attention == name.npos) return std::nullopt;
-  const size_t layers = name.rfind(kLayers, attention);
-  if (layers == name.npos || (layers > 0 && name[layers - 1] != '.')) return std::nullopt;
-  Place place;
-  place.prefix = name.substr(0, layers);
-  const char* const number_end = name.data() + attention;
-  const auto [end, error] =
-      std::from_chars(name.data() + layers + kLayers.size(), number_end, place.layer);
-  if (error != std::errc{} || end != number_end || place.layer < 0) return std::nullopt;
-  const std::string_view rest = name.substr(attention + kAttention.size());
-  const size_t dot = rest.find('.');
-  if (dot == rest.npos || rest.substr(dot + 1) == "bias") return std::nullopt;
-  place.projection = rest.substr(0, dot);
+  const auto parts = split_layer_name(name);
+  const auto rest = parts ? in_attention(parts->rest) : std::nullopt;
+  if (!rest) return std::nullopt;
+  const size_t dot = rest->find('.');
+  if (dot == rest->npos || rest->substr(dot + 1) == "bias") return std::nullopt;
   const auto known = [](const auto& list, std::string_view item) {
     return std::find(list.begin(), list.end(), item) != list.end();
   };
-  if (!known(kProjections, place.projection) || !known(kParts, rest.substr(dot + 1))) {
+  const std::string_view projection = rest->substr(0, dot);
+  if (!known(kProjections, projection) || !known(kParts, rest->substr(dot + 1))) {
     return std::nullopt;
   }
-  return place;
+  const std::string_view attention = parts->rest.substr(0, parts->rest.size() - rest->size());
+  return Place{{std::string(parts->prefix), std::string(attention)}, parts->layer, projection};
 }
 
-// The prefix of the most layers with K and V; nullopt when no layer has both.
-std::optional<std::string> find_prefix(const Checkpoint& checkpoint, int64_t n_layers) {
-  std::map<std::string, std::map<int64_t, std::set<std::string_view>>> found;
+// The stack of the most layers with K and V; nullopt when no layer has both.
+std::optional<Stack> find_stack(const Checkpoint& checkpoint, int64_t n_layers) {
+  std::map<Stack, std::map<int64_t, std::set<std::string_view>>> found;
   for (const auto& [name, location] : checkpoint.tensors()) {
     const auto place = find_place(name);
     if (place && place->layer < n_layers) {
-      found[place->prefix][place->layer].insert(place->projection);
+      found[place->stack][place->layer].insert(place->projection);
     }
   }
-  std::optional<std::string> best;
+  std::optional<Stack> best;
   size_t most = 0;
-  for (const auto& [prefix, layers] : found) {
+  for (const auto& [stack, layers] : found) {
     size_t complete = 0;
     for (const auto& [layer, has] : layers) {
       complete += has.contains("qkv_proj") || (has.contains("k_proj") && has.contains("v_proj"));
     }
     if (complete > most) {
-      best = prefix;
+      best = stack;
       most = complete;
     }
   }
@@ -102,14 +100,14 @@ void add_tensor(Sha256& digest, const Checkpoint& checkpoint, const TensorEntry&
 
 std::optional<std::string> find_fingerprint(const Checkpoint& checkpoint,
                                             const ModelDescription& model) {
-  const std::optional<std::string> prefix = find_prefix(checkpoint, model.n_layers());
-  if (!prefix) return std::nullopt;
+  const std::optional<Stack> stack = find_stack(checkpoint, model.n_layers());
+  if (!stack) return std::nullopt;
   Sha256 digest;
   for (int64_t layer = 0; layer < model.n_layers(); ++layer) {
     for (const std::string_view projection : kProjections) {
       for (const std::string_view part : kParts) {
-        const std::string name = projection_name(layer, projection, part);
-        if (const TensorEntry* entry = checkpoint.find(*prefix + name)) {
+        const std::string name = projection_name(*stack, layer, projection, part);
+        if (const TensorEntry* entry = checkpoint.find(stack->prefix + name)) {
           add_tensor(digest, checkpoint, *entry, name);
         }
       }

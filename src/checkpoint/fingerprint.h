@@ -14,10 +14,10 @@ namespace fp8kv {
 // and up to four blocks of 1,024 bytes spread evenly over the data, so that a 140 GB model costs
 // milliseconds. A fine-tune changes it; moving, sharding or renaming files does not.
 //
-// For any model that names them "layers.N.self_attn.{k_proj,v_proj,qkv_proj}", under any prefix:
-// the prefix with the most of the config's layers counts (of equals the first in order), and is not
-// a part of the names. Layers without attention have no share. nullopt when no layer has both K and
-// V.
+// For any model that names them "layers.N.self_attn.{k_proj,v_proj,qkv_proj}", or with "mixer" as
+// Nemotron-H has it, under any prefix: the stack with the most of the config's layers counts (of
+// equals the first in order), and its prefix is not a part of the names. Layers without attention
+// have no share. nullopt when no layer has both K and V.
 std::optional<std::string> find_fingerprint(const Checkpoint& checkpoint,
                                             const ModelDescription& model);
 // The same; throws where there is none.

@@ -21,4 +21,12 @@ std::optional<LayerName> split_layer_name(std::string_view name) {
   return parts;
 }
 
+std::optional<std::string_view> in_attention(std::string_view rest) {
+  for (const std::string_view name : kAttentionNames) {
+    if (!rest.starts_with(name) || rest.substr(name.size(), 1) != ".") continue;
+    return rest.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
 }  // namespace fp8kv

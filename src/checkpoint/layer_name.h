@@ -1,6 +1,7 @@
 // Names of tensors that belong to a layer, whatever a model calls the stack they are in.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -17,5 +18,12 @@ struct LayerName {
 
 // nullopt for a name without a plain decimal number after its last "layers.".
 std::optional<LayerName> split_layer_name(std::string_view name);
+
+// What models call the attention of a layer: nearly all the first, Nemotron-H the second.
+inline constexpr std::array<std::string_view, 2> kAttentionNames = {"self_attn", "mixer"};
+
+// What follows the attention's name in a LayerName's `rest`: "k_scale" of "self_attn.k_scale" and
+// of "mixer.k_scale". nullopt for what is not of the attention.
+std::optional<std::string_view> in_attention(std::string_view rest);
 
 }  // namespace fp8kv

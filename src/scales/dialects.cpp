@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "checkpoint/layer_name.h"
 
 namespace fp8kv {
 namespace {
@@ -188,9 +189,9 @@ std::vector<std::string> tensor_forms(const Dialect& dialect) {
 }
 
 DialectMatch match_scale_name(Carrier carrier, std::string_view name) {
-  constexpr std::string_view kMixer = "mixer.";
+  const auto in_block = in_attention(name);
   const std::string rest =
-      name.starts_with(kMixer) ? cat("self_attn.", name.substr(kMixer.size())) : std::string(name);
+      in_block ? cat(kAttentionNames.front(), ".", *in_block) : std::string(name);
   DialectMatch match;
   for (const Dialect& row : rows()) {
     if (row.carrier != carrier) continue;
@@ -217,15 +218,13 @@ bool is_offset(std::string_view name) {
 }
 
 const char* why_ignored(std::string_view rest) {
-  const size_t dot = rest.find('.');
-  if (dot == rest.npos) return nullptr;
-  const std::string_view block = rest.substr(0, dot), what = rest.substr(dot + 1);
-  if (block != "self_attn" && block != "mixer") return nullptr;
-  if (is_one_of(what, {"q_scale", "q_proj.output_scale", "q_proj.q_scale", "q.scale",
-                       "attn.q_scale", "qkv_proj.q_scale"})) {
+  const auto what = in_attention(rest);
+  if (!what) return nullptr;
+  if (is_one_of(*what, {"q_scale", "q_proj.output_scale", "q_proj.q_scale", "q.scale",
+                        "attn.q_scale", "qkv_proj.q_scale"})) {
     return "scales of Q, which is not cached";
   }
-  if (is_one_of(what, {"prob_output_scale", "attn.prob_scale", "prob_scale"})) {
+  if (is_one_of(*what, {"prob_output_scale", "attn.prob_scale", "prob_scale"})) {
     return "scales of the softmax, which is not cached";
   }
   if (is_offset(rest)) return "zero points, which are 0";

@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// What follows "self_attn." or, in Nemotron's hybrids, "mixer.".
+// What follows the attention's name.
 constexpr std::array<std::pair<std::string_view, ScaleSpelling>, 24> kSpellings = {{
     {"kv_scale", ScaleSpelling::fused},
     {"k_scale", ScaleSpelling::apart},
@@ -40,12 +40,9 @@ constexpr std::array<std::pair<std::string_view, ScaleSpelling>, 24> kSpellings 
 
 std::optional<ScaleSpelling> scale_spelling(std::string_view tensor) {
   const auto parts = split_layer_name(tensor);
-  if (!parts) return std::nullopt;
-  for (const std::string_view block : {"self_attn.", "mixer."}) {
-    if (!parts->rest.starts_with(block)) continue;
-    for (const auto& [rest, spelling] : kSpellings) {
-      if (parts->rest.substr(block.size()) == rest) return spelling;
-    }
+  const auto name = parts ? in_attention(parts->rest) : std::nullopt;
+  for (const auto& [rest, spelling] : kSpellings) {
+    if (name == rest) return spelling;
   }
   return std::nullopt;
 }

@@ -139,6 +139,29 @@ TEST_CASE("fingerprint: fused projections count, other attentions are not taken 
         }) == unchanged());
 }
 
+TEST_CASE("fingerprint: Nemotron-H's attention counts under its own name") {
+  const auto renamed = [](test::TinyTensor& tensor) {
+    const size_t at = tensor.name.find("self_attn");
+    if (at != std::string::npos) tensor.name.replace(at, 9, "mixer");
+  };
+  Sha256 expected;
+  for (const char* name : {"layers.0.mixer.k_proj.weight", "layers.0.mixer.v_proj.weight",
+                           "layers.1.mixer.k_proj.weight", "layers.1.mixer.v_proj.weight"}) {
+    for (test::TinyTensor tensor : test::tiny_tensors(test::tiny_config())) {
+      renamed(tensor);
+      if (tensor.name != cat("model.", name)) continue;
+      expected.add(cat(name, " F32 ", tensor.shape.text(), "\n"));
+      expected.add({reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * 4});
+    }
+  }
+  const test::TempDir temp;
+  test::write_tiny_checkpoint(temp / "m", test::tiny_config());
+  std::vector<test::TinyTensor> tensors = test::tiny_tensors(test::tiny_config());
+  for (test::TinyTensor& tensor : tensors) renamed(tensor);
+  test::write_tiny_weights(temp / "m", tensors, DType::f32);
+  CHECK(fingerprint_of(temp / "m") == "kv-proj-v1:" + expected.hex());
+}
+
 TEST_CASE("fingerprint: a model without such projections has none") {
   const test::TempDir temp;
   test::write_tiny_checkpoint(temp / "m", test::tiny_config());

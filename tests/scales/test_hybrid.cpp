@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "checkpoint/checkpoint.h"
+#include "json/json.h"
 #include "scales/read/find_scales.h"
 #include "scales/scale_file.h"
 #include "scales/scale_names.h"
@@ -84,6 +85,17 @@ TEST_CASE("hybrid: a scale file for the model tells all its layers, also the las
   CHECK(written.layers == test::hybrid_scales(model).layers);
   CHECK(written.provenance.amax == std::vector<LayerAmax>{{}, some, {}, some, {}});
   CHECK(written.n_kv_heads == 2);
+}
+
+TEST_CASE("hybrid: a K projection that contradicts the config leaves open who has a cache") {
+  test::Hybrid model = test::nemotron_h();
+  const KvScales scales = test::hybrid_scales(model);
+  model.config = json_with_member(model.config, "head_dim", "4");
+  const Place place(model);
+  CHECK(place.error(scales) ==
+        "the scales: has no scales for layers 0, 2 and 4, and which layers of the model write a KV "
+        "cache is not known: 'backbone.layers.1.mixer.k_proj.weight': has 4 rows, but config.json "
+        "makes it 2 KV heads of 4");
 }
 
 TEST_CASE("hybrid: scales for other layers than those with a cache are refused") {

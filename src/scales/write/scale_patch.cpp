@@ -32,12 +32,9 @@ struct AttentionName {
 
 // The block of a K projection's name, or "".
 std::string block_of_k(std::string_view rest) {
-  for (const char* block : {"self_attn.", "mixer."}) {
-    for (const char* projection : {"k_proj.", "qkv_proj."}) {
-      if (rest.starts_with(cat(block, projection))) return block;
-    }
-  }
-  return "";
+  const auto name = in_attention(rest);
+  if (!name || !(name->starts_with("k_proj.") || name->starts_with("qkv_proj."))) return "";
+  return std::string(rest.substr(0, rest.size() - name->size()));
 }
 
 // The one stack of layers with a K projection wherever there are scales to put.
