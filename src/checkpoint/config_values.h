@@ -12,7 +12,6 @@ namespace fp8kv {
 
 // Far above any model, far below what could overflow a product of two.
 inline constexpr int64_t kLargestDim = int64_t(1) << 28;
-inline constexpr int64_t kMostLayers = int64_t(1) << 16;
 inline constexpr int64_t kLongestContext = INT32_MAX;
 
 using Spellings = std::initializer_list<const char*>;

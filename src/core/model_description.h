@@ -13,6 +13,9 @@
 
 namespace fp8kv {
 
+// What tells of more layers is not of a model.
+inline constexpr int64_t kMostLayers = int64_t(1) << 16;
+
 // What lets the tokens of a layer see each other.
 enum class Mixing {
   full,       // attention to every token before

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "core/model_description.h"
 #include "files/file.h"
 #include "scales/scale_evidence.h"
 
@@ -17,7 +18,6 @@ namespace fp8kv {
 namespace {
 
 constexpr uint64_t kLargestFile = uint64_t(64) << 20;  // 1,000 layers of 128 heads take 20 MB
-constexpr size_t kMostLayers = 65536;  // a file that tells of more is not of a model
 constexpr const char* kVllmSource = "vllm-json";
 
 // Begins the document.
@@ -110,7 +110,7 @@ std::map<size_t, Json> numbered(const Json& object, const char* noun) {
   std::map<size_t, Json> members;
   for (size_t i = 0; i < object.size(); ++i) {
     const auto index = plain_index(object.key(i));
-    if (!index || *index >= kMostLayers) {
+    if (!index || *index >= size_t{kMostLayers}) {
       fail(object.where(), ": the key ", quote(object.key(i)), " is not the number of a ", noun);
     }
     members.emplace(*index, object.value(i));
@@ -210,7 +210,7 @@ void read_scales(const Json& extension, KvScales& out) {
 void read_layer_count(const Json& model, bool sparse, KvScales& out) {
   const uint64_t n_layers = count_at(model, "n_layers");
   if (n_layers == out.layers.size()) return;
-  if (!sparse || n_layers < out.layers.size() || n_layers > kMostLayers) {
+  if (!sparse || n_layers < out.layers.size() || n_layers > uint64_t{kMostLayers}) {
     fail(model.where(), ".n_layers: is ", n_layers, ", kv_cache.scaling_factor has ",
          sparse ? cat("layer ", out.layers.size() - 1) : cat(out.layers.size()));
   }

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "core/model_description.h"
 #include "formats/npz.h"
 #include "json/json.h"
 #include "scales/read/scale_ranks.h"
@@ -14,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kScaleName = "kv_cache_scaling_factor";
-constexpr int64_t kMostLayers = 65536, kMostHeads = 65536;
+constexpr int64_t kMostHeads = 65536;
 
 // The names in `folder` with that ending, sorted.
 std::vector<std::string> files_with(const fs::path& folder, std::string_view ending) {

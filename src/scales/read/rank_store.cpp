@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/describe_model.h"
 #include "files/file.h"
 #include "formats/safetensors.h"
@@ -103,8 +104,7 @@ class RankStore : public ScaleStore {
 
 bool is_rank_folder(const fs::path& folder) {
   return is_there(folder / "config.json") && is_there(folder / rank_file(0)) &&
-         !is_there(folder / "model.safetensors") &&
-         !is_there(folder / "model.safetensors.index.json");
+         !is_there(folder / kSingleFile) && !is_there(folder / kIndexFile);
 }
 
 std::unique_ptr<ScaleStore> open_rank_folder(const fs::path& folder) {

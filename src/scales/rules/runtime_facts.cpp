@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
 #include "checkpoint/quant_config.h"
@@ -202,8 +203,8 @@ FactSet runtime_facts(const ModelFiles& model) {
   facts.add(Fact::experts, has_experts(model.tensors));
   add_config(model, facts);
   for (const std::string& name : model.names) {
-    facts.add(Fact::single_file, name == "model.safetensors");
-    facts.add(Fact::index, name == "model.safetensors.index.json");
+    facts.add(Fact::single_file, name == kSingleFile);
+    facts.add(Fact::index, name == kIndexFile);
     facts.add(Fact::consolidated,
               name.starts_with("consolidated") && name.ends_with(".safetensors"));
   }
