@@ -9,8 +9,9 @@ namespace {
 constexpr const char* kWrappers[] = {"thinker_config", "text_config", "language_config",
                                      "llm_config"};
 
-std::optional<Json> wrapped_in(const Json& config) {
-  if (find_any(config, kLayerCount)) return std::nullopt;
+}  // namespace
+
+std::optional<Json> wrapped_config(const Json& config) {
   for (const char* key : kWrappers) {
     const auto inner = config.find(key);
     if (inner && inner->is_object()) return inner;
@@ -18,11 +19,13 @@ std::optional<Json> wrapped_in(const Json& config) {
   return std::nullopt;
 }
 
-}  // namespace
-
 Json language_config(const Json& config) {
   Json text = config;
-  while (const auto inner = wrapped_in(text)) text = *inner;
+  while (!find_any(text, kLayerCount)) {
+    const auto inner = wrapped_config(text);
+    if (!inner) break;
+    text = *inner;
+  }
   return text;
 }
 

@@ -7,6 +7,10 @@
 
 namespace fp8kv {
 
+// The object that wraps a language model's own config, as `text_config` does; nullopt where there
+// is none. A config may have one and yet give its number of layers itself.
+std::optional<Json> wrapped_config(const Json& config);
+
 // The object that describes the language model: the config itself, or the `text_config` and the
 // like of a model that sees and hears too. A config that gives a number of layers wraps none.
 Json language_config(const Json& config);

@@ -263,6 +263,14 @@ void read_block(const Json& block, const std::string& key, QuantConfig& out) {
                })->method;
 }
 
+// In the config of a wrapped language model, however deep.
+std::optional<Json> wrapped_block(const Json& config) {
+  for (auto inner = wrapped_config(config); inner; inner = wrapped_config(*inner)) {
+    if (const auto block = inner->find(kBlock)) return block;
+  }
+  return std::nullopt;
+}
+
 void read_torch_dtype(const Json& config, KvConfig& out) {
   const auto named = config.find("kv_cache_torch_dtype");
   if (!named) {
@@ -298,7 +306,7 @@ QuantConfig read_quant_config(const Json& config, const std::optional<Json>& hf_
     read_block(*block, kBlock, out);
   } else if (const auto old = config.find(kOldBlock)) {
     read_block(*old, kOldBlock, out);
-  } else if (const auto inner = language_config(config).find(kBlock)) {
+  } else if (const auto inner = wrapped_block(config)) {
     // Not every runtime looks there, and inject does not write there.
     read_block(*inner, inner->where().substr(config.where().size() + 2), out);
     out.method = QuantMethod::other;

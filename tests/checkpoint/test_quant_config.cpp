@@ -160,6 +160,9 @@ TEST_CASE("quant_config: each tool's form is told by quant_method, producer, key
       {R"({"quantization_config": {}})", QuantMethod::other},
       {R"({"quantization_config": {"quant_method": "awq"}})", QuantMethod::other},
       {R"({"text_config": {"quantization_config": {"quant_method": "fp8"}}})", QuantMethod::other},
+      {R"({"num_hidden_layers": 2, "text_config": {"quantization_config": {"quant_method": "fp8"}}})",
+       QuantMethod::other},
+      {R"({"thinker_config": {"text_config": {"quantization_config": {}}}})", QuantMethod::other},
   };
   for (const auto& row : cases) {
     CAPTURE(row.config);
