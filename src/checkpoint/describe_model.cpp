@@ -63,6 +63,12 @@ std::optional<std::pair<int64_t, int64_t>> k_projection(const TensorEntry& entry
   return std::pair(parts->layer, entry.shape[0]);
 }
 
+// Layers behind the last, which draft tokens and are no part of the model: GLM 4.5 has one.
+int64_t drafting_layers(const Json& config) {
+  const auto count = language_config(config).find("num_nextn_predict_layers");
+  return count && count->is_number() ? in_range(*count, 0, kMostLayers) : 0;
+}
+
 }  // namespace
 
 ModelDescription describe_model(const Json& config) {
@@ -97,9 +103,18 @@ ModelDescription describe_model(const Json& config) {
 
 ModelDescription describe_model(const Checkpoint& checkpoint) {
   ModelDescription out = describe_model(checkpoint.config());
+  const int64_t n_drafting = drafting_layers(checkpoint.config());
   for (const auto& [name, location] : checkpoint.tensors()) {
     const auto stored = k_projection(location.entry);
-    if (!stored || stored->first >= out.n_layers() || !out.writes_cache(stored->first)) continue;
+    if (!stored) continue;
+    if (stored->first >= out.n_layers() + n_drafting) {
+      make_unclear(out,
+                   Error(cat(quote(name), ": is of layer ", stored->first,
+                             ", but config.json makes it ", count_of(out.layers.size(), "layer")),
+                         "config.json and the weights are not of the same model"));
+      break;
+    }
+    if (stored->first >= out.n_layers() || !out.writes_cache(stored->first)) continue;
     const LayerDescription& layer = out.layer(stored->first);
     if (stored->second == layer.n_kv_heads * layer.k_head_dim) continue;
     make_unclear(

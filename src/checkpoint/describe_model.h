@@ -15,7 +15,7 @@ namespace fp8kv {
 ModelDescription describe_model(const Json& config);
 
 // The same, held against the tensors: some configs leave out that layers differ. The layers are
-// unclear when a K projection is stored in a shape that contradicts them.
+// unclear when a K projection is stored in a shape that contradicts them, or behind the last layer.
 ModelDescription describe_model(const Checkpoint& checkpoint);
 
 // Gives up what is known of the layers, but for their heads.
