@@ -38,8 +38,41 @@ Mixings told_by_interval(const Json&, const Json& interval, const ModelDescripti
 
 // Jamba: the only family that says which layer of the period has attention.
 Mixings told_by_period(const Json& text, const Json& period, const ModelDescription& model) {
-  const int64_t full = number_or(text, "attn_layer_offset", 0, 0);
-  return periodic(in_range(period, kLongestContext), full, Mixing::recurrent, model.n_layers());
+  const int64_t n = in_range(period, kLongestContext);
+  const auto offset = text.find("attn_layer_offset");
+  const int64_t full = offset ? in_range(*offset, 0, n - 1) : 0;
+  return periodic(n, full, Mixing::recurrent, model.n_layers());
+}
+
+// LFM2: the numbers of the layers with attention, between short convolutions.
+Mixings told_by_numbers(const Json&, const Json& numbers, const ModelDescription& model) {
+  if (!numbers.is_array()) {
+    fail(numbers.where(), ": is ", numbers.brief(), ", expected an array of layer numbers");
+  }
+  Mixings mixings(model.layers.size(), Mixing::recurrent);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    mixings[static_cast<size_t>(in_range(numbers[i], 0, model.n_layers() - 1))] = Mixing::full;
+  }
+  return mixings;
+}
+
+// Llama 4: layers that rotate Q and K see their chunk, the others all tokens. In no_rope_layers, in
+// spite of its name, 1 stands for a layer that rotates; an empty list counts as none.
+Mixings told_by_rotation(const Json& text, const Json&, const ModelDescription& model) {
+  const auto listed = text.find("no_rope_layers");
+  if (!listed || (listed->is_array() && listed->size() == 0)) {
+    const int64_t interval = number_or(text, "no_rope_layer_interval", 1, 4);
+    return periodic(interval, interval - 1, Mixing::chunks, model.n_layers());
+  }
+  if (!listed->is_array() || listed->size() != model.layers.size()) {
+    fail(listed->where(), ": is ", listed->brief(), ", expected an array of ",
+         count_of(model.layers.size(), "number"));
+  }
+  Mixings mixings;
+  for (size_t i = 0; i < listed->size(); ++i) {
+    mixings.push_back((*listed)[i].as_int() != 0 ? Mixing::chunks : Mixing::full);
+  }
+  return mixings;
 }
 
 Mixings told_by_types(const Json&, const Json& types, const ModelDescription& model) {
@@ -138,9 +171,12 @@ constexpr Decider kDeciders[] = {
     {"layers_block_type", told_otherwise},
     {"block_types", told_otherwise},
     {"attn_type_list", told_otherwise},
+    {"hybrid_layer_pattern", told_otherwise},  // MiMo's windows have heads of their own too
     {"layer_types", told_by_types},
+    {"full_attn_idxs", told_by_numbers},
     {"full_attention_interval", told_by_interval},
     {"attn_layer_period", told_by_period},
+    {"attention_chunk_size", told_by_rotation},
     {"sliding_window", told_by_window},
 };
 

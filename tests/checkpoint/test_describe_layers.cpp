@@ -68,11 +68,24 @@ TEST_CASE("describe_layers: windows as the families spell them") {
              "chunked_attention"])") == "777F77");
 }
 
+// Of Llama 4 Scout's config.json: "no_rope_layers": [] and no layer_types.
+TEST_CASE("describe_layers: of Llama 4 every fourth layer sees more than its chunk") {
+  CHECK(with(R"("attention_chunk_size": 7, "no_rope_layers": [])") == "777F77");
+  CHECK(with(R"("attention_chunk_size": 7)") == "777F77");
+  CHECK(with(R"("attention_chunk_size": 7, "no_rope_layer_interval": 2)") == "7F7F7F");
+  CHECK(with(R"("attention_chunk_size": 7, "no_rope_layers": [1, 0, 0, 1, 1, 1])") == "7FF777");
+  CHECK(with(R"("attention_chunk_size": null)") == "FFFFFF");
+}
+
 TEST_CASE("describe_layers: layers without K and V of their own hold nothing") {
   CHECK(with(R"("layer_types": ["linear_attention", "linear_attention", "linear_attention",
              "full_attention", "mamba", "conv"])") == "---F--");
   CHECK(with(R"("full_attention_interval": 3)") == "--F--F");
   CHECK(with(R"("attn_layer_period": 4, "attn_layer_offset": 1)") == "-F---F");
+  CHECK(with(R"("full_attn_idxs": [1, 4])") == "-F--F-");
+  CHECK(with(R"("full_attn_idxs": [1], "layer_types": ["conv", "conv", "full_attention", "conv",
+             "conv", "conv"])") == "--F---");
+  CHECK(with(R"("full_attn_idxs": null)") == "FFFFFF");
   CHECK(with(R"("num_kv_shared_layers": 2)") == "FFFF--");
 }
 
@@ -98,6 +111,17 @@ TEST_CASE("describe_layers: what would be counted wrong is not known") {
   CHECK(unclear_with(R"("attn_layer_indices": [1])") ==
         "config.json: attn_layer_indices: which layers hold what cache is said in a way not known "
         "here");
+  CHECK(unclear_with(R"("hybrid_layer_pattern": [0, 1, 1, 0, 1, 1])") ==
+        "config.json: hybrid_layer_pattern: which layers hold what cache is said in a way not "
+        "known here");
+  CHECK(unclear_with(R"("attn_layer_period": 4, "attn_layer_offset": 4)") ==
+        "config.json: attn_layer_offset: is 4, expected 0 to 3");
+  CHECK(unclear_with(R"("full_attn_idxs": [1, 6])") ==
+        "config.json: full_attn_idxs[1]: is 6, expected 0 to 5");
+  CHECK(unclear_with(R"("full_attn_idxs": 2)") ==
+        "config.json: full_attn_idxs: is 2, expected an array of layer numbers");
+  CHECK(unclear_with(R"("attention_chunk_size": 7, "no_rope_layers": [1, 0])") ==
+        "config.json: no_rope_layers: is [1, 0], expected an array of 6 numbers");
   CHECK(unclear_with(R"("layer_types": ["full_attention"])") ==
         "config.json: layer_types: is [\"full_attention\"], expected an array of 6 layer types");
   CHECK(unclear_with(R"("layer_types": ["x", "x", "x", "x", "x", "x"])") ==
