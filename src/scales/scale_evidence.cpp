@@ -33,7 +33,8 @@ void write_octaves(JsonWriter& out, const char* name, const Provenance& provenan
   out.end_array();
 }
 
-void read_amax(const Json& amax, RowShape& shape, Provenance& out) {
+void read_amax(const Json& amax, const RowShape& given, Provenance& out) {
+  const RowShape shape = with_row_length(given, amax.at("k"));
   auto k = read_rows(amax.at("k"), shape);
   auto v = read_rows(amax.at("v"), shape);
   auto q = read_rows(amax.at("q"), shape);
@@ -141,7 +142,15 @@ uint64_t count_at(const Json& object, std::string_view key) {
   return as_count(object.at(key));
 }
 
-std::vector<std::vector<float>> read_rows(const Json& rows, RowShape& shape) {
+RowShape with_row_length(RowShape shape, const Json& rows) {
+  const size_t n_layers = rows.is_array() ? std::min(rows.size(), shape.has_cache.size()) : 0;
+  for (size_t layer = 0; layer < n_layers && shape.per_row == 0; ++layer) {
+    if (shape.has_cache[layer]) shape.per_row = std::max<size_t>(rows[layer].size(), 1);
+  }
+  return shape;
+}
+
+std::vector<std::vector<float>> read_rows(const Json& rows, const RowShape& shape) {
   const size_t n_layers = shape.has_cache.size();
   if (!rows.is_array() || rows.size() != n_layers) {
     fail(rows.where(), ": is ", rows.brief(), ", expected an array of ",
@@ -155,7 +164,6 @@ std::vector<std::vector<float>> read_rows(const Json& rows, RowShape& shape) {
       check_empty(row);
       continue;
     }
-    if (shape.per_row == 0) shape.per_row = std::max<size_t>(row.size(), 1);
     if (!row.is_array() || row.size() != shape.per_row) {
       fail(row.where(), ": is ", row.brief(), ", expected an array of ",
            count_of(shape.per_row, "number"));
@@ -218,7 +226,7 @@ void read_counted(const Json& counted, Provenance& out) {
   if (const auto shards = counted.find("shards")) read_shards(*shards, out);
 }
 
-void read_magnitudes(const Json& extension, RowShape shape, Provenance& out) {
+void read_magnitudes(const Json& extension, const RowShape& shape, Provenance& out) {
   const auto amax = extension.find("amax");
   if (!amax) return;
   read_amax(*amax, shape, out);

@@ -25,11 +25,14 @@ uint64_t count_at(const Json& object, std::string_view key);
 // What an array with a row for every layer must look like.
 struct RowShape {
   std::vector<bool> has_cache;  // the rows of the others are []
-  size_t per_row = 0;           // numbers; 0: the first row that has some decides
+  size_t per_row = 0;           // numbers; 0: not known yet
 };
 
-// Rows of numbers. Throws for any of another shape.
-std::vector<std::vector<float>> read_rows(const Json& rows, RowShape& shape);
+// The same shape; where it does not know the numbers of a row, as many as the first one has.
+RowShape with_row_length(RowShape shape, const Json& rows);
+
+// Rows of numbers. Throws for any of another shape. REQUIRES a known per_row.
+std::vector<std::vector<float>> read_rows(const Json& rows, const RowShape& shape);
 
 // The members "counted"; "amax" and "octaves". Nothing where they are not known.
 void write_counted(JsonWriter& out, const Provenance& provenance);
@@ -37,6 +40,6 @@ void write_magnitudes(JsonWriter& out, const Provenance& provenance);
 
 // `counted` is the member itself, `extension` the object that holds amax and octaves, or not.
 void read_counted(const Json& counted, Provenance& out);
-void read_magnitudes(const Json& extension, RowShape shape, Provenance& out);
+void read_magnitudes(const Json& extension, const RowShape& shape, Provenance& out);
 
 }  // namespace fp8kv

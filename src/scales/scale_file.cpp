@@ -189,8 +189,10 @@ std::vector<bool> layers_with_scales(const KvScales& scales) {
 }
 
 void read_scales(const Json& extension, KvScales& out) {
-  RowShape shape{layers_with_scales(out), read_granularity(extension, out.n_kv_heads)};
-  const auto k = read_rows(extension.at("k_scale"), shape);
+  const Json k_rows = extension.at("k_scale");
+  const RowShape shape = with_row_length(
+      {layers_with_scales(out), read_granularity(extension, out.n_kv_heads)}, k_rows);
+  const auto k = read_rows(k_rows, shape);
   const auto v = read_rows(extension.at("v_scale"), shape);
   for (size_t layer = 0; layer < out.layers.size(); ++layer) {
     if (!shape.has_cache[layer]) continue;
