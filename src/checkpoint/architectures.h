@@ -24,8 +24,7 @@ struct Architecture {
   // checked.
   void (*parse)(const Json& config, ModelConfig& out);
   std::span<const TensorRow> tensors;
-  // Those that it may have; the first one where config.json names none.
-  std::span<const NamedActivation> activations;
+  std::span<const NamedActivation> activations;  // it may have; the first is the default
 };
 
 std::span<const Architecture> architectures();

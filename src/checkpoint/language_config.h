@@ -7,15 +7,16 @@
 
 namespace fp8kv {
 
-// The object that wraps a language model's own config, as `text_config` does; nullopt where there
-// is none. A config may have one and yet give its number of layers itself.
+// The config of a language model inside that of a model with more parts: `text_config` and the
+// like. nullopt where there is none. Some configs have one and give the number of layers
+// themselves.
 std::optional<Json> wrapped_config(const Json& config);
 
-// The object that describes the language model: the config itself, or the `text_config` and the
-// like of a model that sees and hears too. A config that gives a number of layers wraps none.
+// The object that describes the language model: the config itself where it gives a number of
+// layers, else the one that it wraps.
 Json language_config(const Json& config);
 
-// The value that names the dtype of the weights, of the config or of the language model in it.
+// The member that names the dtype of the weights: of the config, or else of its language model.
 std::optional<Json> find_dtype(const Json& config);
 
 }  // namespace fp8kv

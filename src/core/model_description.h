@@ -63,8 +63,8 @@ struct ModelDescription {
   int64_t n_layers() const { return static_cast<int64_t>(layers.size()); }
   const LayerDescription& layer(int64_t index) const { return layers[static_cast<size_t>(index)]; }
 
-  // KV heads of the layer with most, and the longest K of one head: of every layer with a cache in
-  // models whose layers are alike.
+  // The largest number of KV heads, and the largest size of a K head, of all layers. They may be of
+  // different layers; where layers are alike, every layer has both.
   int64_t n_kv_heads() const;
   int64_t head_dim() const;
 

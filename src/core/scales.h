@@ -16,9 +16,8 @@
 namespace fp8kv {
 
 // Dequantisation multipliers of one layer: real = code * scale. One entry per tensor, or one per
-// KV head. Both are empty for a layer that writes no KV cache: its state is of another kind, or it
-// reads the cache of another layer. Loops over heads then do nothing, as is right; ask has_cache
-// before anything else.
+// KV head. Both are empty for a layer that writes no KV cache, because it keeps a state of another
+// kind or reads the cache of another layer. Ask has_cache() before using a first or largest entry.
 struct LayerScales {
   std::vector<float> k;
   std::vector<float> v;

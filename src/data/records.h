@@ -13,7 +13,7 @@ namespace fp8kv {
 
 struct RecordForm {
   std::vector<std::string> fields;  // all must be there, the first decides; "x?" may be absent
-  std::string summary;              // for help and README
+  std::string summary;              // for people
 
   std::string name() const;  // "prompt+completion"
 };

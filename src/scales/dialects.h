@@ -33,7 +33,7 @@ struct ScalePattern {
 struct Dialect {
   std::string name;         // "autofp8-kv_scale"
   std::string family;       // "autofp8"
-  std::string written_by;   // for help and README, like the two below
+  std::string written_by;   // for people, like the two below
   std::string config_says;  // how the config tells; "" where it need not
   std::string k_measured;
   std::vector<ScalePattern> patterns;

@@ -42,13 +42,12 @@ struct ScaleDiff {
   std::vector<std::string> notes;  // what was done to make the two comparable
 };
 
-// Two scales are the same when |b / a - 1| <= tolerance; 0 asks for the same bits. Scales for FNUZ
-// count half, as they are for E4M3FN; where one side has a scale per head and the other per layer,
-// heads count as their maximum. The findings look at all scales, whatever the tolerance, and are
-// empty where every scale is the same.
-// Throws a check error when the numbers of layers or of heads differ, and when a layer has a KV
-// cache on one side alone. REQUIRES values that
-// check_values accepts, tolerance >= 0.
+// Two scales are the same when |b / a - 1| <= tolerance; 0 asks for the same bits. Before that,
+// scales for FNUZ are halved, which makes them scales for E4M3FN; and where one side has a scale
+// per head and the other one per layer, the heads are reduced to their maximum. Findings are made
+// from all scales, whatever the tolerance; there are none where every scale is the same. Throws a
+// check error when the numbers of layers or of heads differ, and when a layer has a KV cache on one
+// side alone. REQUIRES values that check_values accepts, tolerance >= 0.
 ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance);
 
 }  // namespace fp8kv

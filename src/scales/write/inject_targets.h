@@ -14,7 +14,7 @@ struct InjectTarget {
   enum class Block { none, compressed_tensors, fp8 };
 
   std::string name;
-  std::string summary;   // for help and README
+  std::string summary;   // for people
   std::string runtime;   // for messages: "TGI"
   bool is_file = false;  // the output is a scale file, not a model folder
   bool fused = false;    // writes kv_scale, the larger of K's and V's

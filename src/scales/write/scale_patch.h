@@ -22,11 +22,11 @@ struct ScalePatch {
   std::vector<std::string> notes;              // what was changed on the way, and what to know
 };
 
-// Per layer with a KV cache the scales that the target names, F32, called like the checkpoint's own
-// k_proj of that layer: one of
-// shape [], or of [n_kv_heads, 1, 1] where they are per head and the config can say so; else the
-// heads' maximum. Scales for FNUZ are halved. The configs keep every byte but what they say of the
-// cache: kv_cache_torch_dtype, and the target's block or an extension of the model's own.
+// Each layer with a KV cache gets the tensors that the target asks for, in F32, under the name that
+// the checkpoint's k_proj of that layer has. Their shape is [n_kv_heads, 1, 1] where scales are per
+// head and the config can say so; else [], and heads are reduced to their maximum. Scales for FNUZ
+// are halved. The configs keep every byte but what they say of the cache: kv_cache_torch_dtype, and
+// the target's block or an extension of the model's own.
 //
 // Beside a compressed-tensors config one scale has shape [1], as that package writes it, and a
 // model.safetensors gets the name of a first shard. transformers refuses [], and where there is a
