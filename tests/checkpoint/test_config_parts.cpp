@@ -12,7 +12,7 @@ using test::parse_config;
 
 }  // namespace
 
-TEST_CASE("architectures: rope scaling is read in every spelling") {
+TEST_CASE("config_parts: rope scaling is read in every spelling") {
   const auto rope = [](const char* key, const char* value) {
     return parse_config(llama_with(key, value)).ropes[0];
   };
@@ -25,7 +25,7 @@ TEST_CASE("architectures: rope scaling is read in every spelling") {
   CHECK(rope("rope_theta", "12345.5").theta == 12345.5);
 }
 
-TEST_CASE("architectures: rope scaling that is unknown or impossible is refused") {
+TEST_CASE("config_parts: rope scaling that is unknown or impossible is refused") {
   const auto refused = [](const char* value) {
     return error_of_config(llama_with("rope_scaling", value));
   };
@@ -53,7 +53,7 @@ TEST_CASE("architectures: rope scaling that is unknown or impossible is refused"
         "config.json: rope_theta: is 0, expected a positive number");
 }
 
-TEST_CASE("architectures: yarn is read with its defaults, and reaches beyond what was trained") {
+TEST_CASE("config_parts: yarn is read with its defaults, and reaches beyond what was trained") {
   const auto with_yarn = [](const char* more) {
     return llama_with(
         "rope_scaling",

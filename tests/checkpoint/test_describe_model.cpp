@@ -1,10 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "checkpoint/describe_model.h"
-#include "checkpoint/language_config.h"
 #include "support/expect_error.h"
-#include "support/models/tiny_checkpoint.h"
-#include "support/temp_dir.h"
 
 namespace fp8kv {
 namespace {
@@ -77,51 +74,6 @@ TEST_CASE("describe_model: a wrapped model is described as it is by itself") {
     CHECK(wrapped.dim == 64);
   }
   CHECK(plain.window(2) == 8);
-}
-
-TEST_CASE("language_config: a config with layers of its own wraps none") {
-  const Json config = parsed(R"({"num_hidden_layers": 2, "text_config": {"n_layer": 5}})");
-  CHECK(language_config(config).has("text_config"));
-  CHECK(language_config(parsed("{}")).size() == 0);
-}
-
-TEST_CASE("language_config: a dtype counts wherever it is") {
-  const auto dtype = [](const char* text) { return find_dtype(parsed(text))->as_string(); };
-  CHECK(dtype(R"({"torch_dtype": "float16", "text_config": {"dtype": "bfloat16"}})") == "float16");
-  CHECK(dtype(R"({"text_config": {"torch_dtype": "bfloat16"}})") == "bfloat16");
-  CHECK_FALSE(find_dtype(parsed("{}")).has_value());
-}
-
-TEST_CASE("describe_model: a stored K projection of another shape makes layers unclear") {
-  const test::TempDir folder;
-  test::write_tiny_checkpoint(folder / "model", test::tiny_config());
-  CHECK_FALSE(describe_model(Checkpoint::open(folder / "model")).unclear);
-  const std::string text = test::tiny_config_json(test::tiny_config());
-  folder.write("model/config.json", json_with_member(text, "head_dim", "16"));
-  const ModelDescription model = describe_model(Checkpoint::open(folder / "model"));
-  REQUIRE(model.unclear);
-  CHECK(
-      std::string(model.unclear->what()) ==
-      "'model.layers.0.self_attn.k_proj.weight': has 16 rows, but config.json makes it 2 KV heads "
-      "of 16");
-  CHECK(model.layer(1).mixing == Mixing::unknown);
-  CHECK(model.n_kv_heads() == 2);
-}
-
-TEST_CASE("describe_model: a K projection behind the last layer makes layers unclear") {
-  const test::TempDir folder;
-  test::write_tiny_checkpoint(folder / "model", test::tiny_config());
-  const std::string text =
-      json_with_member(test::tiny_config_json(test::tiny_config()), "num_hidden_layers", "1");
-  folder.write("model/config.json", text);
-  const ModelDescription model = describe_model(Checkpoint::open(folder / "model"));
-  REQUIRE(model.unclear);
-  CHECK(std::string(model.unclear->what()) ==
-        "'model.layers.1.self_attn.k_proj.weight': is of layer 1, but config.json makes it 1 "
-        "layer");
-  // It is not one of the model's layers where the config says that one more drafts tokens.
-  folder.write("model/config.json", json_with_member(text, "num_nextn_predict_layers", "1"));
-  CHECK_FALSE(describe_model(Checkpoint::open(folder / "model")).unclear);
 }
 
 }  // namespace fp8kv

@@ -47,21 +47,21 @@ struct TinyFolder {
 
 }  // namespace
 
-TEST_CASE("architectures: tied embeddings may be stored under either name") {
+TEST_CASE("read_model_config: tied embeddings may be stored under either name") {
   test::TinyConfig config = test::tiny_config();
   config.tied_embeddings = true;
   CHECK(through_folder(config).tied_embeddings);
   CHECK(through_folder(config, {.tied_as_lm_head = true}).tied_embeddings);
 }
 
-TEST_CASE("architectures: embeddings that the config ties are tied where both are stored") {
+TEST_CASE("read_model_config: embeddings that the config ties are tied where both are stored") {
   const TinyFolder model;
   CHECK_FALSE(model.read().tied_embeddings);
   model.set("tie_word_embeddings", "true");
   CHECK(model.read().tied_embeddings);
 }
 
-TEST_CASE("architectures: an untied model needs both matrices, a tied one needs one") {
+TEST_CASE("read_model_config: an untied model needs both matrices, a tied one needs one") {
   TinyFolder model;
   model.remove("lm_head.weight");
   CHECK(model.error() == cat(model.name,
@@ -75,13 +75,13 @@ TEST_CASE("architectures: an untied model needs both matrices, a tied one needs 
   CHECK(model.error() == cat(model.name, ": has no tensor 'model.embed_tokens.weight'"));
 }
 
-TEST_CASE("architectures: the dtype is that of the weights") {
+TEST_CASE("read_model_config: the dtype is that of the weights") {
   const TinyFolder model;
   model.set("torch_dtype", R"("float16")");
   CHECK(model.read().dtype == DType::f32);
 }
 
-TEST_CASE("architectures: weights of another or of two dtypes are refused") {
+TEST_CASE("read_model_config: weights of another or of two dtypes are refused") {
   const TinyFolder model;
   const std::byte data[4 * 64 * 48] = {};
   const auto write = [&](DType q, DType norm) {
@@ -106,7 +106,7 @@ TEST_CASE("architectures: weights of another or of two dtypes are refused") {
   CHECK(model.read().dtype == DType::bf16);
 }
 
-TEST_CASE("architectures: quantised weights are refused with their method") {
+TEST_CASE("read_model_config: quantised weights are refused with their method") {
   const TinyFolder model;
   const auto refused = [&](const char* block) {
     model.set("quantization_config", block);
@@ -131,7 +131,8 @@ TEST_CASE("architectures: quantised weights are refused with their method") {
 }
 
 TEST_CASE(
-    "architectures: ModelOpt's own file may be the only one to say that weights are quantised") {
+    "read_model_config: ModelOpt's own file may be the only one to say that weights are "
+    "quantised") {
   const TinyFolder model;
   const auto file = model.temp.write("model/hf_quant_config.json",
                                      R"({"producer": {"name": "modelopt", "version": "0.37.0"},
@@ -144,7 +145,7 @@ TEST_CASE(
   CHECK(model.read().n_layers() == 2);
 }
 
-TEST_CASE("architectures: a quantization_config about the KV cache alone is no hindrance") {
+TEST_CASE("read_model_config: a quantization_config about the KV cache alone is no hindrance") {
   const TinyFolder model;
   const auto accepted = [&](const std::string& block) {
     model.set("quantization_config", block);
@@ -176,7 +177,7 @@ TEST_CASE("architectures: a quantization_config about the KV cache alone is no h
                              "only F32, F16 and BF16 weights can be computed with"));
 }
 
-TEST_CASE("architectures: every tensor must be there with its shape") {
+TEST_CASE("read_model_config: every tensor must be there with its shape") {
   TinyFolder model;
   model.set("num_key_value_heads", "4");
   CHECK(model.error() == cat(model.name,
@@ -194,7 +195,7 @@ TEST_CASE("architectures: every tensor must be there with its shape") {
                              "'model.layers.0.mlp.up_proj.weight'?)"));
 }
 
-TEST_CASE("architectures: weights of the norms of heads are asked for by name and shape") {
+TEST_CASE("read_model_config: weights of the norms of heads are asked for by name and shape") {
   TinyFolder model(test::tiny_config("Qwen3ForCausalLM"));
   CHECK(model.read().block.qk_norm == QkNorm::per_head);
   const std::string k_norm = "model.layers.1.self_attn.k_norm.weight";
@@ -206,7 +207,7 @@ TEST_CASE("architectures: weights of the norms of heads are asked for by name an
                              "': has the shape [16], expected [8] from config.json"));
 }
 
-TEST_CASE("architectures: weights that the model has no use for are refused, scales are not") {
+TEST_CASE("read_model_config: weights that the model has no use for are refused, scales are not") {
   TinyFolder model;
   model.add("model.layers.0.self_attn.k_scale", {});
   model.add("model.layers.0.self_attn.rotary_emb.inv_freq", {4});
@@ -223,7 +224,7 @@ TEST_CASE("architectures: weights that the model has no use for are refused, sca
                              "LlamaForCausalLM with this config.json"));
 }
 
-TEST_CASE("architectures: generation_config.json overrules the end tokens") {
+TEST_CASE("read_model_config: generation_config.json overrules the end tokens") {
   const TinyFolder model;
   model.temp.write("model/generation_config.json", R"({"eos_token_id": [3, 4]})");
   CHECK(model.read().eos_ids == std::vector<int32_t>{3, 4});
@@ -231,7 +232,7 @@ TEST_CASE("architectures: generation_config.json overrules the end tokens") {
   CHECK(model.read().eos_ids == std::vector<int32_t>{2});
 }
 
-TEST_CASE("architectures: reads the real models") {
+TEST_CASE("read_model_config: reads the real models") {
   for (const char* name :
        {"stories260K-hf-f32", "stories260K-hf-bf16-sharded", "stories260K-hf-f16-untied"}) {
     const auto folder = test::shared_data(cat("models/", name));
