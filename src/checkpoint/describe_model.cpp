@@ -7,7 +7,6 @@
 #include "checkpoint/describe_feed_forward.h"
 #include "checkpoint/describe_layers.h"
 #include "checkpoint/language_config.h"
-#include "checkpoint/layer_name.h"
 
 namespace fp8kv {
 namespace {
@@ -49,26 +48,6 @@ std::optional<Error> input_error_of(const Work& work) {
   }
 }
 
-// The K projection of a layer of the language model, as rows of a matrix; nullopt for any other
-// tensor, and for weights that are packed into integers, which have other shapes.
-std::optional<std::pair<int64_t, int64_t>> k_projection(const TensorEntry& entry) {
-  const auto parts = split_layer_name(entry.name);
-  if (!parts || in_attention(parts->rest) != "k_proj.weight") return std::nullopt;
-  // A vision tower has layers of its own.
-  const bool of_text = parts->prefix == "model." || parts->prefix == "backbone." ||
-                       parts->prefix.find("language_model") != parts->prefix.npos;
-  if (!of_text) return std::nullopt;
-  const bool plain = is_compute_dtype(entry.dtype) || fp8_format(entry.dtype);
-  if (!plain || entry.shape.rank() != 2) return std::nullopt;
-  return std::pair(parts->layer, entry.shape[0]);
-}
-
-// Layers behind the last, which draft tokens and are no part of the model: GLM 4.5 has one.
-int64_t drafting_layers(const Json& config) {
-  const auto count = language_config(config).find("num_nextn_predict_layers");
-  return count && count->is_number() ? in_range(*count, 0, kMostLayers) : 0;
-}
-
 }  // namespace
 
 ModelDescription describe_model(const Json& config) {
@@ -98,31 +77,6 @@ ModelDescription describe_model(const Json& config) {
   const auto unclear = input_error_of([&] { describe_mixing(text, mixed); });
   if (!unclear) return mixed;
   make_unclear(out, *unclear);
-  return out;
-}
-
-ModelDescription describe_model(const Checkpoint& checkpoint) {
-  ModelDescription out = describe_model(checkpoint.config());
-  const int64_t n_drafting = drafting_layers(checkpoint.config());
-  for (const auto& [name, location] : checkpoint.tensors()) {
-    const auto stored = k_projection(location.entry);
-    if (!stored) continue;
-    if (stored->first >= out.n_layers() + n_drafting) {
-      make_unclear(out,
-                   Error(cat(quote(name), ": is of layer ", stored->first,
-                             ", but config.json makes it ", count_of(out.layers.size(), "layer")),
-                         "config.json and the weights are not of the same model"));
-      break;
-    }
-    if (stored->first >= out.n_layers() || !out.writes_cache(stored->first)) continue;
-    const LayerDescription& layer = out.layer(stored->first);
-    if (stored->second == layer.n_kv_heads * layer.k_head_dim) continue;
-    make_unclear(
-        out, Error(cat(quote(name), ": has ", stored->second, " rows, but config.json makes it ",
-                       layer.n_kv_heads, " KV heads of ", layer.k_head_dim),
-                   "layers of different shapes, in a form that is not known here"));
-    break;
-  }
   return out;
 }
 

@@ -1,7 +1,6 @@
 // What a config.json says of a model, whether the model can be computed here or not.
 #pragma once
 
-#include "checkpoint/checkpoint.h"
 #include "core/model_description.h"
 #include "json/json.h"
 
@@ -13,10 +12,6 @@ namespace fp8kv {
 // known here are Mixing::unknown, and `unclear` says why; feed-forward parts likewise are
 // FeedForward::unknown.
 ModelDescription describe_model(const Json& config);
-
-// The same, held against the tensors: some configs leave out that layers differ. The layers are
-// unclear when a K projection is stored in a shape that contradicts them, or behind the last layer.
-ModelDescription describe_model(const Checkpoint& checkpoint);
 
 // Gives up what is known of the layers, but for their heads.
 void make_unclear(ModelDescription& model, Error why);

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "checkpoint/describe_model.h"
+#include "checkpoint/describe_checkpoint.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/temp_dir.h"
 

@@ -2,7 +2,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "checkpoint/describe_model.h"
+#include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/read_model_config.h"
 #include "cli/kv_dtype.h"

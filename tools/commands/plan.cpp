@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/describe_model.h"
 #include "checkpoint/language_config.h"
 #include "cli/kv_dtype.h"

@@ -1,7 +1,7 @@
 #include "scales/read/checkpoint_store.h"
 
 #include "base/text.h"
-#include "checkpoint/describe_model.h"
+#include "checkpoint/describe_checkpoint.h"
 #include "scales/scale_names.h"
 
 namespace fp8kv {

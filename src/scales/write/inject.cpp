@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "checkpoint/describe_model.h"
+#include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/fingerprint.h"
 #include "files/special_file.h"
 #include "scales/read/find_scales.h"
