@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 values="base core"
-model_files="$values files json formats checkpoint"
+model_files="$values files json formats config checkpoint"
 scales="$model_files scales scales/read scales/rules scales/write"
 forward="$model_files backend model"
 measured="$forward data policy generate calib eval"
@@ -15,7 +15,8 @@ declare -A may=(
   [src/json]="base files"
   [src/core]="base"
   [src/formats]="$values files json"
-  [src/checkpoint]="$values files json formats"
+  [src/config]="$values json"
+  [src/checkpoint]="$values files json formats config"
   [src/data]="$values files json"
   [src/scales]="$model_files"
   [src/scales/read]="$model_files scales"

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "checkpoint/config_values.h"
-#include "checkpoint/describe_model.h"
-#include "checkpoint/language_config.h"
 #include "checkpoint/layer_name.h"
+#include "config/config_values.h"
+#include "config/describe_model.h"
+#include "config/language_config.h"
 
 namespace fp8kv {
 namespace {

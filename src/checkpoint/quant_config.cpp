@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/language_config.h"
 #include "checkpoint/linear_modules.h"
+#include "config/language_config.h"
 
 namespace fp8kv {
 namespace {

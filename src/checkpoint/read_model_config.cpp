@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/config_parts.h"
-#include "checkpoint/parse_model_config.h"
 #include "checkpoint/quant_config.h"
-#include "checkpoint/tensor_table.h"
+#include "config/config_parts.h"
+#include "config/parse_model_config.h"
+#include "config/tensor_table.h"
 
 namespace fp8kv {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/tensor_table.h"
+#include "config/tensor_table.h"
 #include "core/config.h"
 
 namespace fp8kv {

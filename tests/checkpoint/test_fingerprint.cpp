@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "base/digest.h"
-#include "checkpoint/describe_model.h"
 #include "checkpoint/fingerprint.h"
+#include "config/describe_model.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/skip.h"

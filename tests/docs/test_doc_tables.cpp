@@ -8,8 +8,8 @@
 
 #include "backend/cpu/cpu_isa.h"
 #include "base/text.h"
-#include "checkpoint/architectures.h"
 #include "checkpoint/checkpoint.h"
+#include "config/architectures.h"
 #include "core/fp8.h"
 #include "data/records.h"
 #include "docs/markdown.h"

@@ -11,7 +11,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/log.h"
 #include "calib/collect.h"
-#include "checkpoint/tensor_table.h"
+#include "config/tensor_table.h"
 #include "support/models/block_model.h"
 #include "support/models/reference_model.h"
 #include "support/models/run_model.h"

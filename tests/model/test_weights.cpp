@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/tensor_table.h"
+#include "config/tensor_table.h"
 #include "model/weights.h"
 #include "support/models/tiny_checkpoint.h"
 

@@ -12,8 +12,8 @@
 #include <doctest/doctest.h>
 
 #include "base/rng.h"
-#include "checkpoint/describe_model.h"
 #include "checkpoint/fingerprint.h"
+#include "config/describe_model.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
 #include "scales/write/inject.h"

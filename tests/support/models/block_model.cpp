@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "checkpoint/tensor_table.h"
+#include "config/tensor_table.h"
 #include "support/models/tiny_checkpoint.h"
 
 namespace fp8kv::test {

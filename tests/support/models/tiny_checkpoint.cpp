@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "checkpoint/parse_model_config.h"
+#include "config/parse_model_config.h"
 #include "core/half.h"
 #include "formats/safetensors.h"
 #include "json/json.h"

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "checkpoint/parse_model_config.h"
 #include "checkpoint/read_model_config.h"
+#include "config/parse_model_config.h"
 #include "json/json.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_checkpoint.h"

@@ -1,5 +1,4 @@
-// What mixes the tokens of each layer, and which cache it reads, by config.json. Internal to
-// checkpoint.
+// What mixes the tokens of each layer, and which cache it reads, by config.json.
 #pragma once
 
 #include <optional>

@@ -1,12 +1,12 @@
-#include "checkpoint/describe_model.h"
+#include "config/describe_model.h"
 
 #include <concepts>
 #include <utility>
 
-#include "checkpoint/config_values.h"
-#include "checkpoint/describe_feed_forward.h"
-#include "checkpoint/describe_layers.h"
-#include "checkpoint/language_config.h"
+#include "config/config_values.h"
+#include "config/describe_feed_forward.h"
+#include "config/describe_layers.h"
+#include "config/language_config.h"
 
 namespace fp8kv {
 namespace {

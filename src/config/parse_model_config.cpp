@@ -1,15 +1,15 @@
-#include "checkpoint/parse_model_config.h"
+#include "config/parse_model_config.h"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/architectures.h"
-#include "checkpoint/config_parts.h"
-#include "checkpoint/config_values.h"
-#include "checkpoint/describe_model.h"
-#include "checkpoint/language_config.h"
+#include "config/architectures.h"
+#include "config/config_parts.h"
+#include "config/config_values.h"
+#include "config/describe_model.h"
+#include "config/language_config.h"
 
 namespace fp8kv {
 namespace {

@@ -1,11 +1,11 @@
-#include "checkpoint/describe_feed_forward.h"
+#include "config/describe_feed_forward.h"
 
 #include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
 
-#include "checkpoint/config_values.h"
+#include "config/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,4 +1,4 @@
-#include "checkpoint/config_values.h"
+#include "config/config_values.h"
 
 #include "base/error.h"
 

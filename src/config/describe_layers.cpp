@@ -1,16 +1,15 @@
-#include "checkpoint/describe_layers.h"
+#include "config/describe_layers.h"
 
 #include <algorithm>
 #include <array>
 #include <iterator>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/config_values.h"
+#include "config/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -1,4 +1,4 @@
-// The feed-forward part of each layer, by config.json. Internal to checkpoint.
+// The feed-forward part of each layer, by config.json. Internal to config.
 #pragma once
 
 #include "core/model_description.h"

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/tensor_table.h"
+#include "config/tensor_table.h"
 #include "support/models/tiny_checkpoint.h"
 
 namespace fp8kv {

@@ -1,4 +1,4 @@
-#include "checkpoint/tensor_table.h"
+#include "config/tensor_table.h"
 
 #include <algorithm>
 #include <array>

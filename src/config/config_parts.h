@@ -1,4 +1,4 @@
-// Parts of a config.json that have many spellings of their own. Internal to checkpoint.
+// Parts of a config.json that have many spellings of their own.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-#include "checkpoint/language_config.h"
+#include "config/language_config.h"
 
-#include "checkpoint/config_values.h"
+#include "config/config_values.h"
 
 namespace fp8kv {
 namespace {

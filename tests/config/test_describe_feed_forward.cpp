@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/describe_model.h"
+#include "config/describe_model.h"
 
 namespace fp8kv {
 namespace {

@@ -1,4 +1,4 @@
-#include "checkpoint/architectures.h"
+#include "config/architectures.h"
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/config_values.h"
-#include "checkpoint/describe_layers.h"
-#include "checkpoint/tensor_table.h"
+#include "config/config_values.h"
+#include "config/describe_layers.h"
+#include "config/tensor_table.h"
 
 namespace fp8kv {
 namespace {

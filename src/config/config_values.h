@@ -1,4 +1,4 @@
-// Values of a config.json, under any of their spellings and within bounds. Internal to checkpoint.
+// Values of a config.json, under any of their spellings and within bounds.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "checkpoint/config_parts.h"
+#include "config/config_parts.h"
 
 #include <cmath>
 #include <string>
