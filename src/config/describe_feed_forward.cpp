@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
 #include "config/config_values.h"
 
 namespace fp8kv {
@@ -26,13 +27,16 @@ FeedForward dense_part(const Json& text) {
 bool has_experts(const Json& text) {
   const auto count =
       find_any(text, {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"});
-  return count && count->is_number() && count->as_double() > 1;
+  return count && count->as_double() > 1;
 }
 
 bool lists(const Json& text, const char* key, int64_t layer) {
   const auto list = text.find(key);
+  if (list && !list->is_array()) {
+    fail(list->where(), ": is ", list->brief(), ", expected an array of layer numbers");
+  }
   for (size_t i = 0; list && i < list->size(); ++i) {
-    if ((*list)[i].is_number() && (*list)[i].as_double() == static_cast<double>(layer)) return true;
+    if ((*list)[i].as_int() == layer) return true;
   }
   return false;
 }

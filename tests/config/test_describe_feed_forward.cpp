@@ -37,7 +37,10 @@ TEST_CASE("describe_feed_forward: experts, gates and plain parts as the families
   CHECK(parts_of(experts + R"(, "decoder_sparse_step": "2")") == "uuuuuu");
   CHECK(parts_of(experts + R"(, "first_k_dense_replace": [1])") == "uuuuuu");
   CHECK(parts_of(experts + R"(, "mlp_layer_types": [0, 1, 1, 0, 1, 1])") == "uuuuuu");
+  CHECK(parts_of(experts + R"(, "mlp_only_layers": 3)") == "uuuuuu");
+  CHECK(parts_of(experts + R"(, "mlp_only_layers": ["3"])") == "uuuuuu");
   CHECK(parts_of(R"("hidden_act": ["silu"])") == "uuuuuu");
+  CHECK(parts_of(R"("hidden_act": "silu", "num_experts": "8")") == "uuuuuu");
   CHECK(parts_of(experts + R"(, "mlp_layer_types": ["dense", "sparse", "sparse", "dense", "sparse",
                  "sparse"])") == "geegee");
 }
