@@ -4,7 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/layer_name.h"
 #include "scales/dialects.h"
 #include "scales/scale_names.h"
 #include "scales/scale_tensors.h"
@@ -80,20 +79,6 @@ TEST_CASE("dialects: the shape of scales is checked before they are read") {
         "'t': has the shape [0], expected [], [1] or one number for each of 0 KV heads");
   CHECK(error({70000}, 70000) ==
         "'t': has the shape [70000], expected [], [1] or one number for each of 70,000 KV heads");
-}
-
-TEST_CASE("dialects: a tensor's name is split at its last 'layers.' and number") {
-  const auto parts = split_layer_name("vision.layers.3.text.layers.12.self_attn.k_scale");
-  REQUIRE(parts);
-  CHECK(parts->prefix == "vision.layers.3.text.");
-  CHECK(parts->layer == 12);
-  CHECK(parts->rest == "self_attn.k_scale");
-  for (const char* name : {"model.norm", "model.layers.x.k", "model.layers.1", "model.layers.01.k",
-                           "model.layers.-1.k", "model.layers.-0.k", "model.layers..k",
-                           "mylayers.1.k", "model.layers.99999999999999999999.k", "layers."}) {
-    INFO(name);
-    CHECK_FALSE(split_layer_name(name));
-  }
 }
 
 }  // namespace
