@@ -76,7 +76,7 @@ void bench_project_append(const Bench& bench, const OneRow& one) {
   });
 }
 
-void bench_gated_linear(const Bench& bench, const OneRow& one) {
+void bench_hidden(const Bench& bench, const OneRow& one) {
   const int64_t hidden_dim = bench.quick ? 192 : 14336;
   const Tensor gate = one.row(hidden_dim), up = one.row(hidden_dim);
   const Tensor to_gate = one.weights(hidden_dim), to_up = one.weights(hidden_dim);
@@ -94,7 +94,7 @@ void bench_gated_linear(const Bench& bench, const OneRow& one) {
 void bench_fused(const Bench& bench) {
   const OneRow one(bench);
   bench_project_append(bench, one);
-  bench_gated_linear(bench, one);
+  bench_hidden(bench, one);
 }
 
 }  // namespace fp8kv::bench

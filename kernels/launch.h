@@ -94,17 +94,17 @@ struct NormedProducts {
   Products products;
 };
 
-// Whether project_append and gated_linear take these. Both give the same bits as rmsnorm, linear
-// and the op that follows, so either way may be chosen at any time.
+// Whether project_append and hidden take these. Both give the same bits as rmsnorm, linear and the
+// op that follows, so either way may be chosen at any time.
 bool takes_fused(DType dtype, const NormedProducts& normed, int64_t computed_as);
 
-// Whether gated_linear has a kernel for it.
-bool takes_gated(Activation activation);
+// Whether hidden has a kernel for it.
+bool takes_hidden(Activation activation);
 
 // gate = activation(gate) * up for the products of the normalised rows, which are gate and up; up's
-// memory is not touched. REQUIRES takes_fused and takes_gated.
-void gated_linear(Stream stream, DType dtype, Activation activation, const NormedProducts& normed,
-                  int multiprocessors);
+// memory is not touched. REQUIRES takes_fused and takes_hidden.
+void hidden(Stream stream, DType dtype, Activation activation, const NormedProducts& normed,
+            int multiprocessors);
 
 struct RopeArguments {
   void* q = nullptr;               // [n, n_heads, head_dim], activations

@@ -18,6 +18,7 @@ __device__ inline float activated(float x) {
   } else if constexpr (A == Activation::gelu_erf) {
     return 0.5f * x * (1.0f + erf_exact(x * 0.7071067812f));
   } else {
+    static_assert(A == Activation::relu || A == Activation::relu_squared);
     const float positive = x < 0.0f ? 0.0f : x;  // a NaN stays
     return A == Activation::relu ? positive : positive * positive;
   }

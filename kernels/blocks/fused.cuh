@@ -1,4 +1,4 @@
-// What gated_linear and project_append share. Each block normalises all rows into its own shared
+// What hidden and project_append share. Each block normalises all rows into its own shared
 // memory; then each warp computes pairs of columns whose results belong together.
 #pragma once
 

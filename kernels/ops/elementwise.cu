@@ -1,5 +1,5 @@
 // What models do to whole rows between products: small ops that read and write memory once.
-#include "kernels/blocks/elements.cuh"
+#include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/vec.cuh"
 #include "kernels/launch.h"
 
@@ -10,6 +10,22 @@ constexpr int kThreads = 256;
 
 __device__ inline int64_t first_element(int per_thread) {
   return (static_cast<int64_t>(block_index().x) * kThreads + thread_index()) * per_thread;
+}
+
+// One vector of kCount elements per thread. `up` may be null.
+template <Activation A, typename T, int kCount>
+__global__ void activate_kernel(T* x, const T* up, int64_t count) {
+  after_previous();
+  const int64_t at = first_element(kCount);
+  if (at >= count) return;
+  auto values = load_vec<kCount>(x + at);
+  if (up != nullptr) {
+    const auto ups = load_vec<kCount>(up + at);
+    for (int j = 0; j < kCount; ++j) values.x[j] = gated<A>(values.x[j], ups.x[j]);
+  } else {
+    for (int j = 0; j < kCount; ++j) values.x[j] = T::of(activated<A>(values.x[j].value()));
+  }
+  store_vec(x + at, values);
 }
 
 // One vector of kCount elements per thread.
@@ -46,6 +62,18 @@ Grid grid_for(int64_t count, int per_thread) {
 }
 
 }  // namespace
+
+void activate(Stream stream, DType dtype, Activation activation, int64_t count, void* x,
+              const void* up) {
+  with_compute_type(dtype, [&]<typename T>(T) {
+    with_activation(activation, [&]<Activation A>(ActivationTag<A>) {
+      const bool vectors = in_vectors<T>(x, count) && in_vectors<T>(up, count);
+      launch("activate", vectors ? activate_kernel<A, T, kVector<T>> : activate_kernel<A, T, 1>,
+             grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
+             static_cast<const T*>(up), count);
+    });
+  });
+}
 
 void add(Stream stream, DType dtype, int64_t count, void* x, const void* y, float multiplier) {
   with_compute_type(dtype, [&]<typename T>(T) {

@@ -271,7 +271,7 @@ TEST_CASE("cli device faults: a prompt, a token and a recorded step are named") 
   CHECK(said("fault:sample:2") ==
         "fp8kv: run: decoding 2 sequences: copying from the device: an illegal memory access "
         "(simulated); not known to be done: 25 launches (embed, project_append, attention, "
-        "linear, gated_linear, rmsnorm, sample) and copies\n" +
+        "linear, hidden, rmsnorm, sample) and copies\n" +
             kSyncHelp);
   CHECK(said("lost:attention:14") ==
         "fp8kv: run: decoding 2 sequences: running a recorded step: the device is lost "

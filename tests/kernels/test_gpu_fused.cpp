@@ -138,7 +138,7 @@ Outcome outcome(Backend& backend, const Normed& in, const std::vector<TensorView
   return made;
 }
 
-Outcome gated_linear(Backend& backend, const Case& c, Way way) {
+Outcome hidden(Backend& backend, const Case& c, Way way) {
   Maker make(backend, c.dtype);
   const Normed in = normed(backend, make, c);
   const auto project = [&] {
@@ -252,9 +252,9 @@ TEST_CASE("gpu hidden: has the bits of its parts") {
             Case c{.dtype = dtype, .dim = dim, .rows = rows, .hidden_dim = hidden_dim};
             c.bias = (rows + hidden_dim / 7 + dim / 8) % 2 == 0;
             c.weight_offset = hidden_dim == 35 ? 1.0f : 0.0f;
-            check_same(gated_linear, backend, c, true);
+            check_same(hidden, backend, c, true);
             c.activation = Activation::gelu_tanh;
-            check_same(gated_linear, backend, c, true);
+            check_same(hidden, backend, c, true);
           }
         }
       }
@@ -266,7 +266,7 @@ TEST_CASE("gpu fused ops: leave to their parts what the kernel is not for") {
   on_every_backend([&](Backend& backend) {
     for (const DType dtype : kComputeTypes) {
       const Case c{.dtype = dtype, .rows = 4, .round_to = dtype};
-      for (const Op op : {project_append, gated_linear}) {
+      for (const Op op : {project_append, hidden}) {
         Case other = c;
         other.rows = 5;
         check_same(op, backend, other, false);
@@ -284,7 +284,7 @@ TEST_CASE("gpu fused ops: leave to their parts what the kernel is not for") {
         other.rows = 3;
         check_same(op, backend, other, true);
       }
-      for (const Op op : {project_append, gated_linear}) {
+      for (const Op op : {project_append, hidden}) {
         Case layer_norm = c;
         layer_norm.norm = NormKind::layer;
         check_same(op, backend, layer_norm, false);
@@ -293,7 +293,7 @@ TEST_CASE("gpu fused ops: leave to their parts what the kernel is not for") {
            {Activation::gelu_erf, Activation::relu, Activation::relu_squared}) {
         Case other = c;
         other.activation = activation;
-        check_same(gated_linear, backend, other, false);
+        check_same(hidden, backend, other, false);
       }
       Case observed = c;
       observed.observed = true;
@@ -314,7 +314,7 @@ TEST_CASE("gpu project_append: rounds once to a type that is not the activations
 TEST_CASE("gpu fused ops: give the same bits in any order of threads, warps and blocks") {
   on_every_backend([](Backend& backend) {
     const Case c{.bias = true, .rows = 3, .hidden_dim = 100};
-    for (const Op op : {project_append, gated_linear}) {
+    for (const Op op : {project_append, hidden}) {
       const Outcome expected = op(backend, c, Way::composed);
       for (uint64_t seed = 1; seed < (test::kThreadSanitizer ? 2u : 5u); ++seed) {
         CAPTURE(seed);
@@ -333,12 +333,12 @@ TEST_CASE("gpu fused ops: a row has the same bits in a step of any size that is 
   on_every_backend([](Backend& backend) {
     for (const int64_t computed_as : {4, 16}) {
       const Case all{.computed_as = computed_as, .rows = 4};
-      const Bytes gates = gated_linear(backend, all, Way::fused).results[0];
+      const Bytes gates = hidden(backend, all, Way::fused).results[0];
       const Bytes queries = project_append(backend, all, Way::fused).results[2];
       Bytes single_gates, single_queries;
       for (int64_t row = 0; row < all.rows; ++row) {
         const Case one{.computed_as = computed_as, .first_row = row, .rows = 1};
-        const Bytes gate = gated_linear(backend, one, Way::fused).results[0];
+        const Bytes gate = hidden(backend, one, Way::fused).results[0];
         const Bytes query = project_append(backend, one, Way::fused).results[2];
         single_gates.insert(single_gates.end(), gate.begin(), gate.end());
         single_queries.insert(single_queries.end(), query.begin(), query.end());

@@ -56,7 +56,7 @@ void check_launches(const test::BlockVariant& variant, size_t of_one_row, size_t
 }  // namespace
 
 TEST_CASE("launches: a layer of Llama is 5 kernels for a row that decodes, 9 for a prompt") {
-  // project_append, attention, linear, gated_linear, linear; and norm, linear, rope_append,
+  // project_append, attention, linear, hidden, linear; and norm, linear, rope_append,
   // attention, linear, norm, linear, activate, linear.
   check_launches({"Llama", [](test::TinyConfig&) {}}, 5, 9);
 }

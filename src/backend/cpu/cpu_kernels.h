@@ -8,6 +8,7 @@
 // the weights in their own order, in lanes, kMaxDotRows rows at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -109,7 +110,7 @@ struct CpuKernels {
   PerType<ToFloat> to_float;
   PerType<Store> store;
   Softmax softmax;
-  Activate activate[kActivations];  // in the order of Activation
+  std::array<Activate, kActivations> activate;  // in the order of Activation
   Cap cap;
   Rotate rotate;
   Round round_f16;

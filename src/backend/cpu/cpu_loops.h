@@ -3,8 +3,10 @@
 // a fixed order, so the results do not depend on the width of the vectors.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "backend/cpu/cpu_elements.h"
 #include "backend/cpu/cpu_kernels.h"
@@ -24,14 +26,25 @@ constexpr PerType<Function> per_type(const Of& of) {
           .e5m2fnuz = of.template operator()<Fp8Element<Fp8Format::e5m2fnuz>>()};
 }
 
+// The same for each activation: of.template operator()<Activation::silu>() and so on, in the order
+// of Activation.
+template <typename Of>
+constexpr std::array<CpuKernels::Activate, kActivations> per_activation(const Of& of) {
+  return [&]<int... kAll>(std::integer_sequence<int, kAll...>) {
+    return std::array<CpuKernels::Activate, kActivations>{
+        of.template operator()<static_cast<Activation>(kAll)>()...};
+  }
+  (std::make_integer_sequence<int, kActivations>());
+}
+
 }  // namespace fp8kv
 
 namespace fp8kv::loops {
 
 inline constexpr int kLanes = 16;
 
-// exp(x), within 2 units in the last place (tests/test_cpu_loops.cpp); 0 below -104, infinity above
-// 88.73; NaN for NaN.
+// exp(x), within 2 units in the last place (tests/backend/test_cpu_loops.cpp); 0 below -104,
+// infinity above 88.73; NaN for NaN.
 [[gnu::always_inline]] inline float exp(float x) {
   x = x < -120.0f ? -120.0f : x;
   x = x > 90.0f ? 90.0f : x;
@@ -115,17 +128,19 @@ inline constexpr int kLanes = 16;
 
 template <Activation A>
 [[gnu::always_inline]] inline float activated(float x) {
-  if constexpr (A == Activation::silu) return x / (1.0f + exp(-x));
-  if constexpr (A == Activation::gelu_tanh) {
+  if constexpr (A == Activation::silu) {
+    return x / (1.0f + exp(-x));
+  } else if constexpr (A == Activation::gelu_tanh) {
     // x * (1 + tanh(u)) / 2, which is x times the logistic function of 2 u.
     const float u = 0.7978845608f * (x + 0.044715f * x * x * x);
     return x / (1.0f + exp(-2.0f * u));
-  }
-  if constexpr (A == Activation::gelu_erf) {
+  } else if constexpr (A == Activation::gelu_erf) {
     return 0.5f * x * (1.0f + std::erf(x * 0.7071067812f));
+  } else {
+    static_assert(A == Activation::relu || A == Activation::relu_squared);
+    const float positive = x < 0.0f ? 0.0f : x;  // a NaN stays
+    return A == Activation::relu ? positive : positive * positive;
   }
-  const float positive = x < 0.0f ? 0.0f : x;  // a NaN stays
-  return A == Activation::relu ? positive : positive * positive;
 }
 
 template <Activation A>

@@ -1,5 +1,6 @@
 // The first half of a feed-forward block for few rows, in one kernel: each warp has the columns of
 // gate and up that meet.
+#include "base/error.h"
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/fused.cuh"
 
@@ -15,8 +16,7 @@ __device__ inline ColumnPair<T> pair_at(const Products& products, int64_t column
 
 // Any number of blocks; one warp per column and turn.
 template <Activation A, typename T, int kRows>
-__global__ void __launch_bounds__(kNormThreads, kFusedBlocks)
-    gated_linear_kernel(NormedProducts normed) {
+__global__ void __launch_bounds__(kNormThreads, kFusedBlocks) hidden_kernel(NormedProducts normed) {
   Shared shared;
   const Products& products = normed.products;
   const Product& gate = products.each[0];
@@ -38,28 +38,33 @@ __global__ void __launch_bounds__(kNormThreads, kFusedBlocks)
 template <Activation A>
 void run(Stream stream, DType dtype, const NormedProducts& normed, int multiprocessors) {
   with_compute_type(dtype, [&]<typename T>(T) {
-    void (*const kernels[])(NormedProducts) = {
-        gated_linear_kernel<A, T, 1>, gated_linear_kernel<A, T, 2>, gated_linear_kernel<A, T, 3>,
-        gated_linear_kernel<A, T, 4>};
-    launch_fused<T>("gated_linear", kernels, normed.products.each[0].out_dim, multiprocessors,
-                    stream, normed.products, normed);
+    void (*const kernels[])(NormedProducts) = {hidden_kernel<A, T, 1>, hidden_kernel<A, T, 2>,
+                                               hidden_kernel<A, T, 3>, hidden_kernel<A, T, 4>};
+    launch_fused<T>("hidden", kernels, normed.products.each[0].out_dim, multiprocessors, stream,
+                    normed.products, normed);
   });
 }
 
 }  // namespace
 
 // Those of models with a gate.
-bool takes_gated(Activation activation) {
+bool takes_hidden(Activation activation) {
   return activation == Activation::silu || activation == Activation::gelu_tanh;
 }
 
-void gated_linear(Stream stream, DType dtype, Activation activation, const NormedProducts& normed,
-                  int multiprocessors) {
-  if (activation == Activation::silu) {
-    run<Activation::silu>(stream, dtype, normed, multiprocessors);
-  } else {
-    run<Activation::gelu_tanh>(stream, dtype, normed, multiprocessors);
+void hidden(Stream stream, DType dtype, Activation activation, const NormedProducts& normed,
+            int multiprocessors) {
+  switch (activation) {
+    case Activation::silu:
+      return run<Activation::silu>(stream, dtype, normed, multiprocessors);
+    case Activation::gelu_tanh:
+      return run<Activation::gelu_tanh>(stream, dtype, normed, multiprocessors);
+    case Activation::gelu_erf:
+    case Activation::relu:
+    case Activation::relu_squared:
+      break;
   }
+  assertion_failed("takes_hidden(activation)", __FILE__, __LINE__);
 }
 
 }  // namespace fp8kv::FP8KV_GPU
