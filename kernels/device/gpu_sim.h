@@ -76,11 +76,10 @@ class Shown {
     std::memcpy(sim::exchange_slot(), &mine, sizeof mine);
     slots_ = sim::exchange(here);
   }
-  T operator[](int lane) const {
-    T value;
-    std::memcpy(&value, slots_ + static_cast<size_t>(lane % kWarp) * sim::kExchangeBytes,
-                sizeof value);
-    return value;
+  // Until the exchange after the next.
+  const T& operator[](int lane) const {
+    return *reinterpret_cast<const T*>(slots_ +
+                                       static_cast<size_t>(lane % kWarp) * sim::kExchangeBytes);
   }
 
  private:
@@ -260,8 +259,8 @@ struct Mma {
       const int r = acc_row(lane, i);
       for (int g = 0; g < 4; ++g) {
         const int rows = 16 / kRowsPerLane;
-        const MmaLane from_a = shown[lane_of(r % rows, g)];
-        const MmaLane from_b = shown[lane_of(acc_col(lane, i), g)];
+        const MmaLane& from_a = shown[lane_of(r % rows, g)];
+        const MmaLane& from_b = shown[lane_of(acc_col(lane, i), g)];
         for (int d = 0; d < 4; ++d) {
           acc[i] += from_a.a[4 * (r / rows) + d] * from_b.b[d];
         }

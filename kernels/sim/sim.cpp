@@ -1,6 +1,5 @@
 #include "kernels/sim/sim.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -9,15 +8,9 @@
 #include <utility>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(address, size) (void)0
-#define ASAN_UNPOISON_MEMORY_REGION(address, size) (void)0
-#endif
-
 #include "base/error.h"
 #include "base/rng.h"
+#include "kernels/sim/sim_arena.h"
 #include "kernels/sim/sim_fiber.h"
 
 namespace fp8kv::sim {
@@ -25,8 +18,6 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 constexpr int kMinWarp = 32;
-constexpr size_t kRedzoneBytes = 64;
-constexpr size_t kMaxPieces = 64;
 
 enum class Wait : uint8_t { running, block, warp, done };
 
@@ -41,18 +32,9 @@ struct Lane {
   std::vector<AsyncCopy> landed;
 };
 
-struct Piece {
-  size_t offset;
-  size_t bytes;
-};
-
 struct Warp {
   alignas(64) std::byte exchange[2][64 * kExchangeBytes];
   char tag;  // what ThreadSanitizer synchronises on
-};
-
-struct FreeDeleter {
-  void operator()(std::byte* memory) const { std::free(memory); }
 };
 
 std::string file_name(const char* path) {
@@ -66,7 +48,7 @@ std::string text(Place place) {
 }
 
 bool same(Place a, Place b) {
-  return a.line == b.line && std::strcmp(a.file, b.file) == 0;
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
 
 class Machine {
@@ -86,8 +68,6 @@ class Machine {
   static void thread_main(int index);
   [[noreturn]] void fail_here(const std::string& what) const;
   void synchronise(int n_warps);
-  void prepare_arena();
-  void check_redzones() const;
   void run_block(Grid block);
   void run_warp(int warp);
   bool release_warp(int warp);
@@ -104,12 +84,7 @@ class Machine {
   Grid block_;
   int current_ = 0;
   std::exception_ptr error_;
-  std::unique_ptr<std::byte, FreeDeleter> arena_;
-  size_t arena_bytes_ = 0;
-  size_t arena_used_ = 0;
-  size_t shared_taken_ = 0;
-  std::vector<Piece> pieces_;
-  std::vector<std::unique_ptr<std::byte, FreeDeleter>> old_arenas_;
+  Arena arena_;
   char start_tag_ = 0, end_tag_ = 0, block_tag_ = 0;
 };
 
@@ -158,56 +133,11 @@ void Machine::wait(Wait kind, Place place) {
 }
 
 std::byte* Machine::take(size_t bytes, Place place) {
-  Lane& lane = lanes_[current_];
-  const size_t index = lane.pieces_taken++;
-  if (index == pieces_.size()) {
-    shared_taken_ += (bytes + 15) / 16 * 16;
-    if (shared_taken_ > shape_->shared_bytes || index == kMaxPieces) {
-      fail_here(cat(text(place), ": takes ", shared_taken_,
-                    " bytes of shared memory, launched with ", shape_->shared_bytes));
-    }
-    pieces_.push_back({arena_used_, bytes});
-    arena_used_ += (bytes + 15) / 16 * 16 + kRedzoneBytes;
-    ASAN_UNPOISON_MEMORY_REGION(arena_.get() + pieces_.back().offset, bytes);
+  try {
+    return arena_.take(lanes_[current_].pieces_taken++, bytes, current_);
+  } catch (const ArenaFault& fault) {
+    fail_here(cat(text(place), ": ", fault.what));
   }
-  if (pieces_[index].bytes != bytes) {
-    fail_here(cat(text(place), ": thread ", current_, " takes ", bytes,
-                  " bytes of shared memory where another took ", pieces_[index].bytes));
-  }
-  return arena_.get() + pieces_[index].offset;
-}
-
-void Machine::prepare_arena() {
-  const size_t bytes = shape_->shared_bytes + (kMaxPieces + 1) * (kRedzoneBytes + 16);
-#if defined(FP8KV_SIM_TSAN)
-  // Blocks share nothing: with memory of its own, none races with another's.
-  if (arena_) old_arenas_.push_back(std::move(arena_));
-#endif
-  if (!arena_ || bytes > arena_bytes_) {
-    arena_.reset(static_cast<std::byte*>(std::aligned_alloc(128, (bytes + 127) / 128 * 128)));
-    arena_bytes_ = bytes;
-  }
-  ASAN_UNPOISON_MEMORY_REGION(arena_.get(), bytes);
-  std::memset(arena_.get(), 0xff, bytes);
-  ASAN_POISON_MEMORY_REGION(arena_.get(), bytes);
-  arena_used_ = kRedzoneBytes;
-  shared_taken_ = 0;
-  pieces_.clear();
-}
-
-// What AddressSanitizer sees at once is seen here when the block ends.
-void Machine::check_redzones() const {
-#if !defined(__SANITIZE_ADDRESS__)
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    const size_t end = pieces_[i].offset + pieces_[i].bytes;
-    const size_t next = i + 1 < pieces_.size() ? pieces_[i + 1].offset : arena_used_;
-    for (size_t at = end; at < next; ++at) {
-      if (arena_.get()[at] == std::byte{0xff}) continue;
-      fail_here(cat("byte ", at - pieces_[i].offset, " of a piece of ", pieces_[i].bytes,
-                    " bytes of shared memory was written"));
-    }
-  }
-#endif
 }
 
 // Runs every lane of a warp that can run, once.
@@ -272,7 +202,7 @@ void Machine::release_block() {
 
 void Machine::run_block(Grid block) {
   block_ = block;
-  prepare_arena();
+  arena_.begin_block(shape_->shared_bytes);
   for (int i = 0; i < shape_->threads; ++i) {
     Lane& lane = lanes_[i];
     lane.here = {i, shape_->threads, block, shape_->grid};
@@ -303,7 +233,11 @@ void Machine::run_block(Grid block) {
     if (!running()) release_block();
   }
   Fibers::acquire(&end_tag_);
-  check_redzones();
+  try {
+    arena_.end_block();
+  } catch (const ArenaFault& fault) {
+    fail_here(fault.what);
+  }
 }
 
 void Machine::run(const LaunchShape& shape, const std::function<void()>& body) {
@@ -343,7 +277,7 @@ void Machine::run(const LaunchShape& shape, const std::function<void()>& body) {
     synchronise(shape.threads / shape.warp);
     throw;
   }
-  old_arenas_.clear();
+  arena_.end_launch();
 }
 
 // What every fiber did, wherever a fault left it, happened before what follows.
@@ -431,7 +365,9 @@ std::span<const AsyncCopy> async_wait(int groups_left) {
   Lane& lane = machine().lane();
   lane.landed.clear();
   while (lane.groups.size() > static_cast<size_t>(groups_left)) {
-    lane.landed.insert(lane.landed.end(), lane.groups.front().begin(), lane.groups.front().end());
+    std::vector<AsyncCopy>& group = lane.groups.front();
+    if (lane.landed.empty()) lane.landed.swap(group);  // mostly the only one
+    lane.landed.insert(lane.landed.end(), group.begin(), group.end());
     lane.groups.erase(lane.groups.begin());
   }
   return lane.landed;
