@@ -1,4 +1,5 @@
 // Whole models on the GPU kernels: the text and the statistics that the CPU backend gives.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -58,6 +59,20 @@ std::vector<test::TinyConfig> tiny_models() {
   return {test::tiny_config(), qwen3};
 }
 
+// All, or what ThreadSanitizer is to see: norms before, around and after the sum, a window, caps,
+// blocks side by side with one norm, biases everywhere, no gate, and sums that are not plain.
+std::vector<test::BlockVariant> variants() {
+  std::vector<test::BlockVariant> chosen;
+  for (const char* name : {"as Gemma 2", "as Phi-2", "as OPT 350m", "residual multiplier"}) {
+    const auto& all = test::block_variants();
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
+    REQUIRE(found != all.end());
+    chosen.push_back(*found);
+  }
+  return test::kThreadSanitizer ? chosen : test::block_variants();
+}
+
 // |actual - expected| / |expected| over all logits.
 double relative_error(const std::vector<std::vector<float>>& actual,
                       const std::vector<std::vector<float>>& expected) {
@@ -94,7 +109,8 @@ void check_close(const std::vector<LayerMagnitudes>& actual,
 
 TEST_CASE("gpu model: gives the CPU's greedy text on the demo model") {
   const std::filesystem::path demo = test::source_dir() / "datasets" / "demo";
-  check_greedy(demo, 6, {.cache_dtype = DType::f8_e4m3, .chunk = 4});
+  // The prompt, a step that is run, one that is recorded and one that is repeated.
+  check_greedy(demo, 4, {.cache_dtype = DType::f8_e4m3});
 }
 
 TEST_CASE("gpu model: gives the CPU's greedy text on stories260K") {
@@ -102,7 +118,7 @@ TEST_CASE("gpu model: gives the CPU's greedy text on stories260K") {
     CAPTURE(std::string(name));
     const auto folder = test::shared_data(std::string("models/") + name);
     if (!folder) return;
-    check_greedy(*folder, 10, {.cache_dtype = DType::f8_e4m3});
+    check_greedy(*folder, 8, {.cache_dtype = DType::f8_e4m3});
     check_greedy(*folder, 4, {.cache_dtype = DType::f16});
   }
 }
@@ -138,12 +154,13 @@ TEST_CASE("gpu model: gives the CPU's logits but for the rounding of activations
 }
 
 TEST_CASE("gpu model: gives the CPU's logits whatever layers are made of") {
-  // Knobs change what is computed, not who waits for whom.
-  const size_t step = test::kThreadSanitizer ? 9 : 1;
-  for (size_t i = 0; i < test::block_variants().size(); i += step) {
-    const test::BlockVariant& variant = test::block_variants()[i];
+  for (const test::BlockVariant& variant : variants()) {
     CAPTURE(variant.name);
-    for (const DType dtype : {DType::f32, DType::bf16}) {
+    // A knob alone changes nothing between f32 and bf16, whose every op test_gpu_ops.cpp has; f32
+    // shows the smaller mistakes. Families go through the kernels for 16 bits too.
+    std::vector<DType> dtypes = {DType::f32};
+    if (variant.name.starts_with("as ")) dtypes.push_back(DType::bf16);
+    for (const DType dtype : dtypes) {
       CAPTURE(std::string(dtype_name(dtype)));
       const test::BlockModel model(variant, dtype, dtype == DType::f32 ? 8 : 64);
       // A step of many rows, then one of a single row.
@@ -154,8 +171,11 @@ TEST_CASE("gpu model: gives the CPU's logits whatever layers are made of") {
       for (const test::NamedBackend& named : test::gpu_backends()) {
         CAPTURE(named.name);
         const auto backend = named.make();
-        // Two layers of some twenty roundings each, a norm or an activation more than Llama's.
-        const double allowed = 40 * test::unit_of(dtype);
+        // Two layers of some twenty roundings each, a norm or an activation more than Llama's,
+        // which add up by chance. Of f32 those within sums count as well: half are sums of up
+        // to 48.
+        const double roundings = dtype == DType::f32 ? 20 * 48 : 40;
+        const double allowed = std::sqrt(roundings) * test::unit_of(dtype);
         const auto actual =
             test::run_model(model.checkpoint, model.config, *backend, ids, settings);
         CHECK(relative_error(actual, expected) < allowed);

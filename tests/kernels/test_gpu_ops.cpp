@@ -28,11 +28,10 @@ namespace {
 using test::allowed;
 using test::check_linear;
 using test::get;
+using test::kComputeTypes;
 using test::on_every_backend;
 using test::put;
 using test::random_values;
-
-constexpr DType kComputeTypes[] = {DType::f32, DType::f16, DType::bf16};
 
 template <typename Work>
 void on_every_backend_and_type(Work work) {
@@ -70,7 +69,8 @@ TEST_CASE("gpu norm: equals double precision within rounding, in place too") {
     // More rows than a block has warps; dimensions on both sides of where rows get a block each.
     constexpr int64_t kRows = 11;
     for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
-      for (const int64_t dim : test::few({1, 7, 33, 64, 100, 128, 136, 256, 264, 2056})) {
+      for (const int64_t dim :
+           test::few({1, 7, 33, 64, 100, 128, 136, 256, 264, 2056}, {1, 128, 2056})) {
         CAPTURE((kind == NormKind::rms));
         CAPTURE(dim);
         const bool layer = kind == NormKind::layer;
@@ -307,8 +307,7 @@ RopeOutcome run_rope(Backend& backend, const RopeCase& c) {
 TEST_CASE("gpu rope_append: has the CPU's bits in Q, K, the cache and the statistics") {
   const auto cpu = make_cpu_backend(1);
   on_every_backend_and_type([&](Backend& backend, DType dtype) {
-    for (const DType cache : test::few({DType::f32, DType::f16, DType::bf16, DType::f8_e4m3,
-                                        DType::f8_e4m3fnuz, DType::f8_e5m2, DType::f8_e5m2fnuz})) {
+    for (const DType cache : test::cache_types()) {
       for (const int64_t head_dim : {6, 64, 96}) {
         CAPTURE(std::string(dtype_name(cache)));
         CAPTURE(head_dim);

@@ -2,8 +2,11 @@
 // that need size for what they find in figures keep it there.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <vector>
+
+#include "base/error.h"
 
 namespace fp8kv::test {
 
@@ -19,14 +22,16 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// Values each of which is a case: under ThreadSanitizer the first, the one in the middle and the
-// last, elsewhere all. On the simulator, ThreadSanitizer makes a kernel some twenty times slower
-// than AddressSanitizer does; it looks at who waits for whom, which numbers and types do not
-// change.
+// Values each of which is a case: all of them, or those `chosen` where ThreadSanitizer looks on. On
+// the simulator it makes a kernel some twenty times slower than AddressSanitizer does, and it looks
+// at who waits for whom: chosen is one value for every way that the kernels take. REQUIRES that
+// `all` has them.
 template <typename T>
-std::vector<T> few(std::initializer_list<T> all) {
-  if (!kThreadSanitizer || all.size() <= 3) return all;
-  return {*all.begin(), all.begin()[all.size() / 2], *(all.end() - 1)};
+std::vector<T> few(std::initializer_list<T> all, std::initializer_list<T> chosen) {
+  for (const T& each : chosen) {
+    FP8KV_ASSERT(std::find(all.begin(), all.end(), each) != all.end());
+  }
+  return kThreadSanitizer ? chosen : all;
 }
 
 }  // namespace fp8kv::test

@@ -16,6 +16,7 @@
 #include "backend/open/plugin.h"
 #include "base/error.h"
 #include "core/half.h"
+#include "support/sanitizers.h"
 #ifdef FP8KV_TEST_SIM
 #include "kernels/sim/sim.h"
 #include "kernels/sim/sim_queues.h"
@@ -87,6 +88,14 @@ void on_every_backend(Work work) {
     const auto backend = named.make();
     work(*backend);
   }
+}
+
+// What activations may be, and what a cache may hold.
+inline constexpr DType kComputeTypes[] = {DType::f32, DType::f16, DType::bf16};
+inline std::vector<DType> cache_types() {
+  return few({DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e4m3fnuz,
+              DType::f8_e5m2, DType::f8_e5m2fnuz},
+             {DType::f32, DType::f16, DType::f8_e4m3});
 }
 
 // Unit roundoff of a compute type.

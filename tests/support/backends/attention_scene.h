@@ -1,0 +1,284 @@
+// Attention over a cache of random elements: run on a backend, and by its definition in double
+// precision.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "core/fp8.h"
+#include "support/backends/compare.h"
+#include "support/backends/gpu_backends.h"
+
+namespace fp8kv::test {
+
+struct Setup {
+  int64_t n_heads = 4;
+  int64_t n_kv_heads = 2;
+  int64_t head_dim = 64;
+  int64_t page_size = 16;
+  DType activations = DType::f16;
+  DType cache = DType::f8_e4m3;
+  int64_t window = 0;
+  float cap = 0;
+  // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
+  std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
+  float q_range = 1;
+};
+
+// The value of element `i` of a cache.
+inline double cached(const std::vector<std::byte>& bytes, DType dtype, size_t i) {
+  const auto code = static_cast<uint8_t>(bytes[i]);
+  uint16_t half = 0;
+  float single = 0;
+  switch (dtype) {
+    case DType::f8_e4m3:
+      return fp8_decode<Fp8Format::e4m3fn>(code);
+    case DType::f8_e4m3fnuz:
+      return fp8_decode<Fp8Format::e4m3fnuz>(code);
+    case DType::f8_e5m2:
+      return fp8_decode<Fp8Format::e5m2>(code);
+    case DType::f8_e5m2fnuz:
+      return fp8_decode<Fp8Format::e5m2fnuz>(code);
+    case DType::f16:
+      std::memcpy(&half, &bytes[2 * i], 2);
+      return f16_to_float(half);
+    case DType::bf16:
+      std::memcpy(&half, &bytes[2 * i], 2);
+      return bf16_to_float(half);
+    default:
+      std::memcpy(&single, &bytes[4 * i], 4);
+      return single;
+  }
+}
+
+struct Expected {
+  std::vector<double> values, allowed;
+};
+
+class Scene {
+ public:
+  Scene(const Setup& setup, uint64_t seed) : setup_(setup) {
+    for (const auto& [context, rows] : setup.sequences) {
+      max_pages_ = std::max(max_pages_, (context + setup.page_size - 1) / setup.page_size);
+    }
+    const auto n_seqs = static_cast<int64_t>(setup.sequences.size());
+    n_pages_ = max_pages_ * n_seqs + 1;
+    for (int64_t s = 0; s < n_seqs; ++s) {
+      // Pages are handed out backwards and mixed; page 0 is NaN, and nobody's.
+      for (int64_t p = 0; p < max_pages_; ++p) {
+        pages_.push_back(static_cast<int32_t>(n_pages_ - 1 - (p * n_seqs + s)));
+      }
+      const auto [context, rows] = setup.sequences[static_cast<size_t>(s)];
+      for (int64_t t = context - rows; t < context; ++t) {
+        positions_.push_back(static_cast<int32_t>(t));
+        sequence_.push_back(s);
+        // Queries of a position are the same whichever rows are in the step.
+        add_query(seed * 1000003 + static_cast<uint64_t>(s * 65536 + t));
+      }
+      indptr_.push_back(static_cast<int32_t>(positions_.size()));
+    }
+    fill(k_, seed + 1, 3);
+    fill(v_, seed + 2, 1);
+    for (size_t i = 0; i < k_.size() / dtype_bytes(setup.cache); ++i) {
+      k_values_.push_back(cached(k_, setup.cache, i));
+      v_values_.push_back(cached(v_, setup.cache, i));
+    }
+    for (int64_t h = 0; h < setup.n_kv_heads; ++h) {
+      k_scale_.push_back(is_fp8() ? 0.01f * static_cast<float>(h + 1) : 1);
+      v_scale_.push_back(is_fp8() ? 0.003f * static_cast<float>(h + 2) : 1);
+    }
+  }
+
+  std::vector<float> run(Backend& backend) const {
+    const auto n = static_cast<int64_t>(positions_.size());
+    const auto n_seqs = static_cast<int64_t>(setup_.sequences.size());
+    const Shape shape{n, setup_.n_heads, setup_.head_dim};
+    const Tensor q = put(backend, q_, setup_.activations, shape);
+    const Tensor out = backend.allocate(setup_.activations, shape);
+    const Tensor positions = put(backend, positions_, {n});
+    const Tensor indptr = put(backend, indptr_, {n_seqs + 1});
+    const Tensor pages = put(backend, pages_, {n_seqs, max_pages_});
+    std::vector<int32_t> lengths;
+    for (const auto& [context, rows] : setup_.sequences) {
+      lengths.push_back(static_cast<int32_t>(context));
+    }
+    const Tensor context = put(backend, lengths, {n_seqs});
+    const Tensor k_scale = put(backend, k_scale_, DType::f32, {setup_.n_kv_heads});
+    const Tensor v_scale = put(backend, v_scale_, DType::f32, {setup_.n_kv_heads});
+    const Shape pool{n_pages_, setup_.n_kv_heads, setup_.page_size, setup_.head_dim};
+    const Tensor k_pool = backend.upload({k_.data(), setup_.cache, pool}, nullptr);
+    const Tensor v_pool = backend.upload({v_.data(), setup_.cache, pool}, nullptr);
+    PagedKv kv;
+    kv.k = k_pool.view().data;
+    kv.v = v_pool.view().data;
+    if (is_fp8()) {
+      kv.k_scale = k_scale.view().as<const float>();
+      kv.v_scale = v_scale.view().as<const float>();
+    }
+    kv.dtype = setup_.cache;
+    kv.page_size = static_cast<int32_t>(setup_.page_size);
+    kv.n_kv_heads = static_cast<int32_t>(setup_.n_kv_heads);
+    kv.head_dim = static_cast<int32_t>(setup_.head_dim);
+    backend.attention(
+        q.view(), kv,
+        {positions.view(), positions.view(), indptr.view(), pages.view(), context.view()},
+        {scale(), setup_.window, setup_.cap}, out.view());
+    return get(backend, out.view());
+  }
+
+  // What run() should give, element by element.
+  Expected expected() const {
+    Expected all;
+    for (int64_t row = 0; row < static_cast<int64_t>(positions_.size()); ++row) {
+      for (int64_t head = 0; head < setup_.n_heads; ++head) add_row(row, head, all);
+    }
+    return all;
+  }
+
+ private:
+  bool is_fp8() const { return fp8_format(setup_.cache).has_value(); }
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(setup_.head_dim)); }
+
+  void add_query(uint64_t seed) {
+    Rng rng(seed);
+    for (int64_t i = 0; i < setup_.n_heads * setup_.head_dim; ++i) {
+      const auto x = static_cast<float>((rng.uniform() * 2 - 1) * double{setup_.q_range});
+      q_.push_back(rounded_to(x, setup_.activations));
+    }
+  }
+
+  // Random elements; those of page 0 and of places past a sequence's end are NaN.
+  void fill(std::vector<std::byte>& bytes, uint64_t seed, float range) {
+    const int64_t per_page = setup_.n_kv_heads * setup_.page_size * setup_.head_dim;
+    const auto count = static_cast<size_t>(n_pages_ * per_page);
+    const size_t size = dtype_bytes(setup_.cache);
+    const uint8_t nan =
+        setup_.cache == DType::f8_e4m3fnuz || setup_.cache == DType::f8_e5m2fnuz ? 0x80 : 0xFF;
+    bytes.assign(count * size, std::byte{nan});
+    Rng rng(seed);
+    for (size_t s = 0; s < setup_.sequences.size(); ++s) {
+      for (int64_t t = 0; t < setup_.sequences[s].first; ++t) {
+        const int64_t page =
+            pages_[s * static_cast<size_t>(max_pages_) + static_cast<size_t>(t / setup_.page_size)];
+        for (int64_t h = 0; h < setup_.n_kv_heads; ++h) {
+          for (int64_t d = 0; d < setup_.head_dim; ++d) {
+            put_element(bytes, static_cast<size_t>(element(page, h, t) + d), rng, range);
+          }
+        }
+      }
+    }
+  }
+
+  void put_element(std::vector<std::byte>& bytes, size_t i, Rng& rng, float range) const {
+    if (is_fp8()) {  // any finite code
+      do {
+        bytes[i] = static_cast<std::byte>(rng.next() & 0xFF);
+      } while (!std::isfinite(cached(bytes, setup_.cache, i)) ||
+               std::abs(cached(bytes, setup_.cache, i)) > 448);
+      return;
+    }
+    const auto x = static_cast<float>((rng.uniform() * 2 - 1) * double{range});
+    const std::vector<std::byte> code = encoded_as({x}, setup_.cache);
+    std::copy(code.begin(), code.end(),
+              bytes.begin() + static_cast<std::ptrdiff_t>(i * code.size()));
+  }
+
+  int64_t element(int64_t page, int64_t head, int64_t token) const {
+    return ((page * setup_.n_kv_heads + head) * setup_.page_size + token % setup_.page_size) *
+           setup_.head_dim;
+  }
+  int64_t place(int64_t sequence, int64_t head, int64_t token) const {
+    const size_t at = static_cast<size_t>(sequence * max_pages_ + token / setup_.page_size);
+    return element(pages_[at], head, token);
+  }
+
+  // What one row and head should be, and what the kernels' rounding may make of it: scores are sums
+  // of head_dim products in f32, of queries with at least 11 bits; weights are rounded to the 16
+  // bits that the values are multiplied in.
+  void add_row(int64_t row, int64_t head, Expected& to) const {
+    const int64_t s = sequence_[static_cast<size_t>(row)];
+    const int64_t h = head / (setup_.n_heads / setup_.n_kv_heads);
+    const int64_t end = positions_[static_cast<size_t>(row)] + 1;
+    const int64_t begin = setup_.window > 0 ? std::max<int64_t>(0, end - setup_.window) : 0;
+    const float* q = &q_[static_cast<size_t>((row * setup_.n_heads + head) * setup_.head_dim)];
+    const double k_scale = double{k_scale_[static_cast<size_t>(h)]} * double{scale()};
+    std::vector<double> weights;
+    double max = -INFINITY, score_error = 0;
+    for (int64_t t = begin; t < end; ++t) {
+      const double* k = &k_values_[static_cast<size_t>(place(s, h, t))];
+      double dot = 0, magnitudes = 0, flushed = 0;
+      for (int64_t d = 0; d < setup_.head_dim; ++d) {
+        const double product = q[d] * k[d];
+        dot += product;
+        magnitudes += std::abs(product);
+        flushed += least_kept() * std::abs(double{q[d]});
+      }
+      weights.push_back(dot * k_scale);
+      if (setup_.cap > 0) weights.back() = setup_.cap * std::tanh(weights.back() / setup_.cap);
+      max = std::max(max, weights.back());
+      score_error = std::max(
+          score_error,
+          (static_cast<double>(setup_.head_dim + 8) * kUnitF32 * magnitudes + flushed) * k_scale);
+    }
+    // tanh carries that on, with a few roundings of its own.
+    score_error += 8 * kUnitF32 * double{setup_.cap};
+    double sum = 0;
+    for (double& weight : weights) sum += weight = std::exp(weight - max);
+    const double weight_unit = setup_.activations == DType::f32 ? 0
+                               : setup_.cache == DType::bf16    ? 0x1p-8
+                                                                : 0x1p-11;
+    const double lost = weight_unit > 0 ? 0x1p-25 * largest_value(s, h, begin, end) : 0;
+    for (int64_t d = 0; d < setup_.head_dim; ++d) {
+      double value = 0, magnitudes = 0;
+      for (int64_t t = begin; t < end; ++t) {
+        const double term = weights[static_cast<size_t>(t - begin)] / sum *
+                            v_values_[static_cast<size_t>(place(s, h, t) + d)] *
+                            double{v_scale_[static_cast<size_t>(h)]};
+        value += term;
+        magnitudes += std::abs(term);
+      }
+      const double roundings = 2.0 * static_cast<double>(end - begin) + 16;
+      // An error e of the scores changes a weight by a factor within exp(2e). Weights below f16's
+      // normal range lose up to 2^-25 each.
+      to.values.push_back(value);
+      to.allowed.push_back((2 * score_error + weight_unit + roundings * kUnitF32) * magnitudes +
+                           unit_of(setup_.activations) * std::abs(value) + lost +
+                           least_kept() * double{v_scale_[static_cast<size_t>(h)]} + 1e-30);
+    }
+  }
+
+  // Matrix products of some devices (gfx90a) take what is below f16's normal range for 0, where
+  // e5m2 has codes that nothing brings into it.
+  double least_kept() const {
+    return setup_.cache == DType::f8_e5m2 || setup_.cache == DType::f8_e5m2fnuz ? 0x1p-14 : 0;
+  }
+
+  double largest_value(int64_t s, int64_t h, int64_t begin, int64_t end) const {
+    double sum = 0;
+    for (int64_t t = begin; t < end; ++t) {
+      double largest = 0;
+      for (int64_t d = 0; d < setup_.head_dim; ++d) {
+        largest = std::max(largest, std::abs(v_values_[static_cast<size_t>(place(s, h, t) + d)]));
+      }
+      sum += largest * double{v_scale_[static_cast<size_t>(h)]};
+    }
+    return sum;
+  }
+
+  Setup setup_;
+  int64_t max_pages_ = 1;
+  int64_t n_pages_ = 0;
+  std::vector<int32_t> pages_, positions_;
+  std::vector<int32_t> indptr_ = {0};
+  std::vector<int64_t> sequence_;
+  std::vector<float> q_, k_scale_, v_scale_;
+  std::vector<std::byte> k_, v_;
+  std::vector<double> k_values_, v_values_;  // what these elements stand for
+};
+
+}  // namespace fp8kv::test
