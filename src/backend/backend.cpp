@@ -33,7 +33,7 @@ void Backend::project_append(const ConstTensorView& x, const Entry& entry,
                              const AttentionWeights& weights, const RopeAppend& args) {
   linear(enter(x, entry), projections_of(weights, args));
   if (weights.norms) {
-    const bool whole = weights.norms->which == QkNorm::whole;
+    const bool whole = weights.norms->whole;
     const TensorView q = whole ? flat(args.q) : by_head(args.q);
     const TensorView k = whole ? flat(args.k) : by_head(args.k);
     norm(q, weights.norms->q, q);

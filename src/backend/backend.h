@@ -74,8 +74,8 @@ struct Entry {
 };
 
 struct QkNorms {
-  Norm q, k;
-  QkNorm which = QkNorm::per_head;
+  Norm q, k;  // [head_dim]; of all heads together [n_heads * head_dim] and [n_kv_heads * ..]
+  bool whole = false;  // all heads of a row are normalised together; else each by itself
 };
 
 struct AttentionWeights {
@@ -124,7 +124,8 @@ struct Sampling {
 struct AttentionOptions {
   float scale = 1.0f;  // multiplies q . k
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
-  float cap = 0.0f;    // scores become cap * tanh(score / cap); 0: they are left alone
+  float cap = 0.0f;    // scores become cap * tanh(score / cap), on GPUs in a slow kernel; 0: they
+                       // are left alone
 };
 
 // Of a device with memory of its own.
@@ -177,7 +178,9 @@ class Backend {
   // Device memory that ops take for themselves in such a step, at most; they keep it.
   virtual uint64_t op_memory(const StepShape& /*shape*/) const { return 0; }
 
-  // All ops from here on compute as in a step of this size, until the next call.
+  // All ops from here on compute as in a step of this size, until the next call: Step::upload() has
+  // it as the step was told. Not an op, so that it needs no override where this backend computes;
+  // one that hands its ops on to another must hand this on too.
   virtual void compute_as(StepSize size) { step_size_ = size; }
 
   // out[i] = table[ids[i]].   table [rows, dim] any compute dtype; ids [n] i32, 0 <= id < rows;
@@ -220,8 +223,8 @@ class Backend {
   // x += multiplier * y.   Both [n, dim] activation dtype.
   virtual void add(const TensorView& x, const ConstTensorView& y, float multiplier) = 0;
 
-  // x = multiplier * x; where cap is not 0, cap * tanh of that / cap.   x [n, dim] any compute
-  // dtype
+  // x = multiplier * x; where cap is not 0, cap * tanh of that / cap.   x [n, dim] activation
+  // dtype, or f32, which logits are on every backend
   virtual void scale(const TensorView& x, float multiplier, float cap) = 0;
 
   // Draws ids [n] i32 from logits [n, vocab_size] f32, vocab_size <= kMaxSampledTokens. The same

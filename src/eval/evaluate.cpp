@@ -117,7 +117,10 @@ class Evaluator {
     for (TokenLog& log : logs_) log.resize(n_predictions_);
   }
 
+  // Whatever the number of rows in hand, a row has the logits of a prompt's: no figure may depend
+  // on how predictions are divided.
   void head() {
+    backend_.compute_as(kPromptStep);
     const HeadWeights weights = loader_.head();
     const auto n_streams = static_cast<int64_t>(logs_.size());
     const int64_t row_bytes = config_.vocab_size * n_streams * int64_t{sizeof(float)};

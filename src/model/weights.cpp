@@ -46,7 +46,7 @@ struct Placing {
   }
   QkNorms& qk_norms(LayerWeights& layer) const {
     if (!layer.attn.norms) layer.attn.norms.emplace();
-    layer.attn.norms->which = config.block.qk_norm;
+    layer.attn.norms->whole = config.block.qk_norm == QkNorm::whole;
     return *layer.attn.norms;
   }
 };

@@ -89,6 +89,8 @@ class CpuBackend : public Backend {
   }
 
   void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override {
+    FP8KV_ASSERT(x.dtype == DType::f32 && out.dtype == DType::f32);
+    FP8KV_ASSERT(!norm.bias || norm.kind == NormKind::layer);
     const int64_t dim = x.shape[1];
     float* weights = norm_weights_.floats(static_cast<size_t>(2 * dim));
     float* biases = weights + dim;
@@ -129,6 +131,7 @@ class CpuBackend : public Backend {
 
   void activate(Activation activation, const TensorView& x,
                 const std::optional<ConstTensorView>& up) override {
+    FP8KV_ASSERT(x.dtype == DType::f32 && (!up || up->dtype == DType::f32));
     const int64_t dim = x.shape[1];
     const CpuKernels::Activate work = kernels_.activate[static_cast<size_t>(activation)];
     for_rows(x.shape[0], dim, [&](int64_t row, int /*thread*/) {
@@ -137,6 +140,7 @@ class CpuBackend : public Backend {
   }
 
   void add(const TensorView& x, const ConstTensorView& y, float multiplier) override {
+    FP8KV_ASSERT(x.dtype == DType::f32 && y.dtype == DType::f32);
     const int64_t dim = x.shape[1];
     for_rows(x.shape[0], dim, [&](int64_t row, int /*thread*/) {
       float* to = x.as<float>() + row * dim;
@@ -146,6 +150,7 @@ class CpuBackend : public Backend {
   }
 
   void scale(const TensorView& x, float multiplier, float cap) override {
+    FP8KV_ASSERT(x.dtype == DType::f32);
     const int64_t dim = x.shape[1];
     for_rows(x.shape[0], dim, [&](int64_t row, int /*thread*/) {
       float* values = x.as<float>() + row * dim;
