@@ -27,10 +27,13 @@ bool rows_in_vectors(const Products& products) {
   return vectors;
 }
 
+// And the biases: one that is a part of a longer tensor begins anywhere in it.
 template <typename T>
 bool results_in_vectors(const Products& products) {
   for (int i = 0; i < products.count; ++i) {
-    if (!in_vectors<T>(products.each[i].out, products.each[i].out_dim)) return false;
+    const Product& product = products.each[i];
+    if (!in_vectors<T>(product.out, product.out_dim)) return false;
+    if (!in_vectors<T>(product.bias, product.out_dim)) return false;  // null is in vectors
   }
   return true;
 }

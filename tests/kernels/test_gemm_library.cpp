@@ -110,6 +110,28 @@ TEST_CASE("gemm library: is left alone for few rows and for what it cannot take"
   }
 }
 
+// The biases of projections that one tensor has together begin anywhere in it.
+TEST_CASE("gemm library: is left alone where a bias does not begin at a vector") {
+  for (const Vendor& vendor : vendors()) {
+    const auto backend = vendor.make();
+    const int before = vendor.products();
+    const auto product = [&](Backend& on, size_t first) {
+      const Tensor in = put(on, random_values(1, 40 * 64, DType::bf16), DType::bf16, {40, 64});
+      const Tensor weight = put(on, random_values(2, 72 * 64, DType::bf16), DType::bf16, {72, 64});
+      const Tensor biases = put(on, random_values(3, 88, DType::bf16), DType::bf16, {88});
+      const Tensor out = on.allocate(DType::bf16, {40, 72});
+      const ConstTensorView bias{biases.view().data + 2 * first, DType::bf16, {72}};
+      on.linear(in.view(), std::array{Projection{weight.view(), bias, out.view()}});
+      return get(on, out.view());
+    };
+    const std::vector<float> expected = product(*vendor.device.make(), 9);
+    CHECK(product(*backend, 9) == expected);
+    CHECK(vendor.products() == before);
+    product(*backend, 8);
+    CHECK(vendor.products() - before == 1);
+  }
+}
+
 TEST_CASE("gemm library: an algorithm is chosen once for what a step is computed as") {
   for (const Vendor& vendor : vendors()) {
     const auto backend = vendor.make();

@@ -15,6 +15,7 @@
 #include "checkpoint/read_model_config.h"
 #include "support/backends/gpu_backends.h"
 #include "support/models/block_model.h"
+#include "support/models/fused_model.h"
 #include "support/models/run_model.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/sanitizers.h"
@@ -182,6 +183,24 @@ TEST_CASE("gpu model: gives the CPU's logits whatever layers are made of") {
         CHECK(relative_error({actual.back()}, {expected.back()}) < allowed);
       }
     }
+  }
+}
+
+// Heads of 6 elements: parts of the fused bias that begin at no vector.
+TEST_CASE("gpu model: tensors of several roles give the bits of tensors of their own") {
+  const std::vector<int32_t> ids = ids_below(64, 10);
+  for (const int64_t head_dim : {6, 64}) {
+    const test::BlockVariant biased{"biases",
+                                    [](test::TinyConfig& c) { c.qkv_bias = c.mlp_bias = true; }};
+    const test::BlockModel model(biased, DType::bf16, head_dim);
+    const test::FusedModel fused(model);
+    // A step of many rows, then one of a single row.
+    const test::RunSettings settings{.cache_dtype = DType::bf16, .chunk = 9};
+    test::on_every_backend([&](Backend& backend) {
+      const bool same = test::run_model(fused.checkpoint, fused.config, backend, ids, settings) ==
+                        test::run_model(model.checkpoint, model.config, backend, ids, settings);
+      CHECK(same);
+    });
   }
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,15 +10,19 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/log.h"
 #include "calib/collect.h"
-#include "config/tensor_table.h"
 #include "support/models/block_model.h"
+#include "support/models/fused_model.h"
 #include "support/models/reference_model.h"
 #include "support/models/run_model.h"
 #include "support/models/tiny_checkpoint.h"
-#include "support/temp_dir.h"
 
 namespace fp8kv {
 namespace {
+
+// As in test_model.cpp, of the largest value: ten sums of up to 200 terms one after another, whose
+// roundings of 2^-24 add up by chance, 10 * sqrt(200) * 2^-24 = 8e-6; and five times that for what
+// blocks without a norm before them let grow. K and V come after half of these sums.
+constexpr double kTolerance = 4e-5;
 
 using Logits = std::vector<std::vector<double>>;
 
@@ -42,60 +45,17 @@ double difference(const std::vector<std::vector<float>>& actual, const Logits& e
   return worst / largest;
 }
 
-// Q, K and V in one tensor, and gate and up in another, as Phi-3 has them.
-std::vector<TensorRow> fused_rows() {
-  std::vector<TensorRow> rows;
-  for (const TensorRow& row : llama_tensors()) {
-    const TensorRole role = row.roles.front();
-    if (role == TensorRole::k || role == TensorRole::v || role == TensorRole::up) continue;
-    rows.push_back(row);
-    if (role == TensorRole::q) rows.back().roles = {role, TensorRole::k, TensorRole::v};
-    if (role == TensorRole::gate) rows.back().roles = {role, TensorRole::up};
-  }
-  return rows;
-}
-
-// Those of a model with such rows: what is fused has the name of its first part.
-std::vector<test::TinyTensor> fused(const std::vector<test::TinyTensor>& tensors) {
-  std::vector<test::TinyTensor> made;
-  for (const test::TinyTensor& tensor : tensors) {
-    const auto is_of = [&](const char* module) {
-      return tensor.name.find(module) != std::string::npos;
-    };
-    if (!is_of("k_proj") && !is_of("v_proj") && !is_of("up_proj")) {
-      made.push_back(tensor);
-      continue;
-    }
-    // Weight goes to weight and bias to bias, which come in turn.
-    auto first = std::find_if(made.rbegin(), made.rend(), [&](const test::TinyTensor& each) {
-      const bool fits =
-          each.name.find(is_of("up_proj") ? "gate_proj" : "q_proj") != std::string::npos;
-      return fits && each.shape.rank() == tensor.shape.rank();
-    });
-    first->values.insert(first->values.end(), tensor.values.begin(), tensor.values.end());
-    const int64_t rows = first->shape[0] + tensor.shape[0];
-    first->shape = tensor.shape.rank() == 1 ? Shape{rows} : Shape{rows, tensor.shape[1]};
-  }
-  return made;
-}
-
 }  // namespace
 
 TEST_CASE("blocks: tensors of several roles give the bits of tensors of their own") {
-  const std::vector<TensorRow> rows = fused_rows();
   const std::vector<int32_t> ids = some_ids(12);
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const test::BlockModel model(
         {"plain", [](test::TinyConfig& c) { c.qkv_bias = c.mlp_bias = true; }}, dtype, 8);
     const auto backend = make_cpu_backend(2);
     const auto expected = test::run_model(model.checkpoint, model.config, *backend, ids);
-    ModelConfig config = model.config;
-    config.tensors = rows;
-    const test::TempDir folder;
-    std::filesystem::copy(model.folder / "model", folder / "fused");
-    test::write_tiny_weights(folder / "fused", fused(test::tiny_tensors(model.tiny)), dtype);
-    const Checkpoint checkpoint = Checkpoint::open(folder / "fused");
-    CHECK(test::run_model(checkpoint, config, *backend, ids) == expected);
+    const test::FusedModel fused(model);
+    CHECK(test::run_model(fused.checkpoint, fused.config, *backend, ids) == expected);
   }
 }
 
@@ -107,9 +67,7 @@ TEST_CASE("blocks: every knob gives the reference's logits") {
     const auto backend = make_cpu_backend(2);
     const auto logits = test::run_model(model.checkpoint, model.config, *backend, ids);
     const Logits expected = test::reference_forward(model.checkpoint, model.config, ids).logits;
-    // As in test_model.cpp: ten sums of up to 200 terms one after another, each within 2^-24; and
-    // a factor of five for what blocks without a norm before them let grow.
-    CHECK(difference(logits, expected) < 4e-5);
+    CHECK(difference(logits, expected) < kTolerance);
   }
 }
 
@@ -137,7 +95,7 @@ TEST_CASE("blocks: prefill and decode give the logits of one pass") {
         test::run_model(model.checkpoint, model.config, *backend, ids, {.chunk = 1});
     Logits wide;
     for (const std::vector<float>& row : whole) wide.emplace_back(row.begin(), row.end());
-    CHECK(difference(stepwise, wide) < 4e-5);
+    CHECK(difference(stepwise, wide) < kTolerance);
   }
 }
 
@@ -154,9 +112,9 @@ TEST_CASE("blocks: calibration reaches the reference's magnitudes") {
     for (size_t layer = 0; layer < found.size(); ++layer) {
       for (size_t head = 0; head < found[layer].k.size(); ++head) {
         CHECK(double{found[layer].k[head].amax} ==
-              doctest::Approx(expected.k_amax[layer][head]).epsilon(4e-5));
+              doctest::Approx(expected.k_amax[layer][head]).epsilon(kTolerance));
         CHECK(double{found[layer].v[head].amax} ==
-              doctest::Approx(expected.v_amax[layer][head]).epsilon(4e-5));
+              doctest::Approx(expected.v_amax[layer][head]).epsilon(kTolerance));
       }
     }
   }
