@@ -1,8 +1,10 @@
 #include "checkpoint/read_model_config.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,12 +20,13 @@ namespace {
 // The tensors that a checkpoint of this model has to hold.
 class Expected {
  public:
-  // `embed`, `lm_head`: whether these two are among them.
+  // `embed`, `lm_head`: whether the weights of these two are among them. A bias of lm_head is not a
+  // part of what tied models share, and always there.
   Expected(const ModelConfig& config, bool embed, bool lm_head) {
     for (ModelTensor& tensor : outer_tensors(config)) {
       const TensorRole role = tensor.parts.front().role;
       if (role == TensorRole::embedding && !embed) continue;
-      if (role == TensorRole::lm_head && !lm_head) continue;
+      if (role == TensorRole::lm_head && !lm_head && !tensor.is_bias) continue;
       add(std::move(tensor));
     }
     for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
@@ -88,13 +91,20 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
   return dtype;
 }
 
+// "model" of "model.layers.{}.mlp.up_proj".
+std::string_view first_part(std::string_view name) {
+  return name.substr(0, name.find('.'));
+}
+
 // A weight that nothing reads means that the model is not what its config.json says: biases that
 // are switched off, norms of another architecture, more layers. Scales and buffers are no weights.
 void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
                      const Expected& expected) {
   for (const auto& [name, location] : checkpoint.tensors()) {
     const bool weight = name.ends_with(".weight") || name.ends_with(".bias");
-    const bool of_model = name.starts_with("model.") || name.starts_with("lm_head.");
+    const bool of_model =
+        std::any_of(config.tensors.begin(), config.tensors.end(),
+                    [&](const TensorRow& row) { return first_part(row.name) == first_part(name); });
     if (!weight || !of_model || expected.contains(name)) continue;
     throw Error(cat(tensor_of(checkpoint, name), ": is not a part of ", config.architecture,
                     " with this config.json"),

@@ -17,6 +17,14 @@ enum class NormPlace {
   after_add  // norm(x + f(x)), and none at the end of the model: OPT 350m
 };
 
+constexpr bool norms_input(NormPlace place) {
+  return place == NormPlace::before || place == NormPlace::around;
+}
+// Of a block's output, before it joins the stream; after_add norms the stream itself.
+constexpr bool norms_output(NormPlace place) {
+  return place == NormPlace::after || place == NormPlace::around;
+}
+
 // How Q and K are normalised before they are rotated.
 enum class QkNorm {
   none,
@@ -25,19 +33,20 @@ enum class QkNorm {
 };
 
 enum class Activation { silu, gelu_tanh, gelu_erf, relu, relu_squared };
-inline constexpr int kActivations = 5;
+inline constexpr int kActivations = static_cast<int>(Activation::relu_squared) + 1;
 
 struct BlockConfig {
   NormKind norm = NormKind::rms;  // of all norms
   bool norm_plus_one = false;     // what is stored is the weight less 1: Gemma
-  bool norm_bias = false;
+  bool norm_bias = false;         // REQUIRES NormKind::layer
   NormPlace norm_place = NormPlace::before;
-  bool parallel = false;  // both blocks read the layer's input: x + attention(x) + feed_forward(x)
-  bool shared_norm = false;  // parallel ones: they have one norm between them
+  // Both blocks read the layer's input: x + attention(x) + feed_forward(x). Not with after_add.
+  bool parallel = false;
+  bool shared_norm = false;  // the blocks have one norm between them; REQUIRES `parallel`
   QkNorm qk_norm = QkNorm::none;
   Activation activation = Activation::silu;
   bool gated = true;       // down(activation(gate(x)) * up(x)); else down(activation(up(x)))
-  bool head_bias = false;  // lm_head has a bias
+  bool head_bias = false;  // lm_head has a bias, also where its weight is the embedding
   double embed_multiplier = 1.0;
   double residual_multiplier = 1.0;  // of what a block adds to the stream
   double logit_multiplier = 1.0;

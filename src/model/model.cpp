@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/computable.h"
 #include "model/rope.h"
 
 namespace fp8kv {
@@ -21,16 +22,22 @@ Projection project_onto(const Linear& linear, const TensorView& out) {
 
 // Whether what a block gives goes into the residual stream as it is.
 bool adds_plainly(const BlockConfig& block) {
-  const bool normed = block.norm_place == NormPlace::after || block.norm_place == NormPlace::around;
-  return !normed && block.residual_multiplier == 1.0;
+  return !norms_output(block.norm_place) && block.residual_multiplier == 1.0;
+}
+
+const ModelConfig& checked(const ModelConfig& config) {
+  check_computable(config);
+  check_rows(config);
+  return config;
 }
 
 }  // namespace
 
 Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
                  int64_t max_positions)
-    : backend_(backend), config_(config), activation_(backend.activation_dtype(config.dtype)) {
-  FP8KV_ASSERT(config.ropes.size() == 1);
+    : backend_(backend),
+      config_(checked(config)),
+      activation_(backend.activation_dtype(config.dtype)) {
   rope_ = to_backend(rope_table(config.ropes[0], config.head_dim(), max_positions));
   no_rope_ = to_backend(rope_table({}, config.head_dim(), 1));  // position 0 turns nothing
   no_positions_ = backend.allocate(DType::i32, Shape{max_rows});
@@ -102,7 +109,9 @@ void Forward::append(const AttentionInputs& inputs, const Batch& batch, const Pa
   backend_.rope_append(rotation(inputs, no_rope_.view(), unturned, kv, std::nullopt));
 }
 
+// Which norms there are is the config's to say, and not what the weights happen to have.
 Entry Forward::entry(const std::optional<Norm>& norm, int64_t rows) const {
+  FP8KV_ASSERT(norm.has_value() == norms_input(config_.block.norm_place));
   return {norm, scratch(normed_, rows, config_.dim)};
 }
 
@@ -147,7 +156,7 @@ TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
   const int64_t n = x.shape[0];
   const TensorView up = scratch(up_, n, config_.hidden_dim);
   HiddenProducts products{{}, project_to(weights.up, up), config_.block.activation};
-  if (weights.gate) {
+  if (config_.block.gated) {
     products.gate = project_to(*weights.gate, scratch(gate_, n, config_.hidden_dim));
   }
   backend_.hidden(x, entry(weights.ffn_norm, n), products);
@@ -163,21 +172,19 @@ void Forward::add_output(const Linear& linear, const ConstTensorView& from,
   } else {
     const TensorView output = scratch(output_, x.shape[0], config_.dim);
     backend_.linear(from, std::array{project_to(linear, output)});
-    if (post_norm && block.norm_place != NormPlace::after_add) {
-      backend_.norm(output, *post_norm, output);
-    }
+    if (norms_output(block.norm_place)) backend_.norm(output, post_norm.value(), output);
     backend_.add(x, output, static_cast<float>(block.residual_multiplier));
   }
-  if (block.norm_place == NormPlace::after_add) backend_.norm(x, *post_norm, x);
+  if (block.norm_place == NormPlace::after_add) backend_.norm(x, post_norm.value(), x);
 }
 
 void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
                    const TensorView& logits) {
   const TensorView chosen = scratch(normed_, rows.shape[0], config_.dim);
   backend_.embed(x, rows, chosen);
-  if (weights.norm) backend_.norm(chosen, *weights.norm, chosen);
-  backend_.linear(chosen, std::array{project_to(weights.lm_head, logits)});
   const BlockConfig& block = config_.block;
+  if (block.norm_place != NormPlace::after_add) backend_.norm(chosen, weights.norm.value(), chosen);
+  backend_.linear(chosen, std::array{project_to(weights.lm_head, logits)});
   if (block.logit_multiplier != 1.0 || block.logit_cap != 0.0) {
     backend_.scale(logits, static_cast<float>(block.logit_multiplier),
                    static_cast<float>(block.logit_cap));

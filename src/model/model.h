@@ -22,6 +22,7 @@ struct AttentionInputs {
 // `max_positions`. Holds no weights.
 class Forward {
  public:
+  // Throws as check_computable and check_rows.
   Forward(Backend& backend, const ModelConfig& config, int64_t max_rows, int64_t max_positions);
 
   // Runs layer `index` on x [n, dim], in place. With `magnitudes`, Q, K and V are observed as they

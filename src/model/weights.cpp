@@ -1,5 +1,7 @@
 #include "model/weights.h"
 
+#include <array>
+
 #include "base/error.h"
 
 namespace fp8kv {
@@ -87,11 +89,70 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
   assertion_failed("a role of a layer", __FILE__, __LINE__);
 }
 
+struct NamedRole {
+  TensorRole role;
+  const char* name;
+};
+
+// All, in the order of TensorRole.
+constexpr std::array<NamedRole, 16> kRoles = {{
+    {TensorRole::embedding, "embedding"},
+    {TensorRole::attn_norm, "attn_norm"},
+    {TensorRole::q, "q"},
+    {TensorRole::k, "k"},
+    {TensorRole::v, "v"},
+    {TensorRole::q_norm, "q_norm"},
+    {TensorRole::k_norm, "k_norm"},
+    {TensorRole::o, "o"},
+    {TensorRole::attn_post_norm, "attn_post_norm"},
+    {TensorRole::ffn_norm, "ffn_norm"},
+    {TensorRole::gate, "gate"},
+    {TensorRole::up, "up"},
+    {TensorRole::down, "down"},
+    {TensorRole::ffn_post_norm, "ffn_post_norm"},
+    {TensorRole::norm, "norm"},
+    {TensorRole::lm_head, "lm_head"},
+}};
+static_assert(kRoles.back().role == TensorRole::lm_head &&
+              kRoles.size() == static_cast<size_t>(TensorRole::lm_head) + 1);
+
+bool is_of_layer(TensorRole role) {
+  return role >= TensorRole::attn_norm && role <= TensorRole::ffn_post_norm;
+}
+
+// Whether the config has a tensor with this role: what a table with a row for it alone gives.
+bool wants(ModelConfig config, TensorRole role) {
+  const TensorRow row{"tensor", {role}};
+  config.tensors = {&row, 1};
+  return !outer_tensors(config).empty();
+}
+
 bool comes_after_kv(const ModelTensor& tensor) {
   return tensor.parts.front().role > TensorRole::k_norm;
 }
 
 }  // namespace
+
+void check_rows(const ModelConfig& config) {
+  std::array<int, kRoles.size()> rows{};
+  const auto count = [&](const std::vector<ModelTensor>& tensors, bool of_layer) {
+    for (const ModelTensor& tensor : tensors) {
+      for (const TensorPart& part : tensor.parts) {
+        if (tensor.is_bias || is_of_layer(part.role) != of_layer) continue;
+        ++rows[static_cast<size_t>(part.role)];
+      }
+    }
+  };
+  count(layer_tensors(config, 0), true);
+  count(outer_tensors(config), false);
+  for (const auto& [role, name] : kRoles) {
+    const int found = rows[static_cast<size_t>(role)], expected = wants(config, role) ? 1 : 0;
+    if (found == expected) continue;
+    throw Error(cat("the table of tensors of ", config.architecture, ": has ", found, " rows for ",
+                    quote(name), " with this config, expected ", expected),
+                "rows are in src/config/tensor_table.cpp; those of layers have '{}' in the name");
+  }
+}
 
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part) {
   std::vector<ModelTensor> tensors = layer_tensors(config, index);
@@ -156,6 +217,7 @@ HeadWeights WeightLoader::head() const {
     if (role == TensorRole::norm) {
       loaded.into(head.norm);
     } else {
+      FP8KV_ASSERT(role == TensorRole::lm_head);
       loaded.into(head.lm_head);
     }
   }

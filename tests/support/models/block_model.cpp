@@ -93,6 +93,11 @@ const std::vector<BlockVariant>& block_variants() {
       {"score cap", [](TinyConfig& c) { c.block.score_cap = 0.8; }},
       {"logit cap", [](TinyConfig& c) { c.block.logit_cap = 1.5; }},
       {"head bias", [](TinyConfig& c) { c.block.head_bias = true; }},
+      {"head bias beside the embedding",
+       [](TinyConfig& c) {
+         c.block.head_bias = true;
+         c.tied_embeddings = true;
+       }},
       {"as Gemma 2",
        [](TinyConfig& c) {
          c.block.norm_plus_one = true;

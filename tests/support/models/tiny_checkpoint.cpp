@@ -204,8 +204,9 @@ std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions
   }
   if (block.norm_place != NormPlace::after_add) make.norm("model.norm", config);
   if (!config.tied_embeddings || options.tied_as_lm_head) {
-    make.linear("lm_head", config.vocab_size, config.dim, block.head_bias);
+    make.matrix("lm_head", config.vocab_size, config.dim);
   }
+  if (block.head_bias) make.add("lm_head.bias", {config.vocab_size}, 0, 0.5);
   return make.tensors;
 }
 

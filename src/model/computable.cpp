@@ -1,0 +1,77 @@
+#include "model/computable.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+[[noreturn]] void refuse(const ModelConfig& config, const std::string& found,
+                         const std::string& expected) {
+  throw Error(cat(config.architecture, ": ", found, ", expected ", expected),
+              "the forward pass computes no other models; see BlockConfig in src/core/block.h and "
+              "src/model/computable.cpp");
+}
+
+void check_layer(const ModelConfig& config, int64_t index) {
+  const LayerDescription& layer = config.layer(index);
+  const std::string name = cat("layer ", index);
+  if (layer.mixing != Mixing::full && layer.mixing != Mixing::window) {
+    refuse(config, cat(name, " mixes tokens by ", quote(mixing_name(layer.mixing))),
+           "'full' or 'window'");
+  }
+  if (layer.n_kv_heads != config.n_kv_heads()) {
+    refuse(config, cat(name, " has ", layer.n_kv_heads, " KV heads"),
+           cat(config.n_kv_heads(), ", as another layer has"));
+  }
+  const int64_t size = config.head_dim();
+  if (layer.k_head_dim != size || layer.v_head_dim != size) {
+    refuse(config,
+           cat(name, " has heads of ", layer.k_head_dim, " elements of K and ", layer.v_head_dim,
+               " of V"),
+           cat(size, " of both, as another layer has"));
+  }
+  if (layer.cache_of != index) {
+    refuse(config,
+           layer.cache_of < 0 ? cat(name, " has no cache")
+                              : cat(name, " reads the cache of layer ", layer.cache_of),
+           "one of its own");
+  }
+}
+
+void check_rope(const ModelConfig& config) {
+  if (config.ropes.size() != 1) {
+    refuse(config, cat("layers are rotated in ", config.ropes.size(), " ways"), "one for all");
+  }
+  const auto other = std::find_if(config.layer_ropes.begin(), config.layer_ropes.end(),
+                                  [](int32_t rope) { return rope != 0; });
+  if (other != config.layer_ropes.end()) {
+    refuse(config, cat("layer ", other - config.layer_ropes.begin(), " has the rotation ", *other),
+           "0, that of all layers");
+  }
+}
+
+void check_block(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  if (block.shared_norm && !block.parallel) {
+    refuse(config, "blocks that come one after another share a norm", "parallel ones");
+  }
+  if (block.parallel && block.norm_place == NormPlace::after_add) {
+    refuse(config, "parallel blocks have norms of the sum (after_add)", "norms of another place");
+  }
+  if (block.norm_bias && block.norm != NormKind::layer) {
+    refuse(config, "norms by the root mean square have a bias", "none, or NormKind::layer");
+  }
+}
+
+}  // namespace
+
+void check_computable(const ModelConfig& config) {
+  for (int64_t index = 0; index < config.n_layers(); ++index) check_layer(config, index);
+  check_rope(config);
+  check_block(config);
+}
+
+}  // namespace fp8kv

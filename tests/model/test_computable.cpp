@@ -1,0 +1,172 @@
+// What the forward pass refuses: models that it would compute wrongly, and tables of tensors that
+// leave some out.
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "config/tensor_table.h"
+#include "model/computable.h"
+#include "model/model.h"
+#include "model/weights.h"
+#include "support/expect_error.h"
+#include "support/models/block_model.h"
+#include "support/models/tiny_checkpoint.h"
+
+namespace fp8kv {
+namespace {
+
+ModelConfig tiny_model() {
+  return test::model_of(test::tiny_config());
+}
+
+std::string refusal(const std::function<void(ModelConfig&)>& change) {
+  ModelConfig config = tiny_model();
+  change(config);
+  return test::error_of([&] { check_computable(config); });
+}
+
+// Llama's rows without those of a role.
+std::vector<TensorRow> rows_without(TensorRole role) {
+  std::vector<TensorRow> rows(llama_tensors().begin(), llama_tensors().end());
+  std::erase_if(rows, [&](const TensorRow& row) { return row.roles.front() == role; });
+  return rows;
+}
+
+std::string rows_error(ModelConfig config, std::span<const TensorRow> rows) {
+  config.tensors = rows;
+  return test::error_of([&] { check_rows(config); });
+}
+
+}  // namespace
+
+TEST_CASE("computable: models that differ from the tests' in nothing that matters are taken") {
+  ModelConfig config = tiny_model();
+  config.layers[1].mixing = Mixing::window;
+  config.layers[1].reach = 5;
+  check_computable(config);
+  for (const test::BlockVariant& variant : test::block_variants()) {
+    CAPTURE(variant.name);
+    const test::BlockModel model(variant, DType::f32, 8);
+    check_computable(model.config);
+    check_rows(model.config);
+  }
+}
+
+TEST_CASE("computable: layers that are of another kind are refused") {
+  CHECK(refusal([](ModelConfig& c) { c.layers[1].mixing = Mixing::chunks; }) ==
+        "LlamaForCausalLM: layer 1 mixes tokens by 'chunks', expected 'full' or 'window'");
+  CHECK(refusal([](ModelConfig& c) { c.layers[1].n_kv_heads = 1; }) ==
+        "LlamaForCausalLM: layer 1 has 1 KV heads, expected 2, as another layer has");
+  CHECK(refusal([](ModelConfig& c) { c.layers[0].v_head_dim = 4; }) ==
+        "LlamaForCausalLM: layer 0 has heads of 8 elements of K and 4 of V, expected 8 of both, as "
+        "another layer has");
+  CHECK(refusal([](ModelConfig& c) { c.layers[0].k_head_dim = 16; }) ==
+        "LlamaForCausalLM: layer 0 has heads of 16 elements of K and 8 of V, expected 16 of both, "
+        "as another layer has");
+}
+
+TEST_CASE("computable: every layer has to write a cache of its own") {
+  CHECK(refusal([](ModelConfig& c) { c.layers[1].cache_of = 0; }) ==
+        "LlamaForCausalLM: layer 1 reads the cache of layer 0, expected one of its own");
+  CHECK(refusal([](ModelConfig& c) { c.layers[1].cache_of = -1; }) ==
+        "LlamaForCausalLM: layer 1 has no cache, expected one of its own");
+}
+
+TEST_CASE("computable: layers have one rotation between them") {
+  CHECK(refusal([](ModelConfig& c) { c.ropes.push_back(c.ropes[0]); }) ==
+        "LlamaForCausalLM: layers are rotated in 2 ways, expected one for all");
+  CHECK(refusal([](ModelConfig& c) { c.layer_ropes[1] = -1; }) ==
+        "LlamaForCausalLM: layer 1 has the rotation -1, expected 0, that of all layers");
+}
+
+TEST_CASE("computable: blocks keep the rules that stand beside BlockConfig's fields") {
+  CHECK(refusal([](ModelConfig& c) { c.block.shared_norm = true; }) ==
+        "LlamaForCausalLM: blocks that come one after another share a norm, expected parallel "
+        "ones");
+  CHECK(refusal([](ModelConfig& c) {
+          c.block.parallel = true;
+          c.block.norm_place = NormPlace::after_add;
+        }) ==
+        "LlamaForCausalLM: parallel blocks have norms of the sum (after_add), expected norms of "
+        "another place");
+  CHECK(refusal([](ModelConfig& c) { c.block.norm_bias = true; }) ==
+        "LlamaForCausalLM: norms by the root mean square have a bias, expected none, or "
+        "NormKind::layer");
+}
+
+TEST_CASE("tensor rows: a tensor that the config has is missed when no row names it") {
+  ModelConfig config = tiny_model();
+  config.block.qk_norm = QkNorm::per_head;
+  for (const TensorRow& row : llama_tensors()) {
+    CAPTURE(std::string(row.name));
+    const std::string error = rows_error(config, rows_without(row.roles.front()));
+    CHECK(error.starts_with("the table of tensors of LlamaForCausalLM: has 0 rows for '"));
+    CHECK(error.ends_with("with this config, expected 1"));
+  }
+  config.block.norm_place = NormPlace::around;
+  CHECK(rows_error(config, llama_tensors()) ==
+        "the table of tensors of LlamaForCausalLM: has 0 rows for 'attn_post_norm' with this "
+        "config, expected 1");
+}
+
+TEST_CASE("tensor rows: rows for what a config has not are no mistake, two for one tensor are") {
+  const ModelConfig config = tiny_model();
+  check_rows(config);
+  const std::vector<TensorRow> without = rows_without(TensorRole::q_norm);
+  CHECK(without.size() + 1 == llama_tensors().size());
+  ModelConfig same = config;
+  same.tensors = without;
+  check_rows(same);
+  std::vector<TensorRow> rows(llama_tensors().begin(), llama_tensors().end());
+  rows.push_back({"model.layers.{}.other_norm", {TensorRole::ffn_norm}});
+  CHECK(rows_error(config, rows) ==
+        "the table of tensors of LlamaForCausalLM: has 2 rows for 'ffn_norm' with this config, "
+        "expected 1");
+}
+
+TEST_CASE("tensor rows: one whose first part the config has not hides the others") {
+  ModelConfig config = tiny_model();
+  config.block.gated = false;
+  std::vector<TensorRow> rows = rows_without(TensorRole::gate);
+  for (TensorRow& row : rows) {
+    if (row.roles.front() == TensorRole::up) row.roles = {TensorRole::gate, TensorRole::up};
+  }
+  CHECK(rows_error(config, rows) ==
+        "the table of tensors of LlamaForCausalLM: has 0 rows for 'up' with this config, expected "
+        "1");
+}
+
+TEST_CASE("tensor rows: a layer's are named with its number, and no others") {
+  const ModelConfig config = tiny_model();
+  std::vector<TensorRow> rows = rows_without(TensorRole::o);
+  rows.push_back({"model.o_proj", {TensorRole::o}});
+  CHECK(rows_error(config, rows) ==
+        "the table of tensors of LlamaForCausalLM: has 0 rows for 'o' with this config, expected "
+        "1");
+  rows = rows_without(TensorRole::norm);
+  rows.push_back({"model.layers.{}.norm", {TensorRole::norm}});
+  CHECK(rows_error(config, rows) ==
+        "the table of tensors of LlamaForCausalLM: has 0 rows for 'norm' with this config, "
+        "expected 1");
+}
+
+TEST_CASE("forward: is not made for a model or a table that is refused") {
+  const auto backend = make_cpu_backend(1);
+  ModelConfig config = tiny_model();
+  config.block.norm_bias = true;
+  CHECK(test::error_of([&] {
+          Forward(*backend, config, 4, 4);
+        }).starts_with("LlamaForCausalLM: norms by the root mean square"));
+  config = tiny_model();
+  const std::vector<TensorRow> rows = rows_without(TensorRole::gate);
+  config.tensors = rows;
+  CHECK(test::error_of([&] { Forward(*backend, config, 4, 4); }) ==
+        "the table of tensors of LlamaForCausalLM: has 0 rows for 'gate' with this config, "
+        "expected 1");
+}
+
+}  // namespace fp8kv
