@@ -40,7 +40,7 @@ inline const std::vector<NamedActivation>& activations() {
        [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); },
        [](double x, double unit) { return 5 * unit * std::abs(x); }},
       {"relu", Activation::relu, [](double x) { return std::max(x, 0.0); },
-       [](double x, double unit) { return unit * std::abs(x); }},
+       [](double, double) { return 0.0; }},
       {"relu squared", Activation::relu_squared, [](double x) { return x < 0 ? 0.0 : x * x; },
        [](double x, double unit) { return unit * x * x + 0x1p-149; }},
   };
