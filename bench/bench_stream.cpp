@@ -88,7 +88,7 @@ void stream_all(const Checkpoint& checkpoint, const ModelConfig& config, Backend
   WeightStream stream(checkpoint, config, backend, layers, options);
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerWeights& weights = stream.begin();
-    // One word of the last tensor: waits until it is there.
+    // One word of any tensor: ops and copies after begin() wait for the whole layer.
     std::byte word[2];
     backend.download({weights.o.weight.data, DType::u8, Shape{2}}, word);
     stream.end();

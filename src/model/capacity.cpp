@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
+#include "config/architectures.h"
+#include "core/tensor_row.h"
 
 namespace fp8kv {
 namespace {
@@ -31,6 +34,7 @@ uint64_t share(uint64_t bytes, int64_t tp) {
 
 // KV heads of a layer with `n_kv_heads` that one of `tp` GPUs holds.
 int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
+  FP8KV_ASSERT(tp > 0 && n_kv_heads > 0);
   const auto refuse = [&](int64_t heads, const char* which) {
     throw Error(cat("--tp ", tp, " does not fit a model with ", heads, " ", which, " heads"),
                 "every GPU must get as many heads as every other", ErrorKind::usage);
@@ -55,12 +59,23 @@ uint64_t sequence_bytes(const ModelDescription& model, int64_t tp, int64_t token
   return bytes;
 }
 
-bool is_embedding(const std::string& name) {
-  return name.ends_with("embed_tokens.weight") || name.ends_with("wte.weight");
+// "embed_tokens" of "model.embed_tokens".
+std::string_view last_part(std::string_view name) {
+  return name.substr(name.rfind('.') + 1);
 }
 
-bool is_output(const std::string& name) {
-  return name.ends_with("lm_head.weight") || name.ends_with("embed_out.weight");
+// Whether an architecture's table calls the weight of this role so, under whatever prefix the model
+// has it; or models that are not ours do.
+bool has_role(std::string_view name, TensorRole role) {
+  constexpr std::string_view kWeight = ".weight";
+  if (!name.ends_with(kWeight)) return false;
+  const std::string_view module = last_part(name.substr(0, name.size() - kWeight.size()));
+  for (const Architecture& architecture : architectures()) {
+    for (const TensorRow& row : architecture.tensors) {
+      if (row.roles.front() == role && last_part(row.name) == module) return true;
+    }
+  }
+  return module == (role == TensorRole::embedding ? "wte" : "embed_out");
 }
 
 }  // namespace
@@ -72,9 +87,9 @@ WeightBytes weight_bytes(const Checkpoint& checkpoint) {
   for (const auto& [name, location] : checkpoint.tensors()) {
     const uint64_t size = location.entry.end - location.entry.begin;
     bytes.all += size;
-    if (is_embedding(name)) embedding += size;
+    if (has_role(name, TensorRole::embedding)) embedding += size;
     bytes.experts |= name.find(".experts.") != std::string::npos;
-    has_output |= is_output(name);
+    has_output |= has_role(name, TensorRole::lm_head);
   }
   bytes.read = bytes.all - (has_output ? embedding : 0);
   return bytes;

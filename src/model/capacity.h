@@ -1,10 +1,11 @@
-// What a KV cache costs and what fits, in plain arithmetic: no weights, no device, nothing
-// measured.
+// What a KV cache costs and what fits, in plain arithmetic: no weight is read, no device asked,
+// nothing measured.
 //
 // A sequence of C tokens holds min(C, window) tokens in a layer with a window, C in the others. A
-// decode step of B such sequences reads every weight but the embedding once, and the whole cache of
-// each; a step that is bound by memory takes that many bytes over the bandwidth. Nothing is set
-// aside for activations, the runtime, and the part of a page that a sequence does not fill.
+// decode step of B such sequences reads once every weight, but no embedding that has an output
+// matrix beside it, and the whole cache of each sequence; a step that is bound by memory takes that
+// many bytes over the bandwidth. Nothing is set aside for activations, the runtime, and the part of
+// a page that a sequence does not fill.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,7 @@ struct Deployment {
 
 // KV heads that one of `tp` GPUs holds of the layer with most: a share of them, or one each where
 // there are more GPUs. Throws a usage Error, naming --tp, when they cannot be shared out evenly.
+// REQUIRES a layer with a cache, and `tp` of at least 1.
 int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp);
 
 // On each GPU.
@@ -47,7 +49,7 @@ struct CachePlan {
 };
 
 // Throws as kv_heads_per_gpu, and when a size passes 2^63, which no model does. REQUIRES known
-// layers, batch and context of at least 1.
+// layers; batch, context and tp of at least 1.
 CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
                      const Deployment& deployment, DType dtype, DType baseline);
 
