@@ -85,6 +85,15 @@ std::string quote(std::string_view name) {
   return out + "'";
 }
 
+std::string plain(std::string_view name) {
+  const std::string quoted = quote(name);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+std::string utf8_name(std::string_view name) {
+  return is_utf8(name) ? std::string(name) : plain(name);
+}
+
 std::string join(std::span<const std::string> items, std::string_view last) {
   std::string out;
   for (size_t i = 0; i < items.size(); ++i) {

@@ -44,6 +44,13 @@ std::string cat(const Parts&... parts) {
 // 200 bytes: safe to print whatever file it came from.
 std::string quote(std::string_view name);
 
+// The same without the quotes, as part of a line.
+std::string plain(std::string_view name);
+
+// The name of a file for JSON, which is UTF-8 where names are bytes: as in `plain` unless it is
+// UTF-8.
+std::string utf8_name(std::string_view name);
+
 // "a, b and c".
 std::string join(std::span<const std::string> items, std::string_view last = " and ");
 

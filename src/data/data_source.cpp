@@ -80,14 +80,6 @@ std::string checked_digest(const DataSource& source) {
   return digest.hex();
 }
 
-// File names are bytes, JSON is UTF-8.
-std::string name_for_json(const fs::path& path) {
-  const std::string name = path.filename().string();
-  if (is_utf8(name)) return name;
-  const std::string quoted = quote(name);
-  return quoted.substr(1, quoted.size() - 2);
-}
-
 size_t skip_space(std::string_view text, size_t at) {
   return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
 }
@@ -147,7 +139,7 @@ std::string data_layout_name(DataLayout layout) {
 DataSource open_data(const fs::path& path) {
   DataSource source = open_bytes(path);
   refuse_packed(source);
-  source.file = {name_for_json(path), source.text.size(), checked_digest(source)};
+  source.file = {utf8_name(path.filename().string()), source.text.size(), checked_digest(source)};
   if (source.text.starts_with(kByteOrderMark)) source.text.remove_prefix(kByteOrderMark.size());
   if (is_blank(source.text)) fail(source.label, ": is empty");
   source.layout = layout_of(source.text, extension_of(path));

@@ -80,6 +80,9 @@ TEST_CASE("quote: escapes what could harm a terminal or hide in a line") {
   CHECK(quote("\xC2\x9B"
               "x") == "'\\xc2\\x9bx'");
   CHECK(quote("a\xFF\xE2\x82") == "'a\\xff\\xe2\\x82'");
+  CHECK(plain("a\xFF") == "a\\xff");
+  CHECK(utf8_name("a\xFF") == "a\\xff");
+  CHECK(utf8_name("it's") == "it's");
   CHECK(quote("\u202Eabc\u2066\u200F") == "'\\xe2\\x80\\xaeabc\\xe2\\x81\\xa6\\xe2\\x80\\x8f'");
 }
 

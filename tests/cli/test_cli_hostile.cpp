@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "core/dtype.h"
 #include "formats/safetensors.h"
+#include "json/json.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
@@ -75,6 +76,35 @@ TEST_CASE("cli: names in a file reach the terminal escaped, whatever command pri
     CHECK((result.out + result.err).find("is not there") == std::string::npos);
     CHECK(is_plain(result.out));
     CHECK(is_plain(test::lasting_lines(result.err)));
+  }
+}
+
+TEST_CASE("cli: JSON stays UTF-8 where a path is not") {
+  const test::TempDir folder;
+  const std::string model = "m\xff";
+  test::write_tiny_checkpoint(folder / model, test::tiny_config());
+  folder.write("ids\xff.jsonl", "{\"input_ids\": [3, 4, 5]}\n");
+  const std::vector<std::vector<std::string>> commands = {
+      {"calibrate", model, "--data", "ids\xff.jsonl", "-o", "s\xff.json"},
+      {"inspect", model},
+      {"inspect", "s\xff.json"},
+      {"inspect", "s\xff.json", "--certificate"},
+      {"inspect", model, "--runtimes"},
+      {"inspect", model + "/model.safetensors"},
+      {"extract", "s\xff.json", "-o", "again\xff.json"},
+      {"extract", "s\xff.json", "--list"},
+      {"diff", "s\xff.json", "again\xff.json"},
+      {"inject", model, "-s", "s\xff.json", "-o", "out\xff"},
+      {"eval", model, "--data", "ids\xff.jsonl", "--scales", "s\xff.json"},
+      {"plan", model}};
+  for (std::vector<std::string> command : commands) {
+    CAPTURE(command[0]);
+    command.push_back("--json");
+    const test::CliResult result = test::run_cli(command, folder.path());
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 0);
+    // Reading refuses what is not UTF-8.
+    CHECK_NOTHROW(Json::parse(result.out, "stdout"));
   }
 }
 

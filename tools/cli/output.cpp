@@ -22,16 +22,6 @@ void print(std::string_view text) {
   write_stdout(text);
 }
 
-std::string plain(std::string_view text) {
-  const std::string quoted = quote(text);
-  return quoted.substr(1, quoted.size() - 2);
-}
-
-std::string json_path(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  return is_utf8(name) ? name : plain(name);
-}
-
 Table::Table(std::vector<std::string> header, std::vector<bool> left) : left_(std::move(left)) {
   left_.resize(header.size(), false);
   rows_.push_back(std::move(header));

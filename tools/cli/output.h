@@ -11,12 +11,6 @@ namespace fp8kv {
 // Writes at once, so that text appears as it is made. Throws as write_stdout does.
 void print(std::string_view text);
 
-// `text` as part of a line: a foreign name without what would move a terminal's cursor.
-std::string plain(std::string_view text);
-
-// A path for JSON, which is UTF-8 where paths are bytes: other bytes are escaped as in `plain`.
-std::string json_path(const std::filesystem::path& path);
-
 // Text in columns two blanks apart: the first column left-aligned, the others right-aligned, unless
 // `left` says otherwise.
 class Table {

@@ -32,7 +32,9 @@ std::string table_of(const KvScales& scales) {
 std::string summary_json(const CalibrateOptions& options, const KvScales& scales) {
   const Provenance& provenance = scales.provenance;
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.calibrate/1").member("out", json_path(options.out));
+  json.begin_object()
+      .member("schema", "fp8kv.calibrate/1")
+      .member("out", utf8_name(options.out.string()));
   json.member("documents", provenance.documents).member("windows", provenance.windows);
   json.member("tokens", provenance.tokens).member("headroom", provenance.headroom);
   json.key("layers").begin_array();

@@ -82,7 +82,7 @@ void pair_json(JsonWriter& json, const char* name, const ScalePair& pair) {
 
 void begin_json(JsonWriter& json, const DiffOptions& options, bool same) {
   json.begin_object().member("schema", "fp8kv.diff/1");
-  json.member("a", json_path(options.a)).member("b", json_path(options.b));
+  json.member("a", utf8_name(options.a.string())).member("b", utf8_name(options.b.string()));
   json.member("tolerance", options.tolerance).member("same", same);
 }
 

@@ -119,7 +119,7 @@ std::string json_of(const Findings& found) {
   json.member("auto", automatic(found)).key("devices").begin_array();
   for (const GpuState& gpu : found.gpus) {
     json.begin_object().member("name", gpu.name).member("usable", !gpu.device.empty());
-    if (gpu.module) json.member("module", json_path(*gpu.module));
+    if (gpu.module) json.member("module", utf8_name(gpu.module->string()));
     if (gpu.device.empty()) json.member("reason", gpu.reason).member("help", gpu.help);
     if (!gpu.device.empty()) json.member("device", gpu.device);
     if (gpu.memory && gpu.memory->free) json.member("free_bytes", *gpu.memory->free);

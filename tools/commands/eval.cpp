@@ -111,7 +111,7 @@ void run_command(const EvalCommandOptions& options) {
   log.note(cat("computing on ", backend->describe(), why));
 
   report.tool_version = FP8KV_VERSION;
-  report.model = json_path(options.model);
+  report.model = utf8_name(options.model.string());
   report.fingerprint = model_fingerprint(checkpoint, config);
   report.device = backend->describe();
   report.data = windows.files;

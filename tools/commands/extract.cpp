@@ -13,7 +13,9 @@ namespace {
 std::string summary_json(const ExtractOptions& options, const FoundScales& found) {
   const Provenance& from = found.scales.provenance;
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.extract/1").member("out", json_path(options.out));
+  json.begin_object()
+      .member("schema", "fp8kv.extract/1")
+      .member("out", utf8_name(options.out.string()));
   json.member("form", found.dialect).member("format", format_name(found.scales.format));
   json.member("layers", uint64_t{found.scales.layers.size()});
   json.member("cache_layers", uint64_t{found.scales.cached_layers()});

@@ -13,11 +13,13 @@ namespace {
 
 std::string report_json(const InjectCommandOptions& options, const InjectReport& report) {
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.inject/1").member("out", json_path(options.out));
+  json.begin_object()
+      .member("schema", "fp8kv.inject/1")
+      .member("out", utf8_name(options.out.string()));
   json.member("target", options.target).member("dry_run", options.dry_run);
   json.member("written_bytes", report.written_bytes).key("files").begin_array();
   for (const InjectedFile& file : report.files) {
-    json.begin_object().member("name", json_path(file.name));
+    json.begin_object().member("name", utf8_name(file.name));
     json.member("how", made_name(file.made));
     json.member("bytes", file.bytes).end_object();
   }

@@ -147,7 +147,7 @@ std::string checkpoint_json(const CheckpointView& view) {
   const ModelDescription& model = view.model;
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "checkpoint");
-  json.member("folder", json_path(view.checkpoint.folder()));
+  json.member("folder", utf8_name(view.checkpoint.folder().string()));
   json.member("architecture", model.architecture).member("model_type", model.model_type);
   json.member("supported", !view.not_runnable).member("n_layers", model.n_layers());
   json.member("n_heads", model.n_heads).member("n_kv_heads", model.n_kv_heads());
@@ -184,7 +184,7 @@ void inspect_certificate(const InspectOptions& options) {
   if (!options.json) return print(certificate_text(scales));
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "certificate");
-  json.member("source", options.path.string());
+  json.member("source", utf8_name(options.path.string()));
   certificate_json(json, scales);
   print(json.end_object().text());
 }
@@ -206,7 +206,7 @@ void inspect_scale_folder(const InspectOptions& options) {
   }
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "scales");
-  json.member("folder", json_path(options.path));
+  json.member("folder", utf8_name(options.path.string()));
   if (!found.absent) scales_json(json, found.scales, found.dialect);
   diagnoses_json(json, found.diagnoses);
   print(json.end_object().text());
@@ -231,7 +231,7 @@ void inspect_safetensors(const InspectOptions& options) {
   if (options.json) {
     JsonWriter json;
     json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "safetensors");
-    json.member("file", json_path(options.path)).key("tensors").begin_array();
+    json.member("file", utf8_name(options.path.string())).key("tensors").begin_array();
     for (const TensorEntry& entry : header.tensors) {
       json.begin_object().member("name", entry.name).member("dtype", dtype_name(entry.dtype));
       json.key("shape").begin_array();
@@ -257,7 +257,7 @@ void inspect_scale_file(const InspectOptions& options) {
   if (options.json) {
     JsonWriter json;
     json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "scale file");
-    json.member("file", json_path(options.path)).member("model_type", scales.model_type);
+    json.member("file", utf8_name(options.path.string())).member("model_type", scales.model_type);
     json.member("tokens", provenance.tokens).member("fingerprint", provenance.model_fingerprint);
     scales_json(json, scales, provenance.source);
     diagnoses_json(json, found.diagnoses);
@@ -289,7 +289,9 @@ void inspect_runtimes(const InspectOptions& options) {
   const FactSet facts = facts_of(options.path);
   if (!options.json) return print(runtimes_table(facts));
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.runtimes/1").member("path", options.path.string());
+  json.begin_object()
+      .member("schema", "fp8kv.runtimes/1")
+      .member("path", utf8_name(options.path.string()));
   runtimes_json(json, facts);
   print(json.end_object().text());
 }

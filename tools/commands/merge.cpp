@@ -15,7 +15,9 @@ namespace {
 std::string summary_json(const MergeOptions& options, const KvScales& scales) {
   const Provenance& provenance = scales.provenance;
   JsonWriter json;
-  json.begin_object().member("schema", "fp8kv.merge/1").member("out", json_path(options.out));
+  json.begin_object()
+      .member("schema", "fp8kv.merge/1")
+      .member("out", utf8_name(options.out.string()));
   json.member("parts", uint64_t{options.parts.size()});
   json.member("complete", provenance.shards.of == 0);
   certificate_json(json, scales);

@@ -56,7 +56,7 @@ std::string list_text(const FoundScales& found) {
 std::string list_json(const std::filesystem::path& source, const FoundScales& found) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.extract.list/1");
-  json.member("source", json_path(source)).member("form", found.dialect);
+  json.member("source", utf8_name(source.string())).member("form", found.dialect);
   json.key("tensors").begin_array();
   for (const ScaleTensor& tensor : found.tensors) {
     json.begin_object().member("name", plain(tensor.name));
