@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "model/kv_cache.h"
 
 namespace fp8kv {
@@ -20,12 +20,6 @@ std::string enough_bytes(uint64_t bytes) {
   constexpr uint64_t kKi = 1024, kMi = kKi * kKi;
   if (bytes < 16 * kMi) return cat((bytes + kKi - 1) / kKi, "KiB");
   return cat((bytes + kMi - 1) / kMi, "MiB");
-}
-
-uint64_t quarter_of_memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
-  return pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) / 4 * static_cast<uint64_t>(bytes)
-                                : 0;
 }
 
 }  // namespace
@@ -61,7 +55,7 @@ int64_t choose_pages(uint64_t limit_bytes, const Backend& backend, const Runner&
     room = usable > padding ? usable - padding : 0;
     found = cat("the device has ", human_bytes(*free), " left: ");
   } else {
-    const auto share = static_cast<int64_t>(quarter_of_memory() / page_bytes);
+    const auto share = static_cast<int64_t>(machine_memory().total_bytes / 4 / page_bytes);
     return demand.all < kMostPages
                ? demand.at_once
                : std::clamp<int64_t>(demand.at_once, 1, std::max<int64_t>(share, 1));

@@ -9,10 +9,10 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/machine_memory.h"
 #include "files/block_file.h"
 
 namespace fp8kv {
@@ -101,8 +101,7 @@ std::string reading(const Block& block) {
 bool larger_than_half_of_memory(const Checkpoint& checkpoint) {
   uint64_t bytes = 0;
   for (const Shard& shard : checkpoint.shards()) bytes += shard.bytes;
-  const auto pages = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES));
-  return bytes > pages / 2 * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes > machine_memory().total_bytes / 2;
 }
 
 }  // namespace

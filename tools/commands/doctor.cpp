@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "backend/open/plugin.h"
 #include "base/cpu_topology.h"
 #include "base/error.h"
+#include "base/machine_memory.h"
 #include "cli/output.h"
 #include "commands/commands.h"
 #include "json/json.h"
@@ -26,11 +28,6 @@ std::string line_of(const char* path, const std::string& key) {
     if (begin != line.npos) return line.substr(begin);
   }
   return "";
-}
-
-uint64_t memory_bytes(const std::string& key) {
-  const std::string text = line_of("/proc/meminfo", key);  // "24615628 kB"
-  return text.empty() ? 0 : std::stoull(text) << 10;
 }
 
 struct GpuState {
@@ -63,8 +60,7 @@ struct Findings {
   std::string processor = line_of("/proc/cpuinfo", "model name");
   std::string isa = std::string(cpu_isa_name(best_cpu_isa()));
   int cores = usable_cores();
-  uint64_t memory = memory_bytes("MemTotal");
-  uint64_t available = memory_bytes("MemAvailable");
+  MachineMemory memory = machine_memory();
   std::vector<GpuState> gpus;
 };
 
@@ -76,10 +72,12 @@ Findings examine() {
   return found;
 }
 
-// What --device auto takes: the first GPU that works, but for the simulator.
+// What --device auto takes: the first of its GPUs that works.
 std::string automatic(const Findings& found) {
-  for (const GpuState& gpu : found.gpus) {
-    if (!gpu.device.empty() && (gpu.name == "cuda" || gpu.name == "hip")) return gpu.name;
+  for (const std::string& name : automatic_gpus()) {
+    const auto gpu = std::find_if(found.gpus.begin(), found.gpus.end(),
+                                  [&](const GpuState& each) { return each.name == name; });
+    if (gpu != found.gpus.end() && !gpu->device.empty()) return name;
   }
   return "cpu";
 }
@@ -91,8 +89,8 @@ std::string text_of(const Findings& found) {
   std::string text = row("fp8kv", FP8KV_VERSION);
   text += row("cpu", cat(plain(found.processor.empty() ? "unknown" : found.processor), ", ",
                          count_of(static_cast<uint64_t>(found.cores), "core"), ", ", found.isa));
-  text += row("memory",
-              cat(human_bytes(found.memory), ", ", human_bytes(found.available), " available"));
+  text += row("memory", cat(human_bytes(found.memory.total_bytes), ", ",
+                            human_bytes(found.memory.available_bytes), " available"));
   for (const GpuState& gpu : found.gpus) {
     if (gpu.device.empty()) {
       text += row(gpu.name, cat("no: ", gpu.reason));
@@ -114,8 +112,8 @@ std::string json_of(const Findings& found) {
   json.begin_object().member("schema", "fp8kv.doctor/1").member("version", FP8KV_VERSION);
   json.key("cpu").begin_object().member("processor", plain(found.processor));
   json.member("cores", int64_t{found.cores}).member("instructions", found.isa).end_object();
-  json.key("memory").begin_object().member("bytes", found.memory);
-  json.member("available_bytes", found.available).end_object();
+  json.key("memory").begin_object().member("bytes", found.memory.total_bytes);
+  json.member("available_bytes", found.memory.available_bytes).end_object();
   json.member("auto", automatic(found)).key("devices").begin_array();
   for (const GpuState& gpu : found.gpus) {
     json.begin_object().member("name", gpu.name).member("usable", !gpu.device.empty());

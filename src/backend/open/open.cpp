@@ -10,13 +10,12 @@
 namespace fp8kv {
 namespace {
 
-// In the order in which "auto" tries them.
 constexpr const char* kGpus[] = {"cuda", "hip"};
 constexpr char kSimulator[] = "sim";
 
 OpenedBackend open_best(int threads) {
   std::string reasons;
-  for (const char* name : kGpus) {
+  for (const std::string& name : automatic_gpus()) {
     if (!find_plugin(name)) continue;
     try {
       return {load_plugin(name), ""};
@@ -36,6 +35,10 @@ std::vector<std::string> device_names() {
   names.insert(names.end(), std::begin(kGpus), std::end(kGpus));
   if (find_plugin(kSimulator)) names.push_back(kSimulator);
   return names;
+}
+
+std::vector<std::string> automatic_gpus() {
+  return {std::begin(kGpus), std::end(kGpus)};
 }
 
 OpenedBackend open_backend(const std::string& device, int threads) {

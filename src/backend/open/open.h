@@ -12,6 +12,9 @@ namespace fp8kv {
 // What --device accepts. "sim", the GPU kernels on the CPU, only where its module is there.
 std::vector<std::string> device_names();
 
+// The GPUs that "auto" tries, in this order.
+std::vector<std::string> automatic_gpus();
+
 struct OpenedBackend {
   std::unique_ptr<Backend> backend;
   std::string why;  // " (no GPU: <reason>)" where "auto" had to take the CPU, else ""

@@ -1,0 +1,16 @@
+// The main memory of this machine.
+#pragma once
+
+#include <cstdint>
+
+namespace fp8kv {
+
+// 0 for what the system does not tell.
+struct MachineMemory {
+  uint64_t total_bytes = 0;
+  uint64_t available_bytes = 0;  // for new work, without swapping
+};
+
+MachineMemory machine_memory();
+
+}  // namespace fp8kv
