@@ -42,7 +42,7 @@ OctaveCounts octaves_over(const std::vector<MagnitudeCounts>& heads) {
   return octaves;
 }
 
-// Every file of scales says so by its granularity and headroom.
+// Policies that need no name in a scale file: its granularity and headroom say the same.
 bool is_plain_amax(const PolicyKind& kind) {
   return kind.parameter == PolicyParameter::factor && kind.sharing != ScaleSharing::shared;
 }
@@ -52,7 +52,7 @@ void warn_of_zeros(const std::vector<float>& amax, const std::vector<float>& sca
   if (amax.empty()) return;
   const auto zeros = std::count(amax.begin(), amax.end(), 0.0f);
   if (zeros == std::ssize(amax)) {
-    // One that K and V share may be another.
+    // A scale that K and V share is not 1 where the other of them is not zero.
     if (scales[0] == 1) log.warn(cat(tensor, " is zero throughout; its scale is 1"));
   } else if (zeros > 0 && scales.size() > 1) {
     log.warn(cat(tensor, " is zero throughout in ",
@@ -75,6 +75,7 @@ void apply_policy(const Policy& policy, const std::vector<LayerMagnitudes>& laye
   for (const LayerMagnitudes& layer : layers) scales.layers.push_back(layer_scales(policy, layer));
   scales.provenance.headroom = policy.headroom();
   scales.provenance.policy = is_plain_amax(*policy.kind) ? "" : policy_name(policy);
+  check_values(scales, cat("policy ", quote(policy.text)));
 }
 
 void add_magnitudes(const std::vector<LayerMagnitudes>& layers, Provenance& provenance) {

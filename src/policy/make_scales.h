@@ -16,7 +16,8 @@ namespace fp8kv {
 inline constexpr const char* kCalibrateSource = "fp8kv calibrate";
 
 // E4M3FN scales with the amax and the octaves that they came from, and how they were made. The same
-// magnitudes and the same policy give the same bits. A layer without heads gets no scales.
+// magnitudes and the same policy give the same bits. A layer without heads gets no scales. Throws
+// as check_values does where the policy makes a scale that cannot be used.
 KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy);
 
 // The two parts of it. Magnitudes without histograms will do for the first where the policy needs

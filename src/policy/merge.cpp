@@ -15,9 +15,10 @@ constexpr uint64_t kMostNamed = 32;  // missing shards
 void check_scales(const Calibration& part) {
   const KvScales& scales = part.scales;
   const Policy policy = with_context(part.name, [&] { return policy_of(scales); });
-  if (policy.kind->needs_histograms) return;
+  if (policy.kind->needs == PolicyNeeds::histograms) return;
   KvScales again;
-  apply_policy(policy, magnitudes_of(scales.provenance.amax), again);
+  with_context(part.name,
+               [&] { apply_policy(policy, magnitudes_of(scales.provenance.amax), again); });
   const auto [other, found] =
       std::mismatch(again.layers.begin(), again.layers.end(), scales.layers.begin());
   if (other == again.layers.end()) return;
@@ -127,7 +128,7 @@ void check_data(const std::vector<Calibration>& parts) {
       if (added || at->second == &part) continue;
       throw Error(cat(part.name, ": counted the data ", quote(file.name), " (sha256 ", file.sha256,
                       "), which ", at->second->name, " counted too"),
-                  "to split one set of data, calibrate with --shard");
+                  "to split one set of data, calibrate it in shards");
     }
   }
 }
@@ -178,7 +179,7 @@ bool same_shape(const std::vector<LayerMagnitudes>& layers, const std::vector<La
     });
     if (found) continue;
     throw Error(cat(part.name, ": the histograms of what it counted are not there",
-                    policy.kind->needs_histograms
+                    policy.kind->needs == PolicyNeeds::histograms
                         ? cat(", and the policy ", quote(policy_name(policy)), " needs them")
                         : ""),
                 "'fp8kv calibrate --histograms FILE' writes them; name those of all parts");
@@ -251,13 +252,12 @@ KvScales merge_calibrations(const std::vector<Calibration>& parts, Log& log, con
   }
   std::sort(sum.data.begin(), sum.data.end());
   const Policy policy = by.policy ? *by.policy : policy_of(merged);
-  const auto counted = policy.kind->needs_histograms || !by.histograms.empty()
+  const auto counted = policy.kind->needs == PolicyNeeds::histograms || !by.histograms.empty()
                            ? add_histograms(by.histograms, parts, policy, sum)
                            : magnitudes_of(sum.amax);
   if (sharded) close_shards(sum, log);
   apply_policy(policy, counted, merged);
   warn_of_zeros(merged, log);
-  check_values(merged, cat("policy ", quote(policy.text)));
   sum.tool_version = FP8KV_VERSION;
   return merged;
 }

@@ -101,17 +101,17 @@ const PolicyKind& kind_for(ScaleSharing sharing) {
 const std::vector<PolicyKind>& policy_kinds() {
   static const std::vector<PolicyKind> kinds = {
       {"amax", "amax[*F]", "largest magnitude / 448, times a headroom F", ScaleSharing::tensor,
-       PolicyParameter::factor, false, amax_scale},
+       PolicyParameter::factor, PolicyNeeds::maxima, amax_scale},
       {"head", "head[*F]", "the same, of each KV head", ScaleSharing::head, PolicyParameter::factor,
-       false, amax_scale},
+       PolicyNeeds::maxima, amax_scale},
       {"shared", "shared[*F]", "the same, of K and V together", ScaleSharing::shared,
-       PolicyParameter::factor, false, amax_scale},
+       PolicyParameter::factor, PolicyNeeds::maxima, amax_scale},
       {"mse", "mse", "least squared error of the values", ScaleSharing::tensor,
-       PolicyParameter::none, true, least_squares_scale},
+       PolicyParameter::none, PolicyNeeds::histograms, least_squares_scale},
       {"p", "pNN.NN", "percentile of the magnitudes / 448: clips what is above",
-       ScaleSharing::tensor, PolicyParameter::percent, true, percentile_scale},
+       ScaleSharing::tensor, PolicyParameter::percent, PolicyNeeds::histograms, percentile_scale},
       {"unit", "unit", "1 everywhere: what runtimes do without scales", ScaleSharing::tensor,
-       PolicyParameter::none, false, unit_scale},
+       PolicyParameter::none, PolicyNeeds::nothing, unit_scale},
   };
   return kinds;
 }

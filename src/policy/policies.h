@@ -18,13 +18,20 @@ enum class ScaleSharing {
 
 enum class PolicyParameter { none, factor, percent };
 
+// What a policy makes scales from.
+enum class PolicyNeeds {
+  nothing,  // every scale is 1, in every format
+  maxima,   // the largest magnitudes
+  histograms
+};
+
 struct PolicyKind {
   std::string name;      // "amax"
   std::string spelling;  // "amax[*F]"
   std::string summary;
   ScaleSharing sharing;
   PolicyParameter parameter;
-  bool needs_histograms;  // the largest magnitude alone is not enough
+  PolicyNeeds needs;
   // The E4M3FN scale for values of these magnitudes; pure. 1 where all are zero.
   float (*scale)(const MagnitudeCounts& counts, double parameter);
 };

@@ -77,7 +77,7 @@ TEST_CASE("make_scales: maxima alone give the same scales where a policy needs n
   const KvScales whole = make_scales(layers, parse_policy("amax"));
   const auto maxima = magnitudes_of(whole.provenance.amax);
   for (const PolicyKind& kind : policy_kinds()) {
-    if (kind.needs_histograms) continue;
+    if (kind.needs == PolicyNeeds::histograms) continue;
     CAPTURE(kind.name);
     KvScales scales;
     apply_policy(parse_policy(kind.name), maxima, scales);
@@ -105,9 +105,7 @@ TEST_CASE("make_scales: what is zero throughout is said with the scale that it g
 TEST_CASE("make_scales: a policy that only another version knows is refused") {
   KvScales scales = make_scales(layer_of({1}, {1}), parse_policy("mse"));
   scales.provenance.policy = "entropy";
-  CHECK(test::error_of([&] {
-          policy_of(scales);
-        }).starts_with("'entropy' is none of amax[*F], head[*F], shared[*F], mse, "));
+  CHECK(test::error_of([&] { policy_of(scales); }).starts_with("'entropy' is none of "));
 }
 
 }  // namespace
