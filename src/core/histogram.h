@@ -11,7 +11,9 @@
 namespace fp8kv {
 
 // 64 binades from 2^-40 to 2^24, 64 bins each: every bin is at most 1.6 % wide.
-inline constexpr int kMagnitudeBins = 4096;
+inline constexpr int kMagnitudeFirstExponent = -40;
+inline constexpr int kMagnitudeBinsPerOctave = 64;
+inline constexpr int kMagnitudeBins = 64 * kMagnitudeBinsPerOctave;
 
 // One head's statistics as 64-bit words: [0] the bits of the largest finite |x|; [1] the number of
 // NaN and infinite values, which are counted nowhere else; [2...] the bins.
@@ -23,14 +25,15 @@ inline constexpr int kMagnitudeWords = kMagnitudeFirstBin + kMagnitudeBins;
 // Bin of a finite magnitude given as bits(|x|). Smaller magnitudes (zero too) fall into bin 0,
 // larger ones into the last.
 FP8KV_HD int magnitude_bin(uint32_t magnitude_bits) {
-  constexpr int kFirst = (127 - 40) * 64;
+  constexpr int kFirst = (127 + kMagnitudeFirstExponent) * kMagnitudeBinsPerOctave;
   const int bin = static_cast<int>(magnitude_bits >> 17) - kFirst;
   return bin < 0 ? 0 : (bin >= kMagnitudeBins ? kMagnitudeBins - 1 : bin);
 }
 
 // Smallest magnitude of a bin (of bin 0: the smallest that is not merely "below").
 FP8KV_HD float magnitude_bin_floor(int bin) {
-  return float_from_bits(static_cast<uint32_t>(bin + (127 - 40) * 64) << 17);
+  constexpr int kFirst = (127 + kMagnitudeFirstExponent) * kMagnitudeBinsPerOctave;
+  return float_from_bits(static_cast<uint32_t>(bin + kFirst) << 17);
 }
 
 }  // namespace fp8kv

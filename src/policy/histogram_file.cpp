@@ -1,6 +1,5 @@
 #include "policy/histogram_file.h"
 
-#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -16,8 +15,9 @@ namespace {
 
 constexpr char kHistogramSchema[] = "fp8kv.histograms/1";
 constexpr size_t kTensorsOfLayer = 6;
-// Far above any calibration, and no sum of them overflows.
-constexpr uint64_t kMostInBin = uint64_t{1} << 48;
+// Values of one head: far above any calibration, and small enough that neither the heads of a layer
+// (fewer than 2^15) nor many files of them overflow when they are added up.
+constexpr uint64_t kMostCounted = uint64_t{1} << 48;
 
 class Reader {
  public:
@@ -32,6 +32,10 @@ class Reader {
   }
 
   std::vector<LayerMagnitudes> layers() const {
+    if (header_.tensors.size() % kTensorsOfLayer != 0) {
+      fail(name_, ": has ", count_of(header_.tensors.size(), "tensor"), ", expected ",
+           kTensorsOfLayer, " for each layer");
+    }
     std::vector<LayerMagnitudes> layers(header_.tensors.size() / kTensorsOfLayer);
     for (size_t i = 0; i < layers.size(); ++i) {
       layers[i].k = heads(cat("layers.", i, ".k"));
@@ -59,11 +63,20 @@ class Reader {
       }
       const auto begin = bins.begin() + static_cast<ptrdiff_t>(head * kMagnitudeBins);
       found.push_back({amax[head], 0, {begin, begin + kMagnitudeBins}});
+      check_count(found.back().bins, prefix + ".bins");
     }
-    const auto most = std::max_element(bins.begin(), bins.end());
-    if (most == bins.end() || *most <= kMostInBin) return found;
-    fail(name_, ": tensor ", quote(prefix + ".bins"), ": has ", *most,
-         ", more values than can have been counted");
+    return found;
+  }
+
+  void check_count(const std::vector<uint64_t>& bins, const std::string& tensor) const {
+    uint64_t left = kMostCounted;
+    for (const uint64_t count : bins) {
+      if (count > left) {
+        fail(name_, ": tensor ", quote(tensor),
+             ": has more than 2^48 values of one head, which no ", "calibration counts");
+      }
+      left -= count;
+    }
   }
 
   const TensorEntry& at(const std::string& tensor) const {
@@ -116,9 +129,9 @@ std::string histogram_file_bytes(const std::vector<LayerMagnitudes>& layers) {
     add(cat("layers.", i, ".k"), layers[i].k);
     add(cat("layers.", i, ".v"), layers[i].v);
   }
-  return safetensors_bytes(
-      std::move(tensors),
-      {{"schema", kHistogramSchema}, {"first_exponent", "-40"}, {"bins_per_octave", "64"}});
+  return safetensors_bytes(std::move(tensors), {{"schema", kHistogramSchema},
+                                                {"first_exponent", cat(kMagnitudeFirstExponent)},
+                                                {"bins_per_octave", cat(kMagnitudeBinsPerOctave)}});
 }
 
 std::vector<LayerMagnitudes> read_histogram_file(const std::filesystem::path& path) {

@@ -79,9 +79,21 @@ TEST_CASE("histogram_file: numbers that no calibration counts are refused") {
   CHECK(refusal(histogram_file_bytes(layers)) ==
         "tensor 'layers.1.k.amax': a maximum is negative or infinite");
   layers = two_layers();
-  layers[0].q[0].bins[9] = uint64_t{1} << 49;
+  // No bin alone is too much: all of them are.
+  layers[0].q[0].bins.assign(kMagnitudeBins, uint64_t{1} << 37);
   CHECK(refusal(histogram_file_bytes(layers)) ==
-        "tensor 'layers.0.q.bins': has 562949953421312, more values than can have been counted");
+        "tensor 'layers.0.q.bins': has more than 2^48 values of one head, which no calibration "
+        "counts");
+  layers[0].q[0].bins.assign(kMagnitudeBins, uint64_t{1} << 63);
+  CHECK(refusal(histogram_file_bytes(layers)).starts_with("tensor 'layers.0.q.bins': has more"));
+}
+
+TEST_CASE("histogram_file: a tensor too many is refused") {
+  const float one = 1;
+  const ConstTensorView value{reinterpret_cast<const std::byte*>(&one), DType::f32, Shape{}};
+  CHECK(refusal(
+            safetensors_bytes({{"layers.0.k.mean", value}}, {{"schema", "fp8kv.histograms/1"}})) ==
+        "has 1 tensor, expected 6 for each layer");
 }
 
 }  // namespace
