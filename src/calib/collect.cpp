@@ -21,6 +21,15 @@ std::vector<StreamedLayer> layers_from(int64_t first, const ModelConfig& config)
   return layers;
 }
 
+// What a backend has counted in one layer, as RopeAppend fills it.
+std::vector<uint64_t> download_words(Backend& backend, const ConstTensorView& magnitudes,
+                                     int64_t layer) {
+  std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
+  with_context(cat("layer ", layer),
+               [&] { backend.download(magnitudes, std::as_writable_bytes(std::span(words))); });
+  return words;
+}
+
 class Collector {
  public:
   Collector(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
@@ -39,6 +48,7 @@ class Collector {
     if (options_.state) {
       if (auto found = options_.state->find(config_, plan_.total_rows, activation_)) {
         done_ = std::move(*found);
+        layers_ = layers_of(done_);
         log.note(cat("going on from ", quote(options_.state->path().string()), ": ", done_.layers,
                      " of ", count_of(static_cast<uint64_t>(config_.n_layers()), "layer"),
                      " done"));
@@ -64,7 +74,7 @@ class Collector {
     for (int64_t index = done_.layers; index < config_.n_layers(); ++index) {
       layer(index, workspace, residual, weights, progress);
     }
-    return result();
+    return std::move(layers_);
   }
 
  private:
@@ -93,10 +103,9 @@ class Collector {
     const bool last = index + 1 == config_.n_layers();
     const LayerWeights& of_layer = weights.begin();
     const TensorView& magnitudes = workspace.magnitudes.view();
-    std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
-    const std::string where = cat("layer ", index);
-    with_context(where, [&] {
-      backend_.copy_in(magnitudes, {reinterpret_cast<const std::byte*>(words.data()), DType::u64,
+    const std::vector<uint64_t> zeros(static_cast<size_t>(magnitudes.shape.elements()));
+    with_context(cat("layer ", index), [&] {
+      backend_.copy_in(magnitudes, {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64,
                                     magnitudes.shape});
       for (size_t i = 0; i < plan_.batches.size(); ++i) {
         workspace.rows.begin(windows_, plan_.batches[i]);
@@ -108,21 +117,19 @@ class Collector {
       }
     });
     weights.end();
-    with_context(where,
-                 [&] { backend_.download(magnitudes, std::as_writable_bytes(std::span(words))); });
-    magnitudes_from(words, config_.n_kv_heads(), index);  // a NaN ends it here
+    const std::vector<uint64_t> words = download_words(backend_, magnitudes, index);
+    layers_.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
+    if (!options_.state) return;
     done_.counted.insert(done_.counted.end(), words.begin(), words.end());
     done_.layers = index + 1;
-    if (options_.state && !last) {
-      options_.state->save(done_, config_, plan_.total_rows, activation_, residual);
-    }
+    if (!last) options_.state->save(done_, config_, plan_.total_rows, activation_, residual);
   }
 
-  std::vector<LayerMagnitudes> result() const {
+  std::vector<LayerMagnitudes> layers_of(const CalibrationState::Progress& done) const {
     std::vector<LayerMagnitudes> layers;
-    const size_t size = done_.counted.size() / static_cast<size_t>(config_.n_layers());
-    for (int64_t index = 0; index < config_.n_layers(); ++index) {
-      const std::span words(done_.counted.data() + static_cast<size_t>(index) * size, size);
+    const size_t size = done.counted.size() / static_cast<size_t>(done.layers);
+    for (int64_t index = 0; index < done.layers; ++index) {
+      const std::span words(done.counted.data() + static_cast<size_t>(index) * size, size);
       layers.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
     }
     return layers;
@@ -136,17 +143,15 @@ class Collector {
   const DType activation_;
   const WindowPlan plan_;
   const MemoryPlan memory_;
-  CalibrationState::Progress done_;
+  CalibrationState::Progress done_;  // what is saved; `layers` is 0 unless there is a state
+  std::vector<LayerMagnitudes> layers_;
 };
 
 }  // namespace
 
 LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& magnitudes,
                                     int64_t layer) {
-  std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
-  with_context(cat("layer ", layer),
-               [&] { backend.download(magnitudes, std::as_writable_bytes(std::span(words))); });
-  return magnitudes_from(words, magnitudes.shape[1], layer);
+  return magnitudes_from(download_words(backend, magnitudes, layer), magnitudes.shape[1], layer);
 }
 
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
