@@ -112,4 +112,13 @@ DType dtype_of(Fp8Format format) {
   return DType::f8_e4m3;
 }
 
+bool is_e4m3(Fp8Format format) {
+  return fp8_spec(format).mantissa_bits == 3;
+}
+
+bool is_e4m3(DType dtype) {
+  const std::optional<Fp8Format> format = fp8_format(dtype);
+  return format && is_e4m3(*format);
+}
+
 }  // namespace fp8kv

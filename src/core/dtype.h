@@ -52,5 +52,8 @@ bool is_compute_dtype(DType dtype);
 // The format of a one-byte float; nullopt for other types.
 std::optional<Fp8Format> fp8_format(DType dtype);
 DType dtype_of(Fp8Format format);
+// E4M3FN or E4M3FNUZ: what scales are made for. E5M2 runs without.
+bool is_e4m3(Fp8Format format);
+bool is_e4m3(DType dtype);
 
 }  // namespace fp8kv

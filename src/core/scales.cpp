@@ -13,10 +13,6 @@ bool is_fnuz(Fp8Format format) {
   return fp8_spec(format).fnuz;
 }
 
-bool is_e4m3(Fp8Format format) {
-  return fp8_spec(format).mantissa_bits == 3;
-}
-
 void check_each(const std::vector<float>& per_head, const char* which, const std::string& where) {
   for (size_t head = 0; head < per_head.size(); ++head) {
     check_scale(per_head[head], cat(where, ": the ", which, " scale",

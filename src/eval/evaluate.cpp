@@ -10,7 +10,6 @@
 #include "eval/token_figures.h"
 #include "model/step.h"
 #include "model/weights.h"
-#include "policy/make_scales.h"
 
 namespace fp8kv {
 namespace {
@@ -230,24 +229,6 @@ void evaluate(const Checkpoint& checkpoint, Backend& backend,
     report.longest_window = std::max(report.longest_window, static_cast<int64_t>(window.size()));
   }
   Evaluator(checkpoint, backend, windows, options, report, log).run();
-}
-
-KvScales with_evidence(const EvalReport& report, const CandidateReport& candidate) {
-  KvScales scales;
-  add_magnitudes(report.magnitudes, scales.provenance);
-  add_run(report.config,
-          {.source = "fp8kv eval",
-           .tool_version = report.tool_version,
-           .model_fingerprint = report.fingerprint,
-           .documents = report.documents,
-           .windows = report.windows,
-           .tokens = report.tokens,
-           .data = report.data},
-          scales);
-  scales.format = *fp8_format(candidate.dtype);
-  scales.layers = candidate.scales ? candidate.scales->layers
-                                   : std::vector<LayerScales>(report.magnitudes.size(), {{1}, {1}});
-  return scales;
 }
 
 }  // namespace fp8kv

@@ -23,20 +23,17 @@ struct EvalOptions {
 // Fills in everything of `report` that takes running the model: magnitudes, the baseline, and the
 // candidates, which come with name, dtype and scales. Its config says how the model is run.
 //
-// Reads weights once, one layer over all windows before the next, whatever the number of
-// candidates. Candidates share a residual stream ([tokens, dim]) as long as they read back the same
-// values from their caches. So a cache that loses nothing costs no pass of its own, nor does FNUZ
-// beside FN with twice the scale. Memory: the streams, one layer's weights and one batch's caches,
-// and 256 MiB of logits (or one row of each stream) at a time. Results are the same for any number
-// of threads.
+// Measures all candidates while reading the weights once, one layer over all windows before the
+// next. Greedy texts come before that: they load the whole model, and read it at each step.
+// Candidates share a residual stream ([tokens, dim]) until their caches first give back different
+// values. So a cache that loses nothing adds no work, and neither does FNUZ beside FN, where every
+// scale is twice as large. Memory: the streams, one layer's weights and one batch's caches, and
+// 256 MiB of logits (or one row of each stream) at a time. Results are the same for any number of
+// threads.
 //
 // REQUIRES a window of two tokens or more, and scales of FP8 candidates in their format.
 void evaluate(const Checkpoint& checkpoint, Backend& backend,
               const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
               EvalReport& report, Log& log);
-
-// The scales of a candidate in E4M3 (1 everywhere where it has none) with what Q, K and V reached
-// in the evaluated text as their evidence: what certify() judges. REQUIRES an evaluated report.
-KvScales with_evidence(const EvalReport& report, const CandidateReport& candidate);
 
 }  // namespace fp8kv

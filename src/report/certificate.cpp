@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "core/dtype.h"
 
 namespace fp8kv {
 namespace {
@@ -150,7 +151,7 @@ Certificate certify(const KvScales& scales, Fp8Format format) {
   const KvScales converted = with_format(scales, format);
   const Provenance& from = scales.provenance;
   const Fp8Spec spec = fp8_spec(format);
-  FP8KV_ASSERT(spec.mantissa_bits == 3);
+  FP8KV_ASSERT(is_e4m3(format));
   Certificate certificate;
   certificate.format = format;
   for (size_t i = 0; i < converted.layers.size(); ++i) {

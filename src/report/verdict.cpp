@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "draw/numbers.h"
-#include "eval/evaluate.h"
+#include "eval/with_evidence.h"
 #include "report/certificate_words.h"
 
 namespace fp8kv {
@@ -77,13 +77,11 @@ const CandidateReport* nearest_fp8(const EvalReport& report) {
 }
 
 const CandidateReport* certified_candidate(const EvalReport& report) {
-  const auto is_e4m3 = [](const CandidateReport& each) {
-    return each.dtype == DType::f8_e4m3 || each.dtype == DType::f8_e4m3fnuz;
-  };
   const CandidateReport* best = nearest_fp8(report);
   if (best == nullptr || report.magnitudes.empty()) return nullptr;
-  if (is_e4m3(*best)) return best;
-  const auto found = std::find_if(report.candidates.begin(), report.candidates.end(), is_e4m3);
+  if (is_e4m3(best->dtype)) return best;
+  const auto found = std::find_if(report.candidates.begin(), report.candidates.end(),
+                                  [](const auto& each) { return is_e4m3(each.dtype); });
   return found == report.candidates.end() ? nullptr : &*found;
 }
 

@@ -26,7 +26,7 @@ std::string loss_name(Loss loss);
 // The FP8 candidate nearest to the baseline (least KLD; the first of equals); nullptr without any.
 const CandidateReport* nearest_fp8(const EvalReport& report);
 
-// The candidate whose scales the page certifies: nearest_fp8 where that is E4M3, else the first one
+// The candidate whose scales are certified: nearest_fp8 where that is E4M3, else the first one
 // that is; nullptr without any, or without magnitudes.
 const CandidateReport* certified_candidate(const EvalReport& report);
 // Of its scales, by what was seen in the evaluated text; for the candidate's own format.

@@ -67,6 +67,20 @@ TEST_CASE("cli report: the same run gives the same bytes, and an existing page i
   CHECK(again.err.starts_with("fp8kv: eval: 'one.html': already exists\n"));
 }
 
+TEST_CASE("cli report: page and text certify the candidate nearest to the baseline") {
+  const Reported world;
+  const std::string out = test::run_cli({"eval", world.model, "--data", "ids.jsonl", "--policy",
+                                         "amax*0.05,amax", "--report", "r.html", "-q"},
+                                        world.temp.path())
+                              .out;
+  CHECK(out.find("\nfp8_e4m3 amax: are its scales safe for the evaluated text?\n") != out.npos);
+  CHECK(
+      out.ends_with("fp8_e4m3 amax*0.05: its scales lose values that were seen in layers 0 and "
+                    "1\n"));
+  const std::string html = test::read_file(world.temp / "r.html");
+  CHECK(html.find("Margins in octaves with the scales of fp8_e4m3 amax ") != html.npos);
+}
+
 TEST_CASE("cli report: --plot draws a row for every layer in the terminal") {
   const Reported world;
   const std::string out = world.eval("r.html").out;

@@ -32,7 +32,7 @@ CacheChoice choose_fp8(const RunOptions& options, DType dtype,
                        const std::optional<KvScales>& available, const std::string& model) {
   const Fp8Format format = *fp8_format(dtype);
   const std::string name = kv_dtype_name(dtype);
-  if (fp8_spec(format).mantissa_bits == 2) {
+  if (!is_e4m3(format)) {
     if (available) {
       throw Error(
           cat("--kv-cache-dtype ", name, ": ",

@@ -63,11 +63,6 @@ void check_scales_used(const EvalCommandOptions& options,
 
 }  // namespace
 
-bool is_e4m3(DType dtype) {
-  const std::optional<Fp8Format> format = fp8_format(dtype);
-  return format && fp8_spec(*format).mantissa_bits == 3;
-}
-
 ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,
                           const ModelConfig& config, Log& log) {
   if (!options.calibrate_on.empty() && (options.unit_scales || !options.scales.empty())) {

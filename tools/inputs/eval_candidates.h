@@ -21,9 +21,6 @@ struct ScaleChoice {
   std::vector<Policy> policies;
 };
 
-// E4M3 or E4M3FNUZ: the caches that scales are for.
-bool is_e4m3(DType dtype);
-
 // --scales, --unit-scales or --policy; else what the checkpoint carries; else the policy amax,
 // which is said on `log`. Throws a usage Error where flags contradict.
 ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,

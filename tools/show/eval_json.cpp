@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "core/dtype.h"
-#include "eval/evaluate.h"
-#include "inputs/eval_candidates.h"
+#include "eval/with_evidence.h"
 #include "json/json.h"
 #include "show/certificate_text.h"
 

@@ -4,8 +4,7 @@
 
 #include "base/text.h"
 #include "cli/output.h"
-#include "eval/evaluate.h"
-#include "inputs/eval_candidates.h"
+#include "eval/with_evidence.h"
 #include "report/certificate_words.h"
 #include "report/verdict.h"
 #include "show/certificate_text.h"
@@ -130,15 +129,13 @@ std::string held_out_table(const EvalReport& report) {
 // One in full will do, as verdicts on layers are the same for all scales; of the others, what
 // theirs lose.
 std::string certificate(const EvalReport& report) {
-  std::string text;
+  const CandidateReport* const shown = certified_candidate(report);
+  if (shown == nullptr) return "";
+  std::string text = cat("\n", shown->name, ": are its scales safe for the evaluated text?\n",
+                         certificate_text(with_evidence(report, *shown)));
   for (const CandidateReport& each : report.candidates) {
-    if (!is_e4m3(each.dtype)) continue;
+    if (&each == shown || !is_e4m3(each.dtype)) continue;
     const KvScales scales = with_evidence(report, each);
-    if (text.empty()) {
-      text = cat("\n", each.name, ": are its scales safe for the evaluated text?\n",
-                 certificate_text(scales));
-      continue;
-    }
     const auto lost = certify(scales, scales.format).layers_that_do_not_hold();
     if (!lost.empty()) {
       text += cat(each.name, ": its scales lose values that were seen in ", layer_list(lost), "\n");

@@ -1,0 +1,30 @@
+#include "eval/with_evidence.h"
+
+#include "policy/make_scales.h"
+
+namespace fp8kv {
+
+KvScales with_evidence(const EvalReport& report, const CandidateReport& candidate) {
+  KvScales scales;
+  add_magnitudes(report.magnitudes, scales.provenance);
+  add_run(report.config,
+          {.source = "fp8kv eval",
+           .tool_version = report.tool_version,
+           .model_fingerprint = report.fingerprint,
+           .documents = report.documents,
+           .windows = report.windows,
+           .tokens = report.tokens,
+           .data = report.data},
+          scales);
+  scales.format = *fp8_format(candidate.dtype);
+  if (!candidate.scales) {
+    scales.layers.assign(report.magnitudes.size(), {{1}, {1}});
+    return scales;
+  }
+  scales.layers = candidate.scales->layers;
+  scales.provenance.policy = candidate.scales->provenance.policy;
+  scales.provenance.headroom = candidate.scales->provenance.headroom;
+  return scales;
+}
+
+}  // namespace fp8kv
