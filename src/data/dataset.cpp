@@ -64,18 +64,18 @@ class WindowReader {
 
   Windows finish(std::span<const fs::path> files) {
     if (out_.ids.empty()) {
-      std::vector<std::string> names;
-      for (const fs::path& file : files) names.push_back(quote(file.string()));
-      fail("no text in ", join(names), ": every document is empty");
+      fail("no text in ", names_of(files), ": every document is empty");
     }
     if (!full() && options_.exact) {
-      throw Error(cat("the data gives ", grouped(out_.ids.size()), " of the ",
-                      count_of(options_.max_windows, "window"), " asked for"),
-                  cat("add data, or pass ", options_.max_windows_name, " ", out_.ids.size(),
-                      " to use what is there"));
+      throw Error(
+          cat(names_of(files), files.size() == 1 ? " gives " : " give ", grouped(out_.ids.size()),
+              " of the ", count_of(options_.max_windows, "window"), " asked for"),
+          cat("add data, or pass ", options_.max_windows_name, " ", out_.ids.size(),
+              " to use what is there"));
     }
     if (!full()) {
-      log_.warn(cat("the data gives ", count_of(out_.ids.size(), "window"), ", where up to ",
+      log_.warn(cat(names_of(files), files.size() == 1 ? " gives " : " give ",
+                    count_of(out_.ids.size(), "window"), ", where up to ",
                     grouped(options_.max_windows), " are taken by default"));
     }
     return std::move(out_);
@@ -231,6 +231,20 @@ Windows read_windows(std::span<const fs::path> files, const TextEncoder& encoder
     }
   }
   return reader.finish(files);
+}
+
+std::string names_of(std::span<const fs::path> files) {
+  constexpr size_t kMostNamed = 3;
+  std::vector<std::string> names;
+  for (const fs::path& file : files) {
+    names.push_back(file == "-" ? "standard input" : quote(file.string()));
+  }
+  if (names.size() > kMostNamed + 1) {
+    const std::string others = count_of(names.size() - kMostNamed, "other file");
+    names.resize(kMostNamed);
+    names.push_back(others);
+  }
+  return join(names);
 }
 
 uint64_t tokens_in(std::span<const std::vector<int32_t>> windows) {

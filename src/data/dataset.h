@@ -41,6 +41,9 @@ struct Windows {
   std::vector<DataFile> files;            // those that were read
 };
 
+// For messages: "'a.txt' and 'b.txt'", "'a.txt', 'b.txt', 'c.txt' and 5 other files".
+std::string names_of(std::span<const std::filesystem::path> files);
+
 uint64_t tokens_in(std::span<const std::vector<int32_t>> windows);
 
 // A document is encoded in pieces of this many bytes at most, cut where a line or a word begins, so

@@ -240,7 +240,7 @@ TEST_CASE("cli: data that cannot be used is named with its line") {
 TEST_CASE("cli: less data than asked for is an error, less than the default a warning") {
   const Inputs in;
   CHECK(in.calibrate("ids.jsonl") ==
-        "fp8kv: calibrate: the data gives 1 of the 2 windows asked for\n"
+        "fp8kv: calibrate: 'ids.jsonl' gives 1 of the 2 windows asked for\n"
         "help: add data, or pass --samples 1 to use what is there\n");
   const test::CliResult result =
       test::run_cli({"calibrate", "model", "--data", "ids.jsonl"}, {.folder = in.temp.path()});
@@ -248,7 +248,7 @@ TEST_CASE("cli: less data than asked for is an error, less than the default a wa
   CHECK(test::lasting_lines(result.err) ==
         "windows of 128 tokens: the model's whole context\n"
         "'ids.jsonl': JSON lines with 'input_ids', took 1 document, 1 window, 4 tokens\n"
-        "warning: the data gives 1 window, where up to 512 are taken by default\n"
+        "warning: 'ids.jsonl' gives 1 window, where up to 512 are taken by default\n"
         "wrote 'kv_cache_scales.json': scales of 2 layers from 4 tokens in 1 window\n");
 }
 

@@ -179,6 +179,7 @@ TEST_CASE("cli: amax agrees with a float64 forward pass") {
       for (size_t head = 0; head < want.size(); ++head) {
         CAPTURE(layer);
         CAPTURE(head);
+        // f32 against double; derived in calib/test_collect.cpp.
         CHECK(std::abs(got[head] - want[head]) <= 1e-5 * want[head]);
       }
     }
@@ -305,7 +306,9 @@ TEST_CASE("cli: data comes from files and standard input, and the scales go to s
         "windows of 128 tokens: the model's whole context\n"
         "'a b/first file.jsonl': JSON lines with 'input_ids', took 1 document, 1 window, 3 tokens\n"
         "standard input: JSON lines with 'input_ids', took 1 document, 1 window, 4 tokens\n"
-        "warning: the data gives 2 windows, where up to 512 are taken by default\n");
+        "warning: 'a b/first file.jsonl' and standard input give 2 windows, where up to 512 are "
+        "taken "
+        "by default\n");
   const Json counted = Json::parse(result.out, "stdout").at("fp8kv").at("counted");
   CHECK(counted.at("tokens").as_int() == 7);
   CHECK(counted.at("data").size() == 2);

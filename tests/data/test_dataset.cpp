@@ -92,9 +92,8 @@ TEST_CASE("dataset: a text is one document, cut into windows that each start as 
   CHECK(outcome.windows.documents == 1);
   CHECK(outcome.windows.tokens == 13);
   CHECK(outcome.said ==
-        cat(quote(file.string()),
-            ": plain text, took 1 document, 3 windows, 13 tokens\n"
-            "warning: the data gives 3 windows, where up to 10 are taken by default\n"));
+        cat(quote(file.string()), ": plain text, took 1 document, 3 windows, 13 tokens\nwarning: ",
+            quote(file.string()), " gives 3 windows, where up to 10 are taken by default\n"));
 }
 
 TEST_CASE("dataset: reading stops when the windows are full, and says so") {
@@ -252,9 +251,16 @@ TEST_CASE("dataset: fewer windows than asked for are an error when exactly so ma
     read_windows(std::vector<fs::path>{file}, byte_encoder(), exact, log);
     FAIL_CHECK("nothing was thrown");
   } catch (const Error& error) {
-    CHECK(error.what() == std::string("the data gives 3 of the 4 windows asked for"));
+    CHECK(error.what() == quote(file.string()) + " gives 3 of the 4 windows asked for");
     CHECK(error.help() == "add data, or pass max_windows 3 to use what is there");
   }
+}
+
+TEST_CASE("dataset: the first three files stand for many in a message") {
+  CHECK(names_of(std::vector<fs::path>{"-"}) == "standard input");
+  CHECK(names_of(std::vector<fs::path>{"a", "b", "c", "d"}) == "'a', 'b', 'c' and 'd'");
+  CHECK(names_of(std::vector<fs::path>{"a", "b", "c", "d", "e"}) ==
+        "'a', 'b', 'c' and 2 other files");
 }
 
 TEST_CASE("dataset: a long text is encoded in pieces that are cut where a line begins") {
