@@ -26,12 +26,15 @@ class Error : public std::exception {
   explicit Error(std::string message, std::string help = "", ErrorKind kind = ErrorKind::input)
       : message_(std::move(message)), help_(std::move(help)), kind_(kind) {}
 
-  // Memory ran out, the host's or a device's. What to do is said by with_way_out(): it depends on
-  // who wanted it.
-  static Error out_of_memory(std::string message) {
-    Error error(std::move(message), "", ErrorKind::resource);
+  // What to do about it depends on who asked, and is said by with_way_out().
+  static Error wanting_way_out(std::string message, ErrorKind kind = ErrorKind::input) {
+    Error error(std::move(message), "", kind);
     error.wants_way_out_ = true;
     return error;
+  }
+  // Memory ran out, the host's or a device's.
+  static Error out_of_memory(std::string message) {
+    return wanting_way_out(std::move(message), ErrorKind::resource);
   }
 
   // One line, outermost context first, parts separated by ": ".
@@ -70,7 +73,7 @@ decltype(auto) with_context(const std::string& context, Work&& work) {
   }
 }
 
-// Runs `work`; where memory runs out in it, `help` says how to take less.
+// Runs `work`; an Error that leaves it and wants a way out (Error::wanting_way_out) gets `help`.
 template <std::invocable Work>
 decltype(auto) with_way_out(const std::string& help, Work&& work) {
   try {

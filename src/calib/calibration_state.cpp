@@ -80,7 +80,7 @@ void CalibrationState::check_identity(const SafetensorsHeader& header) const {
   };
   check("tool_version", "version of fp8kv", identity_.tool_version);
   check("model", "model", identity_.model);
-  check("windows", "text: data, --samples, --seq-len or --shard differ", identity_.windows);
+  check("windows", "text: other data, or other windows or shards of it", identity_.windows);
   check("device", "device", identity_.device);
 }
 

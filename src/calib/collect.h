@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "calib/calibration_state.h"
+#include "calib/memory_plan.h"
 #include "calib/window_plan.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
@@ -23,10 +24,10 @@ LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& mag
                                     int64_t layer);
 
 struct CollectOptions {
-  std::optional<uint64_t> max_memory = {};  // bytes on the device; see memory_plan.h
-  StreamOptions stream = {};                // its number of buffers is the plan's
-  CalibrationState* state = nullptr;        // saved after each layer, and gone on with
-  int64_t batch_rows = kBatchRows;          // see window_plan.h
+  MemoryBound max_memory = {};
+  StreamOptions stream = {};          // its number of buffers is the plan's
+  CalibrationState* state = nullptr;  // saved after each layer, and gone on with
+  int64_t batch_rows = kBatchRows;    // see window_plan.h
 };
 
 // Reads each weight once, in file order. Memory: two layers of weights, the residual stream of all

@@ -40,32 +40,32 @@ uint64_t working_bytes(const ModelConfig& config, const Backend& backend,
   return measuring.bytes() + of_ops;
 }
 
-[[noreturn]] void fail_bound(uint64_t max_bytes, uint64_t least) {
-  throw Error(cat("--max-memory ", human_bytes(max_bytes),
+[[noreturn]] void fail_bound(const MemoryBound& bound, uint64_t least) {
+  throw Error(cat(bound.name, " ", human_bytes(*bound.bytes),
                   ": too little for this model and these windows, which need ", human_bytes(least),
                   " of device memory"),
-              cat("pass --max-memory ", least, " or more, or a smaller --seq-len"),
+              cat("pass ", bound.name, " ", least, " or more, or take shorter windows"),
               ErrorKind::usage);
 }
 
 [[noreturn]] void fail_device(uint64_t free, uint64_t least) {
   throw Error(cat("the device has ", human_bytes(free), " left of its memory, and this model and ",
                   "these windows need ", human_bytes(least)),
-              "free memory of the device, or use a smaller --seq-len", ErrorKind::resource);
+              "free memory of the device, or take shorter windows", ErrorKind::resource);
 }
 
 }  // namespace
 
 MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                        const WindowPlan& windows, const std::vector<StreamedLayer>& layers,
-                       std::optional<uint64_t> max_bytes) {
+                       const MemoryBound& bound) {
   const std::optional<DeviceMemory> memory = backend.memory();
   if (!memory) {
-    if (!max_bytes) return {};
-    throw Error(cat("--max-memory ", human_bytes(*max_bytes),
+    if (!bound.bytes) return {};
+    throw Error(cat(bound.name, " ", human_bytes(*bound.bytes),
                     ": bounds the memory of a device, and this runs on the CPU (",
                     backend.describe(), "), which uses the model's files in place"),
-                "leave it out, or use fewer --samples", ErrorKind::usage);
+                "leave it out, or take fewer windows", ErrorKind::usage);
   }
   const DType activation = backend.activation_dtype(config.dtype);
   const uint64_t layer_bytes = stream_buffer_bytes(checkpoint, config, layers);
@@ -84,13 +84,13 @@ MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, 
       std::min_element(plans.begin(), plans.end(), [](const auto& a, const auto& b) {
         return a.bytes < b.bytes;
       })->bytes;
-  if (max_bytes && least > *max_bytes) fail_bound(*max_bytes, least);
+  if (bound.bytes && least > *bound.bytes) fail_bound(bound, least);
   const uint64_t free =
       memory->free ? *memory->free - std::min(*memory->free / kLeftShare, kLeftFree) : UINT64_MAX;
   if (least > free) fail_device(*memory->free, least);
-  const uint64_t bound = std::min(max_bytes.value_or(UINT64_MAX), free);
+  const uint64_t most = std::min(bound.bytes.value_or(UINT64_MAX), free);
   return *std::find_if(plans.begin(), plans.end(),
-                       [&](const MemoryPlan& plan) { return plan.bytes <= bound; });
+                       [&](const MemoryPlan& plan) { return plan.bytes <= most; });
 }
 
 }  // namespace fp8kv

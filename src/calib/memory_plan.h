@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -20,16 +21,20 @@ struct MemoryPlan {
   uint64_t host_bytes = 0;  // of the residual stream, where it is in host memory
 };
 
-// Takes the first of these that fits into `max_bytes` (where given) and into what the device has
-// left:
+struct MemoryBound {
+  std::optional<uint64_t> bytes = {};  // on the device
+  std::string name = "max_memory";     // what the caller calls it, for messages: "--max-memory"
+};
+
+// Takes the first of these that fits into `bound` (where given) and into what the device has left:
 //   1. two layers and the whole residual stream on the device;
 //   2. two layers on the device, the stream in host memory;
 //   3. one layer on the device, the stream in host memory: reading then waits for computing.
-// Throws when none fits: a usage error for max_bytes, which says the smallest that would do, a
-// resource error for the device. On the CPU memory is the host's, nothing is planned, and max_bytes
+// Throws when none fits: a usage error for the bound, which says the smallest that would do, a
+// resource error for the device. On the CPU memory is the host's, nothing is planned, and a bound
 // is a usage error.
 MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                        const WindowPlan& windows, const std::vector<StreamedLayer>& layers,
-                       std::optional<uint64_t> max_bytes);
+                       const MemoryBound& bound);
 
 }  // namespace fp8kv

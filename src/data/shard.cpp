@@ -21,10 +21,9 @@ ShardNote take_shard(Windows& windows, const WindowShard& shard) {
   if (shard.of == 1) return {};
   const uint64_t n_windows = windows.ids.size();
   if (shard.index >= n_windows) {
-    throw Error(cat("--shard ", shard.index, "/", shard.of, ": the data gives only ",
-                    count_of(n_windows, "window"), ", so this shard has none"),
-                cat("use at most ", count_of(n_windows, "shard"), ", or add data"),
-                ErrorKind::usage);
+    throw Error(
+        cat("the data gives only ", count_of(n_windows, "window"), ", so this shard has none"),
+        cat("use at most ", count_of(n_windows, "shard"), ", or add data"), ErrorKind::usage);
   }
   ShardNote note{shard.of, {shard.index}, windows.documents, n_windows, windows.tokens};
   Windows kept;

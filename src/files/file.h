@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace fp8kv {
 
 // A file mapped for reading, unmapped when the last copy of `keep_alive` is gone.
@@ -69,6 +71,12 @@ void write_stdout(std::string_view bytes);
 // Throws where write_file_atomically would refuse `path` whatever the bytes: for asking before long
 // work. "", "-" and special files pass.
 void check_output_file(const std::filesystem::path& path, bool overwrite);
+// What check_output_file throws for a path that is taken, and wants a way out.
+Error already_exists(const std::filesystem::path& path);
+// Whether two outputs would take the same place: "a.json" and "./a.json", and "-" twice. Special
+// files do not: what is written to them goes on.
+bool same_output(const std::filesystem::path& a, const std::filesystem::path& b);
+
 // The bytes of a file from `begin` to before `end`.
 struct ByteRange {
   uint64_t begin = 0;

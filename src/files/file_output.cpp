@@ -52,11 +52,6 @@ bool exists_at(const fs::path& path) {
   return ::lstat(path.c_str(), &status) == 0;
 }
 
-[[noreturn]] void fail_exists(const fs::path& path) {
-  throw Error(cat(quote(path.string()), ": already exists"),
-              "choose another output, or pass --force to replace it");
-}
-
 // Of something to be made at `path`.
 void check_parent(const fs::path& path) {
   const fs::path parent = parent_of(path);
@@ -89,7 +84,7 @@ bool not_supported_here(int errno_value) {
 [[noreturn]] void fail_link(const fs::path& from, const char* how, int reason) {
   throw Error(cat(quote(from.string()), ": cannot be ", how,
                   " into the output: ", std::generic_category().message(reason)),
-              "--link auto copies where links are impossible", ErrorKind::resource);
+              "the link mode 'auto' copies where links are impossible", ErrorKind::resource);
 }
 
 // From where `in` stands.
@@ -184,12 +179,25 @@ void write_stdout(std::string_view bytes) {
   write_all(STDOUT_FILENO, bytes, "standard output");
 }
 
+Error already_exists(const fs::path& path) {
+  return Error::wanting_way_out(cat(quote(path.string()), ": already exists"));
+}
+
+bool same_output(const fs::path& a, const fs::path& b) {
+  if (a.empty() || b.empty()) return false;
+  if (a == "-" || b == "-") return a == b;
+  if (is_special_file(a) || is_special_file(b)) return false;
+  std::error_code ignored;
+  return (a.filename() == b.filename() && fs::equivalent(parent_of(a), parent_of(b), ignored)) ||
+         fs::equivalent(a, b, ignored);
+}
+
 void check_output_file(const fs::path& path, bool overwrite) {
   if (path.empty() || path == "-" || is_special_file(path)) return;
   if (exists_at(path)) {
     if (fs::is_directory(path)) fail(quote(path.string()), ": is a folder, expected a file");
     if (fs::is_block_file(path)) fail(quote(path.string()), ": is a disk, expected a file");
-    if (!overwrite) fail_exists(path);
+    if (!overwrite) throw already_exists(path);
   }
   check_parent(path);
 }
@@ -209,7 +217,7 @@ void write_file_atomically(const fs::path& path, std::string_view bytes, bool ov
     if (result != 0 && (errno == EINVAL || errno == ENOSYS) && !exists_at(path)) {
       result = ::rename(temporary.c_str(), path.c_str());
     }
-    if (result != 0 && errno == EEXIST) fail_exists(path);
+    if (result != 0 && errno == EEXIST) throw already_exists(path);
     if (result != 0) fail_system(path.string(), "rename into place", errno);
     sync_directory(parent_of(path));
   } catch (...) {
@@ -222,7 +230,7 @@ StagedDirectory::StagedDirectory(fs::path target, bool overwrite)
     : target_(std::move(target)), overwrite_(overwrite) {
   // "out/" and "out" are the same folder; only the second has a name to put a suffix on.
   if (target_.filename().empty()) target_ = target_.parent_path();
-  if (exists_at(target_) && !overwrite_) fail_exists(target_);
+  if (exists_at(target_) && !overwrite_) throw already_exists(target_);
   if (exists_at(target_) && !fs::is_directory(target_)) {
     fail(quote(target_.string()), ": is a file, expected a folder");
   }
@@ -246,13 +254,12 @@ void StagedDirectory::publish() {
   if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {
     if (replace) {
       throw Error(cat(quote(target_.string()), ": this file system cannot exchange two folders"),
-                  "remove the output folder yourself, then run again without --force",
-                  ErrorKind::resource);
+                  "remove the output folder yourself, then run again", ErrorKind::resource);
     }
     result =
         exists_at(target_) ? (errno = EEXIST, -1) : ::rename(staging_.c_str(), target_.c_str());
   }
-  if (result != 0 && (errno == EEXIST || errno == ENOTEMPTY)) fail_exists(target_);
+  if (result != 0 && (errno == EEXIST || errno == ENOTEMPTY)) throw already_exists(target_);
   if (result != 0) fail_system(target_.string(), "rename into place", errno);
   published_ = true;
   if (replace) {  // after the exchange the old folder has the temporary name

@@ -36,7 +36,8 @@ uint64_t share(uint64_t bytes, int64_t tp) {
 int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
   FP8KV_ASSERT(tp > 0 && n_kv_heads > 0);
   const auto refuse = [&](int64_t heads, const char* which) {
-    throw Error(cat("--tp ", tp, " does not fit a model with ", heads, " ", which, " heads"),
+    throw Error(cat(count_of(static_cast<uint64_t>(tp), "GPU"), " cannot share a model with ",
+                    heads, " ", which, " heads"),
                 "every GPU must get as many heads as every other", ErrorKind::usage);
   };
   if (n_heads % tp != 0) refuse(n_heads, "attention");

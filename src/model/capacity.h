@@ -32,7 +32,7 @@ struct Deployment {
 };
 
 // KV heads that one of `tp` GPUs holds of the layer with most: a share of them, or one each where
-// there are more GPUs. Throws a usage Error, naming --tp, when they cannot be shared out evenly.
+// there are more GPUs. Throws a usage Error when they cannot be shared out evenly.
 // REQUIRES a layer with a cache, and `tp` of at least 1.
 int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp);
 

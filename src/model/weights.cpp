@@ -176,11 +176,10 @@ LayerWeights make_layer_weights(
 
 Tensor WeightLoader::upload(const std::string& name) const {
   const MappedTensor mapped = checkpoint_.map(name);
-  return with_way_out(
-      "free memory of the device, or use --device cpu: the weights have to fit", [&] {
-        return with_context(cat("weight ", quote(name)),
-                            [&] { return backend_.upload(mapped.view, mapped.keep_alive); });
-      });
+  return with_way_out("free memory of the device, or run on the CPU: the weights have to fit", [&] {
+    return with_context(cat("weight ", quote(name)),
+                        [&] { return backend_.upload(mapped.view, mapped.keep_alive); });
+  });
 }
 
 ConstTensorView WeightLoader::load(const std::string& name, std::vector<Tensor>& storage) const {

@@ -207,7 +207,7 @@ TEST_CASE("cli device faults: a full device is told with what it had no room for
             "help: use a smaller --max-batch, shorter prompts or fewer new tokens\n");
   check(kRun, 30,
         "weight 'model.layers.0.self_attn.v_proj.weight': cannot allocate 2.00 KiB" + none +
-            "help: free memory of the device, or use --device cpu: the weights have to fit\n");
+            "help: free memory of the device, or run on the CPU: the weights have to fit\n");
   check(kRun, 66,
         "KV cache of 4 pages, 256 tokens: cannot allocate 20.0 KiB" + none +
             "help: use a smaller --gpu-memory or an FP8 cache, or free memory\n");

@@ -108,7 +108,15 @@ TEST_CASE("cli eval: scales of a file, of other text and of the model itself") {
   const test::CliResult other = eval_little(
       folder, {"--calibrate-on", "a.txt", "--greedy-tokens", "0", "--policy", "amax*2"});
   CHECK(other.exit_code == 3);  // one window, where --samples asks for two
-  CHECK(other.err.find("'a.txt': ") == std::string::npos);
+  CHECK(other.err ==
+        "fp8kv: eval: 'a.txt' gives 1 of the 2 windows asked for\n"
+        "help: add data, or pass --samples 1 to use what is there\n");
+  folder.write("one.jsonl", "{\"input_ids\": [5]}\n{\"input_ids\": [6]}\n");
+  const test::CliResult nothing =
+      test::run_cli({"eval", kDemo, "--data", "one.jsonl", "--samples", "2", "-q"}, folder.path());
+  CHECK(nothing.exit_code == 3);
+  CHECK(nothing.err ==
+        "fp8kv: eval: 'one.jsonl': no window has two tokens, so there is nothing to predict\n");
   std::vector<std::string> calibrate = {"calibrate", kDemo, "--data", kText,    "--samples", "2",
                                         "--seq-len", "32",  "-o",     "s.json", "-q"};
   REQUIRE(test::run_cli(calibrate, folder.path()).exit_code == 0);
@@ -144,6 +152,12 @@ TEST_CASE("cli eval: contradictions are refused before any work") {
     return result.err;
   };
   CHECK(refusal({"--policy", "amax,amax"}) ==
+        "fp8kv: eval: the candidate 'fp8_e4m3 amax' is asked for twice\n"
+        "help: name every dtype and every policy once\n");
+  CHECK(refusal({"--policy", "p99.9,amax,p099.90"}) ==
+        "fp8kv: eval: the candidate 'fp8_e4m3 p99.9' is asked for twice\n"
+        "help: name every dtype and every policy once\n");
+  CHECK(refusal({"--policy", "amax*1", "--policy", "amax"}) ==
         "fp8kv: eval: the candidate 'fp8_e4m3 amax' is asked for twice\n"
         "help: name every dtype and every policy once\n");
   CHECK(refusal({"--policy", "amax", "--kv-cache-dtype", "fp8_e5m2"}) ==

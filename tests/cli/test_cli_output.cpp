@@ -92,6 +92,54 @@ TEST_CASE("cli: an output in a folder that is not there is refused before any wo
                "fp8kv: extract: 'no': no such folder\nhelp: make it first: mkdir -p 'no'\n");
 }
 
+TEST_CASE("cli: two outputs in one file are refused before any work, however it is spelt") {
+  const Workplace at;
+  fs::create_directory(at.temp / "folder");
+  fs::create_directory_symlink("folder", at.temp / "link");
+  const auto refusal = [&](const std::vector<std::string>& arguments) {
+    const test::CliResult result = at.run(arguments);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out == "");
+    return result.err;
+  };
+  const std::string help = "help: name another file for one of them\n";
+  CHECK(refusal({"calibrate", "model", "--data", "no.txt", "-o", "a.json", "--histograms",
+                 "./folder/../a.json"}) ==
+        "fp8kv: calibrate: --out and --histograms are the same file: 'a.json' and "
+        "'./folder/../a.json'\n" +
+            help);
+  CHECK(
+      refusal({"eval", "model", "--data", "no.txt", "--junit", "folder/a", "--report", "link/a"}) ==
+      "fp8kv: eval: --junit and --report are the same file: 'folder/a' and 'link/a'\n" + help);
+  CHECK(refusal({"calibrate", "model", "--data", "no.txt", "-o", "-", "--histograms", "-"}) ==
+        "fp8kv: calibrate: --out and --histograms are the same file: '-' and '-'\n" + help);
+  CHECK(refusal({"calibrate", "model", "--data", "no.txt", "-o", "a.json", "--resume",
+                 "--histograms", "a.json.partial"}) ==
+        "fp8kv: calibrate: --histograms: 'a.json.partial' is where --resume keeps its state\n"
+        "help: name another file\n");
+  // What is written to a device goes on.
+  CHECK(at.run({"calibrate", "model", "--data", "data.jsonl", "-o", "/dev/null", "--histograms",
+                "/dev/null", "-q"})
+            .exit_code == 0);
+}
+
+TEST_CASE("cli: --json beside scales on standard output is refused") {
+  const Workplace at;
+  const std::vector<std::vector<std::string>> commands = {
+      {"calibrate", "model", "--data", "data.jsonl", "-o", "-"},
+      {"extract", "scales.json"},
+      {"merge", "scales.json", "-o", "-"},
+      {"inject", "model", "-s", "scales.json", "--for", "json", "-o", "-"}};
+  for (std::vector<std::string> command : commands) {
+    CAPTURE(command[0]);
+    command.push_back("--json");
+    check_failed(at.run(command), 2,
+                 "fp8kv: " + command[0] +
+                     ": --json: standard output is where --out writes the scales\n"
+                     "help: name a file with --out, or leave out --json\n");
+  }
+}
+
 TEST_CASE("cli: a full standard output is an error in every command") {
   const Workplace at;
   const std::vector<std::vector<std::string>> commands = {

@@ -160,7 +160,7 @@ TEST_CASE("cli plan: wrong flags are refused with what they take") {
       "K, M and T likewise) or a number of bytes\n"
       "help: see 'fp8kv plan --help'\n");
   CHECK(plan({"--tp", "4"}).err ==
-        "fp8kv: plan: --tp 4 does not fit a model with 6 attention heads\n"
+        "fp8kv: plan: --tp 4: 4 GPUs cannot share a model with 6 attention heads\n"
         "help: every GPU must get as many heads as every other\n");
   CHECK(plan({"--tp", "4"}).exit_code == 2);
   CHECK(plan({"--kv-cache-dtype", "auto,fp9"}).err ==

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "json/json.h"
 #include "policy/policies.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
@@ -104,6 +105,33 @@ TEST_CASE("cli policy: calibrate writes the scales that eval measures, bit for b
     CHECK(std::any_of(kPolicies.begin(), kPolicies.end(), [&](const std::string& policy) {
       return parse_policy(policy).kind == &kind;
     }));
+  }
+}
+
+TEST_CASE("cli policy: eval calibrates on windows of one token too, as calibrate does") {
+  const test::TempDir folder;
+  const std::string longer = "{\"input_ids\": [40, 41, 42]}\n";
+  folder.write("longer.jsonl", longer);
+  const auto written = [&](const std::string& data) {
+    REQUIRE(test::run_cli({"calibrate", kDemo, "--data", data, "-o", "s.json", "-q", "--force"},
+                          folder.path())
+                .exit_code == 0);
+    return scales_in_file(folder / "s.json");
+  };
+  // A token that reaches further than the others, so that it shows whether it was counted.
+  int far = 43;
+  do {
+    folder.write("all.jsonl", cat("{\"input_ids\": [", far++, "]}\n", longer));
+  } while (far < 60 && written("all.jsonl") == written("longer.jsonl"));
+  const Scales expected = written("all.jsonl");
+  REQUIRE(expected != written("longer.jsonl"));
+  const std::vector<Arguments> ways = {{"--data", "all.jsonl"},
+                                       {"--data", "longer.jsonl", "--calibrate-on", "all.jsonl"}};
+  for (Arguments arguments : ways) {
+    arguments.insert(arguments.begin(), {"eval", kDemo, "--policy", "amax", "--json", "-q"});
+    const Json json = Json::parse(test::run_cli(arguments, folder.path()).out, "stdout");
+    CHECK(scales_of(json.at("candidates")[0]) == expected);
+    CHECK(json.at("calibration").at("windows").as_int() == 2);
   }
 }
 
@@ -215,6 +243,26 @@ TEST_CASE("cli policy: the certificate says which policy made the scales") {
   CHECK(text.find(": 'fp8kv eval --policy amax,p99.9' says what it costs\n") != std::string::npos);
   const Json json = Json::parse(shown({"inspect", "--certificate", "--json", "s.json"}), "stdout");
   CHECK(json.at("certificate").at("policy").as_string() == "p99.9");
+}
+
+TEST_CASE("cli policy: a scale that cannot be used is refused before anything is written") {
+  const test::TempDir folder;
+  test::write_tiny_checkpoint(folder / "m", test::tiny_config());
+  std::vector<test::TinyTensor> tensors = test::tiny_tensors(test::tiny_config());
+  for (test::TinyTensor& tensor : tensors) {
+    // amax / 448 is then below the least normal number, 1.2e-38.
+    if (tensor.name != "model.layers.1.self_attn.k_proj.weight") continue;
+    for (float& value : tensor.values) value *= 1e-37f;
+  }
+  test::write_tiny_weights(folder / "m", tensors, DType::f32);
+  folder.write("ids.jsonl", "{\"input_ids\": [3, 4, 5]}\n");
+  const test::CliResult result = test::run_cli({"calibrate", "m", "--data", "ids.jsonl", "-o",
+                                                "s.json", "--histograms", "h.safetensors", "-q"},
+                                               folder.path());
+  CHECK(result.exit_code == 3);
+  CHECK(result.err.starts_with("fp8kv: calibrate: policy 'amax': layer 1: the K scale is "));
+  CHECK_FALSE(std::filesystem::exists(folder / "h.safetensors"));
+  CHECK_FALSE(std::filesystem::exists(folder / "s.json"));
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ TEST_CASE("cli resume: the state of another run is refused, naming what differs"
   const std::string said = test::without_hex_after(test::lasting_lines(result.err), "'");
   CHECK(says(said,
              "fp8kv: calibrate: 's.json.partial': is the state of a run with another text: "
-             "data, --samples, --seq-len or --shard differ ('', this run has '')\n"
+             "other data, or other windows or shards of it ('', this run has '')\n"
              "help: to start over, remove it: rm 's.json.partial'\n"));
   CHECK(test::read_file(folder / "s.json.partial") == state);
 }
@@ -163,7 +163,7 @@ TEST_CASE("cli calibrate: --max-memory is refused on the CPU, saying why") {
   CHECK(says(result.err,
              "fp8kv: calibrate: --max-memory 1.00 GiB: bounds the memory of a device, and this "
              "runs on the CPU (cpu: "));
-  CHECK(says(result.err, "help: leave it out, or use fewer --samples\n"));
+  CHECK(says(result.err, "help: leave it out, or take fewer windows\n"));
   CHECK(files_in(folder.path()).empty());
 }
 

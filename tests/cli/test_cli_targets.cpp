@@ -182,5 +182,23 @@ TEST_CASE("cli: inject writes a scale file to stdout alone, and a folder never")
         "stdout\nhelp: name a folder to make\n");
 }
 
+TEST_CASE("cli: inject refuses flags that mean nothing for a scale file") {
+  const Place place;
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"inject", "model", "-s", "scales.json",
+                                          "--for",  "json",  "-o", "new.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const test::CliResult result = place.run(arguments);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK(refusal({"--replace"}) ==
+        "fp8kv: inject: --replace is for model folders, and --for json writes a scale file\n"
+        "help: leave out --replace\n");
+  CHECK(refusal({"--link", "hard"}) ==
+        "fp8kv: inject: --link is for model folders, and --for json writes a scale file\n"
+        "help: leave out --link\n");
+}
+
 }  // namespace
 }  // namespace fp8kv

@@ -125,6 +125,11 @@ TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
       {{"run", "m", "--scales", "s", "--unit-scales"},
        "--scales and --unit-scales cannot be given together"},
       {{"run", ""}, "'' is no path"},
+      {{"eval", "m", "--data", "d", "--json", "--plot"},
+       "--plot and --json cannot be given together"},
+      {{"extract", "m", "--list", "--force"}, "--list and --force cannot be given together"},
+      {{"inspect", "m", "--runtimes", "--certificate"},
+       "--certificate and --runtimes cannot be given together"},
       {{"inspect", "a", "b"}, "'b' is not expected here"},
   };
   for (const auto& wrong : cases) {

@@ -79,8 +79,7 @@ TEST_CASE("shard: one without windows is refused") {
             [&] {
               take_shard(windows, {7, 8});
             },
-            ErrorKind::usage) ==
-        "--shard 7/8: the data gives only 7 windows, so this shard has none");
+            ErrorKind::usage) == "the data gives only 7 windows, so this shard has none");
 }
 
 }  // namespace

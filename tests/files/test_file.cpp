@@ -329,7 +329,7 @@ TEST_CASE("file: a reflink is made or refused, never replaced by something else"
   } catch (const Error& error) {
     CHECK(std::string(error.what())
               .starts_with(quote(from.string()) + ": cannot be reflinked into the output: "));
-    CHECK(error.help() == "--link auto copies where links are impossible");
+    CHECK(error.help() == "the link mode 'auto' copies where links are impossible");
     CHECK(names_in(temp.path()) == Names{"from"});
   }
 }

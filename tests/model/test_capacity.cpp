@@ -97,9 +97,9 @@ TEST_CASE("capacity: GPUs that cannot share the heads are refused") {
     return test::error_of([&] { kv_heads_per_gpu(heads(n_heads, n_kv_heads), tp); },
                           ErrorKind::usage);
   };
-  CHECK(refusal(32, 8, 3) == "--tp 3 does not fit a model with 32 attention heads");
-  CHECK(refusal(12, 3, 2) == "--tp 2 does not fit a model with 3 KV heads");
-  CHECK(refusal(24, 4, 6) == "--tp 6 does not fit a model with 4 KV heads");
+  CHECK(refusal(32, 8, 3) == "3 GPUs cannot share a model with 32 attention heads");
+  CHECK(refusal(12, 3, 2) == "2 GPUs cannot share a model with 3 KV heads");
+  CHECK(refusal(24, 4, 6) == "6 GPUs cannot share a model with 4 KV heads");
 }
 
 TEST_CASE("capacity: weights that do not fit leave room for nothing") {

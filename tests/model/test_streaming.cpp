@@ -40,7 +40,7 @@ MemoryPlan plan_for(const test::StreamedModel& model, Backend& backend,
   const WindowPlan windows =
       plan_windows(test::StreamedModel::windows(), 0, test::StreamedModel::kRows);
   return plan_memory(model.checkpoint, model.config, backend, windows, all_layers(model.config),
-                     bound);
+                     {bound});
 }
 
 // Bounds for which the plan is each of those there are, and no bound.
@@ -105,7 +105,7 @@ TEST_CASE("streaming: the same bits for any bound of memory, and never more than
       CAPTURE(bound.value_or(0));
       const auto backend = named.make();
       const MemoryPlan plan = plan_for(model, *backend, bound);
-      CHECK(test::same_bits(model.collect(*backend, {.max_memory = bound}), expected));
+      CHECK(test::same_bits(model.collect(*backend, {.max_memory = {bound}}), expected));
       // What is planned is what is taken, but for scratch of ops that not every step needs.
       CHECK(backend->memory()->peak <= plan.bytes);
       if (bound) CHECK(plan.bytes <= *bound);
@@ -125,7 +125,7 @@ TEST_CASE("streaming: the same bits in whatever order copies and ops run") {
       const Interleaved interleaved(seed);
       for (const auto& bound : bounds) {
         CAPTURE(bound.value_or(0));
-        const CollectOptions options{.max_memory = bound,
+        const CollectOptions options{.max_memory = {bound},
                                      .stream = {.readers = 2, .block_bytes = 1000}};
         CHECK(test::same_bits(model.collect(*named.make(), options), expected));
       }
@@ -186,13 +186,13 @@ TEST_CASE("streaming: a bound that nothing fits in says the smallest that would 
   for (const test::NamedBackend& named : test::gpu_backends()) {
     const auto backend = named.make();
     const uint64_t least = *bounds_for(model, *backend).back();
-    CHECK(test::error_of([&] { model.collect(*backend, {.max_memory = least - 1}); },
+    CHECK(test::error_of([&] { model.collect(*backend, {.max_memory = {least - 1}}); },
                          ErrorKind::usage) ==
-          cat("--max-memory ", human_bytes(least - 1),
+          cat("max_memory ", human_bytes(least - 1),
               ": too little for this model and these windows, which need ", human_bytes(least),
               " of device memory"));
-    CHECK(test::help_of([&] { model.collect(*backend, {.max_memory = least - 1}); }) ==
-          cat("pass --max-memory ", least, " or more, or a smaller --seq-len"));
+    CHECK(test::help_of([&] { model.collect(*backend, {.max_memory = {least - 1}}); }) ==
+          cat("pass max_memory ", least, " or more, or take shorter windows"));
     CHECK(backend->memory()->peak == 0);  // nothing was allocated
   }
 }
@@ -217,7 +217,7 @@ TEST_CASE("streaming: what ops take for windows of one token counts too") {
     const auto backend = named.make();
     const MemoryPlan memory =
         plan_memory(checkpoint, config, *backend, plan, all_layers(config), {});
-    const CollectOptions options{.max_memory = memory.bytes, .batch_rows = 20};
+    const CollectOptions options{.max_memory = {memory.bytes}, .batch_rows = 20};
     collect_magnitudes(checkpoint, config, *backend, windows, log, options);
     CHECK(backend->memory()->peak == memory.bytes);
   }
@@ -321,7 +321,7 @@ TEST_CASE("streaming: a lost device ends a run in whatever order copies and ops 
         unsetenv("FP8KV_SIM_FAULT");
         CalibrationState state = model.state(*faulty);
         const CollectOptions options{
-            .max_memory = bound, .stream = {.block_bytes = 1000}, .state = &state};
+            .max_memory = {bound}, .stream = {.block_bytes = 1000}, .state = &state};
         const std::string error =
             test::error_of([&] { model.collect(*faulty, options); }, ErrorKind::device);
         CHECK(error.starts_with(cat("layer ", layer, ": ")));
@@ -350,7 +350,7 @@ TEST_CASE("streaming: a run that ends in any layer goes on to the same bits") {
       const Interleaved late(1);  // so that what is saved was waited for
       test::FailingBackend failing(named.make(), layer * batches + 2);
       CalibrationState state = model.state(failing);
-      const CollectOptions spilled{.max_memory = bounds.back(), .state = &state};
+      const CollectOptions spilled{.max_memory = {bounds.back()}, .state = &state};
       CHECK(test::error_of([&] { model.collect(failing, spilled); }, ErrorKind::device) ==
             cat("layer ", layer, ": the device is lost"));
       CHECK(state.saved_layers() == layer);

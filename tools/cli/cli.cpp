@@ -170,9 +170,11 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
       ->required()
       ->check(a_path())
       ->type_name("PATH");
-  command->add_flag("--certificate", options.certificate,
-                    "Say only whether the scales are safe, and which layers need them");
-  command->add_flag("--runtimes", options.runtimes, "Say only what each runtime does with it");
+  auto* certificate =
+      command->add_flag("--certificate", options.certificate,
+                        "Say only whether the scales are safe, and which layers need them");
+  command->add_flag("--runtimes", options.runtimes, "Say only what each runtime does with it")
+      ->excludes(certificate);
   add_common(*command, options);
   return command;
 }
@@ -242,10 +244,9 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
           "Memory of each GPU that weights and cache may take, such as 80GiB")
       ->check(a_byte_size())
       ->type_name("SIZE");
-  command
-      ->add_option("--kv-cache-dtype", options.kv_cache_dtypes,
-                   "What the cache holds, one row each: " + join(kv_dtype_names(), " or "))
-      ->delimiter(',')
+  add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes, kv_dtype_from_name,
+           "What the cache holds, one row each: " + join(kv_dtype_names(), " or "))
+      ->allow_extra_args(true)
       ->check(a_kv_dtype())
       ->default_str("auto,fp8")
       ->type_name("DTYPE,...");

@@ -100,7 +100,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
       ->check(a_path())
       ->default_str(options.out.string())
       ->type_name("FILE");
-  const WindowFlags windows = add_windows(*command, options.samples, options.seq_len, 1);
+  add_windows(*command, options.windows, 1);
   const PolicyFlags policy = add_policies(*command);
   command
       ->add_option("--histograms", options.histograms,
@@ -111,11 +111,9 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   add_device(*command, options.device, options.threads);
   command->add_flag("--force", options.force, "Replace existing output files");
   add_common(*command, options);
-  command->final_callback([&options, data, windows, policy] {
+  command->final_callback([&options, data, policy] {
     options.policy = chosen_policy(policy);
     options.data.assign(data->results().begin(), data->results().end());
-    options.samples_given = windows.samples->count() > 0;
-    options.seq_len_given = windows.seq_len->count() > 0;
   });
   return command;
 }

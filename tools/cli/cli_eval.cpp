@@ -12,12 +12,6 @@
 namespace fp8kv {
 namespace {
 
-// Flags of eval that take a list: values apart by commas, or the flag again.
-CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<std::string>& into,
-                      const std::string& text) {
-  return command.add_option(names, into, text)->delimiter(',')->allow_extra_args(false);
-}
-
 void add_eval_scales(CLI::App& command, EvalCommandOptions& options) {
   auto* scales =
       command.add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
@@ -26,7 +20,7 @@ void add_eval_scales(CLI::App& command, EvalCommandOptions& options) {
   auto* unit =
       command.add_flag("--unit-scales", options.unit_scales, "FP8 caches with every scale 1");
   auto* policies =
-      add_list(command, "--policy", options.policies,
+      add_list(command, "--policy", options.policies, parse_policy,
                cat("Make scales in these ways and compare them, instead of those that the model "
                    "carries. ",
                    policy_list()))
@@ -74,7 +68,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->check(a_path())
       ->type_name("MODEL");
   auto* data = add_data(*command);
-  add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes,
+  add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes, kv_dtype_from_name,
            cat("The caches to measure: ", join(kv_dtype_names(), ", ")))
       ->check(a_kv_dtype())
       ->default_str("fp8_e4m3")
@@ -89,7 +83,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->capture_default_str()
       ->type_name("DTYPE");
   add_eval_gates(*command, options);
-  const WindowFlags windows = add_windows(*command, options.samples, options.seq_len, 2);
+  add_windows(*command, options.windows, 2);
   command
       ->add_option("--greedy-tokens", options.greedy_tokens,
                    "Length of the greedy texts to compare; 0: none, which takes less memory")
@@ -99,11 +93,10 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
   add_device(*command, options.device, options.threads);
   add_eval_outputs(*command, options);
   add_common(*command, options);
-  command->final_callback([&options, data, calibrate_on, windows] {
+  command->get_option("--plot")->excludes(command->get_option("--json"));
+  command->final_callback([&options, data, calibrate_on] {
     options.data.assign(data->results().begin(), data->results().end());
     options.calibrate_on.assign(calibrate_on->results().begin(), calibrate_on->results().end());
-    options.samples_given = windows.samples->count() > 0;
-    options.seq_len_given = windows.seq_len->count() > 0;
   });
   return command;
 }

@@ -60,13 +60,14 @@ CLI::App* add_extract(CLI::App& app, ExtractOptions& options) {
           ->check(whole_number(1, 4096))
           ->capture_default_str()
           ->type_name("N");
-  command
-      ->add_flag("--list", options.list,
-                 "Print every scale tensor with its dialect, dtype, shape and value instead")
-      ->excludes(out)
-      ->excludes(form)
-      ->excludes(tp);
-  command->add_flag("--force", options.force, "Replace an existing file");
+  auto* list =
+      command
+          ->add_flag("--list", options.list,
+                     "Print every scale tensor with its dialect, dtype, shape and value instead")
+          ->excludes(out)
+          ->excludes(form)
+          ->excludes(tp);
+  command->add_flag("--force", options.force, "Replace an existing file")->excludes(list);
   add_common(*command, options);
   return command;
 }

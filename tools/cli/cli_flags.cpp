@@ -17,6 +17,22 @@ CLI::Option* add_values(CLI::App& command, const std::string& names, const std::
       ->allow_extra_args(false);
 }
 
+template <typename T>
+CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<T>& into,
+                      T (*read)(const std::string&), const std::string& text) {
+  const auto take = [&into, read](const std::vector<std::string>& values) {
+    into.clear();
+    for (const std::string& value : values) into.push_back(read(value));
+  };
+  return command.add_option_function<std::vector<std::string>>(names, take, text)
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+template CLI::Option* add_list(CLI::App&, const std::string&, std::vector<Policy>&,
+                               Policy (*)(const std::string&), const std::string&);
+template CLI::Option* add_list(CLI::App&, const std::string&, std::vector<std::optional<DType>>&,
+                               std::optional<DType> (*)(const std::string&), const std::string&);
+
 CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words) {
   std::string metavar;
   for (const std::string& word : words) metavar += (metavar.empty() ? "" : "|") + word;
@@ -57,22 +73,21 @@ CLI::Option* add_data(CLI::App& command) {
       ->type_name("FILE...");
 }
 
-WindowFlags add_windows(CLI::App& command, uint64_t& samples, int64_t& seq_len, int64_t least) {
-  WindowFlags flags{};
-  flags.samples =
-      command
-          .add_option("--samples", samples,
-                      "Windows of text to run; fewer in the data is an error only when given")
-          ->check(whole_number(1))
-          ->capture_default_str()
-          ->type_name("N");
-  flags.seq_len = command
-                      .add_option("--seq-len", seq_len,
-                                  "Tokens in a window at most; the model's context if shorter")
-                      ->check(whole_number(least))
-                      ->capture_default_str()
-                      ->type_name("N");
-  return flags;
+void add_windows(CLI::App& command, WindowRequest& request, int64_t least) {
+  command
+      .add_option("--samples", request.samples,
+                  "Windows of text to run; fewer in the data is an error only when given")
+      ->check(whole_number(1))
+      ->each([&request](const std::string&) { request.samples_given = true; })
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      .add_option("--seq-len", request.seq_len,
+                  "Tokens in a window at most; the model's context if shorter")
+      ->check(whole_number(static_cast<uint64_t>(least)))
+      ->each([&request](const std::string&) { request.seq_len_given = true; })
+      ->capture_default_str()
+      ->type_name("N");
 }
 
 void add_device(CLI::App& command, std::string& device, int& threads) {

@@ -20,6 +20,12 @@ namespace fp8kv {
 // `results()`.
 CLI::Option* add_values(CLI::App& command, const std::string& names, const std::string& text);
 
+// Takes a list: values apart by commas, or the option again. What is given replaces `into`; each
+// value is as `read` makes it, which throws for what it does not know.
+template <typename T>
+CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<T>& into,
+                      T (*read)(const std::string&), const std::string& text);
+
 // An option that takes one of a few words.
 CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words);
 
@@ -38,11 +44,7 @@ std::string policy_list();
 CLI::Option* add_data(CLI::App& command);
 
 // --samples, and --seq-len from `least` on.
-struct WindowFlags {
-  CLI::Option* samples;
-  CLI::Option* seq_len;
-};
-WindowFlags add_windows(CLI::App& command, uint64_t& samples, int64_t& seq_len, int64_t least);
+void add_windows(CLI::App& command, WindowRequest& request, int64_t least);
 
 // --device and --threads.
 void add_device(CLI::App& command, std::string& device, int& threads);

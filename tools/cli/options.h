@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "core/dtype.h"
 #include "data/shard.h"
 #include "files/file.h"
 #include "policy/policies.h"
@@ -20,15 +21,20 @@ struct CommonOptions {
   bool json = false;
 };
 
+// How much text is taken, and how it is cut.
+struct WindowRequest {
+  uint64_t samples;  // windows at most
+  bool samples_given = false;
+  int64_t seq_len = 2048;
+  bool seq_len_given = false;
+};
+
 struct CalibrateOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::filesystem::path> data;
   std::filesystem::path out = "kv_cache_scales.json";
   std::filesystem::path histograms;  // "": not written
-  uint64_t samples = 512;
-  bool samples_given = false;
-  int64_t seq_len = 2048;
-  bool seq_len_given = false;
+  WindowRequest windows = {.samples = 512};
   WindowShard shard;
   Policy policy = amax_policy(ScaleSharing::tensor, 1);
   std::string device = "auto";
@@ -87,19 +93,16 @@ struct EvalCommandOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::filesystem::path> data;
   std::vector<std::filesystem::path> calibrate_on;  // empty: policies calibrate on `data`
-  std::vector<std::string> kv_cache_dtypes = {"fp8_e4m3"};
+  std::vector<std::optional<DType>> kv_cache_dtypes = {DType::f8_e4m3};  // absent: the model's
   std::string baseline = "auto";
   std::filesystem::path scales;  // "": see policies
   bool unit_scales = false;
-  std::vector<std::string> policies;  // empty: the checkpoint's scales, or else amax
+  std::vector<Policy> policies;  // empty: the checkpoint's scales, or else amax
   std::vector<std::string> fail_if;
   std::filesystem::path junit;   // "": none
   std::filesystem::path report;  // "": none
   bool plot = false;
-  uint64_t samples = 128;
-  bool samples_given = false;
-  int64_t seq_len = 2048;
-  bool seq_len_given = false;
+  WindowRequest windows = {.samples = 128};
   int64_t greedy_tokens = 64;
   std::string device = "auto";
   int threads = 0;
@@ -123,7 +126,7 @@ struct MergeOptions : CommonOptions {
 struct PlanOptions : CommonOptions {
   std::filesystem::path model;
   uint64_t memory = 0;  // bytes of each GPU; 0: not given
-  std::vector<std::string> kv_cache_dtypes = {"auto", "fp8"};
+  std::vector<std::optional<DType>> kv_cache_dtypes = {std::nullopt, DType::f8_e4m3};  // as in eval
   int64_t tp = 1;
   int64_t batch = 1;
   int64_t context = 0;  // 0: the model's

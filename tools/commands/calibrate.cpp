@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "backend/open/open.h"
 #include "base/error.h"
 #include "calib/collect.h"
@@ -5,6 +7,7 @@
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/read_model_config.h"
 #include "cli/output.h"
+#include "cli/output_files.h"
 #include "commands/commands.h"
 #include "files/file.h"
 #include "inputs/model_text.h"
@@ -51,18 +54,29 @@ std::string summary_json(const CalibrateOptions& options, const KvScales& scales
   return json.end_object().text();
 }
 
-CalibrationState state_for(const CalibrateOptions& options, const std::string& fingerprint,
-                           const Windows& windows, const Backend& backend) {
-  return {CalibrationState::path_for(options.out),
-          {FP8KV_VERSION, fingerprint, windows_digest(windows.ids),
-           device_identity(backend.describe())}};
+// Of a run that is to go on from where an earlier one has got; nothing without --resume.
+std::optional<CalibrationState> state_for(const CalibrateOptions& options,
+                                          const std::string& fingerprint, const Windows& windows,
+                                          const Backend& backend) {
+  if (!options.resume) return std::nullopt;
+  const RunIdentity identity{FP8KV_VERSION, fingerprint, windows_digest(windows.ids),
+                             device_identity(backend.describe())};
+  return CalibrationState(CalibrationState::path_for(options.out), identity);
 }
 
-void check_resume(const CalibrateOptions& options) {
-  if (!options.resume || options.out != "-") return;
-  throw Error(
-      "--resume: needs a file beside which it keeps its state, and --out is standard output",
-      "name a file with --out", ErrorKind::usage);
+void check_outputs(const CalibrateOptions& options) {
+  check_output_files({{"--out", options.out}, {"--histograms", options.histograms}}, options.force);
+  check_json_apart(options.json, options.out);
+  if (!options.resume) return;
+  if (options.out == "-") {
+    throw Error(
+        "--resume: needs a file beside which it keeps its state, and --out is standard output",
+        "name a file with --out", ErrorKind::usage);
+  }
+  const std::filesystem::path state = CalibrationState::path_for(options.out);
+  if (!same_output(state, options.histograms)) return;
+  throw Error(cat("--histograms: ", quote(state.string()), " is where --resume keeps its state"),
+              "name another file", ErrorKind::usage);
 }
 
 // With `state`, says what a run that ends early has left.
@@ -91,20 +105,13 @@ std::vector<LayerMagnitudes> collect(const Checkpoint& checkpoint, const ModelCo
 
 void run_command(const CalibrateOptions& options) {
   Log log(options.verbosity);
-  check_output_file(options.out, options.force);
-  check_output_file(options.histograms, options.force);
-  check_resume(options);
+  check_outputs(options);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);
-  const WindowOptions window_options{
-      .max_windows = options.samples,
-      .exact = options.samples_given,
-      .seq_len = window_length(options.seq_len, options.seq_len_given, config, log),
-      .max_windows_name = "--samples",
-      .seq_len_name = "--seq-len"};
-  Windows windows =
-      read_windows(options.data, make_encoder(checkpoint, config), window_options, log);
-  const ShardNote shards = take_shard(windows, options.shard);
+  const ModelText text(checkpoint, config, options.windows, log);
+  Windows windows = text.read(options.data, log);
+  const ShardNote shards = with_context(cat("--shard ", options.shard.index, "/", options.shard.of),
+                                        [&] { return take_shard(windows, options.shard); });
   if (shards.of > 0) {
     log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
                  count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
@@ -113,12 +120,13 @@ void run_command(const CalibrateOptions& options) {
   log.note(cat("computing on ", backend->describe(), why));
 
   const std::string fingerprint = model_fingerprint(checkpoint, config);
-  CalibrationState state = state_for(options, fingerprint, windows, *backend);
+  std::optional<CalibrationState> state = state_for(options, fingerprint, windows, *backend);
   const char* less = backend->memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                        : "use fewer --samples or a smaller --seq-len";
   const std::vector<LayerMagnitudes> magnitudes = with_way_out(less, [&] {
-    return collect(checkpoint, config, *backend, windows, log,
-                   {.max_memory = options.max_memory, .state = options.resume ? &state : nullptr});
+    return collect(
+        checkpoint, config, *backend, windows, log,
+        {.max_memory = {options.max_memory, "--max-memory"}, .state = state ? &*state : nullptr});
   });
   KvScales scales = make_scales(magnitudes, options.policy);
   add_run(config,
@@ -134,11 +142,10 @@ void run_command(const CalibrateOptions& options) {
   warn_of_zeros(scales, log);
 
   if (!options.histograms.empty()) {
-    write_file_atomically(options.histograms, histogram_file_bytes(magnitudes), options.force);
+    write_output_file(options.histograms, histogram_file_bytes(magnitudes), options.force);
   }
-  check_values(scales, cat("policy ", quote(options.policy.text)));
-  write_file_atomically(options.out, scale_file_text(scales), options.force);
-  if (options.resume) state.remove();
+  write_output_file(options.out, scale_file_text(scales), options.force);
+  if (state) state->remove();
   if (options.out == "-") return;
   log.note(written_note(options.out, scales));
   print(options.json ? summary_json(options, scales)

@@ -6,6 +6,7 @@
 #include "checkpoint/read_model_config.h"
 #include "cli/kv_dtype.h"
 #include "cli/output.h"
+#include "cli/output_files.h"
 #include "commands/commands.h"
 #include "data/dataset.h"
 #include "eval/evaluate.h"
@@ -22,48 +23,41 @@ namespace {
 
 constexpr int kPlotColumns = 80;
 
-WindowOptions window_options(const EvalCommandOptions& options, const ModelConfig& config,
-                             Log& log) {
-  return {.max_windows = options.samples,
-          .exact = options.samples_given,
-          .seq_len = window_length(options.seq_len, options.seq_len_given, config, log),
-          .max_windows_name = "--samples",
-          .seq_len_name = "--seq-len"};
-}
-
 // Windows of one token predict nothing.
-std::vector<std::vector<int32_t>> with_predictions(const Windows& windows) {
+std::vector<std::vector<int32_t>> with_predictions(const EvalCommandOptions& options,
+                                                   const Windows& windows) {
   std::vector<std::vector<int32_t>> usable;
   for (const auto& window : windows.ids) {
     if (window.size() > 1) usable.push_back(window);
   }
-  if (usable.empty()) fail("no window has two tokens, so there is nothing to predict");
+  if (usable.empty()) {
+    fail(names_of(options.data), ": no window has two tokens, so there is nothing to predict");
+  }
   return usable;
 }
 
-// The text for the scales of policies: its magnitudes, and what the report says of it.
+// Calibrates on the text for the scales of policies, as `calibrate` would: every window of it,
+// those that predict nothing too. Says in the report what was counted.
 std::vector<LayerMagnitudes> calibrate(const EvalCommandOptions& options,
                                        const Checkpoint& checkpoint, Backend& backend,
-                                       const std::vector<std::vector<int32_t>>& evaluated,
+                                       const ModelText& text, const Windows& evaluated,
                                        EvalReport& report, Log& log) {
-  const ModelConfig& config = report.config;
   CalibrationReport& about = report.calibration.emplace();
-  Windows windows;
-  std::vector<size_t> counts = {evaluated.size()};
   about.same_data = options.calibrate_on.empty();
+  Windows held_out;
   if (about.same_data) {
     log.note("policies are calibrated on the text that is evaluated; --calibrate-on takes another");
-    about.data = report.data;
   } else {
-    windows = read_windows(options.calibrate_on, make_encoder(checkpoint, config),
-                           window_options(options, config, log), log);
-    const size_t n = windows.ids.size();
-    counts = {n / 8, n / 4, n / 2, n};
-    about.data = windows.files;
+    held_out = text.read(options.calibrate_on, log);
   }
-  Convergence found = collect_in_parts(checkpoint, config, backend,
-                                       about.same_data ? evaluated : windows.ids, counts, log);
-  about.windows = counts.back();
+  const Windows& windows = about.same_data ? evaluated : held_out;
+  const size_t n = windows.ids.size();
+  const std::vector<size_t> counts =
+      about.same_data ? std::vector<size_t>{n} : std::vector<size_t>{n / 8, n / 4, n / 2, n};
+  Convergence found =
+      collect_in_parts(checkpoint, report.config, backend, windows.ids, counts, log);
+  about.data = windows.files;
+  about.windows = n;
   about.tokens = found.parts.back().tokens;
   about.convergence = std::move(found.parts);
   return std::move(found.magnitudes);
@@ -72,7 +66,7 @@ std::vector<LayerMagnitudes> calibrate(const EvalCommandOptions& options,
 void write_junit(const EvalCommandOptions& options, const EvalReport& report,
                  const std::vector<GateResult>& results) {
   if (options.junit.empty()) return;
-  write_file_atomically(options.junit, junit_text(report, results), options.force);
+  write_output_file(options.junit, junit_text(report, results), options.force);
 }
 
 void throw_failures(const std::vector<GateResult>& results) {
@@ -91,8 +85,7 @@ void throw_failures(const std::vector<GateResult>& results) {
 
 void run_command(const EvalCommandOptions& options) {
   Log log(options.verbosity);
-  check_output_file(options.junit, options.force);
-  check_output_file(options.report, options.force);
+  check_output_files({{"--junit", options.junit}, {"--report", options.report}}, options.force);
   std::vector<Gate> gates;
   for (const std::string& text : options.fail_if) {
     gates.push_back(with_context("--fail-if", [&] { return parse_gate(text); }));
@@ -104,9 +97,9 @@ void run_command(const EvalCommandOptions& options) {
   const DType baseline = baseline_dtype(options, config);
   const ScaleChoice choice = choose_scales(options, checkpoint, config, log);
   report.candidates = make_candidates(options, choice, config);
-  const Windows windows = read_windows(options.data, make_encoder(checkpoint, config),
-                                       window_options(options, config, log), log);
-  const std::vector<std::vector<int32_t>> evaluated = with_predictions(windows);
+  const ModelText text(checkpoint, config, options.windows, log);
+  const Windows windows = text.read(options.data, log);
+  const std::vector<std::vector<int32_t>> evaluated = with_predictions(options, windows);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
 
@@ -121,8 +114,8 @@ void run_command(const EvalCommandOptions& options) {
   report.baseline.name = report.baseline.dtype_name = kv_dtype_name(baseline);
   with_way_out("use a smaller --seq-len, fewer --samples or fewer candidates; or free memory", [&] {
     if (want_magnitudes(choice, report.candidates)) {
-      add_policy_scales(calibrate(options, checkpoint, *backend, evaluated, report, log), choice,
-                        report.candidates);
+      add_policy_scales(calibrate(options, checkpoint, *backend, text, windows, report, log),
+                        choice, report.candidates);
     }
     evaluate(
         checkpoint, *backend, evaluated,
@@ -131,10 +124,10 @@ void run_command(const EvalCommandOptions& options) {
   });
   const std::vector<GateResult> results = check_gates(report, gates);
   print(options.json ? eval_json(report, results) : eval_tables(report));
-  if (options.plot && !options.json) print("\n" + text_plot(report, kPlotColumns));
+  if (options.plot) print("\n" + text_plot(report, kPlotColumns));
   write_junit(options, report, results);
   if (!options.report.empty()) {
-    write_file_atomically(options.report, html_report(report), options.force);
+    write_output_file(options.report, html_report(report), options.force);
   }
   throw_failures(results);
 }

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "cli/output.h"
+#include "cli/output_files.h"
 #include "commands/commands.h"
-#include "files/file.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
 #include "scales/scale_file.h"
@@ -61,14 +61,15 @@ void run_command(const ExtractOptions& options) {
   }
   if (options.list) return list_scales(options);
   Log log(options.verbosity);
-  check_output_file(options.out, options.force);
+  check_output_files({{"--out", options.out}}, options.force);
+  check_json_apart(options.json, options.out);
   const FoundScales found = load_diagnosed(options.source, log);
   const size_t cached = found.scales.cached_layers(), all = found.scales.layers.size();
   log.note(cat("found scales of ", count_of(cached, "layer"),
                cached < all ? cat(" (no KV cache in the other ", all - cached, ")") : "", " as ",
                quote(found.dialect), " for ", format_name(found.scales.format)));
   const KvScales portable = with_format(found.scales, Fp8Format::e4m3fn);
-  write_file_atomically(options.out, text_of(options, portable, log), options.force);
+  write_output_file(options.out, text_of(options, portable, log), options.force);
   if (options.out == "-") return;
   log.note("wrote " + quote(options.out.string()));
   if (options.json) print(summary_json(options, found));

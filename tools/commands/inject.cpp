@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/output.h"
+#include "cli/output_files.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
@@ -37,15 +38,29 @@ std::string report_table(const InjectReport& report) {
   return table.text() + "\n" + runtimes_table(report.facts);
 }
 
+void check_flags(const InjectCommandOptions& options) {
+  const bool is_file = inject_target_at(options.target).is_file;
+  if (options.out == "-" && !is_file) {
+    throw Error("--out: '-' is no folder: only the scale file of --for json can go to stdout",
+                "name a folder to make", ErrorKind::usage);
+  }
+  if (!options.dry_run) check_json_apart(options.json, options.out);
+  if (!is_file) return;
+  const char* of_folders = options.replace                       ? "--replace"
+                           : options.link != LinkMode::automatic ? "--link"
+                                                                 : nullptr;
+  if (of_folders == nullptr) return;
+  throw Error(
+      cat(of_folders, " is for model folders, and --for ", options.target, " writes a scale file"),
+      cat("leave out ", of_folders), ErrorKind::usage);
+}
+
 }  // namespace
 
 void run_command(const InjectCommandOptions& options) {
   Log log(options.verbosity);
+  check_flags(options);
   const bool to_stdout = options.out == "-";
-  if (to_stdout && !inject_target_at(options.target).is_file) {
-    throw Error("--out: '-' is no folder: only the scale file of --for json can go to stdout",
-                "name a folder to make", ErrorKind::usage);
-  }
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const KvScales scales = load_scales(options.scales, log);
   const InjectOptions how{.target = options.target,
@@ -53,8 +68,10 @@ void run_command(const InjectCommandOptions& options) {
                           .dry_run = options.dry_run,
                           .overwrite = options.force,
                           .replace = options.replace,
+                          .replace_name = "--replace",
                           .scales_name = quote(options.scales.string())};
-  const InjectReport report = inject_scales(checkpoint, scales, options.out, how);
+  const InjectReport report = with_way_out(
+      kReplaceOutput, [&] { return inject_scales(checkpoint, scales, options.out, how); });
   for (const std::string& line : report.skipped) log.note("left behind: " + line);
   for (const std::string& line : report.notes) log.note("note: " + line);
   if (to_stdout && !options.dry_run) return;  // which holds the scales, and nothing else

@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "cli/output.h"
+#include "cli/output_files.h"
 #include "commands/commands.h"
-#include "files/file.h"
 #include "json/json.h"
 #include "policy/histogram_file.h"
 #include "scales/scale_file.h"
@@ -28,7 +28,8 @@ std::string summary_json(const MergeOptions& options, const KvScales& scales) {
 
 void run_command(const MergeOptions& options) {
   Log log(options.verbosity);
-  check_output_file(options.out, options.force);
+  check_output_files({{"--out", options.out}}, options.force);
+  check_json_apart(options.json, options.out);
   std::vector<Calibration> parts;
   for (const std::filesystem::path& path : options.parts) {
     parts.push_back({quote(path.string()), read_scale_file(path)});
@@ -38,7 +39,7 @@ void run_command(const MergeOptions& options) {
     by.histograms.push_back({quote(path.string()), read_histogram_file(path)});
   }
   const KvScales merged = merge_calibrations(parts, log, by);
-  write_file_atomically(options.out, scale_file_text(merged), options.force);
+  write_output_file(options.out, scale_file_text(merged), options.force);
   if (options.out == "-") return;
   log.note(written_note(options.out, merged));
   print(options.json ? summary_json(options, merged) : certificate_text(merged));

@@ -68,6 +68,7 @@ Subject subject_of(const PlanOptions& options) {
       bare ? describe_model(config) : describe_model(*checkpoint), {}, {}, own_dtype(config, file)};
   if (subject.model.unclear) throw *subject.model.unclear;
   if (!bare) subject.weights = weight_bytes(*checkpoint);
+  with_context(cat("--tp ", options.tp), [&] { kv_heads_per_gpu(subject.model, options.tp); });
   subject.deployment = {options.memory, options.tp, options.batch,
                         context_of(options, subject.model)};
   return subject;
@@ -215,8 +216,8 @@ std::string json_of(const Subject& subject, const std::vector<CachePlan>& plans)
 void run_command(const PlanOptions& options) {
   const Subject subject = subject_of(options);
   std::vector<CachePlan> plans;
-  for (const std::string& name : options.kv_cache_dtypes) {
-    const DType dtype = kv_dtype_from_name(name).value_or(subject.own);
+  for (const std::optional<DType>& asked : options.kv_cache_dtypes) {
+    const DType dtype = asked.value_or(subject.own);
     plans.push_back(plan_cache(subject.model, subject.weights.value_or(WeightBytes()),
                                subject.deployment, dtype, subject.own));
   }

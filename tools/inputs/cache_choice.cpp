@@ -1,10 +1,8 @@
 #include "inputs/cache_choice.h"
 
 #include "base/error.h"
-#include "checkpoint/fingerprint.h"
 #include "cli/kv_dtype.h"
 #include "inputs/scale_source.h"
-#include "scales/read/find_scales.h"
 
 namespace fp8kv {
 namespace {
@@ -17,15 +15,9 @@ constexpr const char* kWaysOut =
 std::optional<KvScales> available_scales(const RunOptions& options, const Checkpoint& checkpoint,
                                          const ModelConfig& config, Log& log) {
   if (!options.scales.empty()) {
-    KvScales scales = load_scales(options.scales, log);
-    check_made_for(scales, checkpoint, config, quote(options.scales.string()));
-    return scales;
+    return load_scales_for(options.scales, checkpoint, config, log);
   }
-  std::optional<FoundScales> found = find_scales(checkpoint);
-  if (!found) return std::nullopt;
-  for (const std::string& note : found->notes) log.note("note: " + note);
-  check_fits(found->scales, config, quote(checkpoint.folder().string()));
-  return std::move(found->scales);
+  return scales_carried_by(checkpoint, config, log);
 }
 
 CacheChoice choose_fp8(const RunOptions& options, DType dtype,

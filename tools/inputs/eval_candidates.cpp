@@ -3,31 +3,20 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "checkpoint/fingerprint.h"
 #include "cli/kv_dtype.h"
-#include "cli/output.h"
 #include "inputs/scale_source.h"
 #include "policy/make_scales.h"
-#include "scales/read/find_scales.h"
 
 namespace fp8kv {
 namespace {
 
-bool is_unit(const Policy& policy) {
-  return policy.kind->name == "unit";
-}
-
 ScaleChoice scales_of_checkpoint(const Checkpoint& checkpoint, const ModelConfig& config,
                                  Log& log) {
-  std::optional<FoundScales> found = find_scales(checkpoint);
-  if (!found) {
-    log.note(cat(quote(checkpoint.folder().string()),
-                 " carries no KV scales; evaluating those that --policy amax makes"));
-    return {"", std::nullopt, {parse_policy("amax")}};
-  }
-  for (const std::string& note : found->notes) log.note("note: " + note);
-  check_fits(found->scales, config, quote(checkpoint.folder().string()));
-  return {"checkpoint", std::move(found->scales), {}};
+  std::optional<KvScales> carried = scales_carried_by(checkpoint, config, log);
+  if (carried) return {"checkpoint", std::move(carried), {}};
+  log.note(cat(quote(checkpoint.folder().string()),
+               " carries no KV scales; evaluating those that --policy amax makes"));
+  return {"", std::nullopt, {parse_policy("amax")}};
 }
 
 CandidateReport candidate(DType dtype, const std::string& policy, std::optional<KvScales> scales) {
@@ -71,13 +60,11 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
   }
   if (options.unit_scales) return {"unit", std::nullopt, {}};
   if (!options.scales.empty()) {
-    KvScales scales = load_scales(options.scales, log);
-    check_made_for(scales, checkpoint, config, quote(options.scales.string()));
-    return {plain(options.scales.filename().string()), std::move(scales), {}};
+    return {plain(options.scales.filename().string()),
+            load_scales_for(options.scales, checkpoint, config, log),
+            {}};
   }
-  ScaleChoice choice;
-  for (const std::string& text : options.policies) choice.policies.push_back(parse_policy(text));
-  if (!choice.policies.empty()) return choice;
+  if (!options.policies.empty()) return {"", std::nullopt, options.policies};
   if (!options.calibrate_on.empty()) return {"", std::nullopt, {parse_policy("amax")}};
   return scales_of_checkpoint(checkpoint, config, log);
 }
@@ -85,15 +72,15 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
 std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
                                              const ScaleChoice& choice, const ModelConfig& config) {
   std::vector<CandidateReport> candidates;
-  for (const std::string& name : options.kv_cache_dtypes) {
-    const DType dtype = kv_dtype_from_name(name).value_or(config.dtype);
+  for (const std::optional<DType>& asked : options.kv_cache_dtypes) {
+    const DType dtype = asked.value_or(config.dtype);
     if (!is_e4m3(dtype)) {
       candidates.push_back(candidate(dtype, "", std::nullopt));
     } else if (choice.policies.empty()) {
       candidates.push_back(candidate(dtype, choice.label, choice.scales));
     }
     for (const Policy& policy : choice.policies) {
-      if (is_e4m3(dtype)) candidates.push_back(candidate(dtype, policy.text, std::nullopt));
+      if (is_e4m3(dtype)) candidates.push_back(candidate(dtype, policy_name(policy), std::nullopt));
     }
   }
   check_unique(candidates);
@@ -104,7 +91,7 @@ std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
 bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateReport>& candidates) {
   return std::any_of(candidates.begin(), candidates.end(), [&](const auto& each) {
     return std::any_of(choice.policies.begin(), choice.policies.end(), [&](const Policy& policy) {
-      return policy.text == each.policy && !is_unit(policy);
+      return policy_name(policy) == each.policy && policy.kind->needs != PolicyNeeds::nothing;
     });
   });
 }
@@ -112,10 +99,11 @@ bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateRepor
 void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const ScaleChoice& choice,
                        std::vector<CandidateReport>& candidates) {
   for (const Policy& policy : choice.policies) {
-    if (is_unit(policy)) continue;  // 1 is 1 in every format
+    if (policy.kind->needs == PolicyNeeds::nothing) continue;  // no scales: 1 everywhere
     const KvScales scales = make_scales(magnitudes, policy);
     for (CandidateReport& each : candidates) {
-      if (each.policy == policy.text) each.scales = with_format(scales, *fp8_format(each.dtype));
+      if (each.policy == policy_name(policy))
+        each.scales = with_format(scales, *fp8_format(each.dtype));
     }
   }
 }

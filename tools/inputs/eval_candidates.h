@@ -27,8 +27,8 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
                           const ModelConfig& config, Log& log);
 
 // One candidate for every dtype and policy; 16 bit and E5M2 run without scales and are there once.
-// Those of policies have no scales yet. Throws a usage Error for a dtype or policy named twice, and
-// for scales that no candidate has.
+// Those of policies have no scales yet. Throws a usage Error for a dtype or policy named twice, in
+// whatever spelling, and for scales that no candidate has.
 std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
                                              const ScaleChoice& choice, const ModelConfig& config);
 

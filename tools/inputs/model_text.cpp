@@ -6,6 +6,7 @@
 #include "text/tokenizer.h"
 
 namespace fp8kv {
+namespace {
 
 TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config) {
   const std::filesystem::path file = checkpoint.folder() / "tokenizer.json";
@@ -23,15 +24,30 @@ TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config
           tokenizer->prefix(), vocab_size};
 }
 
-int64_t window_length(int64_t seq_len, bool given, const ModelConfig& config, Log& log) {
-  if (seq_len <= config.max_seq_len) return seq_len;
-  if (given) {
-    throw Error(cat("--seq-len ", seq_len, " is longer than the model's context, ",
+int64_t window_length(const WindowRequest& request, const ModelConfig& config, Log& log) {
+  if (request.seq_len <= config.max_seq_len) return request.seq_len;
+  if (request.seq_len_given) {
+    throw Error(cat("--seq-len ", request.seq_len, " is longer than the model's context, ",
                     config.max_seq_len, " (max_position_embeddings)"),
                 cat("--seq-len ", config.max_seq_len, " is the longest"), ErrorKind::usage);
   }
   log.note(cat("windows of ", config.max_seq_len, " tokens: the model's whole context"));
   return config.max_seq_len;
+}
+
+}  // namespace
+
+ModelText::ModelText(const Checkpoint& checkpoint, const ModelConfig& config,
+                     const WindowRequest& request, Log& log)
+    : options_{.max_windows = request.samples,
+               .exact = request.samples_given,
+               .seq_len = window_length(request, config, log),
+               .max_windows_name = "--samples",
+               .seq_len_name = "--seq-len"},
+      encoder_(make_encoder(checkpoint, config)) {}
+
+Windows ModelText::read(std::span<const std::filesystem::path> files, Log& log) const {
+  return read_windows(files, encoder_, options_, log);
 }
 
 }  // namespace fp8kv

@@ -1,20 +1,32 @@
 // The text that a command runs through a model.
 #pragma once
 
-#include <cstdint>
+#include <filesystem>
+#include <span>
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/options.h"
 #include "core/config.h"
 #include "data/dataset.h"
 
 namespace fp8kv {
 
-// What the data needs of the model's tokenizer. A model without one can take tokenized data.
-TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config);
+// Reads texts as windows for a model, each in the same way.
+class ModelText {
+ public:
+  // A model without a tokenizer can take tokenized data. Windows are as long as the model's context
+  // where that is shorter than what `request` has by default, which is said on `log`; a length that
+  // was given is a usage Error.
+  ModelText(const Checkpoint& checkpoint, const ModelConfig& config, const WindowRequest& request,
+            Log& log);
 
-// Tokens in a window: `seq_len`, or the model's context where that is shorter, which is said on
-// `log`, or a usage Error where seq_len was `given`.
-int64_t window_length(int64_t seq_len, bool given, const ModelConfig& config, Log& log);
+  // See read_windows.
+  Windows read(std::span<const std::filesystem::path> files, Log& log) const;
+
+ private:
+  WindowOptions options_;
+  TextEncoder encoder_;
+};
 
 }  // namespace fp8kv

@@ -1,6 +1,7 @@
 #include "inputs/scale_source.h"
 
 #include "base/text.h"
+#include "checkpoint/fingerprint.h"
 
 namespace fp8kv {
 namespace {
@@ -21,6 +22,22 @@ FoundScales usable(const std::filesystem::path& path, FoundScales found, Log& lo
 
 KvScales load_scales(const std::filesystem::path& path, Log& log) {
   return usable(path, survey_scales(path), log).scales;
+}
+
+KvScales load_scales_for(const std::filesystem::path& path, const Checkpoint& checkpoint,
+                         const ModelConfig& config, Log& log) {
+  KvScales scales = load_scales(path, log);
+  check_made_for(scales, checkpoint, config, quote(path.string()));
+  return scales;
+}
+
+std::optional<KvScales> scales_carried_by(const Checkpoint& checkpoint, const ModelConfig& config,
+                                          Log& log) {
+  std::optional<FoundScales> found = find_scales(checkpoint);
+  if (!found) return std::nullopt;
+  for (const std::string& note : found->notes) log.note("note: " + note);
+  check_fits(found->scales, config, quote(checkpoint.folder().string()));
+  return std::move(found->scales);
 }
 
 FoundScales load_diagnosed(const std::filesystem::path& path, Log& log) {

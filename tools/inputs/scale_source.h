@@ -2,9 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 
 #include "base/log.h"
+#include "checkpoint/checkpoint.h"
+#include "core/config.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
 
@@ -13,8 +16,16 @@ namespace fp8kv {
 // What was there and not used is said on `log`. Throws when there are no scales that can be used.
 KvScales load_scales(const std::filesystem::path& path, Log& log);
 
-// The same with what is remarkable about them, which is said on `log` too, also when they cannot be
-// used.
+// The same for a model that will run with them. Throws too when they are not made for it.
+KvScales load_scales_for(const std::filesystem::path& path, const Checkpoint& checkpoint,
+                         const ModelConfig& config, Log& log);
+
+// Those that a model carries, checked against it; nullopt when there are none.
+std::optional<KvScales> scales_carried_by(const Checkpoint& checkpoint, const ModelConfig& config,
+                                          Log& log);
+
+// As load_scales, with what is remarkable about them, which is said on `log` too, also when they
+// cannot be used.
 FoundScales load_diagnosed(const std::filesystem::path& path, Log& log);
 
 // "kv-fused: K and V share one scale, ...; calibrate to have both".

@@ -42,7 +42,7 @@ std::unique_ptr<Backend> load_plugin(const std::string& name) {
     std::vector<std::string> folders;
     for (const auto& folder : plugin_folders()) folders.push_back(quote(folder.string()));
     refuse(cat(file_name(name), " is not installed in ", join(folders, " or ")),
-           cat("build with -DFP8KV_GPU=", name, ", or use --device cpu"));
+           cat("build with -DFP8KV_GPU=", name, ", or run on the CPU"));
   }
   // Never closed: the backend's code is in it.
   void* module = dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);

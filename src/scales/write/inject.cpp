@@ -37,12 +37,10 @@ struct Plan {
   std::vector<std::string> skipped;
 };
 
-void check_free_of_scales(const Checkpoint& checkpoint) {
+void check_free_of_scales(const Checkpoint& checkpoint, const std::string& replace_name) {
   const std::string folder = quote(checkpoint.folder().string());
-  const std::string help =
-      "inject into the original model, or pass --replace; 'fp8kv extract' reads the scales this "
-      "one "
-      "has";
+  const std::string help = cat("inject into the original model, or pass ", replace_name,
+                               "; 'fp8kv extract' reads the scales this one has");
   if (const auto found = find_scales(checkpoint)) {
     throw Error(cat(folder, ": already carries scales (", found->dialect, ")"), help);
   }
@@ -51,7 +49,7 @@ void check_free_of_scales(const Checkpoint& checkpoint) {
   }
 }
 
-// The new scale shard takes the place of an old one, which must hold nothing else.
+// The new scale shard replaces an old one of that name, so the old one may hold nothing but scales.
 void check_scale_shard(const Checkpoint& checkpoint) {
   for (const Shard& shard : checkpoint.shards()) {
     if (shard.file != kScaleShard) continue;
@@ -96,10 +94,7 @@ void check_output(const Checkpoint& checkpoint, const fs::path& out, bool is_fil
         "choose an output elsewhere", ErrorKind::usage);
   }
   if (!fs::exists(fs::symlink_status(target))) return;
-  if (!overwrite) {
-    throw Error(cat(shown, ": already exists"),
-                "choose another output, or pass --force to replace it");
-  }
+  if (!overwrite) throw already_exists(out);
   if (is_file && fs::is_directory(target)) {
     throw Error(cat(shown, ": is a folder, expected a scale file to write"),
                 "name a file, such as kv_cache_scales.json");
@@ -348,7 +343,8 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
     const ModelDescription model = describe_model(checkpoint);
     check_output(checkpoint, out, target.is_file, options.overwrite);
     if (!target.is_file) {
-      options.replace ? check_scale_shard(checkpoint) : check_free_of_scales(checkpoint);
+      options.replace ? check_scale_shard(checkpoint)
+                      : check_free_of_scales(checkpoint, options.replace_name);
     }
     check_made_for(scales, checkpoint, model, options.scales_name);
     if (target.is_file) return write_scale_file(model, scales, out, options);

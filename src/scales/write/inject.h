@@ -19,8 +19,10 @@ struct InjectOptions {
   LinkMode link = LinkMode::automatic;
   bool dry_run = false;
   bool overwrite = false;
-  bool replace = false;                    // take out the scales that the checkpoint has
-  std::string scales_name = "the scales";  // for messages: the quoted file
+  bool replace = false;  // take out the scales that the checkpoint has
+  // For messages: what the caller calls `replace`, and the quoted file.
+  std::string replace_name = "replace";
+  std::string scales_name = "the scales";
 };
 
 // How a file of the output came there.

@@ -195,7 +195,7 @@ struct Fit {
                          const std::string& what, const std::string& reason) {
   throw Error(cat(quote(checkpoint.folder().string()), ": ", what, ", and cannot take scales for ",
                   quote(target.name), ": ", reason),
-              "inject into the unquantised model, or write a scale file with --for json");
+              "inject into the unquantised model, or write a scale file, the target 'json'");
 }
 
 void check_fp8_form(const Checkpoint& checkpoint, const InjectTarget& target,
