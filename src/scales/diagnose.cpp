@@ -281,6 +281,10 @@ constexpr Rule kRules[] = {missing,  extra,    negative,        autofp8_zero, al
 
 }  // namespace
 
+std::string diagnosis_text(const Diagnosis& diagnosis) {
+  return cat(diagnosis.id, ": ", diagnosis.sentence, "; ", diagnosis.remedy);
+}
+
 std::vector<Diagnosis> diagnose(const ScaleCase& found) {
   const Evidence evidence(found);
   std::vector<Diagnosis> diagnoses;

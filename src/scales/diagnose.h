@@ -20,6 +20,9 @@ struct Diagnosis {
   bool operator==(const Diagnosis&) const = default;
 };
 
+// "kv-fused: K and V share one scale, ...; calibrate to have both".
+std::string diagnosis_text(const Diagnosis& diagnosis);
+
 // What numbers alone do not tell.
 struct ScaleCase {
   std::vector<ScaleTensor> tensors;  // in use; values need not make sense

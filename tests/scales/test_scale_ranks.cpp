@@ -138,9 +138,9 @@ TEST_CASE("ranks: the rank is the number behind the last 'rank' of a file's name
 
 TEST_CASE("ranks: a checkpoint with a model file is not read by its ranks") {
   const Folder folder("f8-tp1");
-  CHECK(is_scale_folder(folder.path()));
+  CHECK(source_kind(folder.path()) == SourceKind::scale_folder);
   folder.put("f2-k_scale/model.safetensors", "model.safetensors");
-  CHECK_FALSE(is_scale_folder(folder.path()));
+  CHECK(source_kind(folder.path()) == SourceKind::model_folder);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 #include "cli/cli_help.h"
 #include "cli/cli_usage.h"
 #include "cli/kv_dtype.h"
-#include "cli/output.h"
+#include "files/file.h"
 #include "scales/write/inject.h"
 
 namespace fp8kv {
@@ -306,11 +306,11 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   try {
     app.parse(marked_arguments(argc, argv));
   } catch (const CLI::CallForVersion&) {
-    print(version + "\n");
+    write_stdout(version + "\n");
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    print(help_text(chosen.empty() ? app : *chosen[0]));
+    write_stdout(help_text(chosen.empty() ? app : *chosen[0]));
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     fail_usage(app, error);

@@ -6,7 +6,6 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/read_model_config.h"
-#include "cli/output.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
 #include "files/file.h"
@@ -16,6 +15,7 @@
 #include "policy/make_scales.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
+#include "show/output.h"
 
 namespace fp8kv {
 namespace {

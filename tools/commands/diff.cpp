@@ -2,11 +2,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/output.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
 #include "scales/scale_diff.h"
+#include "show/output.h"
+#include "show/scales_text.h"
 
 namespace fp8kv {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
-#include "cli/output.h"
 #include "commands/commands.h"
 #include "json/json.h"
+#include "show/output.h"
 
 namespace fp8kv {
 namespace {

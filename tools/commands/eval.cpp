@@ -5,7 +5,6 @@
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/read_model_config.h"
 #include "cli/kv_dtype.h"
-#include "cli/output.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
 #include "data/dataset.h"
@@ -17,6 +16,7 @@
 #include "report/text_plot.h"
 #include "show/eval_json.h"
 #include "show/eval_tables.h"
+#include "show/output.h"
 
 namespace fp8kv {
 namespace {

@@ -1,11 +1,12 @@
 #include "base/error.h"
-#include "cli/output.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
 #include "scales/scale_file.h"
 #include "show/extract_list.h"
+#include "show/output.h"
+#include "show/scales_text.h"
 
 namespace fp8kv {
 namespace {

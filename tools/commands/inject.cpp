@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
-#include "cli/output.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
+#include "show/output.h"
 #include "show/runtime_report.h"
 
 namespace fp8kv {

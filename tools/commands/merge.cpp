@@ -1,13 +1,13 @@
 #include "policy/merge.h"
 
 #include "base/error.h"
-#include "cli/output.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
 #include "json/json.h"
 #include "policy/histogram_file.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
+#include "show/output.h"
 
 namespace fp8kv {
 namespace {

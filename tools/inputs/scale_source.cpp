@@ -46,25 +46,12 @@ FoundScales load_diagnosed(const std::filesystem::path& path, Log& log) {
   return usable(path, std::move(found), log);
 }
 
-std::string diagnosis_text(const Diagnosis& diagnosis) {
-  return cat(diagnosis.id, ": ", diagnosis.sentence, "; ", diagnosis.remedy);
-}
-
 void say_diagnoses(const std::filesystem::path& source, std::span<const Diagnosis> diagnoses,
                    Log& log) {
   for (const Diagnosis& diagnosis : diagnoses) {
     const std::string text = cat(quote(source.string()), ": ", diagnosis_text(diagnosis));
     diagnosis.harmless ? log.note("note: " + text) : log.warn(text);
   }
-}
-
-void diagnoses_json(JsonWriter& json, std::span<const Diagnosis> diagnoses) {
-  json.key("diagnoses").begin_array();
-  for (const Diagnosis& diagnosis : diagnoses) {
-    json.begin_object().member("id", diagnosis.id).member("sentence", diagnosis.sentence);
-    json.member("remedy", diagnosis.remedy).member("harmless", diagnosis.harmless).end_object();
-  }
-  json.end_array();
 }
 
 }  // namespace fp8kv

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "json/json.h"
 #include "scales/read/find_scales.h"
 
 namespace fp8kv {
@@ -28,14 +27,8 @@ std::optional<KvScales> scales_carried_by(const Checkpoint& checkpoint, const Mo
 // cannot be used.
 FoundScales load_diagnosed(const std::filesystem::path& path, Log& log);
 
-// "kv-fused: K and V share one scale, ...; calibrate to have both".
-std::string diagnosis_text(const Diagnosis& diagnosis);
-
 // Each on a line of its own: a note where it is harmless, else a warning.
 void say_diagnoses(const std::filesystem::path& source, std::span<const Diagnosis> diagnoses,
                    Log& log);
-
-// The member "diagnoses": an array of {id, sentence, remedy, harmless}.
-void diagnoses_json(JsonWriter& json, std::span<const Diagnosis> diagnoses);
 
 }  // namespace fp8kv

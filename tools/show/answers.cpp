@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "cli/output.h"
 #include "json/json.h"
+#include "show/output.h"
 
 namespace fp8kv {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/output.h"
 #include "policy/make_scales.h"
 #include "report/certificate.h"
 #include "report/certificate_words.h"
+#include "show/output.h"
 
 namespace fp8kv {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "cli/kv_dtype.h"
-#include "cli/output.h"
+#include "show/output.h"
 
 namespace fp8kv {
 

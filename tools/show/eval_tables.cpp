@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "cli/output.h"
 #include "eval/with_evidence.h"
 #include "report/certificate_words.h"
 #include "report/verdict.h"
 #include "show/certificate_text.h"
+#include "show/output.h"
 
 namespace fp8kv {
 namespace {

@@ -2,9 +2,10 @@
 
 #include <cmath>
 
-#include "cli/output.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
+#include "show/output.h"
+#include "show/scales_text.h"
 
 namespace fp8kv {
 namespace {

@@ -4,9 +4,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "checkpoint/checkpoint.h"
-#include "cli/output.h"
-#include "scales/scale_file.h"
+#include "show/output.h"
 
 namespace fp8kv {
 namespace {
@@ -29,12 +27,6 @@ void rule_json(JsonWriter& json, const RuntimeRule& rule) {
 }
 
 }  // namespace
-
-FactSet facts_of(const std::filesystem::path& path) {
-  if (std::filesystem::is_directory(path))
-    return runtime_facts(model_files(Checkpoint::open(path)));
-  return scale_file_facts(read_scale_file(path).model_type);
-}
 
 std::string runtimes_table(FactSet facts) {
   Table table({"runtime", "version", "result", "how"}, {true, true, true, true});

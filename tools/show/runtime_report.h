@@ -1,16 +1,12 @@
 // What each runtime will do with a folder or scale file, as text and as JSON.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "json/json.h"
 #include "scales/rules/runtime_rules.h"
 
 namespace fp8kv {
-
-// The facts of a model folder or a scale file.
-FactSet facts_of(const std::filesystem::path& path);
 
 std::string runtimes_table(FactSet facts);
 // Adds the member "runtimes" (an array) and "runtime_facts".

@@ -20,8 +20,9 @@ FoundScales survey_scales(const Checkpoint& checkpoint) {
 }
 
 FoundScales survey_scales(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) return survey_scale_file(path);
-  return survey(*open_store(path));
+  const SourceKind kind = source_kind(path);
+  const bool is_folder = kind == SourceKind::scale_folder || kind == SourceKind::model_folder;
+  return is_folder ? survey(*open_store(path)) : survey_scale_file(path);
 }
 
 std::optional<FoundScales> find_scales(const Checkpoint& checkpoint) {

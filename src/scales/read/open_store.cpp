@@ -6,8 +6,11 @@
 
 namespace fp8kv {
 
-bool is_scale_folder(const std::filesystem::path& folder) {
-  return is_rank_folder(folder) || is_npz_folder(folder);
+SourceKind source_kind(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return SourceKind::missing;
+  if (is_rank_folder(path) || is_npz_folder(path)) return SourceKind::scale_folder;
+  if (std::filesystem::is_directory(path)) return SourceKind::model_folder;
+  return path.extension() == ".safetensors" ? SourceKind::safetensors : SourceKind::scale_file;
 }
 
 std::unique_ptr<ScaleStore> open_store(const std::filesystem::path& folder) {

@@ -1,4 +1,4 @@
-// A folder as the store of scales that it is.
+// What a path is that scales may be read from, and a folder as the store of scales that it is.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,14 @@
 
 namespace fp8kv {
 
-// Whether a folder is of TensorRT-LLM or AMMO: it carries scales, but no model to run.
-bool is_scale_folder(const std::filesystem::path& folder);
+enum class SourceKind {
+  missing,
+  scale_folder,  // of TensorRT-LLM or AMMO: it carries scales, but no model to run
+  model_folder,  // any other folder: of Hugging Face's form, or of none
+  safetensors,   // a single file of tensors, by its name
+  scale_file     // any other file
+};
+SourceKind source_kind(const std::filesystem::path& path);
 
 // Any folder that may carry scales: of TensorRT-LLM, of AMMO, or of Hugging Face's form. Throws
 // what Checkpoint::open does for one that is none of these.

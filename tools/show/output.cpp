@@ -1,4 +1,4 @@
-#include "cli/output.h"
+#include "show/output.h"
 
 #include <algorithm>
 #include <cstdio>

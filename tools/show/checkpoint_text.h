@@ -1,0 +1,25 @@
+// A model folder, and what it carries, as inspect shows it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "core/model_description.h"
+#include "scales/read/found_scales.h"
+
+namespace fp8kv {
+
+struct CheckpointView {
+  const Checkpoint& checkpoint;
+  ModelDescription model;
+  std::optional<std::string> fingerprint;  // absent: no K and V projections of their own
+  std::optional<Error> not_runnable;
+  FoundScales found;
+};
+
+std::string checkpoint_description(const CheckpointView& view);
+std::string checkpoint_json(const CheckpointView& view);
+
+}  // namespace fp8kv

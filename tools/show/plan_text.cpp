@@ -1,0 +1,155 @@
+#include "show/plan_text.h"
+
+#include "base/text.h"
+#include "cli/kv_dtype.h"
+#include "json/json.h"
+#include "show/description_text.h"
+#include "show/output.h"
+
+namespace fp8kv {
+namespace {
+
+// With the KV heads that one of `tp` GPUs holds.
+ModelDescription share_of_gpu(ModelDescription model, int64_t tp) {
+  ModelDescription one = model;
+  for (LayerDescription& layer : model.layers) {
+    if (layer.n_kv_heads == 0) continue;
+    one.layers = {layer};
+    layer.n_kv_heads = kv_heads_per_gpu(one, tp);
+  }
+  return model;
+}
+
+// Layers that write a cache and are of this kind.
+uint64_t caches_of(const ModelDescription& model, Mixing mixing) {
+  uint64_t count = 0;
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    count += model.writes_cache(i) && model.layer(i).mixing == mixing;
+  }
+  return count;
+}
+
+// ", 3 with a window": where there are layers that keep no more than the last tokens of a sequence.
+std::string kept_parts(const ModelDescription& model) {
+  const uint64_t windows = caches_of(model, Mixing::window);
+  const uint64_t chunks = caches_of(model, Mixing::chunks);
+  return (windows > 0 ? cat(", ", windows, " with a window") : "") +
+         (chunks > 0 ? cat(", ", chunks, " with chunks") : "");
+}
+
+std::string entry(const std::string& name, const std::string& value) {
+  return name + std::string(12 - name.size(), ' ') + value + "\n";
+}
+
+std::string weights_text(const PlanSubject& subject) {
+  if (!subject.weights) return "none here";
+  const int64_t tp = subject.deployment.tp;
+  const uint64_t all = subject.weights->all;
+  const std::string per_gpu = human_bytes(all / static_cast<uint64_t>(tp));
+  return human_bytes(all) + (tp > 1 ? cat(", ", per_gpu, " on each of ", tp, " GPUs") : "");
+}
+
+std::string heading(const PlanSubject& subject) {
+  const Deployment& on = subject.deployment;
+  std::string text =
+      entry("cache",
+            cat(count_of(static_cast<uint64_t>(subject.model.cache_layers()), "layer"),
+                kept_parts(subject.model), "; ", kv_heads_text(share_of_gpu(subject.model, on.tp)),
+                on.tp > 1 ? " on each GPU" : ""));
+  text += entry("weights", weights_text(subject));
+  if (on.memory > 0) text += entry("memory", human_bytes(on.memory) + (on.tp > 1 ? " each" : ""));
+  return text +
+         entry("sequences", cat("of ", count_of(static_cast<uint64_t>(on.context), "token"), "; ",
+                                grouped(static_cast<uint64_t>(on.batch)), " in a decode step"));
+}
+
+std::string table_of(const PlanSubject& subject, const std::vector<CachePlan>& plans) {
+  const bool memory = subject.deployment.memory > 0;
+  std::vector<std::string> header = {"KV cache", "bytes a token", "a sequence"};
+  if (memory) header.insert(header.end(), {"tokens that fit", "sequences"});
+  if (subject.weights) header.insert(header.end(), {"read in a step", "gain"});
+  Table table(header);
+  for (const CachePlan& plan : plans) {
+    std::vector<std::string> row = {kv_dtype_name(plan.dtype), grouped(plan.bytes_per_token),
+                                    human_bytes(plan.bytes_per_sequence)};
+    if (memory) row.insert(row.end(), {grouped(plan.tokens), grouped(plan.sequences)});
+    if (subject.weights) {
+      row.insert(row.end(), {human_bytes(plan.step_bytes), fixed(plan.gain, 2) + "x"});
+    }
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
+std::string notes(const PlanSubject& subject, const std::vector<CachePlan>& plans) {
+  if (!subject.weights) {
+    return "\nThe folder has no weights: what fits beside them, and what a decode step reads, is "
+           "not "
+           "known.\n";
+  }
+  std::string text = cat("\ngain: bytes read in a decode step with a ", kv_dtype_name(subject.own),
+                         " cache over those with this one; what a step that\nis bound by memory "
+                         "can gain in speed.");
+  const Deployment& on = subject.deployment;
+  if (subject.weights->experts) {
+    text += " All experts are counted: a small batch reads fewer,\nand gains more.";
+  }
+  if (on.memory == 0) return text + "\n";
+  text += " Activations and the runtime need memory too: it is not\nset aside here.\n";
+  std::vector<std::string> short_of;
+  for (const CachePlan& plan : plans) {
+    if (plan.sequences < static_cast<uint64_t>(on.batch)) {
+      short_of.push_back(kv_dtype_name(plan.dtype));
+    }
+  }
+  if (plans[0].free_bytes == 0) {
+    text += "the weights alone do not fit: give it more memory, or share it with --tp\n";
+  } else if (!short_of.empty()) {
+    text += cat("a step of ", grouped(static_cast<uint64_t>(on.batch)), " does not fit with ",
+                join(short_of), "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string plan_text(const PlanSubject& subject, const std::vector<CachePlan>& plans) {
+  return heading(subject) + "\n" + table_of(subject, plans) + notes(subject, plans);
+}
+
+std::string plan_json(const PlanSubject& subject, const std::vector<CachePlan>& plans) {
+  const Deployment& on = subject.deployment;
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.plan/1");
+  json.member("architecture", subject.model.architecture);
+  json.member("n_layers", subject.model.n_layers())
+      .member("cache_layers", subject.model.cache_layers());
+  json.member("window_layers", caches_of(subject.model, Mixing::window));
+  json.member("chunk_layers", caches_of(subject.model, Mixing::chunks)).member("tp", on.tp);
+  json.member("kv_heads_per_gpu", kv_heads_per_gpu(subject.model, on.tp));
+  const auto& weights = subject.weights;
+  json.key("weight_bytes");
+  weights ? json.value(weights->all) : json.null();
+  json.key("weight_bytes_read");
+  weights ? json.value(weights->read) : json.null();
+  json.key("experts");
+  weights ? json.value(weights->experts) : json.null();
+  json.key("memory_bytes");
+  on.memory > 0 ? json.value(on.memory) : json.null();
+  json.member("batch", on.batch).member("context", on.context);
+  json.member("baseline", kv_dtype_name(subject.own)).key("plans").begin_array();
+  for (const CachePlan& plan : plans) {
+    json.begin_object().member("kv_cache_dtype", kv_dtype_name(plan.dtype));
+    json.member("bytes_per_token", plan.bytes_per_token);
+    json.member("bytes_per_sequence", plan.bytes_per_sequence);
+    if (on.memory > 0) {
+      json.member("free_bytes", plan.free_bytes).member("tokens", plan.tokens);
+      json.member("sequences", plan.sequences);
+    }
+    if (weights) json.member("step_bytes", plan.step_bytes).member("gain", plan.gain);
+    json.end_object();
+  }
+  return json.end_array().end_object().text();
+}
+
+}  // namespace fp8kv

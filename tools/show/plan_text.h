@@ -1,0 +1,23 @@
+// What a KV cache costs and what fits, as plan shows it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/model_description.h"
+#include "model/capacity.h"
+
+namespace fp8kv {
+
+struct PlanSubject {
+  ModelDescription model;
+  std::optional<WeightBytes> weights;  // absent: the folder has only its config
+  Deployment deployment;
+  DType own;  // what a cache holds unless told otherwise: the model's dtype
+};
+
+std::string plan_text(const PlanSubject& subject, const std::vector<CachePlan>& plans);
+std::string plan_json(const PlanSubject& subject, const std::vector<CachePlan>& plans);
+
+}  // namespace fp8kv

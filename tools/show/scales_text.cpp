@@ -1,0 +1,128 @@
+#include "show/scales_text.h"
+
+#include <vector>
+
+#include "base/text.h"
+#include "show/certificate_text.h"
+#include "show/output.h"
+
+namespace fp8kv {
+namespace {
+
+std::string scales_table(const KvScales& scales) {
+  const bool per_head = scales.per_head();
+  Table table(per_head ? std::vector<std::string>{"layer", "head", "K scale", "V scale"}
+                       : std::vector<std::string>{"layer", "K scale", "V scale"},
+              {false});
+  for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
+    const LayerScales& of_layer = scales.layers[layer];
+    if (!of_layer.has_cache()) {
+      std::vector<std::string> row = {cat(layer), "no cache", ""};
+      if (per_head) row.insert(row.begin() + 1, "");
+      table.add(std::move(row));
+    }
+    for (size_t head = 0; head < of_layer.k.size(); ++head) {
+      std::vector<std::string> row = {cat(layer)};
+      if (per_head) row.push_back(cat(head));
+      row.push_back(cat(of_layer.k[head]));
+      row.push_back(cat(of_layer.v[head]));
+      table.add(std::move(row));
+    }
+  }
+  return table.text();
+}
+
+void scales_json(JsonWriter& json, const KvScales& scales, const std::string& form) {
+  json.key("scales").begin_object().member("form", form);
+  json.member("format", format_name(scales.format));
+  json.member("granularity", scales.per_head() ? "head" : "tensor").key("layers").begin_array();
+  for (const LayerScales& layer : scales.layers) {
+    json.begin_object().member("k", std::span<const float>(layer.k));
+    json.member("v", std::span<const float>(layer.v)).end_object();
+  }
+  json.end_array().end_object();
+}
+
+std::string diagnoses_text(const std::vector<Diagnosis>& diagnoses) {
+  std::string text;
+  for (const Diagnosis& diagnosis : diagnoses) text += diagnosis_text(diagnosis) + "\n";
+  return text.empty() ? "" : "\n" + text;
+}
+
+}  // namespace
+
+std::string described(const std::string& name, const std::string& value) {
+  return name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') + value + "\n";
+}
+
+std::string found_scales_text(const FoundScales& found) {
+  if (found.absent) return described("KV scales", "none") + diagnoses_text(found.diagnoses);
+  std::string text =
+      described("KV scales", cat(found.dialect, ", for ", format_name(found.scales.format), ", ",
+                                 count_of(found.tensors.size(), "tensor")));
+  text += "\n" + scales_table(found.scales) + diagnoses_text(found.diagnoses);
+  if (has_evidence(found.scales)) text += "\n" + certificate_text(found.scales);
+  return text;
+}
+
+void found_scales_json(JsonWriter& json, const FoundScales& found, const std::string& form) {
+  if (!found.absent) scales_json(json, found.scales, form);
+  diagnoses_json(json, found.diagnoses);
+  if (has_evidence(found.scales)) certificate_json(json, found.scales);
+}
+
+std::string scale_file_description(const std::filesystem::path& path, const FoundScales& found) {
+  const KvScales& scales = found.scales;
+  const Provenance& provenance = scales.provenance;
+  std::string text = described("scale file", plain(path.string()));
+  text +=
+      described("made by", plain(cat(provenance.source, provenance.tool_version.empty() ? "" : " ",
+                                     provenance.tool_version)));
+  text += described("for", cat(format_name(scales.format), ", one scale per ",
+                               scales.per_head() ? "KV head" : "tensor"));
+  if (!scales.model_type.empty()) text += described("model type", plain(scales.model_type));
+  if (!provenance.model_fingerprint.empty()) {
+    text += described("fingerprint", plain(provenance.model_fingerprint));
+  }
+  if (provenance.tokens > 0) {
+    text += described("evidence", cat(count_of(provenance.tokens, "token"), " in ",
+                                      count_of(provenance.windows, "window"), " of ",
+                                      count_of(provenance.documents, "document")));
+  }
+  text += "\n" + scales_table(scales) + diagnoses_text(found.diagnoses);
+  if (has_evidence(scales)) text += "\n" + certificate_text(scales);
+  return text;
+}
+
+std::string scale_file_json(const std::filesystem::path& path, const FoundScales& found) {
+  const Provenance& provenance = found.scales.provenance;
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "scale file");
+  json.member("file", utf8_name(path.string())).member("model_type", found.scales.model_type);
+  json.member("tokens", provenance.tokens).member("fingerprint", provenance.model_fingerprint);
+  found_scales_json(json, found, provenance.source);
+  return json.end_object().text();
+}
+
+std::string scale_folder_description(const std::filesystem::path& path, const FoundScales& found) {
+  return described("folder", plain(path.string())) + found_scales_text(found);
+}
+
+std::string scale_folder_json(const std::filesystem::path& path, const FoundScales& found) {
+  JsonWriter json;
+  json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "scales");
+  json.member("folder", utf8_name(path.string()));
+  found_scales_json(json, found, found.dialect);
+  return json.end_object().text();
+}
+
+void diagnoses_json(JsonWriter& json, std::span<const Diagnosis> diagnoses) {
+  json.key("diagnoses").begin_array();
+  for (const Diagnosis& diagnosis : diagnoses) {
+    json.begin_object().member("id", diagnosis.id).member("sentence", diagnosis.sentence);
+    json.member("remedy", diagnosis.remedy).member("harmless", diagnosis.harmless).end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace fp8kv
