@@ -38,7 +38,8 @@ int main(int argc, char** argv) {
     return report(command,
                   fp8kv::system_error(error.path1().string(), "open", error.code().value()));
   } catch (const std::bad_alloc&) {
-    return report(command, fp8kv::Error("out of memory", "give it fewer or shorter samples",
-                                        fp8kv::ErrorKind::resource));
+    return report(command,
+                  fp8kv::Error("out of memory", "free memory, or give the command less to do",
+                               fp8kv::ErrorKind::resource));
   }
 }

@@ -187,6 +187,12 @@ int64_t longest(const Request& request, int64_t max_seq_len) {
   return length + std::min(request.max_new_tokens, max_seq_len - length);
 }
 
+int64_t longest(std::span<const Request> requests, int64_t max_seq_len) {
+  int64_t most = 0;
+  for (const Request& request : requests) most = std::max(most, longest(request, max_seq_len));
+  return most;
+}
+
 void check_request(const Request& request, const std::string& name, const ModelConfig& config) {
   const auto length = static_cast<int64_t>(request.prompt.size());
   if (length == 0) {
@@ -244,8 +250,8 @@ GenerationStats generate(const Checkpoint& checkpoint, const ModelConfig& config
   for (size_t i = 0; i < requests.size(); ++i) {
     check_request(requests[i], cat("prompt ", i), config);
     check_pages(requests[i], cat("prompt ", i), config, cache.n_pages);
-    sized.max_tokens = std::max(sized.max_tokens, longest(requests[i], config.max_seq_len));
   }
+  sized.max_tokens = std::max(sized.max_tokens, longest(requests, config.max_seq_len));
   Generator generator(checkpoint, config, backend, sized);
   KvCacheOptions padded = cache;
   padded.padding_pages = generator.runner().padding_pages();

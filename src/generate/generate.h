@@ -65,6 +65,8 @@ using RequestSource = std::function<std::optional<Request>(bool wait)>;
 
 // Tokens that a request may come to have.
 int64_t longest(const Request& request, int64_t max_seq_len);
+// Of any of these; 0 without any.
+int64_t longest(std::span<const Request> requests, int64_t max_seq_len);
 
 // Throws, with `name` for the request, when it is empty or leaves no room in the model's context.
 void check_request(const Request& request, const std::string& name, const ModelConfig& config);

@@ -58,9 +58,7 @@ void run_command(const RunOptions& options) {
 
   GenerationOptions generation{.stop_ids = config.eos_ids, .max_batch = options.max_batch};
   const std::vector<Request> requests = prompts.requests();
-  for (const Request& request : requests) {
-    generation.max_tokens = std::max(generation.max_tokens, longest(request, config.max_seq_len));
-  }
+  generation.max_tokens = longest(requests, config.max_seq_len);
   Generator generator =
       with_way_out("use a smaller --max-batch, shorter prompts or fewer new tokens",
                    [&] { return Generator(checkpoint, config, *backend, generation); });
