@@ -28,6 +28,15 @@ std::string head_of(const Cells& cells) {
   return line_of(cells) + rule + "\n";
 }
 
+// From below `heading` to the next one.
+std::string section_of(const std::string& page, const std::string& heading) {
+  const std::string text = page_text(page);
+  const size_t at = text.find("\n" + heading + "\n");
+  REQUIRE_MESSAGE(at != text.npos, page, " has no heading ", heading);
+  const size_t begin = at + 1 + heading.size();
+  return text.substr(begin, text.find("\n#", begin) - begin) + "\n";
+}
+
 }  // namespace
 
 std::vector<std::string> pages() {
@@ -86,13 +95,15 @@ std::vector<std::string> code_on(const std::string& page) {
   return pieces;
 }
 
-void check_table(const std::string& page, const Cells& head, const std::vector<Cells>& rows) {
+void check_table(const std::string& page, const Cells& head, const std::vector<Cells>& rows,
+                 const std::string& heading) {
   std::string table = head_of(head);
   for (const Cells& row : rows) table += line_of(row);
-  const std::string text = page_text(page);
+  const std::string text = heading.empty() ? page_text(page) : section_of(page, heading);
   const size_t at = text.find("\n" + table);
   const bool found = at != text.npos && text[at + 1 + table.size()] != '|';
-  CHECK_MESSAGE(found, page, " lacks this table, as it follows from the code:\n\n", table);
+  CHECK_MESSAGE(found, page, heading.empty() ? "" : " under " + heading,
+                " lacks this table, as it follows from the code:\n\n", table);
 }
 
 std::vector<std::string> first_column(const std::string& page, const Cells& head) {

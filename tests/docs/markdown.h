@@ -20,7 +20,9 @@ std::vector<std::string> code_on(const std::string& page);
 // Checks that `page` has a table of exactly this head and these rows. The failure shows the whole
 // table as it must be, to be pasted. Cells are written as they are, but for a "|", which is
 // escaped.
-void check_table(const std::string& page, const Cells& head, const std::vector<Cells>& rows);
+// Under `heading`, where one is given ("### vLLM, 0.8"), and before the next one.
+void check_table(const std::string& page, const Cells& head, const std::vector<Cells>& rows,
+                 const std::string& heading = "");
 
 // The first column of the table with this head, without backticks. Fails without such a table.
 std::vector<std::string> first_column(const std::string& page, const Cells& head);

@@ -26,6 +26,14 @@ using test::one_scale;
 
 constexpr const char* kShard = "model-kv-scales.safetensors";
 
+// A model whose only shard holds scales among the weights, and one tensor that ends the file.
+void write_with_scales(const test::InjectPlace& place, const Strings& scales) {
+  std::vector<test::TinyTensor> tensors = test::tiny_tensors(place.config);
+  for (const std::string& name : scales) tensors.push_back({name, Shape{}, {3}});
+  fs::remove(place.folder / "model/model.safetensors");
+  test::write_tiny_weights(place.folder / "model", tensors, DType::f32, 2);
+}
+
 }  // namespace
 
 TEST_CASE("replace: a single file that is written anew becomes a first shard too") {
@@ -38,14 +46,6 @@ TEST_CASE("replace: a single file that is written anew becomes a first shard too
   place.inject("model", one_scale(), "out", "vllm", true);
   CHECK(contents(place.folder / "out").count("model.safetensors") == 0);
   CHECK(place.scales_in("out").layers == one_scale().layers);
-}
-
-// A model whose only shard holds scales among the weights, and one tensor that ends the file.
-void write_with_scales(const test::InjectPlace& place, const Strings& scales) {
-  std::vector<test::TinyTensor> tensors = test::tiny_tensors(place.config);
-  for (const std::string& name : scales) tensors.push_back({name, Shape{}, {3}});
-  fs::remove(place.folder / "model/model.safetensors");
-  test::write_tiny_weights(place.folder / "model", tensors, DType::f32, 2);
 }
 
 TEST_CASE("replace: scales among weights are taken out, and only that shard is written anew") {

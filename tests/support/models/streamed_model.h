@@ -1,5 +1,5 @@
-// A small model of several layers in several files, and windows for several batches, to calibrate
-// with in every way.
+// A small model of several layers in several files, and windows for several batches: enough to see
+// whether a calibration is the same however its memory is divided.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@
 namespace fp8kv::test {
 
 struct StreamedModel {
-  explicit StreamedModel(DType dtype = DType::f32, int64_t n_layers = 4) {
-    TinyConfig shape = tiny_config();
-    shape.dtype = dtype;
-    shape.n_layers = n_layers;
-    write_tiny_checkpoint(folder / "model", shape, {.n_shards = 3});
-    checkpoint = Checkpoint::open(folder / "model");
-    config = read_model_config(checkpoint);
-  }
+  explicit StreamedModel(DType dtype = DType::f32, int64_t n_layers = 4)
+      : checkpoint([&] {
+          TinyConfig shape = tiny_config();
+          shape.dtype = dtype;
+          shape.n_layers = n_layers;
+          write_tiny_checkpoint(folder / "model", shape, {.n_shards = 3});
+          return Checkpoint::open(folder / "model");
+        }()),
+        config(read_model_config(checkpoint)) {}
 
   std::vector<LayerMagnitudes> collect(Backend& backend, CollectOptions options = {}) const {
     Log log(Verbosity::quiet);
@@ -48,7 +49,7 @@ struct StreamedModel {
 
   static constexpr int64_t kRows = 16;
   TempDir folder;
-  Checkpoint checkpoint = Checkpoint::open(source_dir() / "datasets" / "demo");  // for now
+  Checkpoint checkpoint;
   ModelConfig config;
 };
 
