@@ -47,6 +47,12 @@ LayerCertificate certified(const Values& k, const Values& v, Fp8Format format = 
   return certify(scales_of(k, v), format).layers[0];
 }
 
+// A scale is amax * (1 / 448) * headroom in f32: three roundings of 2^-24 at most, times log2(e) in
+// its logarithm, are 2.6e-7. A scale that is written here has one of them.
+constexpr double kOfScale = 3e-7;
+// Logarithms in double are off by a few of 2^-52.
+constexpr double kOfLogarithm = 1e-15;
+
 const Values kTame = {0.5f, 1, -2, 4, 3, 0.25f};
 
 template <Fp8Format F>
@@ -84,23 +90,23 @@ TEST_CASE("certificate: shares enclose what the codec does to the values") {
 TEST_CASE("certificate: margins are octaves to the largest code and to full precision") {
   // amax 28 = 448 / 16; the lower median is 0.5 = 2^-6 * 2^5.
   const LayerCertificate layer = certified({0.25f, 0.5f, 7, 28}, kTame);
-  CHECK(*layer.k.unit.saturation == doctest::Approx(4).epsilon(1e-12));
+  CHECK(*layer.k.unit.saturation == doctest::Approx(4).epsilon(kOfLogarithm));
   CHECK(*layer.k.unit.underflow == 5);
-  CHECK(*layer.k.in_force.saturation == doctest::Approx(0).epsilon(1e-6));
-  CHECK(*layer.k.in_force.underflow == doctest::Approx(9).epsilon(1e-6));  // 1/16 of the scale
+  CHECK(*layer.k.in_force.saturation == doctest::Approx(0).epsilon(kOfScale));
+  CHECK(*layer.k.in_force.underflow == doctest::Approx(9).epsilon(kOfScale));  // 1/16 of the scale
   const LayerCertificate fnuz = certified({0.25f, 0.5f, 7, 28}, kTame, Fp8Format::e4m3fnuz);
-  CHECK(*fnuz.k.unit.saturation == doctest::Approx(std::log2(240.0 / 28)).epsilon(1e-12));
+  CHECK(*fnuz.k.unit.saturation == doctest::Approx(std::log2(240.0 / 28)).epsilon(kOfLogarithm));
   CHECK(*fnuz.k.unit.underflow == 6);
   // Twice the scale and codes up to 240 reach 480 / 448 as far, and no less deep.
-  CHECK(*fnuz.k.in_force.saturation == doctest::Approx(std::log2(480.0 / 448)).epsilon(1e-6));
-  CHECK(*fnuz.k.in_force.underflow == doctest::Approx(9).epsilon(1e-6));
+  CHECK(*fnuz.k.in_force.saturation == doctest::Approx(std::log2(480.0 / 448)).epsilon(kOfScale));
+  CHECK(*fnuz.k.in_force.underflow == doctest::Approx(9).epsilon(kOfScale));
 }
 
 TEST_CASE("certificate: headroom moves both margins by its octaves") {
   const TensorCertificate tensor =
       certify(scales_of({0.5f, 28}, kTame, 4), Fp8Format::e4m3fn).layers[0].k;
-  CHECK(*tensor.in_force.saturation == doctest::Approx(2).epsilon(1e-6));
-  CHECK(*tensor.in_force.underflow == doctest::Approx(7).epsilon(1e-6));
+  CHECK(*tensor.in_force.saturation == doctest::Approx(2).epsilon(kOfScale));
+  CHECK(*tensor.in_force.underflow == doctest::Approx(7).epsilon(kOfScale));
 }
 
 TEST_CASE("certificate: ranges as Llama has them are safe without scales") {
@@ -177,7 +183,7 @@ TEST_CASE("certificate: the head with the least room counts") {
   KvScales scales = make_scales({{heads, heads, heads}}, parse_policy("head"));
   scales.layers[0].k = {2.0f, 0.001f};
   const TensorCertificate k = certify(scales, Fp8Format::e4m3fn).layers[0].k;
-  CHECK(*k.in_force.saturation == doctest::Approx(std::log2(0.224)).epsilon(1e-6));
+  CHECK(*k.in_force.saturation == doctest::Approx(std::log2(0.224)).epsilon(kOfScale));
   CHECK(*k.in_force.underflow == 5);  // by the larger scale, 2
   CHECK_FALSE(k.holds);
   CHECK(*k.amax == 448);
