@@ -18,7 +18,8 @@ struct Convergence {
 };
 
 // What collect_magnitudes finds in the first `counts[i]` windows, for each i; counts that do not
-// rise are passed over. Every window is run once. REQUIRES a count that is not 0.
+// rise are passed over. Every window is run once, and the weights are read once for each count.
+// REQUIRES a count that is not 0.
 Convergence collect_in_parts(const Checkpoint& checkpoint, const ModelConfig& config,
                              Backend& backend, const std::vector<std::vector<int32_t>>& windows,
                              const std::vector<size_t>& counts, Log& log);

@@ -30,7 +30,7 @@ ResidualStream::ResidualStream(Backend& backend, const WindowPlan& plan, int64_t
     slot.arrived = transfers.make_mark();
     slot.computed = transfers.make_mark();
     slot.left = transfers.make_mark();
-    transfers.record(slot.left, kOpsQueue);  // allocating clears it, as an op
+    transfers.record(slot.left, kOpsQueue);  // allocate() clears memory by an op, which comes first
   }
 }
 
