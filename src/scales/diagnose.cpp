@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "base/text.h"
+#include "base/error.h"
 
 namespace fp8kv {
 namespace {
@@ -79,6 +79,39 @@ struct Evidence {
     return given.dialect && given.dialect->family == family;
   }
 };
+
+constexpr DiagnosisKind kKinds[] = {
+    {"missing-layer", "some layers have no scale: a runtime uses 1 there"},
+    {"extra-layer", "there are scales for layers that the model does not have"},
+    {"negative-sentinel", "a negative scale: runtimes mark with it a scale that was never loaded"},
+    {"autofp8-zero",
+     "a scale of 0: AutoFP8 divides in FP16, which overflows where amax is below 0.00684"},
+    {"all-ones", "every scale is 1: nothing was measured, or all was raised to 1"},
+    {"floored", "some scales were raised to a least value, as ModelOpt did until 0.42"},
+    {"doubled-for-fnuz",
+     "config.json says that the scales are for FNUZ GPUs, and so twice as large"},
+    {"divided-by-240", "amax / 240 instead of amax / 448"},
+    {"k-before-rope", "K was measured before RoPE, or before the model's K norm"},
+    {"kv-fused", "K and V share one scale, the larger"},
+    {"last-batch-observer", "scales of the last calibration batch alone"},
+    {"moving-average-observer",
+     "scales that follow a moving average, so that larger values saturate"},
+    {"bf16-rounded", "rounded to BF16, by up to 0.4 %; harmless"},
+    {"f16-rounded", "rounded to F16, by up to 0.05 %; harmless"},
+    {"autofp8-rounding", "computed with rounding as AutoFP8 does; harmless"},
+    {"unnamed-layers",
+     "a file of vLLM's schema alone leaves out layers: right where they write no KV cache; "
+     "harmless"},
+    {"cast-without-scales", "the config says that the cache is FP8, and there are no scales"},
+};
+
+// Every diagnosis is one of the table.
+Diagnosis known(Diagnosis diagnosis) {
+  const bool found = std::any_of(std::begin(kKinds), std::end(kKinds),
+                                 [&](const auto& kind) { return kind.id == diagnosis.id; });
+  FP8KV_ASSERT(found);
+  return diagnosis;
+}
 
 using Rule = std::optional<Diagnosis> (*)(const Evidence&);
 using Found = std::optional<Diagnosis>;
@@ -281,6 +314,10 @@ constexpr Rule kRules[] = {missing,  extra,    negative,        autofp8_zero, al
 
 }  // namespace
 
+std::span<const DiagnosisKind> diagnosis_kinds() {
+  return kKinds;
+}
+
 std::string diagnosis_text(const Diagnosis& diagnosis) {
   return cat(diagnosis.id, ": ", diagnosis.sentence, "; ", diagnosis.remedy);
 }
@@ -289,16 +326,16 @@ std::vector<Diagnosis> diagnose(const ScaleCase& found) {
   const Evidence evidence(found);
   std::vector<Diagnosis> diagnoses;
   for (const Rule rule : kRules) {
-    if (auto diagnosis = rule(evidence)) diagnoses.push_back(*std::move(diagnosis));
+    if (auto diagnosis = rule(evidence)) diagnoses.push_back(known(*std::move(diagnosis)));
   }
   return diagnoses;
 }
 
 Diagnosis diagnose_absence(const std::string& said, bool modelopt) {
-  return {"cast-without-scales",
-          cat(said, " says that the cache is FP8, but there are no scales",
-              modelopt ? " (ModelOpt's fp8_cast writes none)" : "", ": a runtime uses 1"),
-          "calibrate, and inject what you get"};
+  return known({"cast-without-scales",
+                cat(said, " says that the cache is FP8, but there are no scales",
+                    modelopt ? " (ModelOpt's fp8_cast writes none)" : "", ": a runtime uses 1"),
+                "calibrate, and inject what you get"});
 }
 
 std::optional<Diagnosis> diagnose_gaps(const std::vector<bool>& has_cache) {
@@ -307,10 +344,10 @@ std::optional<Diagnosis> diagnose_gaps(const std::vector<bool>& has_cache) {
     if (!has_cache[layer]) gaps.push_back(layer);
   }
   if (gaps.empty()) return std::nullopt;
-  return Diagnosis{"unnamed-layers",
-                   cat("no scale is given for ", layer_list(gaps),
-                       ", which is right where the model writes no KV cache there"),
-                   "harmless: 'fp8kv inject' checks it against the model", true};
+  return known({"unnamed-layers",
+                cat("no scale is given for ", layer_list(gaps),
+                    ", which is right where the model writes no KV cache there"),
+                "harmless: 'fp8kv inject' checks it against the model", true});
 }
 
 bool is_autofp8_rounding(const Numbers& values) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,13 @@ struct Diagnosis {
 
 // "kv-fused: K and V share one scale, ...; calibrate to have both".
 std::string diagnosis_text(const Diagnosis& diagnosis);
+
+// All that there are, as the documentation lists them.
+struct DiagnosisKind {
+  const char* id;
+  const char* meaning;
+};
+std::span<const DiagnosisKind> diagnosis_kinds();
 
 // What numbers alone do not tell.
 struct ScaleCase {
