@@ -140,13 +140,7 @@ TEST_CASE("collect: amax of stories260K equals the float64 reference") {
     const auto folder = test::shared_data("models/stories260K-hf-f32");
     if (!reference || !folder) return;
     const Json golden = Json::read(*reference);
-    std::vector<std::vector<int32_t>> windows;
-    for (size_t i = 0; i < golden.at("window_ids").size(); ++i) {
-      const Json ids = golden.at("window_ids")[i];
-      std::vector<int32_t>& window = windows.emplace_back();
-      for (size_t j = 0; j < ids.size(); ++j)
-        window.push_back(static_cast<int32_t>(ids[j].as_int()));
-    }
+    const auto windows = test::windows_of(golden);
     const Checkpoint checkpoint = Checkpoint::open(*folder);
     const ModelConfig config = read_model_config(checkpoint);
     const auto backend = make_cpu_backend(2);

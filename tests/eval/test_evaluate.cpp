@@ -353,14 +353,7 @@ void check_perplexities(const StoriesCase& each) {
   const auto folder = test::shared_data(cat("models/", each.model));
   if (!reference || !folder) return;
   const Json golden = Json::read(*reference);
-  WindowList windows;
-  for (size_t i = 0; i < golden.at("window_ids").size(); ++i) {
-    const Json ids = golden.at("window_ids")[i];
-    std::vector<int32_t>& window = windows.emplace_back();
-    for (size_t j = 0; j < ids.size(); ++j) {
-      window.push_back(static_cast<int32_t>(ids[j].as_int()));
-    }
-  }
+  const WindowList windows = test::windows_of(golden);
   const Checkpoint checkpoint = Checkpoint::open(*folder);
   const ModelConfig config = read_model_config(checkpoint);
   Log log(Verbosity::quiet);
