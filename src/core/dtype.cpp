@@ -15,7 +15,7 @@ struct Row {
 };
 
 // In the order of the enumerators.
-constexpr std::array<Row, 22> kRows = {{
+constexpr std::array<Row, static_cast<size_t>(DType::u64) + 1> kRows = {{
     {DType::boolean, "BOOL", "bool", 8},
     {DType::f4, "F4", "", 4},
     {DType::f6_e2m3, "F6_E2M3", "", 6},
@@ -40,10 +40,16 @@ constexpr std::array<Row, 22> kRows = {{
     {DType::u64, "U64", "uint64", 64},
 }};
 
+constexpr bool in_order() {
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    if (kRows[i].dtype != static_cast<DType>(i)) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "every DType has a row, in the order of the enumerators");
+
 const Row& row(DType dtype) {
-  const Row& found = kRows[static_cast<size_t>(dtype)];
-  FP8KV_ASSERT(found.dtype == dtype);
-  return found;
+  return kRows[static_cast<size_t>(dtype)];
 }
 
 }  // namespace

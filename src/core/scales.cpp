@@ -9,8 +9,10 @@
 namespace fp8kv {
 namespace {
 
-bool is_fnuz(Fp8Format format) {
-  return fp8_spec(format).fnuz;
+// What a scale for `from` is multiplied by to serve `to`. Formats of as many mantissa bits give the
+// same codes to values that are apart by the difference of their biases, so it is exact.
+float factor_between(Fp8Format from, Fp8Format to) {
+  return std::ldexp(1.0f, fp8_spec(to).bias - fp8_spec(from).bias);
 }
 
 void check_each(const std::vector<float>& per_head, const char* which, const std::string& where) {
@@ -92,11 +94,11 @@ float largest(std::span<const float> heads) {
 }
 
 float scale_from_amax(float amax, Fp8Format format, double headroom) {
-  // fnuz is defined through fn: same code, half the value.
+  // The other formats are defined through fn: same code, another power of two.
   const Fp8Format fn = is_e4m3(format) ? Fp8Format::e4m3fn : Fp8Format::e5m2;
   const float reciprocal = 1.0f / fp8_spec(fn).max;
   const float scale = amax == 0 ? 1.0f : amax * reciprocal * static_cast<float>(headroom);
-  return is_fnuz(format) ? 2 * scale : scale;
+  return scale * factor_between(fn, format);
 }
 
 KvScales with_format(const KvScales& scales, Fp8Format format) {
@@ -107,8 +109,7 @@ KvScales with_format(const KvScales& scales, Fp8Format format) {
   }
   KvScales converted = scales;
   converted.format = format;
-  if (is_fnuz(scales.format) == is_fnuz(format)) return converted;
-  const float factor = is_fnuz(format) ? 2.0f : 0.5f;
+  const float factor = factor_between(scales.format, format);
   for (LayerScales& layer : converted.layers) {
     for (float& scale : layer.k) scale *= factor;
     for (float& scale : layer.v) scale *= factor;

@@ -19,10 +19,11 @@ struct Stored {
 template <Fp8Format F>
 struct Fp8Cache {
   static constexpr Fp8Spec kSpec = fp8_spec(F);
-  // The format has 2^mantissa_bits steps from half its top binade to the next; half a step above
-  // the largest is a tie, which goes to the even code.
+  // Codes of one exponent are equally far apart, twice as far as those of the exponent below. Half
+  // a step above the largest is a tie, which goes to the even code.
+  static constexpr int kLargestExponent = kSpec.max_code >> kSpec.mantissa_bits;
   static constexpr float kHalfStep =
-      F == Fp8Format::e4m3fn ? 16.0f : (F == Fp8Format::e4m3fnuz ? 8.0f : 4096.0f);
+      kSpec.min_subnormal * static_cast<float>(uint32_t{1} << (kLargestExponent - 1)) / 2;
   static constexpr float kLimit = kSpec.max + kHalfStep;
   static constexpr bool kTieOverflows = kSpec.max_code % 2 != 0;
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "core/block.h"
 #include "core/dtype.h"
@@ -38,22 +39,20 @@ struct PerType {
 
   // REQUIRES a compute or fp8 type.
   Function operator[](DType dtype) const {
-    switch (dtype) {
-      case DType::f16:
-        return f16;
-      case DType::bf16:
-        return bf16;
-      case DType::f8_e4m3:
-        return e4m3fn;
-      case DType::f8_e4m3fnuz:
-        return e4m3fnuz;
-      case DType::f8_e5m2:
-        return e5m2;
-      case DType::f8_e5m2fnuz:
-        return e5m2fnuz;
-      default:
-        return f32;
+    if (const std::optional<Fp8Format> format = fp8_format(dtype)) {
+      switch (*format) {
+        case Fp8Format::e4m3fn:
+          return e4m3fn;
+        case Fp8Format::e4m3fnuz:
+          return e4m3fnuz;
+        case Fp8Format::e5m2:
+          return e5m2;
+        case Fp8Format::e5m2fnuz:
+          return e5m2fnuz;
+      }
     }
+    if (dtype == DType::f16) return f16;
+    return dtype == DType::bf16 ? bf16 : f32;
   }
 };
 
