@@ -1,6 +1,8 @@
 // The element types of activations, weights and caches, one value at a time.
 #pragma once
 
+#include <optional>
+
 #include "kernels/device/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {
@@ -79,18 +81,19 @@ void with_compute_type(DType dtype, Work&& work) {
 
 template <typename Work>
 void with_cache_type(DType dtype, Work&& work) {
-  switch (dtype) {
-    case DType::f8_e4m3:
-      return work(Fp8<Fp8Format::e4m3fn>{});
-    case DType::f8_e4m3fnuz:
-      return work(Fp8<Fp8Format::e4m3fnuz>{});
-    case DType::f8_e5m2:
-      return work(Fp8<Fp8Format::e5m2>{});
-    case DType::f8_e5m2fnuz:
-      return work(Fp8<Fp8Format::e5m2fnuz>{});
-    default:
-      return with_compute_type(dtype, work);
+  if (const std::optional<Fp8Format> format = fp8_format(dtype)) {
+    switch (*format) {
+      case Fp8Format::e4m3fn:
+        return work(Fp8<Fp8Format::e4m3fn>{});
+      case Fp8Format::e4m3fnuz:
+        return work(Fp8<Fp8Format::e4m3fnuz>{});
+      case Fp8Format::e5m2:
+        return work(Fp8<Fp8Format::e5m2>{});
+      case Fp8Format::e5m2fnuz:
+        return work(Fp8<Fp8Format::e5m2fnuz>{});
+    }
   }
+  with_compute_type(dtype, work);
 }
 
 }  // namespace fp8kv::FP8KV_GPU

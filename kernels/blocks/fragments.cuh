@@ -20,10 +20,11 @@ template <Fp8Format F>
 struct Fp8Pairs {
   static constexpr bool kHardware = F == Fp8Format::e4m3fn && kHardwareFp8;
 
-  // The bits of an e4m3 code, moved into an f16, are worth 2^-kShift times the code's value. Its
+  // The bits of a code, moved into an f16, are worth 2^-kShift times the code's value. Its
   // subnormals are subnormal in f16 too. Where matrix products take those for 0 (kProductsFlush),
   // the pair is multiplied by 2^kShift right away. e5m2 has f16's exponent and needs no shift.
-  static constexpr int kShift = F == Fp8Format::e4m3fn ? 8 : F == Fp8Format::e4m3fnuz ? 7 : 0;
+  static constexpr int kShift = F == Fp8Format::e5m2fnuz ? 0 : 15 - fp8_spec(F).bias;
+  static constexpr bool kIsF16Cut = fp8_spec(F).mantissa_bits == 2;  // f16 without its low byte
 
   static __device__ constexpr int exponent() { return kHardware || kProductsFlush ? 0 : kShift; }
 
@@ -44,9 +45,8 @@ struct Fp8Pairs {
       // belong one bit further down.
       const uint32_t halves[2] = {select_bytes<0x1404>(codes, 0), select_bytes<0x3424>(codes, 0)};
       for (int i = 0; i < 2; ++i) {
-        pairs[i] = F == Fp8Format::e5m2
-                       ? halves[i]
-                       : (halves[i] & 0x80008000u) | (halves[i] >> 1 & 0x3F803F80u);
+        pairs[i] =
+            kIsF16Cut ? halves[i] : (halves[i] & 0x80008000u) | (halves[i] >> 1 & 0x3F803F80u);
         if constexpr (kProductsFlush && kShift > 0) pairs[i] = scaled_pair<kShift>(pairs[i]);
       }
     }

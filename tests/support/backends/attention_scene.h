@@ -157,8 +157,8 @@ class Scene {
     const int64_t per_page = setup_.n_kv_heads * setup_.page_size * setup_.head_dim;
     const auto count = static_cast<size_t>(n_pages_ * per_page);
     const size_t size = dtype_bytes(setup_.cache);
-    const uint8_t nan =
-        setup_.cache == DType::f8_e4m3fnuz || setup_.cache == DType::f8_e5m2fnuz ? 0x80 : 0xFF;
+    const std::optional<Fp8Format> format = fp8_format(setup_.cache);
+    const uint8_t nan = format && fp8_spec(*format).fnuz ? 0x80 : 0xFF;
     bytes.assign(count * size, std::byte{nan});
     Rng rng(seed);
     for (size_t s = 0; s < setup_.sequences.size(); ++s) {
@@ -255,7 +255,8 @@ class Scene {
   // Matrix products of some devices (gfx90a) take what is below f16's normal range for 0, where
   // e5m2 has codes that nothing brings into it.
   double least_kept() const {
-    return setup_.cache == DType::f8_e5m2 || setup_.cache == DType::f8_e5m2fnuz ? 0x1p-14 : 0;
+    const std::optional<Fp8Format> format = fp8_format(setup_.cache);
+    return format && fp8_spec(*format).mantissa_bits == 2 ? 0x1p-14 : 0;
   }
 
   double largest_value(int64_t s, int64_t h, int64_t begin, int64_t end) const {
