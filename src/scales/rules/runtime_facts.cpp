@@ -1,9 +1,7 @@
 #include "scales/rules/runtime_facts.h"
 
-#include <algorithm>
+#include <array>
 #include <filesystem>
-#include <iterator>
-#include <map>
 #include <optional>
 #include <string_view>
 
@@ -16,42 +14,55 @@
 namespace fp8kv {
 namespace {
 
-// By Fact.
-constexpr const char* kNames[] = {"scales",
-                                  "fused",
-                                  "apart",
-                                  "projections",
-                                  "outputs",
-                                  "k_only",
-                                  "v_only",
-                                  "per_head",
-                                  "fused_array",
-                                  "apart_0d",
-                                  "unquantised",
-                                  "compressed_tensors",
-                                  "fp8",
-                                  "modelopt",
-                                  "quark",
-                                  "other_method",
-                                  "no_groups",
-                                  "frozen",
-                                  "cache_scheme",
-                                  "attn_head",
-                                  "linear_missed",
-                                  "attention_ignored",
-                                  "experts_missed",
-                                  "ignore_unclear",
-                                  "quant_algo",
-                                  "fp8_weights",
-                                  "experts",
-                                  "torch_dtype",
-                                  "llama_baichuan_phi3",
-                                  "single_file",
-                                  "index",
-                                  "consolidated",
-                                  "scale_file",
-                                  "with_model_type"};
-static_assert(std::size(kNames) == static_cast<size_t>(Fact::count));
+struct NamedFact {
+  Fact fact;
+  const char* name;
+};
+
+constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
+    {Fact::scales, "scales"},
+    {Fact::fused, "fused"},
+    {Fact::apart, "apart"},
+    {Fact::projections, "projections"},
+    {Fact::outputs, "outputs"},
+    {Fact::k_only, "k_only"},
+    {Fact::v_only, "v_only"},
+    {Fact::per_head, "per_head"},
+    {Fact::fused_array, "fused_array"},
+    {Fact::apart_0d, "apart_0d"},
+    {Fact::unquantised, "unquantised"},
+    {Fact::compressed_tensors, "compressed_tensors"},
+    {Fact::fp8, "fp8"},
+    {Fact::modelopt, "modelopt"},
+    {Fact::quark, "quark"},
+    {Fact::other_method, "other_method"},
+    {Fact::no_groups, "no_groups"},
+    {Fact::frozen, "frozen"},
+    {Fact::cache_scheme, "cache_scheme"},
+    {Fact::attn_head, "attn_head"},
+    {Fact::linear_missed, "linear_missed"},
+    {Fact::attention_ignored, "attention_ignored"},
+    {Fact::experts_missed, "experts_missed"},
+    {Fact::ignore_unclear, "ignore_unclear"},
+    {Fact::quant_algo, "quant_algo"},
+    {Fact::fp8_weights, "fp8_weights"},
+    {Fact::experts, "experts"},
+    {Fact::torch_dtype, "torch_dtype"},
+    {Fact::llama_baichuan_phi3, "llama_baichuan_phi3"},
+    {Fact::single_file, "single_file"},
+    {Fact::index, "index"},
+    {Fact::consolidated, "consolidated"},
+    {Fact::scale_file, "scale_file"},
+    {Fact::with_model_type, "with_model_type"},
+}};
+
+constexpr bool in_order() {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i].fact != static_cast<Fact>(i)) return false;
+  }
+  return true;
+}
+static_assert(in_order(), "every Fact has a name, in the order of the enumerators");
 
 // For the name of a scale of K, the name of V's scale beside it; and the other way round.
 std::string partner_of(std::string name) {
@@ -151,16 +162,29 @@ void add_modelopt(const QuantConfig& quant, FactSet& facts) {
   }
 }
 
+Fact fact_of(QuantMethod method) {
+  switch (method) {
+    case QuantMethod::none:
+      return Fact::unquantised;
+    case QuantMethod::compressed_tensors:
+      return Fact::compressed_tensors;
+    case QuantMethod::fp8:
+      return Fact::fp8;
+    case QuantMethod::modelopt:
+      return Fact::modelopt;
+    case QuantMethod::quark:
+      return Fact::quark;
+    case QuantMethod::trtllm:  // these two are not Hugging Face folders
+    case QuantMethod::ammo:
+    case QuantMethod::other:
+      break;
+  }
+  return Fact::other_method;
+}
+
 void add_config(const ModelFiles& model, FactSet& facts) {
-  static const std::map<QuantMethod, Fact> kFacts = {
-      {QuantMethod::none, Fact::unquantised},
-      {QuantMethod::compressed_tensors, Fact::compressed_tensors},
-      {QuantMethod::fp8, Fact::fp8},
-      {QuantMethod::modelopt, Fact::modelopt},
-      {QuantMethod::quark, Fact::quark},
-      {QuantMethod::other, Fact::other_method}};
   const QuantConfig quant = read_quant_config(model.config, model.modelopt);
-  facts.add(kFacts.at(quant.method));
+  facts.add(fact_of(quant.method));
   if (quant.method == QuantMethod::compressed_tensors) {
     add_compressed_tensors(model.tensors, *quant.block, facts);
   }
@@ -174,13 +198,13 @@ void add_config(const ModelFiles& model, FactSet& facts) {
 }  // namespace
 
 const char* fact_name(Fact fact) {
-  return kNames[static_cast<size_t>(fact)];
+  return kNames[static_cast<size_t>(fact)].name;
 }
 
 std::vector<std::string> FactSet::names() const {
   std::vector<std::string> names;
-  for (size_t i = 0; i < std::size(kNames); ++i) {
-    if (has(static_cast<Fact>(i))) names.push_back(kNames[i]);
+  for (const NamedFact& each : kNames) {
+    if (has(each.fact)) names.push_back(each.name);
   }
   return names;
 }

@@ -74,6 +74,7 @@ class FactSet {
   std::vector<std::string> names() const;
 
  private:
+  static_assert(static_cast<unsigned>(Fact::count) <= 64);
   uint64_t bits_ = 0;
 };
 
