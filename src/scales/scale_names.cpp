@@ -1,6 +1,5 @@
 #include "scales/scale_names.h"
 
-#include <array>
 #include <utility>
 
 #include "checkpoint/layer_name.h"
@@ -9,7 +8,7 @@ namespace fp8kv {
 namespace {
 
 // What follows the attention's name.
-constexpr std::array<std::pair<std::string_view, ScaleSpelling>, 24> kSpellings = {{
+constexpr std::pair<std::string_view, ScaleSpelling> kSpellings[] = {
     {"kv_scale", ScaleSpelling::fused},
     {"k_scale", ScaleSpelling::apart},
     {"v_scale", ScaleSpelling::apart},
@@ -34,7 +33,7 @@ constexpr std::array<std::pair<std::string_view, ScaleSpelling>, 24> kSpellings 
     {"k_proj.k_bias", ScaleSpelling::other},  // of ModelOpt's affine quantisers
     {"v_proj.v_bias", ScaleSpelling::other},
     {"kv_cache_scaling_factor", ScaleSpelling::other},
-}};
+};
 
 }  // namespace
 

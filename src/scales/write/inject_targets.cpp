@@ -1,6 +1,5 @@
 #include "scales/write/inject_targets.h"
 
-#include <array>
 #include <vector>
 
 #include "base/error.h"
@@ -63,7 +62,7 @@ constexpr const char* kQuarkLayers =
 constexpr const char* kNotDoubled =
     "with such a config vLLM does not double the scales on MI300, so that values saturate early";
 
-constexpr std::array<Refusal, 14> kRefusals = {{
+constexpr Refusal kRefusals[] = {
     {"tgi", QuantMethod::modelopt,
      "ModelOpt calls the scales k_proj.k_scale and v_proj.v_scale, which TGI does not read"},
     {"tgi", QuantMethod::quark,
@@ -80,7 +79,7 @@ constexpr std::array<Refusal, 14> kRefusals = {{
     {"vllm-rocm", QuantMethod::other, kNotRead},
     {"sglang", QuantMethod::quark, kQuarkLayers},
     {"sglang", QuantMethod::other, kNotRead},
-}};
+};
 
 }  // namespace
 

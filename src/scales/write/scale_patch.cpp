@@ -244,8 +244,12 @@ std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
     case QuantMethod::modelopt:
       files = with_cache_scales(checkpoint, fit.quant, fit.per_head);
       break;
-    default:
-      break;
+    case QuantMethod::none:
+    case QuantMethod::quark:
+    case QuantMethod::trtllm:
+    case QuantMethod::ammo:
+    case QuantMethod::other:
+      break;  // what a config of these says stays as it is
   }
   std::string& config = files["config.json"];
   if (config.empty()) config = read_text(checkpoint.config_path());
