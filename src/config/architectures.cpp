@@ -1,7 +1,6 @@
 #include "config/architectures.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <optional>
 #include <vector>
@@ -97,16 +96,24 @@ void parse_qwen3(const Json& config, ModelConfig& out) {
   check_qwen_window(config, out);
 }
 
+void parse_olmo2(const Json& config, ModelConfig& out) {
+  out.qkv_bias = config.get_bool("attention_bias", false);
+  out.o_bias = out.qkv_bias;
+  out.block.norm_place = NormPlace::after;
+  out.block.qk_norm = QkNorm::whole;
+}
+
 constexpr NamedActivation kSilu[] = {{"silu", Activation::silu}, {"swish", Activation::silu}};
 
-const std::array<Architecture, 4> kArchitectures = {{
+const Architecture kArchitectures[] = {
     {"LlamaForCausalLM", "Llama 1, 2, 3.x and what shares their form", false, parse_llama,
      llama_tensors(), kSilu},
     {"MistralForCausalLM", "Mistral, with or without sliding window", true, parse_mistral,
      llama_tensors(), kSilu},
     {"Qwen2ForCausalLM", "Qwen 2, 2.5", true, parse_qwen2, llama_tensors(), kSilu},
     {"Qwen3ForCausalLM", "Qwen 3, dense", true, parse_qwen3, llama_tensors(), kSilu},
-}};
+    {"Olmo2ForCausalLM", "OLMo 2", false, parse_olmo2, olmo2_tensors(), kSilu},
+};
 
 }  // namespace
 

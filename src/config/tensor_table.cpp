@@ -1,7 +1,6 @@
 #include "config/tensor_table.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 
@@ -10,7 +9,7 @@ namespace {
 
 using enum TensorRole;
 
-const std::array<TensorRow, 14> kLlamaTensors = {{
+const TensorRow kLlamaTensors[] = {
     {"model.embed_tokens", {embedding}},
     {"model.layers.{}.input_layernorm", {attn_norm}},
     {"model.layers.{}.self_attn.q_proj", {q}},
@@ -25,7 +24,25 @@ const std::array<TensorRow, 14> kLlamaTensors = {{
     {"model.layers.{}.mlp.down_proj", {down}},
     {"model.norm", {norm}},
     {"lm_head", {lm_head}},
-}};
+};
+
+// OLMo 2 has no norms before its blocks.
+const TensorRow kOlmo2Tensors[] = {
+    {"model.embed_tokens", {embedding}},
+    {"model.layers.{}.self_attn.q_proj", {q}},
+    {"model.layers.{}.self_attn.k_proj", {k}},
+    {"model.layers.{}.self_attn.v_proj", {v}},
+    {"model.layers.{}.self_attn.q_norm", {q_norm}},
+    {"model.layers.{}.self_attn.k_norm", {k_norm}},
+    {"model.layers.{}.self_attn.o_proj", {o}},
+    {"model.layers.{}.post_attention_layernorm", {attn_post_norm}},
+    {"model.layers.{}.mlp.gate_proj", {gate}},
+    {"model.layers.{}.mlp.up_proj", {up}},
+    {"model.layers.{}.mlp.down_proj", {down}},
+    {"model.layers.{}.post_feedforward_layernorm", {ffn_post_norm}},
+    {"model.norm", {norm}},
+    {"lm_head", {lm_head}},
+};
 
 constexpr std::string_view kLayer = "{}";
 
@@ -119,6 +136,10 @@ void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
 
 std::span<const TensorRow> llama_tensors() {
   return kLlamaTensors;
+}
+
+std::span<const TensorRow> olmo2_tensors() {
+  return kOlmo2Tensors;
 }
 
 std::vector<ModelTensor> layer_tensors(const ModelConfig& config, int64_t layer) {

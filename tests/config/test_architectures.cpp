@@ -14,8 +14,8 @@ using test::through_folder;
 
 constexpr const char* kSupported =
     "supported are LlamaForCausalLM (Llama 1, 2, 3.x and what shares their form), "
-    "MistralForCausalLM (Mistral, with or without sliding window), Qwen2ForCausalLM (Qwen 2, 2.5) "
-    "and Qwen3ForCausalLM (Qwen 3, dense)";
+    "MistralForCausalLM (Mistral, with or without sliding window), Qwen2ForCausalLM (Qwen 2, "
+    "2.5), Qwen3ForCausalLM (Qwen 3, dense) and Olmo2ForCausalLM (OLMo 2)";
 
 // Windows as the layers have them: 0 is none.
 std::vector<int64_t> windows_of(const ModelConfig& config) {
@@ -59,6 +59,7 @@ void check_equal(const ModelConfig& a, const test::TinyConfig& b) {
   CHECK(a.ropes[0].attention_factor == b.rope.attention_factor);
   CHECK(a.qkv_bias == b.qkv_bias);
   CHECK(a.block.qk_norm == b.block.qk_norm);
+  CHECK(a.block.norm_place == b.block.norm_place);
   CHECK(a.o_bias == b.o_bias);
   CHECK(a.mlp_bias == b.mlp_bias);
   CHECK(a.tied_embeddings == b.tied_embeddings);
@@ -105,6 +106,11 @@ TEST_CASE("architectures: every field goes through config.json, in both spelling
     qwen3.window_layers = {true, false};
     qwen3.rope = {1e6, RopeScaling::yarn, 2, 1, 4, 64, 16, 2, false, 1.25};
     check_equal(through_folder(qwen3, {.new_spelling = new_spelling}), qwen3);
+
+    test::TinyConfig olmo2 = test::tiny_config("Olmo2ForCausalLM");
+    olmo2.qkv_bias = olmo2.o_bias = true;
+    olmo2.n_kv_heads = 4;
+    check_equal(through_folder(olmo2, {.new_spelling = new_spelling}), olmo2);
   }
 }
 
@@ -177,6 +183,24 @@ TEST_CASE("architectures: reads the config.json of Qwen3 0.6B, whose heads are n
   CHECK(config.head_dim() == 128);
   CHECK(config.tied_embeddings);
   CHECK(windows_of(config) == std::vector<int64_t>(28, 0));
+}
+
+TEST_CASE("architectures: reads the config.json of OLMo 2 7B, whose norms follow its blocks") {
+  const ModelConfig config = parse_config(R"({
+    "architectures": ["Olmo2ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "eos_token_id": 100257, "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
+    "intermediate_size": 11008, "max_position_embeddings": 4096, "model_type": "olmo2",
+    "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32,
+    "pad_token_id": 100277, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 500000,
+    "tie_word_embeddings": false, "torch_dtype": "float32", "use_cache": true,
+    "vocab_size": 100352})");
+  CHECK(config.block.norm_place == NormPlace::after);
+  CHECK(config.block.qk_norm == QkNorm::whole);
+  CHECK_FALSE(config.qkv_bias);
+  CHECK_FALSE(config.o_bias);
+  CHECK(config.head_dim() == 128);
+  CHECK(config.eos_ids == std::vector<int32_t>{100257});
+  CHECK(windows_of(config) == std::vector<int64_t>(32, 0));
 }
 
 // Keys and order as transformers 5.23.0 saves Qwen2Config(use_sliding_window=True, ...).

@@ -40,6 +40,9 @@ QWEN3 = {**LLAMA, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", 
          "use_sliding_window": False, "sliding_window": None, "max_window_layers": 2, "tie_word_embeddings": True}
 del QWEN3["mlp_bias"]
 
+OLMO2 = {**LLAMA, "architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2", "rms_norm_eps": 1e-6, "rope_theta": 500000.0}
+del OLMO2["mlp_bias"], OLMO2["head_dim"]
+
 CASES = {
     "llama-gqa": {**LLAMA, "head_dim": 24, "intermediate_size": 24},
     "mistral-window": {**COMMON, "architectures": ["MistralForCausalLM"], "model_type": "mistral", "hidden_size": 32,
@@ -54,6 +57,9 @@ CASES = {
                                              "rope_type": "yarn"}, "max_position_embeddings": 256},
     "llama-f16": {**LLAMA, "torch_dtype": "float16"},
     "qwen3": {**QWEN3, "head_dim": 24},
+    "olmo2": {**OLMO2, "hidden_size": 40, "num_key_value_heads": 4},
+    "olmo2-gqa": {**OLMO2, "head_dim": 6, "num_attention_heads": 7, "num_key_value_heads": 1, "attention_bias": True,
+                  "tie_word_embeddings": True},
     "qwen2-bf16": {**QWEN2, "num_attention_heads": 6, "num_key_value_heads": 3, "torch_dtype": "bfloat16"},
 }
 NEW_STYLE = {"llama-linear"}
@@ -135,6 +141,8 @@ def reference_forward(config, weights, ids):
     visible = (distance >= 0) & (distance < (window or n))
     angles = np.arange(n)[:, None] * inverse_frequencies(config, head_dim)[None, :]
 
+    norms_follow = config["model_type"] == "olmo2"
+
     def norm(x, name):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + config["rms_norm_eps"]) * weights[name]
 
@@ -145,10 +153,12 @@ def reference_forward(config, weights, ids):
     x, keys, values = weights["model.embed_tokens.weight"][ids], [], []
     for layer in range(config["num_hidden_layers"]):
         p = f"model.layers.{layer}."
-        h = norm(x, p + "input_layernorm.weight")
-        q = linear(h, p + "self_attn.q_proj").reshape(n, heads, head_dim)
-        k = linear(h, p + "self_attn.k_proj").reshape(n, kv_heads, head_dim)
-        if p + "self_attn.k_norm.weight" in weights:
+        h = x if norms_follow else norm(x, p + "input_layernorm.weight")
+        q, k = linear(h, p + "self_attn.q_proj"), linear(h, p + "self_attn.k_proj")
+        if norms_follow:  # all heads together
+            q, k = norm(q, p + "self_attn.q_norm.weight"), norm(k, p + "self_attn.k_norm.weight")
+        q, k = q.reshape(n, heads, head_dim), k.reshape(n, kv_heads, head_dim)
+        if p + "self_attn.k_norm.weight" in weights and not norms_follow:
             q, k = norm(q, p + "self_attn.q_norm.weight"), norm(k, p + "self_attn.k_norm.weight")
         q, k = (rotate(x, angles) * attention_factor(config) for x in (q, k))
         v = linear(h, p + "self_attn.v_proj").reshape(n, kv_heads, head_dim)
@@ -160,10 +170,12 @@ def reference_forward(config, weights, ids):
             scores = np.where(visible, q[:, head] @ k[:, group].T / math.sqrt(head_dim), -np.inf)
             weight = np.exp(scores - scores.max(-1, keepdims=True))
             out[:, head] = weight / weight.sum(-1, keepdims=True) @ v[:, group]
-        x = x + linear(out.reshape(n, heads * head_dim), p + "self_attn.o_proj")
-        h = norm(x, p + "post_attention_layernorm.weight")
+        attention = linear(out.reshape(n, heads * head_dim), p + "self_attn.o_proj")
+        x = x + (norm(attention, p + "post_attention_layernorm.weight") if norms_follow else attention)
+        h = x if norms_follow else norm(x, p + "post_attention_layernorm.weight")
         gate = linear(h, p + "mlp.gate_proj")
-        x = x + linear(gate / (1 + np.exp(-gate)) * linear(h, p + "mlp.up_proj"), p + "mlp.down_proj")
+        mlp = linear(gate / (1 + np.exp(-gate)) * linear(h, p + "mlp.up_proj"), p + "mlp.down_proj")
+        x = x + (norm(mlp, p + "post_feedforward_layernorm.weight") if norms_follow else mlp)
     head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"])
     return norm(x, "model.norm.weight") @ head.T, np.array(keys), np.array(values)
 

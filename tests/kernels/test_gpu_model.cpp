@@ -51,13 +51,18 @@ void check_greedy(const std::filesystem::path& folder, int count,
   }
 }
 
-// A plain model, and one whose heads of Q and K are normalised.
+// A plain model, one whose heads of Q and K are normalised, and one with all norms elsewhere.
 std::vector<test::TinyConfig> tiny_models() {
   test::TinyConfig qwen3 = test::tiny_config();
   qwen3.architecture = "Qwen3ForCausalLM";
   qwen3.model_type = "qwen3";
   qwen3.block.qk_norm = QkNorm::per_head;
-  return {test::tiny_config(), qwen3};
+  test::TinyConfig olmo2 = test::tiny_config();
+  olmo2.architecture = "Olmo2ForCausalLM";
+  olmo2.model_type = "olmo2";
+  olmo2.block.norm_place = NormPlace::after;
+  olmo2.block.qk_norm = QkNorm::whole;
+  return {test::tiny_config(), qwen3, olmo2};
 }
 
 // All, or what ThreadSanitizer is to see: norms before, around and after the sum, a window, caps,

@@ -88,6 +88,12 @@ std::vector<Variant> variants() {
     v.config.model_type = "qwen3";
     v.config.block.qk_norm = QkNorm::per_head;
   });
+  add("OLMo 2: norms after the blocks, Q and K normalised whole", [](Variant& v) {
+    v.config.architecture = "Olmo2ForCausalLM";
+    v.config.model_type = "olmo2";
+    v.config.block.norm_place = NormPlace::after;
+    v.config.block.qk_norm = QkNorm::whole;
+  });
   add("linear rope scaling", [](Variant& v) {
     v.config.rope.scaling = RopeScaling::linear;
     v.config.rope.factor = 4;
@@ -175,8 +181,9 @@ TEST_CASE("model: an FP8 cache reads as code times scale, per head") {
 }
 
 TEST_CASE("model: logits and greedy text equal transformers' on its random models") {
-  for (const char* name : {"llama-gqa", "mistral-window", "qwen2", "llama3-rope", "llama-linear",
-                           "llama-f16", "qwen2-bf16", "qwen2-yarn", "qwen3"}) {
+  for (const char* name :
+       {"llama-gqa", "mistral-window", "qwen2", "llama3-rope", "llama-linear", "llama-f16",
+        "qwen2-bf16", "qwen2-yarn", "qwen3", "olmo2", "olmo2-gqa"}) {
     CAPTURE(name);
     const auto folder = test::source_dir() / "tests/golden" / name;
     const Checkpoint checkpoint = Checkpoint::open(folder);

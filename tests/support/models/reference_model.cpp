@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "core/half.h"
+#include "support/models/tiny_checkpoint.h"
 
 namespace fp8kv::test {
 namespace {
@@ -326,12 +327,13 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     }
     const Rows attended = attend_all(q, k, v, config.window(index), config);
     if (measured) run.errors.push_back(measure(q, k, v, attended, index, measured, config));
+    const PostNormNames post_norms = post_norm_names(config.architecture);
     const std::string ffn_norm =
         config.block.shared_norm ? "input_layernorm" : "post_attention_layernorm";
     const Rows before = x;
-    x = joined(x, layer.project("self_attn.o_proj", attended), "attn_post_norm", layer, config);
+    x = joined(x, layer.project("self_attn.o_proj", attended), post_norms.attention, layer, config);
     const Rows z = entering(config.block.parallel ? before : x, ffn_norm, layer, config);
-    x = joined(x, feed_forward(z, layer, config), "ffn_post_norm", layer, config);
+    x = joined(x, feed_forward(z, layer, config), post_norms.feed_forward, layer, config);
   }
   const bool own_head = checkpoint.find("lm_head.weight") != nullptr && !config.tied_embeddings;
   const Vector head = own_head ? values_of(checkpoint, "lm_head.weight") : embedding;

@@ -175,6 +175,7 @@ std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions
   const BlockConfig& block = config.block;
   const bool normed_before =
       block.norm_place == NormPlace::before || block.norm_place == NormPlace::around;
+  const PostNormNames post_norms = post_norm_names(config.architecture);
   const bool embed_stored = !(config.tied_embeddings && options.tied_as_lm_head);
   if (embed_stored) {
     make.add("model.embed_tokens.weight", {config.vocab_size, config.dim}, 0, std::sqrt(3.0));
@@ -192,8 +193,8 @@ std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions
     }
     make.linear(at + "self_attn.o_proj", config.dim, q_dim, config.o_bias);
     if (block.norm_place != NormPlace::before) {
-      make.norm(at + "attn_post_norm", config);
-      make.norm(at + "ffn_post_norm", config);
+      make.norm(at + post_norms.attention, config);
+      make.norm(at + post_norms.feed_forward, config);
     }
     if (normed_before && !block.shared_norm) make.norm(at + "post_attention_layernorm", config);
     if (block.gated) {
@@ -226,8 +227,12 @@ std::string tiny_config_json(const TinyConfig& config, const TinyOptions& option
   json.member("rms_norm_eps", config.norm_eps).member("hidden_act", "silu");
   json.member("tie_word_embeddings", config.tied_embeddings);
   const bool qwen3 = config.architecture == "Qwen3ForCausalLM";
-  FP8KV_ASSERT(config.block.qk_norm == (qwen3 ? QkNorm::per_head : QkNorm::none));
-  if (config.architecture == "LlamaForCausalLM" || qwen3) {
+  const bool olmo2 = config.architecture == "Olmo2ForCausalLM";
+  FP8KV_ASSERT(config.block.qk_norm == (qwen3   ? QkNorm::per_head
+                                        : olmo2 ? QkNorm::whole
+                                                : QkNorm::none));
+  FP8KV_ASSERT(config.block.norm_place == (olmo2 ? NormPlace::after : NormPlace::before));
+  if (config.architecture == "LlamaForCausalLM" || qwen3 || olmo2) {
     // One switch for q, k, v and o: these architectures have no other.
     FP8KV_ASSERT(config.qkv_bias == config.o_bias);
     json.member("attention_bias", config.qkv_bias);
@@ -239,7 +244,7 @@ std::string tiny_config_json(const TinyConfig& config, const TinyOptions& option
     json.member("mlp_bias", config.mlp_bias);
   } else {
     FP8KV_ASSERT(!config.mlp_bias);
-    write_window(json, config);
+    if (!olmo2) write_window(json, config);
   }
   write_rope(json, config.rope, options.new_spelling);
   if (config.bos_id >= 0) json.member("bos_token_id", int{config.bos_id});

@@ -62,7 +62,19 @@ struct TinyTensor {
   std::vector<float> values;
 };
 
-// Those of any BlockConfig; beside Llama's names there are attn_post_norm and ffn_post_norm.
+// What the norms after a layer's blocks are called: as in OLMo 2, else names that no model has.
+struct PostNormNames {
+  const char* attention;
+  const char* feed_forward;
+};
+inline PostNormNames post_norm_names(const std::string& architecture) {
+  if (architecture == "Olmo2ForCausalLM") {
+    return {"post_attention_layernorm", "post_feedforward_layernorm"};
+  }
+  return {"attn_post_norm", "ffn_post_norm"};
+}
+
+// Those of any BlockConfig: Llama's names, and post_norm_names.
 // Matrices are scaled so that activations stay near 1; norms are near 1; biases are within 0.5.
 std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions& options = {});
 

@@ -32,6 +32,11 @@ inline TinyConfig tiny_config(const std::string& architecture) {
     config.model_type = "qwen3";
     config.block.qk_norm = QkNorm::per_head;
   }
+  if (architecture == "Olmo2ForCausalLM") {
+    config.model_type = "olmo2";
+    config.block.norm_place = NormPlace::after;
+    config.block.qk_norm = QkNorm::whole;
+  }
   return config;
 }
 
