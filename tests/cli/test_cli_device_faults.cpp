@@ -246,7 +246,9 @@ TEST_CASE("cli device faults: run leaves whole answers only, those it had before
   CHECK(expected.ends_with("}\n"));
   std::set<ptrdiff_t> answers;  // that there were when it ended
   for (const std::string& kind : Strings{"lost", "fault"}) {
-    for (int step = 1;; ++step) {
+    // What a fault leaves behind is as after a loss; ThreadSanitizer need not see each.
+    const int stride = test::kThreadSanitizer && kind == "fault" ? 4 : 1;
+    for (int step = 1;; step += stride) {
       CAPTURE(at(kind, "sample", step));
       const test::CliResult faulty = place.run(kRun, at(kind, "sample", step));
       if (faulty.exit_code == 0) break;
