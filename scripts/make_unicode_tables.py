@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode_tables.cpp: what the tokenizers library knows of characters.
+"""Writes src/unicode/unicode_tables.cpp: what the tokenizers library knows of characters.
 
     pip install tokenizers==0.23.3 unicodedataplus==16.0.0.post1
     scripts/make_unicode_tables.py
@@ -17,7 +17,7 @@ import tokenizers
 import unicodedataplus as unicode
 from tokenizers import Regex, normalizers, pre_tokenizers
 
-OUT = pathlib.Path(__file__).parent.parent / "src/text/unicode_tables.cpp"
+OUT = pathlib.Path(__file__).parent.parent / "src/unicode/unicode_tables.cpp"
 POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 CATEGORIES = ("Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs Co").split()
 HANGUL = range(0xAC00, 0xD7A4)
@@ -165,7 +165,7 @@ def main() -> None:
     out = [
         "// Made by scripts/make_unicode_tables.py: see there and unicode_tables.h.\n",
         f"// tokenizers {tokenizers.__version__}, Unicode {unicode.unidata_version}.\n",
-        '#include "text/unicode_tables.h"\n\nnamespace fp8kv::unicode {\nnamespace {\n\n// clang-format off\n',
+        '#include "unicode/unicode_tables.h"\n\nnamespace fp8kv::unicode {\nnamespace {\n\n// clang-format off\n',
     ]
     for name, values in tables:
         out.append(f"constexpr uint32_t {name}Data[] = {{\n{numbers(values)}}};\n")

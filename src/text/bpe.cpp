@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "text/parts.h"
-#include "text/unicode.h"
+#include "unicode/characters.h"
 
 namespace fp8kv {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "text/parts.h"
-#include "text/unicode.h"
+#include "unicode/characters.h"
 
 namespace fp8kv {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "json/json.h"
-#include "text/normal_form.h"
 #include "text/pattern.h"
+#include "unicode/normal_form.h"
 
 namespace fp8kv {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/unicode.h"
+#include "unicode/characters.h"
 
 namespace fp8kv {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "json/json.h"
-#include "text/char_ranges.h"
+#include "unicode/char_ranges.h"
 
 namespace fp8kv {
 

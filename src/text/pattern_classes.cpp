@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "text/pattern.h"
-#include "text/unicode.h"
+#include "unicode/characters.h"
 
 namespace fp8kv {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "text/char_ranges.h"
+#include "unicode/char_ranges.h"
 
 namespace fp8kv {
 

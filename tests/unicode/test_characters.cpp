@@ -6,9 +6,9 @@
 #include "json/json.h"
 #include "support/places.h"
 #include "support/sanitizers.h"
-#include "text/normal_form.h"
 #include "text/pattern.h"
-#include "text/unicode.h"
+#include "unicode/characters.h"
+#include "unicode/normal_form.h"
 
 namespace fp8kv {
 namespace {

@@ -1,9 +1,9 @@
-#include "text/char_ranges.h"
+#include "unicode/char_ranges.h"
 
 #include <algorithm>
 #include <charconv>
 
-#include "text/unicode.h"
+#include "unicode/characters.h"
 
 namespace fp8kv {
 

@@ -1,6 +1,6 @@
 // Made by scripts/make_unicode_tables.py: see there and unicode_tables.h.
 // tokenizers 0.23.3, Unicode 16.0.0.
-#include "text/unicode_tables.h"
+#include "unicode/unicode_tables.h"
 
 namespace fp8kv::unicode {
 namespace {

@@ -1,8 +1,8 @@
-#include "text/unicode.h"
+#include "unicode/characters.h"
 
 #include <algorithm>
 
-#include "text/unicode_tables.h"
+#include "unicode/unicode_tables.h"
 
 namespace fp8kv {
 

@@ -1,4 +1,4 @@
-#include "text/normal_form.h"
+#include "unicode/normal_form.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "text/unicode.h"
-#include "text/unicode_tables.h"
+#include "unicode/characters.h"
+#include "unicode/unicode_tables.h"
 
 namespace fp8kv {
 namespace {

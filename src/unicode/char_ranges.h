@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/unicode_tables.h"
+#include "unicode/unicode_tables.h"
 
 namespace fp8kv {
 
