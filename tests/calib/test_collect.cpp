@@ -9,6 +9,7 @@
 #include "checkpoint/read_model_config.h"
 #include "json/json.h"
 #include "support/expect_error.h"
+#include "support/models/goldens.h"
 #include "support/models/reference_model.h"
 #include "support/models/streamed_model.h"
 #include "support/models/tiny_checkpoint.h"
@@ -64,6 +65,28 @@ TEST_CASE("collect: amax of Q, K and V equals an independent forward pass over e
       CHECK(relative(layers[layer].k[head].amax, k) < kTolerance);
       CHECK(relative(layers[layer].v[head].amax, v) < kTolerance);
       CHECK(relative(layers[layer].q[head].amax, q) < kTolerance);
+    }
+  }
+}
+
+TEST_CASE("collect: amax of K and V is that of transformers' cache, for every golden model") {
+  for (const char* name : test::kGoldens) {
+    CAPTURE(name);
+    const auto [folder, golden, ids] = test::golden(name);
+    const Checkpoint checkpoint = Checkpoint::open(folder);
+    const ModelConfig config = read_model_config(checkpoint);
+    if (config.dtype != DType::f32) continue;  // transformers rounds nothing in these goldens
+    const auto backend = make_cpu_backend(2);
+    Log log = quiet_log();
+    const auto layers = collect_magnitudes(checkpoint, config, *backend, {ids}, log);
+    const Json k = golden.at("k_amax"), v = golden.at("v_amax");
+    REQUIRE(layers.size() == k.size());
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+      REQUIRE(layers[layer].k.size() == k[layer].size());
+      for (size_t head = 0; head < layers[layer].k.size(); ++head) {
+        CHECK(relative(layers[layer].k[head].amax, k[layer][head].as_double()) < kTolerance);
+        CHECK(relative(layers[layer].v[head].amax, v[layer][head].as_double()) < kTolerance);
+      }
     }
   }
 }

@@ -1,30 +1,16 @@
-#include <array>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "config/tensor_table.h"
+#include "support/models/fused_tensors.h"
 #include "support/models/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-// As Phi-3 has them.
-const std::array<TensorRow, 4> kFused = {{
-    {"layers.{}.qkv_proj", {TensorRole::q, TensorRole::k, TensorRole::v}},
-    {"layers.{}.o_proj", {TensorRole::o}},
-    {"layers.{}.gate_up_proj", {TensorRole::gate, TensorRole::up}},
-    {"head", {TensorRole::lm_head}},
-}};
-
-Strings names_of(const std::vector<ModelTensor>& tensors) {
-  Strings names;
-  for (const ModelTensor& tensor : tensors) names.push_back(tensor.name);
-  return names;
-}
 
 }  // namespace
 
@@ -46,7 +32,7 @@ TEST_CASE("tensor table: a layer's tensors follow from the config's switches") {
 }
 
 TEST_CASE("tensor table: what belongs to no layer is listed once") {
-  CHECK(names_of(outer_tensors(test::model_of(test::tiny_config()))) ==
+  CHECK(test::names_of(outer_tensors(test::model_of(test::tiny_config()))) ==
         Strings{"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"});
 }
 
@@ -64,11 +50,12 @@ TEST_CASE("tensor table: linear modules are the matrices but the embedding") {
 
 TEST_CASE("tensor table: a tensor of several roles has the rows of each in turn") {
   ModelConfig config = test::model_of(test::tiny_config());
-  config.tensors = kFused;
+  config.tensors = test::kFusedTensors;
   config.qkv_bias = true;
   const std::vector<ModelTensor> tensors = layer_tensors(config, 0);
-  CHECK(names_of(tensors) == Strings{"layers.0.qkv_proj.weight", "layers.0.qkv_proj.bias",
-                                     "layers.0.o_proj.weight", "layers.0.gate_up_proj.weight"});
+  CHECK(test::names_of(tensors) == Strings{"layers.0.qkv_proj.weight", "layers.0.qkv_proj.bias",
+                                           "layers.0.o_proj.weight",
+                                           "layers.0.gate_up_proj.weight"});
   CHECK(tensors[0].shape == Shape{32 + 16 + 16, 32});
   CHECK(tensors[1].shape == Shape{32 + 16 + 16});
   CHECK(tensors[3].shape == Shape{48 + 48, 32});

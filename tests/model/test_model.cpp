@@ -7,6 +7,7 @@
 #include "checkpoint/read_model_config.h"
 #include "core/half.h"
 #include "json/json.h"
+#include "support/models/goldens.h"
 #include "support/models/reference_model.h"
 #include "support/models/run_model.h"
 #include "support/models/tiny_checkpoint.h"
@@ -181,18 +182,12 @@ TEST_CASE("model: an FP8 cache reads as code times scale, per head") {
 }
 
 TEST_CASE("model: logits and greedy text equal transformers' on its random models") {
-  for (const char* name :
-       {"llama-gqa", "mistral-window", "qwen2", "llama3-rope", "llama-linear", "llama-f16",
-        "qwen2-bf16", "qwen2-yarn", "qwen3", "olmo2", "olmo2-gqa"}) {
+  for (const char* name : test::kGoldens) {
     CAPTURE(name);
-    const auto folder = test::source_dir() / "tests/golden" / name;
+    const auto [folder, golden, all_ids] = test::golden(name);
     const Checkpoint checkpoint = Checkpoint::open(folder);
     const ModelConfig config = read_model_config(checkpoint);
-    const Json golden = Json::read(folder / "golden.json");
-    std::vector<int32_t> ids;
-    for (size_t i = 0; i < golden.at("ids").size(); ++i) {
-      ids.push_back(static_cast<int32_t>(golden.at("ids")[i].as_int()));
-    }
+    std::vector<int32_t> ids = all_ids;
     const auto backend = make_cpu_backend(2);
     const auto logits = test::run_model(checkpoint, config, *backend, ids);
     // The goldens compute in float32 throughout. Where the model's own dtype is narrower, K and V

@@ -1,4 +1,3 @@
-#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -7,26 +6,13 @@
 
 #include "config/tensor_table.h"
 #include "model/weights.h"
+#include "support/models/fused_tensors.h"
 #include "support/models/tiny_checkpoint.h"
 
 namespace fp8kv {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-// As Phi-3 has them.
-const std::array<TensorRow, 4> kFused = {{
-    {"layers.{}.qkv_proj", {TensorRole::q, TensorRole::k, TensorRole::v}},
-    {"layers.{}.o_proj", {TensorRole::o}},
-    {"layers.{}.gate_up_proj", {TensorRole::gate, TensorRole::up}},
-    {"head", {TensorRole::lm_head}},
-}};
-
-Strings names_of(const std::vector<ModelTensor>& tensors) {
-  Strings names;
-  for (const ModelTensor& tensor : tensors) names.push_back(tensor.name);
-  return names;
-}
 
 // Tensors made for whoever asks, and the names that were asked for.
 struct Store {
@@ -50,13 +36,13 @@ struct Store {
 
 TEST_CASE("weights: roles of one tensor are views of its rows, found once") {
   ModelConfig config = test::model_of(test::tiny_config());
-  config.tensors = kFused;
+  config.tensors = test::kFusedTensors;
   config.qkv_bias = true;
   Store store;
   const LayerWeights layer =
       make_layer_weights(config, 0, LayerPart::whole,
                          [&](const std::string& name) { return store.find(config, name); });
-  CHECK(store.asked == names_of(layer_tensors(config, 0)));
+  CHECK(store.asked == test::names_of(layer_tensors(config, 0)));
   const float* qkv = store.values.at("layers.0.qkv_proj.weight").data();
   CHECK(layer.attn.q.weight.as<float>() == qkv);
   CHECK(layer.attn.k.weight.as<float>() == qkv + 32 * 32);

@@ -1,0 +1,34 @@
+// The random models that tests/golden/make_goldens.py writes, and what transformers computes with
+// them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "json/json.h"
+#include "support/places.h"
+
+namespace fp8kv::test {
+
+inline constexpr const char* kGoldens[] = {
+    "llama-gqa",  "mistral-window", "qwen2", "llama3-rope", "llama-linear", "llama-f16",
+    "qwen2-bf16", "qwen2-yarn",     "qwen3", "olmo2",       "olmo2-gqa"};
+
+struct Golden {
+  std::filesystem::path folder;
+  Json file;  // golden.json
+  std::vector<int32_t> ids;
+};
+
+inline Golden golden(const char* name) {
+  const std::filesystem::path folder = source_dir() / "tests/golden" / name;
+  Golden made{folder, Json::read(folder / "golden.json"), {}};
+  const Json ids = made.file.at("ids");
+  for (size_t i = 0; i < ids.size(); ++i) {
+    made.ids.push_back(static_cast<int32_t>(ids[i].as_int()));
+  }
+  return made;
+}
+
+}  // namespace fp8kv::test
