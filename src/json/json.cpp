@@ -272,7 +272,8 @@ Json Json::operator[](size_t index) const {
 }
 
 const std::string& Json::key(size_t index) const {
-  FP8KV_ASSERT(is_object() && index < size());
+  if (!is_object()) fail_type("an object");
+  FP8KV_ASSERT(index < size());
   return node_->children->keys[index];
 }
 

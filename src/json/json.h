@@ -47,7 +47,7 @@ class Json {
   size_t size() const;
   // Element of an array. REQUIRES index < size().
   Json operator[](size_t index) const;
-  // Member of an object in document order. REQUIRES index < size().
+  // Member of an object in document order. Throws for what is no object. REQUIRES index < size().
   const std::string& key(size_t index) const;
   Json value(size_t index) const;
 

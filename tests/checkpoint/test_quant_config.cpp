@@ -187,6 +187,11 @@ TEST_CASE("quant_config: weights are quantised unless every linear layer is left
   CHECK(weights("") == "");
   CHECK(weights(tensors + "}") ==
         "'config.json': quantization_config.config_groups.a: quantises weights");
+  CHECK(test::error_of([&] {
+          weights(R"({"quant_method": "compressed-tensors", "config_groups": ["x"]})");
+        }) ==
+        "'config.json': quantization_config.config_groups: is an array ([\"x\"]), expected "
+        "an object");
   CHECK(weights(tensors + R"(, "ignore": ["lm_head"]})") != "");
   CHECK(weights(tensors + R"(, "ignore": ["lm_head", "re:.*_proj$"]})") == "");
   CHECK(weights(tensors + R"(, "ignore": ["Linear"]})") == "");
