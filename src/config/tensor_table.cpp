@@ -65,8 +65,7 @@ struct RoleTensor {
 
 RoleTensor tensor_of(TensorRole role, const ModelConfig& config) {
   const BlockConfig& block = config.block;
-  const bool normed_before =
-      block.norm_place == NormPlace::before || block.norm_place == NormPlace::around;
+  const bool normed_before = norms_input(block.norm_place);
   const int64_t q_dim = config.n_heads * config.head_dim();
   const int64_t kv_dim = config.n_kv_heads() * config.head_dim();
   switch (role) {

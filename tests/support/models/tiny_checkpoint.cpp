@@ -173,8 +173,7 @@ std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions
   const int64_t q_dim = config.n_heads * config.head_dim;
   const int64_t kv_dim = config.n_kv_heads * config.head_dim;
   const BlockConfig& block = config.block;
-  const bool normed_before =
-      block.norm_place == NormPlace::before || block.norm_place == NormPlace::around;
+  const bool normed_before = norms_input(block.norm_place);
   const PostNormNames post_norms = post_norm_names(config.architecture);
   const bool embed_stored = !(config.tied_embeddings && options.tied_as_lm_head);
   if (embed_stored) {
