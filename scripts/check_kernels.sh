@@ -35,7 +35,7 @@ options=()
 cmake -S . -B "$folder" "${options[@]}" "-DFP8KV_GPU=$(IFS=';' && echo "${gpus[*]}")" \
   -DFP8KV_KEEP_CODE=ON > /dev/null
 cmake --build "$folder" --target "${gpus[@]/#/fp8kv_}" >&2
-collect "$folder" "$work"
+collect . "$folder" "$work"
 if [[ ${1:-} == --record ]]; then
   record_registers . "$work"
 else

@@ -40,14 +40,19 @@ unpack() {
   rm "$bundle"
 }
 
-# Of the modules in a folder that was configured with FP8KV_KEEP_CODE.
+# Of the modules in a folder that was configured with FP8KV_KEEP_CODE: of the sources that there are
+# now, since a folder keeps what older ones left. Gates that have nothing to look at would pass.
 collect() {
-  local build=$1 out=$2 object
-  if command -v nvcc > /dev/null; then
-    cp "$build"/kernels/cuda/code/*.{cuda.log,compute_90.ptx} "$out"
-  fi
-  if command -v hipcc > /dev/null; then
-    for object in "$build"/kernels/hip/*.cu.o; do unpack "$object" "$out"; done
+  local root=$1 build=$2 out=$3 source name
+  for source in "$root"/kernels/*/*.cu; do
+    name=$(basename "$source" .cu)
+    if command -v nvcc > /dev/null; then
+      cp "$build/kernels/cuda/code/$name".{cuda.log,compute_90.ptx} "$out"
+    fi
+    if command -v hipcc > /dev/null; then unpack "$build/kernels/hip/$name.cu.o" "$out"; fi
+  done
+  if command -v hipcc > /dev/null && ! compgen -G "$out/attention_decode.gfx*.s" > /dev/null; then
+    complain "$build/kernels/hip/attention_decode.cu.o has no code for AMD's GPUs"
   fi
 }
 

@@ -60,10 +60,10 @@ compile() {
         --threads 2 -Xptxas -v --keep --keep-dir "$scratch" -c -o "$scratch/$name.o" \
         "${file[@]}" > "$out/$name.cuda.log" 2>&1
     fi
-    mv "$scratch/$name.compute_90.ptx" "$out"
+    mv "$scratch/$name.compute_90.ptx" "$out" || return 1
   else
     hipcc -x hip "${flags[@]}" -ffp-contract=off -DFP8KV_GPU=hip "--offload-arch=$build" \
-      -c "${file[@]}" -o "$scratch/$name.cu.o" 2> /dev/null
+      -c "${file[@]}" -o "$scratch/$name.cu.o" 2> /dev/null || return 1
     unpack "$scratch/$name.cu.o" "$out"
   fi
   rm -r "$scratch"
