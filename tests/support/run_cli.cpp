@@ -52,7 +52,11 @@ void redirect(const std::string& file, int flags, int descriptor) {
 // In the child, between fork and exec: system calls only.
 void set_up(const CliSetup& setup, const Streams& files, const Pipe& input, const Pipe& output) {
   if (chdir(setup.folder.c_str()) != 0) _exit(126);
-  if (dup2(input.ends[0], STDIN_FILENO) < 0) _exit(126);
+  if (setup.input_file.empty()) {
+    if (dup2(input.ends[0], STDIN_FILENO) < 0) _exit(126);
+  } else {
+    redirect(setup.input_file.native(), O_RDONLY, STDIN_FILENO);
+  }
   redirect(files.err, O_WRONLY | O_CREAT, STDERR_FILENO);
   if (setup.reader_gone) {
     if (dup2(output.ends[1], STDOUT_FILENO) < 0) _exit(126);

@@ -19,11 +19,12 @@ struct CliResult {
 };
 
 struct CliSetup {
-  std::filesystem::path folder = ".";  // the program's working folder
-  std::filesystem::path program = {};  // "": the one that was built
-  std::string input = {};              // what its standard input holds
-  std::filesystem::path out = {};      // where its standard output goes; "": to CliResult::out
-  bool reader_gone = false;            // standard output is a pipe that nobody reads
+  std::filesystem::path folder = ".";     // the program's working folder
+  std::filesystem::path program = {};     // "": the one that was built
+  std::string input = {};                 // what its standard input holds
+  std::filesystem::path input_file = {};  // or a file that it is
+  std::filesystem::path out = {};         // where its standard output goes; "": to CliResult::out
+  bool reader_gone = false;               // standard output is a pipe that nobody reads
   std::vector<std::string> environment = {};  // NAME=VALUE, beside what the test itself has
   uint64_t largest_file = 0;                  // in bytes: a write past it fails; 0: no limit
   // When given, asked every millisecond with what stdout and stderr hold so far; on the first true

@@ -16,6 +16,9 @@
 
 namespace fp8kv {
 
+// Where `calibrate` writes unless told otherwise.
+inline constexpr const char* kDefaultScaleFile = "kv_cache_scales.json";
+
 struct CommonOptions {
   Verbosity verbosity = Verbosity::normal;
   bool json = false;
@@ -32,7 +35,7 @@ struct WindowRequest {
 struct CalibrateOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::filesystem::path> data;
-  std::filesystem::path out = "kv_cache_scales.json";
+  std::filesystem::path out = kDefaultScaleFile;
   std::filesystem::path histograms;  // "": not written
   WindowRequest windows = {.samples = 512};
   WindowShard shard;

@@ -14,6 +14,8 @@ inline constexpr const char* kReplaceOutput =
 struct OutputFile {
   const char* flag;            // "--out"
   std::filesystem::path path;  // "-" for standard output; "": none
+  bool is_folder = false;
+  bool own = false;  // a file of the program's own: there from the last run, it is no input
 };
 
 // For asking before long work. Throws where one of the files could not be written, and a usage

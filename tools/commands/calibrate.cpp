@@ -6,6 +6,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/read_model_config.h"
+#include "cli/kept_inputs.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
 #include "files/file.h"
@@ -65,6 +66,13 @@ std::optional<CalibrationState> state_for(const CalibrateOptions& options,
 }
 
 void check_outputs(const CalibrateOptions& options) {
+  std::vector<InputPath> inputs = {{"MODEL", options.model}};
+  add_inputs(inputs, "--data", options.data);
+  const std::filesystem::path state =
+      options.resume ? CalibrationState::path_for(options.out) : std::filesystem::path();
+  check_inputs_kept(inputs, {{"--out", options.out},
+                             {"--histograms", options.histograms},
+                             {.flag = "--resume", .path = state, .own = true}});
   check_output_files({{"--out", options.out}, {"--histograms", options.histograms}}, options.force);
   check_json_apart(options.json, options.out);
   if (!options.resume) return;
@@ -73,7 +81,6 @@ void check_outputs(const CalibrateOptions& options) {
         "--resume: needs a file beside which it keeps its state, and --out is standard output",
         "name a file with --out", ErrorKind::usage);
   }
-  const std::filesystem::path state = CalibrationState::path_for(options.out);
   if (!same_output(state, options.histograms)) return;
   throw Error(cat("--histograms: ", quote(state.string()), " is where --resume keeps its state"),
               "name another file", ErrorKind::usage);

@@ -4,6 +4,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/read_model_config.h"
+#include "cli/kept_inputs.h"
 #include "cli/kv_dtype.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
@@ -63,6 +64,16 @@ std::vector<LayerMagnitudes> calibrate(const EvalCommandOptions& options,
   return std::move(found.magnitudes);
 }
 
+void check_outputs(const EvalCommandOptions& options) {
+  std::vector<InputPath> inputs = {{"MODEL", options.model}, {"--scales", options.scales}};
+  add_inputs(inputs, "--data", options.data);
+  add_inputs(inputs, "--calibrate-on", options.calibrate_on);
+  const std::vector<OutputFile> outputs = {{"--junit", options.junit},
+                                           {"--report", options.report}};
+  check_inputs_kept(inputs, outputs);
+  check_output_files(outputs, options.force);
+}
+
 void write_junit(const EvalCommandOptions& options, const EvalReport& report,
                  const std::vector<GateResult>& results) {
   if (options.junit.empty()) return;
@@ -85,7 +96,7 @@ void throw_failures(const std::vector<GateResult>& results) {
 
 void run_command(const EvalCommandOptions& options) {
   Log log(options.verbosity);
-  check_output_files({{"--junit", options.junit}, {"--report", options.report}}, options.force);
+  check_outputs(options);
   std::vector<Gate> gates;
   for (const std::string& text : options.fail_if) {
     gates.push_back(with_context("--fail-if", [&] { return parse_gate(text); }));

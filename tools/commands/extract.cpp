@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "cli/kept_inputs.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
@@ -62,6 +63,7 @@ void run_command(const ExtractOptions& options) {
   }
   if (options.list) return list_scales(options);
   Log log(options.verbosity);
+  check_inputs_kept({{"CHECKPOINT", options.source}}, {{"--out", options.out}});
   check_output_files({{"--out", options.out}}, options.force);
   check_json_apart(options.json, options.out);
   const FoundScales found = load_diagnosed(options.source, log);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/kept_inputs.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
@@ -60,6 +61,9 @@ void check_flags(const InjectCommandOptions& options) {
 void run_command(const InjectCommandOptions& options) {
   Log log(options.verbosity);
   check_flags(options);
+  const bool is_folder = !inject_target_at(options.target).is_file;
+  check_inputs_kept({{"MODEL", options.model}, {"--scales", options.scales}},
+                    {{.flag = "--out", .path = options.out, .is_folder = is_folder}});
   const bool to_stdout = options.out == "-";
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const KvScales scales = load_scales(options.scales, log);

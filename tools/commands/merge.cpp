@@ -1,6 +1,7 @@
 #include "policy/merge.h"
 
 #include "base/error.h"
+#include "cli/kept_inputs.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
 #include "json/json.h"
@@ -28,6 +29,10 @@ std::string summary_json(const MergeOptions& options, const KvScales& scales) {
 
 void run_command(const MergeOptions& options) {
   Log log(options.verbosity);
+  std::vector<InputPath> inputs;
+  add_inputs(inputs, "FILE", options.parts);
+  add_inputs(inputs, "--histograms", options.histograms);
+  check_inputs_kept(inputs, {{"--out", options.out}});
   check_output_files({{"--out", options.out}}, options.force);
   check_json_apart(options.json, options.out);
   std::vector<Calibration> parts;
