@@ -12,54 +12,6 @@
 namespace fp8kv {
 namespace {
 
-using Values = std::vector<MetricValue>;
-
-template <double TokenFigures::*Member>
-Values of_tokens(const CandidateReport& candidate) {
-  return {{"", candidate.total.*Member}};
-}
-
-template <typename Value>
-Values of_layers(const CandidateReport& candidate, const Value& value) {
-  Values values;
-  for (size_t i = 0; i < candidate.layers.size(); ++i) {
-    values.push_back({cat("layer ", i, " K"), value(candidate.layers[i].k)});
-    values.push_back({cat("layer ", i, " V"), value(candidate.layers[i].v)});
-  }
-  return values;
-}
-
-template <uint64_t CacheErrors::*Member>
-Values share_of(const CandidateReport& candidate) {
-  return of_layers(candidate, [](const CacheErrors& errors) {
-    return errors.values == 0
-               ? 0.0
-               : static_cast<double>(errors.*Member) / static_cast<double>(errors.values);
-  });
-}
-
-Values value_error(const CandidateReport& candidate) {
-  return of_layers(candidate, [](const CacheErrors& errors) { return errors.relative_error; });
-}
-
-Values attention_error(const CandidateReport& candidate) {
-  Values values;
-  for (size_t i = 0; i < candidate.layers.size(); ++i) {
-    values.push_back({cat("layer ", i), candidate.layers[i].attention_error});
-  }
-  return values;
-}
-
-Values greedy(const CandidateReport& candidate) {
-  Values values;
-  for (size_t i = 0; i < candidate.greedy.agreed.size(); ++i) {
-    const auto agreed = static_cast<double>(candidate.greedy.agreed[i]);
-    const auto length = static_cast<double>(candidate.greedy.length[i]);
-    values.push_back({cat("prompt ", i), agreed / length});
-  }
-  return values;
-}
-
 struct Operator {
   const char* text;  // longer ones first
   Comparison comparison;
@@ -91,13 +43,13 @@ std::string_view trimmed(std::string_view text) {
 }
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
-  throw Error(cat(quote(text), ": ", why), "write METRIC OP NUMBER[%], as in \"ppl_delta > 0.5%\"",
-              ErrorKind::usage);
+  throw Error(cat(quote(text), ": ", why),
+              "write METRIC OP NUMBER[%], as in \"kld > 0.05\", or \"default\"", ErrorKind::usage);
 }
 
-const GateMetric& metric_named(const std::string& name, const std::string& text) {
+const Metric& metric_named(const std::string& name, const std::string& text) {
   std::vector<std::string> names;
-  for (const GateMetric& metric : gate_metrics()) {
+  for (const Metric& metric : metrics()) {
     if (metric.name == name) return metric;
     names.push_back(metric.name);
   }
@@ -121,26 +73,6 @@ std::string text_beside(double value, double bound) {
   char buffer[64];
   std::snprintf(buffer, sizeof buffer, "%.6g", value);
   return value != bound && std::strtod(buffer, nullptr) == bound ? cat(value) : buffer;
-}
-
-GateResult check(const CandidateReport& candidate, const Gate& gate) {
-  GateResult result{candidate.name, gate.text, false, cat("no ", gate.metric->name, " measured")};
-  const bool largest_is_worst =
-      gate.comparison == Comparison::greater || gate.comparison == Comparison::greater_equal;
-  std::optional<MetricValue> worst;
-  for (const MetricValue& each : gate.metric->values(candidate)) {
-    const bool worse = !worst || std::isnan(each.value) ||
-                       (largest_is_worst ? each.value > worst->value : each.value < worst->value);
-    if (worse && !(worst && std::isnan(worst->value))) worst = each;
-  }
-  if (!worst) {
-    result.failed = true;  // what was not measured cannot pass
-    return result;
-  }
-  result.failed = holds(worst->value, gate.comparison, gate.bound);
-  result.finding = cat(gate.metric->name, " is ", text_beside(worst->value, gate.bound),
-                       worst->where.empty() ? "" : " in ", worst->where);
-  return result;
 }
 
 std::string xml_escaped(std::string_view text) {
@@ -169,27 +101,6 @@ std::string xml_escaped(std::string_view text) {
 
 }  // namespace
 
-const std::vector<GateMetric>& gate_metrics() {
-  static const std::vector<GateMetric> metrics = {
-      {"ppl", "perplexity", of_tokens<&TokenFigures::perplexity>},
-      {"ppl_delta", "perplexity / that of the baseline - 1", of_tokens<&TokenFigures::ppl_delta>},
-      {"kld", "mean KL divergence from the baseline", of_tokens<&TokenFigures::kld>},
-      {"kld_p999", "its 99.9th percentile", of_tokens<&TokenFigures::kld_p999>},
-      {"kld_max", "its largest", of_tokens<&TokenFigures::kld_max>},
-      {"top1", "share of tokens with the baseline's likeliest", of_tokens<&TokenFigures::top1>},
-      {"greedy", "share of a prompt's greedy text before it parts", greedy},
-      {"kv_error", "relative error of a layer's K or V", value_error},
-      {"attention_error", "relative error of a layer's attention output", attention_error},
-      {"saturated", "share of a layer's K or V beyond the largest",
-       share_of<&CacheErrors::saturated>},
-      {"subnormal", "share in subnormals", share_of<&CacheErrors::subnormal>},
-      {"zero", "share that becomes zero", share_of<&CacheErrors::zero>},
-      {"nonfinite", "share that is NaN or infinite without clamping",
-       share_of<&CacheErrors::nonfinite_unclamped>},
-  };
-  return metrics;
-}
-
 Gate parse_gate(const std::string& text) {
   for (const Operator& each : kOperators) {
     const size_t at = text.find(each.text);
@@ -197,16 +108,56 @@ Gate parse_gate(const std::string& text) {
     const std::string name(trimmed(std::string_view(text).substr(0, at)));
     const std::string_view number =
         trimmed(std::string_view(text).substr(at + std::string_view(each.text).size()));
-    const GateMetric& metric = metric_named(name, text);
+    const Metric& metric = metric_named(name, text);
     return {text, &metric, each.comparison, bound_in(number, text)};
   }
   refuse(text, "has none of <, <=, > and >=");
 }
 
+const std::vector<DefaultGate>& default_gates() {
+  static const std::vector<DefaultGate> table = {
+      {"tokens < 100", "fewer say little: top1 of 100 tokens has a standard error of up to 5 %"},
+      {"kld > 0.15", "at most 0.09 with calibrated scales, 0.1 to 4 with 1 on moved ranges"},
+      {"top1 < 75%", "at least 80 % with calibrated scales, down to 9 % with 1 on moved ranges"},
+      {"ppl_rise > 5%", "at most 2.9 % with calibrated scales; with 1 it may fall as well as rise"},
+      {"kv_error > 20%",
+       "3 % with calibrated scales, 7 % where p99.9 clips, 59 % and more with 1 on moved ranges"},
+  };
+  return table;
+}
+
+std::vector<Gate> parse_gates(const std::string& text) {
+  if (trimmed(text) != kDefaultGates) return {parse_gate(text)};
+  std::vector<Gate> gates;
+  for (const DefaultGate& each : default_gates()) gates.push_back(parse_gate(each.text));
+  return gates;
+}
+
+GateResult check_gate(const CandidateReport& candidate, const Gate& gate) {
+  GateResult result{candidate.name, gate.text, gate.metric->name, false,
+                    cat("no ", gate.metric->name, " measured")};
+  const bool largest_is_worst =
+      gate.comparison == Comparison::greater || gate.comparison == Comparison::greater_equal;
+  std::optional<MetricValue> worst;
+  for (const MetricValue& each : gate.metric->values(candidate)) {
+    const bool worse = !worst || std::isnan(each.value) ||
+                       (largest_is_worst ? each.value > worst->value : each.value < worst->value);
+    if (worse && !(worst && std::isnan(worst->value))) worst = each;
+  }
+  if (!worst) {
+    result.failed = true;  // what was not measured cannot pass
+    return result;
+  }
+  result.failed = holds(worst->value, gate.comparison, gate.bound);
+  result.finding = cat(gate.metric->name, " is ", text_beside(worst->value, gate.bound),
+                       worst->where.empty() ? "" : " in ", worst->where);
+  return result;
+}
+
 std::vector<GateResult> check_gates(const EvalReport& report, const std::vector<Gate>& gates) {
   std::vector<GateResult> results;
   for (const CandidateReport& candidate : report.candidates) {
-    for (const Gate& gate : gates) results.push_back(check(candidate, gate));
+    for (const Gate& gate : gates) results.push_back(check_gate(candidate, gate));
   }
   return results;
 }

@@ -39,9 +39,10 @@ std::string verdict_box(const EvalReport& report) {
         element("p", i == 0 ? "class=\"first\"" : "", unbroken(escape_html(verdict.lines[i]))) +
         "\n";
   }
-  const char* css_class = verdict.loss == Loss::within   ? "class=\"verdict good\""
-                          : verdict.loss == Loss::beyond ? "class=\"verdict bad\""
-                                                         : "class=\"verdict\"";
+  const bool bad = verdict.loss == Loss::beyond || verdict.loss == Loss::broken;
+  const char* css_class = verdict.loss == Loss::within ? "class=\"verdict good\""
+                          : bad                        ? "class=\"verdict bad\""
+                                                       : "class=\"verdict\"";
   return element("section", css_class, lines) + "\n";
 }
 

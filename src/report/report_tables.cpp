@@ -28,8 +28,7 @@ std::string or_dash(const std::string& text) {
 
 std::vector<HtmlCell> summary_row(const CandidateReport& of, bool baseline) {
   const TokenFigures& total = of.total;
-  std::vector<HtmlCell> row = {{of.name, ""},
-                               {baseline ? "baseline" : loss_name(loss_of(total)), ""}};
+  std::vector<HtmlCell> row = {{of.name, ""}, {baseline ? "baseline" : loss_name(loss_of(of)), ""}};
   row.push_back(
       {cat(short_number(total.perplexity, 6), " ± ", short_number(total.perplexity_error, 2)),
        cat(total.perplexity)});

@@ -5,11 +5,21 @@
 
 #include "base/text.h"
 #include "draw/numbers.h"
+#include "eval/gates.h"
 #include "eval/with_evidence.h"
 #include "report/certificate_words.h"
 
 namespace fp8kv {
 namespace {
+
+std::vector<GateResult> default_failures(const CandidateReport& candidate) {
+  std::vector<GateResult> failures;
+  for (const Gate& gate : parse_gates(kDefaultGates)) {
+    GateResult result = check_gate(candidate, gate);
+    if (result.failed) failures.push_back(std::move(result));
+  }
+  return failures;
+}
 
 std::string headline(const EvalReport& report, const CandidateReport& best, Loss loss) {
   const std::string cost = cat(best.name, " changes perplexity by ",
@@ -21,10 +31,17 @@ std::string headline(const EvalReport& report, const CandidateReport& best, Loss
     case Loss::unclear:
       return cat("The FP8 cache seems to hold: ", cost,
                  ", but more text is needed to be sure of 0.5 %.");
+    case Loss::too_little:
+      return cat("Too little text for a verdict: ", failures_of(best), ".");
+    case Loss::broken:
+      if (!std::isfinite(best.total.ppl_delta)) {
+        return "No FP8 cache works: the logits are not finite.";
+      }
+      return cat("No FP8 cache measured here works: of the nearest, ", best.name, ", ",
+                 failures_of(best), ".");
     case Loss::beyond:
       break;
   }
-  if (!std::isfinite(best.total.ppl_delta)) return "No FP8 cache works: the logits are not finite.";
   return cat("No FP8 cache measured here stays within 0.5 %: the nearest, ", cost, ".");
 }
 
@@ -54,15 +71,40 @@ std::string weakest_layer_line(const CandidateReport& best) {
 
 }  // namespace
 
-Loss loss_of(const TokenFigures& total) {
+Loss loss_of(const CandidateReport& candidate) {
+  const std::vector<GateResult> failures = default_failures(candidate);
+  const TokenFigures& total = candidate.total;
+  for (const GateResult& each : failures) {
+    if (each.metric == "tokens") return Loss::too_little;
+  }
+  if (!failures.empty()) return Loss::broken;
   if (!(total.ppl_delta <= kVisibleLoss)) return Loss::beyond;
   const bool sure = total.ppl_delta + 2 * total.ppl_delta_error <= kVisibleLoss;
   return sure ? Loss::within : Loss::unclear;
 }
 
 std::string loss_name(Loss loss) {
-  if (loss == Loss::within) return "within 0.5 %";
-  return loss == Loss::unclear ? "unclear" : "beyond 0.5 %";
+  switch (loss) {
+    case Loss::within:
+      return "within 0.5 %";
+    case Loss::unclear:
+      return "unclear";
+    case Loss::beyond:
+      return "beyond 0.5 %";
+    case Loss::broken:
+      return "broken";
+    case Loss::too_little:
+      break;
+  }
+  return "too little text";
+}
+
+std::string failures_of(const CandidateReport& candidate) {
+  std::vector<std::string> found;
+  for (const GateResult& each : default_failures(candidate)) {
+    found.push_back(cat(each.finding, " (", each.gate, ")"));
+  }
+  return join(found);
 }
 
 const CandidateReport* nearest_fp8(const EvalReport& report) {
@@ -122,7 +164,7 @@ std::vector<double> layer_scales_of(const CandidateReport& candidate, size_t n_l
 VerdictText verdict_text(const EvalReport& report) {
   const CandidateReport* best = nearest_fp8(report);
   if (best == nullptr) return {Loss::unclear, {"No FP8 cache was measured."}};
-  VerdictText verdict{loss_of(best->total), {}};
+  VerdictText verdict{loss_of(*best), {}};
   verdict.lines.push_back(headline(report, *best, verdict.loss));
   for (const std::string& line :
        {capacity_line(report, *best), scales_line(report), weakest_layer_line(*best)}) {

@@ -15,13 +15,18 @@ inline constexpr double kVisibleLoss = 0.005;
 
 // How large the loss of one cache is.
 enum class Loss {
-  within,   // at most kVisibleLoss, with two standard errors to spare
-  unclear,  // at most that as measured, but the text is too short to be sure
-  beyond    // more, or no number at all
+  within,      // at most kVisibleLoss, with two standard errors to spare
+  unclear,     // at most that as measured, but the text is too short to be sure
+  beyond,      // more
+  broken,      // fails one of default_gates (eval/gates.h), or is no number at all
+  too_little,  // fewer tokens were predicted than default_gates ask for
 };
-Loss loss_of(const TokenFigures& total);
-// "within 0.5 %", "unclear", "beyond 0.5 %".
+Loss loss_of(const CandidateReport& candidate);
+// "within 0.5 %", "unclear", "beyond 0.5 %", "broken", "too little text".
 std::string loss_name(Loss loss);
+// "kld is 0.53 (kld > 0.15) and top1 is 0.46 (top1 < 75%)": the default gates that it fails; "" for
+// none.
+std::string failures_of(const CandidateReport& candidate);
 
 // The FP8 candidate nearest to the baseline (least KLD; the first of equals); nullptr without any.
 const CandidateReport* nearest_fp8(const EvalReport& report);
@@ -43,7 +48,7 @@ std::vector<double> layer_scales_of(const CandidateReport& candidate, size_t n_l
                                     std::vector<float> LayerScales::*tensor);
 
 struct VerdictText {
-  Loss loss = Loss::beyond;        // of nearest_fp8, if any
+  Loss loss = Loss::unclear;       // of nearest_fp8, if any
   std::vector<std::string> lines;  // plain sentences; the first is the headline
 };
 VerdictText verdict_text(const EvalReport& report);

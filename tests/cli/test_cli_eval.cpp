@@ -71,6 +71,26 @@ TEST_CASE("cli eval: calibrated FP8 passes the gate that unit and shared scales 
   CHECK(junit.find("<testsuites tests=\"6\" failures=\"3\">") != std::string::npos);
 }
 
+TEST_CASE(
+    "cli eval: the default checks pass calibrated scales and fail scales of 1, on little text") {
+  const test::TempDir folder;
+  const auto check = [&](const char* policy) {
+    return eval_windows(
+        folder, 2, 64,
+        {"--policy", policy, "--fail-if", "default", "--greedy-tokens", "0", "--json"});
+  };
+  const test::CliResult good = check("amax,mse,head");
+  CHECK(good.exit_code == 0);
+  CHECK(good.err == "");
+  const test::CliResult bad = check("unit");
+  CHECK(bad.exit_code == 1);
+  CHECK(bad.err.find("kld is ") != std::string::npos);
+  CHECK(bad.err.find("top1 is ") != std::string::npos);
+  const Json json = Json::parse(bad.out, "stdout");
+  CHECK(json.at("candidates")[0].at("verdict").as_string() == "broken");
+  CHECK(json.at("gates").size() == 5);
+}
+
 TEST_CASE("cli eval: JSON has what the gates decide by") {
   const test::TempDir folder;
   const test::CliResult result =
@@ -171,7 +191,7 @@ TEST_CASE("cli eval: contradictions are refused before any work") {
         "already\nhelp: leave out --scales and --unit-scales\n");
   CHECK(refusal({"--fail-if", "kld"}) ==
         "fp8kv: eval: --fail-if: 'kld': has none of <, <=, > and >=\n"
-        "help: write METRIC OP NUMBER[%], as in \"ppl_delta > 0.5%\"\n");
+        "help: write METRIC OP NUMBER[%], as in \"kld > 0.05\", or \"default\"\n");
 }
 
 // What a text looks like on any machine: numbers that stand alone as #, with their sign and their

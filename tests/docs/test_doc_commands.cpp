@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "docs/markdown.h"
+#include "eval/metrics.h"
 #include "support/run_cli.h"
 
 using namespace fp8kv;
@@ -216,6 +217,21 @@ TEST_CASE("docs: commands lists every name of --kv-cache-dtype") {
   for (const std::string& name : known) {
     CAPTURE(name);
     CHECK(listed.contains(name));
+  }
+}
+
+TEST_CASE("docs: the help of eval has every metric with unit, direction and meaning") {
+  std::string help;
+  for (const std::string& line : lines_of(test::run_cli({"eval", "--help"}).out)) {
+    add_text(help, stripped(line));
+  }
+  for (const Metric& metric : metrics()) {
+    CAPTURE(metric.name);
+    const std::string text =
+        cat(metric.unit, ", ", better_name(metric.better), " is better: ", metric.summary);
+    const size_t at = help.find(cat(" ", metric.name, "  "));
+    REQUIRE(at != help.npos);
+    CHECK(stripped(help.substr(at + metric.name.size() + 1)).starts_with(text));
   }
 }
 

@@ -197,17 +197,19 @@ TEST_CASE("docs: runtimes explains every fact and every result") {
 }
 
 TEST_CASE("docs: commands lists every policy, metric and form of records") {
-  std::vector<Cells> policies, metrics, records;
+  std::vector<Cells> policies, metrics, checks, records;
   for (const PolicyKind& kind : policy_kinds()) {
     policies.push_back({code(kind.spelling), kind.summary});
   }
-  for (const GateMetric& metric : gate_metrics()) {
-    metrics.push_back({code(metric.name), metric.summary});
+  for (const Metric& metric : fp8kv::metrics()) {
+    metrics.push_back({code(metric.name), metric.unit, better_name(metric.better), metric.summary});
   }
+  for (const DefaultGate& gate : default_gates()) checks.push_back({code(gate.text), gate.why});
   for (const RecordForm& form : record_forms())
     records.push_back({code(form.name()), form.summary});
   check_table("docs/commands.md", {"policy", "what it does"}, policies);
-  check_table("docs/commands.md", {"metric", "what it is"}, metrics);
+  check_table("docs/commands.md", {"metric", "unit", "better", "what it is"}, metrics);
+  check_table("docs/commands.md", {"check", "why the limit is there"}, checks);
   check_table("docs/commands.md", {"fields", "what it is"}, records);
 }
 

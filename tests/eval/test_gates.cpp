@@ -58,8 +58,8 @@ TEST_CASE("gates: what is no expression is refused, saying what was wrong") {
   CHECK(refusal("kld > nan") == "'kld > nan': 'nan' is no number");
   CHECK(refusal("kld > 1%%") == "'kld > 1%%': '1%%' is no number");
   const std::string list =
-      "ppl, ppl_delta, kld, kld_p999, kld_max, top1, greedy, kv_error, attention_error, saturated, "
-      "subnormal, zero and nonfinite";
+      "ppl, ppl_delta, ppl_rise, kld, kld_p999, kld_max, top1, greedy, kv_error, attention_error, "
+      "saturated, subnormal, zero, nonfinite and tokens";
   CHECK(refusal("kld => 1") == "'kld => 1': 'kld =' is none of " + list);
   CHECK(refusal("ppldelta > 1") ==
         "'ppldelta > 1': 'ppldelta' is none of " + list + " (did you mean 'ppl_delta'?)");
@@ -114,6 +114,55 @@ TEST_CASE("gates: what was not measured cannot pass") {
   const auto results = check_gates(report, {parse_gate("greedy < 1")});
   CHECK(results[0].failed);
   CHECK(results[0].finding == "no greedy measured");
+}
+
+// As measured, with attention and greedy texts left out. See docs/accuracy.md.
+CandidateReport measured(uint64_t tokens, double delta, double error, double kld, double top1,
+                         double kv_error) {
+  CandidateReport of;
+  of.total.tokens = tokens;
+  of.total.ppl_delta = delta;
+  of.total.ppl_delta_error = error;
+  of.total.kld = kld;
+  of.total.top1 = top1;
+  of.layers.resize(1);
+  of.layers[0].k.relative_error = kv_error;
+  return of;
+}
+
+std::string default_failures(const CandidateReport& candidate) {
+  EvalReport report;
+  report.candidates = {candidate};
+  std::string failed;
+  for (const GateResult& each : check_gates(report, parse_gates(" default "))) {
+    if (each.failed) failed += each.metric + " ";
+  }
+  return failed;
+}
+
+TEST_CASE("gates: the default set passes calibrated caches, on short texts and strange ones too") {
+  CHECK(default_failures(measured(8160, -0.0007, 0.00055, 0.00045, 0.9953, 0.027)) == "");
+  CHECK(default_failures(measured(126, 0.09054, 0.03087, 0.04136, 0.8651, 0.028)) == "");
+  CHECK(default_failures(measured(126, 0.01307, 0.04558, 0.09136, 0.8651, 0.026)) == "");
+  CHECK(default_failures(measured(2040, -0.00868, 0.01175, 0.07921, 0.8034, 0.028)) == "");
+}
+
+TEST_CASE("gates: the default set fails caches that scales of 1 broke, better perplexity or not") {
+  CHECK(default_failures(measured(8160, -0.0069, 0.01, 0.53, 0.46, 0.9)) == "kld top1 kv_error ");
+  CHECK(default_failures(measured(126, -0.02404, 0.13189, 0.5055, 0.5794, 1)) ==
+        "kld top1 kv_error ");
+  CHECK(default_failures(measured(126, 0.38819, 0.1016, 0.23923, 0.7619, 0.843)) ==
+        "kld ppl_rise kv_error ");
+  CHECK(default_failures(measured(8160, 0.1, 0.02, 0.12, 0.83, 0.621)) == "ppl_rise kv_error ");
+  CHECK(default_failures(measured(99, 0, 0, 0, 1, 0)) == "tokens ");
+  CHECK(default_failures(measured(500, NAN, NAN, NAN, 0, 0)) == "kld top1 ppl_rise ");
+}
+
+TEST_CASE("gates: the rise that is sure is what two standard errors leave") {
+  const CandidateReport of = measured(500, 0.0625, 0.015625, 0, 1, 0);
+  CHECK(check_gate(of, parse_gate("ppl_rise > 3.125%")).finding == "ppl_rise is 0.03125");
+  CHECK(!check_gate(of, parse_gate("ppl_rise > 3.125%")).failed);
+  CHECK(check_gate(of, parse_gate("ppl_rise > 3%")).failed);
 }
 
 TEST_CASE("gates: JUnit has a case for each candidate and gate, and escapes names") {

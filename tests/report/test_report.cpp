@@ -206,6 +206,23 @@ TEST_CASE("report: the headline is sure, unsure or negative as the numbers are")
   CHECK(headline(std::nan(""), 0) == "No FP8 cache works: the logits are not finite.");
 }
 
+TEST_CASE("report: a cache that the default checks fail is broken, whatever its perplexity") {
+  EvalReport report = test::sample_report({.candidates = 1, .name = ""});
+  TokenFigures& total = report.candidates[0].total;
+  total.ppl_delta = -0.0069;
+  total.ppl_delta_error = 0.01;
+  total.kld = 0.53;
+  total.top1 = 0.46;
+  CHECK(loss_name(loss_of(report.candidates[0])) == "broken");
+  CHECK(verdict_text(report).lines[0] ==
+        "No FP8 cache measured here works: of the nearest, fp8_e4m3 amax, kld is 0.53 (kld > 0.15) "
+        "and top1 is 0.46 (top1 < 75%).");
+  total.tokens = 99;
+  CHECK(loss_name(loss_of(report.candidates[0])) == "too little text");
+  CHECK(verdict_text(report).lines[0].starts_with(
+      "Too little text for a verdict: tokens is 99 (tokens < 100)"));
+}
+
 TEST_CASE("report: layers to be kept in 16 bit come with vLLM's flag") {
   EvalReport report = plain_report();
   CHECK(html_report(report).find("--kv-cache-dtype-skip-layers") == std::string::npos);

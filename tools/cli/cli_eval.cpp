@@ -31,15 +31,22 @@ void add_eval_scales(CLI::App& command, EvalCommandOptions& options) {
 }
 
 void add_eval_gates(CLI::App& command, EvalCommandOptions& options) {
-  std::vector<std::string> metrics;
-  for (const GateMetric& metric : gate_metrics()) metrics.push_back(metric.name);
+  std::vector<std::string> set;
+  for (const DefaultGate& each : default_gates()) set.push_back(each.text);
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (const Metric& each : metrics()) {
+    rows.emplace_back(each.name,
+                      cat(each.unit, ", ", better_name(each.better), " is better: ", each.summary));
+  }
   command
-      .add_option("--fail-if", options.fail_if,
-                  cat("Exit with 1 if this holds for any candidate: METRIC OP NUMBER[%], as in "
-                      "\"ppl_delta > 0.5%\". METRIC is ",
-                      join(metrics, " or ")))
+      .add_option(
+          "--fail-if", options.fail_if,
+          cat("Exit with 1 if this holds for any candidate: METRIC OP NUMBER[%], as in "
+              "\"kld > 0.05\", with a METRIC of the list below. \"",
+              kDefaultGates, "\" tells caches that work from broken ones: it is ", join(set)))
       ->allow_extra_args(false)
       ->type_name("EXPR");
+  add_help_table(command, "Metrics of --fail-if (a share is written as 0.01 or 1%)", rows);
   command.add_option("--junit", options.junit, "Also write the outcome of every --fail-if (XML)")
       ->check(a_path())
       ->type_name("FILE");
@@ -60,7 +67,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
   CLI::App* command = app.add_subcommand(
       "eval", "Measure what FP8 caches cost: perplexity, divergence, errors of every layer");
   set_examples(*command,
-               {"fp8kv eval Llama-3.1-8B-kv --data held-out.txt --fail-if \"ppl_delta > 0.5%\"",
+               {"fp8kv eval Llama-3.1-8B-kv --data b.txt --fail-if default --junit eval.xml",
                 "fp8kv eval Qwen2.5-7B --data b.txt --calibrate-on a.txt --policy amax,unit",
                 "fp8kv eval Llama-3.1-8B --data b.txt --kv-cache-dtype fp8_e4m3,fp8_e5m2"});
   command->add_option("model", options.model, "Model folder")

@@ -123,4 +123,11 @@ void set_examples(CLI::App& app, const std::vector<std::string>& lines) {
   app.footer(text);
 }
 
+void add_help_table(CLI::App& app, const std::string& title,
+                    const std::vector<std::pair<std::string, std::string>>& rows) {
+  std::vector<Row> table;
+  for (const auto& [name, text] : rows) table.push_back({name, text});
+  app.footer(section(title, table) + app.get_footer());
+}
+
 }  // namespace fp8kv

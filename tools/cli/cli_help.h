@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -20,5 +21,9 @@ std::string help_text(const CLI::App& app);
 
 // Command lines to copy, shown at the end of the help of `app`.
 void set_examples(CLI::App& app, const std::vector<std::string>& lines);
+
+// A table of names and what they are, before the examples. REQUIRES set_examples before it.
+void add_help_table(CLI::App& app, const std::string& title,
+                    const std::vector<std::pair<std::string, std::string>>& rows);
 
 }  // namespace fp8kv

@@ -99,7 +99,8 @@ void run_command(const EvalCommandOptions& options) {
   check_outputs(options);
   std::vector<Gate> gates;
   for (const std::string& text : options.fail_if) {
-    gates.push_back(with_context("--fail-if", [&] { return parse_gate(text); }));
+    const auto parsed = with_context("--fail-if", [&] { return parse_gates(text); });
+    gates.insert(gates.end(), parsed.begin(), parsed.end());
   }
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   EvalReport report;

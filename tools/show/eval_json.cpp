@@ -5,6 +5,7 @@
 #include "core/dtype.h"
 #include "eval/with_evidence.h"
 #include "json/json.h"
+#include "report/verdict.h"
 #include "show/certificate_text.h"
 
 namespace fp8kv {
@@ -88,6 +89,7 @@ void candidate(JsonWriter& json, const EvalReport& report, const CandidateReport
   }
   json.end_array();
   layers(json, of);
+  if (&of != &report.baseline) json.member("verdict", loss_name(loss_of(of)));
   if (is_e4m3(of.dtype)) certificate_json(json, with_evidence(report, of));
   json.end_object();
 }
