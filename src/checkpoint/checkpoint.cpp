@@ -158,7 +158,7 @@ Checkpoint::Checkpoint(Json config)
 
 Checkpoint Checkpoint::open(const fs::path& folder) {
   check_folder(folder);
-  Checkpoint checkpoint(Json::read(folder / "config.json"));
+  Checkpoint checkpoint(Json::read(folder / "config.json", JsonNumbers::python));
   checkpoint.folder_ = folder;
   if (!checkpoint.config_.is_object()) {
     fail(checkpoint.config_.where(), ": is ", checkpoint.config_.brief(), ", expected an object");

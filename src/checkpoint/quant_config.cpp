@@ -295,7 +295,7 @@ std::string QuantConfig::name() const {
 std::optional<Json> read_hf_quant(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kModelOptFile;
   if (!std::filesystem::exists(path)) return std::nullopt;
-  return Json::read(path, kLargestConfig);
+  return Json::read(path, JsonNumbers::python, kLargestConfig);
 }
 
 QuantConfig read_quant_config(const Json& config, const std::optional<Json>& hf_quant) {

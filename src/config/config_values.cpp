@@ -21,6 +21,19 @@ Json at_any(const Json& config, Spellings keys) {
   return found ? *found : config.at(*keys.begin());
 }
 
+int64_t layer_count(const Json& config) {
+  constexpr const char* kEach[] = {"layers_block_type", "layer_types", "hybrid_override_pattern"};
+  const auto number = find_any(config, kLayerCount);
+  for (const char* key : kEach) {
+    const auto each = config.find(key);
+    if (number || !each) continue;
+    const size_t count = each->is_string() ? each->as_string().size() : each->size();
+    if (count >= 1 && count <= kMostLayers) return static_cast<int64_t>(count);
+    fail(each->where(), ": is ", each->brief(), ", expected 1 to ", kMostLayers, " layers");
+  }
+  return in_range(at_any(config, kLayerCount), kMostLayers);
+}
+
 int64_t in_range(const Json& number, int64_t least, int64_t most) {
   const int64_t value = number.as_int();
   if (value < least || value > most) {

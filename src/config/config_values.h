@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/model_description.h"
 #include "json/json.h"
 
 namespace fp8kv {
@@ -24,6 +25,10 @@ std::string architecture_name(const Json& config);
 std::optional<Json> find_any(const Json& config, Spellings keys);
 // Like find_any, but an error names the first, the usual spelling.
 Json at_any(const Json& config, Spellings keys);
+
+// How many layers the config says that there are: by a number, else by the list or the letters that
+// tell what each is, which is all that newer configs of Nemotron-H have.
+int64_t layer_count(const Json& config);
 
 // Throws unless the number is in `least` to `most`.
 int64_t in_range(const Json& number, int64_t least, int64_t most);

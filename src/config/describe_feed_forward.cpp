@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "config/config_values.h"
@@ -57,11 +58,25 @@ bool is_expert_layer(const Json& text, int64_t layer) {
   return period < 1 || layer % period == text.get_int("expert_layer_offset", 0);
 }
 
-// Nemotron-H: most layers have attention or Mamba alone.
-FeedForward part_of_letter(char letter) {
-  return letter == 'E'   ? FeedForward::experts
-         : letter == '-' ? FeedForward::plain
-                         : FeedForward::none;
+// Nemotron-H: most layers have attention or Mamba alone. The names are those of layers_block_type.
+FeedForward part_of_block(std::string_view block) {
+  return block == "E" || block == "moe"   ? FeedForward::experts
+         : block == "-" || block == "mlp" ? FeedForward::plain
+                                          : FeedForward::none;
+}
+
+// What Nemotron-H says each layer is, in either form; empty where it does not.
+std::vector<std::string> blocks_of(const Json& text) {
+  std::vector<std::string> blocks;
+  for (const char letter : text.get_string("hybrid_override_pattern", "")) {
+    blocks.emplace_back(1, letter);
+  }
+  const auto listed = text.find("layers_block_type");
+  if (!blocks.empty() || !listed || text.get_string("model_type", "") != "nemotron_h") {
+    return blocks;
+  }
+  for (size_t i = 0; i < listed->size(); ++i) blocks.push_back((*listed)[i].as_string());
+  return blocks;
 }
 
 }  // namespace
@@ -69,12 +84,12 @@ FeedForward part_of_letter(char letter) {
 void describe_feed_forward(const Json& text, ModelDescription& out) {
   const FeedForward dense = dense_part(text);
   const bool experts = has_experts(text);
-  const std::string letters = text.get_string("hybrid_override_pattern", "");
+  const std::vector<std::string> blocks = blocks_of(text);
   for (int64_t i = 0; i < out.n_layers(); ++i) {
     const auto at = static_cast<size_t>(i);
     FeedForward& part = out.layers[at].feed_forward;
     part = experts && is_expert_layer(text, i) ? FeedForward::experts : dense;
-    if (letters.size() == out.layers.size()) part = part_of_letter(letters[at]);
+    if (blocks.size() == out.layers.size()) part = part_of_block(blocks[at]);
   }
 }
 

@@ -75,13 +75,15 @@ Mixings told_by_rotation(const Json& text, const Json&, const ModelDescription& 
 }
 
 Mixings told_by_types(const Json&, const Json& types, const ModelDescription& model) {
-  constexpr std::array<std::pair<const char*, Mixing>, 7> kTypes = {{
+  constexpr std::array<std::pair<const char*, Mixing>, 9> kTypes = {{
       {"attention", Mixing::full},
       {"chunked_attention", Mixing::chunks},
       {"conv", Mixing::recurrent},
       {"full_attention", Mixing::full},
       {"linear_attention", Mixing::recurrent},
       {"mamba", Mixing::recurrent},
+      {"mlp", Mixing::none},
+      {"moe", Mixing::none},
       {"sliding_attention", Mixing::window},
   }};
   if (!types.is_array() || types.size() != model.layers.size()) {
@@ -167,7 +169,7 @@ struct Decider {
 constexpr Decider kDeciders[] = {
     {"hybrid_override_pattern", told_by_letters},
     {"attn_layer_indices", told_otherwise},
-    {"layers_block_type", told_otherwise},
+    {"layers_block_type", told_by_types},
     {"block_types", told_otherwise},
     {"attn_type_list", told_otherwise},
     {"hybrid_layer_pattern", told_otherwise},  // MiMo's windows have heads of their own too

@@ -9,7 +9,7 @@
 namespace fp8kv {
 
 // Sets what mixes the tokens of each layer, its heads where they differ, and whose cache it reads.
-// What decides: hybrid_override_pattern; else layer_types; else full_attn_idxs,
+// What decides: hybrid_override_pattern; else layers_block_type, layer_types; else full_attn_idxs,
 // full_attention_interval, attn_layer_period, attention_chunk_size with the layers that rotate,
 // sliding_window with its pattern or switches; num_kv_shared_layers gives the last layers the
 // caches of others. Throws where it cannot be told, having left `out` half done. REQUIRES layers

@@ -58,7 +58,7 @@ ModelDescription describe_model(const Json& config) {
   ModelDescription out;
   out.architecture = architecture_name(config);
   out.model_type = config.get_string("model_type", "");
-  const int64_t n_layers = in_range(at_any(text, kLayerCount), kMostLayers);
+  const int64_t n_layers = layer_count(text);
   out.n_heads = in_range(at_any(text, {"num_attention_heads", "n_head", "num_heads"}), kLargestDim);
   LayerDescription layer;
   layer.n_kv_heads = parse_kv_heads(text, out.n_heads);

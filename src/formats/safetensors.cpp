@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "files/file.h"
+#include "files/lfs_pointer.h"
 #include "json/json.h"
 
 namespace fp8kv {
@@ -22,7 +23,6 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr uint64_t kLengthBytes = 8;
 constexpr std::string_view kMetadataKey = "__metadata__";
-constexpr std::string_view kLfsPointer = "version https://git-lfs.github.com/spec";
 
 constexpr const char* kDownloadAgain =
     "the file is damaged or incomplete: download or copy it again";
@@ -36,10 +36,7 @@ uint64_t header_length(std::string_view head) {
 
 // The JSON text of the header.
 std::string_view header_text(std::string_view head, uint64_t file_size, const std::string& source) {
-  if (head.starts_with(kLfsPointer)) {
-    throw Error(cat(source, ": is a git-LFS pointer, not the weights themselves"),
-                "run 'git lfs pull' in the model's repository");
-  }
+  refuse_lfs_pointer(head, source);
   if (file_size < kLengthBytes) {
     throw Error(cat(source, ": has ", count_of(file_size, "byte"),
                     ", expected at least 8 for the length of a safetensors header"),

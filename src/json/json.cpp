@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "files/file.h"
+#include "files/lfs_pointer.h"
+#include "json/python_numbers.h"
 
 namespace fp8kv {
 
@@ -46,8 +48,9 @@ constexpr size_t kDeepest = 128;
 // no stack until the limit is checked here.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  TreeBuilder(JsonNode& root, std::string_view text, const std::string& source)
-      : text_(text), source_(source) {
+  TreeBuilder(JsonNode& root, std::string_view text, const std::string& source,
+              std::span<const PythonNumber> taken)
+      : text_(text), source_(source), taken_(taken) {
     open_.push_back(&root);
   }
 
@@ -60,21 +63,16 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool number_integer(number_integer_t value) override {
     // Only what has a minus sign comes here, so that a zero was written "-0".
-    if (value == 0) return number_float(-0.0, "-0");
-    return put_integer(value);
+    return value == 0 ? put_number(-0.0, "-0") : put_integer(value);
   }
   bool number_unsigned(number_unsigned_t value) override {
     if (value <= static_cast<uint64_t>(INT64_MAX)) {
       return put_integer(static_cast<int64_t>(value));
     }
-    return number_float(static_cast<double>(value), cat(uint64_t{value}));
+    return put_number(static_cast<double>(value), cat(uint64_t{value}));
   }
   bool number_float(number_float_t value, const string_t& written) override {
-    JsonNode node;
-    node.type = JsonNode::Type::number;
-    node.number = value;
-    node.text = std::make_unique<std::string>(written);
-    return put(std::move(node));
+    return put_number(value, written);
   }
   bool string(string_t& text) override {
     JsonNode node;
@@ -123,9 +121,23 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   bool put_integer(int64_t value) {
+    if (!taken_.empty() && taken_.front().index == numbers_) {
+      const PythonNumber& number = taken_.front();
+      taken_ = taken_.subspan(1);
+      return put_number(number.value, number.written);
+    }
+    ++numbers_;
     JsonNode node;
     node.type = JsonNode::Type::number;
     node.integer = value;
+    return put(std::move(node));
+  }
+  bool put_number(double value, const std::string& written) {
+    ++numbers_;
+    JsonNode node;
+    node.type = JsonNode::Type::number;
+    node.number = value;
+    node.text = std::make_unique<std::string>(written);
     return put(std::move(node));
   }
 
@@ -154,6 +166,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
   std::string_view text_;
   const std::string& source_;
+  std::span<const PythonNumber> taken_;  // that are to come
+  size_t numbers_ = 0;                   // that have come
   std::vector<JsonNode*> open_;
   bool root_placed_ = false;
 };
@@ -178,7 +192,7 @@ const char* type_name(const JsonNode& node) {
 
 }  // namespace
 
-Json Json::parse(std::string_view text, const std::string& source) {
+Json Json::parse(std::string_view text, const std::string& source, JsonNumbers numbers) {
   auto document = std::make_shared<Document>();
   document->source = source;
   // The parser takes this byte for the end of the text and would not look at what follows.
@@ -188,7 +202,14 @@ Json Json::parse(std::string_view text, const std::string& source) {
   if (text.find_first_not_of(" \t\r\n") == text.npos) {
     fail(source, ": not valid JSON: there is nothing in it");
   }
-  TreeBuilder builder(document->root, text, document->source);
+  std::string plain;
+  std::vector<PythonNumber> taken;
+  if (numbers == JsonNumbers::python) {
+    plain = text;
+    taken = take_python_numbers(plain);
+    text = plain;
+  }
+  TreeBuilder builder(document->root, text, document->source, taken);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
     fail(source, ": not valid JSON");
   }
@@ -207,8 +228,11 @@ Json Json::parse_line(std::string_view line, size_t number, const std::string& l
   }
 }
 
-Json Json::read(const std::filesystem::path& path, uint64_t max_bytes) {
-  return parse(read_text(path, max_bytes), quote(path.string()));
+Json Json::read(const std::filesystem::path& path, JsonNumbers numbers, uint64_t max_bytes) {
+  const std::string text = read_text(path, max_bytes);
+  const std::string source = quote(path.string());
+  refuse_lfs_pointer(text, source);
+  return parse(text, source, numbers);
 }
 
 bool Json::is_null() const {

@@ -17,15 +17,22 @@ namespace fp8kv {
 
 struct JsonNode;
 
+// Which numbers a text may hold: those of JSON alone, or also NaN, Infinity and -Infinity, which
+// Python's json module writes, and with it whatever saves a config.json.
+enum class JsonNumbers { finite, python };
+
 // A value of a parsed document. Copies are cheap and keep the document alive.
 class Json {
  public:
   // Strict JSON (RFC 8259). Throws with line and column on malformed text, on duplicate keys, on
   // more than 128 levels of nesting and on invalid UTF-8. `source` is the name for messages.
-  static Json parse(std::string_view text, const std::string& source);
+  static Json parse(std::string_view text, const std::string& source,
+                    JsonNumbers numbers = JsonNumbers::finite);
   // One line of a file of JSON lines, the `number`-th, from 1: messages have the line of the file.
   static Json parse_line(std::string_view line, size_t number, const std::string& label);
-  static Json read(const std::filesystem::path& path, uint64_t max_bytes = uint64_t(1) << 30);
+  // Throws for a git-LFS pointer as for malformed text, with the way out.
+  static Json read(const std::filesystem::path& path, JsonNumbers numbers = JsonNumbers::finite,
+                   uint64_t max_bytes = uint64_t(1) << 30);
 
   bool is_null() const;
   bool is_bool() const;
@@ -36,6 +43,7 @@ class Json {
 
   // Each throws when the value is of another type: "config.json: hidden_size: is a string,
   // expected an integer". `as_int` accepts 4096 and 4096.0 and rejects what int64 cannot hold.
+  // `as_double` gives NaN and infinities where JsonNumbers lets them in.
   bool as_bool() const;
   int64_t as_int() const;
   double as_double() const;

@@ -349,8 +349,8 @@ TEST_CASE("checkpoint: a git-LFS pointer instead of weights is recognised") {
   model.write("model.safetensors",
               "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 99\n");
   CHECK(model.error() ==
-        cat(model.file("model.safetensors"), ": is a git-LFS pointer, not the weights themselves"));
-  CHECK(model.help() == "run 'git lfs pull' in the model's repository");
+        cat(model.file("model.safetensors"), ": is a git-LFS pointer, not the file itself"));
+  CHECK(model.help() == "run 'git lfs pull' in the repository that it is from");
 }
 
 TEST_CASE("checkpoint: a shard that was cut short is named with both sizes") {

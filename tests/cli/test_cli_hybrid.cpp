@@ -212,6 +212,28 @@ TEST_CASE("cli hybrid: scales for other layers than the model's are refused") {
         "help: they are not of the same model\n");
 }
 
+TEST_CASE("cli hybrid: a config with Infinity and without a number of layers is like another") {
+  const Place place;
+  test::write_hybrid(place.folder, "listed", test::nemotron_h_listed());
+  const test::CliResult planned = place.run({"plan", "listed", "--context", "100"});
+  CHECK(planned.err == "");
+  CHECK(planned.out == place.run({"plan", "model", "--context", "100"}).out);
+  const auto injected =
+      place.run({"inject", "listed", "--scales", "s.json", "--for", "vllm", "--out", "out", "-q"});
+  CHECK(injected.exit_code == 0);
+  CHECK(injected.err == "");
+  const std::string config = test::read_file(place.folder / "out/config.json");
+  CHECK(json_without_member(json_without_member(config, "quantization_config"),
+                            "kv_cache_torch_dtype") == test::nemotron_h_listed().config);
+  const test::CliResult extracted = place.run({"extract", "out", "-o", "again.json", "-q"});
+  CHECK(extracted.exit_code == 0);
+  CHECK(extracted.err == "");
+  CHECK(place.run({"diff", "s.json", "again.json"}).exit_code == 0);
+  const test::CliResult inspected = place.run({"inspect", "out", "--json"});
+  CHECK(inspected.exit_code == 0);
+  CHECK_NOTHROW(Json::parse(inspected.out, "stdout"));
+}
+
 TEST_CASE("cli hybrid: merge adds up the layers with a cache") {
   const Place place;
   place.folder.write("b.json", scale_file("b"));

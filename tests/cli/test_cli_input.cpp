@@ -152,8 +152,8 @@ TEST_CASE("cli: weights that are cut short are named with what is missing") {
                 "version https://git-lfs.github.com/spec/v1\n"
                 "oid sha256:00\nsize 1000\n");
   CHECK(in.failure({"run", "model", "--prompt", "a"}) ==
-        "fp8kv: run: 'model/model.safetensors': is a git-LFS pointer, not the weights themselves\n"
-        "help: run 'git lfs pull' in the model's repository\n");
+        "fp8kv: run: 'model/model.safetensors': is a git-LFS pointer, not the file itself\n"
+        "help: run 'git lfs pull' in the repository that it is from\n");
 }
 
 TEST_CASE("cli: a shard that the index names but is not there is named") {

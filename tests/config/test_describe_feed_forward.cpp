@@ -45,5 +45,12 @@ TEST_CASE("describe_feed_forward: experts, gates and plain parts as the families
                  "sparse"])") == "geegee");
 }
 
+TEST_CASE("describe_feed_forward: Nemotron-H says it by letters or by names") {
+  const std::string type = R"("model_type": "nemotron_h", "n_routed_experts": 8, )";
+  CHECK(parts_of(type + R"("hybrid_override_pattern": "M-M*E*")") == "npnnen");
+  CHECK(parts_of(type + R"("layers_block_type": ["linear_attention", "mlp", "linear_attention",
+                 "full_attention", "moe", "full_attention"])") == "npnnen");
+}
+
 }  // namespace
 }  // namespace fp8kv

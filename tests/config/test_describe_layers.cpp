@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "config/describe_model.h"
+#include "support/expect_error.h"
 
 namespace fp8kv {
 namespace {
@@ -99,6 +100,26 @@ TEST_CASE("describe_layers: the text part of a multimodal config counts") {
 
 TEST_CASE("describe_layers: Nemotron-H has a letter for each layer") {
   CHECK(layers_of(config_with(R"("hybrid_override_pattern": "M-M*E*")")) == "---F-F");
+}
+
+// As transformers 5 writes it, and as it writes other families' lists too.
+TEST_CASE("describe_layers: a list with a name for each layer says how many there are") {
+  const auto listed = [](const std::string& key, const std::string& types) {
+    return Json::parse(cat(R"({"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 16,
+        "hidden_size": 128, "model_type": "nemotron_h", ")",
+                           key, R"(": )", types, "}"),
+                       "config.json");
+  };
+  CHECK(layers_of(listed("layers_block_type", R"(["linear_attention", "full_attention", "mlp",
+                         "moe", "full_attention"])")) == "-F--F");
+  CHECK(layers_of(listed("layers_block_type", R"(["mamba", "attention", "mlp"])")) == "-F-");
+  CHECK(layers_of(listed("layer_types", R"(["full_attention", "linear_attention"])")) == "F-");
+  CHECK(layers_of(listed("hybrid_override_pattern", R"("M-M*")")) == "---F");
+  CHECK(test::error_of([&] { describe_model(listed("layer_types", "[]")); }) ==
+        "config.json: layer_types: is [], expected 1 to 65536 layers");
+  CHECK(unclear_with(R"("layers_block_type": ["mamba", "attention"])") ==
+        "config.json: layers_block_type: is [\"mamba\", \"attention\"], expected an array of 6 "
+        "layer types");
 }
 
 TEST_CASE("describe_layers: what would be counted wrong is not known") {

@@ -115,8 +115,8 @@ TEST_CASE("safetensors: says what is wrong with the first bytes") {
         "'w.safetensors': has 9 bytes, expected 10 for its header alone");
   const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
   CHECK(test::error_of([&] { parse(pointer); }) ==
-        "'w.safetensors': is a git-LFS pointer, not the weights themselves");
-  CHECK(help_of(pointer) == "run 'git lfs pull' in the model's repository");
+        "'w.safetensors': is a git-LFS pointer, not the file itself");
+  CHECK(help_of(pointer) == "run 'git lfs pull' in the repository that it is from");
 }
 
 TEST_CASE("safetensors: says where the header is not what it should be") {

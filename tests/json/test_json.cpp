@@ -1,4 +1,5 @@
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -57,6 +58,68 @@ TEST_CASE("json: errors name the line and the column") {
   CHECK(refusal("[1] x").starts_with("doc: not valid JSON at line 1, column 5: "));
   CHECK(refusal("\"\xFF\"").starts_with("doc: not valid JSON at line 1, column 2: "));
   CHECK(refusal("[\"\xED\xA0\x80\"]").starts_with("doc: not valid JSON at line 1, column "));
+}
+
+TEST_CASE("json: NaN and Infinity are read where Python may have written them") {
+  const auto read = [](std::string_view text) {
+    return Json::parse(text, "doc", JsonNumbers::python);
+  };
+  const Json json = read(R"({"NaN": [0.0, Infinity], "a": -Infinity, "b": NaN, "c": -1,
+      "d": "\"NaN, Infinity", "e": [1e3, {"f": Infinity}], "Infinity": 7})");
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  CHECK(json.at("NaN")[0].as_double() == 0);
+  CHECK(json.at("NaN")[1].as_double() == kInfinity);
+  CHECK(json.at("a").as_double() == -kInfinity);
+  CHECK(std::isnan(json.at("b").as_double()));
+  CHECK(json.at("c").as_int() == -1);
+  CHECK(json.at("d").as_string() == "\"NaN, Infinity");
+  CHECK(json.at("e")[0].as_double() == 1000);
+  CHECK(json.at("e")[1].at("f").as_double() == kInfinity);
+  CHECK(json.at("Infinity").as_int() == 7);
+  CHECK(json.at("NaN").brief() == "[0.0, Infinity]");
+  CHECK(json.at("a").number_text() == "-Infinity");
+  CHECK(test::error_of([&] { json.at("b").as_int(); }) ==
+        "doc: b: is a number (NaN), expected an integer");
+  CHECK(std::isnan(read("NaN").as_double()));
+  CHECK(refusal("[NaN]") ==
+        "doc: not valid JSON at line 1, column 2: NaN and Infinity are no numbers of JSON");
+  // What stands behind one is where it was.
+  CHECK(test::error_of([&] {
+          read("[Infinity,\n NaN, x]");
+        }).starts_with("doc: not valid JSON at line 2, column 7: "));
+  for (const char* text : {"[-NaN]", "[+Infinity]", "[1Infinity]", "[Infinity1]", "[NaN NaN]",
+                           "[nan]", "{NaN: 1}", "[Infinit", "[\"NaN", "Infinity]"}) {
+    CAPTURE(text);
+    CHECK(test::error_of([&] { read(text); }).starts_with("doc: not valid JSON"));
+  }
+}
+
+TEST_CASE("json: what else Python may write is what JSONTestSuite says") {
+  const auto folder = test::shared_data("malformed/JSONTestSuite");
+  if (!folder) return;
+  size_t with_words = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(*folder)) {
+    if (entry.path().extension() != ".json") continue;
+    const std::string name = entry.path().filename().string();
+    CAPTURE(name);
+    const std::string text = test::read_file(entry.path());
+    const auto outcome = [&](JsonNumbers numbers) -> std::string {
+      try {
+        return Json::parse(text, "doc", numbers).brief();
+      } catch (const Error& error) {
+        return error.what();
+      }
+    };
+    const bool words = name == "n_number_NaN.json" || name == "n_number_infinity.json" ||
+                       name == "n_number_minus_infinity.json";
+    with_words += words ? 1 : 0;
+    if (words) {
+      CHECK(outcome(JsonNumbers::python) == text);
+    } else {
+      CHECK(outcome(JsonNumbers::python) == outcome(JsonNumbers::finite));
+    }
+  }
+  CHECK(with_words == 3);
 }
 
 TEST_CASE("json: refuses duplicate keys and depth past the limit") {
@@ -200,6 +263,13 @@ TEST_CASE("json_without_member: takes out one member, and keeps every other byte
   CHECK(json_without_member(R"({"a":{"c":1}})", "a") == "{}");
   CHECK(json_without_member(R"({"a":{"c":1}})", "c") == R"({"a":{"c":1}})");
   CHECK(json_without_member("{}", "c") == "{}");
+}
+
+TEST_CASE("json edits: keep the NaN and Infinity of other members") {
+  const std::string text = "{\n  \"a\": [0.0, Infinity],\n  \"b\": NaN,\n  \"c\": -Infinity\n}\n";
+  CHECK(json_with_member(text, "b", "1") ==
+        "{\n  \"a\": [0.0, Infinity],\n  \"b\": 1,\n  \"c\": -Infinity\n}\n");
+  CHECK(json_without_member(text, "c") == "{\n  \"a\": [0.0, Infinity],\n  \"b\": NaN\n}\n");
 }
 
 TEST_CASE("json_without_member: undoes what json_with_member appended") {

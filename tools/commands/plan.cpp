@@ -55,7 +55,7 @@ PlanSubject subject_of(const PlanOptions& options) {
   std::optional<Checkpoint> checkpoint;
   if (!bare) checkpoint = Checkpoint::open(options.model);
   const std::filesystem::path file = options.model / "config.json";
-  const Json config = bare ? Json::read(file) : checkpoint->config();
+  const Json config = bare ? Json::read(file, JsonNumbers::python) : checkpoint->config();
   PlanSubject subject{
       bare ? describe_model(config) : describe_model(*checkpoint), {}, {}, own_dtype(config, file)};
   if (subject.model.unclear) throw *subject.model.unclear;

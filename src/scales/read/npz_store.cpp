@@ -99,7 +99,7 @@ AmmoModel read_ammo_model(const fs::path& folder) {
   std::optional<AmmoModel> found;
   std::string from;
   for (const std::string& file : files_with(folder, ".json")) {
-    const Json json = Json::read(folder / file);
+    const Json json = Json::read(folder / file, JsonNumbers::python);
     if (!json.has("layers") || !json.has("tensor_parallel")) continue;
     const AmmoModel model = parse_ammo_model(json);
     if (found && !(model == *found)) {

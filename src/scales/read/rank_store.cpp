@@ -108,7 +108,8 @@ bool is_rank_folder(const fs::path& folder) {
 }
 
 std::unique_ptr<ScaleStore> open_rank_folder(const fs::path& folder) {
-  return std::make_unique<RankStore>(folder, Json::read(folder / "config.json"));
+  return std::make_unique<RankStore>(folder,
+                                     Json::read(folder / "config.json", JsonNumbers::python));
 }
 
 }  // namespace fp8kv

@@ -253,7 +253,7 @@ auto as_our_error(Work&& work) {
 // The facts of an output that need not be there yet.
 FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const Plan& plan) {
   ModelFiles model{checkpoint.tensors(),
-                   Json::parse(patch.files.at("config.json"), "config.json"),
+                   Json::parse(patch.files.at("config.json"), "config.json", JsonNumbers::python),
                    read_hf_quant(checkpoint.folder()),
                    {}};
   for (const std::string& name : patch.dropped) model.tensors.erase(name);
@@ -262,7 +262,7 @@ FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const Pl
     model.tensors[entry.name] = {0, entry};
   }
   if (const auto changed = patch.files.find(kModelOptFile); changed != patch.files.end()) {
-    model.modelopt = Json::parse(changed->second, kModelOptFile);
+    model.modelopt = Json::parse(changed->second, kModelOptFile, JsonNumbers::python);
   }
   for (const auto& [name, file] : plan.files) model.names.push_back(name.string());
   return runtime_facts(model);

@@ -44,6 +44,16 @@ inline Hybrid nemotron_h() {
           {}};
 }
 
+// The same as transformers 5 writes it: no number of layers, and a number that JSON has not.
+inline Hybrid nemotron_h_listed() {
+  Hybrid model = nemotron_h();
+  model.config = hybrid_config(
+      "NemotronHForCausalLM", "nemotron_h",
+      R"("layers_block_type": ["linear_attention", "full_attention", "mlp", "full_attention",
+         "moe"], "time_step_limit": [0.0, Infinity])");
+  return model;
+}
+
 inline Hybrid qwen3_next() {
   return {hybrid_config("Qwen3NextForCausalLM", "qwen3_next",
                         R"("num_hidden_layers": 4, "full_attention_interval": 2)"),
@@ -85,7 +95,7 @@ inline Hybrid granite_4() {
 }
 
 inline std::vector<Hybrid> hybrids() {
-  return {nemotron_h(), qwen3_next(), qwen3_5(), granite_4()};
+  return {nemotron_h(), nemotron_h_listed(), qwen3_next(), qwen3_5(), granite_4()};
 }
 
 // K and V of different size in every layer with a cache.
