@@ -1,6 +1,7 @@
 #include "checkpoint/read_model_config.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -91,6 +92,19 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
   return dtype;
 }
 
+// config.json says that the two are one matrix. transformers 5 computes with lm_head where both are
+// stored and differ, older versions and vLLM with the embedding.
+void check_tied(const Checkpoint& checkpoint, const std::string& embedding,
+                const std::string& lm_head) {
+  const MappedTensor a = checkpoint.map(embedding);
+  const MappedTensor b = checkpoint.map(lm_head);
+  if (std::memcmp(a.view.data, b.view.data, a.view.bytes()) == 0) return;
+  throw Error(cat(tensor_of(checkpoint, lm_head), ": differs from ", quote(embedding),
+                  ", though config.json has \"tie_word_embeddings\": true"),
+              "set \"tie_word_embeddings\": false in config.json where lm_head counts, else leave "
+              "it out of the weights: runtimes differ in which they take");
+}
+
 // "model" of "model.layers.{}.mlp.up_proj".
 std::string_view first_part(std::string_view name) {
   return name.substr(0, name.find('.'));
@@ -116,7 +130,8 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
 void read_generation_config(const Checkpoint& checkpoint, ModelConfig& out) {
   const std::filesystem::path path = checkpoint.folder() / "generation_config.json";
   if (!std::filesystem::exists(path)) return;
-  if (const auto ids = Json::read(path).find("eos_token_id")) out.eos_ids = parse_token_ids(*ids);
+  const auto ids = Json::read(path, JsonNumbers::python).find("eos_token_id");
+  if (ids) out.eos_ids = parse_token_ids(*ids);
 }
 
 }  // namespace
@@ -133,12 +148,14 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
                     ": is missing, and config.json does not say that it is the embeddings"),
                 "if it is, set \"tie_word_embeddings\": true in config.json");
   }
-  // Tied: one matrix under either name. Where both are stored the embedding counts, as in
-  // transformers 4; version 5 takes matrices that differ for untied.
+  // Tied: one matrix under either name.
   const bool needs_embed = !tied || has_embed || !has_lm_head;
   const Expected expected(config, needs_embed, !tied || has_lm_head);
   check_shapes(checkpoint, expected);
   config.dtype = shared_dtype(checkpoint, config, expected);
+  if (tied && has_embed && has_lm_head) {
+    check_tied(checkpoint, weight_name(config, TensorRole::embedding), lm_head);
+  }
   check_no_others(checkpoint, config, expected);
   read_generation_config(checkpoint, config);
   return config;

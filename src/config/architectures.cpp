@@ -35,6 +35,15 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
 
+// transformers chooses the code by model_type, most others by the architecture.
+void check_model_type(const Architecture& row, const Json& config) {
+  const auto type = config.find("model_type");
+  if (!type || type->as_string() == row.model_type) return;
+  throw Error(cat(type->where(), ": is ", type->brief(), ", but 'architectures' names ",
+                  quote(row.name), ", which is ", quote(row.model_type)),
+              "correct the one that is wrong: runtimes differ in which they go by");
+}
+
 constexpr const char* kDescribed = "plan, inspect, extract and inject take such a model";
 
 // REQUIRES a layer without full attention.
@@ -106,13 +115,13 @@ void parse_olmo2(const Json& config, ModelConfig& out) {
 constexpr NamedActivation kSilu[] = {{"silu", Activation::silu}, {"swish", Activation::silu}};
 
 const Architecture kArchitectures[] = {
-    {"LlamaForCausalLM", "Llama 1, 2, 3.x and what shares their form", false, parse_llama,
+    {"LlamaForCausalLM", "llama", "Llama 1, 2, 3.x and what shares their form", false, parse_llama,
      llama_tensors(), kSilu},
-    {"MistralForCausalLM", "Mistral, with or without sliding window", true, parse_mistral,
-     llama_tensors(), kSilu},
-    {"Qwen2ForCausalLM", "Qwen 2, 2.5", true, parse_qwen2, llama_tensors(), kSilu},
-    {"Qwen3ForCausalLM", "Qwen 3, dense", true, parse_qwen3, llama_tensors(), kSilu},
-    {"Olmo2ForCausalLM", "OLMo 2", false, parse_olmo2, olmo2_tensors(), kSilu},
+    {"MistralForCausalLM", "mistral", "Mistral, with or without sliding window", true,
+     parse_mistral, llama_tensors(), kSilu},
+    {"Qwen2ForCausalLM", "qwen2", "Qwen 2, 2.5", true, parse_qwen2, llama_tensors(), kSilu},
+    {"Qwen3ForCausalLM", "qwen3", "Qwen 3, dense", true, parse_qwen3, llama_tensors(), kSilu},
+    {"Olmo2ForCausalLM", "olmo2", "OLMo 2", false, parse_olmo2, olmo2_tensors(), kSilu},
 };
 
 }  // namespace
@@ -128,7 +137,10 @@ const Architecture& architecture_at(const Json& config) {
   }
   std::string hint;
   for (const Architecture& row : architectures()) {
-    if (row.name == name) return row;
+    if (row.name == name) {
+      check_model_type(row, config);
+      return row;
+    }
     // Only case is taken for a slip: Qwen3 is near Qwen2 in letters, and another model.
     if (same_ignoring_case(row.name, name)) hint = cat(" (did you mean ", quote(row.name), "?)");
   }

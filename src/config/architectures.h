@@ -17,9 +17,10 @@ struct NamedActivation {
 };
 
 struct Architecture {
-  std::string name;     // as in config.json "architectures"
-  std::string summary;  // for people: "Llama 1, 2, 3.x"
-  bool windows;         // its layers may have sliding windows
+  std::string name;        // as in config.json "architectures"
+  std::string model_type;  // as in config.json "model_type", by which transformers goes
+  std::string summary;     // for people: "Llama 1, 2, 3.x"
+  bool windows;            // its layers may have sliding windows
   // What differs from the common part. The description in `out` is complete, and its layers are
   // checked.
   void (*parse)(const Json& config, ModelConfig& out);
@@ -29,7 +30,8 @@ struct Architecture {
 
 std::span<const Architecture> architectures();
 
-// The row that config.json names. Throws, listing the rows, where it names none of them.
+// The row that config.json names. Throws, listing the rows, where it names none of them, and where
+// its model_type is of another architecture.
 const Architecture& architecture_at(const Json& config);
 
 // Throws, naming the member of the config, unless all layers are alike: attention to every token

@@ -31,15 +31,31 @@ void check_whole_rotation(const Json& holder) {
               "it is not what the supported architectures do");
 }
 
-void parse_linear(const Json& scaling, RopeConfig& out) {
+// Beside the other members of the scaling, or, as transformers 5 reads it too, outside.
+double original_context(const Json& config, const Json& scaling) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  const auto outer = config.find(kKey);
+  const auto inner = scaling.find(kKey);
+  if (!outer) return positive_number(scaling.at(kKey));
+  const double context = positive_number(*outer);
+  if (inner && positive_number(*inner) != context) {
+    throw Error(cat(outer->where(), ": is ", outer->brief(), ", but ", inner->where(), " is ",
+                    inner->brief()),
+                "leave out the one that is wrong: versions of transformers differ in which they "
+                "take");
+  }
+  return context;
+}
+
+void parse_linear(const Json&, const Json& scaling, RopeConfig& out) {
   out.factor = at_least_one(scaling.at("factor"));
 }
 
-void parse_llama3(const Json& scaling, RopeConfig& out) {
+void parse_llama3(const Json& config, const Json& scaling, RopeConfig& out) {
   out.factor = at_least_one(scaling.at("factor"));
   out.low_freq_factor = positive_number(scaling.at("low_freq_factor"));
   out.high_freq_factor = positive_number(scaling.at("high_freq_factor"));
-  out.original_context = positive_number(scaling.at("original_max_position_embeddings"));
+  out.original_context = original_context(config, scaling);
   if (out.high_freq_factor <= out.low_freq_factor) {
     fail(scaling.where(), ": high_freq_factor is ", out.high_freq_factor,
          ", expected more than low_freq_factor, which is ", out.low_freq_factor);
@@ -47,7 +63,7 @@ void parse_llama3(const Json& scaling, RopeConfig& out) {
 }
 
 // What runtimes read differently, or only some of them, is refused: it changes what is cached.
-void parse_yarn(const Json& scaling, RopeConfig& out) {
+void parse_yarn(const Json& config, const Json& scaling, RopeConfig& out) {
   for (const char* key : {"mscale", "mscale_all_dim", "attn_factor", "extrapolation_factor"}) {
     if (const auto found = scaling.find(key)) {
       throw Error(
@@ -57,7 +73,7 @@ void parse_yarn(const Json& scaling, RopeConfig& out) {
     }
   }
   out.factor = at_least_one(scaling.at("factor"));
-  out.original_context = positive_number(scaling.at("original_max_position_embeddings"));
+  out.original_context = original_context(config, scaling);
   if (const auto beta = scaling.find("beta_fast")) out.beta_fast = positive_number(*beta);
   if (const auto beta = scaling.find("beta_slow")) out.beta_slow = positive_number(*beta);
   if (out.beta_fast <= out.beta_slow) {
@@ -74,17 +90,17 @@ void parse_yarn(const Json& scaling, RopeConfig& out) {
 struct ScalingRow {
   const char* name;
   RopeScaling scaling;
-  void (*parse)(const Json& scaling, RopeConfig& out);
+  void (*parse)(const Json& config, const Json& scaling, RopeConfig& out);
 };
 
 constexpr ScalingRow kScalings[] = {
-    {"default", RopeScaling::none, [](const Json&, RopeConfig&) {}},
+    {"default", RopeScaling::none, [](const Json&, const Json&, RopeConfig&) {}},
     {"linear", RopeScaling::linear, parse_linear},
     {"llama3", RopeScaling::llama3, parse_llama3},
     {"yarn", RopeScaling::yarn, parse_yarn},
 };
 
-void parse_scaling(const Json& scaling, RopeConfig& out) {
+void parse_scaling(const Json& config, const Json& scaling, RopeConfig& out) {
   for (size_t i = 0; i < scaling.size(); ++i) {
     if (scaling.value(i).is_object()) {
       fail(scaling.value(i).where(), ": a rope of its own for some layers is not supported");
@@ -99,7 +115,7 @@ void parse_scaling(const Json& scaling, RopeConfig& out) {
   for (const ScalingRow& row : kScalings) {
     if (row.name == name) {
       out.scaling = row.scaling;
-      return row.parse(scaling, out);
+      return row.parse(config, scaling, out);
     }
     known.push_back(quote(row.name));
   }
@@ -114,12 +130,14 @@ RopeConfig parse_rope(const Json& config) {
   check_whole_rotation(config);
   if (const auto theta = config.find("rope_theta")) out.theta = positive_number(*theta);
   const auto old_spelling = config.find("rope_scaling");
-  const auto scaling = old_spelling ? old_spelling : config.find("rope_parameters");
+  // An empty object says nothing, as in transformers.
+  const bool says = old_spelling && (!old_spelling->is_object() || old_spelling->size() > 0);
+  const auto scaling = says ? old_spelling : config.find("rope_parameters");
   if (!scaling) return out;
   if (!scaling->is_object()) {
     fail(scaling->where(), ": is ", scaling->brief(), ", expected an object");
   }
-  parse_scaling(*scaling, out);
+  parse_scaling(config, *scaling, out);
   return out;
 }
 

@@ -58,6 +58,13 @@ void check_caps(const Json& text, const BlockConfig& block) {
   check("final_logit_softcapping", block.logit_cap);
 }
 
+// transformers lets every token see all others with it, in any model.
+void check_causal(const Json& text) {
+  const auto causal = text.find("is_causal");
+  if (!causal || causal->as_bool()) return;
+  fail(causal->where(), ": is false: attention to tokens that come later is not supported");
+}
+
 // One rotation for all layers, and how far it reaches.
 void set_rope(const Json& text, ModelConfig& out) {
   const RopeConfig rope = parse_rope(text);
@@ -93,6 +100,8 @@ ModelConfig parse_model_config(const Json& config) {
   out.tied_embeddings = text.get_bool("tie_word_embeddings", false);
   if (const auto ids = text.find("eos_token_id")) out.eos_ids = parse_token_ids(*ids);
   if (const auto id = text.find("bos_token_id")) out.bos_id = parse_token_id(*id);
+  check_causal(config);
+  check_causal(text);
   check_layers(architecture, text, out);
   architecture.parse(text, out);
   check_caps(text, out.block);

@@ -33,6 +33,13 @@ struct TinyFolder {
     tensors.push_back({tensor, shape, std::vector<float>(size_t(shape.elements()))});
     write();
   }
+  std::vector<float>& values(const std::string& tensor) {
+    for (test::TinyTensor& each : tensors) {
+      if (each.name == tensor) return each.values;
+    }
+    FAIL("no such tensor");
+    return tensors[0].values;
+  }
   void write() const { test::write_tiny_weights(path, tensors, DType::f32); }
   ModelConfig read() const { return read_model_config(Checkpoint::open(path)); }
   std::string error() const {
@@ -55,10 +62,30 @@ TEST_CASE("read_model_config: tied embeddings may be stored under either name") 
 }
 
 TEST_CASE("read_model_config: embeddings that the config ties are tied where both are stored") {
-  const TinyFolder model;
+  TinyFolder model;
   CHECK_FALSE(model.read().tied_embeddings);
+  const auto embedding = model.values("model.embed_tokens.weight");
+  model.values("lm_head.weight") = embedding;
+  model.write();
   model.set("tie_word_embeddings", "true");
   CHECK(model.read().tied_embeddings);
+  CHECK(model.read().vocab_size * model.read().dim == int64_t(embedding.size()));
+}
+
+// transformers 5.23 unties them, older versions and vLLM drop lm_head.
+TEST_CASE("read_model_config: of tied matrices that are both stored and differ, none is chosen") {
+  TinyFolder model;
+  model.values("lm_head.weight") = model.values("model.embed_tokens.weight");
+  model.values("lm_head.weight").back() += 1;
+  model.write();
+  CHECK_FALSE(model.read().tied_embeddings);
+  model.set("tie_word_embeddings", "true");
+  CHECK(model.error() == cat(model.name,
+                             ": tensor 'lm_head.weight': differs from 'model.embed_tokens.weight', "
+                             "though config.json has \"tie_word_embeddings\": true"));
+  CHECK(test::help_of([&] { model.read(); }) ==
+        "set \"tie_word_embeddings\": false in config.json where lm_head counts, else leave it out "
+        "of the weights: runtimes differ in which they take");
 }
 
 TEST_CASE("read_model_config: an untied model needs both matrices, a tied one needs one") {

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "config/architectures.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_config.h"
 
@@ -371,6 +372,33 @@ TEST_CASE("architectures: impossible dimensions are refused by key") {
         "no head_dim");
   CHECK(error_of_config(llama_with("rms_norm_eps", "0")) ==
         "config.json: rms_norm_eps: is 0, expected a small positive number");
+}
+
+// transformers takes the class by model_type, and vLLM by architectures.
+TEST_CASE("architectures: a model_type of another architecture is refused") {
+  CHECK(error_of_config(llama_with("model_type", R"("mistral")")) ==
+        "config.json: model_type: is \"mistral\", but 'architectures' names 'LlamaForCausalLM', "
+        "which is 'llama'");
+  CHECK(test::help_of([] { parse_config(llama_with("model_type", R"("qwen2")")); }) ==
+        "correct the one that is wrong: runtimes differ in which they go by");
+  CHECK(parse_config(llama_with("model_type", "null")).n_layers() == 2);
+  for (const Architecture& row : architectures()) {
+    CAPTURE(row.name);
+    CHECK(parse_config(config_with(row.name, "model_type", cat("\"", row.model_type, "\"")))
+              .n_layers() == 2);
+    CHECK(error_of_config(config_with(row.name, "model_type", R"("gpt2")"))
+              .starts_with("config.json: model_type: is \"gpt2\", but 'architectures' names "));
+  }
+}
+
+// With it transformers 5.23 lets every token see all others, whatever the model.
+TEST_CASE("architectures: attention to what comes later is refused") {
+  for (const Architecture& row : architectures()) {
+    CAPTURE(row.name);
+    CHECK(error_of_config(config_with(row.name, "is_causal", "false")) ==
+          "config.json: is_causal: is false: attention to tokens that come later is not supported");
+    CHECK(parse_config(config_with(row.name, "is_causal", "true")).n_layers() == 2);
+  }
 }
 
 TEST_CASE("architectures: what would compute something else is refused by name") {

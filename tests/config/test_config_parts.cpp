@@ -25,6 +25,67 @@ TEST_CASE("config_parts: rope scaling is read in every spelling") {
   CHECK(rope("rope_theta", "12345.5").theta == 12345.5);
 }
 
+// What transformers 5.23 makes of these, tried with a random model: the angles it has.
+TEST_CASE("config_parts: of two spellings of a rope, that counts which counts in transformers") {
+  const auto rope = [](const char* scaling, const char* parameters) {
+    return parse_config(
+               json_with_member(llama_with("rope_scaling", scaling), "rope_parameters", parameters))
+        .ropes[0];
+  };
+  const char* linear = R"({"rope_type": "linear", "factor": 4.0, "rope_theta": 777.0})";
+  const char* plain = R"({"rope_type": "default", "rope_theta": 500000.0})";
+  CHECK(rope("{}", linear).scaling == RopeScaling::linear);
+  CHECK(rope("{}", linear).theta == 777);
+  CHECK(rope("null", linear).scaling == RopeScaling::linear);
+  CHECK(rope(linear, plain).scaling == RopeScaling::linear);
+  CHECK(rope(plain, linear).scaling == RopeScaling::none);
+  CHECK(rope(plain, linear).theta == 500000);
+  CHECK(rope("{}", "{}").scaling == RopeScaling::none);
+}
+
+TEST_CASE("config_parts: what a scaled rope was trained with may stand outside of it") {
+  const auto with = [](const char* type, const char* inner, const char* outer) {
+    return json_with_member(
+        llama_with("rope_parameters",
+                   cat(R"({"rope_type": ")", type, R"(", "factor": 8, "low_freq_factor": 1,
+                       "high_freq_factor": 4, "original_max_position_embeddings": )",
+                       inner, "}")),
+        "original_max_position_embeddings", outer);
+  };
+  for (const char* type : {"llama3", "yarn"}) {
+    CAPTURE(type);
+    const auto context = [&](const char* inner, const char* outer) {
+      return parse_config(with(type, inner, outer)).ropes[0].original_context;
+    };
+    CHECK(context("64", "null") == 64);
+    CHECK(context("null", "32") == 32);
+    CHECK(context("64", "64") == 64);
+    CHECK(error_of_config(with(type, "64", "32")) ==
+          "config.json: original_max_position_embeddings: is 32, but config.json: "
+          "rope_parameters.original_max_position_embeddings is 64");
+    CHECK(error_of_config(with(type, "null", "null")) ==
+          "config.json: rope_parameters: the key 'original_max_position_embeddings' is null");
+  }
+}
+
+TEST_CASE("config_parts: a number that is not finite is refused by name") {
+  const auto error = [](const char* key, const char* value) {
+    return test::error_of([&] {
+      parse_model_config(Json::parse(llama_with(key, value), "config.json", JsonNumbers::python));
+    });
+  };
+  CHECK(error("rope_theta", "Infinity") ==
+        "config.json: rope_theta: is Infinity, expected a positive number");
+  CHECK(error("rope_theta", "NaN") ==
+        "config.json: rope_theta: is NaN, expected a positive number");
+  CHECK(error("rope_scaling", R"({"type": "linear", "factor": Infinity})") ==
+        "config.json: rope_scaling.factor: is Infinity, expected a positive number");
+  CHECK(error("rms_norm_eps", "NaN") ==
+        "config.json: rms_norm_eps: is NaN, expected a small positive number");
+  CHECK(error("hidden_size", "Infinity") ==
+        "config.json: hidden_size: is a number (Infinity), expected an integer");
+}
+
 TEST_CASE("config_parts: rope scaling that is unknown or impossible is refused") {
   const auto refused = [](const char* value) {
     return error_of_config(llama_with("rope_scaling", value));
