@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "core/model_description.h"
 #include "files/file.h"
+#include "files/lfs_pointer.h"
 #include "scales/scale_evidence.h"
 
 namespace fp8kv {
@@ -304,6 +305,7 @@ KvScales parse_scale_file(const Json& document, const std::string& source) {
 KvScales read_scale_file(const std::filesystem::path& path) {
   const std::string text = read_text(path, kLargestFile);
   const std::string name = quote(path.string());
+  refuse_lfs_pointer(text, name);
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos || text[first] != '{') {
     throw Error(cat(name, ": is not a scale file"),

@@ -305,6 +305,12 @@ TEST_CASE("cli: what is no scale file is told apart") {
         "fp8kv: inject: 'words.txt': is not a scale file\n" + help);
   CHECK(in.failure({"inspect", "/dev/null"}) ==
         "fp8kv: inspect: '/dev/null': is not a scale file\n" + help);
+  const std::string file =
+      "'model/model.safetensors': is one file of a model, expected its folder\n"
+      "help: give the folder that holds config.json and all weights: 'model'\n";
+  CHECK(in.failure({"extract", "model/model.safetensors"}) == "fp8kv: extract: " + file);
+  CHECK(in.failure({"inject", "model", "-s", "model/model.safetensors", "-o", "out"}) ==
+        "fp8kv: inject: " + file);
   CHECK(in.failure({"extract", "model"}) ==
         "fp8kv: extract: 'model': has no KV scales\n"
         "help: make some with 'fp8kv calibrate', and put them in with 'fp8kv inject'\n");

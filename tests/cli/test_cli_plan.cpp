@@ -76,6 +76,39 @@ The folder has no weights: what fits beside them, and what a decode step reads, 
   CHECK(run({}).exit_code == 3);
 }
 
+TEST_CASE("cli plan: pointers of git-LFS are no weights yet, and anything else needs them") {
+  const test::TempDir temp;
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 4976698672\n";
+  temp.write("m/config.json",
+             test::read_file(test::source_dir() / "datasets" / "demo" / "config.json"));
+  const auto run = [&](const char* command, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {command, "m"});
+    return test::run_cli(more, {.folder = temp.path()});
+  };
+  const std::string bare = run("plan").out;
+  temp.write("m/model-00001-of-00002.safetensors", pointer);
+  temp.write("m/model-00002-of-00002.safetensors", pointer);
+  temp.write("m/model.safetensors.index.json", R"({"weight_map": {
+      "a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}})");
+  CHECK(run("plan").exit_code == 0);
+  CHECK(run("plan").out == bare);
+  CHECK(run("extract").err ==
+        "fp8kv: extract: 'm/model-00001-of-00002.safetensors': is a git-LFS pointer, not the file "
+        "itself\nhelp: run 'git lfs pull' in the repository that it is from\n");
+  temp.write("m/config.json", pointer);
+  for (const char* command : {"plan", "extract", "inspect"}) {
+    CAPTURE(command);
+    CHECK(run(command).exit_code == 3);
+    CHECK(run(command).err == cat("fp8kv: ", command,
+                                  ": 'm/config.json': is a git-LFS pointer, not the file itself\n"
+                                  "help: run 'git lfs pull' in the repository that it is from\n"));
+  }
+  temp.write("s.json", pointer);
+  CHECK(test::run_cli({"inspect", "s.json"}, {.folder = temp.path()})
+            .err.starts_with("fp8kv: inspect: 's.json': is a git-LFS pointer"));
+}
+
 TEST_CASE("cli plan: JSON has the same in bytes") {
   const test::CliResult result =
       plan({"--memory", "8MB", "--context", "100", "--kv-cache-dtype", "fp8_e5m2", "--json"});
@@ -159,6 +192,10 @@ TEST_CASE("cli plan: wrong flags are refused with what they take") {
       "fp8kv: plan: --memory: '80Gi' is not a size, such as 80GiB, 80G (the same), 80GB (decimal; "
       "K, M and T likewise) or a number of bytes\n"
       "help: see 'fp8kv plan --help'\n");
+  CHECK(plan({"--memory", "80"}).err ==
+        "fp8kv: plan: --memory: '80' has no unit: did you mean '80GiB'?\n"
+        "help: see 'fp8kv plan --help'\n");
+  CHECK(plan({"--memory", "81920"}).err.find("did you mean '81920MiB'?") != std::string::npos);
   CHECK(plan({"--tp", "4"}).err ==
         "fp8kv: plan: --tp 4: 4 GPUs cannot share a model with 6 attention heads\n"
         "help: every GPU must get as many heads as every other\n");
@@ -181,9 +218,10 @@ TEST_CASE("cli plan: every form of a size is understood") {
   CHECK(memory("80gb") == 80000000000);
   CHECK(memory("1.5MiB") == 1572864);
   CHECK(memory("2TB") == 2000000000000);
-  CHECK(memory("4096") == 4096);
+  CHECK(memory("4194304") == 4194304);
+  CHECK(memory("4096B") == 4096);
   for (const char* wrong : {"", "0", "GiB", "-1G", "1e3", "8  GiB", "8 ", " 8GiB", "8GiBs", "8x",
-                            "nan", "inf", "2000000T", "0.1"}) {
+                            "nan", "inf", "2000000T", "0.1", "80", "4096"}) {
     CAPTURE(wrong);
     CHECK(memory(wrong) == -1);
   }

@@ -71,6 +71,102 @@ TEST_CASE("cli: a misspelt flag is reported before what it leaves missing") {
                     "'--data'?)\nhelp: see 'fp8kv calibrate --help'\n");
 }
 
+// The library takes the value of a flag that it does not know for an argument.
+TEST_CASE("cli: an unknown flag is blamed, not the value behind it") {
+  const struct {
+    Arguments arguments;
+    std::string message;
+  } cases[] = {
+      {{"run", "m", "--max-tokens", "5"},
+       "'--max-tokens' is not a flag of run (did you mean '--max-new-tokens'?)"},
+      {{"run", "m", "--max_tokens=5"},
+       "'--max_tokens' is not a flag of run (did you mean '--max-new-tokens'?)"},
+      {{"run", "m", "--temp", "0"},
+       "'--temp' is not a flag of run (did you mean '--temperature'?)"},
+      {{"run", "m", "-t", "2"}, "'-t' is not a flag of run (did you mean '--threads'?)"},
+      {{"run", "m", "-f", "file"}, "'-f' is not a flag of run (did you mean '--prompts'?)"},
+      {{"run", "m", "-ngl", "9"}, "'-ngl' is not a flag of run (did you mean '--device'?)"},
+      {{"run", "m", "--gpu-memory-utilization", "0.9"},
+       "'--gpu-memory-utilization' is not a flag of run (did you mean '--gpu-memory'?)"},
+      {{"run", "--model", "m"}, "'--model' is not a flag of run; the model goes without a flag"},
+      {{"run", "m", "--promt", "London"},
+       "'--promt' is not a flag of run (did you mean '--prompt'?)"},
+      {{"run", "m", "--zzzz", "London"}, "'--zzzz' is not a flag of run"},
+      {{"run", "m", "-qx", "London"}, "'-qx' is not a flag of run"},
+      {{"plan", "m", "--tensor-parallel-size", "2"},
+       "'--tensor-parallel-size' is not a flag of plan (did you mean '--tp'?)"},
+      {{"plan", "m", "--max-model-len", "2"},
+       "'--max-model-len' is not a flag of plan (did you mean '--context'?)"},
+      {{"calibrate", "m", "--dataset", "d"},
+       "'--dataset' is not a flag of calibrate (did you mean '--data'?)"},
+      {{"calibrate", "m", "-d", "d", "--max-model-len", "2"},
+       "'--max-model-len' is not a flag of calibrate (did you mean '--seq-len'?)"},
+      {{"inspect", "m", "--max-tokens", "2"}, "'--max-tokens' is not a flag of inspect"},
+  };
+  for (const auto& wrong : cases) {
+    const std::string& command = wrong.arguments[0];
+    CAPTURE(wrong.message);
+    check_usage_error(wrong.arguments, "fp8kv: " + command + ": " + wrong.message +
+                                           "\nhelp: see 'fp8kv " + command + " --help'\n");
+  }
+}
+
+// What is asked of a model that is not there gets as far as looking for it.
+TEST_CASE("cli: what looks like a flag is a value where one is expected") {
+  const test::TempDir temp;
+  for (const Arguments& more : std::vector<Arguments>{{"--prompt", "--foo"},
+                                                      {"-p", "-t"},
+                                                      {"-n5", "-p", "a"},
+                                                      {"-qn", "5", "-p", "a"},
+                                                      {"--prompt=-t"},
+                                                      {"--kv_cache_dtype", "FP8", "-p", "a"},
+                                                      {"--max_new_tokens=5", "-p", "a"},
+                                                      {"--device", "CPU", "-p", "a"}}) {
+    Arguments arguments = {"run", "m"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    CAPTURE(more[0]);
+    const test::CliResult result = test::run_cli(arguments, {.folder = temp.path()});
+    CHECK(result.exit_code == 3);
+    CHECK(result.err.starts_with("fp8kv: run: 'm': no such folder\n"));
+  }
+}
+
+TEST_CASE("cli: words are understood in either case, and numbers with leading zeros") {
+  const test::TempDir temp;
+  const auto inject = [&](const char* target) {
+    return test::run_cli({"inject", "m", "-s", "s", "-o", "o", "--for", target},
+                         {.folder = temp.path()});
+  };
+  CHECK(inject("vLLM").err.starts_with("fp8kv: inject: 'm': no such folder\n"));
+  CHECK(inject("SGLang").err.starts_with("fp8kv: inject: 'm': no such folder\n"));
+  CHECK(inject("vLMM").exit_code == 2);
+  const std::string demo = (test::source_dir() / "datasets" / "demo").string();
+  const auto words = [&](const char* count) {
+    return test::run_cli({"run", demo, "-p", "London", "-q", "-n", count}).out;
+  };
+  CHECK(words("010") == words("10"));
+  CHECK(words("010") != words("8"));
+}
+
+TEST_CASE("cli: help and version are commands too") {
+  CHECK(test::run_cli({"help"}).out == test::run_cli({"--help"}).out);
+  CHECK(test::run_cli({"help"}).exit_code == 0);
+  for (const std::string& name : commands()) {
+    CAPTURE(name);
+    const test::CliResult result = test::run_cli({"help", name});
+    CHECK(result.exit_code == 0);
+    CHECK(result.err == "");
+    CHECK(result.out == test::run_cli({name, "--help"}).out);
+  }
+  CHECK(test::run_cli({"help", "inspekt"}).exit_code == 2);
+  CHECK(test::run_cli({"help", "inspekt"})
+            .err.starts_with("fp8kv: 'inspekt' is not a command (did you mean 'inspect'?); "));
+  const std::string version = test::run_cli({"--version"}).out;
+  CHECK(version.starts_with("fp8kv "));
+  CHECK(test::run_cli({"version"}).out == version);
+  CHECK(test::run_cli({"-V"}).out == version);
+}
+
 TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
   // The simulator is listed where it was built.
   const bool simulator =

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/byte_size.h"
+#include "cli/cli_arguments.h"
 #include "cli/cli_brackets.h"
 #include "cli/cli_calibrate.h"
 #include "cli/cli_checks.h"
@@ -28,7 +29,7 @@ constexpr const char* kGeneralFooter =
     "  fp8kv calibrate MODEL --data articles.jsonl -o scales.json\n"
     "  fp8kv inject MODEL --scales scales.json -o MODEL-kv\n"
     "  fp8kv run MODEL-kv --prompt \"London is the capital of\"\n"
-    "\n'fp8kv COMMAND --help' says more about each.\n"
+    "\n'fp8kv help COMMAND' says more about each.\n"
     "\nExit codes: 0 done, 1 a check failed, 2 wrong usage, 3 unusable input, 4 no such\n"
     "device, 5 out of memory or disk, 130 interrupted.\n";
 
@@ -73,7 +74,7 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
 
 void add_sampling(CLI::App& command, RunOptions& options) {
   command.add_option("-n,--max-new-tokens", options.max_new_tokens, "Tokens to generate at most")
-      ->check(whole_number(1))
+      ->transform(whole_number(1))
       ->capture_default_str()
       ->type_name("N");
   command.add_option("--temperature", options.temperature, "0 takes the likeliest token")
@@ -81,7 +82,7 @@ void add_sampling(CLI::App& command, RunOptions& options) {
       ->capture_default_str()
       ->type_name("X");
   command.add_option("--top-k", options.top_k, "Sample among the N likeliest; 0 for all")
-      ->check(whole_number(0, std::numeric_limits<int32_t>::max()))
+      ->transform(whole_number(0, std::numeric_limits<int32_t>::max()))
       ->capture_default_str()
       ->type_name("N");
   command.add_option("--top-p", options.top_p, "Sample among the likeliest that make up X")
@@ -89,7 +90,7 @@ void add_sampling(CLI::App& command, RunOptions& options) {
       ->capture_default_str()
       ->type_name("X");
   command.add_option("--seed", options.seed, "Seed of the sampling")
-      ->check(whole_number(0, std::numeric_limits<uint64_t>::max()))
+      ->transform(whole_number(0, std::numeric_limits<uint64_t>::max()))
       ->capture_default_str()
       ->type_name("N");
 }
@@ -104,7 +105,7 @@ void add_serving(CLI::App& command, RunOptions& options) {
          {"input", "finished"})
       ->default_str("input");
   command.add_option("--max-batch", options.max_batch, "Prompts that decode together at most")
-      ->check(whole_number(1, 1024))
+      ->transform(whole_number(1, 1024))
       ->capture_default_str()
       ->type_name("N");
   command
@@ -251,15 +252,15 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
       ->default_str("auto,fp8")
       ->type_name("DTYPE,...");
   command->add_option("--tp", options.tp, "GPUs that share the model (tensor parallel)")
-      ->check(whole_number(1, 1 << 16))
+      ->transform(whole_number(1, 1 << 16))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--batch", options.batch, "Sequences in a decode step")
-      ->check(whole_number(1, 1 << 24))
+      ->transform(whole_number(1, 1 << 24))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--context", options.context, "Tokens in a sequence; the model's context")
-      ->check(whole_number(1, std::numeric_limits<int32_t>::max()))
+      ->transform(whole_number(1, std::numeric_limits<int32_t>::max()))
       ->type_name("N");
   add_common(*command, options);
   return command;
@@ -288,7 +289,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   CLI::App app{"FP8 KV-cache scales for LLM checkpoints: make them, move them, run with them.",
                "fp8kv"};
   const std::string version = std::string("fp8kv ") + FP8KV_VERSION;
-  app.set_version_flag("--version", version, "Print the version");
+  app.set_version_flag("-V,--version", version, "Print the version");
   app.require_subcommand(1);
   app.footer(kGeneralFooter);
   Commands commands;
@@ -304,7 +305,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_doctor);
   take_off_marks(app);
   try {
-    app.parse(marked_arguments(argc, argv));
+    app.parse(marked(read_arguments(app, argc, argv)));
   } catch (const CLI::CallForVersion&) {
     write_stdout(version + "\n");
     return std::nullopt;

@@ -1,5 +1,7 @@
 #include "cli/cli_brackets.h"
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 
 namespace fp8kv {
@@ -9,10 +11,9 @@ constexpr char kMark = '\x1f';
 
 }  // namespace
 
-std::vector<std::string> marked_arguments(int argc, char** argv) {
-  std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; --i) {
-    std::string& argument = arguments.emplace_back(argv[i]);
+std::vector<std::string> marked(std::vector<std::string> arguments) {
+  std::reverse(arguments.begin(), arguments.end());
+  for (std::string& argument : arguments) {
     // What ends in the mark by itself gets one more.
     if (argument.ends_with(']') || argument.ends_with(kMark)) argument += kMark;
   }

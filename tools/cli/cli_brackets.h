@@ -13,9 +13,8 @@ class App;
 
 namespace fp8kv {
 
-// The arguments after the program's name, marked, in the order that CLI::App::parse wants: the last
-// first.
-std::vector<std::string> marked_arguments(int argc, char** argv);
+// These arguments marked, in the order that CLI::App::parse wants: the last first.
+std::vector<std::string> marked(std::vector<std::string> arguments);
 
 // One of these arguments as the user gave it.
 std::string unmarked(std::string argument);

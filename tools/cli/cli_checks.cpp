@@ -11,6 +11,9 @@
 namespace fp8kv {
 namespace {
 
+// Nobody has so little memory: what is less is meant in another unit.
+constexpr uint64_t kLeastWithoutUnit = uint64_t{1} << 20;
+
 template <typename T>
 std::optional<T> parse(const std::string& given) {
   T value{};
@@ -18,6 +21,11 @@ std::optional<T> parse(const std::string& given) {
   const auto parsed = std::from_chars(given.data(), end, value);
   if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
   return value;
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
 
 // Without a description of its own, so that help shows the option's type name only.
@@ -42,7 +50,12 @@ CLI::Validator check_by(T (*read)(const std::string&)) {
 
 CLI::Validator one_of(std::vector<std::string> allowed) {
   return check_with([allowed](std::string& given) -> std::string {
-    if (std::find(allowed.begin(), allowed.end(), given) != allowed.end()) return "";
+    const auto same = [&](const std::string& word) { return lower(word) == lower(given); };
+    const auto found = std::find_if(allowed.begin(), allowed.end(), same);
+    if (found != allowed.end()) {
+      given = *found;
+      return "";
+    }
     return cat(quote(given), " is not one of: ", join(allowed, ", "), did_you_mean(given, allowed));
   });
 }
@@ -96,7 +109,13 @@ CLI::Validator a_shard() {
 
 CLI::Validator a_byte_size() {
   return check_with([](std::string& given) -> std::string {
-    if (bytes_from_text(given)) return "";
+    const auto bytes = bytes_from_text(given);
+    const bool has_unit = given.find_first_not_of("0123456789.") != given.npos;
+    if (bytes && !has_unit && *bytes < kLeastWithoutUnit) {
+      const char* unit = *bytes < 1024 ? "GiB" : "MiB";
+      return cat(quote(given), " has no unit: did you mean '", given, unit, "'?");
+    }
+    if (bytes) return "";
     return cat(quote(given), " is not a size, such as ", kByteSizeForms);
   });
 }

@@ -11,7 +11,9 @@ class Validator;
 
 namespace fp8kv {
 
-// One of a few words.
+// What these take may be put into the form that is expected, for which an option needs them by
+// transform(): one of a few words, in either case, becomes the word as it is listed, and a number
+// loses its leading zeros.
 CLI::Validator one_of(std::vector<std::string> allowed);
 
 // A whole number in decimal digits, from `least` to `most`.
@@ -32,7 +34,7 @@ CLI::Validator a_dash();
 // I/N: one shard of a calibration.
 CLI::Validator a_shard();
 
-// A size of memory: see byte_size.h.
+// A size of memory: see byte_size.h. A bare number of less than a MiB is refused.
 CLI::Validator a_byte_size();
 
 // What parse_policy understands.

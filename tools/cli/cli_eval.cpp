@@ -94,7 +94,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
   command
       ->add_option("--greedy-tokens", options.greedy_tokens,
                    "Length of the greedy texts to compare; 0: none, which takes less memory")
-      ->check(whole_number(0, 1 << 20))
+      ->transform(whole_number(0, 1 << 20))
       ->capture_default_str()
       ->type_name("N");
   add_device(*command, options.device, options.threads);

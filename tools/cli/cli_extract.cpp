@@ -57,7 +57,7 @@ CLI::App* add_extract(CLI::App& app, ExtractOptions& options) {
                    ->default_str("fp8kv");
   auto* tp =
       command->add_option("--tp", options.tp, "With vllm-json: the tensor-parallel ranks it is for")
-          ->check(whole_number(1, 4096))
+          ->transform(whole_number(1, 4096))
           ->capture_default_str()
           ->type_name("N");
   auto* list =

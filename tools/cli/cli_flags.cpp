@@ -36,7 +36,7 @@ template CLI::Option* add_list(CLI::App&, const std::string&, std::vector<std::o
 CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words) {
   std::string metavar;
   for (const std::string& word : words) metavar += (metavar.empty() ? "" : "|") + word;
-  return option->check(one_of(words))->type_name(metavar);
+  return option->transform(one_of(words))->type_name(metavar);
 }
 
 void add_common(CLI::App& command, CommonOptions& options) {
@@ -77,14 +77,14 @@ void add_windows(CLI::App& command, WindowRequest& request, int64_t least) {
   command
       .add_option("--samples", request.samples,
                   "Windows of text to run; fewer in the data is an error only when given")
-      ->check(whole_number(1))
+      ->transform(whole_number(1))
       ->each([&request](const std::string&) { request.samples_given = true; })
       ->capture_default_str()
       ->type_name("N");
   command
       .add_option("--seq-len", request.seq_len,
                   "Tokens in a window at most; the model's context if shorter")
-      ->check(whole_number(static_cast<uint64_t>(least)))
+      ->transform(whole_number(static_cast<uint64_t>(least)))
       ->each([&request](const std::string&) { request.seq_len_given = true; })
       ->capture_default_str()
       ->type_name("N");
@@ -94,7 +94,7 @@ void add_device(CLI::App& command, std::string& device, int& threads) {
   choice(command.add_option("--device", device, "Where to compute"), device_names())
       ->capture_default_str();
   command.add_option("--threads", threads, "CPU threads; one per physical core unless given")
-      ->check(whole_number(1, 1024))
+      ->transform(whole_number(1, 1024))
       ->type_name("N");
 }
 

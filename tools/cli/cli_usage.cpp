@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/cli_brackets.h"
 #include "cli/cli_help.h"
+#include "cli/foreign_flags.h"
 
 namespace fp8kv {
 namespace {
@@ -23,15 +24,26 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   return names;
 }
 
+// " (did you mean '--max-new-tokens'?)", by what other tools call it, else by its letters.
+std::string meant_flag(const CLI::App& command, const std::string& given) {
+  const std::vector<std::string> known = flag_names(command);
+  const std::string ours = flag_of_others(given, known);
+  if (!ours.empty()) return cat(" (did you mean ", quote(ours), "?)");
+  const bool takes_model = command.get_option_no_throw("model") != nullptr;
+  if (takes_model && names_model(given)) return "; the model goes without a flag";
+  return did_you_mean(given, known);
+}
+
+std::string unknown_flag(const CLI::App& app, const CLI::App* command, const std::string& given) {
+  const std::string name = given.substr(0, given.find('='));
+  return cat(quote(name), " is not a flag of ",
+             command == nullptr ? "fp8kv itself" : command->get_name(),
+             meant_flag(command == nullptr ? app : *command, name));
+}
+
 std::string unknown_argument(const CLI::App& app, const CLI::App* command,
                              const std::string& given) {
-  const std::string name = given.substr(0, given.find('='));
-  const bool is_flag = given.size() > 1 && given[0] == '-';
-  if (is_flag) {
-    return cat(quote(name), " is not a flag of ",
-               command == nullptr ? "fp8kv itself" : command->get_name(),
-               did_you_mean(name, flag_names(command == nullptr ? app : *command)));
-  }
+  if (given.size() > 1 && given[0] == '-') return unknown_flag(app, command, given);
   if (command != nullptr) return cat(quote(given), " is not expected here");
   const std::vector<std::string> known = command_names(app);
   return cat(quote(given), " is not a command", did_you_mean(given, known),
@@ -122,14 +134,22 @@ std::string message_of(const CLI::App& app, const CLI::App* command, const CLI::
   return message.empty() ? error.what() : message;
 }
 
+[[noreturn]] void fail_about(const CLI::App* command, const std::string& message) {
+  const std::string name = command == nullptr ? "" : command->get_name();
+  throw Error((name.empty() ? "" : name + ": ") + message,
+              cat("see 'fp8kv ", name, name.empty() ? "" : " ", "--help'"), ErrorKind::usage);
+}
+
 }  // namespace
 
 void fail_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();
   const CLI::App* command = chosen.empty() ? nullptr : chosen[0];
-  const std::string name = command == nullptr ? "" : command->get_name();
-  throw Error((name.empty() ? "" : name + ": ") + message_of(app, command, error),
-              cat("see 'fp8kv ", name, name.empty() ? "" : " ", "--help'"), ErrorKind::usage);
+  fail_about(command, message_of(app, command, error));
+}
+
+void fail_unknown_flag(const CLI::App& app, const CLI::App& command, const std::string& given) {
+  fail_about(&command, unknown_flag(app, &command, given));
 }
 
 }  // namespace fp8kv

@@ -1,5 +1,8 @@
 #include "cli/kv_dtype.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "base/error.h"
 
 namespace fp8kv {
@@ -31,10 +34,15 @@ std::vector<std::string> kv_dtype_names() {
 }
 
 std::optional<DType> kv_dtype_from_name(const std::string& name) {
-  if (name == "auto") return std::nullopt;
+  const auto same = [&](std::string_view known) {
+    return std::equal(known.begin(), known.end(), name.begin(), name.end(), [](char a, char b) {
+      return a == std::tolower(static_cast<unsigned char>(b));
+    });
+  };
+  if (same("auto")) return std::nullopt;
   for (const Spelling& row : rows()) {
     for (const std::string& known : row.names) {
-      if (known == name) return row.dtype;
+      if (same(known)) return row.dtype;
     }
   }
   const std::vector<std::string> known = kv_dtype_names();

@@ -7,6 +7,8 @@
 #include "commands/commands.h"
 #include "config/describe_model.h"
 #include "config/language_config.h"
+#include "files/file.h"
+#include "files/lfs_pointer.h"
 #include "json/json.h"
 #include "model/capacity.h"
 #include "show/output.h"
@@ -33,13 +35,20 @@ int64_t context_of(const PlanOptions& options, const ModelDescription& model) {
               "pass --context", ErrorKind::usage);
 }
 
-// A folder with a config.json and nothing that could be weights, as someone has it who asks before
-// fetching 140 GB. Anything between that and a model is an error of Checkpoint::open.
+bool is_lfs_pointer_file(const std::filesystem::directory_entry& entry) {
+  constexpr uintmax_t kLongest = 1024;  // as git-LFS has it
+  return entry.is_regular_file() && entry.file_size() <= kLongest &&
+         is_lfs_pointer(read_text(entry.path()));
+}
+
+// A folder with a config.json and nothing that could be weights, or git-LFS's pointers to them, as
+// someone has it who asks before fetching 140 GB. Anything between that and a model is an error of
+// Checkpoint::open.
 bool is_bare(const std::filesystem::path& folder) {
   if (!std::filesystem::exists(folder / "config.json")) return false;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     for (const char* weights : {".safetensors", ".bin", ".pt", ".pth"}) {
-      if (entry.path().extension() == weights) return false;
+      if (entry.path().extension() == weights && !is_lfs_pointer_file(entry)) return false;
     }
   }
   return true;

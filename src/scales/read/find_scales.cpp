@@ -1,5 +1,6 @@
 #include "scales/read/find_scales.h"
 
+#include "base/error.h"
 #include "scales/read/checkpoint_store.h"
 #include "scales/read/open_store.h"
 #include "scales/read/scale_file_survey.h"
@@ -21,6 +22,12 @@ FoundScales survey_scales(const Checkpoint& checkpoint) {
 
 FoundScales survey_scales(const std::filesystem::path& path) {
   const SourceKind kind = source_kind(path);
+  if (kind == SourceKind::safetensors) {
+    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    throw Error(
+        cat(quote(path.string()), ": is one file of a model, expected its folder"),
+        cat("give the folder that holds config.json and all weights: ", quote(folder.string())));
+  }
   const bool is_folder = kind == SourceKind::scale_folder || kind == SourceKind::model_folder;
   return is_folder ? survey(*open_store(path)) : survey_scale_file(path);
 }

@@ -1,0 +1,77 @@
+#include "cli/cli_arguments.h"
+
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+
+#include "base/text.h"
+#include "cli/cli_usage.h"
+#include "cli/foreign_flags.h"
+
+namespace fp8kv {
+namespace {
+
+const CLI::App* find_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (const CLI::App* each : app.get_subcommands({})) {
+    if (!arguments.empty() && each->get_name() == arguments[0]) return each;
+  }
+  return nullptr;
+}
+
+// `fp8kv help run` as `fp8kv run --help`.
+void turn_words_into_flags(const CLI::App& app, std::vector<std::string>& arguments) {
+  if (arguments == std::vector<std::string>{"version"}) arguments = {"--version"};
+  if (arguments.empty() || arguments[0] != "help") return;
+  arguments.erase(arguments.begin());
+  arguments.resize(std::min<size_t>(arguments.size(), 1));
+  if (arguments.empty() || find_command(app, arguments)) arguments.emplace_back("--help");
+}
+
+bool takes_value(const CLI::Option& option) {
+  return option.get_items_expected_max() > 0;
+}
+
+// Whether the argument after this one is its value. Throws for a flag that is not known.
+bool check_long_flag(const CLI::App& app, const CLI::App& command, std::string& argument) {
+  const size_t equals = std::min(argument.find('='), argument.size());
+  std::string name = argument.substr(0, equals);
+  const CLI::Option* option = command.get_option_no_throw(name);
+  if (option == nullptr) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    option = command.get_option_no_throw(name);
+    if (option == nullptr) fail_unknown_flag(app, command, argument);
+    argument.replace(0, equals, name);
+  }
+  return equals == argument.size() && takes_value(*option);
+}
+
+// The same for "-n", "-n5" and "-qv", but not for "-ngl", which could be read as "-n gl".
+bool check_short_flags(const CLI::App& app, const CLI::App& command, const std::string& argument) {
+  if (is_flag_of_others(argument)) fail_unknown_flag(app, command, argument);
+  for (size_t i = 1; i < argument.size(); ++i) {
+    const CLI::Option* option = command.get_option_no_throw(cat("-", argument[i]));
+    if (option == nullptr) fail_unknown_flag(app, command, argument);
+    if (takes_value(*option)) return i + 1 == argument.size();
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> read_arguments(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  turn_words_into_flags(app, arguments);
+  const CLI::App* command = find_command(app, arguments);
+  for (size_t i = 1; command != nullptr && i < arguments.size(); ++i) {
+    std::string& argument = arguments[i];
+    if (argument == "--") break;
+    if (argument.size() < 2 || argument[0] != '-') continue;
+    const bool is_long = argument[1] == '-';
+    const bool value_follows = is_long ? check_long_flag(app, *command, argument)
+                                       : check_short_flags(app, *command, argument);
+    if (value_follows) ++i;
+  }
+  return arguments;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,21 @@
+// Flags as other tools call them, for people who come from there.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fp8kv {
+
+// The first of our flags for the same that is in `known`; "" where the name is not known, or none
+// of ours is there. `name` has its dashes, and may have underscores instead of those inside.
+std::string flag_of_others(std::string_view name, std::span<const std::string> known);
+
+// "-ngl" and the like: one dash and several letters, which could be taken for a short flag of ours
+// with its value.
+bool is_flag_of_others(std::string_view name);
+
+// "--model", "-m": what others have for the model, which is an argument here.
+bool names_model(std::string_view name);
+
+}  // namespace fp8kv
