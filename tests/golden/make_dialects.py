@@ -206,6 +206,8 @@ def tgi_cases():
     case("f2-f64", checkpoint(llama(), apart("F64")), **read_as("k_scale/v_scale", k, v, stored="F64"))
     case("f2-fused-bf16", checkpoint(llama(), named("self_attn.kv_scale", bf16(s), "BF16", (1,))),
          **read_as("kv_scale", bf16(s), bf16(s), ["bf16-rounded", "k-before-rope", "kv-fused"], stored="BF16"))
+    parameters = {**named("self_attn.attn.k_scale", k, "F32", (1,)), **named("self_attn.attn.v_scale", v, "F32", (1,))}
+    case("union-parameters", checkpoint(llama(), {**apart(shape=(1,)), **parameters}), **read_as("k_scale/v_scale", k, v))
     fused = np.maximum(k, v)
     case("union-agrees", checkpoint(llama(**FN), {**apart(), **named("self_attn.kv_scale", fused)}),
          **read_as("kv_scale and k_scale/v_scale", k, v))
@@ -563,9 +565,10 @@ def conflicts():
     modelopt = llama(quantization_config={
         "quant_method": "modelopt", "quant_algo": "FP8", "producer": {"name": "modelopt", "version": "0.43.0"},
         "kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"}})
-    case("two-dialects", checkpoint(modelopt, {**apart, **proj}), **refused(
+    mixed = {name: value for name, value in {**apart, **proj}.items() if (".0." in name) == ("_proj." in name)}
+    case("two-dialects", checkpoint(modelopt, mixed), **refused(
         "'{path}': 'model.layers.0.self_attn.k_proj.k_scale' is a name of modelopt, "
-        "'model.layers.0.self_attn.k_scale' one of modelopt-megatron: expected one form",
+        "'model.layers.1.self_attn.k_scale' one of modelopt-megatron: expected one form",
         "keep the tensors of the form that the runtime reads"))
     case("unknown-form", checkpoint(llama(), named("self_attn.kv_cache.key_scale", k)), **refused(
         "'{path}': 'model.layers.0.self_attn.kv_cache.key_scale' (and 2 others) looks like a KV scale, but is in a form that "

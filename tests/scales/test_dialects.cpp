@@ -370,14 +370,37 @@ TEST_CASE("dialects: a form that is not read is an error beside one that is, too
         "in a form that is not read");
 }
 
-TEST_CASE("dialects: one scale under two names of one form is refused") {
+TEST_CASE("dialects: a scale under two names is one scale, if the values are equal") {
+  const auto fill = [](ScaledModel& model, double k, double of_parameter) {
+    for (const int layer : {0, 1}) {
+      model.layer(layer, "k_scale", k).layer(layer, "v_scale", 2);
+      model.layer(layer, "attn.k_scale", of_parameter).layer(layer, "attn.v_scale", 2);
+    }
+  };
+  ScaledModel equal, other;
+  fill(equal, 1.5, 1.5);
+  const FoundScales found = scales_at(equal.open());
+  CHECK(found.dialect == "k_scale/v_scale");
+  CHECK(found.tensors.size() == 4);
+  CHECK(found.scales.layers[1].k == std::vector<float>{1.5});
+  CHECK(found.notes == std::vector<std::string>{
+                           "ignored 'model.layers.0.self_attn.attn.k_scale' and 3 others: the "
+                           "same scales under a second name"});
+  fill(other, 1.5, 1.25);
+  CHECK(other.error() ==
+        "'MODEL': 'model.layers.0.self_attn.k_scale' is 1.5, "
+        "'model.layers.0.self_attn.attn.k_scale' is 1.25: expected the same, as both are one "
+        "scale");
+}
+
+TEST_CASE("dialects: layers in two forms are refused, also beside duplicates") {
   ScaledModel model;
-  for (const char* kind : {"attn.k_scale", "attn.v_scale", "qkv_proj.k_scale"}) {
+  for (const char* kind : {"attn.k_scale", "attn.v_scale"})
     model.layer(0, kind, 1).layer(1, kind, 1);
-  }
+  model.layer(0, "k_scale", 1).layer(0, "v_scale", 1);
   CHECK(model.error() ==
-        "'MODEL': 'model.layers.0.self_attn.attn.k_scale' and "
-        "'model.layers.0.self_attn.qkv_proj.k_scale' are both scales of the same: expected one");
+        "'MODEL': 'model.layers.0.self_attn.k_scale' is a name of k_scale/v_scale, "
+        "'model.layers.1.self_attn.attn.k_scale' one of vllm-parameters: expected one form");
 }
 
 TEST_CASE("dialects: scales of weights and inputs are no KV scales") {

@@ -1,6 +1,7 @@
 #include "scales/read/collect_scales.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -98,16 +99,11 @@ void check_one_form(const std::vector<ScaleTensor>& tensors) {
   }
 }
 
-// One row may have several names for a scale (those of vLLM's parameters).
-void check_each_once(const std::vector<ScaleTensor>& tensors) {
-  std::map<std::pair<int64_t, ScaleOf>, const ScaleTensor*> seen;
-  for (const ScaleTensor& tensor : tensors) {
-    const auto [at, is_new] = seen.emplace(std::pair(tensor.layer, tensor.of), &tensor);
-    if (is_new) continue;
-    throw Error(cat(quote(at->second->name), " and ", quote(tensor.name),
-                    " are both scales of the same: expected one"),
-                "keep the tensors of the form that the runtime reads");
-  }
+// What the values of a scale are called in messages: one number, or those of all heads.
+std::string values_text(const ScaleTensor& tensor) {
+  std::vector<std::string> numbers;
+  for (const float value : tensor.values) numbers.push_back(cat(value));
+  return join(numbers, ", ");
 }
 
 }  // namespace
@@ -154,8 +150,34 @@ void choose_rows(const Collected& collected, const KvConfig& config,
     tensors[i].dialect = choose(collected.candidates[i], config);
     tensors[i].dialect_name = tensors[i].dialect->name;
   }
+}
+
+std::vector<IgnoredTensor> take_out_duplicates(std::vector<ScaleTensor>& tensors) {
+  std::map<std::pair<int64_t, ScaleOf>, const ScaleTensor*> kept;
+  for (const ScaleTensor& tensor : tensors) {
+    const ScaleTensor*& one = kept[{tensor.layer, tensor.of}];
+    // Rows stand in the order of their table.
+    if (!one || std::less<>()(tensor.dialect, one->dialect)) one = &tensor;
+  }
+  std::vector<IgnoredTensor> duplicates;
+  std::vector<ScaleTensor> rest;
+  for (const ScaleTensor& tensor : tensors) {
+    const ScaleTensor& one = *kept.at({tensor.layer, tensor.of});
+    if (&one == &tensor) {
+      rest.push_back(tensor);
+    } else if (one.values == tensor.values) {
+      duplicates.push_back({tensor.name, "the same scales under a second name", tensor.dtype,
+                            tensor.shape, tensor.values});
+    } else {
+      throw Error(cat(quote(one.name), " is ", values_text(one), ", ", quote(tensor.name), " is ",
+                      values_text(tensor), ": expected the same, as both are one scale"),
+                  "runtimes differ in which of the two they read: inject the right scales into the "
+                  "original model again");
+    }
+  }
+  tensors = std::move(rest);
   check_one_form(tensors);
-  check_each_once(tensors);
+  return duplicates;
 }
 
 }  // namespace fp8kv

@@ -34,8 +34,13 @@ void check_known(const Collected& collected);
 std::vector<ScaleTensor> candidate_tensors(const Collected& collected);
 
 // Gives each tensor the row that the config says. Throws where the config leaves that open or names
-// another tool, and where a scale is there in two forms. REQUIRES candidate_tensors(collected).
+// another tool. REQUIRES candidate_tensors(collected).
 void choose_rows(const Collected& collected, const KvConfig& config,
                  std::vector<ScaleTensor>& tensors);
+
+// A scale may stand under several names, each for another runtime: keeps that of the first row, and
+// returns the others. Throws where they are not equal, and where one layer has another form than
+// the next. REQUIRES tensors with a row and values.
+std::vector<IgnoredTensor> take_out_duplicates(std::vector<ScaleTensor>& tensors);
 
 }  // namespace fp8kv

@@ -94,6 +94,7 @@ class Survey {
     in_folder([&] {
       choose_rows(collected_, config_, found_.tensors);
       for (const ScaleTensor& tensor : found_.tensors) check_scale_form(tensor, model_.n_kv_heads);
+      ignore_also(take_out_duplicates(found_.tensors));
       ignore_layers_without_cache();
       describe();
       check_tensors();
@@ -167,8 +168,12 @@ class Survey {
       fail("has KV scales only for layers that write no KV cache, such as ", quote(unused[0].name));
     }
     std::erase_if(found_.tensors, [&](const auto& tensor) { return is_without_cache(tensor); });
-    for (std::string& note : notes_on(unused)) found_.notes.push_back(std::move(note));
-    found_.ignored.insert(found_.ignored.end(), unused.begin(), unused.end());
+    ignore_also(unused);
+  }
+
+  void ignore_also(const std::vector<IgnoredTensor>& tensors) {
+    for (std::string& note : notes_on(tensors)) found_.notes.push_back(std::move(note));
+    found_.ignored.insert(found_.ignored.end(), tensors.begin(), tensors.end());
   }
 
   // What the values and the config tell, and the diagnoses.
