@@ -18,9 +18,10 @@ inline constexpr const char* kObservationKey = "kv_scale_observation";
 enum class ScaleSpelling {
   fused,       // self_attn.kv_scale
   apart,       // self_attn.k_scale, self_attn.v_scale
+  parameter,   // self_attn.attn.k_scale, self_attn.attn.v_scale
   projection,  // self_attn.k_proj.k_scale, self_attn.v_proj.v_scale
   output,      // self_attn.k_proj.output_scale, self_attn.v_proj.output_scale
-  other,       // self_attn.k_cache.scale, self_attn.attn.k_scale, zero points
+  other,       // self_attn.k_cache.scale, zero points
 };
 
 // nullopt for anything but a scale (or zero point) of K, V or both; those of Q are none.

@@ -207,7 +207,7 @@ TEST_CASE("cli: inject lists each file and how it came") {
                              "model.safetensors.index.json   1,839  written\n"
                              "\n"
                              "runtime "));
-  CHECK(result.out.find("\nTGI           2.4 and newer        loads    with --kv-cache-dtype "
+  CHECK(result.out.find("\nTGI           2.4 and newer      loads    with --kv-cache-dtype "
                         "fp8_e4m3fn: k_scale and v_scale as F32\n") != result.out.npos);
   CHECK(result.err ==
         "note: transformers prefers model.safetensors and so ignores the index and the scales: "

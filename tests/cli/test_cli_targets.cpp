@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "json/json.h"
+#include "scales/rules/runtime_rules.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
@@ -30,33 +31,25 @@ struct Place {
   test::TempDir temp;
 };
 
-constexpr const char* kVllmVerdicts =
-    "runtime       version              result        how\n"
-    "TGI           branch of PR 2028    ignores       reads kv_scale alone: an FP8 cache runs with "
-    "1\n"
-    "TGI           2.4 and newer        turns FP8 on  on CUDA with flashinfer, since 3.0; else "
-    "with "
-    "--kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32\n"
-    "                                   note          nothing doubles the scales for FNUZ GPUs "
-    "(MI300), where values then saturate at 240\n"
-    "vLLM          0.7.2 to 0.10        loads         with --kv-cache-dtype fp8: one scale for K "
-    "and one for V, doubled for FNUZ GPUs since 0.8\n"
-    "                                   note          --kv-cache-dtype fp8_e5m2 fails with such a "
-    "model\n"
-    "vLLM          main of August 2026  turns FP8 on  k_scale and v_scale as F32\n"
-    "                                   note          nothing doubles the scales for FNUZ GPUs "
-    "(MI300), where values then saturate at 240\n"
-    "                                   note          an FP8 cache nobody asked for is reported to "
-    "fail on L4 and to be slower on RDNA3 and V100\n"
-    "SGLang        main of August 2026  loads         with --kv-cache-dtype fp8_e4m3, since August "
-    "2026; before, kv_cache_scheme meant nothing to it\n"
-    "transformers  4.45 to 5            loads         with the package compressed-tensors: 5 "
-    "rounds K and V by these scales, 4.57 does not\n"
-    "TensorRT-LLM  engine builder       ignores       reads k_proj.k_scale and v_proj.v_scale "
-    "alone: an FP8 cache runs with 1\n"
-    "TensorRT-LLM  PyTorch backend      ignores       has no scales for an FP8 cache, only for "
-    "FP4\n"
-    "From reading each runtime's source and issues; transformers alone was run.\n";
+constexpr const char* kVllmVerdicts = R"(runtime       version            result          how
+TGI           branch of PR 2028  ignores         reads kv_scale alone: an FP8 cache runs with 1
+TGI           2.4                loads           with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+                                 note            nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+TGI           3.0 and newer      turns FP8 on    on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+                                 note            nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+vLLM          0.7.2 to 0.14      loads, rounded  with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8
+                                 note            --kv-cache-dtype fp8_e5m2 fails with such a model
+vLLM          0.15 and newer     turns FP8 on    one scale for K and one for V, as F32
+                                 note            nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+                                 note            an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100
+SGLang        up to 0.5.18       ignores         kv_cache_scheme means nothing to it: an FP8 cache runs with 1
+SGLang        0.5.19 and newer   loads           with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
+transformers  4.45 to 4.57       loads, rounded  with the package compressed-tensors: loads them, and keeps a 16-bit cache
+transformers  5 and newer        loads, rounded  with the package compressed-tensors: rounds K and V by these scales
+TensorRT-LLM  engine builder     ignores         reads k_proj.k_scale and v_proj.v_scale alone: an FP8 cache runs with 1
+TensorRT-LLM  PyTorch backend    ignores         has no scales for an FP8 cache, only for FP4
+From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
+)";
 
 TEST_CASE("cli: inject says what each runtime will do, and so does inspect of what it made") {
   const Place place;
@@ -84,14 +77,18 @@ TEST_CASE("cli: inspect --runtimes as JSON gives the facts, and a source for eve
   CHECK(json.at("schema").as_string() == "fp8kv.runtimes/1");
   CHECK(json.at("runtime_facts")[1].as_string() == "apart");
   const Json runtimes = json.at("runtimes");
-  REQUIRE(runtimes.size() == 8);
+  REQUIRE(runtimes.size() == runtime_columns().size());
   for (size_t i = 0; i < runtimes.size(); ++i) {
     CHECK(!runtimes[i].at("sentence").as_string().empty());
     CHECK(!runtimes[i].at("source").as_string().empty());
   }
-  CHECK(runtimes[3].at("result").as_string() == "turns FP8 on");
-  CHECK(runtimes[3].at("basis").as_string() == "its source");
-  CHECK(runtimes[3].at("notes")[1].at("basis").as_string() == "reports of users");
+  const Json& vllm = runtimes[7];
+  CHECK(vllm.at("versions").as_string() == "0.25 and newer");
+  CHECK(vllm.at("result").as_string() == "turns FP8 on");
+  CHECK_FALSE(vllm.at("rounded").as_bool());
+  CHECK(vllm.at("basis").as_string() == "a run");
+  CHECK(vllm.at("notes")[0].at("basis").as_string() == "its source");
+  CHECK(vllm.at("notes")[1].at("basis").as_string() == "reports of users");
   CHECK(place.run({"inspect", "scales.json", "--runtimes"}).exit_code == 0);
 }
 

@@ -53,7 +53,7 @@ const std::string kCovered = compressed_tensors(R"(["lm_head", "re:.*_proj$"])")
 RuntimeOutcome outcome(const ModelFiles& files, const std::string& runtime,
                        const std::string& versions) {
   for (const RuntimeVerdict& verdict : runtime_verdicts(runtime_facts(files))) {
-    if (verdict.column->runtime == runtime && verdict.column->versions == versions) {
+    if (verdict.column->runtime == runtime && versions_text(*verdict.column) == versions) {
       return verdict.rule->outcome;
     }
   }
@@ -62,23 +62,23 @@ RuntimeOutcome outcome(const ModelFiles& files, const std::string& runtime,
 }
 
 RuntimeOutcome tgi(const ModelFiles& files) {
-  return outcome(files, "TGI", "2.4 and newer");
+  return outcome(files, "TGI", "3.0 and newer");
 }
 RuntimeOutcome branch(const ModelFiles& files) {
   return outcome(files, "TGI", "branch of PR 2028");
 }
 RuntimeOutcome old_vllm(const ModelFiles& files) {
-  return outcome(files, "vLLM", "0.7.2 to 0.10");
+  return outcome(files, "vLLM", "0.7.2 to 0.14");
 }
 RuntimeOutcome vllm(const ModelFiles& files) {
-  return outcome(files, "vLLM", "main of August 2026");
+  return outcome(files, "vLLM", "0.25 and newer");
 }
 RuntimeOutcome sglang(const ModelFiles& files) {
-  return outcome(files, "SGLang", "main of August 2026");
+  return outcome(files, "SGLang", "0.5.19 and newer");
 }
 
 RuntimeOutcome transformers(const ModelFiles& files) {
-  return outcome(files, "transformers", "4.45 to 5");
+  return outcome(files, "transformers", "5 and newer");
 }
 
 // As transformers 5.23.0 with compressed-tensors 0.20.0 behaved: see the rules.
@@ -99,21 +99,24 @@ TEST_CASE("runtimes: transformers takes what llm-compressor would have written")
 TEST_CASE("runtimes: every column ends in the one rule that always holds") {
   for (const RuntimeColumn& column : runtime_columns()) {
     CAPTURE(column.runtime);
-    CAPTURE(column.versions);
+    CAPTURE(versions_text(column));
     size_t always = 0, last = 0;
-    for (size_t i = 0; i < column.rules.size(); ++i) {
-      const RuntimeRule& rule = column.rules[i];
+    const std::vector<const RuntimeRule*> rules = rules_of(column);
+    for (size_t i = 0; i < rules.size(); ++i) {
+      const RuntimeRule& rule = *rules[i];
       CHECK(rule.sentence[0] != '\0');
       CHECK(rule.source[0] != '\0');
       if (rule.outcome == RuntimeOutcome::note) continue;
       last = i;
-      const bool holds_always = rule.with.names().empty() && rule.without.names().empty();
+      const bool holds_always =
+          rule.with == FactSet{} && rule.without == FactSet{} && rule.any == FactSet{};
       always += holds_always;
     }
     CHECK(always == 1);
-    const RuntimeRule& end = column.rules[last];
-    CHECK(end.with.names().empty());
-    CHECK(end.without.names().empty());
+    const RuntimeRule& end = *rules[last];
+    CHECK(end.with == FactSet{});
+    CHECK(end.without == FactSet{});
+    CHECK(end.any == FactSet{});
   }
 }
 
@@ -209,7 +212,7 @@ TEST_CASE("runtimes: one scale per head is read by today's vLLM alone") {
   CHECK(tgi(files) == RuntimeOutcome::fails);
   CHECK(old_vllm(files) == RuntimeOutcome::fails);
   CHECK(vllm(files) == RuntimeOutcome::turns_on);
-  CHECK(sglang(files) == RuntimeOutcome::unknown);
+  CHECK(sglang(files) == RuntimeOutcome::ignores);
 }
 
 TEST_CASE("runtimes: a block without scales turns FP8 on with 1") {

@@ -1,6 +1,7 @@
 #include "show/runtime_report.h"
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/text.h"
@@ -26,19 +27,30 @@ void rule_json(JsonWriter& json, const RuntimeRule& rule) {
   json.member("basis", basis_name(rule.basis));
 }
 
+// Whether a row for other versions of the runtime would say the same.
+bool is_the_same(const RuntimeVerdict& a, const RuntimeVerdict& b) {
+  return a.column->runtime == std::string_view(b.column->runtime) && a.rule == b.rule &&
+         a.notes == b.notes;
+}
+
 }  // namespace
 
 std::string runtimes_table(FactSet facts) {
   Table table({"runtime", "version", "result", "how"}, {true, true, true, true});
-  for (const RuntimeVerdict& verdict : runtime_verdicts(facts)) {
-    table.add({verdict.column->runtime, verdict.column->versions,
-               runtime_outcome_name(verdict.rule->outcome), verdict.rule->sentence});
+  const std::vector<RuntimeVerdict> verdicts = runtime_verdicts(facts);
+  for (size_t i = 0; i < verdicts.size();) {
+    const RuntimeVerdict& verdict = verdicts[i];
+    size_t end = i + 1;
+    while (end < verdicts.size() && is_the_same(verdict, verdicts[end])) ++end;
+    table.add({verdict.column->runtime, versions_text(*verdict.column, *verdicts[end - 1].column),
+               rule_result(*verdict.rule), verdict.rule->sentence});
     for (const RuntimeRule* note : verdict.notes) {
       table.add({"", "", runtime_outcome_name(note->outcome), note->sentence});
     }
+    i = end;
   }
   return table.text() +
-         "From reading each runtime's source and issues; transformers alone was run.\n";
+         "From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.\n";
 }
 
 void runtimes_json(JsonWriter& json, FactSet facts) {
@@ -46,8 +58,9 @@ void runtimes_json(JsonWriter& json, FactSet facts) {
   json.key("runtimes").begin_array();
   for (const RuntimeVerdict& verdict : runtime_verdicts(facts)) {
     json.begin_object().member("runtime", verdict.column->runtime);
-    json.member("versions", verdict.column->versions);
+    json.member("versions", versions_text(*verdict.column));
     json.member("result", runtime_outcome_name(verdict.rule->outcome));
+    json.member("rounded", verdict.rule->rounded);
     rule_json(json, *verdict.rule);
     json.key("notes").begin_array();
     for (const RuntimeRule* note : verdict.notes) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/layer_name.h"
@@ -23,6 +24,7 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::scales, "scales"},
     {Fact::fused, "fused"},
     {Fact::apart, "apart"},
+    {Fact::parameters, "parameters"},
     {Fact::projections, "projections"},
     {Fact::outputs, "outputs"},
     {Fact::k_only, "k_only"},
@@ -49,6 +51,21 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::experts, "experts"},
     {Fact::torch_dtype, "torch_dtype"},
     {Fact::llama_baichuan_phi3, "llama_baichuan_phi3"},
+    {Fact::llama_mistral, "llama_mistral"},
+    {Fact::qwen2, "qwen2"},
+    {Fact::qwen2_moe, "qwen2_moe"},
+    {Fact::qwen3, "qwen3"},
+    {Fact::qwen3_moe, "qwen3_moe"},
+    {Fact::qwen3_5, "qwen3_5"},
+    {Fact::qwen3_next, "qwen3_next"},
+    {Fact::gpt_oss, "gpt_oss"},
+    {Fact::gemma3, "gemma3"},
+    {Fact::mixtral, "mixtral"},
+    {Fact::phi3, "phi3"},
+    {Fact::glm4_moe, "glm4_moe"},
+    {Fact::nemotron_h, "nemotron_h"},
+    {Fact::granite, "granite"},
+    {Fact::deepseek, "deepseek"},
     {Fact::single_file, "single_file"},
     {Fact::index, "index"},
     {Fact::consolidated, "consolidated"},
@@ -64,6 +81,20 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "every Fact has a name, in the order of the enumerators");
 
+// The model types of each family.
+constexpr std::pair<std::string_view, Fact> kFamilies[] = {
+    {"llama", Fact::llama_mistral},   {"mistral", Fact::llama_mistral},
+    {"qwen2", Fact::qwen2},           {"qwen2_moe", Fact::qwen2_moe},
+    {"qwen3", Fact::qwen3},           {"qwen3_moe", Fact::qwen3_moe},
+    {"qwen3_5", Fact::qwen3_5},       {"qwen3_5_text", Fact::qwen3_5},
+    {"qwen3_next", Fact::qwen3_next}, {"gpt_oss", Fact::gpt_oss},
+    {"gemma3", Fact::gemma3},         {"gemma3_text", Fact::gemma3},
+    {"mixtral", Fact::mixtral},       {"phi3", Fact::phi3},
+    {"glm4_moe", Fact::glm4_moe},     {"nemotron_h", Fact::nemotron_h},
+    {"granite", Fact::granite},       {"deepseek_v2", Fact::deepseek},
+    {"deepseek_v3", Fact::deepseek},
+};
+
 // For the name of a scale of K, the name of V's scale beside it; and the other way round.
 std::string partner_of(std::string name) {
   const size_t attention = name.rfind("layers.");
@@ -76,17 +107,18 @@ std::string partner_of(std::string name) {
 }
 
 bool is_of_k(std::string_view name) {
-  const auto parts = split_layer_name(name);
-  const std::string_view rest = parts->rest;
-  return rest.substr(rest.find('.') + 1).starts_with("k_");
+  const size_t last = name.rfind('.');
+  const std::string_view before = name.substr(0, last);
+  return name.substr(last + 1).starts_with("k_") ||
+         before.substr(before.rfind('.') + 1).starts_with("k_");
 }
 
 void add_tensor(const TensorMap& tensors, const TensorEntry& entry, FactSet& facts) {
   const auto spelling = scale_spelling(entry.name);
   if (!spelling) return;
   const bool fused = *spelling == ScaleSpelling::fused;
-  const bool paired = *spelling == ScaleSpelling::apart || *spelling == ScaleSpelling::projection ||
-                      *spelling == ScaleSpelling::output;
+  const bool paired = *spelling == ScaleSpelling::apart || *spelling == ScaleSpelling::parameter ||
+                      *spelling == ScaleSpelling::projection || *spelling == ScaleSpelling::output;
   const bool complete = paired && tensors.contains(partner_of(entry.name));
   facts.add(Fact::scales);
   facts.add(Fact::fused, fused);
@@ -94,6 +126,7 @@ void add_tensor(const TensorMap& tensors, const TensorEntry& entry, FactSet& fac
   facts.add(Fact::per_head, entry.shape.elements() > 1);
   facts.add(Fact::apart, complete && *spelling == ScaleSpelling::apart);
   facts.add(Fact::apart_0d, *spelling == ScaleSpelling::apart && entry.shape.rank() == 0);
+  facts.add(Fact::parameters, complete && *spelling == ScaleSpelling::parameter);
   facts.add(Fact::projections, complete && *spelling == ScaleSpelling::projection);
   facts.add(Fact::outputs, complete && *spelling == ScaleSpelling::output);
   facts.add(is_of_k(entry.name) ? Fact::k_only : Fact::v_only, paired && !complete);
@@ -193,6 +226,7 @@ void add_config(const ModelFiles& model, FactSet& facts) {
   facts.add(Fact::torch_dtype, dtype == "float8_e4m3fn" || dtype == "float8_e4m3fnuz");
   const std::string type = text_at(model.config, "model_type");
   facts.add(Fact::llama_baichuan_phi3, type == "llama" || type == "baichuan" || type == "phi3");
+  for (const auto& [name, family] : kFamilies) facts.add(family, type == name);
 }
 
 }  // namespace

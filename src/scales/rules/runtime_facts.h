@@ -18,6 +18,7 @@ enum class Fact : uint8_t {
   scales,
   fused,        // self_attn.kv_scale
   apart,        // self_attn.k_scale and v_scale
+  parameters,   // self_attn.attn.k_scale and v_scale
   projections,  // self_attn.k_proj.k_scale and v_proj.v_scale
   outputs,      // self_attn.k_proj.output_scale and v_proj.output_scale
   k_only,       // a scale of K whose partner for V is nowhere
@@ -47,6 +48,23 @@ enum class Fact : uint8_t {
   experts,
   torch_dtype,  // kv_cache_torch_dtype is float8_e4m3fn or float8_e4m3fnuz
   llama_baichuan_phi3,
+  // The family, where the runtimes' loaders of some are known to differ. One at most.
+  llama_mistral,
+  qwen2,
+  qwen2_moe,
+  qwen3,
+  qwen3_moe,
+  qwen3_5,
+  qwen3_next,
+  gpt_oss,
+  gemma3,
+  mixtral,
+  phi3,
+  glm4_moe,
+  nemotron_h,
+  granite,
+  deepseek,  // V2 and V3: the cache is MLA's
+  // Files.
   single_file,   // model.safetensors is there
   index,         // and its index
   consolidated,  // consolidated*.safetensors are there
@@ -72,6 +90,7 @@ class FactSet {
   constexpr bool has_all(FactSet others) const { return (bits_ & others.bits_) == others.bits_; }
   constexpr bool has_any(FactSet others) const { return (bits_ & others.bits_) != 0; }
   std::vector<std::string> names() const;
+  bool operator==(const FactSet&) const = default;
 
  private:
   static_assert(static_cast<unsigned>(Fact::count) <= 64);

@@ -1,48 +1,36 @@
 // What each runtime does with a folder or scale file: a table of rules over the facts of its files.
-// A rule repeats what the runtime's source says, or its issues report; where it was run, the rule
-// says with which versions.
+// A rule repeats what a run of the runtime's own loader showed, what its source says, or what its
+// issues report. tests/runtimes/observed.json holds what was seen; no rule may say otherwise.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "scales/rules/runtime_facts.h"
+#include "scales/rules/runtime_rule.h"
 
 namespace fp8kv {
 
-enum class RuntimeOutcome {
-  loads,     // uses the scales when asked for an FP8 cache
-  turns_on,  // uses them, and an FP8 cache without being asked
-  ignores,   // runs, with scales of 1 where the cache is FP8
-  misreads,  // runs with other scales than these
-  fails,     // stops with an error
-  unknown,   // not looked at
-  note       // besides the outcome: a side effect
-};
-
-const char* runtime_outcome_name(RuntimeOutcome outcome);  // for people: "turns FP8 on"
-
-enum class Basis { code, reports, run };
-
-struct RuntimeRule {
-  FactSet with;     // all of these hold
-  FactSet without;  // and none of these
-  RuntimeOutcome outcome;
-  const char* sentence;
-  const char* source;  // file, commit, pull request or issue
-  Basis basis = Basis::code;
-};
-
-// One runtime, in one range of versions. Of its rules the first that holds decides, and every note
-// that holds is added; the last that is no note holds always.
+// One runtime, in one range of versions in which it always did the same. Of its runtime's rules for
+// that version the first that holds decides, and every note that holds is added; the last that is
+// no note holds always.
 struct RuntimeColumn {
-  const char* runtime;   // "vLLM"
-  const char* versions;  // "0.7.2 to 0.10"
-  std::span<const RuntimeRule> rules;
+  const char* runtime;  // "vLLM"
+  const char* oldest;   // "0.15"; "" where it is not known
+  const char* newest;   // "0.16"; "" for the newest of all
+  RuntimeVersion first;
+  std::span<const RuntimeRule> rules;  // of all versions
 };
+
+// From the oldest version of `first` to the newest of `last`: "0.15 to 0.20", "0.25 and newer".
+std::string versions_text(const RuntimeColumn& first, const RuntimeColumn& last);
+std::string versions_text(const RuntimeColumn& column);
 
 std::span<const RuntimeColumn> runtime_columns();
+// Those of one column, in order.
+std::vector<const RuntimeRule*> rules_of(const RuntimeColumn& column);
 
 struct RuntimeVerdict {
   const RuntimeColumn* column;
@@ -52,5 +40,9 @@ struct RuntimeVerdict {
 
 // One per column, in the table's order.
 std::vector<RuntimeVerdict> runtime_verdicts(FactSet facts);
+// Of the column that this version is in, or else follows. `runtime` as a column spells it; nullopt
+// for one of no column.
+std::optional<RuntimeVerdict> runtime_verdict(FactSet facts, std::string_view runtime,
+                                              RuntimeVersion version);
 
 }  // namespace fp8kv

@@ -1,0 +1,33 @@
+// The rules of each runtime. A row: all of these facts, none of those, what then; the sentence;
+// where it says so; and behind it the versions, families and rounding that it is narrowed to.
+#pragma once
+
+#include <span>
+
+#include "scales/rules/runtime_rule.h"
+
+namespace fp8kv {
+
+std::span<const RuntimeRule> tgi_branch_rules();
+std::span<const RuntimeRule> tgi_rules();
+std::span<const RuntimeRule> vllm_rules();
+std::span<const RuntimeRule> sglang_rules();
+std::span<const RuntimeRule> transformers_rules();
+std::span<const RuntimeRule> trtllm_builder_rules();
+std::span<const RuntimeRule> trtllm_pytorch_rules();
+
+// What several runtimes do.
+inline constexpr const char* kNoScales = "there are no scales: an FP8 cache runs with 1";
+inline constexpr const char* kNoScaleFile = "reads no scale file";
+inline constexpr const char* kUnknownNames =
+    "does not know the scales by these names: an FP8 cache runs with 1";
+inline constexpr const char* kBothForK =
+    "takes kv_scale and k_scale both for K's, and the later one wins";
+inline constexpr const char* kNotDoubled =
+    "nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240";
+inline constexpr const char* kMethodNotSeen =
+    "whether it reads KV scales beside this quant_method was not looked at";
+inline constexpr const char* kNamesNotSeen =
+    "whether it knows the scales by these names is not known";
+
+}  // namespace fp8kv

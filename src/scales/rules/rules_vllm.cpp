@@ -1,0 +1,153 @@
+#include "scales/rules/rule_tables.h"
+
+namespace fp8kv {
+namespace {
+
+using enum Fact;
+using enum RuntimeOutcome;
+
+constexpr const char* kRemoved = "vllm PR 11906";
+constexpr const char* kOldKv = "vllm v0.10.0: quantization/kv_cache.py:28-102";
+constexpr const char* kVllmKv = "vllm: quantization/kv_cache.py:57-151";
+constexpr const char* kVllmCompressed = "vllm PR 30141: compressed_tensors.py:1031-1221";
+constexpr const char* kMapper = "vllm PR 43167, PR 44589: models/utils.py:384-417";
+constexpr const char* kAuto = "vllm: attention/attention.py:275-285, utils/torch_utils.py:427-509";
+constexpr const char* kRunOld = "run: vLLM 0.7.3, 0.9.2, 0.10.2, 0.11.2, 0.12.0, 0.14.1";
+constexpr const char* kRun15 = "run: vLLM 0.15.1, 0.16";
+constexpr const char* kRunNew = "run: vLLM 0.15.1 to 0.33, nine of them";
+constexpr const char* kRun25 = "run: vLLM 0.25.1, 0.26, 0.28, 0.32, 0.33";
+constexpr const char* kRunFamilies = "run: vLLM 0.16.0, 0.20.2, 0.24.0, 0.32.0, 0.33.0";
+
+constexpr const char* kVllmFlag =
+    "with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8";
+constexpr const char* kOnePerLayer = "takes one scale per layer, not one per KV head";
+constexpr const char* kNoParameters =
+    "does not find self_attn.attn.k_scale and v_scale: an FP8 cache runs with 1";
+constexpr RuntimeVersion k15 = {0, 15}, k18 = {0, 18}, k24 = {0, 24}, k25 = {0, 25};
+
+// clang-format off
+constexpr RuntimeRule kVllmRules[] = {
+    {{scale_file}, {}, ignores, "its option for scale files is gone since 0.7.0", kRemoved},
+    RuntimeRule{{consolidated}, {}, ignores,
+     "reads consolidated*.safetensors instead of these files", "vllm: default_loader.py:151-178"}
+        .from(k25),
+    RuntimeRule{{compressed_tensors, cache_scheme}, {scales}, turns_on,
+     "without a word, with scales of 1", kVllmCompressed}.from(k15),
+    {{}, {scales}, ignores, kNoScales, kVllmKv},
+    RuntimeRule{{unquantised}, {}, ignores,
+     "skips them, as there is no quantization_config: an FP8 cache runs with 1", ""}
+        .until(k25).seen("run: vLLM 0.7.3 to 0.24, eleven of them"),
+    RuntimeRule{{unquantised}, {}, fails,
+     "takes no scales without a quantization_config: 'There is no module or parameter named'", ""}
+        .seen(kRun25),
+    RuntimeRule{{compressed_tensors, no_groups, experts_missed}, {}, fails,
+     "`ignore` must name the experts too, as in 're:.*experts$'", "vllm v0.10.0: fused_moe"}
+        .until(k15),
+    RuntimeRule{{compressed_tensors, attention_ignored}, {}, ignores,
+     "`ignore` covers the attention, which then has no scales: an FP8 cache runs with 1",
+     "vllm v0.10.0: compressed_tensors.py"}.until(k15),
+    RuntimeRule{{compressed_tensors, attn_head}, {}, fails, kOnePerLayer, ""}
+        .until(k15).seen(kRunOld),
+    RuntimeRule{{compressed_tensors, attn_head}, {}, fails,
+     "without FlashAttention stops with an AssertionError: scales per KV head are not supported", ""}
+        .from(k15).until(k18).seen(kRun15),
+    RuntimeRule{{per_head}, {}, fails, kOnePerLayer, kOldKv}.until(k15),
+    {{other_method}, {}, unknown, kMethodNotSeen, kVllmKv},
+
+    // The cache of MLA.
+    RuntimeRule{{modelopt, projections}, {}, loads,
+     "with --kv-cache-dtype fp8: one scale for K and one for V", ""}
+        .of({deepseek}).from(k18).until(k25).rounding().seen("run: vLLM 0.20.2, 0.24.0"),
+    RuntimeRule{{}, {}, ignores,
+     "drops the scales of MLA, with one warning: an FP8 cache runs with 1", ""}
+        .of({deepseek}).seen(kRunFamilies),
+
+    // Families whose loaders stop at a name, or do not know it.
+    RuntimeRule{{compressed_tensors, apart}, {}, fails,
+     "stops at self_attn.k_scale with a KeyError: write self_attn.attn.k_scale alone", ""}
+        .of({qwen2_moe}).until(k25).seen("run: vLLM 0.16.0, 0.20.2, 0.24.0"),
+    RuntimeRule{{compressed_tensors, projections}, {}, fails,
+     "stops at k_proj.k_scale with an error", ""}
+        .of({qwen2_moe}).until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
+    RuntimeRule{{modelopt}, {}, fails, "stops at such a config with an error", ""}
+        .of({qwen2_moe, mixtral, glm4_moe, granite}).until(k25)
+        .seen("run: vLLM 0.16.0, 0.20.2, 0.24.0"),
+    RuntimeRule{{modelopt}, {}, fails, "stops at such a config with an error", ""}
+        .of({gemma3}).from(k24).until(k25).seen("run: vLLM 0.24.0"),
+    RuntimeRule{{modelopt}, {}, ignores, kUnknownNames, ""}
+        .of({qwen3_moe}).until(k18).seen("run: vLLM 0.16.0"),
+    RuntimeRule{{}, {}, fails, "0.24 stops at the experts of a BF16 gpt-oss with a KeyError", ""}
+        .of({gpt_oss}).from(k24).until(k25).seen("run: vLLM 0.24.0"),
+    RuntimeRule{{modelopt}, {}, fails, "stops at such a config with an error", ""}
+        .of({gpt_oss}).until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
+    RuntimeRule{{compressed_tensors, projections}, {}, fails,
+     "stops at k_proj.k_scale with an error", ""}
+        .of({gpt_oss, mixtral, glm4_moe, granite}).until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
+    RuntimeRule{{compressed_tensors, apart}, {parameters}, ignores, kUnknownNames, ""}
+        .of({gpt_oss}).until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
+    RuntimeRule{{compressed_tensors, apart}, {parameters}, ignores, kUnknownNames, ""}
+        .of({qwen3_moe}).until(k18).seen("run: vLLM 0.16.0"),
+
+    RuntimeRule{{modelopt}, {quant_algo}, fails,
+     "takes no ModelOpt config without a quant_algo", "vllm: quantization/modelopt.py:314"}
+        .from(k25),
+    RuntimeRule{{fused, apart}, {}, misreads, kBothForK, ""}
+        .seen("run: vLLM 0.9.2, 0.16, 0.24, 0.32"),
+    RuntimeRule{{compressed_tensors, fused}, {}, misreads,
+     "takes kv_scale for K alone: V runs with 1", kVllmCompressed}.from(k15),
+    RuntimeRule{{compressed_tensors, k_only}, {}, misreads,
+     "V, which has no scale, runs with 1", kVllmCompressed}.from(k15),
+    RuntimeRule{{compressed_tensors, v_only}, {}, misreads,
+     "K, which has no scale, runs with 1", kVllmCompressed}.from(k15),
+    RuntimeRule{{compressed_tensors, per_head}, {attn_head}, unknown,
+     "the scales are per KV head, and the config's strategy is another", kVllmCompressed}.from(k15),
+    RuntimeRule{{compressed_tensors, cache_scheme, parameters}, {apart, projections}, loads,
+     kVllmFlag, ""}.of({qwen3_moe}).until(k18).seen("run: vLLM 0.16.0"),
+    RuntimeRule{{compressed_tensors, parameters}, {apart, projections, gpt_oss, qwen2_moe},
+     ignores, kNoParameters, ""}.until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
+    RuntimeRule{{compressed_tensors, cache_scheme}, {}, loads, kVllmFlag, ""}
+        .of({apart, parameters, projections}).until(k15).rounding().seen(kRunOld),
+    RuntimeRule{{compressed_tensors, cache_scheme}, {}, turns_on,
+     "one scale for K and one for V, as F32", ""}
+        .of({apart, parameters, projections}).from(k15).seen(kRunNew),
+    RuntimeRule{{compressed_tensors}, {}, unknown,
+     "what it does without an FP8 kv_cache_scheme was not looked at", kVllmCompressed}.from(k15),
+    RuntimeRule{{per_head}, {}, fails, kOnePerLayer, "vllm: quantization/kv_cache.py:18-39"}
+        .from(k15),
+    {{v_only}, {}, fails, "asserts when V has a scale and K has none", kVllmKv},
+    RuntimeRule{{k_only}, {}, loads, "with --kv-cache-dtype fp8: K's scale for V too", kVllmKv}
+        .rounding(),
+    RuntimeRule{{modelopt, cache_scheme}, {}, turns_on, "one scale for K and one for V", kAuto}
+        .from(k25).rounding(),
+    RuntimeRule{{fused}, {}, loads,
+     "with --kv-cache-dtype fp8: kv_scale for K and V, and calls it deprecated", kVllmKv}.rounding(),
+    RuntimeRule{{apart}, {}, loads, kVllmFlag, ""}.rounding().seen("run: vLLM 0.7.3 to 0.33"),
+    RuntimeRule{{projections}, {}, loads, kVllmFlag, ""}.rounding().seen(kRunFamilies),
+    RuntimeRule{{outputs}, {}, loads, kVllmFlag, "vllm: quantization/fp8.py:225-236"}.rounding(),
+    {{}, {}, unknown, kNamesNotSeen, kVllmKv},
+
+    RuntimeRule{{fp8, experts}, {fp8_weights}, note,
+     "makes FP8 weights of the experts, whatever ignored_layers says", "vllm v0.10.0: fp8.py"}
+        .until(k15),
+    RuntimeRule{{scales}, {unquantised}, note,
+     "--kv-cache-dtype fp8_e5m2 fails with such a model", "vllm v0.10.0: attention/layer.py:156-157"}
+        .until(k15),
+    RuntimeRule{{projections}, {}, note,
+     "0.7.3 is reported to fail on these names", "vllm issue 15784", Basis::reports}.until(k15),
+    RuntimeRule{{compressed_tensors, scales}, {}, note, kNotDoubled, kVllmCompressed}.from(k15),
+    RuntimeRule{{compressed_tensors, apart, attn_head}, {}, note,
+     "only FlashAttention has one scale per head; elsewhere the largest is used", kVllmCompressed}
+        .from(k18),
+    RuntimeRule{{compressed_tensors, cache_scheme}, {}, note,
+     "an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100",
+     "vllm issues 44879, 56992", Basis::reports}.from(k15),
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const RuntimeRule> vllm_rules() {
+  return kVllmRules;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,84 @@
+// One rule of what a runtime does with a folder: which facts, in which versions, and what then.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "scales/rules/runtime_facts.h"
+
+namespace fp8kv {
+
+enum class RuntimeOutcome {
+  loads,     // uses the scales when asked for an FP8 cache
+  turns_on,  // uses them, and an FP8 cache without being asked
+  ignores,   // runs, with scales of 1 where the cache is FP8
+  misreads,  // runs with other scales than these
+  fails,     // stops with an error
+  unknown,   // not looked at
+  note       // besides the outcome: a side effect
+};
+
+const char* runtime_outcome_name(RuntimeOutcome outcome);  // for people: "turns FP8 on"
+
+enum class Basis { code, reports, run };
+
+struct RuntimeVersion {
+  int major = 0, minor = 0, patch = 0;
+  auto operator<=>(const RuntimeVersion&) const = default;
+};
+
+// "0.32", "0.32.0", "v5"; nullopt for anything else.
+std::optional<RuntimeVersion> parse_runtime_version(std::string_view text);
+
+struct RuntimeRule {
+  FactSet with;     // all of these hold
+  FactSet without;  // and none of these
+  RuntimeOutcome outcome;
+  const char* sentence;
+  const char* source;  // file, commit, pull request or issue; or what was run
+  Basis basis = Basis::code;
+  FactSet any = {};      // and one of these, where it names any
+  bool rounded = false;  // the scales are rounded to the model's dtype on their way
+  RuntimeVersion since = {};
+  RuntimeVersion before = {std::numeric_limits<int>::max()};
+
+  // The same rule, narrower.
+  constexpr RuntimeRule of(FactSet families) const {
+    RuntimeRule rule = *this;
+    rule.any = families;
+    return rule;
+  }
+  constexpr RuntimeRule from(RuntimeVersion first) const {
+    RuntimeRule rule = *this;
+    rule.since = first;
+    return rule;
+  }
+  constexpr RuntimeRule until(RuntimeVersion end) const {
+    RuntimeRule rule = *this;
+    rule.before = end;
+    return rule;
+  }
+  constexpr RuntimeRule rounding() const {
+    RuntimeRule rule = *this;
+    rule.rounded = true;
+    return rule;
+  }
+  constexpr RuntimeRule seen(const char* run) const {
+    RuntimeRule rule = *this;
+    rule.source = run;
+    rule.basis = Basis::run;
+    return rule;
+  }
+  constexpr bool is_of(RuntimeVersion version) const {
+    return since <= version && version < before;
+  }
+};
+
+// "loads", "loads, rounded".
+std::string rule_result(const RuntimeRule& rule);
+
+}  // namespace fp8kv

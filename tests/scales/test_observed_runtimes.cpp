@@ -1,0 +1,193 @@
+// The rules of runtimes against what was seen when the runtimes themselves were run:
+// tests/runtimes/observed.json.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/text.h"
+#include "json/json.h"
+#include "scales/rules/runtime_rules.h"
+#include "scales/write/quant_block.h"
+#include "support/places.h"
+#include "support/temp_dir.h"
+
+using namespace fp8kv;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names kA = {"k_scale", "v_scale"};
+const Names kB = {"attn.k_scale", "attn.v_scale"};
+const Names kP = {"k_proj.k_scale", "v_proj.v_scale"};
+const Names kFused = {"kv_scale"};
+
+Names operator+(Names a, const Names& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+enum class Block { none, cache, cache_per_head, fp8, modelopt };
+
+struct Form {
+  Names names;
+  Block block = Block::none;
+  Shape shape = {};
+};
+
+// What each name of the file's "forms" stands for.
+const std::map<std::string, Form>& forms() {
+  static const std::map<std::string, Form> kForms = {
+      {"tgi", {kFused + kA}},
+      {"tgi-2028", {kFused}},
+      {"vllm", {kA, Block::cache, {1}}},
+      {"vllm-rocm", {kA, Block::fp8}},
+      {"vllm-per-head", {kA, Block::cache_per_head, {2, 1, 1}}},
+      {"vllm+kv_scale", {kA + kFused, Block::cache, {1}}},
+      {"vllm, shape []", {kA, Block::cache}},
+      {"A", {kA, Block::cache, {1}}},
+      {"B", {kB, Block::cache, {1}}},
+      {"C", {kA + kB, Block::cache, {1}}},
+      {"P", {kP, Block::cache, {1}}},
+      {"M", {kP, Block::modelopt}},
+  };
+  return kForms;
+}
+
+std::string block_text(Block block, const TensorMap& tensors) {
+  switch (block) {
+    case Block::none:
+      return "";
+    case Block::cache:
+      return compressed_tensors_block(tensors, false);
+    case Block::cache_per_head:
+      return compressed_tensors_block(tensors, true);
+    case Block::fp8:
+      return fp8_block(tensors);
+    case Block::modelopt:
+      break;
+  }
+  return R"({"quant_method": "modelopt", "quant_algo": "FP8",
+             "kv_cache_scheme": {"type": "float", "num_bits": 8, "dynamic": false}})";
+}
+
+// A folder of that family and form, as far as rules look at one. Its weights are those of an index.
+FactSet facts_of(const std::string& family, const Form& form) {
+  ModelFiles files{{}, Json::parse("{}", "config.json"), std::nullopt, {}};
+  const auto add = [&](const std::string& name, const Shape& shape, DType dtype) {
+    files.tensors[name] = {0, {name, dtype, shape, 0, 0}};
+  };
+  const std::string layer = "model.layers.0.";
+  for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"}) {
+    add(cat(layer, "self_attn.", name, ".weight"), {8, 8}, DType::bf16);
+  }
+  const bool experts = family.find("moe") != family.npos || family == "mixtral";
+  add(layer + (experts ? "mlp.experts.0.up_proj.weight" : "mlp.up_proj.weight"), {8, 8},
+      DType::bf16);
+  const std::string block = block_text(form.block, files.tensors);
+  for (const std::string& name : form.names) {
+    add(cat(layer, "self_attn.", name), name == "kv_scale" ? Shape{} : form.shape, DType::f32);
+  }
+  files.config = Json::parse(
+      cat(R"({"model_type": ")", family, R"(", "kv_cache_torch_dtype": "float8_e4m3fn")",
+          block.empty() ? "" : cat(R"(, "quantization_config": )", block), "}"),
+      "config.json");
+  return runtime_facts(files);
+}
+
+RuntimeVerdict verdict_of(FactSet facts, const std::string& runtime, const std::string& version) {
+  if (version == "PR 2028") return runtime_verdicts(facts)[0];
+  const auto parsed = parse_runtime_version(version);
+  REQUIRE(parsed);
+  const auto verdict = runtime_verdict(facts, runtime, *parsed);
+  REQUIRE(verdict);
+  return *verdict;
+}
+
+std::string result_of(const RuntimeRule& rule) {
+  switch (rule.outcome) {
+    case RuntimeOutcome::loads:
+    case RuntimeOutcome::turns_on:
+      return rule.rounded ? "rounded" : "exact";
+    case RuntimeOutcome::ignores:
+      return "1.0";
+    case RuntimeOutcome::misreads:
+      return "misread";
+    case RuntimeOutcome::fails:
+      return "error";
+    case RuntimeOutcome::unknown:
+    case RuntimeOutcome::note:
+      break;
+  }
+  return "not known";
+}
+
+Json observed() {
+  const std::string text = test::read_file(test::source_dir() / "tests/runtimes/observed.json");
+  return Json::parse(text, "observed.json");
+}
+
+}  // namespace
+
+TEST_CASE("runtimes: no rule says otherwise than what was seen") {
+  const Json file = observed();
+  const Json list = file.at("observations");
+  CHECK(list.size() > 450);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Json& seen = list[i];
+    const std::string runtime = seen.get_string("runtime", ""),
+                      version = seen.get_string("version", ""),
+                      family = seen.get_string("family", ""), form = seen.get_string("form", "");
+    const FactSet facts = facts_of(family, forms().at(form));
+    const RuntimeVerdict verdict = verdict_of(facts, runtime, version);
+    CAPTURE(cat(runtime, " ", version, ", ", family, ", form ", form));
+    CAPTURE(verdict.rule->sentence);
+    CHECK(result_of(*verdict.rule) == seen.get_string("result", ""));
+    if (const auto turned_on = seen.find("turns_on")) {
+      CHECK((verdict.rule->outcome == RuntimeOutcome::turns_on) == turned_on->as_bool());
+    }
+  }
+}
+
+TEST_CASE("runtimes: what was seen names forms and results that the file explains") {
+  const Json file = observed();
+  const Json described = file.at("forms"), results = file.at("results");
+  CHECK(described.size() == forms().size());
+  for (const auto& [name, form] : forms()) CHECK(described.find(name));
+  const Json list = file.at("observations");
+  for (size_t i = 0; i < list.size(); ++i) {
+    CHECK(described.find(list[i].get_string("form", "")));
+    CHECK(results.find(list[i].get_string("result", "")));
+    CHECK_FALSE(list[i].get_string("how", "").empty());
+  }
+}
+
+TEST_CASE("runtimes: a rule begins and ends where a column does, and one said to be run was") {
+  for (const RuntimeColumn& column : runtime_columns()) {
+    for (const RuntimeRule& rule : column.rules) {
+      const auto is_first = [&](const RuntimeVersion& version) {
+        const auto all = runtime_columns();
+        return std::any_of(all.begin(), all.end(), [&](const RuntimeColumn& other) {
+          return other.rules.data() == column.rules.data() && other.first == version;
+        });
+      };
+      CAPTURE(rule.sentence);
+      CHECK((rule.since == RuntimeVersion{} || is_first(rule.since)));
+      CHECK((rule.before == RuntimeRule{}.before || is_first(rule.before)));
+      CHECK(std::string(rule.source).starts_with("run:") == (rule.basis == Basis::run));
+    }
+  }
+}
+
+TEST_CASE("runtimes: versions are read as runtimes write them") {
+  CHECK(parse_runtime_version("0.32") == RuntimeVersion{0, 32, 0});
+  CHECK(parse_runtime_version("v0.5.19") == RuntimeVersion{0, 5, 19});
+  CHECK(parse_runtime_version("5") == RuntimeVersion{5, 0, 0});
+  for (const char* text : {"", "v", "0.", ".1", "0.1.2.3", "main", "0.1rc1", "1234567"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_runtime_version(text));
+  }
+}
