@@ -118,6 +118,7 @@ class Collector {
     });
     weights.end();
     const std::vector<uint64_t> words = download_words(backend_, magnitudes, index);
+    checkpoint_.check_unchanged();
     layers_.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
     if (!options_.state) return;
     done_.counted.insert(done_.counted.end(), words.begin(), words.end());
@@ -159,7 +160,9 @@ std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const std::vector<std::vector<int32_t>>& windows,
                                                 Log& log, const CollectOptions& options) {
   FP8KV_ASSERT(!windows.empty());
-  return Collector(checkpoint, config, backend, windows, options).run(log);
+  return with_unchanged(checkpoint, [&] {
+    return Collector(checkpoint, config, backend, windows, options).run(log);
+  });
 }
 
 }  // namespace fp8kv

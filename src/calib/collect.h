@@ -34,7 +34,8 @@ struct CollectOptions {
 // windows ([tokens, dim] in the activation dtype), and scratch for one batch; what of it is on a
 // device is decided by plan_memory. The result has the same bits for all options, and for one run
 // or several that go on with a saved state.
-// Throws as download_magnitudes, plan_memory and WeightStream do.
+// Throws as download_magnitudes, plan_memory and WeightStream do; after each layer, when a file of
+// the model changed (see Checkpoint::check_unchanged).
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,
                                                 const std::vector<std::vector<int32_t>>& windows,

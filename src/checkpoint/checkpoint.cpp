@@ -187,7 +187,7 @@ void Checkpoint::open_shards(const std::vector<std::string>& files) {
     const fs::path path = folder_ / file;
     check_link(path);
     const InputFile input(path);
-    shards_.push_back({file, input.size(), read_safetensors_header(input, path)});
+    shards_.push_back({file, input.size(), input.stamp(), read_safetensors_header(input, path)});
     for (const TensorEntry& entry : shards_.back().header.tensors) {
       const auto [at, is_new] =
           tensors_.emplace(entry.name, TensorLocation{shards_.size() - 1, entry});
@@ -241,10 +241,7 @@ MappedTensor Checkpoint::map(const std::string& name) const {
     const std::lock_guard lock(mappings_->mutex);
     std::optional<MappedFile>& file = mappings_->files[place.shard];
     if (!file) file = MappedFile::open(folder_ / shard.file);
-    if (file->bytes().size() != shard.bytes) {
-      fail(quote(file->path().string()), ": changed while it was in use: has ",
-           grouped(file->bytes().size()), " bytes, expected ", grouped(shard.bytes));
-    }
+    fp8kv::check_unchanged(file->path(), shard.stamp);
     data = file->bytes().data() + place.entry.begin;
     keep_alive = file->keep_alive();
   }
@@ -271,10 +268,21 @@ std::string Checkpoint::read(const std::string& name, uint64_t offset, uint64_t 
   return input(place.shard).read(entry.begin + offset, length);
 }
 
+void Checkpoint::check_unchanged() const {
+  for (const Shard& shard : shards_) fp8kv::check_unchanged(folder_ / shard.file, shard.stamp);
+  const std::lock_guard lock(mappings_->mutex);
+  for (const std::optional<MappedFile>& file : mappings_->files) {
+    if (file) file->check_unchanged();
+  }
+}
+
 InputFile Checkpoint::input(size_t shard) const {
   const std::lock_guard lock(mappings_->mutex);
   auto& last = mappings_->input;
-  if (!last || last->first != shard) last.emplace(shard, InputFile(folder_ / shards_[shard].file));
+  if (last && last->first == shard) return last->second;
+  const fs::path path = folder_ / shards_[shard].file;
+  last.emplace(shard, InputFile(path));
+  fp8kv::check_unchanged(path, shards_[shard].stamp);
   return last->second;
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "files/file_stamp.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
 
@@ -34,6 +35,7 @@ using TensorMap = std::map<std::string, TensorLocation>;
 struct Shard {
   std::string file;  // relative to the folder
   uint64_t bytes = 0;
+  FileStamp stamp;  // when its header was read
   SafetensorsHeader header;
 };
 
@@ -73,6 +75,10 @@ class Checkpoint {
   std::string read(const std::string& name) const;
   // Reads `length` bytes from `offset` of a tensor without mapping. REQUIRES a part of it.
   std::string read(const std::string& name, uint64_t offset, uint64_t length) const;
+
+  // Throws "'FILE': changed while it was read" unless every shard is the file that was opened, and
+  // all of what was mapped could be read. What was computed before is of that model, then.
+  void check_unchanged() const;
 
  private:
   struct Mappings;

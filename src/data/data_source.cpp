@@ -28,7 +28,7 @@ DataSource open_bytes(const fs::path& path) {
   DataSource source;
   source.label = path == "-" ? "standard input" : quote(path.string());
   if (path != "-" && fs::is_regular_file(path) && fs::file_size(path) > 0) {
-    const MappedFile file = MappedFile::open(path);
+    const MappedFile& file = source.mapped.emplace(MappedFile::open(path));
     source.keep_alive = file.keep_alive();
     source.text = {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
   } else {
@@ -120,6 +120,15 @@ DataLayout layout_of(std::string_view text, const std::string& extension) {
   return DataLayout::json_record;
 }
 
+// What is known of the whole file.
+void check_and_digest(DataSource& source, const fs::path& path) {
+  refuse_packed(source);
+  source.file = {utf8_name(path.filename().string()), source.text.size(), checked_digest(source)};
+  if (source.text.starts_with(kByteOrderMark)) source.text.remove_prefix(kByteOrderMark.size());
+  if (is_blank(source.text)) fail(source.label, ": is empty");
+  source.layout = layout_of(source.text, extension_of(path));
+}
+
 }  // namespace
 
 std::string data_layout_name(DataLayout layout) {
@@ -138,11 +147,7 @@ std::string data_layout_name(DataLayout layout) {
 
 DataSource open_data(const fs::path& path) {
   DataSource source = open_bytes(path);
-  refuse_packed(source);
-  source.file = {utf8_name(path.filename().string()), source.text.size(), checked_digest(source)};
-  if (source.text.starts_with(kByteOrderMark)) source.text.remove_prefix(kByteOrderMark.size());
-  if (is_blank(source.text)) fail(source.label, ": is empty");
-  source.layout = layout_of(source.text, extension_of(path));
+  with_unchanged(source, [&] { check_and_digest(source, path); });
   return source;
 }
 

@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/scales.h"
+#include "files/file.h"
 
 namespace fp8kv {
 
@@ -22,6 +24,12 @@ struct DataSource {
   DataLayout layout = DataLayout::text;
   std::string_view text;  // without a byte-order mark; valid while keep_alive lives
   std::shared_ptr<const void> keep_alive;
+  std::optional<MappedFile> mapped;  // absent for what was read whole
+
+  // Throws "'FILE': changed while it was read" where that may be so.
+  void check_unchanged() const {
+    if (mapped) mapped->check_unchanged();
+  }
 };
 
 // Opens `path`, or standard input for "-". The name decides for .jsonl and .ndjson (JSON lines),

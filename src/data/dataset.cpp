@@ -58,7 +58,7 @@ class WindowReader {
     out_.files.push_back(source.file);
     file_ = {};
     const Counts before{out_.documents, out_.ids.size(), out_.tokens};
-    read_layout(source);
+    with_unchanged(source, [&] { read_layout(source); });
     report(source, before);
   }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "files/file_stamp.h"
 
 namespace fp8kv {
 namespace {
@@ -55,12 +56,12 @@ std::byte* BlockFile::read(uint64_t offset, size_t length, std::span<std::byte> 
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EINVAL && done == 0 && stop_direct(*descriptor_)) continue;
     if (got < 0) fail_system(path_.string(), "read", errno);
-    if (got == 0) fail(quote(path_.string()), ": became shorter while it was read");
+    if (got == 0) throw changed_while_read(path_, cat("ends at byte ", offset - before + done));
     // Direct reads go on from a boundary; only the end of the file stops elsewhere.
     const size_t step = static_cast<size_t>(got);
     done += direct_ && done + step < needed ? step / kAlignment * kAlignment : step;
     if (step < kAlignment && direct_ && done < needed) {
-      fail(quote(path_.string()), ": became shorter while it was read");
+      throw changed_while_read(path_, cat("ends at byte ", offset - before + done));
     }
   }
   return room.data() + before;

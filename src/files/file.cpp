@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "files/descriptor.h"
+#include "files/mapping_guard.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
@@ -60,18 +61,36 @@ uint64_t regular_size(const FileDescriptor& file, const fs::path& path) {
   return static_cast<uint64_t>(status.st_size);
 }
 
+struct MappedFile::Mapping {
+  Mapping(void* to, size_t size) : address(to), bytes(size), guard(to, size) {}
+  ~Mapping() { ::munmap(address, bytes); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  void* address;
+  size_t bytes;
+  MappingGuard guard;
+};
+
 MappedFile MappedFile::open(const fs::path& path) {
   const FileDescriptor file = open_regular(path);
   const uint64_t size = regular_size(file, path);
   MappedFile mapped;
   mapped.path_ = path;
+  mapped.stamp_ = stamp_of(file.get(), path);
   if (size == 0) return mapped;  // mmap refuses length 0; an empty span says the same
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (address == MAP_FAILED) fail_system(path.string(), "map", errno);
   mapped.bytes_ = {static_cast<const std::byte*>(address), static_cast<size_t>(size)};
-  mapped.mapping_ = std::shared_ptr<const void>(
-      address, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+  mapped.mapping_ = std::make_shared<const Mapping>(address, static_cast<size_t>(size));
   return mapped;
+}
+
+void MappedFile::check_unchanged() const {
+  fp8kv::check_unchanged(path_, stamp_);
+  if (mapping_ && mapping_->guard.faulted()) {
+    throw changed_while_read(path_, "a part of it could not be read");
+  }
 }
 
 std::string read_text(const fs::path& path, uint64_t max_bytes) {
@@ -86,7 +105,8 @@ std::string read_text(const fs::path& path, uint64_t max_bytes) {
 
 InputFile::InputFile(fs::path path) : path_(std::move(path)) {
   FileDescriptor file = open_regular(path_);
-  size_ = regular_size(file, path_);
+  regular_size(file, path_);
+  stamp_ = stamp_of(file.get(), path_);
   descriptor_ = std::shared_ptr<const int>(new int(file.release()), [](const int* descriptor) {
     ::close(*descriptor);
     delete descriptor;
@@ -101,8 +121,9 @@ std::string InputFile::read(uint64_t offset, uint64_t length) const {
 }
 
 void InputFile::check_range(uint64_t offset, uint64_t length) const {
-  if (offset > size_ || length > size_ - offset) {
-    fail(quote(path_.string()), ": ends at byte ", size_, ", expected at least ", length,
+  const uint64_t end = stamp_.bytes;
+  if (offset > end || length > end - offset) {
+    fail(quote(path_.string()), ": ends at byte ", end, ", expected at least ", length,
          " more from byte ", offset);
   }
 }
@@ -115,7 +136,7 @@ void InputFile::read(uint64_t offset, std::span<std::byte> into) const {
                                 static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_system(path_.string(), "read", errno);
-    if (got == 0) fail(quote(path_.string()), ": became shorter while it was read");
+    if (got == 0) throw changed_while_read(path_, cat("ends at byte ", offset + done));
     done += static_cast<size_t>(got);
   }
 }

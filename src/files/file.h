@@ -11,10 +11,12 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "files/file_stamp.h"
 
 namespace fp8kv {
 
-// A file mapped for reading, unmapped when the last copy of `keep_alive` is gone.
+// A file mapped for reading, unmapped when the last copy of `keep_alive` is gone. What cannot be
+// read any more is zeros (see mapping_guard.h): ask check_unchanged() before results go out.
 // Throws when the path does not exist, is not a regular file or cannot be read.
 class MappedFile {
  public:
@@ -25,10 +27,17 @@ class MappedFile {
   // Whoever holds this keeps the mapping alive.
   std::shared_ptr<const void> keep_alive() const { return mapping_; }
 
+  // Throws "'FILE': changed while it was read" when something else may have been read than the file
+  // that was opened.
+  void check_unchanged() const;
+
  private:
+  struct Mapping;
+
   std::filesystem::path path_;
+  FileStamp stamp_;
   std::span<const std::byte> bytes_;
-  std::shared_ptr<const void> mapping_;
+  std::shared_ptr<const Mapping> mapping_;
 };
 
 // The whole file as text; "-" reads standard input. Throws past `max_bytes`.
@@ -40,7 +49,8 @@ class InputFile {
  public:
   explicit InputFile(std::filesystem::path path);
 
-  uint64_t size() const { return size_; }  // when it was opened
+  uint64_t size() const { return stamp_.bytes; }  // when it was opened, as is all of `stamp`
+  const FileStamp& stamp() const { return stamp_; }
   // Reads `length` bytes at `offset`; throws when the file ends before.
   std::string read(uint64_t offset, uint64_t length) const;
   // The same, into memory of the caller's.
@@ -51,7 +61,7 @@ class InputFile {
 
   std::filesystem::path path_;
   std::shared_ptr<const int> descriptor_;
-  uint64_t size_ = 0;
+  FileStamp stamp_;
 };
 
 // The same for a single part.

@@ -161,8 +161,8 @@ TEST_CASE("checkpoint: a file that changed since it was opened is refused") {
   const auto size = fs::file_size(model.path / "model.safetensors");
   fs::resize_file(model.path / "model.safetensors", 100);
   CHECK(test::error_of([&] { checkpoint.map("model.norm.weight"); }) ==
-        cat(model.file("model.safetensors"),
-            ": changed while it was in use: has 100 bytes, expected ", grouped(size)));
+        cat(model.file("model.safetensors"), ": changed while it was read: had ", grouped(size),
+            " bytes, has 100"));
 }
 
 TEST_CASE("checkpoint: says what a path is that is no model folder") {

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "base/digest.h"
+#include "data/data_source.h"
 #include "data/dataset.h"
 #include "data/records.h"
 #include "json/json.h"
@@ -407,4 +408,14 @@ TEST_CASE("dataset: files of every form that people have are understood") {
 }
 
 }  // namespace
+TEST_CASE("dataset: a file that is cut short while it is read is an error, not a signal") {
+  const test::TempDir temp;
+  const fs::path file = temp.write("a.txt", std::string(100'000, 'x'));
+  const DataSource source = open_data(file);
+  fs::resize_file(file, 10);
+  CHECK(source.text[90'000] == 0);
+  CHECK(test::error_of([&] { source.check_unchanged(); }) ==
+        cat(quote(file.string()), ": changed while it was read: had 100,000 bytes, has 10"));
+}
+
 }  // namespace fp8kv

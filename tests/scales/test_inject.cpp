@@ -511,4 +511,19 @@ TEST_CASE("inject: real checkpoints of every layout take scales and give them ba
 }
 
 }  // namespace
+
+TEST_CASE("inject: a model that changed since it was opened is refused, and nothing is left") {
+  for (const char* target : {"tgi", "json"}) {
+    const Workplace place;
+    const Checkpoint checkpoint = place.open();
+    std::fstream(place.model() / "model.safetensors", std::ios::in | std::ios::out)
+        .seekp(-1, std::ios::end)
+        .put('\1');
+    CHECK(place.without_folder(test::error_of([&] {
+      inject_scales(checkpoint, scales_for(place.config), place.out(), {.target = target});
+    })) == "'model/model.safetensors': changed while it was read: it was written to");
+    CHECK(place.beside().empty());
+  }
+}
+
 }  // namespace fp8kv

@@ -129,10 +129,13 @@ void run_command(const EvalCommandOptions& options) {
       add_policy_scales(calibrate(options, checkpoint, *backend, text, windows, report, log),
                         choice, report.candidates);
     }
-    evaluate(
-        checkpoint, *backend, evaluated,
-        {.baseline = baseline, .greedy_tokens = options.greedy_tokens, .threads = options.threads},
-        report, log);
+    with_unchanged(checkpoint, [&] {
+      evaluate(checkpoint, *backend, evaluated,
+               {.baseline = baseline,
+                .greedy_tokens = options.greedy_tokens,
+                .threads = options.threads},
+               report, log);
+    });
   });
   const std::vector<GateResult> results = check_gates(report, gates);
   print(options.json ? eval_json(report, results) : eval_tables(report));

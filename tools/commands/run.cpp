@@ -92,8 +92,9 @@ void run_command(const RunOptions& options) {
   const GenerationEvents events = {
       [&](size_t prompt, int32_t id) { answers.token(prompt, id); },
       [&](size_t prompt, FinishReason reason) { answers.finished(prompt, reason); }};
-  const GenerationStats stats = with_way_out("use a smaller --max-batch or --gpu-memory",
-                                             [&] { return generator.run(cache, next, events); });
+  const GenerationStats stats = with_way_out("use a smaller --max-batch or --gpu-memory", [&] {
+    return with_unchanged(checkpoint, [&] { return generator.run(cache, next, events); });
+  });
   if (stats.requests > 0) report_figures(stats, log);
   prompts.fail_late();
 }

@@ -39,6 +39,8 @@ class CheckpointStore : public ScaleStore {
     return {model.model_type, model.n_kv_heads(), layers_with_cache(model), model.unclear};
   }
 
+  void check_unchanged() const override { checkpoint_->check_unchanged(); }
+
  private:
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::vector<StoredTensor> tensors_;

@@ -51,6 +51,8 @@ class ScaleStore {
   virtual Observation noted_observation(const std::string& tensor) const = 0;
   virtual KvConfig config() const = 0;
   virtual StoredModel model() const = 0;
+  // Throws "'FILE': changed while it was read" where a model's shards are not what was opened.
+  virtual void check_unchanged() const {}
 };
 
 }  // namespace fp8kv

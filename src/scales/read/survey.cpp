@@ -69,6 +69,7 @@ class Survey {
       if (error.kind() != ErrorKind::input) throw;
       found_.refusal = error;
     }
+    store_.check_unchanged();
     return std::move(found_);
   }
 

@@ -290,6 +290,7 @@ InjectReport write_folder(const Checkpoint& checkpoint, const ScalePatch& patch,
     });
     add_to(report, name, made, file.bytes);
   }
+  checkpoint.check_unchanged();
   staged.publish();
   return report;
 }
@@ -347,7 +348,10 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
                       : check_free_of_scales(checkpoint, options.replace_name);
     }
     check_made_for(scales, checkpoint, model, options.scales_name);
-    if (target.is_file) return write_scale_file(model, scales, out, options);
+    if (target.is_file) {
+      checkpoint.check_unchanged();
+      return write_scale_file(model, scales, out, options);
+    }
     const ScalePatch patch = make_patch(checkpoint, scales, target, options.replace);
     return write_folder(checkpoint, patch, out, options);
   });
