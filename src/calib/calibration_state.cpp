@@ -1,6 +1,6 @@
 #include "calib/calibration_state.h"
 
-#include <charconv>
+#include <algorithm>
 #include <map>
 #include <system_error>
 
@@ -15,9 +15,12 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr char kSchema[] = "fp8kv.partial/1";
+constexpr char kSchema[] = "fp8kv.partial/2";
 constexpr char kCounted[] = "counted";
 constexpr char kResidual[] = "residual";
+constexpr char kSeal[] = "seal";  // hex digits, the last bytes of the file
+constexpr uint64_t kSealBytes = 64;
+constexpr uint64_t kReadBytes = uint64_t(4) << 20;
 // Read and restored at a time, in rows.
 constexpr int64_t kRowsWritten = 2048;
 
@@ -42,20 +45,6 @@ std::string with_help_to_start_over(const fs::path& path) {
 
 }  // namespace
 
-std::string windows_digest(const std::vector<std::vector<int32_t>>& windows) {
-  Sha256 digest;
-  for (const std::vector<int32_t>& window : windows) {
-    const uint64_t length = window.size();
-    digest.add({reinterpret_cast<const char*>(&length), sizeof length});
-    digest.add(text_of(std::as_bytes(std::span(window))));
-  }
-  return digest.hex();
-}
-
-std::string device_identity(const std::string& description) {
-  return description.substr(0, description.rfind(", "));
-}
-
 fs::path CalibrationState::path_for(const fs::path& out) {
   return out.string() + ".partial";
 }
@@ -64,24 +53,45 @@ CalibrationState::CalibrationState(fs::path path, RunIdentity identity)
     : path_(std::move(path)), identity_(std::move(identity)) {}
 
 void CalibrationState::check_identity(const SafetensorsHeader& header) const {
-  const auto value = [&](const char* key) {
+  const auto value = [&](const std::string& key) {
     const auto at = header.metadata.find(key);
     return at == header.metadata.end() ? std::string() : at->second;
   };
-  if (value("schema") != kSchema) {
-    throw Error(cat(quote(path_.string()), ": is not the state of a calibration"),
-                "choose another output");
-  }
-  const auto check = [&](const char* key, const char* what, const std::string& expected) {
-    if (value(key) == expected) return;
+  const auto refuse = [&](const std::string& what, const std::string& found,
+                          const std::string& expected) {
     throw Error(cat(quote(path_.string()), ": is the state of a run with another ", what, " (",
-                    quote(value(key)), ", this run has ", quote(expected), ")"),
+                    quote(found), ", this run has ", quote(expected), ")"),
                 with_help_to_start_over(path_));
   };
-  check("tool_version", "version of fp8kv", identity_.tool_version);
-  check("model", "model", identity_.model);
-  check("windows", "text: other data, or other windows or shards of it", identity_.windows);
-  check("device", "device", identity_.device);
+  if (value("schema") != kSchema) refuse("form of the state", value("schema"), kSchema);
+  for (const RunPart& part : identity_.parts) {
+    if (value(part.key) != part.value) refuse(part.what, value(part.key), part.value);
+  }
+  for (const auto& [key, found] : header.metadata) {
+    const bool known =
+        key == "schema" || std::any_of(identity_.parts.begin(), identity_.parts.end(),
+                                       [&](const auto& part) { return part.key == key; });
+    if (!known) refuse(key, found, "");
+  }
+}
+
+// Before anything of it is believed.
+void CalibrationState::check_seal() const {
+  const InputFile file(path_);
+  const uint64_t sealed = std::max<uint64_t>(file.size(), kSealBytes) - kSealBytes;
+  Sha256 digest;
+  std::vector<std::byte> part;
+  for (uint64_t at = 0; at < sealed; at += part.size()) {
+    check_interrupt();
+    part.resize(static_cast<size_t>(std::min(kReadBytes, sealed - at)));
+    file.read(at, part);
+    digest.add(text_of(part));
+  }
+  if (file.size() > kSealBytes && file.read(sealed, kSealBytes) == digest.hex()) return;
+  throw Error(cat(quote(path_.string()),
+                  ": is damaged, or not the state of a calibration: it does not end with the "
+                  "SHA-256 of what is before"),
+              cat(with_help_to_start_over(path_), "; to keep it, choose another output"));
 }
 
 std::optional<CalibrationState::Progress> CalibrationState::find(const ModelConfig& config,
@@ -89,6 +99,7 @@ std::optional<CalibrationState::Progress> CalibrationState::find(const ModelConf
                                                                  DType activation) {
   std::error_code error;
   if (fs::symlink_status(path_, error).type() == fs::file_type::not_found) return std::nullopt;
+  check_seal();
   const SafetensorsHeader header = read_safetensors_header(path_);
   check_identity(header);
   const TensorEntry* counted = find_entry(header, kCounted);
@@ -131,18 +142,23 @@ void CalibrationState::save(const Progress& progress, const ModelConfig& config,
   const uint64_t row_bytes = static_cast<uint64_t>(rows.elements()) * dtype_bytes(activation);
   const std::vector<TensorEntry> tensors = {
       {kCounted, DType::u64, counted_shape(progress.layers, config), 0, bytes},
-      {kResidual, activation, rows, bytes, bytes + row_bytes}};
+      {kResidual, activation, rows, bytes, bytes + row_bytes},
+      {kSeal, DType::u8, {int64_t{kSealBytes}}, bytes + row_bytes, bytes + row_bytes + kSealBytes}};
+  std::map<std::string, std::string> metadata = {{"schema", kSchema}};
+  for (const RunPart& part : identity_.parts) metadata[part.key] = part.value;
   AtomicFile file(path_);
-  file.write(safetensors_head(tensors, {{"schema", kSchema},
-                                        {"tool_version", identity_.tool_version},
-                                        {"model", identity_.model},
-                                        {"windows", identity_.windows},
-                                        {"device", identity_.device}}));
-  file.write(text_of(std::as_bytes(std::span(progress.counted))));
+  Sha256 digest;
+  const auto write = [&](std::string_view part) {
+    digest.add(part);
+    file.write(part);
+  };
+  write(safetensors_head(tensors, metadata));
+  write(text_of(std::as_bytes(std::span(progress.counted))));
   residual.read([&](std::span<const std::byte> part) {
     check_interrupt();
-    file.write(text_of(part));
+    write(text_of(part));
   });
+  file.write(digest.hex());
   file.commit();
   saved_layers_ = progress.layers;
 }

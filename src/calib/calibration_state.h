@@ -1,5 +1,6 @@
 // Saves a calibration between two layers, in a file beside its output, so that the same command can
-// go on from there after it was stopped. Holds what was counted, and the residual stream.
+// go on from there after it was stopped. Holds what was counted, the residual stream, what run it
+// is of, and at its end the SHA-256 of all before.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +13,12 @@
 #include <vector>
 
 #include "calib/residual.h"
+#include "calib/run_identity.h"
 #include "core/config.h"
 #include "core/tensor.h"
 #include "formats/safetensors.h"
 
 namespace fp8kv {
-
-// What two runs must share for one to go on with the other's state.
-struct RunIdentity {
-  std::string tool_version;
-  std::string model;    // fingerprint; see checkpoint/fingerprint.h
-  std::string windows;  // see windows_digest
-  std::string device;   // what decides the bits of results: the backend and its kind
-};
-
-// SHA-256 of the ids and of where each window ends: data, --samples, --seq-len and --shard in one.
-std::string windows_digest(const std::vector<std::vector<int32_t>>& windows);
-
-// The backend's description without the number of threads and the size of its memory, which change
-// no bit of a result.
-std::string device_identity(const std::string& description);
 
 class CalibrationState {
  public:
@@ -46,7 +33,8 @@ class CalibrationState {
   };
 
   // What an earlier run of the same identity got to; nothing when there is no file. Throws for
-  // another identity, saying what differs, and for a file that is no such state.
+  // another identity, saying what differs, and for a file that is no such state, or is damaged:
+  // every byte of it is read.
   std::optional<Progress> find(const ModelConfig& config, int64_t total_rows, DType activation);
   // Fills `residual` from the file that was found.
   void restore(ResidualStream& residual) const;
@@ -61,6 +49,7 @@ class CalibrationState {
 
  private:
   void check_identity(const SafetensorsHeader& header) const;
+  void check_seal() const;
 
   std::filesystem::path path_;
   RunIdentity identity_;

@@ -1,7 +1,9 @@
 // Calibrations that are killed and gone on with, as processes of the built program.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
+#include "json/json.h"
 #include "support/places.h"
 #include "support/run_cli.h"
 #include "support/skip.h"
@@ -20,18 +23,19 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-Strings calibrate(const Strings& more = {}, const std::string& out = "s.json") {
+Strings calibrate_model(const std::string& model, const Strings& more = {},
+                        const std::string& out = "s.json") {
   const fs::path datasets = test::source_dir() / "datasets";
-  Strings arguments = {"calibrate", (datasets / "demo").string(),
-                       "--data",    (datasets / "calibration.txt").string(),
-                       "--samples", "12",
-                       "--seq-len", "32",
-                       "--device",  "cpu",
-                       "--threads", "1",
-                       "--out",     out,
-                       "--resume"};
+  Strings arguments = {"calibrate", model, "--data",    (datasets / "calibration.txt").string(),
+                       "--samples", "12",  "--seq-len", "32",
+                       "--device",  "cpu", "--threads", "1",
+                       "--out",     out,   "--resume"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
+}
+
+Strings calibrate(const Strings& more = {}, const std::string& out = "s.json") {
+  return calibrate_model((test::source_dir() / "datasets" / "demo").string(), more, out);
 }
 
 bool can_kill() {
@@ -136,6 +140,43 @@ TEST_CASE("cli resume: the state of another run is refused, naming what differs"
              "other data, or other windows or shards of it ('', this run has '')\n"
              "help: to start over, remove it: rm 's.json.partial'\n"));
   CHECK(test::read_file(folder / "s.json.partial") == state);
+}
+
+TEST_CASE("cli resume: the state of a model with another config or other weights is refused") {
+  if (!can_kill()) return;
+  const test::TempDir folder;
+  fs::copy(test::source_dir() / "datasets" / "demo", folder / "demo");
+  const std::string config = test::read_file(folder / "demo/config.json");
+  const Strings command = calibrate_model("demo");
+  const test::CliSetup killed{
+      .folder = folder.path(),
+      .environment = {cat("LD_PRELOAD=", test::fault_shim()), "FP8KV_FAULT_ERRNO=0"}};
+  for (int operation = 1; !fs::exists(folder / "s.json.partial"); operation += 11) {
+    test::CliSetup at = killed;
+    at.environment.push_back(cat("FP8KV_FAULT_AT=", operation));
+    REQUIRE(test::run_cli(command, at).exit_code != 0);
+  }
+  const std::string state = test::read_file(folder / "s.json.partial");
+  const auto refusal = [&] {
+    const test::CliResult result = test::run_cli(command, folder.path());
+    CHECK(result.exit_code == 3);
+    CHECK(test::read_file(folder / "s.json.partial") == state);
+    CHECK(!fs::exists(folder / "s.json"));
+    return result.err.substr(std::min(result.err.find("fp8kv: "), result.err.size()));
+  };
+  const std::string help = "help: to start over, remove it: rm 's.json.partial'\n";
+  const std::string said =
+      "fp8kv: calibrate: 's.json.partial': is the state of a run with another ";
+  folder.write("demo/config.json", json_with_member(config, "rope_theta", "20000"));
+  CHECK(refusal() ==
+        said + "rope_theta in the model's config ('10000', this run has '20000')\n" + help);
+  folder.write("demo/config.json", json_with_member(config, "rms_norm_eps", "0.001"));
+  CHECK(refusal().starts_with(said + "rms_norm_eps in the model's config ('"));
+  folder.write("demo/config.json", config);
+  std::fstream(folder / "demo/model.safetensors", std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(1'000'000)  // in the weights of an MLP
+      .put('\1');
+  CHECK(refusal().starts_with(said + "file of weights 'model.safetensors' ('"));
 }
 
 TEST_CASE("cli resume: a file that is no state is refused and left alone") {

@@ -57,12 +57,11 @@ std::string summary_json(const CalibrateOptions& options, const KvScales& scales
 
 // Of a run that is to go on from where an earlier one has got; nothing without --resume.
 std::optional<CalibrationState> state_for(const CalibrateOptions& options,
-                                          const std::string& fingerprint, const Windows& windows,
-                                          const Backend& backend) {
+                                          const Checkpoint& checkpoint, const ModelConfig& config,
+                                          const Windows& windows, const Backend& backend) {
   if (!options.resume) return std::nullopt;
-  const RunIdentity identity{FP8KV_VERSION, fingerprint, windows_digest(windows.ids),
-                             device_identity(backend.describe())};
-  return CalibrationState(CalibrationState::path_for(options.out), identity);
+  return CalibrationState(CalibrationState::path_for(options.out),
+                          run_identity(FP8KV_VERSION, checkpoint, config, windows.ids, backend));
 }
 
 void check_outputs(const CalibrateOptions& options) {
@@ -127,7 +126,7 @@ void run_command(const CalibrateOptions& options) {
   log.note(cat("computing on ", backend->describe(), why));
 
   const std::string fingerprint = model_fingerprint(checkpoint, config);
-  std::optional<CalibrationState> state = state_for(options, fingerprint, windows, *backend);
+  std::optional<CalibrationState> state = state_for(options, checkpoint, config, windows, *backend);
   const char* less = backend->memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                        : "use fewer --samples or a smaller --seq-len";
   const std::vector<LayerMagnitudes> magnitudes = with_way_out(less, [&] {

@@ -43,8 +43,7 @@ struct StreamedModel {
   }
 
   CalibrationState state(const Backend& backend) const {
-    return {folder / "out.partial",
-            {"1.2.3", "a model", windows_digest(windows()), device_identity(backend.describe())}};
+    return {folder / "out.partial", run_identity("1.2.3", checkpoint, config, windows(), backend)};
   }
 
   static constexpr int64_t kRows = 16;

@@ -1,0 +1,272 @@
+#include "checkpoint/model_identity.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "config/tensor_table.h"
+#include "core/dtype.h"
+
+namespace fp8kv {
+namespace {
+
+// What may be read of all tensors together but the embedding, and of that.
+constexpr uint64_t kSampledBytes = 900'000;
+constexpr uint64_t kEmbeddingBytes = uint64_t(64) << 10;
+constexpr uint64_t kBlocks = 4;
+constexpr uint64_t kBlockUnit = 64;       // blocks are that many bytes, or several times as many
+constexpr uint64_t kRowBytes = 512;       // of a row of the embedding
+constexpr size_t kSamples = 8;            // weights that are kept of a tensor
+constexpr size_t kEmbeddingSamples = 64;  // and of the embedding
+constexpr size_t kDigestDigits = 16;
+
+class ConfigNumbers {
+ public:
+  template <typename Value>
+  void add(const std::string& key, const Value& value) {
+    numbers_.push_back({key, cat(value)});
+  }
+  template <typename Value>
+  void add_unless(const Value& usual, const std::string& key, const Value& value) {
+    if (value != usual) add(key, value);
+  }
+  std::vector<ConfigNumber> sorted() && {
+    std::sort(numbers_.begin(), numbers_.end(),
+              [](const ConfigNumber& a, const ConfigNumber& b) { return a.key < b.key; });
+    return std::move(numbers_);
+  }
+
+ private:
+  std::vector<ConfigNumber> numbers_;
+};
+
+// "0-5 full, 6 window 4096": what `text_of` says of each layer, neighbours that are alike together;
+// "full" where all layers are alike.
+template <typename TextOf>
+std::string by_layer(int64_t n_layers, const TextOf& text_of) {
+  std::string out;
+  for (int64_t first = 0, next = 0; first < n_layers; first = next) {
+    const std::string text = text_of(first);
+    while (next < n_layers && text_of(next) == text) ++next;
+    if (next - first == n_layers) return text;
+    const std::string layers = next - first > 1 ? cat(first, "-", next - 1) : cat(first);
+    out += cat(out.empty() ? "" : ", ", layers, " ", text);
+  }
+  return out;
+}
+
+void add_rope(const RopeConfig& rope, const std::string& prefix, ConfigNumbers& out) {
+  out.add(prefix + "rope_theta", rope.theta);
+  if (rope.scaling == RopeScaling::none) return;
+  out.add(prefix + "rope_type", rope.scaling == RopeScaling::linear   ? "linear"
+                                : rope.scaling == RopeScaling::llama3 ? "llama3"
+                                                                      : "yarn");
+  out.add(prefix + "factor", rope.factor);
+  if (rope.scaling == RopeScaling::linear) return;
+  out.add(prefix + "original_max_position_embeddings", rope.original_context);
+  if (rope.scaling == RopeScaling::llama3) {
+    out.add(prefix + "low_freq_factor", rope.low_freq_factor);
+    out.add(prefix + "high_freq_factor", rope.high_freq_factor);
+    return;
+  }
+  out.add(prefix + "beta_fast", rope.beta_fast);
+  out.add(prefix + "beta_slow", rope.beta_slow);
+  out.add(prefix + "truncate", rope.truncate);
+  out.add(prefix + "attention_factor", rope.attention_factor);
+}
+
+void add_ropes(const ModelConfig& config, ConfigNumbers& out) {
+  for (size_t i = 0; i < config.ropes.size(); ++i) {
+    add_rope(config.ropes[i], i == 0 ? "" : cat("rope ", i, " "), out);
+  }
+  const auto rope_of = [&](int64_t layer) {
+    return cat(config.layer_ropes[static_cast<size_t>(layer)]);
+  };
+  const std::string ropes = by_layer(config.n_layers(), rope_of);
+  out.add_unless(std::string("0"), "rope of layers", ropes);
+}
+
+void add_layers(const ModelConfig& config, ConfigNumbers& out) {
+  out.add("num_hidden_layers", config.n_layers());
+  out.add("num_attention_heads", config.n_heads);
+  out.add("num_key_value_heads",
+          by_layer(config.n_layers(), [&](int64_t i) { return cat(config.layer(i).n_kv_heads); }));
+  out.add("head_dim", by_layer(config.n_layers(), [&](int64_t i) {
+            const LayerDescription& layer = config.layer(i);
+            return layer.k_head_dim == layer.v_head_dim
+                       ? cat(layer.k_head_dim)
+                       : cat(layer.k_head_dim, " of V ", layer.v_head_dim);
+          }));
+  out.add("attention", by_layer(config.n_layers(), [&](int64_t i) {
+            const LayerDescription& layer = config.layer(i);
+            const std::string reach = layer.reach > 0 ? cat(" ", layer.reach) : "";
+            const std::string of = layer.cache_of != i ? cat(" of layer ", layer.cache_of) : "";
+            return cat(mixing_name(layer.mixing), reach, of);
+          }));
+}
+
+void add_block(const BlockConfig& block, ConfigNumbers& out) {
+  const BlockConfig usual;
+  const auto choice = [&](const char* key, auto chosen, auto normal,
+                          std::initializer_list<const char*> names) {
+    if (chosen != normal) out.add(key, *std::next(names.begin(), static_cast<int>(chosen)));
+  };
+  choice("norm", block.norm, usual.norm, {"rms", "layer"});
+  choice("norm_place", block.norm_place, usual.norm_place,
+         {"before", "after", "around", "after_add"});
+  choice("qk_norm", block.qk_norm, usual.qk_norm, {"none", "per_head", "whole"});
+  choice("hidden_act", block.activation, usual.activation,
+         {"silu", "gelu_tanh", "gelu_erf", "relu", "relu_squared"});
+  out.add_unless(usual.norm_plus_one, "norm_plus_one", block.norm_plus_one);
+  out.add_unless(usual.norm_bias, "norm_bias", block.norm_bias);
+  out.add_unless(usual.parallel, "parallel", block.parallel);
+  out.add_unless(usual.shared_norm, "shared_norm", block.shared_norm);
+  out.add_unless(usual.gated, "gated", block.gated);
+  out.add_unless(usual.embed_multiplier, "embed_multiplier", block.embed_multiplier);
+  out.add_unless(usual.residual_multiplier, "residual_multiplier", block.residual_multiplier);
+  out.add_unless(usual.attention_scale, "attention_scale", block.attention_scale);
+  out.add_unless(usual.score_cap, "attn_logit_softcapping", block.score_cap);
+}
+
+std::string hex_of(std::string_view bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (const char byte : bytes) {
+    out += kDigits[static_cast<uint8_t>(byte) >> 4];
+    out += kDigits[static_cast<uint8_t>(byte) & 15];
+  }
+  return out;
+}
+
+// The digest of several tensors, and some weights of each.
+class WeightsDigest {
+ public:
+  void add(std::string_view name, const TensorEntry& entry, const std::string& bytes,
+           size_t n_samples) {
+    digest_.add(cat(name, " ", dtype_name(entry.dtype), " ", entry.shape.text(), "\n"));
+    digest_.add(bytes);
+    if (!samples_.empty()) samples_ += ' ';
+    const size_t width = dtype_bytes(entry.dtype);
+    const size_t n = bytes.size() / width;
+    const size_t kept = std::min(n, n_samples);
+    for (size_t i = 0; i < kept; ++i) {
+      samples_ += hex_of(std::string_view(bytes).substr(i * n / kept * width, width));
+    }
+  }
+
+  WeightsIdentity done() && {
+    return {digest_.hex().substr(0, kDigestDigits), std::move(samples_)};
+  }
+
+ private:
+  Sha256 digest_;
+  std::string samples_;
+};
+
+// Blocks of a tensor spread evenly over its data, one behind the other; all of a small one.
+std::string sampled_bytes(const Checkpoint& checkpoint, const TensorEntry& entry,
+                          uint64_t block_bytes) {
+  const uint64_t size = entry.end - entry.begin;
+  if (size <= kBlocks * block_bytes) return checkpoint.read(entry.name);
+  std::string bytes;
+  for (uint64_t block = 0; block < kBlocks; ++block) {
+    const uint64_t offset = (size - block_bytes) / (kBlocks - 1) * block;
+    bytes += checkpoint.read(entry.name, offset / sizeof(double) * sizeof(double), block_bytes);
+  }
+  return bytes;
+}
+
+// A part of every so many rows. That number is a power of two, so that a model to which tokens were
+// added is mostly sampled in the same rows as before.
+std::string sampled_embedding(const Checkpoint& checkpoint, const TensorEntry& entry) {
+  const auto rows = static_cast<uint64_t>(entry.shape[0]);
+  const uint64_t row_bytes = (entry.end - entry.begin) / rows;
+  const uint64_t part = std::min(row_bytes, kRowBytes);
+  const uint64_t parts = row_bytes / part;
+  const uint64_t stride = std::bit_ceil((rows * part + kEmbeddingBytes - 1) / kEmbeddingBytes);
+  std::string bytes;
+  for (uint64_t i = 0; i * stride < rows; ++i) {
+    bytes += checkpoint.read(entry.name, i * stride * row_bytes + i % parts * part, part);
+  }
+  return bytes;
+}
+
+// K and V, and what they are made from in their own layer.
+bool makes_kv(const ModelTensor& tensor) {
+  return std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const TensorPart& part) {
+    return part.role == TensorRole::attn_norm || part.role == TensorRole::k ||
+           part.role == TensorRole::v || part.role == TensorRole::k_norm;
+  });
+}
+
+int64_t last_cache(const ModelConfig& config) {
+  int64_t last = config.n_layers() - 1;
+  while (last > 0 && !config.writes_cache(last)) --last;
+  return last;
+}
+
+}  // namespace
+
+std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
+  ConfigNumbers numbers;
+  numbers.add("torch_dtype", torch_name(config.dtype));
+  numbers.add("hidden_size", config.dim);
+  numbers.add("intermediate_size", config.hidden_dim);
+  numbers.add("rms_norm_eps", config.norm_eps);
+  numbers.add_unless(false, "qkv_bias", config.qkv_bias);
+  numbers.add_unless(false, "o_bias", config.o_bias);
+  numbers.add_unless(false, "mlp_bias", config.mlp_bias);
+  add_layers(config, numbers);
+  add_ropes(config, numbers);
+  add_block(config.block, numbers);
+  return std::move(numbers).sorted();
+}
+
+ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& config) {
+  std::vector<std::vector<ModelTensor>> layers;
+  const std::vector<ModelTensor> outer = outer_tensors(config);
+  uint64_t n_tensors = outer.size();
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    n_tensors += layers.emplace_back(layer_tensors(config, i)).size();
+  }
+  const uint64_t block_bytes =
+      std::max(kSampledBytes / n_tensors / kBlocks / kBlockUnit, uint64_t{1}) * kBlockUnit;
+  const auto add = [&](const ModelTensor& tensor, WeightsDigest& digest) {
+    const TensorEntry& entry = checkpoint.at(tensor.name);
+    digest.add(tensor.name, entry, sampled_bytes(checkpoint, entry, block_bytes), kSamples);
+  };
+  ModelIdentity identity;
+  identity.config = kv_config(config);
+  identity.vocab_size = config.vocab_size;
+  WeightsDigest rest;
+  const int64_t last = last_cache(config);
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    WeightsDigest layer;
+    for (const ModelTensor& tensor : layers[static_cast<size_t>(i)]) {
+      add(tensor, i < last || (i == last && makes_kv(tensor)) ? layer : rest);
+    }
+    identity.layers.push_back(std::move(layer).done());
+  }
+  // Tied models store one matrix under either name.
+  const std::string own = weight_name(config, TensorRole::embedding);
+  const bool has_own = checkpoint.find(own) != nullptr;
+  const TensorEntry& embedding =
+      checkpoint.at(has_own ? own : weight_name(config, TensorRole::lm_head));
+  WeightsDigest of_embedding;
+  of_embedding.add("embedding", embedding, sampled_embedding(checkpoint, embedding),
+                   kEmbeddingSamples);
+  identity.embedding = std::move(of_embedding).done();
+  for (const ModelTensor& tensor : outer) {
+    const TensorEntry* entry = checkpoint.find(tensor.name);
+    if (entry && entry != &embedding && tensor.name != own) add(tensor, rest);
+  }
+  identity.rest = std::move(rest).done().digest;
+  return identity;
+}
+
+}  // namespace fp8kv
