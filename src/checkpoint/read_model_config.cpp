@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,8 +9,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/generation_config.h"
 #include "checkpoint/quant_config.h"
-#include "config/config_parts.h"
 #include "config/parse_model_config.h"
 #include "config/tensor_table.h"
 
@@ -126,14 +125,6 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
   }
 }
 
-// transformers saves what generation stops at here; a chat model's config.json often lacks one.
-void read_generation_config(const Checkpoint& checkpoint, ModelConfig& out) {
-  const std::filesystem::path path = checkpoint.folder() / "generation_config.json";
-  if (!std::filesystem::exists(path)) return;
-  const auto ids = Json::read(path, JsonNumbers::python).find("eos_token_id");
-  if (ids) out.eos_ids = parse_token_ids(*ids);
-}
-
 }  // namespace
 
 ModelConfig read_model_config(const Checkpoint& checkpoint) {
@@ -157,7 +148,8 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
     check_tied(checkpoint, weight_name(config, TensorRole::embedding), lm_head);
   }
   check_no_others(checkpoint, config, expected);
-  read_generation_config(checkpoint, config);
+  // transformers saves what generation stops at there; a chat model's config.json often lacks one.
+  if (const auto ids = read_eos_ids(checkpoint.folder())) config.eos_ids = *ids;
   return config;
 }
 

@@ -16,12 +16,17 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+bool is_in(const std::vector<int32_t>& ids, int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
 struct Active {
   size_t index = 0;
   Request request;
   KvCache::Sequence cached;
   int32_t last_id = 0;
   int64_t new_tokens = 0;
+  bool stopped = false;
 
   int64_t prompt_size() const { return static_cast<int64_t>(request.prompt.size()); }
   bool in_prompt() const { return cached.tokens < prompt_size(); }
@@ -129,17 +134,15 @@ class Schedule {
     ++stats_.new_tokens;
     ++sequence.new_tokens;
     sequence.last_id = id;
-    if (!is_stop(id)) events_.token(sequence.index, id);
-  }
-
-  bool is_stop(int32_t id) const {
-    return std::find(options_.stop_ids.begin(), options_.stop_ids.end(), id) !=
-           options_.stop_ids.end();
+    sequence.stopped = is_in(options_.stop_ids, id) || is_in(sequence.request.stop_ids, id);
+    if (sequence.stopped) return;
+    events_.token(sequence.index, id);
+    sequence.stopped = events_.ends && events_.ends(sequence.index);
   }
 
   std::optional<FinishReason> finished(const Active& sequence) const {
     if (sequence.new_tokens == 0) return std::nullopt;
-    if (is_stop(sequence.last_id)) return FinishReason::stop;
+    if (sequence.stopped) return FinishReason::stop;
     if (sequence.new_tokens == sequence.request.max_new_tokens) return FinishReason::length;
     if (sequence.cached.tokens == config_.max_seq_len) return FinishReason::context;
     return std::nullopt;

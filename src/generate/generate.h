@@ -27,6 +27,7 @@ struct Request {
   std::vector<int32_t> prompt;
   int64_t max_new_tokens = 128;
   SamplingOptions sampling = {};
+  std::vector<int32_t> stop_ids = {};  // beside those of GenerationOptions
 };
 
 struct GenerationOptions {
@@ -39,7 +40,8 @@ struct GenerationOptions {
 
 enum class FinishReason { stop, length, context };
 
-// "stop": a stop id; "length": max_new_tokens; "context": the model's longest sequence.
+// "stop": a stop id, or GenerationEvents::ends; "length": max_new_tokens; "context": the model's
+// longest sequence.
 std::string finish_reason_name(FinishReason reason);
 
 struct GenerationStats {
@@ -57,6 +59,8 @@ struct GenerationStats {
 struct GenerationEvents {
   std::function<void(size_t prompt, int32_t id)> token;
   std::function<void(size_t prompt, FinishReason reason)> finished;
+  // Asked after each token, where it is given: true ends the sequence, as a stop id does.
+  std::function<bool(size_t prompt)> ends = {};
 };
 
 // The next prompt; with `wait` false, nullopt when there is none yet. With `wait` true, nullopt

@@ -347,13 +347,16 @@ TEST_CASE("cli: scales of another model are refused, by layers, heads and finger
 TEST_CASE("cli: prompts that cannot be used are named with their line") {
   const Inputs in;
   const std::string model = demo().string();
-  const auto run = [&](const std::string& input) {
-    return in.failure({"run", model, "-"}, 3, input);
-  };
-  CHECK(run("London\n") ==
-        "fp8kv: run: standard input:1: not valid JSON at line 1, column 1: invalid literal\n");
-  CHECK(run("\n \n") ==
-        "fp8kv: run: standard input: has no prompts\nhelp: write one JSON record a line\n");
+  const std::string help = "help: write one JSON record a line: {\"prompt\": \"...\"}\n";
+  CHECK(in.failure({"run", model, "-", "-q"}, 1, "London\n") ==
+        "fp8kv: run: standard input:1: not valid JSON at line 1, column 1: invalid literal\n" +
+            help +
+            "fp8kv: run: 1 of 1 record could not be used\nhelp: why is said above, for each\n");
+  CHECK(in.failure({"run", model, "-"}, 3, "\n \n") ==
+        "fp8kv: run: standard input: has no prompts\n" + help);
+  in.temp.write("words.txt", "London\n");
+  CHECK(in.failure({"run", model, "--prompts", "words.txt"}) ==
+        "fp8kv: run: 'words.txt':1: not valid JSON at line 1, column 1: invalid literal\n" + help);
   CHECK(in.failure({"run", model, "--prompt", "caf\xE9"}) ==
         "fp8kv: run: --prompt 1: is not valid UTF-8 at byte 3\n");
   CHECK(in.failure({"run", model}, 2) ==

@@ -197,36 +197,6 @@ TEST_CASE("cli run: a pipeline gets each answer while it still asks") {
   CHECK(made[0].at("text").as_string() == " England. England");
 }
 
-TEST_CASE("cli run: a stream that breaks off is answered up to there, in whole lines") {
-  const std::string good = "{\"prompt\": \"London is the capital of\"}\n";
-  const auto broken = [&](const std::string& bad, const std::string& message) {
-    const test::CliResult result = run({"-", "--json", "-q", "-n", "3"}, good + bad + "\n" + good);
-    CHECK(result.exit_code == 3);
-    REQUIRE(records_of(result.out).size() == 1);
-    CHECK(result.err == "fp8kv: run: standard input:2" + message + "\n");
-  };
-  broken("London", ": not valid JSON at line 2, column 1: invalid literal");
-  broken("[1]", ": is [1], expected an object");
-  broken("{\"input\": \"b\"}",
-         ": has none of prompt, text, messages and input_ids\n"
-         "help: write one record a line: {\"prompt\": \"...\"}");
-  broken("{\"prompt\": \"b\", \"text\": \"c\"}",
-         ": has 'prompt' and 'text', of which only one may be there\n"
-         "help: remove or rename the others");
-  broken("{\"prompt\": \"b\", \"temprature\": 1}",
-         ": has no option 'temprature', only 'temperature'\n"
-         "help: options of a record are max_tokens, temperature, top_k, top_p and seed");
-  broken("{\"prompt\": \"b\", \"top_p\": 0}",
-         ": top_p: is 0, expected a number above 0, at most 1");
-  broken("{\"prompt\": \"b\", \"max_tokens\": 0}",
-         ": max_tokens: is 0, expected an integer from 1 to 2147483647");
-  broken("{\"prompt\": \"b\", \"id\": [1]}", ": id: is [1], expected a string or a number");
-  broken("{\"input_ids\": [1, -1]}", ": input_ids[1]: is -1, expected a token id from 0 to 2047");
-  broken("{\"input_ids\": []}",
-         " has no tokens\n"
-         "help: give it some text; this model's tokenizer adds no token of its own");
-}
-
 TEST_CASE("cli run: of a file, every prompt is checked before the first is answered") {
   const test::TempDir temp;
   const std::string file =

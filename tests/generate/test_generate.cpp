@@ -93,6 +93,34 @@ TEST_CASE("generate: prompts together give what an independent forward pass give
   }
 }
 
+TEST_CASE("generate: a request's own stop ids, or whoever is asked, end it alone") {
+  World world;
+  const auto whole = world.run(requests_of(kPrompts, 12), {}, 5);
+  std::vector<Request> requests = requests_of(kPrompts, 12);
+  const int32_t stop = whole[1].ids[4];
+  requests[1].stop_ids = {63, stop};
+  const auto first = std::find(whole[1].ids.begin(), whole[1].ids.end(), stop);
+  const auto ended = world.run(requests, {}, 5);
+  CHECK(ended[1].ids == std::vector<int32_t>(whole[1].ids.begin(), first));
+  CHECK(ended[1].reason == FinishReason::stop);
+  for (const size_t other : {0, 2, 3, 4}) {
+    CHECK(ended[other].ids == whole[other].ids);
+    CHECK(ended[other].reason == FinishReason::length);
+  }
+  std::vector<Made> made(kPrompts.size());
+  generate(*world.checkpoint, world.config, *world.backend,
+           {DType::f32, world.config.n_layers(), 5}, nullptr, requests_of(kPrompts, 12), {},
+           {[&](size_t prompt, int32_t id) { made[prompt].ids.push_back(id); },
+            [&](size_t prompt, FinishReason reason) { made[prompt].reason = reason; },
+            [&](size_t prompt) { return prompt == 2 && made[2].ids.size() == 3; }});
+  for (size_t i = 0; i < kPrompts.size(); ++i) {
+    auto expected = whole[i].ids;
+    if (i == 2) expected.resize(3);  // the token that it was asked after is there
+    CHECK(made[i].ids == expected);
+    CHECK(made[i].reason == (i == 2 ? FinishReason::stop : FinishReason::length));
+  }
+}
+
 TEST_CASE("generate: with pages or places for two at a time the others wait their turn") {
   World world;
   const auto together = world.run(requests_of(kPrompts, 12), {}, 5);

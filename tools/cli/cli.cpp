@@ -77,17 +77,21 @@ void add_sampling(CLI::App& command, RunOptions& options) {
       ->transform(whole_number(1))
       ->capture_default_str()
       ->type_name("N");
-  command.add_option("--temperature", options.temperature, "0 takes the likeliest token")
+  command
+      .add_option("--temperature", options.temperature,
+                  "0 takes the likeliest token; unless given, what the model's "
+                  "generation_config.json says, else 0")
       ->check(number_between(0, 100))
-      ->capture_default_str()
       ->type_name("X");
-  command.add_option("--top-k", options.top_k, "Sample among the N likeliest; 0 for all")
+  command
+      .add_option("--top-k", options.top_k,
+                  "Sample among the N likeliest, 0 for all; unless given, as the temperature")
       ->transform(whole_number(0, std::numeric_limits<int32_t>::max()))
-      ->capture_default_str()
       ->type_name("N");
-  command.add_option("--top-p", options.top_p, "Sample among the likeliest that make up X")
+  command
+      .add_option("--top-p", options.top_p,
+                  "Sample among the likeliest that make up X; unless given, as the temperature")
       ->check(number_above(0, 1))
-      ->capture_default_str()
       ->type_name("X");
   command.add_option("--seed", options.seed, "Seed of the sampling")
       ->transform(whole_number(0, std::numeric_limits<uint64_t>::max()))
@@ -137,8 +141,9 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
       command
           ->add_option("--prompts", options.prompt_file,
                        "Prompts from a file of JSON lines with one of prompt, text, messages and "
-                       "input_ids, and if wanted id, max_tokens, temperature, top_k, top_p and "
-                       "seed; - for stdin, where each is taken up as it comes")
+                       "input_ids, and if wanted id, max_tokens, temperature, top_k, top_p, seed, "
+                       "n, stop and stop_token_ids; - for stdin, where each is taken up as it "
+                       "comes")
           ->check(a_path())
           ->type_name("FILE");
   prompt->excludes(file)->excludes(from_stdin);

@@ -81,9 +81,10 @@ struct RunOptions : CommonOptions {
   std::filesystem::path scales;  // "": from the checkpoint
   bool unit_scales = false;
   int64_t max_new_tokens = 128;
-  float temperature = 0;
-  int32_t top_k = 0;
-  float top_p = 1;
+  std::optional<float>
+      temperature;  // these three are what generation_config.json says unless given
+  std::optional<int32_t> top_k;
+  std::optional<float> top_p;
   uint64_t seed = 0;
   AnswerOrder order = AnswerOrder::input;
   int64_t max_batch = 64;

@@ -1,13 +1,17 @@
 #include <algorithm>
+#include <optional>
+#include <variant>
 
 #include "backend/open/open.h"
 #include "base/error.h"
+#include "checkpoint/generation_config.h"
 #include "checkpoint/read_model_config.h"
 #include "commands/commands.h"
 #include "generate/cache_pages.h"
 #include "generate/generate.h"
 #include "inputs/cache_choice.h"
 #include "inputs/prompts.h"
+#include "inputs/sampling_choice.h"
 #include "show/answers.h"
 #include "text/tokenizer.h"
 
@@ -44,6 +48,15 @@ void report_cache(const KvCache& cache, const ModelConfig& config, Log& log) {
                " (float16: ", fit(DType::f16), ", fp8: ", fit(DType::f8_e4m3), ")"));
 }
 
+// Answers in token ids, which JSON has, need none.
+std::optional<Tokenizer> load_tokenizer(const Checkpoint& checkpoint, bool json) {
+  const std::filesystem::path file = checkpoint.folder() / "tokenizer.json";
+  if (std::filesystem::exists(file)) return Tokenizer::load(file);
+  if (json) return std::nullopt;
+  throw Error(cat(quote(file.string()), ": no such file"),
+              "text needs the model's tokenizer.json; with --json, records with input_ids do not");
+}
+
 }  // namespace
 
 void run_command(const RunOptions& options) {
@@ -51,8 +64,11 @@ void run_command(const RunOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);
   const CacheChoice choice = choose_cache(options, checkpoint, config, log);
-  const Tokenizer tokenizer = Tokenizer::load(checkpoint.folder() / "tokenizer.json");
-  Prompts prompts(options, tokenizer, config);
+  const std::optional<Tokenizer> tokenizer = load_tokenizer(checkpoint, options.json);
+  const Tokenizer* const words = tokenizer ? &*tokenizer : nullptr;
+  const SamplingOptions sampling =
+      choose_sampling(options, read_generation_config(checkpoint.folder()), log);
+  Prompts prompts(options, sampling, words, config);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why, "; cache in ", choice.why));
 
@@ -81,17 +97,24 @@ void run_command(const RunOptions& options) {
   prompts.limit_pages(pages);
   report_cache(cache, config, log);
 
-  Answers answers(tokenizer, options.json, options.order);
+  Answers answers(words, options.json, options.order);
   const auto next = [&](bool wait) -> std::optional<Request> {
-    std::optional<Prompt> prompt = prompts.next(wait);
-    if (!prompt) return std::nullopt;
-    const Request request = prompt->request;
-    answers.begin(*std::move(prompt));
-    return request;
+    while (auto item = prompts.next(wait)) {
+      if (const auto* refused = std::get_if<RefusedPrompt>(&*item)) {
+        answers.refuse(*refused);
+        continue;
+      }
+      Prompt prompt = std::get<Prompt>(*std::move(item));
+      const Request request = prompt.request;
+      answers.begin(std::move(prompt));
+      return request;
+    }
+    return std::nullopt;
   };
   const GenerationEvents events = {
       [&](size_t prompt, int32_t id) { answers.token(prompt, id); },
-      [&](size_t prompt, FinishReason reason) { answers.finished(prompt, reason); }};
+      [&](size_t prompt, FinishReason reason) { answers.finished(prompt, reason); },
+      [&](size_t prompt) { return answers.ended(prompt); }};
   const GenerationStats stats = with_way_out("use a smaller --max-batch or --gpu-memory", [&] {
     return with_unchanged(checkpoint, [&] { return generator.run(cache, next, events); });
   });

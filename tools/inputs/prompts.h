@@ -8,8 +8,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/options.h"
 #include "core/config.h"
 #include "generate/generate.h"
@@ -20,19 +22,29 @@
 namespace fp8kv {
 
 struct Prompt {
-  std::string name;        // for messages: "'prompts.jsonl':3"
-  std::string text;        // what is shown of it
-  std::optional<Json> id;  // a string or a number, as given
+  std::string name;               // for messages: "'prompts.jsonl':3"
+  std::string text;               // what is shown of it; "" without a tokenizer
+  std::optional<Json> id;         // a string or a number, as given
+  std::optional<int64_t> answer;  // which of the answers that its record asks for, from 0
+  std::vector<std::string> stops;
   Request request;
+};
+
+// A record of a stream that cannot be used.
+struct RefusedPrompt {
+  std::optional<Json> id;
+  Error error;
 };
 
 class Prompts {
  public:
   // Reads all there is, but for standard input. Throws a usage Error when there is nothing to
-  // continue, an input Error naming the line otherwise.
-  // Records have one of prompt, text, messages and input_ids, and may have id, max_tokens,
-  // temperature, top_k, top_p and seed, which win over the command line's.
-  Prompts(const RunOptions& options, const Tokenizer& tokenizer, const ModelConfig& config);
+  // continue, an input Error naming the line otherwise. Without a tokenizer (nullptr) prompts are
+  // token ids.
+  // Records have one of prompt, text, messages and input_ids, and may have id, and the options of
+  // PromptRecord, which win over the command line's and `sampling`.
+  Prompts(const RunOptions& options, const SamplingOptions& sampling, const Tokenizer* tokenizer,
+          const ModelConfig& config);
 
   // Whether more may come than is known.
   bool streams() const { return input_.has_value(); }
@@ -40,9 +52,10 @@ class Prompts {
   std::vector<Request> requests() const;
   const std::deque<Prompt>& known() const { return known_; }
 
-  // As a RequestSource. A record that cannot be used ends the stream: what came before it is still
-  // continued, then fail_late() throws.
-  std::optional<Prompt> next(bool wait);
+  // As a RequestSource, with the records that are refused among them. A stream that cannot be read
+  // on ends: what came before is still continued.
+  std::optional<std::variant<Prompt, RefusedPrompt>> next(bool wait);
+  // Throws why a stream ended early, or else an Error of the kind check where records were refused.
   void fail_late() const;
 
   // From now on, what a stream brings is refused when it needs more pages than that.
@@ -50,18 +63,22 @@ class Prompts {
 
  private:
   Prompt from_text(const std::string& text, const std::string& name) const;
-  Prompt from_record(const Json& record) const;
-  std::optional<Prompt> from_line(std::string_view line, const std::string& label);
-  std::optional<Prompt> read_one(bool wait);
-  Prompt finished(Prompt prompt);
+  std::vector<Prompt> from_record(const Json& record);
+  void take_line(std::string_view line, const std::string& label, std::optional<Json>& id);
+  void take_stream(bool wait);
+  void check(const Prompt& prompt) const;
 
   const RunOptions& options_;
-  const Tokenizer& tokenizer_;
+  Request defaults_;
+  const Tokenizer* tokenizer_;
   const ModelConfig& config_;
   std::deque<Prompt> known_;
   std::optional<LineReader> input_;
+  std::optional<RefusedPrompt> refused_;
   size_t line_ = 0;
   uint64_t count_ = 0;
+  uint64_t records_ = 0;
+  uint64_t refused_count_ = 0;
   int64_t pages_ = kMostPages;
   std::exception_ptr failure_;
 };

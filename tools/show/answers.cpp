@@ -1,5 +1,6 @@
 #include "show/answers.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "json/json.h"
@@ -8,30 +9,48 @@
 namespace fp8kv {
 namespace {
 
-std::string json_line(size_t index, const Prompt& prompt, const std::vector<int32_t>& ids,
-                      const std::string& text, FinishReason reason) {
+JsonWriter begun_line(size_t index, const std::optional<Json>& id) {
   JsonWriter json(JsonWriter::Layout::one_line);
   json.begin_object().member("schema", "fp8kv.run/1").member("index", uint64_t{index});
-  if (prompt.id) json.member("id", *prompt.id);
-  json.member("prompt", prompt.text).member("text", text);
-  json.member("prompt_tokens", uint64_t{prompt.request.prompt.size()}).key("ids").begin_array();
-  for (const int32_t id : ids) json.value(int64_t{id});
-  json.end_array().member("finish_reason", finish_reason_name(reason));
-  return json.end_object().text() + "\n";
+  if (id) json.member("id", *id);
+  return json;
+}
+
+std::string error_line(size_t index, const std::optional<Json>& id, const Error& error) {
+  JsonWriter json = begun_line(index, id);
+  json.key("error").begin_object().member("message", utf8_name(error.what()));
+  if (!error.help().empty()) json.member("help", error.help());
+  return json.end_object().end_object().text() + "\n";
 }
 
 }  // namespace
 
+Answers::Answer& Answers::add(Prompt prompt) {
+  return answers_.try_emplace(count_++, tokenizer_, std::move(prompt)).first->second;
+}
+
 void Answers::begin(Prompt prompt) {
-  const size_t index = begun_++;
-  answers_.try_emplace(index, tokenizer_, std::move(prompt));
-  if (shown(index)) take_turn();
+  indices_[begun_++] = count_;
+  add(std::move(prompt));
+  if (shown(count_ - 1)) take_turn();
+}
+
+void Answers::refuse(const RefusedPrompt& refused) {
+  if (!json_) {
+    std::string text = cat("fp8kv: run: ", refused.error.what(), "\n");
+    if (!refused.error.help().empty()) text += cat("help: ", refused.error.help(), "\n");
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  Prompt prompt;
+  prompt.id = refused.id;
+  add(std::move(prompt)).error = refused.error;
+  settle(count_ - 1);
 }
 
 // Shows what there is of the answer whose turn it is.
 void Answers::take_turn() {
   const auto answer = answers_.find(turn_);
-  if (answer == answers_.end()) return;
+  if (answer == answers_.end() || answer->second.error) return;
   print((std::exchange(first_, false) ? "" : "\n") + answer->second.prompt.text +
         answer->second.text);
 }
@@ -41,21 +60,35 @@ void Answers::show(size_t index, const std::string& piece) {
   if (shown(index) && !piece.empty()) print(piece);
 }
 
-void Answers::token(size_t index, int32_t id) {
+void Answers::token(size_t number, int32_t id) {
+  const size_t index = indices_.at(number);
   Answer& answer = answers_.at(index);
   answer.ids.push_back(id);
-  show(index, answer.stream.add(id));
+  if (answer.stream) show(index, answer.stops.add(answer.stream->add(id)));
 }
 
-void Answers::finished(size_t index, FinishReason reason) {
+bool Answers::ended(size_t number) const {
+  return answers_.at(indices_.at(number)).stops.found();
+}
+
+void Answers::finished(size_t number, FinishReason reason) {
+  const size_t index = indices_.extract(number).mapped();
   Answer& answer = answers_.at(index);
-  show(index, answer.stream.finish());
-  answer.reason = reason;
+  if (answer.stream) {
+    const std::string rest = answer.stops.add(answer.stream->finish());
+    show(index, rest + answer.stops.finish());
+  }
+  answer.reason = answer.stops.found() ? FinishReason::stop : reason;
+  settle(index);
+}
+
+// Prints what can be, now that this one is done.
+void Answers::settle(size_t index) {
   if (order_ == AnswerOrder::finished) {
     print_done(index);
     return;
   }
-  for (auto next = answers_.find(turn_); next != answers_.end() && next->second.reason;
+  for (auto next = answers_.find(turn_); next != answers_.end() && next->second.done();
        next = answers_.find(turn_)) {
     print_done(turn_++);
     if (!json_) take_turn();
@@ -63,16 +96,30 @@ void Answers::finished(size_t index, FinishReason reason) {
 }
 
 void Answers::print_done(size_t index) {
-  const auto at = answers_.find(index);
-  const Answer& answer = at->second;
-  if (json_) {
-    print(json_line(index, answer.prompt, answer.ids, answer.text, *answer.reason));
-  } else if (order_ == AnswerOrder::finished) {
-    print((std::exchange(first_, false) ? "" : "\n") + answer.prompt.text + answer.text + "\n");
-  } else {
-    print("\n");  // the rest is there
+  const auto printed = answers_.extract(index);
+  const Answer& answer = printed.mapped();
+  const Prompt& prompt = answer.prompt;
+  if (answer.error) {
+    if (json_) print(error_line(index, prompt.id, *answer.error));
+    return;
   }
-  answers_.erase(at);
+  if (!json_) {
+    const bool whole = order_ == AnswerOrder::finished;  // else the rest is there
+    const std::string begin = whole && !std::exchange(first_, false) ? "\n" : "";
+    print(whole ? cat(begin, prompt.text, answer.text, "\n") : "\n");
+    return;
+  }
+  JsonWriter json = begun_line(index, prompt.id);
+  if (prompt.answer) json.member("answer", *prompt.answer);
+  if (answer.stream) {
+    json.member("prompt", prompt.text).member("text", answer.text);
+  } else {
+    json.key("prompt").null().key("text").null();
+  }
+  json.member("prompt_tokens", uint64_t{prompt.request.prompt.size()}).key("ids").begin_array();
+  for (const int32_t id : answer.ids) json.value(int64_t{id});
+  json.end_array().member("finish_reason", finish_reason_name(*answer.reason));
+  print(json.end_object().text() + "\n");
 }
 
 }  // namespace fp8kv
