@@ -3,8 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "base/error.h"
-
 namespace fp8kv {
 namespace {
 
@@ -39,15 +37,31 @@ bool spin_until(const Ready& ready) {
 
 }  // namespace
 
+Error cannot_start_thread(size_t which, size_t wanted, const std::system_error& why) {
+  return Error(
+      cat("cannot start thread ", which, " of ", wanted, ": ", why.code().message()),
+      "pass a smaller --threads N, or allow more processes or memory: ulimit -u, ulimit -v",
+      ErrorKind::resource);
+}
+
 ThreadPool::ThreadPool(int threads) : ticket_(kClosed) {
   FP8KV_ASSERT(threads >= 1);
   workers_.reserve(static_cast<size_t>(threads) - 1);
-  for (int thread = 1; thread < threads; ++thread) {
-    workers_.emplace_back([this, thread](std::stop_token stop) { worker(stop, thread); });
+  try {
+    for (int thread = 1; thread < threads; ++thread) {
+      workers_.emplace_back([this, thread](std::stop_token stop) { worker(stop, thread); });
+    }
+  } catch (const std::system_error& error) {
+    stop();
+    throw cannot_start_thread(workers_.size() + 2, static_cast<size_t>(threads), error);
   }
 }
 
 ThreadPool::~ThreadPool() {
+  stop();
+}
+
+void ThreadPool::stop() {
   for (std::jthread& each : workers_) each.request_stop();
   wake_.fetch_add(1);
   wake_.notify_all();

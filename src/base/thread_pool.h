@@ -8,14 +8,21 @@
 #include <exception>
 #include <mutex>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
+
 namespace fp8kv {
+
+// For a thread that the system refuses to start, number `which` of `wanted` from 1.
+Error cannot_start_thread(size_t which, size_t wanted, const std::system_error& why);
 
 class ThreadPool {
  public:
-  // `threads` counts the caller of `run`, so 1 makes no thread.
+  // `threads` counts the caller of `run`, so 1 makes no thread. Throws a resource Error where not
+  // all of them can be started: fewer would do the same, but who asked for them is to know.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -37,6 +44,7 @@ class ThreadPool {
  private:
   using Call = void (*)(const void* context, int64_t job, int thread);
 
+  void stop();
   void run_erased(int64_t n_jobs, const void* context, Call call);
   void worker(const std::stop_token& stop, int thread);
   bool run_one(int thread);

@@ -8,11 +8,13 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/machine_memory.h"
+#include "base/thread_pool.h"
 #include "files/block_file.h"
 
 namespace fp8kv {
@@ -146,6 +148,9 @@ class WeightStream::Device {
       for (size_t i = 0; i < static_cast<size_t>(options.readers); ++i) {
         readers_.emplace_back([this, i] { read_blocks(i); });
       }
+    } catch (const std::system_error& error) {
+      stop();
+      throw cannot_start_thread(readers_.size() + 1, static_cast<size_t>(options.readers), error);
     } catch (...) {
       stop();
       throw;

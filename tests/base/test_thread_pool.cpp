@@ -1,15 +1,82 @@
 #include <atomic>
 #include <chrono>
+#include <fstream>
+#include <pthread.h>
 #include <stdexcept>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/thread_pool.h"
+#include "support/expect_error.h"
+#include "support/sanitizers.h"
 
 namespace fp8kv {
+namespace {
+
+// While it lives a new thread wants a stack of this size.
+class StackSize {
+ public:
+  explicit StackSize(size_t bytes) {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t wanted = before_;
+    pthread_attr_setstacksize(&wanted, bytes);
+    set_ = pthread_setattr_default_np(&wanted) == 0;
+  }
+  ~StackSize() { pthread_setattr_default_np(&before_); }
+  StackSize(const StackSize&) = delete;
+  StackSize& operator=(const StackSize&) = delete;
+  bool set() const { return set_; }
+
+ private:
+  pthread_attr_t before_{};
+  bool set_ = false;
+};
+
+// While it lives the process gets no more than `more` bytes of addresses beside those it has.
+class AddressLimit {
+ public:
+  explicit AddressLimit(size_t more) {
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit limit{pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + more, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~AddressLimit() { setrlimit(RLIMIT_AS, &before_); }
+  AddressLimit(const AddressLimit&) = delete;
+  AddressLimit& operator=(const AddressLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace
+
+TEST_CASE("thread pool: threads that cannot be started are an error that says how many") {
+  const StackSize too_large(size_t{1} << 47);  // as much as there are addresses
+  REQUIRE(too_large.set());
+  CHECK(test::error_of([] { ThreadPool(3); }, ErrorKind::resource) ==
+        "cannot start thread 2 of 3: Resource temporarily unavailable");
+  CHECK(test::help_of([] { ThreadPool(3); }) ==
+        "pass a smaller --threads N, or allow more processes or memory: ulimit -u, ulimit -v");
+  CHECK(ThreadPool(1).threads() == 1);
+}
+
+TEST_CASE("thread pool: threads that were started end when one more cannot be") {
+  if (test::kSanitized) return;  // which need more addresses than a limit leaves them
+  const StackSize large(size_t{1} << 30);
+  REQUIRE(large.set());
+  for (int i = 0; i < 3; ++i) {  // so those before have given back their stacks
+    const AddressLimit limit((size_t{5} << 30) / 2);
+    CHECK(test::error_of([] { ThreadPool(8); }, ErrorKind::resource) ==
+          "cannot start thread 4 of 8: Resource temporarily unavailable");
+  }
+}
 
 TEST_CASE("thread pool: does every job once, for any number of threads and jobs") {
   for (const int threads : {1, 2, 3, 8}) {
