@@ -27,8 +27,8 @@ class FileDescriptor {
 
 // All throw errors that name the path.
 FileDescriptor open_for_reading(const std::filesystem::path& path, int more_flags = 0);
-// For regular files. Opening anything else does not hang here, as it would for a named pipe without
-// a writer; regular_size refuses it later.
+// For regular files: throws for anything else but folders, which regular_size refuses. Never waits,
+// as opening a named pipe would.
 FileDescriptor open_regular(const std::filesystem::path& path);
 uint64_t regular_size(const FileDescriptor& file, const std::filesystem::path& path);
 

@@ -36,10 +36,28 @@ std::string read_descriptor(int descriptor, const std::string& name, uint64_t ma
   }
 }
 
+const char* kind_name(mode_t mode) {
+  return S_ISFIFO(mode)   ? "a named pipe"
+         : S_ISSOCK(mode) ? "a socket"
+         : S_ISCHR(mode)  ? "a device"
+         : S_ISBLK(mode)  ? "a disk"
+                          : "no file";
+}
+
+[[noreturn]] void fail_irregular(const fs::path& path, mode_t mode) {
+  throw Error(cat(quote(path.string()), ": is ", kind_name(mode), ", expected a regular file"),
+              "a model's files are read at will, not as a stream: put a file there");
+}
+
 }  // namespace
 
 FileDescriptor open_for_reading(const fs::path& path, int more_flags) {
-  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags));
+  int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags);
+  while (opened < 0 && errno == EINTR) {  // while it waits for the writer of a named pipe
+    check_interrupt();
+    opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags);
+  }
+  FileDescriptor file(opened);
   if (file.get() < 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
       throw Error(cat(quote(path.string()), ": no such file"), "check the path");
@@ -50,6 +68,12 @@ FileDescriptor open_for_reading(const fs::path& path, int more_flags) {
 }
 
 FileDescriptor open_regular(const fs::path& path) {
+  // Opening a device can do something to it, and a socket cannot be opened.
+  struct stat status {};
+  const bool known = ::stat(path.c_str(), &status) == 0;
+  if (known && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    fail_irregular(path, status.st_mode);
+  }
   return open_for_reading(path, O_NONBLOCK);
 }
 
@@ -57,7 +81,7 @@ uint64_t regular_size(const FileDescriptor& file, const fs::path& path) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) fail_system(path.string(), "stat", errno);
   if (S_ISDIR(status.st_mode)) fail(quote(path.string()), ": is a folder, expected a file");
-  if (!S_ISREG(status.st_mode)) fail(quote(path.string()), ": is not a regular file");
+  if (!S_ISREG(status.st_mode)) fail_irregular(path, status.st_mode);
   return static_cast<uint64_t>(status.st_size);
 }
 
@@ -100,6 +124,12 @@ std::string read_text(const fs::path& path, uint64_t max_bytes) {
   if (::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode)) {
     fail(quote(path.string()), ": is a folder, expected a file");
   }
+  return read_descriptor(file.get(), path.string(), max_bytes);
+}
+
+std::string read_regular_text(const fs::path& path, uint64_t max_bytes) {
+  const FileDescriptor file = open_regular(path);
+  regular_size(file, path);
   return read_descriptor(file.get(), path.string(), max_bytes);
 }
 

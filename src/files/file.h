@@ -15,6 +15,8 @@
 
 namespace fp8kv {
 
+class Temporary;
+
 // A file mapped for reading, unmapped when the last copy of `keep_alive` is gone. What cannot be
 // read any more is zeros (see mapping_guard.h): ask check_unchanged() before results go out.
 // Throws when the path does not exist, is not a regular file or cannot be read.
@@ -42,6 +44,9 @@ class MappedFile {
 
 // The whole file as text; "-" reads standard input. Throws past `max_bytes`.
 std::string read_text(const std::filesystem::path& path, uint64_t max_bytes = uint64_t(1) << 32);
+// The same of a regular file, and of no other: a named pipe in a folder would be waited for.
+std::string read_regular_text(const std::filesystem::path& path, uint64_t max_bytes = uint64_t(1)
+                                                                                      << 32);
 
 // A regular file that is read in parts, open until the last copy is gone. Throws as
 // MappedFile::open does. Const members may be called from several threads.
@@ -104,7 +109,7 @@ void write_new_file(const std::filesystem::path& path, std::string_view head,
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
                            bool overwrite);
 
-// A directory that is filled under a temporary name beside `target` and then renamed to it.
+// A directory that is filled under a temporary name (see files/temporary.h) and then renamed.
 // Until `publish` succeeds nothing is visible at `target`; the destructor removes what was made.
 class StagedDirectory {
  public:
@@ -115,7 +120,7 @@ class StagedDirectory {
   StagedDirectory& operator=(const StagedDirectory&) = delete;
 
   // The temporary directory to fill.
-  const std::filesystem::path& path() const { return staging_; }
+  const std::filesystem::path& path() const;
 
   // Syncs everything that was made in it (files with other hard links were not) and renames. With
   // `overwrite`, an existing target is exchanged for the new one in one step (where the file system
@@ -124,9 +129,8 @@ class StagedDirectory {
 
  private:
   std::filesystem::path target_;
-  std::filesystem::path staging_;
+  std::unique_ptr<Temporary> temporary_;
   bool overwrite_;
-  bool published_ = false;
 };
 
 enum class LinkMode { automatic, reflink, hard, copy };

@@ -229,7 +229,7 @@ Json Json::parse_line(std::string_view line, size_t number, const std::string& l
 }
 
 Json Json::read(const std::filesystem::path& path, JsonNumbers numbers, uint64_t max_bytes) {
-  const std::string text = read_text(path, max_bytes);
+  const std::string text = read_regular_text(path, max_bytes);
   const std::string source = quote(path.string());
   refuse_lfs_pointer(text, source);
   return parse(text, source, numbers);

@@ -30,7 +30,7 @@ class Json {
                     JsonNumbers numbers = JsonNumbers::finite);
   // One line of a file of JSON lines, the `number`-th, from 1: messages have the line of the file.
   static Json parse_line(std::string_view line, size_t number, const std::string& label);
-  // Throws for a git-LFS pointer as for malformed text, with the way out.
+  // A regular file. Throws for a git-LFS pointer as for malformed text, with the way out.
   static Json read(const std::filesystem::path& path, JsonNumbers numbers = JsonNumbers::finite,
                    uint64_t max_bytes = uint64_t(1) << 30);
 

@@ -107,7 +107,7 @@ TEST_CASE("file: a pipe that nobody writes to is refused, not waited for") {
   const test::TempDir temp;
   const fs::path pipe = temp / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  const std::string expected = quote(pipe.string()) + ": is not a regular file";
+  const std::string expected = quote(pipe.string()) + ": is a named pipe, expected a regular file";
   CHECK(test::error_of([&] { MappedFile::open(pipe); }) == expected);
   CHECK(test::error_of([&] { read_range(pipe, 0, 1); }) == expected);
   CHECK(test::error_of([&] { link_or_copy(pipe, temp / "to", LinkMode::copy); }) == expected);

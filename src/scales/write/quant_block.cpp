@@ -76,7 +76,8 @@ std::string extended_modelopt_file(const Checkpoint& checkpoint, const Json& doc
   }
   const std::string extended =
       with_member(quantization, "kv_cache_quant_algo", [](JsonWriter& out) { out.value("FP8"); });
-  return json_with_member(read_text(checkpoint.folder() / kModelOptFile), "quantization", extended);
+  return json_with_member(read_regular_text(checkpoint.folder() / kModelOptFile), "quantization",
+                          extended);
 }
 
 }  // namespace
@@ -109,7 +110,7 @@ std::map<std::string, std::string> with_cache_scales(const Checkpoint& checkpoin
                quant.method == QuantMethod::fp8);
   std::map<std::string, std::string> files;
   if (quant.block) {
-    files["config.json"] = json_with_member(read_text(checkpoint.config_path()), quant.key,
+    files["config.json"] = json_with_member(read_regular_text(checkpoint.config_path()), quant.key,
                                             extended_block(quant, per_head));
   }
   if (modelopt && quant.hf_quant) {

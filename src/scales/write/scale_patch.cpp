@@ -252,7 +252,7 @@ std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
       break;  // what a config of these says stays as it is
   }
   std::string& config = files["config.json"];
-  if (config.empty()) config = read_text(checkpoint.config_path());
+  if (config.empty()) config = read_regular_text(checkpoint.config_path());
   config = json_with_member(config, "kv_cache_torch_dtype",
                             cat('"', format_name(Fp8Format::e4m3fn), '"'));
   if (fit.quant.method != QuantMethod::none) return files;
