@@ -27,6 +27,9 @@ Error system_error(const std::string& path, const std::string& action, int errno
     case EDQUOT:
       help = "free some space, or choose another place";
       break;
+    case EFBIG:
+      help = "allow larger files (ulimit -f), or choose another place";
+      break;
     default:
       break;
   }

@@ -18,7 +18,7 @@ enum class ErrorKind {
   input = 3,         // a file, a model or data cannot be used, or does not fit the rest
   device = 4,        // the device asked for is not there or cannot do this
   resource = 5,      // out of memory or disk, or the system refused a file operation
-  interrupted = 130  // SIGINT or SIGTERM
+  interrupted = 130  // SIGINT, SIGTERM or SIGHUP
 };
 
 class Error : public std::exception {

@@ -23,7 +23,11 @@ void install_interrupt_handlers() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hang_up {};
+  sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
   signal(SIGPIPE, SIG_IGN);  // a closed stdout shows up as EPIPE, which ends quietly
+  signal(SIGXFSZ, SIG_IGN);  // a file of the largest size allowed, as EFBIG
 }
 
 void check_interrupt() {

@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM end long work at the next safe point, so that destructors clean up.
+// SIGINT, SIGTERM and SIGHUP end long work at the next safe point, so that destructors clean up.
 #pragma once
 
 namespace fp8kv {

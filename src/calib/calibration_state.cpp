@@ -166,7 +166,6 @@ void CalibrationState::save(const Progress& progress, const ModelConfig& config,
 void CalibrationState::remove() {
   std::error_code ignored;
   fs::remove(path_, ignored);
-  fs::remove(AtomicFile::temporary_of(path_), ignored);
 }
 
 }  // namespace fp8kv

@@ -4,27 +4,23 @@
 #include <filesystem>
 #include <string_view>
 
+#include "files/temporary.h"
+
 namespace fp8kv {
 
-// Writes "PATH.new", which is replaced if a run before has left it, and removed unless commit()
-// succeeds. One writer at a time: a second one is refused.
+// Writes a temporary beside PATH, removed unless commit() succeeds; what killed runs have left is
+// removed first. One writer at a time: a second one is refused.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
-  ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::string_view bytes);
   // Syncs and renames.
   void commit();
 
-  static std::filesystem::path temporary_of(const std::filesystem::path& path);
-
  private:
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
-  int descriptor_ = -1;
+  Temporary temporary_;
 };
 
 }  // namespace fp8kv

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -15,6 +16,7 @@
 #include "files/descriptor.h"
 #include "files/file.h"
 #include "files/special_file.h"
+#include "files/temporary.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
@@ -206,24 +208,21 @@ void write_file_atomically(const fs::path& path, std::string_view bytes, bool ov
   if (path == "-") return write_stdout(bytes);
   if (is_special_file(path)) return write_special(path, bytes);
   check_output_file(path, overwrite);
-  const fs::path temporary = path.string() + cat(".tmp-", ::getpid());
-  try {
-    write_new(temporary, bytes, path);
-    sync_file(open_for_reading(temporary), path);
-    check_interrupt();
-    // RENAME_NOREPLACE keeps a file that appeared meanwhile; file systems without it get rename.
-    const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
-    int result = ::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), flags);
-    if (result != 0 && (errno == EINVAL || errno == ENOSYS) && !exists_at(path)) {
-      result = ::rename(temporary.c_str(), path.c_str());
-    }
-    if (result != 0 && errno == EEXIST) throw already_exists(path);
-    if (result != 0) fail_system(path.string(), "rename into place", errno);
-    sync_directory(parent_of(path));
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
+  Temporary temporary = Temporary::file(path);
+  write_all(temporary.descriptor().get(), bytes, path.string());
+  sync_file(temporary.descriptor(), path);
+  check_interrupt();
+  // RENAME_NOREPLACE keeps a file that appeared meanwhile; file systems without it get rename.
+  const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
+  const fs::path& from = temporary.path();
+  int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), flags);
+  if (result != 0 && (errno == EINVAL || errno == ENOSYS) && !exists_at(path)) {
+    result = ::rename(from.c_str(), path.c_str());
   }
+  if (result != 0 && errno == EEXIST) throw already_exists(path);
+  if (result != 0) fail_system(path.string(), "rename into place", errno);
+  temporary.keep();
+  sync_directory(parent_of(path));
 }
 
 StagedDirectory::StagedDirectory(fs::path target, bool overwrite)
@@ -235,37 +234,40 @@ StagedDirectory::StagedDirectory(fs::path target, bool overwrite)
     fail(quote(target_.string()), ": is a file, expected a folder");
   }
   check_parent(target_);
-  staging_ = target_.string() + cat(".tmp-", ::getpid());
-  if (::mkdir(staging_.c_str(), 0777) != 0) fail_system(staging_.string(), "create folder", errno);
+  temporary_ = std::make_unique<Temporary>(Temporary::folder(target_));
 }
 
-StagedDirectory::~StagedDirectory() {
-  if (published_) return;
-  std::error_code ignored;
-  fs::remove_all(staging_, ignored);
+StagedDirectory::~StagedDirectory() = default;
+
+const fs::path& StagedDirectory::path() const {
+  return temporary_->path();
 }
 
 void StagedDirectory::publish() {
   check_interrupt();
-  sync_tree(staging_);
+  const fs::path& staging = path();
+  sync_tree(staging);
   const bool replace = overwrite_ && exists_at(target_);
+  // It gets the temporary's name, and others are to leave it alone until it is removed.
+  const FileDescriptor old(replace ? ::open(target_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                                   : -1);
+  if (old.get() >= 0) ::flock(old.get(), LOCK_EX | LOCK_NB);
   const unsigned flags = replace ? RENAME_EXCHANGE : RENAME_NOREPLACE;
-  int result = ::renameat2(AT_FDCWD, staging_.c_str(), AT_FDCWD, target_.c_str(), flags);
+  int result = ::renameat2(AT_FDCWD, staging.c_str(), AT_FDCWD, target_.c_str(), flags);
   if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {
     if (replace) {
       throw Error(cat(quote(target_.string()), ": this file system cannot exchange two folders"),
                   "remove the output folder yourself, then run again", ErrorKind::resource);
     }
-    result =
-        exists_at(target_) ? (errno = EEXIST, -1) : ::rename(staging_.c_str(), target_.c_str());
+    result = exists_at(target_) ? (errno = EEXIST, -1) : ::rename(staging.c_str(), target_.c_str());
   }
   if (result != 0 && (errno == EEXIST || errno == ENOTEMPTY)) throw already_exists(target_);
   if (result != 0) fail_system(target_.string(), "rename into place", errno);
-  published_ = true;
+  temporary_->keep();
   if (replace) {  // after the exchange the old folder has the temporary name
     std::error_code error;
-    fs::remove_all(staging_, error);
-    if (error) fail_system(staging_.string(), "remove the replaced folder", error.value());
+    fs::remove_all(staging, error);
+    if (error) fail_system(staging.string(), "remove the replaced folder", error.value());
   }
   sync_directory(parent_of(target_));
 }

@@ -177,15 +177,17 @@ TEST_CASE("cli: a reader of standard output that has gone is no failure") {
 TEST_CASE("cli: a write that fails half-way leaves nothing behind") {
   const Workplace at;
   const test::CliSetup limit{.largest_file = 512};
+  const std::string help = "help: allow larger files (ulimit -f), or choose another place\n";
   check_failed(
       at.run({"calibrate", "model", "--data", "data.jsonl", "-o", "new.json", "-q"}, limit), 5,
-      "fp8kv: calibrate: 'new.json': cannot write: File too large\n");
+      "fp8kv: calibrate: 'new.json': cannot write: File too large\n" + help);
   const test::CliResult result =
       at.run({"inject", "model", "-s", "scales.json", "-o", "out", "--link", "copy", "-q"}, limit);
   CHECK(result.exit_code == 5);
   CHECK(
       without_ids(result.err) ==
-      "fp8kv: inject: 'out' was not made: 'out.tmp-/config.json': cannot write: File too large\n");
+      "fp8kv: inject: 'out' was not made: 'out.tmp-/config.json': cannot write: File too large\n" +
+          help);
   CHECK(at.names() == kUntouched);
 }
 

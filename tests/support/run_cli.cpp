@@ -68,7 +68,6 @@ void set_up(const CliSetup& setup, const Streams& files, const Pipe& input, cons
   if (setup.largest_file == 0) return;
   const rlimit limit{setup.largest_file, setup.largest_file};
   if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
-  signal(SIGXFSZ, SIG_IGN);  // so that the write fails instead
 }
 
 CliResult said_so_far(const Streams& files) {

@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "files/file.h"
+#include "files/special_file.h"
+#include "files/temporary.h"
 
 namespace fp8kv {
 
@@ -13,6 +15,29 @@ void check_output_files(const std::vector<OutputFile>& files, bool force) {
       throw Error(cat(files[j].flag, " and ", files[i].flag, " are the same file: ",
                       quote(files[j].path.string()), " and ", quote(files[i].path.string())),
                   "name another file for one of them", ErrorKind::usage);
+    }
+  }
+}
+
+void sweep_outputs(const std::vector<OutputFile>& files, Log& log) {
+  for (const OutputFile& file : files) {
+    if (file.path.empty() || file.path == "-" || is_special_file(file.path)) continue;
+    for (const Leftover& left : sweep_temporaries(file.path)) {
+      const std::string name = quote(left.path.string());
+      switch (left.state) {
+        case Leftover::State::removed:
+          log.note(cat("removed ", name, ", which a run that was killed has left"));
+          break;
+        case Leftover::State::in_use:
+          log.warn(cat(name, ": another run is writing ", quote(file.path.string()), " now"));
+          break;
+        case Leftover::State::unsure:
+          log.warn(cat(name,
+                       ": left by a run that was killed, or in use by one on another machine "
+                       "or of another user; if there is none, remove it: rm -r ",
+                       name));
+          break;
+      }
     }
   }
 }

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
+
 namespace fp8kv {
 
 // The way out of an output that exists already; see with_way_out().
@@ -21,6 +23,10 @@ struct OutputFile {
 // For asking before long work. Throws where one of the files could not be written, and a usage
 // Error where two of them are the same.
 void check_output_files(const std::vector<OutputFile>& files, bool force);
+
+// Removes, and says on `log`, what runs that were killed have left beside these outputs; says what
+// another run is writing now.
+void sweep_outputs(const std::vector<OutputFile>& files, Log& log);
 
 // See write_file_atomically.
 void write_output_file(const std::filesystem::path& path, std::string_view bytes, bool force);

@@ -64,17 +64,7 @@ std::optional<CalibrationState> state_for(const CalibrateOptions& options,
                           run_identity(FP8KV_VERSION, checkpoint, config, windows.ids, backend));
 }
 
-void check_outputs(const CalibrateOptions& options) {
-  std::vector<InputPath> inputs = {{"MODEL", options.model}};
-  add_inputs(inputs, "--data", options.data);
-  const std::filesystem::path state =
-      options.resume ? CalibrationState::path_for(options.out) : std::filesystem::path();
-  check_inputs_kept(inputs, {{"--out", options.out},
-                             {"--histograms", options.histograms},
-                             {.flag = "--resume", .path = state, .own = true}});
-  check_output_files({{"--out", options.out}, {"--histograms", options.histograms}}, options.force);
-  check_json_apart(options.json, options.out);
-  if (!options.resume) return;
+void check_state(const CalibrateOptions& options, const std::filesystem::path& state) {
   if (options.out == "-") {
     throw Error(
         "--resume: needs a file beside which it keeps its state, and --out is standard output",
@@ -83,6 +73,22 @@ void check_outputs(const CalibrateOptions& options) {
   if (!same_output(state, options.histograms)) return;
   throw Error(cat("--histograms: ", quote(state.string()), " is where --resume keeps its state"),
               "name another file", ErrorKind::usage);
+}
+
+void check_outputs(const CalibrateOptions& options, Log& log) {
+  std::vector<InputPath> inputs = {{"MODEL", options.model}};
+  add_inputs(inputs, "--data", options.data);
+  const std::vector<OutputFile> outputs = {{"--out", options.out},
+                                           {"--histograms", options.histograms}};
+  const OutputFile state = {
+      .flag = "--resume", .path = CalibrationState::path_for(options.out), .own = true};
+  check_inputs_kept(inputs, outputs);
+  if (options.resume) check_inputs_kept(inputs, {state});
+  check_output_files(outputs, options.force);
+  check_json_apart(options.json, options.out);
+  if (options.resume) check_state(options, state.path);
+  sweep_outputs(outputs, log);
+  if (options.out != "-") sweep_outputs({state}, log);
 }
 
 // With `state`, says what a run that ends early has left.
@@ -111,7 +117,7 @@ std::vector<LayerMagnitudes> collect(const Checkpoint& checkpoint, const ModelCo
 
 void run_command(const CalibrateOptions& options) {
   Log log(options.verbosity);
-  check_outputs(options);
+  check_outputs(options, log);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);
   const ModelText text(checkpoint, config, options.windows, log);

@@ -64,7 +64,7 @@ std::vector<LayerMagnitudes> calibrate(const EvalCommandOptions& options,
   return std::move(found.magnitudes);
 }
 
-void check_outputs(const EvalCommandOptions& options) {
+void check_outputs(const EvalCommandOptions& options, Log& log) {
   std::vector<InputPath> inputs = {{"MODEL", options.model}, {"--scales", options.scales}};
   add_inputs(inputs, "--data", options.data);
   add_inputs(inputs, "--calibrate-on", options.calibrate_on);
@@ -72,6 +72,7 @@ void check_outputs(const EvalCommandOptions& options) {
                                            {"--report", options.report}};
   check_inputs_kept(inputs, outputs);
   check_output_files(outputs, options.force);
+  sweep_outputs(outputs, log);
 }
 
 void write_junit(const EvalCommandOptions& options, const EvalReport& report,
@@ -96,7 +97,7 @@ void throw_failures(const std::vector<GateResult>& results) {
 
 void run_command(const EvalCommandOptions& options) {
   Log log(options.verbosity);
-  check_outputs(options);
+  check_outputs(options, log);
   std::vector<Gate> gates;
   for (const std::string& text : options.fail_if) {
     const auto parsed = with_context("--fail-if", [&] { return parse_gates(text); });

@@ -63,9 +63,11 @@ void run_command(const ExtractOptions& options) {
   }
   if (options.list) return list_scales(options);
   Log log(options.verbosity);
-  check_inputs_kept({{"CHECKPOINT", options.source}}, {{"--out", options.out}});
-  check_output_files({{"--out", options.out}}, options.force);
+  const std::vector<OutputFile> outputs = {{"--out", options.out}};
+  check_inputs_kept({{"CHECKPOINT", options.source}}, outputs);
+  check_output_files(outputs, options.force);
   check_json_apart(options.json, options.out);
+  sweep_outputs(outputs, log);
   const FoundScales found = load_diagnosed(options.source, log);
   const size_t cached = found.scales.cached_layers(), all = found.scales.layers.size();
   log.note(cat("found scales of ", count_of(cached, "layer"),

@@ -62,8 +62,10 @@ void run_command(const InjectCommandOptions& options) {
   Log log(options.verbosity);
   check_flags(options);
   const bool is_folder = !inject_target_at(options.target).is_file;
-  check_inputs_kept({{"MODEL", options.model}, {"--scales", options.scales}},
-                    {{.flag = "--out", .path = options.out, .is_folder = is_folder}});
+  const std::vector<OutputFile> outputs = {
+      {.flag = "--out", .path = options.out, .is_folder = is_folder}};
+  check_inputs_kept({{"MODEL", options.model}, {"--scales", options.scales}}, outputs);
+  if (!options.dry_run) sweep_outputs(outputs, log);
   const bool to_stdout = options.out == "-";
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const KvScales scales = load_scales(options.scales, log);

@@ -32,9 +32,11 @@ void run_command(const MergeOptions& options) {
   std::vector<InputPath> inputs;
   add_inputs(inputs, "FILE", options.parts);
   add_inputs(inputs, "--histograms", options.histograms);
-  check_inputs_kept(inputs, {{"--out", options.out}});
-  check_output_files({{"--out", options.out}}, options.force);
+  const std::vector<OutputFile> outputs = {{"--out", options.out}};
+  check_inputs_kept(inputs, outputs);
+  check_output_files(outputs, options.force);
   check_json_apart(options.json, options.out);
+  sweep_outputs(outputs, log);
   std::vector<Calibration> parts;
   for (const std::filesystem::path& path : options.parts) {
     parts.push_back({quote(path.string()), read_scale_file(path)});
