@@ -217,7 +217,7 @@ TEST_CASE("cli: a full disk is named, and nothing is left on it") {
   if (!disk.mounted()) return;
   at.temp.write("disk/filler", std::string(60 << 10, 'x'));
   const test::CliResult result =
-      at.run({"inject", "model", "-s", "scales.json", "-o", "disk/out", "-q"});
+      at.run({"inject", "model", "-s", "scales.json", "-o", "disk/out", "--for", "tgi", "-q"});
   CHECK(result.exit_code == 5);
   CHECK(
       without_ids(result.err) ==

@@ -111,9 +111,8 @@ void check_pipeline(const Shell& shell, const fs::path& model, const fs::path& d
   CHECK(shell.json("injected/config.json").at("kv_cache_torch_dtype").as_string() ==
         "float8_e4m3fn");
   const test::CliResult inspected = shell.run({"inspect", "injected"});
-  CHECK(
-      inspected.out.find("\nKV scales         kv_scale and k_scale/v_scale, for float8_e4m3fn, ") !=
-      std::string::npos);
+  CHECK(inspected.out.find("\nKV scales         compressed-tensors, for float8_e4m3fn, ") !=
+        std::string::npos);
 
   shell.run({"extract", "injected", "-o", "extracted.json"});
   const Json before = shell.json("one.json");
@@ -197,8 +196,8 @@ struct Injected : Shell {
 
 TEST_CASE("cli: inject lists each file and how it came") {
   const Injected shell;
-  const test::CliResult result =
-      shell.run({"inject", "model", "-s", "scales.json", "-o", "out", "--link", "copy"});
+  const test::CliResult result = shell.run(
+      {"inject", "model", "-s", "scales.json", "-o", "out", "--for", "tgi", "--link", "copy"});
   CHECK(
       result.out.starts_with("file                           bytes  how\n"
                              "config.json                      577  written\n"
@@ -218,18 +217,18 @@ TEST_CASE("cli: inject lists each file and how it came") {
 
 TEST_CASE("cli: a dry run says the same and writes nothing") {
   const Injected shell;
-  const test::CliResult planned = shell.run(
-      {"inject", "model", "-s", "scales.json", "-o", "out", "--link", "copy", "--dry-run"});
+  const test::CliResult planned = shell.run({"inject", "model", "-s", "scales.json", "-o", "out",
+                                             "--for", "tgi", "--link", "copy", "--dry-run"});
   CHECK_FALSE(fs::exists(shell.temp / "out"));
-  const test::CliResult done =
-      shell.run({"inject", "model", "-s", "scales.json", "-o", "out", "--link", "copy"});
+  const test::CliResult done = shell.run(
+      {"inject", "model", "-s", "scales.json", "-o", "out", "--for", "tgi", "--link", "copy"});
   CHECK(planned.out == done.out);
   CHECK(planned.err.ends_with("\nwould write 81.6 KiB to make 'out'\n"));
 }
 
 TEST_CASE("cli: diff is silent about bits that agree and exits 1 where they do not") {
   const Injected shell;
-  shell.run({"inject", "model", "-s", "scales.json", "-o", "out"});
+  shell.run({"inject", "model", "-s", "scales.json", "-o", "out", "--for", "tgi"});
   const test::CliResult same = shell.run({"diff", "scales.json", "out"});
   CHECK(same.exit_code == 0);
   CHECK(same.out.ends_with("\nno layer of 2 differs\n"));
@@ -244,7 +243,7 @@ TEST_CASE("cli: diff is silent about bits that agree and exits 1 where they do n
 
 TEST_CASE("cli: inspect shows what a model is, its scales and what its cache costs") {
   const Injected shell;
-  shell.run({"inject", "model", "-s", "scales.json", "-o", "out"});
+  shell.run({"inject", "model", "-s", "scales.json", "-o", "out", "--for", "tgi"});
   const test::CliResult result = shell.run({"inspect", "out"});
   CHECK(result.err == "");
   CHECK(result.out ==
@@ -279,7 +278,7 @@ TEST_CASE("cli: every --json result is JSON with a schema id") {
     std::string schema;
   } cases[] = {
       {{"calibrate", "model", "--data", "ids.jsonl", "-o", "c.json"}, "fp8kv.calibrate/1"},
-      {{"inject", "model", "-s", "c.json", "-o", "out"}, "fp8kv.inject/1"},
+      {{"inject", "model", "-s", "c.json", "-o", "out", "--for", "tgi"}, "fp8kv.inject/1"},
       {{"extract", "out", "-o", "e.json"}, "fp8kv.extract/1"},
       {{"inspect", "out"}, "fp8kv.inspect/1"},
       {{"inspect", "out/model.safetensors"}, "fp8kv.inspect/1"},
@@ -322,7 +321,7 @@ TEST_CASE("cli: a snapshot of links into a blob store becomes a folder of files"
     fs::rename(shell.temp / "model" / name, shell.temp / "hub/blobs" / name);
     fs::create_symlink(fs::path("../../blobs") / name, shell.temp / "hub/snapshots/abc" / name);
   }
-  shell.run({"inject", "hub/snapshots/abc/", "-s", "scales.json", "-o", "out"});
+  shell.run({"inject", "hub/snapshots/abc/", "-s", "scales.json", "-o", "out", "--for", "tgi"});
   CHECK(fs::symlink_status(shell.temp / "out/model.safetensors").type() == fs::file_type::regular);
   CHECK(shell.text("out/model.safetensors") == shell.text("hub/blobs/model.safetensors"));
   CHECK(shell.run({"extract", "out", "-q"}).out.starts_with("{"));
@@ -330,7 +329,7 @@ TEST_CASE("cli: a snapshot of links into a blob store becomes a folder of files"
 
 TEST_CASE("cli: a promise of an FP8 cache without scales stops run, and says the ways out") {
   const Injected shell;
-  shell.run({"inject", "model", "-s", "scales.json", "-o", "out"});
+  shell.run({"inject", "model", "-s", "scales.json", "-o", "out", "--for", "tgi"});
   fs::copy_file(shell.temp / "out/config.json", shell.temp / "model/config.json",
                 fs::copy_options::overwrite_existing);
   const test::CliResult result =

@@ -62,7 +62,12 @@ TEST_CASE("cli: inject says what each runtime will do, and so does inspect of wh
                                 "model-00002-of-00002.safetensors  40,392  copied\n"
                                 "model-kv-scales.safetensors          400  written\n"
                                 "model.safetensors.index.json       2,010  written\n\n") +
-                        kVllmVerdicts);
+                        kVllmVerdicts + R"(
+Serve it with
+  vllm serve out --kv-cache-dtype fp8
+  python3 -m sglang.launch_server --model-path out --kv-cache-dtype fp8_e4m3
+  text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn
+)");
   CHECK(made.err == "wrote 82.0 KiB and made 'out'\n");
   const test::CliResult inspected = place.run({"inspect", "out", "--runtimes"});
   CHECK(inspected.out == kVllmVerdicts);

@@ -198,7 +198,8 @@ TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
       {{"inject", "m", "-s", "s", "-o", "o", "--link", "sym"},
        "--link: 'sym' is not one of: auto, reflink, hard, copy"},
       {{"inject", "m", "-s", "s", "-o", "o", "--for", "tgj"},
-       "--for: 'tgj' is not one of: tgi, tgi-2028, vllm, vllm-rocm, sglang, json (did you mean "
+       "--for: 'tgj' is not one of: portable, tgi, tgi-2028, vllm, vllm-rocm, sglang, json (did "
+       "you mean "
        "'tgi'?)"},
       {{"run", "m", "--kv-cache-dtype", "fp9"},
        "--kv-cache-dtype: 'fp9' is not one of: auto, fp8, float32, float16, bfloat16, fp8_e4m3, "

@@ -560,7 +560,7 @@ def conflicts():
     apart = {**named("self_attn.k_scale", k), **named("self_attn.v_scale", v)}
     proj = {**named("self_attn.k_proj.k_scale", k), **named("self_attn.v_proj.v_scale", v)}
     case("names-and-config-disagree", checkpoint(quark, proj), **refused(
-        "'{path}': 'model.layers.0.self_attn.k_proj.k_scale' is a name of modelopt, but config.json says that "
+        "'{path}': 'model.layers.0.self_attn.k_proj.k_scale' is a name of modelopt or compressed-tensors, but config.json says that "
         "quantization_config.quant_method is 'quark'", "the config is not that of these tensors: bring the right one along"))
     modelopt = llama(quantization_config={
         "quant_method": "modelopt", "quant_algo": "FP8", "producer": {"name": "modelopt", "version": "0.43.0"},

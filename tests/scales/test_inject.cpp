@@ -46,10 +46,12 @@ struct Workplace {
   fs::path model() const { return folder / "model"; }
   fs::path out() const { return folder / "out"; }
   Checkpoint open() const { return Checkpoint::open(model()); }
-  InjectReport inject(const KvScales& scales, const InjectOptions& options = {}) const {
+  InjectReport inject(const KvScales& scales,
+                      const InjectOptions& options = {.target = "tgi"}) const {
     return inject_scales(open(), scales, out(), options);
   }
-  std::string error(const KvScales& scales, const InjectOptions& options = {}) const {
+  std::string error(const KvScales& scales,
+                    const InjectOptions& options = {.target = "tgi"}) const {
     return without_folder(test::error_of([&] { inject(scales, options); }));
   }
   std::string without_folder(std::string text) const {
@@ -198,7 +200,8 @@ TEST_CASE("inject: everything else comes along, but for hidden folders and what 
   fs::create_symlink("../elsewhere/blob", place.model() / "LICENSE");
   fs::create_symlink("nowhere", place.model() / "gone");
   fs::create_directory_symlink("..", place.model() / "up");
-  const InjectReport report = place.inject(scales_for(place.config), {.link = LinkMode::copy});
+  const InjectReport report =
+      place.inject(scales_for(place.config), {.target = "tgi", .link = LinkMode::copy});
   Strings names;
   for (const InjectedFile& file : report.files) names.push_back(file.name);
   CHECK(names == Strings{".gitattributes", "LICENSE", "config.json", "model-kv-scales.safetensors",
@@ -214,12 +217,13 @@ TEST_CASE("inject: everything else comes along, but for hidden folders and what 
 
 TEST_CASE("inject: the way of linking is the one asked for, and what it costs is counted") {
   const Workplace place;
-  const InjectReport hard = place.inject(scales_for(place.config), {.link = LinkMode::hard});
+  const InjectReport hard =
+      place.inject(scales_for(place.config), {.target = "tgi", .link = LinkMode::hard});
   CHECK(how_of(hard, "model.safetensors") == "hard-linked");
   CHECK(how_of(hard, "config.json") == "written");
   CHECK(fs::equivalent(place.out() / "model.safetensors", place.model() / "model.safetensors"));
-  const InjectReport copy =
-      place.inject(scales_for(place.config), {.link = LinkMode::copy, .overwrite = true});
+  const InjectReport copy = place.inject(
+      scales_for(place.config), {.target = "tgi", .link = LinkMode::copy, .overwrite = true});
   CHECK(how_of(copy, "model.safetensors") == "copied");
   CHECK_FALSE(
       fs::equivalent(place.out() / "model.safetensors", place.model() / "model.safetensors"));
@@ -240,7 +244,8 @@ TEST_CASE("inject: small settings are files of their own unless links are asked 
   CHECK(test::read_file(place.model() / "chat_template.jinja") == "of the source");
   CHECK(how_of(report, "tokenizer.json") == how_of(report, "model.safetensors"));
   CHECK(is_same("tokenizer.json") == is_same("model.safetensors"));
-  place.inject(scales_for(place.config), {.link = LinkMode::hard, .overwrite = true});
+  place.inject(scales_for(place.config),
+               {.target = "tgi", .link = LinkMode::hard, .overwrite = true});
   CHECK(is_same("chat_template.jinja"));
 }
 
@@ -249,7 +254,7 @@ TEST_CASE("inject: the source is not modified, whatever the way of linking") {
     const Workplace place(test::tiny_config(), {.n_shards = 2});
     place.folder.write("model/sub/file", "x");
     const auto before = snapshot(place.model());
-    place.inject(scales_for(place.config), {.link = mode});
+    place.inject(scales_for(place.config), {.target = "tgi", .link = mode});
     CHECK((snapshot(place.model()) == before));
   }
 }
@@ -257,9 +262,11 @@ TEST_CASE("inject: the source is not modified, whatever the way of linking") {
 TEST_CASE("inject: a dry run plans the same and writes nothing") {
   const Workplace place;
   const auto before = snapshot(place.folder.path());
-  const InjectReport plan = place.inject(scales_for(place.config), {.dry_run = true});
+  const InjectReport plan =
+      place.inject(scales_for(place.config), {.target = "tgi", .dry_run = true});
   CHECK((snapshot(place.folder.path()) == before));
-  const InjectReport done = place.inject(scales_for(place.config), {.link = LinkMode::hard});
+  const InjectReport done =
+      place.inject(scales_for(place.config), {.target = "tgi", .link = LinkMode::hard});
   REQUIRE(plan.files.size() == done.files.size());
   for (size_t i = 0; i < plan.files.size(); ++i) {
     CHECK(plan.files[i].name == done.files[i].name);
@@ -324,7 +331,7 @@ TEST_CASE("inject: scales that are all 1 are written with a word") {
 
 TEST_CASE("inject: scales that do not fit or cannot be used are refused, and nothing is written") {
   const Workplace place;
-  const InjectOptions options{.scales_name = "'s.json'"};
+  const InjectOptions options{.target = "tgi", .scales_name = "'s.json'"};
   test::TinyConfig other = place.config;
   other.n_layers = 3;
   CHECK(place.error(scales_for(other), options) == "'s.json': is for 3 layers, the model has 2");
@@ -351,7 +358,7 @@ TEST_CASE("inject: scales with the fingerprint of another model are refused") {
   KvScales scales = scales_for(place.config);
   const std::string own = model_fingerprint(place.open(), test::model_of(place.config));
   scales.provenance.model_fingerprint = own;
-  CHECK_NOTHROW(place.inject(scales, {.dry_run = true}));
+  CHECK_NOTHROW(place.inject(scales, {.target = "tgi", .dry_run = true}));
   scales.provenance.model_fingerprint = "kv-proj-v1:00";
   CHECK(place.error(scales) ==
         cat("the scales: was calibrated on a model with other K and V projections "
@@ -366,10 +373,10 @@ TEST_CASE("inject: a checkpoint that carries scales already is refused") {
   place.inject(scales);
   const Checkpoint injected = Checkpoint::open(place.out());
   CHECK(place.without_folder(test::error_of([&] {
-    inject_scales(injected, scales, place.folder / "again", {});
+    inject_scales(injected, scales, place.folder / "again", {.target = "tgi"});
   })) == "'out': already carries scales (kv_scale and k_scale/v_scale)");
   place.folder.write(cat("model/", kScaleShard), "left over");
-  CHECK(place.error(scales, {.overwrite = true}) ==
+  CHECK(place.error(scales, {.target = "tgi", .overwrite = true}) ==
         "'model': already has a file 'model-kv-scales.safetensors'");
 }
 
@@ -378,9 +385,9 @@ TEST_CASE("inject: an output that exists is kept, unless replacing it was asked 
   const KvScales scales = scales_for(place.config);
   place.folder.write("out/config.json", "old");
   CHECK(place.error(scales) == "'out': already exists");
-  CHECK(place.error(scales, {.dry_run = true}) == "'out': already exists");
+  CHECK(place.error(scales, {.target = "tgi", .dry_run = true}) == "'out': already exists");
   CHECK(test::read_file(place.out() / "config.json") == "old");
-  place.inject(scales, {.overwrite = true});
+  place.inject(scales, {.target = "tgi", .overwrite = true});
   CHECK(scales_at(Checkpoint::open(place.out())).scales.layers == scales.layers);
   CHECK(place.beside() == Strings{"out"});
 }
@@ -388,7 +395,7 @@ TEST_CASE("inject: an output that exists is kept, unless replacing it was asked 
 TEST_CASE("inject: a folder that holds something else is never replaced") {
   const Workplace place;
   place.folder.write("out/thesis.tex", "mine");
-  CHECK(place.error(scales_for(place.config), {.overwrite = true}) ==
+  CHECK(place.error(scales_for(place.config), {.target = "tgi", .overwrite = true}) ==
         "'out': is not a model folder, and is not replaced");
   CHECK(test::read_file(place.out() / "thesis.tex") == "mine");
 }
@@ -409,14 +416,16 @@ TEST_CASE("inject: the source, what is in it and what holds it are no output") {
     const fs::path out = place.folder.path() / wrong.out;
     CHECK(place.without_folder(test::error_of(
               [&] {
-                inject_scales(place.open(), scales_for(place.config), out, {.overwrite = true});
+                inject_scales(place.open(), scales_for(place.config), out,
+                              {.target = "tgi", .overwrite = true});
               },
               ErrorKind::usage)) == wrong.message);
   }
   const std::string parent = place.folder.path().string();
   CHECK(test::error_of(
             [&] {
-              inject_scales(place.open(), scales_for(place.config), parent, {.overwrite = true});
+              inject_scales(place.open(), scales_for(place.config), parent,
+                            {.target = "tgi", .overwrite = true});
             },
             ErrorKind::usage) == cat(quote(parent), ": holds the source ",
                                      quote(place.model().string()), ", which is never modified"));
@@ -424,7 +433,8 @@ TEST_CASE("inject: the source, what is in it and what holds it are no output") {
 
 TEST_CASE("inject: a name that begins like the source's is another folder") {
   const Workplace place;
-  inject_scales(place.open(), scales_for(place.config), place.folder / "model-fp8/", {});
+  inject_scales(place.open(), scales_for(place.config), place.folder / "model-fp8/",
+                {.target = "tgi"});
   CHECK(scales_at(Checkpoint::open(place.folder / "model-fp8")).scales.layers.size() == 2);
 }
 
@@ -432,7 +442,7 @@ TEST_CASE("inject: a missing parent and an unknown target are refused") {
   const Workplace place;
   const KvScales scales = scales_for(place.config);
   CHECK(place.without_folder(test::error_of([&] {
-    inject_scales(place.open(), scales, place.folder / "a/b", {});
+    inject_scales(place.open(), scales, place.folder / "a/b", {.target = "tgi"});
   })) == "'a': no such folder");
   CHECK(test::error_of([&] { place.inject(scales, {.target = "tgl"}); }, ErrorKind::usage) ==
         "no target 'tgl' (did you mean 'tgi'?)");
@@ -458,9 +468,9 @@ TEST_CASE("inject: a disk that fills up on the way leaves nothing behind") {
   std::string message;
   {
     const SmallDisk disk(8192);  // enough for config.json and the scales
-    message =
-        test::error_of([&] { place.inject(scales_for(place.config), {.link = LinkMode::copy}); },
-                       ErrorKind::resource);
+    message = test::error_of(
+        [&] { place.inject(scales_for(place.config), {.target = "tgi", .link = LinkMode::copy}); },
+        ErrorKind::resource);
   }
   std::signal(SIGXFSZ, handler);
   CHECK(place.without_folder(message) == cat("'out' was not made: 'out.tmp-", getpid(),
@@ -477,7 +487,7 @@ TEST_CASE("inject: killed on the way, it leaves nothing under the name of the ou
     setrlimit(RLIMIT_CORE, &no_core);
     std::signal(SIGXFSZ, SIG_DFL);
     const SmallDisk disk(8192);
-    place.inject(scales_for(place.config), {.link = LinkMode::copy});
+    place.inject(scales_for(place.config), {.target = "tgi", .link = LinkMode::copy});
     _exit(0);
   }
   int status = 0;
@@ -502,7 +512,7 @@ TEST_CASE("inject: real checkpoints of every layout take scales and give them ba
     alike.n_kv_heads = model.n_kv_heads();
     KvScales scales = scales_for(alike, 7);
     scales.provenance.model_fingerprint = model_fingerprint(source, model);
-    inject_scales(source, scales, folder / "out", {});
+    inject_scales(source, scales, folder / "out", {.target = "tgi"});
     const Checkpoint out = Checkpoint::open(folder / "out");
     CHECK(scales_at(out).scales.layers == scales.layers);
     CHECK(model_fingerprint(out, describe_model(out.config())) ==

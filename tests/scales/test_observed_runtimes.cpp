@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "json/json.h"
+#include "scales/rules/model_families.h"
 #include "scales/rules/runtime_rules.h"
 #include "scales/write/quant_block.h"
 #include "support/places.h"
@@ -190,4 +191,31 @@ TEST_CASE("runtimes: versions are read as runtimes write them") {
     CAPTURE(text);
     CHECK_FALSE(parse_runtime_version(text));
   }
+}
+
+TEST_CASE("runtimes: the names of a portable folder lose nothing that other names would save") {
+  // In the newest versions that were run, and in vLLM of a year before.
+  const std::pair<const char*, const char*> kRuntimes[] = {
+      {"vLLM", "0.33.0"}, {"vLLM", "0.24.0"}, {"SGLang", "0.5.23"}};
+  const auto form_of = [](PortableNames names) -> std::string {
+    return names == PortableNames::both ? "C" : names == PortableNames::parameters ? "B" : "P";
+  };
+  const auto worth = [](const RuntimeRule& rule) {
+    const bool used =
+        rule.outcome == RuntimeOutcome::loads || rule.outcome == RuntimeOutcome::turns_on;
+    return !used ? 0 : rule.rounded ? 1 : 2;
+  };
+  for (const ModelFamily& family : model_families()) {
+    const std::string type(family.model_type), chosen = form_of(family.names);
+    for (const auto& [runtime, version] : kRuntimes) {
+      const auto worth_of = [&](const std::string& form) {
+        return worth(*verdict_of(facts_of(type, forms().at(form)), runtime, version).rule);
+      };
+      for (const char* other : {"A", "B", "C", "P"}) {
+        CAPTURE(cat(type, " in ", runtime, " ", version, ": ", chosen, " or ", other));
+        CHECK(worth_of(chosen) >= worth_of(other));
+      }
+    }
+  }
+  CHECK(portable_names("olmo2") == PortableNames::both);
 }

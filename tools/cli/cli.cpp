@@ -54,6 +54,12 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
   for (const InjectTarget& target : inject_targets()) targets.push_back(target.name);
   choice(command->add_option("--for", options.target, "The runtime to write for"), targets)
       ->capture_default_str();
+  choice(command->add_option_function<std::string>(
+             "--scale-rounding",
+             [&](const std::string& value) { options.powers_of_two = value == "power-of-two"; },
+             "power-of-two: raise each scale to one, which no dtype rounds"),
+         {"none", "power-of-two"})
+      ->default_str("none");
   static const std::map<std::string, LinkMode> kModes = {{"auto", LinkMode::automatic},
                                                          {"reflink", LinkMode::reflink},
                                                          {"hard", LinkMode::hard},

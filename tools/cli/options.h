@@ -63,7 +63,8 @@ struct InjectCommandOptions : CommonOptions {
   std::filesystem::path model;
   std::filesystem::path scales;
   std::filesystem::path out;
-  std::string target = "tgi";
+  std::string target = "portable";
+  bool powers_of_two = false;
   LinkMode link = LinkMode::automatic;
   bool dry_run = false;
   bool force = false;

@@ -7,6 +7,7 @@
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
+#include "scales/write/arrival.h"
 #include "show/output.h"
 #include "show/runtime_report.h"
 
@@ -27,16 +28,27 @@ std::string report_json(const InjectCommandOptions& options, const InjectReport&
   }
   json.end_array().member("skipped", std::span<const std::string>(report.skipped));
   json.member("notes", std::span<const std::string>(report.notes));
+  json.member("warnings", std::span<const std::string>(report.warnings));
+  json.key("serve").begin_array();
+  for (const ServeCommand& each : serve_commands(report.facts, options.out.string())) {
+    json.begin_object().member("runtime", each.runtime);
+    json.member("command", utf8_name(each.command)).end_object();
+  }
+  json.end_array();
   runtimes_json(json, report.facts);
   return json.end_object().text();
 }
 
-std::string report_table(const InjectReport& report) {
+std::string report_table(const InjectCommandOptions& options, const InjectReport& report) {
   Table table({"file", "bytes", "how"}, {true, false, true});
   for (const InjectedFile& file : report.files) {
     table.add({plain(file.name), grouped(file.bytes), made_name(file.made)});
   }
-  return table.text() + "\n" + runtimes_table(report.facts);
+  std::string text = table.text() + "\n" + runtimes_table(report.facts);
+  const std::vector<ServeCommand> commands = serve_commands(report.facts, options.out.string());
+  if (!commands.empty()) text += "\nServe it with\n";
+  for (const ServeCommand& each : commands) text += cat("  ", plain(each.command), "\n");
+  return text;
 }
 
 void check_flags(const InjectCommandOptions& options) {
@@ -48,6 +60,7 @@ void check_flags(const InjectCommandOptions& options) {
   if (!options.dry_run) check_json_apart(options.json, options.out);
   if (!is_file) return;
   const char* of_folders = options.replace                       ? "--replace"
+                           : options.powers_of_two               ? "--scale-rounding"
                            : options.link != LinkMode::automatic ? "--link"
                                                                  : nullptr;
   if (of_folders == nullptr) return;
@@ -70,6 +83,7 @@ void run_command(const InjectCommandOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const KvScales scales = load_scales(options.scales, log);
   const InjectOptions how{.target = options.target,
+                          .powers_of_two = options.powers_of_two,
                           .link = options.link,
                           .dry_run = options.dry_run,
                           .overwrite = options.force,
@@ -80,10 +94,11 @@ void run_command(const InjectCommandOptions& options) {
       kReplaceOutput, [&] { return inject_scales(checkpoint, scales, options.out, how); });
   for (const std::string& line : report.skipped) log.note("left behind: " + line);
   for (const std::string& line : report.notes) log.note("note: " + line);
+  for (const std::string& line : report.warnings) log.warn(line);
   if (to_stdout && !options.dry_run) return;  // which holds the scales, and nothing else
   log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
                options.dry_run ? " to make " : " and made ", quote(options.out.string())));
-  print(options.json ? report_json(options, report) : report_table(report));
+  print(options.json ? report_json(options, report) : report_table(options, report));
 }
 
 }  // namespace fp8kv

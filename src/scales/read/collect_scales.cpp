@@ -56,7 +56,7 @@ std::vector<std::string> names_of(const std::vector<const Dialect*>& rows,
 [[noreturn]] void fail_to_choose(const std::string& name, const std::vector<const Dialect*>& rows,
                                  const KvConfig& config) {
   const std::vector<std::string> families = names_of(rows, &Dialect::family);
-  const bool modelopt = families == std::vector<std::string>{"modelopt"};
+  const bool modelopt = families.front() == "modelopt";
   const bool told = config.method != QuantMethod::none ||
                     !(config.quant_method.empty() || config.quant_method.starts_with("modelopt"));
   if (modelopt && !told) {

@@ -1,99 +1,18 @@
 #include "scales/rules/runtime_facts.h"
 
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
 #include "checkpoint/quant_config.h"
+#include "scales/rules/model_families.h"
 #include "scales/scale_names.h"
 
 namespace fp8kv {
 namespace {
-
-struct NamedFact {
-  Fact fact;
-  const char* name;
-};
-
-constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
-    {Fact::scales, "scales"},
-    {Fact::fused, "fused"},
-    {Fact::apart, "apart"},
-    {Fact::parameters, "parameters"},
-    {Fact::projections, "projections"},
-    {Fact::outputs, "outputs"},
-    {Fact::k_only, "k_only"},
-    {Fact::v_only, "v_only"},
-    {Fact::per_head, "per_head"},
-    {Fact::fused_array, "fused_array"},
-    {Fact::apart_0d, "apart_0d"},
-    {Fact::unquantised, "unquantised"},
-    {Fact::compressed_tensors, "compressed_tensors"},
-    {Fact::fp8, "fp8"},
-    {Fact::modelopt, "modelopt"},
-    {Fact::quark, "quark"},
-    {Fact::other_method, "other_method"},
-    {Fact::no_groups, "no_groups"},
-    {Fact::frozen, "frozen"},
-    {Fact::cache_scheme, "cache_scheme"},
-    {Fact::attn_head, "attn_head"},
-    {Fact::linear_missed, "linear_missed"},
-    {Fact::attention_ignored, "attention_ignored"},
-    {Fact::experts_missed, "experts_missed"},
-    {Fact::ignore_unclear, "ignore_unclear"},
-    {Fact::quant_algo, "quant_algo"},
-    {Fact::fp8_weights, "fp8_weights"},
-    {Fact::experts, "experts"},
-    {Fact::torch_dtype, "torch_dtype"},
-    {Fact::llama_baichuan_phi3, "llama_baichuan_phi3"},
-    {Fact::llama_mistral, "llama_mistral"},
-    {Fact::qwen2, "qwen2"},
-    {Fact::qwen2_moe, "qwen2_moe"},
-    {Fact::qwen3, "qwen3"},
-    {Fact::qwen3_moe, "qwen3_moe"},
-    {Fact::qwen3_5, "qwen3_5"},
-    {Fact::qwen3_next, "qwen3_next"},
-    {Fact::gpt_oss, "gpt_oss"},
-    {Fact::gemma3, "gemma3"},
-    {Fact::mixtral, "mixtral"},
-    {Fact::phi3, "phi3"},
-    {Fact::glm4_moe, "glm4_moe"},
-    {Fact::nemotron_h, "nemotron_h"},
-    {Fact::granite, "granite"},
-    {Fact::deepseek, "deepseek"},
-    {Fact::single_file, "single_file"},
-    {Fact::index, "index"},
-    {Fact::consolidated, "consolidated"},
-    {Fact::scale_file, "scale_file"},
-    {Fact::with_model_type, "with_model_type"},
-}};
-
-constexpr bool in_order() {
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i].fact != static_cast<Fact>(i)) return false;
-  }
-  return true;
-}
-static_assert(in_order(), "every Fact has a name, in the order of the enumerators");
-
-// The model types of each family.
-constexpr std::pair<std::string_view, Fact> kFamilies[] = {
-    {"llama", Fact::llama_mistral},   {"mistral", Fact::llama_mistral},
-    {"qwen2", Fact::qwen2},           {"qwen2_moe", Fact::qwen2_moe},
-    {"qwen3", Fact::qwen3},           {"qwen3_moe", Fact::qwen3_moe},
-    {"qwen3_5", Fact::qwen3_5},       {"qwen3_5_text", Fact::qwen3_5},
-    {"qwen3_next", Fact::qwen3_next}, {"gpt_oss", Fact::gpt_oss},
-    {"gemma3", Fact::gemma3},         {"gemma3_text", Fact::gemma3},
-    {"mixtral", Fact::mixtral},       {"phi3", Fact::phi3},
-    {"glm4_moe", Fact::glm4_moe},     {"nemotron_h", Fact::nemotron_h},
-    {"granite", Fact::granite},       {"deepseek_v2", Fact::deepseek},
-    {"deepseek_v3", Fact::deepseek},
-};
 
 // For the name of a scale of K, the name of V's scale beside it; and the other way round.
 std::string partner_of(std::string name) {
@@ -226,22 +145,12 @@ void add_config(const ModelFiles& model, FactSet& facts) {
   facts.add(Fact::torch_dtype, dtype == "float8_e4m3fn" || dtype == "float8_e4m3fnuz");
   const std::string type = text_at(model.config, "model_type");
   facts.add(Fact::llama_baichuan_phi3, type == "llama" || type == "baichuan" || type == "phi3");
-  for (const auto& [name, family] : kFamilies) facts.add(family, type == name);
+  for (const ModelFamily& family : model_families()) {
+    facts.add(family.fact, type == family.model_type);
+  }
 }
 
 }  // namespace
-
-const char* fact_name(Fact fact) {
-  return kNames[static_cast<size_t>(fact)].name;
-}
-
-std::vector<std::string> FactSet::names() const {
-  std::vector<std::string> names;
-  for (const NamedFact& each : kNames) {
-    if (has(each.fact)) names.push_back(each.name);
-  }
-  return names;
-}
 
 ModelFiles model_files(const Checkpoint& checkpoint) {
   ModelFiles model{

@@ -2,100 +2,14 @@
 // configs only; no values, and nothing that is not in the files.
 #pragma once
 
-#include <cstdint>
-#include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
+#include "scales/rules/fact.h"
 
 namespace fp8kv {
-
-enum class Fact : uint8_t {
-  // The scales, by their tensors' names and shapes.
-  scales,
-  fused,        // self_attn.kv_scale
-  apart,        // self_attn.k_scale and v_scale
-  parameters,   // self_attn.attn.k_scale and v_scale
-  projections,  // self_attn.k_proj.k_scale and v_proj.v_scale
-  outputs,      // self_attn.k_proj.output_scale and v_proj.output_scale
-  k_only,       // a scale of K whose partner for V is nowhere
-  v_only,
-  per_head,     // more than one number per tensor
-  fused_array,  // a kv_scale of another shape than []
-  apart_0d,     // a k_scale or v_scale of shape []
-  // Whose quantisation the config describes. Exactly one of these holds for a folder.
-  unquantised,
-  compressed_tensors,
-  fp8,
-  modelopt,
-  quark,
-  other_method,
-  // What that config says.
-  no_groups,          // compressed-tensors: no group of quantised layers
-  frozen,             // its quantization_status is "frozen" or "compressed"
-  cache_scheme,       // it asks for an FP8 cache
-  attn_head,          // with one scale per head
-  linear_missed,      // `ignore` leaves out a linear layer
-  attention_ignored,  // `ignore` covers an attention module
-  experts_missed,     // `ignore` leaves out the experts
-  ignore_unclear,     // `ignore` has an expression that is not understood here
-  quant_algo,         // ModelOpt: it names how weights are quantised
-  fp8_weights,        // some tensor is FP8
-  // The rest of the folder.
-  experts,
-  torch_dtype,  // kv_cache_torch_dtype is float8_e4m3fn or float8_e4m3fnuz
-  llama_baichuan_phi3,
-  // The family, where the runtimes' loaders of some are known to differ. One at most.
-  llama_mistral,
-  qwen2,
-  qwen2_moe,
-  qwen3,
-  qwen3_moe,
-  qwen3_5,
-  qwen3_next,
-  gpt_oss,
-  gemma3,
-  mixtral,
-  phi3,
-  glm4_moe,
-  nemotron_h,
-  granite,
-  deepseek,  // V2 and V3: the cache is MLA's
-  // Files.
-  single_file,   // model.safetensors is there
-  index,         // and its index
-  consolidated,  // consolidated*.safetensors are there
-  // Instead of a folder: a JSON file of scales.
-  scale_file,
-  with_model_type,
-  count
-};
-
-// "k_scale and v_scale"-like names for JSON: "apart".
-const char* fact_name(Fact fact);
-
-class FactSet {
- public:
-  constexpr FactSet() = default;
-  constexpr FactSet(std::initializer_list<Fact> facts) {
-    for (const Fact fact : facts) add(fact);
-  }
-  constexpr void add(Fact fact, bool holds = true) {
-    if (holds) bits_ |= uint64_t{1} << static_cast<unsigned>(fact);
-  }
-  constexpr bool has(Fact fact) const { return bits_ >> static_cast<unsigned>(fact) & 1; }
-  constexpr bool has_all(FactSet others) const { return (bits_ & others.bits_) == others.bits_; }
-  constexpr bool has_any(FactSet others) const { return (bits_ & others.bits_) != 0; }
-  std::vector<std::string> names() const;
-  bool operator==(const FactSet&) const = default;
-
- private:
-  static_assert(static_cast<unsigned>(Fact::count) <= 64);
-  uint64_t bits_ = 0;
-};
 
 // What the facts are read from: a folder that is there, or one that is only planned.
 struct ModelFiles {

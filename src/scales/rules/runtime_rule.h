@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "scales/rules/runtime_facts.h"
+#include "scales/rules/fact.h"
 
 namespace fp8kv {
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scales/rules/runtime_facts.h"
 #include "scales/rules/runtime_rule.h"
 
 namespace fp8kv {

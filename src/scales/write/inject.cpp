@@ -10,10 +10,13 @@
 #include "base/interrupt.h"
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/fingerprint.h"
+#include "config/language_config.h"
 #include "files/special_file.h"
 #include "scales/read/find_scales.h"
 #include "scales/scale_file.h"
 #include "scales/scale_names.h"
+#include "scales/scale_rounding.h"
+#include "scales/write/arrival.h"
 #include "scales/write/scale_patch.h"
 
 namespace fp8kv {
@@ -250,6 +253,16 @@ auto as_our_error(Work&& work) {
   }
 }
 
+// As config.json has it; nullopt where it says none, or one of no float.
+std::optional<DType> stored_dtype(const Json& config) {
+  const auto name = find_dtype(config);
+  if (!name || !name->is_string()) return std::nullopt;
+  const std::string text = name->as_string();
+  if (text == "float16") return DType::f16;
+  if (text == "bfloat16") return DType::bf16;
+  return std::nullopt;
+}
+
 // The facts of an output that need not be there yet.
 FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const Plan& plan) {
   ModelFiles model{checkpoint.tensors(),
@@ -268,13 +281,30 @@ FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const Pl
   return runtime_facts(model);
 }
 
-InjectReport write_folder(const Checkpoint& checkpoint, const ScalePatch& patch,
-                          const fs::path& out, const InjectOptions& options) {
-  const Plan plan = make_plan(checkpoint, patch);
+// What is known of the output before it is there.
+InjectReport report_on(const Checkpoint& checkpoint, const KvScales& scales,
+                       const ScalePatch& patch, const Plan& plan, const InjectTarget& target) {
   InjectReport report;
   report.skipped = plan.skipped;
   report.notes = patch.notes;
   report.facts = facts_of(checkpoint, patch, plan);
+  const KvScales written = with_format(scales, Fp8Format::e4m3fn);
+  const ArrivalNotes rounding =
+      rounding_notes(written, report.facts, stored_dtype(checkpoint.config()));
+  report.notes.insert(report.notes.end(), rounding.notes.begin(), rounding.notes.end());
+  report.warnings = rounding.warnings;
+  if (!target.portable) return report;
+  const std::vector<std::string> lost = loss_warnings(report.facts);
+  report.warnings.insert(report.warnings.end(), lost.begin(), lost.end());
+  return report;
+}
+
+InjectReport write_folder(const Checkpoint& checkpoint, const KvScales& scales,
+                          const InjectTarget& target, const fs::path& out,
+                          const InjectOptions& options) {
+  const ScalePatch patch = make_patch(checkpoint, scales, target, options.replace);
+  const Plan plan = make_plan(checkpoint, patch);
+  InjectReport report = report_on(checkpoint, scales, patch, plan, target);
   if (options.dry_run) {
     for (const auto& [name, file] : plan.files) {
       const LinkMode link = mode_of(file, options.link);
@@ -352,8 +382,8 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
       checkpoint.check_unchanged();
       return write_scale_file(model, scales, out, options);
     }
-    const ScalePatch patch = make_patch(checkpoint, scales, target, options.replace);
-    return write_folder(checkpoint, patch, out, options);
+    return write_folder(checkpoint, options.powers_of_two ? at_powers_of_two(scales) : scales,
+                        target, out, options);
   });
 }
 

@@ -15,7 +15,8 @@
 namespace fp8kv {
 
 struct InjectOptions {
-  std::string target = "tgi";
+  std::string target;          // of inject_targets
+  bool powers_of_two = false;  // raise each scale to one
   LinkMode link = LinkMode::automatic;
   bool dry_run = false;
   bool overwrite = false;
@@ -49,6 +50,7 @@ struct InjectReport {
   std::vector<std::string> skipped;  // what was left behind, with the reason
   uint64_t written_bytes = 0;        // written and copied: what the output costs on disk
   std::vector<std::string> notes;
+  std::vector<std::string> warnings;
   FactSet facts;  // of the output, for runtime_verdicts
 };
 

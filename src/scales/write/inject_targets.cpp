@@ -11,6 +11,13 @@ using Block = InjectTarget::Block;
 
 const std::vector<InjectTarget>& rows() {
   static const std::vector<InjectTarget> kRows = {
+      {.name = "portable",
+       .summary = "every runtime that can: k_scale and v_scale under each name that one of them "
+                  "reads, and a compressed-tensors block",
+       .runtime = "a folder for all runtimes",
+       .apart = true,
+       .portable = true,
+       .block = Block::compressed_tensors},
       {.name = "tgi",
        .summary = "Text Generation Inference: kv_scale, k_scale and v_scale",
        .runtime = "TGI",
@@ -72,6 +79,8 @@ constexpr Refusal kRefusals[] = {
     {"tgi-2028", QuantMethod::modelopt, kOnlyUnquantised},
     {"tgi-2028", QuantMethod::quark, kOnlyUnquantised},
     {"tgi-2028", QuantMethod::other, kOnlyUnquantised},
+    {"portable", QuantMethod::quark, kQuarkLayers},
+    {"portable", QuantMethod::other, kNotRead},
     {"vllm", QuantMethod::quark, kQuarkLayers},
     {"vllm", QuantMethod::other, kNotRead},
     {"vllm-rocm", QuantMethod::compressed_tensors, kNotDoubled},

@@ -14,11 +14,12 @@ struct InjectTarget {
   enum class Block { none, compressed_tensors, fp8 };
 
   std::string name;
-  std::string summary;   // for people
-  std::string runtime;   // for messages: "TGI"
-  bool is_file = false;  // the output is a scale file, not a model folder
-  bool fused = false;    // writes kv_scale, the larger of K's and V's
-  bool apart = false;    // writes k_scale and v_scale
+  std::string summary;    // for people
+  std::string runtime;    // for messages: "TGI"
+  bool is_file = false;   // the output is a scale file, not a model folder
+  bool fused = false;     // writes kv_scale, the larger of K's and V's
+  bool apart = false;     // writes k_scale and v_scale
+  bool portable = false;  // k_scale and v_scale under the names that the model's family needs
   Block block = Block::none;
   bool per_head = false;  // keeps one scale per KV head, where the form has room for them
 };

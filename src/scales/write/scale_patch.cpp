@@ -13,6 +13,7 @@
 #include "checkpoint/linear_modules.h"
 #include "files/file.h"
 #include "json/json.h"
+#include "scales/rules/model_families.h"
 #include "scales/scale_names.h"
 #include "scales/write/quant_block.h"
 
@@ -76,9 +77,12 @@ struct NamedScale {
 
 // Which tensors a layer gets.
 struct Naming {
-  bool fused = false;
-  bool apart = false;
-  bool projections = false;  // ModelOpt's place for k_scale and v_scale
+  bool fused = false;        // kv_scale
+  bool apart = false;        // k_scale and v_scale
+  bool parameters = false;   // attn.k_scale and attn.v_scale
+  bool projections = false;  // k_proj.k_scale and v_proj.v_scale
+
+  bool tells_k_from_v() const { return apart || parameters || projections; }
 };
 
 // In the order of layers; none for those without a cache.
@@ -90,9 +94,14 @@ std::vector<NamedScale> named_scales(const KvScales& scales, const AttentionName
     const std::string at = attention.at(layer);
     const auto& [k, v] = scales.layers[layer];
     if (naming.fused) named.push_back({at + "kv_scale", {fused_scale(scales.layers[layer])}});
-    if (!naming.apart) continue;
-    named.push_back({at + (naming.projections ? "k_proj." : "") + "k_scale", k});
-    named.push_back({at + (naming.projections ? "v_proj." : "") + "v_scale", v});
+    const auto add = [&](bool wanted, const char* of_k, const char* of_v) {
+      if (!wanted) return;
+      named.push_back({at + of_k, k});
+      named.push_back({at + of_v, v});
+    };
+    add(naming.apart, "k_scale", "v_scale");
+    add(naming.parameters, "attn.k_scale", "attn.v_scale");
+    add(naming.projections, "k_proj.k_scale", "v_proj.v_scale");
   }
   return named;
 }
@@ -211,6 +220,25 @@ void check_fp8_form(const Checkpoint& checkpoint, const InjectTarget& target,
   }
 }
 
+Naming naming_of(const Checkpoint& checkpoint, const InjectTarget& target, QuantMethod method) {
+  const bool own_block = method == QuantMethod::none;
+  Naming naming;
+  naming.fused = target.fused && (own_block || !target.apart);
+  if (!target.apart) return naming;
+  const bool compressed = own_block || method == QuantMethod::compressed_tensors;
+  if (method == QuantMethod::modelopt) {
+    naming.projections = true;
+  } else if (!target.portable || !compressed) {
+    naming.apart = true;
+  } else {
+    const PortableNames names = portable_names(checkpoint.config().get_string("model_type", ""));
+    naming.apart = names == PortableNames::both;
+    naming.parameters = names == PortableNames::both || names == PortableNames::parameters;
+    naming.projections = names == PortableNames::projections;
+  }
+  return naming;
+}
+
 Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::string& prefix,
            bool replace, bool scales_per_head) {
   Fit fit;
@@ -226,8 +254,7 @@ Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::
   if (own_block && target.block == InjectTarget::Block::fp8) {
     check_fp8_form(checkpoint, target, prefix);
   }
-  fit.naming = {target.fused && (own_block || !target.apart), target.apart,
-                method == QuantMethod::modelopt};
+  fit.naming = naming_of(checkpoint, target, method);
   fit.compressed_tensors = own_block ? target.block == InjectTarget::Block::compressed_tensors
                                      : method == QuantMethod::compressed_tensors;
   fit.per_head = scales_per_head && target.per_head && fit.compressed_tensors;
@@ -292,7 +319,7 @@ std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTar
                         " has one per layer",
                         target.per_head ? cat(" beside ", quote(fit.quant.name())) : ""));
   }
-  const size_t apart = fit.naming.apart ? 0 : layers_apart(scales);
+  const size_t apart = fit.naming.tells_k_from_v() ? 0 : layers_apart(scales);
   if (apart > 0) {
     notes.push_back(cat(
         "K and V share one scale, the larger of the two: ", count_of(apart, "layer"), " had two"));

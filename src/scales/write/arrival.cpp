@@ -1,0 +1,119 @@
+#include "scales/write/arrival.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/text.h"
+#include "scales/scale_rounding.h"
+
+namespace fp8kv {
+namespace {
+
+bool uses(const RuntimeRule& rule) {
+  return rule.outcome == RuntimeOutcome::loads || rule.outcome == RuntimeOutcome::turns_on;
+}
+
+// The runtimes that people serve with, and the words around the folder's name.
+struct Server {
+  const char* runtime;
+  const char* before;
+  const char* behind;
+};
+
+constexpr Server kServers[] = {
+    {"vLLM", "vllm serve ", " --kv-cache-dtype fp8"},
+    {"SGLang", "python3 -m sglang.launch_server --model-path ", " --kv-cache-dtype fp8_e4m3"},
+    {"TGI", "text-generation-launcher --model-id ", " --kv-cache-dtype fp8_e4m3fn"},
+};
+
+// Of the newest versions of a runtime.
+RuntimeVerdict newest(FactSet facts, const char* runtime) {
+  return *runtime_verdict(facts, runtime, {std::numeric_limits<int>::max()});
+}
+
+// The runtimes of which this holds, "vLLM 0.15 and newer": neighbours among versions as one.
+template <typename Holds>
+std::vector<std::string> runtimes_where(FactSet facts, const Holds& holds) {
+  std::vector<std::string> names;
+  const std::vector<RuntimeVerdict> verdicts = runtime_verdicts(facts);
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    if (!holds(*verdicts[i].rule)) continue;
+    const RuntimeColumn& first = *verdicts[i].column;
+    while (i + 1 < verdicts.size() && holds(*verdicts[i + 1].rule) &&
+           std::string_view(first.runtime) == verdicts[i + 1].column->runtime) {
+      ++i;
+    }
+    names.push_back(cat(first.runtime, " ", versions_text(first, *verdicts[i].column)));
+  }
+  return names;
+}
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g %%", 100 * share);
+  return text;
+}
+
+// As one word of a POSIX shell.
+std::string shell_word(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./+,:@%").find(c) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+ArrivalNotes rounding_notes(const KvScales& scales, FactSet facts, std::optional<DType> dtype) {
+  ArrivalNotes out;
+  if (dtype != DType::f16 && dtype != DType::bf16) return out;
+  const auto rounds = [](const RuntimeRule& rule) { return uses(rule) && rule.rounded; };
+  const auto keeps = [](const RuntimeRule& rule) { return uses(rule) && !rule.rounded; };
+  const std::vector<std::string> rounding = runtimes_where(facts, rounds);
+  if (rounding.empty()) return out;
+  const ScaleRounding found = scale_rounding(scales, *dtype);
+  const std::string who = join(rounding);
+  const char* name = *dtype == DType::f16 ? "float16" : "bfloat16";
+  if (found.error > 0) {
+    out.notes.push_back(cat(who, ": scales are rounded to ", name, ", by up to ",
+                            percent(found.error), " (layer ", found.farthest.layer, " ",
+                            found.farthest.of, ")"));
+  }
+  if (!found.lost) return out;
+  const bool helps = !scale_rounding(at_powers_of_two(scales), *dtype).lost;
+  const std::vector<std::string> exact = runtimes_where(facts, keeps);
+  out.warnings.push_back(cat(who, ": ", lost_text(*found.lost, *dtype), "; ",
+                             helps ? "a power of two survives: --scale-rounding power-of-two"
+                             : exact.empty() ? "a model stored as bfloat16 has room for it"
+                                             : cat(join(exact), ": kept as float32")));
+  return out;
+}
+
+std::vector<std::string> loss_warnings(FactSet facts) {
+  const std::vector<std::string> load = runtimes_where(facts, uses);
+  std::vector<std::string> warnings;
+  const std::string instead = load.empty() ? "" : cat("; loaded by ", join(load));
+  for (const Server& server : kServers) {
+    const RuntimeVerdict verdict = newest(facts, server.runtime);
+    if (uses(*verdict.rule)) continue;
+    warnings.push_back(cat(verdict.column->runtime, " ", versions_text(*verdict.column), ": ",
+                           verdict.rule->sentence, instead));
+  }
+  return warnings;
+}
+
+std::vector<ServeCommand> serve_commands(FactSet facts, const std::string& folder) {
+  std::vector<ServeCommand> commands;
+  for (const Server& server : kServers) {
+    if (!uses(*newest(facts, server.runtime).rule)) continue;
+    commands.push_back({server.runtime, cat(server.before, shell_word(folder), server.behind)});
+  }
+  return commands;
+}
+
+}  // namespace fp8kv
