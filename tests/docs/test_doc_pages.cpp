@@ -125,6 +125,33 @@ TEST_CASE("docs: every file and folder that a page names is there") {
   CHECK(checked > 80);
 }
 
+// What is promised is held by tests that are there.
+TEST_CASE("docs: each promise names a test, and each name is that of one") {
+  std::string sources;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(test::source_dir() / "tests")) {
+    if (entry.path().extension() == ".cpp") sources += test::read_file(entry.path());
+  }
+  size_t rows = 0;
+  for (const std::string& line : lines_of(test::page_text("docs/promises.md"))) {
+    const bool is_row = line.starts_with("| ") && !line.ends_with("| held by |");
+    const size_t tests = is_row ? line.rfind("| ", line.size() - 3) : line.npos;
+    if (!is_row) continue;
+    CAPTURE(line);
+    size_t named = 0;
+    for (size_t at = line.find('`', tests); at != line.npos; at = line.find('`', at + 1)) {
+      const size_t end = line.find('`', at + 1);
+      CHECK(sources.find(cat("TEST_CASE(\"", line.substr(at + 1, end - at - 1), "\")")) !=
+            sources.npos);
+      at = end;
+      ++named;
+    }
+    CHECK(named > 0);
+    ++rows;
+  }
+  CHECK(rows > 25);
+}
+
 TEST_CASE("docs: README leads to every page") {
   const std::vector<std::string> links = links_on("README.md");
   const std::set<std::string> linked(links.begin(), links.end());
