@@ -123,18 +123,4 @@ std::string model_fingerprint(const Checkpoint& checkpoint, const ModelDescripti
        "'layers.0.self_attn.k_proj.weight' and the like under any prefix");
 }
 
-void check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
-                    const ModelDescription& model, const std::string& source) {
-  check_values(scales, source);
-  check_fits(scales, model, source);
-  const std::string& wanted = scales.provenance.model_fingerprint;
-  if (wanted.empty()) return;
-  const std::string found = model_fingerprint(checkpoint, model);
-  if (found == wanted) return;
-  throw Error(cat(source, ": was calibrated on a model with other K and V projections (", wanted,
-                  "), ", quote(checkpoint.folder().string()), " has ", found),
-              "calibrate this model: scales of a base model do not fit its fine-tunes; where you "
-              "know better, remove fp8kv.model.fingerprint from the scale file");
-}
-
 }  // namespace fp8kv

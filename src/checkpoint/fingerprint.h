@@ -1,4 +1,5 @@
-// A digest that tells whether scales were made from these K and V projections.
+// The fingerprint of version 1: a digest that tells whether scales were made from these K and V
+// projections. Says nothing of what else decides K and V; see core/model_identity.h for what does.
 #pragma once
 
 #include <optional>
@@ -6,7 +7,6 @@
 
 #include "checkpoint/checkpoint.h"
 #include "core/model_description.h"
-#include "core/scales.h"
 
 namespace fp8kv {
 
@@ -22,10 +22,5 @@ std::optional<std::string> find_fingerprint(const Checkpoint& checkpoint,
                                             const ModelDescription& model);
 // The same; throws where there is none.
 std::string model_fingerprint(const Checkpoint& checkpoint, const ModelDescription& model);
-
-// Throws unless the scales are usable and fit the model: values, layers, heads, model type, and the
-// fingerprint where they have one. `source` is named in messages.
-void check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
-                    const ModelDescription& model, const std::string& source);
 
 }  // namespace fp8kv

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -30,6 +31,11 @@ class ConfigNumbers {
   template <typename Value>
   void add(const std::string& key, const Value& value) {
     numbers_.push_back({key, cat(value)});
+  }
+  // Whole numbers without an exponent: "500000".
+  void add(const std::string& key, double value) {
+    const bool is_whole = value == std::floor(value) && std::abs(value) < 1e15;
+    numbers_.push_back({key, is_whole ? cat(static_cast<int64_t>(value)) : cat(value)});
   }
   template <typename Value>
   void add_unless(const Value& usual, const std::string& key, const Value& value) {
@@ -242,7 +248,6 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
   };
   ModelIdentity identity;
   identity.config = kv_config(config);
-  identity.vocab_size = config.vocab_size;
   WeightsDigest rest;
   const int64_t last = last_cache(config);
   for (int64_t i = 0; i < config.n_layers(); ++i) {

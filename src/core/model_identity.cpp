@@ -13,7 +13,7 @@ std::string fingerprint_of(const ModelIdentity& identity) {
   digest.add(cat("embedding ", identity.embedding.digest, "\n"));
   for (const WeightsIdentity& layer : identity.layers)
     digest.add(cat("layer ", layer.digest, "\n"));
-  return "kv-v2:" + digest.hex();
+  return kIdentityFingerprint + digest.hex();
 }
 
 }  // namespace fp8kv

@@ -3,7 +3,6 @@
 // which part differs, and by how much. Made by checkpoint/model_identity.h.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,12 +27,15 @@ struct ModelIdentity {
   std::vector<ConfigNumber> config;     // rising by key
   std::vector<WeightsIdentity> layers;  // all tensors from which K and V of any layer follow
   WeightsIdentity embedding;
-  int64_t vocab_size = 0;
-  std::string rest;  // digest of what changes no K and V: what comes behind them in the last layer
+  // Digest of what changes no K and V: what comes behind them in the last layer, and after it.
+  std::string rest;
+  std::string projections;  // the fingerprint of version 1 (checkpoint/fingerprint.h)
   bool operator==(const ModelIdentity&) const = default;
 };
 
-// "kv-v2:<sha256>", over all but `rest` and the samples.
+inline constexpr const char* kIdentityFingerprint = "kv-v2:";
+
+// That and a SHA-256, over all but `rest`, `projections` and the samples.
 std::string fingerprint_of(const ModelIdentity& identity);
 
 }  // namespace fp8kv

@@ -11,6 +11,7 @@
 
 #include "core/fp8.h"
 #include "core/model_description.h"
+#include "core/model_identity.h"
 #include "core/octaves.h"
 
 namespace fp8kv {
@@ -80,9 +81,12 @@ struct Provenance {
   std::string producer_version;
   std::string stored_dtype;  // in that checkpoint, as safetensors spells it: "BF16"
   std::string observer;      // the statistic that was scaled, as compressed-tensors names it
-  Observation observation = Observation::unknown;  // never likely_before_rope
-  std::string model_fingerprint;                   // see checkpoint/fingerprint.h
-  std::string compute_dtype;                       // dtype K and V were rounded to: "float16"
+  Observation observation = Observation::unknown;    // never likely_before_rope
+  std::string model_fingerprint;                     // see core/model_identity.h
+  std::optional<ModelIdentity> model_identity = {};  // what that is the digest of
+  std::string accepted_foreign =
+      {};                     // in what the model differs that they were put into all the same
+  std::string compute_dtype;  // dtype K and V were rounded to: "float16"
   double headroom = 1.0;
   std::string policy;  // "mse" (policy/policies.h); "" where granularity and headroom say it all
   std::vector<LayerAmax> amax;        // one per layer, or empty

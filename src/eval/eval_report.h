@@ -87,9 +87,10 @@ struct CalibrationReport {
 struct EvalReport {
   // Provenance.
   std::string tool_version;
-  std::string model;        // folder, as given
-  std::string fingerprint;  // see checkpoint/fingerprint.h
-  std::string device;       // "cpu: AVX-512 BF16, 4 threads"
+  std::string model;             // folder, as given
+  std::string fingerprint;       // see core/model_identity.h
+  std::string accepted_foreign;  // in what the model differs from the one the scales were made for
+  std::string device;            // "cpu: AVX-512 BF16, 4 threads"
   ModelConfig config;
   std::vector<DataFile> data;
   uint64_t documents = 0;

@@ -93,6 +93,7 @@ void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
   provenance.tool_version = std::move(run.tool_version);
   provenance.observation = Observation::after_rope;
   provenance.model_fingerprint = std::move(run.model_fingerprint);
+  provenance.model_identity = std::move(run.model_identity);
   provenance.compute_dtype = torch_name(config.dtype);
   provenance.documents = run.documents;
   provenance.windows = run.windows;

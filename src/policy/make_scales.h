@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct CountedRun {
   std::string source;
   std::string tool_version;
   std::string model_fingerprint;
+  std::optional<ModelIdentity> model_identity = {};
   uint64_t documents = 0;
   uint64_t windows = 0;
   uint64_t tokens = 0;

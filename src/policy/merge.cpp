@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "core/compare_models.h"
 #include "policy/make_scales.h"
 
 namespace fp8kv {
@@ -60,6 +61,16 @@ size_t heads_in_amax(const Provenance& from) {
   return 0;
 }
 
+void check_same_model(const Calibration& a, const Calibration& b) {
+  const Provenance &from = a.scales.provenance, &other = b.scales.provenance;
+  if (!from.model_identity || !other.model_identity) return;  // the fingerprint is all there is
+  const std::string difference =
+      difference_text(compare_models(*from.model_identity, *other.model_identity));
+  if (difference.empty()) return;
+  throw Error(cat(b.name, ": is of another model than ", a.name, ": ", difference),
+              "only calibrations of one model, made in the same way, can be merged");
+}
+
 void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
   const auto same = [&](const char* what, const std::string& x, const std::string& y) {
     if (x == y) return;
@@ -67,6 +78,7 @@ void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
                 "only calibrations of one model, made in the same way, can be merged");
   };
   const Provenance &from = a.scales.provenance, &other = b.scales.provenance;
+  check_same_model(a, b);
   same("the model's fingerprint", quote(from.model_fingerprint), quote(other.model_fingerprint));
   same("the model type", quote(a.scales.model_type), quote(b.scales.model_type));
   same("the number of layers", cat(a.scales.layers.size()), cat(b.scales.layers.size()));

@@ -13,6 +13,7 @@
 #include "core/model_description.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
+#include "scales/identity_json.h"
 #include "scales/scale_evidence.h"
 
 namespace fp8kv {
@@ -67,8 +68,10 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   write_text(out, "compute_dtype", provenance.compute_dtype);
   out.key("model").begin_object();
   write_text(out, "fingerprint", provenance.model_fingerprint);
+  write_text(out, "accepted_foreign", provenance.accepted_foreign);
   out.member("n_layers", uint64_t{scales.layers.size()});
   if (scales.n_kv_heads > 0) out.member("n_kv_heads", scales.n_kv_heads);
+  if (provenance.model_identity) write_identity(out.key("identity"), *provenance.model_identity);
   out.end_object();
   write_counted(out, provenance);
   write_rows(out, "k_scale", scales.layers, &LayerScales::k);
@@ -222,7 +225,12 @@ void read_layer_count(const Json& model, bool sparse, KvScales& out) {
 
 void read_model(const Json& model, bool sparse, KvScales& out) {
   read_layer_count(model, sparse, out);
-  out.provenance.model_fingerprint = model.get_string("fingerprint", "");
+  Provenance& provenance = out.provenance;
+  provenance.model_fingerprint = model.get_string("fingerprint", "");
+  provenance.accepted_foreign = model.get_string("accepted_foreign", "");
+  if (const auto identity = model.find("identity")) {
+    provenance.model_identity = read_identity(*identity, provenance.model_fingerprint);
+  }
   if (!model.has("n_kv_heads")) return;
   const uint64_t n_kv_heads = count_at(model, "n_kv_heads");
   if (n_kv_heads == 0) fail(model.where(), ".n_kv_heads: is 0, expected 1 or more");

@@ -14,6 +14,7 @@ namespace fp8kv {
 
 // In the metadata of a shard of scales, where it is known: "post_rope" or "pre_rope".
 inline constexpr const char* kObservationKey = "kv_scale_observation";
+inline constexpr const char* kAcceptedForeignKey = "kv_scale_accepted_foreign";
 
 enum class ScaleSpelling {
   fused,       // self_attn.kv_scale

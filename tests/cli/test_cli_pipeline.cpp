@@ -254,7 +254,7 @@ TEST_CASE("cli: inspect shows what a model is, its scales and what its cache cos
         "shards            2 files, 79.2 KiB\n"
         "  F32             27 tensors, 76.6 KiB\n"
         "fingerprint       "
-        "kv-proj-v1:be9e357a5023b73c6b61215883e8a82f55f8d0df01254e31b914a1dbaf6ad16d\n"
+        "kv-v2:714dbe1bb897da267dd82390a8f27e6f9ea1e9713186d075d230880cd3acd074\n"
         "KV scales         kv_scale and k_scale/v_scale, for float8_e4m3fn, 6 tensors\n"
         "\n"
         "layer       K scale       V scale\n"

@@ -361,9 +361,9 @@ TEST_CASE("inject: scales with the fingerprint of another model are refused") {
   CHECK_NOTHROW(place.inject(scales, {.target = "tgi", .dry_run = true}));
   scales.provenance.model_fingerprint = "kv-proj-v1:00";
   CHECK(place.error(scales) ==
-        cat("the scales: was calibrated on a model with other K and V projections "
-            "(kv-proj-v1:00), 'model' has ",
-            own));
+        cat("the scales: was calibrated on another model than 'model': the K and V projections are "
+            "others (",
+            own, " instead of kv-proj-v1:00)"));
   CHECK(place.beside().empty());
 }
 

@@ -74,6 +74,7 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
   command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");
   command->add_flag("--force", options.force, "Replace an existing model folder OUT, in one step");
   command->add_flag("--replace", options.replace, "Leave out the scales that MODEL has");
+  add_accept_foreign(*command, options.accept_foreign);
   add_common(*command, options);
   return command;
 }
@@ -166,6 +167,7 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
           ->type_name("FILE");
   command->add_flag("--unit-scales", options.unit_scales, "An FP8 cache with every scale 1")
       ->excludes(scales);
+  add_accept_foreign(*command, options.accept_foreign)->needs(scales);
   add_sampling(*command, options);
   add_serving(*command, options);
   add_device(*command, options.device, options.threads);

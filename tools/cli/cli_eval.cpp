@@ -26,6 +26,7 @@ void add_eval_scales(CLI::App& command, EvalCommandOptions& options) {
                    policy_list()))
           ->check(a_policy())
           ->type_name("POLICY,...");
+  add_accept_foreign(command, options.accept_foreign)->needs(scales);
   scales->excludes(unit)->excludes(policies);
   unit->excludes(policies);
 }

@@ -90,6 +90,11 @@ void add_windows(CLI::App& command, WindowRequest& request, int64_t least) {
       ->type_name("N");
 }
 
+CLI::Option* add_accept_foreign(CLI::App& command, bool& accept) {
+  return command.add_flag("--accept-foreign-scales", accept,
+                          "Take scales of another model too; what differs is recorded");
+}
+
 void add_device(CLI::App& command, std::string& device, int& threads) {
   choice(command.add_option("--device", device, "Where to compute"), device_names())
       ->capture_default_str();

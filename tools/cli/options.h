@@ -69,6 +69,7 @@ struct InjectCommandOptions : CommonOptions {
   bool dry_run = false;
   bool force = false;
   bool replace = false;
+  bool accept_foreign = false;  // take scales of another model; the same in `run` and `eval`
 };
 
 // In which order `run` gives its answers.
@@ -80,6 +81,7 @@ struct RunOptions : CommonOptions {
   std::filesystem::path prompt_file;  // "-": standard input; "": none
   std::string kv_cache_dtype = "auto";
   std::filesystem::path scales;  // "": from the checkpoint
+  bool accept_foreign = false;
   bool unit_scales = false;
   int64_t max_new_tokens = 128;
   std::optional<float>
@@ -101,6 +103,7 @@ struct EvalCommandOptions : CommonOptions {
   std::vector<std::optional<DType>> kv_cache_dtypes = {DType::f8_e4m3};  // absent: the model's
   std::string baseline = "auto";
   std::filesystem::path scales;  // "": see policies
+  bool accept_foreign = false;
   bool unit_scales = false;
   std::vector<Policy> policies;  // empty: the checkpoint's scales, or else amax
   std::vector<std::string> fail_if;

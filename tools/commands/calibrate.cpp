@@ -5,6 +5,7 @@
 #include "calib/collect.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fingerprint.h"
+#include "checkpoint/model_identity.h"
 #include "checkpoint/read_model_config.h"
 #include "cli/kept_inputs.h"
 #include "cli/output_files.h"
@@ -131,7 +132,8 @@ void run_command(const CalibrateOptions& options) {
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
 
-  const std::string fingerprint = model_fingerprint(checkpoint, config);
+  ModelIdentity identity = model_identity(checkpoint, config);
+  identity.projections = model_fingerprint(checkpoint, config);
   std::optional<CalibrationState> state = state_for(options, checkpoint, config, windows, *backend);
   const char* less = backend->memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                        : "use fewer --samples or a smaller --seq-len";
@@ -144,7 +146,8 @@ void run_command(const CalibrateOptions& options) {
   add_run(config,
           {.source = kCalibrateSource,
            .tool_version = FP8KV_VERSION,
-           .model_fingerprint = fingerprint,
+           .model_fingerprint = fingerprint_of(identity),
+           .model_identity = identity,
            .documents = windows.documents,
            .windows = windows.ids.size(),
            .tokens = windows.tokens,

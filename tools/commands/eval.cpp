@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "calib/convergence.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/fingerprint.h"
+#include "checkpoint/model_identity.h"
 #include "checkpoint/read_model_config.h"
 #include "cli/kept_inputs.h"
 #include "cli/kv_dtype.h"
@@ -118,7 +118,8 @@ void run_command(const EvalCommandOptions& options) {
 
   report.tool_version = FP8KV_VERSION;
   report.model = utf8_name(options.model.string());
-  report.fingerprint = model_fingerprint(checkpoint, config);
+  report.fingerprint = fingerprint_of(model_identity(checkpoint, config));
+  if (choice.scales) report.accepted_foreign = choice.scales->provenance.accepted_foreign;
   report.device = backend->describe();
   report.data = windows.files;
   report.documents = windows.documents;

@@ -88,7 +88,9 @@ void run_command(const InjectCommandOptions& options) {
                           .dry_run = options.dry_run,
                           .overwrite = options.force,
                           .replace = options.replace,
+                          .accept_foreign = options.accept_foreign,
                           .replace_name = "--replace",
+                          .accept_foreign_name = kAcceptForeign,
                           .scales_name = quote(options.scales.string())};
   const InjectReport report = with_way_out(
       kReplaceOutput, [&] { return inject_scales(checkpoint, scales, options.out, how); });

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/fingerprint.h"
+#include "checkpoint/model_identity.h"
 #include "checkpoint/read_model_config.h"
 #include "commands/commands.h"
 #include "formats/safetensors.h"
@@ -56,13 +57,15 @@ void inspect_checkpoint(const InspectOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.path);
   CheckpointView view{checkpoint, describe_model(checkpoint), {}, {}, {}};
   try {
-    read_model_config(checkpoint);
+    const ModelConfig config = read_model_config(checkpoint);
+    view.fingerprint = fingerprint_of(model_identity(checkpoint, config));
   } catch (const Error& error) {
+    checkpoint.check_unchanged();
     view.not_runnable = error;
+    view.fingerprint = find_fingerprint(checkpoint, view.model);
   }
   view.found = survey_scales(checkpoint);
   throw_refusal(options, view.found);
-  view.fingerprint = find_fingerprint(checkpoint, view.model);
   print(options.json ? checkpoint_json(view) : checkpoint_description(view));
 }
 

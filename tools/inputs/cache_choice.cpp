@@ -15,7 +15,7 @@ constexpr const char* kWaysOut =
 std::optional<KvScales> available_scales(const RunOptions& options, const Checkpoint& checkpoint,
                                          const ModelConfig& config, Log& log) {
   if (!options.scales.empty()) {
-    return load_scales_for(options.scales, checkpoint, config, log);
+    return load_scales_for(options.scales, options.accept_foreign, checkpoint, config, log);
   }
   return scales_carried_by(checkpoint, config, log);
 }

@@ -61,7 +61,7 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
   if (options.unit_scales) return {"unit", std::nullopt, {}};
   if (!options.scales.empty()) {
     return {plain(options.scales.filename().string()),
-            load_scales_for(options.scales, checkpoint, config, log),
+            load_scales_for(options.scales, options.accept_foreign, checkpoint, config, log),
             {}};
   }
   if (!options.policies.empty()) return {"", std::nullopt, options.policies};

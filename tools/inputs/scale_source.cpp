@@ -1,7 +1,7 @@
 #include "inputs/scale_source.h"
 
 #include "base/text.h"
-#include "checkpoint/fingerprint.h"
+#include "checkpoint/made_for.h"
 
 namespace fp8kv {
 namespace {
@@ -24,10 +24,14 @@ KvScales load_scales(const std::filesystem::path& path, Log& log) {
   return usable(path, survey_scales(path), log).scales;
 }
 
-KvScales load_scales_for(const std::filesystem::path& path, const Checkpoint& checkpoint,
-                         const ModelConfig& config, Log& log) {
+KvScales load_scales_for(const std::filesystem::path& path, bool accept_foreign,
+                         const Checkpoint& checkpoint, const ModelConfig& config, Log& log) {
   KvScales scales = load_scales(path, log);
-  check_made_for(scales, checkpoint, config, quote(path.string()));
+  const ScalesFit fit = check_made_for(scales, checkpoint, config, quote(path.string()),
+                                       {accept_foreign, kAcceptForeign});
+  for (const std::string& note : fit.notes) log.note("note: " + note);
+  for (const std::string& warning : fit.warnings) log.warn(warning);
+  if (!fit.foreign.empty()) scales.provenance.accepted_foreign = fit.foreign;
   return scales;
 }
 

@@ -15,9 +15,13 @@ namespace fp8kv {
 // What was there and not used is said on `log`. Throws when there are no scales that can be used.
 KvScales load_scales(const std::filesystem::path& path, Log& log);
 
-// The same for a model that will run with them. Throws too when they are not made for it.
-KvScales load_scales_for(const std::filesystem::path& path, const Checkpoint& checkpoint,
-                         const ModelConfig& config, Log& log);
+// The flag that takes scales of another model.
+inline constexpr const char* kAcceptForeign = "--accept-foreign-scales";
+
+// The same for a model that will run with them. Throws too when they are not made for it, unless
+// `accept_foreign`; they then say so in their provenance.
+KvScales load_scales_for(const std::filesystem::path& path, bool accept_foreign,
+                         const Checkpoint& checkpoint, const ModelConfig& config, Log& log);
 
 // Those that a model carries, checked against it; nullopt when there are none.
 std::optional<KvScales> scales_carried_by(const Checkpoint& checkpoint, const ModelConfig& config,

@@ -117,6 +117,9 @@ std::string eval_json(const EvalReport& report, const std::vector<GateResult>& g
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.eval/1").member("tool_version", report.tool_version);
   json.member("model", report.model).member("fingerprint", report.fingerprint);
+  if (!report.accepted_foreign.empty()) {
+    json.member("accepted_foreign", report.accepted_foreign);
+  }
   json.member("device", report.device).member("dtype", torch_name(report.config.dtype));
   data_files(json, report.data);
   json.member("documents", report.documents).member("windows", report.windows);

@@ -49,6 +49,12 @@ std::string diagnoses_text(const std::vector<Diagnosis>& diagnoses) {
   return text.empty() ? "" : "\n" + text;
 }
 
+// That the scales are of another model, where that was accepted when they were put in.
+std::string foreign_text(const KvScales& scales) {
+  const std::string& foreign = scales.provenance.accepted_foreign;
+  return foreign.empty() ? "" : described("another model's", "accepted: " + plain(foreign));
+}
+
 }  // namespace
 
 std::string described(const std::string& name, const std::string& value) {
@@ -60,6 +66,7 @@ std::string found_scales_text(const FoundScales& found) {
   std::string text =
       described("KV scales", cat(found.dialect, ", for ", format_name(found.scales.format), ", ",
                                  count_of(found.tensors.size(), "tensor")));
+  text += foreign_text(found.scales);
   text += "\n" + scales_table(found.scales) + diagnoses_text(found.diagnoses);
   if (has_evidence(found.scales)) text += "\n" + certificate_text(found.scales);
   return text;
@@ -67,6 +74,8 @@ std::string found_scales_text(const FoundScales& found) {
 
 void found_scales_json(JsonWriter& json, const FoundScales& found, const std::string& form) {
   if (!found.absent) scales_json(json, found.scales, form);
+  const std::string& foreign = found.scales.provenance.accepted_foreign;
+  if (!foreign.empty()) json.member("accepted_foreign", foreign);
   diagnoses_json(json, found.diagnoses);
   if (has_evidence(found.scales)) certificate_json(json, found.scales);
 }
@@ -84,6 +93,7 @@ std::string scale_file_description(const std::filesystem::path& path, const Foun
   if (!provenance.model_fingerprint.empty()) {
     text += described("fingerprint", plain(provenance.model_fingerprint));
   }
+  text += foreign_text(scales);
   if (provenance.tokens > 0) {
     text += described("evidence", cat(count_of(provenance.tokens, "token"), " in ",
                                       count_of(provenance.windows, "window"), " of ",

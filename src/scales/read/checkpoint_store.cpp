@@ -31,6 +31,13 @@ class CheckpointStore : public ScaleStore {
     if (found == shard.header.metadata.end()) return Observation::unknown;
     return observation_from_name(found->second).value_or(Observation::unknown);
   }
+  std::string noted_foreign() const override {
+    for (const Shard& shard : checkpoint_->shards()) {
+      const auto found = shard.header.metadata.find(kAcceptedForeignKey);
+      if (found != shard.header.metadata.end()) return found->second;
+    }
+    return "";
+  }
   KvConfig config() const override {
     return read_kv_config(checkpoint_->config(), read_hf_quant(checkpoint_->folder()));
   }

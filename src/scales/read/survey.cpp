@@ -189,6 +189,7 @@ class Survey {
     provenance.producer_version = origin.version;
     provenance.stored_dtype = origin.stored_dtype;
     provenance.observer = config_.observer;
+    provenance.accepted_foreign = store_.noted_foreign();
     found_.diagnoses = diagnose(
         {.tensors = found_.tensors,
          .dialect = origin.row,

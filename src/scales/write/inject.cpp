@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "checkpoint/describe_checkpoint.h"
-#include "checkpoint/fingerprint.h"
+#include "checkpoint/made_for.h"
 #include "config/language_config.h"
 #include "files/special_file.h"
 #include "scales/read/find_scales.h"
@@ -347,6 +347,18 @@ InjectReport write_scale_file(const ModelDescription& model, const KvScales& sca
   return report;
 }
 
+InjectReport write_output(const Checkpoint& checkpoint, const ModelDescription& model,
+                          const KvScales& scales, const fs::path& out,
+                          const InjectOptions& options) {
+  const InjectTarget& target = inject_target_at(options.target);
+  if (target.is_file) {
+    checkpoint.check_unchanged();
+    return write_scale_file(model, scales, out, options);
+  }
+  return write_folder(checkpoint, options.powers_of_two ? at_powers_of_two(scales) : scales, target,
+                      out, options);
+}
+
 }  // namespace
 
 const char* made_name(FileMade made) {
@@ -377,13 +389,14 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
       options.replace ? check_scale_shard(checkpoint)
                       : check_free_of_scales(checkpoint, options.replace_name);
     }
-    check_made_for(scales, checkpoint, model, options.scales_name);
-    if (target.is_file) {
-      checkpoint.check_unchanged();
-      return write_scale_file(model, scales, out, options);
-    }
-    return write_folder(checkpoint, options.powers_of_two ? at_powers_of_two(scales) : scales,
-                        target, out, options);
+    const ScalesFit fit = check_made_for(scales, checkpoint, model, options.scales_name,
+                                         {options.accept_foreign, options.accept_foreign_name});
+    KvScales taken = scales;
+    if (!fit.foreign.empty()) taken.provenance.accepted_foreign = fit.foreign;
+    InjectReport report = write_output(checkpoint, model, taken, out, options);
+    report.notes.insert(report.notes.begin(), fit.notes.begin(), fit.notes.end());
+    report.warnings.insert(report.warnings.begin(), fit.warnings.begin(), fit.warnings.end());
+    return report;
   });
 }
 

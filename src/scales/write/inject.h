@@ -22,7 +22,9 @@ struct InjectOptions {
   bool overwrite = false;
   bool replace = false;  // take out the scales that the checkpoint has
   // For messages: what the caller calls `replace`, and the quoted file.
+  bool accept_foreign = false;  // take scales of another model, and record that
   std::string replace_name = "replace";
+  std::string accept_foreign_name = "accept_foreign";
   std::string scales_name = "the scales";
 };
 

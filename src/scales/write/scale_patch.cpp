@@ -107,7 +107,7 @@ std::vector<NamedScale> named_scales(const KvScales& scales, const AttentionName
 }
 
 std::string shard_bytes(const std::vector<NamedScale>& scales, const Shape& shape_of_one,
-                        const std::string& observation) {
+                        const Provenance& from) {
   std::vector<TensorToWrite> tensors;
   for (const auto& [name, values] : scales) {
     const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
@@ -116,7 +116,9 @@ std::string shard_bytes(const std::vector<NamedScale>& scales, const Shape& shap
     tensors.push_back({name, ConstTensorView(bytes, DType::f32, shape)});
   }
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
+  const std::string observation = observation_name(from.observation);
   if (!observation.empty()) metadata[kObservationKey] = observation;
+  if (!from.accepted_foreign.empty()) metadata[kAcceptedForeignKey] = from.accepted_foreign;
   return safetensors_bytes(tensors, metadata);
 }
 
@@ -389,8 +391,8 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
   if (replace) patch.dropped = kv_scale_names(checkpoint);
   patch.renamed = renamed_files(checkpoint, fit);
   patch.files = config_files(checkpoint, target, fit);
-  patch.files[kScaleShard] = shard_bytes(named, fit.compressed_tensors ? Shape{1} : Shape{},
-                                         observation_name(scales.provenance.observation));
+  patch.files[kScaleShard] =
+      shard_bytes(named, fit.compressed_tensors ? Shape{1} : Shape{}, scales.provenance);
   patch.files[kIndexFile] = index_text(checkpoint, patch, named);
   patch.notes = notes_on_values(scales, target, fit);
   for (std::string& note : notes_on_form(checkpoint, target, fit, patch)) {
