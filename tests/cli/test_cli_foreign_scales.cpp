@@ -196,6 +196,29 @@ TEST_CASE("cli foreign scales: a fingerprint of version 1 is read, and what it l
                             own, " instead of kv-proj-v1:", std::string(64, '0'), ")\n", kHelp)));
 }
 
+TEST_CASE("cli foreign scales: a model that cannot be computed is compared by its projections") {
+  const Shell shell;
+  const auto inject = [&] {
+    shell.set_in("tuned/config.json", "architectures", "[\"FooForCausalLM\"]");
+    return shell.run({"inject", "tuned", "-s", "s.json", "--for", "json", "-o", "-"});
+  };
+  shell.write_tuned([](test::TinyTensor&) {});
+  const test::CliResult same = inject();
+  CHECK(same.exit_code == 0);
+  CHECK(
+      says(same.err,
+           "note: 's.json': only the K and V projections were compared, since the model cannot be "
+           "computed here: 'tuned/config.json': architectures: 'FooForCausalLM' is not supported"));
+  shell.write_tuned([](test::TinyTensor& tensor) {
+    if (tensor.name == "model.layers.1.self_attn.k_proj.weight") tensor.values[0] += 1;
+  });
+  const test::CliResult other = inject();
+  CHECK(other.exit_code == 3);
+  CHECK(says(other.err,
+             "'s.json': was calibrated on another model than 'tuned': the K and V "
+             "projections are others (kv-proj-v1:"));
+}
+
 TEST_CASE("cli foreign scales: an identity that was edited does not give its fingerprint") {
   const Shell shell;
   std::string text = shell.file("s.json");
