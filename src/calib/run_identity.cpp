@@ -28,6 +28,7 @@ std::string value_of(const Checkpoint& checkpoint, const Shard& shard) {
 RunIdentity run_identity(const std::string& tool_version, const Checkpoint& checkpoint,
                          const ModelConfig& config,
                          const std::vector<std::vector<int32_t>>& windows, const Backend& backend) {
+  checkpoint.check_unchanged();  // its headers are read again
   RunIdentity run;
   const auto add = [&](std::string key, std::string what, std::string value) {
     run.parts.push_back({std::move(key), std::move(what), std::move(value)});

@@ -302,9 +302,9 @@ TEST_CASE("streaming: a file that is gone is named with the tensor") {
     CAPTURE(named.name);
     const test::StreamedModel model;
     const FirstRead first = first_read(model.checkpoint, 1);
-    std::filesystem::remove(first.file);
     const auto backend = named.make();
     CalibrationState state = model.state(*backend);
+    std::filesystem::remove(first.file);
     CHECK(test::error_of([&] { stream_all(model, *backend, {}); }) ==
           cat("reading tensor '", first.tensor, "': '", first.file.string(), "': no such file"));
     CHECK(test::error_of([&] { model.collect(*backend, {.state = &state}); }) ==

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/error.h"
@@ -16,6 +18,9 @@ class FailingBackend final : public Backend {
       : inner_(std::move(backend)), left_(activations) {}
 
   std::string describe() const override { return inner_->describe(); }
+  std::vector<std::pair<std::string, std::string>> details() const override {
+    return inner_->details();
+  }
   DType activation_dtype(DType model) const override { return inner_->activation_dtype(model); }
   Tensor allocate(DType dtype, const Shape& shape) override {
     return inner_->allocate(dtype, shape);
