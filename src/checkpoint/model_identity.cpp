@@ -19,7 +19,7 @@ namespace {
 // What may be read of all tensors together but the embedding, and of that.
 constexpr uint64_t kSampledBytes = 900'000;
 constexpr uint64_t kEmbeddingBytes = uint64_t(64) << 10;
-constexpr uint64_t kBlocks = 4;
+constexpr uint64_t kSampledBlocks = 4;
 constexpr uint64_t kBlockUnit = 64;       // blocks are that many bytes, or several times as many
 constexpr uint64_t kRowBytes = 512;       // of a row of the embedding
 constexpr size_t kSamples = 8;            // weights that are kept of a tensor
@@ -178,10 +178,10 @@ class WeightsDigest {
 std::string sampled_bytes(const Checkpoint& checkpoint, const TensorEntry& entry,
                           uint64_t block_bytes) {
   const uint64_t size = entry.end - entry.begin;
-  if (size <= kBlocks * block_bytes) return checkpoint.read(entry.name);
+  if (size <= kSampledBlocks * block_bytes) return checkpoint.read(entry.name);
   std::string bytes;
-  for (uint64_t block = 0; block < kBlocks; ++block) {
-    const uint64_t offset = (size - block_bytes) / (kBlocks - 1) * block;
+  for (uint64_t block = 0; block < kSampledBlocks; ++block) {
+    const uint64_t offset = (size - block_bytes) / (kSampledBlocks - 1) * block;
     bytes += checkpoint.read(entry.name, offset / sizeof(double) * sizeof(double), block_bytes);
   }
   return bytes;
@@ -241,7 +241,7 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
     n_tensors += layers.emplace_back(layer_tensors(config, i)).size();
   }
   const uint64_t block_bytes =
-      std::max(kSampledBytes / n_tensors / kBlocks / kBlockUnit, uint64_t{1}) * kBlockUnit;
+      std::max(kSampledBytes / n_tensors / kSampledBlocks / kBlockUnit, uint64_t{1}) * kBlockUnit;
   const auto add = [&](const ModelTensor& tensor, WeightsDigest& digest) {
     const TensorEntry& entry = checkpoint.at(tensor.name);
     digest.add(tensor.name, entry, sampled_bytes(checkpoint, entry, block_bytes), kSamples);
