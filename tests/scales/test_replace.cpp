@@ -92,6 +92,17 @@ TEST_CASE("replace: the index counts what is there") {
   CHECK(index.at("metadata").at("total_size").as_int() == static_cast<int64_t>(bytes));
 }
 
+// The result would be one that 'extract' and 'run' refuse.
+TEST_CASE("replace: what looks like a scale and is in no known form is in the way") {
+  const test::InjectPlace place(one_layer());
+  write_with_scales(place,
+                    {"model.layers.0.self_attn.kv_scale", "model.layers.0.attention.k_scales"});
+  CHECK(
+      place.error(one_scale(), "vllm", true) ==
+      "'model': has 'model.layers.0.attention.k_scales', which looks like a KV scale, but is in a "
+      "form that replace does not know and would leave there");
+}
+
 TEST_CASE("replace: without it, scales that are there are in the way") {
   const test::InjectPlace place(one_layer());
   write_with_scales(place, {"model.layers.0.self_attn.kv_scale"});

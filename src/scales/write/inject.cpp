@@ -12,6 +12,7 @@
 #include "checkpoint/made_for.h"
 #include "config/language_config.h"
 #include "files/special_file.h"
+#include "scales/dialects.h"
 #include "scales/read/find_scales.h"
 #include "scales/scale_file.h"
 #include "scales/scale_names.h"
@@ -49,6 +50,17 @@ void check_free_of_scales(const Checkpoint& checkpoint, const std::string& repla
   }
   if (fs::exists(checkpoint.folder() / kScaleShard)) {
     throw Error(cat(folder, ": already has a file ", quote(kScaleShard)), help);
+  }
+}
+
+// What would stay beside the new scales, and which no reader of ours would take for harmless.
+void check_all_replaceable(const Checkpoint& checkpoint, const std::string& replace_name) {
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    if (scale_spelling(name) || !looks_like_kv_scale(name)) continue;
+    throw Error(cat(quote(checkpoint.folder().string()), ": has ", quote(name),
+                    ", which looks like a KV scale, but is in a form that ", replace_name,
+                    " does not know and would leave there"),
+                "inject into the original model, or take that tensor out of it");
   }
 }
 
@@ -386,8 +398,12 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
     const ModelDescription model = describe_model(checkpoint);
     check_output(checkpoint, out, target.is_file, options.overwrite);
     if (!target.is_file) {
-      options.replace ? check_scale_shard(checkpoint)
-                      : check_free_of_scales(checkpoint, options.replace_name);
+      if (options.replace) {
+        check_all_replaceable(checkpoint, options.replace_name);
+        check_scale_shard(checkpoint);
+      } else {
+        check_free_of_scales(checkpoint, options.replace_name);
+      }
     }
     const ScalesFit fit = check_made_for(scales, checkpoint, model, options.scales_name,
                                          {options.accept_foreign, options.accept_foreign_name});
