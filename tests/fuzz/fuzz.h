@@ -23,6 +23,7 @@ struct Target {
 
 extern const Target kSafetensors;
 extern const Target kCheckpoint;
+extern const Target kCommands;
 extern const Target kScaleFile;
 extern const Target kNpz;
 extern const Target kTokenizer;

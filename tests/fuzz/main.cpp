@@ -50,7 +50,8 @@ extern "C" FP8KV_UNTRACED const char* __asan_default_options() {
 namespace fp8kv::fuzz {
 namespace {
 
-constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint, &kScaleFile, &kNpz, &kTokenizer};
+constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint, &kCommands,
+                                      &kScaleFile,   &kNpz,        &kTokenizer};
 constexpr size_t kLongest = 64 * 1024;
 constexpr unsigned kSecondsAnInput = 10;
 
