@@ -17,6 +17,7 @@ namespace {
 
 constexpr char kSchema[] = "fp8kv.partial/2";
 constexpr char kCounted[] = "counted";
+constexpr char kHalf[] = "half";
 constexpr char kResidual[] = "residual";
 constexpr char kSeal[] = "seal";  // hex digits, the last bytes of the file
 constexpr uint64_t kSealBytes = 64;
@@ -30,6 +31,33 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 
 Shape counted_shape(int64_t layers, const ModelConfig& config) {
   return {layers, 3, config.n_kv_heads(), kMagnitudeWords};
+}
+
+// [layers, 3, n_kv_heads]: Q, K and V.
+Shape half_shape(int64_t layers, const ModelConfig& config) {
+  return {layers, 3, config.n_kv_heads()};
+}
+
+std::vector<float> flat(const std::vector<LayerAmax>& layers) {
+  std::vector<float> values;
+  for (const LayerAmax& layer : layers) {
+    for (const auto* heads : {&layer.q, &layer.k, &layer.v}) {
+      values.insert(values.end(), heads->begin(), heads->end());
+    }
+  }
+  return values;
+}
+
+std::vector<LayerAmax> layers_in(const std::vector<float>& values, int64_t n_heads) {
+  std::vector<LayerAmax> layers;
+  for (auto at = values.begin(); at != values.end();) {
+    LayerAmax& layer = layers.emplace_back();
+    for (auto* heads : {&layer.q, &layer.k, &layer.v}) {
+      heads->assign(at, at + n_heads);
+      at += n_heads;
+    }
+  }
+  return layers;
 }
 
 const TensorEntry* find_entry(const SafetensorsHeader& header, const char* name) {
@@ -103,13 +131,16 @@ std::optional<CalibrationState::Progress> CalibrationState::find(const ModelConf
   const SafetensorsHeader header = read_safetensors_header(path_);
   check_identity(header);
   const TensorEntry* counted = find_entry(header, kCounted);
+  const TensorEntry* half = find_entry(header, kHalf);
   const TensorEntry* residual = find_entry(header, kResidual);
   const bool whole =
       counted && residual && counted->dtype == DType::u64 && counted->shape.rank() == 4 &&
       counted->shape[0] > 0 && counted->shape[0] < config.n_layers() &&
       counted->shape == counted_shape(counted->shape[0], config) && residual->dtype == activation &&
       residual->shape == Shape{total_rows, config.dim};
-  if (!whole) {
+  const bool half_fits = !half || (whole && half->dtype == DType::f32 &&
+                                   half->shape == half_shape(counted->shape[0], config));
+  if (!whole || !half_fits) {
     throw Error(cat(quote(path_.string()), ": does not have the tensors of this calibration"),
                 with_help_to_start_over(path_));
   }
@@ -117,6 +148,11 @@ std::optional<CalibrationState::Progress> CalibrationState::find(const ModelConf
   progress.layers = counted->shape[0];
   progress.counted.resize(static_cast<size_t>(counted->shape.elements()));
   InputFile(path_).read(counted->begin, std::as_writable_bytes(std::span(progress.counted)));
+  if (half) {
+    std::vector<float> values(static_cast<size_t>(half->shape.elements()));
+    InputFile(path_).read(half->begin, std::as_writable_bytes(std::span(values)));
+    progress.half = layers_in(values, config.n_kv_heads());
+  }
   residual_ = *residual;
   saved_layers_ = progress.layers;
   return progress;
@@ -137,13 +173,20 @@ void CalibrationState::restore(ResidualStream& residual) const {
 
 void CalibrationState::save(const Progress& progress, const ModelConfig& config, int64_t total_rows,
                             DType activation, ResidualStream& residual) {
-  const auto bytes = static_cast<uint64_t>(progress.counted.size()) * sizeof(uint64_t);
+  const auto counted_bytes = static_cast<uint64_t>(progress.counted.size()) * sizeof(uint64_t);
+  const std::vector<float> half = flat(progress.half);
+  const uint64_t bytes = counted_bytes + half.size() * sizeof(float);
   const Shape rows{total_rows, config.dim};
   const uint64_t row_bytes = static_cast<uint64_t>(rows.elements()) * dtype_bytes(activation);
-  const std::vector<TensorEntry> tensors = {
-      {kCounted, DType::u64, counted_shape(progress.layers, config), 0, bytes},
-      {kResidual, activation, rows, bytes, bytes + row_bytes},
-      {kSeal, DType::u8, {int64_t{kSealBytes}}, bytes + row_bytes, bytes + row_bytes + kSealBytes}};
+  const uint64_t end = bytes + row_bytes;
+  std::vector<TensorEntry> tensors = {
+      {kCounted, DType::u64, counted_shape(progress.layers, config), 0, counted_bytes}};
+  if (!half.empty()) {
+    tensors.push_back(
+        {kHalf, DType::f32, half_shape(progress.layers, config), counted_bytes, bytes});
+  }
+  tensors.push_back({kResidual, activation, rows, bytes, end});
+  tensors.push_back({kSeal, DType::u8, {int64_t{kSealBytes}}, end, end + kSealBytes});
   std::map<std::string, std::string> metadata = {{"schema", kSchema}};
   for (const RunPart& part : identity_.parts) metadata[part.key] = part.value;
   AtomicFile file(path_);
@@ -154,6 +197,7 @@ void CalibrationState::save(const Progress& progress, const ModelConfig& config,
   };
   write(safetensors_head(tensors, metadata));
   write(text_of(std::as_bytes(std::span(progress.counted))));
+  write(text_of(std::as_bytes(std::span(half))));
   residual.read([&](std::span<const std::byte> part) {
     check_interrupt();
     write(text_of(part));

@@ -15,6 +15,7 @@
 #include "calib/residual.h"
 #include "calib/run_identity.h"
 #include "core/config.h"
+#include "core/scales.h"
 #include "core/tensor.h"
 #include "formats/safetensors.h"
 
@@ -30,6 +31,7 @@ class CalibrationState {
   struct Progress {
     int64_t layers = 0;             // that are done
     std::vector<uint64_t> counted;  // [layers, 3, n_kv_heads, kMagnitudeWords]
+    std::vector<LayerAmax> half;    // [layers], or nothing
   };
 
   // What an earlier run of the same identity got to; nothing when there is no file. Throws for

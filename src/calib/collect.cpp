@@ -40,15 +40,15 @@ class Collector {
         windows_(windows),
         options_(options),
         activation_(backend.activation_dtype(config.dtype)),
-        plan_(plan_windows(windows, 0, options.batch_rows)),
+        plan_(plan_windows(windows, options.half, options.batch_rows)),
         memory_(plan_memory(checkpoint, config, backend, plan_, layers_from(0, config),
                             options.max_memory)) {}
 
-  std::vector<LayerMagnitudes> run(Log& log) {
+  Collected run(Log& log) {
     if (options_.state) {
       if (auto found = options_.state->find(config_, plan_.total_rows, activation_)) {
         done_ = std::move(*found);
-        layers_ = layers_of(done_);
+        found_ = found_in(done_);
         log.note(cat("going on from ", quote(options_.state->path().string()), ": ", done_.layers,
                      " of ", count_of(static_cast<uint64_t>(config_.n_layers()), "layer"),
                      " done"));
@@ -74,7 +74,7 @@ class Collector {
     for (int64_t index = done_.layers; index < config_.n_layers(); ++index) {
       layer(index, workspace, residual, weights, progress);
     }
-    return std::move(layers_);
+    return std::move(found_);
   }
 
  private:
@@ -114,26 +114,32 @@ class Collector {
                                 last ? LayerPart::up_to_kv : LayerPart::whole);
         residual.end();
         progress.advance();
+        const WindowBatch& batch = plan_.batches[i];
+        if (batch.first + batch.count == options_.half) {
+          found_.half.push_back(download_amax(backend_, magnitudes));
+        }
       }
     });
     weights.end();
     const std::vector<uint64_t> words = download_words(backend_, magnitudes, index);
     checkpoint_.check_unchanged();
-    layers_.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
+    found_.layers.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
     if (!options_.state) return;
     done_.counted.insert(done_.counted.end(), words.begin(), words.end());
+    done_.half = found_.half;
     done_.layers = index + 1;
     if (!last) options_.state->save(done_, config_, plan_.total_rows, activation_, residual);
   }
 
-  std::vector<LayerMagnitudes> layers_of(const CalibrationState::Progress& done) const {
-    std::vector<LayerMagnitudes> layers;
+  Collected found_in(const CalibrationState::Progress& done) const {
+    Collected found;
+    found.half = done.half;
     const size_t size = done.counted.size() / static_cast<size_t>(done.layers);
     for (int64_t index = 0; index < done.layers; ++index) {
       const std::span words(done.counted.data() + static_cast<size_t>(index) * size, size);
-      layers.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
+      found.layers.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
     }
-    return layers;
+    return found;
   }
 
   const Checkpoint& checkpoint_;
@@ -145,10 +151,23 @@ class Collector {
   const WindowPlan plan_;
   const MemoryPlan memory_;
   CalibrationState::Progress done_;  // what is saved; `layers` is 0 unless there is a state
-  std::vector<LayerMagnitudes> layers_;
+  Collected found_;
 };
 
 }  // namespace
+
+LayerAmax download_amax(Backend& backend, const ConstTensorView& magnitudes) {
+  std::vector<uint64_t> words(static_cast<size_t>(magnitudes.shape.elements()));
+  backend.download(magnitudes, std::as_writable_bytes(std::span(words)));
+  LayerAmax amax;
+  const uint64_t* next = words.data();
+  for (std::vector<float>* heads : {&amax.q, &amax.k, &amax.v}) {
+    for (int64_t head = 0; head < magnitudes.shape[1]; ++head, next += kMagnitudeWords) {
+      heads->push_back(float_from_bits(static_cast<uint32_t>(next[kMagnitudeAmax])));
+    }
+  }
+  return amax;
+}
 
 LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& magnitudes,
                                     int64_t layer) {
@@ -159,7 +178,13 @@ std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,
                                                 const std::vector<std::vector<int32_t>>& windows,
                                                 Log& log, const CollectOptions& options) {
-  FP8KV_ASSERT(!windows.empty());
+  return collect_halves(checkpoint, config, backend, windows, log, options).layers;
+}
+
+Collected collect_halves(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+                         const std::vector<std::vector<int32_t>>& windows, Log& log,
+                         const CollectOptions& options) {
+  FP8KV_ASSERT(!windows.empty() && options.half <= windows.size());
   return with_unchanged(checkpoint, [&] {
     return Collector(checkpoint, config, backend, windows, options).run(log);
   });

@@ -23,11 +23,21 @@ namespace fp8kv {
 LayerMagnitudes download_magnitudes(Backend& backend, const ConstTensorView& magnitudes,
                                     int64_t layer);
 
+// The maxima alone, of finite values.
+LayerAmax download_amax(Backend& backend, const ConstTensorView& magnitudes);
+
 struct CollectOptions {
   MemoryBound max_memory = {};
   StreamOptions stream = {};          // its number of buffers is the plan's
   CalibrationState* state = nullptr;  // saved after each layer, and gone on with
   int64_t batch_rows = kBatchRows;    // see window_plan.h
+  // Amax is noted after so many windows; 0: it is not. REQUIRES no more than there are.
+  size_t half = 0;
+};
+
+struct Collected {
+  std::vector<LayerMagnitudes> layers;
+  std::vector<LayerAmax> half;  // empty unless asked for
 };
 
 // Reads each weight once, in file order. Memory: two layers of weights, the residual stream of all
@@ -36,6 +46,10 @@ struct CollectOptions {
 // or several that go on with a saved state.
 // Throws as download_magnitudes, plan_memory and WeightStream do; after each layer, when a file of
 // the model changed (see Checkpoint::check_unchanged).
+Collected collect_halves(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+                         const std::vector<std::vector<int32_t>>& windows, Log& log,
+                         const CollectOptions& options);
+// The layers alone.
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,
                                                 const std::vector<std::vector<int32_t>>& windows,

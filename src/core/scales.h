@@ -36,6 +36,13 @@ struct LayerAmax {
   bool operator==(const LayerAmax&) const = default;
 };
 
+// Largest magnitudes after the first part of a text; no layers where nothing of it was counted.
+struct AmaxAfter {
+  uint64_t tokens = 0;
+  std::vector<LayerAmax> layers;
+  bool operator==(const AmaxAfter&) const = default;
+};
+
 // Magnitudes of one layer, all KV heads together; none in a layer without a cache.
 struct LayerOctaves {
   OctaveCounts k;
@@ -91,6 +98,7 @@ struct Provenance {
   std::string policy;  // "mse" (policy/policies.h); "" where granularity and headroom say it all
   std::vector<LayerAmax> amax;        // one per layer, or empty
   std::vector<LayerOctaves> octaves;  // one per layer, or empty
+  AmaxAfter half;                     // of the windows (data/halves.h), or empty
   uint64_t documents = 0;             // whose first window was counted
   uint64_t windows = 0;
   uint64_t tokens = 0;

@@ -102,6 +102,8 @@ struct EvalReport {
 
   // What Q, K and V reach in the evaluated text, with histograms.   [n_layers]
   std::vector<LayerMagnitudes> magnitudes;
+  // After the batches that end before half of it; empty where the first one goes on beyond.
+  AmaxAfter half;
   // The cache that the others are compared with: its own errors, deltas and divergences are 0.
   CandidateReport baseline;
   std::vector<CandidateReport> candidates;

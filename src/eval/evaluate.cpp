@@ -53,6 +53,7 @@ class Evaluator {
     });
     report_.attention_tokens = static_cast<uint64_t>(caches_->attention_rows());
     const size_t batches = caches_->plan().batches.size();
+    find_half();
     progress_.emplace(log, "evaluating",
                       static_cast<uint64_t>(config_.n_layers() + 1) * uint64_t{batches});
   }
@@ -70,6 +71,17 @@ class Evaluator {
     return lane == 0 ? report_.baseline : report_.candidates[lane - 1];
   }
 
+  // Batches are what they would be without it, so that no figure changes.
+  void find_half() {
+    int64_t rows = 0;  // of the text
+    for (size_t i = 0; i < n_windows_; ++i) rows += static_cast<int64_t>(windows_[i].size());
+    for (const WindowBatch& batch : caches_->plan().batches) {
+      if (batch.first_row + batch.rows > rows / 2) return;
+      half_ = batch.index + 1;
+      report_.half.tokens = static_cast<uint64_t>(batch.first_row + batch.rows);
+    }
+  }
+
   void layer(int64_t index) {
     const LayerWeights weights = loader_.layer(index);
     with_context(cat("layer ", index), [&] {
@@ -77,6 +89,9 @@ class Evaluator {
       for (const WindowBatch& batch : caches_->plan().batches) {
         caches_->run(weights, batch);
         progress_->advance();
+        if (batch.index + 1 == half_) {
+          report_.half.layers.push_back(download_amax(backend_, caches_->magnitudes().view()));
+        }
       }
     });
     report_.magnitudes.push_back(
@@ -210,6 +225,7 @@ class Evaluator {
   std::vector<GreedyProbe> probes_;
   std::optional<SideBySide> caches_;
   std::optional<Progress> progress_;
+  size_t half_ = 0;  // batches before half of the text
 
   std::vector<std::vector<Prediction>> predictions_;  // [batches]
   size_t n_predictions_ = 0;

@@ -11,6 +11,7 @@ KvScales with_evidence(const EvalReport& report, const CandidateReport& candidat
           {.source = "fp8kv eval",
            .tool_version = report.tool_version,
            .model_fingerprint = report.fingerprint,
+           .half = report.half,
            .documents = report.documents,
            .windows = report.windows,
            .tokens = report.tokens,

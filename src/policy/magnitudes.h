@@ -31,12 +31,6 @@ void add_up(std::vector<LayerMagnitudes>& sum, const std::vector<LayerMagnitudes
 
 LayerAmax layer_amax(const LayerMagnitudes& layer);
 
-// Largest magnitudes after the first part of a text.
-struct AmaxAfter {
-  uint64_t tokens = 0;
-  std::vector<LayerAmax> layers;
-};
-
 // Magnitudes of which only the maxima are known: without histograms.
 std::vector<LayerMagnitudes> magnitudes_of(const std::vector<LayerAmax>& layers);
 

@@ -95,6 +95,7 @@ void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
   provenance.model_fingerprint = std::move(run.model_fingerprint);
   provenance.model_identity = std::move(run.model_identity);
   provenance.compute_dtype = torch_name(config.dtype);
+  provenance.half = std::move(run.half);
   provenance.documents = run.documents;
   provenance.windows = run.windows;
   provenance.tokens = run.tokens;

@@ -155,12 +155,25 @@ void add_amax(LayerAmax& amax, const LayerAmax& other) {
   raise(amax.q, other.q);
 }
 
+// A window is in the half whatever else there is, so that halves add up.
+void add_half(AmaxAfter& sum, const AmaxAfter& part) {
+  sum.tokens += part.tokens;
+  if (sum.layers.empty()) {
+    sum.layers = part.layers;
+    return;
+  }
+  for (size_t layer = 0; layer < part.layers.size(); ++layer) {
+    add_amax(sum.layers[layer], part.layers[layer]);
+  }
+}
+
 void add_part(Provenance& sum, const Provenance& part, bool sharded) {
   for (size_t layer = 0; layer < sum.amax.size(); ++layer) {
     add_amax(sum.amax[layer], part.amax[layer]);
     sum.octaves[layer].k.add(part.octaves[layer].k);
     sum.octaves[layer].v.add(part.octaves[layer].v);
   }
+  add_half(sum.half, part.half);
   sum.documents += part.documents;
   sum.windows += part.windows;
   sum.tokens += part.tokens;

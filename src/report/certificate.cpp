@@ -97,6 +97,14 @@ TensorCertificate certify_tensor(const std::string& name, const Evidence& eviden
   return tensor;
 }
 
+// More text can only raise amax, so that what a scale of 1 loses stays lost, and what it holds may
+// be lost.
+void withdraw_safety(TensorCertificate& tensor) {
+  if (tensor.verdict != Verdict::unit_safe) return;
+  tensor.verdict = Verdict::unknown;
+  tensor.reason = "too little text";
+}
+
 // How much a verdict asks of the user. What is not known outweighs what is safe, and nothing else.
 int demand(Verdict verdict) {
   switch (verdict) {
@@ -154,6 +162,7 @@ Certificate certify(const KvScales& scales, Fp8Format format) {
   FP8KV_ASSERT(is_e4m3(format));
   Certificate certificate;
   certificate.format = format;
+  certificate.text = text_evidence(from);
   for (size_t i = 0; i < converted.layers.size(); ++i) {
     LayerCertificate layer;
     if (!converted.layers[i].has_cache()) {
@@ -168,6 +177,10 @@ Certificate certify(const KvScales& scales, Fp8Format format) {
     if (!from.octaves.empty()) v.octaves = &from.octaves[i].v;
     layer.k = certify_tensor("K", k, converted.layers[i].k, spec);
     layer.v = certify_tensor("V", v, converted.layers[i].v, spec);
+    if (!certificate.text.enough) {
+      withdraw_safety(layer.k);
+      withdraw_safety(layer.v);
+    }
     layer.verdict =
         demand(layer.k.verdict) > demand(layer.v.verdict) ? layer.k.verdict : layer.v.verdict;
     certificate.layers.push_back(std::move(layer));

@@ -19,6 +19,7 @@
 
 #include "core/fp8.h"
 #include "core/scales.h"
+#include "report/evidence.h"
 
 namespace fp8kv {
 
@@ -50,7 +51,7 @@ enum class Verdict {
   unit_safe,    // a scale of 1 loses nothing that matters, and leaves room
   needs_scale,  // 1 saturates or underflows, and the scale from amax does not
   keep_16bit,   // underflows even with the largest value at the format's maximum
-  unknown,      // the evidence does not decide
+  unknown,      // the evidence does not decide, or comes from too little text
   no_cache      // the layer writes no KV cache; of a layer alone
 };
 
@@ -73,6 +74,7 @@ struct LayerCertificate {
 struct Certificate {
   Fp8Format format = Fp8Format::e4m3fn;
   std::vector<LayerCertificate> layers;
+  TextEvidence text;
 
   // In rising order.
   std::vector<size_t> layers_with(Verdict verdict) const;
@@ -82,6 +84,7 @@ struct Certificate {
 // "1.0 is safe", "needs its scale", "keep in 16 bit", "not known", "no cache".
 std::string verdict_name(Verdict verdict);
 
+// With too little text no layer is called safe: what more of it reaches is not known.
 // REQUIRES an E4M3 format; the scales are converted to it where they are for the other.
 Certificate certify(const KvScales& scales, Fp8Format format);
 

@@ -5,6 +5,7 @@
 namespace fp8kv {
 
 std::string verdict_sentence(const Certificate& certificate) {
+  if (!certificate.text.enough) return "too little text: " + too_little_text(certificate.text);
   const size_t without = certificate.layers_with(Verdict::no_cache).size();
   const size_t all = certificate.layers.size() - without;
   const std::string every_layer = without == 0 ? "every layer" : "every layer with a cache";
@@ -33,6 +34,7 @@ std::string verdict_sentence(const Certificate& certificate) {
 
 std::string skip_flag(const Certificate& certificate) {
   std::string flag;
+  if (!certificate.text.enough) return flag;
   for (const size_t layer : certificate.layers_with(Verdict::keep_16bit)) flag += cat(" ", layer);
   return flag.empty() ? "" : "--kv-cache-dtype-skip-layers" + flag;
 }

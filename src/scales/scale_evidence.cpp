@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
 
 #include "base/error.h"
@@ -16,6 +17,12 @@ uint64_t as_count(const Json& value) {
   const int64_t count = value.as_int();
   if (count < 0) fail(value.where(), ": is ", count, ", expected 0 or more");
   return static_cast<uint64_t>(count);
+}
+
+void write_amax(JsonWriter& out, const std::vector<LayerAmax>& layers) {
+  write_rows(out, "k", layers, &LayerAmax::k);
+  write_rows(out, "v", layers, &LayerAmax::v);
+  write_rows(out, "q", layers, &LayerAmax::q);
 }
 
 void write_octaves(JsonWriter& out, const char* name, const Provenance& provenance,
@@ -33,11 +40,12 @@ void write_octaves(JsonWriter& out, const char* name, const Provenance& provenan
   out.end_array();
 }
 
-void read_amax(const Json& amax, const RowShape& given, Provenance& out) {
+std::vector<LayerAmax> read_amax(const Json& amax, const RowShape& given) {
   const RowShape shape = with_row_length(given, amax.at("k"));
   auto k = read_rows(amax.at("k"), shape);
   auto v = read_rows(amax.at("v"), shape);
   auto q = read_rows(amax.at("q"), shape);
+  std::vector<LayerAmax> layers;
   for (size_t layer = 0; layer < k.size(); ++layer) {
     for (const auto* row : {&k[layer], &v[layer], &q[layer]}) {
       if (std::all_of(row->begin(), row->end(),
@@ -46,7 +54,23 @@ void read_amax(const Json& amax, const RowShape& given, Provenance& out) {
       }
       fail(amax.where(), ": layer ", layer, ": a maximum is negative or infinite");
     }
-    out.amax.push_back({std::move(k[layer]), std::move(v[layer]), std::move(q[layer])});
+    layers.push_back({std::move(k[layer]), std::move(v[layer]), std::move(q[layer])});
+  }
+  return layers;
+}
+
+// A part cannot reach beyond the whole.
+void read_half(const Json& half, const RowShape& shape, Provenance& out) {
+  out.half = {count_at(half, "tokens"), read_amax(half, shape)};
+  const auto within = [](const std::vector<float>& part, const std::vector<float>& whole) {
+    return part.size() == whole.size() &&
+           std::equal(part.begin(), part.end(), whole.begin(), std::less_equal<>());
+  };
+  for (size_t layer = 0; layer < out.amax.size(); ++layer) {
+    const LayerAmax &part = out.half.layers[layer], &whole = out.amax[layer];
+    if (within(part.k, whole.k) && within(part.v, whole.v) && within(part.q, whole.q)) continue;
+    throw Error(cat(half.where(), ": layer ", layer, ": is above the layer's amax"),
+                "one of the two was edited: calibrate again");
   }
 }
 
@@ -200,10 +224,13 @@ void write_counted(JsonWriter& out, const Provenance& provenance) {
 void write_magnitudes(JsonWriter& out, const Provenance& provenance) {
   if (provenance.amax.empty()) return;
   out.key("amax").begin_object();
-  write_rows(out, "k", provenance.amax, &LayerAmax::k);
-  write_rows(out, "v", provenance.amax, &LayerAmax::v);
-  write_rows(out, "q", provenance.amax, &LayerAmax::q);
+  write_amax(out, provenance.amax);
   out.end_object();
+  if (const AmaxAfter& half = provenance.half; half.tokens > 0) {
+    out.key("half").begin_object().member("tokens", half.tokens);
+    write_amax(out, half.layers);
+    out.end_object();
+  }
   if (provenance.octaves.empty()) return;
   FP8KV_ASSERT(provenance.octaves.size() == provenance.amax.size());
   out.key("octaves").begin_object();
@@ -229,7 +256,8 @@ void read_counted(const Json& counted, Provenance& out) {
 void read_magnitudes(const Json& extension, const RowShape& shape, Provenance& out) {
   const auto amax = extension.find("amax");
   if (!amax) return;
-  read_amax(*amax, shape, out);
+  out.amax = read_amax(*amax, shape);
+  if (const auto half = extension.find("half")) read_half(*half, shape, out);
   if (const auto octaves = extension.find("octaves")) read_octaves(*octaves, shape, out);
 }
 

@@ -135,6 +135,32 @@ TEST_CASE("collect: the same bits for any number of threads and any size of batc
   }
 }
 
+TEST_CASE("collect: amax after a part of the windows is that of the part alone") {
+  const test::StreamedModel model(DType::f32);
+  Log log = quiet_log();
+  const auto windows = windows_of({100, 3, 90, 17, 128, 128, 64});
+  const auto backend = make_cpu_backend(2);
+  const auto collect = [&](size_t count, size_t half, int64_t batch_rows) {
+    return collect_halves(model.checkpoint, model.config, *backend,
+                          {windows.begin(), windows.begin() + static_cast<ptrdiff_t>(count)}, log,
+                          {.batch_rows = batch_rows, .half = half});
+  };
+  const Collected whole = collect(7, 0, kBatchRows);
+  CHECK(whole.half.empty());
+  for (const size_t count : {1, 4, 7}) {
+    const Collected alone = collect(count, 0, kBatchRows);
+    for (const int64_t batch_rows : {int64_t{130}, kBatchRows}) {
+      CAPTURE(count);
+      const Collected found = collect(7, count, batch_rows);
+      CHECK(test::same_bits(found.layers, whole.layers));
+      REQUIRE(found.half.size() == alone.layers.size());
+      for (size_t layer = 0; layer < found.half.size(); ++layer) {
+        CHECK(found.half[layer] == layer_amax(alone.layers[layer]));
+      }
+    }
+  }
+}
+
 TEST_CASE("collect: NaN in a weight stops it, naming layer and head") {
   const TempDir folder;
   const test::TinyConfig shape = test::tiny_config();

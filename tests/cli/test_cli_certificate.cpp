@@ -81,6 +81,46 @@ TEST_CASE("cli certificate: JSON has both formats, shares and the flag") {
   CHECK(formats[1].at("layers")[0].at("k").at("at_1").at("underflow_margin").as_double() == 8);
 }
 
+TEST_CASE("cli certificate: ten tokens of text give no verdict, whoever is asked") {
+  const test::TempDir folder;
+  const std::filesystem::path datasets = test::source_dir() / "datasets";
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.push_back("-q");
+    const test::CliResult result = test::run_cli(arguments, folder.path());
+    CHECK(result.exit_code == 0);
+    return result.out;
+  };
+  const std::vector<std::string> text = {(datasets / "demo").string(),
+                                         "--data",
+                                         (datasets / "calibration.txt").string(),
+                                         "--samples",
+                                         "1",
+                                         "--seq-len",
+                                         "10"};
+  const auto with = [&](const char* command, std::vector<std::string> more) {
+    more.insert(more.begin(), text.begin(), text.end());
+    more.insert(more.begin(), command);
+    return more;
+  };
+  const std::string verdict = "\nverdict   too little text: 10 tokens; about 990 more are needed\n";
+  const std::string calibrated = run(with("calibrate", {"-o", "s.json"}));
+  const std::string inspected = run({"inspect", "s.json"});
+  const std::string evaluated =
+      run(with("eval", {"--policy", "amax", "--greedy-tokens", "0", "--report", "page.html"}));
+  for (const std::string* out : {&calibrated, &inspected, &evaluated}) {
+    CHECK(out->find(verdict) != out->npos);
+    CHECK(out->find("is safe") == out->npos);
+  }
+  const std::string page = test::read_file(folder / "page.html");
+  CHECK(page.find("Too little text: 10 tokens; about 990 more are needed.") != page.npos);
+  CHECK(page.find("is safe") == page.npos);
+  const std::string as_json = run({"inspect", "--certificate", "--json", "s.json"});
+  CHECK(as_json.find("\"amax_growth\": null") != as_json.npos);
+  const Json evidence = Json::parse(as_json, "stdout").at("certificate").at("evidence");
+  CHECK(!evidence.at("enough_text").as_bool());
+  CHECK(evidence.at("more_tokens").as_int() == 990);
+}
+
 TEST_CASE("cli certificate: scales without evidence are refused") {
   const test::TempDir folder;
   folder.write("v.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",

@@ -28,8 +28,8 @@ test::CliResult eval_windows(const test::TempDir& folder, int windows, int token
   return test::run_cli(arguments, folder.path());
 }
 
-// Enough text for its figures to mean something.
-constexpr int kWindows = test::kSanitized ? 2 : 6;
+// Enough text for its figures to mean something, and for verdicts.
+constexpr int kWindows = test::kSanitized ? 8 : 6;
 constexpr int kTokens = test::kSanitized ? 128 : 256;
 test::CliResult eval(const test::TempDir& folder, const std::vector<std::string>& more) {
   return eval_windows(folder, kWindows, kTokens, more);

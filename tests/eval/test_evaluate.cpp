@@ -254,7 +254,10 @@ TEST_CASE("evaluate: of much text the attention output is measured in part, all 
   const EvalReport first = measured({windows.begin(), windows.begin() + 16}, 1 << 20);
   CHECK(whole.attention_tokens == 40 * 128);
   CHECK(part.attention_tokens == 16 * 128);
+  CHECK(whole.half.tokens == 16 * 128);  // two batches are beyond half
+  CHECK(first.half == AmaxAfter{});
   for (size_t i = 0; i < 2; ++i) {
+    CHECK(whole.half.layers[i] == layer_amax(first.magnitudes[i]));
     const LayerErrors& layer = part.candidates[0].layers[i];
     CHECK(layer.attention_error == first.candidates[0].layers[i].attention_error);
     CHECK(layer.attention_error != whole.candidates[0].layers[i].attention_error);

@@ -32,6 +32,7 @@ Calibration part(const std::string& name, int seed) {
   const auto k = static_cast<float>(seed);
   from.amax = {{{k, 2}, {1, 10 - k}, {3, k}}};
   scales.layers = {{{std::max(k, 2.0f) * kReciprocal}, {std::max(1.0f, 10 - k) * kReciprocal}}};
+  from.half = {static_cast<uint64_t>(40 * seed), {{{k / 2, 1}, {1, k / 4}, {1, 1}}}};
   from.octaves = {{{1, 0, {uint64_t(seed), 5}}, {0, -1, {4, 4}}}};
   from.documents = 1;
   from.windows = 2;
@@ -59,10 +60,19 @@ TEST_CASE("merge: maxima are the larger, counts add up, scales follow") {
   CHECK(from.amax == std::vector<LayerAmax>{{{6, 2}, {1, 7}, {3, 6}}});
   CHECK(sum.layers == std::vector<LayerScales>{{{6 * kReciprocal}, {7 * kReciprocal}}});
   CHECK(from.octaves == std::vector<LayerOctaves>{{{2, 0, {9, 10}}, {0, -1, {8, 8}}}});
+  CHECK(from.half == AmaxAfter{360, {{{3, 1}, {1, 1.5f}, {1, 1}}}});
   CHECK(from.documents == 2);
   CHECK(from.windows == 4);
   CHECK(from.tokens == 900);
   CHECK(from.data == std::vector<DataFile>{{"a.txt", 9, "sha-a"}, {"b.txt", 9, "sha-b"}});
+}
+
+TEST_CASE("merge: a part none of whose windows is in the half adds nothing to it") {
+  Calibration none = part("a", 6);
+  none.scales.provenance.half = {};
+  const AmaxAfter half = part("b", 3).scales.provenance.half;
+  CHECK(merged({none, part("b", 3)}).provenance.half == half);
+  CHECK(merged({part("b", 3), none}).provenance.half == half);
 }
 
 TEST_CASE("merge: any order and any grouping give the same bytes") {

@@ -23,6 +23,8 @@ KvScales scales_of(const Values& k, const Values& v, double headroom = 1) {
   KvScales scales = make_scales({{{counts_of(k)}, {counts_of(k)}, {counts_of(v)}}},
                                 amax_policy(ScaleSharing::tensor, headroom));
   scales.n_kv_heads = 1;
+  scales.provenance.windows = 10;
+  scales.provenance.tokens = 10000;
   return scales;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/kept_inputs.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
+#include "data/halves.h"
 #include "files/file.h"
 #include "inputs/model_text.h"
 #include "json/json.h"
@@ -93,11 +94,10 @@ void check_outputs(const CalibrateOptions& options, Log& log) {
 }
 
 // With `state`, says what a run that ends early has left.
-std::vector<LayerMagnitudes> collect(const Checkpoint& checkpoint, const ModelConfig& config,
-                                     Backend& backend, const Windows& windows, Log& log,
-                                     const CollectOptions& options) {
+Collected collect(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+                  const Windows& windows, Log& log, const CollectOptions& options) {
   try {
-    return collect_magnitudes(checkpoint, config, backend, windows.ids, log, options);
+    return collect_halves(checkpoint, config, backend, windows.ids, log, options);
   } catch (const Error& error) {
     const auto done = options.state ? static_cast<uint64_t>(options.state->saved_layers()) : 0;
     if (done == 0) throw;
@@ -129,6 +129,7 @@ void run_command(const CalibrateOptions& options) {
     log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
                  count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
   }
+  const size_t in_half = put_half_first(windows.ids);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
 
@@ -137,10 +138,11 @@ void run_command(const CalibrateOptions& options) {
   std::optional<CalibrationState> state = state_for(options, checkpoint, config, windows, *backend);
   const char* less = backend->memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                        : "use fewer --samples or a smaller --seq-len";
-  const std::vector<LayerMagnitudes> magnitudes = with_way_out(less, [&] {
-    return collect(
-        checkpoint, config, *backend, windows, log,
-        {.max_memory = {options.max_memory, "--max-memory"}, .state = state ? &*state : nullptr});
+  const auto [magnitudes, half] = with_way_out(less, [&] {
+    return collect(checkpoint, config, *backend, windows, log,
+                   {.max_memory = {options.max_memory, "--max-memory"},
+                    .state = state ? &*state : nullptr,
+                    .half = in_half});
   });
   KvScales scales = make_scales(magnitudes, options.policy);
   add_run(config,
@@ -148,6 +150,7 @@ void run_command(const CalibrateOptions& options) {
            .tool_version = FP8KV_VERSION,
            .model_fingerprint = fingerprint_of(identity),
            .model_identity = identity,
+           .half = {tokens_in(std::span(windows.ids).first(in_half)), half},
            .documents = windows.documents,
            .windows = windows.ids.size(),
            .tokens = windows.tokens,

@@ -33,7 +33,8 @@ std::string percent(const std::optional<ShareRange>& share) {
 std::string reasons(const LayerCertificate& layer) {
   std::vector<std::string> found;
   for (const TensorCertificate* tensor : {&layer.k, &layer.v}) {
-    if (tensor->verdict != Verdict::unit_safe) found.push_back(tensor->reason);
+    const bool said = !found.empty() && found.back() == tensor->reason;
+    if (tensor->verdict != Verdict::unit_safe && !said) found.push_back(tensor->reason);
   }
   return found.empty() ? "" : ": " + join(found, ", ");
 }
@@ -65,12 +66,25 @@ std::string tokens_in_windows(const Provenance& from) {
   return cat(count_of(from.tokens, "token"), " in ", count_of(from.windows, "window"));
 }
 
+std::string growth_words(const TextEvidence& evidence) {
+  if (!evidence.growth) return "";
+  const AmaxGrowth& growth = *evidence.growth;
+  if (growth.share == 0) return "; amax grew nowhere when the text last doubled";
+  if (std::isinf(growth.share)) {
+    return cat("; amax of layer ", growth.layer, growth.key ? " K" : " V", " was 0 in half of it");
+  }
+  return cat("; amax grew by ", significant(growth.share * 100, 2),
+             " % at most when the text last doubled (layer ", growth.layer,
+             growth.key ? " K)" : " V)");
+}
+
 std::string evidence(const Provenance& from) {
   if (from.tokens == 0) return "no tokens counted";
   std::string text = cat(tokens_in_windows(from), " of ", count_of(from.documents, "document"));
   if (from.shards.of > 0) {
     text += cat(", ", from.shards.taken.size(), " of ", count_of(from.shards.of, "shard"));
   }
+  text += growth_words(text_evidence(from));
   if (from.observation == Observation::after_rope) text += "; K after RoPE";
   if (from.observation == Observation::before_rope) text += "; K before RoPE";
   if (!from.compute_dtype.empty()) text += ", computed in " + from.compute_dtype;
@@ -133,6 +147,21 @@ void format_json(JsonWriter& json, const Certificate& certificate) {
   json.end_array().end_object();
 }
 
+// JSON has no infinity: growth from 0 is null too, with the layer beside it.
+void enough_json(JsonWriter& json, const Provenance& from) {
+  const TextEvidence evidence = text_evidence(from);
+  json.member("enough_text", evidence.enough).member("more_tokens", evidence.more_tokens);
+  json.member("half_tokens", from.half.tokens).key("amax_growth");
+  if (!evidence.growth) {
+    json.null();
+    return;
+  }
+  json.begin_object().member("layer", uint64_t{evidence.growth->layer});
+  json.member("tensor", evidence.growth->key ? "k" : "v").key("per_doubling");
+  std::isinf(evidence.growth->share) ? json.null() : json.value(evidence.growth->share);
+  json.end_object();
+}
+
 }  // namespace
 
 bool has_evidence(const KvScales& scales) {
@@ -184,7 +213,9 @@ void certificate_json(JsonWriter& json, const KvScales& scales) {
   json.member("documents", from.documents).member("windows", from.windows);
   json.member("tokens", from.tokens).member("observation", observation_name(from.observation));
   json.member("compute_dtype", from.compute_dtype).member("amax", !from.amax.empty());
-  json.member("octaves", !from.octaves.empty()).end_object().key("formats").begin_array();
+  json.member("octaves", !from.octaves.empty());
+  enough_json(json, from);
+  json.end_object().key("formats").begin_array();
   for (const Fp8Format format : std::array{Fp8Format::e4m3fn, Fp8Format::e4m3fnuz}) {
     format_json(json, certify(scales, format));
   }

@@ -343,6 +343,7 @@ void add_last_layers(KvScales& scales, size_t n_layers) {
   scales.layers.resize(n_layers);
   if (!from.amax.empty()) from.amax.resize(n_layers);
   if (!from.octaves.empty()) from.octaves.resize(n_layers);
+  if (!from.half.layers.empty()) from.half.layers.resize(n_layers);
 }
 
 InjectReport write_scale_file(const ModelDescription& model, const KvScales& scales,

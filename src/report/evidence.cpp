@@ -1,0 +1,81 @@
+#include "report/evidence.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fp8kv {
+namespace {
+
+// By each doubling, where `tokens` are `doublings` times twice as many as those that reached
+// `half`.
+double growth_of(float half, float all, double doublings) {
+  return all == half ? 0 : std::pow(double{all} / double{half}, 1 / doublings) - 1;
+}
+
+std::optional<AmaxGrowth> fastest_growth(const Provenance& from) {
+  const AmaxAfter& half = from.half;
+  // Far from half, a small step would be taken for the growth of a whole doubling.
+  const bool usable = half.tokens >= from.tokens / 4 && half.tokens <= from.tokens / 4 * 3;
+  if (half.tokens == 0 || !usable || half.layers.size() != from.amax.size()) return std::nullopt;
+  const double doublings =
+      std::log2(static_cast<double>(from.tokens) / static_cast<double>(half.tokens));
+  AmaxGrowth fastest;
+  for (size_t layer = 0; layer < from.amax.size(); ++layer) {
+    for (const bool key : {true, false}) {
+      const auto tensor = key ? &LayerAmax::k : &LayerAmax::v;
+      const double share = growth_of(largest(half.layers[layer].*tensor),
+                                     largest(from.amax[layer].*tensor), doublings);
+      if (share > fastest.share) fastest = {layer, key, share};
+    }
+  }
+  return fastest;
+}
+
+// How often the text must double until a doubling brings no more than kMostGrowth, where each
+// doubling adds as much to amax as the last one did. In units of what half of the text reached,
+// amax is 1 + share * (1 + d) after d more: share / (1 + share * d) = kMostGrowth.
+double doublings_needed(double share) {
+  return share <= kMostGrowth ? 0 : 1 / kMostGrowth - 1 / share;
+}
+
+// Two digits, rounded up.
+uint64_t about(double number) {
+  const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(number)) - 1));
+  return static_cast<uint64_t>(std::ceil(number / unit) * unit);
+}
+
+}  // namespace
+
+TextEvidence text_evidence(const Provenance& from) {
+  TextEvidence evidence;
+  if (from.windows == 0) return evidence;
+  evidence.tokens = from.tokens;
+  evidence.growth = fastest_growth(from);
+  const auto tokens = static_cast<double>(from.tokens);
+  double more = std::max(0.0, static_cast<double>(kLeastTokens) - tokens);
+  if (evidence.growth) {
+    more = std::max(more, tokens * (std::exp2(doublings_needed(evidence.growth->share)) - 1));
+  }
+  evidence.enough = more <= 0;
+  if (!evidence.enough) evidence.more_tokens = about(std::max(1.0, more));
+  return evidence;
+}
+
+std::string too_little_text(const TextEvidence& evidence) {
+  FP8KV_ASSERT(!evidence.enough);
+  if (!evidence.tokens) return "it is not known how much text was counted";
+  std::string text = count_of(*evidence.tokens, "token");
+  if (evidence.growth && evidence.growth->share > 0) {
+    const AmaxGrowth& growth = *evidence.growth;
+    text += cat("; amax of layer ", growth.layer, growth.key ? " K" : " V",
+                std::isinf(growth.share) ? " was 0 in half of it"
+                                         : cat(" grew by ", fixed(growth.share * 100, 0),
+                                               " % when the text last doubled"));
+  }
+  return cat(text, "; about ", grouped(evidence.more_tokens), " more are needed");
+}
+
+}  // namespace fp8kv

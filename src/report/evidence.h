@@ -1,0 +1,40 @@
+// Whether a text was long enough for a verdict on what was counted in it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/scales.h"
+
+namespace fp8kv {
+
+// Fewer tokens allow no verdict. Below this, amax of some layer still grew by 25 to 105 % each time
+// the text doubled, in every one of six pairs of model and text; above it, never: docs/accuracy.md.
+inline constexpr uint64_t kLeastTokens = 1000;
+// Nor does a text in which amax grew by more than this when it doubled: after three more doublings
+// the octave of room that "1.0 is safe" leaves would be used up (1.25^3 = 1.95).
+inline constexpr double kMostGrowth = 0.25;
+
+// Of amax where it grew fastest.
+struct AmaxGrowth {
+  size_t layer = 0;
+  bool key = true;   // K, or V
+  double share = 0;  // by each doubling of the text: 0.35 is 35 %; infinity from 0
+};
+
+struct TextEvidence {
+  std::optional<uint64_t> tokens;    // absent: the source does not say
+  std::optional<AmaxGrowth> growth;  // absent: nothing is known of about half of the text
+  bool enough = false;
+  // What is missing, about; 0 where it is enough or cannot be said.
+  uint64_t more_tokens = 0;
+};
+
+TextEvidence text_evidence(const Provenance& from);
+
+// "10 tokens; amax of layer 2 K grew by 35 % when the text last doubled; about 990 more tokens are
+// needed". REQUIRES that it is not enough.
+std::string too_little_text(const TextEvidence& evidence);
+
+}  // namespace fp8kv

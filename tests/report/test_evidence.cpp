@@ -1,0 +1,83 @@
+#include <cmath>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "report/certificate.h"
+#include "report/certificate_words.h"
+#include "report/evidence.h"
+
+namespace fp8kv {
+namespace {
+
+// Two layers of one head; what K of layer 1 and V of layer 0 reached in half of the tokens.
+Provenance counted(uint64_t tokens, uint64_t half_tokens, float k, float v) {
+  Provenance from;
+  from.windows = 8;
+  from.tokens = tokens;
+  from.amax = {{{4}, {8}, {1}}, {{16}, {2}, {1}}};
+  from.half = {half_tokens, {{{4}, {v}, {1}}, {{k}, {2}, {1}}}};
+  return from;
+}
+
+std::string too_little(const Provenance& from) {
+  const TextEvidence evidence = text_evidence(from);
+  return evidence.enough ? "enough" : too_little_text(evidence);
+}
+
+TEST_CASE("evidence: a thousand tokens are the least, grown or not") {
+  CHECK(too_little(counted(1000, 500, 16, 8)) == "enough");
+  CHECK(too_little(counted(999, 500, 16, 8)) == "999 tokens; about 1 more are needed");
+  CHECK(too_little(counted(10, 5, 16, 4)) ==
+        "10 tokens; amax of layer 0 V grew by 100 % when the text last doubled; about 990 more are "
+        "needed");
+}
+
+TEST_CASE("evidence: an amax that grows by more than a quarter is too little text, fastest first") {
+  CHECK(too_little(counted(8000, 4000, 16 / 1.25f, 8)) == "enough");
+  // 1 / 0.25 - 1 / 0.6 doublings: 8000 * (2^2.333 - 1) = 32317.
+  CHECK(too_little(counted(8000, 4000, 10, 7)) ==
+        "8,000 tokens; amax of layer 1 K grew by 60 % when the text last doubled; about 33,000 "
+        "more are needed");
+  CHECK(too_little(counted(8000, 4000, 0, 7)) ==
+        "8,000 tokens; amax of layer 1 K was 0 in half of it; about 120,000 more are needed");
+}
+
+TEST_CASE("evidence: growth counts by doublings, where about half of the text is known") {
+  // From 2,000 to 8,000 tokens are two doublings: a fifth each.
+  const TextEvidence two = text_evidence(counted(8000, 2000, 16 / 1.44f, 8));
+  REQUIRE(two.growth);
+  CHECK(two.growth->share == doctest::Approx(0.2).epsilon(1e-6));
+  CHECK(two.growth->layer == 1);
+  CHECK(two.growth->key);
+  CHECK(two.enough);
+  CHECK_FALSE(text_evidence(counted(8000, 1999, 8, 8)).growth);
+  CHECK_FALSE(text_evidence(counted(8000, 6001, 8, 8)).growth);
+  CHECK(text_evidence(counted(8000, 0, 8, 8)).enough);
+}
+
+TEST_CASE("evidence: what says nothing of its text is not enough") {
+  CHECK(too_little({}) == "it is not known how much text was counted");
+}
+
+TEST_CASE("evidence: with too little text no layer is called safe, and what is lost stays lost") {
+  KvScales scales;
+  scales.layers = {{{2}, {0.01f}}, {{0.01f}, {0.01f}}};
+  Provenance& from = scales.provenance;
+  from.windows = 1;
+  from.tokens = 10;
+  from.amax = {{{896}, {4}, {1}}, {{4}, {4}, {1}}};
+  const OctaveCounts tame{0, 0, {5, 5, 1}};
+  from.octaves = {{{0, 0, {5, 0, 0, 0, 0, 0, 0, 0, 0, 1}}, tame}, {tame, tame}};
+  const Certificate certificate = certify(scales, Fp8Format::e4m3fn);
+  CHECK(verdict_sentence(certificate) == "too little text: 10 tokens; about 990 more are needed");
+  CHECK(certificate.layers[0].verdict == Verdict::needs_scale);
+  CHECK(certificate.layers[0].v.reason == "too little text");
+  CHECK(certificate.layers[1].verdict == Verdict::unknown);
+  from.tokens = 1000;
+  const Certificate enough = certify(scales, Fp8Format::e4m3fn);
+  CHECK(verdict_sentence(enough) == "layer 0 needs its scale; 1.0 is safe in the other layer");
+}
+
+}  // namespace
+}  // namespace fp8kv
