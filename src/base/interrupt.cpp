@@ -32,7 +32,7 @@ void install_interrupt_handlers() {
 
 void check_interrupt() {
   if (received.load(std::memory_order_relaxed) != 0) {
-    throw Error("interrupted; no file was written", "", ErrorKind::interrupted);
+    throw Error("interrupted", "", ErrorKind::interrupted);
   }
 }
 

@@ -22,7 +22,8 @@ void check_each(const std::vector<float>& per_head, const char* which, const std
   }
 }
 
-constexpr const char* kMadeForAnother = "were they made for this model?";
+constexpr const char* kMadeForAnother =
+    "use scales that 'fp8kv calibrate' made from this very model";
 
 // The layers that have scales are those that write a cache.
 void check_layers(const KvScales& scales, const ModelDescription& model,

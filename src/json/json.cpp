@@ -255,7 +255,8 @@ bool Json::is_object() const {
 }
 
 void Json::fail_type(const char* expected) const {
-  fail(where(), ": is ", type_name(*node_), " (", brief(), "), expected ", expected);
+  const std::string type = type_name(*node_), value = brief();
+  fail(where(), ": is ", type, type == value ? "" : cat(" (", value, ")"), ", expected ", expected);
 }
 
 bool Json::as_bool() const {

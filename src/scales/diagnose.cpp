@@ -84,6 +84,8 @@ constexpr DiagnosisKind kKinds[] = {
     {"missing-layer", "some layers have no scale: a runtime uses 1 there"},
     {"extra-layer", "there are scales for layers that the model does not have"},
     {"negative-sentinel", "a negative scale: runtimes mark with it a scale that was never loaded"},
+    {"implausible-scale",
+     "a scale that no K or V in F16 or BF16 leads to: below 1.3e-10 or above 9358"},
     {"autofp8-zero",
      "a scale of 0: AutoFP8 divides in FP16, which overflows where amax is below 0.00684"},
     {"all-ones", "every scale is 1: nothing was measured, or all was raised to 1"},
@@ -228,6 +230,41 @@ Found negative(const Evidence& seen) {
                    "calibrate again: a runtime takes 1 instead"};
 }
 
+std::string tensor_name(const ScaleTensor& tensor) {
+  const char* const of = tensor.of == ScaleOf::k ? "K" : tensor.of == ScaleOf::v ? "V" : "K and V";
+  return cat("layer ", tensor.layer, " ", of);
+}
+
+// The one that is farthest out is named.
+Found implausible(const Evidence& seen) {
+  const double doubled = seen.given.format == Fp8Format::e4m3fnuz ? 2 : 1;
+  size_t count = 0;
+  double farthest = 0;
+  std::string worst;
+  for (const ScaleTensor& tensor : seen.tensors) {
+    for (const float value : tensor.values) {
+      if (!is_usable(value)) continue;
+      const double scale = double{value} / doubled;
+      const double factor = std::max(scale / kLargestScale, kLeastScale / scale);
+      if (factor <= 1) continue;
+      ++count;
+      if (factor <= farthest) continue;
+      farthest = factor;
+      worst = cat("the scale of ", tensor_name(tensor), " is ", value);
+    }
+  }
+  if (count == 0) return std::nullopt;
+  const std::string others = count == 1 ? "" : cat(" (", count, " such scales in all)");
+  return Diagnosis{"implausible-scale",
+                   cat(worst,
+                       ", expected 1.3e-10 to 9358, which magnitudes from 6e-8 to 65504 "
+                       "lead to",
+                       others),
+                   "calibrate this model again: FP8 keeps nothing of such a layer, or the file is "
+                   "damaged or of another kind",
+                   false, true};
+}
+
 Found observer(const Evidence& seen) {
   const std::string& name = seen.given.observer;
   const std::string remedy = "calibrate again, or set observer: static_minmax in the recipe";
@@ -308,9 +345,9 @@ Found extra(const Evidence& seen) {
 }
 
 // The gravest first.
-constexpr Rule kRules[] = {missing,  extra,    negative,        autofp8_zero, all_ones,
-                           floored,  for_fnuz, by_240,          before_rope,  fused,
-                           observer, rounded,  autofp8_rounding};
+constexpr Rule kRules[] = {missing,  extra,    negative, implausible,     autofp8_zero,
+                           all_ones, floored,  for_fnuz, by_240,          before_rope,
+                           fused,    observer, rounded,  autofp8_rounding};
 
 }  // namespace
 

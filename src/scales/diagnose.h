@@ -18,11 +18,19 @@ struct Diagnosis {
   std::string sentence;
   std::string remedy;
   bool harmless = false;  // good to know, nothing to do
+  bool grave = false;     // for every command that reads scales to say
   bool operator==(const Diagnosis&) const = default;
 };
 
 // "kv-fused: K and V share one scale, ...; calibrate to have both".
 std::string diagnosis_text(const Diagnosis& diagnosis);
+
+// What a scale of K or V can be, as it is for E4M3FN. The least is that of an amax of 2^-24, the
+// least number of F16, where a layer's K or V is nothing; the largest is that of 65504, the largest
+// number of F16, with a headroom of 64, beyond which precision is lost. Outside of them F16 holds
+// no such value, and where a runtime keeps scales in F16 they become 0 or infinite soon after.
+inline constexpr double kLeastScale = 0x1p-24 / 448;
+inline constexpr double kLargestScale = 65504.0 / 448 * 64;
 
 // All that there are, as the documentation lists them.
 struct DiagnosisKind {

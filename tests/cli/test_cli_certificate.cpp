@@ -121,6 +121,61 @@ TEST_CASE("cli certificate: ten tokens of text give no verdict, whoever is asked
   CHECK(evidence.at("more_tokens").as_int() == 990);
 }
 
+TEST_CASE("cli: every command that reads scales warns of one that no model leads to") {
+  const test::TempDir folder;
+  const std::filesystem::path datasets = test::source_dir() / "datasets";
+  const std::string demo = (datasets / "demo").string();
+  const std::string text = (datasets / "calibration.txt").string();
+  REQUIRE(test::run_cli({"calibrate", demo, "--data", text, "--samples", "2", "--seq-len", "16",
+                         "--policy", "unit", "-o", "s.json", "-q"},
+                        folder.path())
+              .exit_code == 0);
+  folder.write("plain.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
+      "scaling_factor": {"0": {"0": 1, "1": 1, "2": 1, "3": 3.4e38, "4": 1, "5": 2e-38}}}})");
+  const std::string warning =
+      "'plain.json': implausible-scale: the scale of layer 3 K and V is 3.4e+38, expected 1.3e-10 "
+      "to 9358";
+  const auto says = [&](std::vector<std::string> arguments) {
+    const test::CliResult result = test::run_cli(arguments, folder.path());
+    CAPTURE(arguments[0]);
+    CAPTURE(result.err);
+    CHECK(result.exit_code <= 1);
+    CHECK(result.err.find("warning: " + warning) != std::string::npos);
+  };
+  says({"extract", "plain.json"});
+  says({"diff", "plain.json", "s.json"});
+  says({"inject", demo, "--scales", "plain.json", "-o", "out"});
+  says({"run", demo, "--scales", "plain.json", "--prompt", "London", "-n", "1"});
+  says({"eval", demo, "--scales", "plain.json", "--data", text, "--samples", "1", "--seq-len", "16",
+        "--greedy-tokens", "0"});
+  // What the folder carries is read by other ways.
+  const test::CliResult carried =
+      test::run_cli({"run", "out", "--prompt", "London", "-n", "1"}, folder.path());
+  CHECK(carried.err.find("implausible-scale: the scale of layer 3 K") != std::string::npos);
+  CHECK(test::run_cli({"inspect", "plain.json"}, folder.path())
+            .out.find("implausible-scale: the scale of layer 3 K and V is 3.4e+38") !=
+        std::string::npos);
+}
+
+TEST_CASE("cli merge: a scale that no model leads to is warned of") {
+  const test::TempDir folder;
+  std::string file = kScaleFile;
+  // K of layer 0: amax and scale that fit each other, and nothing else.
+  const auto change = [&](const std::string& from, const std::string& to) {
+    const size_t at = file.find(from);
+    REQUIRE(at != std::string::npos);
+    file.replace(at, from.size(), to);
+  };
+  change("[896, 3]", "[4.48e10, 3]");
+  change("[0, 1, 90, 5, ", "[0, 15, 90, 5, ");
+  change("[[2], ", "[[1e8], ");
+  change("\"0\": 2,", "\"0\": 1e8,");
+  folder.write("s.json", file);
+  const test::CliResult result = test::run_cli({"merge", "s.json", "-o", "m.json"}, folder.path());
+  CHECK(result.err.find("warning: 's.json': implausible-scale: the scale of layer 0 K is 1e+08") !=
+        std::string::npos);
+}
+
 TEST_CASE("cli certificate: scales without evidence are refused") {
   const test::TempDir folder;
   folder.write("v.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",

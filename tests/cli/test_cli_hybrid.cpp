@@ -204,7 +204,7 @@ TEST_CASE("cli hybrid: scales for other layers than the model's are refused") {
   CHECK(result.out == "");
   CHECK(result.err ==
         "fp8kv: inject: 'bad.json': has no scales for layer 3, where the model writes a KV cache\n"
-        "help: were they made for this model?\n");
+        "help: use scales that 'fp8kv calibrate' made from this very model\n");
   const test::CliResult compared = place.run({"diff", "s.json", "bad.json", "-q"});
   CHECK(compared.exit_code == 1);
   CHECK(compared.err ==
@@ -286,7 +286,7 @@ TEST_CASE("cli hybrid: a model that computes takes no scales with a layer left o
     CHECK(result.err == cat("fp8kv: ", command[0],
                             ": 'gap.json': has no scales for layer 1, where "
                             "the model writes a KV cache\n"
-                            "help: were they made for this model?\n"));
+                            "help: use scales that 'fp8kv calibrate' made from this very model\n"));
   }
 }
 

@@ -321,7 +321,7 @@ TEST_CASE("cli: scales of another model are refused, by layers, heads and finger
   in.temp.write("three.json", scale_file({"0.5", "0.5", "0.5"}));
   CHECK(in.failure({"inject", "model", "-s", "three.json", "-o", "out"}) ==
         "fp8kv: inject: 'three.json': is for 3 layers, the model has 2\n"
-        "help: were they made for this model?\n");
+        "help: use scales that 'fp8kv calibrate' made from this very model\n");
 
   test::TinyConfig mqa = test::tiny_config();
   mqa.n_kv_heads = 1;
@@ -334,7 +334,7 @@ TEST_CASE("cli: scales of another model are refused, by layers, heads and finger
               .exit_code == 0);
   CHECK(in.failure({"inject", "mqa", "-s", "heads.json", "-o", "out"}) ==
         "fp8kv: inject: 'heads.json': has scales for 2 KV heads, the model has 1\n"
-        "help: were they made for this model?\n");
+        "help: use scales that 'fp8kv calibrate' made from this very model\n");
   const std::string other = in.failure({"inject", "tuned", "-s", "heads.json", "-o", "out"});
   CHECK(other ==
         "fp8kv: inject: 'heads.json': was calibrated on another model than 'tuned': the weights of "

@@ -238,7 +238,7 @@ TEST_CASE("cli: an interrupted calibration writes nothing") {
       .interrupt_when = [](const auto& so_far) { return so_far.err.find("windows of") == 0; }};
   check_failed(at.run({"calibrate", "model", "--data", "-", "-o", "new.json"}, setup), 130,
                "windows of 128 tokens: the model's whole context\n"
-               "fp8kv: calibrate: interrupted; no file was written\n");
+               "fp8kv: calibrate: interrupted\n");
   CHECK(at.names() == kUntouched);
 }
 
@@ -252,7 +252,7 @@ TEST_CASE("cli: an interrupted injection leaves no folder, half-made or temporar
       .signal_number = SIGTERM};
   check_failed(
       at.run({"inject", "model", "-s", "scales.json", "-o", "out", "--link", "copy", "-q"}, setup),
-      130, "fp8kv: inject: interrupted; no file was written\n");
+      130, "fp8kv: inject: interrupted\n");
   CHECK(at.names() == kUntouched);
 }
 
@@ -264,7 +264,7 @@ TEST_CASE("cli: an interrupted run ends at once") {
   const test::CliResult result = test::run_cli(command, setup);
   CHECK(result.exit_code == 130);
   CHECK(result.out.starts_with("The day after day 0 is"));
-  CHECK(result.err == "fp8kv: run: interrupted; no file was written\n");
+  CHECK(result.err == "fp8kv: run: interrupted\n");
 }
 
 TEST_CASE("cli: quiet commands say nothing on stderr") {

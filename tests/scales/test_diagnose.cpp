@@ -33,6 +33,25 @@ Ids ids_of(const ScaleCase& found) {
   return ids;
 }
 
+TEST_CASE("diagnose: scales out of any plausible range are named, the farthest first") {
+  const auto text = [](const Numbers& values) {
+    for (const Diagnosis& each : diagnose(of(values))) {
+      if (each.id == "implausible-scale") return each.sentence;
+    }
+    return std::string();
+  };
+  CHECK(text({0.02f, 3.4e38f, 0.03f, 0.1f}) ==
+        "the scale of layer 0 V is 3.4e+38, expected 1.3e-10 to 9358, which magnitudes from 6e-8 "
+        "to 65504 lead to");
+  CHECK(text({0.02f, 9400, 2e-38f, 0.1f}) ==
+        "the scale of layer 1 K is 2e-38, expected 1.3e-10 to 9358, which magnitudes from 6e-8 to "
+        "65504 lead to (2 such scales in all)");
+  // The largest and the least magnitude of F16, and a headroom of 64.
+  CHECK(text({65504.0f / 448 * 64, 0x1p-24f / 448 * 1.000001f}) == "");
+  CHECK(text({65504.0f / 448 * 64.1f, 1}) != "");
+  CHECK(text({0x1p-24f / 448 * 0.99f, 1}) != "");
+}
+
 // `n` maxima between 0.1 and 100, as activations of that dtype show them.
 Numbers maxima(Rng& rng, size_t n, DType dtype) {
   Numbers out;

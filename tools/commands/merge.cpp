@@ -4,6 +4,7 @@
 #include "cli/kept_inputs.h"
 #include "cli/output_files.h"
 #include "commands/commands.h"
+#include "inputs/scale_source.h"
 #include "json/json.h"
 #include "policy/histogram_file.h"
 #include "scales/scale_file.h"
@@ -39,7 +40,7 @@ void run_command(const MergeOptions& options) {
   sweep_outputs(outputs, log);
   std::vector<Calibration> parts;
   for (const std::filesystem::path& path : options.parts) {
-    parts.push_back({quote(path.string()), read_scale_file(path)});
+    parts.push_back({quote(path.string()), load_scale_file(path, log)});
   }
   MergeBy by{.policy = options.policy};
   for (const std::filesystem::path& path : options.histograms) {

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "checkpoint/made_for.h"
+#include "scales/read/scale_file_survey.h"
 
 namespace fp8kv {
 namespace {
@@ -18,10 +19,19 @@ FoundScales usable(const std::filesystem::path& path, FoundScales found, Log& lo
   return found;
 }
 
+void say_grave(const std::filesystem::path& source, std::span<const Diagnosis> diagnoses,
+               Log& log) {
+  for (const Diagnosis& diagnosis : diagnoses) {
+    if (diagnosis.grave) say_diagnoses(source, {&diagnosis, 1}, log);
+  }
+}
+
 }  // namespace
 
 KvScales load_scales(const std::filesystem::path& path, Log& log) {
-  return usable(path, survey_scales(path), log).scales;
+  FoundScales found = survey_scales(path);
+  say_grave(path, found.diagnoses, log);
+  return usable(path, std::move(found), log).scales;
 }
 
 KvScales load_scales_for(const std::filesystem::path& path, bool accept_foreign,
@@ -40,8 +50,15 @@ std::optional<KvScales> scales_carried_by(const Checkpoint& checkpoint, const Mo
   std::optional<FoundScales> found = find_scales(checkpoint);
   if (!found) return std::nullopt;
   for (const std::string& note : found->notes) log.note("note: " + note);
+  say_grave(checkpoint.folder(), found->diagnoses, log);
   check_fits(found->scales, config, quote(checkpoint.folder().string()));
   return std::move(found->scales);
+}
+
+KvScales load_scale_file(const std::filesystem::path& path, Log& log) {
+  FoundScales found = survey_scale_file(path);
+  say_grave(path, found.diagnoses, log);
+  return std::move(found.scales);
 }
 
 FoundScales load_diagnosed(const std::filesystem::path& path, Log& log) {

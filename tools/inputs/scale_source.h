@@ -12,6 +12,8 @@
 
 namespace fp8kv {
 
+// All of these say on `log` what is grave about the scales (Diagnosis::grave).
+
 // What was there and not used is said on `log`. Throws when there are no scales that can be used.
 KvScales load_scales(const std::filesystem::path& path, Log& log);
 
@@ -26,6 +28,10 @@ KvScales load_scales_for(const std::filesystem::path& path, bool accept_foreign,
 // Those that a model carries, checked against it; nullopt when there are none.
 std::optional<KvScales> scales_carried_by(const Checkpoint& checkpoint, const ModelConfig& config,
                                           Log& log);
+
+// A scale file, as merge takes it: any shard, and nothing else than a scale file. Throws as
+// read_scale_file does.
+KvScales load_scale_file(const std::filesystem::path& path, Log& log);
 
 // As load_scales, with what is remarkable about them, which is said on `log` too, also when they
 // cannot be used.

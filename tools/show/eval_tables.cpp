@@ -12,10 +12,17 @@
 namespace fp8kv {
 namespace {
 
+// In plain notation as far as a reader can take it in: "3250", not "3.25e+03".
+std::string plain(double value, int digits) {
+  const std::string text = significant(value, digits);
+  const bool in_powers = text.find("e+") != text.npos && std::fabs(value) < 1e12;
+  return in_powers ? fixed(std::stod(text), 0) : text;
+}
+
 // "2.4%", "0.03%", "0": a share or relative error to three digits.
 std::string percent(double share) {
   if (!std::isfinite(share)) return "NaN";
-  return share == 0 ? "0" : significant(share * 100, 3) + "%";
+  return share == 0 ? "0" : plain(share * 100, 3) + "%";
 }
 
 std::string share(uint64_t count, uint64_t all) {
@@ -25,8 +32,8 @@ std::string share(uint64_t count, uint64_t all) {
 std::string delta(const TokenFigures& figures) {
   if (!std::isfinite(figures.ppl_delta)) return "NaN";
   const std::string sign = figures.ppl_delta < 0 ? "" : "+";
-  return cat(sign, significant(figures.ppl_delta * 100, 3), "% ± ",
-             significant(figures.ppl_delta_error * 100, 2), "%");
+  return cat(sign, plain(figures.ppl_delta * 100, 3), "% ± ",
+             plain(figures.ppl_delta_error * 100, 2), "%");
 }
 
 std::string greedy(const GreedyFigures& figures) {
