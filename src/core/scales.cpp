@@ -97,8 +97,7 @@ float largest(std::span<const float> heads) {
 float scale_from_amax(float amax, Fp8Format format, double headroom) {
   // The other formats are defined through fn: same code, another power of two.
   const Fp8Format fn = is_e4m3(format) ? Fp8Format::e4m3fn : Fp8Format::e5m2;
-  const float reciprocal = 1.0f / fp8_spec(fn).max;
-  const float scale = amax == 0 ? 1.0f : amax * reciprocal * static_cast<float>(headroom);
+  const float scale = amax == 0 ? 1.0f : amax / fp8_spec(fn).max * static_cast<float>(headroom);
   return scale * factor_between(fn, format);
 }
 

@@ -126,9 +126,10 @@ struct KvScales {
 // Of the scales or maxima of a layer's heads; 0 without any.
 float largest(std::span<const float> heads);
 
-// s = float(amax) * (1.0f / max of the format), times headroom, all in f32. Bit-exact with what
-// AMMO wrote: a division by 448 differs in the last place for half of all values. An amax of 0
-// gives 1. For fnuz formats the result is exactly twice the fn one.
+// s = amax / max of the format, times headroom, all in f32: correctly rounded, and what ModelOpt
+// since 0.27 and AutoRound compute. AMMO multiplied by 1/448, which differs in the last place for
+// half of all values. An amax of 0 gives 1. For fnuz formats the result is exactly twice the fn
+// one.
 float scale_from_amax(float amax, Fp8Format format, double headroom);
 
 // The same scales for another format: fn -> fnuz doubles, fnuz -> fn halves, exactly.

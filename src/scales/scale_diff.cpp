@@ -31,6 +31,12 @@ bool is_same(const ScalePair& pair) {
   return pair.a == pair.b;
 }
 
+// The same but for the last place, as after a division by 448 on one side and a multiplication by
+// 1/448 on the other.
+bool are_neighbours(const ScalePair& pair) {
+  return pair.a != pair.b && std::nextafter(pair.a, pair.b) == pair.b;
+}
+
 bool is_near(double value, double wanted) {
   return std::abs(value / wanted - 1) <= kFewUlps;
 }
@@ -226,7 +232,7 @@ ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
   diff.per_head = left.per_head();
   diff.layers = left.cached_layers();
   const auto same = [&](const ScalePair& pair) {
-    return is_same(pair) || std::abs(pair.ratio() - 1) <= tolerance;
+    return is_same(pair) || are_neighbours(pair) || std::abs(pair.ratio() - 1) <= tolerance;
   };
   Sides sides;
   for (size_t layer = 0; layer < std::max(left.layers.size(), right.layers.size()); ++layer) {
@@ -234,18 +240,20 @@ ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
       diff.without_cache.push_back(layer);
       continue;
     }
-    bool differs = false;
+    bool differs = false, neighbours = false;
     const LayerScales &x = left.layers[layer], &y = right.layers[layer];
     for (size_t head = 0; head < heads; ++head) {
       DiffRow row{layer, head, {x.k[head], y.k[head]}, {x.v[head], y.v[head]}, false};
       row.differs = !same(row.k) || !same(row.v);
       differs = differs || row.differs;
+      neighbours = neighbours || are_neighbours(row.k) || are_neighbours(row.v);
       sides.k.push_back(row.k);
       sides.v.push_back(row.v);
       if (diff.rows.empty() || distance(row) > distance(diff.farthest)) diff.farthest = row;
       diff.rows.push_back(row);
     }
     diff.differing_layers += differs;
+    diff.last_place_layers += !differs && neighbours;
   }
   diff.findings = findings_of(sides);
   return diff;

@@ -35,14 +35,16 @@ struct ScaleDiff {
   bool per_head = false;  // one row per layer and KV head, else one per layer
   std::vector<DiffRow> rows;
   size_t differing_layers = 0;
-  size_t layers = 0;                  // with a KV cache
+  size_t last_place_layers = 0;  // the same but for the last place; not among those that differ
+  size_t layers = 0;             // with a KV cache
   std::vector<size_t> without_cache;  // no row
   DiffRow farthest;  // whose K or V is farthest from a ratio of 1; the first of equals
   std::vector<DiffFinding> findings;
   std::vector<std::string> notes;  // what was done to make the two comparable
 };
 
-// Two scales are the same when |b / a - 1| <= tolerance; 0 asks for the same bits. Before that,
+// Two scales are the same when |b / a - 1| <= tolerance, or when no float lies between them: some
+// tools divide by 448, others multiply by 1/448. Before that,
 // scales for FNUZ are halved, which makes them scales for E4M3FN; and where one side has a scale
 // per head and the other one per layer, the heads are reduced to their maximum. Findings are made
 // from all scales, whatever the tolerance; there are none where every scale is the same. Throws a

@@ -20,13 +20,13 @@ std::vector<LayerMagnitudes> layer_of(const std::vector<float>& k, const std::ve
   return layers;
 }
 
-TEST_CASE("make_scales: one scale is amax over heads times f32(1/448), per head each its own") {
+TEST_CASE("make_scales: one scale is amax over heads / 448, per head each its own") {
   const auto layers = layer_of({6.8203125f, 3.0f}, {0.5f, 0.25f});
   const KvScales tensor = make_scales(layers, parse_policy("amax"));
-  CHECK(tensor.layers[0].k == std::vector<float>{0.0152239128947258f});
-  CHECK(tensor.layers[0].v == std::vector<float>{0.5f * (1.0f / 448.0f)});
+  CHECK(tensor.layers[0].k == std::vector<float>{6.8203125f / 448});
+  CHECK(tensor.layers[0].v == std::vector<float>{0.5f / 448});
   const KvScales head = make_scales(layers, parse_policy("head*2"));
-  CHECK(head.layers[0].k == std::vector<float>{2 * 0.0152239128947258f, 2 * (3 * (1.0f / 448.0f))});
+  CHECK(head.layers[0].k == std::vector<float>{2 * (6.8203125f / 448), 2 * (3.0f / 448)});
   CHECK(head.provenance.amax[0].q == std::vector<float>{6.8203125f, 3});
 }
 

@@ -15,8 +15,6 @@
 namespace fp8kv {
 namespace {
 
-constexpr float kReciprocal = 1.0f / 448;
-
 // One layer of two KV heads, tensor granularity; `seed` decides what was seen.
 Calibration part(const std::string& name, int seed) {
   Calibration made{"'" + name + ".json'", {}};
@@ -31,7 +29,7 @@ Calibration part(const std::string& name, int seed) {
   from.compute_dtype = "float16";
   const auto k = static_cast<float>(seed);
   from.amax = {{{k, 2}, {1, 10 - k}, {3, k}}};
-  scales.layers = {{{std::max(k, 2.0f) * kReciprocal}, {std::max(1.0f, 10 - k) * kReciprocal}}};
+  scales.layers = {{{std::max(k, 2.0f) / 448}, {std::max(1.0f, 10 - k) / 448}}};
   from.half = {static_cast<uint64_t>(40 * seed), {{{k / 2, 1}, {1, k / 4}, {1, 1}}}};
   from.octaves = {{{1, 0, {uint64_t(seed), 5}}, {0, -1, {4, 4}}}};
   from.documents = 1;
@@ -58,7 +56,7 @@ TEST_CASE("merge: maxima are the larger, counts add up, scales follow") {
   const KvScales sum = merged({part("b", 3), part("a", 6)});
   const Provenance& from = sum.provenance;
   CHECK(from.amax == std::vector<LayerAmax>{{{6, 2}, {1, 7}, {3, 6}}});
-  CHECK(sum.layers == std::vector<LayerScales>{{{6 * kReciprocal}, {7 * kReciprocal}}});
+  CHECK(sum.layers == std::vector<LayerScales>{{{6.0f / 448}, {7.0f / 448}}});
   CHECK(from.octaves == std::vector<LayerOctaves>{{{2, 0, {9, 10}}, {0, -1, {8, 8}}}});
   CHECK(from.half == AmaxAfter{360, {{{3, 1}, {1, 1.5f}, {1, 1}}}});
   CHECK(from.documents == 2);
@@ -128,7 +126,7 @@ TEST_CASE("merge: another model or another way of making is refused with both va
           for (float& scale : s.layers[0].v) scale *= 2;
         }) == "'b.json': the headroom is 2, but 'a.json' has 1");
   CHECK(refusal([](KvScales& s) {
-          s.layers = {{{4 * kReciprocal, 2 * kReciprocal}, {1 * kReciprocal, 6 * kReciprocal}}};
+          s.layers = {{{4.0f / 448, 2.0f / 448}, {1.0f / 448, 6.0f / 448}}};
         }) == "'b.json': the granularity is 'head', but 'a.json' has 'tensor'");
   CHECK(refusal([](KvScales& s) {
           s.layers.push_back(s.layers[0]);

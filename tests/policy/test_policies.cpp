@@ -46,9 +46,9 @@ double stored_error(const std::vector<float>& values, double scale) {
 
 TEST_CASE("policies: amax, its headroom and unit are what they say") {
   const MagnitudeCounts counts = counts_of({0.5f, -7.0f, 3.0f});
-  CHECK(scale_of("amax", counts) == 7.0f * (1.0f / 448.0f));
-  CHECK(scale_of("amax*2", counts) == 2 * (7.0f * (1.0f / 448.0f)));
-  CHECK(scale_of("amax*0.5", counts) == 0.5f * (7.0f * (1.0f / 448.0f)));
+  CHECK(scale_of("amax", counts) == 7.0f / 448);
+  CHECK(scale_of("amax*2", counts) == 2 * (7.0f / 448));
+  CHECK(scale_of("amax*0.5", counts) == 0.5f * (7.0f / 448));
   CHECK(scale_of("unit", counts) == 1.0f);
   CHECK(scale_of("amax*4", counts_of({0.0f})) == 1.0f);
 }
@@ -92,7 +92,7 @@ TEST_CASE("policies: scales are shared as asked: by tensor, by head, by K and V"
   const auto scales = [&](const char* policy) {
     return make_scales(layers, parse_policy(policy)).layers[0];
   };
-  const auto of = [](float amax) { return amax * (1.0f / 448.0f); };
+  const auto of = [](float amax) { return amax / 448; };
   CHECK(scales("amax") == LayerScales{{of(448)}, {of(44.8f)}});
   CHECK(scales("head") == LayerScales{{of(4.48f), of(448)}, {of(0.448f), of(44.8f)}});
   CHECK(scales("shared") == LayerScales{{of(448)}, {of(448)}});

@@ -49,7 +49,7 @@ LayerCertificate certified(const Values& k, const Values& v, Fp8Format format = 
   return certify(scales_of(k, v), format).layers[0];
 }
 
-// A scale is amax * (1 / 448) * headroom in f32: three roundings of 2^-24 at most, times log2(e) in
+// A scale is amax / 448 * headroom in f32: three roundings of 2^-24 at most, times log2(e) in
 // its logarithm, are 2.6e-7. A scale that is written here has one of them.
 constexpr double kOfScale = 3e-7;
 // Logarithms in double are off by a few of 2^-52.

@@ -52,9 +52,18 @@ TEST_CASE("diff: the same scales differ in nothing") {
   CHECK(diff.notes.empty());
 }
 
-TEST_CASE("diff: one bit in one scale is a difference, unless that is tolerated") {
+TEST_CASE("diff: a neighbouring float is the same but for the last place") {
   KvScales other = some();
   other.layers[1].v[0] = std::nextafter(other.layers[1].v[0], 1.0f);
+  const ScaleDiff diff = diff_scales(some(), other, 0);
+  CHECK(diff.differing_layers == 0);
+  CHECK(diff.last_place_layers == 1);
+  CHECK(names(diff) == Strings{"last-place"});
+}
+
+TEST_CASE("diff: two bits in one scale are a difference, unless that is tolerated") {
+  KvScales other = some();
+  other.layers[1].v[0] = std::nextafter(std::nextafter(other.layers[1].v[0], 1.0f), 1.0f);
   const ScaleDiff diff = diff_scales(some(), other, 0);
   CHECK(diff.differing_layers == 1);
   CHECK_FALSE(diff.rows[0].differs);

@@ -205,7 +205,7 @@ CLI::App* add_diff(CLI::App& app, DiffOptions& options) {
   command->add_option("b", options.b, "The other one")->required()->check(a_path())->type_name("B");
   command
       ->add_option("--tolerance", options.tolerance,
-                   "How far a ratio may be from 1; 0 asks for the same bits")
+                   "How far a ratio may be from 1; 0 asks for the same but for the last place")
       ->check(number_between(0, 1e6))
       ->capture_default_str()
       ->type_name("X");

@@ -58,6 +58,10 @@ std::string all_layers(const ScaleDiff& diff) {
 
 std::string summary(const ScaleDiff& diff, double tolerance) {
   const std::string beyond = tolerance > 0 ? cat(" by more than ", tolerance) : "";
+  if (diff.differing_layers == 0 && diff.last_place_layers > 0) {
+    return cat("the same but for the last place in ", diff.last_place_layers, " of ",
+               all_layers(diff));
+  }
   if (diff.differing_layers == 0) {
     return cat("no layer of ", diff.layers, diff.without_cache.empty() ? "" : " with a KV cache",
                " differs", beyond);
@@ -102,6 +106,7 @@ std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const F
   json.member("comparable", true);
   json.member("layers", uint64_t{diff.layers});
   json.member("differing_layers", uint64_t{diff.differing_layers});
+  json.member("last_place_layers", uint64_t{diff.last_place_layers});
   const std::vector<int64_t> without(diff.without_cache.begin(), diff.without_cache.end());
   json.member("layers_without_cache", std::span<const int64_t>(without));
   json.member("granularity", diff.per_head ? "head" : "tensor").key("findings").begin_array();
