@@ -127,6 +127,7 @@ TEST_CASE("arrival: the commands that serve a folder, with its name as one word 
         Strings{"vllm serve out --kv-cache-dtype fp8",
                 "python3 -m sglang.launch_server --model-path out --kv-cache-dtype fp8_e4m3",
                 "text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn"});
+  CHECK(serve_commands({Fact::scale_file, Fact::with_model_type}, "s.json").empty());
   CHECK(commands("it's a model")[0] == "vllm serve 'it'\\''s a model' --kv-cache-dtype fp8");
 }
 

@@ -109,6 +109,7 @@ std::vector<std::string> loss_warnings(FactSet facts) {
 
 std::vector<ServeCommand> serve_commands(FactSet facts, const std::string& folder) {
   std::vector<ServeCommand> commands;
+  if (facts.has(Fact::scale_file)) return commands;
   for (const Server& server : kServers) {
     if (!uses(*newest(facts, server.runtime).rule)) continue;
     commands.push_back({server.runtime, cat(server.before, shell_word(folder), server.behind)});

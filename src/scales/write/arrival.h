@@ -24,7 +24,8 @@ ArrivalNotes rounding_notes(const KvScales& scales, FactSet facts, std::optional
 // A warning for each runtime whose newest versions do not use the scales, with those that do.
 std::vector<std::string> loss_warnings(FactSet facts);
 
-// How to serve the folder, for each runtime whose newest versions use the scales.
+// How to serve the folder, for each runtime whose newest versions use the scales; none for a scale
+// file.
 struct ServeCommand {
   const char* runtime;
   std::string command;  // for a shell
