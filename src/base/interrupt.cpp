@@ -10,6 +10,8 @@ namespace {
 
 std::atomic<int> received{0};  // lock-free, so that a signal handler may store to it
 
+thread_local uint64_t checks = 0;
+
 void on_signal(int signal_number) {
   received.store(signal_number, std::memory_order_relaxed);
 }
@@ -30,8 +32,17 @@ void install_interrupt_handlers() {
   signal(SIGXFSZ, SIG_IGN);  // a file of the largest size allowed, as EFBIG
 }
 
+uint64_t interrupt_checks() {
+  return checks;
+}
+
+bool is_interrupted() {
+  return received.load(std::memory_order_relaxed) != 0;
+}
+
 void check_interrupt() {
-  if (received.load(std::memory_order_relaxed) != 0) {
+  ++checks;
+  if (is_interrupted()) {
     throw Error("interrupted", "", ErrorKind::interrupted);
   }
 }

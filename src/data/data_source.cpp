@@ -13,7 +13,7 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kDigestedAtOnce = size_t(16) << 20;  // between two looks for an interrupt
+constexpr size_t kDigestedAtOnce = size_t(1) << 20;  // between two looks for an interrupt
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string extension_of(const fs::path& path) {
@@ -106,7 +106,8 @@ bool is_whole_json(std::string_view text) {
   try {
     Json::parse(text, "");
     return true;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) throw;
     return false;
   }
 }

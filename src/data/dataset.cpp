@@ -113,6 +113,7 @@ class WindowReader {
       const std::string_view line = text.substr(at, end - at);
       at = end + 1;
       ++number;
+      check_interrupt();
       if (line.find_first_not_of(" \t\r") == line.npos) continue;
       if (stop()) return;
       take_record(Json::parse_line(line, number, label));
@@ -171,6 +172,7 @@ class WindowReader {
     }
     std::vector<int32_t> window;
     for (size_t i = 0; i < ids.size(); ++i) {
+      check_interrupt();
       const int64_t id = ids[i].as_int();
       if (id < 0 || id >= encoder_.vocab_size) {
         throw Error(cat(ids[i].where(), ": is ", id, ", expected an id of the vocabulary, 0 to ",

@@ -29,6 +29,7 @@ std::string read_descriptor(int descriptor, const std::string& name, uint64_t ma
     }
     if (got < 0) fail_system(name, "read", errno);
     if (got == 0) return text;
+    check_interrupt();
     text.append(block, static_cast<size_t>(got));
     if (text.size() > max_bytes) {
       fail(quote(name), ": longer than the ", human_bytes(max_bytes), " that are accepted here");

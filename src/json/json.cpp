@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
 #include "json/python_numbers.h"
@@ -36,13 +37,47 @@ struct JsonNode {
 };
 
 struct Json::Document {
+  // Millions of nodes take seconds to free. One who has interrupted the program does not wait.
+  ~Document() {
+    constexpr size_t kLarge = size_t{1} << 20;
+    if (bytes > kLarge && is_interrupted()) root.children.release();
+  }
+
   std::string source;
   JsonNode root;
+  size_t bytes = 0;
 };
 
 namespace {
 
 constexpr size_t kDeepest = 128;
+
+// The text as the parser reads it, byte by byte: a single string of it may be gigabytes.
+class HeardText {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  explicit HeardText(const char* at) : at_(at) {}
+  reference operator*() const { return *at_; }
+  HeardText& operator++() {
+    if ((reinterpret_cast<uintptr_t>(++at_) & 0x7FFF) == 0) check_interrupt();
+    return *this;
+  }
+  HeardText operator++(int) {
+    const HeardText before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const HeardText& other) const { return at_ == other.at_; }
+  bool operator!=(const HeardText& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+};
 
 // Builds the tree from nlohmann's parser events; the parser itself is iterative, so nesting costs
 // no stack until the limit is checked here.
@@ -90,6 +125,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     std::unordered_set<std::string_view> seen;
     for (const std::string& name : open_.back()->children->keys) {
+      check_interrupt();
       if (!seen.insert(name).second) fail(source_, ": the key ", quote(name), " is there twice");
     }
     open_.pop_back();
@@ -193,8 +229,10 @@ const char* type_name(const JsonNode& node) {
 }  // namespace
 
 Json Json::parse(std::string_view text, const std::string& source, JsonNumbers numbers) {
+  check_interrupt();  // there may be millions of small ones
   auto document = std::make_shared<Document>();
   document->source = source;
+  document->bytes = text.size();
   // The parser takes this byte for the end of the text and would not look at what follows.
   if (const size_t nul = text.find('\0'); nul != text.npos) {
     fail(source, ": not valid JSON: byte ", nul, " is NUL");
@@ -210,7 +248,8 @@ Json Json::parse(std::string_view text, const std::string& source, JsonNumbers n
     text = plain;
   }
   TreeBuilder builder(document->root, text, document->source, taken);
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
+  if (!nlohmann::json::sax_parse(HeardText(text.data()), HeardText(text.data() + text.size()),
+                                 &builder)) {
     fail(source, ": not valid JSON");
   }
   const JsonNode* root = &document->root;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "text/parts.h"
 #include "unicode/characters.h"
 
@@ -109,7 +110,9 @@ size_t after_spaces(std::string_view text, size_t at) {
 void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Piece>& pieces) const {
   const Finder& finder = finders_[normalized];
   size_t done = 0;
+  InterruptEvery interrupt;
   for (size_t at = 0; at < text.size();) {
+    interrupt.passed(at);
     const auto found = finder.can_begin(text[at]) ? finder.longest_at(text, at) : std::nullopt;
     if (!found) {
       ++at;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "text/parts.h"
 #include "unicode/characters.h"
 
@@ -193,8 +194,10 @@ void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<int32_t>& 
   size_t begin = 0;
   size_t at = 0;
   char32_t before = next_char(word, at);
+  InterruptEvery interrupt;
   while (at < word.size()) {
     const size_t here = at;
+    interrupt.passed(at);
     const char32_t after = next_char(word, at);
     if (can_cut_between(before, after)) {
       encode_part(word.substr(begin, here - begin), scratch, ids);
@@ -271,8 +274,10 @@ int32_t Bpe::unknown_id(std::string_view character) const {
 // character that is no token is left out.
 void Bpe::split_into_characters(std::string_view word, std::vector<int32_t>& ids) const {
   int32_t waiting = Vocabulary::kNone;
+  InterruptEvery interrupt;
   for (size_t at = 0; at < word.size();) {
     const size_t begin = at;
+    interrupt.passed(at);
     const char32_t c = next_char(word, at);
     const bool first = begin == 0;
     const bool last = at == word.size();
@@ -334,15 +339,18 @@ void Bpe::merge_long(Scratch& scratch) const {
   };
   symbols.clear();
   heap.clear();
+  InterruptEvery interrupt;
   for (int32_t i = 0; i < count; ++i) {
+    interrupt.passed(static_cast<size_t>(i));
     const bool last = i + 1 == count;
     symbols.push_back({ids[static_cast<size_t>(i)], i - 1, last ? -1 : i + 1});
     if (last) break;
     const Candidate made =
         candidate(ids[static_cast<size_t>(i)], ids[static_cast<size_t>(i) + 1], i);
-    if (made.rank != INT32_MAX) heap.push_back(made);
+    if (made.rank == INT32_MAX) continue;
+    heap.push_back(made);
+    std::push_heap(heap.begin(), heap.end(), later);
   }
-  std::make_heap(heap.begin(), heap.end(), later);
   const auto symbol = [&](int32_t at) -> Symbol& { return symbols[static_cast<size_t>(at)]; };
   const auto consider = [&](int32_t left) {
     const Candidate made = candidate(symbol(left).id, symbol(symbol(left).next).id, left);
@@ -350,7 +358,9 @@ void Bpe::merge_long(Scratch& scratch) const {
     heap.push_back(made);
     std::push_heap(heap.begin(), heap.end(), later);
   };
-  while (!heap.empty()) {
+  InterruptEvery popped_interrupt;
+  for (size_t popped = 0; !heap.empty(); ++popped) {
+    popped_interrupt.passed(popped);
     std::pop_heap(heap.begin(), heap.end(), later);
     const Candidate top = heap.back();
     heap.pop_back();

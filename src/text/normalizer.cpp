@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "text/parts.h"
 #include "unicode/characters.h"
 
@@ -117,7 +118,11 @@ void append_nmt(std::string& out, char32_t c) {
 template <typename Change>
 std::string_view for_each_char(std::string_view text, std::string& out, Change&& change) {
   out.clear();
-  for (size_t at = 0; at < text.size();) change(next_char(text, at));
+  InterruptEvery interrupt;
+  for (size_t at = 0; at < text.size();) {
+    interrupt.passed(at);
+    change(next_char(text, at));
+  }
   return out;
 }
 
@@ -125,7 +130,8 @@ std::string_view for_each_char(std::string_view text, std::string& out, Change&&
 
 std::string_view Normalizer::run(const Step& step, std::string_view text, std::string& out,
                                  PatternScratch& match) {
-  if (const auto* form = std::get_if<NormalForm>(&step)) return normal_form(text, *form, out);
+  if (const auto* form = std::get_if<NormalForm>(&step))
+    return normal_form(text, *form, out, check_interrupt);
   if (const auto* prepend = std::get_if<Prepend>(&step)) {
     if (text.empty()) return text;
     out.assign(prepend->text);

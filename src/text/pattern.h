@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/interrupt.h"
 #include "json/json.h"
 #include "unicode/char_ranges.h"
 
@@ -56,6 +57,7 @@ class Pattern {
     const Code* code = code_for(text);
     std::optional<size_t> last_end;
     for (size_t from = 0; !text.empty() && from <= text.size();) {
+      check_interrupt();
       const auto match = find(text, from, scratch, code);
       if (!match) return;
       if (match->begin == match->end && match->end == last_end) {

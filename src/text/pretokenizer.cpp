@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "text/parts.h"
 #include "unicode/characters.h"
 
@@ -131,6 +132,7 @@ struct PreTokenizer::Words {
     std::string& out = scratch.buffers[next_buffer];
     out.clear();
     for (size_t i = 0; i < scratch.spans.size(); ++i) {
+      check_interrupt();
       Span& span = scratch.spans[i];
       const size_t begin = out.size();
       change(text.substr(span.begin, span.end - span.begin), span, out);
@@ -186,8 +188,10 @@ void PreTokenizer::find_cuts(const Split& split, std::string_view text, Words& w
              : property == Property::word        ? is_word(c)
                                                  : is_white_space(c);
     };
+    InterruptEvery interrupt;
     for (size_t at = 0; at < text.size();) {
       const size_t begin = at;
+      interrupt.passed(at);
       if (is_delimiter(next_char(text, at))) found({begin, at});
     }
   }
@@ -220,6 +224,7 @@ void PreTokenizer::run(const Split& split, Words& words) {
   Scratch& scratch = words.scratch;
   scratch.next_spans.clear();
   for (const Span& piece : scratch.spans) {
+    check_interrupt();
     find_cuts(split, words.text.substr(piece.begin, piece.end - piece.begin), words);
     std::vector<Cut>& cuts = scratch.cuts;
     switch (split.behaviour) {

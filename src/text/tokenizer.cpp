@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "json/json.h"
 #include "text/added_tokens.h"
 #include "text/bpe.h"
@@ -101,7 +102,10 @@ void Tokenizer::State::encode_text(std::string_view text, bool is_first, EncodeS
   const auto encode_cut = [&](std::string_view part, bool part_is_first) {
     pre_tokenizer.cut(part, part_is_first, bpe.takes_raw_bytes(), scratch.pre_tokenizer,
                       scratch.match, scratch.words);
-    for (const std::string_view word : scratch.words) bpe.encode(word, scratch.bpe, ids);
+    for (const std::string_view word : scratch.words) {
+      check_interrupt();
+      bpe.encode(word, scratch.bpe, ids);
+    }
   };
   const std::string_view normalized = normalizer.apply(text, scratch.normalizer, scratch.match);
   if (!added.any(true)) return encode_cut(normalized, is_first);
@@ -174,7 +178,10 @@ void add_token(const State& state, int32_t id, bool skip_special_tokens, Decodin
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
   Decoding decoding(state_->decoder);
-  for (const int32_t id : ids) add_token(*state_, id, skip_special_tokens, decoding);
+  for (const int32_t id : ids) {
+    check_interrupt();
+    add_token(*state_, id, skip_special_tokens, decoding);
+  }
   decoding.finish();
   return decoding.take();
 }

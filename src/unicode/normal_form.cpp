@@ -230,29 +230,50 @@ void compose(std::vector<Character>& text) {
   text.resize(kept);
 }
 
+// Calls a function every so many steps of a loop.
+class Heard {
+ public:
+  explicit Heard(void (*call)()) : call_(call) {}
+  void operator()() const {
+    if (call_ && (++steps_ & 0x3FFF) == 0) call_();
+  }
+
+ private:
+  void (*call_)();
+  mutable uint32_t steps_ = 0;
+};
+
 void append_normal_form(std::string& out, std::string_view text, NormalForm form,
-                        std::vector<Character>& scratch) {
+                        std::vector<Character>& scratch, const Heard& heard) {
   scratch.clear();
   const auto append = [&](char32_t c) {
     scratch.push_back({c, unicode::value_in(unicode::kCombiningClassRuns, c)});
   };
-  for (size_t at = 0; at < text.size();)
+  for (size_t at = 0; at < text.size();) {
+    heard();
     decompose(next_char(text, at), is_compatible(form), append);
+  }
   sort_marks(scratch);
   if (composes(form)) compose(scratch);
-  for (const Character& character : scratch) append_char(out, character.c);
+  for (const Character& character : scratch) {
+    heard();
+    append_char(out, character.c);
+  }
 }
 
 }  // namespace
 
-std::string_view normal_form(std::string_view text, NormalForm form, std::string& buffer) {
+std::string_view normal_form(std::string_view text, NormalForm form, std::string& buffer,
+                             void (*heard)()) {
   const Active& is_active = active(form);
   const char32_t first = is_active.first();
   buffer.clear();
   std::vector<Character> scratch;
   size_t copied = 0;
+  const Heard every{heard};
   size_t stretch = 0;  // start of the last character that is not active: the next may change it
   for (size_t at = 0; at < text.size();) {
+    every();
     if (static_cast<unsigned char>(text[at]) < 0x80) {  // no form changes ASCII
       stretch = at++;
       continue;
@@ -265,12 +286,13 @@ std::string_view normal_form(std::string_view text, NormalForm form, std::string
       continue;
     }
     for (at = end; at < text.size(); at = end) {
+      every();
       c = next_char(text, end);
       if (c < first || !is_active.has(c)) break;
     }
     if (copied == 0) buffer.reserve(text.size() + text.size() / 8);
     buffer += text.substr(copied, stretch - copied);
-    append_normal_form(buffer, text.substr(stretch, at - stretch), form, scratch);
+    append_normal_form(buffer, text.substr(stretch, at - stretch), form, scratch, every);
     copied = stretch = at;
   }
   if (copied == 0) return text;

@@ -11,7 +11,8 @@ namespace fp8kv {
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 
 // `text`, which is valid UTF-8, in the form. The result is `text` itself where nothing changes,
-// else it lies in `buffer`.
-std::string_view normal_form(std::string_view text, NormalForm form, std::string& buffer);
+// else it lies in `buffer`. `heard`, when given, is called every 32 KiB or so, and may throw.
+std::string_view normal_form(std::string_view text, NormalForm form, std::string& buffer,
+                             void (*heard)() = nullptr);
 
 }  // namespace fp8kv

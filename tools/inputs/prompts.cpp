@@ -111,6 +111,7 @@ void Prompts::take_line(std::string_view line, const std::string& label, std::op
     try {
       return Json::parse_line(line, line_, label);
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::interrupted) throw;
       throw Error(error.what(), kOneRecord);
     }
   }();
@@ -138,6 +139,7 @@ void Prompts::take_stream(bool wait) {
     try {
       take_line(*line, kStdin, id);
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::interrupted) throw;
       refused_ = RefusedPrompt{id, error};
       ++refused_count_;
     }
