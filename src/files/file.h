@@ -140,6 +140,7 @@ enum class LinkResult { reflinked, hard_linked, copied };
 
 // Makes `to` have the contents of the regular file `from` (symbolic links are followed).
 // automatic: reflink, else hard link, else copy. Other modes throw when they are impossible.
+// A reflink and a copy are readable for whom `from` is.
 // Syncs nothing.
 LinkResult link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to,
                         LinkMode mode);

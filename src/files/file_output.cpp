@@ -117,6 +117,16 @@ void copy_bytes(const FileDescriptor& in, const FileDescriptor& out, uint64_t si
   }
 }
 
+// A copy can be read and run by whom the original can; but its owner is whoever makes it.
+void keep_mode(const FileDescriptor& in, const FileDescriptor& out, const fs::path& to) {
+  struct stat status {};
+  if (::fstat(in.get(), &status) != 0) fail_system(to.string(), "stat", errno);
+  const mode_t mode = (status.st_mode & 0777) | S_IRUSR;
+  if (::fchmod(out.get(), mode) != 0 && errno != EPERM && errno != ENOTSUP) {
+    fail_system(to.string(), "set the mode of", errno);
+  }
+}
+
 FileDescriptor create_new(const fs::path& path, const fs::path& shown) {
   FileDescriptor out(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (out.get() < 0) fail_system(shown.string(), "create", errno);
@@ -174,6 +184,7 @@ void write_new_file(const fs::path& path, std::string_view head, const fs::path&
     }
     copy_bytes(in, out, part.end - part.begin, from, path);
   }
+  keep_mode(in, out, path);
   close_file(out, path);
 }
 
@@ -278,6 +289,7 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
   if (mode == LinkMode::automatic || mode == LinkMode::reflink) {
     FileDescriptor out = create_new(to, to);
     if (::ioctl(out.get(), FICLONE, in.get()) == 0) {
+      keep_mode(in, out, to);
       close_file(out, to);
       return LinkResult::reflinked;
     }
@@ -298,6 +310,7 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
   FileDescriptor out = create_new(to, to);
   try {
     copy_bytes(in, out, size, from, to);
+    keep_mode(in, out, to);
     close_file(out, to);
   } catch (...) {
     ::unlink(to.c_str());

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -196,8 +197,8 @@ TEST_CASE("inject: everything else comes along, but for hidden folders and what 
   place.folder.write("model/.gitattributes", "x");
   place.folder.write("model/original/params.json", "{\"dim\": 1}");
   place.folder.write("model/.git/HEAD", "x");
-  place.folder.write("elsewhere/blob", "of a hub cache");
-  fs::create_symlink("../elsewhere/blob", place.model() / "LICENSE");
+  place.folder.write("model/original/LICENSE", "of the model");
+  fs::create_symlink("original/LICENSE", place.model() / "LICENSE");
   fs::create_symlink("nowhere", place.model() / "gone");
   fs::create_directory_symlink("..", place.model() / "up");
   const InjectReport report =
@@ -205,12 +206,12 @@ TEST_CASE("inject: everything else comes along, but for hidden folders and what 
   Strings names;
   for (const InjectedFile& file : report.files) names.push_back(file.name);
   CHECK(names == Strings{".gitattributes", "LICENSE", "config.json", "model-kv-scales.safetensors",
-                         "model.safetensors", "model.safetensors.index.json",
+                         "model.safetensors", "model.safetensors.index.json", "original/LICENSE",
                          "original/params.json", "tokenizer.json"});
   CHECK(report.skipped == Strings{"'.git': a hidden folder", "'gone': a link that leads nowhere",
                                   "'up': a link to a folder"});
   CHECK(test::read_file(place.out() / "original/params.json") == "{\"dim\": 1}");
-  CHECK(test::read_file(place.out() / "LICENSE") == "of a hub cache");
+  CHECK(test::read_file(place.out() / "LICENSE") == "of the model");
   CHECK_FALSE(fs::is_symlink(place.out() / "LICENSE"));
   CHECK_FALSE(fs::exists(place.out() / ".git"));
 }
@@ -231,7 +232,8 @@ TEST_CASE("inject: the way of linking is the one asked for, and what it costs is
         hard.written_bytes + fs::file_size(place.model() / "model.safetensors"));
 }
 
-TEST_CASE("inject: small settings are files of their own unless links are asked for") {
+TEST_CASE(
+    "inject: what holds no tensors is a file of its own, however large and whatever is asked for") {
   const Workplace place;
   place.folder.write("model/chat_template.jinja", "of the source");
   place.folder.write("model/tokenizer.json", std::string(1 << 17, ' '));
@@ -242,11 +244,70 @@ TEST_CASE("inject: small settings are files of their own unless links are asked 
   CHECK(how_of(report, "chat_template.jinja") == "copied");
   std::ofstream(place.out() / "chat_template.jinja") << "edited in place";
   CHECK(test::read_file(place.model() / "chat_template.jinja") == "of the source");
-  CHECK(how_of(report, "tokenizer.json") == how_of(report, "model.safetensors"));
-  CHECK(is_same("tokenizer.json") == is_same("model.safetensors"));
-  place.inject(scales_for(place.config),
-               {.target = "tgi", .link = LinkMode::hard, .overwrite = true});
-  CHECK(is_same("chat_template.jinja"));
+  CHECK(how_of(report, "tokenizer.json") == "copied");
+  const InjectReport hard = place.inject(
+      scales_for(place.config), {.target = "tgi", .link = LinkMode::hard, .overwrite = true});
+  CHECK(how_of(hard, "tokenizer.json") == "copied");
+  for (const char* name : {"chat_template.jinja", "tokenizer.json"}) CHECK_FALSE(is_same(name));
+  CHECK(is_same("model.safetensors"));
+  std::ofstream(place.out() / "tokenizer.json") << "edited in place";
+  CHECK(test::read_file(place.model() / "tokenizer.json") == std::string(1 << 17, ' '));
+}
+
+TEST_CASE("inject: links that leave the model's folder are refused") {
+  const Workplace place;
+  place.folder.write("secret", "of this machine");
+  for (const char* name : {"LICENSE", "sub/notes.txt", "extra.safetensors"}) {
+    CAPTURE(name);
+    fs::create_directories((place.model() / name).parent_path());
+    fs::create_symlink(place.folder / "secret", place.model() / name);
+    CHECK(place.error(scales_for(place.config), {.target = "tgi"}) ==
+          cat("'model/", name, "': is a link to 'secret', outside the model's folder"));
+    fs::remove(place.model() / name);
+  }
+  // A shard, too, whatever is in it.
+  fs::rename(place.model() / "model.safetensors", place.folder / "weights");
+  fs::create_symlink("../weights", place.model() / "model.safetensors");
+  CHECK(place.error(scales_for(place.config), {.target = "tgi"}) ==
+        "'model/model.safetensors': is a link to 'weights', outside the model's folder");
+  CHECK(place.beside().size() == 2);  // the secret and the weights
+}
+
+TEST_CASE("inject: a snapshot of the hub's cache has its blobs beside it, and nothing else") {
+  const Workplace place;
+  const fs::path cache = place.folder / "models--a--b";
+  const fs::path snapshot = cache / "snapshots/0123";
+  fs::create_directories(cache / "blobs");
+  fs::create_directories(cache / "snapshots");
+  fs::rename(place.model(), snapshot);
+  fs::rename(snapshot / "model.safetensors", cache / "blobs/aa");
+  fs::create_symlink("../../blobs/aa", snapshot / "model.safetensors");
+  place.folder.write("models--a--b/refs/main", "0123");
+  const KvScales scales = scales_for(place.config);
+  inject_scales(Checkpoint::open(snapshot), scales, place.out(), {.target = "tgi"});
+  CHECK(test::read_file(place.out() / "model.safetensors") == test::read_file(cache / "blobs/aa"));
+  CHECK_FALSE(fs::is_symlink(place.out() / "model.safetensors"));
+  fs::create_symlink("../../refs/main", snapshot / "notes");
+  CHECK(place.without_folder(test::error_of([&] {
+    inject_scales(Checkpoint::open(snapshot), scales, place.folder / "again", {.target = "tgi"});
+  })) == "'models--a--b/snapshots/0123/notes': is a link to 'models--a--b/refs/main', outside "
+         "the model's folder");
+}
+
+TEST_CASE("inject: copies have the mode of their source, new files that of the umask") {
+  const Workplace place;
+  place.folder.write("model/tokenizer.json", "{}");
+  fs::permissions(place.model() / "tokenizer.json", fs::perms{0640});
+  fs::permissions(place.model() / "model.safetensors", fs::perms{0440});
+  const mode_t before = umask(022);
+  place.inject(scales_for(place.config), {.target = "tgi", .link = LinkMode::copy});
+  umask(before);
+  const auto mode_of = [&](const char* name) {
+    return fs::status(place.out() / name).permissions();
+  };
+  CHECK(mode_of("tokenizer.json") == fs::perms{0640});
+  CHECK(mode_of("model.safetensors") == fs::perms{0440});
+  CHECK(mode_of(kScaleShard) == fs::perms{0644});
 }
 
 TEST_CASE("inject: the source is not modified, whatever the way of linking") {

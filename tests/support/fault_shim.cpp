@@ -111,6 +111,7 @@ FP8KV_COUNTED(int, rmdir, (const char* path), (path))
 FP8KV_COUNTED(int, mkdir, (const char* path, mode_t mode), (path, mode))
 FP8KV_COUNTED(int, mkdirat, (int folder, const char* path, mode_t mode), (folder, path, mode))
 FP8KV_COUNTED(int, chmod, (const char* path, mode_t mode), (path, mode))
+FP8KV_COUNTED(int, fchmod, (int file, mode_t mode), (file, mode))
 FP8KV_COUNTED(ssize_t, copy_file_range,
               (int in, off64_t* from, int out, off64_t* to, size_t length, unsigned int flags),
               (in, from, out, to, length, flags))

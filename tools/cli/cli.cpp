@@ -67,8 +67,8 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
   choice(
       command->add_option_function<std::string>(
           "--link", [&](const std::string& value) { options.link = kModes.at(value); },
-          "How unchanged files come along; auto: reflink, else hard link, else copy, and copies of "
-          "what is small"),
+          "How files of tensors come along; auto: reflink, else hard link, else copy. Other files "
+          "are copied"),
       {"auto", "reflink", "hard", "copy"})
       ->default_str("auto");
   command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");

@@ -1,5 +1,7 @@
 #include "scales/write/inject.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/kept_inputs.h"
@@ -69,6 +71,18 @@ void check_flags(const InjectCommandOptions& options) {
       cat("leave out ", of_folders), ErrorKind::usage);
 }
 
+// Two names of one file look like two files.
+void say_linked(const InjectCommandOptions& options, const InjectReport& report, Log& log) {
+  const auto linked = static_cast<uint64_t>(
+      std::count_if(report.files.begin(), report.files.end(),
+                    [](const InjectedFile& file) { return file.made == FileMade::hard_linked; }));
+  if (linked == 0) return;
+  log.note(cat("note: ", count_of(linked, "file"),
+               linked == 1 ? " is a hard link" : " are hard links", " to ",
+               quote(options.model.string()),
+               ": an edit in place changes both folders; --link copy makes copies"));
+}
+
 }  // namespace
 
 void run_command(const InjectCommandOptions& options) {
@@ -96,6 +110,7 @@ void run_command(const InjectCommandOptions& options) {
       kReplaceOutput, [&] { return inject_scales(checkpoint, scales, options.out, how); });
   for (const std::string& line : report.skipped) log.note("left behind: " + line);
   for (const std::string& line : report.notes) log.note("note: " + line);
+  say_linked(options, report, log);
   for (const std::string& line : report.warnings) log.warn(line);
   if (to_stdout && !options.dry_run) return;  // which holds the scales, and nothing else
   log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),

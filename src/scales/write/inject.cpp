@@ -34,6 +34,18 @@ struct PlannedFile {
   bool is_linked() const { return contents.empty(); }
 };
 
+// Where a model's files may lie: in its folder, and, of a snapshot in the hub's cache, in the blobs
+// beside it.
+struct Home {
+  explicit Home(const fs::path& model) : folder(fs::canonical(model)) {
+    const fs::path above = folder.parent_path();
+    if (above.filename() == "snapshots") blobs = above.parent_path() / "blobs";
+  }
+
+  fs::path folder;
+  fs::path blobs;  // "" for others
+};
+
 struct Plan {
   std::map<fs::path, PlannedFile> files;  // by path below the output
   std::map<std::string, std::string> renamed;
@@ -120,26 +132,37 @@ void check_output(const Checkpoint& checkpoint, const fs::path& out, bool is_fil
   }
 }
 
+// A link could bring any file of this machine into a folder that is then passed on.
+void check_at_home(const fs::path& file, const Home& home) {
+  const fs::path real = fs::canonical(file);
+  if (is_within(real, home.folder)) return;
+  if (!home.blobs.empty() && is_within(real, home.blobs)) return;
+  throw Error(cat(quote(file.string()), ": is a link to ", quote(real.string()),
+                  ", outside the model's folder"),
+              "if that belongs to the model, put a copy of it there in place of the link");
+}
+
 fs::path name_in(const Plan& plan, const fs::path& name) {
   const auto renamed = plan.renamed.find(name.string());
   return renamed == plan.renamed.end() ? name : fs::path(renamed->second);
 }
 
 // Adds what is in `folder`, at `below` the source.
-void plan_folder(const fs::path& folder, const fs::path& below, Plan& plan) {
+void plan_folder(const fs::path& folder, const fs::path& below, const Home& home, Plan& plan) {
   std::vector<fs::directory_entry> entries(fs::directory_iterator(folder), {});
   std::sort(entries.begin(), entries.end());
   for (const fs::directory_entry& entry : entries) {
     check_interrupt();
     const fs::path name = name_in(plan, below / entry.path().filename());
     const std::string shown = quote(name.string());
+    if (entry.is_regular_file()) check_at_home(entry.path(), home);
     if (plan.files.contains(name) || plan.left_out.contains(name)) continue;
     if (entry.is_directory()) {
       const bool hidden = name.filename().string().starts_with('.');
       if (hidden || entry.is_symlink()) {
         plan.skipped.push_back(cat(shown, hidden ? ": a hidden folder" : ": a link to a folder"));
       } else {
-        plan_folder(entry.path(), name, plan);
+        plan_folder(entry.path(), name, home, plan);
       }
     } else if (entry.is_regular_file()) {
       plan.files[name] = {entry.path(), "", {}, entry.file_size()};
@@ -194,16 +217,22 @@ Plan make_plan(const Checkpoint& checkpoint, const ScalePatch& patch) {
     plan.files[name] = {{}, contents, {}, contents.size()};
   }
   plan_shards(checkpoint, patch.dropped, plan);
-  plan_folder(checkpoint.folder(), {}, plan);
+  plan_folder(checkpoint.folder(), {}, Home(checkpoint.folder()), plan);
   return plan;
 }
 
-// Settings of the output that are edited in place are not to change the source's: what is small and
-// holds no tensors becomes a file of its own, unless told otherwise.
+// By what weights are stored in, of whatever runtime.
+bool holds_tensors(const fs::path& file) {
+  static const std::set<std::string> kEndings = {".bin",  ".ckpt", ".gguf", ".h5",  ".msgpack",
+                                                 ".onnx", ".ot",   ".pt",   ".pth", ".safetensors"};
+  return kEndings.contains(file.extension().string());
+}
+
+// Settings of the output that are edited in place are not to change the source's: only files of
+// tensors, which nobody edits, may have two names.
 LinkMode mode_of(const PlannedFile& file, LinkMode asked) {
-  constexpr uint64_t kSmallBytes = uint64_t{64} << 10;
-  const bool own = file.bytes <= kSmallBytes && file.from.extension() != ".safetensors";
-  return asked == LinkMode::automatic && own ? LinkMode::copy : asked;
+  const bool links = asked == LinkMode::automatic || asked == LinkMode::hard;
+  return links && !holds_tensors(file.from) ? LinkMode::copy : asked;
 }
 
 FileMade planned(LinkMode mode) {

@@ -57,8 +57,8 @@ struct InjectReport {
 };
 
 // Writes `out`: scale shard, index and configs as the target's row says (see make_patch);
-// everything else linked (in automatic mode what is up to 64 KiB and holds no tensors is copied),
-// but for hidden folders. All under a temporary name, then one rename.
+// files of tensors linked and everything else copied, but for hidden folders. All under a temporary
+// name, then one rename. Throws for a link that leaves the folder and the hub's cache it lies in.
 // Throws when the scales do not fit the model (layers, heads, fingerprint), when the target cannot
 // take it, when `out` is within the source or holds it, and when it exists; with `overwrite` a
 // model folder is replaced, any other folder is not.
