@@ -24,7 +24,7 @@ std::string draw_bars(const BarChart& chart) {
   for (const Bar& bar : chart.bars) {
     const double width = most > 0 ? bar.value / most * (kLast - kFirst) : 0;
     drawing += svg_text(kFirst - 10, y + 18, "end", bar.name);
-    drawing += cat("<g class=\"s0\"><rect class=\"bar\" x=\"", svg_number(kFirst), "\" y=\"",
+    drawing += cat("<g class=\"soft\"><rect class=\"bar\" x=\"", svg_number(kFirst), "\" y=\"",
                    svg_number(y + 2), "\" width=\"", svg_number(width), "\" height=\"24\">",
                    svg_title(bar.tip), "</rect></g>\n");
     drawing += svg_text(kFirst + width + 10, y + 18, "start", bar.text);

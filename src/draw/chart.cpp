@@ -48,19 +48,20 @@ std::string grid(const Chart& chart, const Axis& axis) {
   return out + svg_text(0, 12, "start", chart.y_label);
 }
 
-// Six colours, then the same with other shapes and dashes.
+constexpr int kShapes = 6;
+
+// All colours, then the same with other shapes and dashes.
 int shape_of(const Series& series) {
-  return (series.style + series.style / kSeriesStyles) % kSeriesStyles;
+  return (series.style % kSeriesStyles + series.style / kSeriesStyles) % kShapes;
 }
 
 std::string css_class(const Series& series) {
-  if (series.kind == SeriesKind::limit) return "limit";
-  if (series.kind == SeriesKind::outside) return "unit";
-  return cat("s", series.style % kSeriesStyles);
+  if (series.kind == SeriesKind::outside) return "soft";
+  return series.neutral ? "ink" : cat("s", series.style % kSeriesStyles);
 }
 
 const char* dashes(const Series& series) {
-  static constexpr const char* kDashes[] = {"", "6 2", "2 2", "8 2 2 2", "4 4", "10 3"};
+  static constexpr const char* kDashes[kShapes] = {"", "6 2", "2 2", "8 2 2 2", "4 4", "10 3"};
   if (series.kind == SeriesKind::outside) return "3 3";
   return series.kind == SeriesKind::limit ? "" : kDashes[shape_of(series)];
 }
@@ -145,22 +146,29 @@ std::string drawn(const Series& series, const Axis& axis) {
   return element("g", cat("class=\"", css_class(series), "\""), out) + "\n";
 }
 
+std::string sign_of(const Series& series) {
+  const bool marked = series.kind == SeriesKind::line || series.kind == SeriesKind::marks;
+  const std::string line = series.kind == SeriesKind::marks ? "" : path(series, "M0 7H30");
+  const std::string mark =
+      marked ? svg_marker(15, 7, kMarkerSize, shape_of(series), "mark", "") : "";
+  return cat("<svg width=\"30\" height=\"14\" aria-hidden=\"true\" class=\"", css_class(series),
+             "\">", line, mark, "</svg>");
+}
+
 std::string legend(const Chart& chart) {
   std::string items;
   for (const Series& series : chart.series) {
     if (series.name.empty()) continue;
-    const bool marked = series.kind == SeriesKind::line || series.kind == SeriesKind::marks;
-    const std::string line = series.kind == SeriesKind::marks ? "" : path(series, "M0 7H30");
-    const std::string mark =
-        marked ? svg_marker(15, 7, kMarkerSize, shape_of(series), "mark", "") : "";
-    items +=
-        cat("<li><svg width=\"30\" height=\"14\" aria-hidden=\"true\" class=\"", css_class(series),
-            "\">", line, mark, "</svg>", escape_html(series.name), "</li>\n");
+    items += cat("<li>", sign_of(series), escape_html(series.name), "</li>\n");
   }
   return items;
 }
 
 }  // namespace
+
+std::string series_sign(int style) {
+  return sign_of({"", SeriesKind::line, style, {}, {}, {}});
+}
 
 double place_x(size_t i, size_t n) {
   return kPlotLeft +

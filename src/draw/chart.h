@@ -11,16 +11,17 @@ enum class SeriesKind {
   line,    // markers, joined where neighbours are there
   marks,   // markers alone
   limit,   // a step line without markers
-  outside  // a dashed step line: what holds somewhere else
+  outside  // a dashed grey step line: what holds somewhere else
 };
 
 struct Series {
   std::string name;  // "": not in the legend
   SeriesKind kind = SeriesKind::line;
-  int style = 0;                  // any; those apart by 36 look the same; not for limits
+  int style = 0;                  // any; those apart by 48 look the same
   std::vector<double> values;     // one for each place; see Chart::log
   std::vector<double> errors;     // half the length of error bars, or empty
   std::vector<std::string> tips;  // one for each place, or empty
+  bool neutral = false;           // black, with the shape and the dashes of its style
 };
 
 struct Chart {
@@ -38,6 +39,9 @@ struct Chart {
 };
 
 std::string draw_chart(const Chart& chart);
+
+// A piece of a line of this style with its marker, for lists and tables.
+std::string series_sign(int style);
 
 // Where the plots of layers begin and end, so that those below one another line up.
 inline constexpr double kPlotWidth = 800;

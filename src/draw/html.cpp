@@ -8,6 +8,8 @@ namespace {
 
 // Tables with more have less room around each.
 constexpr size_t kManyColumns = 9;
+// Tables with more may be wider than the screen of a phone.
+constexpr size_t kFewColumns = 4;
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
@@ -55,7 +57,10 @@ bool is_invisible_control(std::string_view sequence) {
 std::string cell(const char* tag, const std::string& attributes, const HtmlCell& of) {
   const std::string order =
       of.order.empty() ? "" : cat(" data-order=\"", escape_html(of.order), "\"");
-  return cat("<", tag, attributes, order, ">", escape_html(of.text), "</", tag, ">");
+  const std::string text = escape_html(of.text);
+  return cat("<", tag, attributes, order, ">", of.sign,
+             of.mark.empty() ? text : element("span", cat("class=\"", of.mark, "\""), text), "</",
+             tag, ">");
 }
 
 }  // namespace
@@ -94,8 +99,12 @@ std::string html_table(const HtmlTable& table) {
   }
   std::string classes = table.sortable ? "sortable" : "";
   if (table.header.size() > kManyColumns) classes += classes.empty() ? "wide" : " wide";
-  // The caption stands beside the box, so that it does not scroll with it.
-  return cat(element("p", "class=\"note\"", escape_html(table.caption)),
+  const std::string hint =
+      table.header.size() > kFewColumns
+          ? element("p", "class=\"hint\" aria-hidden=\"true\"", "Scroll sideways for the rest →")
+          : "";
+  // Caption and hint stand beside the box, so that they do not scroll with it.
+  return cat(element("p", "class=\"note\"", escape_html(table.caption)), hint,
              "\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
              escape_html(table.caption), "\"><table",
              classes.empty() ? "" : cat(" class=\"", classes, "\""), "><thead><tr>", head,

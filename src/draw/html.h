@@ -17,8 +17,10 @@ std::string escape_html(std::string_view text);
 std::string element(std::string_view name, std::string_view attributes, std::string_view content);
 
 struct HtmlCell {
-  std::string text;   // plain
-  std::string order;  // what to sort by; "": the text
+  std::string text;       // plain
+  std::string order;      // what to sort by; "": the text
+  std::string sign = {};  // markup before the text, or ""
+  std::string mark = {};  // CSS class of the text, or ""
 };
 
 // A table in a box that scrolls by itself. Its first `names` columns are text, the others numbers.

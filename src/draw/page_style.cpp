@@ -5,11 +5,13 @@ namespace fp8kv {
 std::string_view page_style() {
   return R"(
 :root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#59636e;--line:#d5dae0;
---box:#f5f7f9;--s0:#0072b2;--s1:#c44e00;--s2:#007a5a;--s3:#a8498a;--s4:#9a6700;--s5:#2b8cc4;
---good:#00694e;--bad:#a63d00}
+--box:#f5f7f9;--s0:#0072b2;--s1:#c44e00;--s2:#333708;--s3:#8f76fa;--s4:#77195b;--s5:#a07e98;--s6:#281d89;
+--s7:#af684e;
+--good:#00694e;--unsure:#7a5200;--bad:#a63d00}
 @media(prefers-color-scheme:dark){:root{--paper:#14181d;--ink:#e6eaee;--soft:#9aa5b1;--line:#38414b;
---box:#1c2229;--s0:#56b4e9;--s1:#ff8a4c;--s2:#2fc79b;--s3:#e59cc8;--s4:#f0b93a;--s5:#9fc5ff;
---good:#2fc79b;--bad:#ff8a4c}}
+--box:#1c2229;--s0:#56b4e9;--s1:#ff8a4c;--s2:#10fdcd;--s3:#896ef0;--s4:#ad5d9d;--s5:#ffe84e;--s6:#a0947a;
+--s7:#c6f19a;
+--good:#2fc79b;--unsure:#f0b93a;--bad:#ff8a4c}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif}
@@ -19,13 +21,17 @@ h2{font-size:1.2rem;line-height:1.3;margin:3rem 0 .5rem;padding-top:1rem;
 border-top:1px solid var(--line)}
 h3{font-size:1rem;margin:1.5rem 0 .25rem}
 p{margin:.5rem 0;max-width:44rem;overflow-wrap:anywhere}
-.kind,.note,figcaption{color:var(--soft)}
+.kind,.note,.hint,figcaption{color:var(--soft)}
 .kind{margin:0 0 .25rem;font-size:.875rem}
-.note,figcaption{font-size:.875rem;max-width:56rem}
+.note,.hint,figcaption{font-size:.875rem;max-width:56rem}
+.hint{display:none}
 .verdict{border-left:4px solid var(--soft);background:var(--box);padding:.75rem 1rem;margin:1.25rem 0}
 .verdict p{margin:.25rem 0;max-width:60rem}
 .verdict .first{font-size:1.125rem;font-weight:600}
-.good{border-color:var(--good)}.bad{border-color:var(--bad)}
+.good{--v:var(--good)}.unsure{--v:var(--unsure)}.bad{--v:var(--bad)}
+.verdict{border-color:var(--v)}
+.badge{color:var(--v);border:1px solid;border-radius:.25rem;padding:0 .35rem;font-weight:600}
+.sign{display:inline-block;width:30px;margin-right:.5rem}
 figure{margin:1rem 0}
 .scroll{overflow-x:auto;max-width:100%}
 .legend{display:flex;flex-wrap:wrap;gap:.125rem 1.25rem;list-style:none;margin:.25rem 0;padding:0;
@@ -39,7 +45,7 @@ svg{display:block}
 .grid{stroke:var(--line);stroke-width:1}
 .axis{stroke:var(--soft);stroke-width:1}
 .s0{--c:var(--s0)}.s1{--c:var(--s1)}.s2{--c:var(--s2)}.s3{--c:var(--s3)}.s4{--c:var(--s4)}
-.s5{--c:var(--s5)}.limit{--c:var(--ink)}.unit{--c:var(--soft)}
+.s5{--c:var(--s5)}.s6{--c:var(--s6)}.s7{--c:var(--s7)}.ink{--c:var(--ink)}.soft{--c:var(--soft)}
 .path{fill:none;stroke:var(--c);stroke-width:1.5}
 .mark{fill:var(--c);stroke:var(--paper);stroke-width:1}
 .out{fill:var(--paper);stroke:var(--c);stroke-width:1.5}
@@ -60,11 +66,14 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1.25rem;font-si
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 summary{cursor:pointer;margin:.5rem 0}
 code{font-family:ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere}
+pre{background:var(--box);padding:.75rem 1rem;margin:.5rem 0;font-size:.875rem;white-space:pre-wrap}
+@media screen and (max-width:48rem){.hint{display:block;margin:.25rem 0}}
 @media(max-width:40rem){main{padding-top:1.5rem}dl{grid-template-columns:1fr;gap:0}
 dd{margin-bottom:.5rem}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--line:#bbb;--box:#fff;
---s0:#0072b2;--s1:#c44e00;--s2:#007a5a;--s3:#a8498a;--s4:#9a6700;--s5:#2b8cc4;--good:#00694e;
---bad:#a63d00}main{max-width:none;padding:0}.plot{min-width:0}.scroll{overflow:visible}
+--s0:#0072b2;--s1:#c44e00;--s2:#333708;--s3:#8f76fa;--s4:#77195b;--s5:#a07e98;--s6:#281d89;
+--s7:#af684e;--good:#00694e;
+--unsure:#7a5200;--bad:#a63d00}main{max-width:none;padding:0}.plot{min-width:0}.scroll{overflow:visible}
 figure,tr{break-inside:avoid}h2,h3{break-after:avoid}table,.wide{font-size:.6rem}
 th{white-space:normal}td.n{white-space:normal;overflow-wrap:anywhere}th,td,.wide th,.wide td{padding:.15rem .25rem}}
 @page{margin:12mm}

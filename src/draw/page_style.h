@@ -5,9 +5,9 @@
 
 namespace fp8kv {
 
-// Colours s0 to s5 are those of Okabe and Ito, told apart with every kind of colour vision
-// (https://jfly.uni-koeln.de/color); markers and dashes tell them apart without colour.
-inline constexpr int kSeriesStyles = 6;
+// Colours s0 to s7 are told apart with every kind of colour vision (tests/draw/test_colours.cpp);
+// markers and dashes tell them apart without colour.
+inline constexpr int kSeriesStyles = 8;
 
 std::string_view page_style();
 std::string_view page_script();

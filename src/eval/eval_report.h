@@ -87,6 +87,7 @@ struct CalibrationReport {
 struct EvalReport {
   // Provenance.
   std::string tool_version;
+  std::string date;              // "2026-11-22", of UTC; "": not told
   std::string model;             // folder, as given
   std::string fingerprint;       // see core/model_identity.h
   std::string accepted_foreign;  // in what the model differs from the one the scales were made for

@@ -163,10 +163,10 @@ std::string convergence_figure(const EvalReport& report) {
     }
     chart.series.push_back(std::move(series));
   };
-  add("K, lowest layer", SeriesKind::line, 0, &LayerAmax::k, true);
+  add("K, lowest layer", SeriesKind::line, 4, &LayerAmax::k, true);
   add("K, highest layer", SeriesKind::line, 5, &LayerAmax::k, false);
-  add("V, lowest layer", SeriesKind::line, 1, &LayerAmax::v, true);
-  add("V, highest layer", SeriesKind::line, 4, &LayerAmax::v, false);
+  add("V, lowest layer", SeriesKind::line, 6, &LayerAmax::v, true);
+  add("V, highest layer", SeriesKind::line, 7, &LayerAmax::v, false);
   return chart.series.empty() ? "" : draw_chart(chart);
 }
 

@@ -59,6 +59,11 @@ double median_of(const std::vector<MagnitudeCounts>& heads) {
   return 0;
 }
 
+// Candidates have the same colour in every chart: that of their place in the report.
+int style_of(const EvalReport& report, const CandidateReport& candidate) {
+  return static_cast<int>(&candidate - report.candidates.data());
+}
+
 Series limit_line(std::string name, SeriesKind kind, const std::vector<double>& scales,
                   double limit) {
   Series line{std::move(name), kind, 0, {}, {}, {}};
@@ -68,7 +73,8 @@ Series limit_line(std::string name, SeriesKind kind, const std::vector<double>& 
   return line;
 }
 
-void add_limits(Chart& chart, const CandidateReport& candidate, CacheTensor tensor) {
+void add_limits(Chart& chart, const EvalReport& report, const CandidateReport& candidate,
+                CacheTensor tensor) {
   const Fp8Spec spec = fp8_spec(*fp8_format(candidate.dtype));
   const std::vector<double> scales =
       layer_scales_of(candidate, chart.places.size(), scales_of(tensor));
@@ -80,6 +86,7 @@ void add_limits(Chart& chart, const CandidateReport& candidate, CacheTensor tens
         limit_line(cat(most, " and ", least, " times the scale: ", candidate.name),
                    SeriesKind::limit, scales, double{spec.max}));
     chart.series.push_back(limit_line("", SeriesKind::limit, scales, double{spec.min_subnormal}));
+    for (Series& limit : chart.series) limit.style = style_of(report, candidate);
   }
   chart.series.push_back(limit_line(cat(most, " and ", least, ", the limits at scale 1"),
                                     SeriesKind::outside, scales, double{spec.max}));
@@ -157,13 +164,14 @@ std::string range_figure(const EvalReport& report, CacheTensor tensor) {
   Series largest{cat("largest |", name, "|"), SeriesKind::line, 0, {}, {}, {}};
   largest.values = layer_amax_of(report.magnitudes, magnitudes_of(tensor));
   Series median{cat("median |", name, "|"), SeriesKind::marks, 4, {}, {}, {}};
+  largest.neutral = median.neutral = true;
   for (size_t i = 0; i < report.magnitudes.size(); ++i) {
     median.values.push_back(median_of(report.magnitudes[i].*magnitudes_of(tensor)));
     largest.tips.push_back(cat("layer ", i, ": largest ", short_number(largest.values[i], 5)));
     median.tips.push_back(cat("layer ", i, ": median ", short_number(median.values[i])));
   }
   const CandidateReport* best = nearest_fp8(report);
-  if (best != nullptr) add_limits(chart, *best, tensor);
+  if (best != nullptr) add_limits(chart, report, *best, tensor);
   chart.series.push_back(std::move(largest));
   chart.series.push_back(std::move(median));
   return draw_chart(chart);

@@ -7,7 +7,7 @@
 #include "report/certificate_html.h"
 #include "report/figures.h"
 #include "report/report_tables.h"
-#include "report/verdict.h"
+#include "report/serving_html.h"
 
 namespace fp8kv {
 namespace {
@@ -31,6 +31,17 @@ std::string unbroken(std::string text) {
   return text;
 }
 
+// "2026-11-22, fp8kv 1.2.3".
+std::string made_line(const EvalReport& report) {
+  std::vector<std::string> parts;
+  if (!report.date.empty()) parts.push_back(report.date);
+  if (!report.tool_version.empty()) parts.push_back("fp8kv " + report.tool_version);
+  if (parts.empty()) return "";
+  std::string line = parts[0];
+  if (parts.size() > 1) line += ", " + parts[1];
+  return element("p", "class=\"note\"", escape_html(line)) + "\n";
+}
+
 std::string verdict_box(const EvalReport& report) {
   const VerdictText verdict = verdict_text(report);
   std::string lines;
@@ -39,11 +50,7 @@ std::string verdict_box(const EvalReport& report) {
         element("p", i == 0 ? "class=\"first\"" : "", unbroken(escape_html(verdict.lines[i]))) +
         "\n";
   }
-  const bool bad = verdict.loss == Loss::beyond || verdict.loss == Loss::broken;
-  const char* css_class = verdict.loss == Loss::within ? "class=\"verdict good\""
-                          : bad                        ? "class=\"verdict bad\""
-                                                       : "class=\"verdict\"";
-  return element("section", css_class, lines) + "\n";
+  return element("section", cat("class=\"verdict ", loss_class(verdict.loss), "\""), lines) + "\n";
 }
 
 std::string section(const char* id, const char* heading, const std::string& content) {
@@ -75,9 +82,12 @@ std::string depth_part(const EvalReport& report) {
 std::string html_report(const EvalReport& report) {
   const std::string name = model_name(report);
   std::string body = element("p", "class=\"kind\"", "What the FP8 KV cache costs") + "\n" +
-                     element("h1", "", escape_html(name)) + "\n" + verdict_box(report);
+                     element("h1", "", escape_html(name)) + "\n" + made_line(report) +
+                     verdict_box(report);
   const bool few = report.config.n_layers() <= kFewLayers;
   body += section("summary", "The caches compared", summary_table(report));
+  body += section("serving", "How to serve it",
+                  serve_words(report) + folded("Scales of each layer", scales_table(report), few));
   body += section("ranges", "Do the values fit the format?",
                   range_figure(report, CacheTensor::k) + range_figure(report, CacheTensor::v));
   body += section("certificate", "Are the scales safe?",

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "draw/chart.h"
 #include "draw/html.h"
 #include "draw/numbers.h"
-#include "report/verdict.h"
 
 namespace fp8kv {
 namespace {
@@ -26,9 +26,20 @@ std::string or_dash(const std::string& text) {
   return text.empty() ? "–" : text;
 }
 
-std::vector<HtmlCell> summary_row(const CandidateReport& of, bool baseline) {
+// The baseline stands in no chart, and has no verdict.
+std::vector<HtmlCell> baseline_cells(const CandidateReport& of) {
+  return {{of.name, "", "<span class=\"sign\"></span>"}, {"baseline", ""}};
+}
+
+std::vector<HtmlCell> candidate_cells(const CandidateReport& of, int style) {
+  const Loss loss = loss_of(of);
+  return {{of.name, "", cat("<span class=\"sign\">", series_sign(style), "</span>")},
+          {loss_name(loss), "", "", cat("badge ", loss_class(loss))}};
+}
+
+std::vector<HtmlCell> summary_row(const CandidateReport& of, std::vector<HtmlCell> row,
+                                  bool baseline) {
   const TokenFigures& total = of.total;
-  std::vector<HtmlCell> row = {{of.name, ""}, {baseline ? "baseline" : loss_name(loss_of(of)), ""}};
   row.push_back(
       {cat(short_number(total.perplexity, 6), " ± ", short_number(total.perplexity_error, 2)),
        cat(total.perplexity)});
@@ -95,6 +106,20 @@ std::string calibration_text(const EvalReport& report) {
 
 }  // namespace
 
+const char* loss_class(Loss loss) {
+  switch (loss) {
+    case Loss::within:
+      return "good";
+    case Loss::beyond:
+    case Loss::broken:
+      return "bad";
+    case Loss::unclear:
+    case Loss::too_little:
+      break;
+  }
+  return "unsure";
+}
+
 std::string summary_table(const EvalReport& report) {
   HtmlTable table{
       .caption =
@@ -103,10 +128,11 @@ std::string summary_table(const EvalReport& report) {
           "texts that come out the same, and the token where the first of the others parts.",
       .header = {"cache", "loss", "perplexity", "change", "KLD", "KLD 99.9 %", "top-1", "greedy",
                  "B/token"},
-      .rows = {summary_row(report.baseline, true)},
+      .rows = {summary_row(report.baseline, baseline_cells(report.baseline), true)},
       .names = 2};
-  for (const CandidateReport& each : report.candidates) {
-    table.rows.push_back(summary_row(each, false));
+  for (size_t i = 0; i < report.candidates.size(); ++i) {
+    const CandidateReport& each = report.candidates[i];
+    table.rows.push_back(summary_row(each, candidate_cells(each, static_cast<int>(i)), false));
   }
   return html_table(table);
 }
@@ -145,6 +171,7 @@ std::string provenance_list(const EvalReport& report) {
                " tokens in all"));
   add_item(list, "Calibration", calibration_text(report));
   add_item(list, "Device", report.device);
+  add_item(list, "Date", report.date);
   add_item(list, "Tool", report.tool_version.empty() ? "" : "fp8kv " + report.tool_version);
   return element("dl", "", "\n" + list) + "\n";
 }

@@ -4,10 +4,14 @@
 #include <string>
 
 #include "eval/eval_report.h"
+#include "report/verdict.h"
 
 namespace fp8kv {
 
-// One row for each cache.
+// The CSS class that colours a verdict: "good", "unsure" or "bad".
+const char* loss_class(Loss loss);
+
+// One row for each cache, with its verdict and the colour that it has in the charts.
 std::string summary_table(const EvalReport& report);
 
 // One row for each candidate, layer and tensor. Sortable.

@@ -45,6 +45,37 @@ std::string headline(const EvalReport& report, const CandidateReport& best, Loss
   return cat("No FP8 cache measured here stays within 0.5 %: the nearest, ", cost, ".");
 }
 
+// Why the headline and the certificate are about these candidates.
+std::string choice_line(const EvalReport& report, const CandidateReport& best) {
+  size_t measured = 0;
+  const CandidateReport* next = nullptr;
+  for (const CandidateReport& each : report.candidates) {
+    if (!fp8_format(each.dtype)) continue;
+    ++measured;
+    const bool nearer = next == nullptr || each.total.kld < next->total.kld;
+    if (&each != &best && !std::isnan(each.total.kld) && nearer) next = &each;
+  }
+  std::string line;
+  if (measured == 1) {
+    line = cat(best.name, " is the only FP8 cache measured.");
+  } else if (std::isnan(best.total.kld)) {
+    line = cat(best.name, " is the first of the ", measured,
+               " FP8 caches measured: none has a KL divergence that is a number.");
+  } else {
+    line =
+        cat(best.name, " was chosen of ", measured, " FP8 caches as the nearest to ",
+            report.baseline.name, ": its KL divergence is ", short_number(best.total.kld), " nats");
+    if (next != nullptr) {
+      line += cat(", that of the next, ", next->name, ", is ", short_number(next->total.kld));
+    }
+    line += ".";
+  }
+  const CandidateReport* certified = certified_candidate(report);
+  if (certified == nullptr || certified == &best) return line;
+  return cat(line, " What is said of scales is about ", certified->name,
+             ", the first E4M3 cache: E5M2 is used without scales.");
+}
+
 std::string capacity_line(const EvalReport& report, const CandidateReport& best) {
   if (best.bytes_per_token == 0 || report.baseline.bytes_per_token == 0) return "";
   const double ratio = static_cast<double>(report.baseline.bytes_per_token) /
@@ -166,8 +197,8 @@ VerdictText verdict_text(const EvalReport& report) {
   if (best == nullptr) return {Loss::unclear, {"No FP8 cache was measured."}};
   VerdictText verdict{loss_of(*best), {}};
   verdict.lines.push_back(headline(report, *best, verdict.loss));
-  for (const std::string& line :
-       {capacity_line(report, *best), scales_line(report), weakest_layer_line(*best)}) {
+  for (const std::string& line : {choice_line(report, *best), capacity_line(report, *best),
+                                  scales_line(report), weakest_layer_line(*best)}) {
     if (!line.empty()) verdict.lines.push_back(line);
   }
   verdict.lines.push_back(cat("Measured on ", grouped(report.tokens), " tokens in ",

@@ -30,10 +30,11 @@ struct Reported {
     temp.write("ids.jsonl", lines);
   }
 
-  test::CliResult eval(const std::string& report) const {
+  // On the day of this time.
+  test::CliResult eval(const std::string& report, const std::string& seconds = "1709164800") const {
     return test::run_cli({"eval", model, "--data", "ids.jsonl", "--policy", "amax,unit", "--report",
                           report, "--plot", "-q"},
-                         temp.path());
+                         {.folder = temp.path(), .environment = {"SOURCE_DATE_EPOCH=" + seconds}});
   }
 };
 
@@ -54,6 +55,25 @@ TEST_CASE("cli report: one page that is well formed, escaped and asks for nothin
   CHECK(html.find("a<b>") == html.npos);
   CHECK(html.find("<svg") != html.npos);
   CHECK(html.find("prefers-color-scheme") != html.npos);
+}
+
+TEST_CASE("cli report: the page bears the day of SOURCE_DATE_EPOCH, or else today") {
+  const Reported world;
+  // 2024-02-29 from its first second to its last.
+  world.eval("first.html", "1709164800");
+  world.eval("last.html", "1709251199");
+  const std::string first = test::read_file(world.temp / "first.html");
+  CHECK(first.find("<p class=\"note\">2024-02-29, fp8kv ") != first.npos);
+  CHECK(test::read_file(world.temp / "last.html") == first);
+  for (const char* wrong : {"", "-1", "soon", "1.5", "253402300800"}) {
+    CAPTURE(wrong);
+    const test::CliResult refused = world.eval("wrong.html", wrong);
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.err == cat("fp8kv: eval: SOURCE_DATE_EPOCH is '", wrong,
+                             "', expected seconds since 1970\nhelp: set it to a whole number such "
+                             "as 1735689600, or unset it\n"));
+    CHECK(!std::filesystem::exists(world.temp / "wrong.html"));
+  }
 }
 
 TEST_CASE("cli report: the same run gives the same bytes, and an existing page is refused first") {

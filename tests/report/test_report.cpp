@@ -86,6 +86,8 @@ TEST_CASE("report: the page has these parts, in this order") {
   CHECK(parts ==
         "sample\n"
         "The caches compared\n"
+        "How to serve it\n"
+        "Scales of each layer\n"
         "Do the values fit the format?\n"
         "  Magnitude of K by layer\n"
         "  Magnitude of V by layer\n"
@@ -221,6 +223,144 @@ TEST_CASE("report: a cache that the default checks fail is broken, whatever its 
   CHECK(loss_name(loss_of(report.candidates[0])) == "too little text");
   CHECK(verdict_text(report).lines[0].starts_with(
       "Too little text for a verdict: tokens is 99 (tokens < 100)"));
+}
+
+// The page's cells with a verdict: their class and words, in order.
+std::vector<std::pair<std::string, std::string>> verdicts(const EvalReport& report) {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const Tag& tag : test::tags_of(html_report(report))) {
+    const auto of = tag.attributes.find("class");
+    if (tag.name != "span" || tag.is_end || of == tag.attributes.end()) continue;
+    if (of->second.starts_with("badge")) found.emplace_back(of->second, tag.text);
+  }
+  return found;
+}
+
+TEST_CASE("report: every candidate has its verdict in words and colour") {
+  EvalReport report = test::sample_report({.candidates = 6, .name = ""});
+  const std::vector<double> deltas = {0.001, 0.004, 0.006, 0.002, 0.001, 0.001};
+  for (size_t i = 0; i < deltas.size(); ++i) {
+    TokenFigures& total = report.candidates[i].total;
+    total.ppl_delta = deltas[i];
+    total.ppl_delta_error = i == 1 ? 0.001 : 0.0001;
+    total.kld = i == 3 ? 0.53 : 0.01;
+    total.top1 = 0.99;
+    total.tokens = i == 4 ? 99 : 1000;
+  }
+  report.candidates[5].dtype = DType::f8_e5m2;
+  using Expected = std::vector<std::pair<std::string, std::string>>;
+  CHECK(verdicts(report) == Expected{{"badge good", "within 0.5 %"},
+                                     {"badge unsure", "unclear"},
+                                     {"badge bad", "beyond 0.5 %"},
+                                     {"badge bad", "broken"},
+                                     {"badge unsure", "too little text"},
+                                     {"badge good", "within 0.5 %"}});
+}
+
+TEST_CASE("report: the box above says why its candidate was chosen") {
+  EvalReport report = plain_report();
+  const auto line = [&] { return verdict_text(report).lines[1]; };
+  CHECK(line() ==
+        "fp8_e4m3 amax was chosen of 3 FP8 caches as the nearest to float16: its KL divergence is "
+        "0.001 nats, that of the next, fp8_e4m3 amax*2, is 0.003.");
+  report.candidates[2].total.kld = std::nan("");
+  report.candidates[1].total.kld = std::nan("");
+  CHECK(line() ==
+        "fp8_e4m3 amax was chosen of 3 FP8 caches as the nearest to float16: its KL divergence is "
+        "0.001 nats.");
+  report.candidates[0].total.kld = std::nan("");
+  CHECK(line() ==
+        "fp8_e4m3 amax is the first of the 3 FP8 caches measured: none has a KL divergence that is "
+        "a number.");
+  report.candidates.resize(1);
+  CHECK(line() == "fp8_e4m3 amax is the only FP8 cache measured.");
+  report.candidates.insert(report.candidates.begin(), report.candidates[0]);
+  report.candidates[0].dtype = DType::f8_e5m2;
+  report.candidates[0].name = "fp8_e5m2";
+  report.candidates[0].total.kld = 0.0001;
+  CHECK(
+      line().ends_with("What is said of scales is about fp8_e4m3 amax, the first E4M3 cache: "
+                       "E5M2 is used without scales."));
+}
+
+// The classes of what stands in these tags, such as the lines of a legend.
+std::vector<std::string> series_classes(const std::vector<Tag>& tags) {
+  std::vector<std::string> found;
+  for (const Tag& tag : tags) {
+    const auto of = tag.attributes.find("class");
+    if (tag.name == "g" && !tag.is_end && of != tag.attributes.end()) found.push_back(of->second);
+  }
+  return found;
+}
+
+TEST_CASE("report: a candidate has one colour in the table and in every chart, and its own") {
+  EvalReport report = test::sample_report({.candidates = 8, .name = ""});
+  report.candidates[5].total.kld = 1e-6;  // now the nearest
+  const std::vector<std::string> all = {"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"};
+  for (const char* chart :
+       {"error-attention", "error-K", "error-V", "depth-perplexity", "depth-divergence"}) {
+    CAPTURE(chart);
+    CHECK(series_classes(drawing(report, chart)) == all);
+  }
+  // Its limits, twice; those of 1, twice; what was measured, in black.
+  CHECK(series_classes(drawing(report, "range-K")) ==
+        std::vector<std::string>{"s5", "s5", "soft", "soft", "ink", "ink"});
+  std::vector<std::string> of_table;
+  bool sign = false;
+  for (const Tag& tag : test::tags_of(html_report(report))) {
+    if (tag.name == "svg" && sign) of_table.push_back(tag.attributes.at("class"));
+    sign = tag.name == "span" && !tag.is_end && has_class(tag, "sign");
+  }
+  CHECK(of_table == all);
+}
+
+std::string text_of(const EvalReport& report, const char* element) {
+  std::string text;
+  for (const Tag& tag : test::tags_of(html_report(report))) {
+    if (tag.name == element && !tag.is_end) text += tag.text;
+  }
+  return text;
+}
+
+TEST_CASE("report: the command to serve is that of the headline's cache") {
+  EvalReport report = plain_report();
+  CHECK(html_report(report).find(
+            "<pre><code>fp8kv inject MODEL-FOLDER --scales SCALES.json --out "
+            "MODEL-FOLDER-WITH-SCALES --for vllm</code>\n"
+            "<code>vllm serve MODEL-FOLDER-WITH-SCALES --kv-cache-dtype fp8</code>") !=
+        std::string::npos);
+  report.candidates[0].scales.reset();
+  CHECK(text_of(report, "code") == "vllm serve MODEL-FOLDER --kv-cache-dtype fp8");
+  CHECK(html_report(report).find("Scales of each layer") == std::string::npos);
+  report.candidates[0].dtype = DType::f8_e5m2;
+  CHECK(text_of(report, "code") == "vllm serve MODEL-FOLDER --kv-cache-dtype fp8_e5m2");
+  report.candidates[0].total.top1 = 0.46;
+  CHECK(text_of(report, "code") == "");
+  CHECK(html_report(report).find("There is no command to give: fp8_e4m3 amax is broken") !=
+        std::string::npos);
+}
+
+TEST_CASE("report: the scales of the headline's cache, of heads as a range") {
+  EvalReport report = test::sample_report({.layers = 3, .name = ""});
+  report.candidates[0].scales->layers = {{{0.25f}, {1.5f}}, {{0.5f, 0.125f}, {2, 2}}, {}};
+  const std::string html = html_report(report);
+  const auto cell = [](const char* order, const char* text) {
+    return cat("<td data-order=\"", order, "\">", text, "</td>");
+  };
+  CHECK(html.find(cat("<tr><td class=\"n\">0</td>", cell("0.25", "0.25"), cell("1.5", "1.5"),
+                      "<td>–</td></tr>")) != html.npos);
+  CHECK(html.find(cat("<tr><td class=\"n\">1</td>", cell("0.5", "0.125 – 0.5"), cell("2", "2"),
+                      "<td>2</td></tr>")) != html.npos);
+  CHECK(html.find(cat("<tr><td class=\"n\">2</td>", cell("NaN", "–"), cell("NaN", "–"),
+                      "<td>–</td></tr>")) != html.npos);
+}
+
+TEST_CASE("report: the page bears its day and the version") {
+  EvalReport report = plain_report();
+  report.date = "2024-02-29";
+  CHECK(html_report(report).find("<p class=\"note\">2024-02-29, fp8kv 1.2.3</p>") !=
+        std::string::npos);
+  CHECK(html_report(report) == html_report(report));
 }
 
 TEST_CASE("report: layers to be kept in 16 bit come with vLLM's flag") {

@@ -7,6 +7,7 @@
 #include "cli/kept_inputs.h"
 #include "cli/kv_dtype.h"
 #include "cli/output_files.h"
+#include "cli/run_date.h"
 #include "commands/commands.h"
 #include "data/dataset.h"
 #include "eval/evaluate.h"
@@ -98,13 +99,14 @@ void throw_failures(const std::vector<GateResult>& results) {
 void run_command(const EvalCommandOptions& options) {
   Log log(options.verbosity);
   check_outputs(options, log);
+  EvalReport report;
+  report.date = run_date();
   std::vector<Gate> gates;
   for (const std::string& text : options.fail_if) {
     const auto parsed = with_context("--fail-if", [&] { return parse_gates(text); });
     gates.insert(gates.end(), parsed.begin(), parsed.end());
   }
   const Checkpoint checkpoint = Checkpoint::open(options.model);
-  EvalReport report;
   report.config = read_model_config(checkpoint);
   const ModelConfig& config = report.config;
   const DType baseline = baseline_dtype(options, config);

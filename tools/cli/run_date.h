@@ -1,0 +1,14 @@
+// The day on which the program runs, for what it makes.
+#pragma once
+
+#include <string>
+
+namespace fp8kv {
+
+// "2026-11-22", of UTC: today, or the day of SOURCE_DATE_EPOCH, in seconds since 1970, where that
+// is set, so that a run can be repeated byte for byte
+// (https://reproducible-builds.org/specs/source-date-epoch). Throws a usage Error where that is no
+// such number, or after the year 9999.
+std::string run_date();
+
+}  // namespace fp8kv
