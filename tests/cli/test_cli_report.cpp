@@ -1,5 +1,9 @@
 // eval --report and --plot through the program: the page as a browser gets it.
+#include <cstdlib>
+#include <ctime>
 #include <filesystem>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -8,6 +12,7 @@
 #include "base/text.h"
 #include "support/markup.h"
 #include "support/models/tiny_checkpoint.h"
+#include "support/places.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
 
@@ -59,6 +64,18 @@ TEST_CASE("cli report: one page that is well formed, escaped and asks for nothin
 
 TEST_CASE("cli report: the page bears the day of SOURCE_DATE_EPOCH, or else today") {
   const Reported world;
+  const auto today = [] {
+    const std::time_t now = std::time(nullptr);
+    char text[16];
+    std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
+    return cat("<p class=\"note\">", text, ", fp8kv ");
+  };
+  ::unsetenv("SOURCE_DATE_EPOCH");
+  const std::string before = today();
+  test::run_cli({"eval", world.model, "--data", "ids.jsonl", "--report", "now.html", "-q"},
+                world.temp.path());
+  const std::string now = test::read_file(world.temp / "now.html");
+  CHECK((now.find(before) != now.npos || now.find(today()) != now.npos));
   // 2024-02-29 from its first second to its last.
   world.eval("first.html", "1709164800");
   world.eval("last.html", "1709251199");
@@ -99,6 +116,32 @@ TEST_CASE("cli report: page and text certify the candidate nearest to the baseli
                     "1\n"));
   const std::string html = test::read_file(world.temp / "r.html");
   CHECK(html.find("Margins in octaves with the scales of fp8_e4m3 amax ") != html.npos);
+}
+
+TEST_CASE("cli report: the page's commands run, and inject names the same one to serve with") {
+  const test::TempDir temp;
+  const std::filesystem::path datasets = test::source_dir() / "datasets";
+  std::filesystem::create_directory_symlink(datasets / "demo", temp / "MODEL-FOLDER");
+  const std::string text = (datasets / "calibration.txt").string();
+  const auto run = [&](std::vector<std::string> arguments) {
+    const test::CliResult result = test::run_cli(arguments, temp.path());
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+    return result.out;
+  };
+  run({"eval", "MODEL-FOLDER", "--data", text, "--seq-len", "64", "--samples", "20", "--policy",
+       "amax", "--greedy-tokens", "0", "--report", "r.html", "-q"});
+  std::vector<std::string> commands;
+  for (const test::Tag& tag : test::tags_of(test::read_file(temp / "r.html"))) {
+    if (tag.name == "code" && !tag.is_end) commands.push_back(tag.text);
+  }
+  REQUIRE(commands.size() == 2);
+  REQUIRE(commands[0].starts_with("fp8kv "));
+  run({"calibrate", "MODEL-FOLDER", "--data", text, "--seq-len", "64", "--samples", "20", "-o",
+       "SCALES.json", "-q"});
+  std::istringstream words(commands[0].substr(6));
+  const std::string said = run({std::istream_iterator<std::string>(words), {}});
+  CHECK(said.find("\n  " + commands[1] + "\n") != said.npos);
 }
 
 TEST_CASE("cli report: --plot draws a row for every layer in the terminal") {

@@ -373,6 +373,8 @@ TEST_CASE("report: layers to be kept in 16 bit come with vLLM's flag") {
   CHECK(html_report(report).find("vLLM keeps them in 16 bit with "
                                  "<code>--kv-cache-dtype-skip-layers 3</code>.") !=
         std::string::npos);
+  CHECK(html_report(report).find(" --kv-cache-dtype fp8 --kv-cache-dtype-skip-layers 3</code>") !=
+        std::string::npos);
 }
 
 TEST_CASE("report: a layer without a cache has rows that say so, and no verdict") {
