@@ -42,7 +42,7 @@ std::string reasons(const LayerCertificate& layer) {
 std::string table_of(const Certificate& certificate) {
   Table table({"layer", "", "amax", "saturation", "underflow", "flushed", "at 1.0: saturation",
                "underflow", "flushed", "verdict"},
-              {false, true, false, false, false, false, false, false, false, true});
+              {false, true, false, false, false, false, false, false, false, true}, 2);
   for (size_t i = 0; i < certificate.layers.size(); ++i) {
     const LayerCertificate& layer = certificate.layers[i];
     if (layer.verdict == Verdict::no_cache) {

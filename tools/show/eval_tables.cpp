@@ -61,7 +61,7 @@ std::string summary_table(const EvalReport& report) {
 std::string depth_table(const EvalReport& report) {
   if (report.baseline.depths.size() < 2) return "";
   Table table({"depth", "cache", "tokens", "perplexity", "delta", "KLD", "KLD 99.9%", "top-1"},
-              {true, true});
+              {true, true}, 2);
   for (size_t i = 0; i < report.baseline.depths.size(); ++i) {
     for (const CandidateReport& each : report.candidates) {
       const TokenFigures& of = each.depths[i];
@@ -93,7 +93,7 @@ std::string attention_table(const EvalReport& report) {
 
 std::string layer_table(const CandidateReport& of) {
   Table table({"layer", "", "error", "saturated", "subnormal", "zero", "NaN if unclamped"},
-              {false, true});
+              {false, true}, 2);
   for (size_t i = 0; i < of.layers.size(); ++i) {
     const auto add = [&](const char* tensor, const CacheErrors& errors) {
       table.add({cat(i), tensor, percent(errors.relative_error),
@@ -113,7 +113,7 @@ std::string held_out_table(const EvalReport& report) {
   std::vector<std::string> header = {"layer", ""};
   for (const AmaxAfter& part : parts) header.push_back(grouped(part.tokens));
   header.insert(header.end(), {"evaluated", "ratio"});
-  Table table(std::move(header), {false, true});
+  Table table(std::move(header), {false, true}, 2);
   for (size_t i = 0; i < report.magnitudes.size(); ++i) {
     const LayerAmax evaluated = layer_amax(report.magnitudes[i]);
     const auto add = [&](const char* tensor, std::vector<float> LayerAmax::*of) {

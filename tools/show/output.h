@@ -6,22 +6,25 @@
 #include <string_view>
 #include <vector>
 
+#include "show/table_text.h"
+
 namespace fp8kv {
 
 // Writes at once, so that text appears as it is made. Throws as write_stdout does.
 void print(std::string_view text);
 
 // Text in columns two blanks apart: the first column left-aligned, the others right-aligned, unless
-// `left` says otherwise.
+// `left` says otherwise. The first `names` columns say what a row is.
 class Table {
  public:
-  explicit Table(std::vector<std::string> header, std::vector<bool> left = {true});
+  explicit Table(std::vector<std::string> header, std::vector<bool> left = {true},
+                 size_t names = 1);
   void add(std::vector<std::string> row);
+  // For standard output: as wide as it needs, or where that is a terminal in that one's width.
   std::string text() const;
 
  private:
-  std::vector<bool> left_;
-  std::vector<std::vector<std::string>> rows_;
+  TableCells cells_;
 };
 
 // A number to `digits` significant digits, as short as possible: "23.89", "0.00338".

@@ -36,7 +36,7 @@ bool is_the_same(const RuntimeVerdict& a, const RuntimeVerdict& b) {
 }  // namespace
 
 std::string runtimes_table(FactSet facts) {
-  Table table({"runtime", "version", "result", "how"}, {true, true, true, true});
+  Table table({"runtime", "version", "result", "how"}, {true, true, true, true}, 2);
   const std::vector<RuntimeVerdict> verdicts = runtime_verdicts(facts);
   for (size_t i = 0; i < verdicts.size();) {
     const RuntimeVerdict& verdict = verdicts[i];
