@@ -81,6 +81,9 @@ GenerationConfig read_generation_config(const std::filesystem::path& folder) {
     if (!value || says_nothing(*value, other.neutral)) continue;
     out.unsupported.push_back(cat(other.key, " ", value->brief()));
   }
+  if (const auto value = json->find("max_new_tokens")) {
+    out.max_new_tokens = in_range(*value, 1, INT64_MAX);
+  }
   out.do_sample = json->get_bool("do_sample", false);
   if (!out.do_sample) return out;
   if (const auto value = json->find("temperature"))

@@ -13,11 +13,12 @@ namespace fp8kv {
 std::optional<std::vector<int32_t>> read_eos_ids(const std::filesystem::path& folder);
 
 struct GenerationConfig {
-  // Of these only what the file says, and nothing where it does not say "do_sample": true.
+  // Of these three only what the file says, and nothing where it does not say "do_sample": true.
   std::optional<float> temperature;
   std::optional<float> top_p;
   std::optional<int32_t> top_k;
   bool do_sample = false;
+  std::optional<int64_t> max_new_tokens;  // with do_sample or without
   // What would change the text and is not supported: "repetition_penalty 1.05".
   std::vector<std::string> unsupported;
 };

@@ -43,10 +43,17 @@ TEST_CASE("generation_config: without do_sample nothing is drawn, as in transfor
   CHECK_FALSE(config.top_k);
 }
 
+TEST_CASE("generation_config: the number of new tokens counts with do_sample and without") {
+  CHECK(config_of(R"({"max_new_tokens": 9})").max_new_tokens == std::optional<int64_t>(9));
+  CHECK(config_of(R"({"max_new_tokens": 9, "do_sample": true})").max_new_tokens ==
+        std::optional<int64_t>(9));
+  CHECK_FALSE(config_of(R"({"max_new_tokens": null, "do_sample": true})").max_new_tokens);
+}
+
 TEST_CASE("generation_config: options that say nothing are not named") {
   CHECK(config_of(R"({"repetition_penalty": 1.0, "num_beams": 1, "min_p": 0, "typical_p": 1.0,
                       "no_repeat_ngram_size": 0, "suppress_tokens": [], "stop_strings": null,
-                      "max_new_tokens": 9, "length_penalty": 1.0, "top_k": -1, "do_sample": true,
+                      "max_length": 4096, "length_penalty": 1.0, "top_k": -1, "do_sample": true,
                       "bad_words_ids": null})")
             .unsupported.empty());
   CHECK(config_of(R"({"min_p": 0.1, "num_beams": 4, "suppress_tokens": [3]})").unsupported ==
@@ -65,6 +72,7 @@ TEST_CASE("generation_config: values that cannot be are refused by key") {
         "top_p: is 1.5, expected a number from 1e-06 to 1");
   CHECK(error(R"({"do_sample": true, "top_k": "5"})") ==
         "top_k: is a string (\"5\"), expected an integer");
+  CHECK(error(R"({"max_new_tokens": 0})").starts_with("max_new_tokens: is 0, expected "));
   CHECK(error(R"({"do_sample": 1})") == "do_sample: is a number (1), expected true or false");
 }
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -238,6 +239,28 @@ TEST_CASE("cli run: generation_config.json says how to sample, and flags and rec
                      R"({"eos_token_id": 1, "temperature": 1.5, "top_k": 50})");
   CHECK(text({}) == greedy);
   CHECK(model.run({"-p", "a", "-n", "1"}).err.find("generation_config") == std::string::npos);
+}
+
+TEST_CASE("cli run: max_new_tokens of generation_config.json counts, and flags and records win") {
+  const OwnModel model;
+  const std::string record = cat(R"({"prompt": ")", kLondon, "\"}\n");
+  const auto made = [&](std::vector<std::string> more, const std::string& line) {
+    more.insert(more.begin(), {"-", "--json"});
+    const test::CliResult result = model.run(more, line);
+    return std::pair(records_of(result.out).at(0).at("ids").size(), result.err);
+  };
+  const auto [n_before, err_before] = made({}, record);
+  REQUIRE(n_before > 7);
+  CHECK(err_before.find("generation_config.json") == std::string::npos);
+  model.folder.write("model/generation_config.json", R"({"eos_token_id": 1, "max_new_tokens": 7})");
+  const auto [n, err] = made({}, record);
+  CHECK(n == 7);
+  CHECK(err.find("generation_config.json: at most 7 new tokens (-n takes more or fewer)\n") !=
+        std::string::npos);
+  const auto [n_flag, err_flag] = made({"-n", "5"}, record);
+  CHECK(n_flag == 5);
+  CHECK(err_flag.find("new tokens") == std::string::npos);
+  CHECK(made({}, cat(R"({"prompt": ")", kLondon, R"(", "max_tokens": 3})", "\n")).first == 3);
 }
 
 }  // namespace

@@ -80,9 +80,11 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
 }
 
 void add_sampling(CLI::App& command, RunOptions& options) {
-  command.add_option("-n,--max-new-tokens", options.max_new_tokens, "Tokens to generate at most")
+  command
+      .add_option("-n,--max-new-tokens", options.max_new_tokens,
+                  "Tokens to generate at most; unless given, what the model's "
+                  "generation_config.json says, else 128")
       ->transform(whole_number(1))
-      ->capture_default_str()
       ->type_name("N");
   command
       .add_option("--temperature", options.temperature,

@@ -83,9 +83,9 @@ struct RunOptions : CommonOptions {
   std::filesystem::path scales;  // "": from the checkpoint
   bool accept_foreign = false;
   bool unit_scales = false;
-  int64_t max_new_tokens = 128;
-  std::optional<float>
-      temperature;  // these three are what generation_config.json says unless given
+  // These four are what generation_config.json says unless given.
+  std::optional<int64_t> max_new_tokens;
+  std::optional<float> temperature;
   std::optional<int32_t> top_k;
   std::optional<float> top_p;
   uint64_t seed = 0;

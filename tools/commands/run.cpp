@@ -66,9 +66,9 @@ void run_command(const RunOptions& options) {
   const CacheChoice choice = choose_cache(options, checkpoint, config, log);
   const std::optional<Tokenizer> tokenizer = load_tokenizer(checkpoint, options.json);
   const Tokenizer* const words = tokenizer ? &*tokenizer : nullptr;
-  const SamplingOptions sampling =
-      choose_sampling(options, read_generation_config(checkpoint.folder()), log);
-  Prompts prompts(options, sampling, words, config);
+  const Request defaults =
+      choose_defaults(options, read_generation_config(checkpoint.folder()), log);
+  Prompts prompts(options, defaults, words, config);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why, "; cache in ", choice.why));
 

@@ -18,12 +18,9 @@ constexpr const char* kOneRecord = R"(write one JSON record a line: {"prompt": "
 
 }  // namespace
 
-Prompts::Prompts(const RunOptions& options, const SamplingOptions& sampling,
-                 const Tokenizer* tokenizer, const ModelConfig& config)
-    : options_(options),
-      defaults_{{}, options.max_new_tokens, sampling},
-      tokenizer_(tokenizer),
-      config_(config) {
+Prompts::Prompts(const RunOptions& options, const Request& defaults, const Tokenizer* tokenizer,
+                 const ModelConfig& config)
+    : options_(options), defaults_(defaults), tokenizer_(tokenizer), config_(config) {
   for (size_t i = 0; i < options.prompts.size(); ++i) {
     const std::string name = cat("--prompt ", i + 1);
     size_t bad = 0;

@@ -42,8 +42,8 @@ class Prompts {
   // continue, an input Error naming the line otherwise. Without a tokenizer (nullptr) prompts are
   // token ids.
   // Records have one of prompt, text, messages and input_ids, and may have id, and the options of
-  // PromptRecord, which win over the command line's and `sampling`.
-  Prompts(const RunOptions& options, const SamplingOptions& sampling, const Tokenizer* tokenizer,
+  // PromptRecord, which win over `defaults`.
+  Prompts(const RunOptions& options, const Request& defaults, const Tokenizer* tokenizer,
           const ModelConfig& config);
 
   // Whether more may come than is known.

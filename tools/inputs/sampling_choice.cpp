@@ -7,8 +7,7 @@
 
 namespace fp8kv {
 
-SamplingOptions choose_sampling(const RunOptions& options, const GenerationConfig& config,
-                                Log& log) {
+Request choose_defaults(const RunOptions& options, const GenerationConfig& config, Log& log) {
   std::vector<std::string> taken;
   const auto choose = [&](const auto& flag, const auto& said, auto otherwise, const char* name) {
     if (flag) return *flag;
@@ -16,23 +15,34 @@ SamplingOptions choose_sampling(const RunOptions& options, const GenerationConfi
     taken.push_back(cat(name, " ", *said));
     return *said;
   };
-  SamplingOptions sampling;
+  Request defaults;
+  SamplingOptions& sampling = defaults.sampling;
   // Sampling without a temperature has that of transformers.
   const std::optional<float> temperature =
       config.do_sample ? std::optional(config.temperature.value_or(1.0f)) : std::nullopt;
   sampling.temperature = choose(options.temperature, temperature, 0.0f, "temperature");
   sampling.top_k = choose(options.top_k, config.top_k, 0, "top_k");
   sampling.top_p = choose(options.top_p, config.top_p, 1.0f, "top_p");
-  std::string line;
+  std::vector<std::string> said;
   if (!taken.empty()) {
-    line = cat("sampling with ", join(taken), " (--temperature 0 takes the likeliest token)");
+    said.push_back(
+        cat("sampling with ", join(taken), " (--temperature 0 takes the likeliest token)"));
+  }
+  if (options.max_new_tokens) {
+    defaults.max_new_tokens = *options.max_new_tokens;
+  } else if (config.max_new_tokens) {
+    defaults.max_new_tokens = *config.max_new_tokens;
+    said.push_back(cat("at most ",
+                       count_of(static_cast<uint64_t>(defaults.max_new_tokens), "new token"),
+                       " (-n takes more or fewer)"));
   }
   if (!config.unsupported.empty()) {
-    line +=
-        cat(line.empty() ? "" : "; ", "not supported, and left out: ", join(config.unsupported));
+    said.push_back(cat("not supported, and left out: ", join(config.unsupported)));
   }
+  std::string line;
+  for (const std::string& part : said) line += (line.empty() ? "" : "; ") + part;
   if (!line.empty()) log.note("generation_config.json: " + line);
-  return sampling;
+  return defaults;
 }
 
 }  // namespace fp8kv

@@ -1,16 +1,16 @@
-// How `run` draws tokens where a record does not say.
+// How `run` draws tokens, and how many, where a record does not say.
 #pragma once
 
 #include "base/log.h"
 #include "checkpoint/generation_config.h"
 #include "cli/options.h"
-#include "generate/sampling.h"
+#include "generate/generate.h"
 
 namespace fp8kv {
 
-// Flags first, then generation_config.json, then the likeliest token. What was taken from the file,
-// and what could not be, is said on `log` in a line. The seed is left to each prompt.
-SamplingOptions choose_sampling(const RunOptions& options, const GenerationConfig& config,
-                                Log& log);
+// A request without a prompt. Flags first, then generation_config.json, then the likeliest token
+// and the number of new tokens of Request. What was taken from the file, and what could not be, is
+// said on `log` in a line. The seed is left to each prompt.
+Request choose_defaults(const RunOptions& options, const GenerationConfig& config, Log& log);
 
 }  // namespace fp8kv
