@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "files/file.h"
+#include "files/lfs_pointer.h"
 #include "json/json.h"
 
 namespace fp8kv {
@@ -41,6 +42,7 @@ DataSource open_bytes(const fs::path& path) {
 
 // Files people have that look like data by their name only.
 void refuse_packed(const DataSource& source) {
+  refuse_lfs_pointer(source.text, source.label);
   const struct {
     std::string_view magic;
     const char* what;

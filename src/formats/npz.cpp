@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "files/file.h"
+#include "files/lfs_pointer.h"
 
 namespace fp8kv {
 namespace {
@@ -104,7 +105,10 @@ Npz::Directory Npz::find_directory() const {
     }
     from = end_at - 1;
   }
-  if (end_at == tail.npos) fail(source_, ": is not a zip archive, or its end is missing");
+  if (end_at == tail.npos) {
+    refuse_lfs_pointer(read_(0, std::min<uint64_t>(size_, 64)), source_);
+    fail(source_, ": is not a zip archive, or its end is missing");
+  }
   Directory found{number(tail, end_at + 16, 4), number(tail, end_at + 12, 4),
                   number(tail, end_at + 10, 2)};
   const uint64_t limit = tail_at + end_at;

@@ -368,6 +368,8 @@ TEST_CASE("dataset: what is empty, missing, packed or a folder is refused") {
         "FILE: is gzip data, expected text or JSON");
   CHECK(error_for("a.parquet", "PAR1 and so on") ==
         "FILE: is a Parquet file, expected text or JSON");
+  CHECK(error_for("a.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n") ==
+        "FILE: is a git-LFS pointer, not the file itself");
   CHECK(error_in({folder.path()}) ==
         cat(quote(folder.path().string()), ": is a folder, expected a file"));
   const fs::path good = folder.write("good.txt", "abc");

@@ -49,6 +49,11 @@ TEST_CASE("npz: arrays are read by name, stored or deflated") {
   }
 }
 
+TEST_CASE("npz: a git-LFS pointer is named") {
+  CHECK(error_in("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n") ==
+        "'z': is a git-LFS pointer, not the file itself");
+}
+
 TEST_CASE("npz: a file cut off or damaged anywhere is refused, or reads to the same") {
   const std::string whole = test::read_file(golden("f8-npz-deflated/llama_tp1_rank0.npz"));
   for (size_t length = 0; length < whole.size(); ++length) {
