@@ -137,6 +137,8 @@ TEST_CASE("json: a value of another type is an error that says where, what and i
   const auto error = [](auto&& work) { return test::error_of(work); };
   CHECK(error([&] { json.at("a").at("b")[1].as_int(); }) ==
         "doc: a.b[1]: is a string (\"x\"), expected an integer");
+  CHECK(error([&] { json.at("a").at("b")[2].as_int(); }) ==
+        "doc: a.b[2]: is null, expected an integer");
   CHECK(error([&] { json.at("c d").as_int(); }) ==
         "doc: 'c d': is a number (2.5), expected an integer");
   CHECK(error([&] { json.at("t").as_string(); }) ==
