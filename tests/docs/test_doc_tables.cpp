@@ -332,6 +332,7 @@ TEST_CASE("docs: the scale file's specification names every key that is written"
       .policy = "mse",
       .amax = {{{224}, {112}, {1}}},
       .octaves = {{{0, 7, {1}}, {0, 6, {1}}}},
+      .half = {.tokens = 1, .layers = {{{112}, {112}, {1}}}},
       .documents = 1,
       .windows = 1,
       .tokens = 1,
