@@ -44,7 +44,7 @@ class Collector {
         memory_(plan_memory(checkpoint, config, backend, plan_, layers_from(0, config),
                             options.max_memory)) {}
 
-  Collected run(Log& log) {
+  CollectedMagnitudes run(Log& log) {
     if (options_.state) {
       if (auto found = options_.state->find(config_, plan_.total_rows, activation_)) {
         done_ = std::move(*found);
@@ -131,8 +131,8 @@ class Collector {
     if (!last) options_.state->save(done_, config_, plan_.total_rows, activation_, residual);
   }
 
-  Collected found_in(const CalibrationState::Progress& done) const {
-    Collected found;
+  CollectedMagnitudes found_in(const CalibrationState::Progress& done) const {
+    CollectedMagnitudes found;
     found.half = done.half;
     const size_t size = done.counted.size() / static_cast<size_t>(done.layers);
     for (int64_t index = 0; index < done.layers; ++index) {
@@ -151,7 +151,7 @@ class Collector {
   const WindowPlan plan_;
   const MemoryPlan memory_;
   CalibrationState::Progress done_;  // what is saved; `layers` is 0 unless there is a state
-  Collected found_;
+  CollectedMagnitudes found_;
 };
 
 }  // namespace
@@ -181,9 +181,10 @@ std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
   return collect_halves(checkpoint, config, backend, windows, log, options).layers;
 }
 
-Collected collect_halves(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                         const std::vector<std::vector<int32_t>>& windows, Log& log,
-                         const CollectOptions& options) {
+CollectedMagnitudes collect_halves(const Checkpoint& checkpoint, const ModelConfig& config,
+                                   Backend& backend,
+                                   const std::vector<std::vector<int32_t>>& windows, Log& log,
+                                   const CollectOptions& options) {
   FP8KV_ASSERT(!windows.empty() && options.half <= windows.size());
   return with_unchanged(checkpoint, [&] {
     return Collector(checkpoint, config, backend, windows, options).run(log);

@@ -35,7 +35,7 @@ struct CollectOptions {
   size_t half = 0;
 };
 
-struct Collected {
+struct CollectedMagnitudes {
   std::vector<LayerMagnitudes> layers;
   std::vector<LayerAmax> half;  // empty unless asked for
 };
@@ -46,9 +46,10 @@ struct Collected {
 // or several that go on with a saved state.
 // Throws as download_magnitudes, plan_memory and WeightStream do; after each layer, when a file of
 // the model changed (see Checkpoint::check_unchanged).
-Collected collect_halves(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                         const std::vector<std::vector<int32_t>>& windows, Log& log,
-                         const CollectOptions& options);
+CollectedMagnitudes collect_halves(const Checkpoint& checkpoint, const ModelConfig& config,
+                                   Backend& backend,
+                                   const std::vector<std::vector<int32_t>>& windows, Log& log,
+                                   const CollectOptions& options);
 // The layers alone.
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,

@@ -145,13 +145,13 @@ TEST_CASE("collect: amax after a part of the windows is that of the part alone")
                           {windows.begin(), windows.begin() + static_cast<ptrdiff_t>(count)}, log,
                           {.batch_rows = batch_rows, .half = half});
   };
-  const Collected whole = collect(7, 0, kBatchRows);
+  const CollectedMagnitudes whole = collect(7, 0, kBatchRows);
   CHECK(whole.half.empty());
   for (const size_t count : {1, 4, 7}) {
-    const Collected alone = collect(count, 0, kBatchRows);
+    const CollectedMagnitudes alone = collect(count, 0, kBatchRows);
     for (const int64_t batch_rows : {int64_t{130}, kBatchRows}) {
       CAPTURE(count);
-      const Collected found = collect(7, count, batch_rows);
+      const CollectedMagnitudes found = collect(7, count, batch_rows);
       CHECK(test::same_bits(found.layers, whole.layers));
       REQUIRE(found.half.size() == alone.layers.size());
       for (size_t layer = 0; layer < found.half.size(); ++layer) {

@@ -38,7 +38,7 @@ class Place {
                               "\n"
                               R"({"input_ids": [2, 2, 6, 4, 1]})"
                               "\n"
-                              R"({"input_ids": [7, 5]})"
+                              R"({"input_ids": [7, 1]})"
                               "\n");
     temp_.write("prompts.jsonl", R"({"input_ids": [1, 2, 3], "max_tokens": 2})"
                                  "\n"

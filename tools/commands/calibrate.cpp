@@ -94,8 +94,9 @@ void check_outputs(const CalibrateOptions& options, Log& log) {
 }
 
 // With `state`, says what a run that ends early has left.
-Collected collect(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
-                  const Windows& windows, Log& log, const CollectOptions& options) {
+CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& config,
+                            Backend& backend, const Windows& windows, Log& log,
+                            const CollectOptions& options) {
   try {
     return collect_halves(checkpoint, config, backend, windows.ids, log, options);
   } catch (const Error& error) {
