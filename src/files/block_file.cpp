@@ -33,6 +33,11 @@ bool stop_direct(int descriptor) {
          ::fcntl(descriptor, F_SETFL, flags & ~O_DIRECT) == 0;
 }
 
+// By its size, and not by the block that was asked for: several threads may find the end.
+Error ended_early(int descriptor, const std::filesystem::path& path) {
+  return changed_while_read(path, cat("ends at byte ", stamp_of(descriptor, path).bytes));
+}
+
 }  // namespace
 
 BlockFile::BlockFile(std::filesystem::path path, bool direct) : path_(std::move(path)) {
@@ -56,12 +61,12 @@ std::byte* BlockFile::read(uint64_t offset, size_t length, std::span<std::byte> 
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EINVAL && done == 0 && stop_direct(*descriptor_)) continue;
     if (got < 0) fail_system(path_.string(), "read", errno);
-    if (got == 0) throw changed_while_read(path_, cat("ends at byte ", offset - before + done));
+    if (got == 0) throw ended_early(*descriptor_, path_);
     // Direct reads go on from a boundary; only the end of the file stops elsewhere.
     const size_t step = static_cast<size_t>(got);
     done += direct_ && done + step < needed ? step / kAlignment * kAlignment : step;
     if (step < kAlignment && direct_ && done < needed) {
-      throw changed_while_read(path_, cat("ends at byte ", offset - before + done));
+      throw ended_early(*descriptor_, path_);
     }
   }
   return room.data() + before;
