@@ -40,11 +40,12 @@ declare -A may=(
   [kernels/blocks]="$values kernels kernels/device"
   [kernels/ops]="$values kernels kernels/device kernels/blocks"
   [kernels/backend]="$values backend backend/open kernels kernels/device kernels/ops"
-  [tools/cli]="$scales backend backend/open data policy eval"
-  [tools/inputs]="$scales $measured text cli"
-  [tools/show]="$scales $measured text report cli inputs"
-  [tools/commands]="$scales $measured text backend/cpu backend/open report cli inputs show"
-  [tools]="$values files cli commands"
+  [tools/options]="$scales backend data policy eval"
+  [tools/cli]="$scales backend backend/open data policy eval options"
+  [tools/inputs]="$scales $measured text options"
+  [tools/show]="$scales $measured text report options inputs"
+  [tools/commands]="$scales $measured text backend/cpu backend/open report options inputs show"
+  [tools]="$values files cli commands options"
 )
 status=0
 complain() {

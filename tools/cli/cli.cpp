@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
-#include "cli/byte_size.h"
 #include "cli/cli_arguments.h"
 #include "cli/cli_brackets.h"
 #include "cli/cli_calibrate.h"
@@ -17,8 +16,9 @@
 #include "cli/cli_flags.h"
 #include "cli/cli_help.h"
 #include "cli/cli_usage.h"
-#include "cli/kv_dtype.h"
 #include "files/file.h"
+#include "options/byte_size.h"
+#include "options/kv_dtype.h"
 #include "scales/write/inject.h"
 
 namespace fp8kv {

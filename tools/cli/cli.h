@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/options.h"
+#include "options/options.h"
 
 namespace fp8kv {
 

@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
-#include "cli/byte_size.h"
 #include "cli/cli_checks.h"
 #include "cli/cli_flags.h"
 #include "cli/cli_help.h"
+#include "options/byte_size.h"
 
 namespace fp8kv {
 namespace {

@@ -1,7 +1,7 @@
 // The flags of calibrate.
 #pragma once
 
-#include "cli/options.h"
+#include "options/options.h"
 
 namespace CLI {
 class App;

@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
-#include "cli/byte_size.h"
-#include "cli/kv_dtype.h"
 #include "data/shard.h"
+#include "options/byte_size.h"
+#include "options/kv_dtype.h"
 #include "policy/policies.h"
 
 namespace fp8kv {

@@ -6,8 +6,8 @@
 #include "cli/cli_checks.h"
 #include "cli/cli_flags.h"
 #include "cli/cli_help.h"
-#include "cli/kv_dtype.h"
 #include "eval/gates.h"
+#include "options/kv_dtype.h"
 
 namespace fp8kv {
 namespace {

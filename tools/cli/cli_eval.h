@@ -1,7 +1,7 @@
 // The flags of `eval`.
 #pragma once
 
-#include "cli/options.h"
+#include "options/options.h"
 
 namespace CLI {
 class App;

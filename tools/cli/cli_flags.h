@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
+#include "options/options.h"
 #include "policy/policies.h"
 
 namespace CLI {

@@ -2,7 +2,7 @@
 // throws Error otherwise.
 #pragma once
 
-#include "cli/options.h"
+#include "options/options.h"
 
 namespace fp8kv {
 

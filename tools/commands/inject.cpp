@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
-#include "cli/kept_inputs.h"
-#include "cli/output_files.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
+#include "options/kept_inputs.h"
+#include "options/output_files.h"
 #include "scales/write/arrival.h"
 #include "show/output.h"
 #include "show/runtime_report.h"

@@ -1,11 +1,11 @@
 #include "policy/merge.h"
 
 #include "base/error.h"
-#include "cli/kept_inputs.h"
-#include "cli/output_files.h"
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
+#include "options/kept_inputs.h"
+#include "options/output_files.h"
 #include "policy/histogram_file.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"

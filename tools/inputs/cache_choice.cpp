@@ -1,8 +1,8 @@
 #include "inputs/cache_choice.h"
 
 #include "base/error.h"
-#include "cli/kv_dtype.h"
 #include "inputs/scale_source.h"
+#include "options/kv_dtype.h"
 
 namespace fp8kv {
 namespace {

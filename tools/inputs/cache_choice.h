@@ -6,10 +6,10 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "cli/options.h"
 #include "core/config.h"
 #include "core/dtype.h"
 #include "core/scales.h"
+#include "options/options.h"
 
 namespace fp8kv {
 

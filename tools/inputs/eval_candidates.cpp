@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cli/kv_dtype.h"
 #include "inputs/scale_source.h"
+#include "options/kv_dtype.h"
 #include "policy/make_scales.h"
 
 namespace fp8kv {

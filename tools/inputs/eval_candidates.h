@@ -7,9 +7,9 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "cli/options.h"
 #include "core/config.h"
 #include "eval/eval_report.h"
+#include "options/options.h"
 #include "policy/policies.h"
 
 namespace fp8kv {

@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
-#include "cli/options.h"
 #include "core/config.h"
 #include "data/dataset.h"
+#include "options/options.h"
 
 namespace fp8kv {
 

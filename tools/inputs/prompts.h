@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/options.h"
 #include "core/config.h"
 #include "generate/generate.h"
 #include "inputs/line_reader.h"
 #include "json/json.h"
+#include "options/options.h"
 #include "text/tokenizer.h"
 
 namespace fp8kv {

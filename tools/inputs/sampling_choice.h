@@ -3,8 +3,8 @@
 
 #include "base/log.h"
 #include "checkpoint/generation_config.h"
-#include "cli/options.h"
 #include "generate/generate.h"
+#include "options/options.h"
 
 namespace fp8kv {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
 #include "generate/generate.h"
 #include "inputs/prompts.h"
+#include "options/options.h"
 #include "text/stop_text.h"
 #include "text/tokenizer.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/kv_dtype.h"
+#include "options/kv_dtype.h"
 #include "show/output.h"
 
 namespace fp8kv {

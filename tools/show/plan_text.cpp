@@ -1,8 +1,8 @@
 #include "show/plan_text.h"
 
 #include "base/text.h"
-#include "cli/kv_dtype.h"
 #include "json/json.h"
+#include "options/kv_dtype.h"
 #include "show/description_text.h"
 #include "show/output.h"
 

@@ -1,4 +1,4 @@
-#include "cli/run_date.h"
+#include "options/run_date.h"
 
 #include <charconv>
 #include <chrono>

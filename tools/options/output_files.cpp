@@ -1,4 +1,4 @@
-#include "cli/output_files.h"
+#include "options/output_files.h"
 
 #include "base/error.h"
 #include "files/file.h"

@@ -1,4 +1,4 @@
-#include "cli/kv_dtype.h"
+#include "options/kv_dtype.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "cli/byte_size.h"
+#include "options/byte_size.h"
 
 #include <array>
 #include <cctype>

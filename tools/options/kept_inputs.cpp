@@ -1,4 +1,4 @@
-#include "cli/kept_inputs.h"
+#include "options/kept_inputs.h"
 
 #include <algorithm>
 #include <optional>
@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "cli/options.h"
+#include "options/options.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;

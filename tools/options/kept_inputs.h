@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "cli/output_files.h"
+#include "options/output_files.h"
 
 namespace fp8kv {
 
