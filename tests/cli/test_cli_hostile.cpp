@@ -55,7 +55,7 @@ TEST_CASE("cli: names in a file reach the terminal escaped, whatever command pri
                          R"( "scaling_factor": {"0": {"0": 1, "1": 0.5}}}})");
   const std::vector<std::vector<std::string>> commands = {
       {"inspect", "model"},
-      {"inspect", "model", "--runtimes"},
+      {"verify", "model"},
       {"inspect", "model/extra.safetensors"},
       {"inspect", "odd.json"},
       {"extract", "model"},
@@ -89,12 +89,12 @@ TEST_CASE("cli: JSON stays UTF-8 where a path is not") {
       {"inspect", model},
       {"inspect", "s\xff.json"},
       {"inspect", "s\xff.json", "--certificate"},
-      {"inspect", model, "--runtimes"},
       {"inspect", model + "/model.safetensors"},
       {"extract", "s\xff.json", "-o", "again\xff.json"},
       {"extract", "s\xff.json", "--list"},
       {"diff", "s\xff.json", "again\xff.json"},
       {"inject", model, "-s", "s\xff.json", "-o", "out\xff"},
+      {"verify", "out\xff"},
       {"eval", model, "--data", "ids\xff.jsonl", "--scales", "s\xff.json"},
       {"plan", model}};
   for (std::vector<std::string> command : commands) {

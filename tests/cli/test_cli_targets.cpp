@@ -1,4 +1,4 @@
-// What inject, inspect --runtimes and diff print, whole.
+// What inject and diff print, whole.
 #include <cstdlib>
 #include <fcntl.h>
 #include <string>
@@ -57,7 +57,7 @@ TensorRT-LLM  PyTorch backend    ignores         has no scales for an FP8 cache,
 From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
 )";
 
-TEST_CASE("cli: inject says what each runtime will do, and so does inspect of what it made") {
+TEST_CASE("cli: inject says what each runtime will do, and so does verify of what it made") {
   const Place place;
   const test::CliResult made = place.run(
       {"inject", "model", "-s", "scales.json", "-o", "out", "--for", "vllm", "--link", "copy"});
@@ -75,7 +75,7 @@ Serve it with
   text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn
 )");
   CHECK(made.err == "wrote 82.0 KiB and made 'out'\n");
-  const test::CliResult inspected = place.run({"inspect", "out", "--runtimes"});
+  const test::CliResult inspected = place.run({"verify", "out"});
   CHECK(inspected.out == kVllmVerdicts);
   CHECK(inspected.exit_code == 0);
 }
@@ -124,13 +124,13 @@ class Terminal {
   std::thread reader_;
 };
 
-TEST_CASE("cli: on a terminal the sentences of inspect --runtimes keep to its width") {
+TEST_CASE("cli: on a terminal the sentences of verify keep to its width") {
   const Place place;
   place.run({"inject", "model", "-s", "scales.json", "-o", "out", "--for", "vllm"});
   const auto on_terminal = [&](unsigned short columns) {
     Terminal terminal(columns);
-    const test::CliResult result = test::run_cli(
-        {"inspect", "out", "--runtimes"}, {.folder = place.temp.path(), .out = terminal.path});
+    const test::CliResult result =
+        test::run_cli({"verify", "out"}, {.folder = place.temp.path(), .out = terminal.path});
     CHECK(result.exit_code == 0);
     return terminal.text();
   };
@@ -147,12 +147,12 @@ TEST_CASE("cli: on a terminal the sentences of inspect --runtimes keep to its wi
   CHECK(on_terminal(0) == kVllmVerdicts);
 }
 
-TEST_CASE("cli: inspect --runtimes as JSON gives the facts, and a source for every sentence") {
+TEST_CASE("cli: verify as JSON gives the facts, and a source for every sentence") {
   const Place place;
   place.run({"inject", "model", "-s", "scales.json", "-o", "out", "--for", "sglang"});
-  const test::CliResult result = place.run({"inspect", "out", "--runtimes", "--json"});
+  const test::CliResult result = place.run({"verify", "out", "--json"});
   const Json json = Json::parse(result.out, "stdout");
-  CHECK(json.at("schema").as_string() == "fp8kv.runtimes/1");
+  CHECK(json.at("schema").as_string() == "fp8kv.verify/1");
   CHECK(json.at("runtime_facts")[1].as_string() == "apart");
   const Json runtimes = json.at("runtimes");
   REQUIRE(runtimes.size() == runtime_columns().size());
@@ -167,7 +167,7 @@ TEST_CASE("cli: inspect --runtimes as JSON gives the facts, and a source for eve
   CHECK(vllm.at("basis").as_string() == "a run");
   CHECK(vllm.at("notes")[0].at("basis").as_string() == "its source");
   CHECK(vllm.at("notes")[1].at("basis").as_string() == "reports of users");
-  CHECK(place.run({"inspect", "scales.json", "--runtimes"}).exit_code == 0);
+  CHECK(place.run({"verify", "scales.json", "--runtime", "sglang"}).exit_code == 0);
 }
 
 TEST_CASE("cli: diff shows each layer, names the pattern and exits with 1") {

@@ -16,6 +16,7 @@
 #include "cli/cli_flags.h"
 #include "cli/cli_help.h"
 #include "cli/cli_usage.h"
+#include "cli/cli_verify.h"
 #include "files/file.h"
 #include "options/byte_size.h"
 #include "options/kv_dtype.h"
@@ -186,11 +187,8 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
       ->required()
       ->check(a_path())
       ->type_name("PATH");
-  auto* certificate =
-      command->add_flag("--certificate", options.certificate,
-                        "Say only whether the scales are safe, and which layers need them");
-  command->add_flag("--runtimes", options.runtimes, "Say only what each runtime does with it")
-      ->excludes(certificate);
+  command->add_flag("--certificate", options.certificate,
+                    "Say only whether the scales are safe, and which layers need them");
   add_common(*command, options);
   return command;
 }
@@ -310,6 +308,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   Commands commands;
   add_command(commands, app, add_calibrate);
   add_command(commands, app, add_inject);
+  add_command(commands, app, add_verify);
   add_command(commands, app, add_extract);
   add_command(commands, app, add_run);
   add_command(commands, app, add_eval);

@@ -24,9 +24,12 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   return names;
 }
 
-// " (did you mean '--max-new-tokens'?)", by what other tools call it, else by its letters.
+// " (did you mean '--max-new-tokens'?)", by where it went, by what other tools call it, else by its
+// letters.
 std::string meant_flag(const CLI::App& command, const std::string& given) {
   const std::vector<std::string> known = flag_names(command);
+  const std::string command_now = moved_to(command.get_name(), given);
+  if (!command_now.empty()) return cat(": it is now 'fp8kv ", command_now, " PATH'");
   const std::string ours = flag_of_others(given, known);
   if (!ours.empty()) return cat(" (did you mean ", quote(ours), "?)");
   const bool takes_model = command.get_option_no_throw("model") != nullptr;

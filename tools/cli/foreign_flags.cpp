@@ -104,6 +104,10 @@ bool is_flag_of_others(std::string_view name) {
                      [&](const ForeignFlag& row) { return row.name == name; });
 }
 
+std::string moved_to(std::string_view command, std::string_view flag) {
+  return command == "inspect" && flag == "--runtimes" ? "verify" : "";
+}
+
 bool names_model(std::string_view name) {
   return name == "-m" || name == "--model" || name == "--model-path";
 }

@@ -1,4 +1,4 @@
-// Flags as other tools call them, for people who come from there.
+// Flags as other tools and older versions call them, for people who come from there.
 #pragma once
 
 #include <span>
@@ -14,6 +14,10 @@ std::string flag_of_others(std::string_view name, std::span<const std::string> k
 // "-ngl" and the like: one dash and several letters, which could be taken for a short flag of ours
 // with its value.
 bool is_flag_of_others(std::string_view name);
+
+// The command that does what a flag of `command` did in older versions: "verify"; "" for no such
+// flag.
+std::string moved_to(std::string_view command, std::string_view flag);
 
 // "--model", "-m": what others have for the model, which is an argument here.
 bool names_model(std::string_view name);

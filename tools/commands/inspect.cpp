@@ -5,14 +5,12 @@
 #include "checkpoint/read_model_config.h"
 #include "commands/commands.h"
 #include "formats/safetensors.h"
-#include "inputs/runtime_source.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
 #include "scales/read/open_store.h"
 #include "show/certificate_text.h"
 #include "show/checkpoint_text.h"
 #include "show/output.h"
-#include "show/runtime_report.h"
 #include "show/scales_text.h"
 #include "show/tensor_list.h"
 
@@ -80,23 +78,10 @@ void inspect_scale_file(const InspectOptions& options) {
                      : scale_file_description(options.path, found));
 }
 
-// Instead of the description, which needs scales that can be used.
-void inspect_runtimes(const InspectOptions& options) {
-  const FactSet facts = facts_of(options.path);
-  if (!options.json) return print(runtimes_table(facts));
-  JsonWriter json;
-  json.begin_object()
-      .member("schema", "fp8kv.runtimes/1")
-      .member("path", utf8_name(options.path.string()));
-  runtimes_json(json, facts);
-  print(json.end_object().text());
-}
-
 }  // namespace
 
 void run_command(const InspectOptions& options) {
   if (options.certificate) return inspect_certificate(options);
-  if (options.runtimes) return inspect_runtimes(options);
   switch (source_kind(options.path)) {
     case SourceKind::scale_folder:
       return inspect_scale_folder(options);

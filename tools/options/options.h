@@ -120,7 +120,15 @@ struct EvalCommandOptions : CommonOptions {
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
   bool certificate = false;  // print that alone
-  bool runtimes = false;     // what runtimes do with it, instead of what it is
+};
+
+struct VerifyOptions : CommonOptions {
+  std::filesystem::path path;         // model folder or scale file
+  std::vector<std::string> runtimes;  // "vllm@0.33"; empty: the usual ones
+  std::string kv_cache_dtype;         // "": what turns an FP8 cache on
+  std::string gpu;                    // "": any
+  std::filesystem::path junit;        // "": none
+  bool force = false;
 };
 
 struct MergeOptions : CommonOptions {
@@ -148,8 +156,8 @@ struct DiffOptions : CommonOptions {
 
 struct DoctorOptions : CommonOptions {};
 
-using Options = std::variant<CalibrateOptions, InjectCommandOptions, ExtractOptions, RunOptions,
-                             EvalCommandOptions, InspectOptions, DiffOptions, MergeOptions,
-                             PlanOptions, DoctorOptions>;
+using Options = std::variant<CalibrateOptions, InjectCommandOptions, VerifyOptions, ExtractOptions,
+                             RunOptions, EvalCommandOptions, InspectOptions, DiffOptions,
+                             MergeOptions, PlanOptions, DoctorOptions>;
 
 }  // namespace fp8kv

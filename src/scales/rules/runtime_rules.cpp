@@ -12,7 +12,7 @@ namespace {
 // A runtime's rows stand together, the oldest versions first.
 std::span<const RuntimeColumn> columns() {
   static const RuntimeColumn kColumns[] = {
-      {"TGI", "branch of PR 2028", "branch of PR 2028", {}, tgi_branch_rules()},
+      {"TGI", "branch of PR 2028", "branch of PR 2028", {}, tgi_branch_rules(), "pr-2028"},
       {"TGI", "2.4", "2.4", {2, 4}, tgi_rules()},
       {"TGI", "3.0", "", {3, 0}, tgi_rules()},
       {"vLLM", "0.7.2", "0.14", {0, 7, 2}, vllm_rules()},
@@ -24,25 +24,10 @@ std::span<const RuntimeColumn> columns() {
       {"SGLang", "0.5.19", "", {0, 5, 19}, sglang_rules()},
       {"transformers", "4.45", "4.57", {4, 45}, transformers_rules()},
       {"transformers", "5", "", {5}, transformers_rules()},
-      {"TensorRT-LLM", "engine builder", "engine builder", {}, trtllm_builder_rules()},
-      {"TensorRT-LLM", "PyTorch backend", "PyTorch backend", {}, trtllm_pytorch_rules()},
+      {"TensorRT-LLM", "engine builder", "engine builder", {}, trtllm_builder_rules(), "engine"},
+      {"TensorRT-LLM", "PyTorch backend", "PyTorch backend", {}, trtllm_pytorch_rules(), "pytorch"},
   };
   return kColumns;
-}
-
-RuntimeVerdict verdict_of(const RuntimeColumn& column, FactSet facts) {
-  RuntimeVerdict verdict{&column, nullptr, {}};
-  for (const RuntimeRule* rule : rules_of(column)) {
-    if (!facts.has_all(rule->with) || facts.has_any(rule->without)) continue;
-    if (rule->any != FactSet{} && !facts.has_any(rule->any)) continue;
-    if (rule->outcome == RuntimeOutcome::note) {
-      verdict.notes.push_back(rule);
-    } else if (!verdict.rule) {
-      verdict.rule = rule;
-    }
-  }
-  FP8KV_ASSERT(verdict.rule);
-  return verdict;
 }
 
 }  // namespace
@@ -70,20 +55,41 @@ std::vector<const RuntimeRule*> rules_of(const RuntimeColumn& column) {
   return rules;
 }
 
+RuntimeVerdict runtime_verdict(FactSet facts, const RuntimeColumn& column) {
+  RuntimeVerdict verdict{&column, nullptr, {}};
+  for (const RuntimeRule* rule : rules_of(column)) {
+    if (!facts.has_all(rule->with) || facts.has_any(rule->without)) continue;
+    if (rule->any != FactSet{} && !facts.has_any(rule->any)) continue;
+    if (rule->outcome == RuntimeOutcome::note) {
+      verdict.notes.push_back(rule);
+    } else if (!verdict.rule) {
+      verdict.rule = rule;
+    }
+  }
+  FP8KV_ASSERT(verdict.rule);
+  return verdict;
+}
+
 std::vector<RuntimeVerdict> runtime_verdicts(FactSet facts) {
   std::vector<RuntimeVerdict> verdicts;
-  for (const RuntimeColumn& column : columns()) verdicts.push_back(verdict_of(column, facts));
+  for (const RuntimeColumn& column : columns()) verdicts.push_back(runtime_verdict(facts, column));
   return verdicts;
+}
+
+const RuntimeColumn* find_runtime_column(std::string_view runtime, RuntimeVersion version) {
+  const RuntimeColumn* last = nullptr;
+  for (const RuntimeColumn& column : columns()) {
+    const bool has_versions = *column.key == '\0';
+    if (has_versions && column.runtime == runtime && column.first <= version) last = &column;
+  }
+  return last;
 }
 
 std::optional<RuntimeVerdict> runtime_verdict(FactSet facts, std::string_view runtime,
                                               RuntimeVersion version) {
-  const RuntimeColumn* last = nullptr;
-  for (const RuntimeColumn& column : columns()) {
-    if (column.runtime == runtime && column.first <= version) last = &column;
-  }
-  if (!last) return std::nullopt;
-  return verdict_of(*last, facts);
+  const RuntimeColumn* column = find_runtime_column(runtime, version);
+  if (!column) return std::nullopt;
+  return runtime_verdict(facts, *column);
 }
 
 }  // namespace fp8kv

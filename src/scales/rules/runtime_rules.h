@@ -23,6 +23,7 @@ struct RuntimeColumn {
   const char* newest;   // "0.16"; "" for the newest of all
   RuntimeVersion first;
   std::span<const RuntimeRule> rules;  // of all versions
+  const char* key = "";                // of a branch or a backend, which has no version: "pytorch"
 };
 
 // From the oldest version of `first` to the newest of `last`: "0.15 to 0.20", "0.25 and newer".
@@ -39,10 +40,14 @@ struct RuntimeVerdict {
   std::vector<const RuntimeRule*> notes;
 };
 
+RuntimeVerdict runtime_verdict(FactSet facts, const RuntimeColumn& column);
 // One per column, in the table's order.
 std::vector<RuntimeVerdict> runtime_verdicts(FactSet facts);
-// Of the column that this version is in, or else follows. `runtime` as a column spells it; nullopt
-// for one of no column.
+
+// The column that this version is in, or else follows. `runtime` as a column spells it; nullptr for
+// one of no column.
+const RuntimeColumn* find_runtime_column(std::string_view runtime, RuntimeVersion version);
+// Of that column.
 std::optional<RuntimeVerdict> runtime_verdict(FactSet facts, std::string_view runtime,
                                               RuntimeVersion version);
 

@@ -1,0 +1,32 @@
+#include "cli/cli_verify.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/cli_checks.h"
+#include "cli/cli_flags.h"
+#include "cli/cli_help.h"
+
+namespace fp8kv {
+
+CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "verify",
+      "Say what each runtime does with the scales of a folder, and fail where they are lost");
+  set_examples(*command,
+               {"fp8kv verify Llama-3.1-8B-kv", "fp8kv verify Qwen3-8B-FP8 --runtime vllm@0.33",
+                "fp8kv verify Qwen3-8B-FP8 --runtime all --json"});
+  command->add_option("path", options.path, "Model folder or scale file")
+      ->required()
+      ->check(a_path())
+      ->type_name("PATH");
+  command
+      ->add_option("--runtime", options.runtimes,
+                   "The runtime that must load the scales: NAME for its newest versions, "
+                   "NAME@VERSION, NAME@all, or all; may be given again")
+      ->allow_extra_args(false)
+      ->type_name("RUNTIME");
+  add_common(*command, options);
+  return command;
+}
+
+}  // namespace fp8kv
