@@ -104,6 +104,9 @@ class Captured {
 bool prints_first(const ExtractOptions& options) {
   return options.list;  // what there is, also where it cannot be used
 }
+bool prints_first(const VerifyOptions&) {
+  return true;  // each runtime's verdict, also where some fail
+}
 template <typename Options>
 bool prints_first(const Options&) {
   return false;
@@ -123,6 +126,8 @@ bool runs(Options options, const fs::path& outputs) {
     require(is_utf8(error.what()) && is_utf8(error.help()), "an error is text");
     require(prints_first(options) || captured.text().empty(), "nothing is printed before an error");
     require(writes || fs::is_empty(outputs), "nothing is left behind by an error");
+    const std::string before = captured.text();
+    if (options.json && !before.empty()) Json::parse(before, "stdout");
     return false;
   }
   const std::string out = captured.text();
@@ -142,7 +147,13 @@ void inspect(const fs::path& model, uint64_t choice, const fs::path& outputs) {
   InspectOptions options;
   options.path = model;
   options.json = choice % 2 == 0;
-  options.runtimes = choice % 3 == 0;
+  runs(options, outputs);
+}
+
+void verify(const fs::path& model, uint64_t choice, const fs::path& outputs) {
+  VerifyOptions options;
+  options.path = model;
+  options.json = choice % 2 == 0;
   runs(options, outputs);
 }
 
@@ -207,6 +218,7 @@ void run(const std::string& input) {
   choice >>= 16;
   // Not all of them each time: most of their time goes into reading the same files.
   inspect(model, choice, outputs);
+  if (choice % 3 == 0) verify(model, choice, outputs);
   plan(model, choice, outputs);
   const std::optional<std::string> extracted = extract(model, choice, outputs);
   inject(model, extracted.value_or(R"({"model_type": "llama", "kv_cache": {"dtype":

@@ -1,4 +1,7 @@
 // kv_cache_scales.json, ours and vLLM's.
+#include "base/error.h"
+#include "base/text.h"
+#include "core/compare_models.h"
 #include "fuzz.h"
 #include "json/json.h"
 #include "scales/scale_file.h"
@@ -6,14 +9,65 @@
 namespace fp8kv::fuzz {
 namespace {
 
+// Of a model of two layers.
+ModelIdentity known_identity() {
+  return {{{"head_dim", "2"}, {"rope_theta", "10000"}, {"torch_dtype", "bfloat16"}},
+          {{"0011223344556677", "803F 0040"}, {"8899aabbccddeeff", "803f 0080"}},
+          {"0123456789abcdef", "803f"},
+          "fedcba9876543210",
+          "kv-proj-v1:00"};
+}
+
+std::string file_with_identity() {
+  return R"({"model_type":"llama","kv_cache":{"dtype":"float8_e4m3fn","scaling_factor":{"0":{"0":0.5,"1":2}}},)"
+         R"("fp8kv":{"schema":"fp8kv.scales/1","format":"float8_e4m3fn","granularity":"tensor",)"
+         R"("k_scale":[[0.5],[2]],"v_scale":[[0.5],[1]],"model":{"fingerprint":")" +
+         fingerprint_of(known_identity()) +
+         R"(","identity":{"projections":"kv-proj-v1:00","config":{"head_dim":"2",)"
+         R"("rope_theta":"10000","torch_dtype":"bfloat16"},)"
+         R"("embedding":{"digest":"0123456789abcdef","samples":"803f"},)"
+         R"("layers":["0011223344556677","8899aabbccddeeff"],"samples":["803F 0040","803f 0080"],)"
+         R"("rest":"fedcba9876543210"},"n_layers":2,"n_kv_heads":1}}})";
+}
+
+void compare(const ModelIdentity& identity) {
+  const ModelIdentity known = known_identity();
+  require(compare_models(identity, identity).moved == 0, "a model is where it was");
+  for (const ModelComparison& each :
+       {compare_models(identity, known), compare_models(known, identity)}) {
+    require(each.moved >= 0, "how far weights moved is a number");
+    require(is_utf8(difference_text(each)), "what differs is text");
+  }
+}
+
 void run(const std::string& input) {
   const KvScales scales = parse_scale_file(Json::parse(input, "file"), "file");
+  if (scales.provenance.model_identity) compare(*scales.provenance.model_identity);
   const std::string text = scale_file_text(scales);
   const KvScales again = parse_scale_file(Json::parse(text, "again"), "again");
   require(scale_file_text(again) == text, "what is accepted is written and read back");
   const std::string plain = vllm_json_text(scales, 2);
   const KvScales named = parse_scale_file(Json::parse(plain, "plain"), "plain");
   require(named.cached_layers() == scales.cached_layers(), "every layer with a cache is named");
+}
+
+// The fingerprint, which is a digest of the identity beside it: no changed identity would have it.
+void repair(std::string& input) {
+  const size_t at = input.find(kIdentityFingerprint);
+  if (at == input.npos) return;
+  try {
+    const Json identity = Json::parse(input, "file").at("fp8kv").at("model").at("identity");
+    ModelIdentity made;
+    const Json config = identity.at("config");
+    for (size_t i = 0; i < config.size(); ++i) {
+      made.config.push_back({config.key(i), config.value(i).as_string()});
+    }
+    made.embedding.digest = identity.at("embedding").at("digest").as_string();
+    const Json layers = identity.at("layers");
+    for (size_t i = 0; i < layers.size(); ++i) made.layers.push_back({layers[i].as_string(), ""});
+    input.replace(at, input.find('"', at) - at, fingerprint_of(made));
+  } catch (const Error&) {  // no identity that would be read
+  }
 }
 
 std::vector<std::string> seeds(const std::filesystem::path& root) {
@@ -38,11 +92,16 @@ std::vector<std::string> seeds(const std::filesystem::path& root) {
       R"("amax":{"k":[[],[224],[],[896],[]],"v":[[],[112],[],[448],[]],"q":[[],[1],[],[1],[]]},)"
       R"("octaves":{"k":[[],[0,6,1,2],[],[3,8,4,5],[]],"v":[[],[0,5,1,2],[],[0,8,9],[]]},)"
       R"("model":{"n_layers":5,"n_kv_heads":1}}})");
+  const std::string identified = file_with_identity();
+  require(parse_scale_file(Json::parse(identified, "seed"), "seed")
+              .provenance.model_identity.has_value(),
+          "the seed with an identity is read");
+  inputs.push_back(identified);
   return inputs;
 }
 
 }  // namespace
 
-const Target kScaleFile{"scale-file", run, nullptr, seeds};
+const Target kScaleFile{"scale-file", run, repair, seeds};
 
 }  // namespace fp8kv::fuzz

@@ -4,45 +4,27 @@
 //   fp8kv_fuzz TARGET SECONDS [--seed N] [--more FOLDER]...   fuzz; FOLDER has further inputs
 //   fp8kv_fuzz TARGET --replay FILE                           run one input
 // What is fuzzed is built with -fsanitize-coverage=trace-pc, so no other compiler is needed.
+// Without AddressSanitizer it is several times faster and sees less: see scripts/fuzz.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <sanitizer/common_interface_defs.h>
 #include <sstream>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "coverage.h"
 #include "fuzz.h"
 #include "mutate.h"
 
-#define FP8KV_UNTRACED __attribute__((no_sanitize_coverage))
-
-// What was reached by the input that runs: a byte for each pair of places one after the other,
-// hashed.
-namespace {
-constexpr size_t kMapSize = size_t{1} << 16;
-uint8_t reached[kMapSize];  // plain: what is called here is traced, too
-thread_local uintptr_t last_place;
-}  // namespace
-
-extern "C" FP8KV_UNTRACED void __sanitizer_cov_trace_pc() {
-  const auto base = reinterpret_cast<uintptr_t>(&__sanitizer_cov_trace_pc);
-  const uintptr_t place = reinterpret_cast<uintptr_t>(__builtin_return_address(0)) - base;
-  const uintptr_t mixed = place * 0x9E3779B97F4A7C15u >> 40;
-  uint8_t& count = reached[(mixed ^ last_place) % kMapSize];
-  if (count < 255) ++count;
-  last_place = mixed >> 1;
-}
-
 // Memory that grows past what a small file may cost is a finding; so is what is never freed.
-extern "C" FP8KV_UNTRACED const char* __asan_default_options() {
+extern "C" const char* __asan_default_options() {
   return "max_allocation_size_mb=256:hard_rss_limit_mb=2048:allocator_may_return_null=0:"
          "handle_abort=1:detect_stack_use_after_return=1";
 }
@@ -54,12 +36,15 @@ constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint, &kCommands,
                                       &kScaleFile,   &kNpz,        &kTokenizer};
 constexpr size_t kLongest = 64 * 1024;
 constexpr unsigned kSecondsAnInput = 10;
+#ifndef __SANITIZE_ADDRESS__
+constexpr rlim_t kMostMemory = rlim_t{2} << 30;  // of addresses; AddressSanitizer has its own limit
+#endif
 
 // Of the input that runs; read when the process dies.
 const std::string* running = nullptr;
 std::string running_target;
 
-FP8KV_UNTRACED void save_input() {
+void save_input() {
   if (!running) return;
   const std::string* input = running;
   running = nullptr;
@@ -71,6 +56,22 @@ FP8KV_UNTRACED void save_input() {
   std::ofstream(name, std::ios::binary).write(input->data(), static_cast<long>(input->size()));
   std::fprintf(stderr, "\nfinding: saved as %s; run it with: fp8kv_fuzz %s --replay %s\n", name,
                running_target.c_str(), name);
+}
+
+// A sanitizer calls save_input when it ends the process; where none does, a signal has to.
+void save_on_signals() {
+  __sanitizer_set_death_callback(save_input);
+#ifndef __SANITIZE_ADDRESS__
+  for (const int number : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP}) {
+    std::signal(number, [](int received) {
+      std::signal(received, SIG_DFL);
+      save_input();
+      std::raise(received);
+    });
+  }
+  const rlimit most{kMostMemory, kMostMemory};
+  require(setrlimit(RLIMIT_AS, &most) == 0, "memory can be limited");
+#endif
 }
 
 void run_one(const Target& target, const std::string& input) {
@@ -85,21 +86,6 @@ void run_one(const Target& target, const std::string& input) {
     require(false, cat("nothing but an Error is thrown; this was: ", error.what()));
   }
   running = nullptr;
-}
-
-// Counts in classes, as AFL has them: 1, 2, 3, 4-7, 8-15, ...; returns what no input had before.
-size_t take_new(std::array<uint8_t, kMapSize>& known) {
-  size_t found = 0;
-  for (size_t i = 0; i < kMapSize; ++i) {
-    const uint8_t count = reached[i];
-    if (count == 0) continue;
-    const int bits = count < 4 ? count - 1 : std::min(34 - __builtin_clz(count), 7);
-    const auto bit = static_cast<uint8_t>(1u << bits);
-    if (known[i] & bit) continue;
-    known[i] = static_cast<uint8_t>(known[i] | bit);
-    ++found;
-  }
-  return found;
 }
 
 class Fuzzer {
@@ -129,23 +115,30 @@ class Fuzzer {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
+  // Half of the time one of the newest, which nobody has changed much yet; else the shorter of two,
+  // since what is short is soon tried.
+  const std::string& chosen() {
+    if (rng_.next() % 2) {
+      const size_t newest = std::min<size_t>(corpus_.size(), 32);
+      return corpus_[corpus_.size() - 1 - rng_.next() % newest];
+    }
+    const std::string& one = corpus_[rng_.next() % corpus_.size()];
+    const std::string& other = corpus_[rng_.next() % corpus_.size()];
+    return one.size() < other.size() ? one : other;
+  }
+
   std::string changed() {
-    // Half of the time one of the newest, which nobody has changed much yet.
-    const size_t newest = std::min<size_t>(corpus_.size(), 32);
-    const size_t from =
-        rng_.next() % 2 ? corpus_.size() - 1 - rng_.next() % newest : rng_.next() % corpus_.size();
-    std::string input = mutated(corpus_[from], corpus_[rng_.next() % corpus_.size()], rng_);
+    std::string input = mutated(chosen(), corpus_[rng_.next() % corpus_.size()], rng_);
     if (input.size() > kLongest) input.resize(kLongest);
     if (target_.repair && rng_.next() % 4 != 0) target_.repair(input);
     return input;
   }
 
   void consider(const std::string& input) {
-    std::memset(reached, 0, kMapSize);
-    last_place = 0;
+    forget_reached();
     run_one(target_, input);
     ++runs_;
-    const size_t found = take_new(known_);
+    const size_t found = take_new();
     places_ += found;
     if (found > 0) corpus_.push_back(input);
   }
@@ -159,7 +152,6 @@ class Fuzzer {
 
   const Target& target_;
   Rng rng_;
-  std::array<uint8_t, kMapSize> known_{};
   std::vector<std::string> corpus_;
   uint64_t runs_ = 0;
   size_t places_ = 0;
@@ -182,7 +174,7 @@ int main_of(const std::vector<std::string>& words) {
   if (found == std::end(kTargets)) usage();
   const Target& target = **found;
   running_target = target.name;
-  __sanitizer_set_death_callback(save_input);
+  save_on_signals();
   std::signal(SIGALRM, [](int) {
     std::fprintf(stderr, "an input takes more than %u seconds\n", kSecondsAnInput);
     std::abort();
