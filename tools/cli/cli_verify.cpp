@@ -25,6 +25,15 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
                    "NAME@VERSION, NAME@all, or all; may be given again")
       ->allow_extra_args(false)
       ->type_name("RUNTIME");
+  command
+      ->add_option("--with", options.with,
+                   "Run the vLLM, SGLang or transformers of this Python, and compare the scales in "
+                   "its memory with those of the files")
+      ->type_name("PYTHON");
+  command->add_option("--timeout", options.timeout_s, "With --with: the longest that it may take")
+      ->check(number_above(0, 86400))
+      ->capture_default_str()
+      ->type_name("SECONDS");
   add_common(*command, options);
   return command;
 }

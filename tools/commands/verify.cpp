@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "commands/commands.h"
+#include "commands/verify_with.h"
 #include "inputs/runtime_source.h"
 #include "json/json.h"
 #include "scales/rules/runtime_choice.h"
@@ -26,6 +27,7 @@ bool uses(const RuntimeRule& rule) {
 }  // namespace
 
 void run_command(const VerifyOptions& options) {
+  if (!options.with.empty()) return verify_with(options);
   const std::vector<ChosenRuntime> chosen = chosen_runtimes(options);
   const FactSet facts = facts_of(options.path);
   if (options.json) {

@@ -129,6 +129,8 @@ struct VerifyOptions : CommonOptions {
   std::string gpu;                    // "": any
   std::filesystem::path junit;        // "": none
   bool force = false;
+  std::string with;        // a Python whose runtime is run; "": none is
+  double timeout_s = 600;  // of that run
 };
 
 struct MergeOptions : CommonOptions {

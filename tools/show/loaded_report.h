@@ -1,0 +1,16 @@
+// What a runtime had in memory after it loaded a folder, beside the files: as text and as JSON.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "options/options.h"
+#include "scales/loaded/compare_loaded.h"
+
+namespace fp8kv {
+
+std::string loaded_text(const LoadedScales& loaded, std::span<const ComparedScale> compared);
+std::string loaded_json(const VerifyOptions& options, const LoadedScales& loaded,
+                        std::span<const ComparedScale> compared);
+
+}  // namespace fp8kv
