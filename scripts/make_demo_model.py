@@ -299,7 +299,7 @@ def write_model(folder, weights, tokenizer):
     special = {"bos_token": BOS, "eos_token": EOS}
     files = {
         "config.json": CONFIG,
-        "generation_config.json": {"bos_token_id": 0, "eos_token_id": 1, "do_sample": False, "max_length": 512},
+        "generation_config.json": {"bos_token_id": 0, "eos_token_id": 1, "do_sample": False},
         "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", **special, "add_bos_token": True,
                                   "add_eos_token": False, "clean_up_tokenization_spaces": False,
                                   "model_max_length": CONFIG["max_position_embeddings"]},

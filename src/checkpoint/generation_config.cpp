@@ -84,6 +84,9 @@ GenerationConfig read_generation_config(const std::filesystem::path& folder) {
   if (const auto value = json->find("max_new_tokens")) {
     out.max_new_tokens = in_range(*value, 1, INT64_MAX);
   }
+  if (const auto value = json->find("max_length")) {
+    out.max_length = in_range(*value, 0, INT64_MAX);
+  }
   out.do_sample = json->get_bool("do_sample", false);
   if (!out.do_sample) return out;
   if (const auto value = json->find("temperature"))

@@ -19,6 +19,7 @@ struct GenerationConfig {
   std::optional<int32_t> top_k;
   bool do_sample = false;
   std::optional<int64_t> max_new_tokens;  // with do_sample or without
+  std::optional<int64_t> max_length;      // of a prompt and what follows it together
   // What would change the text and is not supported: "repetition_penalty 1.05".
   std::vector<std::string> unsupported;
 };

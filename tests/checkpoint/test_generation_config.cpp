@@ -50,6 +50,11 @@ TEST_CASE("generation_config: the number of new tokens counts with do_sample and
   CHECK_FALSE(config_of(R"({"max_new_tokens": null, "do_sample": true})").max_new_tokens);
 }
 
+TEST_CASE("generation_config: the length of prompt and answer together is read") {
+  CHECK(config_of(R"({"max_length": 4096})").max_length == std::optional<int64_t>(4096));
+  CHECK_FALSE(config_of(R"({"max_length": null, "max_new_tokens": 9})").max_length);
+}
+
 TEST_CASE("generation_config: options that say nothing are not named") {
   CHECK(config_of(R"({"repetition_penalty": 1.0, "num_beams": 1, "min_p": 0, "typical_p": 1.0,
                       "no_repeat_ngram_size": 0, "suppress_tokens": [], "stop_strings": null,

@@ -249,6 +249,7 @@ TEST_CASE("cli run: max_new_tokens of generation_config.json counts, and flags a
     const test::CliResult result = model.run(more, line);
     return std::pair(records_of(result.out).at(0).at("ids").size(), result.err);
   };
+  model.folder.write("model/generation_config.json", R"({"eos_token_id": 1})");
   const auto [n_before, err_before] = made({}, record);
   REQUIRE(n_before > 7);
   CHECK(err_before.find("generation_config.json") == std::string::npos);
@@ -261,6 +262,26 @@ TEST_CASE("cli run: max_new_tokens of generation_config.json counts, and flags a
   CHECK(n_flag == 5);
   CHECK(err_flag.find("new tokens") == std::string::npos);
   CHECK(made({}, cat(R"({"prompt": ")", kLondon, R"(", "max_tokens": 3})", "\n")).first == 3);
+}
+
+TEST_CASE("cli run: max_length of generation_config.json is not taken, and that is said") {
+  const OwnModel model;
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"-p", kLondon});
+    return model.run(more);
+  };
+  const test::CliResult before = run({});
+  const std::string said =
+      "generation_config.json: max_length 9 is not taken: at most 128 new tokens "
+      "(-n takes more or fewer)\n";
+  model.folder.write("model/generation_config.json", R"({"eos_token_id": 1, "max_length": 9})");
+  const test::CliResult result = run({});
+  CHECK(result.out == before.out);
+  CHECK(result.err.find(said) != std::string::npos);
+  CHECK(run({"-n", "5"}).err.find("max_length") == std::string::npos);
+  model.folder.write("model/generation_config.json",
+                     R"({"eos_token_id": 1, "max_length": 9, "max_new_tokens": 7})");
+  CHECK(run({}).err.find("max_length") == std::string::npos);
 }
 
 }  // namespace

@@ -35,6 +35,11 @@ Request choose_defaults(const RunOptions& options, const GenerationConfig& confi
     said.push_back(cat("at most ",
                        count_of(static_cast<uint64_t>(defaults.max_new_tokens), "new token"),
                        " (-n takes more or fewer)"));
+  } else if (config.max_length) {
+    // Usually the whole context, which nobody who asks for an answer waits for.
+    said.push_back(cat("max_length ", *config.max_length, " is not taken: at most ",
+                       count_of(static_cast<uint64_t>(defaults.max_new_tokens), "new token"),
+                       " (-n takes more or fewer)"));
   }
   if (!config.unsupported.empty()) {
     said.push_back(cat("not supported, and left out: ", join(config.unsupported)));
