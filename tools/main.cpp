@@ -10,9 +10,14 @@
 
 namespace {
 
+std::string prefix(const std::string& command) {
+  return "fp8kv: " + (command.empty() ? "" : command + ": ");
+}
+
 // The whole chain of context on one line, then the way out on another.
 int report(const std::string& command, const fp8kv::Error& error) {
-  std::string text = "fp8kv: " + (command.empty() ? "" : command + ": ") + error.what() + "\n";
+  if (error.kind() == fp8kv::ErrorKind::interrupted) fp8kv::heard_interrupt();
+  std::string text = prefix(command) + error.what() + "\n";
   if (!error.help().empty()) text += "help: " + error.help() + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
   return static_cast<int>(error.kind());
@@ -27,6 +32,7 @@ int main(int argc, char** argv) {
     const auto parsed = fp8kv::parse_command_line(argc, argv);
     if (!parsed) return 0;
     command = parsed->name;
+    fp8kv::set_interrupt_message(prefix(command) + "interrupted\n");
     std::visit([](const auto& options) { fp8kv::run_command(options); }, parsed->options);
     return 0;
   } catch (const fp8kv::Error& error) {

@@ -4,6 +4,7 @@
 
 #include "backend/open/open.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/read_model_config.h"
 #include "commands/commands.h"
@@ -60,6 +61,7 @@ std::optional<Tokenizer> load_tokenizer(const Checkpoint& checkpoint, bool json)
 }  // namespace
 
 void run_command(const RunOptions& options) {
+  const NothingToTidy only_prints;
   Log log(options.verbosity);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_model_config(checkpoint);

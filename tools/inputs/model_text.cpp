@@ -3,12 +3,14 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "text/tokenizer.h"
 
 namespace fp8kv {
 namespace {
 
 TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config) {
+  const NothingToTidy reading;
   const std::filesystem::path file = checkpoint.folder() / "tokenizer.json";
   const auto vocab_size = static_cast<int32_t>(config.vocab_size);
   if (!std::filesystem::exists(file)) {
@@ -47,6 +49,7 @@ ModelText::ModelText(const Checkpoint& checkpoint, const ModelConfig& config,
       encoder_(make_encoder(checkpoint, config)) {}
 
 Windows ModelText::read(std::span<const std::filesystem::path> files, Log& log) const {
+  const NothingToTidy reading;
   return read_windows(files, encoder_, options_, log);
 }
 
