@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 values="base core"
 model_files="$values files json formats config checkpoint"
-scales="$model_files scales scales/read scales/rules scales/write"
+scales="$model_files scales scales/read scales/rules scales/write scales/verify"
 forward="$model_files backend model"
 measured="$forward data policy generate calib eval"
 declare -A may=(
@@ -22,7 +22,8 @@ declare -A may=(
   [src/scales/loaded]="$model_files scales"
   [src/scales/read]="$model_files scales"
   [src/scales/rules]="$model_files scales"
-  [src/scales/write]="$scales"
+  [src/scales/write]="$model_files scales scales/read scales/rules"
+  [src/scales/verify]="$model_files scales scales/read scales/rules scales/write"
   [src/unicode]=""
   [src/text]="$values json unicode"
   [src/backend]="$values"

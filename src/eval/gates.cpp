@@ -75,30 +75,6 @@ std::string text_beside(double value, double bound) {
   return value != bound && std::strtod(buffer, nullptr) == bound ? cat(value) : buffer;
 }
 
-std::string xml_escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        // XML has no way to write other control characters.
-        escaped += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    }
-  }
-  return escaped;
-}
-
 }  // namespace
 
 Gate parse_gate(const std::string& text) {
@@ -160,26 +136,6 @@ std::vector<GateResult> check_gates(const EvalReport& report, const std::vector<
     for (const Gate& gate : gates) results.push_back(check_gate(candidate, gate));
   }
   return results;
-}
-
-std::string junit_text(const EvalReport& report, const std::vector<GateResult>& results) {
-  const auto failures =
-      std::count_if(results.begin(), results.end(), [](const auto& each) { return each.failed; });
-  std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-  text += cat("<testsuites tests=\"", results.size(), "\" failures=\"", failures, "\">\n");
-  text += cat("  <testsuite name=\"fp8kv eval ", xml_escaped(report.model), "\" tests=\"",
-              results.size(), "\" failures=\"", failures, "\">\n");
-  for (const GateResult& each : results) {
-    text += cat("    <testcase classname=\"", xml_escaped(each.candidate), "\" name=\"",
-                xml_escaped(each.gate), "\"");
-    if (each.failed) {
-      text +=
-          cat(">\n      <failure message=\"", xml_escaped(each.finding), "\"/>\n    </testcase>\n");
-    } else {
-      text += "/>\n";
-    }
-  }
-  return text + "  </testsuite>\n</testsuites>\n";
 }
 
 }  // namespace fp8kv

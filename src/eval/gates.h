@@ -49,7 +49,4 @@ GateResult check_gate(const CandidateReport& candidate, const Gate& gate);
 // Every candidate against every gate, candidate by candidate.
 std::vector<GateResult> check_gates(const EvalReport& report, const std::vector<Gate>& gates);
 
-// A JUnit document with one test case for each result, for continuous integration.
-std::string junit_text(const EvalReport& report, const std::vector<GateResult>& results);
-
 }  // namespace fp8kv

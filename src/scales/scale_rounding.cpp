@@ -1,8 +1,11 @@
 #include "scales/scale_rounding.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/text.h"
+#include "config/language_config.h"
 #include "scales/scale_tensors.h"
 
 namespace fp8kv {
@@ -13,7 +16,38 @@ bool is_lost(float stored, DType dtype) {
   return !std::isfinite(stored) || stored < least_normal;
 }
 
+std::optional<DType> dtype_of_config(const Json& config) {
+  const auto name = find_dtype(config);
+  if (!name || !name->is_string()) return std::nullopt;
+  const std::string text = name->as_string();
+  return text == "float16"    ? std::optional(DType::f16)
+         : text == "bfloat16" ? std::optional(DType::bf16)
+         : text == "float32"  ? std::optional(DType::f32)
+                              : std::nullopt;
+}
+
+// Of floats that are computed with as they are, which of quantised models the norms still are.
+std::optional<DType> dtype_of_weights(const Checkpoint& checkpoint) {
+  std::map<DType, uint64_t> bytes;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    const TensorEntry& entry = location.entry;
+    const bool is_float =
+        entry.dtype == DType::f16 || entry.dtype == DType::bf16 || entry.dtype == DType::f32;
+    if (is_float && name.ends_with(".weight")) bytes[entry.dtype] += entry.end - entry.begin;
+  }
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == bytes.end()) return std::nullopt;
+  return most->first;
+}
+
 }  // namespace
+
+std::optional<DType> serving_dtype(const Checkpoint& checkpoint) {
+  auto dtype = dtype_of_config(checkpoint.config());
+  if (!dtype) dtype = dtype_of_weights(checkpoint);
+  return dtype == DType::f16 || dtype == DType::bf16 ? dtype : std::nullopt;
+}
 
 ScaleRounding scale_rounding(const KvScales& scales, DType dtype) {
   ScaleRounding found;
@@ -37,14 +71,17 @@ ScaleRounding scale_rounding(const KvScales& scales, DType dtype) {
   return found;
 }
 
-std::string lost_text(const ScaleAt& lost, DType dtype) {
+std::string lost_number_text(const ScaleAt& lost, DType dtype) {
   const std::string becomes = lost.stored == 0              ? "becomes 0"
                               : !std::isfinite(lost.stored) ? "becomes infinite"
                               : lost.stored == lost.scale
                                   ? "is subnormal"
                                   : cat("becomes ", lost.stored, ", a subnormal number,");
-  return cat("layer ", lost.layer, " ", lost.of, ": ", lost.scale, " ", becomes, " in ",
-             dtype == DType::f16 ? "float16" : "bfloat16");
+  return cat(lost.scale, " ", becomes, " in ", dtype == DType::f16 ? "float16" : "bfloat16");
+}
+
+std::string lost_text(const ScaleAt& lost, DType dtype) {
+  return cat("layer ", lost.layer, " ", lost.of, ": ", lost_number_text(lost, dtype));
 }
 
 KvScales at_powers_of_two(const KvScales& scales) {

@@ -4,10 +4,15 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/checkpoint.h"
 #include "core/dtype.h"
 #include "core/scales.h"
 
 namespace fp8kv {
+
+// The 16-bit dtype in which runtimes hold a model unless they are told otherwise: that of its
+// config.json, or where that has none, of most of its weights; nullopt for another.
+std::optional<DType> serving_dtype(const Checkpoint& checkpoint);
 
 struct ScaleAt {
   size_t layer = 0;
@@ -25,6 +30,8 @@ struct ScaleRounding {
 // REQUIRES f16 or bf16.
 ScaleRounding scale_rounding(const KvScales& scales, DType dtype);
 
+// "2e-08 becomes 0 in float16".
+std::string lost_number_text(const ScaleAt& lost, DType dtype);
 // "layer 3 V: 2e-08 becomes 0 in float16".
 std::string lost_text(const ScaleAt& lost, DType dtype);
 

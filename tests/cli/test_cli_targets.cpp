@@ -1,17 +1,10 @@
 // What inject and diff print, whole.
-#include <cstdlib>
-#include <fcntl.h>
 #include <string>
-#include <sys/ioctl.h>
-#include <termios.h>
-#include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "json/json.h"
-#include "scales/rules/runtime_rules.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
@@ -57,7 +50,7 @@ TensorRT-LLM  PyTorch backend    ignores         has no scales for an FP8 cache,
 From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
 )";
 
-TEST_CASE("cli: inject says what each runtime will do, and so does verify of what it made") {
+TEST_CASE("cli: inject says what each runtime will do") {
   const Place place;
   const test::CliResult made = place.run(
       {"inject", "model", "-s", "scales.json", "-o", "out", "--for", "vllm", "--link", "copy"});
@@ -75,99 +68,6 @@ Serve it with
   text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn
 )");
   CHECK(made.err == "wrote 82.0 KiB and made 'out'\n");
-  const test::CliResult inspected = place.run({"verify", "out"});
-  CHECK(inspected.out == kVllmVerdicts);
-  CHECK(inspected.exit_code == 0);
-}
-
-// A terminal of so many columns; what is written to it is read as it comes.
-class Terminal {
- public:
-  explicit Terminal(unsigned short columns) : main_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
-    REQUIRE((main_ >= 0 && grantpt(main_) == 0 && unlockpt(main_) == 0));
-    path = ptsname(main_);
-    other_ = open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
-    REQUIRE(other_ >= 0);
-    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-    REQUIRE(ioctl(other_, TIOCSWINSZ, &size) == 0);
-    termios plain{};
-    REQUIRE(tcgetattr(other_, &plain) == 0);
-    cfmakeraw(&plain);  // else line ends become two characters
-    REQUIRE(tcsetattr(other_, TCSANOW, &plain) == 0);
-    reader_ = std::thread([this] {
-      char buffer[4096];
-      for (ssize_t got; (got = read(main_, buffer, sizeof buffer)) > 0;) {
-        text_.append(buffer, static_cast<size_t>(got));
-      }
-    });
-  }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
-  ~Terminal() {
-    if (reader_.joinable()) text();
-    close(main_);
-  }
-
-  // All that was written. It can be asked for once, when nobody writes any more.
-  std::string text() {
-    close(other_);  // which ends the reading
-    reader_.join();
-    return text_;
-  }
-
-  std::string path;
-
- private:
-  int main_;
-  int other_ = -1;
-  std::string text_;
-  std::thread reader_;
-};
-
-TEST_CASE("cli: on a terminal the sentences of verify keep to its width") {
-  const Place place;
-  place.run({"inject", "model", "-s", "scales.json", "-o", "out", "--for", "vllm"});
-  const auto on_terminal = [&](unsigned short columns) {
-    Terminal terminal(columns);
-    const test::CliResult result =
-        test::run_cli({"verify", "out"}, {.folder = place.temp.path(), .out = terminal.path});
-    CHECK(result.exit_code == 0);
-    return terminal.text();
-  };
-  const std::string narrow = on_terminal(80);
-  CAPTURE(narrow);
-  CHECK(narrow.starts_with(
-      "runtime       version            result          how\n"
-      "TGI           branch of PR 2028  ignores         reads kv_scale alone: an FP8\n"
-      "                                                 cache runs with 1\n"
-      "TGI           2.4                loads           with --kv-cache-dtype\n"
-      "                                                 fp8_e4m3fn: k_scale and v_scale\n"
-      "                                                 as F32\n"));
-  CHECK(on_terminal(200) == kVllmVerdicts);
-  CHECK(on_terminal(0) == kVllmVerdicts);
-}
-
-TEST_CASE("cli: verify as JSON gives the facts, and a source for every sentence") {
-  const Place place;
-  place.run({"inject", "model", "-s", "scales.json", "-o", "out", "--for", "sglang"});
-  const test::CliResult result = place.run({"verify", "out", "--json"});
-  const Json json = Json::parse(result.out, "stdout");
-  CHECK(json.at("schema").as_string() == "fp8kv.verify/1");
-  CHECK(json.at("runtime_facts")[1].as_string() == "apart");
-  const Json runtimes = json.at("runtimes");
-  REQUIRE(runtimes.size() == runtime_columns().size());
-  for (size_t i = 0; i < runtimes.size(); ++i) {
-    CHECK(!runtimes[i].at("sentence").as_string().empty());
-    CHECK(!runtimes[i].at("source").as_string().empty());
-  }
-  const Json& vllm = runtimes[7];
-  CHECK(vllm.at("versions").as_string() == "0.25 and newer");
-  CHECK(vllm.at("result").as_string() == "turns FP8 on");
-  CHECK_FALSE(vllm.at("rounded").as_bool());
-  CHECK(vllm.at("basis").as_string() == "a run");
-  CHECK(vllm.at("notes")[0].at("basis").as_string() == "its source");
-  CHECK(vllm.at("notes")[1].at("basis").as_string() == "reports of users");
-  CHECK(place.run({"verify", "scales.json", "--runtime", "sglang"}).exit_code == 0);
 }
 
 TEST_CASE("cli: diff shows each layer, names the pattern and exits with 1") {

@@ -164,22 +164,3 @@ TEST_CASE("gates: the rise that is sure is what two standard errors leave") {
   CHECK(!check_gate(of, parse_gate("ppl_rise > 3.125%")).failed);
   CHECK(check_gate(of, parse_gate("ppl_rise > 3%")).failed);
 }
-
-TEST_CASE("gates: JUnit has a case for each candidate and gate, and escapes names") {
-  const EvalReport report = report_of_two();
-  const auto results =
-      check_gates(report, {parse_gate("ppl_delta > 0.5%"), parse_gate("top1 < 0.5")});
-  CHECK(junit_text(report, results) ==
-        R"(<?xml version="1.0" encoding="UTF-8"?>
-<testsuites tests="4" failures="1">
-  <testsuite name="fp8kv eval models/&lt;a&gt;&amp;&quot;b&quot;" tests="4" failures="1">
-    <testcase classname="fp8_e4m3 amax" name="ppl_delta &gt; 0.5%"/>
-    <testcase classname="fp8_e4m3 amax" name="top1 &lt; 0.5"/>
-    <testcase classname="fp8_e4m3 unit" name="ppl_delta &gt; 0.5%">
-      <failure message="ppl_delta is 0.02"/>
-    </testcase>
-    <testcase classname="fp8_e4m3 unit" name="top1 &lt; 0.5"/>
-  </testsuite>
-</testsuites>
-)");
-}

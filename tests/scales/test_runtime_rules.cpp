@@ -71,7 +71,7 @@ RuntimeOutcome old_vllm(const ModelFiles& files) {
   return outcome(files, "vLLM", "0.7.2 to 0.14");
 }
 RuntimeOutcome vllm(const ModelFiles& files) {
-  return outcome(files, "vLLM", "0.25 and newer");
+  return outcome(files, "vLLM", "0.32 and newer");
 }
 RuntimeOutcome sglang(const ModelFiles& files) {
   return outcome(files, "SGLang", "0.5.19 and newer");

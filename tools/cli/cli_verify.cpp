@@ -5,6 +5,7 @@
 #include "cli/cli_checks.h"
 #include "cli/cli_flags.h"
 #include "cli/cli_help.h"
+#include "scales/rules/serving.h"
 
 namespace fp8kv {
 
@@ -25,10 +26,25 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
                    "NAME@VERSION, NAME@all, or all; may be given again")
       ->allow_extra_args(false)
       ->type_name("RUNTIME");
+  choice(command->add_option("--kv-cache-dtype", options.kv_cache_dtype,
+                             "The flag that it will be served with; unless given, what each "
+                             "runtime calls an FP8 cache of E4M3"),
+         {"auto", "fp8", "fp8_e4m3", "fp8_e4m3fn", "fp8_e5m2"});
+  std::vector<std::string> gpus;
+  for (const Gpu& gpu : known_gpus()) gpus.push_back(gpu.name);
+  auto* gpu =
+      choice(command->add_option("--gpu", options.gpu, "The GPU that it will run on"), gpus);
+  auto* junit =
+      command->add_option("--junit", options.junit, "Also write the outcome of every runtime (XML)")
+          ->check(a_path())
+          ->type_name("FILE");
+  command->add_flag("--force", options.force, "Replace an existing output file");
   command
       ->add_option("--with", options.with,
                    "Run the vLLM, SGLang or transformers of this Python, and compare the scales in "
                    "its memory with those of the files")
+      ->excludes(gpu)
+      ->excludes(junit)
       ->type_name("PYTHON");
   command->add_option("--timeout", options.timeout_s, "With --with: the longest that it may take")
       ->check(number_above(0, 86400))

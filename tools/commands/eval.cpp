@@ -18,6 +18,7 @@
 #include "report/text_plot.h"
 #include "show/eval_json.h"
 #include "show/eval_tables.h"
+#include "show/junit.h"
 #include "show/output.h"
 
 namespace fp8kv {
@@ -79,7 +80,12 @@ void check_outputs(const EvalCommandOptions& options, Log& log) {
 void write_junit(const EvalCommandOptions& options, const EvalReport& report,
                  const std::vector<GateResult>& results) {
   if (options.junit.empty()) return;
-  write_output_file(options.junit, junit_text(report, results), options.force);
+  std::vector<JunitCase> cases;
+  for (const GateResult& each : results) {
+    cases.push_back({each.candidate, each.gate, std::nullopt});
+    if (each.failed) cases.back().failure = each.finding;
+  }
+  write_output_file(options.junit, junit_text("fp8kv eval " + report.model, cases), options.force);
 }
 
 void throw_failures(const std::vector<GateResult>& results) {

@@ -49,7 +49,7 @@ std::string report_table(const InjectCommandOptions& options, const InjectReport
   std::string text = table.text() + "\n" + runtimes_table(report.facts);
   const std::vector<ServeCommand> commands = serve_commands(report.facts, options.out.string());
   if (!commands.empty()) text += "\nServe it with\n";
-  for (const ServeCommand& each : commands) text += cat("  ", plain(each.command), "\n");
+  for (const ServeCommand& each : commands) text += cat("  ", printable(each.command), "\n");
   return text;
 }
 

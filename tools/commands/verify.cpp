@@ -1,52 +1,75 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "commands/commands.h"
 #include "commands/verify_with.h"
-#include "inputs/runtime_source.h"
-#include "json/json.h"
-#include "scales/rules/runtime_choice.h"
+#include "inputs/scale_source.h"
+#include "options/kept_inputs.h"
+#include "options/output_files.h"
+#include "scales/verify/verify_scales.h"
 #include "show/output.h"
-#include "show/runtime_report.h"
+#include "show/verify_json.h"
+#include "show/verify_text.h"
 
 namespace fp8kv {
 namespace {
 
-std::vector<ChosenRuntime> chosen_runtimes(const VerifyOptions& options) {
+std::vector<ChosenRuntime> asked_runtimes(const VerifyOptions& options) {
   if (options.runtimes.empty()) return usual_runtimes();
-  std::vector<ChosenRuntime> chosen;
+  std::vector<ChosenRuntime> asked;
   for (const std::string& text : options.runtimes) {
     const auto more = with_context("--runtime", [&] { return choose_runtimes(text); });
-    chosen.insert(chosen.end(), more.begin(), more.end());
+    asked.insert(asked.end(), more.begin(), more.end());
   }
-  return chosen;
+  return asked;
 }
 
-bool uses(const RuntimeRule& rule) {
-  return rule.outcome == RuntimeOutcome::loads || rule.outcome == RuntimeOutcome::turns_on;
+ServingCase serving_case(const VerifyOptions& options) {
+  ServingCase serving;
+  if (options.kv_cache_dtype == "auto") serving.flag = CacheFlag::automatic;
+  if (options.kv_cache_dtype == "fp8_e5m2") serving.flag = CacheFlag::e5m2;
+  for (const Gpu& gpu : known_gpus()) {
+    if (options.gpu == gpu.name) serving.fnuz = gpu.fnuz;
+  }
+  return serving;
+}
+
+void throw_losses(const VerifyOptions& options, const VerifyReport& report) {
+  if (report.arrives) return;
+  if (report.refusal) {
+    throw Error(cat("the scales cannot be used: ", report.refusal->what()), report.refusal->help(),
+                ErrorKind::check);
+  }
+  const auto lost = std::find_if(report.runtimes.begin(), report.runtimes.end(),
+                                 [](const auto& each) { return !each.fixes.empty(); });
+  std::string text = cat(quote(options.path.string()), ": not every scale arrives");
+  for (const std::string& each : verify_failures(report)) text += "; " + each;
+  throw Error(text, lost == report.runtimes.end() ? "" : printable(lost->fixes[0]),
+              ErrorKind::check);
 }
 
 }  // namespace
 
 void run_command(const VerifyOptions& options) {
   if (!options.with.empty()) return verify_with(options);
-  const std::vector<ChosenRuntime> chosen = chosen_runtimes(options);
-  const FactSet facts = facts_of(options.path);
-  if (options.json) {
-    JsonWriter json;
-    json.begin_object()
-        .member("schema", "fp8kv.verify/1")
-        .member("path", utf8_name(options.path.string()));
-    runtimes_json(json, facts);
-    print(json.end_object().text());
-  } else {
-    print(runtimes_table(facts));
+  Log log(options.verbosity);
+  const VerifyRequest request{asked_runtimes(options), options.runtimes.empty(),
+                              serving_case(options)};
+  const std::vector<OutputFile> outputs = {{"--junit", options.junit}};
+  check_inputs_kept({{"PATH", options.path}}, outputs);
+  check_output_files(outputs, options.force);
+  sweep_outputs(outputs, log);
+  const VerifyReport report = verify_scales(options.path, request);
+  std::vector<Diagnosis> grave;
+  std::copy_if(report.diagnoses.begin(), report.diagnoses.end(), std::back_inserter(grave),
+               [](const Diagnosis& each) { return each.grave; });
+  say_diagnoses(options.path, grave, log);
+  print(options.json ? verify_json(options, report) : verify_text(report));
+  if (!options.junit.empty()) {
+    write_output_file(options.junit, verify_junit(utf8_name(options.path.string()), report),
+                      options.force);
   }
-  std::vector<std::string> lost;
-  for (const ChosenRuntime& each : chosen) {
-    const RuntimeVerdict verdict = runtime_verdict(facts, *each.column);
-    if (!uses(*verdict.rule)) lost.push_back(cat(runtime_text(each), ": ", verdict.rule->sentence));
-  }
-  if (lost.empty()) return;
-  throw Error(cat("not every scale arrives: ", join(lost, "; ")), "", ErrorKind::check);
+  throw_losses(options, report);
 }
 
 }  // namespace fp8kv

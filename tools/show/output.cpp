@@ -1,11 +1,13 @@
 #include "show/output.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "files/file.h"
 
 namespace fp8kv {
@@ -22,6 +24,13 @@ size_t stdout_width() {
 
 void print(std::string_view text) {
   write_stdout(text);
+}
+
+std::string printable(std::string_view line) {
+  const bool harmless = is_utf8(line) && std::none_of(line.begin(), line.end(), [](char c) {
+                          return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+                        });
+  return harmless ? std::string(line) : plain(line);
 }
 
 Table::Table(std::vector<std::string> header, std::vector<bool> left, size_t names)

@@ -13,6 +13,10 @@ namespace fp8kv {
 // Writes at once, so that text appears as it is made. Throws as write_stdout does.
 void print(std::string_view text);
 
+// A line of our own in which a name may stand: as it is, or escaped as in `plain` where it could do
+// something to a terminal.
+std::string printable(std::string_view line);
+
 // Text in columns two blanks apart: the first column left-aligned, the others right-aligned, unless
 // `left` says otherwise. The first `names` columns say what a row is.
 class Table {

@@ -49,8 +49,20 @@ std::string runtimes_table(FactSet facts) {
     }
     i = end;
   }
-  return table.text() +
-         "From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.\n";
+  return table.text() + kRuntimeSources;
+}
+
+void verdict_json(JsonWriter& json, const RuntimeVerdict& verdict) {
+  json.member("result", runtime_outcome_name(verdict.rule->outcome));
+  json.member("rounded", verdict.rule->rounded);
+  rule_json(json, *verdict.rule);
+  json.key("notes").begin_array();
+  for (const RuntimeRule* note : verdict.notes) {
+    json.begin_object();
+    rule_json(json, *note);
+    json.end_object();
+  }
+  json.end_array();
 }
 
 void runtimes_json(JsonWriter& json, FactSet facts) {
@@ -59,16 +71,8 @@ void runtimes_json(JsonWriter& json, FactSet facts) {
   for (const RuntimeVerdict& verdict : runtime_verdicts(facts)) {
     json.begin_object().member("runtime", verdict.column->runtime);
     json.member("versions", versions_text(*verdict.column));
-    json.member("result", runtime_outcome_name(verdict.rule->outcome));
-    json.member("rounded", verdict.rule->rounded);
-    rule_json(json, *verdict.rule);
-    json.key("notes").begin_array();
-    for (const RuntimeRule* note : verdict.notes) {
-      json.begin_object();
-      rule_json(json, *note);
-      json.end_object();
-    }
-    json.end_array().end_object();
+    verdict_json(json, verdict);
+    json.end_object();
   }
   json.end_array();
 }

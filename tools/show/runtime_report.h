@@ -9,7 +9,14 @@
 namespace fp8kv {
 
 std::string runtimes_table(FactSet facts);
+
+// Where all of that is from: the last line of such a table.
+inline constexpr const char* kRuntimeSources =
+    "From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.\n";
+
 // Adds the member "runtimes" (an array) and "runtime_facts".
 void runtimes_json(JsonWriter& json, FactSet facts);
+// The members "result", "rounded", "sentence", "source", "basis" and "notes".
+void verdict_json(JsonWriter& json, const RuntimeVerdict& verdict);
 
 }  // namespace fp8kv

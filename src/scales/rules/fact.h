@@ -84,10 +84,15 @@ class FactSet {
   constexpr bool has(Fact fact) const { return bits_ >> static_cast<unsigned>(fact) & 1; }
   constexpr bool has_all(FactSet others) const { return (bits_ & others.bits_) == others.bits_; }
   constexpr bool has_any(FactSet others) const { return (bits_ & others.bits_) != 0; }
+  // All but `others`; and both.
+  constexpr FactSet without(FactSet others) const { return FactSet(bits_ & ~others.bits_); }
+  constexpr FactSet with(FactSet others) const { return FactSet(bits_ | others.bits_); }
   std::vector<std::string> names() const;
   bool operator==(const FactSet&) const = default;
 
  private:
+  explicit constexpr FactSet(uint64_t bits) : bits_(bits) {}
+
   static_assert(static_cast<unsigned>(Fact::count) <= 64);
   uint64_t bits_ = 0;
 };

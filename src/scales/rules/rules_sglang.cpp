@@ -40,7 +40,7 @@ constexpr RuntimeRule kSglangRules[] = {
     RuntimeRule{{fused, apart}, {}, misreads, kBothForK, ""}.seen(kSglangRun),
 
     // The families of which each name was tried.
-    RuntimeRule{{projections}, {}, loads, kSglangFlag, ""}.of({deepseek}).seen(kSglangRun),
+    RuntimeRule{{projections}, {}, loads, kSglangFlag, ""}.of({deepseek}).doubles().seen(kSglangRun),
     RuntimeRule{{}, {}, ignores,
      "reads k_proj.k_scale and v_proj.v_scale alone for MLA: an FP8 cache runs with 1", ""}
         .of({deepseek}).seen(kSglangRun),
@@ -54,22 +54,23 @@ constexpr RuntimeRule kSglangRules[] = {
     RuntimeRule{{projections}, {}, fails, "stops at k_proj.k_scale with an error", ""}
         .of({mixtral}).seen(kSglangRun),
     RuntimeRule{{parameters}, {}, loads, kSglangFlag, ""}
-        .of({qwen2, mixtral, qwen2_moe, qwen3_next, granite, qwen3_5}).seen(kSglangRun),
-    RuntimeRule{{projections}, {}, loads, kSglangFlag, ""}.of({qwen3_next}).seen(kSglangRun),
+        .of({qwen2, mixtral, qwen2_moe, qwen3_next, granite, qwen3_5}).doubles().seen(kSglangRun),
+    RuntimeRule{{projections}, {}, loads, kSglangFlag, ""}.of({qwen3_next}).doubles().seen(kSglangRun),
     RuntimeRule{{}, {}, ignores, kNotMapped, ""}.of({qwen2, mixtral, qwen2_moe}).seen(kSglangRun),
-    RuntimeRule{{apart}, {}, loads, kSglangFlag, ""}.of(kUsual).seen(kSglangRun),
-    RuntimeRule{{projections}, {}, loads, kSglangFlag, ""}.of(kUsual).seen(kSglangRun),
+    RuntimeRule{{apart}, {}, loads, kSglangFlag, ""}.of(kUsual).doubles().seen(kSglangRun),
+    RuntimeRule{{projections}, {}, loads, kSglangFlag, ""}.of(kUsual).doubles().seen(kSglangRun),
     RuntimeRule{{parameters}, {}, ignores, kNotMapped, ""}.of(kUsual).seen(kSglangRun),
     RuntimeRule{{fused}, {}, loads,
-     "with --kv-cache-dtype fp8_e4m3: kv_scale for K and V, doubled for FNUZ GPUs", kSglangKv}.of(kUsual),
-    RuntimeRule{{outputs}, {}, loads, kSglangFlag, kSglangKv}.of(kUsual),
+     "with --kv-cache-dtype fp8_e4m3: kv_scale for K and V, doubled for FNUZ GPUs", kSglangKv}
+        .of(kUsual).doubles(),
+    RuntimeRule{{outputs}, {}, loads, kSglangFlag, kSglangKv}.of(kUsual).doubles(),
     {{}, {}, unknown,
      "some of its loaders drop KV scales without a word, and that of this family was not run",
      "sglang issue 39942"},
 
     {{scale_file, with_model_type}, {}, note,
      "is reported to read the file and then not to use it", "sglang issue 18818", Basis::reports},
-    {{scale_file, with_model_type}, {}, note, kNotDoubled, kSglangKv},
+    RuntimeRule{{scale_file, with_model_type}, {}, note, kNotDoubled, kSglangKv}.keeps(),
 };
 // clang-format on
 

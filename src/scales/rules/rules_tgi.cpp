@@ -28,7 +28,7 @@ constexpr RuntimeRule kBranchRules[] = {
      "needs kv_cache_torch_dtype in config.json: float8_e4m3fn or float8_e4m3fnuz", kBranchLoader},
     {{}, {unquantised}, unknown, "was made for FP16 and BF16 models", kBranchLoader},
     RuntimeRule{{}, {}, loads,
-     "with --kv-cache-dtype fp8: kv_scale for K and V, doubled for FNUZ GPUs", ""}.seen(kBranchRun),
+     "with --kv-cache-dtype fp8: kv_scale for K and V, doubled for FNUZ GPUs", ""}.doubles().seen(kBranchRun),
     {{fused}, {}, note, kE5m2, kBranchLoader},
 };
 
@@ -53,11 +53,13 @@ constexpr RuntimeRule kTgiRules[] = {
      "with --kv-cache-dtype fp8_e4m3fn: kv_scale for K and V", ""}.rounding().seen(kTgiRun),
     RuntimeRule{{compressed_tensors, cache_scheme}, {}, turns_on,
      "on CUDA with flashinfer, with scales of 1", "tgi PR 2761: models/__init__.py:493-514"}
-        .from(kTgi3),
+        .from(kTgi3).without_scales(),
     {{scales}, {}, ignores, kUnknownNames, kTgiLoader},
     {{}, {}, ignores, kNoScales, kTgiLoader},
-    {{apart}, {per_head}, note, kNotDoubled, "tgi: layers/attention/rocm.py:172-228"},
-    {{fused}, {apart}, note, kNotDoubled, "tgi: layers/attention/rocm.py:172-228"},
+    RuntimeRule{{apart}, {per_head}, note, kNotDoubled, "tgi: layers/attention/rocm.py:172-228"}
+        .keeps(),
+    RuntimeRule{{fused}, {apart}, note, kNotDoubled, "tgi: layers/attention/rocm.py:172-228"}
+        .keeps(),
     RuntimeRule{{fp8}, {fp8_weights}, note,
      "makes FP8 weights of the 16-bit ones as it loads them", ""}.seen(kTgiRun),
 };

@@ -23,7 +23,8 @@ constexpr const char* kVllmFlag =
 constexpr const char* kOnePerLayer = "takes one scale per layer, not one per KV head";
 constexpr const char* kNoParameters =
     "does not find self_attn.attn.k_scale and v_scale: an FP8 cache runs with 1";
-constexpr RuntimeVersion k15 = {0, 15}, k18 = {0, 18}, k24 = {0, 24}, k25 = {0, 25};
+constexpr RuntimeVersion k15 = {0, 15}, k18 = {0, 18}, k24 = {0, 24}, k25 = {0, 25}, k27 = {0, 27},
+                         k32 = {0, 32};
 
 // clang-format off
 constexpr RuntimeRule kVllmRules[] = {
@@ -32,7 +33,7 @@ constexpr RuntimeRule kVllmRules[] = {
      "reads consolidated*.safetensors instead of these files", "vllm: default_loader.py:151-178"}
         .from(k25),
     RuntimeRule{{compressed_tensors, cache_scheme}, {scales}, turns_on,
-     "without a word, with scales of 1", kVllmCompressed}.from(k15),
+     "without a word, with scales of 1", kVllmCompressed}.from(k15).without_scales(),
     {{}, {scales}, ignores, kNoScales, kVllmKv},
     RuntimeRule{{unquantised}, {}, ignores,
      "skips them, as there is no quantization_config: an FP8 cache runs with 1", ""}
@@ -57,7 +58,7 @@ constexpr RuntimeRule kVllmRules[] = {
     // The cache of MLA.
     RuntimeRule{{modelopt, projections}, {}, loads,
      "with --kv-cache-dtype fp8: one scale for K and one for V", ""}
-        .of({deepseek}).from(k18).until(k25).rounding().seen("run: vLLM 0.20.2, 0.24.0"),
+        .of({deepseek}).from(k18).until(k25).rounding().doubles().seen("run: vLLM 0.20.2, 0.24.0"),
     RuntimeRule{{}, {}, ignores,
      "drops the scales of MLA, with one warning: an FP8 cache runs with 1", ""}
         .of({deepseek}).seen(kRunFamilies),
@@ -88,6 +89,11 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{compressed_tensors, apart}, {parameters}, ignores, kUnknownNames, ""}
         .of({qwen3_moe}).until(k18).seen("run: vLLM 0.16.0"),
 
+    RuntimeRule{{compressed_tensors, apart}, {parameters}, ignores,
+     "0.27.1 is reported to drop the scales of Qwen3.5, unless they are called "
+     "self_attn.attn.k_scale: an FP8 cache runs with 1", "vllm issue 54623", Basis::reports}
+        .of({qwen3_5}).from(k27).until(k32),
+
     RuntimeRule{{modelopt}, {quant_algo}, fails,
      "takes no ModelOpt config without a quant_algo", "vllm: quantization/modelopt.py:314"}
         .from(k25),
@@ -102,11 +108,11 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{compressed_tensors, per_head}, {attn_head}, unknown,
      "the scales are per KV head, and the config's strategy is another", kVllmCompressed}.from(k15),
     RuntimeRule{{compressed_tensors, cache_scheme, parameters}, {apart, projections}, loads,
-     kVllmFlag, ""}.of({qwen3_moe}).until(k18).seen("run: vLLM 0.16.0"),
+     kVllmFlag, ""}.of({qwen3_moe}).until(k18).doubles().seen("run: vLLM 0.16.0"),
     RuntimeRule{{compressed_tensors, parameters}, {apart, projections, gpt_oss, qwen2_moe},
      ignores, kNoParameters, ""}.until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
     RuntimeRule{{compressed_tensors, cache_scheme}, {}, loads, kVllmFlag, ""}
-        .of({apart, parameters, projections}).until(k15).rounding().seen(kRunOld),
+        .of({apart, parameters, projections}).until(k15).rounding().doubles().seen(kRunOld),
     RuntimeRule{{compressed_tensors, cache_scheme}, {}, turns_on,
      "one scale for K and one for V, as F32", ""}
         .of({apart, parameters, projections}).from(k15).seen(kRunNew),
@@ -116,14 +122,17 @@ constexpr RuntimeRule kVllmRules[] = {
         .from(k15),
     {{v_only}, {}, fails, "asserts when V has a scale and K has none", kVllmKv},
     RuntimeRule{{k_only}, {}, loads, "with --kv-cache-dtype fp8: K's scale for V too", kVllmKv}
-        .rounding(),
+        .rounding().doubles(),
     RuntimeRule{{modelopt, cache_scheme}, {}, turns_on, "one scale for K and one for V", kAuto}
-        .from(k25).rounding(),
+        .from(k25).rounding().doubles(),
     RuntimeRule{{fused}, {}, loads,
-     "with --kv-cache-dtype fp8: kv_scale for K and V, and calls it deprecated", kVllmKv}.rounding(),
-    RuntimeRule{{apart}, {}, loads, kVllmFlag, ""}.rounding().seen("run: vLLM 0.7.3 to 0.33"),
-    RuntimeRule{{projections}, {}, loads, kVllmFlag, ""}.rounding().seen(kRunFamilies),
-    RuntimeRule{{outputs}, {}, loads, kVllmFlag, "vllm: quantization/fp8.py:225-236"}.rounding(),
+     "with --kv-cache-dtype fp8: kv_scale for K and V, and calls it deprecated", kVllmKv}
+        .rounding().doubles(),
+    RuntimeRule{{apart}, {}, loads, kVllmFlag, ""}.rounding().doubles()
+        .seen("run: vLLM 0.7.3 to 0.33"),
+    RuntimeRule{{projections}, {}, loads, kVllmFlag, ""}.rounding().doubles().seen(kRunFamilies),
+    RuntimeRule{{outputs}, {}, loads, kVllmFlag, "vllm: quantization/fp8.py:225-236"}.rounding()
+        .doubles(),
     {{}, {}, unknown, kNamesNotSeen, kVllmKv},
 
     RuntimeRule{{fp8, experts}, {fp8_weights}, note,
@@ -134,7 +143,7 @@ constexpr RuntimeRule kVllmRules[] = {
         .until(k15),
     RuntimeRule{{projections}, {}, note,
      "0.7.3 is reported to fail on these names", "vllm issue 15784", Basis::reports}.until(k15),
-    RuntimeRule{{compressed_tensors, scales}, {}, note, kNotDoubled, kVllmCompressed}.from(k15),
+    RuntimeRule{{compressed_tensors, scales}, {}, note, kNotDoubled, kVllmCompressed}.from(k15).keeps(),
     RuntimeRule{{compressed_tensors, apart, attn_head}, {}, note,
      "only FlashAttention has one scale per head; elsewhere the largest is used", kVllmCompressed}
         .from(k18),

@@ -68,8 +68,7 @@ std::optional<RuntimeVersion> version_in(const std::string& text) {
                                        const std::vector<const RuntimeColumn*>& columns) {
   throw Error(cat(quote(text), " is no version that is known of ", columns[0]->runtime,
                   "; known are: ", known_versions(columns)),
-              cat("see docs/runtimes.md, or run it: fp8kv verify FOLDER --with PYTHON"),
-              ErrorKind::usage);
+              "see docs/runtimes.md", ErrorKind::usage);
 }
 
 const RuntimeColumn* newest_of(const std::vector<const RuntimeColumn*>& columns) {

@@ -178,6 +178,19 @@ FactSet runtime_facts(const ModelFiles& model) {
   return facts;
 }
 
+FactSet layer_facts(const ModelFiles& model, FactSet facts, int64_t layer) {
+  constexpr FactSet kOfScales = {Fact::scales,      Fact::fused,       Fact::apart,
+                                 Fact::parameters,  Fact::projections, Fact::outputs,
+                                 Fact::k_only,      Fact::v_only,      Fact::per_head,
+                                 Fact::fused_array, Fact::apart_0d};
+  FactSet own;
+  for (const auto& [name, location] : model.tensors) {
+    const auto parts = split_layer_name(name);
+    if (parts && parts->layer == layer) add_tensor(model.tensors, location.entry, own);
+  }
+  return facts.without(kOfScales).with(own);
+}
+
 FactSet scale_file_facts(const std::string& model_type) {
   FactSet facts = {Fact::scale_file};
   facts.add(Fact::with_model_type, !model_type.empty());

@@ -21,6 +21,8 @@ struct ModelFiles {
 
 ModelFiles model_files(const Checkpoint& checkpoint);
 FactSet runtime_facts(const ModelFiles& model);
+// Those of a folder with these `facts`, if the scales of all layers were like those of `layer`.
+FactSet layer_facts(const ModelFiles& model, FactSet facts, int64_t layer);
 // Of a scale file that says which model type it is for, or does not.
 FactSet scale_file_facts(const std::string& model_type);
 

@@ -25,8 +25,15 @@ const char* runtime_outcome_name(RuntimeOutcome outcome) {
   return "note";
 }
 
+bool uses_scales(const RuntimeRule& rule) {
+  const bool loads =
+      rule.outcome == RuntimeOutcome::loads || rule.outcome == RuntimeOutcome::turns_on;
+  return loads && !rule.at_one;
+}
+
 std::string rule_result(const RuntimeRule& rule) {
-  return cat(runtime_outcome_name(rule.outcome), rule.rounded ? ", rounded" : "");
+  return cat(runtime_outcome_name(rule.outcome), rule.rounded ? ", rounded" : "",
+             rule.at_one ? ", ignores" : "");
 }
 
 std::optional<RuntimeVersion> parse_runtime_version(std::string_view text) {

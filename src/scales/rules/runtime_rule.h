@@ -26,6 +26,9 @@ const char* runtime_outcome_name(RuntimeOutcome outcome);  // for people: "turns
 
 enum class Basis { code, reports, run };
 
+// What becomes of the scales where the GPU's E4M3 is FNUZ (MI300), which needs them twice as large.
+enum class Doubling { unsaid, doubled, kept };
+
 struct RuntimeVersion {
   int major = 0, minor = 0, patch = 0;
   auto operator<=>(const RuntimeVersion&) const = default;
@@ -43,6 +46,8 @@ struct RuntimeRule {
   Basis basis = Basis::code;
   FactSet any = {};      // and one of these, where it names any
   bool rounded = false;  // the scales are rounded to the model's dtype on their way
+  bool at_one = false;   // turns FP8 on without the folder's scales
+  Doubling doubling = Doubling::unsaid;
   RuntimeVersion since = {};
   RuntimeVersion before = {std::numeric_limits<int>::max()};
 
@@ -67,6 +72,21 @@ struct RuntimeRule {
     rule.rounded = true;
     return rule;
   }
+  constexpr RuntimeRule without_scales() const {
+    RuntimeRule rule = *this;
+    rule.at_one = true;
+    return rule;
+  }
+  constexpr RuntimeRule doubles() const {
+    RuntimeRule rule = *this;
+    rule.doubling = Doubling::doubled;
+    return rule;
+  }
+  constexpr RuntimeRule keeps() const {
+    RuntimeRule rule = *this;
+    rule.doubling = Doubling::kept;
+    return rule;
+  }
   constexpr RuntimeRule seen(const char* run) const {
     RuntimeRule rule = *this;
     rule.source = run;
@@ -78,7 +98,10 @@ struct RuntimeRule {
   }
 };
 
-// "loads", "loads, rounded".
+// Whether the scales of the folder are used, exactly or rounded.
+bool uses_scales(const RuntimeRule& rule);
+
+// "loads", "loads, rounded", "turns FP8 on, ignores".
 std::string rule_result(const RuntimeRule& rule);
 
 }  // namespace fp8kv

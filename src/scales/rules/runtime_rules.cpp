@@ -19,7 +19,9 @@ std::span<const RuntimeColumn> columns() {
       {"vLLM", "0.15", "0.16", {0, 15}, vllm_rules()},
       {"vLLM", "0.18", "0.20", {0, 18}, vllm_rules()},
       {"vLLM", "0.24", "0.24", {0, 24}, vllm_rules()},
-      {"vLLM", "0.25", "", {0, 25}, vllm_rules()},
+      {"vLLM", "0.25", "0.26", {0, 25}, vllm_rules()},
+      {"vLLM", "0.27", "0.28", {0, 27}, vllm_rules()},
+      {"vLLM", "0.32", "", {0, 32}, vllm_rules()},
       {"SGLang", "", "0.5.18", {}, sglang_rules()},
       {"SGLang", "0.5.19", "", {0, 5, 19}, sglang_rules()},
       {"transformers", "4.45", "4.57", {4, 45}, transformers_rules()},
@@ -34,7 +36,7 @@ std::span<const RuntimeColumn> columns() {
 
 std::string versions_text(const RuntimeColumn& first, const RuntimeColumn& last) {
   const std::string oldest = first.oldest, newest = last.newest;
-  if (oldest == newest) return oldest;
+  if (oldest == newest) return oldest.empty() ? "all versions" : oldest;
   if (oldest.empty()) return "up to " + newest;
   return newest.empty() ? oldest + " and newer" : cat(oldest, " to ", newest);
 }

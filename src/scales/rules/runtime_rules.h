@@ -26,7 +26,8 @@ struct RuntimeColumn {
   const char* key = "";                // of a branch or a backend, which has no version: "pytorch"
 };
 
-// From the oldest version of `first` to the newest of `last`: "0.15 to 0.20", "0.25 and newer".
+// From the oldest version of `first` to the newest of `last`: "0.15 to 0.20", "0.25 and newer",
+// "all versions".
 std::string versions_text(const RuntimeColumn& first, const RuntimeColumn& last);
 std::string versions_text(const RuntimeColumn& column);
 

@@ -1,36 +1,15 @@
 #include "scales/write/arrival.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "base/text.h"
+#include "scales/rules/runtime_choice.h"
+#include "scales/rules/serving.h"
 #include "scales/scale_rounding.h"
 
 namespace fp8kv {
 namespace {
-
-bool uses(const RuntimeRule& rule) {
-  return rule.outcome == RuntimeOutcome::loads || rule.outcome == RuntimeOutcome::turns_on;
-}
-
-// The runtimes that people serve with, and the words around the folder's name.
-struct Server {
-  const char* runtime;
-  const char* before;
-  const char* behind;
-};
-
-constexpr Server kServers[] = {
-    {"vLLM", "vllm serve ", " --kv-cache-dtype fp8"},
-    {"SGLang", "python3 -m sglang.launch_server --model-path ", " --kv-cache-dtype fp8_e4m3"},
-    {"TGI", "text-generation-launcher --model-id ", " --kv-cache-dtype fp8_e4m3fn"},
-};
-
-// Of the newest versions of a runtime.
-RuntimeVerdict newest(FactSet facts, const char* runtime) {
-  return *runtime_verdict(facts, runtime, {std::numeric_limits<int>::max()});
-}
 
 // The runtimes of which this holds, "vLLM 0.15 and newer": neighbours among versions as one.
 template <typename Holds>
@@ -55,25 +34,13 @@ std::string percent(double share) {
   return text;
 }
 
-// As one word of a POSIX shell.
-std::string shell_word(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("-_./+,:@%").find(c) != std::string_view::npos;
-  });
-  if (plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 }  // namespace
 
 ArrivalNotes rounding_notes(const KvScales& scales, FactSet facts, std::optional<DType> dtype) {
   ArrivalNotes out;
   if (dtype != DType::f16 && dtype != DType::bf16) return out;
-  const auto rounds = [](const RuntimeRule& rule) { return uses(rule) && rule.rounded; };
-  const auto keeps = [](const RuntimeRule& rule) { return uses(rule) && !rule.rounded; };
+  const auto rounds = [](const RuntimeRule& rule) { return uses_scales(rule) && rule.rounded; };
+  const auto keeps = [](const RuntimeRule& rule) { return uses_scales(rule) && !rule.rounded; };
   const std::vector<std::string> rounding = runtimes_where(facts, rounds);
   if (rounding.empty()) return out;
   const ScaleRounding found = scale_rounding(scales, *dtype);
@@ -95,14 +62,15 @@ ArrivalNotes rounding_notes(const KvScales& scales, FactSet facts, std::optional
 }
 
 std::vector<std::string> loss_warnings(FactSet facts) {
-  const std::vector<std::string> load = runtimes_where(facts, uses);
+  const std::vector<std::string> load = runtimes_where(facts, uses_scales);
   std::vector<std::string> warnings;
   const std::string instead = load.empty() ? "" : cat("; loaded by ", join(load));
-  for (const Server& server : kServers) {
-    const RuntimeVerdict verdict = newest(facts, server.runtime);
-    if (uses(*verdict.rule)) continue;
-    warnings.push_back(cat(verdict.column->runtime, " ", versions_text(*verdict.column), ": ",
-                           verdict.rule->sentence, instead));
+  for (const ChosenRuntime& usual : usual_runtimes()) {
+    const RuntimeRule& rule = *runtime_verdict(facts, *usual.column).rule;
+    if (uses_scales(rule)) continue;
+    // The newest of those that do the same.
+    const auto same = [&](const RuntimeRule& other) { return &other == &rule; };
+    warnings.push_back(cat(runtimes_where(facts, same).back(), ": ", rule.sentence, instead));
   }
   return warnings;
 }
@@ -110,9 +78,10 @@ std::vector<std::string> loss_warnings(FactSet facts) {
 std::vector<ServeCommand> serve_commands(FactSet facts, const std::string& folder) {
   std::vector<ServeCommand> commands;
   if (facts.has(Fact::scale_file)) return commands;
-  for (const Server& server : kServers) {
-    if (!uses(*newest(facts, server.runtime).rule)) continue;
-    commands.push_back({server.runtime, cat(server.before, shell_word(folder), server.behind)});
+  for (const ChosenRuntime& usual : usual_runtimes()) {
+    if (!uses_scales(*runtime_verdict(facts, *usual.column).rule)) continue;
+    commands.push_back({usual.column->runtime,
+                        serve_command(*find_server(*usual.column), folder, CacheFlag::fp8)});
   }
   return commands;
 }

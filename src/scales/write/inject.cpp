@@ -10,7 +10,6 @@
 #include "base/interrupt.h"
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/made_for.h"
-#include "config/language_config.h"
 #include "files/special_file.h"
 #include "scales/dialects.h"
 #include "scales/read/find_scales.h"
@@ -294,16 +293,6 @@ auto as_our_error(Work&& work) {
   }
 }
 
-// As config.json has it; nullopt where it says none, or one of no float.
-std::optional<DType> stored_dtype(const Json& config) {
-  const auto name = find_dtype(config);
-  if (!name || !name->is_string()) return std::nullopt;
-  const std::string text = name->as_string();
-  if (text == "float16") return DType::f16;
-  if (text == "bfloat16") return DType::bf16;
-  return std::nullopt;
-}
-
 // The facts of an output that need not be there yet.
 FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const Plan& plan) {
   ModelFiles model{checkpoint.tensors(),
@@ -330,8 +319,7 @@ InjectReport report_on(const Checkpoint& checkpoint, const KvScales& scales,
   report.notes = patch.notes;
   report.facts = facts_of(checkpoint, patch, plan);
   const KvScales written = with_format(scales, Fp8Format::e4m3fn);
-  const ArrivalNotes rounding =
-      rounding_notes(written, report.facts, stored_dtype(checkpoint.config()));
+  const ArrivalNotes rounding = rounding_notes(written, report.facts, serving_dtype(checkpoint));
   report.notes.insert(report.notes.end(), rounding.notes.begin(), rounding.notes.end());
   report.warnings = rounding.warnings;
   if (!target.portable) return report;

@@ -1,0 +1,65 @@
+#include "scales/rules/serving.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace fp8kv {
+namespace {
+
+using enum RuntimeOutcome;
+
+constexpr const char* kLauncher = "text-generation-launcher --model-id ";
+
+constexpr Server kServers[] = {
+    {"vLLM", "", "vllm serve ", "", "fp8", fails,
+     "takes no fp8_e5m2 for a model whose config has KV scales: ValueError"},
+    {"SGLang", "", "python3 -m sglang.launch_server --model-path ", "--quantization-param-path ",
+     "fp8_e4m3", unknown, "what it does with these scales in an E5M2 cache was not looked at"},
+    {"TGI", "", kLauncher, "", "fp8_e4m3fn", ignores,
+     "uses scales in an E4M3 cache alone: fp8_e5m2 runs with 1"},
+    {"TGI", "pr-2028", kLauncher, "", "fp8", fails, "takes no fp8_e5m2 for a model with kv_scale"},
+};
+
+constexpr Gpu kGpus[] = {
+    {"h100", false}, {"h200", false}, {"b200", false},  {"l4", false},    {"l40s", false},
+    {"mi300", true}, {"mi325", true}, {"mi350", false}, {"mi355", false},
+};
+
+}  // namespace
+
+std::span<const Gpu> known_gpus() {
+  return kGpus;
+}
+
+const Server* find_server(const RuntimeColumn& column) {
+  for (const Server& server : kServers) {
+    if (std::string_view(server.runtime) == column.runtime &&
+        std::string_view(server.key) == column.key) {
+      return &server;
+    }
+  }
+  return nullptr;
+}
+
+std::string serve_command(const Server& server, const std::string& path, CacheFlag flag,
+                          bool is_file) {
+  std::string command = server.before;
+  command += is_file ? cat("MODEL ", server.file_flag, shell_word(path)) : shell_word(path);
+  if (flag == CacheFlag::automatic) return command;
+  return cat(command, " --kv-cache-dtype ", flag == CacheFlag::e5m2 ? "fp8_e5m2" : server.e4m3);
+}
+
+std::string shell_word(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./+,:@%").find(c) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace fp8kv

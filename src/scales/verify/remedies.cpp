@@ -1,0 +1,140 @@
+#include "scales/verify/remedies.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoint/describe_checkpoint.h"
+#include "checkpoint/read_model_config.h"
+#include "scales/scale_rounding.h"
+#include "scales/write/inject.h"
+
+namespace fp8kv {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNewScales = "scales.json";
+
+// A folder beside the model that is not there.
+fs::path free_output(const fs::path& model) {
+  const fs::path named = model.filename().empty() ? model.parent_path() : model;
+  const bool has_name = named.filename() != "." && named.filename() != ".." && !named.empty();
+  const fs::path stem =
+      has_name ? named
+               : fs::path("..") / fs::absolute(model).lexically_normal().parent_path().filename();
+  fs::path out = stem.string() + "-kv";
+  for (int i = 2; fs::exists(fs::symlink_status(out)); ++i) out = cat(stem.string(), "-kv", i);
+  return out;
+}
+
+// Scales of the form that a calibration makes.
+KvScales stand_ins(const Checkpoint& checkpoint) {
+  KvScales scales;
+  for (const bool has_cache : layers_with_cache(describe_model(checkpoint))) {
+    scales.layers.push_back(has_cache ? LayerScales{{1}, {1}} : LayerScales{});
+  }
+  return scales;
+}
+
+bool can_calibrate(const Checkpoint& checkpoint) {
+  try {
+    read_model_config(checkpoint);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// "TGI 2.4 and newer": columns that stand side by side as one.
+std::vector<std::string> arriving(const ScalesOnDisk& on_disk, const ServingCase& serving,
+                                  const char* runtime) {
+  std::vector<std::string> names;
+  const auto columns = runtime_columns();
+  const auto is_one = [&](const RuntimeColumn& column) {
+    return std::string_view(column.runtime) == runtime &&
+           runtime_fate(on_disk, column, serving).arrives;
+  };
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (!is_one(columns[i])) continue;
+    const size_t first = i;
+    while (i + 1 < columns.size() && is_one(columns[i + 1])) ++i;
+    names.push_back(cat(columns[first].runtime, " ", versions_text(columns[first], columns[i])));
+  }
+  return names;
+}
+
+// Where neither another form nor another version helps.
+std::string last_resort(const RuntimeFate& fate) {
+  for (const LayerFate& each : fate.layers) {
+    if (each.fate == Fate::not_doubled) {
+      return "make the scales with 'fp8kv calibrate --headroom 2': those are safe without doubling";
+    }
+    if (each.fate == Fate::vanishes) return "a model in bfloat16 has room for such scales";
+  }
+  return "no form of scales is known that it loads for such a model";
+}
+
+}  // namespace
+
+std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundScales& found,
+                                      const ScalesOnDisk& on_disk) {
+  const bool own = !found.refusal;
+  const KvScales scales = own ? found.scales : stand_ins(checkpoint);
+  const fs::path out = free_output(checkpoint.folder());
+  const std::string folder = shell_word(checkpoint.folder().string());
+  const std::string source = own ? folder : can_calibrate(checkpoint) ? kNewScales : "SCALES";
+  const bool replace = on_disk.facts.has(Fact::scales);
+  std::vector<Reinjection> made;
+  for (const bool powers : {false, true}) {
+    for (const InjectTarget& target : inject_targets()) {
+      if (target.is_file) continue;
+      std::string command = cat("fp8kv inject ", folder, " --scales ", source, " -o ",
+                                shell_word(out.string()), replace ? " --replace" : "");
+      if (target.name != inject_targets()[0].name) command += " --for " + target.name;
+      if (powers) command += " --scale-rounding power-of-two";
+      if (source == kNewScales) {
+        command = cat("fp8kv calibrate ", folder, " --data TEXT -o ", kNewScales, " && ", command);
+      }
+      try {
+        const InjectReport report = inject_scales(
+            checkpoint, scales, out,
+            {.target = target.name, .powers_of_two = powers, .dry_run = true, .replace = replace});
+        const KvScales written =
+            with_format(powers ? at_powers_of_two(scales) : scales, Fp8Format::e4m3fn);
+        made.push_back({command, planned_scales(written, report.facts, on_disk.dtype)});
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::interrupted) throw;  // others: this target cannot take it
+      }
+    }
+  }
+  return made;
+}
+
+std::vector<std::string> remedies(const std::string& path, const ScalesOnDisk& on_disk,
+                                  const RuntimeColumn& column, const ServingCase& serving,
+                                  const std::vector<Reinjection>& reinjections) {
+  std::vector<std::string> ways;
+  const Server* server = find_server(column);
+  const ServingCase with_fp8{CacheFlag::fp8, serving.fnuz};
+  if (serving.flag != CacheFlag::fp8 && server && runtime_fate(on_disk, column, with_fp8).arrives) {
+    return {serve_command(*server, path, CacheFlag::fp8)};
+  }
+  for (const Reinjection& each : reinjections) {
+    if (!runtime_fate(each.scales, column, with_fp8).arrives) continue;
+    ways.push_back(each.command);
+    break;
+  }
+  if (on_disk.facts.has(Fact::scale_file)) {
+    ways.push_back(cat("fp8kv inject MODEL --scales ", shell_word(path), " -o MODEL-kv"));
+  }
+  const std::vector<std::string> others = arriving(on_disk, serving, column.runtime);
+  const bool in_pairs = !on_disk.facts.has_any({Fact::k_only, Fact::v_only});
+  if (!others.empty() && in_pairs) {
+    ways.push_back(cat("use ", others.back(), ", which loads these scales as they are"));
+  }
+  if (ways.empty()) ways.push_back(last_resort(runtime_fate(on_disk, column, with_fp8)));
+  return ways;
+}
+
+}  // namespace fp8kv

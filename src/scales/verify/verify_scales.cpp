@@ -1,0 +1,81 @@
+#include "scales/verify/verify_scales.h"
+
+#include <algorithm>
+
+#include "scales/read/find_scales.h"
+#include "scales/read/open_store.h"
+#include "scales/scale_file.h"
+#include "scales/verify/remedies.h"
+
+namespace fp8kv {
+namespace {
+
+// Those asked for, and where all are shown the others, in the table's order.
+std::vector<VerifiedRuntime> listed(const VerifyRequest& request) {
+  std::vector<VerifiedRuntime> runtimes;
+  for (const RuntimeColumn& column : runtime_columns()) {
+    bool asked = false;
+    for (const ChosenRuntime& each : request.asked) {
+      if (each.column != &column) continue;
+      const bool again = std::any_of(runtimes.begin(), runtimes.end(), [&](const auto& other) {
+        return other.chosen.column == &column && other.chosen.version == each.version;
+      });
+      if (!again) runtimes.push_back({each, true, {}, "", {}});
+      asked = true;
+    }
+    if (!asked && request.show_all) runtimes.push_back({{&column}, false, {}, "", {}});
+  }
+  return runtimes;
+}
+
+void fill_in(VerifyReport& report, const std::string& path, const VerifyRequest& request) {
+  report.runtimes = listed(request);
+  const bool is_file = report.scales.facts.has(Fact::scale_file);
+  report.arrives = !report.refusal;
+  for (VerifiedRuntime& each : report.runtimes) {
+    const RuntimeColumn& column = *each.chosen.column;
+    each.fate = runtime_fate(report.scales, column, request.serving);
+    const Server* server = find_server(column);
+    if (each.fate.arrives && server) {
+      each.serve = serve_command(*server, path, request.serving.flag, is_file);
+    }
+    if (each.asked && !each.fate.arrives) report.arrives = false;
+  }
+}
+
+void add_fixes(VerifyReport& report, const std::string& path, const ServingCase& serving,
+               const std::vector<Reinjection>& made) {
+  for (VerifiedRuntime& each : report.runtimes) {
+    if (!each.asked || each.fate.arrives) continue;
+    each.fixes = remedies(path, report.scales, *each.chosen.column, serving, made);
+  }
+}
+
+}  // namespace
+
+VerifyReport verify_scales(const std::filesystem::path& path, const VerifyRequest& request) {
+  VerifyReport report;
+  const SourceKind kind = source_kind(path);
+  if (kind != SourceKind::scale_folder && kind != SourceKind::model_folder) {
+    FoundScales found = scales_at(path);
+    report.scales = scales_on_disk(found.scales);
+    report.diagnoses = std::move(found.diagnoses);
+    fill_in(report, path.string(), request);
+    add_fixes(report, path.string(), request.serving, {});
+    return report;
+  }
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  FoundScales found = survey_scales(checkpoint);
+  report.scales = scales_on_disk(checkpoint);
+  if (found.refusal && !found.absent) report.refusal = found.refusal;
+  fill_in(report, path.string(), request);
+  if (!report.arrives) {
+    add_fixes(report, path.string(), request.serving,
+              reinjections(checkpoint, found, report.scales));
+  }
+  report.diagnoses = std::move(found.diagnoses);
+  checkpoint.check_unchanged();
+  return report;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,532 @@
+// What verify prints, whole; its exit codes; and that its ways out are ways out.
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <span>
+#include <sstream>
+#include <string>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/text.h"
+#include "formats/safetensors.h"
+#include "json/json.h"
+#include "scales/rules/runtime_rules.h"
+#include "support/models/hybrid_checkpoint.h"
+#include "support/models/tiny_checkpoint.h"
+#include "support/places.h"
+#include "support/run_cli.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A tiny model of two layers in F16, and scales for it that F16 does not hold.
+struct Place {
+  Place() {
+    test::TinyConfig config = test::tiny_config();
+    config.dtype = DType::f16;
+    test::write_tiny_checkpoint(temp / "model", config);
+    temp.write("scales.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
+      "scaling_factor": {"0": {"0": 0.3, "1": 0.001}}}})");
+  }
+  test::CliResult run(const std::vector<std::string>& arguments) const {
+    return test::run_cli(arguments, {.folder = temp.path()});
+  }
+  // A folder with those scales.
+  void inject(const std::string& out, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"inject", "model", "-s", "scales.json", "-o", out};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    REQUIRE(run(arguments).exit_code == 0);
+  }
+
+  test::TempDir temp;
+};
+
+constexpr const char* kPortable = R"(runtime       version            scales         how
+TGI           branch of PR 2028  ignored        reads kv_scale alone: an FP8 cache runs with 1
+TGI           2.4                exact          with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+                                 note           nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+TGI           3.0 and newer      exact, FP8 on  on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+                                 note           nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+vLLM          0.7.2 to 0.14      rounded        with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8
+                                                rounded by 0.04 % (layer 1)
+                                 note           --kv-cache-dtype fp8_e5m2 fails with such a model
+vLLM          0.15 and newer     exact, FP8 on  one scale for K and one for V, as F32
+                                 note           nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+                                 note           an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100
+SGLang        up to 0.5.18       ignored        kv_cache_scheme means nothing to it: an FP8 cache runs with 1
+SGLang        0.5.19 and newer   exact          with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
+transformers  4.45 to 4.57       rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
+                                                rounded by 0.04 % (layer 1)
+transformers  5 and newer        rounded        with the package compressed-tensors: rounds K and V by these scales
+                                                rounded by 0.04 % (layer 1)
+TensorRT-LLM  engine builder     ignored        reads k_proj.k_scale and v_proj.v_scale alone: an FP8 cache runs with 1
+TensorRT-LLM  PyTorch backend    ignored        has no scales for an FP8 cache, only for FP4
+From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
+
+Serve it with
+  text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn
+  vllm serve out --kv-cache-dtype fp8
+  python3 -m sglang.launch_server --model-path out --kv-cache-dtype fp8_e4m3
+)";
+
+// A terminal of so many columns; what is written to it is read as it comes.
+class Terminal {
+ public:
+  explicit Terminal(unsigned short columns) : main_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    REQUIRE((main_ >= 0 && grantpt(main_) == 0 && unlockpt(main_) == 0));
+    path = ptsname(main_);
+    other_ = open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    REQUIRE(other_ >= 0);
+    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    REQUIRE(ioctl(other_, TIOCSWINSZ, &size) == 0);
+    termios plain{};
+    REQUIRE(tcgetattr(other_, &plain) == 0);
+    cfmakeraw(&plain);  // else line ends become two characters
+    REQUIRE(tcsetattr(other_, TCSANOW, &plain) == 0);
+    reader_ = std::thread([this] {
+      char buffer[4096];
+      for (ssize_t got; (got = read(main_, buffer, sizeof buffer)) > 0;) {
+        text_.append(buffer, static_cast<size_t>(got));
+      }
+    });
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  ~Terminal() {
+    if (reader_.joinable()) text();
+    close(main_);
+  }
+
+  // All that was written. It can be asked for once, when nobody writes any more.
+  std::string text() {
+    close(other_);  // which ends the reading
+    reader_.join();
+    return text_;
+  }
+
+  std::string path;
+
+ private:
+  int main_;
+  int other_ = -1;
+  std::string text_;
+  std::thread reader_;
+};
+
+TEST_CASE("cli verify: on a terminal sentences keep to its width") {
+  const Place place;
+  place.inject("out");
+  const auto on_terminal = [&](unsigned short columns) {
+    Terminal terminal(columns);
+    const test::CliResult result =
+        test::run_cli({"verify", "out"}, {.folder = place.temp.path(), .out = terminal.path});
+    CHECK(result.exit_code == 0);
+    return terminal.text();
+  };
+  const std::string narrow = on_terminal(80);
+  CAPTURE(narrow);
+  CHECK(narrow.starts_with(
+      "runtime       version            scales         how\n"
+      "TGI           branch of PR 2028  ignored        reads kv_scale alone: an FP8\n"
+      "                                                cache runs with 1\n"
+      "TGI           2.4                exact          with --kv-cache-dtype\n"
+      "                                                fp8_e4m3fn: k_scale and v_scale\n"
+      "                                                as F32\n"));
+  CHECK(on_terminal(200) == kPortable);
+  CHECK(on_terminal(0) == kPortable);
+}
+
+TEST_CASE("cli verify: a folder that arrives everywhere it is asked about, row by row") {
+  const Place place;
+  place.inject("out");
+  const test::CliResult result = place.run({"verify", "out"});
+  CHECK(result.out == kPortable);
+  CHECK(result.err.empty());
+  CHECK(result.exit_code == 0);
+}
+
+TEST_CASE("cli verify: what was asked for, and nothing else, decides") {
+  const Place place;
+  place.inject("out", {"--for", "vllm"});
+  const auto exit_code = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"verify", "out"});
+    return place.run(more).exit_code;
+  };
+  CHECK(exit_code({"--runtime", "vllm"}) == 0);
+  CHECK(exit_code({"--runtime", "VLLM@0.33.0+cu129"}) == 0);
+  CHECK(exit_code({"--runtime", "vllm@all"}) == 0);
+  CHECK(exit_code({"--runtime", "sglang@0.5.23.post1"}) == 0);
+  CHECK(exit_code({"--runtime", "sglang@0.5.9"}) == 1);
+  CHECK(exit_code({"--runtime", "vllm", "--runtime", "sglang@0.5.9"}) == 1);
+  CHECK(exit_code({"--runtime", "tgi@pr-2028"}) == 1);
+  CHECK(exit_code({"--runtime", "all"}) == 1);
+  // Without a flag older ones keep a 16-bit cache.
+  CHECK(exit_code({"--runtime", "vllm@0.15", "--kv-cache-dtype", "auto"}) == 0);
+  CHECK(exit_code({"--runtime", "vllm@0.14.1", "--kv-cache-dtype", "auto"}) == 1);
+  CHECK(exit_code({"--runtime", "vllm@0.14.1", "--kv-cache-dtype", "fp8"}) == 0);
+  CHECK(exit_code({"--runtime", "vllm", "--kv-cache-dtype", "fp8_e5m2"}) == 1);
+  // FNUZ, which this form of vLLM does not know of since 0.15.
+  CHECK(exit_code({"--runtime", "vllm", "--gpu", "h100"}) == 0);
+  CHECK(exit_code({"--runtime", "vllm", "--gpu", "mi300"}) == 1);
+  CHECK(exit_code({"--runtime", "vllm@0.14.1", "--gpu", "mi300"}) == 0);
+  CHECK(exit_code({"--runtime", "sglang", "--gpu", "mi300"}) == 0);
+  CHECK(exit_code({"--runtime", "vllm", "--gpu", "mi355"}) == 0);
+}
+
+TEST_CASE("cli verify: scales that are lost are named, with what to do") {
+  const Place place;
+  place.inject("out", {"--for", "tgi"});
+  const test::CliResult result =
+      place.run({"verify", "out", "--runtime", "vllm@0.10.2", "--runtime", "vllm"});
+  CHECK(result.out == R"(runtime  version         scales   how
+vLLM     0.10.2          ignored  skips them, as there is no quantization_config: an FP8 cache runs with 1
+vLLM     0.32 and newer  fails    takes no scales without a quantization_config: 'There is no module or parameter named'
+From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
+
+vLLM 0.10.2:
+  ignored in layers 0 and 1: 6 scales, model.layers.0.self_attn.k_scale to model.layers.1.self_attn.v_scale
+    skips them, as there is no quantization_config: an FP8 cache runs with 1
+  fix: fp8kv inject out --scales out -o out-kv --replace
+
+vLLM 0.32 and newer:
+  fails in layers 0 and 1: 6 scales, model.layers.0.self_attn.k_scale to model.layers.1.self_attn.v_scale
+    takes no scales without a quantization_config: 'There is no module or parameter named'
+  fix: fp8kv inject out --scales out -o out-kv --replace
+)");
+  CHECK(
+      result.err ==
+      R"(fp8kv: verify: 'out': not every scale arrives; vLLM 0.10.2: ignored; vLLM 0.32 and newer: fails
+help: fp8kv inject out --scales out -o out-kv --replace
+)");
+  CHECK(result.exit_code == 1);
+}
+
+// vllm issue 54623: one pair of scales for each layer of full attention.
+TEST_CASE("cli verify: a Qwen3.5 whose scales vLLM 0.27.1 is reported to drop") {
+  const Place place;
+  const test::Hybrid model = test::qwen3_5();
+  test::write_hybrid(place.temp, "qwen", model);
+  place.temp.write("q.json", R"({"model_type": "qwen3_5", "kv_cache": {"dtype": "float8_e4m3fn",
+    "scaling_factor": {"0": {"2": 0.25}}}})");
+  REQUIRE(place.run({"inject", "qwen", "-s", "q.json", "-o", "out", "--for", "vllm"}).exit_code ==
+          0);
+  const test::CliResult result = place.run({"verify", "out", "--runtime", "vllm@0.27.1"});
+  CHECK(result.out == R"(runtime  version  scales   how
+vLLM     0.27.1   ignored  0.27.1 is reported to drop the scales of Qwen3.5, unless they are called self_attn.attn.k_scale: an FP8 cache runs with 1
+                  note     nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+                  note     an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100
+From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
+
+vLLM 0.27.1:
+  ignored in layer 2: 2 scales, model.language_model.layers.2.self_attn.k_scale and model.language_model.layers.2.self_attn.v_scale
+    0.27.1 is reported to drop the scales of Qwen3.5, unless they are called self_attn.attn.k_scale: an FP8 cache runs with 1
+  fix: fp8kv inject out --scales out -o out-kv --replace
+  fix: use vLLM 0.32 and newer, which loads these scales as they are
+)");
+  CHECK(result.err == R"(fp8kv: verify: 'out': not every scale arrives; vLLM 0.27.1: ignored
+help: fp8kv inject out --scales out -o out-kv --replace
+)");
+  CHECK(result.exit_code == 1);
+  CHECK(place.run({"verify", "out", "--runtime", "vllm@0.24.0"}).exit_code == 0);
+  CHECK(place.run({"verify", "out", "--runtime", "vllm@0.33"}).exit_code == 0);
+}
+
+TEST_CASE("cli verify: a layer without scales, a half of a pair, and a scale of 0 are named") {
+  const Place place;
+  const auto verify = [&](const std::vector<std::pair<std::string, float>>& scales) {
+    fs::remove_all(place.temp / "broken");
+    place.inject("broken", {"--for", "vllm", "--link", "copy"});
+    std::vector<TensorToWrite> tensors;
+    for (const auto& [name, value] : scales) {
+      tensors.push_back(
+          {"model.layers." + name,
+           ConstTensorView(std::as_bytes(std::span(&value, 1)).data(), DType::f32, Shape{1})});
+    }
+    place.temp.write("broken/model-kv-scales.safetensors",
+                     safetensors_bytes(tensors, {{"format", "pt"}}));
+    std::string map;
+    for (const auto& [name, value] : scales) {
+      map += cat(R"("model.layers.)", name, R"(": "model-kv-scales.safetensors", )");
+    }
+    const std::string index = test::read_file(place.temp / "broken/model.safetensors.index.json");
+    const Json weights = Json::parse(index, "index").at("weight_map");
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (weights.key(i).find("_scale") != std::string::npos) continue;
+      map += cat("\"", weights.key(i), "\": \"", weights.value(i).as_string(), "\", ");
+    }
+    map.resize(map.size() - 2);
+    place.temp.write("broken/model.safetensors.index.json", cat("{\"weight_map\": {", map, "}}"));
+    return place.run({"verify", "broken", "--runtime", "vllm"});
+  };
+  const auto losses = [&](const test::CliResult& result) {
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 1);
+    const size_t at = result.out.find("docs/runtimes.md.\n") + 18;
+    return result.out.substr(at) + result.err;
+  };
+  CHECK(verify({{"0.self_attn.k_scale", 0.5f},
+                {"0.self_attn.v_scale", 0.5f},
+                {"1.self_attn.k_scale", 0.5f},
+                {"1.self_attn.v_scale", 0.5f}})
+            .exit_code == 0);
+  CHECK(losses(verify({{"0.self_attn.k_scale", 0.5f}, {"0.self_attn.v_scale", 0.5f}})) == R"(
+vLLM 0.32 and newer:
+  missing in layer 1
+    the layer has no scales: an FP8 cache runs with 1
+  fix: fp8kv calibrate broken --data TEXT -o scales.json && fp8kv inject broken --scales scales.json -o broken-kv --replace
+fp8kv: verify: the scales cannot be used: 'broken': has KV scales for 1 layer, but none for layer 1
+help: a runtime would use 1 there without a word: calibrate again
+)");
+  CHECK(losses(verify({{"0.self_attn.k_scale", 0.5f},
+                       {"0.self_attn.v_scale", 0.5f},
+                       {"1.self_attn.k_scale", 0.5f}})) == R"(
+vLLM 0.32 and newer:
+  misread in layer 1: 1 scale, model.layers.1.self_attn.k_scale
+    V, which has no scale, runs with 1
+  fix: fp8kv calibrate broken --data TEXT -o scales.json && fp8kv inject broken --scales scales.json -o broken-kv --replace
+fp8kv: verify: the scales cannot be used: 'broken': 'model.layers.1.self_attn.k_scale': the scale of V for it is missing
+)");
+  CHECK(losses(verify({{"0.self_attn.k_scale", 0.5f},
+                       {"0.self_attn.v_scale", 0},
+                       {"1.self_attn.k_scale", 0.5f},
+                       {"1.self_attn.v_scale", 0.5f}})) == R"(
+vLLM 0.32 and newer:
+  unusable in layer 0: 2 scales, model.layers.0.self_attn.k_scale and model.layers.0.self_attn.v_scale
+    model.layers.0.self_attn.v_scale is 0, expected a positive, finite, normal number
+  fix: fp8kv calibrate broken --data TEXT -o scales.json && fp8kv inject broken --scales scales.json -o broken-kv --replace
+fp8kv: verify: the scales cannot be used: 'broken': 'model.layers.0.self_attn.v_scale': is 0, expected a positive, finite, normal number
+help: a scale of 0 or below means 'missing' or undefined to every runtime; calibrate again or repair the source
+)");
+}
+
+TEST_CASE("cli verify: a model without scales, and a scale file") {
+  const Place place;
+  const test::CliResult none = place.run({"verify", "model", "--runtime", "vllm"});
+  CHECK(none.exit_code == 1);
+  CHECK(none.out == R"(runtime  version         scales   how
+vLLM     0.32 and newer  missing  there are no scales: an FP8 cache runs with 1
+From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
+
+vLLM 0.32 and newer:
+  missing in layers 0 and 1
+    the layer has no scales: an FP8 cache runs with 1
+  fix: fp8kv calibrate model --data TEXT -o scales.json && fp8kv inject model --scales scales.json -o model-kv
+)");
+  const test::CliResult file =
+      place.run({"verify", "scales.json", "--runtime", "sglang", "--runtime", "vllm"});
+  CHECK(file.exit_code == 1);
+  CHECK(file.out == R"(runtime  version           scales   how
+vLLM     0.32 and newer    ignored  its option for scale files is gone since 0.7.0
+SGLang   0.5.19 and newer  exact    with --quantization-param-path and --kv-cache-dtype fp8_e4m3: one scale for K and V
+                           note     is reported to read the file and then not to use it
+                           note     nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
+
+vLLM 0.32 and newer:
+  ignored in layers 0 and 1: 2 scales
+    its option for scale files is gone since 0.7.0
+  fix: fp8kv inject MODEL --scales scales.json -o MODEL-kv
+
+Serve it with
+  python3 -m sglang.launch_server --model-path MODEL --quantization-param-path scales.json --kv-cache-dtype fp8_e4m3
+)");
+  CHECK(file.err ==
+        R"(fp8kv: verify: 'scales.json': not every scale arrives; vLLM 0.32 and newer: ignored
+help: fp8kv inject MODEL --scales scales.json -o MODEL-kv
+)");
+  CHECK(place.run({"verify", "scales.json", "--runtime", "sglang"}).exit_code == 0);
+  CHECK(place.run({"verify", "nothing"}).exit_code == 3);
+}
+
+TEST_CASE("cli verify: JSON has every layer of every runtime, whole") {
+  const Place place;
+  place.inject("out", {"--for", "vllm-rocm"});
+  const test::CliResult result = place.run({"verify", "out", "--runtime", "vllm@0.33", "--gpu",
+                                            "mi300", "--json", "--kv-cache-dtype", "fp8"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.out == R"({
+  "schema": "fp8kv.verify/1",
+  "path": "out",
+  "kv_cache_dtype": "fp8",
+  "gpu": "mi300",
+  "arrives": true,
+  "refusal": null,
+  "runtime_facts": [
+    "scales",
+    "apart",
+    "apart_0d",
+    "fp8",
+    "torch_dtype",
+    "llama_baichuan_phi3",
+    "llama_mistral",
+    "single_file",
+    "index"
+  ],
+  "layers_known": true,
+  "diagnoses": [],
+  "runtimes": [
+    {
+      "runtime": "vLLM",
+      "versions": "0.32 and newer",
+      "version": "0.33",
+      "asked": true,
+      "arrives": true,
+      "turns_on": false,
+      "scales": "rounded by 0.04 % (layer 1), then doubled",
+      "result": "loads",
+      "rounded": true,
+      "sentence": "with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8",
+      "source": "run: vLLM 0.7.3 to 0.33",
+      "basis": "a run",
+      "notes": [],
+      "serve": "vllm serve out --kv-cache-dtype fp8",
+      "fixes": [],
+      "layers": [
+        {
+          "layer": 0,
+          "fate": "rounded",
+          "doubled": true,
+          "rounding_error": 0.0001627206737708775,
+          "why": "with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8",
+          "tensors": [
+            "model.layers.0.self_attn.k_scale",
+            "model.layers.0.self_attn.v_scale"
+          ]
+        },
+        {
+          "layer": 1,
+          "fate": "rounded",
+          "doubled": true,
+          "rounding_error": 0.0004043103935011949,
+          "why": "with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8",
+          "tensors": [
+            "model.layers.1.self_attn.k_scale",
+            "model.layers.1.self_attn.v_scale"
+          ]
+        }
+      ]
+    }
+  ]
+}
+)");
+}
+
+TEST_CASE("cli verify: --json has all runtimes where none is asked for, and a source for each") {
+  const Place place;
+  place.inject("out");
+  const Json json = Json::parse(place.run({"verify", "out", "--json"}).out, "stdout");
+  CHECK(json.at("arrives").as_bool());
+  const Json runtimes = json.at("runtimes");
+  REQUIRE(runtimes.size() == runtime_columns().size());
+  size_t asked = 0;
+  for (size_t i = 0; i < runtimes.size(); ++i) {
+    CHECK(!runtimes[i].at("sentence").as_string().empty());
+    CHECK(!runtimes[i].at("source").as_string().empty());
+    CHECK(runtimes[i].at("layers").size() == 2);
+    asked += runtimes[i].at("asked").as_bool() ? 1 : 0;
+  }
+  CHECK(asked == 3);
+}
+
+TEST_CASE("cli verify: JUnit has a case for each runtime that was asked for") {
+  const Place place;
+  place.inject("out", {"--for", "vllm"});
+  const std::vector<std::string> arguments = {"verify",    "out",        "--runtime", "vllm@0.9.2",
+                                              "--runtime", "sglang@all", "--junit",   "v.xml"};
+  CHECK(place.run(arguments).exit_code == 1);
+  CHECK(test::read_file(place.temp / "v.xml") == R"(<?xml version="1.0" encoding="UTF-8"?>
+<testsuites tests="3" failures="1">
+  <testsuite name="fp8kv verify out" tests="3" failures="1">
+    <testcase classname="vLLM" name="0.9.2"/>
+    <testcase classname="SGLang" name="up to 0.5.18">
+      <failure message="ignored: kv_cache_scheme means nothing to it: an FP8 cache runs with 1; fix: fp8kv inject out --scales out -o out-kv --replace --for vllm-rocm; fix: use SGLang 0.5.19 and newer, which loads these scales as they are"/>
+    </testcase>
+    <testcase classname="SGLang" name="0.5.19 and newer"/>
+  </testsuite>
+</testsuites>
+)");
+  CHECK(place.run(arguments).exit_code == 3);  // it is there
+}
+
+TEST_CASE("cli verify: a runtime or a version that is not known is refused with those that are") {
+  const Place place;
+  const auto refusal = [&](const std::string& runtime) {
+    const test::CliResult result = place.run({"verify", "model", "--runtime", runtime});
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    return result.err;
+  };
+  CHECK(
+      refusal("vlm") ==
+      R"(fp8kv: verify: --runtime: 'vlm' is not a runtime (did you mean 'vllm'?); runtimes are: tgi, vllm, sglang, transformers and tensorrt-llm
+help: give NAME, NAME@VERSION, NAME@all or all
+)");
+  CHECK(
+      refusal("vllm@0.5") ==
+      R"(fp8kv: verify: --runtime: 'vllm@0.5' is no version that is known of vLLM; known are: 0.7.2 to 0.14, 0.15 to 0.16, 0.18 to 0.20, 0.24, 0.25 to 0.26, 0.27 to 0.28, 0.32 and newer
+help: see docs/runtimes.md
+)");
+  CHECK(
+      refusal("tgi@main") ==
+      R"(fp8kv: verify: --runtime: 'tgi@main' is no version that is known of TGI; known are: pr-2028 (branch of PR 2028), 2.4, 3.0 and newer
+help: see docs/runtimes.md
+)");
+  CHECK(
+      refusal("vllm@") ==
+      R"(fp8kv: verify: --runtime: 'vllm@' is no version that is known of vLLM; known are: 0.7.2 to 0.14, 0.15 to 0.16, 0.18 to 0.20, 0.24, 0.25 to 0.26, 0.27 to 0.28, 0.32 and newer
+help: see docs/runtimes.md
+)");
+}
+
+// Each command that is named is run, and what it makes is asked about again.
+TEST_CASE("cli verify: every way out that is an injection is one") {
+  const test::TempDir temp;
+  const fs::path goldens = test::source_dir() / "tests/golden/dialects";
+  size_t tried = 0;
+  for (const auto& entry : fs::directory_iterator(goldens)) {
+    if (!entry.is_directory() || !fs::exists(entry.path() / "config.json")) continue;
+    const std::string name = entry.path().filename().string();
+    fs::copy(entry.path(), temp / name);
+    const test::CliResult result =
+        test::run_cli({"verify", name, "--runtime", "all", "--json"}, temp.path());
+    if (result.out.empty()) continue;
+    const Json runtimes = Json::parse(result.out, "stdout").at("runtimes");
+    std::string made;
+    for (size_t i = 0; i < runtimes.size(); ++i) {
+      const Json fixes = runtimes[i].at("fixes");
+      for (size_t at = 0; at < fixes.size(); ++at) {
+        const std::string fix = fixes[at].as_string();
+        if (!fix.starts_with("fp8kv inject ") || fix.find(" SCALES") != fix.npos) continue;
+        CAPTURE(fix);
+        std::istringstream words(fix.substr(6));
+        std::vector<std::string> arguments;
+        for (std::string word; words >> word;) arguments.push_back(word);
+        arguments.push_back("--force");
+        if (fix != made) CHECK(test::run_cli(arguments, temp.path()).exit_code == 0);
+        made = fix;
+        const RuntimeColumn& column = runtime_columns()[i];
+        const std::string version =
+            *column.key ? column.key
+                        : cat(column.first.major, ".", column.first.minor, ".", column.first.patch);
+        const test::CliResult again = test::run_cli(
+            {"verify", name + "-kv", "--runtime", cat(column.runtime, "@", version)}, temp.path());
+        CAPTURE(again.out);
+        CHECK(again.exit_code == 0);
+        ++tried;
+      }
+    }
+  }
+  CHECK(tried > 100);
+}
+
+}  // namespace
+}  // namespace fp8kv

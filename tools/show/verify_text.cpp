@@ -1,0 +1,174 @@
+#include "show/verify_text.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.h"
+#include "show/junit.h"
+#include "show/output.h"
+#include "show/runtime_report.h"
+
+namespace fp8kv {
+namespace {
+
+// Neighbours in the table of which the same is said, as one row.
+struct Row {
+  const VerifiedRuntime* first;
+  const VerifiedRuntime* last;
+
+  std::string versions() const {
+    if (!first->chosen.version.empty()) return first->chosen.version;
+    return versions_text(*first->chosen.column, *last->chosen.column);
+  }
+  std::string name() const { return cat(first->chosen.column->runtime, " ", versions()); }
+};
+
+bool is_the_same(const VerifiedRuntime& a, const VerifiedRuntime& b) {
+  return a.chosen.column->runtime == std::string_view(b.chosen.column->runtime) &&
+         a.chosen.version.empty() && b.chosen.version.empty() &&
+         a.fate.verdict.rule == b.fate.verdict.rule &&
+         a.fate.verdict.notes == b.fate.verdict.notes && fate_text(a.fate) == fate_text(b.fate);
+}
+
+bool is_lost(const VerifiedRuntime& runtime) {
+  return runtime.asked && !runtime.fate.arrives;
+}
+
+std::vector<Row> all_rows(const VerifyReport& report) {
+  std::vector<Row> rows;
+  for (const VerifiedRuntime& each : report.runtimes) {
+    if (!rows.empty() && is_the_same(*rows.back().last, each)) {
+      rows.back().last = &each;
+    } else {
+      rows.push_back({&each, &each});
+    }
+  }
+  return rows;
+}
+
+// Those that were asked for and lose scales, where the way out is the same too.
+std::vector<Row> lost_rows(const VerifyReport& report) {
+  std::vector<Row> rows;
+  for (const VerifiedRuntime& each : report.runtimes) {
+    if (!is_lost(each)) continue;
+    const bool again = !rows.empty() && is_the_same(*rows.back().last, each) &&
+                       rows.back().last->fixes == each.fixes;
+    if (again) {
+      rows.back().last = &each;
+    } else {
+      rows.push_back({&each, &each});
+    }
+  }
+  return rows;
+}
+
+// "exact", "rounded, FP8 on", "partly lost"; "FP8 on" where nobody has to ask for such a cache.
+std::string result_of(const RuntimeFate& fate) {
+  const char* result = "missing";
+  if (!fate.layers.empty()) {
+    const Fate first = fate.layers[0].fate;
+    const bool alike = std::all_of(fate.layers.begin(), fate.layers.end(),
+                                   [&](const LayerFate& each) { return each.fate == first; });
+    result = alike ? fate_name(first) : fate.arrives ? fate_name(Fate::rounded) : "partly lost";
+  }
+  return cat(result, fate.turns_on ? ", FP8 on" : "");
+}
+
+std::string table_of(const std::vector<Row>& rows) {
+  Table table({"runtime", "version", "scales", "how"}, {true, true, true, true}, 2);
+  for (const Row& row : rows) {
+    const RuntimeFate& fate = row.first->fate;
+    table.add({fate.verdict.column->runtime, row.versions(), result_of(fate),
+               fate.verdict.rule->sentence});
+    const std::string more = fate_text(fate);
+    if (!result_of(fate).starts_with(more)) table.add({"", "", "", more});
+    for (const RuntimeRule* note : fate.verdict.notes) {
+      table.add({"", "", runtime_outcome_name(note->outcome), note->sentence});
+    }
+  }
+  return table.text();
+}
+
+// "32 scales, model.layers.3.self_attn.k_scale to model.layers.63.self_attn.v_scale".
+std::string names_of(const std::vector<const LayerOnDisk*>& layers) {
+  std::vector<std::string> names;
+  size_t count = 0;
+  for (const LayerOnDisk* layer : layers) {
+    count += layer->scales.size();
+    for (const NamedScale& scale : layer->scales) {
+      if (!scale.name.empty()) names.push_back(scale.name);
+    }
+  }
+  if (count == 0) return "";
+  std::string text = cat(": ", count_of(count, "scale"));
+  if (names.empty()) return text;
+  text += cat(", ", plain(names.front()));
+  if (names.size() == 1) return text;
+  return cat(text, names.size() == 2 ? " and " : " to ", plain(names.back()));
+}
+
+// What is lost in which layers, a line for each reason.
+std::string losses_of(const RuntimeFate& fate, const ScalesOnDisk& scales) {
+  std::map<std::pair<Fate, std::string>, std::vector<const LayerOnDisk*>> groups;
+  for (size_t i = 0; i < fate.layers.size(); ++i) {
+    const LayerFate& each = fate.layers[i];
+    if (!arrives(each.fate)) groups[{each.fate, each.why}].push_back(&scales.layers[i]);
+  }
+  std::string text;
+  for (const auto& [what, layers] : groups) {
+    std::vector<size_t> numbers;
+    for (const LayerOnDisk* layer : layers) numbers.push_back(static_cast<size_t>(layer->layer));
+    text += cat("  ", fate_name(what.first), " in ", layer_list(numbers), names_of(layers), "\n",
+                "    ", printable(what.second), "\n");
+  }
+  return fate.layers.empty() ? "  there are no scales\n" : text;
+}
+
+std::string serving_of(const VerifyReport& report) {
+  std::vector<std::string> commands;
+  for (const VerifiedRuntime& each : report.runtimes) {
+    const bool known = std::find(commands.begin(), commands.end(), each.serve) != commands.end();
+    if (each.asked && !each.serve.empty() && !known) commands.push_back(each.serve);
+  }
+  std::string text = commands.empty() ? "" : "\nServe it with\n";
+  for (const std::string& command : commands) text += cat("  ", printable(command), "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string verify_text(const VerifyReport& report) {
+  std::string text = table_of(all_rows(report)) + kRuntimeSources;
+  for (const Row& row : lost_rows(report)) {
+    text += cat("\n", row.name(), ":\n", losses_of(row.first->fate, report.scales));
+    for (const std::string& fix : row.first->fixes) text += cat("  fix: ", printable(fix), "\n");
+  }
+  return report.refusal ? text : text + serving_of(report);
+}
+
+std::vector<std::string> verify_failures(const VerifyReport& report) {
+  std::vector<std::string> failures;
+  for (const Row& row : lost_rows(report)) {
+    failures.push_back(cat(row.name(), ": ", fate_text(row.first->fate)));
+  }
+  return failures;
+}
+
+std::string verify_junit(const std::string& path, const VerifyReport& report) {
+  std::vector<JunitCase> cases;
+  if (report.refusal) cases.push_back({"fp8kv", "the scales can be used", report.refusal->what()});
+  for (const VerifiedRuntime& each : report.runtimes) {
+    if (!each.asked) continue;
+    cases.push_back(
+        {each.chosen.column->runtime,
+         each.chosen.version.empty() ? versions_text(*each.chosen.column) : each.chosen.version,
+         std::nullopt});
+    if (each.fate.arrives) continue;
+    std::string message = cat(fate_text(each.fate), ": ", each.fate.verdict.rule->sentence);
+    for (const std::string& fix : each.fixes) message += cat("; fix: ", fix);
+    cases.back().failure = message;
+  }
+  return junit_text("fp8kv verify " + path, cases);
+}
+
+}  // namespace fp8kv
