@@ -41,6 +41,9 @@ constexpr RuntimeRule kTransformersRules[] = {
     RuntimeRule{{compressed_tensors, cache_scheme, apart}, {}, loads,
      "with the package compressed-tensors: rounds K and V by these scales", ""}
         .from(k5).rounding().seen(kRun5),
+    RuntimeRule{{compressed_tensors, cache_scheme}, {apart}, misreads,
+     "with the package compressed-tensors, finds no self_attn.k_scale: runs with scales that nobody set", ""}
+        .from(k5).seen("run: transformers 5.23"),
     RuntimeRule{{compressed_tensors}, {}, unknown,
      "needs the package compressed-tensors and takes the model for a quantised one",
      "transformers: quantizers/quantizer_compressed_tensors.py"},

@@ -1,0 +1,122 @@
+"""Makes folders of every form in which scales may stand in a model, for check_runtimes: those that
+inject writes, and others of them by renaming tensors."""
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+SHARD, INDEX = "model-kv-scales.safetensors", "model.safetensors.index.json"
+
+# By the names that tests/runtimes/observed.json gives them; the second is inject's --for.
+INJECTED = {"tgi": "tgi", "tgi-2028": "tgi-2028", "A": "vllm", "vllm-rocm": "vllm-rocm",
+            "vllm-per-head": "vllm", "portable": "portable"}
+
+
+def renamed(name, of):
+    return re.sub(r"([kv])_scale$", of, name)
+
+
+# Of the tensors of form A: what each stands as.
+DERIVED = {
+    "B": lambda name: [renamed(name, r"attn.\1_scale")],
+    "C": lambda name: [name, renamed(name, r"attn.\1_scale")],
+    "P": lambda name: [renamed(name, r"\1_proj.\1_scale")],
+    "vllm, shape []": lambda name: [name],
+}
+FORMS = [*INJECTED, *DERIVED]
+
+
+def read_safetensors(path):
+    data = path.read_bytes()
+    (size,) = struct.unpack_from("<Q", data)
+    header = json.loads(data[8:8 + size])
+    metadata = header.pop("__metadata__", None)
+    at = 8 + size
+    tensors = {name: (entry["dtype"], entry["shape"],
+                      data[at + entry["data_offsets"][0]:at + entry["data_offsets"][1]])
+               for name, entry in header.items()}
+    return tensors, metadata
+
+
+def write_safetensors(path, tensors, metadata):
+    header, at = {"__metadata__": metadata} if metadata else {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(t[2] for t in tensors.values()))
+
+
+def derive(source, folder, form):
+    """A copy of a folder of form A in which the scales have other names or shapes."""
+    shutil.copytree(source, folder, copy_function=os.link)
+    old, metadata = read_safetensors(source / SHARD)
+    tensors = {}
+    for name, (dtype, shape, data) in old.items():
+        for new in DERIVED[form](name):
+            tensors[new] = (dtype, [] if form == "vllm, shape []" else shape, data)
+    for name in (SHARD, INDEX):  # links until now
+        (folder / name).unlink()
+    write_safetensors(folder / SHARD, tensors, metadata)
+    index = json.loads((source / INDEX).read_text())
+    index["weight_map"] = {name: shard for name, shard in index["weight_map"].items() if shard != SHARD}
+    index["weight_map"].update({name: SHARD for name in tensors})
+    (folder / INDEX).write_text(json.dumps(index))
+
+
+def scale_file(model, per_head):
+    """Scales that differ by layer and tensor, none of them a number of bfloat16."""
+    layers, cached = model["layers"], model["cached"]
+    heads = range(model["kv_heads"] if per_head else 1)
+
+    def scales(of):
+        return [[(3 + 10 * layer + 2 * head + of) / 97 for head in heads] if layer in cached else []
+                for layer in range(layers)]
+
+    def in_f32(lists):
+        return [[struct.unpack("<f", struct.pack("<f", x))[0] for x in each] for each in lists]
+
+    k, v = in_f32(scales(0)), in_f32(scales(0.3))
+    return {
+        "model_type": model["model_type"],
+        "kv_cache": {"dtype": "float8_e4m3fn", "scaling_factor": {
+            "0": {str(layer): max(k[layer] + v[layer]) for layer in cached}}},
+        "fp8kv": {"schema": f"fp8kv.scales/{1 if len(cached) == layers else 2}",
+                  "format": "float8_e4m3fn", "granularity": "head" if per_head else "tensor",
+                  "model": {"n_layers": layers, **({"n_kv_heads": model["kv_heads"]} if per_head else {})},
+                  "k_scale": k, "v_scale": v},
+    }
+
+
+def make_form(fp8kv, models, family, form, out):
+    """Returns the folder; raises CalledProcessError with what inject said."""
+    folder = out / family / re.sub(r"\W+", "-", form).strip("-")
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if form in DERIVED:
+        source = out / family / "A"
+        if not source.exists():
+            make_form(fp8kv, models, family, "A", out)
+        derive(source, folder, form)
+        return folder
+    scales = Path(str(folder) + ".json")
+    described = json.loads((models / f"{family}.json").read_text())
+    scales.write_text(json.dumps(scale_file(described, form == "vllm-per-head")))
+    subprocess.run([fp8kv, "inject", models / family, "-s", scales, "-o", folder, "--for",
+                    INJECTED[form], "-q"], check=True, capture_output=True, text=True)
+    return folder
+
+
+def form_of_portable(folder):
+    """Which names the portable form has for this family."""
+    tensors, _ = read_safetensors(folder / SHARD)
+    parameters = any(".attn." in name for name in tensors)
+    if any("_proj." in name for name in tensors):
+        return "P"
+    return "B" if parameters and not any(re.search(r"(self_attn|mixer)\.k_scale$", name) for name in tensors) else (
+        "C" if parameters else "A")

@@ -1,0 +1,87 @@
+"""Has vLLM generate with several caches, and holds its perplexity to that of fp8kv eval.
+
+Imported by check_runtimes, and run by the runtime's own Python: generate.py FOLDER DTYPE WINDOWS
+prints the perplexity and the greedy text of the windows, as JSON on the last line; generate.py
+--windows FOLDER TEXT OUT writes them.
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+
+WINDOW, WINDOWS, PROMPT, NEW = 200, 8, 24, 24
+
+
+def write_windows(folder, text, out):
+    from transformers import AutoTokenizer
+
+    ids = AutoTokenizer.from_pretrained(folder).encode(open(text).read(), add_special_tokens=False)
+    with open(out, "w") as file:
+        for at in range(0, WINDOW * WINDOWS, WINDOW):
+            print(json.dumps({"input_ids": ids[at:at + WINDOW]}), file=file)
+
+
+def generate(folder, dtype, windows):
+    os.environ.update({"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1",
+                       "VLLM_CPU_OMP_THREADS_BIND": "nobind", "HF_HUB_OFFLINE": "1",
+                       "VLLM_NO_USAGE_STATS": "1", "TORCHDYNAMO_DISABLE": "1"})
+    from vllm import LLM, SamplingParams
+
+    texts = [json.loads(line)["input_ids"] for line in open(windows)]
+    model = LLM(model=folder, kv_cache_dtype=dtype, enforce_eager=True, max_model_len=256,
+                max_num_seqs=4, gpu_memory_utilization=0.5, seed=0, enable_prefix_caching=False)
+    prompts = [{"prompt_token_ids": ids} for ids in texts]
+    total = 0
+    for ids, done in zip(texts, model.generate(
+            prompts, SamplingParams(temperature=0, max_tokens=1, prompt_logprobs=0))):
+        total += sum(each[ids[i + 1]].logprob for i, each in enumerate(done.prompt_logprobs[1:]))
+    starts = [{"prompt_token_ids": ids[:PROMPT]} for ids in texts]
+    greedy = model.generate(starts, SamplingParams(temperature=0, max_tokens=NEW, ignore_eos=True))
+    count = sum(len(ids) - 1 for ids in texts)
+    print(json.dumps({"perplexity": math.exp(-total / count),
+                      "ids": [list(each.outputs[0].token_ids) for each in greedy]}))
+
+
+def last_json(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not lines:
+        raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1][:300])
+    return json.loads(lines[-1])
+
+
+def compare(fp8kv, python, root, out):
+    """Prints a line for each cache: perplexity in vLLM and in fp8kv, and the texts that stay."""
+    out.mkdir(parents=True, exist_ok=True)
+    demo, text = root / "datasets/demo", root / "datasets/calibration.txt"
+    windows, scales, folder = out / "windows.jsonl", out / "scales.json", out / "folder"
+    subprocess.run([python, __file__, "--windows", demo, text, windows], check=True, capture_output=True)
+    quiet = dict(check=True, capture_output=True)
+    subprocess.run([fp8kv, "calibrate", demo, "--data", text, "--seq-len", "256", "-o", scales,
+                    "--force", "-q"], **quiet)
+    subprocess.run([fp8kv, "inject", demo, "-s", scales, "-o", folder, "--force", "-q"], **quiet)
+    measured = json.loads(subprocess.run(
+        [fp8kv, "eval", demo, "--data", windows, "--seq-len", str(WINDOW), "--policy", "amax,unit",
+         "--calibrate-on", text, "--greedy-tokens", "0", "--json", "-q"],
+        check=True, capture_output=True, text=True).stdout)
+    perplexities = [measured["baseline"]["total"]["perplexity"], *(each["total"]["perplexity"] for each in measured["candidates"])]
+    first = None
+    caches = [("16-bit", demo, "auto"), ("FP8 with scales", folder, "fp8"), ("FP8 at 1.0", demo, "fp8")]
+    for (name, model, dtype), by_fp8kv in zip(caches, perplexities):
+        try:
+            seen = last_json([python, __file__, model, dtype, windows])
+        except RuntimeError as error:
+            print(f"  {name:16} vLLM: {error}", flush=True)
+            continue
+        first = first or seen
+        same = sum(a == b for a, b in zip(seen["ids"], first["ids"]))
+        print(f"  {name:16} perplexity {seen['perplexity']:.3f}, fp8kv eval {by_fp8kv:.3f}; "
+              f"{same} of {len(first['ids'])} greedy texts as with 16 bits", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--windows":
+        write_windows(*sys.argv[2:])
+    else:
+        generate(*sys.argv[1:])

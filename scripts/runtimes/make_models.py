@@ -1,0 +1,90 @@
+"""Usage: make_models.py FOLDER [FAMILY...]
+
+Makes a tiny model with random weights of each family, as FOLDER/FAMILY, with the newest transformers;
+what its layers are, as FOLDER/FAMILY.json. Run by check_runtimes; prints what it could not make.
+"""
+import json
+import sys
+from pathlib import Path
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+
+HEADS = dict(vocab_size=256, hidden_size=256, num_attention_heads=4, num_key_value_heads=2,
+             max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+DENSE = dict(HEADS, intermediate_size=512, num_hidden_layers=2)
+EXPERTS = dict(DENSE, head_dim=64, moe_intermediate_size=128)
+HYBRID = dict(HEADS, intermediate_size=512, head_dim=64, num_hidden_layers=4, linear_key_head_dim=64, linear_value_head_dim=64,
+              linear_num_key_heads=2, linear_num_value_heads=4)
+MLA = dict(DENSE, moe_intermediate_size=128, n_routed_experts=8, num_experts_per_tok=2, n_group=1,
+           topk_group=1, first_k_dense_replace=1, kv_lora_rank=64, q_lora_rank=64,
+           qk_nope_head_dim=64, qk_rope_head_dim=32, v_head_dim=64, num_key_value_heads=4)
+FAMILIES = {
+    "llama": dict(DENSE, head_dim=64),
+    "mistral": dict(DENSE, head_dim=64, sliding_window=None),
+    "qwen2": DENSE,
+    "qwen2_moe": dict(EXPERTS, num_experts=8, num_experts_per_tok=2,
+                      shared_expert_intermediate_size=128),
+    "qwen3": dict(DENSE, head_dim=64),
+    "qwen3_moe": dict(EXPERTS, num_experts=8, num_experts_per_tok=2),
+    "qwen3_5_text": HYBRID,
+    "qwen3_5": dict(text_config=HYBRID),
+    "qwen3_next": dict(HYBRID, moe_intermediate_size=128, num_experts=8, num_experts_per_tok=2,
+                       shared_expert_intermediate_size=128),
+    "gpt_oss": dict(DENSE, head_dim=64, num_local_experts=4, num_experts_per_tok=2),
+    "gemma3_text": dict(DENSE, head_dim=64, query_pre_attn_scalar=64),
+    "mixtral": dict(DENSE, head_dim=64, num_local_experts=4, num_experts_per_tok=2,
+                    sliding_window=None),
+    "phi3": dict(DENSE, sliding_window=None),
+    "glm4_moe": dict(EXPERTS, n_routed_experts=8, num_experts_per_tok=2, n_shared_experts=1,
+                     first_k_dense_replace=1, n_group=1, topk_group=1),
+    "nemotron_h": dict(HEADS, head_dim=64, intermediate_size=512, num_hidden_layers=4,
+                       hybrid_override_pattern="M*-*", ssm_state_size=16, mamba_num_heads=8,
+                       mamba_head_dim=64, n_groups=1),
+    "granite": dict(DENSE),
+    "deepseek_v2": dict(MLA),
+    "deepseek_v3": dict(MLA),
+}
+
+
+def make(family, folder):
+    torch.manual_seed(7)
+    values = FAMILIES[family]
+    config = AutoConfig.for_model(family, **values)
+    auto = AutoModelForImageTextToText if hasattr(config, "text_config") else AutoModelForCausalLM
+    model = auto.from_config(config).to(torch.bfloat16)
+    model.save_pretrained(folder)
+    # As configs were written before transformers 5, beside what it writes.
+    path = folder / "config.json"
+    saved = json.loads(path.read_text())
+    for part in [saved, saved.get("text_config")]:
+        if part is None:
+            continue
+        if "dtype" in part:
+            part.setdefault("torch_dtype", part["dtype"])
+        rope = part.get("rope_parameters") or {}
+        if isinstance(rope.get("rope_theta"), (int, float)):
+            part.setdefault("rope_theta", rope["rope_theta"])
+    path.write_text(json.dumps(saved, indent=2))
+    names = {name for name, _ in model.named_modules()}
+    text = getattr(config, "text_config", config)
+    ends = ("self_attn", "mixer.k_proj")  # of an attention; Nemotron-H has a mixer in every layer
+    cached = [layer for layer in range(text.num_hidden_layers)
+              if any(name.endswith(f"layers.{layer}.{end}") for name in names for end in ends)]
+    kv_heads = 1 if "kv_lora_rank" in values else text.num_key_value_heads
+    Path(str(folder) + ".json").write_text(
+        json.dumps({"model_type": family, "layers": text.num_hidden_layers, "cached": cached,
+                    "kv_heads": kv_heads}))
+
+
+def main():
+    out = Path(sys.argv[1])
+    for family in sys.argv[2:] or FAMILIES:
+        try:
+            make(family, out / family)
+        except Exception as error:
+            print(f"{family}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
