@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fails when a room (a folder with sources of its own) includes a header of a room that it may not
 # use: one above it or a sibling. Every room has a row; what a room may use, and the libraries that
-# CMake links, say the same. Then fails when modules include each other.
+# CMake links, say the same. Then fails when modules include each other, or
+# when two files define a class of one name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 values="base core"
@@ -74,4 +75,5 @@ for room in "${!may[@]}"; do
   done < <(grep -nE '^#include "' "$room"/*.{h,cpp,cu,cuh} 2>/dev/null)
 done
 scripts/check_cycles.sh || status=1
+scripts/check_names.sh || status=1
 exit $status
