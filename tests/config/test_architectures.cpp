@@ -8,15 +8,9 @@ namespace fp8kv {
 namespace {
 
 using test::config_with;
-using test::error_of_config;
 using test::llama_with;
 using test::parse_config;
 using test::through_folder;
-
-constexpr const char* kSupported =
-    "supported are LlamaForCausalLM (Llama 1, 2, 3.x and what shares their form), "
-    "MistralForCausalLM (Mistral, with or without sliding window), Qwen2ForCausalLM (Qwen 2, "
-    "2.5), Qwen3ForCausalLM (Qwen 3, dense) and Olmo2ForCausalLM (OLMo 2)";
 
 // Windows as the layers have them: 0 is none.
 std::vector<int64_t> windows_of(const ModelConfig& config) {
@@ -237,83 +231,6 @@ TEST_CASE("architectures: the window of Qwen2 begins at max_window_layers") {
   CHECK(from("3") == std::vector<int64_t>{0, 0, 0});
 }
 
-TEST_CASE("architectures: a window that contradicts itself is refused") {
-  const std::string qwen = test::tiny_config_json(test::tiny_config("Qwen2ForCausalLM"));
-  const auto with_types = [](const std::string& text, const char* types) {
-    return json_with_member(text, "layer_types", types);
-  };
-  CHECK(error_of_config(with_types(qwen, R"(["full_attention"])")) ==
-        R"(config.json: layer_types: is ["full_attention"], expected an array of 2 layer types)");
-  CHECK(error_of_config(with_types(qwen, R"(["full_attention", "linear_attention"])")) ==
-        "config.json: layer_types[1]: is \"linear_attention\", which makes the mixing of layer 1 "
-        "'recurrent', expected 'full' or 'window' in Qwen2ForCausalLM");
-  CHECK(error_of_config(with_types(json_with_member(qwen, "sliding_window", "4"),
-                                   R"(["full_attention", "sliding_attention"])")) ==
-        "config.json: layer_types: has sliding_attention, but use_sliding_window is not true");
-  CHECK(error_of_config(with_types(json_with_member(qwen, "use_sliding_window", "true"),
-                                   R"(["full_attention", "sliding_attention"])")) ==
-        "config.json: the key 'sliding_window' is missing, though there are layers that need it");
-  CHECK(error_of_config(config_with("MistralForCausalLM", "sliding_window", "0")) ==
-        "config.json: sliding_window: is 0, expected 1 to 2147483647");
-  CHECK(error_of_config(with_types(config_with("MistralForCausalLM", "sliding_window", "4"),
-                                   R"(["full_attention", "sliding_attention"])")) ==
-        "config.json: layer_types: does not fit sliding_window, which is one for all layers of "
-        "MistralForCausalLM");
-  CHECK(error_of_config(json_with_member(config_with("MistralForCausalLM", "sliding_window", "4"),
-                                         "hybrid_override_pattern", R"("**")")) ==
-        "config.json: hybrid_override_pattern: does not fit sliding_window, which is one for all "
-        "layers of MistralForCausalLM");
-  CHECK(error_of_config(R"({"architectures": ["MistralForCausalLM"], "num_hidden_layers": 1,
-                     "num_attention_heads": 2, "hidden_size": 8, "intermediate_size": 8,
-                     "vocab_size": 8, "max_position_embeddings": 8, "rms_norm_eps": 1e-5})") ==
-        "config.json: the key 'sliding_window' is missing");
-}
-
-TEST_CASE("architectures: layers that it does not have are refused by what makes them so") {
-  const auto refused = [](const char* key, const char* value) {
-    return error_of_config(llama_with(key, value));
-  };
-  CHECK(refused("layer_types", R"(["full_attention", "linear_attention"])") ==
-        "config.json: layer_types[1]: is \"linear_attention\", which makes the mixing of layer 1 "
-        "'recurrent', expected 'full' in LlamaForCausalLM");
-  CHECK(refused("full_attention_interval", "2") ==
-        "config.json: full_attention_interval: is 2, which makes the mixing of layer 0 "
-        "'recurrent', expected 'full' in LlamaForCausalLM");
-  // What decides is to blame, whatever else there is.
-  const std::string typed = llama_with("layer_types", R"(["full_attention", "full_attention"])");
-  CHECK(error_of_config(json_with_member(typed, "hybrid_override_pattern", R"("*M")")) ==
-        "config.json: hybrid_override_pattern: is \"*M\", which makes the mixing of layer 1 "
-        "'recurrent', expected 'full' in LlamaForCausalLM");
-  CHECK(refused("v_head_dim", "4") ==
-        "config.json: v_head_dim: is 4, but LlamaForCausalLM has heads of the same size for K and "
-        "V");
-  CHECK(refused("num_kv_shared_layers", "1") ==
-        "config.json: num_kv_shared_layers: is 1, but LlamaForCausalLM has a KV cache of its own "
-        "in every layer");
-  CHECK(test::help_of([] { parse_config(llama_with("v_head_dim", "4")); }) ==
-        "plan, inspect, extract and inject take such a model");
-  CHECK(refused("attn_layer_indices", "[0]") ==
-        "config.json: attn_layer_indices: which layers hold what cache is said in a way not known "
-        "here");
-}
-
-TEST_CASE("architectures: layers with heads of their own are refused by key") {
-  const auto refused = [](const char* key, const char* value) {
-    const std::string qwen = config_with("Qwen2ForCausalLM", "sliding_window", "4");
-    const std::string on = json_with_member(qwen, "use_sliding_window", "true");
-    const std::string mixed =
-        json_with_member(on, "layer_types", R"(["full_attention", "sliding_attention"])");
-    const std::string k_eq_v = json_with_member(mixed, "attention_k_eq_v", "true");
-    return error_of_config(json_with_member(k_eq_v, key, value));
-  };
-  CHECK(refused("global_head_dim", "16") ==
-        "config.json: global_head_dim: is 16, but Qwen2ForCausalLM has heads of the same size in "
-        "every layer");
-  CHECK(refused("num_global_key_value_heads", "1") ==
-        "config.json: num_global_key_value_heads: is 1, but Qwen2ForCausalLM has as many KV heads "
-        "in every layer");
-}
-
 // transformers reads the window of neither, and so do all that run them.
 TEST_CASE("architectures: keys of other families change no window") {
   CHECK(windows_of(parse_config(llama_with("sliding_window", "4"))) == std::vector<int64_t>{0, 0});
@@ -323,103 +240,6 @@ TEST_CASE("architectures: keys of other families change no window") {
   const std::string qwen = config_with("Qwen2ForCausalLM", "sliding_window", "4");
   CHECK(windows_of(parse_config(json_with_member(qwen, "use_sliding_window", "null"))) ==
         std::vector<int64_t>{0, 0});
-}
-
-TEST_CASE("architectures: an unknown one is refused with the list of the known") {
-  const auto refused = [](const char* value) {
-    return error_of_config(llama_with("architectures", value));
-  };
-  CHECK(refused(R"(["Qwen3MoeForCausalLM"])") ==
-        "config.json: architectures: 'Qwen3MoeForCausalLM' is not supported");
-  CHECK(refused(R"(["LLaMAForCausalLM"])") ==
-        "config.json: architectures: 'LLaMAForCausalLM' is not supported (did you mean "
-        "'LlamaForCausalLM'?)");
-  CHECK(refused("[]") == "config.json: names no architecture under 'architectures'");
-  CHECK(refused("null") == "config.json: names no architecture under 'architectures'");
-  CHECK(refused("[1]") == "config.json: architectures[0]: is a number (1), expected a string");
-  CHECK(test::help_of([] {
-          parse_config(llama_with("architectures", R"(["Qwen3MoeForCausalLM"])"));
-        }) == kSupported);
-  CHECK(error_of_config(json_with_member(llama_with("architectures", R"(["BaichuanForCausalLM"])"),
-                                         "auto_map", R"({"AutoConfig": "x"})")) ==
-        "config.json: architectures: 'BaichuanForCausalLM' is not supported, and it brings code "
-        "of its own (auto_map), which is never run here");
-}
-
-TEST_CASE("architectures: impossible dimensions are refused by key") {
-  CHECK(error_of_config(llama_with("hidden_size", "0")) ==
-        "config.json: hidden_size: is 0, expected 1 to 268435456");
-  CHECK(error_of_config(llama_with("num_hidden_layers", "-1")) ==
-        "config.json: num_hidden_layers: is -1, expected 1 to 65536");
-  CHECK(error_of_config(llama_with("vocab_size", "4611686018427387904")) ==
-        "config.json: vocab_size: is 4611686018427387904, expected 1 to 268435456");
-  CHECK(error_of_config(llama_with("intermediate_size", "1.5")) ==
-        "config.json: intermediate_size: is a number (1.5), expected an integer");
-  CHECK(error_of_config(R"({"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1,
-                     "num_attention_heads": 2, "hidden_size": 8})") ==
-        "config.json: the key 'intermediate_size' is missing");
-  CHECK(error_of_config(llama_with("max_position_embeddings", "null")) ==
-        "config.json: the key 'max_position_embeddings' is null");
-  CHECK(error_of_config(llama_with("num_key_value_heads", "3")) ==
-        "config.json: num_key_value_heads: is 3, which does not divide the 4 attention heads");
-  CHECK(error_of_config(llama_with("num_key_value_heads", "8")) ==
-        "config.json: num_key_value_heads: is 8, which does not divide the 4 attention heads");
-  CHECK(error_of_config(llama_with("head_dim", "7")) ==
-        "config.json: has heads of 7 elements, expected an even number, since they are rotated in "
-        "pairs");
-  CHECK(error_of_config(json_with_member(llama_with("head_dim", "null"), "hidden_size", "34")) ==
-        "config.json: hidden_size: is 34, which the 4 attention heads do not divide, and there is "
-        "no head_dim");
-  CHECK(error_of_config(llama_with("rms_norm_eps", "0")) ==
-        "config.json: rms_norm_eps: is 0, expected a small positive number");
-}
-
-// transformers takes the class by model_type, and vLLM by architectures.
-TEST_CASE("architectures: a model_type of another architecture is refused") {
-  CHECK(error_of_config(llama_with("model_type", R"("mistral")")) ==
-        "config.json: model_type: is \"mistral\", but 'architectures' names 'LlamaForCausalLM', "
-        "which is 'llama'");
-  CHECK(test::help_of([] { parse_config(llama_with("model_type", R"("qwen2")")); }) ==
-        "correct the one that is wrong: runtimes differ in which they go by");
-  CHECK(parse_config(llama_with("model_type", "null")).n_layers() == 2);
-  for (const Architecture& row : architectures()) {
-    CAPTURE(row.name);
-    CHECK(parse_config(config_with(row.name, "model_type", cat("\"", row.model_type, "\"")))
-              .n_layers() == 2);
-    CHECK(error_of_config(config_with(row.name, "model_type", R"("gpt2")"))
-              .starts_with("config.json: model_type: is \"gpt2\", but 'architectures' names "));
-  }
-}
-
-// With it transformers 5.23 lets every token see all others, whatever the model.
-TEST_CASE("architectures: attention to what comes later is refused") {
-  for (const Architecture& row : architectures()) {
-    CAPTURE(row.name);
-    CHECK(error_of_config(config_with(row.name, "is_causal", "false")) ==
-          "config.json: is_causal: is false: attention to tokens that come later is not supported");
-    CHECK(parse_config(config_with(row.name, "is_causal", "true")).n_layers() == 2);
-  }
-}
-
-TEST_CASE("architectures: what would compute something else is refused by name") {
-  CHECK(error_of_config(llama_with("hidden_act", R"("gelu")")) ==
-        "config.json: hidden_act: the activation 'gelu' is not supported");
-  CHECK(test::help_of([] { parse_config(llama_with("hidden_act", R"("gelu")")); }) ==
-        "supported by LlamaForCausalLM: 'silu' and 'swish'");
-  CHECK(parse_config(llama_with("hidden_act", R"("swish")")).block.activation == Activation::silu);
-  CHECK(error_of_config(llama_with("attn_logit_softcapping", "50.0")) ==
-        "config.json: attn_logit_softcapping: is 50.0: capping of logits is not supported");
-  CHECK(error_of_config(llama_with("final_logit_softcapping", "30.0")) ==
-        "config.json: final_logit_softcapping: is 30.0: capping of logits is not supported");
-  CHECK(error_of_config(llama_with("partial_rotary_factor", "0.5")) ==
-        "config.json: partial_rotary_factor: is 0.5: rotating only a part of each head is not "
-        "supported");
-  CHECK(error_of_config(llama_with("torch_dtype", R"("float64")")) ==
-        "config.json: torch_dtype: is 'float64', expected float32, float16 or bfloat16");
-  CHECK(error_of_config(llama_with("eos_token_id", "[1, -1]")) ==
-        "config.json: eos_token_id[1]: is -1, expected a token id");
-  CHECK(parse_config(llama_with("partial_rotary_factor", "1.0")).ropes[0].theta == 10000.0);
-  CHECK(parse_config(llama_with("hidden_act", R"("swish")")).n_layers() == 2);
 }
 
 }  // namespace fp8kv
