@@ -55,8 +55,9 @@ std::string serve_words(const EvalReport& report) {
                          " has no scales. vLLM runs so from a model folder without scales:")) +
            element("pre", "", code(serve_command(report, *best, "MODEL-FOLDER"))) + "\n";
   }
-  const std::string inject =
-      cat("fp8kv inject MODEL-FOLDER --scales SCALES.json --out ", kCopy, " --for vllm");
+  // The usual folder has one scale per layer.
+  const std::string inject = cat("fp8kv inject MODEL-FOLDER --scales SCALES.json --out ", kCopy,
+                                 best->scales->per_head() ? " --for vllm" : "");
   return paragraph(cat("The scales of ", best->name,
                        " go into a copy of the model, and vLLM serves the copy. SCALES.json is a "
                        "file that fp8kv calibrate made.")) +

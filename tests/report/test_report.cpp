@@ -326,9 +326,12 @@ TEST_CASE("report: the command to serve is that of the headline's cache") {
   EvalReport report = plain_report();
   CHECK(html_report(report).find(
             "<pre><code>fp8kv inject MODEL-FOLDER --scales SCALES.json --out "
-            "MODEL-FOLDER-WITH-SCALES --for vllm</code>\n"
+            "MODEL-FOLDER-WITH-SCALES</code>\n"
             "<code>vllm serve MODEL-FOLDER-WITH-SCALES --kv-cache-dtype fp8</code>") !=
         std::string::npos);
+  for (LayerScales& layer : report.candidates[0].scales->layers) layer = {{0.5f, 0.5f}, {1, 1}};
+  // The folder for every runtime has one scale per layer.
+  CHECK(text_of(report, "code").find("MODEL-FOLDER-WITH-SCALES --for vllm") != std::string::npos);
   report.candidates[0].scales.reset();
   CHECK(text_of(report, "code") == "vllm serve MODEL-FOLDER --kv-cache-dtype fp8");
   CHECK(html_report(report).find("Scales of each layer") == std::string::npos);
