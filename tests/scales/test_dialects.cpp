@@ -97,6 +97,25 @@ TEST_CASE("dialects: any prefix before the layers will do, but only one") {
         "two different stacks of layers");
 }
 
+TEST_CASE("dialects: a Quark config that lists no layers of the cache is named") {
+  ScaledModel model;
+  for (int layer = 0; layer < 2; ++layer) {
+    model.layer(layer, "k_proj.output_scale", 0.5).layer(layer, "v_proj.output_scale", 0.25);
+  }
+  for (const char* exported : {R"({"kv_cache_group": []})", "{}"}) {
+    model.config("quantization_config",
+                 cat(R"({"quant_method": "quark", "export": )", exported, "}"));
+    CHECK(model.error() ==
+          "'MODEL': 'model.layers.0.self_attn.k_proj.output_scale' is named as Quark names the "
+          "scales of a KV cache, but config.json: quantization_config.export.kv_cache_group names "
+          "no layers");
+  }
+  model.config(
+      "quantization_config",
+      R"({"quant_method": "quark", "export": {"kv_cache_group": ["*k_proj", "*v_proj"]}})");
+  CHECK(model.read().scales.layers == Layers(2, {{0.5f}, {0.25f}}));
+}
+
 TEST_CASE("dialects: kv_cache_torch_dtype says whether scales are for FNUZ") {
   ScaledModel model;
   model.layer(0, "kv_scale", 0.5).layer(1, "kv_scale", 0.25);

@@ -70,6 +70,13 @@ std::vector<std::string> names_of(const std::vector<const Dialect*>& rows,
                     ", and config.json has no quantization_config that says which"),
                 "bring the checkpoint's own config.json along");
   }
+  const bool by_quark = std::find(families.begin(), families.end(), "quark") != families.end();
+  if (by_quark && config.quant_method == "quark" && !config.by_quark) {
+    throw Error(
+        cat(quote(name), " is named as Quark names the scales of a KV cache, but config.json: ",
+            config.key, ".export.kv_cache_group names no layers"),
+        "where these are the cache's, list them there, as in [\"*k_proj\", \"*v_proj\"]");
+  }
   const std::string found =
       config.quant_method.empty()
           ? cat("hf_quant_config.json says that the producer is ", quote(config.producer))
