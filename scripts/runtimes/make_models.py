@@ -62,6 +62,8 @@ def make(family, folder):
             continue
         if "dtype" in part:
             part.setdefault("torch_dtype", part["dtype"])
+        if "linear_key_head_dim" in part:
+            part.setdefault("full_attention_interval", 4)
         rope = part.get("rope_parameters") or {}
         if isinstance(rope.get("rope_theta"), (int, float)):
             part.setdefault("rope_theta", rope["rope_theta"])

@@ -317,7 +317,7 @@ class Sglang:
         asked = server_args.ServerArgs(
             model_path=REQUEST["folder"], device="cpu", attention_backend=backend,
             kv_cache_dtype={"fp8": "fp8_e4m3"}.get(kv_cache_dtype, kv_cache_dtype),
-            disable_cuda_graph=True, mem_fraction_static=0.5)
+            disable_cuda_graph=True, disable_radix_cache=True, mem_fraction_static=0.5)
         with contextlib.suppress(AttributeError):
             server_args.set_global_server_args_for_scheduler(asked)
         config = ModelConfig.from_server_args(asked)
