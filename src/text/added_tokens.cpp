@@ -48,21 +48,35 @@ AddedTokens::AddedTokens(const std::optional<Json>& tokens, const Vocabulary& vo
     const Json json = (*tokens)[i];
     Token token = token_from(json);
     check_id(json, token, vocabulary);
-    const auto id = static_cast<int32_t>(json.at("id").as_int());
-    token.text = token.normalized ? normalizer.apply(token.content, scratch, match) : token.content;
-    if (token.text.empty()) {
-      fail(json.at("content").where(), ": nothing is left of ", quote(token.content),
+    token.id = static_cast<int32_t>(json.at("id").as_int());
+    const std::string content = token.content;
+    const std::string text(token.normalized ? normalizer.apply(content, true, scratch, match)
+                                            : content);
+    if (text.empty()) {
+      fail(json.at("content").where(), ": nothing is left of ", quote(content),
            " after normalisation");
     }
-    if (ids_.contains(token.content) || !finders_[token.normalized].add(token.text, id)) {
-      fail(json.at("content").where(), ": ", quote(token.content),
-           " looks like another added token");
+    if (ids_.contains(content) || !put(std::move(token), text)) {
+      fail(json.at("content").where(), ": ", quote(content), " looks like another added token");
     }
-    ids_.emplace(token.content, id);
-    if (token.special) special_.insert(token.content);
-    end_id_ = std::max(end_id_, id + 1);
-    by_id_.emplace(id, std::move(token));
   }
+}
+
+AddedTokens::AddedTokens(std::vector<Token> tokens) {
+  for (Token& token : tokens) {
+    std::string text = token.content;
+    put(std::move(token), std::move(text));
+  }
+}
+
+bool AddedTokens::put(Token token, std::string text) {
+  if (token.in_text && !finders_[token.normalized].add(text, token.id)) return false;
+  ids_.emplace(token.content, token.id);
+  if (token.special) special_.insert(token.content);
+  end_id_ = std::max(end_id_, token.id + 1);
+  const int32_t id = token.id;
+  by_id_.emplace(id, Entry{std::move(token), std::move(text)});
+  return true;
 }
 
 int32_t AddedTokens::find(std::string_view content) const {
@@ -72,7 +86,7 @@ int32_t AddedTokens::find(std::string_view content) const {
 
 bool AddedTokens::is_special(int32_t id) const {
   const auto found = by_id_.find(id);
-  return found != by_id_.end() && found->second.special;
+  return found != by_id_.end() && found->second.token.special;
 }
 
 const std::string* AddedTokens::text(int32_t id) const {
@@ -108,17 +122,17 @@ size_t after_spaces(std::string_view text, size_t at) {
 }  // namespace
 
 void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Piece>& pieces) const {
-  const Finder& finder = finders_[normalized];
+  const ByteTrie& finder = finders_[normalized];
   size_t done = 0;
   InterruptEvery interrupt;
   for (size_t at = 0; at < text.size();) {
     interrupt.passed(at);
-    const auto found = finder.can_begin(text[at]) ? finder.longest_at(text, at) : std::nullopt;
+    const std::optional<ByteTrie::Found> found = finder.longest_at(text, at);
     if (!found) {
       ++at;
       continue;
     }
-    const Token& token = by_id_.at(found->id);
+    const Token& token = by_id_.at(found->value).token;
     size_t begin = at;
     size_t end = at = at + found->length;
     if (token.single_word && !stands_alone(text, begin, end)) continue;
@@ -128,35 +142,10 @@ void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Piece>
     if (token.rstrip) end = after_spaces(text, end);
     if (begin >= end) continue;
     if (done < begin) pieces.push_back({done, begin, Vocabulary::kNone});
-    pieces.push_back({begin, end, found->id});
+    pieces.push_back({begin, end, found->value});
     done = end;
   }
   if (done < text.size()) pieces.push_back({done, text.size(), Vocabulary::kNone});
-}
-
-bool AddedTokens::Finder::add(std::string_view text, int32_t id) {
-  uint32_t node = 0;
-  begins_[static_cast<unsigned char>(text[0])] = true;
-  for (const char c : text) {
-    uint32_t& next = next_[uint64_t{node} << 8 | static_cast<unsigned char>(c)];
-    if (next == 0) next = nodes_++;
-    node = next;
-  }
-  return ids_.emplace(node, id).second;
-}
-
-std::optional<AddedTokens::Finder::Found> AddedTokens::Finder::longest_at(std::string_view text,
-                                                                          size_t at) const {
-  std::optional<Found> longest;
-  uint32_t node = 0;
-  for (size_t i = at; i < text.size(); ++i) {
-    const uint32_t* next = next_.find(uint64_t{node} << 8 | static_cast<unsigned char>(text[i]));
-    if (!next) break;
-    node = *next;
-    const auto id = ids_.find(node);
-    if (id != ids_.end()) longest = Found{id->second, i + 1 - at};
-  }
-  return longest;
 }
 
 }  // namespace fp8kv

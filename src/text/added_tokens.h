@@ -1,4 +1,5 @@
-// The "added_tokens" of a tokenizer.json: found in the text before anything is cut or merged.
+// Tokens beside those of the model, such as the "added_tokens" of a tokenizer.json: found in the
+// text before anything is cut or merged.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 #include <vector>
 
 #include "json/json.h"
-#include "text/flat_map.h"
+#include "text/byte_trie.h"
 #include "text/normalizer.h"
 #include "text/vocabulary.h"
 
@@ -18,6 +19,18 @@ namespace fp8kv {
 
 class AddedTokens {
  public:
+  struct Token {
+    int32_t id = Vocabulary::kNone;
+    std::string content;
+    bool single_word = false;
+    bool lstrip = false;
+    bool rstrip = false;
+    bool normalized = false;
+    bool special = false;
+    bool in_text = true;  // false: text never becomes it
+  };
+  // Those whose ids are known. REQUIRES that no two have the same content.
+  explicit AddedTokens(std::vector<Token> tokens);
   // Throws for ids that the tokenizers library would give to other tokens, and for two tokens that
   // look the same in the text.
   AddedTokens(const std::optional<Json>& tokens, const Vocabulary& vocabulary,
@@ -44,41 +57,20 @@ class AddedTokens {
   int32_t end_id() const { return end_id_; }  // past the largest; 0 when there are none
 
  private:
-  struct Token {
-    std::string content;
-    std::string text;
-    bool single_word = false;
-    bool lstrip = false;
-    bool rstrip = false;
-    bool normalized = false;
-    bool special = false;
+  struct Entry {
+    Token token;
+    std::string text;  // what is looked for, and shown
   };
-  // A trie over bytes: looks up all tokens that begin at a place.
-  class Finder {
-   public:
-    bool add(std::string_view text, int32_t id);  // false when the text is there already
-    struct Found {
-      int32_t id;
-      size_t length;
-    };
-    std::optional<Found> longest_at(std::string_view text, size_t at) const;
-    bool can_begin(char c) const { return begins_[static_cast<unsigned char>(c)]; }
-    size_t size() const { return ids_.size(); }
-
-   private:
-    FlatMap<uint32_t> next_;  // node and byte to node; 0 is the root
-    std::unordered_map<uint32_t, int32_t> ids_;
-    uint32_t nodes_ = 1;
-    bool begins_[256] = {};
-  };
-
   static Token token_from(const Json& json);
   void check_id(const Json& json, const Token& token, const Vocabulary& vocabulary) const;
 
-  std::unordered_map<int32_t, Token> by_id_;
+  // False when another one looks the same in the text.
+  bool put(Token token, std::string text);
+
+  std::unordered_map<int32_t, Entry> by_id_;
   std::unordered_map<std::string, int32_t> ids_;
   std::unordered_set<std::string> special_;
-  Finder finders_[2];  // before and after normalisation
+  ByteTrie finders_[2];  // before and after normalisation
   int32_t end_id_ = 0;
 };
 

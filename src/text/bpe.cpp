@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "text/parts.h"
 #include "unicode/characters.h"
 
 namespace fp8kv {
@@ -19,11 +18,6 @@ constexpr size_t kShort = 32;
 
 size_t slot_of(std::string_view word, size_t slots) {
   return std::hash<std::string_view>{}(word) & (slots - 1);
-}
-
-std::string byte_piece(unsigned byte) {
-  static constexpr char kDigits[] = "0123456789ABCDEF";
-  return {'<', '0', 'x', kDigits[byte >> 4], kDigits[byte & 15], '>'};
 }
 
 }  // namespace
@@ -48,40 +42,25 @@ void WordCache::store(std::string_view word, const int32_t* ids, size_t count) {
   std::copy_n(ids, count, slot.ids.begin());
 }
 
-Bpe Bpe::from_json(const Json& model, bool byte_spelled) {
-  // Files of early versions leave the type out; only BPE has merges.
-  if (model.has("type") || !model.has("merges")) {
-    const std::string type = model.at("type").as_string();
-    if (type != "BPE") fail_unsupported(model, type, {"BPE"});
+Bpe::Bpe(BpeTable table, bool byte_spelled)
+    : where_(std::move(table.where)),
+      vocabulary_(std::move(table.vocabulary)),
+      bare_characters_(std::move(table.bare_characters)),
+      merges_(table.merges.size()),
+      continuing_prefix_(std::move(table.continuing_prefix)),
+      end_suffix_(std::move(table.end_suffix)),
+      unknown_(table.unknown),
+      fuse_unknown_(table.fuse_unknown),
+      ignore_merges_(table.ignore_merges) {
+  if (unknown_) unknown_id_ = vocabulary_.find(*unknown_);
+  if (table.byte_fallback) byte_pieces_ = BytePieces(vocabulary_);
+  find_byte_tokens(byte_spelled);
+  find_characters();
+  for (const BpeTable::Merge& merge : table.merges) {
+    // A pair that is listed twice counts where it is listed last, as in the tokenizers library.
+    merges_[pair_key(merge.left, merge.right)] = {merge.rank, merge.merged};
   }
-  check_keys(model,
-             {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-              "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"});
-  Bpe bpe;
-  bpe.where_ = model.where();
-  bpe.vocabulary_ = Vocabulary(model.at("vocab"));
-  bpe.read_options(model);
-  bpe.find_byte_tokens(byte_spelled);
-  bpe.find_characters();
-  bpe.allow_cuts();
-  bpe.read_merges(array_at(model, "merges"));
-  return bpe;
-}
-
-void Bpe::read_options(const Json& model) {
-  if (const auto dropout = model.find("dropout"); dropout && dropout->as_double() != 0) {
-    fail(dropout->where(), ": is ", dropout->brief(),
-         ", which makes tokens random; expected null or 0");
-  }
-  continuing_prefix_ = model.get_string("continuing_subword_prefix", "");
-  end_suffix_ = model.get_string("end_of_word_suffix", "");
-  fuse_unknown_ = model.get_bool("fuse_unk", false);
-  byte_fallback_ = model.get_bool("byte_fallback", false);
-  ignore_merges_ = model.get_bool("ignore_merges", false);
-  if (const auto unknown = model.find("unk_token")) {
-    unknown_ = unknown->as_string();
-    unknown_id_ = vocabulary_.find(*unknown_);
-  }
+  allow_cuts(table);
 }
 
 void Bpe::find_byte_tokens(bool byte_spelled) {
@@ -91,7 +70,6 @@ void Bpe::find_byte_tokens(bool byte_spelled) {
     append_char(spelled, byte_alphabet().of_byte[byte]);
     byte_ids_[byte] = vocabulary_.find(spelled);
     raw_bytes_ = raw_bytes_ && byte_ids_[byte] != Vocabulary::kNone;
-    byte_pieces_[byte] = byte_fallback_ ? vocabulary_.find(byte_piece(byte)) : Vocabulary::kNone;
   }
 }
 
@@ -107,48 +85,22 @@ void Bpe::find_characters() {
     characters_[c] = id;
     if (c < 128) ascii_ids_[c] = id;
   }
-}
-
-void Bpe::read_merges(const Json& merges) {
-  merges_ = FlatMap<Merge>(merges.size());
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const Json merge = merges[rank];
-    if (merge.is_array()) {
-      if (merge.size() != 2) {
-        fail(merge.where(), ": has ", count_of(merge.size(), "element"), ", expected 2");
-      }
-      add_merge(merge, rank, merge[0].as_string(), merge[1].as_string());
-      continue;
-    }
-    const std::string_view text = merge.as_string();
-    if (text.starts_with("#version")) continue;  // the first line of a merges.txt
-    const size_t space = text.find(' ');
-    if (space == text.npos || text.find(' ', space + 1) != text.npos) {
-      fail(merge.where(), ": is ", quote(text), ", expected two tokens with a space between");
-    }
-    add_merge(merge, rank, text.substr(0, space), text.substr(space + 1));
+  int32_t next = vocabulary_.end_id();
+  for (const char32_t c : bare_characters_) {
+    characters_[c] = next;
+    if (c < 128) ascii_ids_[c] = next;
+    ++next;
   }
 }
 
-void Bpe::add_merge(const Json& where, size_t rank, std::string_view left, std::string_view right) {
-  const auto id_of = [&](std::string_view token) {
-    const int32_t id = vocabulary_.find(token);
-    if (id == Vocabulary::kNone) {
-      fail(where.where(), ": the token ", quote(token), " is not in the vocabulary");
-    }
-    return id;
-  };
-  const int32_t left_id = id_of(left);
-  const int32_t right_id = id_of(right);
-  if (right.size() <= continuing_prefix_.size() || left.empty()) {
-    fail(where.where(), ": the tokens ", quote(left), " and ", quote(right),
-         " join to nothing longer than they are");
-  }
-  const int32_t merged = id_of(cat(left, right.substr(continuing_prefix_.size())));
-  // A pair that is listed twice counts where it is listed last, as in the tokenizers library.
-  merges_[pair_key(left_id, right_id)] = {static_cast<int32_t>(rank), merged};
-  if (can_cut_) add_joint(left, right);
+namespace {
+
+bool stands_for_text(std::string_view token, const BpeTable& table) {
+  if (table.unknown && token == *table.unknown) return false;
+  return !(table.byte_fallback && token.size() == 6 && token.starts_with("<0x"));
 }
+
+}  // namespace
 
 // A word without a pre-tokenizer is the whole text. It may be cut between two characters that are
 // tokens themselves, when no merge joins a token that ends with the first to a token that begins
@@ -156,22 +108,19 @@ void Bpe::add_merge(const Json& where, size_t rank, std::string_view left, std::
 // A character that is no token becomes byte pieces or the unknown token. Where no merge has one of
 // those as a side, they never move either, and the word may be cut beside them; but between two of
 // them it is not, because unknown ones may be fused.
-void Bpe::allow_cuts() {
-  const bool has_all_bytes = byte_fallback_ && std::find(byte_pieces_.begin(), byte_pieces_.end(),
-                                                         Vocabulary::kNone) == byte_pieces_.end();
+void Bpe::allow_cuts(const BpeTable& table) {
   can_cut_ = !raw_bytes_ && continuing_prefix_.empty() && end_suffix_.empty() &&
-             (has_all_bytes || unknown_id_ != Vocabulary::kNone);
-}
-
-void Bpe::add_joint(std::string_view left, std::string_view right) {
-  const auto stands_for_text = [&](std::string_view token) {
-    if (unknown_ && token == *unknown_) return false;
-    return !(byte_fallback_ && token.size() == 6 && token.starts_with("<0x"));
-  };
-  can_cut_ = can_cut_ && stands_for_text(left) && stands_for_text(right);
-  size_t begin = 0;
-  joints_[pair_key(static_cast<int32_t>(last_char(left)),
-                   static_cast<int32_t>(next_char(right, begin)))] = true;
+             bare_characters_.empty() &&
+             (byte_pieces_.has_all() || unknown_id_ != Vocabulary::kNone);
+  for (const BpeTable::Merge& merge : table.merges) {
+    if (!can_cut_) return;
+    const std::string_view left = vocabulary_.token(merge.left);
+    const std::string_view right = vocabulary_.token(merge.right);
+    can_cut_ = stands_for_text(left, table) && stands_for_text(right, table);
+    size_t begin = 0;
+    joints_[pair_key(static_cast<int32_t>(last_char(left)),
+                     static_cast<int32_t>(next_char(right, begin)))] = true;
+  }
 }
 
 bool Bpe::can_cut_between(char32_t before, char32_t after) const {
@@ -238,6 +187,7 @@ void Bpe::encode_part(std::string_view part, Scratch& scratch, std::vector<int32
     } else {
       merge_long(scratch);
     }
+    if (!bare_characters_.empty()) replace_bare_characters(made);
   }
   scratch.cache.store(part, made.data(), made.size());
   ids.insert(ids.end(), made.begin(), made.end());
@@ -252,21 +202,31 @@ int32_t Bpe::character_id(char32_t c, std::string_view spelled, bool first, bool
   return vocabulary_.find(spelled);
 }
 
-bool Bpe::append_byte_pieces(std::string_view bytes, std::vector<int32_t>& ids) const {
-  const auto piece_of = [&](char c) { return byte_pieces_[static_cast<unsigned char>(c)]; };
-  const bool all = std::all_of(bytes.begin(), bytes.end(),
-                               [&](char c) { return piece_of(c) != Vocabulary::kNone; });
-  if (!byte_fallback_ || !all) return false;
-  for (const char c : bytes) ids.push_back(piece_of(c));
-  return true;
-}
-
 int32_t Bpe::unknown_id(std::string_view character) const {
   if (unknown_id_ == Vocabulary::kNone) {
     fail(where_, ".unk_token: ", quote(*unknown_), " is not in the vocabulary, and ",
          quote(character), " needs it");
   }
   return unknown_id_;
+}
+
+// What no merge has taken. As in SentencePiece, unknown tokens that follow each other are one.
+void Bpe::replace_bare_characters(std::vector<int32_t>& ids) const {
+  std::vector<int32_t> made;
+  made.reserve(ids.size());
+  std::string character;
+  for (const int32_t id : ids) {
+    if (id >= vocabulary_.end_id()) {
+      character.clear();
+      append_char(character, bare_characters_[static_cast<size_t>(id - vocabulary_.end_id())]);
+      if (byte_pieces_.append(character, made)) continue;
+    }
+    const int32_t known = id < vocabulary_.end_id() ? id : unknown_id(character);
+    const bool fused =
+        fuse_unknown_ && known == unknown_id_ && !made.empty() && made.back() == unknown_id_;
+    if (!fused) made.push_back(known);
+  }
+  ids.swap(made);
 }
 
 // As the tokenizers library: an unknown token waits for the next character that is known, so that
@@ -292,7 +252,7 @@ void Bpe::split_into_characters(std::string_view word, std::vector<int32_t>& ids
     if (id != Vocabulary::kNone) {
       if (waiting != Vocabulary::kNone) ids.push_back(std::exchange(waiting, Vocabulary::kNone));
       ids.push_back(id);
-    } else if (!append_byte_pieces(spelled, ids) && unknown_) {
+    } else if (!byte_pieces_.append(spelled, ids) && unknown_) {
       if (waiting != Vocabulary::kNone && !fuse_unknown_) ids.push_back(waiting);
       waiting = unknown_id(character);
     }

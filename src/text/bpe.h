@@ -1,5 +1,5 @@
-// The "model" of a tokenizer.json of type BPE: a word becomes the tokens of its characters, and
-// then the pair of neighbours that comes first in the list of merges is joined, again and again.
+// A BPE model: a word becomes the tokens of its characters, and then the pair of neighbours that
+// comes first in the list of merges is joined, again and again.
 #pragma once
 
 #include <array>
@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "json/json.h"
+#include "text/bpe_table.h"
+#include "text/byte_pieces.h"
 #include "text/flat_map.h"
 #include "text/vocabulary.h"
 
@@ -38,9 +39,8 @@ class WordCache {
 
 class Bpe {
  public:
-  // `byte_spelled`: words come from a ByteLevel pre-tokenizer. Throws for another type of model,
-  // for dropout, and for merges that name tokens the vocabulary lacks.
-  static Bpe from_json(const Json& model, bool byte_spelled);
+  // `byte_spelled`: words come from a ByteLevel pre-tokenizer.
+  Bpe(BpeTable table, bool byte_spelled);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
@@ -78,19 +78,15 @@ class Bpe {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
 
-  void read_options(const Json& model);
-  void read_merges(const Json& merges);
-  void add_merge(const Json& where, size_t rank, std::string_view left, std::string_view right);
   void find_byte_tokens(bool byte_spelled);
   void find_characters();
-  void allow_cuts();
-  void add_joint(std::string_view left, std::string_view right);
+  void allow_cuts(const BpeTable& table);
 
   void encode_part(std::string_view part, Scratch& scratch, std::vector<int32_t>& ids) const;
   void split_into_characters(std::string_view word, std::vector<int32_t>& ids) const;
   int32_t character_id(char32_t c, std::string_view spelled, bool first, bool last) const;
-  bool append_byte_pieces(std::string_view bytes, std::vector<int32_t>& ids) const;
   int32_t unknown_id(std::string_view character) const;
+  void replace_bare_characters(std::vector<int32_t>& ids) const;
   const Merge* merge_of(int32_t left, int32_t right) const {
     return merges_.find(pair_key(left, right));
   }
@@ -101,19 +97,19 @@ class Bpe {
 
   std::string where_;
   Vocabulary vocabulary_;
+  std::vector<char32_t> bare_characters_;
   FlatMap<Merge> merges_;
   std::string continuing_prefix_;
   std::string end_suffix_;
   std::optional<std::string> unknown_;
   int32_t unknown_id_ = Vocabulary::kNone;
   bool fuse_unknown_ = false;
-  bool byte_fallback_ = false;
   bool ignore_merges_ = false;
   bool raw_bytes_ = false;
-  std::array<int32_t, 256> byte_ids_{};     // raw bytes: of the spelled byte
-  std::array<int32_t, 256> byte_pieces_{};  // byte fallback: of <0x00> to <0xFF>, or kNone
-  FlatMap<int32_t> characters_;             // tokens of one character
-  std::array<int32_t, 128> ascii_ids_{};    // the same for ASCII, or kNone
+  std::array<int32_t, 256> byte_ids_{};   // raw bytes: of the spelled byte
+  BytePieces byte_pieces_;                // none without byte fallback
+  FlatMap<int32_t> characters_;           // tokens of one character
+  std::array<int32_t, 128> ascii_ids_{};  // the same for ASCII, or kNone
   // Where a long word can be cut before it is merged, see can_cut_between.
   bool can_cut_ = false;
   FlatMap<bool> joints_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "text/byte_pieces.h"
 #include "text/parts.h"
 #include "unicode/characters.h"
 
@@ -29,7 +30,7 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
 }
 
 // "<0x0A>" is the byte 10; -1 for anything else. Like the library, either case of digits.
-int byte_of_piece(std::string_view token) {
+int byte_of_any_piece(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
   const auto digit = [](char c) {
     if (c >= '0' && c <= '9') return c - '0';
@@ -51,6 +52,15 @@ Decoder Decoder::from_json(const std::optional<Json>& decoder) {
   } else {
     made.steps_.emplace_back(Spaces{});
   }
+  return made;
+}
+
+Decoder Decoder::of_pieces(const SentencePieceFile& file) {
+  Decoder made;
+  made.steps_.emplace_back(
+      Pieces{file.byte_fallback, file.add_dummy_prefix || file.remove_extra_whitespaces,
+             file.remove_extra_whitespaces, file.pieces[static_cast<size_t>(file.unknown_id)].text,
+             file.unknown_surface});
   return made;
 }
 
@@ -159,13 +169,15 @@ void Decoding::whole_token(size_t step, const Decoder::Step& kind) {
     return flush_bytes(step, false);
   }
   if (std::holds_alternative<Decoder::ByteFallback>(kind)) {
-    const int byte = byte_of_piece(token);
+    const int byte = byte_of_any_piece(token);
     if (byte >= 0) {
       state.held += static_cast<char>(byte);
       return;
     }
     flush_byte_pieces(step);
     pass(step, token);
+  } else if (const auto* pieces = std::get_if<Decoder::Pieces>(&kind)) {
+    return add_piece(step, *pieces, token);
   } else if (const auto* replace = std::get_if<Decoder::Replace>(&kind)) {
     std::string out;
     size_t copied = 0;
@@ -201,6 +213,9 @@ void Decoding::finish(size_t step) {
     end_token(step + 1);
   } else if (std::holds_alternative<Decoder::ByteFallback>(kind)) {
     flush_byte_pieces(step);
+  } else if (std::holds_alternative<Decoder::Pieces>(kind)) {
+    flush_piece_bytes(step, true);
+    end_token(step + 1);
   } else if (std::holds_alternative<Decoder::Fuse>(kind)) {
     end_token(step + 1);
   } else if (const auto* suffix = std::get_if<Decoder::Suffix>(&kind); suffix && state.holds) {
@@ -236,6 +251,44 @@ void Decoding::flush_byte_pieces(size_t step) {
     pass(step, kReplacement);
     end_token(step + 1);
   }
+}
+
+// As SentencePiece: one U+FFFD for each byte that is no part of a character.
+void Decoding::flush_piece_bytes(size_t step, bool last) {
+  State& state = states_[step];
+  std::string characters;
+  size_t at = 0;
+  while (at < state.held.size()) {
+    const Utf8Front front = utf8_front(std::string_view(state.held).substr(at));
+    if (front.length == 0 && front.prefix_of_valid && !last) break;
+    characters +=
+        front.length > 0 ? std::string_view(state.held).substr(at, front.length) : kReplacement;
+    at += std::max<size_t>(front.length, 1);
+  }
+  state.held.erase(0, at);
+  if (!characters.empty()) state.at_beginning = false;
+  pass(step, characters);
+}
+
+// The space that was put before the text is dropped, or all that are there.
+void Decoding::add_piece(size_t step, const Decoder::Pieces& kind, std::string_view piece) {
+  constexpr std::string_view kSpace = "\xE2\x96\x81";
+  State& state = states_[step];
+  const int byte = kind.bytes ? byte_of_piece(piece) : -1;
+  if (byte >= 0) {
+    state.held += static_cast<char>(byte);
+    return flush_piece_bytes(step, false);
+  }
+  flush_piece_bytes(step, true);
+  if (state.dropped) state.at_beginning = false;
+  const bool is_unknown = piece == kind.unknown;
+  if (!is_unknown && state.at_beginning && kind.drops_space && piece.starts_with(kSpace)) {
+    piece.remove_prefix(kSpace.size());
+    state.dropped = !kind.drops_spaces;
+  }
+  const std::string shown = is_unknown ? kind.unknown_surface : replaced(piece, kSpace, " ");
+  if (!shown.empty()) state.at_beginning = false;
+  pass(step, shown);
 }
 
 void Decoding::strip(size_t step, const Decoder::Strip& kind, std::string_view fragment) {

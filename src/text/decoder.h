@@ -1,4 +1,5 @@
-// The "decoder" of a tokenizer.json: makes text of tokens, as they come.
+// The "decoder" of a tokenizer.json, or what SentencePiece does: makes text of tokens, as they
+// come.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "json/json.h"
 #include "text/pattern.h"
+#include "text/sentencepiece_file.h"
 
 namespace fp8kv {
 
@@ -19,6 +21,7 @@ class Decoder {
   // Throws for a kind that is not implemented, and for broken members. Without a decoder, tokens
   // are joined by spaces.
   static Decoder from_json(const std::optional<Json>& decoder);
+  static Decoder of_pieces(const SentencePieceFile& file);
 
  private:
   friend class Decoding;
@@ -42,8 +45,15 @@ class Decoder {
     std::string suffix;
   };
   struct Spaces {};  // a space between tokens
-  using Step =
-      std::variant<ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, Suffix, Spaces>;
+  struct Pieces {    // of SentencePiece
+    bool bytes;      // tokens such as "<0x0A>" are bytes
+    bool drops_space;
+    bool drops_spaces;  // all at the beginning, not one
+    std::string unknown;
+    std::string unknown_surface;
+  };
+  using Step = std::variant<ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, Suffix,
+                            Spaces, Pieces>;
 
   void add(const Json& decoder);
 
@@ -69,6 +79,9 @@ class Decoding {
     size_t tokens = 0;    // ended so far
     size_t stripped = 0;  // characters, at the start of the current token
     bool holds = false;   // Suffix: there is a token in `held`
+    // Pieces: the beginning may still have a space to drop; one was dropped.
+    bool at_beginning = true;
+    bool dropped = false;
   };
 
   void text(size_t step, std::string_view fragment);
@@ -77,6 +90,8 @@ class Decoding {
   void whole_token(size_t step, const Decoder::Step& kind);
   void flush_bytes(size_t step, bool last);
   void flush_byte_pieces(size_t step);
+  void add_piece(size_t step, const Decoder::Pieces& kind, std::string_view piece);
+  void flush_piece_bytes(size_t step, bool last);
   void strip(size_t step, const Decoder::Strip& kind, std::string_view fragment);
   void pass(size_t step, std::string_view fragment) {
     if (!fragment.empty()) text(step + 1, fragment);

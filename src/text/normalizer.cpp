@@ -15,6 +15,12 @@ Normalizer Normalizer::from_json(const std::optional<Json>& normalizer) {
   return made;
 }
 
+Normalizer Normalizer::of_pieces(PieceNormalizer normalizer) {
+  Normalizer made;
+  made.steps_.emplace_back(std::make_shared<const PieceNormalizer>(std::move(normalizer)));
+  return made;
+}
+
 // The steps that have no members.
 std::optional<Normalizer::Step> Normalizer::plain_step(const std::string& type) {
   if (type == "NFC") return NormalForm::nfc;
@@ -66,12 +72,18 @@ void Normalizer::add(const Json& normalizer) {
   }
 }
 
-std::string_view Normalizer::apply(std::string_view text, Scratch& scratch,
+std::string_view Normalizer::apply(std::string_view text, bool is_first, Scratch& scratch,
                                    PatternScratch& match) const {
   size_t next = 0;
   for (const Step& step : steps_) {
     std::string& out = scratch.buffers[next];
-    const std::string_view result = run(step, text, out, match);
+    std::string_view result;
+    if (const auto* pieces = std::get_if<Pieces>(&step)) {
+      (*pieces)->apply(text, is_first, out);
+      result = out;
+    } else {
+      result = run(step, text, out, match);
+    }
     // The other buffer may hold the input of the step after this one.
     if (result.data() == out.data()) next = 1 - next;
     text = result;

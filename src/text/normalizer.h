@@ -1,6 +1,7 @@
-// The "normalizer" of a tokenizer.json: what happens to text before it is cut.
+// What happens to text before it is cut: the "normalizer" of a tokenizer.json, or SentencePiece's.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "json/json.h"
 #include "text/pattern.h"
+#include "text/piece_normalizer.h"
 #include "unicode/normal_form.h"
 
 namespace fp8kv {
@@ -18,12 +20,15 @@ class Normalizer {
   Normalizer() = default;  // changes nothing
   // Throws for a kind that is not implemented, and for broken members.
   static Normalizer from_json(const std::optional<Json>& normalizer);
+  static Normalizer of_pieces(PieceNormalizer normalizer);
 
   struct Scratch {
     std::string buffers[2];
   };
-  // The result is `text` itself where nothing changes, else it lies in `scratch`.
-  std::string_view apply(std::string_view text, Scratch& scratch, PatternScratch& match) const;
+  // The result is `text` itself where nothing changes, else it lies in `scratch`. `is_first`:
+  // `text` begins where the whole text does.
+  std::string_view apply(std::string_view text, bool is_first, Scratch& scratch,
+                         PatternScratch& match) const;
 
   bool empty() const { return steps_.empty(); }
   // True when the first byte of every result comes from the first character of the text.
@@ -46,8 +51,9 @@ class Normalizer {
   struct StripAccents {};
   struct Nmt {};
   struct Bytes {};
-  using Step =
-      std::variant<NormalForm, Prepend, Replace, Strip, Lowercase, StripAccents, Nmt, Bytes>;
+  using Pieces = std::shared_ptr<const PieceNormalizer>;
+  using Step = std::variant<NormalForm, Prepend, Replace, Strip, Lowercase, StripAccents, Nmt,
+                            Bytes, Pieces>;
 
   static std::optional<Step> plain_step(const std::string& type);
   void add(const Json& normalizer);

@@ -22,6 +22,10 @@ Json array_at(const Json& part, std::string_view key);
 // The one character that the string member `key` is.
 char32_t character_at(const Json& part, std::string_view key);
 
+// A number as the tokenizers library reads it, which may be one unit in the last place from the
+// nearest double: sums that are equal there have to be equal here.
+double library_double(const Json& number);
+
 // A Metaspace, which is a pre-tokenizer and a decoder.
 struct MetaspaceOptions {
   enum class Prepend { always, first, never };

@@ -30,6 +30,22 @@ void append(std::vector<int32_t>& to, const std::vector<int32_t>& ids) {
   to.insert(to.end(), ids.begin(), ids.end());
 }
 
+// ["<s>", 0]
+int32_t named_id(const Json& json, int32_t end_id) {
+  if (!json.is_array() || json.size() != 2) {
+    fail(json.where(), ": is ", json.brief(), ", expected a token and its id");
+  }
+  const int64_t id = json[1].as_int();
+  if (id < 0 || id >= end_id) fail(json[1].where(), ": is ", id, ", expected an id below ", end_id);
+  return static_cast<int32_t>(id);
+}
+
+// BertProcessing and RobertaProcessing, whose other members are about offsets.
+Template class_and_separator(const Json& json, int32_t end_id) {
+  check_keys(json, {"type", "sep", "cls", "trim_offsets", "add_prefix_space"});
+  return {{named_id(json.at("cls"), end_id)}, {named_id(json.at("sep"), end_id)}};
+}
+
 Template template_processing(const Json& json, int32_t end_id) {
   check_keys(json, {"type", "single", "pair", "special_tokens"});
   const Json single = array_at(json, "single");
@@ -63,12 +79,17 @@ Template Template::from_json(const std::optional<Json>& post_processor, int32_t 
   if (!post_processor) return {};
   const std::string type = post_processor->at("type").as_string();
   if (type == "TemplateProcessing") return template_processing(*post_processor, end_id);
+  if (type == "BertProcessing" || type == "RobertaProcessing") {
+    return class_and_separator(*post_processor, end_id);
+  }
   if (type == "ByteLevel") {  // changes offsets only, which nothing here reports
     check_byte_level(*post_processor);
     return {};
   }
   if (type != "Sequence") {
-    fail_unsupported(*post_processor, type, {"ByteLevel", "Sequence", "TemplateProcessing"});
+    fail_unsupported(
+        *post_processor, type,
+        {"BertProcessing", "ByteLevel", "RobertaProcessing", "Sequence", "TemplateProcessing"});
   }
   check_keys(*post_processor, {"type", "processors"});
   const Json processors = array_at(*post_processor, "processors");

@@ -7,13 +7,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "json/json.h"
-#include "text/added_tokens.h"
-#include "text/bpe.h"
-#include "text/decoder.h"
-#include "text/normalizer.h"
-#include "text/parts.h"
-#include "text/pretokenizer.h"
-#include "text/template.h"
+#include "text/tokenizer_parts.h"
 
 namespace fp8kv {
 namespace {
@@ -23,7 +17,7 @@ struct EncodeScratch {
   PatternScratch match;
   Normalizer::Scratch normalizer;
   PreTokenizer::Scratch pre_tokenizer;
-  Bpe::Scratch bpe;
+  TokenModel::Scratch model;
   std::vector<AddedTokens::Piece> pieces;
   std::vector<AddedTokens::Piece> normalized_pieces;
   std::vector<std::string_view> words;
@@ -51,63 +45,29 @@ class ScratchPool {
 
 }  // namespace
 
-struct Tokenizer::State {
-  explicit State(const Json& json);
+struct Tokenizer::State : TokenizerParts {
+  explicit State(TokenizerParts parts) : TokenizerParts(std::move(parts)) {}
 
   void encode_text(std::string_view text, bool is_first, EncodeScratch& scratch,
                    std::vector<int32_t>& ids) const;
   std::string_view token_text(int32_t id) const;
-  int32_t end_id() const { return std::max(bpe.vocabulary().end_id(), added.end_id()); }
+  int32_t end_id() const { return std::max(model.vocabulary().end_id(), added.end_id()); }
 
-  Normalizer normalizer;
-  PreTokenizer pre_tokenizer;
-  Bpe bpe;
-  AddedTokens added;
-  Template affixes;
-  Decoder decoder;
   mutable ScratchPool pool;
 };
-
-namespace {
-
-const Json& checked(const Json& json) {
-  // "truncation" and "padding" say how batches were cut once; every runtime sets its own.
-  check_keys(json, {"version", "truncation", "padding", "added_tokens", "normalizer",
-                    "pre_tokenizer", "post_processor", "decoder", "model"});
-  const std::string version = json.get_string("version", "1.0");
-  if (version != "1.0") {
-    fail(json.at("version").where(), ": is ", quote(version), ", expected '1.0'");
-  }
-  return json;
-}
-
-}  // namespace
-
-Tokenizer::State::State(const Json& json)
-    : normalizer(Normalizer::from_json(checked(json).find("normalizer"))),
-      pre_tokenizer(PreTokenizer::from_json(json.find("pre_tokenizer"), normalizer)),
-      bpe(Bpe::from_json(json.at("model"), pre_tokenizer.ends_in_byte_level())),
-      added(json.find("added_tokens"), bpe.vocabulary(), normalizer),
-      affixes(Template::from_json(json.find("post_processor"), end_id())),
-      decoder(Decoder::from_json(json.find("decoder"))) {
-  if (pre_tokenizer.asks_for_the_beginning() && !normalizer.empty() && added.any(true)) {
-    fail(json.where(),
-         ": prepend_scheme first is not supported with a normalizer and added tokens "
-         "that are normalized");
-  }
-}
 
 void Tokenizer::State::encode_text(std::string_view text, bool is_first, EncodeScratch& scratch,
                                    std::vector<int32_t>& ids) const {
   const auto encode_cut = [&](std::string_view part, bool part_is_first) {
-    pre_tokenizer.cut(part, part_is_first, bpe.takes_raw_bytes(), scratch.pre_tokenizer,
+    pre_tokenizer.cut(part, part_is_first, model.takes_raw_bytes(), scratch.pre_tokenizer,
                       scratch.match, scratch.words);
     for (const std::string_view word : scratch.words) {
       check_interrupt();
-      bpe.encode(word, scratch.bpe, ids);
+      model.encode(word, scratch.model, ids);
     }
   };
-  const std::string_view normalized = normalizer.apply(text, scratch.normalizer, scratch.match);
+  const std::string_view normalized =
+      normalizer.apply(text, is_first, scratch.normalizer, scratch.match);
   if (!added.any(true)) return encode_cut(normalized, is_first);
   auto& pieces = scratch.normalized_pieces;
   pieces.clear();
@@ -124,14 +84,26 @@ void Tokenizer::State::encode_text(std::string_view text, bool is_first, EncodeS
 
 std::string_view Tokenizer::State::token_text(int32_t id) const {
   if (const std::string* text = added.text(id)) return *text;
-  if (!bpe.vocabulary().has(id)) {
+  if (!model.vocabulary().has(id)) {
     fail("the token id ", id, " is not in the vocabulary (ids go from 0 to ", end_id() - 1, ")");
   }
-  return bpe.vocabulary().token(id);
+  return model.vocabulary().token(id);
 }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
-  return Tokenizer(std::make_unique<const State>(Json::read(path)));
+  return Tokenizer(std::make_unique<const State>(parts_from_json(Json::read(path))));
+}
+
+std::optional<Tokenizer> Tokenizer::find_in(const std::filesystem::path& folder) {
+  const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
+  if (has("tokenizer.json")) return load(folder / "tokenizer.json");
+  if (has("tokenizer.model")) {
+    return Tokenizer(std::make_unique<const State>(parts_from_pieces(folder)));
+  }
+  if (has("vocab.json") && has("merges.txt")) {
+    return Tokenizer(std::make_unique<const State>(parts_from_merges(folder)));
+  }
+  return std::nullopt;
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<const State> state) : state_(std::move(state)) {}
@@ -200,7 +172,7 @@ int32_t Tokenizer::vocab_size() const {
 
 std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
   int32_t id = state_->added.find(token);
-  if (id == Vocabulary::kNone) id = state_->bpe.vocabulary().find(token);
+  if (id == Vocabulary::kNone) id = state_->model.vocabulary().find(token);
   return id == Vocabulary::kNone ? std::nullopt : std::optional(id);
 }
 

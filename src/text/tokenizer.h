@@ -1,6 +1,5 @@
-// tokenizer.json of the BPE kind, in both styles: byte-level (GPT-2, Llama 3, Qwen2.5) and
-// SentencePiece-like with byte fallback (Llama 2, Mistral, TinyLlama).
-// Other models (WordPiece, Unigram) are refused by name.
+// A model's tokenizer: tokenizer.json of the kinds BPE and Unigram, SentencePiece's
+// tokenizer.model, or vocab.json with merges.txt. Other kinds (WordPiece) are refused by name.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +20,12 @@ class Tokenizer {
   // Reads `path` (a tokenizer.json). Throws with the file and the key for anything it does not
   // implement exactly: never an approximation.
   static Tokenizer load(const std::filesystem::path& path);
+  // The files of tokenizers, for messages about a folder that has none.
+  static constexpr std::string_view kFiles =
+      "tokenizer.json, no tokenizer.model, and no vocab.json with a merges.txt";
+  // The tokenizer of a model folder: tokenizer.json, or else tokenizer.model, or else vocab.json
+  // and merges.txt. Nothing when the folder has none of them. Throws as load() does.
+  static std::optional<Tokenizer> find_in(const std::filesystem::path& folder);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;

@@ -7,14 +7,21 @@
 
 namespace fp8kv {
 
-Vocabulary::Vocabulary(const Json& tokens) {
-  if (!tokens.is_object()) tokens.at("");  // throws: not an object
-  const size_t count = tokens.size();
-  const auto limit = static_cast<int64_t>(std::min<size_t>(16 * count + 65536, INT32_MAX));
+Vocabulary::Vocabulary(size_t count) {
   size_t capacity = 16;
   while (capacity < 2 * count) capacity *= 2;
   slots_.resize(capacity);
   entries_.reserve(count);
+}
+
+int64_t Vocabulary::id_limit(size_t count) {
+  return static_cast<int64_t>(std::min<size_t>(16 * count + 65536, INT32_MAX));
+}
+
+Vocabulary::Vocabulary(const Json& tokens) : Vocabulary(tokens.size()) {
+  if (!tokens.is_object()) tokens.at("");  // throws: not an object
+  const size_t count = tokens.size();
+  const int64_t limit = id_limit(count);
   for (size_t i = 0; i < count; ++i) {
     const std::string& token = tokens.key(i);
     const Json value = tokens.value(i);
@@ -28,13 +35,25 @@ Vocabulary::Vocabulary(const Json& tokens) {
       fail(value.where(), ": the id ", id, " is that of ",
            quote(this->token(static_cast<int32_t>(id))), " already");
     }
-    entries_.push_back({static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(token.size()),
-                        static_cast<int32_t>(id)});
-    bytes_ += token;
-    const auto index = static_cast<uint32_t>(entries_.size());
-    slots_[slot_of(token)] = index;
-    index_of_id_[static_cast<size_t>(id)] = index;
+    put(slot_of(token), token, static_cast<int32_t>(id));
   }
+}
+
+bool Vocabulary::append(std::string_view token) {
+  const size_t slot = slot_of(token);
+  if (slots_[slot] != 0) return false;
+  index_of_id_.push_back(0);
+  put(slot, token, end_id() - 1);
+  return true;
+}
+
+void Vocabulary::put(size_t slot, std::string_view token, int32_t id) {
+  entries_.push_back(
+      {static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(token.size()), id});
+  bytes_ += token;
+  const auto index = static_cast<uint32_t>(entries_.size());
+  slots_[slot] = index;
+  index_of_id_[static_cast<size_t>(id)] = index;
 }
 
 size_t Vocabulary::slot_of(std::string_view token) const {

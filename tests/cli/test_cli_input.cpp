@@ -196,18 +196,20 @@ TEST_CASE("cli: an unknown architecture is refused by name beside what is suppor
 TEST_CASE("cli: a tokenizer of another kind is refused by name") {
   const Inputs in;
   in.temp.write("model/tokenizer.json",
-                R"({"version": "1.0", "model": {"type": "Unigram", "vocab": []}})");
-  CHECK(in.failure({"run", "model", "--prompt", "a"}) ==
-        "fp8kv: run: 'model/tokenizer.json': model: the type 'Unigram' is not supported, only BPE "
-        "is\n");
+                R"({"version": "1.0", "model": {"type": "WordPiece", "vocab": {}}})");
+  CHECK(
+      in.failure({"run", "model", "--prompt", "a"}) ==
+      "fp8kv: run: 'model/tokenizer.json': model: the type 'WordPiece' is not supported, only BPE "
+      "and Unigram are\n");
 }
 
 TEST_CASE("cli: text without a tokenizer is refused, ids are not") {
   const Inputs in;
   in.temp.write("text.txt", "some words");
   CHECK(in.calibrate("text.txt") ==
-        "fp8kv: calibrate: 'model/tokenizer.json': no such file\n"
-        "help: text needs the model's tokenizer.json; records with input_ids do not\n");
+        "fp8kv: calibrate: 'model': has no tokenizer.json, no tokenizer.model, and no vocab.json "
+        "with a merges.txt\n"
+        "help: text needs the model's tokenizer; records with input_ids do not\n");
 }
 
 TEST_CASE("cli: data that cannot be used is named with its line") {

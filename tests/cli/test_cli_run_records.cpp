@@ -202,13 +202,14 @@ TEST_CASE("cli run: token ids need no tokenizer") {
   const test::CliResult text = model.run({"-", "--json", "-q"}, "{\"prompt\": \"A cow\"}\n" + ids);
   CHECK(text.exit_code == 1);
   CHECK(records_of(text.out)[0].at("error").at("message").as_string() ==
-        "standard input:1: is text, and the model has no tokenizer.json");
+        "standard input:1: is text, and the model has no tokenizer");
   CHECK(records_of(text.out)[1].at("ids").brief() == with.at("ids").brief());
   const test::CliResult shown = model.run({"-", "-q"}, ids);
   CHECK(shown.exit_code == 3);
   CHECK(shown.err ==
-        "fp8kv: run: 'model/tokenizer.json': no such file\n"
-        "help: text needs the model's tokenizer.json; with --json, records with input_ids do "
+        "fp8kv: run: 'model': has no tokenizer.json, no tokenizer.model, and no vocab.json with a "
+        "merges.txt\n"
+        "help: text needs the model's tokenizer; with --json, records with input_ids do "
         "not\n");
 }
 

@@ -1,4 +1,5 @@
-// tokenizer.json, and what a tokenizer that was accepted does with text.
+// tokenizer.json or SentencePiece's tokenizer.model, and what a tokenizer that was accepted does
+// with text.
 #include "fuzz.h"
 #include "text/tokenizer.h"
 
@@ -10,9 +11,12 @@ constexpr std::string_view kTexts[] = {"", "Hello, world!", " a  b\n\nc\t12345 x
                                        "er \xE4\xBD\xA0\xE5\xA5\xBD \xF0\x9F\x99\x82</s>"};
 
 void run(const std::string& input) {
-  const std::filesystem::path path = work_folder() / "tokenizer.json";
-  write(path, input);
-  const Tokenizer tokenizer = Tokenizer::load(path);
+  const bool is_json = input.find_first_not_of(" \t\r\n") == input.npos ||
+                       input[input.find_first_not_of(" \t\r\n")] == '{';
+  const std::filesystem::path folder = work_folder();
+  std::filesystem::remove(folder / "tokenizer.json");
+  write(folder / (is_json ? "tokenizer.json" : "tokenizer.model"), input);
+  const Tokenizer tokenizer = std::move(*Tokenizer::find_in(folder));
   for (const std::string_view text : kTexts) {
     const std::vector<int32_t> ids = tokenizer.encode(text, true);
     for (const int32_t id : ids) {
@@ -20,6 +24,25 @@ void run(const std::string& input) {
     }
     static_cast<void>(tokenizer.decode(ids, false));
   }
+}
+
+// A field of a protobuf message, of less than 128 bytes.
+std::string field(int number, const std::string& bytes) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+
+std::string piece(const std::string& text, char type, const std::string& score) {
+  return field(1, field(1, text) + "\x15" + score + "\x18" + type);
+}
+
+// A tokenizer.model of the type (1 Unigram, 2 BPE).
+std::string pieces(char type) {
+  const std::string low("\0\0\x80\xBF", 4);
+  const std::string lower("\0\0\0\xC0", 4);
+  return field(2, std::string("\x18") + type) + piece("<unk>", 2, low) + piece("<s>", 3, low) +
+         piece("\xE2\x96\x81", 1, low) + piece("H", 1, low) + piece("e", 1, low) +
+         piece("l", 1, low) + piece("He", 1, lower) + piece("ll", 1, lower) + piece("o, ", 4, low) +
+         piece("\xE4\xBD\xA0", 1, low) + field(3, std::string("\x18\x01\x20\x01"));
 }
 
 // Small ones of both styles, with every kind of part.
@@ -46,7 +69,12 @@ std::vector<std::string> seeds(const std::filesystem::path&) {
       R"("decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},)"
       R"("model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":"",)"
       R"("end_of_word_suffix":"","fuse_unk":false,"byte_fallback":false,"ignore_merges":true,)"
-      R"("vocab":{"H":0,"e":1,"l":2,"o":3,"He":4,"ll":5},"merges":[["H","e"],["l","l"]]}})"};
+      R"("vocab":{"H":0,"e":1,"l":2,"o":3,"He":4,"ll":5},"merges":[["H","e"],["l","l"]]}})",
+      R"({"version":"1.0","pre_tokenizer":{"type":"Metaspace","replacement":"▁"},"post_processor":)"
+      R"({"type":"RobertaProcessing","sep":["a",1],"cls":["b",2]},"decoder":{"type":"Metaspace",)"
+      R"("replacement":"▁"},"model":{"type":"Unigram","unk_id":0,"byte_fallback":true,"vocab":)"
+      R"([["<unk>",0.0],["▁",-1.5],["H",-2.25],["He",-3e0],["l",-4],["<0xC3>",-9],["<0xB6>",-9]]}})",
+      pieces(1), pieces(2)};
 }
 
 }  // namespace

@@ -65,11 +65,26 @@ TEST_CASE("tokenizer: refuses files that are no tokenizer.json") {
         ": the key 'chat' is not supported, only version, truncation, padding, added_tokens, "
         "normalizer, pre_tokenizer, post_processor, decoder and model are");
   CHECK(refusal_of_text(R"({"model":{"type":"WordPiece","vocab":{}}})") ==
-        ": model: the type 'WordPiece' is not supported, only BPE is");
-  CHECK(refusal_of_text(R"({"model":{"type":"Unigram","vocab":[]}})") ==
-        ": model: the type 'Unigram' is not supported, only BPE is");
+        ": model: the type 'WordPiece' is not supported, only BPE and Unigram are");
   CHECK(refusal_of_text(R"({"model":{"vocab":{}}})") == ": model: the key 'type' is missing");
   CHECK(refusal_of_text(std::string(500, '[')) == ": nested deeper than 128 levels");
+}
+
+TEST_CASE("tokenizer: refuses a broken Unigram model") {
+  const auto unigram = [](const std::string& members) {
+    return refusal_of_text(cat(R"({"model":{"type":"Unigram",)", members, "}}"));
+  };
+  CHECK(unigram(R"("vocab":{})") == ": model.vocab: is {}, expected an array");
+  CHECK(unigram(R"("vocab":[["a",-1],["b"]])") ==
+        ": model.vocab[1]: is [\"b\"], expected a token and its score");
+  CHECK(unigram(R"("vocab":[["a",-1],["a",-2]])") ==
+        ": model.vocab[1]: the token 'a' is there twice");
+  CHECK(unigram(R"("vocab":[["",-1]])") == ": model.vocab[0]: the token is empty");
+  CHECK(unigram(R"("vocab":[["a",-1]],"unk_id":1)") ==
+        ": model.unk_id: is 1, expected an id below 1");
+  CHECK(
+      unigram(R"("vocab":[["a",-1]],"alpha":0.1)") ==
+      ": model: the key 'alpha' is not supported, only type, unk_id, vocab and byte_fallback are");
 }
 
 TEST_CASE("tokenizer: refuses a broken vocabulary") {
@@ -230,9 +245,13 @@ TEST_CASE("tokenizer: refuses added tokens that programs would number differentl
 }
 
 TEST_CASE("tokenizer: refuses templates that do not say where the text goes") {
-  CHECK(post_processor(R"({"type":"RobertaProcessing","sep":["a",1],"cls":["b",2]})") ==
-        ": post_processor: the type 'RobertaProcessing' is not supported, only ByteLevel, Sequence "
-        "and TemplateProcessing are");
+  CHECK(post_processor(R"({"type":"PairProcessing"})") ==
+        ": post_processor: the type 'PairProcessing' is not supported, only BertProcessing, "
+        "ByteLevel, RobertaProcessing, Sequence and TemplateProcessing are");
+  CHECK(post_processor(R"({"type":"RobertaProcessing","sep":["a",1],"cls":["b",9]})") ==
+        ": post_processor.cls[1]: is 9, expected an id below 8");
+  CHECK(post_processor(R"({"type":"BertProcessing","sep":"a","cls":["b",2]})") ==
+        ": post_processor.sep: is \"a\", expected a token and its id");
   const auto single = [](const std::string& pieces) {
     return post_processor(cat(R"({"type":"TemplateProcessing","single":[)", pieces,
                               R"(],"pair":[],"special_tokens":{"<s>":{"id":"<s>","ids":[8]}}})"));

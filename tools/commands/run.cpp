@@ -51,11 +51,10 @@ void report_cache(const KvCache& cache, const ModelConfig& config, Log& log) {
 
 // Answers in token ids, which JSON has, need none.
 std::optional<Tokenizer> load_tokenizer(const Checkpoint& checkpoint, bool json) {
-  const std::filesystem::path file = checkpoint.folder() / "tokenizer.json";
-  if (std::filesystem::exists(file)) return Tokenizer::load(file);
-  if (json) return std::nullopt;
-  throw Error(cat(quote(file.string()), ": no such file"),
-              "text needs the model's tokenizer.json; with --json, records with input_ids do not");
+  std::optional<Tokenizer> found = Tokenizer::find_in(checkpoint.folder());
+  if (found || json) return found;
+  throw Error(cat(quote(checkpoint.folder().string()), ": has no ", Tokenizer::kFiles),
+              "text needs the model's tokenizer; with --json, records with input_ids do not");
 }
 
 }  // namespace

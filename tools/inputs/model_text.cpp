@@ -11,17 +11,17 @@ namespace {
 
 TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config) {
   const NothingToTidy reading;
-  const std::filesystem::path file = checkpoint.folder() / "tokenizer.json";
   const auto vocab_size = static_cast<int32_t>(config.vocab_size);
-  if (!std::filesystem::exists(file)) {
+  std::optional<Tokenizer> found = Tokenizer::find_in(checkpoint.folder());
+  if (!found) {
     // Data that is tokenized already needs no tokenizer.
-    const auto refuse = [file](std::string_view) -> std::vector<int32_t> {
-      throw Error(cat(quote(file.string()), ": no such file"),
-                  "text needs the model's tokenizer.json; records with input_ids do not");
+    const auto refuse = [folder = checkpoint.folder()](std::string_view) -> std::vector<int32_t> {
+      throw Error(cat(quote(folder.string()), ": has no ", Tokenizer::kFiles),
+                  "text needs the model's tokenizer; records with input_ids do not");
     };
     return {refuse, {}, vocab_size};
   }
-  const auto tokenizer = std::make_shared<Tokenizer>(Tokenizer::load(file));
+  const auto tokenizer = std::make_shared<Tokenizer>(std::move(*found));
   return {[tokenizer](std::string_view text) { return tokenizer->encode(text, false); },
           tokenizer->prefix(), vocab_size};
 }

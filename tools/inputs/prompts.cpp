@@ -58,7 +58,7 @@ std::vector<Request> Prompts::requests() const {
 
 Prompt Prompts::from_text(const std::string& text, const std::string& name) const {
   if (tokenizer_ == nullptr) {
-    throw Error(cat(name, ": is text, and the model has no tokenizer.json"),
+    throw Error(cat(name, ": is text, and the model has no tokenizer"),
                 "records with input_ids need none");
   }
   Prompt prompt{name, text, std::nullopt, std::nullopt, {}, defaults_};
@@ -81,7 +81,7 @@ std::vector<Prompt> Prompts::from_record(const Json& record) {
     prompt = from_text(record.at(asked.text_key).as_string(), record.where());
   }
   if (!asked.stops.empty() && tokenizer_ == nullptr) {
-    throw Error(cat(record.at("stop").where(), ": is text, and the model has no tokenizer.json"),
+    throw Error(cat(record.at("stop").where(), ": is text, and the model has no tokenizer"),
                 "stop_token_ids need none");
   }
   prompt.stops = asked.stops;
