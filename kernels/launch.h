@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/block.h"
+#include "core/experts.h"
 #include "core/paged.h"
 #include "kernels/device/gpu.h"
 
@@ -169,6 +170,68 @@ void attention_decode(Stream stream, DType activations, const AttentionArguments
 
 // Any number of rows of each sequence. REQUIRES takes_fast_attention.
 void attention_prefill(Stream stream, DType activations, const AttentionArguments& arguments);
+
+// See Backend::route.
+struct RouteArguments {
+  const float* logits = nullptr;      // [n, count]
+  const void* choice_bias = nullptr;  // [count], bias_dtype; may be null
+  DType bias_dtype = DType::f32;
+  int32_t* ids = nullptr;      // [n, per_token]
+  float* weights = nullptr;    // [n, per_token]
+  uint64_t* counts = nullptr;  // [count]; may be null
+  int32_t count = 0;           // experts
+  int32_t per_token = 0;
+  RouterScore score = RouterScore::softmax;
+  bool normalise = false;
+  float epsilon = 0.0f;
+  float scale = 1.0f;
+  int32_t groups = 1;
+  int32_t groups_kept = 1;
+};
+
+void route(Stream stream, int64_t n, const RouteArguments& arguments);
+
+// Rows [first, end) of what is sent, all to one expert; -1: no rows.
+struct ExpertTile {
+  int32_t expert;
+  int32_t first;
+  int32_t end;
+};
+
+// Working memory of experts(). What is sent is sorted by expert: it has a place there.
+struct ExpertScratch {
+  int32_t* counts = nullptr;    // [experts]: what is sent to each
+  int32_t* places = nullptr;    // [sent]: of row i / per_token's part i % per_token
+  int32_t* rows = nullptr;      // [sent]: by place
+  ExpertTile* tiles = nullptr;  // [tiles]
+  void* hidden = nullptr;       // [sent, hidden_dim], x's type, by place
+  float* made = nullptr;        // [sent, dim], by place
+};
+
+// See Backend::experts.
+struct ExpertArguments {
+  const void* x = nullptr;              // [n, dim]
+  void* out = nullptr;                  // [n, dim], x's type
+  const int32_t* ids = nullptr;         // [n, per_token]
+  const float* weights = nullptr;       // [n, per_token]
+  const uint64_t* addresses = nullptr;  // [3, experts], of matrices of x's type
+  int64_t n = 0;
+  int64_t dim = 0;
+  int64_t hidden_dim = 0;
+  int64_t sent = 0;   // n * per_token
+  int64_t tiles = 0;  // expert_tiles
+  int32_t experts = 0;
+  int32_t per_token = 0;
+  ExpertScratch scratch;
+};
+
+// Tiles that any rows take that are sent, at most.
+int64_t expert_tiles(int64_t sent, int64_t experts);
+
+void experts(Stream stream, DType dtype, Activation activation, const ExpertArguments& arguments);
+
+// x = x * sigmoid(gates), row by row.   x [n, dim]; gates [n]
+void gate_rows(Stream stream, const Matrix& x, const float* gates);
 
 // See Sampling.
 struct SampleArguments {

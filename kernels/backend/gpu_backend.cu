@@ -83,6 +83,11 @@ class GpuBackend final : public Backend {
                 const std::optional<ConstTensorView>& up) override;
   void hidden(const ConstTensorView& x, const Entry& entry,
               const HiddenProducts& products) override;
+  void route(const ConstTensorView& logits, const Routing& routing,
+             const std::optional<ConstTensorView>& choice_bias, const Routed& out) override;
+  void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
+               const TensorView& out) override;
+  void gate_rows(const TensorView& x, const ConstTensorView& gates) override;
   void add(const TensorView& x, const ConstTensorView& y, float multiplier) override;
   void scale(const TensorView& x, float multiplier, float cap) override;
   void sample(const ConstTensorView& logits, const Sampling& sampling,
@@ -104,6 +109,8 @@ class GpuBackend final : public Backend {
   std::vector<std::shared_ptr<std::byte>> outgrown_;
   size_t scratch_counter_bytes_ = 0;
   size_t scratch_float_bytes_ = 0;
+  std::shared_ptr<std::byte> expert_scratch_;
+  size_t expert_scratch_bytes_ = 0;
 };
 
 void GpuBackend::embed(const ConstTensorView& table, const ConstTensorView& ids,
@@ -273,6 +280,25 @@ size_t float_bytes(const DecodeSizes& sizes) {
   return (sizes.partials + sizes.states) * sizeof(float);
 }
 
+// Puts the working memory of experts() from `memory` on, and gives its size.
+size_t place_expert_scratch(ExpertArguments& args, size_t element_bytes, std::byte* memory) {
+  args.tiles = expert_tiles(args.sent, args.experts);
+  size_t bytes = 0;
+  const auto take = [&](int64_t count, size_t size) {
+    std::byte* at = memory == nullptr ? nullptr : memory + bytes;
+    bytes += (static_cast<size_t>(count) * size + 255) / 256 * 256;
+    return at;
+  };
+  ExpertScratch& scratch = args.scratch;
+  scratch.counts = reinterpret_cast<int32_t*>(take(args.experts, sizeof(int32_t)));
+  scratch.places = reinterpret_cast<int32_t*>(take(args.sent, sizeof(int32_t)));
+  scratch.rows = reinterpret_cast<int32_t*>(take(args.sent, sizeof(int32_t)));
+  scratch.tiles = reinterpret_cast<ExpertTile*>(take(args.tiles, sizeof(ExpertTile)));
+  scratch.hidden = take(args.sent * args.hidden_dim, element_bytes);
+  scratch.made = reinterpret_cast<float*>(take(args.sent * args.dim, sizeof(float)));
+  return bytes;
+}
+
 uint64_t GpuBackend::op_memory(const StepShape& shape) const {
   AttentionArguments arguments;
   arguments.rows.n = static_cast<int32_t>(shape.rows);
@@ -282,9 +308,20 @@ uint64_t GpuBackend::op_memory(const StepShape& shape) const {
   arguments.kv.n_kv_heads = shape.n_kv_heads;
   arguments.kv.head_dim = shape.head_dim;
   arguments.n_heads = shape.n_heads;
-  if (!takes_decode(arguments, shape.computed_as.rows_per_sequence)) return 0;
-  const DecodeSizes sizes = decode_sizes(arguments);
-  return counter_bytes(sizes) + float_bytes(sizes);
+  uint64_t bytes = 0;
+  if (takes_decode(arguments, shape.computed_as.rows_per_sequence)) {
+    const DecodeSizes sizes = decode_sizes(arguments);
+    bytes += counter_bytes(sizes) + float_bytes(sizes);
+  }
+  if (shape.experts > 0) {
+    ExpertArguments of_experts;
+    of_experts.dim = shape.dim;
+    of_experts.hidden_dim = shape.expert_hidden_dim;
+    of_experts.sent = shape.rows * shape.experts_per_token;
+    of_experts.experts = static_cast<int32_t>(shape.experts);
+    bytes += place_expert_scratch(of_experts, dtype_bytes(shape.activation), nullptr);
+  }
+  return bytes;
 }
 
 DecodeScratch GpuBackend::decode_scratch(const DecodeSizes& sizes) {
@@ -328,6 +365,79 @@ void GpuBackend::hidden(const ConstTensorView& x, const Entry& entry,
     }
   }
   Backend::hidden(x, entry, products);
+}
+
+void GpuBackend::route(const ConstTensorView& logits, const Routing& routing,
+                       const std::optional<ConstTensorView>& choice_bias, const Routed& out) {
+  const int64_t n = logits.shape[0], count = logits.shape[1];
+  if (n == 0) return;
+  const Shape chosen{n, routing.per_token};
+  require(logits.dtype == DType::f32 && (!choice_bias || is_compute_dtype(choice_bias->dtype)),
+          "route", "needs f32, and f32, f16 or bf16 for the bias");
+  require(out.ids.shape == chosen && out.weights.shape == chosen && routing.per_token <= count &&
+              count % routing.groups == 0 &&
+              (!choice_bias || choice_bias->shape.elements() == count),
+          "route", "shapes do not fit");
+  require_grid(n, "route");
+  RouteArguments arguments;
+  arguments.logits = logits.as<const float>();
+  if (choice_bias) {
+    arguments.choice_bias = choice_bias->data;
+    arguments.bias_dtype = choice_bias->dtype;
+  }
+  arguments.ids = out.ids.as<int32_t>();
+  arguments.weights = out.weights.as<float>();
+  if (out.counts) arguments.counts = out.counts->as<uint64_t>();
+  arguments.count = static_cast<int32_t>(count);
+  arguments.per_token = static_cast<int32_t>(routing.per_token);
+  arguments.score = routing.score;
+  arguments.normalise = routing.normalise;
+  arguments.epsilon = static_cast<float>(routing.epsilon);
+  arguments.scale = static_cast<float>(routing.scale);
+  arguments.groups = static_cast<int32_t>(routing.groups);
+  arguments.groups_kept = static_cast<int32_t>(routing.groups_kept);
+  FP8KV_GPU::route(device_.stream(), n, arguments);
+}
+
+void GpuBackend::experts(const ConstTensorView& x, const Routed& routed,
+                         const ExpertMatrices& matrices, const TensorView& out) {
+  if (x.shape[0] == 0) return;
+  require(is_compute_dtype(x.dtype) && x.dtype == matrices.dtype && x.dtype == out.dtype, "experts",
+          "needs one type of f32, f16 and bf16");
+  require(x.shape == out.shape && routed.ids.shape[0] == x.shape[0] &&
+              routed.weights.shape == routed.ids.shape,
+          "experts", "shapes do not fit");
+  ExpertArguments arguments;
+  arguments.x = x.data;
+  arguments.out = out.data;
+  arguments.ids = routed.ids.as<const int32_t>();
+  arguments.weights = routed.weights.as<const float>();
+  arguments.addresses = matrices.addresses.as<const uint64_t>();
+  arguments.n = x.shape[0];
+  arguments.dim = x.shape[1];
+  arguments.hidden_dim = matrices.hidden_dim;
+  arguments.experts = static_cast<int32_t>(matrices.addresses.shape[1]);
+  arguments.per_token = static_cast<int32_t>(routed.ids.shape[1]);
+  arguments.sent = arguments.n * arguments.per_token;
+  require_grid(arguments.n * arguments.dim, "experts");
+  const size_t bytes = place_expert_scratch(arguments, dtype_bytes(x.dtype), nullptr);
+  if (bytes > expert_scratch_bytes_) {
+    if (expert_scratch_) outgrown_.push_back(expert_scratch_);
+    expert_scratch_ = device_.allocate(bytes);
+    expert_scratch_bytes_ = bytes;
+  }
+  place_expert_scratch(arguments, dtype_bytes(x.dtype), expert_scratch_.get());
+  FP8KV_GPU::experts(device_.stream(), x.dtype, matrices.activation, arguments);
+}
+
+void GpuBackend::gate_rows(const TensorView& x, const ConstTensorView& gates) {
+  if (x.shape.elements() == 0) return;
+  require(is_compute_dtype(x.dtype) && gates.dtype == DType::f32 &&
+              gates.shape.elements() == x.shape[0],
+          "gate_rows", "needs an f32 gate for each row of f32, f16 or bf16");
+  require_grid(x.shape.elements(), "gate_rows");
+  FP8KV_GPU::gate_rows(device_.stream(), {x.data, x.dtype, x.shape[0], x.shape[1]},
+                       gates.as<const float>());
 }
 
 void GpuBackend::add(const TensorView& x, const ConstTensorView& y, float multiplier) {

@@ -17,6 +17,7 @@
 
 #include "backend/transfers.h"
 #include "core/block.h"
+#include "core/experts.h"
 #include "core/histogram.h"
 #include "core/paged.h"
 #include "core/tensor.h"
@@ -121,6 +122,23 @@ struct Sampling {
   ConstTensorView position;     // [n] i32: with the seed, all that chance depends on
 };
 
+// What a router chose for each row.
+struct Routed {
+  TensorView ids;      // [n, per_token] i32: the experts, in rising order
+  TensorView weights;  // [n, per_token] f32: how much each counts
+  // [experts] u64: how many rows each was chosen for, added to what is there. Absent: not counted.
+  std::optional<TensorView> counts;
+};
+
+// The matrices of several experts, which lie anywhere on the backend.
+struct ExpertMatrices {
+  // [3, experts] u64: where gate and up [hidden_dim, dim] and down [dim, hidden_dim] of each begin
+  ConstTensorView addresses;
+  DType dtype = DType::f32;  // of the matrices: the model's
+  int64_t hidden_dim = 0;
+  Activation activation = Activation::silu;
+};
+
 struct AttentionOptions {
   float scale = 1.0f;  // multiplies q . k
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
@@ -144,6 +162,11 @@ struct StepShape {
   int32_t n_heads = 0;
   int32_t n_kv_heads = 0;
   int32_t head_dim = 0;
+  int64_t dim = 0;  // this and the next four of models with experts
+  int64_t experts = 0;
+  int64_t expert_hidden_dim = 0;
+  int64_t experts_per_token = 0;
+  DType activation = DType::f32;
   StepSize computed_as = {};  // see Backend::compute_as
 };
 
@@ -219,6 +242,23 @@ class Backend {
   // unless overridden.
   // x as in project_append. REQUIRES that no projection accumulates.
   virtual void hidden(const ConstTensorView& x, const Entry& entry, const HiddenProducts& products);
+
+  // Chooses experts for each row of logits [n, experts] f32, as `routing` says, the lower one first
+  // among equals. `choice_bias` [experts], any compute dtype.
+  // A row with a score that is NaN gets the first experts, with NaN for all weights: what is made
+  // of it is NaN too, and is reported where that always is.
+  virtual void route(const ConstTensorView& logits, const Routing& routing,
+                     const std::optional<ConstTensorView>& choice_bias, const Routed& out) = 0;
+
+  // out[i] = sum over the experts j that `routed` has for row i, in its order, of weight *
+  // down_j(activation(gate_j(x[i])) * up_j(x[i])).   x, out [n, dim] activation dtype
+  // f32 accumulation; x is rounded as in linear. An expert's weights are read once for all rows
+  // that are sent to it.
+  virtual void experts(const ConstTensorView& x, const Routed& routed,
+                       const ExpertMatrices& matrices, const TensorView& out) = 0;
+
+  // Each row of x times the sigmoid of its gate.   x [n, dim] activation dtype; gates [n, 1] f32
+  virtual void gate_rows(const TensorView& x, const ConstTensorView& gates) = 0;
 
   // x += multiplier * y.   Both [n, dim] activation dtype.
   virtual void add(const TensorView& x, const ConstTensorView& y, float multiplier) = 0;

@@ -44,6 +44,17 @@ void MeasuringBackend::activate(Activation, const TensorView&,
                                 const std::optional<ConstTensorView>&) {
   computes_nothing();
 }
+void MeasuringBackend::route(const ConstTensorView&, const Routing&,
+                             const std::optional<ConstTensorView>&, const Routed&) {
+  computes_nothing();
+}
+void MeasuringBackend::experts(const ConstTensorView&, const Routed&, const ExpertMatrices&,
+                               const TensorView&) {
+  computes_nothing();
+}
+void MeasuringBackend::gate_rows(const TensorView&, const ConstTensorView&) {
+  computes_nothing();
+}
 void MeasuringBackend::add(const TensorView&, const ConstTensorView&, float) {
   computes_nothing();
 }

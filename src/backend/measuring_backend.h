@@ -29,6 +29,11 @@ class MeasuringBackend final : public Backend {
   void attention(const ConstTensorView&, const PagedKv&, const Batch&, const AttentionOptions&,
                  const TensorView&) override;
   void activate(Activation, const TensorView&, const std::optional<ConstTensorView>&) override;
+  void route(const ConstTensorView&, const Routing&, const std::optional<ConstTensorView>&,
+             const Routed&) override;
+  void experts(const ConstTensorView&, const Routed&, const ExpertMatrices&,
+               const TensorView&) override;
+  void gate_rows(const TensorView&, const ConstTensorView&) override;
   void add(const TensorView&, const ConstTensorView&, float) override;
   void scale(const TensorView&, float, float) override;
   void sample(const ConstTensorView&, const Sampling&, const TensorView&) override;

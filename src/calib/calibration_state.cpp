@@ -18,6 +18,7 @@ namespace {
 constexpr char kSchema[] = "fp8kv.partial/2";
 constexpr char kCounted[] = "counted";
 constexpr char kHalf[] = "half";
+constexpr char kReached[] = "reached";
 constexpr char kResidual[] = "residual";
 constexpr char kSeal[] = "seal";  // hex digits, the last bytes of the file
 constexpr uint64_t kSealBytes = 64;
@@ -36,6 +37,10 @@ Shape counted_shape(int64_t layers, const ModelConfig& config) {
 // [layers, 3, n_kv_heads]: Q, K and V.
 Shape half_shape(int64_t layers, const ModelConfig& config) {
   return {layers, 3, config.n_kv_heads()};
+}
+
+int64_t expert_count(const ModelConfig& config) {
+  return config.experts ? config.experts->count : 0;
 }
 
 std::vector<float> flat(const std::vector<LayerAmax>& layers) {
@@ -140,7 +145,12 @@ std::optional<CalibrationState::Progress> CalibrationState::find(const ModelConf
       residual->shape == Shape{total_rows, config.dim};
   const bool half_fits = !half || (whole && half->dtype == DType::f32 &&
                                    half->shape == half_shape(counted->shape[0], config));
-  if (!whole || !half_fits) {
+  const TensorEntry* reached = find_entry(header, kReached);
+  const bool reached_fits =
+      whole && (reached != nullptr) == config.experts.has_value() &&
+      (!reached || (reached->dtype == DType::u64 &&
+                    reached->shape == Shape{counted->shape[0], expert_count(config)}));
+  if (!whole || !half_fits || !reached_fits) {
     throw Error(cat(quote(path_.string()), ": does not have the tensors of this calibration"),
                 with_help_to_start_over(path_));
   }
@@ -152,6 +162,14 @@ std::optional<CalibrationState::Progress> CalibrationState::find(const ModelConf
     std::vector<float> values(static_cast<size_t>(half->shape.elements()));
     InputFile(path_).read(half->begin, std::as_writable_bytes(std::span(values)));
     progress.half = layers_in(values, config.n_kv_heads());
+  }
+  if (reached) {
+    std::vector<uint64_t> row(static_cast<size_t>(expert_count(config)));
+    for (int64_t layer = 0; layer < progress.layers; ++layer) {
+      const uint64_t at = static_cast<uint64_t>(layer) * row.size() * sizeof(uint64_t);
+      InputFile(path_).read(reached->begin + at, std::as_writable_bytes(std::span(row)));
+      progress.reached.push_back(row);
+    }
   }
   residual_ = *residual;
   saved_layers_ = progress.layers;
@@ -175,15 +193,26 @@ void CalibrationState::save(const Progress& progress, const ModelConfig& config,
                             DType activation, ResidualStream& residual) {
   const auto counted_bytes = static_cast<uint64_t>(progress.counted.size()) * sizeof(uint64_t);
   const std::vector<float> half = flat(progress.half);
-  const uint64_t bytes = counted_bytes + half.size() * sizeof(float);
+  std::vector<uint64_t> reached;
+  for (const auto& layer : progress.reached) {
+    reached.insert(reached.end(), layer.begin(), layer.end());
+  }
+  const uint64_t reached_end = counted_bytes + reached.size() * sizeof(uint64_t);
+  const uint64_t bytes = reached_end + half.size() * sizeof(float);
   const Shape rows{total_rows, config.dim};
   const uint64_t row_bytes = static_cast<uint64_t>(rows.elements()) * dtype_bytes(activation);
   const uint64_t end = bytes + row_bytes;
   std::vector<TensorEntry> tensors = {
       {kCounted, DType::u64, counted_shape(progress.layers, config), 0, counted_bytes}};
+  if (!reached.empty()) {
+    tensors.push_back({kReached,
+                       DType::u64,
+                       {progress.layers, expert_count(config)},
+                       counted_bytes,
+                       reached_end});
+  }
   if (!half.empty()) {
-    tensors.push_back(
-        {kHalf, DType::f32, half_shape(progress.layers, config), counted_bytes, bytes});
+    tensors.push_back({kHalf, DType::f32, half_shape(progress.layers, config), reached_end, bytes});
   }
   tensors.push_back({kResidual, activation, rows, bytes, end});
   tensors.push_back({kSeal, DType::u8, {int64_t{kSealBytes}}, end, end + kSealBytes});
@@ -197,6 +226,7 @@ void CalibrationState::save(const Progress& progress, const ModelConfig& config,
   };
   write(safetensors_head(tensors, metadata));
   write(text_of(std::as_bytes(std::span(progress.counted))));
+  write(text_of(std::as_bytes(std::span(reached))));
   write(text_of(std::as_bytes(std::span(half))));
   residual.read([&](std::span<const std::byte> part) {
     check_interrupt();

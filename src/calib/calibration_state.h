@@ -32,6 +32,8 @@ class CalibrationState {
     int64_t layers = 0;             // that are done
     std::vector<uint64_t> counted;  // [layers, 3, n_kv_heads, kMagnitudeWords]
     std::vector<LayerAmax> half;    // [layers], or nothing
+    // [layers][experts], or nothing: see CollectedMagnitudes.
+    std::vector<std::vector<uint64_t>> reached;
   };
 
   // What an earlier run of the same identity got to; nothing when there is no file. Throws for

@@ -103,10 +103,9 @@ class Collector {
     const bool last = index + 1 == config_.n_layers();
     const LayerWeights& of_layer = weights.begin();
     const TensorView& magnitudes = workspace.magnitudes.view();
-    const std::vector<uint64_t> zeros(static_cast<size_t>(magnitudes.shape.elements()));
     with_context(cat("layer ", index), [&] {
-      backend_.copy_in(magnitudes, {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64,
-                                    magnitudes.shape});
+      clear(magnitudes);
+      if (config_.experts) clear(workspace.reached.view());
       for (size_t i = 0; i < plan_.batches.size(); ++i) {
         workspace.rows.begin(windows_, plan_.batches[i]);
         workspace.forward.layer(index, of_layer, residual.begin(i), workspace.rows.step.batch(),
@@ -124,16 +123,27 @@ class Collector {
     const std::vector<uint64_t> words = download_words(backend_, magnitudes, index);
     checkpoint_.check_unchanged();
     found_.layers.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
+    if (config_.experts) {
+      found_.reached.push_back(download_words(backend_, workspace.reached.view(), index));
+    }
     if (!options_.state) return;
+    done_.reached = found_.reached;
     done_.counted.insert(done_.counted.end(), words.begin(), words.end());
     done_.half = found_.half;
     done_.layers = index + 1;
     if (!last) options_.state->save(done_, config_, plan_.total_rows, activation_, residual);
   }
 
+  void clear(const TensorView& counters) {
+    const std::vector<uint64_t> zeros(static_cast<size_t>(counters.shape.elements()));
+    backend_.copy_in(
+        counters, {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64, counters.shape});
+  }
+
   CollectedMagnitudes found_in(const CalibrationState::Progress& done) const {
     CollectedMagnitudes found;
     found.half = done.half;
+    found.reached = done.reached;
     const size_t size = done.counted.size() / static_cast<size_t>(done.layers);
     for (int64_t index = 0; index < done.layers; ++index) {
       const std::span words(done.counted.data() + static_cast<size_t>(index) * size, size);

@@ -38,6 +38,8 @@ struct CollectOptions {
 struct CollectedMagnitudes {
   std::vector<LayerMagnitudes> layers;
   std::vector<LayerAmax> half;  // empty unless asked for
+  // [n_layers][experts]: tokens that were sent to each; empty for a model without experts.
+  std::vector<std::vector<uint64_t>> reached;
 };
 
 // Reads each weight once, in file order. Memory: two layers of weights, the residual stream of all

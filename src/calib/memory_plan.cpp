@@ -24,14 +24,20 @@ uint64_t working_bytes(const ModelConfig& config, const Backend& backend,
   const Workspace workspace(measuring, config, windows);
   uint64_t of_ops = 0, largest = 0;
   for (const WindowBatch& batch : windows.batches) {
-    const StepShape size{.rows = batch.rows,
-                         .sequences = static_cast<int64_t>(batch.count),
-                         .max_pages = KvCache::pages_for(windows.longest_window),
-                         .page_size = kPageSize,
-                         .n_heads = static_cast<int32_t>(config.n_heads),
-                         .n_kv_heads = static_cast<int32_t>(config.n_kv_heads()),
-                         .head_dim = static_cast<int32_t>(config.head_dim()),
-                         .computed_as = kPromptStep};
+    const StepShape size{
+        .rows = batch.rows,
+        .sequences = static_cast<int64_t>(batch.count),
+        .max_pages = KvCache::pages_for(windows.longest_window),
+        .page_size = kPageSize,
+        .n_heads = static_cast<int32_t>(config.n_heads),
+        .n_kv_heads = static_cast<int32_t>(config.n_kv_heads()),
+        .head_dim = static_cast<int32_t>(config.head_dim()),
+        .dim = config.dim,
+        .experts = config.experts ? config.experts->count : 0,
+        .expert_hidden_dim = config.experts ? config.experts->hidden_dim : 0,
+        .experts_per_token = config.experts ? config.experts->routing.per_token : 0,
+        .activation = backend.activation_dtype(config.dtype),
+        .computed_as = kPromptStep};
     // What is outgrown is kept.
     const uint64_t needed = backend.op_memory(size);
     if (needed > largest) of_ops += needed;

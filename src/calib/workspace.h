@@ -17,6 +17,7 @@ struct Workspace {
   Forward forward;
   WindowStep rows;    // with the cache of one layer
   Tensor magnitudes;  // [3, n_kv_heads, kMagnitudeWords] u64
+  Tensor reached;     // [experts] u64: tokens of each; of models with experts
 };
 
 }  // namespace fp8kv

@@ -20,6 +20,8 @@ namespace {
 constexpr uint64_t kSampledBytes = 900'000;
 constexpr uint64_t kEmbeddingBytes = uint64_t(64) << 10;
 constexpr uint64_t kSampledBlocks = 4;
+// One block of as many experts; of models that have more, of some.
+constexpr uint64_t kMostExpertBlocks = 8192;
 constexpr uint64_t kBlockUnit = 64;       // blocks are that many bytes, or several times as many
 constexpr uint64_t kRowBytes = 512;       // of a row of the embedding
 constexpr size_t kSamples = 8;            // weights that are kept of a tensor
@@ -139,6 +141,30 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.score_cap, "attn_logit_softcapping", block.score_cap);
 }
 
+void add_experts(const ModelConfig& config, ConfigNumbers& out) {
+  if (!config.experts) return;
+  const ExpertsConfig& experts = *config.experts;
+  const ExpertsConfig usual;
+  const Routing& routing = experts.routing;
+  out.add("num_experts", experts.count);
+  out.add("num_experts_per_tok", routing.per_token);
+  out.add("moe_intermediate_size", experts.hidden_dim);
+  out.add("feed_forward", by_layer(config.n_layers(), [&](int64_t i) {
+            return std::string(feed_forward_name(config.layer(i).feed_forward));
+          }));
+  constexpr const char* kScores[] = {"softmax", "softmax_of_chosen", "sigmoid"};
+  out.add("router", kScores[static_cast<size_t>(routing.score)]);
+  out.add_unless(usual.routing.normalise, "norm_topk_prob", routing.normalise);
+  out.add_unless(usual.routing.epsilon, "router_epsilon", routing.epsilon);
+  out.add_unless(usual.routing.scale, "routed_scaling_factor", routing.scale);
+  out.add_unless(usual.routing.groups, "n_group", routing.groups);
+  out.add_unless(usual.routing.groups_kept, "topk_group", routing.groups_kept);
+  out.add_unless(usual.choice_bias, "choice_bias", experts.choice_bias);
+  out.add_unless(usual.shared_hidden_dim, "shared_expert_intermediate_size",
+                 experts.shared_hidden_dim);
+  out.add_unless(usual.shared_gated, "shared_expert_gate", experts.shared_gated);
+}
+
 std::string hex_of(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
@@ -202,6 +228,54 @@ std::string sampled_embedding(const Checkpoint& checkpoint, const TensorEntry& e
   return bytes;
 }
 
+bool is_of_experts(const ModelTensor& tensor) {
+  const TensorRole role = tensor.parts.front().role;
+  return role == TensorRole::expert_gate || role == TensorRole::expert_up ||
+         role == TensorRole::expert_down;
+}
+
+// Bytes of one matrix of an expert in a file.
+struct ExpertPart {
+  std::string name;
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+// The matrices of each expert of a layer, in tensors of their own or in those of all experts.
+std::vector<std::vector<ExpertPart>> expert_parts(const Checkpoint& checkpoint,
+                                                  const std::vector<ModelTensor>& tensors,
+                                                  int64_t n_experts) {
+  std::vector<std::vector<ExpertPart>> parts(static_cast<size_t>(n_experts));
+  for (const ModelTensor& tensor : tensors) {
+    if (!is_of_experts(tensor)) continue;
+    const TensorEntry& entry = checkpoint.at(tensor.name);
+    const uint64_t bytes = entry.end - entry.begin;
+    if (tensor.expert >= 0) {
+      parts[static_cast<size_t>(tensor.expert)].push_back({tensor.name, 0, bytes});
+      continue;
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i].push_back({tensor.name, i * (bytes / parts.size()), bytes / parts.size()});
+    }
+  }
+  return parts;
+}
+
+// A block of every `stride`-th expert, of its matrices in turn, and of another place in each.
+std::string sampled_experts(const Checkpoint& checkpoint,
+                            const std::vector<std::vector<ExpertPart>>& experts, size_t first,
+                            size_t stride, uint64_t block_bytes) {
+  constexpr uint64_t kPlaces = 8;
+  std::string bytes;
+  for (size_t i = first % stride; i < experts.size(); i += stride) {
+    const ExpertPart& part = experts[i][(first + i) % experts[i].size()];
+    const uint64_t block = std::min(part.bytes, block_bytes);
+    const uint64_t at = (part.bytes - block) / (kPlaces - 1) * (5 * i % kPlaces);
+    bytes += checkpoint.read(part.name, part.offset + at / sizeof(double) * sizeof(double), block);
+  }
+  return bytes;
+}
+
 // K and V, and what they are made from in their own layer.
 bool makes_kv(const ModelTensor& tensor) {
   return std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const TensorPart& part) {
@@ -230,21 +304,34 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   add_layers(config, numbers);
   add_ropes(config, numbers);
   add_block(config.block, numbers);
+  add_experts(config, numbers);
   return std::move(numbers).sorted();
 }
 
 ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& config) {
   std::vector<std::vector<ModelTensor>> layers;
   const std::vector<ModelTensor> outer = outer_tensors(config);
-  uint64_t n_tensors = outer.size();
+  uint64_t n_blocks = outer.size() * kSampledBlocks, n_experts = 0;
   for (int64_t i = 0; i < config.n_layers(); ++i) {
-    n_tensors += layers.emplace_back(layer_tensors(config, i)).size();
+    const std::vector<ModelTensor>& tensors = layers.emplace_back(layer_tensors(config, i));
+    const auto of_experts = std::count_if(tensors.begin(), tensors.end(), is_of_experts);
+    n_blocks += (tensors.size() - static_cast<size_t>(of_experts)) * kSampledBlocks;
+    if (of_experts > 0) n_experts += static_cast<uint64_t>(config.experts->count);
   }
+  const size_t stride =
+      std::max((n_experts + kMostExpertBlocks - 1) / kMostExpertBlocks, uint64_t{1});
+  n_blocks += n_experts / stride;
   const uint64_t block_bytes =
-      std::max(kSampledBytes / n_tensors / kSampledBlocks / kBlockUnit, uint64_t{1}) * kBlockUnit;
+      std::max(kSampledBytes / n_blocks / kBlockUnit, uint64_t{1}) * kBlockUnit;
   const auto add = [&](const ModelTensor& tensor, WeightsDigest& digest) {
     const TensorEntry& entry = checkpoint.at(tensor.name);
     digest.add(tensor.name, entry, sampled_bytes(checkpoint, entry, block_bytes), kSamples);
+  };
+  const auto add_experts_of = [&](int64_t i, const ModelTensor& first, WeightsDigest& digest) {
+    const auto layer = static_cast<size_t>(i);
+    const auto parts = expert_parts(checkpoint, layers[layer], config.experts->count);
+    digest.add(first.name, checkpoint.at(first.name),
+               sampled_experts(checkpoint, parts, layer, stride, block_bytes), 4 * kSamples);
   };
   ModelIdentity identity;
   identity.config = kv_config(config);
@@ -252,7 +339,12 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
   const int64_t last = last_cache(config);
   for (int64_t i = 0; i < config.n_layers(); ++i) {
     WeightsDigest layer;
+    bool has_experts = false;
     for (const ModelTensor& tensor : layers[static_cast<size_t>(i)]) {
+      const bool first = is_of_experts(tensor) && !has_experts;
+      has_experts = has_experts || first;
+      if (first) add_experts_of(i, tensor, i < last ? layer : rest);
+      if (is_of_experts(tensor)) continue;
       add(tensor, i < last || (i == last && makes_kv(tensor)) ? layer : rest);
     }
     identity.layers.push_back(std::move(layer).done());

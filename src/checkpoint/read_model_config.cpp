@@ -82,7 +82,9 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
   }
   for (const ModelTensor& tensor : expected.tensors()) {
     const DType found = checkpoint.at(tensor.name).dtype;
-    if (found == dtype) continue;
+    // Kept in F32 by those who train: in 16 bits it would choose other experts.
+    const bool may_be_f32 = tensor.parts.front().role == TensorRole::choice_bias;
+    if (found == dtype || (may_be_f32 && found == DType::f32)) continue;
     throw Error(cat(tensor_of(checkpoint, tensor.name), ": is ", dtype_name(found), ", but ",
                     quote(first), " is ", dtype_name(dtype)),
                 "save the model in one dtype: M.from_pretrained(FOLDER, torch_dtype=...)"

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "config/config_values.h"
 #include "config/describe_layers.h"
+#include "config/expert_architectures.h"
 #include "config/tensor_table.h"
 
 namespace fp8kv {
@@ -122,6 +123,15 @@ const Architecture kArchitectures[] = {
     {"Qwen2ForCausalLM", "qwen2", "Qwen 2, 2.5", true, parse_qwen2, llama_tensors(), kSilu},
     {"Qwen3ForCausalLM", "qwen3", "Qwen 3, dense", true, parse_qwen3, llama_tensors(), kSilu},
     {"Olmo2ForCausalLM", "olmo2", "OLMo 2", false, parse_olmo2, olmo2_tensors(), kSilu},
+    {"MixtralForCausalLM", "mixtral", "Mixtral, with or without sliding window", true,
+     parse_mixtral, mixtral_tensors(), kSilu},
+    {"Qwen2MoeForCausalLM", "qwen2_moe", "Qwen 1.5 and 2 with experts", false, parse_qwen2_moe,
+     qwen_moe_tensors(), kSilu},
+    {"Qwen3MoeForCausalLM", "qwen3_moe", "Qwen 3 with experts", false, parse_qwen3_moe,
+     qwen_moe_tensors(), kSilu},
+    {"OlmoeForCausalLM", "olmoe", "OLMoE", false, parse_olmoe, qwen_moe_tensors(), kSilu},
+    {"GraniteMoeForCausalLM", "granitemoe", "Granite 3 with experts", false, parse_granite_moe,
+     granite_moe_tensors(), kSilu},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "config/tensor_table.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 
@@ -45,15 +46,24 @@ const TensorRow kOlmo2Tensors[] = {
 };
 
 constexpr std::string_view kLayer = "{}";
+constexpr std::string_view kExpert = "{e}";
 
 bool is_of_layer(const TensorRow& row) {
   return row.name.find(kLayer) != row.name.npos;
 }
 
-std::string module_name(const TensorRow& row, int64_t layer) {
-  const size_t at = row.name.find(kLayer);
-  if (at == row.name.npos) return std::string(row.name);
-  return cat(row.name.substr(0, at), layer, row.name.substr(at + kLayer.size()));
+std::string with_number(const std::string& name, std::string_view place, int64_t number) {
+  const size_t at = name.find(place);
+  if (at == name.npos) return name;
+  return cat(name.substr(0, at), number, name.substr(at + place.size()));
+}
+
+std::string module_name(const TensorRow& row, int64_t layer, int64_t expert = 0) {
+  return with_number(with_number(std::string(row.name), kLayer, layer), kExpert, expert);
+}
+
+bool is_of_expert(TensorRole role) {
+  return role == expert_gate || role == expert_up || role == expert_down;
 }
 
 // What a role's tensor is by itself.
@@ -63,8 +73,36 @@ struct RoleTensor {
   bool has_bias = false;
 };
 
-RoleTensor tensor_of(TensorRole role, const ModelConfig& config) {
+// Of a layer with experts; nothing of them is in others.
+RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool has_experts) {
+  const ExpertsConfig experts = config.experts.value_or(ExpertsConfig());
+  const bool shared = has_experts && experts.shared_hidden_dim > 0;
+  switch (role) {
+    case router:
+      return {{experts.count, config.dim}, has_experts};
+    case choice_bias:
+      return {{experts.count}, has_experts && experts.choice_bias};
+    case expert_gate:
+    case expert_up:
+      return {{experts.hidden_dim, config.dim}, has_experts};
+    case expert_down:
+      return {{config.dim, experts.hidden_dim}, has_experts};
+    case shared_gate:
+    case shared_up:
+      return {{experts.shared_hidden_dim, config.dim}, shared};
+    case shared_down:
+      return {{config.dim, experts.shared_hidden_dim}, shared};
+    case shared_router:
+      return {{1, config.dim}, shared && experts.shared_gated};
+    default:
+      assertion_failed("a TensorRole", __FILE__, __LINE__);
+  }
+}
+
+// `layer` counts where the role is a layer's.
+RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) {
   const BlockConfig& block = config.block;
+  const bool has_experts = config.layer(layer).feed_forward == FeedForward::experts;
   const bool normed_before = norms_input(block.norm_place);
   const int64_t q_dim = config.n_heads * config.head_dim();
   const int64_t kv_dim = config.n_kv_heads() * config.head_dim();
@@ -96,38 +134,53 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config) {
     case o:
       return {{config.dim, q_dim}, true, config.o_bias};
     case gate:
-      return {{config.hidden_dim, config.dim}, block.gated, config.mlp_bias};
+      return {{config.hidden_dim, config.dim}, block.gated && !has_experts, config.mlp_bias};
     case up:
-      return {{config.hidden_dim, config.dim}, true, config.mlp_bias};
+      return {{config.hidden_dim, config.dim}, !has_experts, config.mlp_bias};
     case down:
-      return {{config.dim, config.hidden_dim}, true, config.mlp_bias};
+      return {{config.dim, config.hidden_dim}, !has_experts, config.mlp_bias};
+    default:
+      return tensor_of_experts(role, config, has_experts);
   }
-  assertion_failed("a TensorRole", __FILE__, __LINE__);
 }
 
-// A row's weight, and its bias where it has one; nothing where the model has no such tensor.
-void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
-                 std::vector<ModelTensor>& out) {
-  const RoleTensor first = tensor_of(row.roles.front(), config);
-  if (!first.exists) return;
-  ModelTensor weight{module_name(row, layer), first.shape, false, {}};
+// A row's weight, and its bias where it has one; nothing where the layer has no such tensor.
+void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, int64_t expert,
+                std::vector<ModelTensor>& out) {
+  const TensorRole role = row.roles.front();
+  const RoleTensor first = tensor_of(role, config, layer);
+  ModelTensor weight{
+      module_name(row, layer, std::max(expert, int64_t{0})), first.shape, false, expert, {}};
   int64_t rows = 0;
-  for (const TensorRole role : row.roles) {
-    const RoleTensor of_role = tensor_of(role, config);
+  for (const TensorRole each : row.roles) {
+    const RoleTensor of_role = tensor_of(each, config, layer);
     FP8KV_ASSERT(of_role.exists && of_role.has_bias == first.has_bias);
     FP8KV_ASSERT(of_role.shape.rank() == first.shape.rank());
-    weight.parts.push_back({role, rows, of_role.shape[0]});
+    weight.parts.push_back({each, rows, of_role.shape[0]});
     rows += of_role.shape[0];
   }
   weight.shape = first.shape.rank() == 1 ? Shape{rows} : Shape{rows, first.shape[1]};
-  if (first.has_bias) {
-    ModelTensor bias{weight.name + ".bias", {rows}, true, weight.parts};
-    weight.name += ".weight";
+  if (is_of_expert(role) && expert < 0) {
+    weight.shape = {config.experts->count, rows, first.shape[1]};
+  }
+  if (role == choice_bias) {
     out.push_back(std::move(weight));
-    out.push_back(std::move(bias));
-  } else {
-    weight.name += ".weight";
-    out.push_back(std::move(weight));
+    return;
+  }
+  std::optional<ModelTensor> bias;
+  if (first.has_bias) bias = {weight.name + ".bias", {rows}, true, expert, weight.parts};
+  weight.name += ".weight";
+  out.push_back(std::move(weight));
+  if (bias) out.push_back(std::move(*bias));
+}
+
+// One for each expert where the row says so.
+void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
+                 std::vector<ModelTensor>& out) {
+  if (!tensor_of(row.roles.front(), config, layer).exists) return;
+  if (row.name.find(kExpert) == row.name.npos) return add_tensor(row, config, layer, -1, out);
+  for (int64_t expert = 0; expert < config.experts->count; ++expert) {
+    add_tensor(row, config, layer, expert, out);
   }
 }
 

@@ -29,7 +29,10 @@ struct ModelTensor {
   std::string name;  // "model.layers.3.mlp.up_proj.weight"
   Shape shape;
   bool is_bias = false;
-  std::vector<TensorPart> parts;  // in the order of their rows; all rows belong to one
+  int64_t expert = -1;  // which one's it is; -1: of none, or of all
+  // In the order of their rows; all rows belong to one. Of a tensor [experts, rows, columns] the
+  // rows are those of each expert.
+  std::vector<TensorPart> parts;
 };
 
 // All of a layer, and all that belong to no layer, in the order of config.tensors. Of models with

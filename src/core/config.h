@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/block.h"
 #include "core/dtype.h"
+#include "core/experts.h"
 #include "core/model_description.h"
 #include "core/tensor_row.h"
 
@@ -30,12 +32,14 @@ struct RopeConfig {
 // All of it is set, and no layer is Mixing::unknown.
 struct ModelConfig : ModelDescription {
   DType dtype = DType::f16;  // of the weights: f32, f16 or bf16
-  int64_t hidden_dim = 0;
+  int64_t hidden_dim = 0;    // of layers without experts
   int64_t vocab_size = 0;
   double norm_eps = 1e-5;
   std::vector<RopeConfig> ropes;     // the rotations that layers use, each once
   std::vector<int32_t> layer_ropes;  // [n_layers]: which of them; -1: the layer rotates nothing
   BlockConfig block;
+  std::optional<ExpertsConfig>
+      experts;  // of layers whose feed-forward part is FeedForward::experts
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;

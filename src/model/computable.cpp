@@ -66,12 +66,20 @@ void check_block(const ModelConfig& config) {
   }
 }
 
+void check_experts(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  if (!config.experts) return;
+  if (block.parallel) refuse(config, "blocks side by side have experts", "blocks in turn");
+  if (!block.gated) refuse(config, "experts have no gate", "gated ones");
+}
+
 }  // namespace
 
 void check_computable(const ModelConfig& config) {
   for (int64_t index = 0; index < config.n_layers(); ++index) check_layer(config, index);
   check_rope(config);
   check_block(config);
+  check_experts(config);
 }
 
 }  // namespace fp8kv

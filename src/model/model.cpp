@@ -1,5 +1,6 @@
 #include "model/model.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
@@ -49,9 +50,13 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   k_ = buffer(config.n_kv_heads() * config.head_dim());
   v_ = buffer(config.n_kv_heads() * config.head_dim());
   attended_ = buffer(config.n_heads * config.head_dim());
-  if (config.block.gated) gate_ = buffer(config.hidden_dim);
-  up_ = buffer(config.hidden_dim);
-  if (!adds_plainly(config.block)) output_ = buffer(config.dim);
+  const bool any_dense =
+      std::any_of(config.layers.begin(), config.layers.end(),
+                  [](const auto& layer) { return layer.feed_forward != FeedForward::experts; });
+  if (any_dense && config.block.gated) gate_ = buffer(config.hidden_dim);
+  if (any_dense) up_ = buffer(config.hidden_dim);
+  if (config.experts) experts_.emplace(backend, config, max_rows);
+  if (config.experts || !adds_plainly(config.block)) output_ = buffer(config.dim);
 }
 
 Tensor Forward::to_backend(const std::vector<float>& rope_rows) const {
@@ -69,7 +74,11 @@ uint64_t Forward::bytes() const {
                              &gate_, &up_, &output_}) {
     if (each->view().shape.rank() > 0) bytes += each->view().bytes();
   }
-  return bytes;
+  return bytes + (experts_ ? experts_->bytes() : 0);
+}
+
+void Forward::count_experts(const std::optional<TensorView>& counts) {
+  if (experts_) experts_->count(counts);
 }
 
 TensorView Forward::scratch(const Tensor& buffer, int64_t rows, int64_t width) const {
@@ -147,8 +156,18 @@ void Forward::finish(const LayerWeights& weights, const ConstTensorView& attende
   std::optional<TensorView> made;
   if (config_.block.parallel) made = hidden(weights, x);
   add_output(weights.o, flat, weights.attn_post_norm, x);
+  if (weights.experts) return mix(weights, x);
   if (!made) made = hidden(weights, x);
   add_output(weights.down, *made, weights.ffn_post_norm, x);
+}
+
+// The feed-forward part of a layer with experts.
+void Forward::mix(const LayerWeights& weights, const TensorView& x) {
+  const Entry in = entry(weights.ffn_norm, x.shape[0]);
+  if (in.norm) backend_.norm(x, *in.norm, in.scratch);
+  const TensorView output = scratch(output_, x.shape[0], config_.dim);
+  experts_->run(*weights.experts, in.norm ? in.scratch : x, output);
+  join(output, weights.ffn_post_norm, x);
 }
 
 // The feed-forward part up to its last product.   [n, hidden_dim]
@@ -172,9 +191,17 @@ void Forward::add_output(const Linear& linear, const ConstTensorView& from,
   } else {
     const TensorView output = scratch(output_, x.shape[0], config_.dim);
     backend_.linear(from, std::array{project_to(linear, output)});
-    if (norms_output(block.norm_place)) backend_.norm(output, post_norm.value(), output);
-    backend_.add(x, output, static_cast<float>(block.residual_multiplier));
+    return join(output, post_norm, x);
   }
+  if (block.norm_place == NormPlace::after_add) backend_.norm(x, post_norm.value(), x);
+}
+
+// The same of a block's output that lies by itself.
+void Forward::join(const TensorView& output, const std::optional<Norm>& post_norm,
+                   const TensorView& x) {
+  const BlockConfig& block = config_.block;
+  if (norms_output(block.norm_place)) backend_.norm(output, post_norm.value(), output);
+  backend_.add(x, output, static_cast<float>(block.residual_multiplier));
   if (block.norm_place == NormPlace::after_add) backend_.norm(x, post_norm.value(), x);
 }
 

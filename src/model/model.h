@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "core/config.h"
+#include "model/experts.h"
 #include "model/weights.h"
 
 namespace fp8kv {
@@ -46,6 +47,10 @@ class Forward {
   void head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
             const TensorView& logits);
 
+  // From here on, how many rows are sent to each expert is added to `counts` [experts] u64; absent:
+  // it is not.
+  void count_experts(const std::optional<TensorView>& counts);
+
   DType activation_dtype() const { return activation_; }
   uint64_t bytes() const;  // of scratch memory
 
@@ -54,6 +59,8 @@ class Forward {
   Tensor to_backend(const std::vector<float>& rope_rows) const;
   Entry entry(const std::optional<Norm>& norm, int64_t rows) const;
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
+  void mix(const LayerWeights& weights, const TensorView& x);
+  void join(const TensorView& output, const std::optional<Norm>& post_norm, const TensorView& x);
   void add_output(const Linear& linear, const ConstTensorView& from,
                   const std::optional<Norm>& post_norm, const TensorView& x);
   RopeAppend rotation(const AttentionInputs& inputs, const ConstTensorView& rope,
@@ -68,6 +75,7 @@ class Forward {
   Tensor no_positions_;                   // [max_rows] i32: all 0
   Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...]
   Tensor gate_, up_;
+  std::optional<ExpertsForward> experts_;
   Tensor output_;  // [max_rows, dim]: of a block, where it is not added to the stream as it is
 };
 

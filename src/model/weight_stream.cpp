@@ -39,6 +39,7 @@ struct Place {
 // The tensors of a layer in the order in which files have them.
 struct Layout {
   std::vector<Place> places;
+  uint64_t addresses_at = 0;  // in the buffer; see put_addresses
   uint64_t bytes = 0;
 };
 
@@ -56,6 +57,9 @@ Layout layout_of(const Checkpoint& checkpoint, const ModelConfig& config,
     place.at = layout.bytes;
     layout.bytes += aligned(place.entry->end - place.entry->begin);
   }
+  layout.addresses_at = layout.bytes;
+  const int64_t addresses = address_count(config, layer.index, layer.part);
+  layout.bytes += aligned(static_cast<uint64_t>(addresses) * sizeof(uint64_t));
   return layout;
 }
 
@@ -175,12 +179,16 @@ class WeightStream::Device {
     const StreamedLayer& layer = stream_.layers_[position];
     std::map<std::string, const Place*> places;
     for (const Place& place : buffer.layout.places) places[place.entry->name] = &place;
-    return make_layer_weights(stream_.config_, layer.index, layer.part,
-                              [&](const std::string& name) {
-                                const Place& place = *places.at(name);
-                                return ConstTensorView(buffer.memory.view().data + place.at,
-                                                       place.entry->dtype, place.entry->shape);
-                              });
+    std::byte* memory = buffer.memory.view().data;
+    LayerWeights weights =
+        make_layer_weights(stream_.config_, layer.index, layer.part, [&](const std::string& name) {
+          const Place& place = *places.at(name);
+          return ConstTensorView(memory + place.at, place.entry->dtype, place.entry->shape);
+        });
+    const Shape addresses{address_count(stream_.config_, layer.index, layer.part)};
+    put_addresses(stream_.backend_, {memory + buffer.layout.addresses_at, DType::u64, addresses},
+                  weights);
+    return weights;
   }
 
   void end(size_t position) {
@@ -340,6 +348,11 @@ const LayerWeights& WeightStream::begin() {
     storage.push_back(backend_.upload(mapped.view, mapped.keep_alive));
     return ConstTensorView(storage.back().view());
   });
+  const int64_t addresses = address_count(config_, layer.index, layer.part);
+  if (addresses > 0) {
+    storage.push_back(backend_.allocate(DType::u64, Shape{addresses}));
+    put_addresses(backend_, storage.back().view(), weights_);
+  }
   weights_.storage = std::move(storage);
   return weights_;
 }

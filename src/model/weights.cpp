@@ -46,12 +46,38 @@ struct Placing {
     if (!norm) norm.emplace();
     into(*norm);
   }
+  // Of one expert, or of all one after another.
+  void into(std::vector<std::array<ConstTensorView, 3>>& experts, size_t matrix, int64_t expert,
+            const TensorPart& part) const {
+    experts.resize(static_cast<size_t>(config.experts->count));
+    if (expert >= 0) {
+      experts[static_cast<size_t>(expert)][matrix] = rows_of(view, part);
+      return;
+    }
+    const size_t bytes = view.bytes() / experts.size();
+    for (size_t i = 0; i < experts.size(); ++i) {
+      const ConstTensorView one(view.data + i * bytes, view.dtype,
+                                Shape{view.shape[1], view.shape[2]});
+      experts[i][matrix] = rows_of(one, part);
+    }
+  }
   QkNorms& qk_norms(LayerWeights& layer) const {
     if (!layer.attn.norms) layer.attn.norms.emplace();
     layer.attn.norms->whole = config.block.qk_norm == QkNorm::whole;
     return *layer.attn.norms;
   }
 };
+
+LayerExperts& experts_of(LayerWeights& layer) {
+  if (!layer.experts) layer.experts.emplace();
+  return *layer.experts;
+}
+
+std::array<Linear, 3>& shared_of(LayerWeights& layer) {
+  LayerExperts& experts = experts_of(layer);
+  if (!experts.shared) experts.shared.emplace();
+  return *experts.shared;
+}
 
 void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
   switch (role) {
@@ -81,12 +107,36 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(layer.down);
     case TensorRole::ffn_post_norm:
       return tensor.into(layer.ffn_post_norm);
-    case TensorRole::embedding:
-    case TensorRole::norm:
-    case TensorRole::lm_head:
-      break;
+    case TensorRole::router:
+      return tensor.into(experts_of(layer).router);
+    case TensorRole::choice_bias:
+      experts_of(layer).choice_bias = tensor.view;
+      return;
+    case TensorRole::shared_gate:
+      return tensor.into(shared_of(layer)[0]);
+    case TensorRole::shared_up:
+      return tensor.into(shared_of(layer)[1]);
+    case TensorRole::shared_down:
+      return tensor.into(shared_of(layer)[2]);
+    case TensorRole::shared_router:
+      return tensor.into(experts_of(layer).shared_router);
+    default:
+      assertion_failed("a role of a layer", __FILE__, __LINE__);
   }
-  assertion_failed("a role of a layer", __FILE__, __LINE__);
+}
+
+// Which of an expert's matrices has this role; 3: none.
+size_t expert_matrix(TensorRole role) {
+  switch (role) {
+    case TensorRole::expert_gate:
+      return 0;
+    case TensorRole::expert_up:
+      return 1;
+    case TensorRole::expert_down:
+      return 2;
+    default:
+      return 3;
+  }
 }
 
 struct NamedRole {
@@ -95,7 +145,7 @@ struct NamedRole {
 };
 
 // All, in the order of TensorRole.
-constexpr std::array<NamedRole, 16> kRoles = {{
+constexpr std::array<NamedRole, 25> kRoles = {{
     {TensorRole::embedding, "embedding"},
     {TensorRole::attn_norm, "attn_norm"},
     {TensorRole::q, "q"},
@@ -109,6 +159,15 @@ constexpr std::array<NamedRole, 16> kRoles = {{
     {TensorRole::gate, "gate"},
     {TensorRole::up, "up"},
     {TensorRole::down, "down"},
+    {TensorRole::router, "router"},
+    {TensorRole::choice_bias, "choice_bias"},
+    {TensorRole::expert_gate, "expert_gate"},
+    {TensorRole::expert_up, "expert_up"},
+    {TensorRole::expert_down, "expert_down"},
+    {TensorRole::shared_gate, "shared_gate"},
+    {TensorRole::shared_up, "shared_up"},
+    {TensorRole::shared_down, "shared_down"},
+    {TensorRole::shared_router, "shared_router"},
     {TensorRole::ffn_post_norm, "ffn_post_norm"},
     {TensorRole::norm, "norm"},
     {TensorRole::lm_head, "lm_head"},
@@ -131,14 +190,14 @@ bool comes_after_kv(const ModelTensor& tensor) {
   return tensor.parts.front().role > TensorRole::k_norm;
 }
 
-}  // namespace
-
-void check_rows(const ModelConfig& config) {
+// Of the first layer.
+void check_rows_of_layer(const ModelConfig& config) {
   std::array<int, kRoles.size()> rows{};
   const auto count = [&](const std::vector<ModelTensor>& tensors, bool of_layer) {
     for (const ModelTensor& tensor : tensors) {
       for (const TensorPart& part : tensor.parts) {
-        if (tensor.is_bias || is_of_layer(part.role) != of_layer) continue;
+        const bool counted = !tensor.is_bias && tensor.expert <= 0;
+        if (!counted || is_of_layer(part.role) != of_layer) continue;
         ++rows[static_cast<size_t>(part.role)];
       }
     }
@@ -151,6 +210,21 @@ void check_rows(const ModelConfig& config) {
     throw Error(cat("the table of tensors of ", config.architecture, ": has ", found, " rows for ",
                     quote(name), " with this config, expected ", expected),
                 "rows are in src/config/tensor_table.cpp; those of layers have '{}' in the name");
+  }
+}
+
+}  // namespace
+
+void check_rows(const ModelConfig& config) {
+  for (const bool with_experts : {false, true}) {
+    const auto layer =
+        std::find_if(config.layers.begin(), config.layers.end(), [&](const auto& each) {
+          return (each.feed_forward == FeedForward::experts) == with_experts;
+        });
+    if (layer == config.layers.end()) continue;
+    ModelConfig one = config;
+    one.layers = {*layer};
+    check_rows_of_layer(one);
   }
 }
 
@@ -167,11 +241,36 @@ LayerWeights make_layer_weights(
   for (const ModelTensor& tensor : needed_tensors(config, index, part)) {
     const ConstTensorView view = find(tensor.name);
     for (const TensorPart& each : tensor.parts) {
-      place(each.role, {config, tensor.is_bias, rows_of(view, each)}, layer);
+      const size_t matrix = expert_matrix(each.role);
+      if (matrix < 3) {
+        const Placing whole{config, tensor.is_bias, view};
+        whole.into(experts_of(layer).each, matrix, tensor.expert, each);
+      } else {
+        place(each.role, {config, tensor.is_bias, rows_of(view, each)}, layer);
+      }
     }
   }
   if (config.block.shared_norm) layer.ffn_norm = layer.attn_norm;
   return layer;
+}
+
+int64_t address_count(const ModelConfig& config, int64_t index, LayerPart part) {
+  const bool has = config.layer(index).feed_forward == FeedForward::experts;
+  return has && part == LayerPart::whole ? 3 * config.experts->count : 0;
+}
+
+void put_addresses(Backend& backend, const TensorView& memory, LayerWeights& layer) {
+  if (!layer.experts) return;
+  const auto count = static_cast<int64_t>(layer.experts->each.size());
+  std::vector<uint64_t> addresses;
+  for (size_t matrix = 0; matrix < 3; ++matrix) {
+    for (const auto& expert : layer.experts->each) {
+      addresses.push_back(reinterpret_cast<uintptr_t>(expert[matrix].data));
+    }
+  }
+  layer.experts->addresses = reshaped(memory, {3, count});
+  backend.copy_in(
+      memory, {reinterpret_cast<const std::byte*>(addresses.data()), DType::u64, Shape{3 * count}});
 }
 
 Tensor WeightLoader::upload(const std::string& name) const {
@@ -201,6 +300,11 @@ LayerWeights WeightLoader::layer(int64_t index) const {
   LayerWeights layer =
       make_layer_weights(config_, index, LayerPart::whole,
                          [&](const std::string& name) { return load(name, storage); });
+  const int64_t addresses = address_count(config_, index, LayerPart::whole);
+  if (addresses > 0) {
+    storage.push_back(backend_.allocate(DType::u64, Shape{addresses}));
+    put_addresses(backend_, storage.back().view(), layer);
+  }
   layer.storage = std::move(storage);
   return layer;
 }

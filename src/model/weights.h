@@ -1,6 +1,7 @@
 // Tensors of a checkpoint as the forward pass wants them.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,6 +19,18 @@ enum class LayerPart {
   up_to_kv  // stops once K and V are observed and stored: all that calibration wants of the last
 };
 
+// The feed-forward part of a layer with experts.
+struct LayerExperts {
+  Linear router;                               // [count, dim]
+  std::optional<ConstTensorView> choice_bias;  // [count]
+  // Gate and up [hidden_dim, dim], and down [dim, hidden_dim], of each.
+  std::vector<std::array<ConstTensorView, 3>> each;
+  ConstTensorView addresses;  // of these, [3, count] u64 on the backend: see ExpertMatrices
+  // The expert that takes every token, where there is one; as `each`.
+  std::optional<std::array<Linear, 3>> shared;
+  std::optional<Linear> shared_router;  // [1, dim]
+};
+
 // One layer; of what comes after K and V, nothing where only the part up to them is wanted. The
 // views live as long as `storage`, which is empty where someone else owns them.
 struct LayerWeights {
@@ -27,9 +40,10 @@ struct LayerWeights {
   std::optional<Norm> ffn_norm, ffn_post_norm;    // [dim]
   AttentionWeights attn;
   Linear o;                    // [dim, n_heads * head_dim]
-  std::optional<Linear> gate;  // [hidden_dim, dim]
+  std::optional<Linear> gate;  // [hidden_dim, dim]; this and the next two of layers without experts
   Linear up;                   // [hidden_dim, dim]
   Linear down;                 // [dim, hidden_dim]
+  std::optional<LayerExperts> experts;
   std::vector<Tensor> storage;
 };
 
@@ -52,9 +66,16 @@ LayerWeights make_layer_weights(
     const ModelConfig& config, int64_t index, LayerPart part,
     const std::function<ConstTensorView(const std::string& name)>& find);
 
+// Elements of the table of addresses that a layer needs; 0 where it has no experts.
+int64_t address_count(const ModelConfig& config, int64_t index, LayerPart part);
+
+// Writes the table of a layer with experts to `memory` [address_count] u64, which lives as long as
+// the weights. Does nothing for other layers.
+void put_addresses(Backend& backend, const TensorView& memory, LayerWeights& layer);
+
 // Throws unless the rows of config.tensors name every tensor that the config has exactly once,
-// those of layers by rows with "{}" and the others by rows without: what no row names would be left
-// out of the forward pass.
+// in layers with experts and in others, those of layers by rows with "{}" and the others by rows
+// without: what no row names would be left out of the forward pass.
 void check_rows(const ModelConfig& config);
 
 // Puts a checkpoint's tensors on a backend, part by part; the CPU uses the file mapping in place.

@@ -12,7 +12,7 @@
 #include "checkpoint/read_model_config.h"
 #include "config/tensor_table.h"
 #include "core/compare_models.h"
-#include "support/models/tiny_checkpoint.h"
+#include "support/models/tiny_config.h"
 #include "support/places.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
@@ -77,6 +77,37 @@ uint64_t bytes_read() {
     if (key == "rchar:") return value;
   }
   return 0;
+}
+
+// The time and the bytes that the identity of a model of this shape takes.
+void check_cost(const test::TinyConfig& shape, size_t n_layers) {
+  const test::TempDir temp;
+  temp.write("config.json", test::tiny_config_json(shape));
+  std::vector<TensorEntry> tensors;
+  uint64_t bytes = 0;
+  const ModelConfig model = test::model_of(shape);
+  const auto add = [&](const std::vector<ModelTensor>& list) {
+    for (const ModelTensor& tensor : list) {
+      const uint64_t size = static_cast<uint64_t>(tensor.shape.elements()) * 2;
+      tensors.push_back({tensor.name, DType::bf16, tensor.shape, bytes, bytes + size});
+      bytes += size;
+    }
+  };
+  for (int64_t i = 0; i < model.n_layers(); ++i) add(layer_tensors(model, i));
+  add(outer_tensors(model));
+  write_sparse(temp / "model.safetensors", tensors, bytes);
+  const Checkpoint checkpoint = Checkpoint::open(temp.path());
+  const ModelConfig config = read_model_config(checkpoint);
+  const uint64_t before = bytes_read();
+  const auto start = std::chrono::steady_clock::now();
+  const ModelIdentity identity = model_identity(checkpoint, config);
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  std::printf("identity of %.0f GB: %.1f ms, %llu bytes\n", static_cast<double>(bytes) / 1e9, ms,
+              static_cast<unsigned long long>(bytes_read() - before));
+  CHECK(bytes_read() - before <= 1'000'000);
+  CHECK(bytes_read() - before >= 500'000);  // and is not given away
+  CHECK(identity.layers.size() == n_layers);
 }
 
 }  // namespace
@@ -229,6 +260,55 @@ TEST_CASE("identity: real models have the fingerprints computed elsewhere") {
   }
 }
 
+TEST_CASE("identity: every expert counts, for the layers after its own") {
+  test::TinyConfig config = test::tiny_config("Qwen3MoeForCausalLM");
+  config.n_layers = 3;
+  const ModelIdentity before = identity_of(config);
+  // All three matrices of an expert, of which one is sampled.
+  const auto after_change_of_expert = [&](const std::string& expert) {
+    return identity_after(
+        [&](test::TinyTensor& tensor) {
+          if (tensor.name.find(expert) == std::string::npos) return;
+          for (float& value : tensor.values) value *= 1.5f;
+        },
+        1, config);
+  };
+  for (int expert = 0; expert < 6; ++expert) {
+    const ModelIdentity after = after_change_of_expert(cat("layers.0.mlp.experts.", expert, "."));
+    CHECK(compare_models(before, after).layers == std::vector<size_t>{0});
+  }
+  // No K or V follows from the last layer's.
+  const ModelIdentity last = after_change_of_expert("layers.2.mlp.experts.3.");
+  CHECK(compare_models(before, last).layers.empty());
+  CHECK(last.rest != before.rest);
+}
+
+TEST_CASE("identity: another number of experts for a token is another model") {
+  test::TinyConfig config = test::tiny_config("Qwen3MoeForCausalLM");
+  const ModelIdentity before = identity_of(config);
+  config.experts->routing.per_token = 3;
+  CHECK(match_of(before, identity_of(config)) == ModelMatch::other);
+  config.experts->routing = {.per_token = 2, .normalise = false};
+  CHECK(match_of(before, identity_of(config)) == ModelMatch::other);
+}
+
+// Qwen3-30B-A3B has 18,432 matrices of experts.
+TEST_CASE("identity: a model of thousands of experts costs at most a megabyte") {
+  test::TinyConfig shape = test::tiny_config("Qwen3MoeForCausalLM");
+  shape.dtype = DType::bf16;
+  shape.n_layers = 48;
+  shape.dim = 2048;
+  shape.n_heads = 32;
+  shape.n_kv_heads = 4;
+  shape.head_dim = 128;
+  shape.vocab_size = 151936;
+  shape.dense_layers = {};
+  shape.experts->count = 128;
+  shape.experts->hidden_dim = 768;
+  shape.experts->routing.per_token = 8;
+  check_cost(shape, 48);
+}
+
 TEST_CASE("identity: a model of 140 GB costs at most a megabyte") {
   test::TinyConfig shape = test::tiny_config();
   shape.dtype = DType::bf16;
@@ -239,34 +319,7 @@ TEST_CASE("identity: a model of 140 GB costs at most a megabyte") {
   shape.n_kv_heads = 8;
   shape.head_dim = 128;
   shape.vocab_size = 128256;
-  const test::TempDir temp;
-  temp.write("config.json", test::tiny_config_json(shape));
-  std::vector<TensorEntry> tensors;
-  uint64_t bytes = 0;
-  const ModelConfig model = test::model_of(shape);
-  const auto add = [&](const std::vector<ModelTensor>& list) {
-    for (const ModelTensor& tensor : list) {
-      const uint64_t size = static_cast<uint64_t>(tensor.shape.elements()) * 2;
-      tensors.push_back({tensor.name, DType::bf16, tensor.shape, bytes, bytes + size});
-      bytes += size;
-    }
-  };
-  for (int64_t i = 0; i < model.n_layers(); ++i) add(layer_tensors(model, i));
-  add(outer_tensors(model));
-  CHECK(bytes > 140'000'000'000);
-  write_sparse(temp / "model.safetensors", tensors, bytes);
-  const Checkpoint checkpoint = Checkpoint::open(temp.path());
-  const ModelConfig config = read_model_config(checkpoint);
-  const uint64_t before = bytes_read();
-  const auto start = std::chrono::steady_clock::now();
-  const ModelIdentity identity = model_identity(checkpoint, config);
-  const double ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  std::printf("identity of 140 GB: %.1f ms, %llu bytes\n", ms,
-              static_cast<unsigned long long>(bytes_read() - before));
-  CHECK(bytes_read() - before <= 1'000'000);
-  CHECK(bytes_read() - before >= 500'000);  // and is not given away
-  CHECK(identity.layers.size() == 80);
+  check_cost(shape, 80);
 }
 
 }  // namespace fp8kv

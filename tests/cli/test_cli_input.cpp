@@ -190,7 +190,10 @@ TEST_CASE("cli: an unknown architecture is refused by name beside what is suppor
         "supported\n"
         "help: supported are LlamaForCausalLM (Llama 1, 2, 3.x and what shares their form), "
         "MistralForCausalLM (Mistral, with or without sliding window), Qwen2ForCausalLM (Qwen 2, "
-        "2.5), Qwen3ForCausalLM (Qwen 3, dense) and Olmo2ForCausalLM (OLMo 2)\n");
+        "2.5), Qwen3ForCausalLM (Qwen 3, dense), Olmo2ForCausalLM (OLMo 2), MixtralForCausalLM "
+        "(Mixtral, with or without sliding window), Qwen2MoeForCausalLM (Qwen 1.5 and 2 with "
+        "experts), Qwen3MoeForCausalLM (Qwen 3 with experts), OlmoeForCausalLM (OLMoE) and "
+        "GraniteMoeForCausalLM (Granite 3 with experts)\n");
 }
 
 TEST_CASE("cli: a tokenizer of another kind is refused by name") {

@@ -20,7 +20,10 @@ using test::through_folder;
 constexpr const char* kSupported =
     "supported are LlamaForCausalLM (Llama 1, 2, 3.x and what shares their form), "
     "MistralForCausalLM (Mistral, with or without sliding window), Qwen2ForCausalLM (Qwen 2, "
-    "2.5), Qwen3ForCausalLM (Qwen 3, dense) and Olmo2ForCausalLM (OLMo 2)";
+    "2.5), Qwen3ForCausalLM (Qwen 3, dense), Olmo2ForCausalLM (OLMo 2), MixtralForCausalLM "
+    "(Mixtral, with or without sliding window), Qwen2MoeForCausalLM (Qwen 1.5 and 2 with experts), "
+    "Qwen3MoeForCausalLM (Qwen 3 with experts), OlmoeForCausalLM (OLMoE) and "
+    "GraniteMoeForCausalLM (Granite 3 with experts)";
 
 TEST_CASE("architectures: a window that contradicts itself is refused") {
   const std::string qwen = test::tiny_config_json(test::tiny_config("Qwen2ForCausalLM"));
@@ -103,8 +106,8 @@ TEST_CASE("architectures: an unknown one is refused with the list of the known")
   const auto refused = [](const char* value) {
     return error_of_config(llama_with("architectures", value));
   };
-  CHECK(refused(R"(["Qwen3MoeForCausalLM"])") ==
-        "config.json: architectures: 'Qwen3MoeForCausalLM' is not supported");
+  CHECK(refused(R"(["Qwen4MoeForCausalLM"])") ==
+        "config.json: architectures: 'Qwen4MoeForCausalLM' is not supported");
   CHECK(refused(R"(["LLaMAForCausalLM"])") ==
         "config.json: architectures: 'LLaMAForCausalLM' is not supported (did you mean "
         "'LlamaForCausalLM'?)");
@@ -112,7 +115,7 @@ TEST_CASE("architectures: an unknown one is refused with the list of the known")
   CHECK(refused("null") == "config.json: names no architecture under 'architectures'");
   CHECK(refused("[1]") == "config.json: architectures[0]: is a number (1), expected a string");
   CHECK(test::help_of([] {
-          parse_config(llama_with("architectures", R"(["Qwen3MoeForCausalLM"])"));
+          parse_config(llama_with("architectures", R"(["Qwen4MoeForCausalLM"])"));
         }) == kSupported);
   CHECK(error_of_config(json_with_member(llama_with("architectures", R"(["BaichuanForCausalLM"])"),
                                          "auto_map", R"({"AutoConfig": "x"})")) ==

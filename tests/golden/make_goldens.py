@@ -5,7 +5,8 @@
                                       independently (own safetensors reader, own rope); needs numpy only
 
 golden.json: `ids` (one sequence of 48 tokens), `logits` at four positions of it, `k_amax` (after RoPE) and `v_amax`
-[n_layers][n_kv_heads] over the sequence, and `greedy`: the 16 ids that follow the first 16, never stopping at EOS. All
+[n_layers][n_kv_heads] over the sequence, and `greedy`: the 16 ids that follow the first 16 (24 for models with experts,
+which are in moe.py), never stopping at EOS. All
 is computed in float32 with eager attention, also where the weights are stored as F16 or BF16 (then upcast first).
 Floats are the shortest decimals that read back as the same float32.
 
@@ -21,6 +22,8 @@ import platform
 import sys
 
 import numpy as np
+
+import moe
 
 HERE = pathlib.Path(__file__).resolve().parent
 N_TOKENS, N_PROMPT, N_NEW = 48, 16, 16
@@ -62,7 +65,8 @@ CASES = {
                   "tie_word_embeddings": True},
     "qwen2-bf16": {**QWEN2, "num_attention_heads": 6, "num_key_value_heads": 3, "torch_dtype": "bfloat16"},
 }
-NEW_STYLE = {"llama-linear"}
+CASES.update(moe.CASES)
+NEW_STYLE = {"llama-linear"} | moe.NEW_STYLE
 
 
 def shortest(values):
@@ -75,7 +79,11 @@ def shortest(values):
 
 def sequence(name):
     seed = sum(name.encode())
-    return np.random.default_rng(seed).integers(3, COMMON["vocab_size"], N_TOKENS).tolist()
+    return np.random.default_rng(seed).integers(3, CASES[name]["vocab_size"], N_TOKENS).tolist()
+
+
+def greedy_tokens(name):
+    return 24 if name in moe.CASES else N_NEW
 
 
 # The reference: float64, from the files alone.
@@ -133,7 +141,8 @@ def rotate(x, angles):
 
 
 def reference_forward(config, weights, ids):
-    """Returns logits [n_tokens, vocab_size] and K after RoPE and V, each [n_layers, n_tokens, n_kv_heads, head_dim]."""
+    """Returns logits [n_tokens, vocab_size] and K after RoPE and V, each [n_layers, n_tokens, n_kv_heads, head_dim];
+    and how clear the least clear choice of experts was."""
     n, heads, kv_heads = len(ids), config["num_attention_heads"], config["num_key_value_heads"]
     head_dim = config.get("head_dim") or config["hidden_size"] // heads
     window = config.get("sliding_window") if config.get("use_sliding_window", True) else None
@@ -141,7 +150,11 @@ def reference_forward(config, weights, ids):
     visible = (distance >= 0) & (distance < (window or n))
     angles = np.arange(n)[:, None] * inverse_frequencies(config, head_dim)[None, :]
 
+    experts = moe.FeedForward(config, weights)
     norms_follow = config["model_type"] == "olmo2"
+    heads_together = norms_follow or config["model_type"] == "olmoe"
+    scale = config.get("attention_multiplier", 1 / math.sqrt(head_dim))
+    added = config.get("residual_multiplier", 1)  # of what a block gives
 
     def norm(x, name):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + config["rms_norm_eps"]) * weights[name]
@@ -150,15 +163,15 @@ def reference_forward(config, weights, ids):
         y = x @ weights[name + ".weight"].T
         return y + weights[name + ".bias"] if name + ".bias" in weights else y
 
-    x, keys, values = weights["model.embed_tokens.weight"][ids], [], []
+    x, keys, values = weights["model.embed_tokens.weight"][ids] * config.get("embedding_multiplier", 1), [], []
     for layer in range(config["num_hidden_layers"]):
         p = f"model.layers.{layer}."
         h = x if norms_follow else norm(x, p + "input_layernorm.weight")
         q, k = linear(h, p + "self_attn.q_proj"), linear(h, p + "self_attn.k_proj")
-        if norms_follow:  # all heads together
+        if heads_together:
             q, k = norm(q, p + "self_attn.q_norm.weight"), norm(k, p + "self_attn.k_norm.weight")
         q, k = q.reshape(n, heads, head_dim), k.reshape(n, kv_heads, head_dim)
-        if p + "self_attn.k_norm.weight" in weights and not norms_follow:
+        if p + "self_attn.k_norm.weight" in weights and not heads_together:
             q, k = norm(q, p + "self_attn.q_norm.weight"), norm(k, p + "self_attn.k_norm.weight")
         q, k = (rotate(x, angles) * attention_factor(config) for x in (q, k))
         v = linear(h, p + "self_attn.v_proj").reshape(n, kv_heads, head_dim)
@@ -167,17 +180,20 @@ def reference_forward(config, weights, ids):
         out = np.zeros_like(q)
         for head in range(heads):
             group = head // (heads // kv_heads)
-            scores = np.where(visible, q[:, head] @ k[:, group].T / math.sqrt(head_dim), -np.inf)
+            scores = np.where(visible, q[:, head] @ k[:, group].T * scale, -np.inf)
             weight = np.exp(scores - scores.max(-1, keepdims=True))
             out[:, head] = weight / weight.sum(-1, keepdims=True) @ v[:, group]
         attention = linear(out.reshape(n, heads * head_dim), p + "self_attn.o_proj")
-        x = x + (norm(attention, p + "post_attention_layernorm.weight") if norms_follow else attention)
+        x = x + (norm(attention, p + "post_attention_layernorm.weight") if norms_follow else attention * added)
         h = x if norms_follow else norm(x, p + "post_attention_layernorm.weight")
-        gate = linear(h, p + "mlp.gate_proj")
-        mlp = linear(gate / (1 + np.exp(-gate)) * linear(h, p + "mlp.up_proj"), p + "mlp.down_proj")
-        x = x + (norm(mlp, p + "post_feedforward_layernorm.weight") if norms_follow else mlp)
+        if experts.has_experts(layer):
+            mlp = experts(layer, h)
+        else:
+            gate = linear(h, p + "mlp.gate_proj")
+            mlp = linear(gate / (1 + np.exp(-gate)) * linear(h, p + "mlp.up_proj"), p + "mlp.down_proj")
+        x = x + (norm(mlp, p + "post_feedforward_layernorm.weight") if norms_follow else mlp * added)
     head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"])
-    return norm(x, "model.norm.weight") @ head.T, np.array(keys), np.array(values)
+    return norm(x, "model.norm.weight") @ head.T / config.get("logits_scaling", 1), np.array(keys), np.array(values), experts.margin
 
 
 def check(name):
@@ -187,20 +203,22 @@ def check(name):
     golden = json.loads((folder / "golden.json").read_text())
     config = json.loads((folder / "config.json").read_text())
     weights = read_safetensors(folder / "model.safetensors")
-    logits, keys, values = reference_forward(config, weights, golden["ids"])
+    logits, keys, values, clear = reference_forward(config, weights, golden["ids"])
     pairs = [(golden["logits"][str(p)], logits[p]) for p in POSITIONS]
     pairs += [(golden["k_amax"], np.abs(keys).max(axis=(1, 3))), (golden["v_amax"], np.abs(values).max(axis=(1, 3)))]
     worst = max(np.abs(np.array(a) - b).max() / max(1.0, np.abs(b).max()) for a, b in pairs)
     ids, margin = golden["ids"][:N_PROMPT], math.inf
     for expected in golden["greedy"]:
-        last = reference_forward(config, weights, ids)[0][-1]
+        logits, _, _, choice = reference_forward(config, weights, ids)
+        last, clear = logits[-1], min(clear, choice)
         top = np.sort(last)
         margin = min(margin, top[-1] - top[-2])
         assert int(last.argmax()) == expected, f"{name}: greedy"
         ids = ids + [expected]
-    print(f"{name}: largest relative difference {worst:.1e}, smallest greedy margin {margin:.3f}")
+    choice = f", clearest-cut choice of experts by {clear:.4f}" if clear < math.inf else ""
+    print(f"{name}: largest relative difference {worst:.1e}, smallest greedy margin {margin:.3f}{choice}")
     assert worst < 1e-5, name
-    return margin
+    return margin if clear > 1e-3 else 0  # float32 and 16 bits are to choose the same experts
 
 
 # The makers: transformers.
@@ -227,7 +245,16 @@ def make(name, seed):
             elif key == "model.embed_tokens.weight":
                 p.copy_(torch.randn_like(p) * (0.3 if old["tie_word_embeddings"] else 1.0))
             else:
-                p.copy_(torch.randn_like(p) * 1.5 / math.sqrt(p.shape[1]))
+                p.copy_(torch.randn_like(p) * 1.5 / math.sqrt(p.shape[-1]))
+        for key, p in model.named_buffers():
+            if key.endswith("e_score_correction_bias"):
+                p.copy_(0.3 * torch.randn_like(p))
+    if name in moe.CASES:  # under the names that files have, which are others than those in memory
+        model.save_pretrained(folder)
+        if name not in NEW_STYLE:
+            (folder / "config.json").write_text(json.dumps(old, indent=2, sort_keys=True) + "\n")
+        (folder / "generation_config.json").unlink(missing_ok=True)
+        return write_golden(name, seed)
     dtype = getattr(torch, old["torch_dtype"])
     weights = {k: w.detach().to(dtype).contiguous() for k, w in model.state_dict().items()}
     if old["tie_word_embeddings"]:
@@ -237,15 +264,23 @@ def make(name, seed):
         config.save_pretrained(folder)
         written = json.loads((folder / "config.json").read_text())
         assert "rope_parameters" in written and "rope_theta" not in written
+    write_golden(name, seed)
 
+
+def write_golden(name, seed):
+    import torch
+    import transformers
+
+    folder = HERE / name
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
-                                                              attn_implementation="eager").eval()
+                                                              attn_implementation="eager",
+                                                              experts_implementation="eager").eval()
     cache = transformers.DynamicCache()  # without a config it keeps all tokens, so the amax covers the sequence
     ids = sequence(name)
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([ids]), past_key_values=cache).logits[0]
         running = ids[:N_PROMPT]
-        for _ in range(N_NEW):
+        for _ in range(greedy_tokens(name)):
             running = running + [int(model(input_ids=torch.tensor([running]), use_cache=False).logits[0, -1].argmax())]
     assert all(layer.keys.shape[2] == N_TOKENS for layer in cache.layers)
     golden = {

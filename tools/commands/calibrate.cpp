@@ -3,6 +3,7 @@
 #include "backend/open/open.h"
 #include "base/error.h"
 #include "calib/collect.h"
+#include "calib/expert_reach.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
@@ -139,12 +140,13 @@ void run_command(const CalibrateOptions& options) {
   std::optional<CalibrationState> state = state_for(options, checkpoint, config, windows, *backend);
   const char* less = backend->memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                        : "use fewer --samples or a smaller --seq-len";
-  const auto [magnitudes, half] = with_way_out(less, [&] {
+  const auto [magnitudes, half, reached] = with_way_out(less, [&] {
     return collect(checkpoint, config, *backend, windows, log,
                    {.max_memory = {options.max_memory, "--max-memory"},
                     .state = state ? &*state : nullptr,
                     .half = in_half});
   });
+  if (const auto unreached = unreached_experts(config, reached)) log.note(*unreached);
   KvScales scales = make_scales(magnitudes, options.policy);
   add_run(config,
           {.source = kCalibrateSource,

@@ -6,10 +6,12 @@
 #include <numeric>
 
 #include "backend/cpu/cpu_attention.h"
+#include "backend/cpu/cpu_experts.h"
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/cpu_linear.h"
 #include "backend/cpu/cpu_memory.h"
 #include "backend/cpu/cpu_rope.h"
+#include "backend/cpu/cpu_route.h"
 #include "backend/cpu/cpu_sample.h"
 #include "base/cpu_topology.h"
 #include "base/error.h"
@@ -139,6 +141,25 @@ class CpuBackend : public Backend {
     });
   }
 
+  void route(const ConstTensorView& logits, const Routing& routing,
+             const std::optional<ConstTensorView>& choice_bias, const Routed& out) override {
+    cpu_route(pool_, logits, routing, choice_bias, out);
+  }
+
+  void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
+               const TensorView& out) override {
+    cpu_experts(kernels_, pool_, expert_scratch_, x, routed, matrices, out, step_size().rows);
+  }
+
+  void gate_rows(const TensorView& x, const ConstTensorView& gates) override {
+    const int64_t dim = x.shape[1];
+    for_rows(x.shape[0], dim, [&](int64_t row, int /*thread*/) {
+      const float gate = 1.0f / (1.0f + std::exp(-gates.as<const float>()[row]));
+      float* values = x.as<float>() + row * dim;
+      for (int64_t i = 0; i < dim; ++i) values[i] *= gate;
+    });
+  }
+
   void add(const TensorView& x, const ConstTensorView& y, float multiplier) override {
     FP8KV_ASSERT(x.dtype == DType::f32 && y.dtype == DType::f32);
     const int64_t dim = x.shape[1];
@@ -181,6 +202,7 @@ class CpuBackend : public Backend {
   Scratch norm_weights_;  // and biases
   LinearScratch linear_scratch_;
   AttentionScratch attention_scratch_;
+  ExpertScratch expert_scratch_;
 };
 
 }  // namespace

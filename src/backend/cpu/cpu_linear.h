@@ -17,13 +17,6 @@ struct LinearScratch {
   std::vector<Scratch> threads;  // panels and sums of each thread
 };
 
-// Up to this many rows are computed by dot products along the weights, more rows in tiles; the
-// second bound is for steps whose size is given (see Backend::compute_as). At 16 rows both ways are
-// as fast. At 64 rows tiles are faster by up to a third, which is given up so that every batch that
-// decodes is computed in one way.
-inline constexpr int64_t kMostDotRows = 16;
-inline constexpr int64_t kMostNamedDotRows = 64;
-
 // See Backend::linear. A row's result has the same bits whatever other rows there are, among calls
 // that are computed in the same way.
 void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,

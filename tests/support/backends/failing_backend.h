@@ -58,6 +58,17 @@ class FailingBackend final : public Backend {
     if (--left_ == 0) throw Error("the device is lost", "", ErrorKind::device);
     inner_->activate(activation, x, up);
   }
+  void route(const ConstTensorView& logits, const Routing& routing,
+             const std::optional<ConstTensorView>& choice_bias, const Routed& out) override {
+    inner_->route(logits, routing, choice_bias, out);
+  }
+  void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
+               const TensorView& out) override {
+    inner_->experts(x, routed, matrices, out);
+  }
+  void gate_rows(const TensorView& x, const ConstTensorView& gates) override {
+    inner_->gate_rows(x, gates);
+  }
   void add(const TensorView& x, const ConstTensorView& y, float multiplier) override {
     inner_->add(x, y, multiplier);
   }

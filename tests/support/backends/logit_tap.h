@@ -64,6 +64,17 @@ class LogitTap : public Backend {
               const HiddenProducts& products) override {
     inner_.hidden(x, entry, products);
   }
+  void route(const ConstTensorView& logits, const Routing& routing,
+             const std::optional<ConstTensorView>& choice_bias, const Routed& out) override {
+    inner_.route(logits, routing, choice_bias, out);
+  }
+  void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
+               const TensorView& out) override {
+    inner_.experts(x, routed, matrices, out);
+  }
+  void gate_rows(const TensorView& x, const ConstTensorView& gates) override {
+    inner_.gate_rows(x, gates);
+  }
   void add(const TensorView& x, const ConstTensorView& y, float multiplier) override {
     inner_.add(x, y, multiplier);
   }

@@ -15,6 +15,16 @@ std::span<const TensorRow> block_tensors() {
     std::vector<TensorRow> all(llama_tensors().begin(), llama_tensors().end());
     all.push_back({"model.layers.{}.attn_post_norm", {TensorRole::attn_post_norm}});
     all.push_back({"model.layers.{}.ffn_post_norm", {TensorRole::ffn_post_norm}});
+    const auto add = [&](std::string_view name, TensorRole role) { all.push_back({name, {role}}); };
+    add("model.layers.{}.mlp.gate", TensorRole::router);
+    add("model.layers.{}.mlp.gate.e_score_correction_bias", TensorRole::choice_bias);
+    add("model.layers.{}.mlp.experts.{e}.gate_proj", TensorRole::expert_gate);
+    add("model.layers.{}.mlp.experts.{e}.up_proj", TensorRole::expert_up);
+    add("model.layers.{}.mlp.experts.{e}.down_proj", TensorRole::expert_down);
+    add("model.layers.{}.mlp.shared_expert.gate_proj", TensorRole::shared_gate);
+    add("model.layers.{}.mlp.shared_expert.up_proj", TensorRole::shared_up);
+    add("model.layers.{}.mlp.shared_expert.down_proj", TensorRole::shared_down);
+    add("model.layers.{}.mlp.shared_expert_gate", TensorRole::shared_router);
     return all;
   }();
   return rows;
@@ -40,12 +50,21 @@ ModelConfig described(const TinyConfig& tiny) {
   config.qkv_bias = tiny.qkv_bias;
   config.o_bias = tiny.o_bias;
   config.mlp_bias = tiny.mlp_bias;
+  config.experts = tiny.experts;
+  for (size_t layer = 0; layer < config.layers.size(); ++layer) {
+    if (!has_experts(tiny, static_cast<int64_t>(layer))) continue;
+    config.layers[layer].feed_forward = FeedForward::experts;
+  }
   for (size_t layer = 0; layer < tiny.window_layers.size(); ++layer) {
     if (!tiny.window_layers[layer]) continue;
     config.layers[layer].mixing = Mixing::window;
     config.layers[layer].reach = tiny.window;
   }
   return config;
+}
+
+void add_experts(TinyConfig& config, const Routing& routing) {
+  config.experts = {.count = 6, .hidden_dim = 40, .routing = routing};
 }
 
 Checkpoint written(const std::filesystem::path& folder, const TinyConfig& tiny) {
@@ -97,6 +116,65 @@ const std::vector<BlockVariant>& block_variants() {
        [](TinyConfig& c) {
          c.block.head_bias = true;
          c.tied_embeddings = true;
+       }},
+      {"experts", [](TinyConfig& c) { add_experts(c, {.per_token = 2}); }},
+      {"experts whose weights are normalised",
+       [](TinyConfig& c) { add_experts(c, {.per_token = 3, .normalise = true}); }},
+      {"experts by a softmax of the chosen",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 2, .score = RouterScore::softmax_of_chosen});
+       }},
+      {"experts by sigmoids",
+       [](TinyConfig& c) { add_experts(c, {.per_token = 2, .score = RouterScore::sigmoid}); }},
+      {"experts with a bias of the choice",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 2, .score = RouterScore::sigmoid});
+         c.experts->choice_bias = true;
+       }},
+      {"experts in groups",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 2,
+                         .score = RouterScore::sigmoid,
+                         .scale = 2.5,
+                         .groups = 3,
+                         .groups_kept = 2});
+       }},
+      {"experts in one layer",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 1});
+         c.dense_layers = {0};
+       }},
+      {"experts and a shared one",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 2});
+         c.experts->shared_hidden_dim = 24;
+       }},
+      {"experts and a shared one that is gated",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 2});
+         c.experts->shared_hidden_dim = 24;
+         c.experts->shared_gated = true;
+       }},
+      {"experts between norms",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 2});
+         c.block.norm_place = NormPlace::around;
+         c.block.residual_multiplier = 0.7;
+       }},
+      {"as GLM-4.5",
+       [](TinyConfig& c) {
+         add_experts(c, {.per_token = 3,
+                         .score = RouterScore::sigmoid,
+                         .normalise = true,
+                         .epsilon = 1e-20,
+                         .scale = 1.5,
+                         .groups = 2,
+                         .groups_kept = 1});
+         c.experts->choice_bias = true;
+         c.experts->shared_hidden_dim = 16;
+         c.block.qk_norm = QkNorm::per_head;
+         c.qkv_bias = true;
+         c.dense_layers = {0};
        }},
       {"as Gemma 2",
        [](TinyConfig& c) {

@@ -12,8 +12,12 @@
 namespace fp8kv::test {
 
 inline constexpr const char* kGoldens[] = {
-    "llama-gqa",  "mistral-window", "qwen2", "llama3-rope", "llama-linear", "llama-f16",
-    "qwen2-bf16", "qwen2-yarn",     "qwen3", "olmo2",       "olmo2-gqa"};
+    "llama-gqa", "mistral-window", "qwen2", "llama3-rope", "llama-linear", "llama-f16",
+    "qwen2-bf16", "qwen2-yarn", "qwen3", "olmo2", "olmo2-gqa",
+    // With experts.
+    "qwen3-moe", "qwen3-moe-dense", "qwen3-moe-step", "mixtral", "mixtral-window", "mixtral-tied",
+    "olmoe", "olmoe-norm", "olmoe-gqa", "granite-moe", "granite-moe-tied", "granite-moe-one",
+    "qwen2-moe", "qwen2-moe-dense", "qwen2-moe-plain"};
 
 struct Golden {
   std::filesystem::path folder;

@@ -1,6 +1,7 @@
 #include "support/models/reference_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -235,17 +236,95 @@ Rows entering(const Rows& x, const std::string& norm, const Layer& layer,
   return normed(x, layer.tensor(norm + ".weight"), layer.tensor(norm + ".bias"), config);
 }
 
-Rows feed_forward(const Rows& x, const Layer& layer, const ModelConfig& config) {
+// The block whose modules are `gate`, `up` and `down`.
+Rows feed_forward(const Rows& x, const Layer& layer, const ModelConfig& config,
+                  const std::array<std::string, 3>& names) {
   const BlockConfig& block = config.block;
-  Rows hidden = layer.project(block.gated ? "mlp.gate_proj" : "mlp.up_proj", x);
-  const Rows up = layer.project("mlp.up_proj", x);
+  Rows hidden = layer.project(block.gated ? names[0] : names[1], x);
+  const Rows up = layer.project(names[1], x);
   for (size_t row = 0; row < hidden.size(); ++row) {
     for (size_t i = 0; i < hidden[row].size(); ++i) {
       hidden[row][i] = activated(hidden[row][i], block.activation);
       if (block.gated) hidden[row][i] *= up[row][i];
     }
   }
-  return layer.project("mlp.down_proj", hidden);
+  return layer.project(names[2], hidden);
+}
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+// What each expert counts for one row; 0 for those that are not chosen.
+Vector expert_weights(const Vector& logits, const Vector& bias, const Routing& routing) {
+  Vector choice = logits, weights(logits.size(), 0.0);
+  for (size_t i = 0; i < choice.size(); ++i) {
+    if (routing.score == RouterScore::sigmoid) choice[i] = sigmoid(logits[i]);
+    if (!bias.empty()) choice[i] += bias[i];
+  }
+  // How many are above, which is how a sorted list would have them.
+  const auto rank = [](const Vector& values, size_t i) {
+    return std::count_if(values.begin(), values.end(), [&](double v) { return v > values[i]; });
+  };
+  const auto groups = static_cast<size_t>(routing.groups);
+  const size_t size = choice.size() / groups;
+  Vector worth;
+  for (size_t g = 0; g < groups; ++g) {
+    const auto begin = choice.begin() + static_cast<std::ptrdiff_t>(g * size);
+    Vector group(begin, begin + static_cast<std::ptrdiff_t>(size));
+    std::sort(group.rbegin(), group.rend());
+    worth.push_back(group[0] + (size > 1 ? group[1] : 0));
+  }
+  for (size_t i = 0; i < choice.size(); ++i) {
+    if (rank(worth, i / size) >= routing.groups_kept) choice[i] = -1e9;
+  }
+  double sum_of_chosen = 0, sum_of_all = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const double weight =
+        routing.score == RouterScore::sigmoid ? sigmoid(logits[i]) : std::exp(logits[i]);
+    sum_of_all += weight;
+    if (rank(choice, i) >= routing.per_token) continue;
+    sum_of_chosen += weights[i] = weight;
+  }
+  if (routing.normalise || routing.score == RouterScore::softmax_of_chosen) {
+    sum_of_all = sum_of_chosen;
+  } else if (routing.score == RouterScore::sigmoid) {
+    sum_of_all = 1;
+  }
+  for (double& weight : weights) weight *= routing.scale / sum_of_all;
+  return weights;
+}
+
+Rows experts(const Rows& x, const Layer& layer, const ModelConfig& config) {
+  const bool mixtral = !layer.tensor("block_sparse_moe.gate.weight").empty();
+  const std::string part = mixtral ? "block_sparse_moe." : "mlp.";
+  const Rows logits = layer.project(part + "gate", x);
+  const Vector bias = layer.tensor(part + "gate.e_score_correction_bias");
+  Rows out(x.size(), Vector(x[0].size(), 0.0));
+  for (int64_t i = 0; i < config.experts->count; ++i) {
+    const std::string at = cat(part, "experts.", i, ".");
+    const std::array<std::string, 3> names =
+        mixtral ? std::array{at + "w1", at + "w3", at + "w2"}
+                : std::array{at + "gate_proj", at + "up_proj", at + "down_proj"};
+    const Rows made = feed_forward(x, layer, config, names);
+    for (size_t row = 0; row < x.size(); ++row) {
+      const Vector weights = expert_weights(logits[row], bias, config.experts->routing);
+      for (size_t j = 0; j < out[row].size(); ++j) {
+        out[row][j] += weights[static_cast<size_t>(i)] * made[row][j];
+      }
+    }
+  }
+  if (config.experts->shared_hidden_dim == 0) return out;
+  const std::string shared = part + "shared_expert.";
+  const Rows made = feed_forward(x, layer, config,
+                                 {shared + "gate_proj", shared + "up_proj", shared + "down_proj"});
+  const bool gated = config.experts->shared_gated;
+  for (size_t row = 0; row < x.size(); ++row) {
+    const double share =
+        gated ? sigmoid(layer.project(part + "shared_expert_gate", {x[row]})[0][0]) : 1;
+    for (size_t j = 0; j < out[row].size(); ++j) out[row][j] += share * made[row][j];
+  }
+  return out;
 }
 
 void round_rows(Rows& rows, const ModelConfig& config, const CacheRounding& rounding, int64_t layer,
@@ -333,7 +412,11 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     const Rows before = x;
     x = joined(x, layer.project("self_attn.o_proj", attended), post_norms.attention, layer, config);
     const Rows z = entering(config.block.parallel ? before : x, ffn_norm, layer, config);
-    x = joined(x, feed_forward(z, layer, config), post_norms.feed_forward, layer, config);
+    const Rows fed =
+        config.layer(index).feed_forward == FeedForward::experts
+            ? experts(z, layer, config)
+            : feed_forward(z, layer, config, {"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"});
+    x = joined(x, fed, post_norms.feed_forward, layer, config);
   }
   const bool own_head = checkpoint.find("lm_head.weight") != nullptr && !config.tied_embeddings;
   const Vector head = own_head ? values_of(checkpoint, "lm_head.weight") : embedding;

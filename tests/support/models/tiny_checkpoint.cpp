@@ -62,6 +62,28 @@ class Maker {
     if (bias) add(name + ".bias", {out_dim}, 0, 0.5);
   }
 
+  // The feed-forward part of a layer with experts, whose names begin with `at`.
+  void experts(const std::string& at, const TinyConfig& config) {
+    const ExpertsConfig& experts = *config.experts;
+    const bool mixtral = config.architecture == "MixtralForCausalLM";
+    const std::string part = at + (mixtral ? "block_sparse_moe." : "mlp.");
+    matrix(part + "gate", experts.count, config.dim);
+    if (experts.choice_bias) {
+      add(part + "gate.e_score_correction_bias", {experts.count}, 0, 0.5);
+    }
+    for (int64_t i = 0; i < experts.count; ++i) {
+      const std::string expert = cat(part, "experts.", i, ".");
+      matrix(expert + (mixtral ? "w1" : "gate_proj"), experts.hidden_dim, config.dim);
+      matrix(expert + (mixtral ? "w3" : "up_proj"), experts.hidden_dim, config.dim);
+      matrix(expert + (mixtral ? "w2" : "down_proj"), config.dim, experts.hidden_dim);
+    }
+    if (experts.shared_hidden_dim == 0) return;
+    matrix(part + "shared_expert.gate_proj", experts.shared_hidden_dim, config.dim);
+    matrix(part + "shared_expert.up_proj", experts.shared_hidden_dim, config.dim);
+    matrix(part + "shared_expert.down_proj", config.dim, experts.shared_hidden_dim);
+    if (experts.shared_gated) matrix(part + "shared_expert_gate", 1, config.dim);
+  }
+
   std::vector<TinyTensor> tensors;
 
  private:
@@ -135,7 +157,9 @@ void write_window(JsonWriter& json, const TinyConfig& config) {
   } else {
     json.key("sliding_window").null();
   }
-  if (config.architecture == "MistralForCausalLM") return;
+  if (config.architecture == "MistralForCausalLM" || config.architecture == "MixtralForCausalLM") {
+    return;
+  }
   json.member("use_sliding_window", config.window > 0);
   if (config.window_layers.empty()) {
     json.member("max_window_layers", 0);
@@ -146,6 +170,29 @@ void write_window(JsonWriter& json, const TinyConfig& config) {
     json.value(windowed ? "sliding_attention" : "full_attention");
   }
   json.end_array();
+}
+
+void write_experts(JsonWriter& json, const TinyConfig& config) {
+  const ExpertsConfig& experts = *config.experts;
+  const Routing& routing = experts.routing;
+  const bool mixtral = config.architecture == "MixtralForCausalLM";
+  const bool granite = config.architecture == "GraniteMoeForCausalLM";
+  json.member(mixtral || granite ? "num_local_experts" : "num_experts", experts.count);
+  json.member("num_experts_per_tok", routing.per_token);
+  FP8KV_ASSERT(!experts.choice_bias);
+  FP8KV_ASSERT(routing.score == (granite ? RouterScore::softmax_of_chosen : RouterScore::softmax));
+  if (mixtral || granite) {
+    FP8KV_ASSERT(experts.hidden_dim == config.hidden_dim && routing.normalise == mixtral);
+    return;
+  }
+  json.member("moe_intermediate_size", experts.hidden_dim);
+  json.member("norm_topk_prob", routing.normalise);
+  json.key("mlp_only_layers").begin_array();
+  for (const int64_t layer : config.dense_layers) json.value(layer);
+  json.end_array();
+  if (experts.shared_hidden_dim == 0) return;
+  FP8KV_ASSERT(experts.shared_gated);
+  json.member("shared_expert_intermediate_size", experts.shared_hidden_dim);
 }
 
 }  // namespace
@@ -196,6 +243,10 @@ std::vector<TinyTensor> tiny_tensors(const TinyConfig& config, const TinyOptions
       make.norm(at + post_norms.feed_forward, config);
     }
     if (normed_before && !block.shared_norm) make.norm(at + "post_attention_layernorm", config);
+    if (has_experts(config, layer)) {
+      make.experts(at, config);
+      continue;
+    }
     if (block.gated) {
       make.linear(at + "mlp.gate_proj", config.hidden_dim, config.dim, config.mlp_bias);
     }
@@ -225,11 +276,12 @@ std::string tiny_config_json(const TinyConfig& config, const TinyOptions& option
   json.member("max_position_embeddings", config.max_seq_len);
   json.member("rms_norm_eps", config.norm_eps).member("hidden_act", "silu");
   json.member("tie_word_embeddings", config.tied_embeddings);
-  const bool qwen3 = config.architecture == "Qwen3ForCausalLM";
+  const bool qwen3 = config.architecture.starts_with("Qwen3");
   const bool olmo2 = config.architecture == "Olmo2ForCausalLM";
-  FP8KV_ASSERT(config.block.qk_norm == (qwen3   ? QkNorm::per_head
-                                        : olmo2 ? QkNorm::whole
-                                                : QkNorm::none));
+  const bool olmoe = config.architecture == "OlmoeForCausalLM";
+  FP8KV_ASSERT(config.block.qk_norm == (qwen3            ? QkNorm::per_head
+                                        : olmo2 || olmoe ? QkNorm::whole
+                                                         : QkNorm::none));
   FP8KV_ASSERT(config.block.norm_place == (olmo2 ? NormPlace::after : NormPlace::before));
   if (config.architecture == "LlamaForCausalLM" || qwen3 || olmo2) {
     // One switch for q, k, v and o: these architectures have no other.
@@ -237,8 +289,9 @@ std::string tiny_config_json(const TinyConfig& config, const TinyOptions& option
     json.member("attention_bias", config.qkv_bias);
   } else {
     FP8KV_ASSERT(!config.o_bias);
-    FP8KV_ASSERT(config.qkv_bias == (config.architecture == "Qwen2ForCausalLM"));
+    FP8KV_ASSERT(config.qkv_bias == config.architecture.starts_with("Qwen2"));
   }
+  if (config.experts) write_experts(json, config);
   if (config.architecture == "LlamaForCausalLM") {
     json.member("mlp_bias", config.mlp_bias);
   } else {

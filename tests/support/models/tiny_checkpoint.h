@@ -8,8 +8,10 @@
 // same values in every sharding, and other dtypes only round them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,8 @@ struct TinyConfig {
   double norm_eps = 1e-5;
   RopeConfig rope;
   BlockConfig block;
+  std::optional<ExpertsConfig> experts;  // of all layers but dense_layers
+  std::vector<int64_t> dense_layers;
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;
@@ -43,6 +47,11 @@ struct TinyConfig {
   std::vector<int32_t> eos_ids;
   int32_t bos_id = -1;
 };
+
+inline bool has_experts(const TinyConfig& config, int64_t layer) {
+  const auto& dense = config.dense_layers;
+  return config.experts && std::find(dense.begin(), dense.end(), layer) == dense.end();
+}
 
 // LlamaForCausalLM in f32: 2 layers, dim 32, 4 heads over 2 KV heads of 8, hidden 48, vocabulary
 // 64, 128 positions, untied. Change what the test is about, then pass it on.

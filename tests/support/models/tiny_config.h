@@ -32,6 +32,38 @@ inline TinyConfig tiny_config(const std::string& architecture) {
     config.model_type = "qwen3";
     config.block.qk_norm = QkNorm::per_head;
   }
+  if (architecture == "MixtralForCausalLM") {
+    config.model_type = "mixtral";
+    config.experts = {.count = 5,
+                      .hidden_dim = config.hidden_dim,
+                      .routing = {.per_token = 2, .normalise = true}};
+  }
+  if (architecture == "Qwen2MoeForCausalLM") {
+    config.model_type = "qwen2_moe";
+    config.qkv_bias = true;
+    config.experts = {.count = 6,
+                      .hidden_dim = 20,
+                      .routing = {.per_token = 3},
+                      .shared_hidden_dim = 28,
+                      .shared_gated = true};
+  }
+  if (architecture == "Qwen3MoeForCausalLM") {
+    config.model_type = "qwen3_moe";
+    config.block.qk_norm = QkNorm::per_head;
+    config.experts = {.count = 6, .hidden_dim = 20, .routing = {.per_token = 2, .normalise = true}};
+    config.dense_layers = {1};
+  }
+  if (architecture == "OlmoeForCausalLM") {
+    config.model_type = "olmoe";
+    config.block.qk_norm = QkNorm::whole;
+    config.experts = {.count = 6, .hidden_dim = config.hidden_dim, .routing = {.per_token = 2}};
+  }
+  if (architecture == "GraniteMoeForCausalLM") {
+    config.model_type = "granitemoe";
+    config.experts = {.count = 6,
+                      .hidden_dim = config.hidden_dim,
+                      .routing = {.per_token = 2, .score = RouterScore::softmax_of_chosen}};
+  }
   if (architecture == "Olmo2ForCausalLM") {
     config.model_type = "olmo2";
     config.block.norm_place = NormPlace::after;

@@ -1,0 +1,184 @@
+// Choosing experts: one warp for each row of logits, so that everything is agreed on in registers
+// and a few shared numbers.
+#include "core/hd.h"
+#include "kernels/blocks/elements.cuh"
+#include "kernels/blocks/reduce.cuh"
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+struct Best {
+  float value;
+  int index;  // -1: there is none
+};
+
+// The larger, and the lower index among equals.
+__device__ inline Best better(Best a, Best b) {
+  if (b.index < 0) return a;
+  if (a.index < 0 || b.value > a.value || (b.value == a.value && b.index < a.index)) return b;
+  return a;
+}
+
+// The largest value that is not taken, the first among equals, in every lane.
+__device__ inline Best best_of(const float* values, const uint32_t* taken, int count) {
+  Best best{0.0f, -1};
+  for (int i = lane_index(); i < count; i += kWarp) {
+    if (taken[i] == 0) best = better(best, {values[i], i});
+  }
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) {
+    best = better(best, {warp_xor(best.value, mask), warp_xor(best.index, mask)});
+  }
+  return best;
+}
+
+__device__ inline float sigmoid(float x) {
+  return 1.0f / (1.0f + exp_exact(-x));
+}
+
+// What a warp works on, in shared memory.
+struct RouterRow {
+  float* choice;    // [experts]: what experts are chosen by
+  uint32_t* taken;  // [experts]: chosen already, or not to be chosen
+  float* worth;     // [groups]
+  uint32_t* kept;   // [groups]
+  int* chosen;      // [per_token], the best first; the same in rising order
+  int* ids;         // [per_token]
+  float* weights;   // [per_token]
+};
+
+FP8KV_HD size_t aligned_floats(int64_t count) {
+  return (static_cast<size_t>(count) + 3) / 4 * 4;
+}
+
+size_t shared_floats(const RouteArguments& args) {
+  return 2 * aligned_floats(args.count) + 2 * aligned_floats(args.groups) +
+         3 * aligned_floats(args.per_token);
+}
+
+// Takes the experts of all groups but the best ones.
+__device__ inline void take_groups(const RouteArguments& args, const RouterRow& row) {
+  const int size = args.count / args.groups;
+  for (int g = lane_index(); g < args.groups; g += kWarp) {
+    float first = row.choice[g * size], second = row.choice[g * size + 1];
+    if (second > first) {
+      const float other = first;
+      first = second;
+      second = other;
+    }
+    for (int i = g * size + 2; i < (g + 1) * size; ++i) {
+      const float value = row.choice[i];
+      if (value > first) {
+        second = first;
+        first = value;
+      } else if (value > second) {
+        second = value;
+      }
+    }
+    row.worth[g] = first + second;
+    row.kept[g] = 0;
+  }
+  block_sync();
+  for (int i = 0; i < args.groups_kept; ++i) {
+    const Best best = best_of(row.worth, row.kept, args.groups);
+    block_sync();
+    if (lane_index() == 0) row.kept[best.index] = 1;
+    block_sync();
+  }
+  for (int i = lane_index(); i < args.count; i += kWarp) row.taken[i] = row.kept[i / size] == 0;
+  block_sync();
+}
+
+// The weights of the chosen, in the order of row.ids.
+__device__ inline void weigh(const RouteArguments& args, const float* logits,
+                             const RouterRow& row) {
+  const int k = args.per_token;
+  float most = logits[row.ids[0]];
+  for (int j = 1; j < k; ++j) most = fmaxf(most, logits[row.ids[j]]);
+  for (int j = lane_index(); j < k; j += kWarp) {
+    const float logit = logits[row.ids[j]];
+    row.weights[j] = args.score == RouterScore::sigmoid ? sigmoid(logit) : exp_exact(logit - most);
+  }
+  block_sync();
+  float sum = 0.0f;  // of the chosen, in their order
+  for (int j = 0; j < k; ++j) sum += row.weights[j];
+  float divisor = 1.0f;
+  if (args.score == RouterScore::softmax_of_chosen) divisor = sum;
+  if (args.score == RouterScore::softmax) {
+    float part = 0.0f;
+    for (int i = lane_index(); i < args.count; i += kWarp) part += exp_exact(logits[i] - most);
+    divisor = warp_sum(part);
+  }
+  // Divided by their sum, what they were divided by before falls out of it.
+  if (args.normalise) divisor = sum + args.epsilon * divisor;
+  block_sync();
+  for (int j = lane_index(); j < k; j += kWarp)
+    row.weights[j] = row.weights[j] / divisor * args.scale;
+  block_sync();
+}
+
+// One block of one warp per row.
+template <typename T>
+__global__ void route_kernel(RouteArguments args) {
+  after_previous();
+  Shared shared;
+  const int count = args.count, k = args.per_token;
+  RouterRow row;
+  row.choice = shared.take<float>(aligned_floats(count));
+  row.taken = shared.take<uint32_t>(aligned_floats(count));
+  row.worth = shared.take<float>(aligned_floats(args.groups));
+  row.kept = shared.take<uint32_t>(aligned_floats(args.groups));
+  row.chosen = shared.take<int>(aligned_floats(k));
+  row.ids = shared.take<int>(aligned_floats(k));
+  row.weights = shared.take<float>(aligned_floats(k));
+  const int64_t index = block_index().x;
+  const float* logits = args.logits + index * count;
+  bool invalid = false;
+  for (int i = lane_index(); i < count; i += kWarp) {
+    // The order of softmax's results is that of the logits.
+    float choice = args.score == RouterScore::sigmoid ? sigmoid(logits[i]) : logits[i];
+    if (args.choice_bias != nullptr) choice += static_cast<const T*>(args.choice_bias)[i].value();
+    invalid = invalid || !(choice == choice);
+    row.choice[i] = choice;
+    row.taken[i] = 0;
+  }
+  const bool valid = warp_ballot(invalid) == 0;
+  block_sync();
+  int32_t* ids = args.ids + index * k;
+  float* weights = args.weights + index * k;
+  if (valid) {
+    if (args.groups > 1) take_groups(args, row);
+    for (int j = 0; j < k; ++j) {
+      const Best best = best_of(row.choice, row.taken, count);
+      block_sync();
+      if (lane_index() == 0) {
+        row.chosen[j] = best.index;
+        row.taken[best.index] = 1;
+      }
+      block_sync();
+    }
+    for (int j = lane_index(); j < k; j += kWarp) {
+      int rank = 0;
+      for (int other = 0; other < k; ++other) rank += row.chosen[other] < row.chosen[j] ? 1 : 0;
+      row.ids[rank] = row.chosen[j];
+    }
+    block_sync();
+    weigh(args, logits, row);
+  }
+  for (int j = lane_index(); j < k; j += kWarp) {
+    ids[j] = valid ? row.ids[j] : j;
+    weights[j] = valid ? row.weights[j] : float_from_bits(0x7FC00000u);
+    if (args.counts != nullptr) atomic_add(args.counts + ids[j], 1);
+  }
+}
+
+}  // namespace
+
+void route(Stream stream, int64_t n, const RouteArguments& arguments) {
+  with_compute_type(arguments.bias_dtype, [&]<typename T>(T) {
+    launch("route", route_kernel<T>, {static_cast<unsigned>(n)}, kWarp,
+           shared_floats(arguments) * sizeof(float), stream, arguments);
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

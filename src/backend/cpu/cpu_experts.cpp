@@ -1,0 +1,271 @@
+#include "backend/cpu/cpu_experts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "backend/cpu/cpu_products.h"
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+// Rows of one expert that are multiplied together: as many as keep to a cache.
+constexpr int64_t kMostRows = 512;
+// Rows of all experts that are worked on at a time, which bounds the scratch memory.
+constexpr int64_t kWaveRows = 4096;
+// Pieces of work a thread should find, so that a slow one does not hold up the rest.
+constexpr int64_t kJobsPerThread = 4;
+// Rows of a weight in one job of dot products; a multiple of every vector of `activate`.
+constexpr int64_t kDotJob = 64;
+
+// A row that is sent to an expert.
+struct Sent {
+  int32_t row;
+  float weight;
+};
+
+// Some rows of one expert, among those of a wave.
+struct Segment {
+  int64_t expert;
+  int64_t first;  // in the wave
+  int64_t count;
+};
+
+class Experts {
+ public:
+  Experts(const CpuKernels& kernels, ThreadPool& pool, ExpertScratch& scratch,
+          const ConstTensorView& x, const ExpertMatrices& matrices, const TensorView& out)
+      : kernels_(kernels),
+        pool_(pool),
+        scratch_(scratch),
+        x_(x),
+        matrices_(matrices),
+        out_(out),
+        form_(row_form(kernels, matrices.dtype)),
+        activate_(kernels.activate[static_cast<size_t>(matrices.activation)]) {
+    scratch.threads.resize(static_cast<size_t>(pool.threads()));
+  }
+
+  void run(const Routed& routed, bool dots) {
+    sort(routed);
+    const int64_t dim = this->dim();
+    pool_.run(x_.shape[0], [&](int64_t row, int /*thread*/) {
+      std::fill_n(out_.as<float>() + row * dim, dim, 0.0f);
+    });
+    const auto n_experts = static_cast<int64_t>(begins_.size()) - 1;
+    for (int64_t expert = 0, at = 0; expert < n_experts;) {
+      std::vector<Segment> wave;
+      const int64_t wave_begin = at;
+      while (expert < n_experts && at - wave_begin < kWaveRows) {
+        const int64_t end = std::min(
+            {begins_[static_cast<size_t>(expert) + 1], at + kMostRows, wave_begin + kWaveRows});
+        if (end > at) wave.push_back({expert, at - wave_begin, end - at});
+        at = end;
+        if (at == begins_[static_cast<size_t>(expert) + 1]) ++expert;
+      }
+      const std::span rows(sent_.data() + wave_begin, static_cast<size_t>(at - wave_begin));
+      if (dots) {
+        few(wave, rows);
+      } else {
+        many(wave, rows);
+      }
+    }
+  }
+
+ private:
+  int64_t dim() const { return x_.shape[1]; }
+  int64_t hidden_dim() const { return matrices_.hidden_dim; }
+
+  ConstTensorView weight(int64_t matrix, int64_t expert) const {
+    const int64_t count = matrices_.addresses.shape[1];
+    const uint64_t at = matrices_.addresses.as<const uint64_t>()[matrix * count + expert];
+    const Shape shape = matrix == 2 ? Shape{dim(), hidden_dim()} : Shape{hidden_dim(), dim()};
+    return {reinterpret_cast<const std::byte*>(static_cast<uintptr_t>(at)), matrices_.dtype, shape};
+  }
+
+  // All that is sent, by expert, and of each expert by row.
+  void sort(const Routed& routed) {
+    const auto n_experts = static_cast<size_t>(matrices_.addresses.shape[1]);
+    const int64_t k = routed.ids.shape[1], n = routed.ids.shape[0] * k;
+    const auto* ids = routed.ids.as<const int32_t>();
+    begins_.assign(n_experts + 1, 0);
+    for (int64_t i = 0; i < n; ++i) {
+      FP8KV_ASSERT(ids[i] >= 0 && static_cast<size_t>(ids[i]) < n_experts);
+      ++begins_[static_cast<size_t>(ids[i]) + 1];
+    }
+    for (size_t i = 0; i < n_experts; ++i) begins_[i + 1] += begins_[i];
+    std::vector<int64_t> next = begins_;
+    sent_.resize(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i) {
+      const auto at = static_cast<size_t>(next[static_cast<size_t>(ids[i])]++);
+      sent_[at] = {static_cast<int32_t>(i / k), routed.weights.as<const float>()[i]};
+    }
+  }
+
+  const float* row_of(const Sent& sent) const { return x_.as<float>() + sent.row * dim(); }
+
+  // A segment's part of the rows of a wave, each segment's packed by itself.
+  PackedRows packed(float* wave, const Segment& segment, int64_t in_dim) const {
+    PackedRows rows{nullptr, segment.count, in_dim, step_elements(form_)};
+    rows.data = wave + segment.first * rows.blocks() * kTileStride;
+    return rows;
+  }
+
+  float* packed_wave(Scratch& scratch, size_t n_rows, int64_t in_dim) const {
+    const PackedRows all{nullptr, static_cast<int64_t>(n_rows), in_dim, step_elements(form_)};
+    return scratch.floats(all.floats());
+  }
+
+  // By tiles.
+  void many(const std::vector<Segment>& wave, std::span<const Sent> rows) {
+    float* in = packed_wave(scratch_.rows, rows.size(), dim());
+    float* hidden = packed_wave(scratch_.prepared, rows.size(), hidden_dim());
+    std::vector<const Segment*> segment_of;
+    for (const Segment& segment : wave) {
+      segment_of.insert(segment_of.end(), static_cast<size_t>(segment.count), &segment);
+    }
+    pool_.run(static_cast<int64_t>(rows.size()), [&](int64_t i, int /*thread*/) {
+      const Segment& segment = *segment_of[static_cast<size_t>(i)];
+      pack_row(kernels_, form_, row_of(rows[static_cast<size_t>(i)]), packed(in, segment, dim()),
+               i - segment.first);
+    });
+    const int64_t strips = divide_up(hidden_dim(), kernels_.strip);
+    pool_.run(static_cast<int64_t>(wave.size()) * strips, [&](int64_t job, int thread) {
+      const Segment& segment = wave[static_cast<size_t>(job / strips)];
+      hidden_strip(segment, job % strips, packed(in, segment, dim()),
+                   packed(hidden, segment, hidden_dim()), scratch_.threads[thread]);
+    });
+    const int64_t out_strips = divide_up(dim(), kernels_.strip);
+    const int64_t parts = row_parts(out_strips);
+    pool_.run(out_strips * parts, [&](int64_t job, int thread) {
+      const int64_t n = x_.shape[0], part = job % parts;
+      const Rows part_rows{part_begin(n, parts, part), part_begin(n, parts, part + 1)};
+      for (const Segment& segment : wave) {
+        const auto of_segment =
+            rows.subspan(static_cast<size_t>(segment.first), static_cast<size_t>(segment.count));
+        down_strip(segment, job / parts, of_segment, part_rows,
+                   packed(hidden, segment, hidden_dim()), scratch_.threads[thread]);
+      }
+    });
+  }
+
+  struct Rows {
+    int64_t begin, end;
+  };
+
+  // Rows of x are cut only where there are too few strips to go round.
+  int64_t row_parts(int64_t strips) const {
+    const int64_t wanted = pool_.threads() == 1 ? 1 : pool_.threads() * kJobsPerThread;
+    return std::clamp<int64_t>(wanted / strips, 1,
+                               std::max<int64_t>(1, x_.shape[0] / (4 * kernels_.tile_rows)));
+  }
+
+  // activation(gate) * up of a strip, prepared for down.
+  void hidden_strip(const Segment& segment, int64_t strip, const PackedRows& in,
+                    const PackedRows& out, Scratch& scratch) const {
+    const int64_t width = kernels_.strip, size = segment.count * width;
+    float* panel = scratch.floats(static_cast<size_t>(kTileStride * width + 2 * size));
+    float* gate = panel + kTileStride * width;
+    float* up = gate + size;
+    const TileRows rows{kernels_, form_, in, 0, segment.count};
+    multiply_strips(rows, weight(0, segment.expert), strip, 1, panel, gate);
+    multiply_strips(rows, weight(1, segment.expert), strip, 1, panel, up);
+    activate_(gate, up, size);
+    const int64_t first = strip * width, count = std::min(width, hidden_dim() - first);
+    for (int64_t row = 0; row < segment.count; ++row) {
+      pack_part(kernels_, form_, gate + row * width, first, count, out, row);
+    }
+  }
+
+  // Adds a strip of what an expert gives to the rows of `part` that were sent to it.
+  void down_strip(const Segment& segment, int64_t strip, std::span<const Sent> sent,
+                  const Rows& part, const PackedRows& hidden, Scratch& scratch) const {
+    const auto below = [](const Sent& each, int64_t row) { return each.row < row; };
+    const auto begin = std::lower_bound(sent.begin(), sent.end(), part.begin, below);
+    const auto end = std::lower_bound(begin, sent.end(), part.end, below);
+    if (begin == end) return;
+    const int64_t width = kernels_.strip, n = end - begin;
+    float* panel = scratch.floats(static_cast<size_t>(kTileStride * width + n * width));
+    float* sums = panel + kTileStride * width;
+    multiply_strips({kernels_, form_, hidden, begin - sent.begin(), n}, weight(2, segment.expert),
+                    strip, 1, panel, sums);
+    const int64_t first = strip * width, count = std::min(width, dim() - first);
+    for (int64_t i = 0; i < n; ++i) {
+      const Sent& each = begin[i];
+      float* to = out_.as<float>() + each.row * dim() + first;
+      for (int64_t j = 0; j < count; ++j) to[j] += each.weight * sums[i * width + j];
+    }
+  }
+
+  // By dot products.
+  void few(const std::vector<Segment>& wave, std::span<const Sent> rows) {
+    const auto n = static_cast<int64_t>(rows.size());
+    const int64_t stride = dot_stride(form_, dim()),
+                  hidden_stride = dot_stride(form_, hidden_dim());
+    float* in = scratch_.rows.floats(static_cast<size_t>(n * stride));
+    float* gate = scratch_.hidden.floats(static_cast<size_t>(2 * n * hidden_dim()));
+    float* up = gate + n * hidden_dim();
+    float* hidden = scratch_.prepared.floats(static_cast<size_t>(n * hidden_stride));
+    pool_.run(n, [&](int64_t i, int /*thread*/) {
+      prepare_dot_row(kernels_, form_, row_of(rows[static_cast<size_t>(i)]), dim(),
+                      in + i * stride);
+    });
+    const int64_t jobs = divide_up(hidden_dim(), kDotJob);
+    pool_.run(static_cast<int64_t>(wave.size()) * jobs, [&](int64_t job, int /*thread*/) {
+      const Segment& segment = wave[static_cast<size_t>(job / jobs)];
+      const int64_t begin = job % jobs * kDotJob, end = std::min(begin + kDotJob, hidden_dim());
+      const float* from = in + segment.first * stride;
+      for (int64_t matrix = 0; matrix < 2; ++matrix) {
+        float* to = (matrix == 0 ? gate : up) + segment.first * hidden_dim();
+        multiply_dots(kernels_, form_, weight(matrix, segment.expert), begin, end, from, stride,
+                      segment.count, [&](int64_t row, int64_t column, float sum) {
+                        to[row * hidden_dim() + column] = sum;
+                      });
+      }
+      for (int64_t i = segment.first; i < segment.first + segment.count; ++i) {
+        const int64_t at = i * hidden_dim() + begin;
+        activate_(gate + at, up + at, end - begin);
+      }
+    });
+    pool_.run(n, [&](int64_t i, int /*thread*/) {
+      prepare_dot_row(kernels_, form_, gate + i * hidden_dim(), hidden_dim(),
+                      hidden + i * hidden_stride);
+    });
+    pool_.run(divide_up(dim(), kDotJob), [&](int64_t job, int /*thread*/) {
+      const int64_t begin = job * kDotJob, end = std::min(begin + kDotJob, dim());
+      for (const Segment& segment : wave) {
+        multiply_dots(kernels_, form_, weight(2, segment.expert), begin, end,
+                      hidden + segment.first * hidden_stride, hidden_stride, segment.count,
+                      [&](int64_t row, int64_t column, float sum) {
+                        const Sent& sent = rows[static_cast<size_t>(segment.first + row)];
+                        out_.as<float>()[sent.row * dim() + column] += sent.weight * sum;
+                      });
+      }
+    });
+  }
+
+  const CpuKernels& kernels_;
+  ThreadPool& pool_;
+  ExpertScratch& scratch_;
+  const ConstTensorView& x_;
+  const ExpertMatrices& matrices_;
+  const TensorView& out_;
+  const RowForm form_;
+  const CpuKernels::Activate activate_;
+  std::vector<int64_t> begins_;  // [experts + 1]: of each expert in sent_
+  std::vector<Sent> sent_;
+};
+
+}  // namespace
+
+void cpu_experts(const CpuKernels& kernels, ThreadPool& pool, ExpertScratch& scratch,
+                 const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
+                 const TensorView& out, int64_t computed_as) {
+  if (x.shape[0] == 0) return;
+  FP8KV_ASSERT(x.dtype == DType::f32 && out.dtype == DType::f32 && x.shape == out.shape);
+  Experts(kernels, pool, scratch, x, matrices, out)
+      .run(routed, takes_dots(kernels, x.shape[0], computed_as));
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,113 @@
+// What products of rows with weights are made of on the CPU, for those who decide which rows and
+// which weights: preparing rows, strips of tiles, and dot products. Internal to backend/cpu.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/cpu_kernels.h"
+#include "core/tensor.h"
+
+namespace fp8kv {
+
+// Up to this many rows are computed by dot products along the weights, more rows in tiles; the
+// second bound is for steps whose size is given (see Backend::compute_as). At 16 rows both ways are
+// as fast. At 64 rows tiles are faster by up to a third, which is given up so that every batch that
+// decodes is computed in one way.
+inline constexpr int64_t kMostDotRows = 16;
+inline constexpr int64_t kMostNamedDotRows = 64;
+
+// Whether a step of `rows` rows, computed as one of `computed_as` unless that is 0, takes dot
+// products.
+bool takes_dots(const CpuKernels& kernels, int64_t rows, int64_t computed_as);
+
+constexpr int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Part `part` of `parts` nearly equal ones of [0, n) begins here.
+constexpr int64_t part_begin(int64_t n, int64_t parts, int64_t part) {
+  return n * part / parts;
+}
+
+// How activations have to be prepared for products with weights of a type.
+enum class RowForm { plain, rounded_to_bf16, bf16_pairs };
+RowForm row_form(const CpuKernels& kernels, DType weight);
+
+// Elements of in_dim in kTileStride steps.
+constexpr int64_t step_elements(RowForm form) {
+  return form == RowForm::bf16_pairs ? 2 * kTileStride : kTileStride;
+}
+
+// Rows for tiles, cut along k: [k blocks][rows][kTileStride] steps.
+struct PackedRows {
+  float* data;
+  int64_t n;
+  int64_t in_dim;
+  int64_t block;  // step_elements
+
+  int64_t blocks() const { return divide_up(in_dim, block); }
+  size_t floats() const { return static_cast<size_t>(blocks() * n * kTileStride); }
+  float* at(int64_t k_block, int64_t row) const { return data + (k_block * n + row) * kTileStride; }
+  int depth(int64_t k_block) const {
+    return static_cast<int>(std::min(block, in_dim - k_block * block));
+  }
+};
+
+// Row `index` of `packed`, from all its elements.
+void pack_row(const CpuKernels& kernels, RowForm form, const float* row, const PackedRows& packed,
+              int64_t index);
+// `count` elements of it, from element `first` on. REQUIRES that these are within a k block, and
+// an even `first`.
+void pack_part(const CpuKernels& kernels, RowForm form, const float* from, int64_t first,
+               int64_t count, const PackedRows& packed, int64_t index);
+
+// Rows that are multiplied together.
+struct TileRows {
+  const CpuKernels& kernels;
+  RowForm form;
+  PackedRows packed;
+  int64_t first_row;  // of those to multiply, within `packed`
+  int64_t n_rows;
+};
+
+// The products of the rows with strips [first_strip, first_strip + n_strips) of a weight:
+// sums [n_strips][n_rows][strip], overwritten.   panel: room for kTileStride * strip floats
+void multiply_strips(const TileRows& rows, const ConstTensorView& weight, int64_t first_strip,
+                     int64_t n_strips, float* panel, float* sums);
+
+// Floats between rows that are prepared for dot products.
+int64_t dot_stride(RowForm form, int64_t in_dim);
+void prepare_dot_row(const CpuKernels& kernels, RowForm form, const float* from, int64_t in_dim,
+                     float* to);
+
+// Calls take(row, index, sum) for the products of n prepared rows, `stride` floats apart, with rows
+// [begin, end) of a weight. Rows beyond those of one call of the kernel find the weights in the
+// cache.
+template <typename Take>
+void multiply_dots(const CpuKernels& kernels, RowForm form, const ConstTensorView& weight,
+                   int64_t begin, int64_t end, const float* x, int64_t stride, int64_t n,
+                   const Take& take) {
+  const CpuKernels::Dots* dots =
+      form == RowForm::bf16_pairs ? kernels.pair_dots : kernels.dots[weight.dtype];
+  const int64_t in_dim = weight.shape[1];
+  const int64_t row_bytes = in_dim * static_cast<int64_t>(dtype_bytes(weight.dtype));
+  for (int64_t first = begin; first < end; first += kDotWeights) {
+    const int64_t count = std::min<int64_t>(kDotWeights, end - first);
+    const std::byte* rows[kDotWeights];
+    for (int64_t w = 0; w < kDotWeights; ++w) {
+      rows[w] = weight.data + (first + std::min(w, count - 1)) * row_bytes;
+    }
+    for (int64_t done = 0; done < n; done += kMaxDotRows) {
+      const int64_t now = std::min<int64_t>(kMaxDotRows, n - done);
+      float sums[kMaxDotRows * kDotWeights];
+      dots[now - 1](rows, x + done * stride, stride, in_dim, sums);
+      for (int64_t r = 0; r < now; ++r) {
+        for (int64_t w = 0; w < count; ++w) take(done + r, first + w, sums[r * kDotWeights + w]);
+      }
+    }
+  }
+}
+
+}  // namespace fp8kv

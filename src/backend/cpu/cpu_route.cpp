@@ -1,0 +1,138 @@
+#include "backend/cpu/cpu_route.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/error.h"
+#include "core/half.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr float kTaken = -std::numeric_limits<float>::infinity();
+
+float element(const ConstTensorView& view, int64_t i) {
+  if (view.dtype == DType::f16) return f16_to_float(view.as<uint16_t>()[i]);
+  if (view.dtype == DType::bf16) return bf16_to_float(view.as<uint16_t>()[i]);
+  return view.as<float>()[i];
+}
+
+// The largest of those that are not taken, the first among equals. REQUIRES one that is not.
+size_t best_of(const std::vector<float>& values, const std::vector<char>& taken) {
+  size_t best = values.size();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!taken[i] && (best == values.size() || values[i] > values[best])) best = i;
+  }
+  FP8KV_ASSERT(best < values.size());
+  return best;
+}
+
+// One row at a time; keeps its memory.
+class Router {
+ public:
+  Router(const Routing& routing, const std::optional<ConstTensorView>& bias, int64_t count)
+      : routing_(routing), bias_(static_cast<size_t>(count)) {
+    for (int64_t i = 0; bias && i < count; ++i) bias_[static_cast<size_t>(i)] = element(*bias, i);
+  }
+
+  void run(const float* logits, int32_t* ids, float* weights) {
+    const size_t n = bias_.size(), k = static_cast<size_t>(routing_.per_token);
+    choice_.resize(n);
+    taken_.assign(n, 0);
+    bool valid = true;
+    for (size_t i = 0; i < n; ++i) {
+      // The order of softmax's results is that of the logits.
+      choice_[i] =
+          (routing_.score == RouterScore::sigmoid ? sigmoid(logits[i]) : logits[i]) + bias_[i];
+      valid = valid && !std::isnan(choice_[i]);
+    }
+    if (!valid) {
+      for (size_t j = 0; j < k; ++j) {
+        ids[j] = static_cast<int32_t>(j);
+        weights[j] = std::numeric_limits<float>::quiet_NaN();
+      }
+      return;
+    }
+    if (routing_.groups > 1) take_groups();
+    for (size_t j = 0; j < k; ++j) {
+      const size_t best = best_of(choice_, taken_);
+      taken_[best] = 1;
+      ids[j] = static_cast<int32_t>(best);
+    }
+    std::sort(ids, ids + k);
+    weigh(logits, ids, weights);
+  }
+
+ private:
+  static float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+  // Takes the experts of all groups but the best ones.
+  void take_groups() {
+    const auto groups = static_cast<size_t>(routing_.groups);
+    const size_t size = choice_.size() / groups;
+    std::vector<float> worth(groups);
+    for (size_t g = 0; g < groups; ++g) {
+      float first = kTaken, second = kTaken;
+      for (size_t i = g * size; i < (g + 1) * size; ++i) {
+        second = std::max(second, std::min(first, choice_[i]));
+        first = std::max(first, choice_[i]);
+      }
+      worth[g] = first + second;
+    }
+    std::vector<char> kept(groups);
+    for (int64_t i = 0; i < routing_.groups_kept; ++i) kept[best_of(worth, kept)] = 1;
+    for (size_t i = 0; i < taken_.size(); ++i) taken_[i] = !kept[i / size];
+  }
+
+  void weigh(const float* logits, const int32_t* ids, float* weights) const {
+    const size_t k = static_cast<size_t>(routing_.per_token);
+    if (routing_.score == RouterScore::sigmoid) {
+      for (size_t j = 0; j < k; ++j) weights[j] = sigmoid(logits[ids[j]]);
+    } else {
+      float most = logits[ids[0]];
+      for (size_t j = 1; j < k; ++j) most = std::max(most, logits[ids[j]]);
+      float sum = 0;
+      for (size_t j = 0; j < k; ++j) sum += weights[j] = std::exp(logits[ids[j]] - most);
+      if (routing_.score == RouterScore::softmax) {
+        sum = 0;
+        for (size_t i = 0; i < choice_.size(); ++i) sum += std::exp(logits[i] - most);
+      }
+      for (size_t j = 0; j < k; ++j) weights[j] /= sum;
+    }
+    float sum = static_cast<float>(routing_.epsilon);
+    for (size_t j = 0; j < k; ++j) sum += weights[j];
+    for (size_t j = 0; j < k; ++j) {
+      if (routing_.normalise) weights[j] /= sum;
+      weights[j] *= static_cast<float>(routing_.scale);
+    }
+  }
+
+  const Routing& routing_;
+  std::vector<float> bias_;    // of the choice; 0 where there is none
+  std::vector<float> choice_;  // what experts are chosen by
+  std::vector<char> taken_;    // chosen already, or not to be chosen
+};
+
+// Rows of one job: some microseconds of work.
+constexpr int64_t kJobRows = 16;
+
+}  // namespace
+
+void cpu_route(ThreadPool& pool, const ConstTensorView& logits, const Routing& routing,
+               const std::optional<ConstTensorView>& choice_bias, const Routed& out) {
+  const int64_t n = logits.shape[0], count = logits.shape[1], k = routing.per_token;
+  FP8KV_ASSERT(k <= count && count % routing.groups == 0);
+  pool.run((n + kJobRows - 1) / kJobRows, [&](int64_t job, int /*thread*/) {
+    Router router(routing, choice_bias, count);
+    for (int64_t row = job * kJobRows; row < std::min(n, (job + 1) * kJobRows); ++row) {
+      router.run(logits.as<const float>() + row * count, out.ids.as<int32_t>() + row * k,
+                 out.weights.as<float>() + row * k);
+    }
+  });
+  if (!out.counts) return;
+  for (int64_t i = 0; i < n * k; ++i) ++out.counts->as<uint64_t>()[out.ids.as<int32_t>()[i]];
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,42 @@
+#include "calib/expert_reach.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace fp8kv {
+namespace {
+
+// Of a layer, and layers: enough to see whether it is a few or most.
+constexpr size_t kMostNamed = 8;
+
+// "2, 5 and 3 more"
+std::string named(const std::vector<std::string>& all, const char* between) {
+  std::string out;
+  for (size_t i = 0; i < all.size() && i < kMostNamed; ++i) out += (i > 0 ? between : "") + all[i];
+  if (all.size() > kMostNamed) out += cat(between, "and ", all.size() - kMostNamed, " more");
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::string> unreached_experts(const ModelConfig& config,
+                                             const std::vector<std::vector<uint64_t>>& reached) {
+  size_t n_experts = 0, n_unreached = 0;
+  std::vector<std::string> layers;
+  for (int64_t i = 0; i + 1 < config.n_layers(); ++i) {
+    if (config.layer(i).feed_forward != FeedForward::experts) continue;
+    const std::vector<uint64_t>& tokens = reached[static_cast<size_t>(i)];
+    std::vector<std::string> missing;
+    for (size_t expert = 0; expert < tokens.size(); ++expert) {
+      if (tokens[expert] == 0) missing.push_back(cat(expert));
+    }
+    n_experts += tokens.size();
+    n_unreached += missing.size();
+    if (!missing.empty()) layers.push_back(cat("layer ", i, ": ", named(missing, ", ")));
+  }
+  if (n_unreached == 0) return std::nullopt;
+  return cat("no token reached ", n_unreached, " of ", n_experts,
+             " experts: ", named(layers, "; "));
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,158 @@
+#include "config/expert_architectures.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "config/config_values.h"
+#include "config/experts_config.h"
+#include "config/tensor_table.h"
+
+namespace fp8kv {
+namespace {
+
+using enum TensorRole;
+
+// Those of Mistral but for the experts, w1 being the gate, w3 up and w2 down.
+const TensorRow kMixtralTensors[] = {
+    {"model.embed_tokens", {embedding}},
+    {"model.layers.{}.input_layernorm", {attn_norm}},
+    {"model.layers.{}.self_attn.q_proj", {q}},
+    {"model.layers.{}.self_attn.k_proj", {k}},
+    {"model.layers.{}.self_attn.v_proj", {v}},
+    {"model.layers.{}.self_attn.o_proj", {o}},
+    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
+    {"model.layers.{}.block_sparse_moe.gate", {router}},
+    {"model.layers.{}.block_sparse_moe.experts.{e}.w1", {expert_gate}},
+    {"model.layers.{}.block_sparse_moe.experts.{e}.w3", {expert_up}},
+    {"model.layers.{}.block_sparse_moe.experts.{e}.w2", {expert_down}},
+    {"model.norm", {norm}},
+    {"lm_head", {lm_head}},
+};
+
+// All experts of a layer are in one tensor, which has gate and up one after the other.
+const TensorRow kGraniteMoeTensors[] = {
+    {"model.embed_tokens", {embedding}},
+    {"model.layers.{}.input_layernorm", {attn_norm}},
+    {"model.layers.{}.self_attn.q_proj", {q}},
+    {"model.layers.{}.self_attn.k_proj", {k}},
+    {"model.layers.{}.self_attn.v_proj", {v}},
+    {"model.layers.{}.self_attn.o_proj", {o}},
+    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
+    {"model.layers.{}.block_sparse_moe.router.layer", {router}},
+    {"model.layers.{}.block_sparse_moe.input_linear", {expert_gate, expert_up}},
+    {"model.layers.{}.block_sparse_moe.output_linear", {expert_down}},
+    {"model.norm", {norm}},
+    {"lm_head", {lm_head}},
+};
+
+// Layers without experts are Llama's.
+const TensorRow kQwenMoeTensors[] = {
+    {"model.embed_tokens", {embedding}},
+    {"model.layers.{}.input_layernorm", {attn_norm}},
+    {"model.layers.{}.self_attn.q_proj", {q}},
+    {"model.layers.{}.self_attn.k_proj", {k}},
+    {"model.layers.{}.self_attn.v_proj", {v}},
+    {"model.layers.{}.self_attn.q_norm", {q_norm}},
+    {"model.layers.{}.self_attn.k_norm", {k_norm}},
+    {"model.layers.{}.self_attn.o_proj", {o}},
+    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
+    {"model.layers.{}.mlp.gate_proj", {gate}},
+    {"model.layers.{}.mlp.up_proj", {up}},
+    {"model.layers.{}.mlp.down_proj", {down}},
+    {"model.layers.{}.mlp.gate", {router}},
+    {"model.layers.{}.mlp.experts.{e}.gate_proj", {expert_gate}},
+    {"model.layers.{}.mlp.experts.{e}.up_proj", {expert_up}},
+    {"model.layers.{}.mlp.experts.{e}.down_proj", {expert_down}},
+    {"model.layers.{}.mlp.shared_expert.gate_proj", {shared_gate}},
+    {"model.layers.{}.mlp.shared_expert.up_proj", {shared_up}},
+    {"model.layers.{}.mlp.shared_expert.down_proj", {shared_down}},
+    {"model.layers.{}.mlp.shared_expert_gate", {shared_router}},
+    {"model.norm", {norm}},
+    {"lm_head", {lm_head}},
+};
+
+// Versions of transformers differ in which layers would have the window.
+void check_no_window(const Json& config) {
+  const auto used = config.find("use_sliding_window");
+  if (!used || !used->as_bool()) return;
+  fail(used->where(), ": is true: a sliding window is not supported in this architecture");
+}
+
+// Qwen's routers: weights that do not add up to 1 unless the config says so.
+void parse_qwen_experts(const Json& config, ModelConfig& out) {
+  parse_experts(config, {{"num_experts", "num_local_experts"}, "moe_intermediate_size"}, out);
+  check_no_window(config);
+  if (out.experts) out.experts->routing.normalise = config.get_bool("norm_topk_prob", false);
+}
+
+// A multiplier, 1 where the config has none.
+double multiplier(const Json& config, const char* key) {
+  const auto found = config.find(key);
+  const double value = found ? found->as_double() : 1.0;
+  if (!(std::abs(value) > 0) || !std::isfinite(value)) {
+    fail(found->where(), ": is ", found->brief(), ", expected a finite number but 0");
+  }
+  return value;
+}
+
+}  // namespace
+
+void parse_granite_moe(const Json& config, ModelConfig& out) {
+  out.qkv_bias = config.get_bool("attention_bias", false);
+  out.o_bias = out.qkv_bias;
+  out.block.embed_multiplier = multiplier(config, "embedding_multiplier");
+  out.block.residual_multiplier = multiplier(config, "residual_multiplier");
+  out.block.attention_scale = multiplier(config, "attention_multiplier");
+  out.block.logit_multiplier = 1 / multiplier(config, "logits_scaling");
+  parse_experts(config, {{"num_local_experts", "num_experts"}, "intermediate_size"}, out);
+  if (!out.experts) config.at("num_local_experts");
+  if (out.experts) out.experts->routing.score = RouterScore::softmax_of_chosen;
+}
+
+void parse_mixtral(const Json& config, ModelConfig& out) {
+  parse_experts(config, {{"num_local_experts", "num_experts"}, "intermediate_size"}, out);
+  if (!out.experts) config.at("num_local_experts");
+  if (out.experts) out.experts->routing.normalise = true;
+}
+
+void parse_olmoe(const Json& config, ModelConfig& out) {
+  if (const auto clip = config.find("clip_qkv")) {
+    fail(clip->where(), ": is ", clip->brief(), ": clipping of Q, K and V is not supported");
+  }
+  out.qkv_bias = config.get_bool("attention_bias", false);
+  out.o_bias = out.qkv_bias;
+  out.block.qk_norm = QkNorm::whole;
+  parse_experts(config, {{"num_experts", "num_local_experts"}, "intermediate_size"}, out);
+  if (!out.experts) config.at("num_experts");
+  if (out.experts) out.experts->routing.normalise = config.get_bool("norm_topk_prob", false);
+}
+
+void parse_qwen2_moe(const Json& config, ModelConfig& out) {
+  out.qkv_bias = config.get_bool("qkv_bias", true);
+  parse_qwen_experts(config, out);
+  if (!out.experts) return;
+  out.experts->shared_hidden_dim =
+      in_range(config.at("shared_expert_intermediate_size"), kLargestDim);
+  out.experts->shared_gated = true;
+}
+
+void parse_qwen3_moe(const Json& config, ModelConfig& out) {
+  out.qkv_bias = config.get_bool("attention_bias", false);
+  out.o_bias = out.qkv_bias;
+  out.block.qk_norm = QkNorm::per_head;
+  parse_qwen_experts(config, out);
+}
+
+std::span<const TensorRow> granite_moe_tensors() {
+  return kGraniteMoeTensors;
+}
+
+std::span<const TensorRow> mixtral_tensors() {
+  return kMixtralTensors;
+}
+
+std::span<const TensorRow> qwen_moe_tensors() {
+  return kQwenMoeTensors;
+}
+
+}  // namespace fp8kv

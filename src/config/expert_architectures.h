@@ -1,0 +1,23 @@
+// What differs from the common part in models whose layers have experts, and what their tensors are
+// called. Rows of the table in architectures.cpp. Internal to config.
+#pragma once
+
+#include <span>
+
+#include "core/config.h"
+#include "core/tensor_row.h"
+#include "json/json.h"
+
+namespace fp8kv {
+
+void parse_granite_moe(const Json& config, ModelConfig& out);
+void parse_mixtral(const Json& config, ModelConfig& out);
+void parse_olmoe(const Json& config, ModelConfig& out);
+void parse_qwen2_moe(const Json& config, ModelConfig& out);
+void parse_qwen3_moe(const Json& config, ModelConfig& out);
+
+std::span<const TensorRow> granite_moe_tensors();
+std::span<const TensorRow> mixtral_tensors();
+std::span<const TensorRow> qwen_moe_tensors();
+
+}  // namespace fp8kv

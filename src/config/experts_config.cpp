@@ -1,0 +1,64 @@
+#include "config/experts_config.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/config_values.h"
+
+namespace fp8kv {
+namespace {
+
+// Above any model; ids and counts of experts stay far below what could overflow.
+constexpr int64_t kMostExperts = 4096;
+
+}  // namespace
+
+void parse_experts(const Json& text, const ExpertsKeys& keys, ModelConfig& out) {
+  const bool any = std::any_of(out.layers.begin(), out.layers.end(), [](const auto& layer) {
+    return layer.feed_forward == FeedForward::experts;
+  });
+  const auto count = find_any(text, keys.count);
+  if (count && count->as_int() == 1) {
+    fail(count->where(), ": is 1, expected at least 2 experts, or 0 for a model without");
+  }
+  if (!any) return;
+  ExpertsConfig& experts = out.experts.emplace();
+  const Json number = at_any(text, keys.count);
+  experts.count = in_range(number, 2, kMostExperts);
+  experts.hidden_dim = in_range(text.at(keys.hidden_dim), kLargestDim);
+  const Json per_token = text.at("num_experts_per_tok");
+  experts.routing.per_token = in_range(per_token, kMostExperts);
+  if (experts.routing.per_token > experts.count) {
+    fail(per_token.where(), ": is ", per_token.brief(), ", expected no more than the ",
+         experts.count, " experts of ", number.where());
+  }
+}
+
+void parse_expert_groups(const Json& text, ModelConfig& out) {
+  FP8KV_ASSERT(out.experts);
+  Routing& routing = out.experts->routing;
+  const int64_t count = out.experts->count;
+  const auto groups = text.find("n_group");
+  const auto kept = text.find("topk_group");
+  if (groups) routing.groups = in_range(*groups, count);
+  if (kept) routing.groups_kept = in_range(*kept, routing.groups);
+  const int64_t in_group = count / routing.groups;
+  if (count % routing.groups != 0 || (routing.groups > 1 && in_group < 2)) {
+    fail(groups->where(), ": is ", groups->brief(), ", expected a number that shares out ", count,
+         " experts evenly, at least two to a group");
+  }
+  if (routing.groups_kept * in_group < routing.per_token) {
+    fail(text.where(), ": topk_group leaves ", routing.groups_kept * in_group,
+         " experts to choose from, expected at least num_experts_per_tok, which is ",
+         routing.per_token);
+  }
+}
+
+void check_router_says(const Json& text, const char* key, const char* expected) {
+  const auto said = text.find(key);
+  if (!said || said->as_string() == expected) return;
+  fail(said->where(), ": is ", said->brief(), ", expected ", quote(expected),
+       ": no other router of this architecture is supported");
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,39 @@
+// A feed-forward part of several experts, of which each token is sent to a few: as data, for the
+// config and for the op that chooses.
+#pragma once
+
+#include <cstdint>
+
+namespace fp8kv {
+
+// What a router makes of its logits, one for each expert.
+enum class RouterScore {
+  softmax,            // over all experts; the likeliest are chosen
+  softmax_of_chosen,  // the largest logits are chosen, and the softmax is over these alone
+  sigmoid             // of each logit by itself
+};
+
+// How a token's experts are chosen, and how much each counts.
+struct Routing {
+  int64_t per_token = 0;  // experts that are chosen
+  RouterScore score = RouterScore::softmax;
+  bool normalise = false;  // the weights of the chosen are divided by their sum
+  double epsilon = 0.0;    // which this is added to
+  double scale = 1.0;      // multiplies the weights at the end
+  // Experts are in so many groups of neighbours, and chosen from the best of these alone: a group
+  // is worth its two largest scores together. With one group all experts take part.
+  int64_t groups = 1;
+  int64_t groups_kept = 1;
+};
+
+struct ExpertsConfig {
+  int64_t count = 0;
+  int64_t hidden_dim = 0;  // of each expert
+  Routing routing;
+  bool choice_bias = false;  // added to scores while experts are chosen, but not to their weights
+  // An expert beside the others that takes every token; 0: there is none.
+  int64_t shared_hidden_dim = 0;
+  bool shared_gated = false;  // its output is multiplied by the sigmoid of a product of its own
+};
+
+}  // namespace fp8kv

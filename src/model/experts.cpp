@@ -1,0 +1,65 @@
+#include "model/experts.h"
+
+#include <array>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+Projection project(const Linear& linear, const TensorView& out, bool accumulate = false) {
+  return {linear.weight, linear.bias, out, accumulate};
+}
+
+}  // namespace
+
+ExpertsForward::ExpertsForward(Backend& backend, const ModelConfig& config, int64_t max_rows)
+    : backend_(backend), experts_(*config.experts), activation_(config.block.activation) {
+  logits_ = backend.allocate(DType::f32, Shape{max_rows, experts_.count});
+  ids_ = backend.allocate(DType::i32, Shape{max_rows, experts_.routing.per_token});
+  chosen_weights_ = backend.allocate(DType::f32, Shape{max_rows, experts_.routing.per_token});
+  if (experts_.shared_hidden_dim == 0) return;
+  const DType dtype = backend.activation_dtype(config.dtype);
+  shared_gate_ = backend.allocate(dtype, Shape{max_rows, experts_.shared_hidden_dim});
+  shared_up_ = backend.allocate(dtype, Shape{max_rows, experts_.shared_hidden_dim});
+  if (experts_.shared_gated) shared_weights_ = backend.allocate(DType::f32, Shape{max_rows, 1});
+}
+
+uint64_t ExpertsForward::bytes() const {
+  uint64_t bytes = 0;
+  for (const Tensor* each :
+       {&logits_, &ids_, &chosen_weights_, &shared_gate_, &shared_up_, &shared_weights_}) {
+    if (each->view().shape.rank() > 0) bytes += each->view().bytes();
+  }
+  return bytes;
+}
+
+void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
+                         const TensorView& out) {
+  const int64_t n = x.shape[0];
+  const TensorView logits = logits_.first(n);
+  backend_.linear(x, std::array{project(weights.router, logits)});
+  const Routed routed{ids_.first(n), chosen_weights_.first(n), counts_};
+  backend_.route(logits, experts_.routing, weights.choice_bias, routed);
+  const ExpertMatrices matrices{weights.addresses, weights.each.front().front().dtype,
+                                experts_.hidden_dim, activation_};
+  backend_.experts(x, routed, matrices, out);
+  if (weights.shared) add_shared(weights, x, out);
+}
+
+void ExpertsForward::add_shared(const LayerExperts& weights, const ConstTensorView& x,
+                                const TensorView& out) {
+  const int64_t n = x.shape[0];
+  const auto& [gate, up, down] = *weights.shared;
+  const TensorView hidden = shared_gate_.first(n), other = shared_up_.first(n);
+  backend_.linear(x, std::array{project(gate, hidden), project(up, other)});
+  backend_.activate(activation_, hidden, other);
+  if (weights.shared_router) {
+    const TensorView gates = shared_weights_.first(n);
+    backend_.linear(x, std::array{project(*weights.shared_router, gates)});
+    backend_.gate_rows(hidden, gates);
+  }
+  backend_.linear(hidden, std::array{project(down, out, true)});
+}
+
+}  // namespace fp8kv

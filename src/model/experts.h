@@ -1,0 +1,39 @@
+// The feed-forward part of layers with experts: its scratch memory, and its ops in their order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "backend/backend.h"
+#include "core/config.h"
+#include "model/weights.h"
+
+namespace fp8kv {
+
+class ExpertsForward {
+ public:
+  // For steps of up to `max_rows` rows. REQUIRES config.experts; `config` outlives this.
+  ExpertsForward(Backend& backend, const ModelConfig& config, int64_t max_rows);
+
+  // What the experts make of rows x [n, dim], which are normalised already, into out [n, dim].
+  void run(const LayerExperts& weights, const ConstTensorView& x, const TensorView& out);
+
+  // From here on, how many rows are sent to each expert is added to `counts` [experts] u64.
+  void count(const std::optional<TensorView>& counts) { counts_ = counts; }
+
+  uint64_t bytes() const;  // of scratch memory
+
+ private:
+  void add_shared(const LayerExperts& weights, const ConstTensorView& x, const TensorView& out);
+
+  Backend& backend_;
+  const ExpertsConfig& experts_;
+  const Activation activation_;
+  Tensor logits_;                     // [max_rows, experts] f32
+  Tensor ids_, chosen_weights_;       // [max_rows, per_token] i32, f32
+  Tensor shared_gate_, shared_up_;    // [max_rows, shared_hidden_dim]; nothing without such one
+  Tensor shared_weights_;             // [max_rows, 1] f32
+  std::optional<TensorView> counts_;  // [experts] u64
+};
+
+}  // namespace fp8kv
