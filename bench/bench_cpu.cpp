@@ -1,5 +1,5 @@
 // Speed of the CPU backend's ops, each beside the limit that this machine sets it.
-// usage: fp8kv_bench_cpu [threads [part]]     part: linear, attention, rope
+// usage: fp8kv_bench_cpu [threads [part]]     part: linear, experts, attention, rope
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -102,6 +102,55 @@ void bench_scaling(const Limits& limits) {
   }
   std::printf("%-46s %8.2f of %d     %5.1f %%\n", "thread scaling, linear BF16, 512 rows",
               times[0] / times[1], limits.threads, 100 * times[0] / times[1] / limits.threads);
+}
+
+// A layer of Qwen3-MoE's shape with 16 experts, of which 4 are active, beside a dense one of the
+// same work.
+void bench_experts(Backend& backend) {
+  constexpr int64_t kDim = 2048, kHidden = 768, kExperts = 16, kActive = 4;
+  const Shape in{kActive * kHidden, kDim}, out{kDim, kActive * kHidden};
+  const Tensor gate = random_tensor(backend, DType::bf16, in);
+  const Tensor up = random_tensor(backend, DType::bf16, in);
+  const Tensor down = random_tensor(backend, DType::bf16, out);
+  std::vector<Tensor> matrices;
+  const Tensor addresses = backend.allocate(DType::u64, Shape{3, kExperts});
+  for (int64_t i = 0; i < 3 * kExperts; ++i) {
+    const Shape shape = i < 2 * kExperts ? Shape{kHidden, kDim} : Shape{kDim, kHidden};
+    matrices.push_back(random_tensor(backend, DType::bf16, shape));
+    addresses.view().as<uint64_t>()[i] = reinterpret_cast<uintptr_t>(matrices.back().view().data);
+  }
+  for (const int64_t rows : {8, 512, 2048}) {
+    const Tensor x = random_tensor(backend, DType::f32, Shape{rows, kDim});
+    const Tensor result = backend.allocate(DType::f32, Shape{rows, kDim});
+    const Tensor hidden = backend.allocate(DType::f32, Shape{rows, kActive * kHidden});
+    const Tensor other = backend.allocate(DType::f32, Shape{rows, kActive * kHidden});
+    const Tensor logits = random_tensor(backend, DType::f32, Shape{rows, kExperts});
+    const Tensor ids = backend.allocate(DType::i32, Shape{rows, kActive});
+    const Tensor weights = backend.allocate(DType::f32, Shape{rows, kActive});
+    const Routed routed{ids.view(), weights.view(), {}};
+    const auto dense = [&] {
+      const Projection products[] = {{gate.view(), {}, hidden.view()},
+                                     {up.view(), {}, other.view()}};
+      const Projection last{down.view(), {}, result.view()};
+      backend.linear(x.view(), products);
+      backend.activate(Activation::silu, hidden.view(), ConstTensorView(other.view()));
+      backend.linear(hidden.view(), std::span(&last, 1));
+    };
+    const auto sparse = [&] {
+      backend.route(logits.view(), {.per_token = kActive}, std::nullopt, routed);
+      backend.experts(x.view(), routed, {addresses.view(), DType::bf16, kHidden, Activation::silu},
+                      result.view());
+    };
+    // In turn, so that what else the machine does falls on both.
+    double dense_time = 1e30, sparse_time = 1e30;
+    for (int turn = 0; turn < 4; ++turn) {
+      dense_time = std::min(dense_time, best_time(kSeconds / 4, dense));
+      sparse_time = std::min(sparse_time, best_time(kSeconds / 4, sparse));
+    }
+    const double flop = 2.0 * 3 * static_cast<double>(rows * kDim * kActive * kHidden);
+    print_row("experts BF16, 4 of 16, " + std::to_string(rows) + " rows", flop / sparse_time,
+              "GFLOP/s", flop / dense_time, "the dense part of the same work");
+  }
 }
 
 struct Sequences {
@@ -230,6 +279,7 @@ int run(int threads, const std::string& part) {
   std::printf("memory read, all threads: %.1f GB/s\n\n", limits.bandwidth / 1e9);
   if (part.empty() || part == "linear") bench_linear(*backend, limits);
   if (part.empty() || part == "linear") bench_scaling(limits);
+  if (part.empty() || part == "experts") bench_experts(*backend);
   if (part.empty() || part == "attention") bench_attention(*backend, limits);
   if (part.empty() || part == "rope") bench_rope(*backend, limits);
   return 0;
