@@ -1,0 +1,320 @@
+"""Writes what transformers computes with a small random model of each family, to check the C++ forward pass against.
+
+    python make_families.py [CASE...]   writes families/<case>.json beside this file
+
+A file has the config.json of a model, and the names and shapes of its tensors as transformers saves them. Their values
+follow from the name: element i of a tensor is float32(base + amplitude * u), u in (-1, 1) from SplitMix64; see `values`
+here and tests/support/models/family_model.cpp. The rest is as in make_goldens.py's golden.json: `ids`, `logits` at four
+positions, `k_amax` (after RoPE) and `v_amax` [n_layers][n_kv_heads], and `greedy`, the 16 ids that follow the first 16;
+all in float32 with eager attention.
+
+Sizes are odd on purpose: heads that are not hidden_size / n_heads, seven query heads for a KV head, one KV head, 77
+tokens, sequences longer than windows.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import platform
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+N_TOKENS, N_PROMPT, N_NEW = 40, 16, 16
+POSITIONS = [0, 13, 30, 39]
+VOCAB = 77
+
+SIZES = {"vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "max_position_embeddings": 64, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32"}
+SEVEN = {"num_attention_heads": 7, "num_key_value_heads": 1, "head_dim": 6}
+TIED, UNTIED = {"tie_word_embeddings": True}, {"tie_word_embeddings": False}
+
+
+def family(architecture, model_type, **more):
+    return {"architectures": [architecture], "model_type": model_type, **SIZES, **more}
+
+
+def without(config, *keys):
+    return {k: v for k, v in config.items() if k not in keys}
+
+
+GEMMA = family("GemmaForCausalLM", "gemma", rms_norm_eps=1e-6, rope_theta=10000.0, head_dim=12, hidden_act="gelu_pytorch_tanh")
+GEMMA2 = family("Gemma2ForCausalLM", "gemma2", rms_norm_eps=1e-6, rope_theta=10000.0, head_dim=12, num_hidden_layers=3,
+                hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=20, sliding_window=7,
+                attn_logit_softcapping=2.0, final_logit_softcapping=3.0)
+GEMMA3 = family("Gemma3ForCausalLM", "gemma3_text", rms_norm_eps=1e-6, rope_theta=1e6, rope_local_base_freq=100.0, head_dim=12,
+                num_hidden_layers=3, hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=20, sliding_window=7,
+                sliding_window_pattern=3)
+PHI3 = family("Phi3ForCausalLM", "phi3", rms_norm_eps=1e-5, rope_theta=10000.0, hidden_act="silu", sliding_window=None,
+              original_max_position_embeddings=64, pad_token_id=0, **UNTIED)
+LONG = {"type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.7], "long_factor": [1.5, 2.5, 4.0, 9.0]}
+PHI = family("PhiForCausalLM", "phi", layer_norm_eps=1e-5, rope_theta=10000.0, hidden_act="gelu_new", partial_rotary_factor=0.5,
+             qk_layernorm=False, **UNTIED)
+GLM = family("GlmForCausalLM", "glm", rms_norm_eps=1e-5, rope_theta=10000.0, head_dim=16, attention_bias=True,
+             partial_rotary_factor=0.5, hidden_act="silu", pad_token_id=0, **UNTIED)
+GLM4 = {**GLM, "architectures": ["Glm4ForCausalLM"], "model_type": "glm4"}
+GRANITE = family("GraniteForCausalLM", "granite", rms_norm_eps=1e-5, rope_theta=10000.0, hidden_act="silu", attention_bias=False,
+                 mlp_bias=False, embedding_multiplier=1.5, attention_multiplier=0.2, residual_multiplier=0.6,
+                 logits_scaling=0.7, **UNTIED)
+OLMO3 = family("Olmo3ForCausalLM", "olmo3", rms_norm_eps=1e-6, rope_theta=500000.0, hidden_act="silu", sliding_window=7,
+               num_hidden_layers=4, attention_bias=False, **UNTIED)
+COHERE = family("CohereForCausalLM", "cohere", layer_norm_eps=1e-5, rope_theta=10000.0, hidden_act="silu", logit_scale=0.25,
+                attention_bias=False, use_qk_norm=False)
+COHERE2 = without({**COHERE, "architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2", "sliding_window": 7,
+                   "sliding_window_pattern": 3, "num_hidden_layers": 3}, "use_qk_norm")
+SMOLLM3 = family("SmolLM3ForCausalLM", "smollm3", rms_norm_eps=1e-6, rope_theta=10000.0, hidden_act="silu", num_hidden_layers=3,
+                 no_rope_layers=[1, 0, 1], use_sliding_window=False, attention_bias=False, mlp_bias=False, pad_token_id=0)
+STABLELM = family("StableLmForCausalLM", "stablelm", layer_norm_eps=1e-5, rope_theta=10000.0, hidden_act="silu",
+                  partial_rotary_factor=0.25, use_qkv_bias=False, qk_layernorm=False, use_parallel_residual=False, **UNTIED)
+STARCODER2 = family("Starcoder2ForCausalLM", "starcoder2", norm_epsilon=1e-5, rope_theta=10000.0, use_bias=True,
+                    hidden_act="gelu_pytorch_tanh", sliding_window=None)
+MINISTRAL3 = family("Ministral3ForCausalLM", "ministral3", rms_norm_eps=1e-5, head_dim=12, hidden_act="silu", sliding_window=None,
+                    rope_parameters={"type": "yarn", "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0,
+                                     "original_max_position_embeddings": 16, "beta_fast": 32.0, "beta_slow": 1.0,
+                                     "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3}, **UNTIED)
+
+TINY_VISION = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "image_size": 4,
+               "patch_size": 4}
+NO_IMAGES = {"image_token_index": 0, "image_token_id": 0, "video_token_id": 0, "vision_start_token_id": 0, "vision_end_token_id": 0,
+             "boi_token_index": 0, "eoi_token_index": 0}
+NEW_NAMES = [("language_model.model.", "model.language_model."), ("language_model.lm_head", "lm_head"),
+             ("vision_tower.", "model.vision_tower."), ("multi_modal_projector.", "model.multi_modal_projector.")]
+
+
+def wrapper(architecture, model_type, text, vision, **more):
+    return {"architectures": [architecture], "model_type": model_type, "torch_dtype": "float32", **NO_IMAGES, **more,
+            "text_config": without(text, "architectures", "torch_dtype"), "vision_config": vision}
+
+
+LLAMA = family("LlamaForCausalLM", "llama", rms_norm_eps=1e-5, rope_theta=10000.0, hidden_act="silu", **UNTIED)
+QWEN = {**LLAMA, "rms_norm_eps": 1e-6, "num_attention_heads": 2, "num_key_value_heads": 1,
+        "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}
+QWEN_VISION = {"depth": 1, "embed_dim": 8, "hidden_size": 8, "out_hidden_size": 32, "intermediate_size": 8, "num_heads": 1, "patch_size": 4,
+               "spatial_merge_size": 1, "temporal_patch_size": 1, "fullatt_block_indexes": [0], "num_position_embeddings": 4,
+               "deepstack_visual_indexes": []}
+
+CASES = {
+    "gemma3-vision": wrapper("Gemma3ForConditionalGeneration", "gemma3", {**GEMMA3, **TIED}, {**TINY_VISION, "model_type": "siglip_vision_model"},
+                             mm_tokens_per_image=1),
+    "gemma3-vision-new-names": wrapper("Gemma3ForConditionalGeneration", "gemma3", without(GEMMA3, "tie_word_embeddings"),
+                                       {**TINY_VISION, "model_type": "siglip_vision_model"}, mm_tokens_per_image=1),
+    "llava": wrapper("LlavaForConditionalGeneration", "llava", LLAMA, {**TINY_VISION, "model_type": "clip_vision_model", "projection_dim": 8},
+                     tie_word_embeddings=False),
+    "llava-new-names": wrapper("LlavaForConditionalGeneration", "llava", {**LLAMA, **SEVEN, "hidden_size": 35},
+                               {**TINY_VISION, "model_type": "clip_vision_model", "projection_dim": 8}, tie_word_embeddings=False),
+    "mistral3-new-names": wrapper("Mistral3ForConditionalGeneration", "mistral3",
+                                  {**LLAMA, "model_type": "mistral", "sliding_window": None, "head_dim": 12},
+                                  {**TINY_VISION, "model_type": "pixtral", "head_dim": 8}, tie_word_embeddings=False, spatial_merge_size=1),
+    "mistral3-ministral3": wrapper("Mistral3ForConditionalGeneration", "mistral3", MINISTRAL3,
+                                   {**TINY_VISION, "model_type": "pixtral", "head_dim": 8}, tie_word_embeddings=False,
+                                   spatial_merge_size=1),
+    "qwen2-vl": wrapper("Qwen2VLForConditionalGeneration", "qwen2_vl", {**QWEN, "model_type": "qwen2_vl_text"},
+                        {**QWEN_VISION, "model_type": "qwen2_vl_vision", "hidden_size": 32}, tie_word_embeddings=False),
+    "qwen2.5-vl": wrapper("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", {**QWEN, "model_type": "qwen2_5_vl_text"},
+                          {**QWEN_VISION, "model_type": "qwen2_5_vl_vision"}, tie_word_embeddings=False),
+    "qwen3-vl": wrapper("Qwen3VLForConditionalGeneration", "qwen3_vl", {**QWEN, "model_type": "qwen3_vl_text", "head_dim": 16,
+                                                                      "rope_scaling": {"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True}},
+                        {**QWEN_VISION, "model_type": "qwen3_vl_vision"}, tie_word_embeddings=False),
+    "gemma": {**GEMMA, **TIED},
+    "gemma-one-kv-head": without({**GEMMA, **SEVEN, "hidden_act": "gelu"}, "tie_word_embeddings"),
+    "gemma-new-keys": {**without(GEMMA, "rope_theta", "torch_dtype"), "dtype": "float32", "attention_bias": True,
+                       "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0}, **UNTIED},
+    "gemma2": without(GEMMA2, "tie_word_embeddings"),
+    "gemma2-layer-types": {**GEMMA2, **SEVEN, "hidden_size": 35, "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+                           **TIED},
+    "gemma2-no-caps": {**GEMMA2, "attn_logit_softcapping": None, "final_logit_softcapping": None, "query_pre_attn_scalar": 3,
+                       **UNTIED},
+    "gemma3": {**GEMMA3, **TIED},
+    "gemma3-linear": {**GEMMA3, **SEVEN, "hidden_size": 35, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}},
+    "gemma3-new-keys": {**without(GEMMA3, "rope_theta", "rope_local_base_freq", "sliding_window_pattern"),
+                        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+                        "final_logit_softcapping": 3.0,
+                        "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e5},
+                                            "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}, **UNTIED},
+    "phi3": PHI3,
+    "phi3-longrope": {**PHI3, "rope_scaling": LONG, "max_position_embeddings": 256, "original_max_position_embeddings": 64},
+    "phi3-longrope-long": {**PHI3, "rope_scaling": LONG, "max_position_embeddings": 256, "original_max_position_embeddings": 8,
+                           **TIED},
+    "phi4-mini": {**PHI3, "num_attention_heads": 2, "num_key_value_heads": 1, "partial_rotary_factor": 0.75, "sliding_window": 7,
+                  "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.0, 1.1, 1.2, 1.5, 2.0],
+                                   "long_factor": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]}, **TIED},
+    "phi": PHI,
+    "phi-one-kv-head": {**without(PHI, "partial_rotary_factor"), "num_key_value_heads": 1, "hidden_act": "gelu"},
+    "phi-tied": {**PHI, "partial_rotary_factor": 0.25, "num_attention_heads": 2, "num_key_value_heads": 2, **TIED},
+    "glm": GLM,
+    "glm-no-bias": {**GLM, "attention_bias": False, "partial_rotary_factor": 1.0, **TIED},
+    "glm-one-kv-head": {**without(GLM, "partial_rotary_factor"), **SEVEN, "head_dim": 8},
+    "glm4": GLM4,
+    "glm4-tied": {**GLM4, "attention_bias": False, "partial_rotary_factor": 0.25, **TIED},
+    "glm4-one-kv-head": {**without(GLM4, "partial_rotary_factor"), **SEVEN, "head_dim": 8},
+    "granite": GRANITE,
+    "granite-tied": {**GRANITE, "attention_bias": True, "mlp_bias": True, "residual_multiplier": 0.22, **TIED},
+    "granite-one-kv-head": {**GRANITE, "num_key_value_heads": 1, "attention_multiplier": 0.5, "embedding_multiplier": 12.0},
+    "olmo3": OLMO3,
+    "olmo3-yarn": {**OLMO3, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16,
+                                             "attention_factor": 1.3, "beta_fast": 32.0, "beta_slow": 1.0}},
+    "olmo3-layer-types": {**OLMO3, "num_attention_heads": 8, "num_key_value_heads": 1, "num_hidden_layers": 2, "attention_bias": True,
+                          "layer_types": ["full_attention", "sliding_attention"], **TIED},
+    "cohere": COHERE,
+    "cohere-untied": {**COHERE, "attention_bias": True, "logit_scale": 0.8, **UNTIED},
+    "cohere-one-kv-head": {**COHERE, "num_key_value_heads": 1, **TIED},
+    "cohere2": COHERE2,
+    "cohere2-layer-types": {**without(COHERE2, "sliding_window_pattern"), "attention_bias": True,
+                            "layer_types": ["full_attention", "sliding_attention", "sliding_attention"], **UNTIED},
+    "cohere2-one-kv-head": {**COHERE2, "num_key_value_heads": 1, "logit_scale": 1.0, **TIED},
+    "smollm3": SMOLLM3,
+    "smollm3-interval": {**without(SMOLLM3, "no_rope_layers"), "no_rope_layer_interval": 2, "attention_bias": True, "mlp_bias": True,
+                         **UNTIED},
+    "smollm3-new-keys": {**without(SMOLLM3, "rope_theta", "torch_dtype"), "dtype": "float32", "num_key_value_heads": 1,
+                         "layer_types": ["full_attention"] * 3,
+                         "rope_parameters": {"rope_type": "llama3", "rope_theta": 5000.0, "factor": 8.0, "high_freq_factor": 4.0,
+                                             "low_freq_factor": 1.0, "original_max_position_embeddings": 32}, **TIED},
+    "stablelm": STABLELM,
+    "stablelm-parallel": {**STABLELM, "use_qkv_bias": True, "use_parallel_residual": True, **TIED},
+    "stablelm-half": {**STABLELM, "use_qkv_bias": True, "partial_rotary_factor": 0.5, "num_key_value_heads": 1},
+    "starcoder2": without(STARCODER2, "tie_word_embeddings"),
+    "starcoder2-window": {**STARCODER2, "sliding_window": 7, "num_key_value_heads": 1, **UNTIED},
+    "starcoder2-no-bias": {**STARCODER2, "use_bias": False, **TIED},
+    "ministral3": MINISTRAL3,
+    "ministral3-window": {**MINISTRAL3, "sliding_window": 7, **SEVEN},
+    "ministral3-tied": {**MINISTRAL3, **TIED, "rope_parameters": {**MINISTRAL3["rope_parameters"], "mscale": 0.7, "factor": 2.0}},
+}
+
+
+def shortest(values):
+    """Nested lists of the shortest decimals that read back as the same float32."""
+    array = np.asarray(values, dtype=np.float32)
+    if array.ndim == 0:
+        return float(str(array[()]))
+    return [shortest(v) for v in array]
+
+
+def values(name, seed, shape, base, amplitude):
+    """float32(base + amplitude * u): the 24 highest bits of SplitMix64's i-th number, seeded by FNV-1a of the name."""
+    start = 0xCBF29CE484222325 ^ seed
+    for byte in name.encode():
+        start = (start ^ byte) * 0x100000001B3 % 2**64
+    count = math.prod(shape)
+    with np.errstate(over="ignore"):
+        z = np.uint64(start) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    u = ((z >> np.uint64(40)).astype(np.float64) + 0.5) / 2**23 - 1
+    return (base + amplitude * u).astype(np.float32).reshape(shape)
+
+
+def spread(name, shape, config):
+    """base and amplitude: activations stay near 1, and no norm, bias or embedding is near what it would be left out."""
+    if name.endswith(".bias"):
+        return 0.0, 0.8
+    if name.endswith("correction_bias"):
+        return 0.0, 0.3
+    if len(shape) == 1:
+        return (0.0 if config["model_type"].startswith("gemma") else 1.0), 0.4
+    if "embed" in name or name.endswith("wte.weight"):
+        return 0.0, 0.5 if {**config, **config.get("text_config", {})}.get("tie_word_embeddings", True) else 1.7
+    return 0.0, round(2.6 / math.sqrt(shape[-1]), 3)
+
+
+def save(folder, tensors, config):
+    from safetensors.numpy import save_file
+
+    (folder / "config.json").write_text(json.dumps(config))
+    save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
+
+
+def saved_shapes(config):
+    """The tensors that transformers saves of a new model with this config."""
+    import transformers
+    from safetensors import safe_open
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "config.json").write_text(json.dumps(config))
+        model = model_class(config)._from_config(transformers.AutoConfig.from_pretrained(folder))
+        model.float().save_pretrained(folder)
+        with safe_open(folder / "model.safetensors", "np") as file:
+            return {name: list(file.get_slice(name).get_shape()) for name in sorted(file.keys())}
+
+
+def model_class(config):
+    import transformers
+
+    return getattr(transformers, config["architectures"][0])
+
+
+def renamed(key, names):
+    """As versions of transformers from 4.52 on saved these models, for a while."""
+    for old, new in names:
+        if key.startswith(old):
+            return new + key[len(old):]
+    return key
+
+
+def compute(name, seed):
+    """What the file of a case says, and the smallest distance between the two largest logits of a greedy step."""
+    import torch
+    import transformers
+
+    config = CASES[name]
+    names = NEW_NAMES if name.endswith("-new-names") else []
+    tensors = {renamed(key, names): {"shape": shape, **dict(zip(("base", "amplitude"), spread(key, shape, config)))}
+               for key, shape in saved_shapes(config).items()}
+    ids = np.random.default_rng(sum(name.encode()) + seed).integers(3, VOCAB, N_TOKENS).tolist()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        save(folder, {key: values(key, seed, **tensor) for key, tensor in tensors.items()}, config)
+        model, info = model_class(config).from_pretrained(
+            folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+        assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
+        model.eval()
+        cache = transformers.DynamicCache()  # without a config it keeps all tokens, so the amax covers the sequence
+        margin = math.inf
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([ids]), past_key_values=cache).logits[0]
+            running = ids[:N_PROMPT]
+            for _ in range(N_NEW):
+                last = model(input_ids=torch.tensor([running]), use_cache=False).logits[0, -1]
+                top = last.topk(2).values
+                margin = min(margin, float(top[0] - top[1]) / float(last.abs().max()))
+                running = running + [int(last.argmax())]
+    assert all(layer.keys.shape[2] == N_TOKENS for layer in cache.layers)
+    return {
+        "made_by": {"python": platform.python_version(), "torch": torch.__version__,
+                    "transformers": transformers.__version__, "numpy": np.__version__},
+        "config": config,
+        "seed": seed,
+        "tensors": tensors,
+        "ids": ids,
+        "logits": {str(p): shortest(logits[p].numpy()) for p in POSITIONS},
+        "k_amax": shortest([layer.keys[0].abs().amax(dim=(1, 2)).numpy() for layer in cache.layers]),
+        "v_amax": shortest([layer.values[0].abs().amax(dim=(1, 2)).numpy() for layer in cache.layers]),
+        "greedy": running[N_PROMPT:],
+    }, margin
+
+
+def main():
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE", help="default: all")
+    for name in parser.parse_args().cases:
+        for seed in range(1, 100):  # the first seed without a greedy step that is nearly a tie
+            golden, margin = compute(name, seed)
+            if margin > 0.005:
+                break
+        lines = ",\n".join(f'"{key}": {json.dumps(value)}' for key, value in golden.items())
+        (HERE / "families" / f"{name}.json").write_text("{\n" + lines + "\n}\n")
+        print(f"{name}: seed {seed}, smallest greedy margin {margin:.4f} of the largest logit")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
