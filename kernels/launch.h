@@ -111,11 +111,14 @@ struct RopeArguments {
   void* q = nullptr;               // [n, n_heads, head_dim], activations
   void* k = nullptr;               // [n, n_kv_heads, head_dim], activations
   void* v = nullptr;               // [n, n_kv_heads, head_dim], activations
-  const float* rope = nullptr;     // [max_positions, head_dim]
+  const float* rope = nullptr;     // [max_positions, rotary_dim]
+  const float* q_rope = nullptr;   // [max_positions, rotary_dim]: of Q
   uint64_t* magnitudes = nullptr;  // [3, n_kv_heads, kMagnitudeWords]; null: not observed
   Rows rows;
   PagedKv kv;
   int32_t n_heads = 0;
+  int32_t rotary_dim = 0;
+  RopePairs pairs = RopePairs::halves;
   DType round_to = DType::f32;
 };
 

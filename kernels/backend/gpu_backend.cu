@@ -215,17 +215,22 @@ RopeArguments rope_arguments(const RopeAppend& args) {
   const Shape kv_shape{n, args.kv.n_kv_heads, args.kv.head_dim};
   require(args.k.shape == kv_shape && args.v.shape == kv_shape &&
               args.q.shape[1] % args.kv.n_kv_heads == 0 && args.q.shape[2] == args.kv.head_dim &&
-              args.kv.head_dim % 2 == 0,
+              args.kv.head_dim % 2 == 0 && args.rope.shape[1] % 2 == 0 &&
+              args.rope.shape[1] <= args.kv.head_dim &&
+              (!args.q_rope || args.q_rope->shape == args.rope.shape),
           "rope_append", "shapes do not fit");
   RopeArguments arguments;
   arguments.q = args.q.data;
   arguments.k = args.k.data;
   arguments.v = args.v.data;
   arguments.rope = args.rope.as<const float>();
+  arguments.q_rope = args.q_rope ? args.q_rope->as<const float>() : arguments.rope;
   if (args.magnitudes) arguments.magnitudes = args.magnitudes->as<uint64_t>();
   arguments.rows = rows_of(args.batch, n, "rope_append");
   arguments.kv = args.kv;
   arguments.n_heads = static_cast<int32_t>(args.q.shape[1]);
+  arguments.rotary_dim = static_cast<int32_t>(args.rope.shape[1]);
+  arguments.pairs = args.pairs;
   arguments.round_to = args.round_to;
   return arguments;
 }

@@ -1,5 +1,5 @@
-// Rotates pairs of elements (i, i + head_dim / 2) and stores them to the cache. The kernels that
-// append share this, so that they store the same bits.
+// Rotates pairs of elements and stores them to the cache. The kernels that append share this, so
+// that they store the same bits.
 #pragma once
 
 #include "kernels/blocks/vec.cuh"
@@ -32,6 +32,33 @@ __device__ inline T* row_of(const RopeArguments& arguments, const Head& head, in
   void* tensor = head.tensor == kQ ? arguments.q : head.tensor == kK ? arguments.k : arguments.v;
   return static_cast<T*>(tensor) +
          (static_cast<int64_t>(row) * head.n_heads + head.index) * arguments.kv.head_dim;
+}
+
+// Where the two elements of a pair lie in their head. Pairs are numbered those that are turned
+// first; the others are elements that merely lie as far apart.
+struct PairPlace {
+  int first;
+  int second;
+  bool turns;
+
+  __device__ PairPlace(const RopeArguments& arguments, int pair) {
+    const int half = arguments.rotary_dim / 2;
+    turns = pair < half;
+    if (arguments.pairs == RopePairs::neighbours) {
+      first = 2 * pair;
+      second = first + 1;
+    } else {
+      first = turns ? pair : pair + half;
+      second = first + (turns ? half : arguments.kv.head_dim / 2 - half);
+    }
+  }
+};
+
+// The cosine of the first pair that starts at `pair`; its sine lies rotary_dim / 2 further on.
+__device__ inline const float* angles_of(const RopeArguments& arguments, const Head& head, int row,
+                                         int pair) {
+  const float* rope = head.tensor == kQ ? arguments.q_rope : arguments.rope;
+  return rope + static_cast<int64_t>(arguments.rows.positions[row]) * arguments.rotary_dim + pair;
 }
 
 struct Pair {
@@ -79,17 +106,17 @@ __device__ inline void store_cached(Cache* to, const float* x, float scale) {
   store_vec(to, codes);
 }
 
-// Stores kCount pairs of a head of K or V to the cache, from `pair` on.
+// Stores kCount pairs of a head of K or V to the cache, from `place` on.
 template <typename Cache, int kCount>
-__device__ inline void append(const RopeArguments& arguments, const Head& head, int slot, int pair,
-                              const float* first, const float* second) {
+__device__ inline void append(const RopeArguments& arguments, const Head& head, int slot,
+                              const PairPlace& place, const float* first, const float* second) {
   const PagedKv& kv = arguments.kv;
-  const int64_t at = kv.offset(slot / kv.page_size, head.kv_head, slot % kv.page_size) + pair;
+  const int64_t at = kv.offset(slot / kv.page_size, head.kv_head, slot % kv.page_size);
   auto* cache = static_cast<Cache*>(head.tensor == kK ? kv.k : kv.v) + at;
   float scale = 1.0f;
   if constexpr (kIsFp8<Cache>) scale = (head.tensor == kK ? kv.k_scale : kv.v_scale)[head.kv_head];
-  store_cached<Cache, kCount>(cache, first, scale);
-  store_cached<Cache, kCount>(cache + kv.head_dim / 2, second, scale);
+  store_cached<Cache, kCount>(cache + place.first, first, scale);
+  store_cached<Cache, kCount>(cache + place.second, second, scale);
 }
 
 }  // namespace fp8kv::FP8KV_GPU

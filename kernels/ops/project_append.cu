@@ -6,25 +6,27 @@
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-// Columns `pair` and `pair` + head_dim / 2 of a head.
+// The columns of one pair of a head.
 struct HeadPair {
   Head head;
   int pair;
+  PairPlace place;
 
   __device__ HeadPair(int number, const RopeArguments& arguments)
       : head(head_of(number / (arguments.kv.head_dim / 2), arguments)),
-        pair(number % (arguments.kv.head_dim / 2)) {}
+        pair(number % (arguments.kv.head_dim / 2)),
+        place(arguments, pair) {}
 
-  // Its first column within the product.
+  // The head's first column within the product.
   __device__ int64_t column(const RopeArguments& arguments) const {
-    return static_cast<int64_t>(head.index) * arguments.kv.head_dim + pair;
+    return static_cast<int64_t>(head.index) * arguments.kv.head_dim;
   }
 
   template <typename T>
   __device__ ColumnPair<T> columns(const Products& products, const RopeArguments& arguments) const {
     const T* weight = static_cast<const T*>(products.each[head.tensor].weight) +
                       column(arguments) * products.in_dim;
-    return {weight, weight + arguments.kv.head_dim / 2 * products.in_dim};
+    return {weight + place.first * products.in_dim, weight + place.second * products.in_dim};
   }
 };
 
@@ -33,13 +35,11 @@ struct Turn {
   float cosine = 1.0f;
   float sine = 0.0f;
 
-  __device__ Turn(const RopeArguments& arguments, int row, int pair) {
-    if (row >= arguments.rows.n) return;
-    const float* angles =
-        arguments.rope +
-        static_cast<int64_t>(arguments.rows.positions[row]) * arguments.kv.head_dim + pair;
+  __device__ Turn(const RopeArguments& arguments, int row, const HeadPair& at) {
+    if (row >= arguments.rows.n || !at.place.turns) return;
+    const float* angles = angles_of(arguments, at.head, row, at.pair);
     cosine = angles[0];
-    sine = angles[arguments.kv.head_dim / 2];
+    sine = angles[arguments.rotary_dim / 2];
   }
 };
 
@@ -67,16 +67,16 @@ __device__ inline void append_as(DType dtype, const Arguments&... arguments) {
 template <typename T>
 __device__ inline void finish(const RopeArguments& arguments, const HeadPair& at, int row,
                               const Turn& turn, T low, T high) {
-  const bool turns = at.head.tensor != kV;
+  const bool is_value = at.head.tensor == kV;
   Pair values{low.value(), high.value()};
-  if (turns) values = rotated(values, turn.cosine, turn.sine);
+  if (!is_value && at.place.turns) values = rotated(values, turn.cosine, turn.sine);
   round_all<1>(&values.first, arguments.round_to);
   round_all<1>(&values.second, arguments.round_to);
-  T* out = row_of<T>(arguments, at.head, row) + at.pair;
-  out[0] = turns ? T::of(values.first) : low;
-  out[arguments.kv.head_dim / 2] = turns ? T::of(values.second) : high;
+  T* out = row_of<T>(arguments, at.head, row);
+  out[at.place.first] = is_value ? low : T::of(values.first);
+  out[at.place.second] = is_value ? high : T::of(values.second);
   if (at.head.tensor != kQ) {
-    append_as(arguments.kv.dtype, arguments, at.head, arguments.rows.slots[row], at.pair,
+    append_as(arguments.kv.dtype, arguments, at.head, arguments.rows.slots[row], at.place,
               &values.first, &values.second);
   }
 }
@@ -95,14 +95,15 @@ __global__ void __launch_bounds__(kNormThreads, kFusedBlocks)
   const T* rows = normalised_rows<T, kRows>(normed, shared);
   for (; number < pairs; number += pair_step()) {
     const HeadPair at(number, arguments);
-    const Turn turn(arguments, lane_index(), at.pair);
+    const Turn turn(arguments, lane_index(), at);
     float results[2];
     pair_products<T, kRows>(at.columns<T>(products, arguments), rows, products.in_dim, results);
     if (lane_index() < kRows) {
       const Product& product = products.each[at.head.tensor];
       const int64_t column = at.column(arguments);
-      finish(arguments, at, lane_index(), turn, T::of(with_bias<T>(product, column, results[0])),
-             T::of(with_bias<T>(product, column + arguments.kv.head_dim / 2, results[1])));
+      finish(arguments, at, lane_index(), turn,
+             T::of(with_bias<T>(product, column + at.place.first, results[0])),
+             T::of(with_bias<T>(product, column + at.place.second, results[1])));
     }
   }
 }

@@ -83,14 +83,12 @@ __device__ inline void load_floats(const float* from, float* to) {
 }
 
 template <int kCount>
-__device__ inline void rotate(const RopeArguments& arguments, int row, int pair, float* first,
-                              float* second) {
-  const float* angles =
-      arguments.rope + static_cast<int64_t>(arguments.rows.positions[row]) * arguments.kv.head_dim +
-      pair;
+__device__ inline void rotate(const RopeArguments& arguments, const Head& head, int row, int pair,
+                              float* first, float* second) {
+  const float* angles = angles_of(arguments, head, row, pair);
   float cosines[kCount], sines[kCount];
   load_floats<kCount>(angles, cosines);
-  load_floats<kCount>(angles + arguments.kv.head_dim / 2, sines);
+  load_floats<kCount>(angles + arguments.rotary_dim / 2, sines);
   for (int j = 0; j < kCount; ++j) {
     const Pair values = rotated({first[j], second[j]}, cosines[j], sines[j]);
     first[j] = values.first;
@@ -103,15 +101,15 @@ __device__ inline void rotate(const RopeArguments& arguments, int row, int pair,
 template <typename T, typename Cache, int kCount>
 __device__ inline void process(const RopeArguments& arguments, const Head& head, int row, int pair,
                                float* first, float* second) {
-  const int half = arguments.kv.head_dim / 2;
-  T* x = row_of<T>(arguments, head, row) + pair;
-  auto low = load_vec<kCount>(x);
-  auto high = load_vec<kCount>(x + half);
+  const PairPlace place(arguments, pair);
+  T* x = row_of<T>(arguments, head, row);
+  auto low = load_vec<kCount>(x + place.first);
+  auto high = load_vec<kCount>(x + place.second);
   for (int j = 0; j < kCount; ++j) {
     first[j] = low.x[j].value();
     second[j] = high.x[j].value();
   }
-  if (head.tensor != kV) rotate<kCount>(arguments, row, pair, first, second);
+  if (head.tensor != kV && place.turns) rotate<kCount>(arguments, head, row, pair, first, second);
   round_all<kCount>(first, arguments.round_to);
   round_all<kCount>(second, arguments.round_to);
   if (head.tensor != kV) {
@@ -119,11 +117,11 @@ __device__ inline void process(const RopeArguments& arguments, const Head& head,
       low.x[j] = T::of(first[j]);
       high.x[j] = T::of(second[j]);
     }
-    store_vec(x, low);
-    store_vec(x + half, high);
+    store_vec(x + place.first, low);
+    store_vec(x + place.second, high);
   }
   if (head.tensor != kQ) {
-    append<Cache, kCount>(arguments, head, arguments.rows.slots[row], pair, first, second);
+    append<Cache, kCount>(arguments, head, arguments.rows.slots[row], place, first, second);
   }
 }
 
@@ -192,10 +190,12 @@ void run(Stream stream, const RopeArguments& arguments) {
 void rope_append(Stream stream, DType activations, const RopeArguments& arguments) {
   with_compute_type(activations, [&]<typename T>(T) {
     with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
-      // Vectors of 8 elements in each half of a head.
-      const bool vectors = arguments.kv.head_dim % 16 == 0 && in_vectors<T>(arguments.q, 8) &&
-                           in_vectors<T>(arguments.k, 8) && in_vectors<T>(arguments.v, 8) &&
-                           in_vectors<float>(arguments.rope, 8);
+      // Vectors of 8 elements in each half of what is rotated, and of what is not.
+      const bool vectors = arguments.pairs == RopePairs::halves &&
+                           arguments.kv.head_dim % 16 == 0 && arguments.rotary_dim % 16 == 0 &&
+                           in_vectors<T>(arguments.q, 8) && in_vectors<T>(arguments.k, 8) &&
+                           in_vectors<T>(arguments.v, 8) && in_vectors<float>(arguments.rope, 8) &&
+                           in_vectors<float>(arguments.q_rope, 8);
       vectors ? run<T, Cache, 16 / sizeof(T)>(stream, arguments)
               : run<T, Cache, 1>(stream, arguments);
     });

@@ -94,18 +94,21 @@ struct HiddenProducts {
 };
 
 struct RopeAppend {
-  TensorView q;          // [n, n_heads, head_dim], activation dtype; rotated in place
-  TensorView k;          // [n, n_kv_heads, head_dim], activation dtype; rotated in place
-  TensorView v;          // [n, n_kv_heads, head_dim], activation dtype
-  ConstTensorView rope;  // [max_positions, head_dim] f32: cosines, then sines, of head_dim / 2
-                         // angles; pairs are (i, i + head_dim / 2)
-  Batch batch;           // positions and slots are used
+  TensorView q;  // [n, n_heads, head_dim], activation dtype; rotated in place
+  TensorView k;  // [n, n_kv_heads, head_dim], activation dtype; rotated in place
+  TensorView v;  // [n, n_kv_heads, head_dim], activation dtype
+  // [max_positions, rotary_dim] f32: cosines, then sines, of rotary_dim / 2 angles. The first
+  // rotary_dim elements of a head are rotated, in `pairs`; the others stay as they are.
+  ConstTensorView rope;
+  Batch batch;  // positions and slots are used
   PagedKv kv;
   DType round_to;  // K (after RoPE), V and Q (after RoPE) are rounded once to this dtype
                    // before anything sees them: the model's dtype, as in every runtime
   // [3, n_kv_heads, kMagnitudeWords] u64 statistics of Q, K and V as rounded, accumulated; see
   // core/histogram.h. Q of a head counts for the KV head it reads. Absent: nothing is observed.
   std::optional<TensorView> magnitudes;
+  RopePairs pairs = RopePairs::halves;
+  std::optional<ConstTensorView> q_rope = {};  // of Q, where it is not that of K; same shape
 };
 
 // What puts Q, K and V where `args` has them.

@@ -68,18 +68,48 @@ std::string by_layer(int64_t n_layers, const TextOf& text_of) {
   return out;
 }
 
+const char* rope_type(RopeScaling scaling) {
+  switch (scaling) {
+    case RopeScaling::none:
+      return "default";
+    case RopeScaling::linear:
+      return "linear";
+    case RopeScaling::llama3:
+      return "llama3";
+    case RopeScaling::yarn:
+      return "yarn";
+    case RopeScaling::longrope:
+      return "longrope";
+  }
+  return "";
+}
+
+// "1, 1.25".
+std::string numbers(const std::vector<double>& values) {
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(cat(value));
+  return join(texts);
+}
+
 void add_rope(const RopeConfig& rope, const std::string& prefix, ConfigNumbers& out) {
   out.add(prefix + "rope_theta", rope.theta);
+  out.add_unless(int64_t{0}, prefix + "rotary_dim", rope.rotary_dim);
+  if (rope.pairs == RopePairs::neighbours) out.add(prefix + "rotated pairs", "neighbours");
+  out.add_unless(0.0, prefix + "llama_4_scaling_beta", rope.q_growth);
   if (rope.scaling == RopeScaling::none) return;
-  out.add(prefix + "rope_type", rope.scaling == RopeScaling::linear   ? "linear"
-                                : rope.scaling == RopeScaling::llama3 ? "llama3"
-                                                                      : "yarn");
+  out.add(prefix + "rope_type", rope_type(rope.scaling));
   out.add(prefix + "factor", rope.factor);
   if (rope.scaling == RopeScaling::linear) return;
   out.add(prefix + "original_max_position_embeddings", rope.original_context);
   if (rope.scaling == RopeScaling::llama3) {
     out.add(prefix + "low_freq_factor", rope.low_freq_factor);
     out.add(prefix + "high_freq_factor", rope.high_freq_factor);
+    return;
+  }
+  if (rope.scaling == RopeScaling::longrope) {
+    out.add(prefix + "short_factor", numbers(rope.short_factors));
+    out.add(prefix + "long_factor", numbers(rope.long_factors));
+    out.add(prefix + "attention_factor", rope.attention_factor);
     return;
   }
   out.add(prefix + "beta_fast", rope.beta_fast);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -106,6 +107,39 @@ void check_tied(const Checkpoint& checkpoint, const std::string& embedding,
               "it out of the weights: runtimes differ in which they take");
 }
 
+// Where the language model is, of models with more parts as well: the names that its tensors start
+// with, as they were written by one version or another.
+void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
+  struct Place {
+    const char* model_prefix;
+    const char* lm_head;
+  };
+  constexpr Place kPlaces[] = {
+      {"model.", "lm_head"},
+      {"language_model.model.", "language_model.lm_head"},
+      {"model.language_model.", "lm_head"},
+  };
+  ModelConfig placed = config;
+  for (const Place& place : kPlaces) {
+    placed.model_prefix = place.model_prefix;
+    placed.lm_head = place.lm_head;
+    if (!checkpoint.find(weight_name(placed, TensorRole::q))) continue;
+    config = placed;
+    return;
+  }
+}
+
+// Parts that are not the language model's, and are left alone: towers of vision and audio, what
+// leads from them to the language model, and layers that predict tokens further on.
+bool is_other_part(std::string_view name) {
+  constexpr std::string_view kModel = "model.";
+  constexpr std::string_view kParts[] = {"audio_tower.",  "multi_modal_projector.", "mtp.",
+                                         "vision_model.", "vision_tower.",          "visual."};
+  if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view part) { return name.starts_with(part); });
+}
+
 // "model" of "model.layers.{}.mlp.up_proj".
 std::string_view first_part(std::string_view name) {
   return name.substr(0, name.find('.'));
@@ -117,10 +151,9 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
                      const Expected& expected) {
   for (const auto& [name, location] : checkpoint.tensors()) {
     const bool weight = name.ends_with(".weight") || name.ends_with(".bias");
-    const bool of_model =
-        std::any_of(config.tensors.begin(), config.tensors.end(),
-                    [&](const TensorRow& row) { return first_part(row.name) == first_part(name); });
-    if (!weight || !of_model || expected.contains(name)) continue;
+    const bool of_model = first_part(name) == first_part(config.model_prefix) ||
+                          first_part(name) == first_part(config.lm_head);
+    if (!weight || !of_model || is_other_part(name) || expected.contains(name)) continue;
     throw Error(cat(tensor_of(checkpoint, name), ": is not a part of ", config.architecture,
                     " with this config.json"),
                 "config.json and the weights are not of the same model");
@@ -131,6 +164,7 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
 
 ModelConfig read_model_config(const Checkpoint& checkpoint) {
   ModelConfig config = parse_model_config(checkpoint.config());
+  find_text_model(checkpoint, config);
   check_not_quantized(checkpoint, config);
   const std::string lm_head = weight_name(config, TensorRole::lm_head);
   const bool has_embed = checkpoint.find(weight_name(config, TensorRole::embedding)) != nullptr;

@@ -9,24 +9,33 @@
 #include "config/config_values.h"
 #include "config/describe_layers.h"
 #include "config/expert_architectures.h"
-#include "config/tensor_table.h"
+#include "config/families.h"
+#include "config/language_config.h"
+#include "config/tensor_rows.h"
 
 namespace fp8kv {
 namespace {
 
-// Unlike Json::find, true for a key whose value is null.
-bool mentions(const Json& object, std::string_view key) {
-  for (size_t i = 0; i < object.size(); ++i) {
-    if (object.key(i) == key) return true;
-  }
-  return false;
-}
+// A model whose language model is one of the rows, by the model_type of its own config.
+struct Wrapper {
+  std::string_view name;
+  std::string_view model_type;
+};
+
+constexpr Wrapper kOuterModels[] = {
+    {"Gemma3ForConditionalGeneration", "gemma3"},
+    {"LlavaForConditionalGeneration", "llava"},
+    {"Mistral3ForConditionalGeneration", "mistral3"},
+    {"Qwen2VLForConditionalGeneration", "qwen2_vl"},
+    {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl"},
+    {"Qwen3VLForConditionalGeneration", "qwen3_vl"},
+};
 
 std::string supported() {
-  std::vector<std::string> rows;
-  for (const Architecture& row : architectures())
-    rows.push_back(cat(row.name, " (", row.summary, ")"));
-  return "supported are " + join(rows);
+  std::vector<std::string> names;
+  for (const Architecture& row : architectures()) names.push_back(row.name);
+  for (const Wrapper& wrapper : kOuterModels) names.emplace_back(wrapper.name);
+  return "supported are " + join(names);
 }
 
 bool same_ignoring_case(std::string_view a, std::string_view b) {
@@ -37,12 +46,29 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
 }
 
 // transformers chooses the code by model_type, most others by the architecture.
-void check_model_type(const Architecture& row, const Json& config) {
+void check_model_type(std::string_view name, std::string_view model_type, const Json& config) {
   const auto type = config.find("model_type");
-  if (!type || type->as_string() == row.model_type) return;
+  if (!type || type->as_string() == model_type) return;
   throw Error(cat(type->where(), ": is ", type->brief(), ", but 'architectures' names ",
-                  quote(row.name), ", which is ", quote(row.model_type)),
+                  quote(name), ", which is ", quote(model_type)),
               "correct the one that is wrong: runtimes differ in which they go by");
+}
+
+bool has_type(const Architecture& row, const std::string& type) {
+  return row.model_type == type ||
+         std::find(row.inner_types.begin(), row.inner_types.end(), type) != row.inner_types.end();
+}
+
+// The row of the language model inside.
+const Architecture& inner_row(const Wrapper& wrapper, const Json& config) {
+  check_model_type(wrapper.name, wrapper.model_type, config);
+  const Json type = language_config(config).at("model_type");
+  for (const Architecture& row : architectures()) {
+    if (has_type(row, type.as_string())) return row;
+  }
+  throw Error(cat(type.where(), ": is ", type.brief(), ", a language model of ", wrapper.name,
+                  " that is not supported"),
+              supported());
 }
 
 constexpr const char* kDescribed = "plan, inspect, extract and inject take such a model";
@@ -61,77 +87,212 @@ constexpr const char* kDescribed = "plan, inspect, extract and inject take such 
       kDescribed);
 }
 
-void parse_llama(const Json& config, ModelConfig& out) {
-  out.qkv_bias = config.get_bool("attention_bias", false);
-  out.o_bias = out.qkv_bias;
-  out.mlp_bias = config.get_bool("mlp_bias", false);
-}
-
-void parse_mistral(const Json& config, ModelConfig& out) {
-  if (!mentions(config, "sliding_window")) {
-    throw Error(cat(config.where(), ": the key 'sliding_window' is missing"),
-                "write \"sliding_window\": null when every token sees all before it");
-  }
-  const Mixing wanted = config.has("sliding_window") ? Mixing::window : Mixing::full;
-  for (const LayerDescription& layer : out.layers) {
-    if (layer.mixing == wanted) continue;
-    fail(mixing_member(config)->where(),
-         ": does not fit sliding_window, which is one for all layers of MistralForCausalLM");
-  }
-}
-
-// The window of Qwen's models: from some layer on, or in the layers that are listed. It has a
-// switch, which is off where it is not there.
-void check_qwen_window(const Json& config, const ModelConfig& model) {
-  const bool used = config.get_bool("use_sliding_window", false);
-  for (const LayerDescription& layer : model.layers) {
-    if (used || layer.mixing != Mixing::window) continue;
-    fail(mixing_member(config)->where(),
-         ": has sliding_attention, but use_sliding_window is not true");
-  }
-  if (used && config.has("sliding_window") && !config.has("layer_types")) {
-    config.at("max_window_layers");
-  }
-}
-
-void parse_qwen2(const Json& config, ModelConfig& out) {
-  out.qkv_bias = true;
-  check_qwen_window(config, out);
-}
-
-void parse_qwen3(const Json& config, ModelConfig& out) {
-  out.qkv_bias = config.get_bool("attention_bias", false);
-  out.o_bias = out.qkv_bias;
-  out.block.qk_norm = QkNorm::per_head;
-  check_qwen_window(config, out);
-}
-
-void parse_olmo2(const Json& config, ModelConfig& out) {
-  out.qkv_bias = config.get_bool("attention_bias", false);
-  out.o_bias = out.qkv_bias;
-  out.block.norm_place = NormPlace::after;
-  out.block.qk_norm = QkNorm::whole;
-}
-
 constexpr NamedActivation kSilu[] = {{"silu", Activation::silu}, {"swish", Activation::silu}};
+constexpr NamedActivation kGelu[] = {{"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                     {"gelu_new", Activation::gelu_tanh},
+                                     {"gelu_fast", Activation::gelu_tanh},
+                                     {"gelu", Activation::gelu_erf}};
+// Its first configs say gelu, and mean the other.
+constexpr NamedActivation kGemmaGelu[] = {{"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                          {"gelu", Activation::gelu_tanh}};
+
+// Qwen2-VL's older configs are flat.
+constexpr std::string_view kQwen2Inside[] = {"qwen2_vl", "qwen2_vl_text", "qwen2_5_vl",
+                                             "qwen2_5_vl_text"};
+constexpr std::string_view kQwen3Inside[] = {"qwen3_vl_text"};
+
+constexpr RopeStyle kNeighbours = {.pairs = RopePairs::neighbours};
+constexpr RopeStyle kGlmRope = {.part = 0.5, .reads_part = true, .pairs = RopePairs::neighbours};
 
 const Architecture kArchitectures[] = {
-    {"LlamaForCausalLM", "llama", "Llama 1, 2, 3.x and what shares their form", false, parse_llama,
-     llama_tensors(), kSilu},
-    {"MistralForCausalLM", "mistral", "Mistral, with or without sliding window", true,
-     parse_mistral, llama_tensors(), kSilu},
-    {"Qwen2ForCausalLM", "qwen2", "Qwen 2, 2.5", true, parse_qwen2, llama_tensors(), kSilu},
-    {"Qwen3ForCausalLM", "qwen3", "Qwen 3, dense", true, parse_qwen3, llama_tensors(), kSilu},
-    {"Olmo2ForCausalLM", "olmo2", "OLMo 2", false, parse_olmo2, olmo2_tensors(), kSilu},
-    {"MixtralForCausalLM", "mixtral", "Mixtral, with or without sliding window", true,
-     parse_mixtral, mixtral_tensors(), kSilu},
-    {"Qwen2MoeForCausalLM", "qwen2_moe", "Qwen 1.5 and 2 with experts", false, parse_qwen2_moe,
-     qwen_moe_tensors(), kSilu},
-    {"Qwen3MoeForCausalLM", "qwen3_moe", "Qwen 3 with experts", false, parse_qwen3_moe,
-     qwen_moe_tensors(), kSilu},
-    {"OlmoeForCausalLM", "olmoe", "OLMoE", false, parse_olmoe, qwen_moe_tensors(), kSilu},
-    {"GraniteMoeForCausalLM", "granitemoe", "Granite 3 with experts", false, parse_granite_moe,
-     granite_moe_tensors(), kSilu},
+    {.name = "LlamaForCausalLM",
+     .model_type = "llama",
+     .summary = "Llama 1, 2, 3.x, Yi and what shares their form",
+     .parse = parse_llama,
+     .tensors = llama_tensors(),
+     .activations = kSilu},
+    {.name = "MistralForCausalLM",
+     .model_type = "mistral",
+     .summary = "Mistral, with or without sliding window",
+     .windows = true,
+     .parse = parse_mistral,
+     .tensors = llama_tensors(),
+     .activations = kSilu},
+    {.name = "Ministral3ForCausalLM",
+     .model_type = "ministral3",
+     .summary = "Ministral 3, Mistral Medium 3.5",
+     .windows = true,
+     .parse = parse_ministral3,
+     .tensors = llama_tensors(),
+     .activations = kSilu,
+     .rope = {.reads_mscale = true}},
+    {.name = "Qwen2ForCausalLM",
+     .model_type = "qwen2",
+     .summary = "Qwen 2, 2.5",
+     .windows = true,
+     .parse = parse_qwen2,
+     .tensors = llama_tensors(),
+     .activations = kSilu,
+     .inner_types = kQwen2Inside},
+    {.name = "Qwen3ForCausalLM",
+     .model_type = "qwen3",
+     .summary = "Qwen 3, dense",
+     .windows = true,
+     .parse = parse_qwen3,
+     .tensors = llama_tensors(),
+     .activations = kSilu,
+     .inner_types = kQwen3Inside},
+    {.name = "GemmaForCausalLM",
+     .model_type = "gemma",
+     .summary = "Gemma 1",
+     .parse = parse_gemma,
+     .tensors = llama_tensors(),
+     .activations = kGemmaGelu,
+     .tied = true},
+    {.name = "Gemma2ForCausalLM",
+     .model_type = "gemma2",
+     .summary = "Gemma 2",
+     .windows = true,
+     .parse = parse_gemma2,
+     .tensors = gemma2_tensors(),
+     .activations = kGelu,
+     .activation = "hidden_activation",
+     .tied = true},
+    {.name = "Gemma3ForCausalLM",
+     .model_type = "gemma3_text",
+     .summary = "Gemma 3",
+     .windows = true,
+     .parse = parse_gemma3,
+     .tensors = gemma2_tensors(),
+     .activations = kGelu,
+     .activation = "hidden_activation",
+     .tied = true,
+     .rope = {.theta = 1e6, .by_layer_type = true, .local_key = "rope_local_base_freq"}},
+    {.name = "Phi3ForCausalLM",
+     .model_type = "phi3",
+     .summary = "Phi 3, 3.5, 4 and 4-mini",
+     .windows = true,
+     .parse = parse_phi3,
+     .tensors = phi3_tensors(),
+     .activations = kSilu,
+     .rope = {.reads_part = true}},
+    {.name = "PhiForCausalLM",
+     .model_type = "phi",
+     .summary = "Phi 1, 1.5, 2",
+     .parse = parse_phi,
+     .tensors = phi_tensors(),
+     .activations = kGelu,
+     .norm_eps = "layer_norm_eps",
+     .rope = {.part = 0.5, .reads_part = true}},
+    {.name = "GlmForCausalLM",
+     .model_type = "glm",
+     .summary = "GLM-4 9B, first edition",
+     .parse = parse_glm,
+     .tensors = glm_tensors(),
+     .activations = kSilu,
+     .rope = kGlmRope},
+    {.name = "Glm4ForCausalLM",
+     .model_type = "glm4",
+     .summary = "GLM-4, dense",
+     .parse = parse_glm4,
+     .tensors = glm4_tensors(),
+     .activations = kSilu,
+     .rope = kGlmRope},
+    {.name = "GraniteForCausalLM",
+     .model_type = "granite",
+     .summary = "Granite 3, dense",
+     .parse = parse_granite,
+     .tensors = llama_tensors(),
+     .activations = kSilu},
+    {.name = "Olmo2ForCausalLM",
+     .model_type = "olmo2",
+     .summary = "OLMo 2",
+     .parse = parse_olmo2,
+     .tensors = olmo2_tensors(),
+     .activations = kSilu},
+    {.name = "Olmo3ForCausalLM",
+     .model_type = "olmo3",
+     .summary = "OLMo 3",
+     .windows = true,
+     .parse = parse_olmo2,
+     .tensors = olmo2_tensors(),
+     .activations = kSilu,
+     .rope = {.theta = 500000.0, .by_layer_type = true, .local_theta = 500000.0}},
+    {.name = "CohereForCausalLM",
+     .model_type = "cohere",
+     .summary = "Command R, Aya 23",
+     .parse = parse_cohere,
+     .tensors = llama_tensors(),
+     .activations = kSilu,
+     .norm_eps = "layer_norm_eps",
+     .tied = true,
+     .rope = kNeighbours},
+    {.name = "Cohere2ForCausalLM",
+     .model_type = "cohere2",
+     .summary = "Command R7B, Command A",
+     .windows = true,
+     .parse = parse_cohere2,
+     .tensors = llama_tensors(),
+     .activations = kSilu,
+     .norm_eps = "layer_norm_eps",
+     .tied = true,
+     .rope = kNeighbours},
+    {.name = "SmolLM3ForCausalLM",
+     .model_type = "smollm3",
+     .summary = "SmolLM 3",
+     .windows = true,
+     .parse = parse_smollm3,
+     .tensors = llama_tensors(),
+     .activations = kSilu,
+     .tied = true},
+    {.name = "StableLmForCausalLM",
+     .model_type = "stablelm",
+     .summary = "StableLM",
+     .parse = parse_stablelm,
+     .tensors = llama_tensors(),
+     .activations = kSilu,
+     .norm_eps = "layer_norm_eps",
+     .rope = {.part = 0.25, .reads_part = true}},
+    {.name = "Starcoder2ForCausalLM",
+     .model_type = "starcoder2",
+     .summary = "StarCoder 2",
+     .windows = true,
+     .parse = parse_starcoder2,
+     .tensors = starcoder2_tensors(),
+     .activations = kGelu,
+     .norm_eps = "norm_epsilon",
+     .tied = true},
+    {.name = "MixtralForCausalLM",
+     .model_type = "mixtral",
+     .summary = "Mixtral, with or without sliding window",
+     .windows = true,
+     .parse = parse_mixtral,
+     .tensors = mixtral_tensors(),
+     .activations = kSilu},
+    {.name = "Qwen2MoeForCausalLM",
+     .model_type = "qwen2_moe",
+     .summary = "Qwen 1.5 and 2 with experts",
+     .parse = parse_qwen2_moe,
+     .tensors = qwen_moe_tensors(),
+     .activations = kSilu},
+    {.name = "Qwen3MoeForCausalLM",
+     .model_type = "qwen3_moe",
+     .summary = "Qwen 3 with experts",
+     .parse = parse_qwen3_moe,
+     .tensors = qwen_moe_tensors(),
+     .activations = kSilu},
+    {.name = "OlmoeForCausalLM",
+     .model_type = "olmoe",
+     .summary = "OLMoE",
+     .parse = parse_olmoe,
+     .tensors = qwen_moe_tensors(),
+     .activations = kSilu},
+    {.name = "GraniteMoeForCausalLM",
+     .model_type = "granitemoe",
+     .summary = "Granite 3 with experts",
+     .parse = parse_granite_moe,
+     .tensors = granite_moe_tensors(),
+     .activations = kSilu},
 };
 
 }  // namespace
@@ -145,10 +306,13 @@ const Architecture& architecture_at(const Json& config) {
   if (name.empty()) {
     throw Error(cat(config.where(), ": names no architecture under 'architectures'"), supported());
   }
+  for (const Wrapper& wrapper : kOuterModels) {
+    if (wrapper.name == name) return inner_row(wrapper, config);
+  }
   std::string hint;
   for (const Architecture& row : architectures()) {
     if (row.name == name) {
-      check_model_type(row, config);
+      check_model_type(row.name, row.model_type, config);
       return row;
     }
     // Only case is taken for a slip: Qwen3 is near Qwen2 in letters, and another model.

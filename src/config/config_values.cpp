@@ -1,5 +1,7 @@
 #include "config/config_values.h"
 
+#include <cmath>
+
 #include "base/error.h"
 
 namespace fp8kv {
@@ -32,6 +34,26 @@ int64_t layer_count(const Json& config) {
     fail(each->where(), ": is ", each->brief(), ", expected 1 to ", kMostLayers, " layers");
   }
   return in_range(at_any(config, kLayerCount), kMostLayers);
+}
+
+bool mentions(const Json& object, std::string_view key) {
+  for (size_t i = 0; i < object.size(); ++i) {
+    if (object.key(i) == key) return true;
+  }
+  return false;
+}
+
+double positive_number(const Json& number) {
+  const double value = number.as_double();
+  if (!(value > 0) || !std::isfinite(value)) {
+    fail(number.where(), ": is ", number.brief(), ", expected a positive number");
+  }
+  return value;
+}
+
+double positive_or(const Json& text, const char* key, double otherwise) {
+  const auto number = text.find(key);
+  return number ? positive_number(*number) : otherwise;
 }
 
 int64_t in_range(const Json& number, int64_t least, int64_t most) {

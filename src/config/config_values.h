@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/model_description.h"
 #include "json/json.h"
@@ -29,6 +30,14 @@ Json at_any(const Json& config, Spellings keys);
 // How many layers the config says that there are: by a number, else by the list or the letters that
 // tell what each is, which is all that newer configs of Nemotron-H have.
 int64_t layer_count(const Json& config);
+
+// Unlike Json::find, true for a key whose value is null.
+bool mentions(const Json& object, std::string_view key);
+
+// Throws unless the number is finite and above 0.
+double positive_number(const Json& number);
+// The one under `key`; `otherwise` where there is none.
+double positive_or(const Json& text, const char* key, double otherwise);
 
 // Throws unless the number is in `least` to `most`.
 int64_t in_range(const Json& number, int64_t least, int64_t most);

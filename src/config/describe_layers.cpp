@@ -128,7 +128,7 @@ Mixings told_by_letters(const Json&, const Json& pattern, const ModelDescription
 int64_t usual_pattern(const std::string& type) {
   if (type == "gemma2") return 2;
   if (type.starts_with("gemma3")) return 6;
-  return type == "cohere2" ? 4 : 0;
+  return type == "cohere2" || type == "olmo3" ? 4 : 0;
 }
 
 // What transformers makes of a sliding_window without a list of layers.

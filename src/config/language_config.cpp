@@ -1,6 +1,7 @@
 #include "config/language_config.h"
 
 #include "config/config_values.h"
+#include "config/family_defaults.h"
 
 namespace fp8kv {
 namespace {
@@ -24,7 +25,7 @@ Json language_config(const Json& config) {
   while (!find_any(text, kLayerCount)) {
     const auto inner = wrapped_config(text);
     if (!inner) break;
-    text = *inner;
+    text = with_family_defaults(*inner);
   }
   return text;
 }

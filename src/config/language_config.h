@@ -13,7 +13,7 @@ namespace fp8kv {
 std::optional<Json> wrapped_config(const Json& config);
 
 // The object that describes the language model: the config itself where it gives a number of
-// layers, else the one that it wraps.
+// layers, else the one that it wraps, with what its family has for what it leaves out.
 Json language_config(const Json& config);
 
 // The member that names the dtype of the weights: of the config, or else of its language model.

@@ -1,15 +1,16 @@
 #include "config/parse_model_config.h"
 
-#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "config/architectures.h"
-#include "config/config_parts.h"
 #include "config/config_values.h"
 #include "config/describe_model.h"
 #include "config/language_config.h"
+#include "config/rope_config.h"
+#include "config/token_ids.h"
 
 namespace fp8kv {
 namespace {
@@ -25,8 +26,8 @@ DType parse_dtype(const Json& config) {
   return *dtype;
 }
 
-double parse_norm_eps(const Json& text) {
-  const Json eps = text.at("rms_norm_eps");
+double parse_norm_eps(const Json& text, const Architecture& architecture) {
+  const Json eps = text.at(architecture.norm_eps);
   const double value = eps.as_double();
   if (!(value > 0 && value < 1)) {
     fail(eps.where(), ": is ", eps.brief(), ", expected a small positive number");
@@ -35,7 +36,7 @@ double parse_norm_eps(const Json& text) {
 }
 
 Activation parse_activation(const Json& text, const Architecture& architecture) {
-  const auto name = text.find("hidden_act");
+  const auto name = text.find(architecture.activation);
   if (!name) return architecture.activations.front().activation;
   std::vector<std::string> known;
   for (const NamedActivation& row : architecture.activations) {
@@ -45,6 +46,24 @@ Activation parse_activation(const Json& text, const Architecture& architecture) 
   throw Error(
       cat(name->where(), ": the activation ", quote(name->as_string()), " is not supported"),
       cat("supported by ", architecture.name, ": ", join(known)));
+}
+
+// Of the language model, or else of the model that it is in.
+std::optional<Json> find_in(const Json& config, const Json& text, const char* key) {
+  const auto inner = text.find(key);
+  return inner ? inner : config.find(key);
+}
+
+bool parse_tied(const Json& config, const Json& text, const Architecture& architecture) {
+  constexpr const char* kKey = "tie_word_embeddings";
+  const auto inner = text.find(kKey), outer = config.find(kKey);
+  if (inner && outer && inner->as_bool() != outer->as_bool()) {
+    throw Error(cat(inner->where(), ": is ", inner->brief(), ", but ", outer->where(), " is ",
+                    outer->brief()),
+                "correct the one that is wrong: runtimes differ in which they go by");
+  }
+  const auto said = inner ? inner : outer;
+  return said ? said->as_bool() : architecture.tied;
 }
 
 // A cap that config.json asks for and the architecture has no place for.
@@ -65,18 +84,6 @@ void check_causal(const Json& text) {
   fail(causal->where(), ": is false: attention to tokens that come later is not supported");
 }
 
-// One rotation for all layers, and how far it reaches.
-void set_rope(const Json& text, ModelConfig& out) {
-  const RopeConfig rope = parse_rope(text);
-  out.ropes = {rope};
-  out.layer_ropes.assign(out.layers.size(), 0);
-  if (rope.scaling != RopeScaling::yarn) return;
-  // Many leave max_position_embeddings at what the model was trained with.
-  const double longest = rope.original_context * rope.factor;
-  if (longest > kLongestContext) fail(text.where(), ": its rope reaches to position ", longest);
-  out.max_seq_len = std::max(out.max_seq_len, static_cast<int64_t>(longest));
-}
-
 }  // namespace
 
 ModelConfig parse_model_config(const Json& config) {
@@ -93,13 +100,13 @@ ModelConfig parse_model_config(const Json& config) {
     fail(text.where(), ": has heads of ", out.head_dim(),
          " elements, expected an even number, since they are rotated in pairs");
   }
-  out.norm_eps = parse_norm_eps(text);
+  out.norm_eps = parse_norm_eps(text, architecture);
   out.block.activation = parse_activation(text, architecture);
-  set_rope(text, out);
+  set_ropes(text, architecture.rope, out);
   out.dtype = parse_dtype(config);
-  out.tied_embeddings = text.get_bool("tie_word_embeddings", false);
-  if (const auto ids = text.find("eos_token_id")) out.eos_ids = parse_token_ids(*ids);
-  if (const auto id = text.find("bos_token_id")) out.bos_id = parse_token_id(*id);
+  out.tied_embeddings = parse_tied(config, text, architecture);
+  if (const auto ids = find_in(config, text, "eos_token_id")) out.eos_ids = parse_token_ids(*ids);
+  if (const auto id = find_in(config, text, "bos_token_id")) out.bos_id = parse_token_id(*id);
   check_causal(config);
   check_causal(text);
   check_layers(architecture, text, out);

@@ -10,41 +10,6 @@ namespace {
 
 using enum TensorRole;
 
-const TensorRow kLlamaTensors[] = {
-    {"model.embed_tokens", {embedding}},
-    {"model.layers.{}.input_layernorm", {attn_norm}},
-    {"model.layers.{}.self_attn.q_proj", {q}},
-    {"model.layers.{}.self_attn.k_proj", {k}},
-    {"model.layers.{}.self_attn.v_proj", {v}},
-    {"model.layers.{}.self_attn.q_norm", {q_norm}},
-    {"model.layers.{}.self_attn.k_norm", {k_norm}},
-    {"model.layers.{}.self_attn.o_proj", {o}},
-    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
-    {"model.layers.{}.mlp.gate_proj", {gate}},
-    {"model.layers.{}.mlp.up_proj", {up}},
-    {"model.layers.{}.mlp.down_proj", {down}},
-    {"model.norm", {norm}},
-    {"lm_head", {lm_head}},
-};
-
-// OLMo 2 has no norms before its blocks.
-const TensorRow kOlmo2Tensors[] = {
-    {"model.embed_tokens", {embedding}},
-    {"model.layers.{}.self_attn.q_proj", {q}},
-    {"model.layers.{}.self_attn.k_proj", {k}},
-    {"model.layers.{}.self_attn.v_proj", {v}},
-    {"model.layers.{}.self_attn.q_norm", {q_norm}},
-    {"model.layers.{}.self_attn.k_norm", {k_norm}},
-    {"model.layers.{}.self_attn.o_proj", {o}},
-    {"model.layers.{}.post_attention_layernorm", {attn_post_norm}},
-    {"model.layers.{}.mlp.gate_proj", {gate}},
-    {"model.layers.{}.mlp.up_proj", {up}},
-    {"model.layers.{}.mlp.down_proj", {down}},
-    {"model.layers.{}.post_feedforward_layernorm", {ffn_post_norm}},
-    {"model.norm", {norm}},
-    {"lm_head", {lm_head}},
-};
-
 constexpr std::string_view kLayer = "{}";
 constexpr std::string_view kExpert = "{e}";
 
@@ -58,8 +23,13 @@ std::string with_number(const std::string& name, std::string_view place, int64_t
   return cat(name.substr(0, at), number, name.substr(at + place.size()));
 }
 
-std::string module_name(const TensorRow& row, int64_t layer, int64_t expert = 0) {
-  return with_number(with_number(std::string(row.name), kLayer, layer), kExpert, expert);
+std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t layer,
+                        int64_t expert = 0) {
+  constexpr std::string_view kModel = "model.", kHead = "lm_head";
+  const std::string name =
+      with_number(with_number(std::string(row.name), kLayer, layer), kExpert, expert);
+  if (name.starts_with(kModel)) return config.model_prefix + name.substr(kModel.size());
+  return name == kHead ? config.lm_head : name;
 }
 
 bool is_of_expert(TensorRole role) {
@@ -149,8 +119,11 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
                 std::vector<ModelTensor>& out) {
   const TensorRole role = row.roles.front();
   const RoleTensor first = tensor_of(role, config, layer);
-  ModelTensor weight{
-      module_name(row, layer, std::max(expert, int64_t{0})), first.shape, false, expert, {}};
+  ModelTensor weight{module_name(row, config, layer, std::max(expert, int64_t{0})),
+                     first.shape,
+                     false,
+                     expert,
+                     {}};
   int64_t rows = 0;
   for (const TensorRole each : row.roles) {
     const RoleTensor of_role = tensor_of(each, config, layer);
@@ -186,14 +159,6 @@ void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
 
 }  // namespace
 
-std::span<const TensorRow> llama_tensors() {
-  return kLlamaTensors;
-}
-
-std::span<const TensorRow> olmo2_tensors() {
-  return kOlmo2Tensors;
-}
-
 std::vector<ModelTensor> layer_tensors(const ModelConfig& config, int64_t layer) {
   std::vector<ModelTensor> tensors;
   for (const TensorRow& row : config.tensors) {
@@ -216,7 +181,7 @@ std::string weight_name(const ModelConfig& config, TensorRole role, int64_t laye
         return std::find(each.roles.begin(), each.roles.end(), role) != each.roles.end();
       });
   FP8KV_ASSERT(row != config.tensors.end());
-  return module_name(*row, layer) + ".weight";
+  return module_name(*row, config, layer) + ".weight";
 }
 
 std::vector<std::string> linear_modules(const ModelConfig& config) {

@@ -14,10 +14,6 @@
 
 namespace fp8kv {
 
-// The names that Llama's tensors have, and those of most models after it.
-std::span<const TensorRow> llama_tensors();
-std::span<const TensorRow> olmo2_tensors();
-
 // The rows of a tensor that belong to one role.
 struct TensorPart {
   TensorRole role;

@@ -32,6 +32,12 @@ enum class QkNorm {
   whole      // all heads together: OLMo 2
 };
 
+// Which elements of a head a rotation turns into each other, of the first `n` that it turns.
+enum class RopePairs {
+  halves,     // i and i + n / 2
+  neighbours  // 2 i and 2 i + 1: GLM, Cohere
+};
+
 enum class Activation { silu, gelu_tanh, gelu_erf, relu, relu_squared };
 inline constexpr int kActivations = static_cast<int>(Activation::relu_squared) + 1;
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/block.h"
@@ -14,19 +15,28 @@
 
 namespace fp8kv {
 
-enum class RopeScaling { none, linear, llama3, yarn };
+enum class RopeScaling { none, linear, llama3, yarn, longrope };
 
 struct RopeConfig {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::none;
-  double factor = 1.0;             // linear, llama3, yarn
+  double factor = 1.0;             // linear, llama3, yarn, longrope
   double low_freq_factor = 1.0;    // llama3
   double high_freq_factor = 4.0;   // llama3
-  double original_context = 8192;  // llama3, yarn: original_max_position_embeddings
+  double original_context = 8192;  // llama3, yarn, longrope: original_max_position_embeddings
   double beta_fast = 32.0;         // yarn: pairs that turn more often in that context are kept
   double beta_slow = 1.0;          // yarn: those that turn less often are slowed by `factor`
   bool truncate = true;            // yarn: the pairs where the two begin are whole numbers
-  double attention_factor = 1.0;   // yarn: Q and K are multiplied by it as they are rotated
+  double attention_factor = 1.0;   // yarn, longrope: multiplies Q and K as they are rotated
+  int64_t rotary_dim = 0;          // elements of a head that are rotated, its first; 0: all
+  RopePairs pairs = RopePairs::halves;
+  // longrope, [rotary_dim / 2]: what slows each pair where positions stay within the original
+  // context, and where they go beyond.
+  std::vector<double> short_factors = {};
+  std::vector<double> long_factors = {};
+  // Q is multiplied by 1 + q_growth * ln(1 + floor(position / original_context)): Ministral 3.
+  double q_growth = 0.0;
+  bool operator==(const RopeConfig&) const = default;
 };
 
 // All of it is set, and no layer is Mixing::unknown.
@@ -47,6 +57,9 @@ struct ModelConfig : ModelDescription {
   std::vector<int32_t> eos_ids;
   int32_t bos_id = -1;                 // -1: none given
   std::span<const TensorRow> tensors;  // empty where the architecture is not one of ours
+  // What the tensors' "model." and "lm_head" are inside of a model with more parts.
+  std::string model_prefix = "model.";  // "language_model.model."
+  std::string lm_head = "lm_head";      // "language_model.lm_head"
 };
 
 }  // namespace fp8kv

@@ -119,7 +119,7 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
   const TensorView x = rows_of(streams_[stream], batch);
   const TensorView attended = attention_buffer(attended_, batch);
   const AttentionInputs inputs =
-      forward_.project(weights, x, rows_.step.batch(), caches_[lead].layer(0),
+      forward_.project(layer_, weights, x, rows_.step.batch(), caches_[lead].layer(0),
                        measured ? std::optional(magnitudes_.view()) : std::nullopt);
   forward_.attend(layer_, inputs, rows_.step.batch(), caches_[lead].layer(0), attended);
   if (measured || streams_[stream].lanes.size() > 1) {

@@ -1,6 +1,5 @@
 #include "model/computable.h"
 
-#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -41,15 +40,18 @@ void check_layer(const ModelConfig& config, int64_t index) {
   }
 }
 
-void check_rope(const ModelConfig& config) {
-  if (config.ropes.size() != 1) {
-    refuse(config, cat("layers are rotated in ", config.ropes.size(), " ways"), "one for all");
+void check_ropes(const ModelConfig& config) {
+  const auto known = static_cast<int64_t>(config.ropes.size());
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    const int32_t rope = config.layer_ropes[static_cast<size_t>(index)];
+    if (rope >= -1 && rope < known) continue;
+    refuse(config, cat("layer ", index, " has the rotation ", rope),
+           cat("-1, which is none, or one of ", known));
   }
-  const auto other = std::find_if(config.layer_ropes.begin(), config.layer_ropes.end(),
-                                  [](int32_t rope) { return rope != 0; });
-  if (other != config.layer_ropes.end()) {
-    refuse(config, cat("layer ", other - config.layer_ropes.begin(), " has the rotation ", *other),
-           "0, that of all layers");
+  for (const RopeConfig& rope : config.ropes) {
+    if (rope.rotary_dim % 2 == 0 && rope.rotary_dim <= config.head_dim()) continue;
+    refuse(config, cat(rope.rotary_dim, " elements of a head are rotated"),
+           cat("an even number of its ", config.head_dim()));
   }
 }
 
@@ -77,7 +79,7 @@ void check_experts(const ModelConfig& config) {
 
 void check_computable(const ModelConfig& config) {
   for (int64_t index = 0; index < config.n_layers(); ++index) check_layer(config, index);
-  check_rope(config);
+  check_ropes(config);
   check_block(config);
   check_experts(config);
 }

@@ -39,8 +39,8 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
     : backend_(backend),
       config_(checked(config)),
       activation_(backend.activation_dtype(config.dtype)) {
-  rope_ = to_backend(rope_table(config.ropes[0], config.head_dim(), max_positions));
-  no_rope_ = to_backend(rope_table({}, config.head_dim(), 1));  // position 0 turns nothing
+  for (const RopeConfig& rope : config.ropes) ropes_.push_back(rope_rows(rope, max_positions));
+  no_rope_ = rope_rows({}, 1);
   no_positions_ = backend.allocate(DType::i32, Shape{max_rows});
   const auto buffer = [&](int64_t width) {
     return backend.allocate(activation_, Shape{max_rows, width});
@@ -59,18 +59,29 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (config.experts || !adds_plainly(config.block)) output_ = buffer(config.dim);
 }
 
-Tensor Forward::to_backend(const std::vector<float>& rope_rows) const {
-  const Shape shape{static_cast<int64_t>(rope_rows.size()) / config_.head_dim(),
-                    config_.head_dim()};
+Tensor Forward::to_backend(const std::vector<float>& rope_rows, int64_t positions) const {
+  const Shape shape{positions, static_cast<int64_t>(rope_rows.size()) / positions};
   Tensor tensor = backend_.allocate(DType::f32, shape);
   backend_.copy_in(tensor.view(),
                    {reinterpret_cast<const std::byte*>(rope_rows.data()), DType::f32, shape});
   return tensor;
 }
 
+Forward::RopeTable Forward::rope_rows(const RopeConfig& rope, int64_t positions) const {
+  const int64_t size = config_.head_dim();
+  RopeTable table{to_backend(rope_table(rope, size, positions), positions), {}, rope.pairs};
+  if (rope.q_growth != 0.0) {
+    table.q_rows = to_backend(q_rope_table(rope, size, positions), positions);
+  }
+  return table;
+}
+
 uint64_t Forward::bytes() const {
   uint64_t bytes = 0;
-  for (const Tensor* each : {&rope_, &no_rope_, &no_positions_, &normed_, &q_, &k_, &v_, &attended_,
+  for (const RopeTable& rope : ropes_) {
+    bytes += rope.rows.view().bytes() * (rope.q_rows ? 2 : 1);
+  }
+  for (const Tensor* each : {&no_rope_.rows, &no_positions_, &normed_, &q_, &k_, &v_, &attended_,
                              &gate_, &up_, &output_}) {
     if (each->view().shape.rank() > 0) bytes += each->view().bytes();
   }
@@ -89,7 +100,7 @@ TensorView Forward::scratch(const Tensor& buffer, int64_t rows, int64_t width) c
 void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView& x,
                     const Batch& batch, const PagedKv& kv,
                     const std::optional<TensorView>& magnitudes, LayerPart part) {
-  const AttentionInputs inputs = project(weights, x, batch, kv, magnitudes);
+  const AttentionInputs inputs = project(index, weights, x, batch, kv, magnitudes);
   if (part == LayerPart::up_to_kv) return;
   const TensorView attended = reshaped(
       scratch(attended_, x.shape[0], config_.n_heads * config_.head_dim()), inputs.q.shape);
@@ -97,8 +108,8 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
   finish(weights, attended, x);
 }
 
-AttentionInputs Forward::project(const LayerWeights& weights, const ConstTensorView& x,
-                                 const Batch& batch, const PagedKv& kv,
+AttentionInputs Forward::project(int64_t index, const LayerWeights& weights,
+                                 const ConstTensorView& x, const Batch& batch, const PagedKv& kv,
                                  const std::optional<TensorView>& magnitudes) {
   const int64_t n = x.shape[0];
   const int64_t heads = config_.n_heads, kv_heads = config_.n_kv_heads(), size = config_.head_dim();
@@ -107,15 +118,14 @@ AttentionInputs Forward::project(const LayerWeights& weights, const ConstTensorV
       reshaped(scratch(k_, n, kv_heads * size), {n, kv_heads, size}),
       reshaped(scratch(v_, n, kv_heads * size), {n, kv_heads, size}),
   };
-  backend_.project_append(x, entry(weights.attn_norm, n), weights.attn,
-                          rotation(inputs, rope_.view(), batch, kv, magnitudes));
+  backend_.project_append(
+      x, entry(weights.attn_norm, n), weights.attn,
+      rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch, kv, magnitudes));
   return inputs;
 }
 
 void Forward::append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv) {
-  Batch unturned = batch;
-  unturned.positions = {no_positions_.view().data, DType::i32, Shape{inputs.q.shape[0]}};
-  backend_.rope_append(rotation(inputs, no_rope_.view(), unturned, kv, std::nullopt));
+  backend_.rope_append(rotation(-1, inputs, batch, kv, std::nullopt));
 }
 
 // Which norms there are is the config's to say, and not what the weights happen to have.
@@ -124,17 +134,23 @@ Entry Forward::entry(const std::optional<Norm>& norm, int64_t rows) const {
   return {norm, scratch(normed_, rows, config_.dim)};
 }
 
-RopeAppend Forward::rotation(const AttentionInputs& inputs, const ConstTensorView& rope,
-                             const Batch& batch, const PagedKv& kv,
-                             const std::optional<TensorView>& magnitudes) const {
-  return {.q = inputs.q,
-          .k = inputs.k,
-          .v = inputs.v,
-          .rope = rope,
-          .batch = batch,
-          .kv = kv,
-          .round_to = config_.dtype,
-          .magnitudes = magnitudes};
+RopeAppend Forward::rotation(int32_t rope, const AttentionInputs& inputs, const Batch& batch,
+                             const PagedKv& kv, const std::optional<TensorView>& magnitudes) const {
+  const RopeTable& table = rope < 0 ? no_rope_ : ropes_[static_cast<size_t>(rope)];
+  RopeAppend args{.q = inputs.q,
+                  .k = inputs.k,
+                  .v = inputs.v,
+                  .rope = table.rows.view(),
+                  .batch = batch,
+                  .kv = kv,
+                  .round_to = config_.dtype,
+                  .magnitudes = magnitudes,
+                  .pairs = table.pairs};
+  if (table.q_rows) args.q_rope = table.q_rows->view();
+  if (rope < 0) {
+    args.batch.positions = {no_positions_.view().data, DType::i32, Shape{inputs.q.shape[0]}};
+  }
+  return args;
 }
 
 void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& batch,

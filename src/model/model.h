@@ -32,9 +32,10 @@ class Forward {
              const PagedKv& kv, const std::optional<TensorView>& magnitudes, LayerPart part);
 
   // What `layer` is made of, for those who put several caches behind one projection.
-  // Projects x [n, dim], and appends K and V to `kv`.
-  AttentionInputs project(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
-                          const PagedKv& kv, const std::optional<TensorView>& magnitudes);
+  // Projects x [n, dim] for layer `index`, and appends K and V to `kv`.
+  AttentionInputs project(int64_t index, const LayerWeights& weights, const ConstTensorView& x,
+                          const Batch& batch, const PagedKv& kv,
+                          const std::optional<TensorView>& magnitudes);
   // Appends the same K and V to another cache.
   void append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv);
   // Attention of layer `index` over what `kv` holds.   out [n, n_heads, head_dim]
@@ -56,22 +57,29 @@ class Forward {
 
  private:
   TensorView scratch(const Tensor& buffer, int64_t rows, int64_t width) const;
-  Tensor to_backend(const std::vector<float>& rope_rows) const;
+  struct RopeTable {
+    Tensor rows;                   // [max_positions, rotary_dim] f32
+    std::optional<Tensor> q_rows;  // where Q has other ones
+    RopePairs pairs = RopePairs::halves;
+  };
+
+  Tensor to_backend(const std::vector<float>& rope_rows, int64_t positions) const;
+  RopeTable rope_rows(const RopeConfig& rope, int64_t positions) const;
   Entry entry(const std::optional<Norm>& norm, int64_t rows) const;
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
   void mix(const LayerWeights& weights, const TensorView& x);
   void join(const TensorView& output, const std::optional<Norm>& post_norm, const TensorView& x);
   void add_output(const Linear& linear, const ConstTensorView& from,
                   const std::optional<Norm>& post_norm, const TensorView& x);
-  RopeAppend rotation(const AttentionInputs& inputs, const ConstTensorView& rope,
-                      const Batch& batch, const PagedKv& kv,
-                      const std::optional<TensorView>& magnitudes) const;
+  // By the config's rotation `rope`; -1: by nothing.
+  RopeAppend rotation(int32_t rope, const AttentionInputs& inputs, const Batch& batch,
+                      const PagedKv& kv, const std::optional<TensorView>& magnitudes) const;
 
   Backend& backend_;
   const ModelConfig& config_;
   DType activation_;
-  Tensor rope_;                           // [max_positions, head_dim] f32
-  Tensor no_rope_;                        // [1, head_dim] f32: a rotation by nothing
+  std::vector<RopeTable> ropes_;          // of config.ropes
+  RopeTable no_rope_;                     // a rotation by nothing, at position 0
   Tensor no_positions_;                   // [max_rows] i32: all 0
   Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...]
   Tensor gate_, up_;

@@ -49,17 +49,27 @@ double scaled_frequency(const RopeConfig& rope, double pair, double head_dim) {
       return llama3_frequency(rope, frequency);
     case RopeScaling::yarn:
       return yarn_frequency(rope, frequency, pair, head_dim);
+    case RopeScaling::longrope:
+      break;  // by rope_table, which knows how far positions reach
   }
   return frequency;
 }
 
 }  // namespace
 
+int64_t rotary_dim(const RopeConfig& rope, int64_t head_dim) {
+  return rope.rotary_dim > 0 ? rope.rotary_dim : head_dim;
+}
+
 std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t n_positions) {
-  const auto half = static_cast<size_t>(head_dim / 2);
+  const int64_t rotated = rotary_dim(rope, head_dim);
+  const auto half = static_cast<size_t>(rotated / 2);
+  const bool goes_beyond = static_cast<double>(n_positions) > rope.original_context;
+  const std::vector<double>& factors = goes_beyond ? rope.long_factors : rope.short_factors;
   std::vector<double> frequencies(half);
   for (size_t i = 0; i < half; ++i) {
-    frequencies[i] = scaled_frequency(rope, static_cast<double>(i), static_cast<double>(head_dim));
+    frequencies[i] = scaled_frequency(rope, static_cast<double>(i), static_cast<double>(rotated));
+    if (rope.scaling == RopeScaling::longrope) frequencies[i] /= factors[i];
   }
   std::vector<float> table(static_cast<size_t>(n_positions) * 2 * half);
   for (size_t position = 0; position < static_cast<size_t>(n_positions); ++position) {
@@ -69,6 +79,17 @@ std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t 
       row[i] = static_cast<float>(std::cos(angle) * rope.attention_factor);
       row[half + i] = static_cast<float>(std::sin(angle) * rope.attention_factor);
     }
+  }
+  return table;
+}
+
+std::vector<float> q_rope_table(const RopeConfig& rope, int64_t head_dim, int64_t n_positions) {
+  std::vector<float> table = rope_table(rope, head_dim, n_positions);
+  const auto width = static_cast<size_t>(rotary_dim(rope, head_dim));
+  for (size_t i = 0; i < table.size(); ++i) {
+    const auto position = static_cast<double>(i / width);
+    const double growth = std::log(1 + std::floor(position / rope.original_context));
+    table[i] = static_cast<float>(table[i] * (1 + rope.q_growth * growth));
   }
   return table;
 }

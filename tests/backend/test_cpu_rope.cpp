@@ -28,8 +28,11 @@ struct Scene {
   std::vector<float> k_scale = {0.013f, 0.3f};
   std::vector<float> v_scale = {0.07f, 0.0021f};
   std::vector<float> q, k, v;
+  int64_t rotary_dim = 0;  // 0: head_dim
+  RopePairs pairs = RopePairs::halves;
 
   Scene() = default;
+  int64_t rotated() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
   void randomise(uint64_t seed) {
     Rng rng(seed);
     q = test::random_floats(rng, n * n_heads * head_dim);
@@ -63,7 +66,7 @@ Outcome run(Backend& backend, const Scene& s) {
   const Tensor k = test::tensor_of(backend, s.k, Shape{s.n, s.n_kv_heads, s.head_dim});
   const Tensor v = test::tensor_of(backend, s.v, Shape{s.n, s.n_kv_heads, s.head_dim});
   const Tensor rope =
-      test::tensor_of(backend, rope_table(s.head_dim), Shape{Scene::kMaxPositions, s.head_dim});
+      test::tensor_of(backend, rope_table(s.rotated()), Shape{Scene::kMaxPositions, s.rotated()});
   const Tensor positions = test::tensor_of(backend, s.positions, Shape{s.n});
   const Tensor slots = test::tensor_of(backend, s.slots, Shape{s.n});
   const Tensor magnitudes =
@@ -74,7 +77,7 @@ Outcome run(Backend& backend, const Scene& s) {
   Outcome out;
   out.k_cache.resize(cache_bytes);
   out.v_cache.resize(cache_bytes);
-  RopeAppend args{q.view(), k.view(), v.view(), rope.view(), {}, {}, s.round_to, {}};
+  RopeAppend args{q.view(), k.view(), v.view(), rope.view(), {}, {}, s.round_to, {}, s.pairs};
   args.batch.positions = positions.view();
   args.batch.slots = slots.view();
   args.kv = {out.k_cache.data(),
@@ -105,19 +108,23 @@ float rounded(float x, DType dtype) {
   return x;
 }
 
-// The rotation of the pairs (i, i + head_dim / 2), every operation rounded to f32.
+// The rotation, every operation rounded to f32.
 std::vector<float> rotated(const Scene& s, const std::vector<float>& x, int64_t heads) {
-  const std::vector<float> table = rope_table(s.head_dim);
-  std::vector<float> out = x;
-  const int64_t half = s.head_dim / 2;
+  const std::vector<float> table = rope_table(s.rotated());
+  std::vector<float> out;
+  for (const float value : x) out.push_back(rounded(value, s.round_to));
+  const int64_t half = s.rotated() / 2;
+  const bool halves = s.pairs == RopePairs::halves;
   for (int64_t row = 0; row < s.n; ++row) {
-    const float* rope = table.data() + s.positions[row] * s.head_dim;
+    const float* rope = table.data() + s.positions[row] * s.rotated();
     for (int64_t head = 0; head < heads; ++head) {
       const int64_t at = (row * heads + head) * s.head_dim;
       for (int64_t i = 0; i < half; ++i) {
-        const float a = x[at + i], b = x[at + i + half];
-        out[at + i] = rounded(a * rope[i] - b * rope[half + i], s.round_to);
-        out[at + i + half] = rounded(b * rope[i] + a * rope[half + i], s.round_to);
+        const int64_t first = at + (halves ? i : 2 * i);
+        const int64_t second = at + (halves ? i + half : 2 * i + 1);
+        const float a = x[first], b = x[second];
+        out[first] = rounded(a * rope[i] - b * rope[half + i], s.round_to);
+        out[second] = rounded(b * rope[i] + a * rope[half + i], s.round_to);
       }
     }
   }
@@ -234,6 +241,30 @@ TEST_CASE("rope_append: rotates, rounds, observes and stores, for every type of 
           CHECK(out.v == all_rounded(s.v, round_to));
           check_cache(s, out.k_cache, out.k, s.k_scale);
           check_cache(s, out.v_cache, out.v, s.v_scale);
+          check_magnitudes(s, out);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("rope_append: rotates a part of a head, and neighbours") {
+  for (const CpuIsa isa : test::available_isas()) {
+    for (const DType round_to : {DType::f32, DType::f16}) {
+      for (const int64_t rotary_dim : {2, 6, 30, 64}) {
+        for (const RopePairs pairs : {RopePairs::halves, RopePairs::neighbours}) {
+          CAPTURE(std::string(cpu_isa_name(isa)));
+          CAPTURE(rotary_dim);
+          Scene s;
+          s.head_dim = 64;
+          s.rotary_dim = rotary_dim;
+          s.pairs = pairs;
+          s.round_to = round_to;
+          s.randomise(23);
+          const Outcome out = run(*make_cpu_backend(2, isa), s);
+          CHECK(out.q == rotated(s, s.q, s.n_heads));
+          CHECK(out.k == rotated(s, s.k, s.n_kv_heads));
+          check_cache(s, out.k_cache, out.k, s.k_scale);
           check_magnitudes(s, out);
         }
       }

@@ -185,15 +185,11 @@ TEST_CASE("cli: an unknown architecture is refused by name beside what is suppor
   const Inputs in;
   const std::string config = test::read_file(in.temp / "model/config.json");
   in.temp.write("model/config.json", replaced(config, "LlamaForCausalLM", "GPTNeoXForCausalLM"));
-  CHECK(in.calibrate("ids.jsonl") ==
-        "fp8kv: calibrate: 'model/config.json': architectures: 'GPTNeoXForCausalLM' is not "
-        "supported\n"
-        "help: supported are LlamaForCausalLM (Llama 1, 2, 3.x and what shares their form), "
-        "MistralForCausalLM (Mistral, with or without sliding window), Qwen2ForCausalLM (Qwen 2, "
-        "2.5), Qwen3ForCausalLM (Qwen 3, dense), Olmo2ForCausalLM (OLMo 2), MixtralForCausalLM "
-        "(Mixtral, with or without sliding window), Qwen2MoeForCausalLM (Qwen 1.5 and 2 with "
-        "experts), Qwen3MoeForCausalLM (Qwen 3 with experts), OlmoeForCausalLM (OLMoE) and "
-        "GraniteMoeForCausalLM (Granite 3 with experts)\n");
+  CHECK(in.calibrate("ids.jsonl")
+            .starts_with(
+                "fp8kv: calibrate: 'model/config.json': architectures: 'GPTNeoXForCausalLM' is not "
+                "supported\n"
+                "help: supported are LlamaForCausalLM, MistralForCausalLM, "));
 }
 
 TEST_CASE("cli: a tokenizer of another kind is refused by name") {

@@ -242,4 +242,37 @@ TEST_CASE("architectures: keys of other families change no window") {
         std::vector<int64_t>{0, 0});
 }
 
+TEST_CASE("architectures: a language model inside another has what its family leaves out") {
+  const char* gemma3_4b = R"({"architectures": ["Gemma3ForConditionalGeneration"],
+      "model_type": "gemma3", "torch_dtype": "bfloat16", "eos_token_id": [1, 106],
+      "text_config": {"hidden_size": 2560, "intermediate_size": 10240,
+      "model_type": "gemma3_text", "num_hidden_layers": 34,
+      "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024},
+      "vision_config": {"model_type": "siglip_vision_model"}})";
+  const ModelConfig config = parse_config(gemma3_4b);
+  CHECK(config.architecture == "Gemma3ForConditionalGeneration");
+  CHECK(config.n_heads == 8);
+  CHECK(config.n_kv_heads() == 4);
+  CHECK(config.head_dim() == 256);
+  CHECK(config.vocab_size == 262208);
+  CHECK(config.max_seq_len == 131072);
+  CHECK(config.tied_embeddings);
+  CHECK(config.eos_ids == std::vector<int32_t>{1, 106});
+  CHECK(config.window(0) == 1024);
+  CHECK(config.window(5) == 0);
+  REQUIRE(config.ropes.size() == 2);
+  CHECK(config.ropes[0].theta == 1e6);
+  CHECK(config.ropes[0].factor == 8);
+  CHECK(config.ropes[1].theta == 1e4);
+  CHECK(config.layer_ropes[0] == 1);
+  CHECK(config.layer_ropes[5] == 0);
+  // The whole of a Llama's sizes.
+  const ModelConfig llava = parse_config(R"({"architectures": ["LlavaForConditionalGeneration"],
+      "model_type": "llava", "torch_dtype": "float16", "text_config": {"model_type": "llama",
+      "max_position_embeddings": 4096, "rms_norm_eps": 1e-05, "vocab_size": 32064}})");
+  CHECK(llava.n_layers() == 32);
+  CHECK(llava.dim == 4096);
+  CHECK(llava.vocab_size == 32064);
+}
+
 }  // namespace fp8kv

@@ -89,6 +89,8 @@ struct Case {
   int64_t n_heads = 4;
   int64_t n_kv_heads = 2;
   int64_t head_dim = 16;
+  int64_t rotary_dim = 0;  // 0: head_dim
+  RopePairs pairs = RopePairs::halves;
   bool observed = false;
   // Of the feed-forward block.
   int64_t hidden_dim = 35;
@@ -182,7 +184,8 @@ Outcome project_append(Backend& backend, const Case& c, Way way) {
   args.q = make.pattern(c.dtype, {c.rows, c.n_heads, c.head_dim});
   args.k = make.pattern(c.dtype, {c.rows, c.n_kv_heads, c.head_dim});
   args.v = make.pattern(c.dtype, {c.rows, c.n_kv_heads, c.head_dim});
-  args.rope = make.values({8, c.head_dim}, 1.0, DType::f32);
+  args.rope = make.values({8, c.rotary_dim > 0 ? c.rotary_dim : c.head_dim}, 1.0, DType::f32);
+  args.pairs = c.pairs;
   args.round_to = c.round_to;
   std::vector<int32_t> positions, slots;
   for (int64_t row = c.first_row; row < c.first_row + c.rows; ++row) {
@@ -295,6 +298,18 @@ TEST_CASE("gpu fused ops: leave to their parts what the kernel is not for") {
       Case observed = c;
       observed.observed = true;
       check_same(project_append, backend, observed, false);
+    }
+  });
+}
+
+TEST_CASE(
+    "gpu project_append: rotates a part of a head, and neighbours, with the bits of its parts") {
+  on_every_backend([](Backend& backend) {
+    for (const int64_t rotary_dim : {2, 8, 16}) {
+      for (const RopePairs pairs : {RopePairs::halves, RopePairs::neighbours}) {
+        const Case c{.rows = 3, .rotary_dim = rotary_dim, .pairs = pairs};
+        check_same(project_append, backend, c, true);
+      }
     }
   });
 }

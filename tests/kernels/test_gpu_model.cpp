@@ -15,6 +15,7 @@
 #include "checkpoint/read_model_config.h"
 #include "support/backends/gpu_backends.h"
 #include "support/models/block_model.h"
+#include "support/models/family_model.h"
 #include "support/models/fused_model.h"
 #include "support/models/run_model.h"
 #include "support/models/tiny_checkpoint.h"
@@ -224,6 +225,19 @@ TEST_CASE("gpu model: reaches the CPU's magnitudes on an f32 model") {
       CAPTURE(named.name);
       const auto backend = named.make();
       check_close(collect_magnitudes(checkpoint, config, *backend, windows, log), expected);
+    }
+  }
+}
+
+TEST_CASE("gpu model: logits of every family are transformers'") {
+  for (const std::string& name : test::family_cases()) {
+    CAPTURE(name);
+    const test::FamilyModel model(name);
+    for (const test::NamedBackend& named : test::gpu_backends()) {
+      CAPTURE(named.name);
+      const auto backend = named.make();
+      test::check_logits(model,
+                         test::run_model(model.checkpoint, model.config, *backend, model.ids));
     }
   }
 }

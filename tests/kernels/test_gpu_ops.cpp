@@ -239,6 +239,8 @@ struct RopeCase {
   int64_t n_kv_heads;
   int64_t page_size;
   DType activations;  // the CPU's are f32
+  int64_t rotary_dim;
+  RopePairs pairs = RopePairs::halves;
 };
 
 struct RopeOutcome {
@@ -266,8 +268,8 @@ RopeOutcome run_rope(Backend& backend, const RopeCase& c) {
   std::vector<float> v_values = values(3, c.n_kv_heads);
   v_values[0] = INFINITY;
   const Tensor v = put(backend, v_values, c.activations, {c.n, c.n_kv_heads, c.head_dim});
-  const Tensor rope = put(backend, random_values(4, kPositions * c.head_dim, DType::f32),
-                          DType::f32, {kPositions, c.head_dim});
+  const Tensor rope = put(backend, random_values(4, kPositions * c.rotary_dim, DType::f32),
+                          DType::f32, {kPositions, c.rotary_dim});
   std::vector<int32_t> positions, slots;
   for (int64_t i = 0; i < c.n; ++i) {
     positions.push_back(static_cast<int32_t>(i * 5 % kPositions));
@@ -283,6 +285,7 @@ RopeOutcome run_rope(Backend& backend, const RopeCase& c) {
   const Tensor scales = put(backend, {0.013f, 0.3f, 0.07f, 0.0021f}, DType::f32, {4});
   const Tensor magnitudes = backend.allocate(DType::u64, {3, c.n_kv_heads, kMagnitudeWords});
   RopeAppend args{q.view(), k.view(), v.view(), rope.view(), {}, {}, c.dtype, magnitudes.view()};
+  args.pairs = c.pairs;
   args.batch = {positions_tensor.view(), slots_tensor.view(), indptr.view(), table.view(), {}};
   args.kv.k = k_pool.view().data;
   args.kv.v = v_pool.view().data;
@@ -306,6 +309,20 @@ RopeOutcome run_rope(Backend& backend, const RopeCase& c) {
   return out;
 }
 
+void check_rope(Backend& cpu, Backend& gpu, RopeCase c) {
+  CAPTURE(std::string(dtype_name(c.cache)));
+  CAPTURE(c.head_dim);
+  CAPTURE(c.rotary_dim);
+  const RopeOutcome expected = run_rope(cpu, c);
+  c.activations = c.dtype;
+  const RopeOutcome actual = run_rope(gpu, c);
+  CHECK(actual.q == expected.q);
+  CHECK(actual.k == expected.k);
+  CHECK((actual.k_cache == expected.k_cache));
+  CHECK((actual.v_cache == expected.v_cache));
+  CHECK((actual.magnitudes == expected.magnitudes));
+}
+
 }  // namespace
 
 TEST_CASE("gpu rope_append: has the CPU's bits in Q, K, the cache and the statistics") {
@@ -313,19 +330,24 @@ TEST_CASE("gpu rope_append: has the CPU's bits in Q, K, the cache and the statis
   on_every_backend_and_type([&](Backend& backend, DType dtype) {
     for (const DType cache : test::cache_types()) {
       for (const int64_t head_dim : {6, 64, 96}) {
-        CAPTURE(std::string(dtype_name(cache)));
-        CAPTURE(head_dim);
-        RopeCase c{dtype, cache, 5, head_dim, 6, 2, 16, DType::f32};
+        RopeCase c{dtype, cache, 5, head_dim, 6, 2, 16, DType::f32, head_dim};
         if (head_dim == 64) c.n = 67;
         if (head_dim == 64) c.page_size = 64;
-        const RopeOutcome expected = run_rope(*cpu, c);
-        c.activations = dtype;
-        const RopeOutcome actual = run_rope(backend, c);
-        CHECK(actual.q == expected.q);
-        CHECK(actual.k == expected.k);
-        CHECK((actual.k_cache == expected.k_cache));
-        CHECK((actual.v_cache == expected.v_cache));
-        CHECK((actual.magnitudes == expected.magnitudes));
+        check_rope(*cpu, backend, c);
+      }
+    }
+  });
+}
+
+TEST_CASE("gpu rope_append: rotates a part of a head, and neighbours, with the CPU's bits") {
+  const auto cpu = make_cpu_backend(1);
+  on_every_backend_and_type([&](Backend& backend, DType dtype) {
+    for (const DType cache : {DType::f8_e4m3, dtype}) {
+      for (const int64_t rotary_dim : {2, 4, 32, 48, 64}) {
+        RopeCase c{dtype, cache, 5, 64, 6, 2, 16, DType::f32, rotary_dim};
+        check_rope(*cpu, backend, c);
+        c.pairs = RopePairs::neighbours;
+        check_rope(*cpu, backend, c);
       }
     }
   });

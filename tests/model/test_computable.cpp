@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "config/tensor_rows.h"
 #include "config/tensor_table.h"
 #include "model/computable.h"
 #include "model/model.h"
@@ -76,11 +77,15 @@ TEST_CASE("computable: every layer has to write a cache of its own") {
         "LlamaForCausalLM: layer 1 has no cache, expected one of its own");
 }
 
-TEST_CASE("computable: layers have one rotation between them") {
-  CHECK(refusal([](ModelConfig& c) { c.ropes.push_back(c.ropes[0]); }) ==
-        "LlamaForCausalLM: layers are rotated in 2 ways, expected one for all");
-  CHECK(refusal([](ModelConfig& c) { c.layer_ropes[1] = -1; }) ==
-        "LlamaForCausalLM: layer 1 has the rotation -1, expected 0, that of all layers");
+TEST_CASE("computable: layers have rotations that there are, of an even part of a head") {
+  CHECK(refusal([](ModelConfig& c) { c.layer_ropes[1] = 1; }) ==
+        "LlamaForCausalLM: layer 1 has the rotation 1, expected -1, which is none, or one of 1");
+  CHECK(refusal([](ModelConfig& c) { c.layer_ropes[0] = -2; }) ==
+        "LlamaForCausalLM: layer 0 has the rotation -2, expected -1, which is none, or one of 1");
+  CHECK(refusal([](ModelConfig& c) { c.ropes[0].rotary_dim = 3; }) ==
+        "LlamaForCausalLM: 3 elements of a head are rotated, expected an even number of its 8");
+  CHECK(refusal([](ModelConfig& c) { c.ropes[0].rotary_dim = 10; }) ==
+        "LlamaForCausalLM: 10 elements of a head are rotated, expected an even number of its 8");
 }
 
 TEST_CASE("computable: blocks keep the rules that stand beside BlockConfig's fields") {

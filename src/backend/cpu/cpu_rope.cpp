@@ -61,9 +61,22 @@ struct Op {
   int64_t head_dim;
 };
 
-const float* rope_of(const Op& op, int64_t row) {
+const float* rope_of(const Op& op, Part part, int64_t row) {
+  const ConstTensorView& rope = part == kQ && op.args.q_rope ? *op.args.q_rope : op.args.rope;
   const int64_t position = op.args.batch.positions.as<int32_t>()[row];
-  return op.args.rope.as<float>() + position * op.head_dim;
+  return rope.as<float>() + position * rope.shape[1];
+}
+
+void rotate(const Op& op, Part part, float* x, int64_t row) {
+  const float* cosines = rope_of(op, part, row);
+  const auto pairs = static_cast<int>(op.args.rope.shape[1] / 2);
+  if (op.args.pairs == RopePairs::halves) return op.kernels.rotate(x, cosines, pairs);
+  const float* sines = cosines + pairs;
+  for (int i = 0; i < pairs; ++i) {
+    const float first = x[2 * i], second = x[2 * i + 1];
+    x[2 * i] = first * cosines[i] - second * sines[i];
+    x[2 * i + 1] = second * cosines[i] + first * sines[i];
+  }
 }
 
 void round_to(const Op& op, float* x) {
@@ -93,7 +106,7 @@ void process(const Op& op, Part part, int64_t kv_head, int64_t begin, int64_t en
   for (int64_t row = begin; row < end; ++row) {
     for (int64_t head = first_head; head < first_head + heads; ++head) {
       float* x = view.as<float>() + (row * row_heads + head) * op.head_dim;
-      if (part != kV) op.kernels.rotate(x, rope_of(op, row), static_cast<int>(op.head_dim / 2));
+      if (part != kV) rotate(op, part, x, row);
       round_to(op, x);
       if (magnitudes) magnitudes->add(x, op.head_dim);
       if (part != kQ) append(op, x, row, head, part == kK);

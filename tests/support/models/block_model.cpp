@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/tensor_rows.h"
 #include "config/tensor_table.h"
 #include "support/models/tiny_checkpoint.h"
 
@@ -55,6 +56,10 @@ ModelConfig described(const TinyConfig& tiny) {
     if (!has_experts(tiny, static_cast<int64_t>(layer))) continue;
     config.layers[layer].feed_forward = FeedForward::experts;
   }
+  config.ropes[0].rotary_dim = tiny.rope.rotary_dim;
+  config.ropes[0].pairs = tiny.rope.pairs;
+  config.ropes.insert(config.ropes.end(), tiny.more_ropes.begin(), tiny.more_ropes.end());
+  if (!tiny.layer_ropes.empty()) config.layer_ropes = tiny.layer_ropes;
   for (size_t layer = 0; layer < tiny.window_layers.size(); ++layer) {
     if (!tiny.window_layers[layer]) continue;
     config.layers[layer].mixing = Mixing::window;
@@ -175,6 +180,22 @@ const std::vector<BlockVariant>& block_variants() {
          c.block.qk_norm = QkNorm::per_head;
          c.qkv_bias = true;
          c.dense_layers = {0};
+       }},
+      {"half of a head rotated", [](TinyConfig& c) { c.rope.rotary_dim = c.head_dim / 4 * 2; }},
+      {"neighbours rotated", [](TinyConfig& c) { c.rope.pairs = RopePairs::neighbours; }},
+      {"neighbours in a part of a head rotated",
+       [](TinyConfig& c) {
+         c.rope.pairs = RopePairs::neighbours;
+         c.rope.rotary_dim = c.head_dim / 4 * 2;
+       }},
+      {"a layer without rotation",
+       [](TinyConfig& c) {
+         c.layer_ropes = {0, -1};
+       }},
+      {"rotations by layer",
+       [](TinyConfig& c) {
+         c.more_ropes = {{.theta = 100.0, .scaling = RopeScaling::linear, .factor = 2.0}};
+         c.layer_ropes = {1, 0};
        }},
       {"as Gemma 2",
        [](TinyConfig& c) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "config/tensor_rows.h"
 #include "config/tensor_table.h"
 #include "support/models/tiny_checkpoint.h"
 

@@ -139,19 +139,23 @@ double frequency(const RopeConfig& rope, double pair, double head_dim) {
   return plain * (share + (1 - share) / rope.factor);
 }
 
-void rotate(Rows& rows, const ModelConfig& config) {
-  const auto size = static_cast<size_t>(config.head_dim()), half = size / 2;
+void rotate(Rows& rows, const ModelConfig& config, int64_t layer) {
+  const int32_t index = config.layer_ropes[static_cast<size_t>(layer)];
+  if (index < 0) return;
+  const RopeConfig& rope = config.ropes[static_cast<size_t>(index)];
+  const auto size = static_cast<size_t>(config.head_dim());
+  const size_t turned = rope.rotary_dim == 0 ? size : static_cast<size_t>(rope.rotary_dim);
+  const bool neighbours = rope.pairs == RopePairs::neighbours;
   for (size_t position = 0; position < rows.size(); ++position) {
     for (size_t at = 0; at < rows[position].size(); at += size) {
-      for (size_t i = 0; i < half; ++i) {
-        const double angle =
-            static_cast<double>(position) *
-            frequency(config.ropes[0], static_cast<double>(i), static_cast<double>(size));
-        double& a = rows[position][at + i];
-        double& b = rows[position][at + i + half];
+      for (size_t i = 0; i < turned / 2; ++i) {
+        const double angle = static_cast<double>(position) *
+                             frequency(rope, static_cast<double>(i), static_cast<double>(turned));
+        double& a = rows[position][at + (neighbours ? 2 * i : i)];
+        double& b = rows[position][at + (neighbours ? 2 * i + 1 : i + turned / 2)];
         const double rotated = a * std::cos(angle) - b * std::sin(angle);
-        b = (b * std::cos(angle) + a * std::sin(angle)) * config.ropes[0].attention_factor;
-        a = rotated * config.ropes[0].attention_factor;
+        b = (b * std::cos(angle) + a * std::sin(angle)) * rope.attention_factor;
+        a = rotated * rope.attention_factor;
       }
     }
   }
@@ -390,8 +394,8 @@ ReferenceRun reference_forward(const Checkpoint& checkpoint, const ModelConfig& 
     Rows v = layer.project("self_attn.v_proj", y);
     q = heads_normed(q, layer.tensor("self_attn.q_norm.weight"), config);
     k = heads_normed(k, layer.tensor("self_attn.k_norm.weight"), config);
-    rotate(q, config);
-    rotate(k, config);
+    rotate(q, config, index);
+    rotate(k, config, index);
     for (Rows* rows : {&q, &k, &v}) {
       for (Vector& row : *rows) {
         for (double& value : row) value = to_model_dtype(value, config.dtype);

@@ -147,6 +147,8 @@ void write_rope(JsonWriter& json, const RopeConfig& rope, bool new_spelling) {
           .member("truncate", rope.truncate)
           .member("attention_factor", rope.attention_factor);
       break;
+    case RopeScaling::longrope:
+      FP8KV_ASSERT(false);  // the goldens have it
   }
   json.end_object();
 }

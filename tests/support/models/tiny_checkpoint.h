@@ -35,6 +35,8 @@ struct TinyConfig {
   int64_t max_seq_len = 0;
   double norm_eps = 1e-5;
   RopeConfig rope;
+  std::vector<RopeConfig> more_ropes;  // beside it; no config.json says so, nor of the next
+  std::vector<int32_t> layer_ropes;    // empty: `rope` in all layers
   BlockConfig block;
   std::optional<ExpertsConfig> experts;  // of all layers but dense_layers
   std::vector<int64_t> dense_layers;

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "support/expect_error.h"
+#include "support/models/family_model.h"
 #include "support/models/tiny_config.h"
 
 namespace fp8kv {
@@ -12,7 +13,7 @@ using test::parse_config;
 
 }  // namespace
 
-TEST_CASE("config_parts: rope scaling is read in every spelling") {
+TEST_CASE("rope config: rope scaling is read in every spelling") {
   const auto rope = [](const char* key, const char* value) {
     return parse_config(llama_with(key, value)).ropes[0];
   };
@@ -26,7 +27,7 @@ TEST_CASE("config_parts: rope scaling is read in every spelling") {
 }
 
 // What transformers 5.23 makes of these, tried with a random model: the angles it has.
-TEST_CASE("config_parts: of two spellings of a rope, that counts which counts in transformers") {
+TEST_CASE("rope config: of two spellings of a rope, that counts which counts in transformers") {
   const auto rope = [](const char* scaling, const char* parameters) {
     return parse_config(
                json_with_member(llama_with("rope_scaling", scaling), "rope_parameters", parameters))
@@ -43,7 +44,7 @@ TEST_CASE("config_parts: of two spellings of a rope, that counts which counts in
   CHECK(rope("{}", "{}").scaling == RopeScaling::none);
 }
 
-TEST_CASE("config_parts: what a scaled rope was trained with may stand outside of it") {
+TEST_CASE("rope config: what a scaled rope was trained with may stand outside of it") {
   const auto with = [](const char* type, const char* inner, const char* outer) {
     return json_with_member(
         llama_with("rope_parameters",
@@ -68,7 +69,7 @@ TEST_CASE("config_parts: what a scaled rope was trained with may stand outside o
   }
 }
 
-TEST_CASE("config_parts: a number that is not finite is refused by name") {
+TEST_CASE("rope config: a number that is not finite is refused by name") {
   const auto error = [](const char* key, const char* value) {
     return test::error_of([&] {
       parse_model_config(Json::parse(llama_with(key, value), "config.json", JsonNumbers::python));
@@ -86,15 +87,26 @@ TEST_CASE("config_parts: a number that is not finite is refused by name") {
         "config.json: hidden_size: is a number (Infinity), expected an integer");
 }
 
-TEST_CASE("config_parts: rope scaling that is unknown or impossible is refused") {
+TEST_CASE("rope config: rope scaling that is unknown or impossible is refused") {
   const auto refused = [](const char* value) {
     return error_of_config(llama_with("rope_scaling", value));
   };
-  CHECK(refused(R"({"type": "dynamic", "factor": 2.0})") ==
-        "config.json: rope_scaling.type: the rope scaling 'dynamic' is not supported");
-  CHECK(test::help_of([] {
-          parse_config(llama_with("rope_scaling", R"({"rope_type": "longrope"})"));
-        }) == "supported are 'default', 'linear', 'llama3' and 'yarn'");
+  CHECK(refused(R"({"type": "ntk", "factor": 2.0})") ==
+        "config.json: rope_scaling.type: the rope scaling 'ntk' is not supported");
+  CHECK(
+      test::help_of([] { parse_config(llama_with("rope_scaling", R"({"rope_type": "ntk"})")); }) ==
+      "supported are 'default', 'linear', 'dynamic', 'llama3', 'yarn', 'longrope' and 'mrope'");
+  CHECK(refused(R"({"type": "dynamic", "factor": 0.5})") ==
+        "config.json: rope_scaling.factor: is 0.5, expected at least 1");
+  CHECK(refused(R"({"type": "dynamic", "factor": 2, "alpha": 1000})") ==
+        "config.json: rope_scaling.alpha: is 1000: a base that grows by alpha is not supported");
+  CHECK(refused(R"({"type": "longrope", "short_factor": [1, 1, 1], "long_factor": [1, 2, 3, 4],
+                    "original_max_position_embeddings": 8})") ==
+        "config.json: rope_scaling.short_factor: is [1, 1, 1], expected an array of 4 numbers, one "
+        "for each pair that is rotated");
+  CHECK(refused(R"({"type": "longrope", "short_factor": [1, 1, 1, 1], "long_factor": [1, 2, 3, 0],
+                    "original_max_position_embeddings": 8})") ==
+        "config.json: rope_scaling.long_factor[3]: is 0, expected a positive number");
   CHECK(refused(R"({"type": "linear"})") ==
         "config.json: rope_scaling: the key 'factor' is missing");
   CHECK(refused(R"({"type": "linear", "factor": 0.5})") ==
@@ -114,7 +126,7 @@ TEST_CASE("config_parts: rope scaling that is unknown or impossible is refused")
         "config.json: rope_theta: is 0, expected a positive number");
 }
 
-TEST_CASE("config_parts: yarn is read with its defaults, and reaches beyond what was trained") {
+TEST_CASE("rope config: yarn is read with its defaults, and reaches beyond what was trained") {
   const auto with_yarn = [](const char* more) {
     return llama_with(
         "rope_scaling",
@@ -143,6 +155,35 @@ TEST_CASE("config_parts: yarn is read with its defaults, and reaches beyond what
         "config.json: rope_scaling: rope_theta is 1, expected more than 1");
   CHECK(error_of_config(with_yarn(R"(, "factor": 1e9)")) ==
         "config.json: its rope reaches to position 1.28e+11");
+}
+
+TEST_CASE("rope config: a part of a head that cannot be rotated is refused") {
+  const auto refused = [](const char* part) {
+    JsonWriter text;
+    text.value(test::family_golden("phi").at("config"));
+    return error_of_config(json_with_member(text.text(), "partial_rotary_factor", part));
+  };
+  CHECK(refused("0.4") ==
+        "config.json: partial_rotary_factor: is 0.4, which is 3 of the 8 elements of a head, "
+        "expected an even number of them");
+  CHECK(refused("1.5") ==
+        "config.json: partial_rotary_factor: is 1.5, which is 12 of the 8 elements of a head, "
+        "expected an even number of them");
+  CHECK(refused("0.1") ==
+        "config.json: partial_rotary_factor: is 0.1, which is 0 of the 8 elements of a head, "
+        "expected an even number of them");
+  CHECK(refused("-1") == "config.json: partial_rotary_factor: is -1, expected a positive number");
+}
+
+TEST_CASE("rope config: rotations by type of layer have an object each") {
+  const auto refused = [](const char* parameters) {
+    JsonWriter text;
+    text.value(test::family_golden("gemma3-new-keys").at("config"));
+    return error_of_config(json_with_member(text.text(), "rope_parameters", parameters));
+  };
+  CHECK(refused(R"({"rope_type": "default", "rope_theta": 5.0})") ==
+        "config.json: rope_parameters: is {\"rope_type\": \"default\", \"rope_theta\": "
+        "5.0}, expected an object for 'full_attention' and one for 'sliding_attention'");
 }
 
 }  // namespace fp8kv

@@ -1,0 +1,214 @@
+#include "config/families.h"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config_values.h"
+#include "config/describe_layers.h"
+#include "core/half.h"
+
+namespace fp8kv {
+namespace {
+
+// One switch for the biases of q, k, v and o.
+void set_attention_bias(const Json& config, const char* key, ModelConfig& out) {
+  out.qkv_bias = out.o_bias = config.get_bool(key, false);
+}
+
+// What a config may ask for, and is not computed.
+void refuse_if_set(const Json& config, const char* key, const char* what) {
+  const auto flag = config.find(key);
+  if (flag && flag->as_bool()) fail(flag->where(), ": is true: ", what, " is not supported");
+}
+
+// The window of Qwen's models: from some layer on, or in the layers that are listed. It has a
+// switch, which is off where it is not there.
+void check_qwen_window(const Json& config, const ModelConfig& model) {
+  const bool used = config.get_bool("use_sliding_window", false);
+  for (const LayerDescription& layer : model.layers) {
+    if (used || layer.mixing != Mixing::window) continue;
+    fail(mixing_member(config)->where(),
+         ": has sliding_attention, but use_sliding_window is not true");
+  }
+  if (used && config.has("sliding_window") && !config.has("layer_types")) {
+    config.at("max_window_layers");
+  }
+}
+
+// As the models do, which hold this number as one of their own type.
+double rounded_to(DType dtype, double value) {
+  const auto single = static_cast<float>(value);
+  if (dtype == DType::bf16) return bf16_to_float(bf16_from_float(single));
+  if (dtype == DType::f16) return f16_to_float(f16_from_float(single));
+  return value;
+}
+
+// The cap under `key`: null is none, and a config without the key has the family's.
+double cap_or(const Json& config, const char* key, double otherwise) {
+  return mentions(config, key) ? positive_or(config, key, 0.0) : otherwise;
+}
+
+// In no_rope_layers, in spite of its name, 1 stands for a layer that rotates.
+std::vector<bool> rotating_layers(const Json& config, size_t n_layers) {
+  std::vector<bool> rotates;
+  const auto listed = config.find("no_rope_layers");
+  if (listed && listed->is_array() && listed->size() > 0) {
+    if (listed->size() < n_layers) {
+      fail(listed->where(), ": has ", count_of(listed->size(), "number"),
+           ", expected one for each of ", count_of(n_layers, "layer"));
+    }
+    for (size_t i = 0; i < n_layers; ++i) rotates.push_back((*listed)[i].as_int() != 0);
+    return rotates;
+  }
+  const auto said = config.find("no_rope_layer_interval");
+  const int64_t interval = said ? in_range(*said, kMostLayers) : 4;
+  for (size_t i = 0; i < n_layers; ++i) {
+    rotates.push_back((static_cast<int64_t>(i) + 1) % interval != 0);
+  }
+  return rotates;
+}
+
+}  // namespace
+
+void parse_llama(const Json& config, ModelConfig& out) {
+  set_attention_bias(config, "attention_bias", out);
+  out.mlp_bias = config.get_bool("mlp_bias", false);
+}
+
+void parse_mistral(const Json& config, ModelConfig& out) {
+  if (!mentions(config, "sliding_window")) {
+    throw Error(cat(config.where(), ": the key 'sliding_window' is missing"),
+                "write \"sliding_window\": null when every token sees all before it");
+  }
+  const Mixing wanted = config.has("sliding_window") ? Mixing::window : Mixing::full;
+  for (const LayerDescription& layer : out.layers) {
+    if (layer.mixing == wanted) continue;
+    fail(mixing_member(config)->where(),
+         ": does not fit sliding_window, which is one for all layers of MistralForCausalLM");
+  }
+}
+
+// Without it transformers would stretch the rope by 16, which no file says.
+void parse_ministral3(const Json& config, ModelConfig&) {
+  config.at("rope_parameters");
+}
+
+void parse_qwen2(const Json& config, ModelConfig& out) {
+  out.qkv_bias = true;
+  check_qwen_window(config, out);
+}
+
+void parse_qwen3(const Json& config, ModelConfig& out) {
+  set_attention_bias(config, "attention_bias", out);
+  out.block.qk_norm = QkNorm::per_head;
+  check_qwen_window(config, out);
+}
+
+void parse_olmo2(const Json& config, ModelConfig& out) {
+  set_attention_bias(config, "attention_bias", out);
+  out.block.norm_place = NormPlace::after;
+  out.block.qk_norm = QkNorm::whole;
+}
+
+void parse_smollm3(const Json& config, ModelConfig& out) {
+  parse_llama(config, out);
+  if (config.get_bool("use_sliding_window", false) && !config.has("layer_types")) {
+    config.at("layer_types");
+  }
+  const std::vector<bool> rotates = rotating_layers(config, out.layers.size());
+  for (size_t i = 0; i < rotates.size(); ++i) {
+    if (!rotates[i]) out.layer_ropes[i] = -1;
+  }
+}
+
+void parse_granite(const Json& config, ModelConfig& out) {
+  parse_llama(config, out);
+  BlockConfig& block = out.block;
+  block.embed_multiplier = positive_or(config, "embedding_multiplier", 1.0);
+  block.residual_multiplier = positive_or(config, "residual_multiplier", 1.0);
+  block.attention_scale = positive_or(config, "attention_multiplier", 1.0);
+  block.logit_multiplier = 1 / positive_or(config, "logits_scaling", 1.0);
+}
+
+void parse_gemma(const Json& config, ModelConfig& out) {
+  set_attention_bias(config, "attention_bias", out);
+  refuse_if_set(config, "use_bidirectional_attention", "attention to tokens that come later");
+  out.block.norm_plus_one = true;
+  out.block.embed_multiplier = rounded_to(out.dtype, std::sqrt(static_cast<double>(out.dim)));
+}
+
+void parse_gemma2(const Json& config, ModelConfig& out) {
+  parse_gemma(config, out);
+  out.block.norm_place = NormPlace::around;
+  out.block.attention_scale = 1 / std::sqrt(positive_or(config, "query_pre_attn_scalar", 256.0));
+  out.block.score_cap = cap_or(config, "attn_logit_softcapping", 50.0);
+  out.block.logit_cap = cap_or(config, "final_logit_softcapping", 30.0);
+}
+
+void parse_gemma3(const Json& config, ModelConfig& out) {
+  parse_gemma2(config, out);
+  out.block.qk_norm = QkNorm::per_head;
+  out.block.score_cap =
+      0.0;  // transformers reads the key and does not cap; one with a value is refused
+  out.block.logit_cap = cap_or(config, "final_logit_softcapping", 0.0);
+}
+
+void parse_phi(const Json& config, ModelConfig& out) {
+  refuse_if_set(config, "qk_layernorm", "a layer norm of Q and K");
+  out.qkv_bias = out.o_bias = out.mlp_bias = true;
+  BlockConfig& block = out.block;
+  block.norm = NormKind::layer;
+  block.norm_bias = block.head_bias = true;
+  block.parallel = block.shared_norm = true;
+  block.gated = false;
+}
+
+void parse_phi3(const Json&, ModelConfig&) {}
+
+void parse_glm(const Json& config, ModelConfig& out) {
+  out.qkv_bias = config.get_bool("attention_bias", false);
+}
+
+void parse_glm4(const Json& config, ModelConfig& out) {
+  parse_glm(config, out);
+  out.block.norm_place = NormPlace::around;
+}
+
+void parse_cohere(const Json& config, ModelConfig& out) {
+  set_attention_bias(config, "attention_bias", out);
+  refuse_if_set(config, "use_qk_norm", "a layer norm of Q and K with weights for each head");
+  BlockConfig& block = out.block;
+  block.norm = NormKind::layer;
+  block.parallel = block.shared_norm = true;
+  block.logit_multiplier = positive_or(config, "logit_scale", 0.0625);
+}
+
+// Layers that see all tokens do not rotate.
+void parse_cohere2(const Json& config, ModelConfig& out) {
+  parse_cohere(config, out);
+  for (size_t i = 0; i < out.layers.size(); ++i) {
+    if (out.layers[i].mixing == Mixing::full) out.layer_ropes[i] = -1;
+  }
+}
+
+void parse_stablelm(const Json& config, ModelConfig& out) {
+  refuse_if_set(config, "qk_layernorm", "a layer norm of Q and K with weights for each head");
+  out.qkv_bias = config.get_bool("use_qkv_bias", false);
+  BlockConfig& block = out.block;
+  block.norm = NormKind::layer;
+  block.norm_bias = true;
+  block.parallel = block.shared_norm = config.get_bool("use_parallel_residual", false);
+}
+
+void parse_starcoder2(const Json& config, ModelConfig& out) {
+  set_attention_bias(config, "use_bias", out);
+  if (!config.has("use_bias")) out.qkv_bias = out.o_bias = true;
+  out.mlp_bias = out.qkv_bias;
+  out.block.norm = NormKind::layer;
+  out.block.norm_bias = true;
+  out.block.gated = false;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,30 @@
+// What each family makes of its config.json beyond what all have in common: see
+// Architecture::parse.
+#pragma once
+
+#include "core/config.h"
+#include "json/json.h"
+
+namespace fp8kv {
+
+void parse_llama(const Json& config, ModelConfig& out);
+void parse_mistral(const Json& config, ModelConfig& out);
+void parse_ministral3(const Json& config, ModelConfig& out);
+void parse_qwen2(const Json& config, ModelConfig& out);
+void parse_qwen3(const Json& config, ModelConfig& out);
+void parse_olmo2(const Json& config, ModelConfig& out);  // and OLMo 3
+void parse_smollm3(const Json& config, ModelConfig& out);
+void parse_granite(const Json& config, ModelConfig& out);
+void parse_gemma(const Json& config, ModelConfig& out);
+void parse_gemma2(const Json& config, ModelConfig& out);
+void parse_gemma3(const Json& config, ModelConfig& out);
+void parse_phi(const Json& config, ModelConfig& out);
+void parse_phi3(const Json& config, ModelConfig& out);
+void parse_glm(const Json& config, ModelConfig& out);
+void parse_glm4(const Json& config, ModelConfig& out);
+void parse_cohere(const Json& config, ModelConfig& out);
+void parse_cohere2(const Json& config, ModelConfig& out);
+void parse_stablelm(const Json& config, ModelConfig& out);
+void parse_starcoder2(const Json& config, ModelConfig& out);
+
+}  // namespace fp8kv

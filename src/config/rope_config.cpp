@@ -1,0 +1,310 @@
+#include "config/rope_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "config/config_values.h"
+
+namespace fp8kv {
+namespace {
+
+double at_least_one(const Json& number) {
+  const double value = positive_number(number);
+  if (value < 1) fail(number.where(), ": is ", number.brief(), ", expected at least 1");
+  return value;
+}
+
+// Of one rotation: the config, the object with its parameters, and the family's way.
+struct Source {
+  const Json& text;
+  const Json& scaling;
+  const RopeStyle& style;
+  const ModelConfig& model;
+};
+
+// Beside the other members of the scaling, or, as transformers 5 reads it too, outside.
+double original_context(const Source& from) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  const auto outer = from.text.find(kKey);
+  const auto inner = from.scaling.find(kKey);
+  if (!outer) return positive_number(from.scaling.at(kKey));
+  const double context = positive_number(*outer);
+  if (inner && positive_number(*inner) != context) {
+    throw Error(cat(outer->where(), ": is ", outer->brief(), ", but ", inner->where(), " is ",
+                    inner->brief()),
+                "leave out the one that is wrong: versions of transformers differ in which they "
+                "take");
+  }
+  return context;
+}
+
+void parse_linear(const Source& from, RopeConfig& out) {
+  out.factor = at_least_one(from.scaling.at("factor"));
+}
+
+// The base grows once a sequence is longer than max_position_embeddings, which none is here.
+void parse_dynamic(const Source& from, RopeConfig&) {
+  at_least_one(from.scaling.at("factor"));
+  if (const auto alpha = from.scaling.find("alpha")) {
+    throw Error(cat(alpha->where(), ": is ", alpha->brief(),
+                    ": a base that grows by alpha is not supported"),
+                "supported is factor");
+  }
+}
+
+void parse_llama3(const Source& from, RopeConfig& out) {
+  const Json& scaling = from.scaling;
+  out.factor = at_least_one(scaling.at("factor"));
+  out.low_freq_factor = positive_number(scaling.at("low_freq_factor"));
+  out.high_freq_factor = positive_number(scaling.at("high_freq_factor"));
+  out.original_context = original_context(from);
+  if (out.high_freq_factor <= out.low_freq_factor) {
+    fail(scaling.where(), ": high_freq_factor is ", out.high_freq_factor,
+         ", expected more than low_freq_factor, which is ", out.low_freq_factor);
+  }
+}
+
+double yarn_mscale(double factor, double mscale) {
+  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+// What runtimes read differently, or only some of them, is refused: it changes what is cached.
+void check_yarn_keys(const Source& from) {
+  for (const char* key : {"mscale", "mscale_all_dim", "attn_factor", "extrapolation_factor"}) {
+    const auto found = from.scaling.find(key);
+    if (!found || (from.style.reads_mscale && std::string_view(key).starts_with("mscale")))
+      continue;
+    throw Error(
+        cat(found->where(), ": is ", found->brief(), ": this part of yarn is not supported"),
+        "supported are factor, original_max_position_embeddings, attention_factor, "
+        "beta_fast, beta_slow and truncate");
+  }
+}
+
+void parse_yarn(const Source& from, RopeConfig& out) {
+  const Json& scaling = from.scaling;
+  check_yarn_keys(from);
+  out.factor = at_least_one(scaling.at("factor"));
+  out.original_context = original_context(from);
+  if (const auto beta = scaling.find("beta_fast")) out.beta_fast = positive_number(*beta);
+  if (const auto beta = scaling.find("beta_slow")) out.beta_slow = positive_number(*beta);
+  if (out.beta_fast <= out.beta_slow) {
+    fail(scaling.where(), ": beta_fast is ", out.beta_fast,
+         ", expected more than beta_slow, which is ", out.beta_slow);
+  }
+  if (out.theta <= 1)
+    fail(scaling.where(), ": rope_theta is ", out.theta, ", expected more than 1");
+  out.truncate = scaling.get_bool("truncate", true);
+  const auto mscale = scaling.find("mscale"), all_dim = scaling.find("mscale_all_dim");
+  if (const auto attention = scaling.find("attention_factor")) {
+    out.attention_factor = positive_number(*attention);
+  } else if (mscale && all_dim) {
+    out.attention_factor = yarn_mscale(out.factor, positive_number(*mscale)) /
+                           yarn_mscale(out.factor, positive_number(*all_dim));
+  } else {
+    out.attention_factor = yarn_mscale(out.factor, 1.0);
+  }
+}
+
+std::vector<double> pair_factors(const Source& from, const char* key, const RopeConfig& out) {
+  const Json list = from.scaling.at(key);
+  const int64_t rotated = out.rotary_dim > 0 ? out.rotary_dim : from.model.head_dim();
+  if (!list.is_array() || static_cast<int64_t>(list.size()) != rotated / 2) {
+    fail(list.where(), ": is ", list.brief(), ", expected an array of ",
+         count_of(static_cast<size_t>(rotated / 2), "number"),
+         ", one for each pair that is rotated");
+  }
+  std::vector<double> factors;
+  for (size_t i = 0; i < list.size(); ++i) factors.push_back(positive_number(list[i]));
+  return factors;
+}
+
+void parse_longrope(const Source& from, RopeConfig& out) {
+  const Json& scaling = from.scaling;
+  for (const char* key : {"short_mscale", "long_mscale"}) {
+    if (const auto found = scaling.find(key)) {
+      throw Error(
+          cat(found->where(), ": is ", found->brief(), ": this part of longrope is not supported"),
+          "supported are short_factor, long_factor, original_max_position_embeddings, factor and "
+          "attention_factor");
+    }
+  }
+  out.short_factors = pair_factors(from, "short_factor", out);
+  out.long_factors = pair_factors(from, "long_factor", out);
+  out.original_context = original_context(from);
+  const auto factor = scaling.find("factor");
+  out.factor = factor ? positive_number(*factor)
+                      : static_cast<double>(from.model.max_seq_len) / out.original_context;
+  if (const auto attention = scaling.find("attention_factor")) {
+    out.attention_factor = positive_number(*attention);
+  } else if (out.factor > 1) {
+    out.attention_factor = std::sqrt(1 + std::log(out.factor) / std::log(out.original_context));
+  }
+}
+
+struct ScalingRow {
+  const char* name;
+  RopeScaling scaling;
+  void (*parse)(const Source& from, RopeConfig& out);
+};
+
+void parse_nothing(const Source&, RopeConfig&) {}
+
+constexpr ScalingRow kScalings[] = {
+    {"default", RopeScaling::none, parse_nothing},
+    {"linear", RopeScaling::linear, parse_linear},
+    {"dynamic", RopeScaling::none, parse_dynamic},
+    {"llama3", RopeScaling::llama3, parse_llama3},
+    {"yarn", RopeScaling::yarn, parse_yarn},
+    {"longrope", RopeScaling::longrope, parse_longrope},
+    // The three positions of a token of an image. Those of a token of text are one.
+    {"mrope", RopeScaling::none, parse_nothing},
+};
+
+const ScalingRow& scaling_row(const Json& scaling) {
+  const auto named = scaling.find("rope_type");
+  const auto type = named ? named : scaling.find("type");
+  std::string name = type ? type->as_string() : "default";
+  // What Phi-3's first configs called longrope.
+  if (name == "su" || (name == "yarn" && scaling.has("short_factor"))) name = "longrope";
+  std::vector<std::string> known;
+  for (const ScalingRow& row : kScalings) {
+    if (row.name == name) return row;
+    known.push_back(quote(row.name));
+  }
+  throw Error(cat(type->where(), ": the rope scaling ", quote(name), " is not supported"),
+              cat("supported are ", join(known)));
+}
+
+// The part of a head that is rotated, as `holder` says it; its elements, 0 for all.
+void set_part(const Json& holder, const RopeStyle& style, int64_t head_dim, RopeConfig& out) {
+  const auto said = holder.find("partial_rotary_factor");
+  if (!said) return;
+  const double part = positive_number(*said);
+  if (part == 1) {
+    out.rotary_dim = 0;
+    return;
+  }
+  if (!style.reads_part) {
+    throw Error(cat(said->where(), ": is ", said->brief(),
+                    ": rotating only a part of each head is not supported"),
+                "it is not what this architecture does");
+  }
+  out.rotary_dim = static_cast<int64_t>(static_cast<double>(head_dim) * part);
+  if (part > 1 || out.rotary_dim < 2 || out.rotary_dim % 2 != 0) {
+    fail(said->where(), ": is ", said->brief(), ", which is ", out.rotary_dim, " of the ", head_dim,
+         " elements of a head, expected an even number of them");
+  }
+}
+
+RopeConfig plain_rope(const RopeStyle& style, double theta, int64_t head_dim) {
+  RopeConfig out;
+  out.theta = theta;
+  out.pairs = style.pairs;
+  if (style.part < 1) {
+    out.rotary_dim = static_cast<int64_t>(static_cast<double>(head_dim) * style.part);
+  }
+  return out;
+}
+
+// What `scaling` says, whose members are those of one rotation.
+void parse_scaling(const Source& from, RopeConfig& out) {
+  set_part(from.scaling, from.style, from.model.head_dim(), out);
+  if (const auto theta = from.scaling.find("rope_theta")) out.theta = positive_number(*theta);
+  if (const auto beta = from.scaling.find("llama_4_scaling_beta")) {
+    out.q_growth = beta->as_double();
+    out.original_context = original_context(from);
+  }
+  const ScalingRow& row = scaling_row(from.scaling);
+  out.scaling = row.scaling;
+  row.parse(from, out);
+}
+
+// The object with what is not plain: of either spelling; nullopt where there is none.
+std::optional<Json> find_scaling(const Json& text) {
+  const auto old_spelling = text.find("rope_scaling");
+  // An empty object says nothing, as in transformers.
+  const bool says = old_spelling && (!old_spelling->is_object() || old_spelling->size() > 0);
+  const auto scaling = says ? old_spelling : text.find("rope_parameters");
+  if (scaling && !scaling->is_object()) {
+    fail(scaling->where(), ": is ", scaling->brief(), ", expected an object");
+  }
+  return scaling;
+}
+
+std::optional<Json> find_object_in(const Json& object) {
+  for (size_t i = 0; i < object.size(); ++i) {
+    if (object.value(i).is_object()) return object.value(i);
+  }
+  return std::nullopt;
+}
+
+RopeConfig parse_rope(const Json& text, const RopeStyle& style, const ModelConfig& model) {
+  RopeConfig out = plain_rope(style, style.theta, model.head_dim());
+  set_part(text, style, model.head_dim(), out);
+  if (const auto theta = text.find("rope_theta")) out.theta = positive_number(*theta);
+  if (const auto scaling = find_scaling(text)) {
+    if (const auto object = find_object_in(*scaling)) {
+      fail(object->where(), ": a rope of its own for some layers is not supported");
+    }
+    parse_scaling({text, *scaling, style, model}, out);
+  }
+  return out;
+}
+
+// That of the layers of one type, as transformers 5 writes it.
+RopeConfig parse_rope_of(const Json& text, const Json& parameters, const char* type, double theta,
+                         const RopeStyle& style, const ModelConfig& model) {
+  RopeConfig out = plain_rope(style, theta, model.head_dim());
+  if (const auto scaling = parameters.find(type)) {
+    parse_scaling({text, *scaling, style, model}, out);
+  }
+  return out;
+}
+
+void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& out) {
+  RopeConfig full, local;
+  const auto parameters = text.find("rope_parameters");
+  if (parameters && find_object_in(*parameters)) {
+    full = parse_rope_of(text, *parameters, "full_attention", style.theta, style, out);
+    local = parse_rope_of(text, *parameters, "sliding_attention", style.local_theta, style, out);
+  } else {
+    if (parameters && parameters->size() > 0) {
+      fail(parameters->where(), ": is ", parameters->brief(),
+           ", expected an object for 'full_attention' and one for 'sliding_attention'");
+    }
+    full = parse_rope(text, style, out);
+    const auto theta = text.find(style.local_key);
+    local = plain_rope(style, theta ? positive_number(*theta) : style.local_theta, out.head_dim());
+  }
+  out.ropes = {full};
+  if (local != full) out.ropes.push_back(local);
+  out.layer_ropes.clear();
+  const int32_t of_windows = local == full ? 0 : 1;
+  for (const LayerDescription& layer : out.layers) {
+    out.layer_ropes.push_back(layer.mixing == Mixing::window ? of_windows : 0);
+  }
+}
+
+}  // namespace
+
+void set_ropes(const Json& text, const RopeStyle& style, ModelConfig& out) {
+  if (style.by_layer_type) {
+    set_ropes_by_type(text, style, out);
+  } else {
+    out.ropes = {parse_rope(text, style, out)};
+    out.layer_ropes.assign(out.layers.size(), 0);
+  }
+  for (const RopeConfig& rope : out.ropes) {
+    if (rope.scaling != RopeScaling::yarn) continue;
+    // Many leave max_position_embeddings at what the model was trained with.
+    const double longest = rope.original_context * rope.factor;
+    if (longest > kLongestContext) fail(text.where(), ": its rope reaches to position ", longest);
+    out.max_seq_len = std::max(out.max_seq_len, static_cast<int64_t>(longest));
+  }
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,20 @@
+// What tensors are called, family by family: the tables of TensorRow.
+#pragma once
+
+#include <span>
+
+#include "core/tensor_row.h"
+
+namespace fp8kv {
+
+// The names that Llama's tensors have, and those of most models after it.
+std::span<const TensorRow> llama_tensors();
+std::span<const TensorRow> olmo2_tensors();
+std::span<const TensorRow> gemma2_tensors();
+std::span<const TensorRow> phi3_tensors();
+std::span<const TensorRow> glm_tensors();
+std::span<const TensorRow> glm4_tensors();
+std::span<const TensorRow> phi_tensors();
+std::span<const TensorRow> starcoder2_tensors();
+
+}  // namespace fp8kv

@@ -1,0 +1,145 @@
+// Every architecture against what transformers computes with small random models of it.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/log.h"
+#include "calib/collect.h"
+#include "checkpoint/read_model_config.h"
+#include "config/architectures.h"
+#include "support/models/family_model.h"
+#include "support/models/goldens.h"
+#include "support/models/run_model.h"
+
+namespace fp8kv {
+namespace {
+
+// As in test_collect.cpp: transformers computes in f32 as well, so twice what one of the two is
+// off.
+constexpr double kAmaxTolerance = 1e-5;
+void check_amax(const std::vector<MagnitudeCounts>& heads, const Json& expected) {
+  const std::vector<double> amax = test::numbers_of(expected);
+  REQUIRE(heads.size() == amax.size());
+  for (size_t head = 0; head < heads.size(); ++head) {
+    CHECK(std::abs(heads[head].amax - amax[head]) < kAmaxTolerance * amax[head]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("families: logits, at once and token by token, are transformers'") {
+  const auto backend = make_cpu_backend(2);
+  for (const std::string& name : test::family_cases()) {
+    CAPTURE(name);
+    const test::FamilyModel model(name);
+    test::check_logits(model, test::run_model(model.checkpoint, model.config, *backend, model.ids));
+    test::check_logits(
+        model, test::run_model(model.checkpoint, model.config, *backend, model.ids, {.chunk = 1}));
+  }
+}
+
+TEST_CASE("families: greedy text is transformers'") {
+  const auto backend = make_cpu_backend(2);
+  for (const std::string& name : test::family_cases()) {
+    CAPTURE(name);
+    const test::FamilyModel model(name);
+    const std::vector<int32_t> prompt(model.ids.begin(),
+                                      model.ids.begin() + test::FamilyModel::kPrompt);
+    CHECK(test::run_greedy(model.checkpoint, model.config, *backend, prompt,
+                           static_cast<int>(model.greedy.size())) == model.greedy);
+  }
+}
+
+TEST_CASE("families: amax of K and V, head by head, is that of transformers' cache") {
+  const auto backend = make_cpu_backend(2);
+  for (const std::string& name : test::family_cases()) {
+    CAPTURE(name);
+    const test::FamilyModel model(name);
+    Log log(Verbosity::quiet);
+    const auto layers =
+        collect_magnitudes(model.checkpoint, model.config, *backend, {model.ids}, log);
+    const Json k = model.golden.at("k_amax"), v = model.golden.at("v_amax");
+    REQUIRE(layers.size() == k.size());
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+      CAPTURE(layer);
+      check_amax(layers[layer].k, k[layer]);
+      check_amax(layers[layer].v, v[layer]);
+    }
+  }
+}
+
+TEST_CASE("families: every architecture has three models that transformers computed") {
+  // Those that came first have fewer, and variants against a forward pass of our own in test_model.
+  const std::set<std::string> fewer = {"MistralForCausalLM", "Qwen3ForCausalLM",
+                                       "Olmo2ForCausalLM"};
+  std::multiset<std::string> found;
+  for (const std::string& name : test::family_cases()) {
+    found.insert(test::FamilyModel(name).config.architecture);
+  }
+  for (const char* name : test::kGoldens) {
+    found.insert(read_model_config(Checkpoint::open(test::golden(name).folder)).architecture);
+  }
+  for (const Architecture& row : architectures()) {
+    CAPTURE(row.name);
+    CHECK(found.count(row.name) >= (fewer.contains(row.name) ? 1 : 3));
+  }
+}
+
+// A test of the tests: a forward pass that left a knob out would compute what it computes with the
+// value here, so the goldens have to tell the two apart.
+TEST_CASE("families: a knob that is left out changes the logits of a golden") {
+  struct Knob {
+    const char* name;
+    const char* key;
+    const char* value;
+  };
+  const Knob knobs[] = {
+      {"cohere", "logit_scale", "1.0"},
+      {"cohere2", "sliding_window", "64"},
+      {"cohere2", "sliding_window_pattern", "4"},
+      {"gemma2", "attn_logit_softcapping", "null"},
+      {"gemma2", "query_pre_attn_scalar", "12"},
+      {"gemma2", "sliding_window", "64"},
+      {"gemma3", "query_pre_attn_scalar", "12"},
+      {"gemma3", "rope_local_base_freq", "1000000.0"},
+      {"gemma3", "rope_theta", "100.0"},
+      {"gemma3", "sliding_window_pattern", "2"},
+      {"gemma3-linear", "rope_scaling", "null"},
+      {"gemma3-new-keys", "final_logit_softcapping", "null"},
+      {"glm", "rope_theta", "500.0"},
+      {"granite", "attention_multiplier", "0.35355339"},
+      {"granite", "embedding_multiplier", "1.0"},
+      {"granite", "logits_scaling", "1.0"},
+      {"granite", "residual_multiplier", "1.0"},
+      {"ministral3", "rope_parameters",
+       R"({"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "mscale": 1.0,
+           "mscale_all_dim": 1.0, "original_max_position_embeddings": 16})"},
+      {"olmo3", "sliding_window", "64"},
+      {"olmo3-yarn", "rope_scaling", "null"},
+      {"phi", "hidden_act", R"("gelu")"},
+      {"phi", "partial_rotary_factor", "1.0"},
+      {"phi3-longrope", "original_max_position_embeddings", "16"},
+      {"phi3-longrope", "rope_scaling", "null"},
+      {"phi4-mini", "sliding_window", "null"},
+      {"smollm3", "no_rope_layers", "[1, 1, 1]"},
+      {"smollm3-interval", "no_rope_layer_interval", "4"},
+      {"stablelm", "partial_rotary_factor", "0.5"},
+      {"starcoder2", "hidden_act", R"("gelu")"},
+      {"starcoder2-window", "sliding_window", "null"},
+  };
+  const auto backend = make_cpu_backend(2);
+  for (const Knob& knob : knobs) {
+    CAPTURE(knob.name);
+    CAPTURE(knob.key);
+    const test::FamilyModel model(knob.name, knob.key, knob.value);
+    const auto logits = test::run_model(model.checkpoint, model.config, *backend, model.ids);
+    CHECK(test::logit_difference(model, logits) > 5 * test::kLogitTolerance);
+  }
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,120 @@
+#include "support/models/family_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include "checkpoint/read_model_config.h"
+#include "support/models/tiny_checkpoint.h"
+#include "support/places.h"
+
+namespace fp8kv::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path families_folder() {
+  return source_dir() / "tests/golden/families";
+}
+
+// As `values` of make_families.py.
+std::vector<float> values_of(const std::string& name, uint64_t seed, const Shape& shape,
+                             double base, double amplitude) {
+  uint64_t start = 0xCBF29CE484222325u ^ seed;
+  for (const char byte : name) start = (start ^ static_cast<unsigned char>(byte)) * 0x100000001B3u;
+  std::vector<float> values;
+  for (uint64_t i = 1; i <= static_cast<uint64_t>(shape.elements()); ++i) {
+    uint64_t z = start + i * 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    z ^= z >> 31;
+    const double u = (static_cast<double>(z >> 40) + 0.5) / 0x1p23 - 1;
+    values.push_back(static_cast<float>(base + amplitude * u));
+  }
+  return values;
+}
+
+Checkpoint written(const fs::path& folder, const Json& golden, const std::string& key,
+                   const std::string& value) {
+  fs::create_directories(folder);
+  JsonWriter config;
+  config.value(golden.at("config"));
+  std::ofstream(folder / "config.json")
+      << (key.empty() ? config.text() : json_with_member(config.text(), key, value));
+  const auto seed = static_cast<uint64_t>(golden.at("seed").as_int());
+  const Json described = golden.at("tensors");
+  std::vector<TinyTensor> tensors;
+  for (size_t i = 0; i < described.size(); ++i) {
+    const Json tensor = described.value(i), sizes = tensor.at("shape");
+    std::vector<int64_t> shape;
+    for (size_t j = 0; j < sizes.size(); ++j) shape.push_back(sizes[j].as_int());
+    const Shape of{std::span<const int64_t>(shape)};
+    tensors.push_back({described.key(i), of,
+                       values_of(described.key(i), seed, of, tensor.at("base").as_double(),
+                                 tensor.at("amplitude").as_double())});
+  }
+  write_tiny_weights(folder, tensors, DType::f32);
+  return Checkpoint::open(folder);
+}
+
+std::vector<int32_t> ids_of(const Json& array) {
+  std::vector<int32_t> ids;
+  for (size_t i = 0; i < array.size(); ++i) ids.push_back(static_cast<int32_t>(array[i].as_int()));
+  return ids;
+}
+
+}  // namespace
+
+std::vector<std::string> family_cases() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(families_folder())) {
+    names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Json family_golden(const std::string& name) {
+  return Json::read(families_folder() / (name + ".json"));
+}
+
+FamilyModel::FamilyModel(const std::string& name) : FamilyModel(name, "", "") {}
+
+FamilyModel::FamilyModel(const std::string& name, const std::string& key, const std::string& value)
+    : golden(family_golden(name)),
+      checkpoint(written(folder / "model", golden, key, value)),
+      config(read_model_config(checkpoint)),
+      ids(ids_of(golden.at("ids"))),
+      greedy(ids_of(golden.at("greedy"))) {}
+
+std::vector<double> numbers_of(const Json& array) {
+  std::vector<double> numbers;
+  for (size_t i = 0; i < array.size(); ++i) numbers.push_back(array[i].as_double());
+  return numbers;
+}
+
+double logit_difference(const FamilyModel& model, const std::vector<std::vector<float>>& logits) {
+  const Json expected = model.golden.at("logits");
+  double worst = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto position = static_cast<size_t>(std::stoul(expected.key(i)));
+    const std::vector<double> row = numbers_of(expected.value(i));
+    REQUIRE(logits[position].size() == row.size());
+    double difference = 0, largest = 0;
+    for (size_t j = 0; j < row.size(); ++j) {
+      difference = std::max(difference, std::abs(logits[position][j] - row[j]));
+      largest = std::max(largest, std::abs(row[j]));
+    }
+    worst = std::max(worst, difference / largest);
+  }
+  return worst;
+}
+
+void check_logits(const FamilyModel& model, const std::vector<std::vector<float>>& logits) {
+  CHECK(logit_difference(model, logits) < kLogitTolerance);
+}
+
+}  // namespace fp8kv::test
