@@ -11,7 +11,9 @@
 
 #include "base/error.h"
 #include "checkpoint/generation_config.h"
+#include "checkpoint/layer_name.h"
 #include "checkpoint/quant_config.h"
+#include "config/language_config.h"
 #include "config/parse_model_config.h"
 #include "config/tensor_table.h"
 
@@ -140,6 +142,16 @@ bool is_other_part(std::string_view name) {
                      [&](std::string_view part) { return name.starts_with(part); });
 }
 
+// Of a layer behind the last, which predicts the token after the next: those that config.json
+// counts apart are left alone.
+bool is_of_later_layer(std::string_view name, const Checkpoint& checkpoint,
+                       const ModelConfig& config) {
+  const auto parts = split_layer_name(name);
+  const int64_t more = language_config(checkpoint.config()).get_int("num_nextn_predict_layers", 0);
+  return parts && parts->prefix == config.model_prefix && parts->layer >= config.n_layers() &&
+         parts->layer < config.n_layers() + more;
+}
+
 // "model" of "model.layers.{}.mlp.up_proj".
 std::string_view first_part(std::string_view name) {
   return name.substr(0, name.find('.'));
@@ -154,6 +166,7 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
     const bool of_model = first_part(name) == first_part(config.model_prefix) ||
                           first_part(name) == first_part(config.lm_head);
     if (!weight || !of_model || is_other_part(name) || expected.contains(name)) continue;
+    if (is_of_later_layer(name, checkpoint, config)) continue;
     throw Error(cat(tensor_of(checkpoint, name), ": is not a part of ", config.architecture,
                     " with this config.json"),
                 "config.json and the weights are not of the same model");

@@ -74,6 +74,19 @@ Mixings told_by_rotation(const Json& text, const Json&, const ModelDescription& 
   return mixings;
 }
 
+// MiniMax: 1 for a layer with attention, 0 for one with linear attention.
+Mixings told_by_attention(const Json&, const Json& types, const ModelDescription& model) {
+  if (!types.is_array() || types.size() != model.layers.size()) {
+    fail(types.where(), ": is ", types.brief(), ", expected an array of ",
+         count_of(model.layers.size(), "number"));
+  }
+  Mixings mixings;
+  for (size_t i = 0; i < types.size(); ++i) {
+    mixings.push_back(in_range(types[i], 0, 1) == 1 ? Mixing::full : Mixing::recurrent);
+  }
+  return mixings;
+}
+
 Mixings told_by_types(const Json&, const Json& types, const ModelDescription& model) {
   constexpr std::array<std::pair<const char*, Mixing>, 9> kTypes = {{
       {"attention", Mixing::full},
@@ -171,7 +184,7 @@ constexpr Decider kDeciders[] = {
     {"attn_layer_indices", told_otherwise},
     {"layers_block_type", told_by_types},
     {"block_types", told_otherwise},
-    {"attn_type_list", told_otherwise},
+    {"attn_type_list", told_by_attention},
     {"hybrid_layer_pattern", told_otherwise},  // MiMo's windows have heads of their own too
     {"layer_types", told_by_types},
     {"full_attn_idxs", told_by_numbers},

@@ -71,6 +71,51 @@ const TensorRow kQwenMoeTensors[] = {
     {"lm_head", {lm_head}},
 };
 
+// Layers without experts are Llama's.
+const TensorRow kGlm4MoeTensors[] = {
+    {"model.embed_tokens", {embedding}},
+    {"model.layers.{}.input_layernorm", {attn_norm}},
+    {"model.layers.{}.self_attn.q_proj", {q}},
+    {"model.layers.{}.self_attn.k_proj", {k}},
+    {"model.layers.{}.self_attn.v_proj", {v}},
+    {"model.layers.{}.self_attn.q_norm", {q_norm}},
+    {"model.layers.{}.self_attn.k_norm", {k_norm}},
+    {"model.layers.{}.self_attn.o_proj", {o}},
+    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
+    {"model.layers.{}.mlp.gate_proj", {gate}},
+    {"model.layers.{}.mlp.up_proj", {up}},
+    {"model.layers.{}.mlp.down_proj", {down}},
+    {"model.layers.{}.mlp.gate", {router}},
+    {"model.layers.{}.mlp.gate.e_score_correction_bias", {choice_bias}},
+    {"model.layers.{}.mlp.experts.{e}.gate_proj", {expert_gate}},
+    {"model.layers.{}.mlp.experts.{e}.up_proj", {expert_up}},
+    {"model.layers.{}.mlp.experts.{e}.down_proj", {expert_down}},
+    {"model.layers.{}.mlp.shared_experts.gate_proj", {shared_gate}},
+    {"model.layers.{}.mlp.shared_experts.up_proj", {shared_up}},
+    {"model.layers.{}.mlp.shared_experts.down_proj", {shared_down}},
+    {"model.norm", {norm}},
+    {"lm_head", {lm_head}},
+};
+
+const TensorRow kMinimaxM2Tensors[] = {
+    {"model.embed_tokens", {embedding}},
+    {"model.layers.{}.input_layernorm", {attn_norm}},
+    {"model.layers.{}.self_attn.q_proj", {q}},
+    {"model.layers.{}.self_attn.k_proj", {k}},
+    {"model.layers.{}.self_attn.v_proj", {v}},
+    {"model.layers.{}.self_attn.q_norm", {q_norm}},
+    {"model.layers.{}.self_attn.k_norm", {k_norm}},
+    {"model.layers.{}.self_attn.o_proj", {o}},
+    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
+    {"model.layers.{}.block_sparse_moe.gate", {router}},
+    {"model.layers.{}.block_sparse_moe.e_score_correction_bias", {choice_bias}},
+    {"model.layers.{}.block_sparse_moe.experts.{e}.w1", {expert_gate}},
+    {"model.layers.{}.block_sparse_moe.experts.{e}.w3", {expert_up}},
+    {"model.layers.{}.block_sparse_moe.experts.{e}.w2", {expert_down}},
+    {"model.norm", {norm}},
+    {"lm_head", {lm_head}},
+};
+
 // Versions of transformers differ in which layers would have the window.
 void check_no_window(const Json& config) {
   const auto used = config.find("use_sliding_window");
@@ -97,6 +142,25 @@ double multiplier(const Json& config, const char* key) {
 
 }  // namespace
 
+void parse_glm4_moe(const Json& config, ModelConfig& out) {
+  out.qkv_bias = config.get_bool("attention_bias", false);
+  if (config.get_bool("use_qk_norm", false)) out.block.qk_norm = QkNorm::per_head;
+  check_router_says(config, "scoring_func", "sigmoid");
+  parse_experts(config, {{"n_routed_experts"}, "moe_intermediate_size"}, out);
+  if (!out.experts) config.at("n_routed_experts");
+  if (!out.experts) return;
+  parse_expert_groups(config, out);
+  ExpertsConfig& experts = *out.experts;
+  experts.routing.score = RouterScore::sigmoid;
+  experts.routing.normalise = config.get_bool("norm_topk_prob", true);
+  experts.routing.epsilon = 1e-20;
+  experts.routing.scale = positive_or(config, "routed_scaling_factor", 1.0);
+  experts.choice_bias = true;
+  const auto shared = config.find("n_shared_experts");
+  experts.shared_hidden_dim =
+      experts.hidden_dim * (shared ? in_range(*shared, 0, kLargestDim / experts.hidden_dim) : 1);
+}
+
 void parse_granite_moe(const Json& config, ModelConfig& out) {
   out.qkv_bias = config.get_bool("attention_bias", false);
   out.o_bias = out.qkv_bias;
@@ -107,6 +171,32 @@ void parse_granite_moe(const Json& config, ModelConfig& out) {
   parse_experts(config, {{"num_local_experts", "num_experts"}, "intermediate_size"}, out);
   if (!out.experts) config.at("num_local_experts");
   if (out.experts) out.experts->routing.score = RouterScore::softmax_of_chosen;
+}
+
+// rotary_dim is what its first configs call the part of a head that is rotated.
+void parse_minimax_m2(const Json& config, ModelConfig& out) {
+  if (const auto rotated = config.find("rotary_dim")) {
+    const int64_t size = in_range(*rotated, 2, out.head_dim());
+    if (size % 2 != 0) fail(rotated->where(), ": is ", size, ", expected an even number");
+    out.ropes[0].rotary_dim = size == out.head_dim() ? 0 : size;
+  }
+  for (const char* key : {"use_qk_norm", "use_routing_bias"}) {
+    if (config.get_bool(key, true)) continue;
+    fail(config.at(key).where(), ": is false: a model without it is not supported");
+  }
+  if (const auto shared = config.find("shared_intermediate_size");
+      shared && shared->as_int() != 0) {
+    fail(shared->where(), ": is ", shared->brief(), ": a shared expert is not supported here");
+  }
+  check_router_says(config, "scoring_func", "sigmoid");
+  check_router_says(config, "qk_norm_type", "per_layer");
+  out.block.qk_norm = QkNorm::whole;
+  parse_experts(config, {{"num_local_experts", "num_experts"}, "intermediate_size"}, out);
+  if (!out.experts) config.at("num_local_experts");
+  if (!out.experts) return;
+  out.experts->routing.score = RouterScore::sigmoid;
+  out.experts->routing.normalise = true;
+  out.experts->choice_bias = true;
 }
 
 void parse_mixtral(const Json& config, ModelConfig& out) {
@@ -141,6 +231,14 @@ void parse_qwen3_moe(const Json& config, ModelConfig& out) {
   out.o_bias = out.qkv_bias;
   out.block.qk_norm = QkNorm::per_head;
   parse_qwen_experts(config, out);
+}
+
+std::span<const TensorRow> glm4_moe_tensors() {
+  return kGlm4MoeTensors;
+}
+
+std::span<const TensorRow> minimax_m2_tensors() {
+  return kMinimaxM2Tensors;
 }
 
 std::span<const TensorRow> granite_moe_tensors() {

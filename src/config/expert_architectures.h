@@ -10,13 +10,17 @@
 
 namespace fp8kv {
 
+void parse_glm4_moe(const Json& config, ModelConfig& out);
 void parse_granite_moe(const Json& config, ModelConfig& out);
+void parse_minimax_m2(const Json& config, ModelConfig& out);
 void parse_mixtral(const Json& config, ModelConfig& out);
 void parse_olmoe(const Json& config, ModelConfig& out);
 void parse_qwen2_moe(const Json& config, ModelConfig& out);
 void parse_qwen3_moe(const Json& config, ModelConfig& out);
 
+std::span<const TensorRow> glm4_moe_tensors();
 std::span<const TensorRow> granite_moe_tensors();
+std::span<const TensorRow> minimax_m2_tensors();
 std::span<const TensorRow> mixtral_tensors();
 std::span<const TensorRow> qwen_moe_tensors();
 

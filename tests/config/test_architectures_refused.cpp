@@ -20,7 +20,8 @@ constexpr const char* kSupported =
     "Phi3ForCausalLM, PhiForCausalLM, GlmForCausalLM, Glm4ForCausalLM, GraniteForCausalLM, "
     "Olmo2ForCausalLM, Olmo3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
     "SmolLM3ForCausalLM, StableLmForCausalLM, Starcoder2ForCausalLM, MixtralForCausalLM, "
-    "Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, OlmoeForCausalLM, GraniteMoeForCausalLM, "
+    "Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, OlmoeForCausalLM, Glm4MoeForCausalLM, "
+    "MiniMaxM2ForCausalLM, GraniteMoeForCausalLM, "
     "Gemma3ForConditionalGeneration, LlavaForConditionalGeneration, "
     "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
     "Qwen2_5_VLForConditionalGeneration and Qwen3VLForConditionalGeneration";
@@ -236,6 +237,20 @@ TEST_CASE("architectures: what a family's config may ask for, and is not compute
         "config.json: no_rope_layers: has 2 numbers, expected one for each of 3 layers");
   CHECK(error_of_config(family_with("ministral3", "rope_parameters", "null")) ==
         "config.json: the key 'rope_parameters' is null");
+  CHECK(error_of_config(family_with("glm4-moe", "scoring_func", R"("softmax")")) ==
+        "config.json: scoring_func: is \"softmax\", expected 'sigmoid': no other router of this "
+        "architecture is supported");
+  CHECK(error_of_config(family_with("minimax-m2", "use_qk_norm", "false")) ==
+        "config.json: use_qk_norm: is false: a model without it is not supported");
+  CHECK(error_of_config(family_with("minimax-m2", "use_routing_bias", "false")) ==
+        "config.json: use_routing_bias: is false: a model without it is not supported");
+  CHECK(error_of_config(family_with("minimax-m2", "shared_intermediate_size", "8")) ==
+        "config.json: shared_intermediate_size: is 8: a shared expert is not supported here");
+  CHECK(error_of_config(family_with("minimax-m2", "rotary_dim", "5")) ==
+        "config.json: rotary_dim: is 5, expected an even number");
+  CHECK(error_of_config(family_with("minimax-m2", "attn_type_list", "[1, 0]")) ==
+        "config.json: attn_type_list[1]: is 0, which makes the mixing of layer 1 'recurrent', "
+        "expected 'full' in MiniMaxM2ForCausalLM");
   CHECK(error_of_config(family_with("granite", "logits_scaling", "0")) ==
         "config.json: logits_scaling: is 0, expected a positive number");
 }

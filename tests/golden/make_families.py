@@ -77,6 +77,13 @@ MINISTRAL3 = family("Ministral3ForCausalLM", "ministral3", rms_norm_eps=1e-5, he
                                      "original_max_position_embeddings": 16, "beta_fast": 32.0, "beta_slow": 1.0,
                                      "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3}, **UNTIED)
 
+GLM4_MOE = family("Glm4MoeForCausalLM", "glm4_moe", rms_norm_eps=1e-5, rope_theta=10000.0, head_dim=8, hidden_act="silu",
+                  attention_bias=True, use_qk_norm=True, partial_rotary_factor=0.5, moe_intermediate_size=24, n_routed_experts=6,
+                  num_experts_per_tok=2, n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1, norm_topk_prob=True,
+                  routed_scaling_factor=1.5, num_hidden_layers=3, num_nextn_predict_layers=1, pad_token_id=0, **UNTIED)
+MINIMAX_M2 = family("MiniMaxM2ForCausalLM", "minimax_m2", rms_norm_eps=1e-6, rope_theta=10000.0, head_dim=12, hidden_act="silu",
+                    rotary_dim=6, num_local_experts=5, num_experts_per_tok=2, use_qk_norm=True, qk_norm_type="per_layer",
+                    scoring_func="sigmoid", use_routing_bias=True, shared_intermediate_size=0, attn_type_list=[1, 1], **UNTIED)
 TINY_VISION = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "image_size": 4,
                "patch_size": 4}
 NO_IMAGES = {"image_token_index": 0, "image_token_id": 0, "video_token_id": 0, "vision_start_token_id": 0, "vision_end_token_id": 0,
@@ -119,6 +126,13 @@ CASES = {
     "qwen3-vl": wrapper("Qwen3VLForConditionalGeneration", "qwen3_vl", {**QWEN, "model_type": "qwen3_vl_text", "head_dim": 16,
                                                                       "rope_scaling": {"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": True}},
                         {**QWEN_VISION, "model_type": "qwen3_vl_vision"}, tie_word_embeddings=False),
+    "glm4-moe": GLM4_MOE,
+    "glm4-moe-groups": {**GLM4_MOE, "use_qk_norm": False, "attention_bias": False, "n_routed_experts": 8, "n_group": 4,
+                        "topk_group": 2, "n_shared_experts": 2, "num_experts_per_tok": 3, "routed_scaling_factor": 2.5},
+    "glm4-moe-one-kv-head": {**GLM4_MOE, **SEVEN, "head_dim": 8, "norm_topk_prob": False, "first_k_dense_replace": 2, **TIED},
+    "minimax-m2": MINIMAX_M2,
+    "minimax-m2-one-kv-head": {**MINIMAX_M2, **SEVEN, "rotary_dim": 4, "num_experts_per_tok": 3},
+    "minimax-m2-tied": {**without(MINIMAX_M2, "rotary_dim", "attn_type_list"), "num_local_experts": 8, "num_experts_per_tok": 1, **TIED},
     "gemma": {**GEMMA, **TIED},
     "gemma-one-kv-head": without({**GEMMA, **SEVEN, "hidden_act": "gelu"}, "tie_word_embeddings"),
     "gemma-new-keys": {**without(GEMMA, "rope_theta", "torch_dtype"), "dtype": "float32", "attention_bias": True,
@@ -183,6 +197,10 @@ CASES = {
     "ministral3-window": {**MINISTRAL3, "sliding_window": 7, **SEVEN},
     "ministral3-tied": {**MINISTRAL3, **TIED, "rope_parameters": {**MINISTRAL3["rope_parameters"], "mscale": 0.7, "factor": 2.0}},
 }
+
+
+# Of the layer that predicts the token after the next: in published files, and left alone by transformers.
+LATER_LAYERS = {"glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]}}
 
 
 def shortest(values):
@@ -289,7 +307,8 @@ def compute(name, seed):
                     "transformers": transformers.__version__, "numpy": np.__version__},
         "config": config,
         "seed": seed,
-        "tensors": tensors,
+        "tensors": {**tensors, **{key: {"shape": shape, "base": 0.0, "amplitude": 1.0}
+                                  for key, shape in LATER_LAYERS.get(name, {}).items()}},
         "ids": ids,
         "logits": {str(p): shortest(logits[p].numpy()) for p in POSITIONS},
         "k_amax": shortest([layer.keys[0].abs().amax(dim=(1, 2)).numpy() for layer in cache.layers]),
