@@ -355,7 +355,7 @@ TEST_CASE("gpu rope_append: rotates a part of a head, and neighbours, with the C
 
 TEST_CASE("gpu backend: gives the same bits in any order of threads, warps and blocks") {
   on_every_backend([](Backend& backend) {
-    const RopeCase c{DType::bf16, DType::f8_e4m3, 67, 64, 6, 2, 64, DType::bf16};
+    const RopeCase c{DType::bf16, DType::f8_e4m3, 67, 64, 6, 2, 64, DType::bf16, 64};
     const RopeOutcome expected = run_rope(backend, c);
     const std::vector<float> x = random_values(8, 40 * 64, DType::bf16);
     const Tensor in = put(backend, x, DType::bf16, {40, 64});
