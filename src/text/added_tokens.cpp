@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "text/parts.h"
+#include "text/models/parts.h"
 #include "unicode/characters.h"
 
 namespace fp8kv {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "json/json.h"
-#include "text/byte_trie.h"
-#include "text/normalizer.h"
-#include "text/vocabulary.h"
+#include "text/models/byte_trie.h"
+#include "text/models/vocabulary.h"
+#include "text/steps/normalizer.h"
 
 namespace fp8kv {
 

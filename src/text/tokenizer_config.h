@@ -11,7 +11,7 @@
 
 #include "json/json.h"
 #include "text/added_tokens.h"
-#include "text/template.h"
+#include "text/steps/template.h"
 
 namespace fp8kv {
 

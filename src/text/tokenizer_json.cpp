@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "text/parts.h"
+#include "text/models/parts.h"
 #include "text/tokenizer_parts.h"
 
 namespace fp8kv {

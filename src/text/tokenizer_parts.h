@@ -5,11 +5,11 @@
 
 #include "json/json.h"
 #include "text/added_tokens.h"
-#include "text/decoder.h"
-#include "text/normalizer.h"
-#include "text/pretokenizer.h"
-#include "text/template.h"
-#include "text/token_model.h"
+#include "text/models/token_model.h"
+#include "text/steps/decoder.h"
+#include "text/steps/normalizer.h"
+#include "text/steps/pretokenizer.h"
+#include "text/steps/template.h"
 
 namespace fp8kv {
 

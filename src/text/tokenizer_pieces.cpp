@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "text/sentencepiece_file.h"
+#include "text/sentencepiece/sentencepiece_file.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_parts.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 #include "support/models/small_tokenizer.h"
-#include "text/bpe.h"
+#include "text/models/bpe.h"
 
 namespace fp8kv {
 namespace {

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "support/expect_error.h"
-#include "text/pattern.h"
+#include "text/steps/pattern.h"
 
 namespace fp8kv {
 namespace {

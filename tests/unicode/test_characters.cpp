@@ -6,7 +6,7 @@
 #include "json/json.h"
 #include "support/places.h"
 #include "support/sanitizers.h"
-#include "text/pattern.h"
+#include "text/steps/pattern.h"
 #include "unicode/characters.h"
 #include "unicode/normal_form.h"
 

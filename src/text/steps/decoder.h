@@ -1,0 +1,106 @@
+// The "decoder" of a tokenizer.json, or what SentencePiece does: makes text of tokens, as they
+// come.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "json/json.h"
+#include "text/sentencepiece/sentencepiece_file.h"
+#include "text/steps/pattern.h"
+
+namespace fp8kv {
+
+class Decoder {
+ public:
+  // Throws for a kind that is not implemented, and for broken members. Without a decoder, tokens
+  // are joined by spaces.
+  static Decoder from_json(const std::optional<Json>& decoder);
+  static Decoder of_pieces(const SentencePieceFile& file);
+
+ private:
+  friend class Decoding;
+  struct ByteLevel {};
+  struct ByteFallback {};
+  struct Fuse {};
+  struct Replace {
+    Pattern pattern;
+    std::string content;
+  };
+  struct Strip {
+    std::string content;  // one character
+    size_t start;
+    size_t stop;
+  };
+  struct Metaspace {
+    std::string replacement;  // one character
+    bool prepended;
+  };
+  struct Suffix {
+    std::string suffix;
+  };
+  struct Spaces {};  // a space between tokens
+  struct Pieces {    // of SentencePiece
+    bool bytes;      // tokens such as "<0x0A>" are bytes
+    bool drops_space;
+    bool drops_spaces;  // all at the beginning, not one
+    std::string unknown;
+    std::string unknown_surface;
+  };
+  using Step = std::variant<ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, Suffix,
+                            Spaces, Pieces>;
+
+  void add(const Json& decoder);
+
+  std::vector<Step> steps_;
+};
+
+// Decodes one sequence of tokens. Each step of the decoder passes on what no later token can
+// change, so the texts taken, joined, are what decoding all tokens at once gives.
+class Decoding {
+ public:
+  explicit Decoding(const Decoder& decoder);
+
+  void add(std::string_view token);
+  void finish();  // no token follows; call once
+  // The text that is certain since the last call.
+  std::string take() { return std::exchange(out_, {}); }
+
+ private:
+  // What a step holds back. Steps see tokens that come in fragments, each of whole characters.
+  struct State {
+    std::string token;    // the fragments of a token that must be seen whole
+    std::string held;     // bytes or text that a later token decides about
+    size_t tokens = 0;    // ended so far
+    size_t stripped = 0;  // characters, at the start of the current token
+    bool holds = false;   // Suffix: there is a token in `held`
+    // Pieces: the beginning may still have a space to drop; one was dropped.
+    bool at_beginning = true;
+    bool dropped = false;
+  };
+
+  void text(size_t step, std::string_view fragment);
+  void end_token(size_t step);
+  void finish(size_t step);
+  void whole_token(size_t step, const Decoder::Step& kind);
+  void flush_bytes(size_t step, bool last);
+  void flush_byte_pieces(size_t step);
+  void add_piece(size_t step, const Decoder::Pieces& kind, std::string_view piece);
+  void flush_piece_bytes(size_t step, bool last);
+  void strip(size_t step, const Decoder::Strip& kind, std::string_view fragment);
+  void pass(size_t step, std::string_view fragment) {
+    if (!fragment.empty()) text(step + 1, fragment);
+  }
+
+  const std::vector<Decoder::Step>& steps_;
+  std::vector<State> states_;
+  PatternScratch match_;
+  std::string out_;
+};
+
+}  // namespace fp8kv

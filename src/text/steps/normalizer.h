@@ -1,0 +1,66 @@
+// What happens to text before it is cut: the "normalizer" of a tokenizer.json, or SentencePiece's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "json/json.h"
+#include "text/sentencepiece/piece_normalizer.h"
+#include "text/steps/pattern.h"
+#include "unicode/normal_form.h"
+
+namespace fp8kv {
+
+class Normalizer {
+ public:
+  Normalizer() = default;  // changes nothing
+  // Throws for a kind that is not implemented, and for broken members.
+  static Normalizer from_json(const std::optional<Json>& normalizer);
+  static Normalizer of_pieces(PieceNormalizer normalizer);
+
+  struct Scratch {
+    std::string buffers[2];
+  };
+  // The result is `text` itself where nothing changes, else it lies in `scratch`. `is_first`:
+  // `text` begins where the whole text does.
+  std::string_view apply(std::string_view text, bool is_first, Scratch& scratch,
+                         PatternScratch& match) const;
+
+  bool empty() const { return steps_.empty(); }
+  // True when the first byte of every result comes from the first character of the text.
+  bool keeps_the_beginning() const;
+
+ private:
+  struct Prepend {
+    std::string text;
+  };
+  struct Replace {
+    Pattern pattern;
+    std::string content;
+    bool one_character;  // the pattern is a string of one character, the content is not empty
+  };
+  struct Strip {
+    bool left;
+    bool right;
+  };
+  struct Lowercase {};
+  struct StripAccents {};
+  struct Nmt {};
+  struct Bytes {};
+  using Pieces = std::shared_ptr<const PieceNormalizer>;
+  using Step = std::variant<NormalForm, Prepend, Replace, Strip, Lowercase, StripAccents, Nmt,
+                            Bytes, Pieces>;
+
+  static std::optional<Step> plain_step(const std::string& type);
+  void add(const Json& normalizer);
+  static std::string_view run(const Step& step, std::string_view text, std::string& out,
+                              PatternScratch& match);
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace fp8kv
