@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/isa/cpu_isa.h"
 #include "base/cpu_topology.h"
 #include "base/rng.h"
 #include "roofline.h"

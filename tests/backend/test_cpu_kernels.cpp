@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/isa/cpu_kernels.h"
 #include "support/backends/cpu.h"
 
 namespace fp8kv {

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/isa/cpu_isa.h"
 #include "base/digest.h"
 #include "base/rng.h"
 #include "calib/collect.h"

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/isa/cpu_isa.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "config/architectures.h"

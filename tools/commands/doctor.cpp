@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/isa/cpu_isa.h"
 #include "backend/open/open.h"
 #include "backend/open/plugin.h"
 #include "base/cpu_topology.h"

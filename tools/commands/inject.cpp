@@ -11,7 +11,7 @@
 #include "options/output_files.h"
 #include "scales/write/arrival.h"
 #include "show/output.h"
-#include "show/runtime_report.h"
+#include "show/verify/runtime_report.h"
 
 namespace fp8kv {
 namespace {

@@ -8,8 +8,8 @@
 #include "options/output_files.h"
 #include "scales/verify/verify_scales.h"
 #include "show/output.h"
-#include "show/verify_json.h"
-#include "show/verify_text.h"
+#include "show/verify/verify_json.h"
+#include "show/verify/verify_text.h"
 
 namespace fp8kv {
 namespace {

@@ -9,8 +9,8 @@
 #include "scales/read/find_scales.h"
 #include "scales/read/open_store.h"
 #include "scales/scale_names.h"
-#include "show/loaded_report.h"
 #include "show/output.h"
+#include "show/verify/loaded_report.h"
 
 namespace fp8kv {
 namespace {

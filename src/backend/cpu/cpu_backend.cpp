@@ -7,12 +7,12 @@
 
 #include "backend/cpu/cpu_attention.h"
 #include "backend/cpu/cpu_experts.h"
-#include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/cpu_linear.h"
 #include "backend/cpu/cpu_memory.h"
 #include "backend/cpu/cpu_rope.h"
 #include "backend/cpu/cpu_route.h"
 #include "backend/cpu/cpu_sample.h"
+#include "backend/cpu/isa/cpu_kernels.h"
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/text.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/isa/cpu_isa.h"
 
 namespace fp8kv {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/cpu_memory.h"
+#include "backend/cpu/isa/cpu_kernels.h"
 #include "base/thread_pool.h"
 
 namespace fp8kv {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/isa/cpu_kernels.h"
 #include "core/tensor.h"
 
 namespace fp8kv {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/isa/cpu_kernels.h"
 #include "base/thread_pool.h"
 
 namespace fp8kv {

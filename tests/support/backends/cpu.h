@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/cpu_elements.h"
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/isa/cpu_elements.h"
+#include "backend/cpu/isa/cpu_isa.h"
 #include "base/rng.h"
 #include "core/dtype.h"
 #include "core/tensor.h"

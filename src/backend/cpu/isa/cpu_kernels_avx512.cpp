@@ -4,10 +4,10 @@
 #include <cstring>
 #include <immintrin.h>
 
-#include "backend/cpu/cpu_avx512.h"
-#include "backend/cpu/cpu_avx512_elements.h"
-#include "backend/cpu/cpu_kernels.h"
-#include "backend/cpu/cpu_loops.h"
+#include "backend/cpu/isa/cpu_avx512.h"
+#include "backend/cpu/isa/cpu_avx512_elements.h"
+#include "backend/cpu/isa/cpu_kernels.h"
+#include "backend/cpu/isa/cpu_loops.h"
 
 #define FP8KV_AVX512_BF16 \
   [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")]]

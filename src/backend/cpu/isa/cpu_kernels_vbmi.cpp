@@ -6,9 +6,9 @@
 #include <bit>
 #include <cstring>
 
-#include "backend/cpu/cpu_avx512.h"
-#include "backend/cpu/cpu_kernels.h"
-#include "backend/cpu/cpu_loops.h"
+#include "backend/cpu/isa/cpu_avx512.h"
+#include "backend/cpu/isa/cpu_kernels.h"
+#include "backend/cpu/isa/cpu_loops.h"
 
 #define FP8KV_VBMI [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,fma,f16c")]]
 

@@ -1,4 +1,4 @@
-#include "show/runtime_report.h"
+#include "show/verify/runtime_report.h"
 
 #include <span>
 #include <string_view>

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/cpu_avx512.h"
-#include "backend/cpu/cpu_elements.h"
+#include "backend/cpu/isa/cpu_avx512.h"
+#include "backend/cpu/isa/cpu_elements.h"
 
 namespace fp8kv::avx512 {
 

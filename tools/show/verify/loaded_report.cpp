@@ -1,4 +1,4 @@
-#include "show/loaded_report.h"
+#include "show/verify/loaded_report.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "backend/cpu/cpu_elements.h"
-#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/isa/cpu_elements.h"
+#include "backend/cpu/isa/cpu_kernels.h"
 
 namespace fp8kv {
 

@@ -3,8 +3,8 @@
 
 #include <immintrin.h>
 
-#include "backend/cpu/cpu_kernels.h"
-#include "backend/cpu/cpu_loops.h"
+#include "backend/cpu/isa/cpu_kernels.h"
+#include "backend/cpu/isa/cpu_loops.h"
 
 // Named function by function: compiling the whole file for it would leak AVX2 code into inline
 // library functions that other processors run.

@@ -1,6 +1,6 @@
 // Plain C++: what every processor runs, and what the other tables must agree with.
-#include "backend/cpu/cpu_kernels.h"
-#include "backend/cpu/cpu_loops.h"
+#include "backend/cpu/isa/cpu_kernels.h"
+#include "backend/cpu/isa/cpu_loops.h"
 
 namespace fp8kv {
 namespace {

@@ -1,4 +1,4 @@
-#include "show/verify_text.h"
+#include "show/verify/verify_text.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "show/junit.h"
 #include "show/output.h"
-#include "show/runtime_report.h"
+#include "show/verify/runtime_report.h"
 
 namespace fp8kv {
 namespace {

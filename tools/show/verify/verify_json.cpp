@@ -1,9 +1,9 @@
-#include "show/verify_json.h"
+#include "show/verify/verify_json.h"
 
 #include "base/text.h"
 #include "json/json.h"
-#include "show/runtime_report.h"
 #include "show/scales_text.h"
+#include "show/verify/runtime_report.h"
 
 namespace fp8kv {
 namespace {

@@ -1,8 +1,8 @@
-#include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/isa/cpu_isa.h"
 
 #include <algorithm>
 
-#include "backend/cpu/cpu_kernels.h"
+#include "backend/cpu/isa/cpu_kernels.h"
 
 namespace fp8kv {
 namespace {
