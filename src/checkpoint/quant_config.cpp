@@ -97,6 +97,38 @@ std::optional<Json> attention_group(const Json& block) {
   return std::nullopt;
 }
 
+// AutoRound writes in the form of several tools. What it does not call itself it says of itself by
+// a provider or by its version, whichever that form leaves room for.
+bool is_by_autoround(const Json& block) {
+  const auto provider = block.find("provider");
+  return block.get_string("quant_method", "") == "auto-round" || block.find("autoround_version") ||
+         (provider && provider->is_string() && provider->as_string() == "auto-round");
+}
+
+// It keeps the scale of each batch in place of the one before.
+void name_autoround(const Json& block, KvConfig& out) {
+  out.by_autoround = true;
+  out.producer = "AutoRound";
+  out.version = block.get_string("autoround_version", "");
+  out.observer = "memoryless_minmax";
+}
+
+// In every form but that of compressed-tensors. Attention is quantised with its cache.
+void read_autoround(const QuantConfig& quant, KvConfig& out) {
+  const Json& block = *quant.block;
+  if (!is_by_autoround(block)) return;
+  for (const char* const key : {"static_kv_dtype", "static_attention_dtype"}) {
+    const auto dtype = block.find(key);
+    if (!dtype || !dtype->is_string()) continue;
+    const std::string name = dtype->as_string();
+    out.method = quant.method;
+    state(Statement{cat(dtype->where(), ": is ", quote(name)),
+                    name == "fp8" || name == "float8_e4m3fn", true},
+          quant.file, out);
+    return name_autoround(block, out);
+  }
+}
+
 void read_compressed_tensors(const QuantConfig& quant, KvConfig& out) {
   const Json& block = *quant.block;
   auto scheme = block.find("kv_cache_scheme");
@@ -108,6 +140,7 @@ void read_compressed_tensors(const QuantConfig& quant, KvConfig& out) {
   out.before_0_7 = quant.key == kOldBlock || version_before(out.version, "0.7");
   state(scheme_of(*scheme), quant.file, out);
   out.observer = observer_of(*scheme, out.version);
+  if (is_by_autoround(block)) name_autoround(block, out);
 }
 
 void read_producer(const Json& block, KvConfig& out) {
@@ -153,8 +186,11 @@ void read_quark(const QuantConfig& quant, KvConfig& out) {
 
 void read_fp8(const QuantConfig& quant, KvConfig& out) {
   read_quark(quant, out);
+  read_autoround(quant, out);
   const auto scheme = quant.block->find("kv_cache_scheme");
-  if (out.by_quark || !scheme || !scheme->is_string() || scheme->as_string() != "static") return;
+  if (out.by_quark || out.by_autoround || !scheme || !scheme->is_string() ||
+      scheme->as_string() != "static")
+    return;
   out.method = QuantMethod::fp8;
   out.producer = "AutoFP8";
   state(Statement{cat(scheme->where(), ": is 'static'"), true, true}, quant.file, out);
@@ -239,8 +275,7 @@ constexpr MethodRow kRows[] = {
      is_quantised},
     {QuantMethod::fp8, "fp8", [](const QuantConfig& quant) { return quant.quant_method == "fp8"; },
      read_fp8, unless_all_ignored},
-    {QuantMethod::other, "", [](const QuantConfig&) { return true; },
-     [](const QuantConfig&, KvConfig&) {}, is_quantised},
+    {QuantMethod::other, "", [](const QuantConfig&) { return true; }, read_autoround, is_quantised},
 };
 
 // REQUIRES a method that has a row.

@@ -45,8 +45,9 @@ std::string quantised_weights(const QuantConfig& quant, std::span<const std::str
 
 struct KvConfig {
   QuantMethod method = QuantMethod::none;  // `none` where the config says nothing of a KV cache
-  bool before_0_7 = false;   // compressed-tensors: by its version, or under `compression_config`
-  bool by_quark = false;     // Quark's `export` describes the cache
+  bool before_0_7 = false;  // compressed-tensors: by its version, or under `compression_config`
+  bool by_quark = false;    // Quark's `export` describes the cache
+  bool by_autoround = false;
   std::string quant_method;  // as in QuantConfig, whether about the KV cache or not
   std::string key;           // in config.json, as in QuantConfig; or ""
   std::string producer;      // "modelopt", "Quark", ...; "" where the config does not say
@@ -57,7 +58,7 @@ struct KvConfig {
   std::string stated_in;
   bool is_fp8 = false;     // REQUIRES a statement
   bool is_static = true;   // false where scales are made at run time, and so none are stored
-  std::string observer;    // compressed-tensors: which statistic was scaled; or ""
+  std::string observer;    // which statistic was scaled, as compressed-tensors names it; or ""
   bool post_rope = false;  // Quark's kv_cache_post_rope
   double floor = 0;        // Quark raised smaller scales to this; 0 for none
   // kv_cache_torch_dtype; e4m3fn where it is absent.

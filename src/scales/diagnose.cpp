@@ -267,6 +267,12 @@ Found implausible(const Evidence& seen) {
 
 Found observer(const Evidence& seen) {
   const std::string& name = seen.given.observer;
+  if (name == "memoryless_minmax" && seen.is_of("autoround")) {
+    return Diagnosis{"last-batch-observer",
+                     "the scales are those of the last calibration batch alone: AutoRound keeps "
+                     "each batch's in place of those before",
+                     "calibrate: 'fp8kv calibrate' takes the largest of all windows"};
+  }
   const std::string remedy = "calibrate again, or set observer: static_minmax in the recipe";
   if (name == "memoryless_minmax") {
     return Diagnosis{"last-batch-observer",

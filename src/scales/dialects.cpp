@@ -18,9 +18,17 @@ bool is_compressed_tensors(const KvConfig& config) {
   return is<QuantMethod::compressed_tensors>(config) && config.before_0_7 == before_0_7;
 }
 
+bool is_llm_compressor(const KvConfig& config) {
+  return is_compressed_tensors<false>(config) && !config.by_autoround;
+}
+
 template <bool by_quark>
 bool is_fp8(const KvConfig& config) {
-  return is<QuantMethod::fp8>(config) && config.by_quark == by_quark;
+  return is<QuantMethod::fp8>(config) && config.by_quark == by_quark && !config.by_autoround;
+}
+
+bool is_autoround(const KvConfig& config) {
+  return config.by_autoround;
 }
 
 bool is_any(const KvConfig&) {
@@ -116,7 +124,10 @@ std::vector<Dialect> make_rows() {
       {"compressed-tensors-0.6", "compressed-tensors", "llm-compressor 0.2", kOld, kBefore,
        apart, is_compressed_tensors<true>, always<before_rope>},
       {"compressed-tensors", "compressed-tensors", "llm-compressor since 0.3", kCt, kAfter,
-       apart, is_compressed_tensors<false>, by_version},
+       apart, is_llm_compressor, by_version},
+      {"autoround", "autoround", "AutoRound, in any of its formats",
+       "quant_method or provider `auto-round`, or autoround_version", kAfter,
+       apart, is_autoround, always<after_rope>},
       {"modelopt-0.23", "modelopt", "ModelOpt 0.23 to 0.25", kOpt, kBefore,
        at_proj, is_modelopt_23, always<before_rope>, model_folder, 1},
       {"modelopt-0.27", "modelopt", "ModelOpt 0.27 to 0.42", kOpt, kAfter,
@@ -140,8 +151,8 @@ std::vector<Dialect> make_rows() {
        "quant_method `fp8`, export.kv_cache_group", kBefore,
        apart + fused, is_fp8<true>, quark_observation, model_folder, 0, true},
       {"hy-v3", "hy-v3", "Hunyuan V3", "", "not told", of_cache, is_any, always<unknown>},
-      {"vllm-parameters", "vllm-parameters", "AutoRound, and who saves vLLM's own parameters", "",
-       "not told", parameters, is_any, always<unknown>},
+      {"vllm-parameters", "vllm-parameters", "who saves vLLM's own parameters", "", "not told",
+       parameters, is_any, always<unknown>},
   };
   // clang-format on
 }
@@ -240,7 +251,8 @@ bool looks_like_kv_scale(std::string_view name) {
   const std::string_view before = dot == name.npos ? "" : name.substr(0, dot);
   if (name.find("cache") != name.npos && name.find("scal") != name.npos) return true;
   if (is_one_of(last, {"k_scale", "v_scale", "kv_scale", "key_scale", "value_scale", "k_scales",
-                       "v_scales", "kv_scales", "k_scale_inv", "v_scale_inv"})) {
+                       "v_scales", "kv_scales", "k_scale_inv", "v_scale_inv", "k_global_scale",
+                       "v_global_scale"})) {
     return true;
   }
   return last == "output_scale" && (before.ends_with("k_proj") || before.ends_with("v_proj") ||

@@ -128,6 +128,47 @@ TEST_CASE("quant_config: Quark's two modes, with what they tell of the values") 
   CHECK(fp8.statement == "");
 }
 
+TEST_CASE("quant_config: AutoRound is told by its own word in every form it writes") {
+  const std::string cache = R"("static_kv_dtype": "fp8", "autoround_version": "0.16.1")";
+  const struct {
+    std::string block;
+    QuantMethod method;
+    const char* version;
+  } cases[] = {
+      {R"({"quant_method": "auto-round", )" + cache + "}", QuantMethod::other, "0.16.1"},
+      {R"({"quant_method": "gptq", "provider": "auto-round", "static_kv_dtype": "fp8"})",
+       QuantMethod::other, ""},
+      {R"({"quant_method": "fp8", )" + cache + "}", QuantMethod::fp8, "0.16.1"},
+      {cat(R"({"quant_method": "compressed-tensors", "provider": "auto-round", )", kScheme, "}"),
+       QuantMethod::compressed_tensors, ""},
+      {R"({"quant_method": "auto-round", "static_attention_dtype": "fp8"})", QuantMethod::other,
+       ""}};
+  for (const auto& row : cases) {
+    CAPTURE(row.block);
+    const KvConfig found = of_block(row.block);
+    CHECK(found.method == row.method);
+    CHECK(found.by_autoround);
+    CHECK(found.producer == "AutoRound");
+    CHECK(found.version == row.version);
+    CHECK(found.observer == "memoryless_minmax");
+    CHECK(found.is_fp8);
+    CHECK(found.stated_in == "'config.json'");
+  }
+}
+
+TEST_CASE("quant_config: AutoRound with a 16-bit cache says nothing of it, with NVFP4 no FP8") {
+  for (const char* block : {R"({"quant_method": "auto-round", "autoround_version": "0.16.1"})",
+                            R"({"quant_method": "gptq", "static_kv_dtype": "fp8"})",
+                            R"({"quant_method": "gptq", "provider": "another"})"}) {
+    CAPTURE(block);
+    CHECK(of_block(block).method == QuantMethod::none);
+    CHECK_FALSE(of_block(block).by_autoround);
+  }
+  const KvConfig four = of_block(R"({"quant_method": "auto-round", "static_kv_dtype": "nvfp4"})");
+  CHECK(four.statement == "'config.json': quantization_config.static_kv_dtype: is 'nvfp4'");
+  CHECK_FALSE(four.is_fp8);
+}
+
 TEST_CASE("quant_config: what is of another type is named") {
   CHECK(test::error_of([] { of_block("[]"); }) ==
         "'config.json': quantization_config: is [], expected an object");

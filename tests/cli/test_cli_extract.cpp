@@ -130,6 +130,41 @@ TEST_CASE("cli extract: the scale file keeps what the checkpoint tells, and its 
   CHECK(ids_in(again.at("diagnoses")) == Ids{"moving-average-observer", "bf16-rounded"});
 }
 
+TEST_CASE(
+    "cli: AutoRound is named, and what its scales are of, by every command that shows scales") {
+  const std::string remark =
+      "last-batch-observer: the scales are those of the last calibration batch alone: AutoRound "
+      "keeps each batch's in place of those before; calibrate: 'fp8kv calibrate' takes the largest "
+      "of all windows\n";
+  for (const std::string form : {"auto_round", "llm_compressor"}) {
+    CAPTURE(form);
+    const std::string folder = "real-autoround-0.16.1-" + form;
+    const std::string version = form == "auto_round" ? "0.16.1" : "";
+    const std::string name = version.empty() ? "AutoRound" : "AutoRound 0.16.1";
+    const test::CliResult extracted = run({"extract", folder});
+    CHECK(extracted.err.starts_with("warning: '" + folder + "': " + remark));
+    const Json ours = Json::parse(extracted.out, "stdout").at("fp8kv");
+    CHECK(ours.at("source").as_string() == "autoround");
+    CHECK(ours.at("producer").at("name").as_string() == "AutoRound");
+    CHECK(ours.at("producer").get_string("version", "") == version);
+    const test::CliResult inspected = run({"inspect", folder});
+    CHECK(inspected.out.find("\nKV scales         autoround, for float8_e4m3fn, 4 tensors\n"
+                             "producer          " +
+                             name + "\n") != std::string::npos);
+    CHECK(inspected.out.find("\n" + remark) != std::string::npos);
+    const Json shown = Json::parse(run({"inspect", folder, "--json"}).out, "stdout").at("scales");
+    CHECK(shown.at("producer").as_string() == "AutoRound");
+    CHECK(shown.at("producer_version").as_string() == version);
+    const test::CliResult verified = run({"verify", folder, "--runtime", "vllm"});
+    CHECK(verified.err.starts_with("warning: '" + folder + "': " + remark));
+    CHECK(verified.out.find("\nThe scales are by " + name + ", in the dialect autoround.\n") !=
+          std::string::npos);
+    const Json verdict = Json::parse(run({"verify", folder, "--json"}).out, "stdout");
+    CHECK(verdict.at("producer").as_string() == "AutoRound");
+    CHECK(verdict.at("producer_version").as_string() == version);
+  }
+}
+
 TEST_CASE("cli extract: --to vllm-json writes vLLM's schema alone, for every rank") {
   const test::CliResult result =
       run({"extract", "f5c-attn_head", "--to", "vllm-json", "--tp", "2"});

@@ -339,8 +339,11 @@ vLLM 0.32 and newer:
 Serve it with
   python3 -m sglang.launch_server --model-path MODEL --quantization-param-path scales.json --kv-cache-dtype fp8_e4m3
 )");
-  CHECK(file.err ==
-        R"(fp8kv: verify: 'scales.json': not every scale arrives; vLLM 0.32 and newer: ignored
+  CHECK(
+      file.err ==
+      R"(warning: 'scales.json': k-before-rope: K was most likely measured before RoPE, which can make a value 1.41 times as large: it then saturates; calibrate: 'fp8kv calibrate' and current tools measure after RoPE
+warning: 'scales.json': kv-fused: K and V share one scale, the larger of the two; calibrate to have both: where one is a thousand times smaller, it vanishes
+fp8kv: verify: 'scales.json': not every scale arrives; vLLM 0.32 and newer: ignored
 help: fp8kv inject MODEL --scales scales.json -o MODEL-kv
 )");
   CHECK(place.run({"verify", "scales.json", "--runtime", "sglang"}).exit_code == 0);
@@ -372,6 +375,9 @@ TEST_CASE("cli verify: JSON has every layer of every runtime, whole") {
     "index"
   ],
   "layers_known": true,
+  "form": "k_scale/v_scale",
+  "producer": "",
+  "producer_version": "",
   "diagnoses": [],
   "runtimes": [
     {

@@ -17,6 +17,7 @@ PRODUCER and what it was run with (Python 3.11):
     llmcompressor      llmcompressor 0.14.0.1 with compressed-tensors 0.20.0
     llmcompressor-old  llmcompressor 0.2.0 with compressed-tensors 0.6.0 (transformers 4.48.3)
     quark         amd-quark 0.13
+    autoround     auto-round 0.16.1 with compressed-tensors 0.20.0
 """
 
 import copy
@@ -95,7 +96,8 @@ def keep(folder, name, k, v, **expected):
 
 
 def made_with():
-    packages = ("nvidia-modelopt", "llmcompressor", "compressed-tensors", "amd-quark", "transformers", "torch")
+    packages = ("nvidia-modelopt", "llmcompressor", "compressed-tensors", "amd-quark", "auto-round", "transformers",
+                "torch")
     found = {}
     for package in packages:
         try:
@@ -209,7 +211,28 @@ def quark():
                  producer_version="", diagnoses=["k-before-rope", "kv-fused", rounded])
 
 
+def autoround():
+    from auto_round import AutoRound
+    version = importlib.metadata.version("auto-round")
+    # The form, the scheme of the weights, and what one scale is of. That of llm-compressor does not say the version.
+    for name, form, scheme, granularity in (("auto_round", "auto_round", "FP8_STATIC", "tensor"),
+                                            ("gptq", "auto_gptq", "W4A16", "tensor"),
+                                            ("fp8", "fp8", "FP8_BLOCK", "tensor"),
+                                            ("llm_compressor", "llm_compressor", "FP8_STATIC", "tensor"),
+                                            ("head", "llm_compressor", "FP8_STATIC", "head")):
+        with tempfile.TemporaryDirectory() as base, tempfile.TemporaryDirectory() as out:
+            model(torch.bfloat16).save_pretrained(base)
+            tokenizer().save_pretrained(base)
+            AutoRound(base, scheme=scheme, iters=0, disable_opt_rtn=True, nsamples=4, seqlen=24, batch_size=1,
+                      dataset=batches(), device_map="cpu", static_kv_dtype="fp8",
+                      static_kv_granularity=granularity).quantize_and_save(out, format=form)
+            folder = next(pathlib.Path(out).rglob("config.json")).parent
+            keep(folder, f"real-autoround-{version}-{name}", "k_scale", "v_scale", dialect="autoround",
+                 observation="post_rope", producer="AutoRound",
+                 producer_version="" if form == "llm_compressor" else version, diagnoses=["last-batch-observer"])
+
+
 if __name__ == "__main__":
     for producer in sys.argv[1:]:
         {"modelopt": modelopt, "llmcompressor": llmcompressor, "llmcompressor-old": llmcompressor_old,
-         "quark": quark}[producer]()
+         "quark": quark, "autoround": autoround}[producer]()

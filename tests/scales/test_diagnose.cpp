@@ -202,6 +202,14 @@ TEST_CASE("diagnose: observers, FNUZ and sentinels") {
   CHECK(ids_of(found) == Ids{"moving-average-observer"});
   found.observer = "memoryless_minmax";
   CHECK(ids_of(found) == Ids{"last-batch-observer"});
+  found.dialect = find_dialect("autoround");
+  CHECK(ids_of(found) == Ids{"last-batch-observer"});
+  CHECK(diagnose(found)[0].sentence ==
+        "the scales are those of the last calibration batch alone: AutoRound keeps each batch's in "
+        "place of those before");
+  found.observer = "";
+  CHECK(ids_of(found) == Ids{});
+  found.dialect = nullptr;
   found.observer = "static_minmax";
   CHECK(ids_of(found) == Ids{});
   found.format = Fp8Format::e4m3fnuz;

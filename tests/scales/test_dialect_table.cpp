@@ -16,7 +16,7 @@ TEST_CASE("dialects: of the rows that share a name, a config fits at most one") 
   std::vector<KvConfig> configs;
   for (const QuantMethod method :
        {QuantMethod::none, QuantMethod::fp8, QuantMethod::compressed_tensors, QuantMethod::modelopt,
-        QuantMethod::quark, QuantMethod::trtllm, QuantMethod::ammo}) {
+        QuantMethod::quark, QuantMethod::trtllm, QuantMethod::ammo, QuantMethod::other}) {
     for (const char* version : {"", "0.23.2", "0.27", "0.42.1", "0.43.0rc1", "1.0"}) {
       for (const bool flag : {false, true}) {
         KvConfig config;
@@ -26,6 +26,14 @@ TEST_CASE("dialects: of the rows that share a name, a config fits at most one") 
         config.by_quark = flag && method == QuantMethod::fp8;
         configs.push_back(config);
       }
+      const bool may_be = method == QuantMethod::fp8 || method == QuantMethod::other ||
+                          method == QuantMethod::compressed_tensors;
+      if (!may_be) continue;
+      KvConfig config;
+      config.method = method;
+      config.version = version;
+      config.by_autoround = true;
+      configs.push_back(config);
     }
   }
   for (const Dialect& row : dialects()) {

@@ -63,6 +63,24 @@ TEST_CASE("targets: a model of compressed-tensors gets a kv_cache_scheme, per he
   }
 }
 
+TEST_CASE(
+    "targets: what the config says of the scales that were there is not said of those put in") {
+  for (const char* said : {R"("version": "0.14.0")", R"("provider": "auto-round")"}) {
+    CAPTURE(said);
+    const test::InjectPlace place(one_layer());
+    std::string block = kGroups;
+    block.insert(block.find('{') + 1, cat(said, ", "));
+    place.add_to_config("quantization_config", block);
+    KvScales scales = one_scale();
+    scales.provenance.observation = Observation::after_rope;
+    place.inject("model", scales, "out", "vllm");
+    const FoundScales found = survey_scales(place.folder / "out");
+    CHECK(found.scales.provenance.producer == "fp8kv");
+    CHECK(found.scales.provenance.observer == "");
+    for (const Diagnosis& diagnosis : found.diagnoses) CHECK(diagnosis.id != "last-batch-observer");
+  }
+}
+
 TEST_CASE("targets: kv_scale is never written beside a quantization_config, and that is said") {
   const test::InjectPlace place(one_layer(), {.n_shards = 2});
   place.add_to_config("quantization_config", kGroups);

@@ -60,10 +60,12 @@ void run_command(const VerifyOptions& options) {
   check_output_files(outputs, options.force);
   sweep_outputs(outputs, log);
   const VerifyReport report = verify_scales(options.path, request);
-  std::vector<Diagnosis> grave;
-  std::copy_if(report.diagnoses.begin(), report.diagnoses.end(), std::back_inserter(grave),
-               [](const Diagnosis& each) { return each.grave; });
-  say_diagnoses(options.path, grave, log);
+  // Where the scales cannot be used, most of what is remarkable about them is the reason.
+  std::vector<Diagnosis> said;
+  std::copy_if(
+      report.diagnoses.begin(), report.diagnoses.end(), std::back_inserter(said),
+      [&](const Diagnosis& each) { return each.grave || (!each.harmless && !report.refusal); });
+  say_diagnoses(options.path, said, log);
   print(options.json ? verify_json(options, report) : verify_text(report));
   if (!options.junit.empty()) {
     write_output_file(options.junit, verify_junit(utf8_name(options.path.string()), report),

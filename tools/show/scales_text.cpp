@@ -34,6 +34,8 @@ std::string scales_table(const KvScales& scales) {
 
 void scales_json(JsonWriter& json, const KvScales& scales, const std::string& form) {
   json.key("scales").begin_object().member("form", form);
+  json.member("producer", scales.provenance.producer);
+  json.member("producer_version", scales.provenance.producer_version);
   json.member("format", format_name(scales.format));
   json.member("granularity", scales.per_head() ? "head" : "tensor").key("layers").begin_array();
   for (const LayerScales& layer : scales.layers) {
@@ -61,11 +63,18 @@ std::string described(const std::string& name, const std::string& value) {
   return name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') + value + "\n";
 }
 
+std::string producer_text(const Provenance& provenance) {
+  const std::string& version = provenance.producer_version;
+  return plain(cat(provenance.producer, version.empty() ? "" : " ", version));
+}
+
 std::string found_scales_text(const FoundScales& found) {
   if (found.absent) return described("KV scales", "none") + diagnoses_text(found.diagnoses);
   std::string text =
       described("KV scales", cat(found.dialect, ", for ", format_name(found.scales.format), ", ",
                                  count_of(found.tensors.size(), "tensor")));
+  const std::string producer = producer_text(found.scales.provenance);
+  if (!producer.empty()) text += described("producer", producer);
   text += foreign_text(found.scales);
   text += "\n" + scales_table(found.scales) + diagnoses_text(found.diagnoses);
   if (has_evidence(found.scales)) text += "\n" + certificate_text(found.scales);
@@ -87,6 +96,8 @@ std::string scale_file_description(const std::filesystem::path& path, const Foun
   text +=
       described("made by", plain(cat(provenance.source, provenance.tool_version.empty() ? "" : " ",
                                      provenance.tool_version)));
+  const std::string producer = producer_text(provenance);
+  if (!producer.empty()) text += described("producer", producer);
   text += described("for", cat(format_name(scales.format), ", one scale per ",
                                scales.per_head() ? "KV head" : "tensor"));
   if (!scales.model_type.empty()) text += described("model type", plain(scales.model_type));

@@ -13,6 +13,9 @@ namespace fp8kv {
 // "name              value": a line of a description.
 std::string described(const std::string& name, const std::string& value);
 
+// "AutoRound 0.16.1"; "" where the producer is not known.
+std::string producer_text(const Provenance& provenance);
+
 // The line "KV scales" and what follows from it: table, diagnoses and certificate.
 std::string found_scales_text(const FoundScales& found);
 // The members "scales" (where there are some), "diagnoses" and "certificate" (where the scales have

@@ -64,6 +64,7 @@ Origin origin_of(const ScaleStore& store, const std::vector<ScaleTensor>& tensor
   origin.observed = row.observation(config);
   origin.producer = tgi ? "TGI pull request 2028" : config.producer;
   origin.version = config.version;
+  origin.observer = config.observer;
   return origin;
 }
 

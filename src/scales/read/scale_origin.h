@@ -15,6 +15,7 @@ struct Origin {
   Observation observed = Observation::unknown;
   std::string producer;
   std::string version;
+  std::string observer;      // as in KvConfig, where that config is the producer's
   std::string stored_dtype;  // "F32"; several are joined
 };
 

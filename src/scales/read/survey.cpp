@@ -188,13 +188,13 @@ class Survey {
     provenance.producer = origin.producer;
     provenance.producer_version = origin.version;
     provenance.stored_dtype = origin.stored_dtype;
-    provenance.observer = config_.observer;
+    provenance.observer = origin.observer;
     provenance.accepted_foreign = store_.noted_foreign();
     found_.diagnoses = diagnose(
         {.tensors = found_.tensors,
          .dialect = origin.row,
          .observed = origin.observed,
-         .observer = config_.observer,
+         .observer = origin.observer,
          .floor = config_.floor > 0 ? static_cast<float>(config_.floor) : origin.row->floor,
          .format = config_.format,
          .has_cache = model_.has_cache,

@@ -51,6 +51,12 @@ void add_fixes(VerifyReport& report, const std::string& path, const ServingCase&
   }
 }
 
+void take_origin(FoundScales found, VerifyReport& report) {
+  report.dialect = std::move(found.dialect);
+  report.provenance = std::move(found.scales.provenance);
+  report.diagnoses = std::move(found.diagnoses);
+}
+
 }  // namespace
 
 VerifyReport verify_scales(const std::filesystem::path& path, const VerifyRequest& request) {
@@ -59,7 +65,7 @@ VerifyReport verify_scales(const std::filesystem::path& path, const VerifyReques
   if (kind != SourceKind::scale_folder && kind != SourceKind::model_folder) {
     FoundScales found = scales_at(path);
     report.scales = scales_on_disk(found.scales);
-    report.diagnoses = std::move(found.diagnoses);
+    take_origin(std::move(found), report);
     fill_in(report, path.string(), request);
     add_fixes(report, path.string(), request.serving, {});
     return report;
@@ -73,7 +79,7 @@ VerifyReport verify_scales(const std::filesystem::path& path, const VerifyReques
     add_fixes(report, path.string(), request.serving,
               reinjections(checkpoint, found, report.scales));
   }
-  report.diagnoses = std::move(found.diagnoses);
+  take_origin(std::move(found), report);
   checkpoint.check_unchanged();
   return report;
 }

@@ -30,6 +30,8 @@ struct VerifiedRuntime {
 
 struct VerifyReport {
   ScalesOnDisk scales;
+  std::string dialect;
+  Provenance provenance;
   std::vector<VerifiedRuntime> runtimes;  // in the table's order
   std::vector<Diagnosis> diagnoses;
   std::optional<Error> refusal;  // why the scales that are there cannot be used

@@ -69,7 +69,9 @@ std::string verify_json(const VerifyOptions& options, const VerifyReport& report
   json.member("arrives", report.arrives);
   text_or_null(json, "refusal", report.refusal ? report.refusal->what() : "");
   json.member("runtime_facts", std::span<const std::string>(report.scales.facts.names()));
-  json.member("layers_known", report.scales.layers_known);
+  json.member("layers_known", report.scales.layers_known).member("form", report.dialect);
+  json.member("producer", report.provenance.producer);
+  json.member("producer_version", report.provenance.producer_version);
   diagnoses_json(json, report.diagnoses);
   json.key("runtimes").begin_array();
   for (const VerifiedRuntime& each : report.runtimes) runtime_json(json, each, report.scales);

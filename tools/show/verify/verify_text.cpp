@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "show/junit.h"
 #include "show/output.h"
+#include "show/scales_text.h"
 #include "show/verify/runtime_report.h"
 
 namespace fp8kv {
@@ -135,10 +136,17 @@ std::string serving_of(const VerifyReport& report) {
   return text;
 }
 
+// Whose scales they are, where that is another tool and the dialect does not say all of it.
+std::string producer_line(const VerifyReport& report) {
+  const std::string producer = producer_text(report.provenance);
+  if (producer.empty() || producer == "fp8kv" || producer == report.dialect) return "";
+  return cat("The scales are by ", producer, ", in the dialect ", report.dialect, ".\n");
+}
+
 }  // namespace
 
 std::string verify_text(const VerifyReport& report) {
-  std::string text = table_of(all_rows(report)) + kRuntimeSources;
+  std::string text = table_of(all_rows(report)) + kRuntimeSources + producer_line(report);
   for (const Row& row : lost_rows(report)) {
     text += cat("\n", row.name(), ":\n", losses_of(row.first->fate, report.scales));
     for (const std::string& fix : row.first->fixes) text += cat("  fix: ", printable(fix), "\n");
