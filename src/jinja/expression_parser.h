@@ -1,0 +1,88 @@
+// Parses expressions, with the precedences of Jinja.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "jinja/syntax.h"
+#include "jinja/token_stream.h"
+
+namespace fp8kv::jinja {
+
+class ExpressionParser {
+ public:
+  ExpressionParser(TokenStream& tokens, Syntax& syntax) : tokens_(tokens), syntax_(syntax) {}
+
+  ExpressionPtr expression(bool with_condition = true);
+  // Several apart by commas are a tuple. `end`: a name that ends it, beside the end of the tag.
+  ExpressionPtr tuple(bool with_condition, std::string_view end = "");
+  // A number of filters after another, as in {% filter upper|trim %}. nullptr when there is none.
+  ExpressionPtr filters(bool begins_with_name);
+  // What is assigned to.
+  Target target(bool with_namespace, std::string_view end = "");
+  CallArguments call_arguments();
+
+  int symbol(const std::string& name);
+
+  // Filters and tests that do not exist are an error when they are reached, within a condition and
+  // what depends on it, and elsewhere before anything is rendered.
+  bool forgives_unknown() const { return forgives_; }
+  void forgive_unknown(bool forgives) { forgives_ = forgives; }
+  void check_known() const;
+
+  // Of the names that macros are given without asking, which were read since the last call.
+  struct Implicit {
+    bool varargs = false;
+    bool kwargs = false;
+    bool caller = false;
+  };
+  Implicit take_implicit();
+  void add_implicit(const Implicit& more);
+
+ private:
+  ExpressionPtr logical_or();
+  ExpressionPtr logical_and();
+  ExpressionPtr logical_not();
+  ExpressionPtr comparison();
+  ExpressionPtr sum();
+  ExpressionPtr concatenation();
+  ExpressionPtr product();
+  ExpressionPtr power();
+  ExpressionPtr unary(bool with_filters = true);
+  ExpressionPtr primary();
+  ExpressionPtr constant_or_name();
+  ExpressionPtr list();
+  ExpressionPtr dict();
+  ExpressionPtr postfix(ExpressionPtr value);
+  ExpressionPtr filters_and_tests(ExpressionPtr value);
+  ExpressionPtr dot(ExpressionPtr object);
+  ExpressionPtr subscript(ExpressionPtr object);
+  ExpressionPtr call(ExpressionPtr function);
+  ExpressionPtr filter(ExpressionPtr value);
+  ExpressionPtr test(ExpressionPtr value);
+  std::string dotted_name();
+  Target single_target(bool with_namespace);
+  bool at_tuple_end(std::string_view end) const;
+
+  Expression node(ExpressionKind kind) const;
+  // Takes `parts`, and sees that trees do not grow too high.
+  ExpressionPtr finished(Expression made) const;
+  ExpressionPtr joined(ExpressionKind kind, int line, ExpressionPtr a, ExpressionPtr b) const;
+  void note_unknown(bool known, const char* what, const std::string& name, int line);
+  void add_literal(const std::string& text);
+
+  TokenStream& tokens_;
+  Syntax& syntax_;
+  std::unordered_map<std::string, int> symbols_;
+  bool forgives_ = false;
+  struct Unknown {
+    int line;
+    std::string what;
+  };
+  std::vector<Unknown> unknown_;
+  Implicit implicit_;
+  int depth_ = 0;
+};
+
+}  // namespace fp8kv::jinja
