@@ -364,6 +364,7 @@ void check_layers(const Architecture& architecture, const Json& config, const Mo
       refuse("num_kv_shared_layers", "a KV cache of its own in every layer");
     }
   }
+  if (config.get_bool("attention_k_eq_v", false)) refuse("attention_k_eq_v", "V of its own");
 }
 
 }  // namespace fp8kv

@@ -17,6 +17,8 @@ inline constexpr int64_t kLargestDim = int64_t(1) << 28;
 inline constexpr int64_t kLongestContext = INT32_MAX;
 
 using Spellings = std::initializer_list<const char*>;
+inline constexpr Spellings kExpertCount = {"num_local_experts", "num_experts", "n_routed_experts",
+                                           "moe_num_experts"};
 inline constexpr Spellings kLayerCount = {"num_hidden_layers", "n_layer", "num_layers"};
 
 // The first of "architectures"; "" where there is none.

@@ -26,8 +26,7 @@ FeedForward dense_part(const Json& text) {
 }
 
 bool has_experts(const Json& text) {
-  const auto count =
-      find_any(text, {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"});
+  const auto count = find_any(text, kExpertCount);
   return count && count->as_double() > 1;
 }
 

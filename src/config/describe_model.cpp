@@ -51,7 +51,10 @@ std::optional<Error> input_error_of(const Work& work) {
 }  // namespace
 
 ModelDescription describe_model(const Json& config) {
-  const Json text = language_config(config);
+  return describe_model(config, language_config(config));
+}
+
+ModelDescription describe_model(const Json& config, const Json& text) {
   if (const auto rank = text.find("kv_lora_rank")) {
     fail(rank->where(), ": attention through a latent vector (MLA) has no K and V per head");
   }

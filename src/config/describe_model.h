@@ -13,6 +13,9 @@ namespace fp8kv {
 // FeedForward::unknown.
 ModelDescription describe_model(const Json& config);
 
+// The same, where the config of its language model is at hand already.
+ModelDescription describe_model(const Json& config, const Json& text);
+
 // Gives up what is known of the layers, but for their heads.
 void make_unclear(ModelDescription& model, Error why);
 

@@ -54,6 +54,7 @@ double cap_or(const Json& config, const char* key, double otherwise) {
 std::vector<bool> rotating_layers(const Json& config, size_t n_layers) {
   std::vector<bool> rotates;
   const auto listed = config.find("no_rope_layers");
+  const auto said = config.find("no_rope_layer_interval");  // where there is no list
   if (listed && listed->is_array() && listed->size() > 0) {
     if (listed->size() < n_layers) {
       fail(listed->where(), ": has ", count_of(listed->size(), "number"),
@@ -62,7 +63,6 @@ std::vector<bool> rotating_layers(const Json& config, size_t n_layers) {
     for (size_t i = 0; i < n_layers; ++i) rotates.push_back((*listed)[i].as_int() != 0);
     return rotates;
   }
-  const auto said = config.find("no_rope_layer_interval");
   const int64_t interval = said ? in_range(*said, kMostLayers) : 4;
   for (size_t i = 0; i < n_layers; ++i) {
     rotates.push_back((static_cast<int64_t>(i) + 1) % interval != 0);

@@ -1,5 +1,6 @@
 #include "config/parse_model_config.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "config/architectures.h"
 #include "config/config_values.h"
 #include "config/describe_model.h"
+#include "config/known_keys.h"
 #include "config/language_config.h"
 #include "config/rope_config.h"
 #include "config/token_ids.h"
@@ -77,6 +79,27 @@ void check_caps(const Json& text, const BlockConfig& block) {
   check("final_logit_softcapping", block.logit_cap);
 }
 
+// Experts that config.json asks for and the architecture has no place for.
+void check_experts(const Json& text, const Architecture& architecture, const ModelConfig& out) {
+  const bool any = std::any_of(out.layers.begin(), out.layers.end(), [](const auto& layer) {
+    return layer.feed_forward == FeedForward::experts;
+  });
+  if (!any || out.experts) return;
+  const auto count = find_any(text, kExpertCount);
+  fail(count ? count->where() : text.where(), ": asks for experts, which ", architecture.name,
+       " has not");
+}
+
+std::vector<std::string> unknown_keys(const Json& config, const Json& text, const JsonReads& reads,
+                                      const std::string& architecture) {
+  std::vector<std::string> unknown = check_keys(text, reads, architecture);
+  if (!wrapped_config(config)) return unknown;
+  for (const std::string& key : check_keys(config, reads, architecture)) {
+    if (std::find(unknown.begin(), unknown.end(), key) == unknown.end()) unknown.push_back(key);
+  }
+  return unknown;
+}
+
 // transformers lets every token see all others with it, in any model.
 void check_causal(const Json& text) {
   const auto causal = text.find("is_causal");
@@ -86,12 +109,14 @@ void check_causal(const Json& text) {
 
 }  // namespace
 
-ModelConfig parse_model_config(const Json& config) {
+ModelConfig parse_model_config(const Json& unread) {
+  JsonReads reads;
+  const Json config = unread.noting(reads);
+  const Json text = language_config(config).noting(reads);
   const Architecture& architecture = architecture_at(config);
   ModelConfig out;
-  static_cast<ModelDescription&>(out) = describe_model(config);
+  static_cast<ModelDescription&>(out) = describe_model(config, text);
   out.tensors = architecture.tensors;
-  const Json text = language_config(config);
   out.dim = in_range(text.at("hidden_size"), kLargestDim);
   out.hidden_dim = in_range(text.at("intermediate_size"), kLargestDim);
   out.vocab_size = in_range(text.at("vocab_size"), kLargestDim);
@@ -111,7 +136,9 @@ ModelConfig parse_model_config(const Json& config) {
   check_causal(text);
   check_layers(architecture, text, out);
   architecture.parse(text, out);
+  check_experts(text, architecture, out);
   check_caps(text, out.block);
+  out.unknown_keys = unknown_keys(config, text, reads, architecture.name);
   return out;
 }
 

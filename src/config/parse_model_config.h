@@ -6,7 +6,8 @@
 
 namespace fp8kv {
 
-// Numbers and switches of a config.json, old and new spelling. Throws, naming the key, for an
+// Numbers and switches of a config.json, old and new spelling, and the keys that nobody here knows.
+// Throws, naming the key, for one that other models compute with and this one does not, for an
 // unknown architecture (listing the known ones), an unknown rope scaling or activation, impossible
 // dimensions, and layers that the architecture has not. dtype is f32 where the config does not say,
 // as in transformers. Whether the weights are quantised is not looked at.

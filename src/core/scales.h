@@ -92,8 +92,9 @@ struct Provenance {
   std::string model_fingerprint;                     // see core/model_identity.h
   std::optional<ModelIdentity> model_identity = {};  // what that is the digest of
   std::string accepted_foreign =
-      {};                     // in what the model differs that they were put into all the same
-  std::string compute_dtype;  // dtype K and V were rounded to: "float16"
+      {};  // in what the model differs that they were put into all the same
+  std::vector<std::string> unknown_keys = {};  // of config.json (ModelConfig::unknown_keys)
+  std::string compute_dtype;                   // dtype K and V were rounded to: "float16"
   double headroom = 1.0;
   std::string policy;  // "mse" (policy/policies.h); "" where granularity and headroom say it all
   std::vector<LayerAmax> amax;        // one per layer, or empty

@@ -332,7 +332,7 @@ size_t Json::size() const {
 
 Json Json::operator[](size_t index) const {
   FP8KV_ASSERT(index < size());
-  return Json(document_, &node_->children->values[index], cat(path_, "[", index, "]"));
+  return Json(document_, &node_->children->values[index], cat(path_, "[", index, "]"), reads_);
 }
 
 const std::string& Json::key(size_t index) const {
@@ -349,7 +349,11 @@ Json Json::value(size_t index) const {
   });
   const std::string shown = plain && !name.empty() ? name : quote(name);
   return Json(document_, &node_->children->values[index],
-              path_.empty() ? shown : path_ + "." + shown);
+              path_.empty() ? shown : path_ + "." + shown, reads_);
+}
+
+Json Json::noting(JsonReads& reads) const {
+  return Json(document_, node_, path_, &reads);
 }
 
 std::optional<Json> Json::find(std::string_view key) const {
@@ -357,6 +361,7 @@ std::optional<Json> Json::find(std::string_view key) const {
   const auto at = std::find(node_->children->keys.begin(), node_->children->keys.end(), key);
   if (at == node_->children->keys.end()) return std::nullopt;
   Json found = value(static_cast<size_t>(at - node_->children->keys.begin()));
+  if (reads_ != nullptr) reads_->nodes_.insert(found.node_);
   if (found.is_null()) return std::nullopt;
   return found;
 }

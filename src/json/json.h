@@ -10,12 +10,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace fp8kv {
 
 struct JsonNode;
+class JsonReads;
 
 // Which numbers a text may hold: those of JSON alone, or also NaN, Infinity and -Infinity, which
 // Python's json module writes, and with it whatever saves a config.json.
@@ -70,6 +72,10 @@ class Json {
   bool get_bool(std::string_view key, bool otherwise) const;
   std::string get_string(std::string_view key, std::string_view otherwise) const;
 
+  // The same value, which notes in `reads` the members that are asked for by name, in it and in
+  // what it holds. Outlives no `reads`.
+  Json noting(JsonReads& reads) const;
+
   // "config.json: rope_scaling.factor", for messages about this value.
   std::string where() const;
   // The value in one line, cut at 80 bytes: for "found" in messages.
@@ -77,13 +83,28 @@ class Json {
 
  private:
   struct Document;
-  Json(std::shared_ptr<const Document> document, const JsonNode* node, std::string path)
-      : document_(std::move(document)), node_(node), path_(std::move(path)) {}
+  friend class JsonReads;
+  Json(std::shared_ptr<const Document> document, const JsonNode* node, std::string path,
+       JsonReads* reads = nullptr)
+      : document_(std::move(document)), node_(node), path_(std::move(path)), reads_(reads) {}
   [[noreturn]] void fail_type(const char* expected) const;
 
   std::shared_ptr<const Document> document_;
   const JsonNode* node_;
   std::string path_;
+  JsonReads* reads_;
+};
+
+// Which members of a document were asked for by name: what a reader went by, and what it passed
+// over.
+class JsonReads {
+ public:
+  // A member that is null counts as asked for too.
+  bool has(const Json& member) const { return nodes_.contains(member.node_); }
+
+ private:
+  friend class Json;
+  std::unordered_set<const JsonNode*> nodes_;
 };
 
 // Writes JSON in the order of the calls. Two-space indentation; arrays of numbers stay on one line.

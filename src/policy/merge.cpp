@@ -101,6 +101,8 @@ void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
   same("the format", format_name(a.scales.format), format_name(b.scales.format));
   same("the observation", quote(observation_name(from.observation)),
        quote(observation_name(other.observation)));
+  same("what is not known in config.json", quote(join(from.unknown_keys)),
+       quote(join(other.unknown_keys)));
   same("the compute dtype", quote(from.compute_dtype), quote(other.compute_dtype));
   if (any_policy) return;
   same("the granularity", a.scales.per_head() ? "'head'" : "'tensor'",

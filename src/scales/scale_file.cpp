@@ -69,6 +69,9 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   out.key("model").begin_object();
   write_text(out, "fingerprint", provenance.model_fingerprint);
   write_text(out, "accepted_foreign", provenance.accepted_foreign);
+  if (!provenance.unknown_keys.empty()) {
+    out.member("unknown_config_keys", std::span(provenance.unknown_keys));
+  }
   out.member("n_layers", uint64_t{scales.layers.size()});
   if (scales.n_kv_heads > 0) out.member("n_kv_heads", scales.n_kv_heads);
   if (provenance.model_identity) write_identity(out.key("identity"), *provenance.model_identity);
@@ -230,6 +233,10 @@ void read_model(const Json& model, bool sparse, KvScales& out) {
   provenance.accepted_foreign = model.get_string("accepted_foreign", "");
   if (const auto identity = model.find("identity")) {
     provenance.model_identity = read_identity(*identity, provenance.model_fingerprint);
+  }
+  if (model.has("unknown_config_keys")) {
+    const Json keys = model.at("unknown_config_keys");
+    for (size_t i = 0; i < keys.size(); ++i) provenance.unknown_keys.push_back(keys[i].as_string());
   }
   if (!model.has("n_kv_heads")) return;
   const uint64_t n_kv_heads = count_at(model, "n_kv_heads");

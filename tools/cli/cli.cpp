@@ -173,6 +173,7 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   add_accept_foreign(*command, options.accept_foreign)->needs(scales);
   add_sampling(*command, options);
   add_serving(*command, options);
+  add_strict(*command, options.strict);
   add_device(*command, options.device, options.threads);
   add_common(*command, options);
   command->final_callback([&options, prompt] { options.prompts = prompt->results(); });

@@ -109,6 +109,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
       ->type_name("FILE");
   add_large_runs(*command, options);
   add_device(*command, options.device, options.threads);
+  add_strict(*command, options.strict);
   command->add_flag("--force", options.force, "Replace existing output files");
   add_common(*command, options);
   command->final_callback([&options, data, policy] {

@@ -98,6 +98,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->transform(whole_number(0, 1 << 20))
       ->capture_default_str()
       ->type_name("N");
+  add_strict(*command, options.strict);
   add_device(*command, options.device, options.threads);
   add_eval_outputs(*command, options);
   add_common(*command, options);

@@ -95,6 +95,11 @@ CLI::Option* add_accept_foreign(CLI::App& command, bool& accept) {
                           "Take scales of another model too; what differs is recorded");
 }
 
+void add_strict(CLI::App& command, bool& strict) {
+  command.add_flag("--strict", strict,
+                   "Refuse a config.json with keys that are not known here, instead of a warning");
+}
+
 void add_device(CLI::App& command, std::string& device, int& threads) {
   choice(command.add_option("--device", device, "Where to compute"), device_names())
       ->capture_default_str();

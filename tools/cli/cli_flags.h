@@ -49,6 +49,9 @@ void add_windows(CLI::App& command, WindowRequest& request, int64_t least);
 // --accept-foreign-scales.
 CLI::Option* add_accept_foreign(CLI::App& command, bool& accept);
 
+// --strict.
+void add_strict(CLI::App& command, bool& strict);
+
 // --device and --threads.
 void add_device(CLI::App& command, std::string& device, int& threads);
 

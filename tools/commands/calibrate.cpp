@@ -7,10 +7,10 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
-#include "checkpoint/read_model_config.h"
 #include "commands/commands.h"
 #include "data/halves.h"
 #include "files/file.h"
+#include "inputs/known_config.h"
 #include "inputs/model_text.h"
 #include "json/json.h"
 #include "options/kept_inputs.h"
@@ -122,7 +122,7 @@ void run_command(const CalibrateOptions& options) {
   Log log(options.verbosity);
   check_outputs(options, log);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
-  const ModelConfig config = read_model_config(checkpoint);
+  const ModelConfig config = read_known_config(checkpoint, options.strict, log);
   const ModelText text(checkpoint, config, options.windows, log);
   Windows windows = text.read(options.data, log);
   const ShardNote shards = with_context(cat("--shard ", options.shard.index, "/", options.shard.of),

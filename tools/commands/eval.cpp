@@ -3,12 +3,12 @@
 #include "calib/convergence.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_identity.h"
-#include "checkpoint/read_model_config.h"
 #include "commands/commands.h"
 #include "data/dataset.h"
 #include "eval/evaluate.h"
 #include "eval/gates.h"
 #include "inputs/eval_candidates.h"
+#include "inputs/known_config.h"
 #include "inputs/model_text.h"
 #include "options/kept_inputs.h"
 #include "options/kv_dtype.h"
@@ -113,7 +113,7 @@ void run_command(const EvalCommandOptions& options) {
     gates.insert(gates.end(), parsed.begin(), parsed.end());
   }
   const Checkpoint checkpoint = Checkpoint::open(options.model);
-  report.config = read_model_config(checkpoint);
+  report.config = read_known_config(checkpoint, options.strict, log);
   const ModelConfig& config = report.config;
   const DType baseline = baseline_dtype(options, config);
   const ScaleChoice choice = choose_scales(options, checkpoint, config, log);

@@ -53,10 +53,11 @@ void inspect_scale_folder(const InspectOptions& options) {
 
 void inspect_checkpoint(const InspectOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open(options.path);
-  CheckpointView view{checkpoint, describe_model(checkpoint), {}, {}, {}};
+  CheckpointView view{checkpoint, describe_model(checkpoint), {}, {}, {}, {}};
   try {
     const ModelConfig config = read_model_config(checkpoint);
     view.fingerprint = fingerprint_of(model_identity(checkpoint, config));
+    view.unknown_keys = config.unknown_keys;
   } catch (const Error& error) {
     checkpoint.check_unchanged();
     view.not_runnable = error;

@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "checkpoint/generation_config.h"
-#include "checkpoint/read_model_config.h"
 #include "commands/commands.h"
 #include "generate/cache_pages.h"
 #include "generate/generate.h"
 #include "inputs/cache_choice.h"
+#include "inputs/known_config.h"
 #include "inputs/prompts.h"
 #include "inputs/sampling_choice.h"
 #include "show/answers.h"
@@ -63,7 +63,7 @@ void run_command(const RunOptions& options) {
   const NothingToTidy only_prints;
   Log log(options.verbosity);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
-  const ModelConfig config = read_model_config(checkpoint);
+  const ModelConfig config = read_known_config(checkpoint, options.strict, log);
   const CacheChoice choice = choose_cache(options, checkpoint, config, log);
   const std::optional<Tokenizer> tokenizer = load_tokenizer(checkpoint, options.json);
   const Tokenizer* const words = tokenizer ? &*tokenizer : nullptr;

@@ -43,6 +43,7 @@ struct CalibrateOptions : CommonOptions {
   std::string device = "auto";
   int threads = 0;
   std::optional<uint64_t> max_memory;  // bytes on the device
+  bool strict = false;                 // refuse keys of config.json that nobody here knows
   bool resume = false;
   bool force = false;
 };
@@ -92,6 +93,7 @@ struct RunOptions : CommonOptions {
   AnswerOrder order = AnswerOrder::input;
   int64_t max_batch = 64;
   uint64_t gpu_memory = 0;  // bytes for weights, working memory and cache; 0: not given
+  bool strict = false;      // as in `calibrate`
   std::string device = "auto";
   int threads = 0;
 };
@@ -104,6 +106,7 @@ struct EvalCommandOptions : CommonOptions {
   std::string baseline = "auto";
   std::filesystem::path scales;  // "": see policies
   bool accept_foreign = false;
+  bool strict = false;  // as in `calibrate`
   bool unit_scales = false;
   std::vector<Policy> policies;  // empty: the checkpoint's scales, or else amax
   std::vector<std::string> fail_if;

@@ -59,6 +59,7 @@ std::string checkpoint_description(const CheckpointView& view) {
   std::string text = described("folder", plain(view.checkpoint.folder().string()));
   text += described("architecture",
                     cat(plain(model.architecture), " (", plain(model.model_type), "), ", verdict));
+  text += unknown_keys_text(view.unknown_keys);
   text += layers_text(model);
   if (model.max_seq_len > 0) text += described("context", cat(model.max_seq_len, " tokens"));
   uint64_t bytes = 0;
@@ -85,6 +86,7 @@ std::string checkpoint_json(const CheckpointView& view) {
   json.member("supported", !view.not_runnable).member("n_layers", model.n_layers());
   json.member("n_heads", model.n_heads).member("n_kv_heads", model.n_kv_heads());
   json.member("head_dim", model.head_dim()).member("max_seq_len", model.max_seq_len);
+  unknown_keys_json(json, view.unknown_keys);
   if (view.fingerprint) json.member("fingerprint", *view.fingerprint);
   json.key("shards").begin_array();
   for (const Shard& shard : view.checkpoint.shards()) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
@@ -16,6 +17,7 @@ struct CheckpointView {
   ModelDescription model;
   std::optional<std::string> fingerprint;  // absent: no K and V projections of their own
   std::optional<Error> not_runnable;
+  std::vector<std::string> unknown_keys;  // of config.json; of one that is runnable
   FoundScales found;
 };
 

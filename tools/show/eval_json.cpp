@@ -7,6 +7,7 @@
 #include "json/json.h"
 #include "report/verdict.h"
 #include "show/certificate_text.h"
+#include "show/scales_text.h"
 
 namespace fp8kv {
 namespace {
@@ -120,6 +121,7 @@ std::string eval_json(const EvalReport& report, const std::vector<GateResult>& g
   if (!report.accepted_foreign.empty()) {
     json.member("accepted_foreign", report.accepted_foreign);
   }
+  unknown_keys_json(json, report.config.unknown_keys);
   json.member("device", report.device).member("dtype", torch_name(report.config.dtype));
   data_files(json, report.data);
   json.member("documents", report.documents).member("windows", report.windows);

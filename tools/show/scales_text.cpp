@@ -59,6 +59,16 @@ std::string foreign_text(const KvScales& scales) {
 
 }  // namespace
 
+std::string unknown_keys_text(const std::vector<std::string>& keys) {
+  if (keys.empty()) return "";
+  return described("not known", cat("in config.json: ", plain(join(keys)),
+                                    "; if it changes what the model computes, that is not done"));
+}
+
+void unknown_keys_json(JsonWriter& json, const std::vector<std::string>& keys) {
+  if (!keys.empty()) json.member("unknown_config_keys", std::span(keys));
+}
+
 std::string described(const std::string& name, const std::string& value) {
   return name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') + value + "\n";
 }
@@ -85,6 +95,7 @@ void found_scales_json(JsonWriter& json, const FoundScales& found, const std::st
   if (!found.absent) scales_json(json, found.scales, form);
   const std::string& foreign = found.scales.provenance.accepted_foreign;
   if (!foreign.empty()) json.member("accepted_foreign", foreign);
+  unknown_keys_json(json, found.scales.provenance.unknown_keys);
   diagnoses_json(json, found.diagnoses);
   if (has_evidence(found.scales)) certificate_json(json, found.scales);
 }
@@ -105,6 +116,7 @@ std::string scale_file_description(const std::filesystem::path& path, const Foun
     text += described("fingerprint", plain(provenance.model_fingerprint));
   }
   text += foreign_text(scales);
+  text += unknown_keys_text(provenance.unknown_keys);
   if (provenance.tokens > 0) {
     text += described("evidence", cat(count_of(provenance.tokens, "token"), " in ",
                                       count_of(provenance.windows, "window"), " of ",

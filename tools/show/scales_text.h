@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "json/json.h"
 #include "scales/read/found_scales.h"
@@ -15,6 +16,10 @@ std::string described(const std::string& name, const std::string& value);
 
 // "AutoRound 0.16.1"; "" where the producer is not known.
 std::string producer_text(const Provenance& provenance);
+
+// The line that says which keys of config.json nobody knew, and its member; nothing without any.
+std::string unknown_keys_text(const std::vector<std::string>& keys);
+void unknown_keys_json(JsonWriter& json, const std::vector<std::string>& keys);
 
 // The line "KV scales" and what follows from it: table, diagnoses and certificate.
 std::string found_scales_text(const FoundScales& found);

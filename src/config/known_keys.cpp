@@ -1,0 +1,314 @@
+#include "config/known_keys.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+// Read elsewhere, or of no effect where the architecture does not read it: of training, of how text
+// is drawn, of what is returned, of versions of other programs, of parts that are not the language
+// model's, second spellings, and what says more of layers or experts that are said otherwise or are
+// not there.
+constexpr auto kWithoutEffect = std::to_array<std::string_view>({
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_attn_implementation_internal",
+    "_flash_attn_2_enabled",
+    "_name_or_path",
+    "_sliding_window_pattern",
+    "activation_function",
+    "add_cross_attention",
+    "architectures",
+    "attention_chunk_size",
+    "attention_dropout",
+    "attention_softmax_in_fp32",
+    "attn_implementation",
+    "attn_pdrop",
+    "audio_config",
+    "audio_token_id",
+    "auto_map",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "boi_token_index",
+    "bos_token_id",
+    "cache_implementation",
+    "chunk_size_feed_forward",
+    "compression_config",
+    "cross_attention_hidden_size",
+    "decoder_sparse_step",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "embd_pdrop",
+    "embedding_dropout",
+    "encoder_no_repeat_ngram_size",
+    "eoi_token_index",
+    "eos_token_id",
+    "ep_size",
+    "expert_layer_offset",
+    "expert_layer_period",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "full_attention_interval",
+    "hidden_act",
+    "hidden_activation",
+    "hidden_dropout",
+    "hidden_dropout_prob",
+    "id2label",
+    "image_grid_pinpoints",
+    "image_seq_length",
+    "image_token_id",
+    "image_token_index",
+    "initializer_range",
+    "interleave_moe_layer_step",
+    "is_decoder",
+    "is_encoder_decoder",
+    "kv_cache_torch_dtype",
+    "label2id",
+    "language_config",
+    "layer_norm_eps",
+    "layer_switch",
+    "layer_types",
+    "length_penalty",
+    "llm_config",
+    "max_length",
+    "max_window_layers",
+    "min_length",
+    "mlp_only_layers",
+    "mm_tokens_per_image",
+    "model_max_length",
+    "model_type",
+    "moe_intermediate_size",
+    "mtp_transformer_layers",
+    "multimodal_projector_bias",
+    "n_inner",
+    "no_repeat_ngram_size",
+    "norm_eps",
+    "norm_epsilon",
+    "norm_topk_prob",
+    "num_beam_groups",
+    "num_beams",
+    "num_experts_per_tok",
+    "num_mtp_modules",
+    "num_nextn_predict_layers",
+    "num_return_sequences",
+    "original_max_position_embeddings",
+    "output_attentions",
+    "output_hidden_states",
+    "output_router_logits",
+    "output_scores",
+    "pad_token_id",
+    "prefix",
+    "pretraining_tp",
+    "problem_type",
+    "projector_hidden_act",
+    "pruned_heads",
+    "quantization_config",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "resid_pdrop",
+    "residual_dropout",
+    "return_dict",
+    "return_dict_in_generate",
+    "rms_norm_eps",
+    "router_aux_loss_coef",
+    "router_jitter_noise",
+    "router_z_loss_coef",
+    "scale_attention_softmax_in_fp32",
+    "sep_token_id",
+    "sliding_window",
+    "sliding_window_pattern",
+    "spatial_merge_size",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "text_config",
+    "tf_legacy_loss",
+    "thinker_config",
+    "tie_encoder_decoder",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "typical_p",
+    "unsloth_fixed",
+    "unsloth_version",
+    "use_bfloat16",
+    "use_cache",
+    "use_mtp",
+    "use_sliding_window",
+    "video_token_id",
+    "vision_config",
+    "vision_end_token_id",
+    "vision_feature_layer",
+    "vision_feature_select_strategy",
+    "vision_start_token_id",
+    "vision_token_id",
+});
+
+// The same of ropes: what a rope of this type does not go by, or text does not need.
+constexpr auto kWithoutEffectInRopes = std::to_array<std::string_view>({
+    "finetuned",
+    "max_position_embeddings",
+    "mrope_interleaved",
+    "mrope_section",
+    "rope_theta",
+    "rope_type",
+    "type",
+});
+
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool asks_for_nothing(const Json& value, const ForeignKey& row) {
+  if (value.is_null() || (value.is_array() && value.size() == 0)) return true;
+  return std::any_of(row.harmless.begin(), row.harmless.end(), [&](std::string_view text) {
+    const Json harmless = Json::parse(text, std::string(row.key));
+    return value.is_number() && harmless.is_number() ? value.as_double() == harmless.as_double()
+                                                     : value.brief() == harmless.brief();
+  });
+}
+
+void check_foreign(const Json& value, const ForeignKey& row, std::string_view name) {
+  if (asks_for_nothing(value, row)) return;
+  throw Error(cat(value.where(), ": is ", value.brief(),
+                  ", which changes what other models compute, and is not read for ", name),
+              "take it out of config.json where it changes nothing in this model; where it does, "
+              "the model cannot be computed here");
+}
+
+struct Check {
+  const JsonReads& reads;
+  std::string_view name;
+  std::vector<std::string> unknown = {};
+
+  void members(const Json& object, const std::string& path,
+               std::span<const std::string_view> without_effect) {
+    for (size_t i = 0; i < object.size(); ++i) {
+      const std::string& key = object.key(i);
+      const Json value = object.value(i);
+      const std::string inside = path + key;
+      if (key.starts_with("rope_") && value.is_object()) {
+        members(value, inside + ".", kWithoutEffectInRopes);
+      } else if (!path.empty() && value.is_object() && reads.has(value)) {
+        members(value, inside + ".", without_effect);  // that of one type of layer
+      } else if (!reads.has(value) && !contains(without_effect, key)) {
+        unread(key, value, inside);
+      }
+    }
+  }
+
+  void unread(const std::string& key, const Json& value, const std::string& inside) {
+    const std::vector<ForeignKey>& rows = foreign_keys();
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const ForeignKey& each) { return each.key == key; });
+    if (row == rows.end()) {
+      unknown.push_back(inside);
+    } else {
+      check_foreign(value, *row, name);
+    }
+  }
+};
+
+}  // namespace
+
+const std::vector<ForeignKey>& foreign_keys() {
+  static const std::vector<ForeignKey> keys = {
+      {"alibi", {"false"}},
+      {"attention_bias", {"false"}},
+      {"attention_k_eq_v", {"false"}},
+      {"attention_multiplier", {}},
+      {"attn_scale", {}},
+      {"attn_temperature_tuning", {"false", "0"}},
+      {"bias", {"false"}},
+      {"clip_qkv", {}},
+      {"dim_model_base", {}},
+      {"do_layer_norm_before", {"true"}},
+      {"embedding_multiplier", {"1"}},
+      {"first_k_dense_replace", {"0"}},
+      {"full_attn_mod", {"1"}},
+      {"hidden_size_per_layer_input", {"0"}},
+      {"lm_head_bias", {"false"}},
+      {"logit_scale", {"1"}},
+      {"logits_scaling", {"1"}},
+      {"mlp_bias", {"false"}},
+      {"mlp_type", {"\"default\""}},
+      {"moe_layer_freq", {"0"}},
+      {"multi_query", {"false"}},
+      {"mup_width_multiplier", {"1"}},
+      {"n_group", {"1"}},
+      {"n_routed_experts", {"0"}},
+      {"n_shared_experts", {"0"}},
+      {"new_decoder_architecture", {"false"}},
+      {"no_bias", {"true"}},
+      {"no_rope_layer_interval", {"0"}},
+      {"no_rope_layers", {}},
+      {"norm_after", {"false"}},
+      {"norm_type", {"\"layer_norm\"", "\"rms_norm\""}},
+      {"num_experts", {"0"}},
+      {"num_kv_shared_layers", {"0"}},
+      {"num_local_experts", {"0"}},
+      {"order_of_interleaved_layers", {"\"local_attn_first\""}},
+      {"parallel_attn", {"false"}},
+      {"partial_rotary_factor", {"1"}},
+      {"pos_embd_type", {"\"rope\""}},
+      {"position_embedding_type", {"\"rope\"", "\"rope_gptj\"", "\"rotary\""}},
+      {"qk_layernorm", {"false"}},
+      {"qk_norm", {"false"}},
+      {"qk_norm_type", {}},
+      {"qkv_bias", {"false"}},
+      {"query_pre_attn_scalar", {}},
+      {"residual_multiplier", {"1"}},
+      {"rope_interleaved", {"false"}},
+      {"rope_local_base_freq", {}},
+      {"rope_pct", {"1"}},
+      {"rope_ratio", {"1"}},
+      {"rotary", {"true"}},
+      {"rotary_dim", {}},
+      {"rotary_emb_base", {"10000"}},
+      {"rotary_emb_fraction", {"1"}},
+      {"rotary_pct", {"1"}},
+      {"rotary_scaling_factor", {}},
+      {"routed_scaling_factor", {"1"}},
+      {"scale_attn_by_inverse_layer_idx", {"false"}},
+      {"scale_attn_weights", {"true"}},
+      {"scale_depth", {}},
+      {"scale_emb", {"1"}},
+      {"scoring_func", {"\"softmax\""}},
+      {"shared_expert_intermediate_size", {"0"}},
+      {"shared_intermediate_size", {"0"}},
+      {"shared_moe_mode", {"\"sigmoid\""}},
+      {"topk_group", {"1"}},
+      {"topk_method", {"\"greedy\"", "\"noaux_tc\""}},
+      {"use_attention_sinks", {"false"}},
+      {"use_bias", {"false"}},
+      {"use_bidirectional_attention", {"false"}},
+      {"use_gated_activation", {"true"}},
+      {"use_parallel_block", {"true"}},
+      {"use_parallel_embedding", {"false"}},
+      {"use_parallel_residual", {"false"}},
+      {"use_qk_norm", {"false"}},
+      {"use_qkv_bias", {"false"}},
+      {"use_routing_bias", {"false"}},
+  };
+  return keys;
+}
+
+std::vector<std::string> check_keys(const Json& object, const JsonReads& reads,
+                                    std::string_view name) {
+  Check check{reads, name};
+  check.members(object, "", kWithoutEffect);
+  return check.unknown;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,77 @@
+#include <doctest/doctest.h>
+
+#include "config/known_keys.h"
+#include "support/models/family_model.h"
+#include "support/models/tiny_config.h"
+
+namespace fp8kv {
+namespace {
+
+using test::error_of_config;
+using test::llama_with;
+using test::parse_config;
+
+using Keys = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("known keys: what nobody knows is named, whatever its value, in the order of the file") {
+  const auto unknown = [](const std::string& text) { return parse_config(text).unknown_keys; };
+  CHECK(unknown(llama_with("use_cache", "true")).empty());
+  CHECK(unknown(llama_with("frobnicate", "0.5")) == Keys{"frobnicate"});
+  CHECK(unknown(llama_with("frobnicate", "null")) == Keys{"frobnicate"});
+  CHECK(unknown(json_with_member(llama_with("zeta", "{\"x\": 1}"), "alpha", "1")) ==
+        Keys{"zeta", "alpha"});
+}
+
+TEST_CASE("known keys: a rope's own are named with their path, and a rope of another type's too") {
+  const auto unknown = [](const char* key, const char* rope) {
+    return parse_config(llama_with(key, rope)).unknown_keys;
+  };
+  CHECK(unknown("rope_scaling", R"({"type": "linear", "factor": 2, "blend": 1})") ==
+        Keys{"rope_scaling.blend"});
+  CHECK(unknown("rope_parameters", R"({"rope_type": "default", "factor": 2})") ==
+        Keys{"rope_parameters.factor"});
+  CHECK(unknown("rope_scaling", R"({"type": "linear", "factor": 2, "finetuned": true})").empty());
+}
+
+// Of the language model first, then of what it is in.
+TEST_CASE("known keys: they are looked for in a model with more parts as well") {
+  JsonWriter text;
+  text.value(test::family_golden("gemma3-vision").at("config"));
+  const std::string outer = json_with_member(text.text(), "shape_of_images", "3");
+  CHECK(parse_config(text.text()).unknown_keys.empty());
+  CHECK(parse_config(outer).unknown_keys == Keys{"shape_of_images"});
+}
+
+TEST_CASE("known keys: one that changes what other models compute may only ask for nothing") {
+  CHECK(error_of_config(llama_with("scale_emb", "12")) ==
+        "config.json: scale_emb: is 12, which changes what other models compute, and is not read "
+        "for LlamaForCausalLM");
+  for (const ForeignKey& row : foreign_keys()) {
+    const std::string key(row.key);
+    CAPTURE(key);
+    for (const std::string_view harmless : row.harmless) {
+      CAPTURE(std::string(harmless));
+      CHECK(parse_config(llama_with(key, std::string(harmless))).unknown_keys.empty());
+    }
+    CHECK(parse_config(llama_with(key, "null")).unknown_keys.empty());
+    if (key == "attention_bias" || key == "mlp_bias") continue;  // Llama reads them
+    const bool text = !row.harmless.empty() && row.harmless[0].starts_with('"');
+    const bool flag = !row.harmless.empty() && row.harmless[0] == "false";
+    const bool negated = !row.harmless.empty() && row.harmless[0] == "true";
+    const char* value = text ? "\"other\"" : flag ? "true" : negated ? "false" : "3";
+    CHECK_MESSAGE(error_of_config(llama_with(key, value)).find(key) != std::string::npos, value);
+  }
+}
+
+TEST_CASE("known keys: every key of what transformers writes for the families is known") {
+  for (const std::string& name : test::family_cases()) {
+    CAPTURE(name);
+    JsonWriter text;
+    text.value(test::family_golden(name).at("config"));
+    CHECK(parse_config(text.text()).unknown_keys == Keys{});
+  }
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,29 @@
+#include "inputs/known_config.h"
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "checkpoint/read_model_config.h"
+
+namespace fp8kv {
+
+ModelConfig read_known_config(const Checkpoint& checkpoint, bool strict, Log& log) {
+  ModelConfig config = read_model_config(checkpoint);
+  if (config.unknown_keys.empty()) return config;
+  std::vector<std::string> names;
+  for (const std::string& key : config.unknown_keys) names.push_back(quote(key));
+  const bool one = names.size() == 1;
+  const std::string found = cat(checkpoint.config().where(), ": ", one ? "the key " : "the keys ",
+                                join(names), one ? " is" : " are", " not known here");
+  if (strict) {
+    throw Error(found,
+                "take out what changes nothing in the model; without --strict it is a warning");
+  }
+  log.warn(cat(found, ": if ", one ? "it changes" : "they change",
+               " what the model computes, that is not done"));
+  return config;
+}
+
+}  // namespace fp8kv
