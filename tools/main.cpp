@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "files/file.h"
+#include "options/model_names.h"
 
 namespace {
 
@@ -29,10 +30,11 @@ int main(int argc, char** argv) {
   std::string command;
   try {
     fp8kv::install_interrupt_handlers();
-    const auto parsed = fp8kv::parse_command_line(argc, argv);
+    auto parsed = fp8kv::parse_command_line(argc, argv);
     if (!parsed) return 0;
     command = parsed->name;
     fp8kv::set_interrupt_message(prefix(command) + "interrupted\n");
+    fp8kv::find_models(parsed->options);
     std::visit([](const auto& options) { fp8kv::run_command(options); }, parsed->options);
     return 0;
   } catch (const fp8kv::Error& error) {

@@ -39,7 +39,7 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
       "inject", "Make a model folder that is an old one plus scales; weights are linked");
   set_examples(*command, {"fp8kv inject Llama-3.1-8B --scales scales.json -o Llama-3.1-8B-kv",
                           "fp8kv inject model -s scales.json -o model-kv --dry-run"});
-  command->add_option("model", options.model, "Model folder; never modified")
+  command->add_option("model", options.model, "Model folder or org/name[@revision]; never modified")
       ->required()
       ->check(a_path())
       ->type_name("MODEL");
@@ -137,7 +137,9 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
       app.add_subcommand("run", "Generate text with a paged KV cache, in FP8 or 16 bit");
   set_examples(*command, {"fp8kv run Llama-3.1-8B-kv --prompt \"London is the capital of\"",
                           "fp8kv run Llama-3.1-8B --scales scales.json --prompts prompts.jsonl"});
-  command->add_option("model", options.model, "Model folder")
+  command
+      ->add_option("model", options.model,
+                   "Model folder, or org/name[@revision] of the Hugging Face cache")
       ->required()
       ->check(a_path())
       ->type_name("MODEL");
@@ -249,7 +251,9 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
       "plan", "Say what a KV cache costs, what fits and what decoding can gain; reads no weights");
   set_examples(*command, {"fp8kv plan Llama-3.1-70B --memory 80GiB --tp 4",
                           "fp8kv plan Llama-3.1-8B --batch 64 --context 4096"});
-  command->add_option("model", options.model, "Model folder; any architecture with K and V")
+  command
+      ->add_option("model", options.model,
+                   "Model folder or org/name[@revision]; any architecture with K and V")
       ->required()
       ->check(a_path())
       ->type_name("MODEL");

@@ -91,7 +91,9 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   set_examples(*command,
                {"fp8kv calibrate Llama-3.1-8B --data articles.jsonl -o scales.json",
                 "fp8kv calibrate Qwen2.5-7B --data a.txt b.txt --samples 128 --policy head*2"});
-  command->add_option("model", options.model, "Model folder (Hugging Face layout)")
+  command
+      ->add_option("model", options.model,
+                   "Model folder, or org/name[@revision] of the Hugging Face cache")
       ->required()
       ->check(a_path())
       ->type_name("MODEL");

@@ -71,7 +71,9 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
                {"fp8kv eval Llama-3.1-8B-kv --data b.txt --fail-if default --junit eval.xml",
                 "fp8kv eval Qwen2.5-7B --data b.txt --calibrate-on a.txt --policy amax,unit",
                 "fp8kv eval Llama-3.1-8B --data b.txt --kv-cache-dtype fp8_e4m3,fp8_e5m2"});
-  command->add_option("model", options.model, "Model folder")
+  command
+      ->add_option("model", options.model,
+                   "Model folder, or org/name[@revision] of the Hugging Face cache")
       ->required()
       ->check(a_path())
       ->type_name("MODEL");
