@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -128,16 +129,34 @@ class WindowReader {
   }
 
   void take_record(const Json& json) {
-    const Record record = read_record(json);
-    const std::string name = quote(record.form->name());
+    const RecordForm& form = form_of(json);
+    const std::string name = quote(form.name());
     if (std::find(file_.forms.begin(), file_.forms.end(), name) == file_.forms.end()) {
       file_.forms.push_back(name);
     }
-    if (record.is_chat && !warned_of_chat_) {
-      warned_of_chat_ = true;
+    if (form.is_chat && encoder_.encode_chat) return take_chat(encoder_.encode_chat(json));
+    if (form.is_chat && !std::exchange(warned_of_chat_, true)) {
       log_.warn("chat records are joined as plain text, 'role: content', without a chat template");
     }
+    const Record record = read_record(json);
     record.ids ? take_ids(*record.ids) : take_document(record.text);
+  }
+
+  void take_chat(std::span<const int32_t> ids) {
+    const size_t windows_before = out_.ids.size();
+    const std::vector<int32_t>& prefix = encoder_.prefix;
+    const bool has_prefix =
+        ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
+    const size_t begin = has_prefix ? prefix.size() : 0;
+    const size_t body = static_cast<size_t>(options_.seq_len) - begin;
+    for (ids = ids.subspan(begin); !ids.empty() && !stop();) {
+      const auto part = ids.first(std::min(body, ids.size()));
+      std::vector<int32_t> window(prefix.begin(), prefix.begin() + static_cast<ptrdiff_t>(begin));
+      window.insert(window.end(), part.begin(), part.end());
+      add_window(std::move(window));
+      ids = ids.subspan(part.size());
+    }
+    count_document(windows_before);
   }
 
   void take_document(std::string_view text) {

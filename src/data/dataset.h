@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "core/scales.h"
+#include "json/json.h"
 
 namespace fp8kv {
 
@@ -22,6 +23,9 @@ struct TextEncoder {
   std::function<std::vector<int32_t>(std::string_view)> encode;  // without special tokens
   std::vector<int32_t> prefix;                                   // what every prompt starts with
   int32_t vocab_size = 0;
+  // A record that is a conversation, with the special tokens that it has and no others; absent: its
+  // messages are joined as plain text.
+  std::function<std::vector<int32_t>(const Json& record)> encode_chat = {};
 };
 
 struct WindowOptions {
@@ -52,7 +56,8 @@ inline constexpr size_t kEncodedAtOnce = size_t(4) << 20;
 
 // Reads `files` in order ("-" is standard input) until `max_windows` are full; what is not needed
 // is not opened. A document longer than a window is cut into several, each with the prefix; no
-// window holds parts of two documents.
+// window holds parts of two documents. The windows of a chat have the prefix where the chat itself
+// begins with it, and else none of them has.
 // How a file is laid out is decided in data_source.h, the forms of records are the table in
 // records.h; a text is one document. A byte-order mark, CRLF and blank lines are accepted.
 // Says on `log` what was detected, and how much was taken and skipped, and why.

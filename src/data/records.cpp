@@ -65,7 +65,6 @@ std::string content_text(const Json& content) {
 
 // Both spellings in use: role and content, or from and value.
 void read_chat(const Json& record, const RecordForm& form, Record& out) {
-  out.is_chat = true;
   const Json messages = array_at(record, form.fields[0]);
   for (size_t i = 0; i < messages.size(); ++i) {
     const Json message = messages[i];
@@ -89,8 +88,8 @@ const std::array<Row, 9>& rows() {
       {{{"input_ids"}, "token ids, taken as they are: one record is one window"}, read_ids},
       {{{"text"}, "plain text"}, read_texts},
       {{{"article"}, "plain text (cnn_dailymail)"}, read_texts},
-      {{{"messages"}, "chat: role and content"}, read_chat},
-      {{{"conversations"}, "chat: from and value (ShareGPT)"}, read_chat},
+      {{{"messages"}, "chat: role and content", true}, read_chat},
+      {{{"conversations"}, "chat: from and value (ShareGPT)", true}, read_chat},
       {{{"prompt", "completion"}, "a prompt and its completion"}, read_texts},
       {{{"instruction", "input?", "output"}, "an instruction and its answer (Alpaca)"}, read_texts},
       {{{"question", "answer"}, "a question and its answer (GSM8K)"}, read_texts},
@@ -120,6 +119,16 @@ bool matches(const Json& record, const RecordForm& form) {
               "rename the field that holds the text to 'text'");
 }
 
+const Row& row_of(const Json& record) {
+  if (!record.is_object()) {
+    fail(record.where(), ": is ", record.brief(), ", expected an object");
+  }
+  for (const Row& row : rows()) {
+    if (matches(record, row.form)) return row;
+  }
+  fail_unknown(record);
+}
+
 }  // namespace
 
 std::string RecordForm::name() const {
@@ -140,18 +149,16 @@ std::span<const RecordForm> record_forms() {
   return kForms;
 }
 
+const RecordForm& form_of(const Json& record) {
+  return row_of(record).form;
+}
+
 Record read_record(const Json& record) {
-  if (!record.is_object()) {
-    fail(record.where(), ": is ", record.brief(), ", expected an object");
-  }
-  for (const Row& row : rows()) {
-    if (!matches(record, row.form)) continue;
-    Record out;
-    out.form = &row.form;
-    row.read(record, row.form, out);
-    return out;
-  }
-  fail_unknown(record);
+  const Row& row = row_of(record);
+  Record out;
+  out.form = &row.form;
+  row.read(record, row.form, out);
+  return out;
 }
 
 }  // namespace fp8kv

@@ -14,6 +14,7 @@ namespace fp8kv {
 struct RecordForm {
   std::vector<std::string> fields;  // all must be there, the first decides; "x?" may be absent
   std::string summary;              // for people
+  bool is_chat = false;             // a conversation
 
   std::string name() const;  // "prompt+completion"
 };
@@ -25,11 +26,13 @@ struct Record {
   const RecordForm* form = nullptr;
   std::string text;         // "" when there are ids
   std::optional<Json> ids;  // the array of `input_ids`
-  bool is_chat = false;     // joined as "role: content" lines
 };
 
-// The parts of a record are joined by newlines. Throws, naming place and key, for a record that
-// fits no form and for a field of another type.
+// The form that a record has. Throws for what is no object, and for a record that fits none.
+const RecordForm& form_of(const Json& record);
+
+// The parts of a record are joined by newlines; of a chat they are "role: content". Throws, naming
+// place and key, for a record that fits no form and for a field of another type.
 Record read_record(const Json& record);
 
 }  // namespace fp8kv

@@ -71,6 +71,7 @@ AddedTokens::AddedTokens(std::vector<Token> tokens) {
 
 bool AddedTokens::put(Token token, std::string text) {
   if (token.in_text && !finders_[token.normalized].add(text, token.id)) return false;
+  if (token.in_text && token.normalized) contents_.add(token.content, token.id);
   ids_.emplace(token.content, token.id);
   if (token.special) special_.insert(token.content);
   end_id_ = std::max(end_id_, token.id + 1);
@@ -121,13 +122,64 @@ size_t after_spaces(std::string_view text, size_t at) {
 
 }  // namespace
 
-void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Piece>& pieces) const {
-  const ByteTrie& finder = finders_[normalized];
+bool TokenGuard::is_closed(size_t begin, size_t end) const {
+  const auto after =
+      std::upper_bound(closed.begin(), closed.end(), begin,
+                       [](size_t at, const TextSpan& span) { return at < span.begin; });
+  return after != closed.begin() && end <= std::prev(after)->end;
+}
+
+std::unordered_set<int32_t> AddedTokens::control_tokens(std::string_view literals) const {
+  std::unordered_set<int32_t> control;
+  for (const auto& [id, entry] : by_id_) {
+    const std::string& content = entry.token.content;
+    const bool is_written =
+        after_spaces(content, 0) < content.size() && literals.find(content) != literals.npos;
+    if (entry.token.special || is_written) control.insert(id);
+  }
+  return control;
+}
+
+bool AddedTokens::are_spelled(std::string_view text, const TokenGuard& guard) const {
+  for (const TextSpan& span : guard.closed) {
+    const std::string_view part = text.substr(0, span.end);
+    InterruptEvery interrupt;
+    for (size_t at = span.begin; contents_.size() > 0 && at < span.end; ++at) {
+      interrupt.passed(at);
+      bool found = false;
+      contents_.for_each_at(part, at,
+                            [&](size_t, int32_t id) { found |= guard.control.contains(id); });
+      if (found) return true;
+    }
+  }
+  return false;
+}
+
+std::optional<ByteTrie::Found> AddedTokens::found_at(std::string_view text, size_t at,
+                                                     bool normalized,
+                                                     const TokenGuard* guard) const {
+  if (guard == nullptr) return finders_[normalized].longest_at(text, at);
+  std::optional<ByteTrie::Found> longest;
+  const auto take = [&](size_t length, int32_t id) {
+    const bool hidden =
+        guard->control.contains(id) && (normalized || guard->is_closed(at, at + length));
+    if (!hidden && (!longest || length > longest->length)) longest = {id, length};
+  };
+  finders_[normalized].for_each_at(text, at, take);
+  if (normalized || !guard->by_content) return longest;
+  contents_.for_each_at(text, at, [&](size_t length, int32_t id) {
+    if (guard->control.contains(id)) take(length, id);
+  });
+  return longest;
+}
+
+void AddedTokens::cut(std::string_view text, bool normalized, std::vector<Piece>& pieces,
+                      const TokenGuard* guard) const {
   size_t done = 0;
   InterruptEvery interrupt;
   for (size_t at = 0; at < text.size();) {
     interrupt.passed(at);
-    const std::optional<ByteTrie::Found> found = finder.longest_at(text, at);
+    const std::optional<ByteTrie::Found> found = found_at(text, at, normalized, guard);
     if (!found) {
       ++at;
       continue;

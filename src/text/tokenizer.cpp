@@ -48,16 +48,17 @@ class ScratchPool {
 struct Tokenizer::State : TokenizerParts {
   explicit State(TokenizerParts parts) : TokenizerParts(std::move(parts)) {}
 
-  void encode_text(std::string_view text, bool is_first, EncodeScratch& scratch,
-                   std::vector<int32_t>& ids) const;
+  // `guard`: hides control tokens in what is normalised; nullptr hides none.
+  void encode_text(std::string_view text, bool is_first, const TokenGuard* guard,
+                   EncodeScratch& scratch, std::vector<int32_t>& ids) const;
   std::string_view token_text(int32_t id) const;
   int32_t end_id() const { return std::max(model.vocabulary().end_id(), added.end_id()); }
 
   mutable ScratchPool pool;
 };
 
-void Tokenizer::State::encode_text(std::string_view text, bool is_first, EncodeScratch& scratch,
-                                   std::vector<int32_t>& ids) const {
+void Tokenizer::State::encode_text(std::string_view text, bool is_first, const TokenGuard* guard,
+                                   EncodeScratch& scratch, std::vector<int32_t>& ids) const {
   const auto encode_cut = [&](std::string_view part, bool part_is_first) {
     pre_tokenizer.cut(part, part_is_first, model.takes_raw_bytes(), scratch.pre_tokenizer,
                       scratch.match, scratch.words);
@@ -71,7 +72,7 @@ void Tokenizer::State::encode_text(std::string_view text, bool is_first, EncodeS
   if (!added.any(true)) return encode_cut(normalized, is_first);
   auto& pieces = scratch.normalized_pieces;
   pieces.clear();
-  added.cut(normalized, true, pieces);
+  added.cut(normalized, true, pieces, guard);
   for (const AddedTokens::Piece& piece : pieces) {
     if (piece.id != Vocabulary::kNone) {
       ids.push_back(piece.id);
@@ -112,27 +113,46 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
+  std::vector<int32_t> ids = encode_with(text, nullptr);
+  if (add_special_tokens) {
+    ids.insert(ids.begin(), state_->affixes.prefix.begin(), state_->affixes.prefix.end());
+    ids.insert(ids.end(), state_->affixes.suffix.begin(), state_->affixes.suffix.end());
+  }
+  return ids;
+}
+
+std::vector<int32_t> Tokenizer::encode_guarded(std::string_view text,
+                                               std::span<const TextSpan> closed,
+                                               const std::unordered_set<int32_t>& control) const {
+  TokenGuard guard{closed, control};
+  guard.by_content = state_->added.are_spelled(text, guard);
+  return encode_with(text, &guard);
+}
+
+std::unordered_set<int32_t> Tokenizer::control_tokens(std::string_view literals) const {
+  return state_->added.control_tokens(literals);
+}
+
+std::vector<int32_t> Tokenizer::encode_with(std::string_view text, const TokenGuard* guard) const {
   size_t bad_at = 0;
   if (!is_utf8(text, &bad_at)) fail("the text is not valid UTF-8 at byte ", bad_at);
   std::unique_ptr<EncodeScratch> scratch = state_->pool.take();
   std::vector<int32_t> ids;
-  if (add_special_tokens) ids = state_->affixes.prefix;
-  if (!state_->added.any(false)) {
-    state_->encode_text(text, true, *scratch, ids);
+  const bool by_content = guard != nullptr && guard->by_content;
+  const TokenGuard* later = by_content ? guard : nullptr;
+  if (!state_->added.any(false) && !by_content) {
+    state_->encode_text(text, true, later, *scratch, ids);
   } else {
     scratch->pieces.clear();
-    state_->added.cut(text, false, scratch->pieces);
+    state_->added.cut(text, false, scratch->pieces, guard);
     for (const AddedTokens::Piece& piece : scratch->pieces) {
       if (piece.id != Vocabulary::kNone) {
         ids.push_back(piece.id);
       } else {
         state_->encode_text(text.substr(piece.begin, piece.end - piece.begin), piece.begin == 0,
-                            *scratch, ids);
+                            later, *scratch, ids);
       }
     }
-  }
-  if (add_special_tokens) {
-    ids.insert(ids.end(), state_->affixes.suffix.begin(), state_->affixes.suffix.end());
   }
   state_->pool.give_back(std::move(scratch));
   return ids;

@@ -9,7 +9,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
+
+#include "text/added_tokens.h"
 
 namespace fp8kv {
 
@@ -36,6 +39,13 @@ class Tokenizer {
   // Thread-safe.
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
 
+  // As encode(text, false) of a text in parts: within the `closed` ones, which are in order, a
+  // token of `control` is text like any other. Thread-safe.
+  std::vector<int32_t> encode_guarded(std::string_view text, std::span<const TextSpan> closed,
+                                      const std::unordered_set<int32_t>& control) const;
+  // See AddedTokens::control_tokens.
+  std::unordered_set<int32_t> control_tokens(std::string_view literals) const;
+
   // Text of `ids`; ids outside the vocabulary throw. Bytes that are not UTF-8 become U+FFFD.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
@@ -50,6 +60,7 @@ class Tokenizer {
 
  private:
   struct State;
+  std::vector<int32_t> encode_with(std::string_view text, const TokenGuard* guard) const;
   explicit Tokenizer(std::unique_ptr<const State> state);
   std::unique_ptr<const State> state_;
   friend class TokenStream;

@@ -161,7 +161,8 @@ TEST_CASE("cli run: prompts are text, a chat or ids") {
                               "\n"
                               R"({"messages": [{"role": "user", "content": "What is a cow?"}]})"
                               "\n";
-  const std::vector<Json> made = records_of(text_of({"-", "--json", "-q", "-n", "3"}, records));
+  const std::vector<Json> made =
+      records_of(text_of({"-", "--json", "-q", "-n", "3", "--chat-template", "none"}, records));
   REQUIRE(made.size() == 2);
   CHECK(made[0].at("prompt_tokens").as_int() == 3);
   CHECK(made[1].at("prompt").as_string() == "user: What is a cow?\nassistant:");

@@ -67,7 +67,7 @@ TEST_CASE("cli run: a record that cannot be used is answered with why, and the o
       "stop_token_ids, beside id";
   broken("London", ": not valid JSON at line 2, column 1: invalid literal", one_record);
   broken("[1]", ": is [1], expected an object", one_record);
-  broken("{\"input\": \"b\"}", ": has none of prompt, text, messages and input_ids",
+  broken("{\"input\": \"b\"}", ": has none of prompt, text, messages, conversations and input_ids",
          R"(write one record a line: {"prompt": "..."})");
   broken("{\"prompt\": \"b\", \"text\": \"c\"}",
          ": has 'prompt' and 'text', of which only one may be there",

@@ -150,6 +150,38 @@ TEST_CASE("dataset: chat records of either spelling are joined as plain text, wi
             "4 documents, 4 windows, 60 tokens\n"));
 }
 
+// With a token 1000 before it, as a template may write one, and a token 7 behind it.
+TextEncoder chat_encoder(bool with_prefix) {
+  TextEncoder encoder = byte_encoder();
+  encoder.encode_chat = [with_prefix](const Json& record) {
+    const std::string& text = record.at("messages")[0].at("content").as_string();
+    std::vector<int32_t> ids = byte_encoder().encode(text);
+    if (with_prefix && !ids.empty()) ids.insert(ids.begin(), kPrefix);
+    if (!ids.empty()) ids.push_back(7);
+    return ids;
+  };
+  return encoder;
+}
+
+TEST_CASE("dataset: every window of a chat begins as the chat does, with the prefix or without") {
+  const test::TempDir folder;
+  const std::vector<fs::path> files = {
+      folder.write("a.jsonl", R"({"messages": [{"content": "abcde"}]})"
+                              "\n"
+                              R"({"messages": [{"content": ""}]})"
+                              "\n"
+                              R"({"messages": [{"content": "f"}], "text": null})")};
+  Log log(Verbosity::quiet);
+  const WindowOptions options = {.max_windows = 9, .seq_len = 4};
+  CHECK(read_windows(files, chat_encoder(true), options, log).ids ==
+        std::vector<std::vector<int32_t>>{
+            {kPrefix, 'a', 'b', 'c'}, {kPrefix, 'd', 'e', 7}, {kPrefix, 'f', 7}});
+  const Windows without = read_windows(files, chat_encoder(false), options, log);
+  CHECK(without.ids == std::vector<std::vector<int32_t>>{{'a', 'b', 'c', 'd'}, {'e', 7}, {'f', 7}});
+  CHECK(without.documents == 2);
+  CHECK(without.document == std::vector<uint64_t>{0, 0, 1});
+}
+
 TEST_CASE("dataset: ids are taken as they are, one record one window, without a prefix") {
   const test::TempDir folder;
   const fs::path file = folder.write("a.jsonl", "{\"input_ids\": [3, 1, 2]}\n{\"input_ids\": [0]}");

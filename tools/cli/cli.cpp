@@ -152,14 +152,19 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   auto* file =
       command
           ->add_option("--prompts", options.prompt_file,
-                       "Prompts from a file of JSON lines with one of prompt, text, messages and "
-                       "input_ids, and if wanted id, max_tokens, temperature, top_k, top_p, seed, "
+                       "Prompts from a file of JSON lines with one of prompt, text, messages, "
+                       "conversations and input_ids, and if wanted id, max_tokens, temperature, "
+                       "top_k, top_p, seed, "
                        "n, stop and stop_token_ids; - for stdin, where each is taken up as it "
                        "comes")
           ->check(a_path())
           ->type_name("FILE");
   prompt->excludes(file)->excludes(from_stdin);
   file->excludes(from_stdin);
+  command->add_flag("--chat", options.as_chat,
+                    "A prompt is what a user says: the chat template goes around it, and the model "
+                    "answers");
+  add_chat(*command, options.chat);
   command
       ->add_option("--kv-cache-dtype", options.kv_cache_dtype,
                    "What the cache holds: " + join(kv_dtype_names(), " or "))

@@ -90,6 +90,17 @@ void add_windows(CLI::App& command, WindowRequest& request, int64_t least) {
       ->type_name("N");
 }
 
+void add_chat(CLI::App& command, ChatRequest& request) {
+  command
+      .add_option("--chat-template", request.chat_template,
+                  "What renders chats: one of the model's templates by its name, a file, or none, "
+                  "which joins messages as 'role: content'; the model's own unless given")
+      ->check(a_path())
+      ->type_name("NAME");
+  command.add_flag("--user-special-tokens", request.user_special_tokens,
+                   "Special tokens that messages spell become special tokens; else they are text");
+}
+
 CLI::Option* add_accept_foreign(CLI::App& command, bool& accept) {
   return command.add_flag("--accept-foreign-scales", accept,
                           "Take scales of another model too; what differs is recorded");

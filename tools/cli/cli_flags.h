@@ -46,6 +46,9 @@ CLI::Option* add_data(CLI::App& command);
 // --samples, and --seq-len from `least` on.
 void add_windows(CLI::App& command, WindowRequest& request, int64_t least);
 
+// --chat-template and --user-special-tokens.
+void add_chat(CLI::App& command, ChatRequest& request);
+
 // --accept-foreign-scales.
 CLI::Option* add_accept_foreign(CLI::App& command, bool& accept);
 

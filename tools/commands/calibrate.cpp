@@ -123,7 +123,7 @@ void run_command(const CalibrateOptions& options) {
   check_outputs(options, log);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);
-  const ModelText text(checkpoint, config, options.windows, log);
+  const ModelText text(checkpoint, config, options.windows, options.chat, log);
   Windows windows = text.read(options.data, log);
   const ShardNote shards = with_context(cat("--shard ", options.shard.index, "/", options.shard.of),
                                         [&] { return take_shard(windows, options.shard); });

@@ -118,7 +118,7 @@ void run_command(const EvalCommandOptions& options) {
   const DType baseline = baseline_dtype(options, config);
   const ScaleChoice choice = choose_scales(options, checkpoint, config, log);
   report.candidates = make_candidates(options, choice, config);
-  const ModelText text(checkpoint, config, options.windows, log);
+  const ModelText text(checkpoint, config, options.windows, options.chat, log);
   const Windows windows = text.read(options.data, log);
   const std::vector<std::vector<int32_t>> evaluated = with_predictions(options, windows);
   const auto [backend, why] = open_backend(options.device, options.threads);

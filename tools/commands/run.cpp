@@ -10,6 +10,7 @@
 #include "generate/cache_pages.h"
 #include "generate/generate.h"
 #include "inputs/cache_choice.h"
+#include "inputs/chat_text.h"
 #include "inputs/known_config.h"
 #include "inputs/prompts.h"
 #include "inputs/sampling_choice.h"
@@ -69,7 +70,9 @@ void run_command(const RunOptions& options) {
   const Tokenizer* const words = tokenizer ? &*tokenizer : nullptr;
   const Request defaults =
       choose_defaults(options, read_generation_config(checkpoint.folder()), log);
-  Prompts prompts(options, defaults, words, config);
+  std::optional<ChatText> chats;
+  if (tokenizer) chats.emplace(checkpoint.folder(), options.chat, *tokenizer, log);
+  Prompts prompts(options, defaults, words, chats ? &*chats : nullptr, config);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why, "; cache in ", choice.why));
 

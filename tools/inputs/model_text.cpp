@@ -4,12 +4,14 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "inputs/chat_text.h"
 #include "text/tokenizer.h"
 
 namespace fp8kv {
 namespace {
 
-TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config) {
+TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config,
+                         const ChatRequest& chat, Log& log) {
   const NothingToTidy reading;
   const auto vocab_size = static_cast<int32_t>(config.vocab_size);
   std::optional<Tokenizer> found = Tokenizer::find_in(checkpoint.folder());
@@ -19,11 +21,21 @@ TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config
       throw Error(cat(quote(folder.string()), ": has no ", Tokenizer::kFiles),
                   "text needs the model's tokenizer; records with input_ids do not");
     };
-    return {refuse, {}, vocab_size};
+    const auto refuse_chat = [refuse](const Json&) { return refuse(""); };
+    return {refuse, {}, vocab_size, refuse_chat};
   }
   const auto tokenizer = std::make_shared<Tokenizer>(std::move(*found));
-  return {[tokenizer](std::string_view text) { return tokenizer->encode(text, false); },
-          tokenizer->prefix(), vocab_size};
+  TextEncoder encoder = {
+      [tokenizer](std::string_view text) { return tokenizer->encode(text, false); },
+      tokenizer->prefix(), vocab_size};
+  const auto chats = std::make_shared<ChatText>(checkpoint.folder(), chat, *tokenizer, log);
+  if (!chats->joins()) {
+    // The tokenizer is held for the chats, which refer to it.
+    encoder.encode_chat = [tokenizer, chats](const Json& record) {
+      return chats->record(record, false).ids;
+    };
+  }
+  return encoder;
 }
 
 int64_t window_length(const WindowRequest& request, const ModelConfig& config, Log& log) {
@@ -40,13 +52,13 @@ int64_t window_length(const WindowRequest& request, const ModelConfig& config, L
 }  // namespace
 
 ModelText::ModelText(const Checkpoint& checkpoint, const ModelConfig& config,
-                     const WindowRequest& request, Log& log)
+                     const WindowRequest& request, const ChatRequest& chat, Log& log)
     : options_{.max_windows = request.samples,
                .exact = request.samples_given,
                .seq_len = window_length(request, config, log),
                .max_windows_name = "--samples",
                .seq_len_name = "--seq-len"},
-      encoder_(make_encoder(checkpoint, config)) {}
+      encoder_(make_encoder(checkpoint, config, chat, log)) {}
 
 Windows ModelText::read(std::span<const std::filesystem::path> files, Log& log) const {
   const NothingToTidy reading;

@@ -17,9 +17,9 @@ class ModelText {
  public:
   // A model without a tokenizer can take tokenized data. Windows are as long as the model's context
   // where that is shorter than what `request` has by default, which is said on `log`; a length that
-  // was given is a usage Error.
+  // was given is a usage Error. Conversations are rendered as `chat` says; see ChatText.
   ModelText(const Checkpoint& checkpoint, const ModelConfig& config, const WindowRequest& request,
-            Log& log);
+            const ChatRequest& chat, Log& log);
 
   // See read_windows.
   Windows read(std::span<const std::filesystem::path> files, Log& log) const;

@@ -11,7 +11,10 @@ namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMostAnswers = 1024;
-const std::array<std::string, 4> kTexts = {"prompt", "text", "messages", "input_ids"};
+const std::array<std::string, 5> kTexts = {"prompt", "text", "messages", "conversations",
+                                           "input_ids"};
+// What chat templates are given beside the messages.
+const std::array<std::string, 2> kOfChats = {"tools", "chat_template_kwargs"};
 const std::array<std::string, 8> kOptions = {
     "max_tokens", "temperature", "top_k", "top_p", "seed", "n", "stop", "stop_token_ids"};
 
@@ -59,7 +62,8 @@ std::string meant(const std::string& key) {
 void check_keys(const Json& record) {
   for (size_t i = 0; i < record.size(); ++i) {
     const std::string& key = record.key(i);
-    const bool known = key == "id" || std::ranges::find(kTexts, key) != kTexts.end() ||
+    const bool known = key == "id" || std::ranges::find(kOfChats, key) != kOfChats.end() ||
+                       std::ranges::find(kTexts, key) != kTexts.end() ||
                        std::ranges::find(kOptions, key) != kOptions.end();
     if (known || record.value(i).is_null()) continue;
     const std::string ours = meant(key);

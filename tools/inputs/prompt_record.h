@@ -12,7 +12,7 @@
 namespace fp8kv {
 
 struct PromptRecord {
-  std::string text_key;  // the one of prompt, text, messages and input_ids that it has
+  std::string text_key;  // of prompt, text, messages, conversations, input_ids: what it has
   int64_t max_new_tokens = 0;
   SamplingOptions sampling = {};  // without the seed
   std::optional<uint64_t> seed;

@@ -19,13 +19,17 @@ constexpr const char* kOneRecord = R"(write one JSON record a line: {"prompt": "
 }  // namespace
 
 Prompts::Prompts(const RunOptions& options, const Request& defaults, const Tokenizer* tokenizer,
-                 const ModelConfig& config)
-    : options_(options), defaults_(defaults), tokenizer_(tokenizer), config_(config) {
+                 ChatText* chats, const ModelConfig& config)
+    : options_(options),
+      defaults_(defaults),
+      tokenizer_(tokenizer),
+      chats_(chats),
+      config_(config) {
   for (size_t i = 0; i < options.prompts.size(); ++i) {
     const std::string name = cat("--prompt ", i + 1);
     size_t bad = 0;
     if (!is_utf8(options.prompts[i], &bad)) fail(name, ": is not valid UTF-8 at byte ", bad);
-    Prompt prompt = from_text(options.prompts[i], name);
+    Prompt prompt = from_said(options.prompts[i], name);
     check(prompt);
     prompt.request.sampling.seed = sequence_seed(options_.seed, count_++);
     known_.push_back(std::move(prompt));
@@ -56,13 +60,37 @@ std::vector<Request> Prompts::requests() const {
   return requests;
 }
 
+void Prompts::need_tokenizer(const std::string& name) const {
+  if (tokenizer_ != nullptr) return;
+  throw Error(cat(name, ": is text, and the model has no tokenizer"),
+              "records with input_ids need none");
+}
+
 Prompt Prompts::from_text(const std::string& text, const std::string& name) const {
-  if (tokenizer_ == nullptr) {
-    throw Error(cat(name, ": is text, and the model has no tokenizer"),
-                "records with input_ids need none");
-  }
+  need_tokenizer(name);
   Prompt prompt{name, text, std::nullopt, std::nullopt, {}, defaults_};
   prompt.request.prompt = tokenizer_->encode(text, true);
+  return prompt;
+}
+
+// With --chat it is what a user says.
+Prompt Prompts::from_said(const std::string& text, const std::string& name) const {
+  if (!options_.as_chat) return from_text(text, name);
+  need_tokenizer(name);
+  if (chats_->joins()) return from_text(cat("user: ", text, "\nassistant:"), name);
+  ChatText::Rendered chat = chats_->turn(text);
+  Prompt prompt{name, chat.text.bytes(), std::nullopt, std::nullopt, {}, defaults_};
+  prompt.request.prompt = std::move(chat.ids);
+  return prompt;
+}
+
+Prompt Prompts::from_chat(const Json& record) const {
+  need_tokenizer(record.where());
+  // As calibration reads it, up to where it goes on.
+  if (chats_->joins()) return from_text(read_record(record).text + "\nassistant:", record.where());
+  ChatText::Rendered chat = chats_->record(record, true);
+  Prompt prompt{record.where(), chat.text.bytes(), std::nullopt, std::nullopt, {}, defaults_};
+  prompt.request.prompt = std::move(chat.ids);
   return prompt;
 }
 
@@ -74,11 +102,10 @@ std::vector<Prompt> Prompts::from_record(const Json& record) {
     prompt.name = record.where();
     prompt.request.prompt = ids_of(record.at("input_ids"), config_.vocab_size);
     if (tokenizer_ != nullptr) prompt.text = tokenizer_->decode(prompt.request.prompt, false);
-  } else if (asked.text_key == "messages") {
-    // Chat templates are programs; this is how calibration reads a chat, up to where it goes on.
-    prompt = from_text(read_record(record).text + "\nassistant:", record.where());
+  } else if (asked.text_key == "messages" || asked.text_key == "conversations") {
+    prompt = from_chat(record);
   } else {
-    prompt = from_text(record.at(asked.text_key).as_string(), record.where());
+    prompt = from_said(record.at(asked.text_key).as_string(), record.where());
   }
   if (!asked.stops.empty() && tokenizer_ == nullptr) {
     throw Error(cat(record.at("stop").where(), ": is text, and the model has no tokenizer"),

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "core/config.h"
 #include "generate/generate.h"
+#include "inputs/chat_text.h"
 #include "inputs/line_reader.h"
 #include "json/json.h"
 #include "options/options.h"
@@ -40,11 +41,11 @@ class Prompts {
  public:
   // Reads all there is, but for standard input. Throws a usage Error when there is nothing to
   // continue, an input Error naming the line otherwise. Without a tokenizer (nullptr) prompts are
-  // token ids.
-  // Records have one of prompt, text, messages and input_ids, and may have id, and the options of
-  // PromptRecord, which win over `defaults`.
+  // token ids, and `chats` is nullptr too.
+  // Records have one of prompt, text, messages, conversations and input_ids, and may have id, and
+  // the options of PromptRecord, which win over `defaults`.
   Prompts(const RunOptions& options, const Request& defaults, const Tokenizer* tokenizer,
-          const ModelConfig& config);
+          ChatText* chats, const ModelConfig& config);
 
   // Whether more may come than is known.
   bool streams() const { return input_.has_value(); }
@@ -63,6 +64,9 @@ class Prompts {
 
  private:
   Prompt from_text(const std::string& text, const std::string& name) const;
+  Prompt from_said(const std::string& text, const std::string& name) const;
+  Prompt from_chat(const Json& record) const;
+  void need_tokenizer(const std::string& name) const;
   std::vector<Prompt> from_record(const Json& record);
   void take_line(std::string_view line, const std::string& label, std::optional<Json>& id);
   void take_stream(bool wait);
@@ -71,6 +75,7 @@ class Prompts {
   const RunOptions& options_;
   Request defaults_;
   const Tokenizer* tokenizer_;
+  ChatText* chats_;
   const ModelConfig& config_;
   std::deque<Prompt> known_;
   std::optional<LineReader> input_;

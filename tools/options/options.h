@@ -32,9 +32,17 @@ struct WindowRequest {
   bool seq_len_given = false;
 };
 
+// How conversations become text.
+struct ChatRequest {
+  // The name of one of the model's templates, a file, or "none": messages are joined as plain text.
+  std::string chat_template;  // "": the model's
+  bool user_special_tokens = false;
+};
+
 struct CalibrateOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::filesystem::path> data;
+  ChatRequest chat;
   std::filesystem::path out = kDefaultScaleFile;
   std::filesystem::path histograms;  // "": not written
   WindowRequest windows = {.samples = 512};
@@ -80,6 +88,8 @@ struct RunOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::string> prompts;
   std::filesystem::path prompt_file;  // "-": standard input; "": none
+  ChatRequest chat;
+  bool as_chat = false;  // a prompt is what a user says
   std::string kv_cache_dtype = "auto";
   std::filesystem::path scales;  // "": from the checkpoint
   bool accept_foreign = false;
@@ -102,6 +112,7 @@ struct EvalCommandOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::filesystem::path> data;
   std::vector<std::filesystem::path> calibrate_on;  // empty: policies calibrate on `data`
+  ChatRequest chat;
   std::vector<std::optional<DType>> kv_cache_dtypes = {DType::f8_e4m3};  // absent: the model's
   std::string baseline = "auto";
   std::filesystem::path scales;  // "": see policies

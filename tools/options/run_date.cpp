@@ -13,7 +13,9 @@ namespace {
 
 constexpr int64_t kLastSecond = 253402300799;  // of the year 9999
 
-int64_t seconds_now() {
+}  // namespace
+
+int64_t run_seconds() {
   const char* given = std::getenv("SOURCE_DATE_EPOCH");
   if (given == nullptr) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -28,10 +30,8 @@ int64_t seconds_now() {
               "set it to a whole number such as 1735689600, or unset it", ErrorKind::usage);
 }
 
-}  // namespace
-
 std::string run_date() {
-  const std::chrono::sys_seconds now{std::chrono::seconds(seconds_now())};
+  const std::chrono::sys_seconds now{std::chrono::seconds(run_seconds())};
   const std::chrono::year_month_day day{std::chrono::floor<std::chrono::days>(now)};
   const auto two = [](unsigned number) { return cat(number < 10 ? "0" : "", number); };
   return cat(static_cast<int>(day.year()), "-", two(static_cast<unsigned>(day.month())), "-",

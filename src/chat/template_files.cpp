@@ -1,0 +1,65 @@
+#include "chat/template_files.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "files/file.h"
+#include "json/json.h"
+
+namespace fp8kv {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{16} << 20;
+
+NamedTemplate from_file(const fs::path& path, const std::string& name) {
+  return {name, read_regular_text(path, kMostBytes), quote(path.string())};
+}
+
+std::vector<NamedTemplate> from_files(const fs::path& folder) {
+  std::vector<NamedTemplate> found;
+  const fs::path others = folder / "additional_chat_templates";
+  if (fs::is_directory(others)) {
+    for (const auto& entry : fs::directory_iterator(others)) {
+      if (entry.path().extension() != ".jinja") continue;
+      found.push_back(from_file(entry.path(), entry.path().stem().string()));
+    }
+  }
+  const fs::path main = folder / "chat_template.jinja";
+  if (fs::exists(main)) {
+    std::erase_if(found, [](const NamedTemplate& each) { return each.name == "default"; });
+    found.push_back(from_file(main, "default"));
+  }
+  return found;
+}
+
+// The value of "chat_template": a text, or a list of {"name", "template"}.
+std::vector<NamedTemplate> from_json(const fs::path& path) {
+  if (!fs::exists(path)) return {};
+  const Json json = Json::read(path);
+  const auto value = json.find("chat_template");
+  if (!value) return {};
+  const std::string label = cat(quote(path.string()), " (chat_template)");
+  if (!value->is_array()) return {{"default", value->as_string(), label}};
+  std::vector<NamedTemplate> found;
+  for (size_t i = 0; i < value->size(); ++i) {
+    const Json each = (*value)[i];
+    const std::string name = each.at("name").as_string();
+    found.push_back({name, each.at("template").as_string(),
+                     cat(quote(path.string()), " (chat_template ", quote(name), ")")});
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<NamedTemplate> chat_templates_in(const fs::path& folder) {
+  std::vector<NamedTemplate> found = from_files(folder);
+  if (found.empty()) found = from_json(folder / "tokenizer_config.json");
+  if (found.empty()) found = from_json(folder / "chat_template.json");
+  std::sort(found.begin(), found.end(),
+            [](const NamedTemplate& a, const NamedTemplate& b) { return a.name < b.name; });
+  return found;
+}
+
+}  // namespace fp8kv
