@@ -478,7 +478,7 @@ help: give NAME, NAME@VERSION, NAME@all or all
 )");
   CHECK(
       refusal("vllm@0.5") ==
-      R"(fp8kv: verify: --runtime: 'vllm@0.5' is no version that is known of vLLM; known are: 0.7.2 to 0.14, 0.15 to 0.16, 0.18 to 0.20, 0.24, 0.25 to 0.26, 0.27 to 0.28, 0.32 and newer
+      R"(fp8kv: verify: --runtime: 'vllm@0.5' is no version that is known of vLLM; known are: 0.7.2 to 0.11, 0.12 to 0.14, 0.15 to 0.16, 0.18 to 0.20, 0.24, 0.25 to 0.26, 0.27 to 0.28, 0.32 and newer
 help: see docs/runtimes.md
 )");
   CHECK(
@@ -488,7 +488,7 @@ help: see docs/runtimes.md
 )");
   CHECK(
       refusal("vllm@") ==
-      R"(fp8kv: verify: --runtime: 'vllm@' is no version that is known of vLLM; known are: 0.7.2 to 0.14, 0.15 to 0.16, 0.18 to 0.20, 0.24, 0.25 to 0.26, 0.27 to 0.28, 0.32 and newer
+      R"(fp8kv: verify: --runtime: 'vllm@' is no version that is known of vLLM; known are: 0.7.2 to 0.11, 0.12 to 0.14, 0.15 to 0.16, 0.18 to 0.20, 0.24, 0.25 to 0.26, 0.27 to 0.28, 0.32 and newer
 help: see docs/runtimes.md
 )");
 }

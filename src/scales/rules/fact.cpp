@@ -35,7 +35,6 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::attn_head, "attn_head"},
     {Fact::linear_missed, "linear_missed"},
     {Fact::attention_ignored, "attention_ignored"},
-    {Fact::experts_missed, "experts_missed"},
     {Fact::ignore_unclear, "ignore_unclear"},
     {Fact::quant_algo, "quant_algo"},
     {Fact::fp8_weights, "fp8_weights"},

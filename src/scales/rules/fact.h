@@ -35,7 +35,6 @@ enum class Fact : uint8_t {
   attn_head,          // with one scale per head
   linear_missed,      // `ignore` leaves out a linear layer
   attention_ignored,  // `ignore` covers an attention module
-  experts_missed,     // `ignore` leaves out the experts
   ignore_unclear,     // `ignore` has an expression that is not understood here
   quant_algo,         // ModelOpt: it names how weights are quantised
   fp8_weights,        // some tensor is FP8

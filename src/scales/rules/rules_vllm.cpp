@@ -23,8 +23,8 @@ constexpr const char* kVllmFlag =
 constexpr const char* kOnePerLayer = "takes one scale per layer, not one per KV head";
 constexpr const char* kNoParameters =
     "does not find self_attn.attn.k_scale and v_scale: an FP8 cache runs with 1";
-constexpr RuntimeVersion k15 = {0, 15}, k18 = {0, 18}, k24 = {0, 24}, k25 = {0, 25}, k27 = {0, 27},
-                         k32 = {0, 32};
+constexpr RuntimeVersion k12 = {0, 12}, k15 = {0, 15}, k18 = {0, 18}, k24 = {0, 24}, k25 = {0, 25},
+                         k27 = {0, 27}, k32 = {0, 32};
 
 // clang-format off
 constexpr RuntimeRule kVllmRules[] = {
@@ -41,9 +41,9 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{unquantised}, {}, fails,
      "takes no scales without a quantization_config: 'There is no module or parameter named'", ""}
         .seen(kRun25),
-    RuntimeRule{{compressed_tensors, no_groups, experts_missed}, {}, fails,
-     "`ignore` must name the experts too, as in 're:.*experts$'", "vllm v0.10.0: fused_moe"}
-        .until(k15),
+    RuntimeRule{{compressed_tensors, no_groups, experts}, {}, fails,
+     "stops at experts that are not quantised, whatever `ignore` says", ""}
+        .until(k12).seen("run: vLLM 0.10.2; read: v0.8.5 to v0.11.2, eight of them"),
     RuntimeRule{{compressed_tensors, attention_ignored}, {}, ignores,
      "`ignore` covers the attention, which then has no scales: an FP8 cache runs with 1",
      "vllm v0.10.0: compressed_tensors.py"}.until(k15),
@@ -66,7 +66,7 @@ constexpr RuntimeRule kVllmRules[] = {
     // Families whose loaders stop at a name, or do not know it.
     RuntimeRule{{compressed_tensors, apart}, {}, fails,
      "stops at self_attn.k_scale with a KeyError: write self_attn.attn.k_scale alone", ""}
-        .of({qwen2_moe}).until(k25).seen("run: vLLM 0.16.0, 0.20.2, 0.24.0"),
+        .of({qwen2_moe}).until(k25).seen("run: vLLM 0.12.0, 0.14.1, 0.16.0, 0.20.2, 0.24.0"),
     RuntimeRule{{compressed_tensors, projections}, {}, fails,
      "stops at k_proj.k_scale with an error", ""}
         .of({qwen2_moe}).until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
@@ -87,7 +87,9 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{compressed_tensors, apart}, {parameters}, ignores, kUnknownNames, ""}
         .of({gpt_oss}).until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
     RuntimeRule{{compressed_tensors, apart}, {parameters}, ignores, kUnknownNames, ""}
-        .of({qwen3_moe}).until(k18).seen("run: vLLM 0.16.0"),
+        .of({qwen3_moe}).until(k18).seen("run: vLLM 0.12.0, 0.14.1, 0.16.0"),
+    RuntimeRule{{compressed_tensors, projections}, {apart, parameters}, ignores, kUnknownNames, ""}
+        .of({qwen3_moe}).until(k18).seen("run: vLLM 0.12.0, 0.14.1"),
 
     RuntimeRule{{compressed_tensors, apart}, {parameters}, ignores,
      "0.27.1 is reported to drop the scales of Qwen3.5, unless they are called "
@@ -108,7 +110,10 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{compressed_tensors, per_head}, {attn_head}, unknown,
      "the scales are per KV head, and the config's strategy is another", kVllmCompressed}.from(k15),
     RuntimeRule{{compressed_tensors, cache_scheme, parameters}, {apart, projections}, loads,
-     kVllmFlag, ""}.of({qwen3_moe}).until(k18).doubles().seen("run: vLLM 0.16.0"),
+     kVllmFlag, ""}
+        .of({qwen3_moe}).until(k15).rounding().doubles().seen("run: vLLM 0.12.0, 0.14.1"),
+    RuntimeRule{{compressed_tensors, cache_scheme, parameters}, {apart, projections}, loads,
+     kVllmFlag, ""}.of({qwen3_moe}).from(k15).until(k18).doubles().seen("run: vLLM 0.16.0"),
     RuntimeRule{{compressed_tensors, parameters}, {apart, projections, gpt_oss, qwen2_moe},
      ignores, kNoParameters, ""}.until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
     RuntimeRule{{compressed_tensors, cache_scheme}, {}, loads, kVllmFlag, ""}

@@ -67,10 +67,6 @@ void add_ignore(const TensorMap& tensors, const Json& block, FactSet& facts) {
     const Ignored found = ignored(ignore, module);
     facts.add(Fact::linear_missed, found == Ignored::no);
     facts.add(Fact::ignore_unclear, found == Ignored::unclear);
-    const size_t experts = module.find(".experts.");
-    if (experts == module.npos) continue;
-    const std::string holder = module.substr(0, experts + std::string_view(".experts").size());
-    facts.add(Fact::experts_missed, ignored(ignore, holder) == Ignored::no);
   }
   // A class, which attention is not of.
   std::erase(ignore, "Linear");
