@@ -71,6 +71,8 @@ TEST_CASE("cli: an output that exists is refused before any work, and kept") {
                "fp8kv: inject: 'folder': already exists\n" + help);
   check_failed(at.run({"extract", "scales.json", "-o", "old"}), 3,
                "fp8kv: extract: 'old': already exists\n" + help);
+  check_failed(at.run({"verify", "no", "--junit", "old"}), 3,
+               "fp8kv: verify: 'old': already exists\n" + help);
   check_failed(at.run({"calibrate", "model", "--data", "no.txt", "-o", "folder", "--force"}), 3,
                "fp8kv: calibrate: 'folder': is a folder, expected a file\n");
   CHECK(test::read_file(at.temp / "old") == "old");
@@ -90,6 +92,8 @@ TEST_CASE("cli: an output in a folder that is not there is refused before any wo
                "fp8kv: calibrate: 'no': no such folder\nhelp: make it first: mkdir -p 'no'\n");
   check_failed(at.run({"extract", "scales.json", "-o", "no/s.json"}), 3,
                "fp8kv: extract: 'no': no such folder\nhelp: make it first: mkdir -p 'no'\n");
+  check_failed(at.run({"verify", "no-model", "--junit", "no/j.xml"}), 3,
+               "fp8kv: verify: 'no': no such folder\nhelp: make it first: mkdir -p 'no'\n");
 }
 
 TEST_CASE("cli: two outputs in one file are refused before any work, however it is spelt") {
@@ -147,6 +151,8 @@ TEST_CASE("cli: a full standard output is an error in every command") {
       {"extract", "scales.json", "-q"},
       {"inspect", "model"},
       {"inject", "model", "-s", "scales.json", "-o", "out", "--dry-run", "-q"},
+      {"verify", "model", "-q"},
+      {"verify", "model", "--json", "-q"},
   };
   for (const auto& command : commands) {
     CAPTURE(command[0]);
@@ -167,6 +173,7 @@ TEST_CASE("cli: a reader of standard output that has gone is no failure") {
       {"inspect", "model"},
       {"extract", "scales.json", "-q"},
       {"calibrate", "model", "--data", "data.jsonl", "-o", "-", "-q"},
+      {"verify", "scales.json", "--runtime", "sglang", "-q"},
   };
   for (const auto& command : commands) {
     CAPTURE(command[0]);
@@ -181,6 +188,9 @@ TEST_CASE("cli: a write that fails half-way leaves nothing behind") {
   check_failed(
       at.run({"calibrate", "model", "--data", "data.jsonl", "-o", "new.json", "-q"}, limit), 5,
       "fp8kv: calibrate: 'new.json': cannot write: File too large\n" + help);
+  check_failed(at.run({"verify", "scales.json", "--runtime", "all", "--junit", "new.xml", "-q"},
+                      {.out = "/dev/null", .largest_file = 512}),
+               5, "fp8kv: verify: 'new.xml': cannot write: File too large\n" + help);
   const test::CliResult result =
       at.run({"inject", "model", "-s", "scales.json", "-o", "out", "--link", "copy", "-q"}, limit);
   CHECK(result.exit_code == 5);
