@@ -54,10 +54,19 @@ std::vector<Json> records_of(const std::string& out) {
   return records;
 }
 
+TEST_CASE("cli run: flags as llama.cpp and vLLM have them are the same as ours") {
+  const std::string ours = text_of({kLondon, "--max-new-tokens", "6", "--temperature", "0",
+                                    "--threads", "1", "--max-batch", "2"});
+  CHECK(text_of({kLondon, "--n-predict", "6", "--temp", "0", "-t", "1", "--max-num-seqs", "2"}) ==
+        ours);
+  CHECK(text_of({kLondon, "--max_tokens=6", "--temp=0", "--num-threads", "1"}) == ours);
+}
+
 TEST_CASE("cli run: the prompt and its continuation are all there is on stdout") {
   const test::CliResult result = run({"--prompt", kLondon, "-n", "6"});
   CHECK(result.exit_code == 0);
   CHECK(result.out == "London is the capital of England. England is a country\n");
+  CHECK(text_of({kLondon, "-n", "6"}) == result.out);
   CHECK(test::lasting_lines(result.err) ==
         "KV cache: 1,536 bytes a token; 96.0 KiB hold 64 tokens (float16: 64, fp8: 128)\n");
   CHECK(run({"--prompt", kLondon, "-n", "6", "-q"}).err == "");

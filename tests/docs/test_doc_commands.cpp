@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/foreign_flags.h"
 #include "docs/markdown.h"
 #include "eval/metrics.h"
 #include "support/run_cli.h"
@@ -187,6 +188,24 @@ TEST_CASE("docs: every flag of a command on any page is one that the program kno
     }
   }
   CHECK(checked > 30);
+}
+
+TEST_CASE("docs: commands lists the flags of other tools that are taken") {
+  std::set<std::pair<std::string, std::string>> listed;
+  bool inside = false;
+  for (const std::string& line : lines_of(test::page_text("docs/commands.md"))) {
+    if (line.starts_with("## ")) inside = line == "## Flags of other tools";
+    if (!inside || !line.starts_with("| `")) continue;
+    const std::vector<std::string> words = words_of(line);
+    std::vector<std::string> names;
+    for (const std::string& word : words) {
+      if (word[0] == '`') names.push_back(word.substr(1, word.find('`', 1) - 1));
+    }
+    REQUIRE(names.size() >= 2);
+    for (size_t i = 0; i + 1 < names.size(); ++i) listed.emplace(names[i], names.back());
+  }
+  const auto taken = same_flags();
+  CHECK(listed == std::set<std::pair<std::string, std::string>>(taken.begin(), taken.end()));
 }
 
 TEST_CASE("docs: commands lists every name of --kv-cache-dtype") {

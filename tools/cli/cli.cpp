@@ -73,7 +73,8 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
       {"auto", "reflink", "hard", "copy"})
       ->default_str("auto");
   command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");
-  command->add_flag("--force", options.force, "Replace an existing model folder OUT, in one step");
+  command->add_flag("-f,--force", options.force,
+                    "Replace an existing model folder OUT, in one step");
   command->add_flag("--replace", options.replace, "Leave out the scales that MODEL has");
   add_accept_foreign(*command, options.accept_foreign);
   add_common(*command, options);
@@ -143,10 +144,8 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
       ->required()
       ->check(a_path())
       ->type_name("MODEL");
-  auto* from_stdin = command->add_option_function<std::string>(
-      "input", [&](const std::string& value) { options.prompt_file = value; },
-      "Prompts from standard input, as with --prompts -");
-  from_stdin->check(a_dash())->type_name("-");
+  auto* text = command->add_option("text", "A prompt; - for prompts from standard input");
+  text->check(a_prompt())->type_name("PROMPT");
   auto* prompt =
       add_values(*command, "-p,--prompt", "Prompts; several decode together")->type_name("TEXT...");
   auto* file =
@@ -159,8 +158,8 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
                        "comes")
           ->check(a_path())
           ->type_name("FILE");
-  prompt->excludes(file)->excludes(from_stdin);
-  file->excludes(from_stdin);
+  prompt->excludes(file)->excludes(text);
+  file->excludes(text);
   command->add_flag("--chat", options.as_chat,
                     "A prompt is what a user says: the chat template goes around it, and the model "
                     "answers");
@@ -183,7 +182,12 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
   add_strict(*command, options.strict);
   add_device(*command, options.device, options.threads);
   add_common(*command, options);
-  command->final_callback([&options, prompt] { options.prompts = prompt->results(); });
+  command->final_callback([&options, prompt, text] {
+    options.prompts = prompt->results();
+    const std::string alone = text->count() > 0 ? text->as<std::string>() : "";
+    if (alone == "-") options.prompt_file = alone;
+    if (!alone.empty() && alone != "-") options.prompts = {alone};
+  });
   return command;
 }
 
@@ -242,7 +246,7 @@ CLI::App* add_merge(CLI::App& app, MergeOptions& options) {
                  "percentiles")
           ->check(a_path())
           ->type_name("FILE...");
-  command->add_flag("--force", options.force, "Replace an existing file");
+  command->add_flag("-f,--force", options.force, "Replace an existing file");
   add_common(*command, options);
   command->final_callback([&options, policy, histograms] {
     options.policy = given_policy(*policy);

@@ -39,14 +39,23 @@ bool check_long_flag(const CLI::App& app, const CLI::App& command, std::string& 
   if (option == nullptr) {
     std::replace(name.begin(), name.end(), '_', '-');
     option = command.get_option_no_throw(name);
+    if (option == nullptr) {
+      name = same_flag_here(name, flag_names(command));
+      option = name.empty() ? nullptr : command.get_option_no_throw(name);
+    }
     if (option == nullptr) fail_unknown_flag(app, command, argument);
     argument.replace(0, equals, name);
+    return argument.size() == name.size() && takes_value(*option);
   }
   return equals == argument.size() && takes_value(*option);
 }
 
 // The same for "-n", "-n5" and "-qv", but not for "-ngl", which could be read as "-n gl".
-bool check_short_flags(const CLI::App& app, const CLI::App& command, const std::string& argument) {
+bool check_short_flags(const CLI::App& app, const CLI::App& command, std::string& argument) {
+  if (const std::string ours = same_flag_here(argument, flag_names(command)); !ours.empty()) {
+    argument = ours;
+    return takes_value(*command.get_option(ours));
+  }
   if (is_flag_of_others(argument)) fail_unknown_flag(app, command, argument);
   for (size_t i = 1; i < argument.size(); ++i) {
     const CLI::Option* option = command.get_option_no_throw(cat("-", argument[i]));

@@ -12,8 +12,9 @@ class App;
 namespace fp8kv {
 
 // The arguments after the program's name. `help`, `help COMMAND` and `version` become the flags of
-// those names, and underscores in the name of a flag dashes. Throws a usage Error for a flag that
-// the command has not, whose value the library would read as an argument and blame instead.
+// those names, underscores in the name of a flag dashes, and another tool's name of a flag ours
+// where the two mean the same. Throws a usage Error for a flag that the command has not, whose
+// value the library would read as an argument and blame instead.
 std::vector<std::string> read_arguments(const CLI::App& app, int argc, char** argv);
 
 }  // namespace fp8kv

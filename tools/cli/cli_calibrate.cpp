@@ -113,7 +113,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   add_large_runs(*command, options);
   add_device(*command, options.device, options.threads);
   add_strict(*command, options.strict);
-  command->add_flag("--force", options.force, "Replace existing output files");
+  command->add_flag("-f,--force", options.force, "Replace existing output files");
   add_common(*command, options);
   command->final_callback([&options, data, policy] {
     options.policy = chosen_policy(policy);

@@ -1,5 +1,8 @@
 #include "cli/cli_checks.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
@@ -93,10 +96,13 @@ CLI::Validator a_path() {
       [](std::string& given) -> std::string { return given.empty() ? "'' is no path" : ""; });
 }
 
-CLI::Validator a_dash() {
+CLI::Validator a_prompt() {
   return check_with([](std::string& given) -> std::string {
-    if (given == "-") return "";
-    return cat(quote(given), " is not expected here; a prompt goes after --prompt");
+    std::error_code ignored;
+    if (given.empty()) return "'' is no prompt";
+    if (given == "-" || !std::filesystem::is_regular_file(given, ignored)) return "";
+    return cat(quote(given),
+               " is a file: prompts of a file go after --prompts, this text after --prompt");
   });
 }
 

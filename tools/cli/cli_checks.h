@@ -28,8 +28,9 @@ CLI::Validator number_above(double least, double most);
 // Any path but the empty one, which is what an unset shell variable leaves.
 CLI::Validator a_path();
 
-// "-" itself: standard input.
-CLI::Validator a_dash();
+// Text for the model, or "-": standard input. Not the name of a file that is there, which was meant
+// to be read.
+CLI::Validator a_prompt();
 
 // I/N: one shard of a calibration.
 CLI::Validator a_shard();

@@ -59,7 +59,7 @@ void add_eval_outputs(CLI::App& command, EvalCommandOptions& options) {
       ->check(a_path())
       ->type_name("FILE");
   command.add_flag("--plot", options.plot, "Also draw ranges and errors of the layers as text");
-  command.add_flag("--force", options.force, "Replace existing output files");
+  command.add_flag("-f,--force", options.force, "Replace existing output files");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ CLI::App* add_extract(CLI::App& app, ExtractOptions& options) {
           ->excludes(out)
           ->excludes(form)
           ->excludes(tp);
-  command->add_flag("--force", options.force, "Replace an existing file")->excludes(list);
+  command->add_flag("-f,--force", options.force, "Replace an existing file")->excludes(list);
   add_common(*command, options);
   return command;
 }

@@ -16,14 +16,6 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-std::vector<std::string> flag_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
 // " (did you mean '--max-new-tokens'?)", by where it went, by what other tools call it, else by its
 // letters.
 std::string meant_flag(const CLI::App& command, const std::string& given) {
@@ -34,7 +26,9 @@ std::string meant_flag(const CLI::App& command, const std::string& given) {
   if (!ours.empty()) return cat(" (did you mean ", quote(ours), "?)");
   const bool takes_model = command.get_option_no_throw("model") != nullptr;
   if (takes_model && names_model(given)) return "; the model goes without a flag";
-  return did_you_mean(given, known);
+  const std::string by_letters = did_you_mean(given, known);
+  const std::string near = by_letters.empty() ? flag_near_others(given, known) : "";
+  return near.empty() ? by_letters : cat(" (did you mean ", quote(near), "?)");
 }
 
 std::string unknown_flag(const CLI::App& app, const CLI::App* command, const std::string& given) {
@@ -144,6 +138,14 @@ std::string message_of(const CLI::App& app, const CLI::App* command, const CLI::
 }
 
 }  // namespace
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
 
 void fail_usage(const CLI::App& app, const CLI::ParseError& error) {
   const auto chosen = app.get_subcommands();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -9,6 +10,9 @@ class ParseError;
 }  // namespace CLI
 
 namespace fp8kv {
+
+// "--kv-cache-dtype", "--out": the long flags of `command`.
+std::vector<std::string> flag_names(const CLI::App& command);
 
 // Throws the usage Error: the flag, what was found, what is allowed, and the help to look at.
 [[noreturn]] void fail_usage(const CLI::App& app, const CLI::ParseError& error);

@@ -38,7 +38,7 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
       command->add_option("--junit", options.junit, "Also write the outcome of every runtime (XML)")
           ->check(a_path())
           ->type_name("FILE");
-  command->add_flag("--force", options.force, "Replace an existing output file");
+  command->add_flag("-f,--force", options.force, "Replace an existing output file");
   command
       ->add_option("--with", options.with,
                    "Run the vLLM, SGLang or transformers of this Python, and compare the scales in "

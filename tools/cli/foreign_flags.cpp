@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/text.h"
+
 namespace fp8kv {
 namespace {
 
@@ -11,17 +13,18 @@ namespace {
 struct ForeignFlag {
   std::string_view name;
   std::string_view ours;
+  bool same = false;  // means what ours does: it is taken; else ours is only named
 };
 
 constexpr ForeignFlag kForeignFlags[] = {
-    {"--max-tokens", "--max-new-tokens"},
+    {"--max-tokens", "--max-new-tokens", true},
     {"--max-length", "--max-new-tokens"},
-    {"--n-predict", "--max-new-tokens"},
-    {"--predict", "--max-new-tokens"},
-    {"--temp", "--temperature"},
-    {"-t", "--threads"},
-    {"--n-threads", "--threads"},
-    {"--num-threads", "--threads"},
+    {"--n-predict", "--max-new-tokens", true},
+    {"--predict", "--max-new-tokens", true},
+    {"--temp", "--temperature", true},
+    {"-t", "--threads", true},
+    {"--n-threads", "--threads", true},
+    {"--num-threads", "--threads", true},
     {"-f", "--prompts"},
     {"--file", "--prompts"},
     {"--prompt-file", "--prompts"},
@@ -29,8 +32,8 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"-b", "--max-batch"},
     {"--batch-size", "--max-batch"},
     {"--batch-size", "--batch"},
-    {"--max-num-seqs", "--max-batch"},
-    {"--max-running-requests", "--max-batch"},
+    {"--max-num-seqs", "--max-batch", true},
+    {"--max-running-requests", "--max-batch", true},
     {"--gpu-memory-utilization", "--gpu-memory"},
     {"--mem-fraction-static", "--gpu-memory"},
     {"--gpu-memory", "--memory"},
@@ -47,55 +50,87 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"--kv-cache-quant-algo", "--kv-cache-dtype"},
     {"--kv-dtype", "--kv-cache-dtype"},
     {"--cache-dtype", "--kv-cache-dtype"},
-    {"--quantization-param-path", "--scales"},
-    {"--scale-file", "--scales"},
-    {"--kv-scales", "--scales"},
-    {"--tensor-parallel-size", "--tp"},
-    {"--tp-size", "--tp"},
-    {"--inference-tensor-parallel", "--tp"},
+    {"--quantization-param-path", "--scales", true},
+    {"--scale-file", "--scales", true},
+    {"--kv-scales", "--scales", true},
+    {"--tensor-parallel-size", "--tp", true},
+    {"--tp-size", "--tp", true},
+    {"--inference-tensor-parallel", "--tp", true},
     {"-c", "--seq-len"},
     {"-c", "--context"},
     {"--ctx-size", "--seq-len"},
-    {"--ctx-size", "--context"},
+    {"--ctx-size", "--context", true},
     {"--max-model-len", "--seq-len"},
-    {"--max-model-len", "--context"},
+    {"--max-model-len", "--context", true},
     {"--seq-len", "--context"},
     {"--context", "--seq-len"},
-    {"--max-seq-len", "--seq-len"},
-    {"--max-seq-length", "--seq-len"},
-    {"--max-sequence-length", "--seq-len"},
-    {"--num-samples", "--samples"},
-    {"--num-calibration-samples", "--samples"},
-    {"--calib-size", "--samples"},
+    {"--max-seq-len", "--seq-len", true},
+    {"--max-seq-length", "--seq-len", true},
+    {"--max-sequence-length", "--seq-len", true},
+    {"--num-samples", "--samples", true},
+    {"--num-calibration-samples", "--samples", true},
+    {"--calib-size", "--samples", true},
     {"--dataset", "--data"},
     {"--calib-dataset", "--data"},
     {"--text", "--data"},
     {"-f", "--data"},
     {"--file", "--data"},
-    {"--output", "--out"},
-    {"--output-dir", "--out"},
-    {"--output-file", "--out"},
-    {"--out-dir", "--out"},
-    {"--export-path", "--out"},
-    {"--save-path", "--out"},
+    {"--output", "--out", true},
+    {"--output-dir", "--out", true},
+    {"--output-file", "--out", true},
+    {"--out-dir", "--out", true},
+    {"--export-path", "--out", true},
+    {"--save-path", "--out", true},
     {"--target", "--for"},
     {"--runtime", "--for"},
     {"--format", "--for"},
     {"--format", "--to"},
-    {"--overwrite", "--force"},
+    {"--overwrite", "--force", true},
     {"-y", "--force"},
 };
+
+std::string with_dashes(std::string_view name) {
+  std::string dashed(name);
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  return dashed;
+}
+
+// The first row of this name for a flag that is in `known`.
+const ForeignFlag* find_row(std::string_view name, std::span<const std::string> known) {
+  const std::string dashed = with_dashes(name);
+  const auto* found =
+      std::find_if(std::begin(kForeignFlags), std::end(kForeignFlags), [&](const ForeignFlag& row) {
+        return row.name == dashed && std::find(known.begin(), known.end(), row.ours) != known.end();
+      });
+  return found == std::end(kForeignFlags) ? nullptr : found;
+}
 
 }  // namespace
 
 std::string flag_of_others(std::string_view name, std::span<const std::string> known) {
-  std::string dashed(name);
-  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  const ForeignFlag* row = find_row(name, known);
+  return row == nullptr ? "" : std::string(row->ours);
+}
+
+std::string flag_near_others(std::string_view name, std::span<const std::string> known) {
+  std::vector<std::string> theirs;
   for (const ForeignFlag& row : kForeignFlags) {
-    const bool ours_is_there = std::find(known.begin(), known.end(), row.ours) != known.end();
-    if (row.name == dashed && ours_is_there) return std::string(row.ours);
+    if (find_row(row.name, known) != nullptr) theirs.emplace_back(row.name);
   }
-  return "";
+  return flag_of_others(nearest(with_dashes(name), theirs), known);
+}
+
+std::string same_flag_here(std::string_view name, std::span<const std::string> known) {
+  const ForeignFlag* row = find_row(name, known);
+  return row == nullptr || !row->same ? "" : std::string(row->ours);
+}
+
+std::vector<std::pair<std::string, std::string>> same_flags() {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const ForeignFlag& row : kForeignFlags) {
+    if (row.same) pairs.emplace_back(row.name, row.ours);
+  }
+  return pairs;
 }
 
 bool is_flag_of_others(std::string_view name) {
