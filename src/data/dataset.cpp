@@ -7,23 +7,13 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "data/data_source.h"
+#include "data/documents.h"
 #include "data/records.h"
 #include "json/json.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr size_t kLargestJson = size_t(1) << 30;  // of a document that is parsed as a whole
-
-Json parse_whole(std::string_view text, const std::string& label) {
-  if (text.size() > kLargestJson) {
-    throw Error(cat(label, ": one JSON document of ", human_bytes(text.size()), ", more than the ",
-                    human_bytes(kLargestJson), " that are read as a whole"),
-                "write one record a line: jq -c '.[]' FILE > FILE.jsonl");
-  }
-  return Json::parse(text, label);
-}
 
 // Where to end a piece of at most `limit` bytes: before the last line that begins in its second
 // half, else before a space, else between two characters.
@@ -59,7 +49,11 @@ class WindowReader {
     out_.files.push_back(source.file);
     file_ = {};
     const Counts before{out_.documents, out_.ids.size(), out_.tokens};
-    with_unchanged(source, [&] { read_layout(source); });
+    with_unchanged(source, [&] {
+      for_each_document(source, {[this] { return !stop(); },
+                                 [this](std::string_view text) { take_document(text); },
+                                 [this](const Json& record) { take_record(record); }});
+    });
     report(source, before);
   }
 
@@ -91,35 +85,6 @@ class WindowReader {
     uint64_t empty = 0;
     bool rest_unused = false;
   };
-
-  void read_layout(const DataSource& source) {
-    switch (source.layout) {
-      case DataLayout::text:
-        return take_document(source.text);
-      case DataLayout::json_lines:
-        return read_lines(source.text, source.label);
-      case DataLayout::json_record:
-        return take_record(parse_whole(source.text, source.label));
-      case DataLayout::json_array:
-        break;
-    }
-    const Json records = parse_whole(source.text, source.label);
-    for (size_t i = 0; i < records.size() && !stop(); ++i) take_record(records[i]);
-  }
-
-  void read_lines(std::string_view text, const std::string& label) {
-    size_t number = 0;
-    for (size_t at = 0; at < text.size();) {
-      const size_t end = std::min(text.find('\n', at), text.size());
-      const std::string_view line = text.substr(at, end - at);
-      at = end + 1;
-      ++number;
-      check_interrupt();
-      if (line.find_first_not_of(" \t\r") == line.npos) continue;
-      if (stop()) return;
-      take_record(Json::parse_line(line, number, label));
-    }
-  }
 
   // True when there is more to read but no need for it.
   bool stop() {

@@ -196,6 +196,10 @@ std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
   return id == Vocabulary::kNone ? std::nullopt : std::optional(id);
 }
 
+std::string_view Tokenizer::token(int32_t id) const {
+  return state_->token_text(id);
+}
+
 bool Tokenizer::is_special(int32_t id) const {
   return state_->added.is_special(id);
 }

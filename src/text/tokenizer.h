@@ -56,6 +56,8 @@ class Tokenizer {
   // One more than the largest id.
   int32_t vocab_size() const;
   std::optional<int32_t> id_of(std::string_view token) const;
+  // As the tokenizer spells it, such as "▁the". Throws for ids outside the vocabulary.
+  std::string_view token(int32_t id) const;
   bool is_special(int32_t id) const;
 
  private:

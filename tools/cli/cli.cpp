@@ -15,6 +15,7 @@
 #include "cli/cli_extract.h"
 #include "cli/cli_flags.h"
 #include "cli/cli_help.h"
+#include "cli/cli_tokenize.h"
 #include "cli/cli_usage.h"
 #include "cli/cli_verify.h"
 #include "files/file.h"
@@ -330,6 +331,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_diff);
   add_command(commands, app, add_merge);
   add_command(commands, app, add_plan);
+  add_command(commands, app, add_tokenize);
   add_command(commands, app, add_doctor);
   take_off_marks(app);
   try {

@@ -170,10 +170,19 @@ struct DiffOptions : CommonOptions {
   double tolerance = 0;
 };
 
+struct TokenizeOptions : CommonOptions {
+  std::filesystem::path model;
+  std::filesystem::path input = "-";  // a file of --data, or standard input
+  ChatRequest chat;
+  bool as_chat = false;    // texts are what users say, and conversations are to be answered
+  int64_t seq_len = 2048;  // tokens in a window at most
+  uint64_t records = 0;    // 0: all
+};
+
 struct DoctorOptions : CommonOptions {};
 
 using Options = std::variant<CalibrateOptions, InjectCommandOptions, VerifyOptions, ExtractOptions,
                              RunOptions, EvalCommandOptions, InspectOptions, DiffOptions,
-                             MergeOptions, PlanOptions, DoctorOptions>;
+                             MergeOptions, PlanOptions, TokenizeOptions, DoctorOptions>;
 
 }  // namespace fp8kv

@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "commands/commands.h"
+#include "data/data_source.h"
+#include "data/documents.h"
+#include "data/records.h"
+#include "inputs/chat_text.h"
+#include "show/output.h"
+#include "show/token_list.h"
+
+namespace fp8kv {
+namespace {
+
+// Makes the lists, in the way in which ModelText makes windows.
+class Tokenizing {
+ public:
+  Tokenizing(const TokenizeOptions& options, const Tokenizer& tokenizer, Log& log)
+      : options_(options),
+        tokenizer_(tokenizer),
+        chats_(options.model, options.chat, tokenizer, log) {}
+
+  bool more() const { return options_.records == 0 || count_ < options_.records; }
+
+  void text(std::string_view text, const std::string& where) {
+    if (options_.as_chat) {
+      while (text.ends_with('\n')) text.remove_suffix(1);
+      return show_text("text", said(text), where);
+    }
+    show_text("text", std::string(text), where);
+  }
+
+  void record(const Json& json) {
+    const RecordForm& form = form_of(json);
+    if (form.is_chat && !chats_.joins()) {
+      ChatText::Rendered chat = chats_.record(json, options_.as_chat);
+      return show_chat(form.name(), std::move(chat), json.where());
+    }
+    const Record record = read_record(json);
+    if (record.ids) return show_ids(*record.ids, form.name(), json.where());
+    if (options_.as_chat && !form.is_chat) {
+      return show_text(form.name(), said(record.text), json.where());
+    }
+    const bool goes_on = form.is_chat && options_.as_chat;
+    show_text(form.name(), record.text + (goes_on ? "\nassistant:" : ""), json.where());
+  }
+
+ private:
+  using Text = std::variant<std::string, ChatText::Rendered>;
+
+  Text said(std::string_view text) {
+    if (chats_.joins()) return cat("user: ", text, "\nassistant:");
+    return chats_.turn(text);
+  }
+
+  void show_text(const std::string& form, Text text, const std::string& where) {
+    if (auto* chat = std::get_if<ChatText::Rendered>(&text)) {
+      return show_chat(form, std::move(*chat), where);
+    }
+    std::string& plain = std::get<std::string>(text);
+    std::vector<int32_t> ids = tokenizer_.encode(plain, false);
+    const std::vector<int32_t>& prefix = tokenizer_.prefix();
+    if (!ids.empty()) ids.insert(ids.begin(), prefix.begin(), prefix.end());
+    show({0, where, form, std::move(plain), std::move(ids), {}}, prefix.size());
+  }
+
+  void show_chat(const std::string& form, ChatText::Rendered chat, const std::string& where) {
+    const std::vector<int32_t>& prefix = tokenizer_.prefix();
+    const bool has_prefix = chat.ids.size() >= prefix.size() &&
+                            std::equal(prefix.begin(), prefix.end(), chat.ids.begin());
+    show({0, where, form, chat.text.bytes(), std::move(chat.ids), {}},
+         has_prefix ? prefix.size() : 0);
+  }
+
+  void show_ids(const Json& array, const std::string& form, const std::string& where) {
+    TokenList list{0, where, form, std::nullopt, {}, {}};
+    for (size_t i = 0; i < array.size(); ++i) {
+      const int64_t id = array[i].as_int();
+      if (id < 0 || id >= tokenizer_.vocab_size()) {
+        fail(array[i].where(), ": is ", id, ", expected an id of the vocabulary, 0 to ",
+             tokenizer_.vocab_size() - 1);
+      }
+      list.ids.push_back(static_cast<int32_t>(id));
+    }
+    show(std::move(list), 0);
+  }
+
+  // `prefix`: tokens at the front that each window begins with.
+  void show(TokenList list, size_t prefix) {
+    const auto length = static_cast<size_t>(options_.seq_len);
+    if (length <= prefix) {
+      throw Error(cat("a window of ", count_of(length, "token"),
+                      " has no room for text: every "
+                      "prompt starts with ",
+                      count_of(prefix, "token"), " of its own"),
+                  "pass a larger --seq-len", ErrorKind::usage);
+    }
+    list.record = ++count_;
+    for (size_t at = prefix; at < list.ids.size(); at += length - prefix) {
+      list.windows.push_back(list.windows.empty() ? 0 : at);
+    }
+    if (options_.json) return print(token_list_json(list, tokenizer_));
+    print((count_ > 1 ? "\n" : "") + token_list_text(list, tokenizer_));
+  }
+
+  const TokenizeOptions& options_;
+  const Tokenizer& tokenizer_;
+  ChatText chats_;
+  uint64_t count_ = 0;
+};
+
+}  // namespace
+
+void run_command(const TokenizeOptions& options) {
+  const NothingToTidy only_prints;
+  Log log(options.verbosity);
+  const std::optional<Tokenizer> tokenizer = Tokenizer::find_in(options.model);
+  if (!tokenizer) {
+    throw Error(cat(quote(options.model.string()), ": has no ", Tokenizer::kFiles),
+                "check the path of the model");
+  }
+  Tokenizing tokenizing(options, *tokenizer, log);
+  const DataSource source = open_data(options.input);
+  with_unchanged(source, [&] {
+    for_each_document(source, {[&] { return tokenizing.more(); },
+                               [&](std::string_view text) { tokenizing.text(text, source.label); },
+                               [&](const Json& record) { tokenizing.record(record); }});
+  });
+}
+
+}  // namespace fp8kv
