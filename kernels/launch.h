@@ -38,9 +38,13 @@ struct Rows {
 // out[i] = table[ids[i]].   table [rows, dim]; ids [n]; out [n, dim], any compute types
 void embed(Stream stream, const ConstMatrix& table, const int32_t* ids, const Matrix& out);
 
+// to[i][j] = from[i * row_step + j * column_step].   to [rows, cols], both of one type
+void arrange(Stream stream, const void* from, int64_t row_step, int64_t column_step,
+             const Matrix& to);
+
 // See Norm.
 struct NormWeights {
-  const void* weight = nullptr;  // [dim]
+  const void* weight = nullptr;  // [dim]; of layernorm [kinds, dim]
   const void* bias = nullptr;    // [dim]; may be null; layernorm only
   float weight_offset = 0.0f;
   float eps = 0.0f;
@@ -48,8 +52,9 @@ struct NormWeights {
 
 // out = x / rms(x) * weight.   x, out [n, dim]; all of one type
 void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
-// out = (x - mean) / deviation * weight + bias.   As rmsnorm
-void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
+// out = (x - mean) / deviation * weight + bias, row i with the weights of i % kinds.   As rmsnorm
+void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, int64_t kinds,
+               void* out);
 
 // x = activation(x) * up, or activation(x) where `up` is null.   `count` elements of one type
 void activate(Stream stream, DType dtype, Activation activation, int64_t count, void* x,
@@ -139,10 +144,18 @@ struct AttentionArguments {
   int64_t window = 0;
 };
 
+// What else there is to scores: see AttentionOptions.
+struct ScoreOptions {
+  int64_t chunk = 0;
+  float cap = 0.0f;             // 0: they are not capped
+  const float* bias = nullptr;  // [n_heads, positions]; may be null
+  int64_t positions = 0;
+};
+
 // Any head size and types, one warp per row and head; what the specialised kernels do not take.
-// With `cap` not 0, scores are capped, which only this kernel does.
+// Only this one takes scores that are capped or have a bias, and chunks.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
-                   float cap);
+                   const ScoreOptions& scores);
 
 // Whether the kernels below take these types, head size and addresses.
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments);
@@ -206,6 +219,7 @@ struct ExpertScratch {
   int32_t* counts = nullptr;    // [experts]: what is sent to each
   int32_t* places = nullptr;    // [sent]: of row i / per_token's part i % per_token
   int32_t* rows = nullptr;      // [sent]: by place
+  float* weights = nullptr;     // [sent]: of rows on their way in, by place
   ExpertTile* tiles = nullptr;  // [tiles]
   void* hidden = nullptr;       // [sent, hidden_dim], x's type, by place
   float* made = nullptr;        // [sent, dim], by place
@@ -225,6 +239,7 @@ struct ExpertArguments {
   int64_t tiles = 0;  // expert_tiles
   int32_t experts = 0;
   int32_t per_token = 0;
+  bool weigh_input = false;
   ExpertScratch scratch;
 };
 

@@ -72,6 +72,7 @@ class GpuBackend final : public Backend {
 
   void embed(const ConstTensorView& table, const ConstTensorView& ids,
              const TensorView& out) override;
+  void arrange(const ConstTensorView& from, Steps steps, const TensorView& to) override;
   void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override;
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override;
   void rope_append(const RopeAppend& args) override;
@@ -125,12 +126,24 @@ void GpuBackend::embed(const ConstTensorView& table, const ConstTensorView& ids,
                    ids.as<const int32_t>(), {out.data, out.dtype, n, dim});
 }
 
+void GpuBackend::arrange(const ConstTensorView& from, Steps steps, const TensorView& to) {
+  if (to.shape.elements() == 0) return;
+  require(from.dtype == to.dtype && is_compute_dtype(to.dtype), "arrange",
+          "needs one type of f32, f16 and bf16");
+  const int64_t last = (to.shape[0] - 1) * steps.row + (to.shape[1] - 1) * steps.column;
+  require(last < from.shape.elements(), "arrange", "shapes do not fit");
+  FP8KV_GPU::arrange(device_.stream(), from.data, steps.row, steps.column,
+                     {to.data, to.dtype, to.shape[0], to.shape[1]});
+}
+
 // The weights of a norm that x can go through, into `out`.
 NormWeights norm_weights(const ConstTensorView& x, const Norm& norm, const TensorView& out) {
   require(x.dtype == norm.weight.dtype && x.dtype == out.dtype && is_compute_dtype(x.dtype) &&
               (!norm.bias || norm.bias->dtype == x.dtype),
           "norm", "needs one type of f32, f16 and bf16");
-  require(x.shape == out.shape && norm.weight.shape.elements() == x.shape[1] &&
+  const int64_t kinds = norm.weight.shape.elements() / x.shape[1];
+  require(x.shape == out.shape && norm.weight.shape.elements() == kinds * x.shape[1] &&
+              (kinds == 1 || norm.kind == NormKind::layer) &&
               (!norm.bias || norm.bias->shape.elements() == x.shape[1]),
           "norm", "shapes do not fit");
   require(!norm.bias || norm.kind == NormKind::layer, "norm", "has a bias that its kind has not");
@@ -148,7 +161,8 @@ void GpuBackend::norm(const ConstTensorView& x, const Norm& norm, const TensorVi
   if (norm.kind == NormKind::rms) {
     FP8KV_GPU::rmsnorm(device_.stream(), rows, weights, out.data);
   } else {
-    FP8KV_GPU::layernorm(device_.stream(), rows, weights, out.data);
+    const int64_t kinds = norm.weight.shape.elements() / x.shape[1];
+    FP8KV_GPU::layernorm(device_.stream(), rows, weights, kinds, out.data);
   }
 }
 
@@ -267,8 +281,16 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   arguments.n_heads = static_cast<int32_t>(q.shape[1]);
   arguments.scale = options.scale;
   arguments.window = options.window;
-  if (options.cap != 0.0f || !takes_fast_attention(q.dtype, arguments)) {
-    attention_any(device_.stream(), q.dtype, arguments, options.cap);
+  ScoreOptions scores{.chunk = options.chunk, .cap = options.cap};
+  if (options.bias) {
+    require(options.bias->dtype == DType::f32 && options.bias->shape[0] == q.shape[1], "attention",
+            "needs a bias in f32 for every head");
+    scores.bias = options.bias->as<float>();
+    scores.positions = options.bias->shape[1];
+  }
+  const bool plain = options.chunk == 0 && options.cap == 0.0f && !options.bias;
+  if (!plain || !takes_fast_attention(q.dtype, arguments)) {
+    attention_any(device_.stream(), q.dtype, arguments, scores);
   } else if (takes_decode(arguments, step_size().rows_per_sequence)) {
     attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),
                      device_.multiprocessors());
@@ -298,6 +320,7 @@ size_t place_expert_scratch(ExpertArguments& args, size_t element_bytes, std::by
   scratch.counts = reinterpret_cast<int32_t*>(take(args.experts, sizeof(int32_t)));
   scratch.places = reinterpret_cast<int32_t*>(take(args.sent, sizeof(int32_t)));
   scratch.rows = reinterpret_cast<int32_t*>(take(args.sent, sizeof(int32_t)));
+  scratch.weights = reinterpret_cast<float*>(take(args.sent, sizeof(float)));
   scratch.tiles = reinterpret_cast<ExpertTile*>(take(args.tiles, sizeof(ExpertTile)));
   scratch.hidden = take(args.sent * args.hidden_dim, element_bytes);
   scratch.made = reinterpret_cast<float*>(take(args.sent * args.dim, sizeof(float)));
@@ -423,6 +446,7 @@ void GpuBackend::experts(const ConstTensorView& x, const Routed& routed,
   arguments.hidden_dim = matrices.hidden_dim;
   arguments.experts = static_cast<int32_t>(matrices.addresses.shape[1]);
   arguments.per_token = static_cast<int32_t>(routed.ids.shape[1]);
+  arguments.weigh_input = matrices.weigh_input;
   arguments.sent = arguments.n * arguments.per_token;
   require_grid(arguments.n * arguments.dim, "experts");
   const size_t bytes = place_expert_scratch(arguments, dtype_bytes(x.dtype), nullptr);

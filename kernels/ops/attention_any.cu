@@ -14,8 +14,8 @@ constexpr int kMaxHeadDim = 256;
 constexpr int kDimsPerLane = kMaxHeadDim / kWarp;
 
 // One warp per (row, head), numbered row by row.
-template <typename T, typename Cache, bool kCapped>
-__global__ void attention_any_kernel(AttentionArguments arguments, float cap) {
+template <typename T, typename Cache, bool kChanged>
+__global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions options) {
   after_previous();
   Shared shared;
   float* all_queries = shared.take<float>(kWarps * kMaxHeadDim);
@@ -33,7 +33,10 @@ __global__ void attention_any_kernel(AttentionArguments arguments, float cap) {
   const int32_t* pages =
       arguments.rows.page_table +
       static_cast<int64_t>(sequence_of(arguments.rows, row)) * arguments.rows.max_pages;
-  const Visible visible = visible_from(arguments.rows.positions[row], arguments.window);
+  Visible visible = visible_from(arguments.rows.positions[row], arguments.window);
+  if (kChanged && options.chunk > 0) {
+    visible.begin = static_cast<int>((visible.end - 1) / options.chunk * options.chunk);
+  }
   const int lane = lane_index();
 
   const T* q = static_cast<const T*>(arguments.q) + item * head_dim;
@@ -54,7 +57,10 @@ __global__ void attention_any_kernel(AttentionArguments arguments, float cap) {
       score = 0.0f;
       for (int d = 0; d < head_dim; ++d) score = fused(query[d], k[d].value(), score);
       score *= k_scale * arguments.scale;
-      if constexpr (kCapped) score = cap * tanh_exact(score / cap);
+      if constexpr (kChanged) {
+        if (options.cap != 0.0f) score = options.cap * tanh_exact(score / options.cap);
+        if (options.bias != nullptr) score += options.bias[head * options.positions + token];
+      }
     }
     const float new_max = fmaxf(max, warp_max(score));
     const float weight = exp_exact(score - new_max);
@@ -86,15 +92,15 @@ __global__ void attention_any_kernel(AttentionArguments arguments, float cap) {
 }  // namespace
 
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
-                   float cap) {
+                   const ScoreOptions& scores) {
   with_compute_type(activations, [&]<typename T>(T) {
     with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
       const int64_t items = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads;
+      const bool changed = scores.chunk > 0 || scores.cap != 0.0f || scores.bias != nullptr;
       launch("attention",
-             cap != 0.0f ? attention_any_kernel<T, Cache, true>
-                         : attention_any_kernel<T, Cache, false>,
+             changed ? attention_any_kernel<T, Cache, true> : attention_any_kernel<T, Cache, false>,
              {static_cast<unsigned>((items + kWarps - 1) / kWarps)}, kThreads,
-             (kWarps * kMaxHeadDim + kThreads) * sizeof(float), stream, arguments, cap);
+             (kWarps * kMaxHeadDim + kThreads) * sizeof(float), stream, arguments, scores);
     });
   });
 }

@@ -68,6 +68,7 @@ __global__ void expert_sort_kernel(ExpertArguments args) {
       const int place = before + bits_of(all & ((uint64_t{1} << lane_index()) - 1));
       scratch.places[at] = place;
       scratch.rows[place] = static_cast<int>(at / args.per_token);
+      scratch.weights[place] = args.weigh_input ? args.weights[at] : 1.0f;
     }
     before += bits_of(all);
   }
@@ -103,7 +104,8 @@ __device__ inline const T* matrix(const ExpertArguments& args, int which, int ex
       static_cast<uintptr_t>(args.addresses[int64_t{which} * args.experts + expert]));
 }
 
-// hidden = activation(gate) * up.   One block per tile (x) and kTile columns (y).
+// hidden = activation(gate) * up, of the row times its weight.   One block per tile (x) and kTile
+// columns (y).
 template <Activation A, typename T>
 __global__ void expert_hidden_kernel(ExpertArguments args) {
   after_previous();
@@ -136,7 +138,9 @@ __global__ void expert_hidden_kernel(ExpertArguments args) {
     for (int j = 0; j < kSide; ++j) {
       const int64_t at = tile.first + row + i, column = first_col + col + j;
       if (at >= tile.end || column >= args.hidden_dim) continue;
-      hidden[at * args.hidden_dim + column] = T::of(activated<A>(gate[i][j]) * up[i][j]);
+      const float weight = args.scratch.weights[at];
+      hidden[at * args.hidden_dim + column] =
+          T::of(activated<A>(gate[i][j] * weight) * (up[i][j] * weight));
     }
   }
 }
@@ -187,7 +191,7 @@ __global__ void expert_sum_kernel(ExpertArguments args) {
   for (int j = 0; j < args.per_token; ++j) {
     const int64_t sent = row * args.per_token + j;
     const float made = args.scratch.made[args.scratch.places[sent] * args.dim + column];
-    sum = fused(args.weights[sent], made, sum);
+    sum = fused(args.weigh_input ? 1.0f : args.weights[sent], made, sum);
   }
   static_cast<T*>(args.out)[at] = T::of(sum);
 }

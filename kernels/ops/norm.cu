@@ -45,10 +45,11 @@ __global__ void rmsnorm_short_kernel(const T* x, const T* weight, float offset, 
 // One block per row; kCount elements at a time. x and out may be the same. `bias` may be null.
 template <typename T, int kCount>
 __global__ void layernorm_kernel(const T* x, const T* weight, const T* bias, float offset,
-                                 float eps, T* out, int64_t dim) {
+                                 float eps, T* out, int64_t dim, int64_t kinds) {
   after_previous();
   Shared shared;
   const int64_t row = block_index().x;
+  weight += row % kinds * dim;
   x += row * dim;
   out += row * dim;
   const auto each = [&](const auto& work) {
@@ -119,7 +120,8 @@ void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void*
   });
 }
 
-void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out) {
+void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, int64_t kinds,
+               void* out) {
   with_compute_type(x.dtype, [&]<typename T>(T) {
     with_vectors<T>(
         x, norm, out,
@@ -127,7 +129,7 @@ void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, voi
                         T* to) {
           launch("layernorm", layernorm_kernel<T, kCount>, {static_cast<unsigned>(x.rows)},
                  kNormThreads, 2 * norm_shared_bytes(1), stream, from, weights,
-                 static_cast<const T*>(norm.bias), norm.weight_offset, norm.eps, to, x.cols);
+                 static_cast<const T*>(norm.bias), norm.weight_offset, norm.eps, to, x.cols, kinds);
         });
   });
 }

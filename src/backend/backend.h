@@ -62,9 +62,10 @@ struct Projection {
 // deviation 1; then multiplied by the weight, and the bias is added.
 struct Norm {
   NormKind kind = NormKind::rms;
-  float eps = 0.0f;                          // added to the mean square
-  float weight_offset = 0.0f;                // added to every weight
-  ConstTensorView weight = {};               // [dim], model dtype
+  float eps = 0.0f;            // added to the mean square
+  float weight_offset = 0.0f;  // added to every weight
+  // [dim], model dtype; `layer` also [k, dim], of which row i takes those of i % k
+  ConstTensorView weight = {};
   std::optional<ConstTensorView> bias = {};  // [dim], model dtype; `layer` only
 };
 
@@ -75,7 +76,9 @@ struct Entry {
 };
 
 struct QkNorms {
-  Norm q, k;  // [head_dim]; of all heads together [n_heads * head_dim] and [n_kv_heads * ..]
+  // [head_dim], or [n_heads, head_dim] and [n_kv_heads, ..] of heads with weights of their own; of
+  // all heads together [n_heads * head_dim] and [n_kv_heads * ..]
+  Norm q, k;
   bool whole = false;  // all heads of a row are normalised together; else each by itself
 };
 
@@ -114,6 +117,12 @@ struct RopeAppend {
 // What puts Q, K and V where `args` has them.
 std::array<Projection, 3> projections_of(const AttentionWeights& weights, const RopeAppend& args);
 
+// Elements from one of a matrix to the next in its column and in its row.
+struct Steps {
+  int64_t row = 0;
+  int64_t column = 1;
+};
+
 // How the next token of each row is drawn: among the top_k likeliest (0: all), of these among the
 // likeliest that make up top_p, the lower id first among equals, as often as softmax(logits /
 // temperature) says; at temperature 0 the likeliest. All on the backend.
@@ -140,13 +149,19 @@ struct ExpertMatrices {
   DType dtype = DType::f32;  // of the matrices: the model's
   int64_t hidden_dim = 0;
   Activation activation = Activation::silu;
+  bool weigh_input = false;  // weights multiply rows on their way in, not what is made of them
 };
 
 struct AttentionOptions {
   float scale = 1.0f;  // multiplies q . k
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
-  float cap = 0.0f;    // scores become cap * tanh(score / cap), on GPUs in a slow kernel; 0: they
-                       // are left alone
+  // A row sees positions from the last multiple of this on, on GPUs in a slow kernel; 0: all.
+  int64_t chunk = 0;
+  // On GPUs the next two take a slow kernel.
+  float cap = 0.0f;  // scores become cap * tanh(score / cap); 0: they are left alone
+  // [n_heads, positions] f32: added to the score, scaled, of the token at a position. REQUIRES more
+  // positions than the cache has tokens. Absent: nothing is added.
+  std::optional<ConstTensorView> bias = {};
 };
 
 // Of a device with memory of its own.
@@ -213,6 +228,10 @@ class Backend {
   // out [n, dim]. Also gathers rows of activations.
   virtual void embed(const ConstTensorView& table, const ConstTensorView& ids,
                      const TensorView& out) = 0;
+
+  // to[i][j] = from[i * steps.row + j * steps.column]: weights that a file has in another order.
+  // from [..], to [rows, columns], of one type
+  virtual void arrange(const ConstTensorView& from, Steps steps, const TensorView& to) = 0;
 
   // out = the rows of x, normalised.   x, out [n, dim] activation dtype; out may be x.
   virtual void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) = 0;

@@ -8,7 +8,7 @@
 
 namespace fp8kv {
 
-// Memory without contents. Only allocating and copying in are allowed.
+// Memory without contents. Only allocating it, copying into it and arranging it are allowed.
 class MeasuringBackend final : public Backend {
  public:
   // Holds activations as `like` does, which has to outlive this.
@@ -22,6 +22,7 @@ class MeasuringBackend final : public Backend {
   Tensor upload(const ConstTensorView& host, std::shared_ptr<const void> keep_alive) override;
   void copy_in(const TensorView&, const ConstTensorView&) override {}
   void download(const ConstTensorView&, std::span<std::byte>) override;
+  void arrange(const ConstTensorView&, Steps, const TensorView&) override {}
   void embed(const ConstTensorView&, const ConstTensorView&, const TensorView&) override;
   void norm(const ConstTensorView&, const Norm&, const TensorView&) override;
   void linear(const ConstTensorView&, std::span<const Projection>) override;

@@ -20,7 +20,9 @@ struct Setup {
   int64_t page_size = 16;
   DType dtype = DType::f32;
   int64_t window = 0;
+  int64_t chunk = 0;
   float cap = 0;
+  bool bias = false;                     // of scores, up to 5
   bool exact_scales = false;             // powers of two
   std::optional<DType> rounded_to = {};  // values are first rounded as this fp8 type would
   // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
@@ -53,6 +55,8 @@ float round_trip(DType dtype, float x, float scale, std::byte* to) {
   }
 }
 
+constexpr int64_t kBiased = 1200;  // positions that have a bias
+
 class Scene {
  public:
   Scene(Backend& backend, const Setup& setup, uint64_t seed) : setup_(setup) {
@@ -66,6 +70,9 @@ class Scene {
     // Pages are handed out backwards and mixed, with one of NaN that nobody may read.
     n_pages_ = max_pages * n_sequences + 1;
     fill_cache(rng, max_pages);
+    for (int64_t i = 0; i < setup.n_heads * kBiased; ++i) {
+      bias_.push_back(static_cast<float>(i * 13 % 41) / 4 - 5);
+    }
     std::vector<int32_t> positions, slots, indptr = {0}, context_len;
     for (int64_t s = 0; s < n_sequences; ++s) {
       const auto [context, rows] = setup.sequences[s];
@@ -106,7 +113,12 @@ class Scene {
     kv.page_size = static_cast<int32_t>(setup_.page_size);
     kv.n_kv_heads = static_cast<int32_t>(setup_.n_kv_heads);
     kv.head_dim = static_cast<int32_t>(setup_.head_dim);
-    backend.attention(q.view(), kv, batch, {scale(), setup_.window, setup_.cap}, out.view());
+    AttentionOptions options{scale(), setup_.window, setup_.chunk, setup_.cap};
+    const Shape biased{setup_.n_heads, kBiased};
+    if (setup_.bias) {
+      options.bias = {reinterpret_cast<const std::byte*>(bias_.data()), DType::f32, biased};
+    }
+    backend.attention(q.view(), kv, batch, options, out.view());
     return test::floats_of(backend, out.view());
   }
 
@@ -169,7 +181,9 @@ class Scene {
     const int64_t s = row_sequence_[row];
     const int64_t h = head / (setup_.n_heads / setup_.n_kv_heads);
     const int64_t end = positions_[row] + 1;
-    const int64_t begin = setup_.window > 0 ? std::max<int64_t>(0, end - setup_.window) : 0;
+    const int64_t begin = setup_.chunk > 0    ? (end - 1) / setup_.chunk * setup_.chunk
+                          : setup_.window > 0 ? std::max<int64_t>(0, end - setup_.window)
+                                              : 0;
     std::vector<double> weights;
     double max = -INFINITY, score_error = 0;
     for (int64_t t = begin; t < end; ++t) {
@@ -182,11 +196,13 @@ class Scene {
       }
       weights.push_back(dot * double{scale()});
       if (setup_.cap > 0) weights.back() = setup_.cap * std::tanh(weights.back() / setup_.cap);
+      if (setup_.bias) weights.back() += double{bias_[static_cast<size_t>(head * kBiased + t)]};
       max = std::max(max, weights.back());
       // head_dim additions, and three roundings of the scale and its product.
       score_error = std::max(score_error, static_cast<double>(setup_.head_dim + 4) *
                                               test::kUnitF32 * magnitudes * double{scale()});
     }
+    if (setup_.bias) score_error += test::kUnitF32 * 5;
     // tanh carries that on, with a few roundings of its own.
     score_error += 8 * test::kUnitF32 * double{setup_.cap};
     double sum = 0;
@@ -214,7 +230,7 @@ class Scene {
   std::vector<int32_t> positions_;
   std::vector<int64_t> row_sequence_;
   std::vector<std::byte> k_bytes_, v_bytes_;
-  std::vector<float> k_scale_, v_scale_, q_;
+  std::vector<float> k_scale_, v_scale_, q_, bias_;
   std::vector<std::vector<double>> k_, v_;  // per sequence [tokens, n_kv_heads, head_dim]
   std::vector<Tensor> tensors_;
 };
@@ -274,6 +290,13 @@ TEST_CASE("attention: sees no further back than the window") {
   }
 }
 
+TEST_CASE("attention: sees no further back than the beginning of its chunk") {
+  for (const int64_t chunk : {1, 5, 16, 300, 5000}) {
+    CAPTURE(chunk);
+    check_everywhere({.chunk = chunk, .sequences = {{40, 40}, {700, 2}, {1, 1}}});
+  }
+}
+
 TEST_CASE("attention: caps scores by tanh") {
   for (const float cap : {0.5f, 2.0f, 30.0f}) {
     CAPTURE(cap);
@@ -281,6 +304,15 @@ TEST_CASE("attention: caps scores by tanh") {
     check_everywhere(
         {.dtype = DType::f8_e4m3, .window = 16, .cap = cap, .sequences = {{300, 1}, {40, 17}}});
   }
+}
+
+TEST_CASE("attention: adds the bias of a head and position to scores") {
+  check_everywhere({.bias = true, .sequences = {{40, 40}, {700, 2}, {1, 1}}});
+  check_everywhere({.dtype = DType::f8_e4m3,
+                    .window = 16,
+                    .cap = 2,
+                    .bias = true,
+                    .sequences = {{300, 1}, {40, 17}}});
 }
 
 TEST_CASE("attention: takes prompts, continued prompts and single steps in one batch") {

@@ -117,9 +117,11 @@ TEST_CASE("norm: equals the definition in double, also in place") {
         const auto backend = make_cpu_backend(3, isa);
         Rng rng(32);
         const std::vector<float> x = test::random_floats(rng, 45 * dim);
-        const test::Elements weight(test::random_floats(rng, dim), DType::bf16, Shape{dim}, 1);
-        const test::Elements bias(test::random_floats(rng, dim), DType::f16, Shape{dim}, 1);
         const bool layer = kind == NormKind::layer;
+        const int64_t kinds = layer && dim == 7 ? 3 : 1;  // of rows, with weights of their own
+        const test::Elements weight(test::random_floats(rng, kinds * dim), DType::bf16,
+                                    Shape{kinds, dim}, 1);
+        const test::Elements bias(test::random_floats(rng, dim), DType::f16, Shape{dim}, 1);
         const float offset = dim == 64 ? 1.0f : 0.0f;
         std::vector<double> expected, allowed;
         for (int64_t row = 0; row < 45; ++row) {
@@ -129,12 +131,12 @@ TEST_CASE("norm: equals the definition in double, also in place") {
           for (int64_t i = 0; i < dim; ++i) squares += std::pow(from[i] - mean, 2);
           const double factor = 1 / std::sqrt(squares / static_cast<double>(dim) + kEps);
           for (int64_t i = 0; i < dim; ++i) {
-            const double weighed = (from[i] - mean) * factor * (weight[i] + double{offset});
+            const double by = weight[row % kinds * dim + i] + double{offset};
+            const double weighed = (from[i] - mean) * factor * by;
             expected.push_back(weighed + (layer ? bias[i] : 0));
             // The factor, the weight and two products round once each; of `layer` the mean, which
             // is within 2 here, the difference and the sum too.
-            const double of_layer =
-                2 * factor * std::abs(weight[i] + double{offset}) + std::abs(expected.back());
+            const double of_layer = 2 * factor * std::abs(by) + std::abs(expected.back());
             allowed.push_back(test::kUnitF32 *
                               (4.01 * std::abs(weighed) + (layer ? 2 * of_layer : 0)));
           }

@@ -85,7 +85,7 @@ struct Scene {
                                    table.view().shape});
     const Tensor out = backend.allocate(DType::f32, Shape{rows, dim});
     backend.experts(in.view(), {chosen.view(), counted.view(), {}},
-                    {table.view(), dtype, hidden_dim, Activation::silu}, out.view());
+                    {table.view(), dtype, hidden_dim, Activation::silu, weigh_input}, out.view());
     return test::floats_of(backend, out.view());
   }
 
@@ -121,6 +121,7 @@ struct Scene {
 
   int64_t n, dim, hidden_dim, k;
   DType dtype;
+  bool weigh_input = false;
   std::vector<test::Elements> matrices;
   std::vector<uint64_t> addresses;
   std::vector<float> x, weights;
@@ -128,6 +129,19 @@ struct Scene {
 };
 
 }  // namespace
+
+TEST_CASE("experts: weights on the way in have the bits of rows that were multiplied before") {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const int64_t n : {1, 3, 150}) {
+      Scene before(n, 4, 33, 70, 1, dtype), within(n, 4, 33, 70, 1, dtype);
+      within.weigh_input = true;
+      for (size_t i = 0; i < before.x.size(); ++i) before.x[i] *= before.weights[i / 33];
+      before.weights.assign(before.weights.size(), 1.0f);
+      const auto backend = make_cpu_backend(3);
+      CHECK(within.run(*backend, 0, n) == before.run(*backend, 0, n));
+    }
+  }
+}
 
 TEST_CASE("route: softmax over all, then the likeliest") {
   const Chosen chosen = route({{1, 3, 2, 0}, {0, 0, 0, std::log(2.0f)}}, {.per_token = 2});

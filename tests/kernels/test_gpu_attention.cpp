@@ -85,6 +85,22 @@ TEST_CASE("gpu attention: caps scores by tanh, in steps of one row and of many")
   }
 }
 
+TEST_CASE("gpu attention: adds the bias of a head and position to scores") {
+  for (const DType activations : test::kComputeTypes) {
+    CAPTURE(std::string(dtype_name(activations)));
+    check_everywhere(
+        {.activations = activations, .bias = true, .sequences = {{40, 20}, {100, 2}, {1, 1}}});
+  }
+}
+
+TEST_CASE("gpu attention: sees no further back than the beginning of its chunk") {
+  for (const int64_t chunk : {1, 16, 100, 5000}) {
+    CAPTURE(chunk);
+    check_everywhere({.chunk = chunk, .sequences = {{40, 40}, {200, 2}, {1, 1}}});
+    check_everywhere({.chunk = chunk, .sequences = {{40, 1}, {300, 1}, {1, 1}}});
+  }
+}
+
 TEST_CASE("gpu attention: sees no further back than the window") {
   for (const int64_t window : {1, 5, 16, 100, 5000}) {
     CAPTURE(window);

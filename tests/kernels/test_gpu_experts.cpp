@@ -94,8 +94,11 @@ TEST_CASE("gpu route: chooses what the CPU chooses, the lower id among equals") 
 
 TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is beside it") {
   constexpr int64_t kRows = 150, kCount = 5, kDim = 37, kHidden = 70, kChosen = 2;
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+  for (size_t turn = 0; turn < 6; ++turn) {
+    const DType dtype = test::kComputeTypes[turn / 2];
+    const bool weigh_input = turn % 2 == 1;
     CAPTURE(std::string(dtype_name(dtype)));
+    CAPTURE(weigh_input);
     const std::vector<float> x = random_values(1, kRows * kDim, dtype);
     const std::vector<float> weights = random_values(2, kRows * kChosen, DType::f32);
     std::vector<int32_t> ids;
@@ -123,7 +126,7 @@ TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is
       const Tensor counted = put(backend, part(weights, kChosen), DType::f32, {rows, kChosen});
       const Tensor out = backend.allocate(dtype, {rows, kDim});
       backend.experts(in.view(), {chosen.view(), counted.view(), {}},
-                      {table.view(), dtype, kHidden, Activation::silu}, out.view());
+                      {table.view(), dtype, kHidden, Activation::silu, weigh_input}, out.view());
       return get(backend, out.view());
     };
     const auto on_cpu = [&] {
@@ -144,7 +147,7 @@ TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is
       const Tensor counted = put(*cpu, weights, DType::f32, {kRows, kChosen});
       const Tensor out = cpu->allocate(DType::f32, {kRows, kDim});
       cpu->experts(in.view(), {chosen.view(), counted.view(), {}},
-                   {table.view(), dtype, kHidden, Activation::silu}, out.view());
+                   {table.view(), dtype, kHidden, Activation::silu, weigh_input}, out.view());
       return get(*cpu, out.view());
     };
     const std::vector<float> expected = on_cpu();

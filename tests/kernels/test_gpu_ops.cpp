@@ -64,6 +64,23 @@ TEST_CASE("gpu embed: gathers rows of any type as any type") {
   });
 }
 
+TEST_CASE("gpu arrange: every element comes from where the steps lead") {
+  on_every_backend_and_type([](Backend& backend, DType dtype) {
+    constexpr int64_t kRows = 70, kColumns = 133;
+    const std::vector<float> from = random_values(1, kRows * kColumns, dtype);
+    const Tensor in = put(backend, from, dtype, {kRows * kColumns});
+    const Tensor out = backend.allocate(dtype, {kColumns, kRows});
+    backend.arrange(in.view(), {1, kColumns}, out.view());
+    std::vector<float> expected;
+    for (int64_t i = 0; i < kColumns; ++i) {
+      for (int64_t j = 0; j < kRows; ++j) {
+        expected.push_back(from[static_cast<size_t>(j * kColumns + i)]);
+      }
+    }
+    CHECK(get(backend, out.view()) == expected);
+  });
+}
+
 TEST_CASE("gpu norm: equals double precision within rounding, in place too") {
   on_every_backend_and_type([](Backend& backend, DType dtype) {
     // More rows than a block has warps; dimensions on both sides of where rows get a block each.
@@ -75,11 +92,12 @@ TEST_CASE("gpu norm: equals double precision within rounding, in place too") {
         CAPTURE(dim);
         const bool layer = kind == NormKind::layer;
         const std::vector<float> x = random_values(2, kRows * dim, dtype);
-        const std::vector<float> weight = random_values(3, dim, dtype);
+        const int64_t kinds = layer && dim == 128 ? 3 : 1;  // of rows, with weights of their own
+        const std::vector<float> weight = random_values(3, kinds * dim, dtype);
         const std::vector<float> bias = random_values(8, dim, dtype);
         const Tensor in = put(backend, x, dtype, {kRows, dim});
         const Tensor out = backend.allocate(dtype, {kRows, dim});
-        const Tensor weights = put(backend, weight, dtype, {dim});
+        const Tensor weights = put(backend, weight, dtype, {kinds, dim});
         const Tensor biases = put(backend, bias, dtype, {dim});
         Norm norm{.kind = kind,
                   .eps = 1e-5f,
@@ -95,7 +113,8 @@ TEST_CASE("gpu norm: equals double precision within rounding, in place too") {
           for (int64_t i = 0; i < dim; ++i) squares += std::pow(from[i] - mean, 2);
           const double factor = 1 / std::sqrt(squares / static_cast<double>(dim) + double{1e-5f});
           for (int64_t i = 0; i < dim; ++i) {
-            const double by = factor * (weight[i] + double{norm.weight_offset});
+            const float own = weight[static_cast<size_t>(row % kinds * dim + i)];
+            const double by = factor * (own + double{norm.weight_offset});
             expected.push_back((from[i] - mean) * by + (norm.bias ? bias[i] : 0));
             // Partial sums of dim / 256 squares, the tree over a block, then a handful. The mean is
             // off by as many roundings of values within 1; with one element it is all there is.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "core/softmax_state.h"
 
@@ -53,8 +54,14 @@ struct Op {
     const int64_t head = span.kv_head * group + query % group;
     return (row_of(span, query) * n_heads + head) * head_dim;
   }
+  // Of the options, for the query's head.   [positions]
+  const float* bias_of(const Span& span, int64_t query) const {
+    const int64_t head = span.kv_head * group + query % group;
+    return options.bias->as<float>() + head * options.bias->shape[1];
+  }
   // The first token that a row sees.
   int64_t first_token(int64_t row) const {
+    if (options.chunk > 0) return position(row) / options.chunk * options.chunk;
     if (options.window == 0) return 0;
     return std::max<int64_t>(0, position(row) + 1 - options.window);
   }
@@ -204,10 +211,18 @@ void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, con
       std::fill_n(scores, count, 0.0f);
       continue;
     }
-    if (op.options.cap != 0.0f) op.kernels.cap(scores, count, scale, op.options.cap);
+    float left = scale;  // to multiply by
+    if (op.options.cap != 0.0f) {
+      op.kernels.cap(scores, count, std::exchange(left, 1.0f), op.options.cap);
+    }
+    if (op.options.bias) {
+      const float* bias = op.bias_of(span, i) + begin;
+      const float by = std::exchange(left, 1.0f);
+      for (int64_t t = seen_begin; t < seen_end; ++t) scores[t] = scores[t] * by + bias[t];
+    }
     const float correction =
         op.kernels.softmax(scores, static_cast<int>(seen_begin), static_cast<int>(seen_end), count,
-                           op.options.cap != 0.0f ? 1.0f : scale, work.chunk.states[i]);
+                           left, work.chunk.states[i]);
     if (correction == 1.0f) continue;
     float* sums = work.chunk.sums + i * op.padded_dim;
     for (int64_t d = 0; d < op.padded_dim; ++d) sums[d] *= correction;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "backend/cpu/cpu_arrange.h"
 #include "backend/cpu/cpu_attention.h"
 #include "backend/cpu/cpu_experts.h"
 #include "backend/cpu/cpu_linear.h"
@@ -90,21 +91,28 @@ class CpuBackend : public Backend {
     });
   }
 
+  void arrange(const ConstTensorView& from, Steps steps, const TensorView& to) override {
+    cpu_arrange(pool_, from, steps, to);
+  }
+
   void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override {
     FP8KV_ASSERT(x.dtype == DType::f32 && out.dtype == DType::f32);
     FP8KV_ASSERT(!norm.bias || norm.kind == NormKind::layer);
-    const int64_t dim = x.shape[1];
-    float* weights = norm_weights_.floats(static_cast<size_t>(2 * dim));
-    float* biases = weights + dim;
-    kernels_.to_float[norm.weight.dtype](norm.weight.data, dim, weights);
+    const int64_t dim = x.shape[1], n_weights = norm.weight.shape.elements();
+    const int64_t n_kinds = n_weights / dim;  // of rows, each with weights of its own
+    FP8KV_ASSERT(n_kinds * dim == n_weights && (n_kinds == 1 || norm.kind == NormKind::layer));
+    float* all_weights = norm_weights_.floats(static_cast<size_t>(n_weights + dim));
+    float* biases = all_weights + n_weights;
+    kernels_.to_float[norm.weight.dtype](norm.weight.data, n_weights, all_weights);
     if (norm.weight_offset != 0.0f) {
-      for (int64_t i = 0; i < dim; ++i) weights[i] += norm.weight_offset;
+      for (int64_t i = 0; i < n_weights; ++i) all_weights[i] += norm.weight_offset;
     }
     std::fill_n(biases, dim, 0.0f);
     if (norm.bias) kernels_.to_float[norm.bias->dtype](norm.bias->data, dim, biases);
     for_rows(x.shape[0], dim, [&](int64_t row, int /*thread*/) {
       const float* from = x.as<float>() + row * dim;
       float* to = out.as<float>() + row * dim;
+      const float* weights = all_weights + row % n_kinds * dim;
       if (norm.kind == NormKind::rms) {
         const double square = sum_of_squares(from, dim) / static_cast<double>(dim);
         const auto factor = static_cast<float>(1.0 / std::sqrt(square + double{norm.eps}));

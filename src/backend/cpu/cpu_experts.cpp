@@ -22,7 +22,8 @@ constexpr int64_t kDotJob = 64;
 // A row that is sent to an expert.
 struct Sent {
   int32_t row;
-  float weight;
+  float in_weight;  // of the row
+  float weight;     // of what the expert gives
 };
 
 // Some rows of one expert, among those of a wave.
@@ -99,11 +100,24 @@ class Experts {
     sent_.resize(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) {
       const auto at = static_cast<size_t>(next[static_cast<size_t>(ids[i])]++);
-      sent_[at] = {static_cast<int32_t>(i / k), routed.weights.as<const float>()[i]};
+      const float weight = routed.weights.as<const float>()[i];
+      sent_[at] = {static_cast<int32_t>(i / k), matrices_.weigh_input ? weight : 1.0f,
+                   matrices_.weigh_input ? 1.0f : weight};
     }
   }
 
-  const float* row_of(const Sent& sent) const { return x_.as<float>() + sent.row * dim(); }
+  // What goes into the expert: of x, or of `weighed` [wave rows, dim], which row i is put in.
+  const float* row_of(const Sent& sent, int64_t i, float* weighed) const {
+    const float* row = x_.as<float>() + sent.row * dim();
+    if (!matrices_.weigh_input) return row;
+    float* to = weighed + i * dim();
+    for (int64_t j = 0; j < dim(); ++j) to[j] = row[j] * sent.in_weight;
+    return to;
+  }
+  float* weighed_rows(size_t n_rows) const {
+    const int64_t n = matrices_.weigh_input ? static_cast<int64_t>(n_rows) : 0;
+    return scratch_.weighed.floats(static_cast<size_t>(n * dim()));
+  }
 
   // A segment's part of the rows of a wave, each segment's packed by itself.
   PackedRows packed(float* wave, const Segment& segment, int64_t in_dim) const {
@@ -121,14 +135,15 @@ class Experts {
   void many(const std::vector<Segment>& wave, std::span<const Sent> rows) {
     float* in = packed_wave(scratch_.rows, rows.size(), dim());
     float* hidden = packed_wave(scratch_.prepared, rows.size(), hidden_dim());
+    float* weighed = weighed_rows(rows.size());
     std::vector<const Segment*> segment_of;
     for (const Segment& segment : wave) {
       segment_of.insert(segment_of.end(), static_cast<size_t>(segment.count), &segment);
     }
     pool_.run(static_cast<int64_t>(rows.size()), [&](int64_t i, int /*thread*/) {
       const Segment& segment = *segment_of[static_cast<size_t>(i)];
-      pack_row(kernels_, form_, row_of(rows[static_cast<size_t>(i)]), packed(in, segment, dim()),
-               i - segment.first);
+      pack_row(kernels_, form_, row_of(rows[static_cast<size_t>(i)], i, weighed),
+               packed(in, segment, dim()), i - segment.first);
     });
     const int64_t strips = divide_up(hidden_dim(), kernels_.strip);
     pool_.run(static_cast<int64_t>(wave.size()) * strips, [&](int64_t job, int thread) {
@@ -204,11 +219,12 @@ class Experts {
     const int64_t stride = dot_stride(form_, dim()),
                   hidden_stride = dot_stride(form_, hidden_dim());
     float* in = scratch_.rows.floats(static_cast<size_t>(n * stride));
+    float* weighed = weighed_rows(rows.size());
     float* gate = scratch_.hidden.floats(static_cast<size_t>(2 * n * hidden_dim()));
     float* up = gate + n * hidden_dim();
     float* hidden = scratch_.prepared.floats(static_cast<size_t>(n * hidden_stride));
     pool_.run(n, [&](int64_t i, int /*thread*/) {
-      prepare_dot_row(kernels_, form_, row_of(rows[static_cast<size_t>(i)]), dim(),
+      prepare_dot_row(kernels_, form_, row_of(rows[static_cast<size_t>(i)], i, weighed), dim(),
                       in + i * stride);
     });
     const int64_t jobs = divide_up(hidden_dim(), kDotJob);

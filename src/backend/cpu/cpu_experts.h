@@ -13,6 +13,7 @@ namespace fp8kv {
 
 // Memory that the op keeps between calls.
 struct ExpertScratch {
+  Scratch weighed;               // rows of x times their weights, where these go in
   Scratch rows;                  // prepared rows of x
   Scratch hidden;                // what gate and up make of them
   Scratch prepared;              // the same, prepared for down

@@ -25,11 +25,15 @@ struct Setup {
   DType activations = DType::f16;
   DType cache = DType::f8_e4m3;
   int64_t window = 0;
+  int64_t chunk = 0;
   float cap = 0;
+  bool bias = false;  // of scores, up to 5
   // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
   float q_range = 1;
 };
+
+inline constexpr int64_t kBiased = 1200;  // positions that have a bias
 
 // The value of element `i` of a cache.
 inline double cached(const std::vector<std::byte>& bytes, DType dtype, size_t i) {
@@ -83,6 +87,9 @@ class Scene {
       }
       indptr_.push_back(static_cast<int32_t>(positions_.size()));
     }
+    for (int64_t i = 0; i < setup.n_heads * kBiased; ++i) {
+      bias_.push_back(static_cast<float>(i * 13 % 41) / 4 - 5);
+    }
     fill(k_, seed + 1, 3);
     fill(v_, seed + 2, 1);
     for (size_t i = 0; i < k_.size() / dtype_bytes(setup.cache); ++i) {
@@ -125,10 +132,13 @@ class Scene {
     kv.page_size = static_cast<int32_t>(setup_.page_size);
     kv.n_kv_heads = static_cast<int32_t>(setup_.n_kv_heads);
     kv.head_dim = static_cast<int32_t>(setup_.head_dim);
+    AttentionOptions options{scale(), setup_.window, setup_.chunk, setup_.cap};
+    const Tensor bias = put(backend, bias_, DType::f32, {setup_.n_heads, kBiased});
+    if (setup_.bias) options.bias = bias.view();
     backend.attention(
         q.view(), kv,
-        {positions.view(), positions.view(), indptr.view(), pages.view(), context.view()},
-        {scale(), setup_.window, setup_.cap}, out.view());
+        {positions.view(), positions.view(), indptr.view(), pages.view(), context.view()}, options,
+        out.view());
     return get(backend, out.view());
   }
 
@@ -205,7 +215,9 @@ class Scene {
     const int64_t s = sequence_[static_cast<size_t>(row)];
     const int64_t h = head / (setup_.n_heads / setup_.n_kv_heads);
     const int64_t end = positions_[static_cast<size_t>(row)] + 1;
-    const int64_t begin = setup_.window > 0 ? std::max<int64_t>(0, end - setup_.window) : 0;
+    const int64_t begin = setup_.chunk > 0    ? (end - 1) / setup_.chunk * setup_.chunk
+                          : setup_.window > 0 ? std::max<int64_t>(0, end - setup_.window)
+                                              : 0;
     const float* q = &q_[static_cast<size_t>((row * setup_.n_heads + head) * setup_.head_dim)];
     const double k_scale = double{k_scale_[static_cast<size_t>(h)]} * double{scale()};
     std::vector<double> weights;
@@ -221,11 +233,13 @@ class Scene {
       }
       weights.push_back(dot * k_scale);
       if (setup_.cap > 0) weights.back() = setup_.cap * std::tanh(weights.back() / setup_.cap);
+      if (setup_.bias) weights.back() += double{bias_[static_cast<size_t>(head * kBiased + t)]};
       max = std::max(max, weights.back());
       score_error = std::max(
           score_error,
           (static_cast<double>(setup_.head_dim + 8) * kUnitF32 * magnitudes + flushed) * k_scale);
     }
+    if (setup_.bias) score_error += kUnitF32 * 5;
     // tanh carries that on, with a few roundings of its own.
     score_error += 8 * kUnitF32 * double{setup_.cap};
     double sum = 0;
@@ -278,7 +292,7 @@ class Scene {
   std::vector<int32_t> pages_, positions_;
   std::vector<int32_t> indptr_ = {0};
   std::vector<int64_t> sequence_;
-  std::vector<float> q_, k_scale_, v_scale_;
+  std::vector<float> q_, k_scale_, v_scale_, bias_;
   std::vector<std::byte> k_, v_;
   std::vector<double> k_values_, v_values_;  // what these elements stand for
 };

@@ -41,6 +41,9 @@ class FailingBackend final : public Backend {
              const TensorView& out) override {
     inner_->embed(table, ids, out);
   }
+  void arrange(const ConstTensorView& from, Steps steps, const TensorView& to) override {
+    inner_->arrange(from, steps, to);
+  }
   void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override {
     inner_->norm(x, norm, out);
   }
