@@ -96,6 +96,8 @@ void add_rope(const RopeConfig& rope, const std::string& prefix, ConfigNumbers& 
   out.add_unless(int64_t{0}, prefix + "rotary_dim", rope.rotary_dim);
   if (rope.pairs == RopePairs::neighbours) out.add(prefix + "rotated pairs", "neighbours");
   out.add_unless(0.0, prefix + "llama_4_scaling_beta", rope.q_growth);
+  out.add_unless(0.0, prefix + "q_growth_from", rope.q_growth_from);
+  if (!rope.turns) out.add(prefix + "floor_scale", rope.original_context);
   if (rope.scaling == RopeScaling::none) return;
   out.add(prefix + "rope_type", rope_type(rope.scaling));
   out.add(prefix + "factor", rope.factor);
@@ -157,7 +159,10 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   choice("norm", block.norm, usual.norm, {"rms", "layer"});
   choice("norm_place", block.norm_place, usual.norm_place,
          {"before", "after", "around", "after_add"});
-  choice("qk_norm", block.qk_norm, usual.qk_norm, {"none", "per_head", "whole"});
+  choice("qk_norm", block.qk_norm, usual.qk_norm,
+         {"none", "per_head", "whole", "own_heads", "plain"});
+  out.add_unless(usual.qk_norm_bias, "qk_norm_bias", block.qk_norm_bias);
+  choice("score_bias", block.score_bias, usual.score_bias, {"none", "alibi", "alibi_bf16"});
   choice("hidden_act", block.activation, usual.activation,
          {"silu", "gelu_tanh", "gelu_erf", "relu", "relu_squared"});
   out.add_unless(usual.norm_plus_one, "norm_plus_one", block.norm_plus_one);
@@ -168,6 +173,8 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.embed_multiplier, "embed_multiplier", block.embed_multiplier);
   out.add_unless(usual.residual_multiplier, "residual_multiplier", block.residual_multiplier);
   out.add_unless(usual.attention_scale, "attention_scale", block.attention_scale);
+  out.add_unless(usual.attention_scale_by_layer, "attention_scale_by_layer",
+                 block.attention_scale_by_layer);
   out.add_unless(usual.score_cap, "attn_logit_softcapping", block.score_cap);
 }
 
@@ -189,6 +196,7 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.routing.scale, "routed_scaling_factor", routing.scale);
   out.add_unless(usual.routing.groups, "n_group", routing.groups);
   out.add_unless(usual.routing.groups_kept, "topk_group", routing.groups_kept);
+  out.add_unless(usual.routing.weigh_input, "weigh_input", routing.weigh_input);
   out.add_unless(usual.choice_bias, "choice_bias", experts.choice_bias);
   out.add_unless(usual.shared_hidden_dim, "shared_expert_intermediate_size",
                  experts.shared_hidden_dim);
@@ -314,6 +322,12 @@ bool makes_kv(const ModelTensor& tensor) {
   });
 }
 
+// All layers read what these give.
+bool joins_embedding(const ModelTensor& tensor) {
+  const TensorRole role = tensor.parts.front().role;
+  return role == TensorRole::positions || role == TensorRole::embed_up;
+}
+
 int64_t last_cache(const ModelConfig& config) {
   int64_t last = config.n_layers() - 1;
   while (last > 0 && !config.writes_cache(last)) --last;
@@ -328,6 +342,9 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   numbers.add("hidden_size", config.dim);
   numbers.add("intermediate_size", config.hidden_dim);
   numbers.add("rms_norm_eps", config.norm_eps);
+  numbers.add_unless(int64_t{0}, "word_embed_proj_dim", config.embed_dim);
+  numbers.add_unless(int64_t{0}, "learned_positions", config.position_rows);
+  numbers.add_unless(int64_t{0}, "position_offset", config.position_offset);
   numbers.add_unless(false, "qkv_bias", config.qkv_bias);
   numbers.add_unless(false, "o_bias", config.o_bias);
   numbers.add_unless(false, "mlp_bias", config.mlp_bias);
@@ -387,11 +404,12 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
   WeightsDigest of_embedding;
   of_embedding.add("embedding", embedding, sampled_embedding(checkpoint, embedding),
                    kEmbeddingSamples);
-  identity.embedding = std::move(of_embedding).done();
   for (const ModelTensor& tensor : outer) {
     const TensorEntry* entry = checkpoint.find(tensor.name);
-    if (entry && entry != &embedding && tensor.name != own) add(tensor, rest);
+    if (!entry || entry == &embedding || tensor.name == own) continue;
+    add(tensor, joins_embedding(tensor) ? of_embedding : rest);
   }
+  identity.embedding = std::move(of_embedding).done();
   identity.rest = std::move(rest).done().digest;
   return identity;
 }

@@ -12,6 +12,7 @@ using enum TensorRole;
 
 constexpr std::string_view kLayer = "{}";
 constexpr std::string_view kExpert = "{e}";
+constexpr std::string_view kHead = "{h}";
 
 bool is_of_layer(const TensorRow& row) {
   return row.name.find(kLayer) != row.name.npos;
@@ -23,13 +24,14 @@ std::string with_number(const std::string& name, std::string_view place, int64_t
   return cat(name.substr(0, at), number, name.substr(at + place.size()));
 }
 
+// `part` is the number of the expert or the head.
 std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t layer,
-                        int64_t expert = 0) {
-  constexpr std::string_view kModel = "model.", kHead = "lm_head";
-  const std::string name =
-      with_number(with_number(std::string(row.name), kLayer, layer), kExpert, expert);
+                        int64_t part = 0) {
+  constexpr std::string_view kModel = "model.", kLogits = "lm_head";
+  std::string name = with_number(std::string(row.name), kLayer, layer);
+  for (const std::string_view place : {kExpert, kHead}) name = with_number(name, place, part);
   if (name.starts_with(kModel)) return config.model_prefix + name.substr(kModel.size());
-  return name == kHead ? config.lm_head : name;
+  return name == kLogits ? config.lm_head : name;
 }
 
 bool is_of_expert(TensorRole role) {
@@ -69,6 +71,22 @@ RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool ha
   }
 }
 
+bool has_head_norms(const BlockConfig& block) {
+  return block.qk_norm != QkNorm::none && block.qk_norm != QkNorm::plain;
+}
+
+// The weights of a norm of Q or K.
+Shape head_norm_shape(const ModelConfig& config, int64_t n_heads) {
+  switch (config.block.qk_norm) {
+    case QkNorm::whole:
+      return {n_heads * config.head_dim()};
+    case QkNorm::own_heads:
+      return {n_heads, config.head_dim()};
+    default:
+      return {config.head_dim()};
+  }
+}
+
 // `layer` counts where the role is a layer's.
 RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) {
   const BlockConfig& block = config.block;
@@ -76,11 +94,19 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   const bool normed_before = norms_input(block.norm_place);
   const int64_t q_dim = config.n_heads * config.head_dim();
   const int64_t kv_dim = config.n_kv_heads() * config.head_dim();
+  const bool other_size = config.embed_dim > 0;
+  const int64_t embed_dim = other_size ? config.embed_dim : config.dim;
   switch (role) {
     case embedding:
-      return {{config.vocab_size, config.dim}};
+      return {{config.vocab_size, embed_dim}};
+    case embed_up:
+      return {{config.dim, embed_dim}, other_size};
+    case positions:
+      return {{config.position_rows, config.dim}, config.position_rows > 0};
+    case head_down:
+      return {{embed_dim, config.dim}, other_size};
     case lm_head:
-      return {{config.vocab_size, config.dim}, true, block.head_bias};
+      return {{config.vocab_size, embed_dim}, true, block.head_bias};
     case attn_norm:
       return {{config.dim}, normed_before, block.norm_bias};
     case ffn_norm:
@@ -96,11 +122,10 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case v:
       return {{kv_dim, config.dim}, true, config.qkv_bias};
     case q_norm:
-      return {{block.qk_norm == QkNorm::whole ? q_dim : config.head_dim()},
-              block.qk_norm != QkNorm::none};
+      return {head_norm_shape(config, config.n_heads), has_head_norms(block), block.qk_norm_bias};
     case k_norm:
-      return {{block.qk_norm == QkNorm::whole ? kv_dim : config.head_dim()},
-              block.qk_norm != QkNorm::none};
+      return {head_norm_shape(config, config.n_kv_heads()), has_head_norms(block),
+              block.qk_norm_bias};
     case o:
       return {{config.dim, q_dim}, true, config.o_bias};
     case gate:
@@ -114,16 +139,22 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   }
 }
 
-// A row's weight, and its bias where it has one; nothing where the layer has no such tensor.
-void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, int64_t expert,
+// Which expert's or head's a tensor is; -1: of none, or of all.
+struct Of {
+  int64_t expert = -1;
+  int64_t head = -1;
+};
+
+// A row's weight, and its bias where it has one.
+void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, const Of& of,
                 std::vector<ModelTensor>& out) {
   const TensorRole role = row.roles.front();
   const RoleTensor first = tensor_of(role, config, layer);
-  ModelTensor weight{module_name(row, config, layer, std::max(expert, int64_t{0})),
-                     first.shape,
-                     false,
-                     expert,
-                     {}};
+  ModelTensor weight;
+  weight.name = module_name(row, config, layer, std::max({of.expert, of.head, int64_t{0}}));
+  weight.expert = of.expert;
+  weight.head = of.head;
+  weight.layout = row.layout;
   int64_t rows = 0;
   for (const TensorRole each : row.roles) {
     const RoleTensor of_role = tensor_of(each, config, layer);
@@ -132,28 +163,44 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
     weight.parts.push_back({each, rows, of_role.shape[0]});
     rows += of_role.shape[0];
   }
-  weight.shape = first.shape.rank() == 1 ? Shape{rows} : Shape{rows, first.shape[1]};
-  if (is_of_expert(role) && expert < 0) {
-    weight.shape = {config.experts->count, rows, first.shape[1]};
+  const bool turned = row.layout == TensorLayout::transposed;
+  weight.shape = first.shape.rank() == 1 ? Shape{rows}
+                 : turned                ? Shape{first.shape[1], rows}
+                                         : Shape{rows, first.shape[1]};
+  if (is_of_expert(role) && of.expert < 0) {
+    weight.shape = {config.experts->count, weight.shape[0], weight.shape[1]};
   }
-  if (role == choice_bias) {
+  if (of.head >= 0) weight.shape = {first.shape[1]};
+  if (role == choice_bias || row.bare) {
     out.push_back(std::move(weight));
     return;
   }
   std::optional<ModelTensor> bias;
-  if (first.has_bias) bias = {weight.name + ".bias", {rows}, true, expert, weight.parts};
+  if (first.has_bias) {
+    bias = weight;
+    bias->name += ".bias";
+    bias->shape = {rows};
+    bias->is_bias = true;
+  }
   weight.name += ".weight";
   out.push_back(std::move(weight));
   if (bias) out.push_back(std::move(*bias));
 }
 
-// One for each expert where the row says so.
+// One for each expert, or for each head, where the row says so.
 void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
                  std::vector<ModelTensor>& out) {
-  if (!tensor_of(row.roles.front(), config, layer).exists) return;
-  if (row.name.find(kExpert) == row.name.npos) return add_tensor(row, config, layer, -1, out);
+  const RoleTensor tensor = tensor_of(row.roles.front(), config, layer);
+  if (!tensor.exists) return;
+  if (row.name.find(kHead) != row.name.npos) {
+    for (int64_t head = 0; head < tensor.shape[0]; ++head) {
+      add_tensor(row, config, layer, {.head = head}, out);
+    }
+    return;
+  }
+  if (row.name.find(kExpert) == row.name.npos) return add_tensor(row, config, layer, {}, out);
   for (int64_t expert = 0; expert < config.experts->count; ++expert) {
-    add_tensor(row, config, layer, expert, out);
+    add_tensor(row, config, layer, {.expert = expert}, out);
   }
 }
 
@@ -189,8 +236,11 @@ std::vector<std::string> linear_modules(const ModelConfig& config) {
   const auto add = [&](const std::vector<ModelTensor>& tensors) {
     constexpr std::string_view kWeight = ".weight";
     for (const ModelTensor& tensor : tensors) {
-      if (tensor.shape.rank() < 2 || tensor.parts.front().role == embedding) continue;
-      modules.push_back(tensor.name.substr(0, tensor.name.size() - kWeight.size()));
+      const TensorRole role = tensor.parts.front().role;
+      const bool table = role == embedding || role == positions || role == q_norm || role == k_norm;
+      if (tensor.shape.rank() < 2 || table) continue;
+      const size_t after = tensor.name.ends_with(kWeight) ? kWeight.size() : 0;
+      modules.push_back(tensor.name.substr(0, tensor.name.size() - after));
     }
   };
   for (int64_t layer = 0; layer < config.n_layers(); ++layer) add(layer_tensors(config, layer));

@@ -26,9 +26,11 @@ struct ModelTensor {
   Shape shape;
   bool is_bias = false;
   int64_t expert = -1;  // which one's it is; -1: of none, or of all
-  // In the order of their rows; all rows belong to one. Of a tensor [experts, rows, columns] the
-  // rows are those of each expert.
+  int64_t head = -1;    // the same of heads
+  // In the order of their rows where the layout is TensorLayout::rows; all rows belong to one. Of a
+  // tensor [experts, rows, columns] the rows are those of each expert.
   std::vector<TensorPart> parts;
+  TensorLayout layout = TensorLayout::rows;
 };
 
 // All of a layer, and all that belong to no layer, in the order of config.tensors. Of models with

@@ -28,14 +28,23 @@ constexpr bool norms_output(NormPlace place) {
 // How Q and K are normalised before they are rotated.
 enum class QkNorm {
   none,
-  per_head,  // every head by itself, all with the same head_dim weights
-  whole      // all heads together: OLMo 2
+  per_head,   // every head by itself, all with the same head_dim weights
+  whole,      // all heads together: OLMo 2
+  own_heads,  // every head by itself, with weights of its own: Cohere; REQUIRES NormKind::layer
+  plain       // every head by itself, without weights, in layers that rotate: Llama 4
 };
 
 // Which elements of a head a rotation turns into each other, of the first `n` that it turns.
 enum class RopePairs {
   halves,     // i and i + n / 2
   neighbours  // 2 i and 2 i + 1: GLM, Cohere
+};
+
+// What is added to a score for how far apart its tokens are.
+enum class ScoreBias {
+  none,
+  alibi,      // the position of K, times a slope of the head
+  alibi_bf16  // the same of slopes in bf16, rounded to bf16, and scaled as q . k is: Falcon
 };
 
 enum class Activation { silu, gelu_tanh, gelu_erf, relu, relu_squared };
@@ -50,15 +59,20 @@ struct BlockConfig {
   bool parallel = false;
   bool shared_norm = false;  // the blocks have one norm between them; REQUIRES `parallel`
   QkNorm qk_norm = QkNorm::none;
+  bool qk_norm_bias = false;  // REQUIRES QkNorm::per_head and NormKind::layer
   Activation activation = Activation::silu;
-  bool gated = true;       // down(activation(gate(x)) * up(x)); else down(activation(up(x)))
-  bool head_bias = false;  // lm_head has a bias, also where its weight is the embedding
+  bool gated = true;         // down(activation(gate(x)) * up(x)); else down(activation(up(x)))
+  bool head_bias = false;    // lm_head has a bias, also where its weight is the embedding
+  bool head_normed = false;  // rows of lm_head are brought to length 1: Baichuan 2
   double embed_multiplier = 1.0;
   double residual_multiplier = 1.0;  // of what a block adds to the stream
   double logit_multiplier = 1.0;
   double attention_scale = 0.0;  // multiplies q . k; 0: 1 / sqrt(head_dim)
-  double score_cap = 0.0;        // q . k, scaled, becomes cap * tanh(score / cap); 0: left alone
-  double logit_cap = 0.0;        // the same of logits
+  // Layer i multiplies by 1 / (i + 1) besides: GPT-2.
+  bool attention_scale_by_layer = false;
+  ScoreBias score_bias = ScoreBias::none;
+  double score_cap = 0.0;  // q . k, scaled, becomes cap * tanh(score / cap); 0: left alone
+  double logit_cap = 0.0;  // the same of logits
 };
 
 }  // namespace fp8kv

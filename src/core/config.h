@@ -34,8 +34,11 @@ struct RopeConfig {
   // context, and where they go beyond.
   std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};
-  // Q is multiplied by 1 + q_growth * ln(1 + floor(position / original_context)): Ministral 3.
+  // Q is multiplied by 1 + q_growth * ln(1 + floor((position + q_growth_from) / original_context)):
+  // Ministral 3.
   double q_growth = 0.0;
+  double q_growth_from = 0.0;
+  bool turns = true;  // false: nothing is rotated, and Q grows all the same: Llama 4
   bool operator==(const RopeConfig&) const = default;
 };
 
@@ -44,6 +47,10 @@ struct ModelConfig : ModelDescription {
   DType dtype = DType::f16;  // of the weights: f32, f16 or bf16
   int64_t hidden_dim = 0;    // of layers without experts
   int64_t vocab_size = 0;
+  int64_t embed_dim = 0;  // of the embedding's rows, which a product makes `dim` long; 0: they are
+  // Rows of a table of which row `position + position_offset` is added to the embedding; 0: none.
+  int64_t position_rows = 0;
+  int64_t position_offset = 0;
   double norm_eps = 1e-5;
   std::vector<RopeConfig> ropes;     // the rotations that layers use, each once
   std::vector<int32_t> layer_ropes;  // [n_layers]: which of them; -1: the layer rotates nothing
@@ -62,6 +69,12 @@ struct ModelConfig : ModelDescription {
   std::string lm_head = "lm_head";      // "language_model.lm_head"
   // Keys of config.json that nobody here knows: they may change what the model computes.
   std::vector<std::string> unknown_keys = {};
+
+  // Whether a layer rotates Q and K.
+  bool turns(int64_t index) const {
+    const int32_t rope = layer_ropes[static_cast<size_t>(index)];
+    return rope >= 0 && ropes[static_cast<size_t>(rope)].turns;
+  }
 };
 
 }  // namespace fp8kv

@@ -24,6 +24,7 @@ struct Routing {
   // is worth its two largest scores together. With one group all experts take part.
   int64_t groups = 1;
   int64_t groups_kept = 1;
+  bool weigh_input = false;  // weights multiply what goes into an expert, not what it gives
 };
 
 struct ExpertsConfig {

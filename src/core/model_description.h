@@ -68,11 +68,15 @@ struct ModelDescription {
   int64_t n_kv_heads() const;
   int64_t head_dim() const;
 
-  // These three REQUIRE the layers to be known.
+  // These four REQUIRE the layers to be known.
   bool writes_cache(int64_t index) const { return layer(index).cache_of == index; }
   // Tokens that the sliding window of a layer holds; 0: it has none.
   int64_t window(int64_t index) const {
     return layer(index).mixing == Mixing::window ? layer(index).reach : 0;
+  }
+  // Tokens of a chunk, of which a token sees those before it in its own; 0: the layer has none.
+  int64_t chunk(int64_t index) const {
+    return layer(index).mixing == Mixing::chunks ? layer(index).reach : 0;
   }
   int64_t cache_layers() const;  // how many write a cache of their own
 };

@@ -9,6 +9,8 @@ namespace fp8kv {
 // What a tensor is to the forward pass, in the order in which a layer uses them.
 enum class TensorRole {
   embedding,
+  embed_up,   // [dim, embed_dim], of models whose embedding has rows of another size
+  positions,  // a row for each position, added to the embedding of the token there
   attn_norm,
   q,
   k,
@@ -32,15 +34,24 @@ enum class TensorRole {
   shared_router,  // what its output is multiplied by is the sigmoid of this product
   ffn_post_norm,
   norm,
+  head_down,  // [embed_dim, dim]: back to rows of the embedding's size
   lm_head,
+};
+
+// How a tensor has the rows of its roles.
+enum class TensorLayout {
+  rows,        // those of the first role, then those of the second, ...
+  transposed,  // the same as columns: GPT-2
+  by_kv_head   // for each KV head those of its query heads, then its own of K and of V: GPT-NeoX
 };
 
 struct TensorRow {
   // Without ".weight" and ".bias"; "{}" stands for the number of the layer, "{e}" for that of the
-  // expert.
+  // expert, "{h}" for that of the head.
   std::string_view name;
-  // Mostly one. A tensor with several has the rows of the first, then those of the second, ...
-  std::vector<TensorRole> roles;
+  std::vector<TensorRole> roles;  // mostly one
+  TensorLayout layout = TensorLayout::rows;
+  bool bare = false;  // files call its weight so, without ".weight"
 };
 
 }  // namespace fp8kv

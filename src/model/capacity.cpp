@@ -76,7 +76,7 @@ bool has_role(std::string_view name, TensorRole role) {
       if (row.roles.front() == role && last_part(row.name) == module) return true;
     }
   }
-  return module == (role == TensorRole::embedding ? "wte" : "embed_out");
+  return role == TensorRole::lm_head && module == "embed_out";
 }
 
 }  // namespace

@@ -17,9 +17,10 @@ namespace {
 void check_layer(const ModelConfig& config, int64_t index) {
   const LayerDescription& layer = config.layer(index);
   const std::string name = cat("layer ", index);
-  if (layer.mixing != Mixing::full && layer.mixing != Mixing::window) {
+  if (layer.mixing != Mixing::full && layer.mixing != Mixing::window &&
+      layer.mixing != Mixing::chunks) {
     refuse(config, cat(name, " mixes tokens by ", quote(mixing_name(layer.mixing))),
-           "'full' or 'window'");
+           "'full', 'window' or 'chunks'");
   }
   if (layer.n_kv_heads != config.n_kv_heads()) {
     refuse(config, cat(name, " has ", layer.n_kv_heads, " KV heads"),
@@ -65,6 +66,14 @@ void check_block(const ModelConfig& config) {
   }
   if (block.norm_bias && block.norm != NormKind::layer) {
     refuse(config, "norms by the root mean square have a bias", "none, or NormKind::layer");
+  }
+  const bool layer_norms = block.norm == NormKind::layer;
+  if (block.qk_norm == QkNorm::own_heads && !layer_norms) {
+    refuse(config, "heads have weights of their own for a norm by the root mean square",
+           "NormKind::layer");
+  }
+  if (block.qk_norm_bias && (block.qk_norm != QkNorm::per_head || !layer_norms)) {
+    refuse(config, "norms of Q and K have a bias", "QkNorm::per_head and NormKind::layer");
   }
 }
 

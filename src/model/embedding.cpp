@@ -1,6 +1,7 @@
 #include "model/embedding.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -8,17 +9,40 @@
 #include "model/weights.h"
 
 namespace fp8kv {
+namespace {
+
+// Where memory of their own is needed for rows, it is for so many.
+constexpr int64_t kRowsAtOnce = 256;
+
+template <typename View>
+View rows_of(const View& view, int64_t first, int64_t count) {
+  const Shape shape = view.shape.rank() == 1 ? Shape{count} : Shape{count, view.shape[1]};
+  const size_t row_bytes = view.bytes() / static_cast<size_t>(view.shape[0]);
+  return {view.data + static_cast<size_t>(first) * row_bytes, view.dtype, shape};
+}
+
+int64_t row_dim(const ModelConfig& config) {
+  return config.embed_dim > 0 ? config.embed_dim : config.dim;
+}
+
+}  // namespace
 
 Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                      EmbeddingTable table)
     : backend_(backend),
       multiplier_(static_cast<float>(config.block.embed_multiplier)),
-      row_bytes_(static_cast<size_t>(config.dim) * dtype_bytes(config.dtype)) {
+      position_offset_(config.position_offset),
+      row_bytes_(static_cast<size_t>(row_dim(config)) * dtype_bytes(config.dtype)) {
+  const WeightLoader loader(checkpoint, config, backend);
+  up_ = loader.outer(TensorRole::embed_up);
+  positions_ = loader.outer(TensorRole::positions);
+  const DType activation = backend.activation_dtype(config.dtype);
+  if (up_) tokens_ = backend.allocate(activation, Shape{kRowsAtOnce, row_dim(config)});
+  if (positions_) placed_ = backend.allocate(activation, Shape{kRowsAtOnce, config.dim});
   // Rows of the file are rows of x only where both have one type.
-  const bool readable =
-      backend.transfers() && backend.activation_dtype(config.dtype) == config.dtype;
+  const bool readable = backend.transfers() && activation == config.dtype;
   if (table == EmbeddingTable::on_backend || !readable) {
-    table_ = WeightLoader(checkpoint, config, backend).embedding();
+    table_ = loader.embedding();
     return;
   }
   const TensorLocation& location = checkpoint.tensors().at(embedding_name(checkpoint, config));
@@ -27,13 +51,30 @@ Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Ba
 }
 
 void Embedding::embed(const Step& step, const TensorView& x) {
-  if (file_) {
-    read_rows(step.host_ids());
-    backend_.copy_in(x, {rows_.data(), x.dtype, x.shape});
-  } else {
-    backend_.embed(table_.view(), step.ids(), x);
+  const int64_t n = step.rows(), at_once = up_ || positions_ ? kRowsAtOnce : n;
+  for (int64_t first = 0; first < n; first += at_once) {
+    embed_rows(step, first, rows_of(x, first, std::min(at_once, n - first)));
   }
-  if (multiplier_ != 1.0f) backend_.scale(x, multiplier_, 0.0f);
+}
+
+// Of the step's rows from `first` on.
+void Embedding::embed_rows(const Step& step, int64_t first, const TensorView& x) {
+  const int64_t n = x.shape[0];
+  const TensorView tokens = up_ ? tokens_.first(n) : x;
+  if (file_) {
+    read_rows(step.host_ids().subspan(static_cast<size_t>(first), static_cast<size_t>(n)));
+    backend_.copy_in(tokens, {rows_.data(), tokens.dtype, tokens.shape});
+  } else {
+    backend_.embed(table_.view(), rows_of(step.ids(), first, n), tokens);
+  }
+  if (multiplier_ != 1.0f) backend_.scale(tokens, multiplier_, 0.0f);
+  if (up_) backend_.linear(tokens, std::array{Projection{up_->view(), std::nullopt, x, false}});
+  if (!positions_) return;
+  const ConstTensorView table = positions_->view();
+  const TensorView placed = placed_.first(n);
+  backend_.embed(rows_of(table, position_offset_, table.shape[0] - position_offset_),
+                 rows_of(step.batch().positions, first, n), placed);
+  backend_.add(x, placed, 1.0f);
 }
 
 // rows_[i] = the row of ids[i], each read once.

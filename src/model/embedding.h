@@ -27,15 +27,22 @@ class Embedding {
             EmbeddingTable table);
 
   // x [rows, dim] activation dtype = the embeddings of the step's tokens, times the model's
-  // multiplier.
+  // multiplier; brought to `dim` where their rows are of another size, and with the rows of their
+  // positions added where the model has such.
   void embed(const Step& step, const TensorView& x);
 
  private:
   void read_rows(std::span<const int32_t> ids);
+  void embed_rows(const Step& step, int64_t first, const TensorView& x);
 
   Backend& backend_;
   float multiplier_;
-  Tensor table_;                   // [vocab_size, dim]; empty where rows are read from the file
+  Tensor table_;              // [vocab_size, embed_dim]; empty where rows are read from the file
+  std::optional<Tensor> up_;  // [dim, embed_dim]
+  std::optional<Tensor> positions_;  // [position_rows, dim]
+  int64_t position_offset_;
+  Tensor tokens_;                  // [kRowsAtOnce, embed_dim]: rows before `up_`
+  Tensor placed_;                  // [kRowsAtOnce, dim]: rows of `positions_`
   std::optional<InputFile> file_;  // that has the table, from `begin_` on
   uint64_t begin_ = 0;
   size_t row_bytes_;

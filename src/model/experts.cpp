@@ -42,7 +42,7 @@ void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
   const Routed routed{ids_.first(n), chosen_weights_.first(n), counts_};
   backend_.route(logits, experts_.routing, weights.choice_bias, routed);
   const ExpertMatrices matrices{weights.addresses, weights.each.front().front().dtype,
-                                experts_.hidden_dim, activation_};
+                                experts_.hidden_dim, activation_, experts_.routing.weigh_input};
   backend_.experts(x, routed, matrices, out);
   if (weights.shared) add_shared(weights, x, out);
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "model/computable.h"
 #include "model/rope.h"
+#include "model/score_bias.h"
 
 namespace fp8kv {
 namespace {
@@ -57,13 +58,17 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (any_dense) up_ = buffer(config.hidden_dim);
   if (config.experts) experts_.emplace(backend, config, max_rows);
   if (config.experts || !adds_plainly(config.block)) output_ = buffer(config.dim);
+  if (config.embed_dim > 0) down_ = buffer(config.embed_dim);
+  if (config.block.score_bias != ScoreBias::none) {
+    score_bias_ = to_backend(score_bias_table(config, max_positions), config.n_heads);
+  }
 }
 
-Tensor Forward::to_backend(const std::vector<float>& rope_rows, int64_t positions) const {
-  const Shape shape{positions, static_cast<int64_t>(rope_rows.size()) / positions};
+Tensor Forward::to_backend(const std::vector<float>& rows, int64_t n_rows) const {
+  const Shape shape{n_rows, static_cast<int64_t>(rows.size()) / n_rows};
   Tensor tensor = backend_.allocate(DType::f32, shape);
   backend_.copy_in(tensor.view(),
-                   {reinterpret_cast<const std::byte*>(rope_rows.data()), DType::f32, shape});
+                   {reinterpret_cast<const std::byte*>(rows.data()), DType::f32, shape});
   return tensor;
 }
 
@@ -82,9 +87,10 @@ uint64_t Forward::bytes() const {
     bytes += rope.rows.view().bytes() * (rope.q_rows ? 2 : 1);
   }
   for (const Tensor* each : {&no_rope_.rows, &no_positions_, &normed_, &q_, &k_, &v_, &attended_,
-                             &gate_, &up_, &output_}) {
+                             &gate_, &up_, &output_, &down_}) {
     if (each->view().shape.rank() > 0) bytes += each->view().bytes();
   }
+  if (score_bias_) bytes += score_bias_->view().bytes();
   return bytes + (experts_ ? experts_->bytes() : 0);
 }
 
@@ -156,11 +162,14 @@ RopeAppend Forward::rotation(int32_t rope, const AttentionInputs& inputs, const 
 void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& batch,
                      const PagedKv& kv, const TensorView& out) {
   const double scale = config_.block.attention_scale;
-  const AttentionOptions options{
-      .scale = scale != 0.0 ? static_cast<float>(scale)
-                            : 1.0f / std::sqrt(static_cast<float>(config_.head_dim())),
-      .window = config_.window(index),
-      .cap = static_cast<float>(config_.block.score_cap)};
+  AttentionOptions options{.scale = scale != 0.0
+                                        ? static_cast<float>(scale)
+                                        : 1.0f / std::sqrt(static_cast<float>(config_.head_dim())),
+                           .window = config_.window(index),
+                           .chunk = config_.chunk(index),
+                           .cap = static_cast<float>(config_.block.score_cap)};
+  if (config_.block.attention_scale_by_layer) options.scale /= static_cast<float>(index + 1);
+  if (score_bias_) options.bias = score_bias_->view();
   backend_.attention(inputs.q, kv, batch, options, out);
 }
 
@@ -227,7 +236,13 @@ void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstT
   backend_.embed(x, rows, chosen);
   const BlockConfig& block = config_.block;
   if (block.norm_place != NormPlace::after_add) backend_.norm(chosen, weights.norm.value(), chosen);
-  backend_.linear(chosen, std::array{project_to(weights.lm_head, logits)});
+  ConstTensorView last = chosen;
+  if (weights.down) {
+    const TensorView down = down_.first(rows.shape[0]);
+    backend_.linear(chosen, std::array{project_to(*weights.down, down)});
+    last = down;
+  }
+  backend_.linear(last, std::array{project_to(weights.lm_head, logits)});
   if (block.logit_multiplier != 1.0 || block.logit_cap != 0.0) {
     backend_.scale(logits, static_cast<float>(block.logit_multiplier),
                    static_cast<float>(block.logit_cap));

@@ -63,7 +63,7 @@ class Forward {
     RopePairs pairs = RopePairs::halves;
   };
 
-  Tensor to_backend(const std::vector<float>& rope_rows, int64_t positions) const;
+  Tensor to_backend(const std::vector<float>& rows, int64_t n_rows) const;
   RopeTable rope_rows(const RopeConfig& rope, int64_t positions) const;
   Entry entry(const std::optional<Norm>& norm, int64_t rows) const;
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
@@ -85,6 +85,8 @@ class Forward {
   Tensor gate_, up_;
   std::optional<ExpertsForward> experts_;
   Tensor output_;  // [max_rows, dim]: of a block, where it is not added to the stream as it is
+  Tensor down_;    // [max_rows, embed_dim]: on the way to logits, where that is another size
+  std::optional<Tensor> score_bias_;  // [n_heads, max_positions] f32
 };
 
 }  // namespace fp8kv

@@ -39,6 +39,7 @@ double yarn_frequency(const RopeConfig& rope, double frequency, double pair, dou
 }
 
 double scaled_frequency(const RopeConfig& rope, double pair, double head_dim) {
+  if (!rope.turns) return 0;
   const double frequency = std::pow(rope.theta, -2 * pair / head_dim);
   switch (rope.scaling) {
     case RopeScaling::none:
@@ -88,7 +89,8 @@ std::vector<float> q_rope_table(const RopeConfig& rope, int64_t head_dim, int64_
   const auto width = static_cast<size_t>(rotary_dim(rope, head_dim));
   for (size_t i = 0; i < table.size(); ++i) {
     const auto position = static_cast<double>(i / width);
-    const double growth = std::log(1 + std::floor(position / rope.original_context));
+    const double growth =
+        std::log(1 + std::floor((position + rope.q_growth_from) / rope.original_context));
     table[i] = static_cast<float>(table[i] * (1 + rope.q_growth * growth));
   }
   return table;

@@ -36,12 +36,37 @@ struct Place {
   uint64_t at;  // in the buffer
 };
 
-// The tensors of a layer in the order in which files have them.
+// The tensors of a layer in the order in which files have them, and behind them room for what
+// WeightSource wants.
 struct Layout {
   std::vector<Place> places;
-  uint64_t addresses_at = 0;  // in the buffer; see put_addresses
+  uint64_t room_at = 0;
   uint64_t bytes = 0;
 };
+
+// Room from `at` of a buffer on, one after another.
+struct Room {
+  std::byte* buffer;
+  uint64_t at;
+
+  TensorView take(DType dtype, const Shape& shape) {
+    const TensorView view{buffer + at, dtype, shape};
+    at += aligned(view.bytes());
+    return view;
+  }
+};
+
+LayerWeights weights_in(std::byte* buffer, const Layout& layout, const ModelConfig& config,
+                        const StreamedLayer& layer, Backend* backend, Room& room) {
+  std::map<std::string, const Place*> places;
+  for (const Place& place : layout.places) places[place.entry->name] = &place;
+  const auto find = [&](const std::string& name) {
+    const Place& place = *places.at(name);
+    return ConstTensorView(buffer + place.at, place.entry->dtype, place.entry->shape);
+  };
+  const auto take = [&](DType dtype, const Shape& shape) { return room.take(dtype, shape); };
+  return make_layer_weights(config, layer.index, layer.part, {find, take, backend});
+}
 
 Layout layout_of(const Checkpoint& checkpoint, const ModelConfig& config,
                  const StreamedLayer& layer) {
@@ -57,9 +82,11 @@ Layout layout_of(const Checkpoint& checkpoint, const ModelConfig& config,
     place.at = layout.bytes;
     layout.bytes += aligned(place.entry->end - place.entry->begin);
   }
-  layout.addresses_at = layout.bytes;
-  const int64_t addresses = address_count(config, layer.index, layer.part);
-  layout.bytes += aligned(static_cast<uint64_t>(addresses) * sizeof(uint64_t));
+  layout.room_at = layout.bytes;
+  std::byte anywhere{};  // views are made there, and not looked through
+  Room room{&anywhere, layout.bytes};
+  static_cast<void>(weights_in(&anywhere, layout, config, layer, nullptr, room));
+  layout.bytes = room.at;
   return layout;
 }
 
@@ -177,18 +204,9 @@ class WeightStream::Device {
     }
     transfers_.wait(kOpsQueue, buffer.filled);
     const StreamedLayer& layer = stream_.layers_[position];
-    std::map<std::string, const Place*> places;
-    for (const Place& place : buffer.layout.places) places[place.entry->name] = &place;
     std::byte* memory = buffer.memory.view().data;
-    LayerWeights weights =
-        make_layer_weights(stream_.config_, layer.index, layer.part, [&](const std::string& name) {
-          const Place& place = *places.at(name);
-          return ConstTensorView(memory + place.at, place.entry->dtype, place.entry->shape);
-        });
-    const Shape addresses{address_count(stream_.config_, layer.index, layer.part)};
-    put_addresses(stream_.backend_, {memory + buffer.layout.addresses_at, DType::u64, addresses},
-                  weights);
-    return weights;
+    Room room{memory, buffer.layout.room_at};
+    return weights_in(memory, buffer.layout, stream_.config_, layer, &stream_.backend_, room);
   }
 
   void end(size_t position) {
@@ -343,16 +361,15 @@ const LayerWeights& WeightStream::begin() {
   }
   const StreamedLayer& layer = layers_[position_];
   std::vector<Tensor> storage;
-  weights_ = make_layer_weights(config_, layer.index, layer.part, [&](const std::string& name) {
+  const auto find = [&](const std::string& name) {
     const MappedTensor mapped = checkpoint_.map(name);
     storage.push_back(backend_.upload(mapped.view, mapped.keep_alive));
     return ConstTensorView(storage.back().view());
-  });
-  const int64_t addresses = address_count(config_, layer.index, layer.part);
-  if (addresses > 0) {
-    storage.push_back(backend_.allocate(DType::u64, Shape{addresses}));
-    put_addresses(backend_, storage.back().view(), weights_);
-  }
+  };
+  const auto room = [&](DType dtype, const Shape& shape) {
+    return storage.emplace_back(backend_.allocate(dtype, shape)).view();
+  };
+  weights_ = make_layer_weights(config_, layer.index, layer.part, {find, room, &backend_});
   weights_.storage = std::move(storage);
   return weights_;
 }

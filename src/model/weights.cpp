@@ -1,19 +1,14 @@
 #include "model/weights.h"
 
 #include <array>
+#include <map>
+#include <set>
 
 #include "base/error.h"
 
 namespace fp8kv {
 
 namespace {
-
-// Rows of a weight or of a bias, where there are more in the tensor.
-ConstTensorView rows_of(const ConstTensorView& view, const TensorPart& part) {
-  Shape shape = view.shape.rank() == 1 ? Shape{part.rows} : Shape{part.rows, view.shape[1]};
-  const auto row_bytes = view.bytes() / static_cast<size_t>(view.shape[0]);
-  return {view.data + static_cast<size_t>(part.first_row) * row_bytes, view.dtype, shape};
-}
 
 // Tensors as they are found, put where the forward pass looks for them.
 struct Placing {
@@ -46,27 +41,39 @@ struct Placing {
     if (!norm) norm.emplace();
     into(*norm);
   }
-  // Of one expert, or of all one after another.
-  void into(std::vector<std::array<ConstTensorView, 3>>& experts, size_t matrix, int64_t expert,
-            const TensorPart& part) const {
-    experts.resize(static_cast<size_t>(config.experts->count));
-    if (expert >= 0) {
-      experts[static_cast<size_t>(expert)][matrix] = rows_of(view, part);
-      return;
-    }
-    const size_t bytes = view.bytes() / experts.size();
-    for (size_t i = 0; i < experts.size(); ++i) {
-      const ConstTensorView one(view.data + i * bytes, view.dtype,
-                                Shape{view.shape[1], view.shape[2]});
-      experts[i][matrix] = rows_of(one, part);
-    }
-  }
   QkNorms& qk_norms(LayerWeights& layer) const {
     if (!layer.attn.norms) layer.attn.norms.emplace();
     layer.attn.norms->whole = config.block.qk_norm == QkNorm::whole;
     return *layer.attn.norms;
   }
 };
+
+// Of a norm that has no weights.
+Norm plain_norm(const ModelConfig& config, const WeightSource& source) {
+  Norm norm;
+  norm.kind = config.block.norm;
+  norm.eps = static_cast<float>(config.norm_eps);
+  norm.weight = ones(config.dtype, config.head_dim(), source);
+  return norm;
+}
+
+// A matrix of one expert, or of all one after another.
+void place_expert(const ModelConfig& config, const ModelTensor& tensor, const TensorPart& part,
+                  size_t matrix, const ConstTensorView& view, const WeightSource& source,
+                  LayerExperts& out) {
+  out.each.resize(static_cast<size_t>(config.experts->count));
+  if (tensor.expert >= 0) {
+    out.each[static_cast<size_t>(tensor.expert)][matrix] =
+        part_of(tensor, part, config.n_kv_heads(), view, source);
+    return;
+  }
+  const size_t bytes = view.bytes() / out.each.size();
+  for (size_t i = 0; i < out.each.size(); ++i) {
+    const ConstTensorView one(view.data + i * bytes, view.dtype,
+                              Shape{view.shape[1], view.shape[2]});
+    out.each[i][matrix] = part_of(tensor, part, config.n_kv_heads(), one, source);
+  }
+}
 
 LayerExperts& experts_of(LayerWeights& layer) {
   if (!layer.experts) layer.experts.emplace();
@@ -145,8 +152,10 @@ struct NamedRole {
 };
 
 // All, in the order of TensorRole.
-constexpr std::array<NamedRole, 25> kRoles = {{
+constexpr std::array<NamedRole, 28> kRoles = {{
     {TensorRole::embedding, "embedding"},
+    {TensorRole::embed_up, "embed_up"},
+    {TensorRole::positions, "positions"},
     {TensorRole::attn_norm, "attn_norm"},
     {TensorRole::q, "q"},
     {TensorRole::k, "k"},
@@ -170,6 +179,7 @@ constexpr std::array<NamedRole, 25> kRoles = {{
     {TensorRole::shared_router, "shared_router"},
     {TensorRole::ffn_post_norm, "ffn_post_norm"},
     {TensorRole::norm, "norm"},
+    {TensorRole::head_down, "head_down"},
     {TensorRole::lm_head, "lm_head"},
 }};
 static_assert(kRoles.back().role == TensorRole::lm_head &&
@@ -196,7 +206,7 @@ void check_rows_of_layer(const ModelConfig& config) {
   const auto count = [&](const std::vector<ModelTensor>& tensors, bool of_layer) {
     for (const ModelTensor& tensor : tensors) {
       for (const TensorPart& part : tensor.parts) {
-        const bool counted = !tensor.is_bias && tensor.expert <= 0;
+        const bool counted = !tensor.is_bias && tensor.expert <= 0 && tensor.head <= 0;
         if (!counted || is_of_layer(part.role) != of_layer) continue;
         ++rows[static_cast<size_t>(part.role)];
       }
@@ -211,6 +221,21 @@ void check_rows_of_layer(const ModelConfig& config) {
                     quote(name), " with this config, expected ", expected),
                 "rows are in src/config/tensor_table.cpp; those of layers have '{}' in the name");
   }
+}
+
+void put_addresses(LayerExperts& experts, const WeightSource& source) {
+  const auto count = static_cast<int64_t>(experts.each.size());
+  const TensorView memory = source.room(DType::u64, Shape{3, count});
+  experts.addresses = memory;
+  if (source.backend == nullptr) return;
+  std::vector<uint64_t> addresses;
+  for (size_t matrix = 0; matrix < 3; ++matrix) {
+    for (const auto& expert : experts.each) {
+      addresses.push_back(reinterpret_cast<uintptr_t>(expert[matrix].data));
+    }
+  }
+  source.backend->copy_in(
+      memory, {reinterpret_cast<const std::byte*>(addresses.data()), DType::u64, memory.shape});
 }
 
 }  // namespace
@@ -234,43 +259,33 @@ std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index
   return tensors;
 }
 
-LayerWeights make_layer_weights(
-    const ModelConfig& config, int64_t index, LayerPart part,
-    const std::function<ConstTensorView(const std::string& name)>& find) {
+LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,
+                                const WeightSource& source) {
   LayerWeights layer;
+  std::map<TensorRole, TensorView> head_rows;
   for (const ModelTensor& tensor : needed_tensors(config, index, part)) {
-    const ConstTensorView view = find(tensor.name);
+    const ConstTensorView view = source.find(tensor.name);
     for (const TensorPart& each : tensor.parts) {
       const size_t matrix = expert_matrix(each.role);
       if (matrix < 3) {
-        const Placing whole{config, tensor.is_bias, view};
-        whole.into(experts_of(layer).each, matrix, tensor.expert, each);
+        place_expert(config, tensor, each, matrix, view, source, experts_of(layer));
+      } else if (tensor.head >= 0) {
+        TensorView& rows = head_rows[each.role];
+        add_head(tensor, view, source, rows);
+        place(each.role, {config, false, rows}, layer);
       } else {
-        place(each.role, {config, tensor.is_bias, rows_of(view, each)}, layer);
+        const ConstTensorView own = part_of(tensor, each, config.n_kv_heads(), view, source);
+        place(each.role, {config, tensor.is_bias, own}, layer);
       }
     }
   }
   if (config.block.shared_norm) layer.ffn_norm = layer.attn_norm;
-  return layer;
-}
-
-int64_t address_count(const ModelConfig& config, int64_t index, LayerPart part) {
-  const bool has = config.layer(index).feed_forward == FeedForward::experts;
-  return has && part == LayerPart::whole ? 3 * config.experts->count : 0;
-}
-
-void put_addresses(Backend& backend, const TensorView& memory, LayerWeights& layer) {
-  if (!layer.experts) return;
-  const auto count = static_cast<int64_t>(layer.experts->each.size());
-  std::vector<uint64_t> addresses;
-  for (size_t matrix = 0; matrix < 3; ++matrix) {
-    for (const auto& expert : layer.experts->each) {
-      addresses.push_back(reinterpret_cast<uintptr_t>(expert[matrix].data));
-    }
+  if (config.block.qk_norm == QkNorm::plain && config.turns(index)) {
+    const Norm norm = plain_norm(config, source);
+    layer.attn.norms = QkNorms{norm, norm};
   }
-  layer.experts->addresses = reshaped(memory, {3, count});
-  backend.copy_in(
-      memory, {reinterpret_cast<const std::byte*>(addresses.data()), DType::u64, Shape{3 * count}});
+  if (layer.experts) put_addresses(*layer.experts, source);
+  return layer;
 }
 
 Tensor WeightLoader::upload(const std::string& name) const {
@@ -295,18 +310,37 @@ Tensor WeightLoader::embedding() const {
   return upload(embedding_name(checkpoint_, config_));
 }
 
-LayerWeights WeightLoader::layer(int64_t index) const {
-  std::vector<Tensor> storage;
-  LayerWeights layer =
-      make_layer_weights(config_, index, LayerPart::whole,
-                         [&](const std::string& name) { return load(name, storage); });
-  const int64_t addresses = address_count(config_, index, LayerPart::whole);
-  if (addresses > 0) {
-    storage.push_back(backend_.allocate(DType::u64, Shape{addresses}));
-    put_addresses(backend_, storage.back().view(), layer);
+std::optional<Tensor> WeightLoader::outer(TensorRole role) const {
+  for (const ModelTensor& tensor : outer_tensors(config_)) {
+    if (tensor.parts.front().role == role && !tensor.is_bias) return upload(tensor.name);
   }
+  return std::nullopt;
+}
+
+LayerWeights WeightLoader::layer(int64_t index) const {
+  std::set<std::string> copied;
+  for (const ModelTensor& tensor : layer_tensors(config_, index)) {
+    if (is_copied(tensor)) copied.insert(tensor.name);
+  }
+  std::vector<Tensor> storage, not_kept;
+  const auto find = [&](const std::string& name) {
+    return load(name, copied.contains(name) ? not_kept : storage);
+  };
+  const auto room = [&](DType dtype, const Shape& shape) {
+    return storage.emplace_back(backend_.allocate(dtype, shape)).view();
+  };
+  LayerWeights layer =
+      make_layer_weights(config_, index, LayerPart::whole, {find, room, &backend_});
   layer.storage = std::move(storage);
   return layer;
+}
+
+Tensor WeightLoader::normed_rows(const std::string& name) const {
+  const MappedTensor mapped = checkpoint_.map(name);
+  auto host = std::make_shared<std::vector<std::byte>>(mapped.view.bytes());
+  norm_rows(mapped.view, host->data());
+  const std::byte* data = host->data();
+  return backend_.upload({data, mapped.view.dtype, mapped.view.shape}, std::move(host));
 }
 
 HeadWeights WeightLoader::head() const {
@@ -315,17 +349,22 @@ HeadWeights WeightLoader::head() const {
   HeadWeights head;
   for (const ModelTensor& tensor : outer_tensors(config_)) {
     const TensorRole role = tensor.parts.front().role;
-    if (role == TensorRole::embedding || (shared && tensor.name == lm_head)) continue;
-    const Placing loaded{config_, tensor.is_bias, load(tensor.name, head.storage)};
+    if (role < TensorRole::attn_norm || (shared && tensor.name == lm_head)) continue;
+    const bool normed = config_.block.head_normed && tensor.name == lm_head;
+    head.storage.push_back(normed ? normed_rows(tensor.name) : upload(tensor.name));
+    const Placing loaded{config_, tensor.is_bias, head.storage.back().view()};
     if (role == TensorRole::norm) {
       loaded.into(head.norm);
+    } else if (role == TensorRole::head_down) {
+      loaded.into(head.down);
     } else {
       FP8KV_ASSERT(role == TensorRole::lm_head);
       loaded.into(head.lm_head);
     }
   }
   if (shared) {
-    head.storage.push_back(embedding());
+    const std::string name = embedding_name(checkpoint_, config_);
+    head.storage.push_back(config_.block.head_normed ? normed_rows(name) : upload(name));
     head.lm_head.weight = head.storage.back().view();
   }
   return head;

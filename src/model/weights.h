@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "checkpoint/checkpoint.h"
 #include "config/tensor_table.h"
 #include "core/config.h"
+#include "model/weight_source.h"
 
 namespace fp8kv {
 
@@ -49,8 +49,9 @@ struct LayerWeights {
 
 // What is not in a layer.
 struct HeadWeights {
-  std::optional<Norm> norm;  // [dim]
-  Linear lm_head;            // [vocab_size, dim]; the embedding where they are tied
+  std::optional<Norm> norm;    // [dim]
+  std::optional<Linear> down;  // [embed_dim, dim]
+  Linear lm_head;              // [vocab_size, embed_dim]; the embedding where they are tied
   std::vector<Tensor> storage;
 };
 
@@ -60,18 +61,10 @@ std::string embedding_name(const Checkpoint& checkpoint, const ModelConfig& conf
 // Of a layer, those that the part computes with.
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part);
 
-// A layer made of what `find` gives for each tensor that it needs, by full name.
-// `find` is called once for each; where a tensor has several roles, they are views of its rows.
-LayerWeights make_layer_weights(
-    const ModelConfig& config, int64_t index, LayerPart part,
-    const std::function<ConstTensorView(const std::string& name)>& find);
-
-// Elements of the table of addresses that a layer needs; 0 where it has no experts.
-int64_t address_count(const ModelConfig& config, int64_t index, LayerPart part);
-
-// Writes the table of a layer with experts to `memory` [address_count] u64, which lives as long as
-// the weights. Does nothing for other layers.
-void put_addresses(Backend& backend, const TensorView& memory, LayerWeights& layer);
+// `find` is called once for each tensor that the layer needs, by full name; roles of one tensor are
+// views of it where it has their rows one after the other.
+LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,
+                                const WeightSource& source);
 
 // Throws unless the rows of config.tensors name every tensor that the config has exactly once,
 // in layers with experts and in others, those of layers by rows with "{}" and the others by rows
@@ -85,12 +78,15 @@ class WeightLoader {
   WeightLoader(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend)
       : checkpoint_(checkpoint), config_(config), backend_(backend) {}
 
-  Tensor embedding() const;  // [vocab_size, dim]
+  Tensor embedding() const;  // [vocab_size, embed_dim]
+  // Another weight that is not in a layer; nothing where the model has none of this role.
+  std::optional<Tensor> outer(TensorRole role) const;
   LayerWeights layer(int64_t index) const;
   HeadWeights head() const;
 
  private:
   Tensor upload(const std::string& name) const;
+  Tensor normed_rows(const std::string& name) const;  // of a matrix, brought to length 1
   ConstTensorView load(const std::string& name, std::vector<Tensor>& storage) const;
 
   const Checkpoint& checkpoint_;

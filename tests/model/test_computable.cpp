@@ -58,8 +58,15 @@ TEST_CASE("computable: models that differ from the tests' in nothing that matter
 }
 
 TEST_CASE("computable: layers that are of another kind are refused") {
-  CHECK(refusal([](ModelConfig& c) { c.layers[1].mixing = Mixing::chunks; }) ==
-        "LlamaForCausalLM: layer 1 mixes tokens by 'chunks', expected 'full' or 'window'");
+  CHECK(refusal([](ModelConfig& c) { c.layers[1].mixing = Mixing::recurrent; }) ==
+        "LlamaForCausalLM: layer 1 mixes tokens by 'recurrent', expected 'full', 'window' or "
+        "'chunks'");
+  CHECK(refusal([](ModelConfig& c) { c.block.qk_norm = QkNorm::own_heads; }) ==
+        "LlamaForCausalLM: heads have weights of their own for a norm by the root mean square, "
+        "expected NormKind::layer");
+  CHECK(refusal([](ModelConfig& c) { c.block.qk_norm_bias = true; }) ==
+        "LlamaForCausalLM: norms of Q and K have a bias, expected QkNorm::per_head and "
+        "NormKind::layer");
   CHECK(refusal([](ModelConfig& c) { c.layers[1].n_kv_heads = 1; }) ==
         "LlamaForCausalLM: layer 1 has 1 KV heads, expected 2, as another layer has");
   CHECK(refusal([](ModelConfig& c) { c.layers[0].v_head_dim = 4; }) ==

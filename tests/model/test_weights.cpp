@@ -1,9 +1,12 @@
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "backend/cpu/cpu_backend.h"
 #include "config/tensor_table.h"
 #include "model/weights.h"
 #include "support/models/fused_tensors.h"
@@ -30,7 +33,66 @@ struct Store {
     FAIL("not a tensor of the layer: ", name);
     return {};
   }
+  WeightSource source(const ModelConfig& config) {
+    return {[&](const std::string& name) { return find(config, name); }, {}, nullptr};
+  }
 };
+
+// Of the only tensor with this many roles: its rows, each filled with its own number.
+std::vector<float> numbered_rows(const Shape& shape) {
+  std::vector<float> values;
+  for (int64_t row = 0; row < shape[0]; ++row) {
+    for (int64_t i = 0; i < shape.elements() / shape[0]; ++i) {
+      values.push_back(static_cast<float>(row));
+    }
+  }
+  return values;
+}
+
+// Q, K and V in one tensor of this layout, whose values are its elements' rows.
+struct Arranged {
+  ModelConfig config = test::model_of(test::tiny_config());
+  std::unique_ptr<Backend> backend = make_cpu_backend(2);
+  std::map<std::string, std::vector<float>> values;
+  std::vector<Tensor> rooms;
+  std::vector<TensorRow> rows;
+  LayerWeights layer;
+
+  explicit Arranged(TensorLayout layout) {
+    rows = {{"layers.{}.qkv", {TensorRole::q, TensorRole::k, TensorRole::v}, layout}};
+    config.tensors = rows;
+    config.qkv_bias = true;
+    const auto find = [&](const std::string& name) -> ConstTensorView {
+      for (const ModelTensor& tensor : layer_tensors(config, 0)) {
+        if (tensor.name != name) continue;
+        values[name] = numbered_rows(tensor.shape);
+        return {reinterpret_cast<const std::byte*>(values[name].data()), DType::f32, tensor.shape};
+      }
+      return {};
+    };
+    const auto room = [&](DType dtype, const Shape& shape) {
+      return rooms.emplace_back(backend->allocate(dtype, shape)).view();
+    };
+    layer = make_layer_weights(config, 0, LayerPart::whole, {find, room, backend.get()});
+  }
+};
+
+// The first column.
+std::vector<float> rows_of(const ConstTensorView& view) {
+  std::vector<float> found;
+  const int64_t width = view.shape.elements() / view.shape[0];
+  for (int64_t i = 0; i < view.shape[0]; ++i) found.push_back(view.as<float>()[i * width]);
+  return found;
+}
+
+// The numbers [begin, end) one after another, for each pair.
+std::vector<float> numbers(std::initializer_list<std::pair<int, int>> ranges) {
+  std::vector<float> all;
+  for (const auto& [begin, end] : ranges) {
+    for (int i = begin; i < end; ++i) all.push_back(static_cast<float>(i));
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -39,9 +101,7 @@ TEST_CASE("weights: roles of one tensor are views of its rows, found once") {
   config.tensors = test::kFusedTensors;
   config.qkv_bias = true;
   Store store;
-  const LayerWeights layer =
-      make_layer_weights(config, 0, LayerPart::whole,
-                         [&](const std::string& name) { return store.find(config, name); });
+  const LayerWeights layer = make_layer_weights(config, 0, LayerPart::whole, store.source(config));
   CHECK(store.asked == test::names_of(layer_tensors(config, 0)));
   const float* qkv = store.values.at("layers.0.qkv_proj.weight").data();
   CHECK(layer.attn.q.weight.as<float>() == qkv);
@@ -54,12 +114,32 @@ TEST_CASE("weights: roles of one tensor are views of its rows, found once") {
         store.values.at("layers.0.gate_up_proj.weight").data() + 48 * 32);
 }
 
+// Four query heads and two KV heads of 8 elements: 64 rows, 32 for each KV head.
+TEST_CASE("weights: rows that lie by KV head are sorted into Q, K and V") {
+  const Arranged model(TensorLayout::by_kv_head);
+  const auto& [q, k, v, norms] = model.layer.attn;
+  CHECK(rows_of(q.weight) == numbers({{0, 16}, {32, 48}}));
+  CHECK(rows_of(k.weight) == numbers({{16, 24}, {48, 56}}));
+  CHECK(rows_of(v.weight) == numbers({{24, 32}, {56, 64}}));
+  CHECK(q.weight.shape == Shape{32, 32});
+  CHECK(v.weight.as<float>()[15 * 32 + 31] == 63);
+  CHECK(rows_of(*q.bias) == rows_of(q.weight));
+  CHECK(rows_of(*v.bias) == rows_of(v.weight));
+}
+
+TEST_CASE("weights: a transposed tensor is turned, its bias not") {
+  const Arranged model(TensorLayout::transposed);
+  const auto& [q, k, v, norms] = model.layer.attn;
+  CHECK(layer_tensors(model.config, 0).front().shape == Shape{32, 64});
+  CHECK(k.weight.shape == Shape{16, 32});
+  for (int64_t i = 0; i < 32; ++i) CHECK(k.weight.as<float>()[i] == static_cast<float>(i));
+  CHECK(rows_of(*k.bias) == numbers({{32, 48}}));
+}
+
 TEST_CASE("weights: of the last layer of a calibration only what K and V need") {
   const ModelConfig config = test::model_of(test::tiny_config());
   Store store;
-  static_cast<void>(
-      make_layer_weights(config, 0, LayerPart::up_to_kv,
-                         [&](const std::string& name) { return store.find(config, name); }));
+  static_cast<void>(make_layer_weights(config, 0, LayerPart::up_to_kv, store.source(config)));
   CHECK(store.asked == Strings{"model.layers.0.input_layernorm.weight",
                                "model.layers.0.self_attn.q_proj.weight",
                                "model.layers.0.self_attn.k_proj.weight",

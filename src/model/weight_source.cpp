@@ -1,0 +1,113 @@
+#include "model/weight_source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/half.h"
+
+namespace fp8kv {
+namespace {
+
+// Rows of a weight or of a bias, where there are more in the tensor.
+ConstTensorView rows_of(const ConstTensorView& view, const TensorPart& part) {
+  Shape shape = view.shape.rank() == 1 ? Shape{part.rows} : Shape{part.rows, view.shape[1]};
+  const auto row_bytes = view.bytes() / static_cast<size_t>(view.shape[0]);
+  return {view.data + static_cast<size_t>(part.first_row) * row_bytes, view.dtype, shape};
+}
+
+// The elements of a role's rows in the order that products want.
+ConstTensorView arranged(const ConstTensorView& from, int64_t first, Steps steps,
+                         const Shape& order, const Shape& shape, const WeightSource& source) {
+  const TensorView to = source.room(from.dtype, shape);
+  const auto skipped = static_cast<size_t>(first) * dtype_bytes(from.dtype);
+  const ConstTensorView rest(from.data + skipped, from.dtype, {from.shape.elements() - first});
+  if (source.backend != nullptr) source.backend->arrange(rest, steps, reshaped(to, order));
+  return to;
+}
+
+float value_at(const ConstTensorView& view, int64_t i) {
+  switch (view.dtype) {
+    case DType::f16:
+      return f16_to_float(view.as<uint16_t>()[i]);
+    case DType::bf16:
+      return bf16_to_float(view.as<uint16_t>()[i]);
+    default:
+      return view.as<float>()[i];
+  }
+}
+
+void put_at(std::byte* to, DType dtype, int64_t i, float value) {
+  switch (dtype) {
+    case DType::f16:
+      reinterpret_cast<uint16_t*>(to)[i] = f16_from_float(value);
+      return;
+    case DType::bf16:
+      reinterpret_cast<uint16_t*>(to)[i] = bf16_from_float(value);
+      return;
+    default:
+      reinterpret_cast<float*>(to)[i] = value;
+  }
+}
+
+void norm_row(const ConstTensorView& row, std::byte* to) {
+  constexpr double kLeast = 1e-12;
+  double squares = 0;
+  for (int64_t i = 0; i < row.shape[0]; ++i) {
+    squares += double{value_at(row, i)} * double{value_at(row, i)};
+  }
+  const double length = std::max(std::sqrt(squares), kLeast);
+  for (int64_t i = 0; i < row.shape[0]; ++i) {
+    put_at(to, row.dtype, i, static_cast<float>(double{value_at(row, i)} / length));
+  }
+}
+
+}  // namespace
+
+bool is_copied(const ModelTensor& tensor) {
+  const bool turned = tensor.layout == TensorLayout::transposed && !tensor.is_bias;
+  return turned || tensor.layout == TensorLayout::by_kv_head || tensor.head >= 0;
+}
+
+ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part, int64_t n_kv_heads,
+                        const ConstTensorView& view, const WeightSource& source) {
+  if (tensor.layout == TensorLayout::by_kv_head) {
+    const int64_t width = view.shape.elements() / view.shape[0];
+    const int64_t rows = part.rows / n_kv_heads, all = view.shape[0] / n_kv_heads;
+    return arranged(view, part.first_row / n_kv_heads * width, {all * width, 1},
+                    {n_kv_heads, rows * width}, rows_of(view, part).shape, source);
+  }
+  if (tensor.layout == TensorLayout::transposed && !tensor.is_bias) {
+    const Shape shape{part.rows, view.shape[0]};
+    return arranged(view, part.first_row, {1, view.shape[1]}, shape, shape, source);
+  }
+  return rows_of(view, part);
+}
+
+void add_head(const ModelTensor& tensor, const ConstTensorView& from, const WeightSource& source,
+              TensorView& rows) {
+  const int64_t size = from.shape.elements();
+  if (tensor.head == 0) rows = source.room(from.dtype, {tensor.parts.front().rows, size});
+  const auto before = static_cast<size_t>(tensor.head) * from.bytes();
+  const TensorView row{rows.data + before, from.dtype, Shape{1, size}};
+  if (source.backend != nullptr) source.backend->arrange(from, {size, 1}, row);
+}
+
+TensorView ones(DType dtype, int64_t count, const WeightSource& source) {
+  const TensorView to = source.room(dtype, Shape{count});
+  if (source.backend == nullptr) return to;
+  std::vector<std::byte> host(to.bytes());
+  for (int64_t i = 0; i < count; ++i) put_at(host.data(), dtype, i, 1.0f);
+  source.backend->copy_in(to, {host.data(), dtype, to.shape});
+  return to;
+}
+
+void norm_rows(const ConstTensorView& matrix, std::byte* to) {
+  const Shape row{matrix.shape[1]};
+  const size_t row_bytes = matrix.bytes() / static_cast<size_t>(matrix.shape[0]);
+  for (size_t at = 0; at < matrix.bytes(); at += row_bytes) {
+    norm_row({matrix.data + at, matrix.dtype, row}, to + at);
+  }
+}
+
+}  // namespace fp8kv

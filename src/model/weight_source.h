@@ -1,0 +1,39 @@
+// Where the weights of a layer come from, and how those get there that files have in another order
+// than products want. What they are to the layer is for weights.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "backend/backend.h"
+#include "config/tensor_table.h"
+
+namespace fp8kv {
+
+// What a layer is made of. All of it lives as long as the weights.
+struct WeightSource {
+  std::function<ConstTensorView(const std::string& name)> find;  // a tensor, as its file has it
+  // Memory for what no file has: the addresses of experts, and weights in another order.
+  std::function<TensorView(DType dtype, const Shape& shape)> room;
+  Backend* backend = nullptr;  // null: only sizes are asked for, and nothing is written
+};
+
+// Whether the layer has another copy of a tensor, and its own memory is not looked at any more.
+bool is_copied(const ModelTensor& tensor);
+
+// What a role has of a tensor: [rows, columns], or [rows] of a bias.
+ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part, int64_t n_kv_heads,
+                        const ConstTensorView& view, const WeightSource& source);
+
+// Puts what is one head's in its row of `rows` [heads, head_dim], which the first makes.
+void add_head(const ModelTensor& tensor, const ConstTensorView& from, const WeightSource& source,
+              TensorView& rows);
+
+TensorView ones(DType dtype, int64_t count, const WeightSource& source);  // [count]
+
+// Writes the rows of a matrix on the host to `to`, brought to length 1.
+// As torch's normalize: a row of zeros stays one.
+void norm_rows(const ConstTensorView& matrix, std::byte* to);
+
+}  // namespace fp8kv
