@@ -18,20 +18,26 @@ namespace {
 constexpr uint64_t kBlockBytes = 1024;
 constexpr uint64_t kBlocks = 4;
 
-constexpr std::array<std::string_view, 3> kProjections = {"k_proj", "v_proj", "qkv_proj"};
+// In the order in which they are read. All but the first two have Q, K and V.
+constexpr std::array<std::string_view, 7> kProjections = {
+    "k_proj", "v_proj", "qkv_proj", "W_pack", "c_attn", "query_key_value", "wqkv"};
+// Of older models; see kAttentionNames for the others.
+constexpr std::array<std::string_view, 3> kOlderAttention = {"attention.", "attn.",
+                                                             "self_attention."};
 // The last two are weights as GPTQ or AWQ and as compressed-tensors pack them.
 constexpr std::array<std::string_view, 4> kParts = {"weight", "bias", "qweight", "weight_packed"};
 
-// A stack of layers: what stands before "layers." in its names, and behind the layer's number.
+// A stack of layers: what stands in its names before the layer's number, and behind it.
 struct Stack {
   std::string prefix;     // "model."
+  std::string layers;     // "layers.", "h."
   std::string attention;  // "self_attn."
   auto operator<=>(const Stack&) const = default;
 };
 
 std::string projection_name(const Stack& stack, int64_t layer, std::string_view projection,
                             std::string_view part) {
-  return cat("layers.", layer, ".", stack.attention, projection, ".", part);
+  return cat(stack.layers, layer, ".", stack.attention, projection, ".", part);
 }
 
 // A name such as "model.layers.3.self_attn.k_proj.weight" taken apart.
@@ -41,9 +47,17 @@ struct Place {
   std::string_view projection;
 };
 
-std::optional<Place> find_place(std::string_view name) {
-  const auto parts = split_layer_name(name);
-  const auto rest = parts ? in_attention(parts->rest) : std::nullopt;
+// What follows the attention's name, of older models too.
+std::optional<std::string_view> behind_attention(std::string_view rest) {
+  for (const std::string_view name : kOlderAttention) {
+    if (rest.starts_with(name)) return rest.substr(name.size());
+  }
+  return in_attention(rest);
+}
+
+std::optional<Place> find_place(std::string_view name, std::string_view layers) {
+  const auto parts = split_layer_name(name, layers);
+  const auto rest = parts ? behind_attention(parts->rest) : std::nullopt;
   if (!rest) return std::nullopt;
   const size_t dot = rest->find('.');
   if (dot == rest->npos || rest->substr(dot + 1) == "bias") return std::nullopt;
@@ -55,15 +69,18 @@ std::optional<Place> find_place(std::string_view name) {
     return std::nullopt;
   }
   const std::string_view attention = parts->rest.substr(0, parts->rest.size() - rest->size());
-  return Place{{std::string(parts->prefix), std::string(attention)}, parts->layer, projection};
+  return Place{{std::string(parts->prefix), std::string(layers), std::string(attention)},
+               parts->layer,
+               projection};
 }
 
 // The stack of the most layers with K and V; nullopt when no layer has both.
 std::optional<Stack> find_stack(const Checkpoint& checkpoint, int64_t n_layers) {
   std::map<Stack, std::map<int64_t, std::set<std::string_view>>> found;
   for (const auto& [name, location] : checkpoint.tensors()) {
-    const auto place = find_place(name);
-    if (place && place->layer < n_layers) {
+    for (const std::string_view called : {"layers.", "h."}) {
+      const auto place = find_place(name, called);
+      if (!place || place->layer >= n_layers) continue;
       found[place->stack][place->layer].insert(place->projection);
     }
   }
@@ -72,7 +89,9 @@ std::optional<Stack> find_stack(const Checkpoint& checkpoint, int64_t n_layers) 
   for (const auto& [stack, layers] : found) {
     size_t complete = 0;
     for (const auto& [layer, has] : layers) {
-      complete += has.contains("qkv_proj") || (has.contains("k_proj") && has.contains("v_proj"));
+      const bool both = has.contains("k_proj") && has.contains("v_proj");
+      complete += both || std::any_of(kProjections.begin() + 2, kProjections.end(),
+                                      [&](std::string_view fused) { return has.contains(fused); });
     }
     if (complete > most) {
       best = stack;

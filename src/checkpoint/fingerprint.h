@@ -15,9 +15,10 @@ namespace fp8kv {
 // milliseconds. A fine-tune changes it; moving, sharding or renaming files does not.
 //
 // For any model that names them "layers.N.self_attn.{k_proj,v_proj,qkv_proj}", or with "mixer" as
-// Nemotron-H has it, under any prefix: the stack with the most of the config's layers counts (of
-// equals the first in order), and its prefix is not a part of the names. Layers without attention
-// have no share. nullopt when no layer has both K and V.
+// Nemotron-H has it, or as older models do ("h.N.attn.c_attn"), under any prefix: the stack with
+// the most of the config's layers counts (of equals the first in order), and its prefix is not a
+// part of the names. Layers without attention have no share. nullopt when no layer has both K and
+// V.
 std::optional<std::string> find_fingerprint(const Checkpoint& checkpoint,
                                             const ModelDescription& model);
 // The same; throws where there is none.

@@ -5,13 +5,12 @@
 
 namespace fp8kv {
 
-std::optional<LayerName> split_layer_name(std::string_view name) {
-  constexpr std::string_view kLayers = "layers.";
-  const size_t at = name.rfind(kLayers);
+std::optional<LayerName> split_layer_name(std::string_view name, std::string_view layers) {
+  const size_t at = name.rfind(layers);
   if (at == name.npos || (at > 0 && name[at - 1] != '.')) return std::nullopt;
   LayerName parts;
   parts.prefix = name.substr(0, at);
-  const std::string_view after = name.substr(at + kLayers.size());
+  const std::string_view after = name.substr(at + layers.size());
   const char* end = after.data() + after.size();
   const auto [stop, error] = std::from_chars(after.data(), end, parts.layer);
   if (error != std::errc() || parts.layer < 0 || stop == end || *stop != '.') return std::nullopt;

@@ -16,8 +16,10 @@ struct LayerName {
   std::string_view rest;
 };
 
-// nullopt for a name without a plain decimal number after its last "layers.".
-std::optional<LayerName> split_layer_name(std::string_view name);
+// nullopt for a name without a plain decimal number after its last "layers.", or what else the
+// layers are called.
+std::optional<LayerName> split_layer_name(std::string_view name,
+                                          std::string_view layers = "layers.");
 
 // What models call the attention of a layer: nearly all the first, Nemotron-H the second.
 inline constexpr std::array<std::string_view, 2> kAttentionNames = {"self_attn", "mixer"};

@@ -117,10 +117,11 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
     const char* lm_head;
   };
   constexpr Place kPlaces[] = {
-      {"model.", "lm_head"},
       {"language_model.model.", "language_model.lm_head"},
       {"model.language_model.", "lm_head"},
+      {"", "lm_head"},  // GPT-2's first files
   };
+  if (checkpoint.find(weight_name(config, TensorRole::q))) return;
   ModelConfig placed = config;
   for (const Place& place : kPlaces) {
     placed.model_prefix = place.model_prefix;
@@ -157,15 +158,23 @@ std::string_view first_part(std::string_view name) {
   return name.substr(0, name.find('.'));
 }
 
+// What older versions saved of a layer's causal mask.
+bool is_mask(const TensorEntry& entry) {
+  return entry.shape.rank() == 4 &&
+         (entry.name.ends_with("attn.bias") || entry.name.ends_with("attention.bias"));
+}
+
 // A weight that nothing reads means that the model is not what its config.json says: biases that
 // are switched off, norms of another architecture, more layers. Scales and buffers are no weights.
 void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
                      const Expected& expected) {
   for (const auto& [name, location] : checkpoint.tensors()) {
     const bool weight = name.ends_with(".weight") || name.ends_with(".bias");
-    const bool of_model = first_part(name) == first_part(config.model_prefix) ||
+    const bool of_model = config.model_prefix.empty() ||
+                          first_part(name) == first_part(config.model_prefix) ||
                           first_part(name) == first_part(config.lm_head);
     if (!weight || !of_model || is_other_part(name) || expected.contains(name)) continue;
+    if (is_mask(location.entry)) continue;
     if (is_of_later_layer(name, checkpoint, config)) continue;
     throw Error(cat(tensor_of(checkpoint, name), ": is not a part of ", config.architecture,
                     " with this config.json"),

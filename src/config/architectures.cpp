@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "config/expert_architectures.h"
 #include "config/families.h"
 #include "config/language_config.h"
+#include "config/llama_variants.h"
+#include "config/older_architectures.h"
 #include "config/tensor_rows.h"
 
 namespace fp8kv {
@@ -24,6 +27,7 @@ struct Wrapper {
 
 constexpr Wrapper kOuterModels[] = {
     {"Gemma3ForConditionalGeneration", "gemma3"},
+    {"Llama4ForConditionalGeneration", "llama4"},
     {"LlavaForConditionalGeneration", "llava"},
     {"Mistral3ForConditionalGeneration", "mistral3"},
     {"Qwen2VLForConditionalGeneration", "qwen2_vl"},
@@ -80,11 +84,13 @@ constexpr const char* kDescribed = "plan, inspect, extract and inject take such 
   FP8KV_ASSERT(member);
   const bool each = member->is_array() && member->size() == model.layers.size();
   const Json said = each ? (*member)[static_cast<size_t>(layer)] : *member;
-  throw Error(
-      cat(said.where(), ": is ", said.brief(), ", which makes the mixing of layer ", layer, " ",
-          quote(mixing_name(model.layer(layer).mixing)), ", expected ",
-          architecture.windows ? "'full' or 'window' in " : "'full' in ", architecture.name),
-      kDescribed);
+  throw Error(cat(said.where(), ": is ", said.brief(), ", which makes the mixing of layer ", layer,
+                  " ", quote(mixing_name(model.layer(layer).mixing)), ", expected ",
+                  architecture.windows  ? "'full' or 'window' in "
+                  : architecture.chunks ? "'full' or 'chunks' in "
+                                        : "'full' in ",
+                  architecture.name),
+              kDescribed);
 }
 
 constexpr NamedActivation kSilu[] = {{"silu", Activation::silu}, {"swish", Activation::silu}};
@@ -312,7 +318,14 @@ const Architecture kArchitectures[] = {
 }  // namespace
 
 std::span<const Architecture> architectures() {
-  return kArchitectures;
+  static const std::vector<Architecture> all = [] {
+    std::vector<Architecture> rows(std::begin(kArchitectures), std::end(kArchitectures));
+    for (const auto& more : {llama_variants(), older_architectures()}) {
+      rows.insert(rows.end(), more.begin(), more.end());
+    }
+    return rows;
+  }();
+  return all;
 }
 
 const Architecture& architecture_at(const Json& config) {
@@ -350,7 +363,9 @@ void check_layers(const Architecture& architecture, const Json& config, const Mo
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     const LayerDescription& layer = model.layer(i);
     const bool windowed = architecture.windows && layer.mixing == Mixing::window;
-    if (layer.mixing != Mixing::full && !windowed) refuse_mixing(architecture, config, model, i);
+    const bool chunked = architecture.chunks && layer.mixing == Mixing::chunks;
+    if (layer.mixing != Mixing::full && !windowed && !chunked)
+      refuse_mixing(architecture, config, model, i);
     if (layer.n_kv_heads != model.n_kv_heads()) {
       refuse("num_global_key_value_heads", "as many KV heads in every layer");
     }

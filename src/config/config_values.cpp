@@ -43,6 +43,11 @@ bool mentions(const Json& object, std::string_view key) {
   return false;
 }
 
+void refuse_if_set(const Json& config, const char* key, const char* what) {
+  const auto flag = config.find(key);
+  if (flag && flag->as_bool()) fail(flag->where(), ": is true: ", what, " is not supported");
+}
+
 double positive_number(const Json& number) {
   const double value = number.as_double();
   if (!(value > 0) || !std::isfinite(value)) {

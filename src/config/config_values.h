@@ -19,6 +19,11 @@ inline constexpr int64_t kLongestContext = INT32_MAX;
 using Spellings = std::initializer_list<const char*>;
 inline constexpr Spellings kExpertCount = {"num_local_experts", "num_experts", "n_routed_experts",
                                            "moe_num_experts"};
+inline constexpr Spellings kDim = {"hidden_size", "n_embd", "d_model"};
+inline constexpr Spellings kHiddenDim = {"intermediate_size", "ffn_dim", "n_inner",
+                                         "ffn_hidden_size"};
+inline constexpr Spellings kContext = {"max_position_embeddings", "n_positions",
+                                       "model_max_length"};
 inline constexpr Spellings kLayerCount = {"num_hidden_layers", "n_layer", "num_layers"};
 
 // The first of "architectures"; "" where there is none.
@@ -35,6 +40,9 @@ int64_t layer_count(const Json& config);
 
 // Unlike Json::find, true for a key whose value is null.
 bool mentions(const Json& object, std::string_view key);
+
+// Throws where the flag is true: `what` it asks for is not computed.
+void refuse_if_set(const Json& config, const char* key, const char* what);
 
 // Throws unless the number is finite and above 0.
 double positive_number(const Json& number);

@@ -47,6 +47,7 @@ bool is_expert_layer(const Json& text, int64_t layer) {
     const auto i = static_cast<size_t>(layer);
     return i < types->size() && (*types)[i].as_string() == "sparse";
   }
+  if (text.has("moe_layers")) return lists(text, "moe_layers", layer);
   if (layer < text.get_int("first_k_dense_replace", 0)) return false;
   if (lists(text, "mlp_only_layers", layer)) return false;
   for (const char* key : {"decoder_sparse_step", "interleave_moe_layer_step"}) {

@@ -1,6 +1,7 @@
 #include "config/describe_model.h"
 
 #include <concepts>
+#include <string>
 #include <utility>
 
 #include "config/config_values.h"
@@ -11,11 +12,16 @@
 namespace fp8kv {
 namespace {
 
-constexpr Spellings kDim = {"hidden_size", "n_embd", "d_model"};
-constexpr Spellings kContext = {"max_position_embeddings", "n_positions"};
+// One KV head for all queries. Where Falcon has its newer blocks, the switch says nothing.
+bool is_multi_query(const Json& text) {
+  const std::string type = text.get_string("model_type", "");
+  if (type != "falcon" && type != "gpt_bigcode") return false;
+  return text.get_bool("multi_query", true) && !text.get_bool("new_decoder_architecture", false);
+}
 
 int64_t parse_kv_heads(const Json& text, int64_t n_heads) {
   const auto found = find_any(text, {"num_key_value_heads", "num_kv_heads"});
+  if (is_multi_query(text)) return 1;
   if (!found) return n_heads;
   const int64_t kv_heads = in_range(*found, kLargestDim);
   if (n_heads % kv_heads != 0) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "config/config_values.h"
 #include "config/describe_layers.h"
+#include "config/tensor_rows.h"
 #include "core/half.h"
 
 namespace fp8kv {
@@ -15,12 +16,6 @@ namespace {
 // One switch for the biases of q, k, v and o.
 void set_attention_bias(const Json& config, const char* key, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool(key, false);
-}
-
-// What a config may ask for, and is not computed.
-void refuse_if_set(const Json& config, const char* key, const char* what) {
-  const auto flag = config.find(key);
-  if (flag && flag->as_bool()) fail(flag->where(), ": is true: ", what, " is not supported");
 }
 
 // The window of Qwen's models: from some layer on, or in the layers that are listed. It has a
@@ -50,6 +45,8 @@ double cap_or(const Json& config, const char* key, double otherwise) {
   return mentions(config, key) ? positive_or(config, key, 0.0) : otherwise;
 }
 
+}  // namespace
+
 // In no_rope_layers, in spite of its name, 1 stands for a layer that rotates.
 std::vector<bool> rotating_layers(const Json& config, size_t n_layers) {
   std::vector<bool> rotates;
@@ -69,8 +66,6 @@ std::vector<bool> rotating_layers(const Json& config, size_t n_layers) {
   }
   return rotates;
 }
-
-}  // namespace
 
 void parse_llama(const Json& config, ModelConfig& out) {
   set_attention_bias(config, "attention_bias", out);
@@ -156,7 +151,10 @@ void parse_gemma3(const Json& config, ModelConfig& out) {
 }
 
 void parse_phi(const Json& config, ModelConfig& out) {
-  refuse_if_set(config, "qk_layernorm", "a layer norm of Q and K");
+  if (config.get_bool("qk_layernorm", false)) {
+    out.block.qk_norm = QkNorm::per_head;
+    out.block.qk_norm_bias = true;
+  }
   out.qkv_bias = out.o_bias = out.mlp_bias = true;
   BlockConfig& block = out.block;
   block.norm = NormKind::layer;
@@ -178,8 +176,8 @@ void parse_glm4(const Json& config, ModelConfig& out) {
 
 void parse_cohere(const Json& config, ModelConfig& out) {
   set_attention_bias(config, "attention_bias", out);
-  refuse_if_set(config, "use_qk_norm", "a layer norm of Q and K with weights for each head");
   BlockConfig& block = out.block;
+  if (config.get_bool("use_qk_norm", false)) block.qk_norm = QkNorm::own_heads;
   block.norm = NormKind::layer;
   block.parallel = block.shared_norm = true;
   block.logit_multiplier = positive_or(config, "logit_scale", 0.0625);
@@ -187,6 +185,7 @@ void parse_cohere(const Json& config, ModelConfig& out) {
 
 // Layers that see all tokens do not rotate.
 void parse_cohere2(const Json& config, ModelConfig& out) {
+  refuse_if_set(config, "use_qk_norm", "a norm of Q and K in this architecture");
   parse_cohere(config, out);
   for (size_t i = 0; i < out.layers.size(); ++i) {
     if (out.layers[i].mixing == Mixing::full) out.layer_ropes[i] = -1;
@@ -194,7 +193,10 @@ void parse_cohere2(const Json& config, ModelConfig& out) {
 }
 
 void parse_stablelm(const Json& config, ModelConfig& out) {
-  refuse_if_set(config, "qk_layernorm", "a layer norm of Q and K with weights for each head");
+  if (config.get_bool("qk_layernorm", false)) {
+    out.block.qk_norm = QkNorm::own_heads;
+    out.tensors = stablelm_head_norm_tensors();
+  }
   out.qkv_bias = config.get_bool("use_qkv_bias", false);
   BlockConfig& block = out.block;
   block.norm = NormKind::layer;

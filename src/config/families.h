@@ -2,10 +2,16 @@
 // Architecture::parse.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "core/config.h"
 #include "json/json.h"
 
 namespace fp8kv {
+
+// Which layers rotate, by no_rope_layers or no_rope_layer_interval.
+std::vector<bool> rotating_layers(const Json& config, size_t n_layers);
 
 void parse_llama(const Json& config, ModelConfig& out);
 void parse_mistral(const Json& config, ModelConfig& out);

@@ -28,7 +28,15 @@ DType parse_dtype(const Json& config) {
   return *dtype;
 }
 
+// `otherwise` where the config has none of the keys; 0: it must.
+int64_t in_range_or(const Json& text, Spellings keys, int64_t most, int64_t otherwise) {
+  const auto number = find_any(text, keys);
+  if (!number && otherwise > 0) return otherwise;
+  return in_range(number ? *number : text.at(*keys.begin()), most);
+}
+
 double parse_norm_eps(const Json& text, const Architecture& architecture) {
+  if (architecture.norm_eps == nullptr) return ModelConfig().norm_eps;
   const Json eps = text.at(architecture.norm_eps);
   const double value = eps.as_double();
   if (!(value > 0 && value < 1)) {
@@ -117,10 +125,12 @@ ModelConfig parse_model_config(const Json& unread) {
   ModelConfig out;
   static_cast<ModelDescription&>(out) = describe_model(config, text);
   out.tensors = architecture.tensors;
-  out.dim = in_range(text.at("hidden_size"), kLargestDim);
-  out.hidden_dim = in_range(text.at("intermediate_size"), kLargestDim);
+  out.model_prefix = architecture.model_prefix;
+  out.lm_head = architecture.lm_head;
+  out.dim = in_range(at_any(text, kDim), kLargestDim);
+  out.hidden_dim = in_range_or(text, kHiddenDim, kLargestDim, architecture.hidden_dims * out.dim);
   out.vocab_size = in_range(text.at("vocab_size"), kLargestDim);
-  out.max_seq_len = in_range(text.at("max_position_embeddings"), kLongestContext);
+  out.max_seq_len = in_range_or(text, kContext, kLongestContext, architecture.context);
   if (out.head_dim() % 2 != 0) {
     fail(text.where(), ": has heads of ", out.head_dim(),
          " elements, expected an even number, since they are rotated in pairs");

@@ -179,9 +179,10 @@ const ScalingRow& scaling_row(const Json& scaling) {
               cat("supported are ", join(known)));
 }
 
-// The part of a head that is rotated, as `holder` says it; its elements, 0 for all.
-void set_part(const Json& holder, const RopeStyle& style, int64_t head_dim, RopeConfig& out) {
-  const auto said = holder.find("partial_rotary_factor");
+// The part of a head that is rotated, as `holder` says it under `key`; its elements, 0 for all.
+void set_part(const Json& holder, const char* key, const RopeStyle& style, int64_t head_dim,
+              RopeConfig& out) {
+  const auto said = holder.find(key);
   if (!said) return;
   const double part = positive_number(*said);
   if (part == 1) {
@@ -212,7 +213,7 @@ RopeConfig plain_rope(const RopeStyle& style, double theta, int64_t head_dim) {
 
 // What `scaling` says, whose members are those of one rotation.
 void parse_scaling(const Source& from, RopeConfig& out) {
-  set_part(from.scaling, from.style, from.model.head_dim(), out);
+  set_part(from.scaling, "partial_rotary_factor", from.style, from.model.head_dim(), out);
   if (const auto theta = from.scaling.find("rope_theta")) out.theta = positive_number(*theta);
   if (const auto beta = from.scaling.find("llama_4_scaling_beta")) {
     out.q_growth = beta->as_double();
@@ -244,8 +245,8 @@ std::optional<Json> find_object_in(const Json& object) {
 
 RopeConfig parse_rope(const Json& text, const RopeStyle& style, const ModelConfig& model) {
   RopeConfig out = plain_rope(style, style.theta, model.head_dim());
-  set_part(text, style, model.head_dim(), out);
-  if (const auto theta = text.find("rope_theta")) out.theta = positive_number(*theta);
+  set_part(text, style.part_key, style, model.head_dim(), out);
+  if (const auto theta = text.find(style.theta_key)) out.theta = positive_number(*theta);
   if (const auto scaling = find_scaling(text)) {
     if (const auto object = find_object_in(*scaling)) {
       fail(object->where(), ": a rope of its own for some layers is not supported");
@@ -292,7 +293,9 @@ void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& ou
 }  // namespace
 
 void set_ropes(const Json& text, const RopeStyle& style, ModelConfig& out) {
-  if (style.by_layer_type) {
+  if (style.none) {
+    out.layer_ropes.assign(out.layers.size(), -1);
+  } else if (style.by_layer_type) {
     set_ropes_by_type(text, style, out);
   } else {
     out.ropes = {parse_rope(text, style, out)};

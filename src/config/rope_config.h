@@ -8,6 +8,7 @@ namespace fp8kv {
 
 // What a family takes for what its configs leave out, and what of them it reads.
 struct RopeStyle {
+  bool none = false;  // layers rotate nothing
   double theta = 10000.0;
   double part = 1.0;        // of a head that is rotated
   bool reads_part = false;  // partial_rotary_factor; else one below 1 is refused
@@ -18,6 +19,9 @@ struct RopeStyle {
   bool by_layer_type = false;
   const char* local_key = "rope_theta";
   double local_theta = 10000.0;
+  // What older configs call these two.
+  const char* theta_key = "rope_theta";
+  const char* part_key = "partial_rotary_factor";
 };
 
 // Sets out.ropes and out.layer_ropes, and of models that yarn stretches max_seq_len.

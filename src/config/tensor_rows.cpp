@@ -105,11 +105,36 @@ const TensorRow kGlm4Tensors[] = {
 
 // One norm for both blocks.
 const TensorRow kPhiTensors[] = {
-    {"model.embed_tokens", {embedding}},       {"model.layers.{}.input_layernorm", {attn_norm}},
-    {"model.layers.{}.self_attn.q_proj", {q}}, {"model.layers.{}.self_attn.k_proj", {k}},
-    {"model.layers.{}.self_attn.v_proj", {v}}, {"model.layers.{}.self_attn.dense", {o}},
-    {"model.layers.{}.mlp.fc1", {up}},         {"model.layers.{}.mlp.fc2", {down}},
-    {"model.final_layernorm", {norm}},         {"lm_head", {lm_head}},
+    {"model.embed_tokens", {embedding}},
+    {"model.layers.{}.input_layernorm", {attn_norm}},
+    {"model.layers.{}.self_attn.q_proj", {q}},
+    {"model.layers.{}.self_attn.k_proj", {k}},
+    {"model.layers.{}.self_attn.v_proj", {v}},
+    {"model.layers.{}.self_attn.q_layernorm", {q_norm}},
+    {"model.layers.{}.self_attn.k_layernorm", {k_norm}},
+    {"model.layers.{}.self_attn.dense", {o}},
+    {"model.layers.{}.mlp.fc1", {up}},
+    {"model.layers.{}.mlp.fc2", {down}},
+    {"model.final_layernorm", {norm}},
+    {"lm_head", {lm_head}},
+};
+
+// A norm for each head of Q and of K.
+const TensorRow kStablelmHeadNormTensors[] = {
+    {"model.embed_tokens", {embedding}},
+    {"model.layers.{}.input_layernorm", {attn_norm}},
+    {"model.layers.{}.self_attn.q_proj", {q}},
+    {"model.layers.{}.self_attn.k_proj", {k}},
+    {"model.layers.{}.self_attn.v_proj", {v}},
+    {"model.layers.{}.self_attn.q_layernorm.norms.{h}", {q_norm}},
+    {"model.layers.{}.self_attn.k_layernorm.norms.{h}", {k_norm}},
+    {"model.layers.{}.self_attn.o_proj", {o}},
+    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
+    {"model.layers.{}.mlp.gate_proj", {gate}},
+    {"model.layers.{}.mlp.up_proj", {up}},
+    {"model.layers.{}.mlp.down_proj", {down}},
+    {"model.norm", {norm}},
+    {"lm_head", {lm_head}},
 };
 
 const TensorRow kStarcoder2Tensors[] = {
@@ -154,6 +179,10 @@ std::span<const TensorRow> glm4_tensors() {
 
 std::span<const TensorRow> phi_tensors() {
   return kPhiTensors;
+}
+
+std::span<const TensorRow> stablelm_head_norm_tensors() {
+  return kStablelmHeadNormTensors;
 }
 
 std::span<const TensorRow> starcoder2_tensors() {

@@ -16,5 +16,6 @@ std::span<const TensorRow> glm_tensors();
 std::span<const TensorRow> glm4_tensors();
 std::span<const TensorRow> phi_tensors();
 std::span<const TensorRow> starcoder2_tensors();
+std::span<const TensorRow> stablelm_head_norm_tensors();
 
 }  // namespace fp8kv

@@ -6,7 +6,7 @@ A file has the config.json of a model, and the names and shapes of its tensors a
 follow from the name: element i of a tensor is float32(base + amplitude * u), u in (-1, 1) from SplitMix64; see `values`
 here and tests/support/models/family_model.cpp. The rest is as in make_goldens.py's golden.json: `ids`, `logits` at four
 positions, `k_amax` (after RoPE) and `v_amax` [n_layers][n_kv_heads], and `greedy`, the 16 ids that follow the first 16;
-all in float32 with eager attention.
+all in float32 with eager attention (of Falcon with ALiBi, the default one).
 
 Sizes are odd on purpose: heads that are not hidden_size / n_heads, seven query heads for a KV head, one KV head, 77
 tokens, sequences longer than windows.
@@ -104,7 +104,89 @@ QWEN_VISION = {"depth": 1, "embed_dim": 8, "hidden_size": 8, "out_hidden_size": 
                "spatial_merge_size": 1, "temporal_patch_size": 1, "fullatt_block_indexes": [0], "num_position_embeddings": 4,
                "deepstack_visual_indexes": []}
 
+GPT2 = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": VOCAB, "n_embd": 32, "n_layer": 2, "n_head": 4,
+        "n_positions": 64, "n_inner": None, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "bos_token_id": 1,
+        "eos_token_id": 2, "torch_dtype": "float32"}
+BIGCODE = {**GPT2, "architectures": ["GPTBigCodeForCausalLM"], "model_type": "gpt_bigcode", "activation_function": "gelu_pytorch_tanh",
+           "n_inner": 40}
+OPT = {**without(family("OPTForCausalLM", "opt"), "intermediate_size", "num_key_value_heads"), "ffn_dim": 40,
+       "activation_function": "relu", "do_layer_norm_before": True, "word_embed_proj_dim": 32, "pad_token_id": 1}
+NEOX = {**without(family("GPTNeoXForCausalLM", "gpt_neox"), "num_key_value_heads"), "layer_norm_eps": 1e-5, "hidden_act": "gelu",
+        "rotary_pct": 0.25, "rotary_emb_base": 10000, "use_parallel_residual": True, **UNTIED}
+FALCON = {**without(family("FalconForCausalLM", "falcon"), "num_key_value_heads", "intermediate_size", "max_position_embeddings"),
+          "layer_norm_epsilon": 1e-5, "alibi": False, "bias": False, "multi_query": True, "new_decoder_architecture": False,
+          "parallel_attn": True}
+
+LLAMA4 = family("Llama4ForCausalLM", "llama4_text", rms_norm_eps=1e-5, rope_theta=10000.0, hidden_act="silu", head_dim=8,
+                num_hidden_layers=4, intermediate_size=24, intermediate_size_mlp=40, num_local_experts=5, num_experts_per_tok=1,
+                interleave_moe_layer_step=2, attention_chunk_size=7, no_rope_layer_interval=4, use_qk_norm=True,
+                attn_temperature_tuning=True, floor_scale=9, attn_scale=0.3, pad_token_id=0, **UNTIED)
+INTERNLM2 = family("InternLM2ForCausalLM", "internlm2", rms_norm_eps=1e-5, rope_theta=10000.0, hidden_act="silu", bias=False,
+                   num_attention_heads=6, hidden_size=48, **UNTIED)
+INTERNLM3 = family("InternLM3ForCausalLM", "internlm3", rms_norm_eps=1e-5, rope_theta=5000.0, hidden_act="silu", head_dim=12,
+                   qkv_bias=False, bias=False, **UNTIED)
+BAICHUAN = without(family("BaichuanForCausalLM", "baichuan", rms_norm_eps=1e-6, hidden_act="silu", model_max_length=64, **UNTIED),
+                   "num_key_value_heads")
+BAICHUAN_13B = without(BAICHUAN, "max_position_embeddings")
+MINICPM = family("MiniCPMForCausalLM", "minicpm", rms_norm_eps=1e-5, hidden_act="silu", scale_emb=3, scale_depth=1.4, dim_model_base=8)
+
 CASES = {
+    "llama4": LLAMA4,
+    "llama4-experts": {**LLAMA4, "interleave_moe_layer_step": 1, "num_experts_per_tok": 2, "use_qk_norm": False, "attn_scale": 0.8,
+                       "no_rope_layers": [1, 0, 1, 0], "num_key_value_heads": 1, "attention_bias": True},
+    "llama4-new-keys": {**without(LLAMA4, "rope_theta", "torch_dtype", "no_rope_layer_interval"), **SEVEN, "dtype": "float32",
+                        "hidden_size": 35, "num_hidden_layers": 3, "attn_temperature_tuning": False, "no_rope_layers": [1, 1, 0],
+                        "moe_layers": [0, 2], "num_local_experts": 4, "num_experts_per_tok": 3,
+                        "layer_types": ["chunked_attention", "full_attention", "chunked_attention"],
+                        "rope_parameters": {"rope_type": "llama3", "rope_theta": 5000.0, "factor": 8.0, "high_freq_factor": 4.0,
+                                            "low_freq_factor": 1.0, "original_max_position_embeddings": 32}, **TIED},
+    "llama4-vision": wrapper("Llama4ForConditionalGeneration", "llama4", LLAMA4,
+                             {**TINY_VISION, "model_type": "llama4_vision_model", "vision_output_dim": 8, "projector_input_dim": 8,
+                              "projector_output_dim": 8, "pixel_shuffle_ratio": 1.0}, tie_word_embeddings=False),
+    "internlm2": INTERNLM2,
+    "internlm2-bias": {**INTERNLM2, **SEVEN, "hidden_size": 42, "bias": True},
+    "internlm2-heads": {**without(INTERNLM2, "torch_dtype"), "dtype": "float32", "num_key_value_heads": 6, "rope_theta": 500.0,
+                        "rope_scaling": {"type": "dynamic", "factor": 2.0}, **TIED},
+    "internlm3": INTERNLM3,
+    "internlm3-bias": {**INTERNLM3, "qkv_bias": True, "bias": True, **SEVEN, "hidden_size": 35},
+    "internlm3-dynamic": {**INTERNLM3, "num_key_value_heads": 1, "rope_scaling": {"rope_type": "dynamic", "factor": 6.0}, **TIED},
+    "baichuan-7b": {**BAICHUAN, "architectures": ["BaiChuanForCausalLM"]},
+    "baichuan-7b-seven": {**BAICHUAN, "architectures": ["BaiChuanForCausalLM"], "num_attention_heads": 7, "hidden_size": 42},
+    "baichuan-7b-new-keys": {**without(BAICHUAN, "torch_dtype"), "dtype": "float32", "architectures": ["BaiChuanForCausalLM"],
+                             "num_attention_heads": 2, "rope_theta": 10000.0},
+    "baichuan-13b": BAICHUAN_13B,
+    "baichuan2-7b": {**BAICHUAN, "z_loss_weight": 0},
+    "baichuan2-13b": {**BAICHUAN_13B, "num_attention_heads": 7, "hidden_size": 42, "z_loss_weight": 0},
+    "minicpm": MINICPM,
+    "minicpm-untied": {**MINICPM, "num_attention_heads": 7, "num_key_value_heads": 1, "hidden_size": 42, "dim_model_base": 21, **UNTIED},
+    "minicpm-longrope": {**MINICPM, "num_hidden_layers": 3, "scale_emb": 12, "rope_scaling": {**LONG, "rope_type": "longrope",
+                         "original_max_position_embeddings": 32}},
+    "cohere-qk-norm": {**COHERE, "use_qk_norm": True},
+    "phi-qk-norm": {**PHI, "qk_layernorm": True, "num_key_value_heads": 2},
+    "stablelm-qk-norm": {**STABLELM, "qk_layernorm": True, "partial_rotary_factor": 0.5},
+    "gpt2": GPT2,
+    "gpt2-first-names": {**GPT2, "n_embd": 56, "n_head": 7, "n_inner": 40, "activation_function": "gelu"},
+    "gpt2-scales": {**GPT2, "n_layer": 3, "scale_attn_by_inverse_layer_idx": True, "scale_attn_weights": False, **UNTIED},
+    "gpt-bigcode": BIGCODE,
+    "gpt-bigcode-heads": {**BIGCODE, "multi_query": False, "activation_function": "relu", **UNTIED},
+    "gpt-bigcode-new-keys": {**without(BIGCODE, "torch_dtype"), "dtype": "float32", "n_embd": 56, "n_head": 7, "multi_query": True},
+    "opt": OPT,
+    "opt-350m": {**OPT, "do_layer_norm_before": False, "word_embed_proj_dim": 20},
+    "opt-no-bias": {**without(OPT, "torch_dtype", "word_embed_proj_dim"), "dtype": "float32", "hidden_size": 56, "num_attention_heads": 7,
+                    "enable_bias": False, "activation_function": "gelu", **UNTIED},
+    "gpt-neox": NEOX,
+    "gpt-neox-sequential": {**NEOX, "use_parallel_residual": False, "rotary_pct": 1.0, "rotary_emb_base": 500, "attention_bias": False},
+    "gpt-neox-new-keys": {**without(NEOX, "rotary_pct", "rotary_emb_base", "torch_dtype"), "dtype": "float32", "hidden_size": 56,
+                          "num_attention_heads": 7, "hidden_act": "gelu_fast",
+                          "rope_parameters": {"rope_type": "default", "rope_theta": 2000.0, "partial_rotary_factor": 0.5}, **TIED},
+    "falcon": FALCON,
+    "falcon-classic": {**FALCON, "multi_query": False, "bias": True, "ffn_hidden_size": 40, "rope_theta": 500.0, **UNTIED},
+    "falcon-new": {**FALCON, "new_decoder_architecture": True, "num_attention_heads": 8, "num_kv_heads": 2},
+    "falcon-new-one-norm": {**without(FALCON, "torch_dtype"), "dtype": "float32", "new_decoder_architecture": True, "hidden_size": 56,
+                            "num_attention_heads": 7, "num_kv_heads": 1, "num_ln_in_parallel_attn": 1, "activation": "gelu_new",
+                            "rope_parameters": {"rope_type": "default", "rope_theta": 2000.0}, **UNTIED},
+    "falcon-rw": {**FALCON, "alibi": True, "multi_query": False, "parallel_attn": False, "bias": True},
+    "falcon-rw-seven": {**FALCON, "alibi": True, "hidden_size": 56, "num_attention_heads": 7},
     "gemma3-vision": wrapper("Gemma3ForConditionalGeneration", "gemma3", {**GEMMA3, **TIED}, {**TINY_VISION, "model_type": "siglip_vision_model"},
                              mm_tokens_per_image=1),
     "gemma3-vision-new-names": wrapper("Gemma3ForConditionalGeneration", "gemma3", without(GEMMA3, "tie_word_embeddings"),
@@ -234,9 +316,11 @@ def spread(name, shape, config):
         return 0.0, 0.3
     if len(shape) == 1:
         return (0.0 if config["model_type"].startswith("gemma") else 1.0), 0.4
-    if "embed" in name or name.endswith("wte.weight"):
+    if "embed" in name or name.endswith(("wte.weight", "wpe.weight")):
         return 0.0, 0.5 if {**config, **config.get("text_config", {})}.get("tie_word_embeddings", True) else 1.7
-    return 0.0, round(2.6 / math.sqrt(shape[-1]), 3)
+    columns_first = config["model_type"] == "gpt2" or name.endswith(("experts.gate_up_proj", "experts.down_proj"))
+    fan_in = shape[-2] if columns_first else shape[-1]
+    return 0.0, round(2.6 / math.sqrt(fan_in), 3)
 
 
 def save(folder, tensors, config):
@@ -266,6 +350,83 @@ def model_class(config):
     return getattr(transformers, config["architectures"][0])
 
 
+# Models whose own code is not in transformers, as one that is: by what of its config differs, and by its tensors.
+def stand_in(config):
+    of = config["architectures"][0]
+    llama = {**without(config, "auto_map"), "architectures": ["LlamaForCausalLM"], "model_type": "llama",
+             "max_position_embeddings": 64}
+    if of == "InternLM3ForCausalLM":  # of which transformers has the config, and Llama's code
+        return {**without(llama, "bias", "qkv_bias"), "attention_bias": config["qkv_bias"], "mlp_bias": config["bias"]}
+    if of == "InternLM2ForCausalLM":
+        return {**without(llama, "bias"), "attention_bias": config["bias"]}
+    if of in ("BaichuanForCausalLM", "BaiChuanForCausalLM"):
+        return {"rope_theta": 10000.0, **without(llama, "z_loss_weight", "model_max_length"),
+                "num_key_value_heads": config["num_attention_heads"]}
+    if of == "MiniCPMForCausalLM":
+        return {"rope_theta": 10000.0, "tie_word_embeddings": True, **without(llama, "scale_emb", "scale_depth", "dim_model_base"),
+                "architectures": ["GraniteForCausalLM"], "model_type": "granite", "embedding_multiplier": config["scale_emb"],
+                "residual_multiplier": config["scale_depth"] / math.sqrt(config["num_hidden_layers"]),
+                "logits_scaling": config["hidden_size"] / config["dim_model_base"],
+                "attention_multiplier": (config["hidden_size"] / config["num_attention_heads"]) ** -0.5}
+    return config
+
+
+INTERNLM2_NAMES = [("embed_tokens", "tok_embeddings"), ("self_attn.o_proj", "attention.wo"), ("input_layernorm", "attention_norm"),
+                   ("post_attention_layernorm", "ffn_norm"), ("mlp.gate_proj", "feed_forward.w1"), ("mlp.up_proj", "feed_forward.w3"),
+                   ("mlp.down_proj", "feed_forward.w2"), ("lm_head", "output")]
+FUSED = {"InternLM2ForCausalLM": "attention.wqkv", "BaichuanForCausalLM": "self_attn.W_pack", "BaiChuanForCausalLM": "self_attn.W_pack"}
+
+
+def published_name(name, config):
+    """What the model's own code calls a tensor of its stand-in."""
+    of = config["architectures"][0]
+    for part in ("q_proj", "k_proj", "v_proj") if of in FUSED else ():
+        name = name.replace(f"self_attn.{part}", FUSED[of])
+    for old, new in INTERNLM2_NAMES if of == "InternLM2ForCausalLM" else ():
+        name = name.replace(old, new)
+    return name
+
+
+def published_shapes(config):
+    shapes = {}
+    for name, shape in saved_shapes(stand_in(config)).items():
+        name = published_name(name, config)
+        shapes[name] = [shape[0] + shapes[name][0], *shape[1:]] if name in shapes else shape
+    return shapes
+
+
+def as_stand_in(arrays, config):
+    """The tensors of the stand-in, from those of the model."""
+    of, made = config["architectures"][0], {}
+    for name, shape in saved_shapes(stand_in(config)).items():
+        whole = arrays[published_name(name, config)]
+        part = next((i for i, each in enumerate(("q_proj", "k_proj", "v_proj")) if each in name), None)
+        if of == "InternLM2ForCausalLM" and part is not None:  # by KV head: its queries, K, V
+            heads = config["num_key_value_heads"]
+            group = config["num_attention_heads"] // heads
+            rows = whole.reshape(heads, group + 2, -1, *whole.shape[1:])
+            whole = (rows[:, :group], rows[:, group], rows[:, group + 1])[part].reshape(shape)
+        elif of in FUSED and part is not None:
+            whole = whole[part * shape[0]:(part + 1) * shape[0]]
+        if "z_loss_weight" in config and name == "lm_head.weight":
+            whole = whole / np.linalg.norm(whole.astype(np.float64), axis=1, keepdims=True).astype(np.float32)
+        made[name] = np.ascontiguousarray(whole)
+    return made
+
+
+def position_inputs(config, n):
+    """What a stand-in is told of positions: those of ALiBi are all 0, and the scores have a bias."""
+    import torch
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+
+    if not config["model_type"] == "baichuan" or "max_position_embeddings" in config:
+        return {}
+    heads = config["num_attention_heads"]
+    bias = build_alibi_tensor(torch.ones(1, n), heads, torch.float32).reshape(1, heads, 1, n).expand(1, heads, n, n)
+    future = torch.full((n, n), torch.finfo(torch.float32).min).triu(1)
+    return {"position_ids": torch.zeros(1, n, dtype=torch.long), "attention_mask": bias + future}
+
+
 def renamed(key, names):
     """As versions of transformers from 4.52 on saved these models, for a while."""
     for old, new in names:
@@ -274,30 +435,42 @@ def renamed(key, names):
     return key
 
 
+def head_amax(kv, config):
+    """[n_kv_heads] of K or V [heads, tokens, head_dim]."""
+    amax = kv.abs().amax(dim=(1, 2)).numpy()
+    # Falcon's newer blocks cache K and V once for each query head.
+    return amax.reshape(config["num_kv_heads"], -1).max(axis=1) if config.get("new_decoder_architecture") else amax
+
+
 def compute(name, seed):
     """What the file of a case says, and the smallest distance between the two largest logits of a greedy step."""
     import torch
     import transformers
 
     config = CASES[name]
-    names = NEW_NAMES if name.endswith("-new-names") else []
+    names = NEW_NAMES if name.endswith("-new-names") else [("transformer.", "")] if name.endswith("-first-names") else []
     tensors = {renamed(key, names): {"shape": shape, **dict(zip(("base", "amplitude"), spread(key, shape, config)))}
-               for key, shape in saved_shapes(config).items()}
+               for key, shape in published_shapes(config).items()}
     ids = np.random.default_rng(sum(name.encode()) + seed).integers(3, VOCAB, N_TOKENS).tolist()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        save(folder, {key: values(key, seed, **tensor) for key, tensor in tensors.items()}, config)
-        model, info = model_class(config).from_pretrained(
-            folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+        arrays = {key: values(key, seed, **tensor) for key, tensor in tensors.items()}
+        computed = stand_in(config)
+        save(folder, arrays if computed == config else as_stand_in(arrays, config), computed)
+        # Eager Falcon of 5.23 adds ALiBi twice: to the mask, and to the scores.
+        attention = "sdpa" if config.get("alibi") else "eager"
+        model, info = model_class(computed).from_pretrained(
+            folder, dtype=torch.float32, attn_implementation=attention, output_loading_info=True)
         assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
         model.eval()
         cache = transformers.DynamicCache()  # without a config it keeps all tokens, so the amax covers the sequence
         margin = math.inf
         with torch.no_grad():
-            logits = model(input_ids=torch.tensor([ids]), past_key_values=cache).logits[0]
+            logits = model(input_ids=torch.tensor([ids]), past_key_values=cache, **position_inputs(config, len(ids))).logits[0]
             running = ids[:N_PROMPT]
             for _ in range(N_NEW):
-                last = model(input_ids=torch.tensor([running]), use_cache=False).logits[0, -1]
+                last = model(input_ids=torch.tensor([running]), use_cache=False,
+                             **position_inputs(config, len(running))).logits[0, -1]
                 top = last.topk(2).values
                 margin = min(margin, float(top[0] - top[1]) / float(last.abs().max()))
                 running = running + [int(last.argmax())]
@@ -311,8 +484,8 @@ def compute(name, seed):
                                   for key, shape in LATER_LAYERS.get(name, {}).items()}},
         "ids": ids,
         "logits": {str(p): shortest(logits[p].numpy()) for p in POSITIONS},
-        "k_amax": shortest([layer.keys[0].abs().amax(dim=(1, 2)).numpy() for layer in cache.layers]),
-        "v_amax": shortest([layer.values[0].abs().amax(dim=(1, 2)).numpy() for layer in cache.layers]),
+        "k_amax": shortest([head_amax(layer.keys[0], config) for layer in cache.layers]),
+        "v_amax": shortest([head_amax(layer.values[0], config) for layer in cache.layers]),
         "greedy": running[N_PROMPT:],
     }, margin
 

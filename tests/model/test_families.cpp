@@ -10,6 +10,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/log.h"
 #include "calib/collect.h"
+#include "checkpoint/fingerprint.h"
 #include "checkpoint/read_model_config.h"
 #include "config/architectures.h"
 #include "support/models/family_model.h"
@@ -73,6 +74,14 @@ TEST_CASE("families: amax of K and V, head by head, is that of transformers' cac
   }
 }
 
+TEST_CASE("families: every model has a fingerprint, by whatever name it has K and V") {
+  for (const std::string& name : test::family_cases()) {
+    CAPTURE(name);
+    const test::FamilyModel model(name);
+    CHECK(find_fingerprint(model.checkpoint, model.config));
+  }
+}
+
 TEST_CASE("families: every architecture has three models that transformers computed") {
   // Those that came first have fewer, and variants against a forward pass of our own in test_model.
   const std::set<std::string> fewer = {"MistralForCausalLM", "Qwen3ForCausalLM",
@@ -99,9 +108,15 @@ TEST_CASE("families: a knob that is left out changes the logits of a golden") {
     const char* value;
   };
   const Knob knobs[] = {
+      {"baichuan-13b", "max_position_embeddings", "64"},
+      {"baichuan-7b", "max_position_embeddings", "null"},
+      {"baichuan-7b", "z_loss_weight", "0"},
       {"cohere", "logit_scale", "1.0"},
       {"cohere2", "sliding_window", "64"},
       {"cohere2", "sliding_window_pattern", "4"},
+      {"falcon-classic", "rope_theta", "10000.0"},
+      {"falcon-rw", "alibi", "false"},
+      {"falcon-rw-seven", "alibi", "false"},
       {"gemma2", "attn_logit_softcapping", "null"},
       {"gemma2", "query_pre_attn_scalar", "12"},
       {"gemma2", "sliding_window", "64"},
@@ -115,16 +130,39 @@ TEST_CASE("families: a knob that is left out changes the logits of a golden") {
       {"glm4-moe", "norm_topk_prob", "false"},
       {"glm4-moe", "routed_scaling_factor", "1.0"},
       {"glm4-moe-groups", "topk_group", "4"},
+      {"gpt-bigcode-heads", "activation_function", R"("gelu")"},
+      {"gpt-neox", "rotary_pct", "1.0"},
+      {"gpt-neox", "use_parallel_residual", "false"},
+      {"gpt-neox-sequential", "rotary_emb_base", "10000"},
+      {"gpt-neox-sequential", "use_parallel_residual", "true"},
+      {"gpt2", "activation_function", R"("gelu")"},
+      {"gpt2-scales", "scale_attn_by_inverse_layer_idx", "false"},
+      {"gpt2-scales", "scale_attn_weights", "true"},
       {"granite", "attention_multiplier", "0.35355339"},
       {"granite", "embedding_multiplier", "1.0"},
       {"granite", "logits_scaling", "1.0"},
       {"granite", "residual_multiplier", "1.0"},
+      {"internlm2-heads", "rope_theta", "10000.0"},
+      {"llama4", "attention_chunk_size", "64"},
+      {"llama4", "attn_scale", "0.1"},
+      {"llama4", "attn_temperature_tuning", "false"},
+      {"llama4", "floor_scale", "20"},
+      {"llama4", "no_rope_layer_interval", "5"},
+      {"llama4", "use_qk_norm", "false"},
+      {"llama4-experts", "no_rope_layers", "[1, 1, 1, 0]"},
+      {"llama4-experts", "num_experts_per_tok", "1"},
+      {"llama4-experts", "use_qk_norm", "true"},
+      {"minicpm", "dim_model_base", "32"},
+      {"minicpm", "scale_depth", "1.0"},
+      {"minicpm", "scale_emb", "1"},
+      {"minicpm-longrope", "rope_scaling", "null"},
       {"minimax-m2", "rotary_dim", "null"},
       {"ministral3", "rope_parameters",
        R"({"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "mscale": 1.0,
            "mscale_all_dim": 1.0, "original_max_position_embeddings": 16})"},
       {"olmo3", "sliding_window", "64"},
       {"olmo3-yarn", "rope_scaling", "null"},
+      {"opt", "activation_function", R"("gelu")"},
       {"phi", "hidden_act", R"("gelu")"},
       {"phi", "partial_rotary_factor", "1.0"},
       {"phi3-longrope", "original_max_position_embeddings", "16"},
@@ -138,8 +176,8 @@ TEST_CASE("families: a knob that is left out changes the logits of a golden") {
   };
   const auto backend = make_cpu_backend(2);
   for (const Knob& knob : knobs) {
-    CAPTURE(knob.name);
-    CAPTURE(knob.key);
+    CAPTURE(std::string(knob.name));
+    CAPTURE(std::string(knob.key));
     const test::FamilyModel model(knob.name, knob.key, knob.value);
     const auto logits = test::run_model(model.checkpoint, model.config, *backend, model.ids);
     CHECK(test::logit_difference(model, logits) > 5 * test::kLogitTolerance);
