@@ -17,6 +17,7 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "_attn_implementation_autoset",
     "_attn_implementation_internal",
     "_flash_attn_2_enabled",
+    "_from_model_config",
     "_name_or_path",
     "_sliding_window_pattern",
     "activation_dropout",
