@@ -280,6 +280,9 @@ messages[0]
 {'a': 1}.a ~ {'a': {'b': 2}}.a.b ~ [1, 2][0] ~ 'xyz'[1]
 {'a': 1}['a'] ~ {1: 'one'}[1] ~ {true: 't'}[1] ~ {1: 'x'}[1.0]
 list[0:2] + [9]
+'abc def ghi'|truncate(9223372036854775807) ~ 'abc def ghi'|truncate(3, true, '', 9223372036854775807)
+'abc'|truncate(3, true, '', -9)
+'a,b,c'.split(',', -9223372036854775807 - 1) ~ 'aaa'.replace('a', 'b', -9223372036854775807 - 1) ~ 'a'.ljust(-9223372036854775807 - 1) ~ '|'
 n|string + 's'
 """.strip().split("\n")
 

@@ -165,7 +165,7 @@ Value filter_batch(Call& call) {
     Values batch(items->begin() + static_cast<ptrdiff_t>(at),
                  items->begin() + static_cast<ptrdiff_t>(end));
     if (is_given(call.args[1])) {
-      call.runtime.spend(static_cast<uint64_t>(size));
+      call.runtime.spend_items(static_cast<uint64_t>(size));
       batch.resize(static_cast<size_t>(size), *call.args[1]);
     }
     batches.push_back(call.runtime.list(std::move(batch)));
@@ -177,7 +177,7 @@ Value filter_slice(Call& call) {
   const Items items = items_of(call.runtime, call.self);
   const int64_t slices = call.whole(0, 1);
   if (slices < 1) call.runtime.fail("slice needs a positive number");
-  call.runtime.spend(static_cast<uint64_t>(slices));
+  call.runtime.spend_items(static_cast<uint64_t>(slices));
   const auto count = static_cast<size_t>(slices);
   const size_t each = items->size() / count;
   const size_t longer = items->size() % count;

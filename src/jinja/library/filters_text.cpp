@@ -184,8 +184,8 @@ Value filter_replace(Call& call) {
   const auto old = python_str(call.runtime, *call.args[0]);
   const auto by = python_str(call.runtime, *call.args[1]);
   const bool all = call.args[2] == nullptr || call.args[2]->is_none();
-  return call.runtime.text(
-      replaced(call.runtime, *text_of(call), *old, *by, all ? -1 : call.whole(2, -1)));
+  return call.runtime.text(replaced(call.runtime, *text_of(call), *old, *by,
+                                    all ? -1 : std::max<int64_t>(call.whole(2, -1), -1)));
 }
 
 Value filter_round(Call& call) {
@@ -285,8 +285,11 @@ Value filter_truncate(Call& call) {
   const MarkedText& end = *end_value.string();
   const auto end_chars = static_cast<int64_t>(char_count(end.bytes()));
   if (length < end_chars) call.runtime.fail("expected length >= ", end_chars, ", got ", length);
-  const int64_t leeway = call.whole(3, 5);
-  if (static_cast<int64_t>(char_count(text.bytes())) <= length + leeway) return call.self;
+  // Beyond the text itself it does not matter how long.
+  const auto chars = static_cast<int64_t>(char_count(text.bytes()));
+  const int64_t leeway = std::min(call.whole(3, 5), chars);
+  if (leeway < 0) call.runtime.fail("expected leeway >= 0, got ", leeway);
+  if (length >= chars - leeway) return call.self;
   MarkedText out =
       text.part(0, byte_of_char(text.bytes(), 0, static_cast<size_t>(length - end_chars)));
   if (!call.flag(1, false)) {

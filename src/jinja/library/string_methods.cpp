@@ -70,7 +70,7 @@ Value capitalize(Call& call) {
 
 Value replace(Call& call) {
   return made(call, replaced(call.runtime, self_of(call), text_of(call, 0), text_of(call, 1),
-                             call.whole(2, -1)));
+                             std::max<int64_t>(call.whole(2, -1), -1)));
 }
 
 // str.startswith and endswith: of one text, or of any of a tuple.
@@ -134,7 +134,7 @@ std::vector<MarkedText> words_of(const MarkedText& text, int64_t most) {
 Value split(Call& call) {
   const MarkedText& text = self_of(call);
   const MarkedText* separator = maybe_text(call, 0);
-  int64_t most = call.whole(1, -1);
+  int64_t most = std::max<int64_t>(call.whole(1, -1), -1);
   call.runtime.spend_bytes(text.size());
   if (separator == nullptr) return made_list(call, words_of(text, most));
   if (separator->empty()) call.runtime.fail("empty separator");
@@ -154,7 +154,7 @@ Value split(Call& call) {
 Value rsplit(Call& call) {
   const MarkedText& text = self_of(call);
   const MarkedText* separator = maybe_text(call, 0);
-  int64_t most = call.whole(1, -1);
+  int64_t most = std::max<int64_t>(call.whole(1, -1), -1);
   if (most < 0) return split(call);
   if (separator == nullptr) call.runtime.fail("rsplit at white space is not supported");
   if (separator->empty()) call.runtime.fail("empty separator");
@@ -266,7 +266,7 @@ Value center(Call& call) {
 
 Value pad(Call& call, bool left) {
   const auto chars = static_cast<int64_t>(char_count(self_of(call).bytes()));
-  const int64_t missing = std::max<int64_t>(call.whole(0, 0) - chars, 0);
+  const int64_t missing = std::max(call.whole(0, 0), chars) - chars;
   call.runtime.spend_bytes(self_of(call).size() + static_cast<size_t>(missing));
   const MarkedText spaces(std::string(static_cast<size_t>(missing), ' '), Origin::from_template);
   MarkedText out = left ? spaces : self_of(call);

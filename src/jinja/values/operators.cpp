@@ -128,8 +128,8 @@ std::optional<Value> repeated(Runtime& runtime, const Value& what, const Value& 
   const Sequence* sequence = what.sequence();
   if (sequence == nullptr || sequence->kind > SequenceKind::tuple) return std::nullopt;
   uint64_t size = 0;
-  if (__builtin_mul_overflow(uint64_t{sequence->items.size()}, count, &size)) size = UINT64_MAX / 4;
-  runtime.spend(size);
+  if (__builtin_mul_overflow(uint64_t{sequence->items.size()}, count, &size)) size = UINT64_MAX;
+  runtime.spend_items(size);
   Values items;
   for (uint64_t i = 0; i < count && !sequence->items.empty(); ++i) {
     items.insert(items.end(), sequence->items.begin(), sequence->items.end());

@@ -1,5 +1,6 @@
 #include "jinja/values/runtime.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/interrupt.h"
@@ -9,6 +10,11 @@ namespace {
 
 constexpr uint64_t kBytesAStep = 16;
 constexpr uint64_t kStepsBetweenLooks = 4096;
+// What values take in memory, so that the limit of steps is one of memory too: about 20 bytes a
+// step.
+constexpr uint64_t kStepsAText = 8;
+constexpr uint64_t kStepsAList = 8;
+constexpr uint64_t kStepsAnItem = 4;
 
 }  // namespace
 
@@ -36,8 +42,13 @@ void Runtime::spend_bytes(size_t bytes) {
   spend(1 + bytes / kBytesAStep);
 }
 
+void Runtime::spend_items(uint64_t items) {
+  spend(kStepsAnItem * std::min(items, limits_.steps));
+}
+
 Value Runtime::text(MarkedText text) {
   spend_bytes(text.size());
+  spend(kStepsAText);
   return Value::text(std::move(text));
 }
 
@@ -48,14 +59,16 @@ void Runtime::check_nesting(const Value& value) const {
 }
 
 Value Runtime::list(Values items, SequenceKind kind) {
-  spend(1 + items.size());
+  spend(kStepsAList);
+  spend_items(items.size());
   Value made = Value::list(std::move(items), kind);
   check_nesting(made);
   return made;
 }
 
 Value Runtime::dict(std::vector<std::pair<Value, Value>> members) {
-  spend(1 + members.size());
+  spend(kStepsAList);
+  spend_items(2 * members.size());
   Value made = Value::dict(std::move(members));
   check_nesting(made);
   return made;

@@ -44,6 +44,8 @@ class Runtime {
   // The same for text that is about to be made; throws for too much at once.
   void spend_bytes(size_t bytes);
   void check_size(size_t bytes) const;
+  // The same for items of a list.
+  void spend_items(uint64_t items);
 
   Value text(MarkedText text);
   Value list(Values items, SequenceKind kind = SequenceKind::list);
