@@ -13,8 +13,6 @@
 namespace fp8kv::jinja {
 namespace {
 
-constexpr Origin kOurs = Origin::from_template;
-
 void append_unit(std::string& out, uint32_t unit) {
   out += "\\u";
   for (int i = 3; i >= 0; --i) out += "0123456789abcdef"[(unit >> (4 * i)) & 15];

@@ -12,6 +12,8 @@
 namespace fp8kv::jinja {
 
 enum class Origin : uint8_t { from_template, given };
+// Of what values look like as text: quotes, brackets, digits.
+inline constexpr Origin kOurs = Origin::from_template;
 
 class MarkedText {
  public:

@@ -12,7 +12,6 @@
 namespace fp8kv::jinja {
 namespace {
 
-constexpr Origin kOurs = Origin::from_template;
 constexpr size_t kWidest = 1000;
 
 // "%-08.3f", cut into its parts.

@@ -11,8 +11,6 @@
 namespace fp8kv::jinja {
 namespace {
 
-constexpr Origin kOurs = Origin::from_template;
-
 // Categories C and Z, but for the space.
 bool is_printable(char32_t c) {
   if (c == ' ') return true;
