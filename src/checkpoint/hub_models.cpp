@@ -115,15 +115,15 @@ std::string commit_of(const fs::path& entry, const std::string& revision) {
   return commit;
 }
 
-// Files of tensors in any form, and whatever else could hold scales.
+// Tensors in another form or, where there is no config.json, a file that could hold scales.
 bool holds_others(const fs::path& snapshot) {
-  constexpr std::string_view kEndings[] = {".bin", ".json", ".npz", ".pt", ".pth", ".safetensors"};
+  constexpr std::string_view kTensors[] = {".bin", ".gguf", ".npz", ".pt", ".pth", ".safetensors"};
+  const bool model = is_there(snapshot / "config.json");
   std::error_code error;
   for (fs::directory_iterator at(snapshot, error), end; !error && at != end; at.increment(error)) {
     const std::string ending = at->path().extension().string();
-    const bool config = at->path().filename() == "config.json";
-    if (!config &&
-        std::find(std::begin(kEndings), std::end(kEndings), ending) != std::end(kEndings)) {
+    if (!model && ending == ".json") return true;
+    if (std::find(std::begin(kTensors), std::end(kTensors), ending) != std::end(kTensors)) {
       return true;
     }
   }

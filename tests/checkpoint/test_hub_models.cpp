@@ -29,6 +29,7 @@ struct Cache {
     temp.write("models--org--tiny/refs/main", kCommit);
     temp.write("models--org--tiny/refs/refs/pr/3", kCommit);
     add("config.json", "{}");
+    add("tokenizer.json", "{}");
     add("model.safetensors", "x");
   }
   void add(const std::string& file, const std::string& text) const {
@@ -148,6 +149,10 @@ TEST_CASE("hub models: a snapshot of another form is taken as it is") {
   const Cache cache;
   fs::remove(cache.snapshot() / "model.safetensors");
   cache.add("rank0.safetensors", "x");
+  CHECK(cache.find("org/tiny") == cache.snapshot());
+  fs::remove(cache.snapshot() / "rank0.safetensors");
+  fs::remove(cache.snapshot() / "config.json");
+  cache.add("kv_cache_scales.json", "{}");
   CHECK(cache.find("org/tiny") == cache.snapshot());
 }
 
