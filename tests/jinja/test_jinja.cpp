@@ -98,6 +98,16 @@ TEST_CASE("jinja: errors name the template, the line and what was found") {
   CHECK(refusal("{{ \"\xFF\" }}") == "t.jinja: not valid UTF-8 at byte 4");
 }
 
+// As Python has them.
+TEST_CASE("jinja: remainders have the sign of the divisor, to the ends of 64 bits") {
+  CHECK(render("{{ 7 % 3 }} {{ -7 % 3 }} {{ 7 % -3 }} {{ -7 % -3 }} {{ 6 % -3 }}", "{}").bytes() ==
+        "1 2 -2 -1 0");
+  CHECK(render("{{ (-9223372036854775807 - 1) % 3 }}", "{}").bytes() == "1");
+  CHECK(render("{{ -9223372036854775807 % 3 }}", "{}").bytes() == "2");
+  CHECK(render("{{ (-9223372036854775807 - 1) % -1 }}", "{}").bytes() == "0");
+  CHECK(render("{{ 9223372036854775807 % (-9223372036854775807 - 1) }}", "{}").bytes() == "-1");
+}
+
 TEST_CASE("jinja: what a template may take is limited") {
   CHECK(refusal("{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}",
                 "{}",

@@ -47,6 +47,14 @@ Value whole_power(Runtime& runtime, int64_t a, int64_t b) {
   return Value(out);
 }
 
+// Of the sign of `b`. Of every number and -1 it is 0, also where the quotient is more than 64 bits
+// hold.
+int64_t remainder_of(int64_t a, int64_t b) {
+  if (b == -1) return 0;
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 Value apply_whole(Runtime& runtime, Operator op, int64_t a, int64_t b) {
   const bool divides =
       op == Operator::divide || op == Operator::floor_divide || op == Operator::modulo;
@@ -69,8 +77,7 @@ Value apply_whole(Runtime& runtime, Operator op, int64_t a, int64_t b) {
       if (!overflows) out = floor_of(a, b);
       break;
     case Operator::modulo:
-      if (!overflows) out = a - floor_of(a, b) * b;
-      break;
+      return Value(remainder_of(a, b));
     case Operator::power:
       return whole_power(runtime, a, b);
   }
