@@ -6,7 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 values="base core"
-model_files="$values files json formats config checkpoint"
+configs="config config/describe config/families"
+model_files="$values files json formats $configs checkpoint"
 scales="$model_files scales scales/read scales/rules scales/write scales/verify"
 forward="$model_files backend model"
 measured="$forward data policy generate calib eval"
@@ -16,8 +17,10 @@ declare -A may=(
   [src/json]="base files"
   [src/core]="base"
   [src/formats]="$values files json"
-  [src/config]="$values json"
-  [src/checkpoint]="$values files json formats config"
+  [src/config/describe]="$values json"
+  [src/config/families]="$values json config/describe"
+  [src/config]="$values json config/describe config/families"
+  [src/checkpoint]="$values files json formats $configs"
   [src/data]="$values files json"
   [src/scales]="$model_files"
   [src/scales/loaded]="$model_files scales"
@@ -55,8 +58,9 @@ declare -A may=(
   [tools/cli]="$scales backend backend/open data policy eval options"
   [tools/inputs]="$scales $measured chat jinja/values text options"
   [tools/show]="$scales $measured text report options inputs"
+  [tools/show/eval]="$scales $measured report options inputs show"
   [tools/show/verify]="$scales scales/loaded options show"
-  [tools/commands]="$scales $measured scales/loaded text backend/cpu/isa backend/open report options inputs show show/verify"
+  [tools/commands]="$scales $measured scales/loaded text backend/cpu/isa backend/open report options inputs show show/eval show/verify"
   [tools]="$values files cli commands options"
 )
 status=0

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "config/config_values.h"
-#include "config/token_ids.h"
+#include "config/describe/config_values.h"
+#include "config/describe/token_ids.h"
 #include "json/json.h"
 
 namespace fp8kv {

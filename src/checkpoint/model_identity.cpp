@@ -10,7 +10,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
-#include "config/tensor_table.h"
+#include "config/families/tensor_table.h"
 #include "core/dtype.h"
 
 namespace fp8kv {

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "checkpoint/linear_modules.h"
-#include "config/language_config.h"
+#include "config/describe/language_config.h"
 
 namespace fp8kv {
 namespace {

@@ -13,9 +13,9 @@
 #include "checkpoint/generation_config.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/quant_config.h"
-#include "config/language_config.h"
+#include "config/describe/language_config.h"
+#include "config/families/tensor_table.h"
 #include "config/parse_model_config.h"
-#include "config/tensor_table.h"
 
 namespace fp8kv {
 namespace {

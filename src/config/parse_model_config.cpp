@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/architectures.h"
-#include "config/config_values.h"
-#include "config/describe_model.h"
+#include "config/describe/config_values.h"
+#include "config/describe/describe_model.h"
+#include "config/describe/language_config.h"
+#include "config/describe/token_ids.h"
+#include "config/families/architectures.h"
+#include "config/families/rope_config.h"
 #include "config/known_keys.h"
-#include "config/language_config.h"
-#include "config/rope_config.h"
-#include "config/token_ids.h"
 
 namespace fp8kv {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "config/architectures.h"
+#include "config/families/architectures.h"
 #include "core/tensor_row.h"
 
 namespace fp8kv {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "config/tensor_table.h"
+#include "config/families/tensor_table.h"
 
 namespace fp8kv {
 

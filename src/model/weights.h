@@ -8,7 +8,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
-#include "config/tensor_table.h"
+#include "config/families/tensor_table.h"
 #include "core/config.h"
 #include "model/weight_source.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/digest.h"
 #include "checkpoint/fingerprint.h"
-#include "config/describe_model.h"
+#include "config/describe/describe_model.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/skip.h"

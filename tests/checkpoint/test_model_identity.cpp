@@ -10,7 +10,7 @@
 
 #include "checkpoint/model_identity.h"
 #include "checkpoint/read_model_config.h"
-#include "config/tensor_table.h"
+#include "config/families/tensor_table.h"
 #include "core/compare_models.h"
 #include "support/models/tiny_config.h"
 #include "support/places.h"

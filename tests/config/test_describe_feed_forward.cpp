@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/describe_model.h"
+#include "config/describe/describe_model.h"
 
 namespace fp8kv {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/describe_model.h"
+#include "config/describe/describe_model.h"
 #include "support/expect_error.h"
 
 namespace fp8kv {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/tensor_table.h"
+#include "config/families/tensor_table.h"
 #include "support/expect_error.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"

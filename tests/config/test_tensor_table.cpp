@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/tensor_table.h"
+#include "config/families/tensor_table.h"
 #include "support/models/fused_tensors.h"
 #include "support/models/tiny_checkpoint.h"
 

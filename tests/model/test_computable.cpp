@@ -8,8 +8,8 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "config/tensor_rows.h"
-#include "config/tensor_table.h"
+#include "config/families/tensor_rows.h"
+#include "config/families/tensor_table.h"
 #include "model/computable.h"
 #include "model/model.h"
 #include "model/weights.h"

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
-#include "config/tensor_table.h"
+#include "config/families/tensor_table.h"
 #include "model/weights.h"
 #include "support/models/fused_tensors.h"
 #include "support/models/tiny_checkpoint.h"

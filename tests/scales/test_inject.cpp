@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "checkpoint/fingerprint.h"
-#include "config/describe_model.h"
+#include "config/describe/describe_model.h"
 #include "json/json.h"
 #include "scales/read/find_scales.h"
 #include "scales/write/inject.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "show/eval_tables.h"
+#include "show/eval/eval_tables.h"
 #include "support/sample_report.h"
 
 namespace fp8kv {

@@ -16,8 +16,8 @@
 #include "options/run_date.h"
 #include "report/html_report.h"
 #include "report/text_plot.h"
-#include "show/eval_json.h"
-#include "show/eval_tables.h"
+#include "show/eval/eval_json.h"
+#include "show/eval/eval_tables.h"
 #include "show/junit.h"
 #include "show/output.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
-#include "config/describe_model.h"
+#include "config/describe/describe_model.h"
 #include "files/file.h"
 #include "formats/safetensors.h"
 #include "json/json.h"

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "config/tensor_rows.h"
-#include "config/tensor_table.h"
+#include "config/families/tensor_rows.h"
+#include "config/families/tensor_table.h"
 #include "support/models/tiny_checkpoint.h"
 
 namespace fp8kv::test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/tensor_table.h"
+#include "config/families/tensor_table.h"
 
 namespace fp8kv::test {
 

@@ -1,4 +1,4 @@
-#include "show/eval_tables.h"
+#include "show/eval/eval_tables.h"
 
 #include <cmath>
 

@@ -1,13 +1,13 @@
-#include "config/families.h"
+#include "config/families/families.h"
 
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "base/error.h"
-#include "config/config_values.h"
-#include "config/describe_layers.h"
-#include "config/tensor_rows.h"
+#include "config/describe/config_values.h"
+#include "config/describe/describe_layers.h"
+#include "config/families/tensor_rows.h"
 #include "core/half.h"
 
 namespace fp8kv {

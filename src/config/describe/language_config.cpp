@@ -1,7 +1,7 @@
-#include "config/language_config.h"
+#include "config/describe/language_config.h"
 
-#include "config/config_values.h"
-#include "config/family_defaults.h"
+#include "config/describe/config_values.h"
+#include "config/describe/family_defaults.h"
 
 namespace fp8kv {
 namespace {

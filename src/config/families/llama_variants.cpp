@@ -1,12 +1,12 @@
-#include "config/llama_variants.h"
+#include "config/families/llama_variants.h"
 
 #include <cmath>
 
 #include "base/error.h"
-#include "config/config_values.h"
-#include "config/experts_config.h"
-#include "config/families.h"
-#include "config/tensor_rows.h"
+#include "config/describe/config_values.h"
+#include "config/families/experts_config.h"
+#include "config/families/families.h"
+#include "config/families/tensor_rows.h"
 
 namespace fp8kv {
 namespace {
@@ -66,8 +66,6 @@ const TensorRow kLlama4Tensors[] = {
     {"model.norm", {norm}},
     {"lm_head", {lm_head}},
 };
-
-constexpr NamedActivation kSilu[] = {{"silu", Activation::silu}, {"swish", Activation::silu}};
 
 void parse_internlm2(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool("bias", true);

@@ -1,4 +1,4 @@
-#include "config/tensor_table.h"
+#include "config/families/tensor_table.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "config/architectures.h"
+#include "config/families/architectures.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/config_values.h"
-#include "config/describe_layers.h"
-#include "config/expert_architectures.h"
-#include "config/families.h"
-#include "config/language_config.h"
-#include "config/llama_variants.h"
-#include "config/older_architectures.h"
-#include "config/tensor_rows.h"
+#include "config/describe/config_values.h"
+#include "config/describe/describe_layers.h"
+#include "config/describe/language_config.h"
+#include "config/families/expert_architectures.h"
+#include "config/families/families.h"
+#include "config/families/llama_variants.h"
+#include "config/families/older_architectures.h"
+#include "config/families/tensor_rows.h"
 
 namespace fp8kv {
 namespace {
@@ -93,7 +93,6 @@ constexpr const char* kDescribed = "plan, inspect, extract and inject take such 
               kDescribed);
 }
 
-constexpr NamedActivation kSilu[] = {{"silu", Activation::silu}, {"swish", Activation::silu}};
 constexpr NamedActivation kGelu[] = {{"gelu_pytorch_tanh", Activation::gelu_tanh},
                                      {"gelu_new", Activation::gelu_tanh},
                                      {"gelu_fast", Activation::gelu_tanh},

@@ -1,4 +1,4 @@
-#include "show/eval_json.h"
+#include "show/eval/eval_json.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "config/tensor_rows.h"
+#include "config/families/tensor_rows.h"
 
 namespace fp8kv {
 namespace {

@@ -1,4 +1,4 @@
-#include "config/token_ids.h"
+#include "config/describe/token_ids.h"
 
 #include "base/error.h"
 

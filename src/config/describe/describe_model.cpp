@@ -1,13 +1,13 @@
-#include "config/describe_model.h"
+#include "config/describe/describe_model.h"
 
 #include <concepts>
 #include <string>
 #include <utility>
 
-#include "config/config_values.h"
-#include "config/describe_feed_forward.h"
-#include "config/describe_layers.h"
-#include "config/language_config.h"
+#include "config/describe/config_values.h"
+#include "config/describe/describe_feed_forward.h"
+#include "config/describe/describe_layers.h"
+#include "config/describe/language_config.h"
 
 namespace fp8kv {
 namespace {

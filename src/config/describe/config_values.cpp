@@ -1,4 +1,4 @@
-#include "config/config_values.h"
+#include "config/describe/config_values.h"
 
 #include <cmath>
 

@@ -1,11 +1,11 @@
-#include "config/expert_architectures.h"
+#include "config/families/expert_architectures.h"
 
 #include <cmath>
 
 #include "base/error.h"
-#include "config/config_values.h"
-#include "config/experts_config.h"
-#include "config/tensor_table.h"
+#include "config/describe/config_values.h"
+#include "config/families/experts_config.h"
+#include "config/families/tensor_table.h"
 
 namespace fp8kv {
 namespace {

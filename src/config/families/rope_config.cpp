@@ -1,4 +1,4 @@
-#include "config/rope_config.h"
+#include "config/families/rope_config.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/config_values.h"
+#include "config/describe/config_values.h"
 
 namespace fp8kv {
 namespace {

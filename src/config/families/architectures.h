@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "config/architecture.h"
+#include "config/families/architecture.h"
 #include "core/config.h"
 #include "json/json.h"
 

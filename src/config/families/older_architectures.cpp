@@ -1,7 +1,7 @@
-#include "config/older_architectures.h"
+#include "config/families/older_architectures.h"
 
 #include "base/error.h"
-#include "config/config_values.h"
+#include "config/describe/config_values.h"
 
 namespace fp8kv {
 namespace {

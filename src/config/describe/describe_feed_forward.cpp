@@ -1,4 +1,4 @@
-#include "config/describe_feed_forward.h"
+#include "config/describe/describe_feed_forward.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/config_values.h"
+#include "config/describe/config_values.h"
 
 namespace fp8kv {
 namespace {

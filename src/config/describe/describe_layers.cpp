@@ -1,4 +1,4 @@
-#include "config/describe_layers.h"
+#include "config/describe/describe_layers.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/config_values.h"
+#include "config/describe/config_values.h"
 
 namespace fp8kv {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "config/architecture.h"
+#include "config/families/architecture.h"
 
 namespace fp8kv {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "config/rope_config.h"
+#include "config/families/rope_config.h"
 #include "core/config.h"
 #include "core/tensor_row.h"
 #include "json/json.h"
@@ -17,6 +17,10 @@ struct NamedActivation {
   std::string_view name;  // as in config.json "hidden_act"
   Activation activation;
 };
+
+// What most families have.
+inline constexpr NamedActivation kSilu[] = {{"silu", Activation::silu},
+                                            {"swish", Activation::silu}};
 
 struct Architecture {
   std::string name;        // as in config.json "architectures"

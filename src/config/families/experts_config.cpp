@@ -1,9 +1,9 @@
-#include "config/experts_config.h"
+#include "config/families/experts_config.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "config/config_values.h"
+#include "config/describe/config_values.h"
 
 namespace fp8kv {
 namespace {
