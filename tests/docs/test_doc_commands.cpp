@@ -11,58 +11,18 @@
 #include "cli/foreign_flags.h"
 #include "docs/markdown.h"
 #include "eval/metrics.h"
+#include "support/program_help.h"
 #include "support/run_cli.h"
 
 using namespace fp8kv;
 using test::Cells;
 using test::code;
+using test::flags_of;
+using test::Help;
 using test::lines_of;
 using test::words_of;
 
 namespace {
-
-struct Help {
-  std::string usage;
-  std::string summary;
-  std::vector<Cells> commands;   // name, text
-  std::vector<Cells> arguments;  // spelling, text: arguments and options
-};
-
-std::string stripped(const std::string& text) {
-  const size_t begin = text.find_first_not_of(' ');
-  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
-}
-
-void add_text(std::string& to, const std::string& text) {
-  to += (to.empty() || text.empty() ? "" : " ") + text;
-}
-
-// Reads what --help prints: a row begins at column 2, or at 6 without a short name; what is further
-// in belongs to the row before.
-Help help_of(const std::vector<std::string>& arguments) {
-  Help help;
-  std::vector<Cells>* rows = nullptr;
-  bool in_summary = false;
-  for (const std::string& line : lines_of(test::run_cli(arguments).out)) {
-    const size_t indent = line.find_first_not_of(' ');
-    if (line.starts_with("Usage: ")) {
-      help.usage = line.substr(7);
-      in_summary = true;
-    } else if (line == "Commands:" || line == "Arguments:" || line == "Options:") {
-      rows = line == "Commands:" ? &help.commands : &help.arguments;
-      in_summary = false;
-    } else if (indent == 0) {
-      if (in_summary) add_text(help.summary, line);
-      if (!in_summary) rows = nullptr;
-    } else if (rows && indent != line.npos) {
-      const bool begins = indent == 2 || (indent == 6 && line.substr(6).starts_with("--"));
-      const size_t gap = begins ? line.find("  ", indent) : indent;
-      if (begins) rows->push_back({stripped(line.substr(0, gap)), ""});
-      if (gap != line.npos) add_text(rows->back()[1], stripped(line.substr(gap)));
-    }
-  }
-  return help;
-}
 
 // Without the simulator, which only some builds have.
 std::string without_simulator(std::string text) {
@@ -70,20 +30,8 @@ std::string without_simulator(std::string text) {
   return at == text.npos ? text : text.erase(at + 4, 4);
 }
 
-// The help of every command, in the program's order.
-const std::vector<std::pair<std::string, Help>>& commands() {
-  static const std::vector<std::pair<std::string, Help>> kCommands = [] {
-    std::vector<std::pair<std::string, Help>> found;
-    for (const Cells& row : help_of({"--help"}).commands) {
-      found.emplace_back(row[0], help_of({row[0], "--help"}));
-    }
-    return found;
-  }();
-  return kCommands;
-}
-
 bool is_common(const Cells& row) {
-  return std::all_of(commands().begin(), commands().end(), [&](const auto& command) {
+  return std::all_of(test::commands().begin(), test::commands().end(), [&](const auto& command) {
     const auto& rows = command.second.arguments;
     return std::find(rows.begin(), rows.end(), row) != rows.end();
   });
@@ -93,25 +41,8 @@ Cells table_row(const Cells& row) {
   return {code(without_simulator(row[0])), row[1]};
 }
 
-// "-d, --data FILE..." is -d and --data.
-std::set<std::string> flags_of(const Help& help) {
-  std::set<std::string> flags;
-  for (const Cells& row : help.arguments) {
-    std::string word;
-    for (const char c : row[0] + " ") {
-      if (c != ' ' && c != ',') {
-        word += c;
-        continue;
-      }
-      if (word.size() > 1 && word[0] == '-') flags.insert(word);
-      word.clear();
-    }
-  }
-  return flags;
-}
-
 const Help* find_command(const std::string& name) {
-  for (const auto& [command, help] : commands()) {
+  for (const auto& [command, help] : test::commands()) {
     if (command == name) return &help;
   }
   return nullptr;
@@ -143,12 +74,12 @@ std::optional<Call> call_in(const std::string& piece) {
 TEST_CASE("docs: commands has every command with all of its flags") {
   const std::string text = test::page_text("docs/commands.md");
   std::vector<Cells> common;
-  for (const Cells& row : commands()[0].second.arguments) {
+  for (const Cells& row : test::commands()[0].second.arguments) {
     if (is_common(row)) common.push_back(table_row(row));
   }
   CHECK(common.size() >= 4);
   test::check_table("docs/commands.md", {"argument or flag", "what it does"}, common);
-  for (const auto& [name, help] : commands()) {
+  for (const auto& [name, help] : test::commands()) {
     const std::string section =
         cat("\n## ", name, "\n\n", help.summary, ".\n\n```\n", help.usage, "\n```\n");
     CAPTURE(section);
@@ -167,7 +98,7 @@ TEST_CASE("docs: README names every command, in the program's order") {
   for (const std::string& cell : test::first_column("README.md", {"command", "what it does"})) {
     listed += words_of(cell)[0] + "\n";
   }
-  for (const auto& [name, help] : commands()) known += name + "\n";
+  for (const auto& [name, help] : test::commands()) known += name + "\n";
   CHECK(listed == known);
 }
 
@@ -242,7 +173,7 @@ TEST_CASE("docs: commands lists every name of --kv-cache-dtype") {
 TEST_CASE("docs: the help of eval has every metric with unit, direction and meaning") {
   std::string help;
   for (const std::string& line : lines_of(test::run_cli({"eval", "--help"}).out)) {
-    add_text(help, stripped(line));
+    test::add_text(help, test::stripped(line));
   }
   for (const Metric& metric : metrics()) {
     CAPTURE(metric.name);
@@ -250,7 +181,7 @@ TEST_CASE("docs: the help of eval has every metric with unit, direction and mean
         cat(metric.unit, ", ", better_name(metric.better), " is better: ", metric.summary);
     const size_t at = help.find(cat(" ", metric.name, "  "));
     REQUIRE(at != help.npos);
-    CHECK(stripped(help.substr(at + metric.name.size() + 1)).starts_with(text));
+    CHECK(test::stripped(help.substr(at + metric.name.size() + 1)).starts_with(text));
   }
 }
 

@@ -6,7 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "about/help.h"
 #include "base/error.h"
+#include "cli/cli_about.h"
 #include "cli/cli_arguments.h"
 #include "cli/cli_brackets.h"
 #include "cli/cli_calibrate.h"
@@ -14,7 +16,6 @@
 #include "cli/cli_eval.h"
 #include "cli/cli_extract.h"
 #include "cli/cli_flags.h"
-#include "cli/cli_help.h"
 #include "cli/cli_tokenize.h"
 #include "cli/cli_usage.h"
 #include "cli/cli_verify.h"
@@ -31,7 +32,8 @@ constexpr const char* kGeneralFooter =
     "  fp8kv calibrate MODEL --data articles.jsonl -o scales.json\n"
     "  fp8kv inject MODEL --scales scales.json -o MODEL-kv\n"
     "  fp8kv run MODEL-kv --prompt \"London is the capital of\"\n"
-    "\n'fp8kv help COMMAND' says more about each.\n"
+    "\n'fp8kv help COMMAND' says more about each. 'fp8kv completions bash', zsh or fish\n"
+    "prints what a shell needs to complete them, 'fp8kv man COMMAND' a manual page.\n"
     "\nExit codes: 0 done, 1 a check failed, 2 wrong usage, 3 unusable input, 4 no such\n"
     "device, 5 out of memory or disk, 130 interrupted.\n";
 
@@ -333,6 +335,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_plan);
   add_command(commands, app, add_tokenize);
   add_command(commands, app, add_doctor);
+  add_about(app);
   take_off_marks(app);
   try {
     app.parse(marked(read_arguments(app, argc, argv)));
@@ -345,6 +348,10 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     fail_usage(app, error);
+  }
+  if (const auto text = text_about(app)) {
+    write_stdout(*text);
+    return std::nullopt;
   }
   for (const auto& [command, options] : commands) {
     if (*command) return ParsedCommand{command->get_name(), options};

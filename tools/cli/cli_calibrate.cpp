@@ -2,10 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "about/help.h"
 #include "base/error.h"
 #include "cli/cli_checks.h"
 #include "cli/cli_flags.h"
-#include "cli/cli_help.h"
 #include "options/byte_size.h"
 
 namespace fp8kv {

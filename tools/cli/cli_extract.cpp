@@ -4,10 +4,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "about/help.h"
 #include "base/text.h"
 #include "cli/cli_checks.h"
 #include "cli/cli_flags.h"
-#include "cli/cli_help.h"
 #include "scales/dialects.h"
 
 namespace fp8kv {

@@ -2,17 +2,19 @@
 
 #include <CLI/CLI.hpp>
 
+#include "about/help.h"
 #include "base/error.h"
 #include "cli/cli_brackets.h"
-#include "cli/cli_help.h"
 #include "cli/foreign_flags.h"
 
 namespace fp8kv {
 namespace {
 
-std::vector<std::string> command_names(const CLI::App& app) {
+std::vector<std::string> command_names(const CLI::App& app, bool with_hidden = false) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (with_hidden || !is_hidden(*command)) names.push_back(command->get_name());
+  }
   return names;
 }
 
@@ -42,9 +44,8 @@ std::string unknown_argument(const CLI::App& app, const CLI::App* command,
                              const std::string& given) {
   if (given.size() > 1 && given[0] == '-') return unknown_flag(app, command, given);
   if (command != nullptr) return cat(quote(given), " is not expected here");
-  const std::vector<std::string> known = command_names(app);
-  return cat(quote(given), " is not a command", did_you_mean(given, known),
-             "; commands are: ", join(known));
+  return cat(quote(given), " is not a command", did_you_mean(given, command_names(app, true)),
+             "; commands are: ", join(command_names(app)));
 }
 
 // Everything that is missing, in one go.

@@ -2,9 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "about/help.h"
 #include "cli/cli_checks.h"
 #include "cli/cli_flags.h"
-#include "cli/cli_help.h"
 #include "scales/rules/serving.h"
 
 namespace fp8kv {

@@ -15,6 +15,18 @@ namespace fp8kv {
 // "--data FILE...", "MODEL", "--json": an option as it is typed.
 std::string spelling(const CLI::Option& option);
 
+inline constexpr const char* kHelpText = "Print this help";
+
+// What the help says of an option, with its default.
+std::string option_text(const CLI::Option& option);
+
+// "fp8kv calibrate MODEL --data FILE... [OPTIONS]".
+std::string usage_line(const CLI::App& app);
+
+// Makes a command that the list of commands leaves out, as those that print about the program.
+void hide(CLI::App& command);
+bool is_hidden(const CLI::App& command);
+
 // Usage, description, arguments and options, then the footer (see `set_examples`); for the program
 // itself the commands too.
 std::string help_text(const CLI::App& app);

@@ -1,4 +1,4 @@
-#include "cli/cli_help.h"
+#include "about/help.h"
 
 #include <algorithm>
 #include <sstream>
@@ -72,24 +72,11 @@ std::string left_of(const CLI::Option& option) {
   return spelling(option);
 }
 
-std::string text_of(const CLI::Option& option) {
-  const std::string& otherwise = option.get_default_str();
-  if (is_flag(option) || otherwise.empty()) return option.get_description();
-  return cat(option.get_description(), " [default:", kGlue, otherwise, "]");
-}
-
-std::string usage(const CLI::App& app) {
-  if (app.get_parent() == nullptr) return "Usage: fp8kv COMMAND [OPTIONS]\n";
-  std::string line = cat("Usage: fp8kv ", app.get_name());
-  std::string optional;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_required()) {
-      line += " " + spelling(*option);
-    } else if (option->get_positional()) {
-      optional += cat(" [", spelling(*option), "]");
-    }
-  }
-  return line + optional + " [OPTIONS]\n";
+// The default in one piece with its brackets.
+std::string unbroken_default(std::string text) {
+  const size_t at = text.rfind(" [default: ");
+  if (at != text.npos) text[text.find(' ', at + 1)] = kGlue;
+  return text;
 }
 
 }  // namespace
@@ -101,20 +88,50 @@ std::string spelling(const CLI::Option& option) {
   return is_flag(option) ? name : cat(name, " ", metavar(option));
 }
 
+std::string option_text(const CLI::Option& option) {
+  const std::string& otherwise = option.get_default_str();
+  if (is_flag(option) || otherwise.empty()) return option.get_description();
+  return cat(option.get_description(), " [default: ", otherwise, "]");
+}
+
+std::string usage_line(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return "fp8kv COMMAND [OPTIONS]";
+  std::string line = cat("fp8kv ", app.get_name());
+  std::string optional;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_required()) {
+      line += " " + spelling(*option);
+    } else if (option->get_positional()) {
+      optional += cat(" [", spelling(*option), "]");
+    }
+  }
+  return line + optional + " [OPTIONS]";
+}
+
+void hide(CLI::App& command) {
+  command.group("");
+}
+
+bool is_hidden(const CLI::App& command) {
+  return command.get_group().empty();
+}
+
 std::string help_text(const CLI::App& app) {
   std::vector<Row> commands;
   for (const CLI::App* command : app.get_subcommands({})) {
-    commands.push_back({command->get_name(), command->get_description()});
+    if (!is_hidden(*command)) commands.push_back({command->get_name(), command->get_description()});
   }
   std::vector<Row> arguments;
   std::vector<Row> options;
   for (const CLI::Option* option : app.get_options()) {
     if (option == app.get_help_ptr()) continue;
-    (option->nonpositional() ? options : arguments).push_back({left_of(*option), text_of(*option)});
+    (option->nonpositional() ? options : arguments)
+        .push_back({left_of(*option), unbroken_default(option_text(*option))});
   }
-  options.push_back({left_of(*app.get_help_ptr()), "Print this help"});
-  return usage(app) + "\n" + wrapped(app.get_description(), 0, 0) + section("Commands", commands) +
-         section("Arguments", arguments) + section("Options", options) + app.get_footer();
+  options.push_back({left_of(*app.get_help_ptr()), kHelpText});
+  return cat("Usage: ", usage_line(app), "\n\n") + wrapped(app.get_description(), 0, 0) +
+         section("Commands", commands) + section("Arguments", arguments) +
+         section("Options", options) + app.get_footer();
 }
 
 void set_examples(CLI::App& app, const std::vector<std::string>& lines) {
