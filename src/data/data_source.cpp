@@ -1,27 +1,23 @@
 #include "data/data_source.h"
 
 #include <algorithm>
-#include <cctype>
+#include <utility>
 
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "data/files/data_kind.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
 #include "json/json.h"
+#include "unpack/unpacker.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kDigestedAtOnce = size_t(1) << 20;  // between two looks for an interrupt
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-std::string extension_of(const fs::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return extension;
-}
+constexpr size_t kUnpackedAtOnce = size_t(1) << 20;
 
 // Regular files are mapped; standard input, pipes and what the system only claims to be an empty
 // file, as in /proc, are read whole.
@@ -40,37 +36,55 @@ DataSource open_bytes(const fs::path& path) {
   return source;
 }
 
+// The line that makes a file of it that can be read here.
+std::string arrow_help(const fs::path& path, bool is_stream) {
+  const std::string name = path == "-" ? "FILE.arrow" : plain(path.string());
+  return cat(
+      "convert it: python3 -c \"import pyarrow as a, pyarrow.parquet as p; p.write_table(a.",
+      is_stream ? "ipc.open_stream" : "ipc.open_file", "('", name, "').read_all(), '",
+      plain(path == "-" ? "FILE.parquet" : fs::path(path).replace_extension(".parquet").string()),
+      "')\"");
+}
+
 // Files people have that look like data by their name only.
-void refuse_packed(const DataSource& source) {
+void refuse_foreign(const DataSource& source, const fs::path& path) {
   refuse_lfs_pointer(source.text, source.label);
-  const struct {
-    std::string_view magic;
-    const char* what;
-    const char* help;
-  } formats[] = {
-      {"\x1F\x8B", "gzip data", "unpack it, into a pipe if you like: gzip -dc FILE"},
-      {"\x28\xB5\x2F\xFD", "Zstandard data", "unpack it, into a pipe if you like: zstd -dc FILE"},
-      {"PAR1", "a Parquet file", "write it as JSON lines with a 'text' or 'messages' field"},
-      {"\xFF\xFE", "UTF-16 text", "convert it: iconv -f UTF-16 -t UTF-8 FILE"},
-  };
-  for (const auto& format : formats) {
-    if (!source.text.starts_with(format.magic)) continue;
-    throw Error(cat(source.label, ": is ", format.what, ", expected text or JSON"), format.help);
+  const bool arrow_file = source.text.starts_with("ARROW1");
+  if (arrow_file || (data_kind(path) == DataKind::arrow && source.text.size() > 0)) {
+    throw Error(cat(source.label, ": is Arrow data, expected text, JSON or CSV"),
+                arrow_help(path, !arrow_file));
+  }
+  if (source.text.starts_with("PAR1")) {
+    throw Error(cat(source.label, ": is a Parquet file, expected text or JSON"),
+                "write it as JSON lines with a 'text' or 'messages' field");
+  }
+  if (source.text.starts_with("\xFF\xFE")) {
+    throw Error(cat(source.label, ": is UTF-16 text, expected text, JSON or CSV"),
+                "convert it: iconv -f UTF-16 -t UTF-8 FILE");
+  }
+  const PackedForm* const packed = packed_form(source.text);
+  if (packed && packed->packing == Packing::none) {
+    throw Error(cat(source.label, ": is ", packed->name,
+                    ", expected gzip or Zstandard, or what is not packed"),
+                std::string(packed->help));
   }
 }
 
-// Checks the encoding and digests the whole file, whatever part of it is used later.
+// Checks the encoding of a text that is not packed, and digests the whole file, whatever part of it
+// is used later.
 std::string checked_digest(const DataSource& source) {
+  const bool is_text = source.packing == Packing::none;
   Sha256 digest;
   for (size_t at = 0; at < source.text.size();) {
     check_interrupt();
     size_t end = std::min(at + kDigestedAtOnce, source.text.size());
     // Not within a character: back over at most three continuation bytes.
-    for (int i = 0; i < 3 && end < source.text.size() && (source.text[end] & 0xC0) == 0x80; ++i) {
+    for (int i = 0;
+         is_text && i < 3 && end < source.text.size() && (source.text[end] & 0xC0) == 0x80; ++i) {
       --end;
     }
     const std::string_view block = source.text.substr(at, end - at);
-    if (size_t bad = 0; !is_utf8(block, &bad)) {
+    if (size_t bad = 0; is_text && !is_utf8(block, &bad)) {
       const std::string_view before = source.text.substr(0, at + bad);
       throw Error(cat(source.label, ": not valid UTF-8 at byte ", before.size(), ", line ",
                       std::count(before.begin(), before.end(), '\n') + 1),
@@ -86,8 +100,17 @@ size_t skip_space(std::string_view text, size_t at) {
   return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
 }
 
-bool is_blank(std::string_view text) {
-  return skip_space(text, 0) == text.size();
+// False for a text of nothing but space.
+bool skip_blank(TextStream& text) {
+  for (;;) {
+    const std::string_view next = text.peek(1);
+    const size_t blank = skip_space(next, 0);
+    const bool found = blank < next.size();
+    if (next.empty()) return false;
+    text.skip(blank);
+    if (found) return true;
+    check_interrupt();
+  }
 }
 
 bool begins_like_json(std::string_view text) {
@@ -96,12 +119,6 @@ bool begins_like_json(std::string_view text) {
   if (second >= text.size()) return false;
   return (text[first] == '{' && (text[second] == '"' || text[second] == '}')) ||
          (text[first] == '[' && (text[second] == '{' || text[second] == ']'));
-}
-
-// The first line that is not blank.
-std::string_view first_line(std::string_view text) {
-  const size_t begin = skip_space(text, 0);
-  return text.substr(begin, text.find('\n', begin) - begin);
 }
 
 bool is_whole_json(std::string_view text) {
@@ -114,22 +131,35 @@ bool is_whole_json(std::string_view text) {
   }
 }
 
-DataLayout layout_of(std::string_view text, const std::string& extension) {
-  const bool lines_by_name = extension == ".jsonl" || extension == ".ndjson";
-  const bool json_by_name = lines_by_name || extension == ".json";
-  if (extension == ".txt" || (!json_by_name && !begins_like_json(text))) return DataLayout::text;
-  if (text[skip_space(text, 0)] == '[') return DataLayout::json_array;
-  if (lines_by_name || is_whole_json(first_line(text))) return DataLayout::json_lines;
+// By the name, and by what the text begins with. REQUIRES `text` to begin with what is no space.
+DataLayout layout_of(TextStream& text, DataKind kind) {
+  if (kind == DataKind::csv) return DataLayout::csv;
+  if (kind == DataKind::tsv) return DataLayout::tsv;
+  const bool lines_by_name = kind == DataKind::json_lines;
+  const bool json_by_name = lines_by_name || kind == DataKind::json;
+  const std::string_view begin = text.peek(2);
+  if (kind == DataKind::text || (!json_by_name && !begins_like_json(begin))) {
+    return DataLayout::text;
+  }
+  if (begin[0] == '[') return DataLayout::json_array;
+  if (lines_by_name || is_whole_json(*text.line())) return DataLayout::json_lines;
   return DataLayout::json_record;
 }
 
 // What is known of the whole file.
 void check_and_digest(DataSource& source, const fs::path& path) {
-  refuse_packed(source);
+  refuse_foreign(source, path);
+  if (const PackedForm* packed = packed_form(source.text)) source.packing = packed->packing;
   source.file = {utf8_name(path.filename().string()), source.text.size(), checked_digest(source)};
-  if (source.text.starts_with(kByteOrderMark)) source.text.remove_prefix(kByteOrderMark.size());
-  if (is_blank(source.text)) fail(source.label, ": is empty");
-  source.layout = layout_of(source.text, extension_of(path));
+  with_context(source.label, [&] {
+    TextStream text = source.open_text();
+    if (!skip_blank(text)) fail("is empty");
+    source.layout = layout_of(text, data_kind(path));
+  });
+  if (source.layout == DataLayout::text && !source.column.empty()) {
+    throw Error(cat(source.label, ": is plain text, which has no column ", quote(source.column)),
+                "leave out --column, or name a file with records");
+  }
 }
 
 }  // namespace
@@ -143,13 +173,27 @@ std::string data_layout_name(DataLayout layout) {
     case DataLayout::json_array:
       return "a JSON array";
     case DataLayout::json_record:
+      return "a JSON record";
+    case DataLayout::csv:
+      return "CSV";
+    case DataLayout::tsv:
       break;
   }
-  return "a JSON record";
+  return "TSV";
 }
 
-DataSource open_data(const fs::path& path) {
+TextStream DataSource::open_text(TextStream::Where where) const {
+  if (packing == Packing::none) {
+    return TextStream(text.substr(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0));
+  }
+  const auto unpacker = std::make_shared<Unpacker>(packing, text);
+  return TextStream([unpacker](std::string& out) { return unpacker->more(out, kUnpackedAtOnce); },
+                    std::move(where));
+}
+
+DataSource open_data(const fs::path& path, const std::string& column) {
   DataSource source = open_bytes(path);
+  source.column = column;
   with_unchanged(source, [&] { check_and_digest(source, path); });
   return source;
 }

@@ -9,11 +9,13 @@
 #include <string_view>
 
 #include "core/scales.h"
+#include "data/text_stream.h"
 #include "files/file.h"
+#include "unpack/packing.h"
 
 namespace fp8kv {
 
-enum class DataLayout { text, json_lines, json_array, json_record };
+enum class DataLayout { text, json_lines, json_array, json_record, csv, tsv };
 
 // "plain text", "JSON lines", ...
 std::string data_layout_name(DataLayout layout);
@@ -22,9 +24,14 @@ struct DataSource {
   std::string label;  // for messages: the quoted path, or "standard input"
   DataFile file;      // of all bytes, whatever part is used later
   DataLayout layout = DataLayout::text;
-  std::string_view text;  // without a byte-order mark; valid while keep_alive lives
+  Packing packing = Packing::none;
+  std::string_view text;  // as it lies in the file, packed or not; valid while keep_alive lives
   std::shared_ptr<const void> keep_alive;
   std::optional<MappedFile> mapped;  // absent for what was read whole
+  std::string column;                // the field of records that is taken; "": by their form
+
+  // The text from its begin, unpacked. REQUIRES this to outlive it. See TextStream for `where`.
+  TextStream open_text(TextStream::Where where = {}) const;
 
   // Throws "'FILE': changed while it was read" where that may be so.
   void check_unchanged() const {
@@ -32,11 +39,13 @@ struct DataSource {
   }
 };
 
-// Opens `path`, or standard input for "-". The name decides for .jsonl and .ndjson (JSON lines),
-// .json (JSON) and .txt (text); anything else is JSON when it begins like an object or an array of
+// Opens `path`, or standard input for "-". What the bytes say decides whether the file is packed.
+// The name, without .gz or .zst, decides for .jsonl and .ndjson (JSON lines), .json (JSON), .csv,
+// .tsv and .txt (text); anything else is JSON when it begins like an object or an array of
 // objects, {" or [{, else text. JSON that is not lines by name is an array when it begins with [,
 // lines when its first line is a whole value, else a single record.
-// Throws for what cannot be read, is empty, packed, or not UTF-8 (with the offset).
-DataSource open_data(const std::filesystem::path& path);
+// Throws for what cannot be read, is empty, of another kind, or not UTF-8 (with the offset; what is
+// packed is looked at where it is read), and for a `column` of a text.
+DataSource open_data(const std::filesystem::path& path, const std::string& column = "");
 
 }  // namespace fp8kv

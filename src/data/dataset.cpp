@@ -9,6 +9,7 @@
 #include "data/data_source.h"
 #include "data/documents.h"
 #include "data/records.h"
+#include "data/text_stream.h"
 #include "json/json.h"
 
 namespace fp8kv {
@@ -45,14 +46,14 @@ class WindowReader {
   bool full() const { return out_.ids.size() >= options_.max_windows; }
 
   void read_file(const fs::path& path) {
-    const DataSource source = open_data(path);
+    const DataSource source = open_data(path, options_.column);
     out_.files.push_back(source.file);
     file_ = {};
     const Counts before{out_.documents, out_.ids.size(), out_.tokens};
     with_unchanged(source, [&] {
-      for_each_document(source, {[this] { return !stop(); },
-                                 [this](std::string_view text) { take_document(text); },
-                                 [this](const Json& record) { take_record(record); }});
+      for_each_document(
+          source, {[this] { return !stop(); }, [this](TextStream& text) { take_document(text); },
+                   [this](const Json& record) { take_record(record); }});
     });
     report(source, before);
   }
@@ -104,7 +105,9 @@ class WindowReader {
       log_.warn("chat records are joined as plain text, 'role: content', without a chat template");
     }
     const Record record = read_record(json);
-    record.ids ? take_ids(*record.ids) : take_document(record.text);
+    if (record.ids) return take_ids(*record.ids);
+    TextStream text(record.text);
+    take_document(text);
   }
 
   void take_chat(std::span<const int32_t> ids) {
@@ -124,17 +127,18 @@ class WindowReader {
     count_document(windows_before);
   }
 
-  void take_document(std::string_view text) {
+  void take_document(TextStream& text) {
     const size_t body = static_cast<size_t>(options_.seq_len) - encoder_.prefix.size();
     const size_t windows_before = out_.ids.size();
     std::vector<int32_t> pending;
-    while (!text.empty() && !stop()) {
-      const size_t length = piece_end(text, kEncodedAtOnce);
-      const std::vector<int32_t> ids = encoder_.encode(text.substr(0, length));
-      text.remove_prefix(length);
+    while (!text.at_end() && !stop()) {
+      const std::string_view next = text.peek(kEncodedAtOnce + 1);
+      const size_t length = piece_end(next, kEncodedAtOnce);
+      const std::vector<int32_t> ids = encoder_.encode(next.substr(0, length));
+      text.skip(length);
       pending.insert(pending.end(), ids.begin(), ids.end());
       size_t used = 0;
-      while (used < pending.size() && (text.empty() || pending.size() - used >= body) && !stop()) {
+      while (used < pending.size() && (text.at_end() || pending.size() - used >= body) && !stop()) {
         const size_t count = std::min(body, pending.size() - used);
         std::vector<int32_t> window = encoder_.prefix;
         window.insert(window.end(), pending.begin() + static_cast<ptrdiff_t>(used),

@@ -35,6 +35,7 @@ struct WindowOptions {
   // What the caller calls these two, for messages: "--samples".
   std::string max_windows_name = "max_windows";
   std::string seq_len_name = "seq_len";
+  std::string column = {};  // the field of records that is taken; "": by their form
 };
 
 struct Windows {

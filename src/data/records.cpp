@@ -116,7 +116,7 @@ bool matches(const Json& record, const RecordForm& form) {
   for (const RecordForm& form : record_forms()) known.push_back(form.name());
   throw Error(cat(record.where(), ": a record without a known field: has ",
                   found.empty() ? "none" : join(found), ", expected ", join(known, " or ")),
-              "rename the field that holds the text to 'text'");
+              "name the field that holds the text with --column");
 }
 
 const Row& row_of(const Json& record) {

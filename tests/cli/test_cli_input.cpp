@@ -219,7 +219,9 @@ TEST_CASE("cli: data that cannot be used is named with its line") {
   in.temp.write("fields.jsonl", "{\"body\": \"x\"}\n");
   in.temp.write("far.jsonl", "{\"input_ids\": [1, 64]}\n");
   CHECK(in.calibrate("empty.txt") == "fp8kv: calibrate: 'empty.txt': is empty\n");
-  CHECK(in.calibrate("model") == "fp8kv: calibrate: 'model': is a folder, expected a file\n");
+  CHECK(in.calibrate("model") ==
+        "fp8kv: calibrate: 'model': is the folder of a model, expected data\n"
+        "help: name a file, or a folder of such files\n");
   CHECK(in.failure({"calibrate", "model", "--data", "/proc/self/mem"}, 5) ==
         "fp8kv: calibrate: '/proc/self/mem': cannot read: Input/output error\n");
   CHECK(in.calibrate("broken.jsonl") ==
@@ -232,7 +234,7 @@ TEST_CASE("cli: data that cannot be used is named with its line") {
         "fp8kv: calibrate: 'fields.jsonl':1: a record without a known field: has 'body', expected "
         "input_ids, text, article, messages, conversations, prompt+completion, "
         "instruction+[input]+output, question+answer or turns\n"
-        "help: rename the field that holds the text to 'text'\n");
+        "help: name the field that holds the text with --column\n");
   CHECK(in.calibrate("far.jsonl") ==
         "fp8kv: calibrate: 'far.jsonl':1: input_ids[1]: is 64, expected an id of the vocabulary, "
         "0 to 63\nhelp: were the ids made with this model's tokenizer?\n");

@@ -396,8 +396,8 @@ TEST_CASE("dataset: what is empty, missing, packed or a folder is refused") {
   CHECK(error_for("a.txt", "") == "FILE: is empty");
   CHECK(error_for("a.jsonl", " \r\n\n") == "FILE: is empty");
   CHECK(error_for("a.json", "[]") == "no text in FILE: every document is empty");
-  CHECK(error_for("a.txt.gz", "\x1F\x8B\x08 and so on") ==
-        "FILE: is gzip data, expected text or JSON");
+  CHECK(error_for("a.txt.bz2", "BZh91AY") ==
+        "FILE: is bzip2 data, expected gzip or Zstandard, or what is not packed");
   CHECK(error_for("a.parquet", "PAR1 and so on") ==
         "FILE: is a Parquet file, expected text or JSON");
   CHECK(error_for("a.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n") ==

@@ -5,6 +5,7 @@
 #include "backend/open/open.h"
 #include "base/text.h"
 #include "cli/cli_checks.h"
+#include "data/files/data_kind.h"
 
 namespace fp8kv {
 
@@ -66,11 +67,25 @@ std::string policy_list() {
   return kinds;
 }
 
+std::string data_text() {
+  return cat("Text: ", data_kind_list(),
+             ", as they are or packed as .gz or .zst; folders of such "
+             "files, patterns, or - for stdin");
+}
+
 CLI::Option* add_data(CLI::App& command) {
-  return add_values(command, "-d,--data", "Text: .txt, .json, .jsonl, or - for stdin")
+  return add_values(command, "-d,--data", data_text())
       ->required()
       ->check(a_path())
       ->type_name("FILE...");
+}
+
+void add_data_choice(CLI::App& command, DataChoice& choice) {
+  command
+      .add_option("--column", choice.column,
+                  "The field of records, or the column, that holds the text or the messages")
+      ->check(a_path())
+      ->type_name("NAME");
 }
 
 void add_windows(CLI::App& command, WindowRequest& request, int64_t least) {

@@ -42,6 +42,11 @@ std::string policy_list();
 
 // --data, required; read it with `results()`.
 CLI::Option* add_data(CLI::App& command);
+// What it takes, for help texts.
+std::string data_text();
+
+// --column.
+void add_data_choice(CLI::App& command, DataChoice& choice);
 
 // --samples, and --seq-len from `least` on.
 void add_windows(CLI::App& command, WindowRequest& request, int64_t least);

@@ -18,13 +18,14 @@ CLI::App* add_tokenize(CLI::App& app, TokenizeOptions& options) {
       ->required()
       ->check(a_path())
       ->type_name("MODEL");
-  command->add_option("input", options.input, "Text: .txt, .json, .jsonl, or - for stdin")
+  command->add_option("input", options.input, data_text())
       ->check(a_path())
       ->default_str("-")
       ->type_name("FILE");
   command->add_flag("--chat", options.as_chat,
                     "A text is what a user says, and conversations end where the model would "
                     "answer");
+  add_data_choice(*command, options.choice);
   add_chat(*command, options.chat);
   command->add_option("--seq-len", options.seq_len, "Tokens in a window at most")
       ->transform(whole_number(1))

@@ -8,6 +8,7 @@
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
 #include "commands/commands.h"
+#include "data/files/find_data.h"
 #include "data/halves.h"
 #include "files/file.h"
 #include "inputs/known_config.h"
@@ -118,12 +119,14 @@ CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& con
 
 }  // namespace
 
-void run_command(const CalibrateOptions& options) {
-  Log log(options.verbosity);
+void run_command(const CalibrateOptions& given) {
+  Log log(given.verbosity);
+  CalibrateOptions options = given;
+  options.data = find_data(given.data, log);
   check_outputs(options, log);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);
-  const ModelText text(checkpoint, config, options.windows, options.chat, log);
+  const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   Windows windows = text.read(options.data, log);
   const ShardNote shards = with_context(cat("--shard ", options.shard.index, "/", options.shard.of),
                                         [&] { return take_shard(windows, options.shard); });

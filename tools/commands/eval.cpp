@@ -5,6 +5,7 @@
 #include "checkpoint/model_identity.h"
 #include "commands/commands.h"
 #include "data/dataset.h"
+#include "data/files/find_data.h"
 #include "eval/evaluate.h"
 #include "eval/gates.h"
 #include "inputs/eval_candidates.h"
@@ -102,8 +103,11 @@ void throw_failures(const std::vector<GateResult>& results) {
 
 }  // namespace
 
-void run_command(const EvalCommandOptions& options) {
-  Log log(options.verbosity);
+void run_command(const EvalCommandOptions& given) {
+  Log log(given.verbosity);
+  EvalCommandOptions options = given;
+  options.data = find_data(given.data, log);
+  options.calibrate_on = find_data(given.calibrate_on, log);
   check_outputs(options, log);
   EvalReport report;
   report.date = run_date();
@@ -118,7 +122,7 @@ void run_command(const EvalCommandOptions& options) {
   const DType baseline = baseline_dtype(options, config);
   const ScaleChoice choice = choose_scales(options, checkpoint, config, log);
   report.candidates = make_candidates(options, choice, config);
-  const ModelText text(checkpoint, config, options.windows, options.chat, log);
+  const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   const Windows windows = text.read(options.data, log);
   const std::vector<std::vector<int32_t>> evaluated = with_predictions(options, windows);
   const auto [backend, why] = open_backend(options.device, options.threads);

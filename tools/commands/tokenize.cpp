@@ -1,20 +1,34 @@
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "commands/commands.h"
 #include "data/data_source.h"
 #include "data/documents.h"
+#include "data/files/find_data.h"
 #include "data/records.h"
+#include "data/text_stream.h"
 #include "inputs/chat_text.h"
 #include "show/output.h"
 #include "show/token_list.h"
 
 namespace fp8kv {
+namespace fs = std::filesystem;
 namespace {
+
+constexpr size_t kLongestText = size_t(1) << 30;  // a page for people, or a JSON object
+
+std::string_view whole_text(TextStream& text, const std::string& label) {
+  const std::string_view whole = text.peek(kLongestText + 1);
+  if (whole.size() <= kLongestText) return whole;
+  throw Error(cat(label, ": a text of more than ", human_bytes(kLongestText)),
+              "show a part of it: head -c 1000000 FILE");
+}
 
 // Makes the lists, in the way in which ModelText makes windows.
 class Tokenizing {
@@ -124,12 +138,17 @@ void run_command(const TokenizeOptions& options) {
                 "check the path of the model");
   }
   Tokenizing tokenizing(options, *tokenizer, log);
-  const DataSource source = open_data(options.input);
-  with_unchanged(source, [&] {
-    for_each_document(source, {[&] { return tokenizing.more(); },
-                               [&](std::string_view text) { tokenizing.text(text, source.label); },
-                               [&](const Json& record) { tokenizing.record(record); }});
-  });
+  for (const fs::path& file : find_data(std::vector{options.input}, log)) {
+    if (!tokenizing.more()) break;
+    const DataSource source = open_data(file, options.choice.column);
+    with_unchanged(source, [&] {
+      for_each_document(source, {[&] { return tokenizing.more(); },
+                                 [&](TextStream& text) {
+                                   tokenizing.text(whole_text(text, source.label), source.label);
+                                 },
+                                 [&](const Json& record) { tokenizing.record(record); }});
+    });
+  }
 }
 
 }  // namespace fp8kv

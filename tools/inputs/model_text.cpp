@@ -52,12 +52,14 @@ int64_t window_length(const WindowRequest& request, const ModelConfig& config, L
 }  // namespace
 
 ModelText::ModelText(const Checkpoint& checkpoint, const ModelConfig& config,
-                     const WindowRequest& request, const ChatRequest& chat, Log& log)
+                     const WindowRequest& request, const DataChoice& choice,
+                     const ChatRequest& chat, Log& log)
     : options_{.max_windows = request.samples,
                .exact = request.samples_given,
                .seq_len = window_length(request, config, log),
                .max_windows_name = "--samples",
-               .seq_len_name = "--seq-len"},
+               .seq_len_name = "--seq-len",
+               .column = choice.column},
       encoder_(make_encoder(checkpoint, config, chat, log)) {}
 
 Windows ModelText::read(std::span<const std::filesystem::path> files, Log& log) const {

@@ -19,7 +19,7 @@ class ModelText {
   // where that is shorter than what `request` has by default, which is said on `log`; a length that
   // was given is a usage Error. Conversations are rendered as `chat` says; see ChatText.
   ModelText(const Checkpoint& checkpoint, const ModelConfig& config, const WindowRequest& request,
-            const ChatRequest& chat, Log& log);
+            const DataChoice& choice, const ChatRequest& chat, Log& log);
 
   // See read_windows.
   Windows read(std::span<const std::filesystem::path> files, Log& log) const;

@@ -32,6 +32,11 @@ struct WindowRequest {
   bool seq_len_given = false;
 };
 
+// What of the data is taken.
+struct DataChoice {
+  std::string column;  // the field of records that holds the text; "": by their form
+};
+
 // How conversations become text.
 struct ChatRequest {
   // The name of one of the model's templates, a file, or "none": messages are joined as plain text.
@@ -42,6 +47,7 @@ struct ChatRequest {
 struct CalibrateOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::filesystem::path> data;
+  DataChoice choice;
   ChatRequest chat;
   std::filesystem::path out = kDefaultScaleFile;
   std::filesystem::path histograms;  // "": not written
@@ -112,6 +118,7 @@ struct EvalCommandOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::filesystem::path> data;
   std::vector<std::filesystem::path> calibrate_on;  // empty: policies calibrate on `data`
+  DataChoice choice;
   ChatRequest chat;
   std::vector<std::optional<DType>> kv_cache_dtypes = {DType::f8_e4m3};  // absent: the model's
   std::string baseline = "auto";
@@ -172,7 +179,8 @@ struct DiffOptions : CommonOptions {
 
 struct TokenizeOptions : CommonOptions {
   std::filesystem::path model;
-  std::filesystem::path input = "-";  // a file of --data, or standard input
+  std::filesystem::path input = "-";  // as --data: files, or standard input
+  DataChoice choice;
   ChatRequest chat;
   bool as_chat = false;    // texts are what users say, and conversations are to be answered
   int64_t seq_len = 2048;  // tokens in a window at most

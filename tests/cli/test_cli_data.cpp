@@ -1,0 +1,102 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <zlib.h>
+
+#include "support/places.h"
+#include "support/run_cli.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string gzip(const std::string& text) {
+  std::string out(text.size() + 100, '\0');
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string in = text;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+// A tiny model with the tokenizer of the demo model.
+struct Place {
+  Place() {
+    fs::create_directories(temp / "model");
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+      fs::copy(test::source_dir() / "datasets/demo" / name, temp / "model" / name);
+    }
+    temp.write("d/1.csv", "id,body\n1,\"A cow,\nor two?\"\n2,A goat.\n");
+    temp.write("d/2.jsonl.gz", gzip("{\"body\": \"A hen?\"}\n"));
+    temp.write("d/README.md", "# About\n");
+  }
+  test::CliResult run(const std::vector<std::string>& arguments,
+                      const std::string& input = "") const {
+    return test::run_cli(arguments, {.folder = temp.path(), .input = input});
+  }
+
+  test::TempDir temp;
+};
+
+}  // namespace
+
+TEST_CASE("cli data: a folder of files of several kinds, of which a column is taken") {
+  const Place in;
+  const test::CliResult result =
+      in.run({"tokenize", "model", "d", "--column", "body", "--records", "3"});
+  CHECK(result.err == "'d': 2 files of data, and 1 that are not\n");
+  CHECK(result.exit_code == 0);
+  CHECK(result.out ==
+        R"('d/1.csv': record 1, line 2: text, 8 tokens, 1 window
+A cow,
+or two?
+       0  0 <|begin_of_text|>  34 A  993 Ġcow  13 ,  200 Ċ  300 or  587 Ġtwo  32 ?
+
+'d/1.csv': record 2, line 4: text, 4 tokens, 1 window
+A goat.
+       0  0 <|begin_of_text|>  34 A  1016 Ġgoat  15 .
+
+'d/2.jsonl.gz':1: text, 4 tokens, 1 window
+A hen?
+       0  0 <|begin_of_text|>  34 A  1094 Ġhen  32 ?
+)");
+}
+
+TEST_CASE("cli data: packed data on standard input is unpacked") {
+  const Place in;
+  const test::CliResult packed = in.run({"tokenize", "model", "--json"}, gzip("A cow?"));
+  CHECK(packed.exit_code == 0);
+  CHECK(packed.out == in.run({"tokenize", "model", "--json"}, "A cow?").out);
+}
+
+TEST_CASE("cli data: what cannot be used is refused with the way out") {
+  const Place in;
+  in.temp.write("x.arrow", "\xFF\xFF\xFF\xFF and so on");
+  const auto refused = [&](const std::vector<std::string>& arguments) {
+    std::vector<std::string> all = {"tokenize", "model"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const test::CliResult result = in.run(all);
+    CHECK(result.exit_code == 3);
+    return result.err;
+  };
+  CHECK(refused({"x.arrow"}) ==
+        "fp8kv: tokenize: 'x.arrow': is Arrow data, expected text, JSON or CSV\n"
+        "help: convert it: python3 -c \"import pyarrow as a, pyarrow.parquet as p; "
+        "p.write_table(a.ipc.open_stream('x.arrow').read_all(), 'x.parquet')\"\n");
+  CHECK(refused({"d/1.csv", "--column", "text"}) ==
+        "fp8kv: tokenize: 'd/1.csv': record 1, line 2: has no column 'text', has 'id' and 'body'\n"
+        "help: name one of these with --column\n");
+  CHECK(refused({"d/*.txt"}) ==
+        "fp8kv: tokenize: 'd/*.txt': no file fits this pattern\nhelp: check the path\n");
+}
+
+}  // namespace fp8kv
