@@ -115,8 +115,12 @@ def make_form(fp8kv, models, family, form, out):
 def form_of_portable(folder):
     """Which names the portable form has for this family."""
     tensors, _ = read_safetensors(folder / SHARD)
-    parameters = any(".attn." in name for name in tensors)
-    if any("_proj." in name for name in tensors):
+
+    def has(rest):  # behind the layer's number
+        return any(re.search(r"\.\d+\." + rest + "$", name) for name in tensors)
+
+    if has(r"\w+\.k_proj\.k_scale"):
         return "P"
-    return "B" if parameters and not any(re.search(r"(self_attn|mixer)\.k_scale$", name) for name in tensors) else (
-        "C" if parameters else "A")
+    if not has(r"\w+\.attn\.k_scale"):
+        return "A"
+    return "C" if has(r"\w+\.k_scale") else "B"

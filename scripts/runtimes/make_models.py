@@ -16,6 +16,7 @@ DENSE = dict(HEADS, intermediate_size=512, num_hidden_layers=2)
 EXPERTS = dict(DENSE, head_dim=64, moe_intermediate_size=128)
 HYBRID = dict(HEADS, intermediate_size=512, head_dim=64, num_hidden_layers=4, linear_key_head_dim=64, linear_value_head_dim=64,
               linear_num_key_heads=2, linear_num_value_heads=4)
+OLDER = dict(vocab_size=256, n_embd=256, n_head=4, n_layer=2, n_positions=512, bos_token_id=1, eos_token_id=2)
 MLA = dict(DENSE, moe_intermediate_size=128, n_routed_experts=8, num_experts_per_tok=2, n_group=1,
            topk_group=1, first_k_dense_replace=1, kv_lora_rank=64, q_lora_rank=64,
            qk_nope_head_dim=64, qk_rope_head_dim=32, v_head_dim=64, num_key_value_heads=4)
@@ -44,6 +45,10 @@ FAMILIES = {
     "granite": dict(DENSE),
     "deepseek_v2": dict(MLA),
     "deepseek_v3": dict(MLA),
+    "gpt2": OLDER,
+    "gpt_bigcode": OLDER,
+    "gpt_neox": dict(DENSE, num_key_value_heads=4),
+    "falcon": dict(HEADS, num_hidden_layers=2, num_kv_heads=2, new_decoder_architecture=True),
 }
 
 
@@ -70,10 +75,14 @@ def make(family, folder):
     path.write_text(json.dumps(saved, indent=2))
     names = {name for name, _ in model.named_modules()}
     text = getattr(config, "text_config", config)
-    ends = ("self_attn", "mixer.k_proj")  # of an attention; Nemotron-H has a mixer in every layer
+    # Of an attention; Nemotron-H has a mixer in every layer.
+    ends = ("self_attn", "mixer.k_proj", "attn", "attention", "self_attention")
     cached = [layer for layer in range(text.num_hidden_layers)
-              if any(name.endswith(f"layers.{layer}.{end}") for name in names for end in ends)]
-    kv_heads = 1 if "kv_lora_rank" in values else text.num_key_value_heads
+              if any(name.endswith(f".{stack}.{layer}.{end}")
+                     for name in names for stack in ("layers", "h") for end in ends)]
+    one_head = "kv_lora_rank" in values or getattr(text, "multi_query", False) and family == "gpt_bigcode"
+    kv_heads = 1 if one_head else values.get("num_kv_heads") or getattr(
+        text, "num_key_value_heads", None) or text.num_attention_heads
     Path(str(folder) + ".json").write_text(
         json.dumps({"model_type": family, "layers": text.num_hidden_layers, "cached": cached,
                     "kv_heads": kv_heads}))

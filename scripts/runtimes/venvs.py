@@ -17,7 +17,8 @@ PACKAGES = {
 }
 
 # Prints what an installed package needs. "+cpu" is a build of PyTorch that PyPI does not have: the
-# same version without it has the same interface. torchaudio no longer says which PyTorch it is for.
+# same version without it has the same interface. torchaudio no longer says which PyTorch it is for,
+# and later releases of PyTorch have none of their own.
 REQUIREMENTS = """
 import importlib.metadata, sys
 from pip._vendor.packaging.requirements import Requirement
@@ -28,7 +29,7 @@ for text in importlib.metadata.requires(sys.argv[1]) or []:
         extras = "[" + ",".join(sorted(need.extras)) + "]" if need.extras else ""
         needs[need.name + extras] = str(need.specifier).replace("+cpu", "")
 if needs.get("torchaudio") == "":
-    needs["torchaudio"] = needs.get("torch", "")
+    needs["torchaudio"] = needs.get("torch", "").replace("==", "<=")
 print(*(name + versions for name, versions in needs.items()), sep="\\n")
 """
 
