@@ -21,9 +21,6 @@ constexpr uint64_t kBlocks = 4;
 // In the order in which they are read. All but the first two have Q, K and V.
 constexpr std::array<std::string_view, 7> kProjections = {
     "k_proj", "v_proj", "qkv_proj", "W_pack", "c_attn", "query_key_value", "wqkv"};
-// Of older models; see kAttentionNames for the others.
-constexpr std::array<std::string_view, 3> kOlderAttention = {"attention.", "attn.",
-                                                             "self_attention."};
 // The last two are weights as GPTQ or AWQ and as compressed-tensors pack them.
 constexpr std::array<std::string_view, 4> kParts = {"weight", "bias", "qweight", "weight_packed"};
 
@@ -47,17 +44,9 @@ struct Place {
   std::string_view projection;
 };
 
-// What follows the attention's name, of older models too.
-std::optional<std::string_view> behind_attention(std::string_view rest) {
-  for (const std::string_view name : kOlderAttention) {
-    if (rest.starts_with(name)) return rest.substr(name.size());
-  }
-  return in_attention(rest);
-}
-
 std::optional<Place> find_place(std::string_view name, std::string_view layers) {
   const auto parts = split_layer_name(name, layers);
-  const auto rest = parts ? behind_attention(parts->rest) : std::nullopt;
+  const auto rest = parts ? in_attention(parts->rest) : std::nullopt;
   if (!rest) return std::nullopt;
   const size_t dot = rest->find('.');
   if (dot == rest->npos || rest->substr(dot + 1) == "bias") return std::nullopt;
@@ -78,7 +67,7 @@ std::optional<Place> find_place(std::string_view name, std::string_view layers) 
 std::optional<Stack> find_stack(const Checkpoint& checkpoint, int64_t n_layers) {
   std::map<Stack, std::map<int64_t, std::set<std::string_view>>> found;
   for (const auto& [name, location] : checkpoint.tensors()) {
-    for (const std::string_view called : {"layers.", "h."}) {
+    for (const std::string_view called : kLayersNames) {
       const auto place = find_place(name, called);
       if (!place || place->layer >= n_layers) continue;
       found[place->stack][place->layer].insert(place->projection);

@@ -5,11 +5,21 @@
 
 namespace fp8kv {
 
+std::optional<LayerName> split_layer_name(std::string_view name) {
+  for (const std::string_view layers : kLayersNames) {
+    if (const auto parts = split_layer_name(name, layers)) return parts;
+  }
+  return std::nullopt;
+}
+
 std::optional<LayerName> split_layer_name(std::string_view name, std::string_view layers) {
-  const size_t at = name.rfind(layers);
-  if (at == name.npos || (at > 0 && name[at - 1] != '.')) return std::nullopt;
+  size_t at = name.rfind(layers);
+  // "mlp.dense_4h_to_h.weight" has an "h." that is no stack's.
+  while (at != name.npos && at > 0 && name[at - 1] != '.') at = name.rfind(layers, at - 1);
+  if (at == name.npos) return std::nullopt;
   LayerName parts;
   parts.prefix = name.substr(0, at);
+  parts.layers = layers;
   const std::string_view after = name.substr(at + layers.size());
   const char* end = after.data() + after.size();
   const auto [stop, error] = std::from_chars(after.data(), end, parts.layer);

@@ -203,7 +203,8 @@ std::vector<std::string> tensor_forms(const Dialect& dialect) {
 }
 
 DialectMatch match_scale_name(Carrier carrier, std::string_view name) {
-  const auto in_block = in_attention(name);
+  // In folders of a rank, names are TensorRT-LLM's, which all patterns spell out.
+  const auto in_block = carrier == Carrier::model_folder ? in_attention(name) : std::nullopt;
   const std::string rest =
       in_block ? cat(kAttentionNames.front(), ".", *in_block) : std::string(name);
   DialectMatch match;

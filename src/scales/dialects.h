@@ -24,7 +24,7 @@ enum class Carrier {
 enum class ScaleOf { k, v, both };
 
 // One scale tensor's name: anything that ends in "layers.", the layer's number, and `rest`. What is
-// called "self_attn" stands for Nemotron-H's "mixer" too.
+// called "self_attn" stands for every name of kAttentionNames.
 struct ScalePattern {
   std::string rest;  // "self_attn.k_scale"
   ScaleOf of = ScaleOf::k;

@@ -8,6 +8,7 @@ TEST_CASE("layer_name: a tensor's name is split at its last 'layers.' and number
   const auto parts = split_layer_name("vision.layers.3.text.layers.12.self_attn.k_scale");
   REQUIRE(parts);
   CHECK(parts->prefix == "vision.layers.3.text.");
+  CHECK(parts->layers == "layers.");
   CHECK(parts->layer == 12);
   CHECK(parts->rest == "self_attn.k_scale");
   for (const char* name : {"model.norm", "model.layers.x.k", "model.layers.1", "model.layers.01.k",
@@ -18,10 +19,29 @@ TEST_CASE("layer_name: a tensor's name is split at its last 'layers.' and number
   }
 }
 
-TEST_CASE("layer_name: what is of the attention follows either of its names and a dot") {
+TEST_CASE("layer_name: where there are no 'layers.', the stack may be called 'h.'") {
+  const auto parts = split_layer_name("transformer.h.7.mlp.dense_4h_to_h.weight");
+  REQUIRE(parts);
+  CHECK(parts->prefix == "transformer.");
+  CHECK(parts->layers == "h.");
+  CHECK(parts->layer == 7);
+  CHECK(parts->rest == "mlp.dense_4h_to_h.weight");
+  CHECK(split_layer_name("h.0.attn.c_attn.weight")->prefix.empty());
+  CHECK(split_layer_name("model.layers.3.h.5.weight")->layer == 3);
+  CHECK_FALSE(split_layer_name("transformer.h.7.attn.k_scale", "layers."));
+  for (const char* name : {"transformer.h.x.k", "mlp.dense_4h_to_h.weight", "bh.3.k", "h."}) {
+    CAPTURE(name);
+    CHECK_FALSE(split_layer_name(name));
+  }
+}
+
+TEST_CASE("layer_name: what is of the attention follows any of its names and a dot") {
   CHECK(in_attention("self_attn.k_scale") == "k_scale");
   CHECK(in_attention("mixer.k_proj.weight") == "k_proj.weight");
-  for (const char* rest : {"self_attn", "self_attention.k_scale", "self_attn_k_scale", "mixers.k",
+  CHECK(in_attention("self_attention.k_scale") == "k_scale");
+  CHECK(in_attention("attn.attn.k_scale") == "attn.k_scale");
+  CHECK(in_attention("attention.wqkv.weight") == "wqkv.weight");
+  for (const char* rest : {"self_attn", "attention_norm.weight", "self_attn_k_scale", "mixers.k",
                            "cross_attn.k_scale", "mlp.self_attn.k_scale", ""}) {
     CAPTURE(rest);
     CHECK_FALSE(in_attention(rest));

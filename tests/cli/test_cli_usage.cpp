@@ -293,7 +293,7 @@ TEST_CASE("cli: help says how a command is typed, with defaults and examples") {
         "  self_attn.attn.{k,v}_scale\n"
         "  self_attn.qkv_proj.{k,v}_scale\n"
         "  self_attn.qkqkv_proj.{k,v}_scale\n"
-        "Where Nemotron-H has mixer in place of self_attn, that is read as well.\n");
+        "The attention may also be called mixer, attention, attn or self_attention.\n");
 }
 
 TEST_CASE("cli: every help fits a terminal, ends with examples and trails no blanks") {

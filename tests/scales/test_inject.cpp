@@ -149,8 +149,8 @@ TEST_CASE("inject: a model without K projections where they should be is refused
   };
   write_without("k_proj");
   CHECK(place.error(scales_for(place.config)) ==
-        "'model': has no stacks of layers with tensors named *.layers.N.self_attn.k_proj.*, "
-        "expected one");
+        "'model': has no stacks of layers with K projections, such as "
+        "*.layers.N.self_attn.k_proj.*, expected one");
   write_without("0.self_attn.k_proj");
   CHECK(place.error(scales_for(place.config)) ==
         "'model': has no K projection in layer 0 of 'model.layers', where there are scales to put");

@@ -75,22 +75,41 @@ std::string block_text(Block block, const TensorMap& tensors) {
              "kv_cache_scheme": {"type": "float", "num_bits": 8, "dynamic": false}})";
 }
 
+// Where the attention of a layer is, and what its projections are called.
+struct Attention {
+  std::string layer = "model.layers.0.", block = "self_attn.";
+  Names projections = {"q_proj", "k_proj", "v_proj", "o_proj"};
+};
+
+Attention attention_of(const std::string& family) {
+  static const std::map<std::string, Attention> kOthers = {
+      {"gpt2", {"transformer.h.0.", "attn.", {"c_attn", "c_proj"}}},
+      {"gpt_bigcode", {"transformer.h.0.", "attn.", {"c_attn", "c_proj"}}},
+      {"gpt_neox", {"gpt_neox.layers.0.", "attention.", {"query_key_value", "dense"}}},
+      {"falcon", {"transformer.h.0.", "self_attention.", {"query_key_value", "dense"}}},
+      {"internlm2", {"model.layers.0.", "attention.", {"wqkv", "wo"}}},
+      {"baichuan", {"model.layers.0.", "self_attn.", {"W_pack", "o_proj"}}},
+  };
+  const auto found = kOthers.find(family);
+  return found == kOthers.end() ? Attention{} : found->second;
+}
+
 // A folder of that family and form, as far as rules look at one. Its weights are those of an index.
 FactSet facts_of(const std::string& family, const Form& form) {
   ModelFiles files{{}, Json::parse("{}", "config.json"), std::nullopt, {}};
   const auto add = [&](const std::string& name, const Shape& shape, DType dtype) {
     files.tensors[name] = {0, {name, dtype, shape, 0, 0}};
   };
-  const std::string layer = "model.layers.0.";
-  for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"}) {
-    add(cat(layer, "self_attn.", name, ".weight"), {8, 8}, DType::bf16);
+  const auto [layer, attention, projections] = attention_of(family);
+  for (const std::string& name : projections) {
+    add(cat(layer, attention, name, ".weight"), {8, 8}, DType::bf16);
   }
   const bool experts = family.find("moe") != family.npos || family == "mixtral";
   add(layer + (experts ? "mlp.experts.0.up_proj.weight" : "mlp.up_proj.weight"), {8, 8},
       DType::bf16);
   const std::string block = block_text(form.block, files.tensors);
   for (const std::string& name : form.names) {
-    add(cat(layer, "self_attn.", name), name == "kv_scale" ? Shape{} : form.shape, DType::f32);
+    add(cat(layer, attention, name), name == "kv_scale" ? Shape{} : form.shape, DType::f32);
   }
   files.config = Json::parse(
       cat(R"({"model_type": ")", family, R"(", "kv_cache_torch_dtype": "float8_e4m3fn")",

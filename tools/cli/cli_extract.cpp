@@ -23,7 +23,7 @@ std::string forms_read() {
   }
   std::string text = "\nForms that are read (what follows the layer's number in a name):\n";
   for (const std::string& form : forms) text += cat("  ", form, "\n");
-  return text + "Where Nemotron-H has mixer in place of self_attn, that is read as well.\n";
+  return text + "The attention may also be called mixer, attention, attn or self_attention.\n";
 }
 
 }  // namespace

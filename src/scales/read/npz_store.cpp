@@ -52,7 +52,7 @@ std::optional<LayerName> split_npz_name(std::string_view name) {
     if (number && found) return std::nullopt;
     if (number) {
       const std::string_view rest = name.substr(std::min(end + 1, name.size()));
-      found = {name.substr(0, at), layer, rest.ends_with(kScaleName) ? kScaleName : rest};
+      found = {name.substr(0, at), {}, layer, rest.ends_with(kScaleName) ? kScaleName : rest};
     }
     at = end + 1;
   }

@@ -11,7 +11,7 @@ namespace fp8kv {
 enum class Fact : uint8_t {
   // The scales, by their tensors' names and shapes.
   scales,
-  fused,        // self_attn.kv_scale
+  fused,        // self_attn.kv_scale; here and below, whatever the attention is called
   apart,        // self_attn.k_scale and v_scale
   parameters,   // self_attn.attn.k_scale and v_scale
   projections,  // self_attn.k_proj.k_scale and v_proj.v_scale
@@ -58,6 +58,12 @@ enum class Fact : uint8_t {
   nemotron_h,
   granite,
   deepseek,  // V2 and V3: the cache is MLA's
+  gpt2,
+  gpt_bigcode,  // StarCoder 1
+  gpt_neox,
+  falcon,
+  internlm2,
+  baichuan,
   // Files.
   single_file,   // model.safetensors is there
   index,         // and its index

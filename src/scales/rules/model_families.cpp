@@ -25,6 +25,12 @@ constexpr ModelFamily kFamilies[] = {
     {"granite", Fact::granite, Names::parameters},
     {"deepseek_v2", Fact::deepseek, Names::projections},
     {"deepseek_v3", Fact::deepseek, Names::projections},
+    {"gpt2", Fact::gpt2, Names::parameters, true},
+    {"gpt_bigcode", Fact::gpt_bigcode, Names::parameters, true},
+    {"gpt_neox", Fact::gpt_neox, Names::parameters, true},
+    {"falcon", Fact::falcon, Names::parameters, true},
+    {"internlm2", Fact::internlm2, Names::parameters, true},
+    {"baichuan", Fact::baichuan, Names::parameters, true},
 };
 
 }  // namespace
@@ -33,11 +39,16 @@ std::span<const ModelFamily> model_families() {
   return kFamilies;
 }
 
-PortableNames portable_names(std::string_view model_type) {
+const ModelFamily* find_family(std::string_view model_type) {
   for (const ModelFamily& family : kFamilies) {
-    if (family.model_type == model_type) return family.names;
+    if (family.model_type == model_type) return &family;
   }
-  return PortableNames::both;
+  return nullptr;
+}
+
+PortableNames portable_names(std::string_view model_type) {
+  const ModelFamily* family = find_family(model_type);
+  return family ? family->names : PortableNames::both;
 }
 
 }  // namespace fp8kv

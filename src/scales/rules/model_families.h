@@ -22,9 +22,15 @@ struct ModelFamily {
   std::string_view model_type;  // as in config.json; several for some
   Fact fact;
   PortableNames names;
+  // Q, K and V are one matrix: nothing is called k_proj. Folders for vLLM and SGLang alone get
+  // `names` too, since a loader that stops at the others is one of these.
+  bool one_matrix = false;
 };
 
 std::span<const ModelFamily> model_families();
+
+// nullptr for a model type of no row.
+const ModelFamily* find_family(std::string_view model_type);
 
 // `both` for a model type of no row, as for Llama.
 PortableNames portable_names(std::string_view model_type);

@@ -32,6 +32,14 @@ constexpr RuntimeRule kTransformersRules[] = {
     RuntimeRule{{compressed_tensors, cache_scheme, single_file, index}, {}, misreads,
      "reads model.safetensors and not the index: runs with scales that nobody set", ""}
         .from(k5).seen(kRun5),
+    RuntimeRule{{compressed_tensors}, {}, unknown,
+     "was not run with this family", "transformers: quantizers/quantizer_compressed_tensors.py"}
+        .of({gpt2, gpt_bigcode, gpt_neox, falcon}).until(k5),
+    RuntimeRule{{compressed_tensors}, {}, unknown,
+     "has no model of this family but by the folder's own code", kModeling}.of({internlm2, baichuan}),
+    RuntimeRule{{compressed_tensors}, {}, ignores,
+     "has no scales where there is no k_proj: the model works as before", ""}
+        .of({gpt2, gpt_bigcode, gpt_neox, falcon}).from(k5).seen("run: transformers 5.23"),
     RuntimeRule{{compressed_tensors, cache_scheme, apart_0d}, {}, fails,
      "takes a k_scale of shape [1], as compressed-tensors writes it, not one of shape []", ""}
         .seen("run: transformers 4.46.3, 4.57.6, 5.23; 5.19 takes both"),

@@ -14,6 +14,8 @@ constexpr const char* kNotMapped =
     "its loader of this family does not know the scales by these names: an FP8 cache runs with 1";
 constexpr RuntimeVersion k19 = {0, 5, 19};
 // Families whose loaders were run and know the usual names.
+// Families whose Q, K and V are one matrix, of which it has models.
+constexpr FactSet kSglangOneMatrix = {gpt2, gpt_bigcode, internlm2, baichuan};
 constexpr FactSet kUsual = {llama_mistral, gemma3, phi3, qwen3_5};
 
 // clang-format off
@@ -44,6 +46,11 @@ constexpr RuntimeRule kSglangRules[] = {
     RuntimeRule{{}, {}, ignores,
      "reads k_proj.k_scale and v_proj.v_scale alone for MLA: an FP8 cache runs with 1", ""}
         .of({deepseek}).seen(kSglangRun),
+    RuntimeRule{{}, {}, fails, "has no model of this family", ""}.of({falcon}).seen(kSglangRun),
+    RuntimeRule{{apart}, {}, fails,
+     "stops at the attention's own k_scale with a KeyError: write attn.k_scale below it alone", ""}
+        .of(kSglangOneMatrix).seen(kSglangRun),
+    RuntimeRule{{parameters}, {}, loads, kSglangFlag, ""}.of(kSglangOneMatrix).doubles().seen(kSglangRun),
     RuntimeRule{{modelopt}, {}, fails, "stops at such a config with an error", ""}
         .of({granite}).seen(kSglangRun),
     RuntimeRule{{apart}, {}, fails, "stops at self_attn.k_scale with an error", ""}

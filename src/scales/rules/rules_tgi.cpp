@@ -34,6 +34,9 @@ constexpr RuntimeRule kBranchRules[] = {
 
 constexpr RuntimeRule kTgiRules[] = {
     {{scale_file}, {}, ignores, kNoScaleFile, kTgiLoader},
+    RuntimeRule{{}, {}, unknown,
+     "has no model of this family: what it does with scales when transformers runs it was not "
+     "looked at", "tgi: models/__init__.py"}.of({internlm2}),
     {{compressed_tensors, no_groups, linear_missed}, {}, fails,
      "a linear layer is in no group and not ignored: 'Cannot find compressed-tensors target'",
      kTgiCompressed},

@@ -23,6 +23,9 @@ constexpr const char* kVllmFlag =
 constexpr const char* kOnePerLayer = "takes one scale per layer, not one per KV head";
 constexpr const char* kNoParameters =
     "does not find self_attn.attn.k_scale and v_scale: an FP8 cache runs with 1";
+constexpr const char* kRunOneMatrix = "run: vLLM 0.16.0, 0.24.0";
+// Families whose Q, K and V are one matrix.
+constexpr FactSet kOneMatrix = {gpt2, gpt_bigcode, gpt_neox, falcon, internlm2, baichuan};
 constexpr RuntimeVersion k12 = {0, 12}, k15 = {0, 15}, k18 = {0, 18}, k24 = {0, 24}, k25 = {0, 25},
                          k27 = {0, 27}, k32 = {0, 32};
 
@@ -62,6 +65,26 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{}, {}, ignores,
      "drops the scales of MLA, with one warning: an FP8 cache runs with 1", ""}
         .of({deepseek}).seen(kRunFamilies),
+
+    // Q, K and V in one matrix, beside which there is no k_proj.
+    RuntimeRule{{}, {}, unknown, "its loaders of this family were not run before 0.16", kOldKv}
+        .of(kOneMatrix).until(k15),
+    RuntimeRule{{}, {}, fails, "has no model of this family since 0.23", ""}
+        .of({baichuan}).from(k24).seen("run: vLLM 0.32.0"),
+    RuntimeRule{{compressed_tensors, apart}, {}, fails,
+     "stops at the attention's own k_scale with a KeyError: write attn.k_scale below it alone", ""}
+        .of(kOneMatrix).until(k25).seen(kRunOneMatrix),
+    RuntimeRule{{compressed_tensors, apart}, {}, fails,
+     "stops at the attention's own k_scale with an error: write attn.k_scale below it alone", ""}
+        .of({gpt2}).from(k25).seen("run: vLLM 0.32.0"),
+    RuntimeRule{{compressed_tensors, apart}, {parameters}, ignores, kUnknownNames, ""}
+        .of({gpt_bigcode}).from(k25).seen("run: vLLM 0.32.0"),
+    RuntimeRule{{compressed_tensors, projections}, {}, fails, "stops at k_proj.k_scale with an error", ""}
+        .of({gpt2}).from(k25).seen("run: vLLM 0.32.0"),
+    RuntimeRule{{projections}, {}, unknown, "this family has no k_proj", kVllmKv}.of(kOneMatrix),
+    RuntimeRule{{compressed_tensors, cache_scheme, parameters}, {}, turns_on,
+     "one scale for K and one for V, as F32", ""}
+        .of(kOneMatrix).from(k15).seen("run: vLLM 0.16.0, 0.24.0, 0.32.0"),
 
     // Families whose loaders stop at a name, or do not know it.
     RuntimeRule{{compressed_tensors, apart}, {}, fails,

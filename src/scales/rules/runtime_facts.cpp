@@ -16,8 +16,9 @@ namespace {
 
 // For the name of a scale of K, the name of V's scale beside it; and the other way round.
 std::string partner_of(std::string name) {
-  const size_t attention = name.rfind("layers.");
-  for (size_t at = attention; at < name.size(); ++at) {
+  const auto parts = split_layer_name(name);
+  const size_t rest = parts ? name.size() - parts->rest.size() : name.size();
+  for (size_t at = rest; at < name.size(); ++at) {
     const bool starts_name = name[at - 1] == '.' && at + 1 < name.size() && name[at + 1] == '_';
     if (!starts_name || (name[at] != 'k' && name[at] != 'v')) continue;
     name[at] = name[at] == 'k' ? 'v' : 'k';
@@ -70,9 +71,14 @@ void add_ignore(const TensorMap& tensors, const Json& block, FactSet& facts) {
   }
   // A class, which attention is not of.
   std::erase(ignore, "Linear");
-  for (const std::string_view attention : {"layers.0.self_attn.attn", "layers.0.attn"}) {
-    const Ignored found = ignored(ignore, "model." + std::string(attention));
-    facts.add(Fact::attention_ignored, found == Ignored::yes);
+  std::vector<std::string> modules = {"model.layers.0.attn"};
+  for (const std::string_view stack : {"model.layers.0.", "transformer.h.0."}) {
+    for (const std::string_view attention : kAttentionNames) {
+      modules.push_back(cat(stack, attention, ".attn"));
+    }
+  }
+  for (const std::string& module : modules) {
+    facts.add(Fact::attention_ignored, ignored(ignore, module) == Ignored::yes);
   }
 }
 

@@ -22,20 +22,23 @@ namespace {
 
 constexpr const char* kOnlyShard = "model-00001-of-00001.safetensors";
 
-// What a model calls its attention: "model." and "self_attn.", "backbone." and "mixer.".
+// What a model calls its attention: "model.layers." and "self_attn.", "transformer.h." and "attn.".
 struct AttentionName {
-  std::string prefix;  // before "layers.N."
-  std::string block;   // behind it
+  std::string stack;  // before the layer's number
+  std::string block;  // behind it
   auto operator<=>(const AttentionName&) const = default;
 
-  std::string at(size_t layer) const { return cat(prefix, "layers.", layer, ".", block); }
+  std::string at(size_t layer) const { return cat(stack, layer, ".", block); }
 };
 
 // The block of a K projection's name, or "".
 std::string block_of_k(std::string_view rest) {
+  constexpr std::string_view kProjections[] = {"k_proj.", "qkv_proj.",        "W_pack.",
+                                               "c_attn.", "query_key_value.", "wqkv."};
   const auto name = in_attention(rest);
-  if (!name || !(name->starts_with("k_proj.") || name->starts_with("qkv_proj."))) return "";
-  return std::string(rest.substr(0, rest.size() - name->size()));
+  const bool of_k = name && std::any_of(std::begin(kProjections), std::end(kProjections),
+                                        [&](std::string_view k) { return name->starts_with(k); });
+  return of_k ? std::string(rest.substr(0, rest.size() - name->size())) : "";
 }
 
 // The one stack of layers with a K projection wherever there are scales to put.
@@ -45,7 +48,7 @@ AttentionName attention_of(const Checkpoint& checkpoint, const KvScales& scales)
     const auto parts = split_layer_name(name);
     const std::string block = parts ? block_of_k(parts->rest) : "";
     if (block.empty()) continue;
-    stacks[{std::string(parts->prefix), block}].insert(static_cast<size_t>(parts->layer));
+    stacks[{cat(parts->prefix, parts->layers), block}].insert(static_cast<size_t>(parts->layer));
   }
   const std::string folder = quote(checkpoint.folder().string());
   const auto missing_in = [&](const std::set<size_t>& stack) {
@@ -61,13 +64,14 @@ AttentionName attention_of(const Checkpoint& checkpoint, const KvScales& scales)
   }
   if (stacks.size() != 1) {
     fail(folder, ": has ", all == 0 ? "no" : cat(all),
-         " stacks of layers with tensors named *.layers.N.self_attn.k_proj.*, expected one");
+         " stacks of layers with K projections, such as *.layers.N.self_attn.k_proj.*, expected "
+         "one");
   }
   const auto& [name, found] = *stacks.begin();
   const std::vector<size_t> missing = missing_in(found);
   if (missing.empty()) return name;
   fail(folder, ": has no K projection in ", layer_list(missing), " of ",
-       quote(name.prefix + "layers"), ", where there are scales to put");
+       quote(name.stack.substr(0, name.stack.size() - 1)), ", where there are scales to put");
 }
 
 struct NamedScale {
@@ -210,13 +214,13 @@ struct Fit {
 }
 
 void check_fp8_form(const Checkpoint& checkpoint, const InjectTarget& target,
-                    const std::string& prefix) {
+                    const std::string& stack) {
   if (has_experts(checkpoint.tensors())) {
     refuse(checkpoint, target, "has experts",
            "vLLM 0.6 to 0.10 quantises them, whatever is to be left out");
   }
-  if (prefix != "model.") {
-    refuse(checkpoint, target, cat("calls its layers ", quote(prefix + "layers")),
+  if (stack != "model.layers.") {
+    refuse(checkpoint, target, cat("calls its layers ", quote(stack.substr(0, stack.size() - 1))),
            "every linear layer must be listed by the name that vLLM has for it, which is only "
            "known for 'model.layers'");
   }
@@ -228,12 +232,21 @@ Naming naming_of(const Checkpoint& checkpoint, const InjectTarget& target, Quant
   naming.fused = target.fused && (own_block || !target.apart);
   if (!target.apart) return naming;
   const bool compressed = own_block || method == QuantMethod::compressed_tensors;
+  const std::string type = checkpoint.config().get_string("model_type", "");
+  const ModelFamily* family = find_family(type);
+  const bool one_matrix = family && family->one_matrix;
+  const bool by_family =
+      target.portable || (one_matrix && target.block == InjectTarget::Block::compressed_tensors);
   if (method == QuantMethod::modelopt) {
+    if (one_matrix) {
+      refuse(checkpoint, target, cat("is a ", type, " quantised by 'modelopt'"),
+             "ModelOpt puts scales beside k_proj and v_proj, which this family does not have");
+    }
     naming.projections = true;
-  } else if (!target.portable || !compressed) {
+  } else if (!by_family || !compressed) {
     naming.apart = true;
   } else {
-    const PortableNames names = portable_names(checkpoint.config().get_string("model_type", ""));
+    const PortableNames names = portable_names(type);
     naming.apart = names == PortableNames::both;
     naming.parameters = names == PortableNames::both || names == PortableNames::parameters;
     naming.projections = names == PortableNames::projections;
@@ -241,7 +254,7 @@ Naming naming_of(const Checkpoint& checkpoint, const InjectTarget& target, Quant
   return naming;
 }
 
-Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::string& prefix,
+Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::string& stack,
            bool replace, bool scales_per_head) {
   Fit fit;
   fit.quant = read_quant_config(checkpoint);
@@ -254,7 +267,7 @@ Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::
   }
   const bool own_block = method == QuantMethod::none;
   if (own_block && target.block == InjectTarget::Block::fp8) {
-    check_fp8_form(checkpoint, target, prefix);
+    check_fp8_form(checkpoint, target, stack);
   }
   fit.naming = naming_of(checkpoint, target, method);
   fit.compressed_tensors = own_block ? target.block == InjectTarget::Block::compressed_tensors
@@ -382,7 +395,7 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
                       const InjectTarget& target, bool replace) {
   FP8KV_ASSERT(!target.is_file);
   const AttentionName attention = attention_of(checkpoint, scales);
-  const Fit fit = fit_to(checkpoint, target, attention.prefix, replace, scales.per_head());
+  const Fit fit = fit_to(checkpoint, target, attention.stack, replace, scales.per_head());
   const KvScales converted = with_format(scales, Fp8Format::e4m3fn);
   const KvScales written = fit.per_head ? converted : per_tensor(converted);
   const std::vector<NamedScale> named = named_scales(written, attention, fit.naming);
