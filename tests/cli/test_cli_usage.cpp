@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
+#include "json/json.h"
 #include "support/places.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
@@ -315,11 +316,38 @@ TEST_CASE("cli: every help fits a terminal, ends with examples and trails no bla
   }
 }
 
-TEST_CASE("cli: the version is one line") {
+TEST_CASE("cli: the version is a line, then how it was built") {
   const test::CliResult result = test::run_cli({"--version"});
   CHECK(result.exit_code == 0);
-  CHECK(result.out == std::string("fp8kv ") + FP8KV_VERSION + "\n");
   CHECK(result.err == "");
+  const std::vector<std::string> lines = lines_of(result.out);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0] == std::string("fp8kv ") + FP8KV_VERSION);
+  CHECK(lines[1].starts_with("build         "));
+  // The compiler of these tests is the program's.
+  CHECK(lines[1].find(cat(" ", __GNUC__, ".", __GNUC_MINOR__, ".")) != std::string::npos);
+  CHECK(lines[2].starts_with("instructions  portable, "));
+  CHECK(lines[3].starts_with("libraries     CLI11 "));
+  for (const char* name : {"nlohmann_json 3.", "pcre2-8 10.", "md 1.", "z 1.", "libstdc++ "}) {
+    CAPTURE(name);
+    CHECK(lines[3].find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("cli: the version as JSON says the same") {
+  const test::CliResult result = test::run_cli({"version", "--json"});
+  CHECK(result.exit_code == 0);
+  CHECK(test::run_cli({"--version", "--json"}).out == result.out);
+  const Json json = Json::parse(result.out, "version");
+  CHECK(json.at("schema").as_string() == "fp8kv.version/1");
+  CHECK(json.at("version").as_string() == FP8KV_VERSION);
+  const std::string text = test::run_cli({"--version"}).out;
+  for (const auto& key : {"type", "compiler", "target"}) {
+    const std::string value = json.at("build").at(key).as_string();
+    CHECK(!value.empty());
+    CHECK(text.find(value) != text.npos);
+  }
+  CHECK(text.find(json.at("best").as_string() + " here") != text.npos);
 }
 
 }  // namespace

@@ -318,8 +318,9 @@ void add_command(Commands& commands, CLI::App& app, CLI::App* (*add_flags)(CLI::
 std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   CLI::App app{"FP8 KV-cache scales for LLM checkpoints: make them, move them, run with them.",
                "fp8kv"};
-  const std::string version = std::string("fp8kv ") + FP8KV_VERSION;
-  app.set_version_flag("-V,--version", version, "Print the version");
+  // read_arguments makes the command of it.
+  app.add_flag_callback(
+      "-V,--version", [] {}, "Print the version, how it was built, and with which libraries");
   app.require_subcommand(1);
   app.footer(kGeneralFooter);
   Commands commands;
@@ -339,9 +340,6 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   take_off_marks(app);
   try {
     app.parse(marked(read_arguments(app, argc, argv)));
-  } catch (const CLI::CallForVersion&) {
-    write_stdout(version + "\n");
-    return std::nullopt;
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
     write_stdout(help_text(chosen.empty() ? app : *chosen[0]));

@@ -6,6 +6,7 @@
 #include "about/completions.h"
 #include "about/help.h"
 #include "about/man_page.h"
+#include "about/version.h"
 #include "base/error.h"
 #include "cli/cli_checks.h"
 #include "cli/cli_flags.h"
@@ -17,7 +18,9 @@ namespace {
 
 constexpr const char* kCompletions = "completions";
 constexpr const char* kMan = "man";
+constexpr const char* kVersion = "version";
 constexpr const char* kWord = "word";
+constexpr const char* kJson = "--json";
 
 std::vector<std::string> visible_commands(const CLI::App& app) {
   std::vector<std::string> names;
@@ -68,6 +71,11 @@ void add_about(CLI::App& app) {
   CLI::App& man = add_hidden(app, kMan, "Print a manual page, of the program or of a command");
   set_examples(man, {"fp8kv man calibrate | man -l -"});
   man.add_option(kWord, "The command")->transform(one_of(commands))->type_name("COMMAND");
+  CLI::App& version =
+      add_hidden(app, kVersion, "Print the version, how it was built, and with which libraries");
+  set_examples(version, {"fp8kv version --json"});
+  version.add_flag_callback(
+      kJson, [] {}, "Print the result as JSON");
   // read_arguments makes --help of it: it is here for the tables.
   add_hidden(app, "help", "Print the help of a command")
       .add_option(kWord, "The command")
@@ -76,8 +84,11 @@ void add_about(CLI::App& app) {
 
 std::optional<std::string> text_about(const CLI::App& app) {
   const CLI::App* chosen = app.get_subcommands()[0];
-  const CLI::Option* word = chosen->get_option_no_throw(kWord);
   if (!is_hidden(*chosen)) return std::nullopt;
+  if (chosen->get_name() == kVersion) {
+    return chosen->get_option(kJson)->count() > 0 ? version_json() : version_text();
+  }
+  const CLI::Option* word = chosen->get_option(kWord);
   const std::string given = word->count() == 0 ? "" : word->as<std::string>();
   if (chosen->get_name() == kCompletions) return completions(table_of(app), given);
   return page_of(table_of(app), given);

@@ -1,4 +1,5 @@
-// Commands that print about the program itself: completions of shells, and manual pages.
+// Commands that print about the program itself: its version, completions of shells,
+// manual pages.
 #pragma once
 
 #include <optional>

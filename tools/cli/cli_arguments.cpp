@@ -18,10 +18,11 @@ const CLI::App* find_command(const CLI::App& app, const std::vector<std::string>
   return nullptr;
 }
 
-// `fp8kv help run` as `fp8kv run --help`.
+// `fp8kv help run` as `fp8kv run --help`, `fp8kv --version` as `fp8kv version`.
 void turn_words_into_flags(const CLI::App& app, std::vector<std::string>& arguments) {
-  if (arguments == std::vector<std::string>{"version"}) arguments = {"--version"};
-  if (arguments.empty() || arguments[0] != "help") return;
+  if (arguments.empty()) return;
+  if (arguments[0] == "--version" || arguments[0] == "-V") arguments[0] = "version";
+  if (arguments[0] != "help") return;
   arguments.erase(arguments.begin());
   arguments.resize(std::min<size_t>(arguments.size(), 1));
   if (arguments.empty() || find_command(app, arguments)) arguments.emplace_back("--help");
