@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Calibrates a model in four array tasks of Slurm, and joins their parts when all are done:
+#   sbatch --export=ALL,MODEL=/models/M,DATA=/data/text.jsonl,OUT=/results slurm_array.sh
+# OUT is a folder that all nodes see. A task that is killed, preempted or runs out of time goes on,
+# when it is queued again, from the last layer that it finished.
+#SBATCH --job-name=fp8kv-calibrate
+#SBATCH --array=0-3
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --ntasks=1
+#SBATCH --time=04:00:00
+set -euo pipefail
+# Slurm sends SIGTERM, then SIGKILL; fp8kv leaves nothing half-written on either. `exec`, so that
+# the signal reaches it.
+part=$OUT/part-$SLURM_ARRAY_TASK_ID
+# A part that is there was finished before: requeued tasks begin anew.
+[[ ! -e $part.json ]] || exit 0
+exec fp8kv calibrate "$MODEL" --data "$DATA" --samples "${SAMPLES:-512}" \
+  --seq-len "${SEQ_LEN:-2048}" --shard "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT" --resume \
+  --threads "${SLURM_CPUS_PER_TASK:-1}" -o "$part.json"
