@@ -1,0 +1,66 @@
+// The job files of docs/ci.md: their commands are run, on the demo model, as they stand there.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/text.h"
+#include "docs/markdown.h"
+#include "support/places.h"
+#include "support/run_cli.h"
+#include "support/temp_dir.h"
+
+using namespace fp8kv;
+
+namespace {
+
+// The lines that call the program, whatever stands before it on theirs.
+std::vector<std::string> commands_in(const std::string& text) {
+  std::vector<std::string> commands;
+  for (const std::string& line : test::lines_of(text)) {
+    const size_t at = line.find("fp8kv ");
+    const std::string before = at == line.npos ? "x" : line.substr(0, at);
+    if (before.find_first_not_of(" -") == before.npos || before.ends_with("run: ")) {
+      commands.push_back(line.substr(at));
+    }
+  }
+  return commands;
+}
+
+std::vector<std::string> steps_in(const std::string& file) {
+  return commands_in(test::read_file(test::source_dir() / file));
+}
+
+}  // namespace
+
+TEST_CASE("docs: the jobs of ci calibrate, gate, inject and verify, with the same commands") {
+  const std::vector<std::string> github = steps_in("scripts/ci/github.yml");
+  CHECK(github.size() == 4);
+  CHECK(steps_in("scripts/ci/gitlab.yml") == github);
+  const std::vector<std::string> page = steps_in("docs/ci.md");
+  REQUIRE(page.size() >= 4);
+  CHECK(std::vector<std::string>(page.begin(), page.begin() + 4) == github);
+}
+
+TEST_CASE("docs: the commands of the jobs of ci work, and leave what the jobs keep") {
+  const test::TempDir temp;
+  std::string script = cat("PATH='", test::built_program().parent_path().string(), "':$PATH\n");
+  for (const std::string& line : steps_in("scripts/ci/gitlab.yml")) script += line + "\n";
+  const std::string text = (test::source_dir() / "datasets/calibration.txt").string();
+  // A text that is cut is as good as two, for what is held here.
+  temp.write("text.txt", test::read_file(text).substr(0, 20000));
+  const test::CliResult result = test::run_cli(
+      {"-euc", script},
+      {.folder = temp.path(),
+       .program = "/bin/bash",
+       .environment = {"MODEL=" + (test::source_dir() / "datasets/demo").string(),
+                       "CALIBRATE_ON=text.txt", "EVALUATE_ON=text.txt", "OUT=model-kv"}});
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  for (const char* file :
+       {"kv_cache_scales.json", "eval.xml", "eval.html", "verify.xml", "model-kv/config.json"}) {
+    CAPTURE(file);
+    CHECK(std::filesystem::exists(temp / file));
+  }
+}
