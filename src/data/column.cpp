@@ -34,6 +34,10 @@ const char* form_of_list(const Json& list) {
 
 }  // namespace
 
+void require_column(const Json& record, const std::string& column) {
+  value_of(record, column);
+}
+
 Json with_column(const Json& record, const std::string& column) {
   if (!record.is_object()) {
     fail(record.where(), ": is ", record.brief(), ", expected an object");

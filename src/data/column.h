@@ -13,4 +13,7 @@ namespace fp8kv {
 // there are, for a record without it, and for any other value.
 Json with_column(const Json& record, const std::string& column);
 
+// Throws as with_column does for a record without it.
+void require_column(const Json& record, const std::string& column);
+
 }  // namespace fp8kv

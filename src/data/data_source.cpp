@@ -46,20 +46,25 @@ std::string arrow_help(const fs::path& path, bool is_stream) {
       "')\"");
 }
 
+// "PARE" where its metadata is encrypted, which its reader says.
+bool is_parquet(const DataSource& source) {
+  return source.text.starts_with("PAR1") || source.text.starts_with("PARE");
+}
+
 // Files people have that look like data by their name only.
 void refuse_foreign(const DataSource& source, const fs::path& path) {
   refuse_lfs_pointer(source.text, source.label);
   const bool arrow_file = source.text.starts_with("ARROW1");
   if (arrow_file || (data_kind(path) == DataKind::arrow && source.text.size() > 0)) {
-    throw Error(cat(source.label, ": is Arrow data, expected text, JSON or CSV"),
+    throw Error(cat(source.label, ": is Arrow data, expected text, JSON, CSV or Parquet"),
                 arrow_help(path, !arrow_file));
   }
-  if (source.text.starts_with("PAR1")) {
-    throw Error(cat(source.label, ": is a Parquet file, expected text or JSON"),
-                "write it as JSON lines with a 'text' or 'messages' field");
+  if (data_kind(path) == DataKind::parquet && !is_parquet(source) && !source.text.empty()) {
+    throw Error(cat(source.label, ": is no Parquet file, which begins with PAR1"),
+                "fetch or write it again, or give it the suffix of what it is");
   }
   if (source.text.starts_with("\xFF\xFE")) {
-    throw Error(cat(source.label, ": is UTF-16 text, expected text, JSON or CSV"),
+    throw Error(cat(source.label, ": is UTF-16 text, expected text, JSON, CSV or Parquet"),
                 "convert it: iconv -f UTF-16 -t UTF-8 FILE");
   }
   const PackedForm* const packed = packed_form(source.text);
@@ -73,7 +78,7 @@ void refuse_foreign(const DataSource& source, const fs::path& path) {
 // Checks the encoding of a text that is not packed, and digests the whole file, whatever part of it
 // is used later.
 std::string checked_digest(const DataSource& source) {
-  const bool is_text = source.packing == Packing::none;
+  const bool is_text = source.packing == Packing::none && source.layout != DataLayout::parquet;
   Sha256 digest;
   for (size_t at = 0; at < source.text.size();) {
     check_interrupt();
@@ -150,7 +155,9 @@ DataLayout layout_of(TextStream& text, DataKind kind) {
 void check_and_digest(DataSource& source, const fs::path& path) {
   refuse_foreign(source, path);
   if (const PackedForm* packed = packed_form(source.text)) source.packing = packed->packing;
+  if (is_parquet(source)) source.layout = DataLayout::parquet;
   source.file = {utf8_name(path.filename().string()), source.text.size(), checked_digest(source)};
+  if (source.layout == DataLayout::parquet) return;
   with_context(source.label, [&] {
     TextStream text = source.open_text();
     if (!skip_blank(text)) fail("is empty");
@@ -177,9 +184,11 @@ std::string data_layout_name(DataLayout layout) {
     case DataLayout::csv:
       return "CSV";
     case DataLayout::tsv:
+      return "TSV";
+    case DataLayout::parquet:
       break;
   }
-  return "TSV";
+  return "Parquet";
 }
 
 TextStream DataSource::open_text(TextStream::Where where) const {

@@ -15,7 +15,7 @@
 
 namespace fp8kv {
 
-enum class DataLayout { text, json_lines, json_array, json_record, csv, tsv };
+enum class DataLayout { text, json_lines, json_array, json_record, csv, tsv, parquet };
 
 // "plain text", "JSON lines", ...
 std::string data_layout_name(DataLayout layout);
@@ -39,7 +39,8 @@ struct DataSource {
   }
 };
 
-// Opens `path`, or standard input for "-". What the bytes say decides whether the file is packed.
+// Opens `path`, or standard input for "-". What the bytes say decides whether the file is packed,
+// and whether it is a Parquet file.
 // The name, without .gz or .zst, decides for .jsonl and .ndjson (JSON lines), .json (JSON), .csv,
 // .tsv and .txt (text); anything else is JSON when it begins like an object or an array of
 // objects, {" or [{, else text. JSON that is not lines by name is an array when it begins with [,

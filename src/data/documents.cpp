@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "data/column.h"
 #include "data/csv.h"
+#include "data/parquet_records.h"
 
 namespace fp8kv {
 namespace {
@@ -46,6 +47,14 @@ void read_table(const DataSource& source, const DocumentVisitor& visit) {
   });
 }
 
+void read_rows(const DataSource& source, const DocumentVisitor& visit) {
+  read_parquet(source.text, source.label, source.column, [&](const Json& record) {
+    if (!visit.more()) return false;
+    visit.record(record);
+    return true;
+  });
+}
+
 void visit_documents(const DataSource& source, const DocumentVisitor& visit) {
   switch (source.layout) {
     case DataLayout::text: {
@@ -59,6 +68,8 @@ void visit_documents(const DataSource& source, const DocumentVisitor& visit) {
     case DataLayout::csv:
     case DataLayout::tsv:
       return read_table(source, visit);
+    case DataLayout::parquet:
+      return read_rows(source, visit);
     case DataLayout::json_array:
       break;
   }

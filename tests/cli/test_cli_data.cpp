@@ -89,7 +89,7 @@ TEST_CASE("cli data: what cannot be used is refused with the way out") {
     return result.err;
   };
   CHECK(refused({"x.arrow"}) ==
-        "fp8kv: tokenize: 'x.arrow': is Arrow data, expected text, JSON or CSV\n"
+        "fp8kv: tokenize: 'x.arrow': is Arrow data, expected text, JSON, CSV or Parquet\n"
         "help: convert it: python3 -c \"import pyarrow as a, pyarrow.parquet as p; "
         "p.write_table(a.ipc.open_stream('x.arrow').read_all(), 'x.parquet')\"\n");
   CHECK(refused({"d/1.csv", "--column", "text"}) ==

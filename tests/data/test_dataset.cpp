@@ -399,7 +399,7 @@ TEST_CASE("dataset: what is empty, missing, packed or a folder is refused") {
   CHECK(error_for("a.txt.bz2", "BZh91AY") ==
         "FILE: is bzip2 data, expected gzip or Zstandard, or what is not packed");
   CHECK(error_for("a.parquet", "PAR1 and so on") ==
-        "FILE: is a Parquet file, expected text or JSON");
+        "FILE: does not end as a Parquet file does: it is cut short");
   CHECK(error_for("a.txt", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n") ==
         "FILE: is a git-LFS pointer, not the file itself");
   CHECK(error_in({folder.path()}) ==

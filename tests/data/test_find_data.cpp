@@ -50,9 +50,9 @@ TEST_CASE("find_data: a folder is its files of known kinds, in the order of thei
   CHECK(found(folder, "d", &said) ==
         Names{"d/B.CSV", "d/part-10.jsonl", "d/part-2.jsonl.gz", "d/sub/a.txt.zst"});
   CHECK(said == cat(quote((folder / "d").string()), ": 4 files of data, and 3 that are not\n"));
-  CHECK(refused(folder, "empty") ==
-        cat(quote((folder / "empty").string()),
-            ": has no data: 1 file, none of them .txt, .json, .jsonl, .ndjson, .csv, .tsv"));
+  CHECK(refused(folder, "empty") == cat(quote((folder / "empty").string()),
+                                        ": has no data: 1 file, none of them .txt, .json, .jsonl, "
+                                        ".ndjson, .csv, .tsv, .parquet"));
 }
 
 TEST_CASE("find_data: a pattern is the files that fit it, in the order of their paths") {

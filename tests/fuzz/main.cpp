@@ -32,8 +32,8 @@ extern "C" const char* __asan_default_options() {
 namespace fp8kv::fuzz {
 namespace {
 
-constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint, &kCommands, &kScaleFile,
-                                      &kNpz,         &kJinja,      &kTokenizer};
+constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint, &kCommands,  &kScaleFile,
+                                      &kNpz,         &kJinja,      &kTokenizer, &kParquet};
 constexpr size_t kLongest = 64 * 1024;
 constexpr unsigned kSecondsAnInput = 10;
 #ifndef __SANITIZE_ADDRESS__

@@ -12,13 +12,14 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::array<DataKindRow, 7> kKinds = {{
+constexpr std::array<DataKindRow, 8> kKinds = {{
     {".txt", DataKind::text},
     {".json", DataKind::json},
     {".jsonl", DataKind::json_lines},
     {".ndjson", DataKind::json_lines},
     {".csv", DataKind::csv},
     {".tsv", DataKind::tsv},
+    {".parquet", DataKind::parquet},
     {".arrow", DataKind::arrow},  // to be refused with the way out
 }};
 

@@ -8,7 +8,7 @@
 
 namespace fp8kv {
 
-enum class DataKind { unknown, text, json_lines, json, csv, tsv, arrow };
+enum class DataKind { unknown, text, json_lines, json, csv, tsv, parquet, arrow };
 
 struct DataKindRow {
   std::string_view suffix;  // ".jsonl"

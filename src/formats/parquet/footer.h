@@ -1,0 +1,52 @@
+// What a Parquet file says of itself: its schema as a tree, and where its columns are.
+// Source: github.com/apache/parquet-format, parquet.thrift and LogicalTypes.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fp8kv {
+
+enum class ParquetType { boolean, int32, int64, int96, real32, real64, bytes, fixed_bytes };
+enum class ParquetRepetition { required, optional, repeated };
+
+struct ParquetNode {
+  std::string name;
+  ParquetRepetition repetition = ParquetRepetition::required;
+  int max_def = 0;  // levels of an entry that has a value here
+  int max_rep = 0;
+  bool is_list = false;      // annotated as LIST
+  bool is_unsigned = false;  // of integers
+  bool is_plain = true;      // no decimal, no 16-bit float: numbers are what they look like
+  ParquetType type = ParquetType::bytes;  // of a leaf
+  std::vector<ParquetNode> children;      // empty: a leaf
+  size_t first_leaf = 0, last_leaf = 0;   // of all leaves, those below: [first, last)
+
+  bool is_leaf() const { return children.empty(); }
+};
+
+struct ParquetChunk {
+  int64_t codec = 0;
+  uint64_t begin = 0, end = 0;  // of its pages, in the file
+  uint64_t values = 0;          // entries, nulls among them
+  bool is_encrypted = false;
+  bool is_elsewhere = false;  // in another file
+};
+
+struct ParquetRowGroup {
+  uint64_t rows = 0;
+  std::vector<ParquetChunk> chunks;  // of each leaf
+};
+
+struct ParquetFooter {
+  ParquetNode root;
+  std::vector<ParquetRowGroup> groups;
+  uint64_t rows = 0;
+};
+
+// Of a whole file. Throws for one that is cut short, encrypted or of no sense.
+ParquetFooter read_parquet_footer(std::string_view file);
+
+}  // namespace fp8kv
