@@ -86,6 +86,11 @@ void add_data_choice(CLI::App& command, DataChoice& choice) {
                   "The field of records, or the column, that holds the text or the messages")
       ->check(a_path())
       ->type_name("NAME");
+  command
+      .add_option("--split", choice.split,
+                  "Of a folder with the splits of a data set: train, test, or what its files say")
+      ->check(a_path())
+      ->type_name("NAME");
 }
 
 void add_windows(CLI::App& command, WindowRequest& request, int64_t least) {

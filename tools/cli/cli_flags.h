@@ -45,7 +45,7 @@ CLI::Option* add_data(CLI::App& command);
 // What it takes, for help texts.
 std::string data_text();
 
-// --column.
+// --column and --split.
 void add_data_choice(CLI::App& command, DataChoice& choice);
 
 // --samples, and --seq-len from `least` on.

@@ -122,7 +122,7 @@ CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& con
 void run_command(const CalibrateOptions& given) {
   Log log(given.verbosity);
   CalibrateOptions options = given;
-  options.data = find_data(given.data, log);
+  options.data = find_data(given.data, given.choice.split, log);
   check_outputs(options, log);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);

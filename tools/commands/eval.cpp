@@ -106,8 +106,8 @@ void throw_failures(const std::vector<GateResult>& results) {
 void run_command(const EvalCommandOptions& given) {
   Log log(given.verbosity);
   EvalCommandOptions options = given;
-  options.data = find_data(given.data, log);
-  options.calibrate_on = find_data(given.calibrate_on, log);
+  options.data = find_data(given.data, given.choice.split, log);
+  options.calibrate_on = find_data(given.calibrate_on, "", log);
   check_outputs(options, log);
   EvalReport report;
   report.date = run_date();

@@ -138,7 +138,7 @@ void run_command(const TokenizeOptions& options) {
                 "check the path of the model");
   }
   Tokenizing tokenizing(options, *tokenizer, log);
-  for (const fs::path& file : find_data(std::vector{options.input}, log)) {
+  for (const fs::path& file : find_data(std::vector{options.input}, options.choice.split, log)) {
     if (!tokenizing.more()) break;
     const DataSource source = open_data(file, options.choice.column);
     with_unchanged(source, [&] {

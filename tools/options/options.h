@@ -35,6 +35,7 @@ struct WindowRequest {
 // What of the data is taken.
 struct DataChoice {
   std::string column;  // the field of records that holds the text; "": by their form
+  std::string split;   // of folders; "": all that is there
 };
 
 // How conversations become text.
