@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/text.h"
+#include "base/error.h"
 #include "draw/numbers.h"
 #include "report/verdict.h"
 
@@ -84,37 +84,62 @@ void mark(Row& row, const LogRange& range, double value, const char* with) {
   row[static_cast<size_t>(std::clamp(at, 0.0, static_cast<double>(row.size() - 1)))] = with;
 }
 
+// What one plot shows: the largest magnitude of each layer, and its scale. 0 in both: no cache.
+struct RangesOf {
+  char tensor;
+  std::vector<double> amax;
+  std::vector<double> scales;
+  Fp8Spec spec;
+};
+
+std::string range_plot(const RangesOf& of, size_t width) {
+  const double max = of.spec.max;
+  const double min = of.spec.min_subnormal;
+  std::vector<double> all = of.amax;
+  all.insert(all.end(), {max, min});
+  for (const double scale : of.scales) all.insert(all.end(), {scale * max, scale * min});
+  const LogRange range = range_over(all);
+  const size_t columns = width - 16;
+  std::string out = cat("Largest |", of.tensor, "| of each layer, from 2^", std::ilogb(range.low),
+                        " to 2^", std::ilogb(range.high), " in equal octaves\n");
+  for (size_t i = 0; i < of.amax.size(); ++i) {
+    if (of.scales[i] == 0) {
+      out += cat(right(cat(i), 4), "  -\n");
+      continue;
+    }
+    Row row = bar(range.share(of.amax[i]), columns);
+    for (const double limit : {min, max}) mark(row, range, limit, "┊");
+    for (const double limit : {min, max}) mark(row, range, limit * of.scales[i], "│");
+    out +=
+        cat(right(cat(i), 4), "  ", left(short_number(of.amax[i], 4), 9), " ", joined(row), "\n");
+  }
+  return out;
+}
+
 std::string range_plot(const EvalReport& report, const CandidateReport& best, bool key,
                        size_t width) {
   const auto amax =
       layer_amax_of(report.magnitudes, key ? &LayerMagnitudes::k : &LayerMagnitudes::v);
   const auto scales = layer_scales_of(best, amax.size(), key ? &LayerScales::k : &LayerScales::v);
-  const Fp8Spec spec = fp8_spec(*fp8_format(best.dtype));
-  const double max = spec.max;
-  const double min = spec.min_subnormal;
-  std::vector<double> all = amax;
-  all.insert(all.end(), {max, min});
-  for (const double scale : scales) all.insert(all.end(), {scale * max, scale * min});
-  const LogRange range = range_over(all);
-  const size_t columns = width - 16;
-  std::string out =
-      cat("Largest |", key ? "K" : "V", "| of each layer, from 2^", std::ilogb(range.low), " to 2^",
-          std::ilogb(range.high), " in equal octaves\n");
-  for (size_t i = 0; i < amax.size(); ++i) {
-    Row row = bar(range.share(amax[i]), columns);
-    for (const double limit : {min, max}) mark(row, range, limit, "┊");
-    for (const double limit : {min, max}) mark(row, range, limit * scales[i], "│");
-    out += cat(right(cat(i), 4), "  ", left(short_number(amax[i], 4), 9), " ", joined(row), "\n");
-  }
-  return out;
+  return range_plot({key ? 'K' : 'V', amax, scales, fp8_spec(*fp8_format(best.dtype))}, width);
 }
 
-std::string limits_note(const CandidateReport& best, size_t width) {
-  const Fp8Spec spec = fp8_spec(*fp8_format(best.dtype));
+// One number for a layer: of its heads the largest, as everywhere in tables.
+RangesOf ranges_of(const KvScales& scales, bool key) {
+  RangesOf ranges{key ? 'K' : 'V', {}, {}, fp8_spec(scales.format)};
+  for (size_t i = 0; i < scales.layers.size(); ++i) {
+    const LayerAmax& amax = scales.provenance.amax[i];
+    const LayerScales& of = scales.layers[i];
+    ranges.amax.push_back(largest(key ? amax.k : amax.v));
+    ranges.scales.push_back(of.has_cache() ? largest(key ? of.k : of.v) : 0);
+  }
+  return ranges;
+}
+
+std::string limits_note(const Fp8Spec& spec, const std::string& scale) {
   const std::string pair =
       cat(short_number(double{spec.max}, 6), " and 2^", std::ilogb(spec.min_subnormal));
-  return cat("│ ", pair, " times the scale\n  of ", label(best.name, width - 5), "\n┊ ", pair,
-             " at scale 1\n");
+  return cat("│ ", pair, " times the scale\n", scale, "┊ ", pair, " at scale 1\n");
 }
 
 std::string error_plot(const EvalReport& report, size_t width) {
@@ -151,13 +176,23 @@ std::string text_plot(const EvalReport& report, int width) {
   std::string out;
   if (best != nullptr && !report.magnitudes.empty()) {
     out += range_plot(report, *best, true, columns) + "\n" +
-           range_plot(report, *best, false, columns) + limits_note(*best, columns);
+           range_plot(report, *best, false, columns) +
+           limits_note(fp8_spec(*fp8_format(best->dtype)),
+                       cat("  of ", label(best->name, columns - 5), "\n"));
   }
   if (!report.candidates.empty() && !report.candidates[0].layers.empty()) {
     if (!out.empty()) out += "\n";
     out += error_plot(report, columns);
   }
   return out;
+}
+
+std::string text_plot(const KvScales& scales, int width) {
+  FP8KV_ASSERT(scales.provenance.amax.size() == scales.layers.size());
+  const size_t columns = std::max(kLeastWidth, static_cast<size_t>(std::max(width, 0)));
+  return cat(range_plot(ranges_of(scales, true), columns), "\n",
+             range_plot(ranges_of(scales, false), columns),
+             limits_note(fp8_spec(scales.format), ""));
 }
 
 }  // namespace fp8kv

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "json/json.h"
+#include "support/places.h"
 #include "support/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
@@ -210,6 +211,30 @@ TEST_CASE("cli certificate: on the demo model exactly the layers that were moved
     CHECK(layers[1].at("k").at("reason").as_string() == "K saturates at 1.0");
     CHECK(layers[1].at("v").at("reason").as_string() == "V underflows at 1.0");
   }
+}
+
+TEST_CASE(
+    "cli certificate: --plot draws the ranges, alone, below the certificate or a calibration") {
+  const test::TempDir folder;
+  folder.write("s.json", kScaleFile);
+  const auto run = [&](const std::vector<std::string>& arguments) {
+    const test::CliResult result = test::run_cli(arguments, folder.path());
+    CHECK(result.exit_code == 0);
+    return result.out;
+  };
+  const std::string plot = run({"inspect", "--plot", "s.json"});
+  CHECK(plot.starts_with("Largest |K| of each layer, from 2^-"));
+  CHECK(plot.find("\n   1  3.5 ") != plot.npos);
+  CHECK(run({"inspect", "--certificate", "--plot", "s.json"}) == kCertificate + ("\n" + plot));
+  const std::string demo = (test::source_dir() / "datasets/demo").string();
+  const std::string text = (test::source_dir() / "datasets/calibration.txt").string();
+  const std::vector<std::string> calibrate = {"calibrate", demo, "--data",    text,
+                                              "--seq-len", "32", "--samples", "2",
+                                              "-q",        "-o", "made.json", "--force"};
+  std::vector<std::string> with_plot = calibrate;
+  with_plot.emplace_back("--plot");
+  const std::string shown = run(calibrate);
+  CHECK(run(with_plot) == shown + "\n" + run({"inspect", "--plot", "made.json"}));
 }
 
 }  // namespace

@@ -232,6 +232,9 @@ TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
       {{"run", ""}, "'' is no path"},
       {{"eval", "m", "--data", "d", "--json", "--plot"},
        "--plot and --json cannot be given together"},
+      {{"calibrate", "m", "--data", "d", "--json", "--plot"},
+       "--plot and --json cannot be given together"},
+      {{"inspect", "m", "--json", "--plot"}, "--plot and --json cannot be given together"},
       {{"extract", "m", "--list", "--force"}, "--list and --force cannot be given together"},
       {{"inspect", "a", "b"}, "'b' is not expected here"},
   };

@@ -45,6 +45,24 @@ TEST_CASE("text plot: ranges, limits and errors of two layers") {
         "      fp8_e4m3 unit     8.2 % ██████████████████████████████████\n");
 }
 
+// The limits of layer 0's K are at 2.5 and 47.5 of 48 columns with its scale of 2, at 0 and 44.99
+// without; those of its V at 0 and 30.5, and at 17.1 and 47.7. Layer 1 writes no cache.
+TEST_CASE("text plot: the ranges of scales, and a layer without a cache") {
+  KvScales scales;
+  scales.layers = {{{2}, {0x1p-10F}}, {}};
+  scales.provenance.amax = {{{896}, {0.4375F}, {1}}, {}};
+  CHECK(text_plot(scales, 64) ==
+        "Largest |K| of each layer, from 2^-9 to 2^10 in equal octaves\n"
+        "   0  896       ┊█│█████████████████████████████████████████┊██│\n"
+        "   1  -\n"
+        "\n"
+        "Largest |V| of each layer, from 2^-19 to 2^9 in equal octaves\n"
+        "   0  0.4375    │████████████████┊████████████│                ┊\n"
+        "   1  -\n"
+        "│ 448 and 2^-9 times the scale\n"
+        "┊ 448 and 2^-9 at scale 1\n");
+}
+
 TEST_CASE("text plot: no line is wider than asked for, and nothing acts on the terminal") {
   for (const auto& [name, report] : test::sample_reports()) {
     for (const int width : {-1, 0, 64, 80, 200}) {

@@ -204,7 +204,11 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
       ->type_name("PATH");
   command->add_flag("--certificate", options.certificate,
                     "Say only whether the scales are safe, and which layers need them");
+  auto* plot = command->add_flag("--plot", options.plot,
+                                 "Only draw the ranges of the layers as text, against what the "
+                                 "format holds");
   add_common(*command, options);
+  plot->excludes(command->get_option("--json"));
   return command;
 }
 

@@ -114,8 +114,11 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   add_large_runs(*command, options);
   add_device(*command, options.device, options.threads);
   add_strict(*command, options.strict);
+  auto* plot =
+      command->add_flag("--plot", options.plot, "Also draw the ranges of the layers as text");
   command->add_flag("-f,--force", options.force, "Replace existing output files");
   add_common(*command, options);
+  plot->excludes(command->get_option("--json"));
   command->final_callback([&options, data, policy] {
     options.policy = chosen_policy(policy);
     options.data.assign(data->results().begin(), data->results().end());

@@ -18,6 +18,7 @@
 #include "options/output_files.h"
 #include "policy/histogram_file.h"
 #include "policy/make_scales.h"
+#include "report/text_plot.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
 #include "show/output.h"
@@ -174,6 +175,7 @@ void run_command(const CalibrateOptions& given) {
   log.note(written_note(options.out, scales));
   print(options.json ? summary_json(options, scales)
                      : table_of(scales) + "\n" + certificate_text(scales));
+  if (options.plot) print("\n" + text_plot(scales, kPlotColumns));
 }
 
 }  // namespace fp8kv

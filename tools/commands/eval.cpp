@@ -25,8 +25,6 @@
 namespace fp8kv {
 namespace {
 
-constexpr int kPlotColumns = 80;
-
 // Windows of one token predict nothing.
 std::vector<std::vector<int32_t>> with_predictions(const EvalCommandOptions& options,
                                                    const Windows& windows) {

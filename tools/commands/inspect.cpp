@@ -7,6 +7,7 @@
 #include "formats/safetensors.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
+#include "report/text_plot.h"
 #include "scales/read/open_store.h"
 #include "show/certificate_text.h"
 #include "show/checkpoint_text.h"
@@ -17,7 +18,7 @@
 namespace fp8kv {
 namespace {
 
-// What --certificate asks for: the certificate of any source of scales, and nothing else.
+// What --certificate and --plot ask for, of any source of scales, and nothing else.
 void inspect_certificate(const InspectOptions& options) {
   Log log(options.verbosity);
   const KvScales scales = load_scales(options.path, log);
@@ -28,7 +29,9 @@ void inspect_certificate(const InspectOptions& options) {
                     "there is nothing to certify them by"),
                 "a scale file of 'fp8kv calibrate' has them");
   }
-  if (!options.json) return print(certificate_text(scales));
+  if (options.certificate && !options.json) print(certificate_text(scales));
+  if (options.plot) print((options.certificate ? "\n" : "") + text_plot(scales, kPlotColumns));
+  if (!options.json) return;
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "certificate");
   json.member("source", utf8_name(options.path.string()));
@@ -82,7 +85,7 @@ void inspect_scale_file(const InspectOptions& options) {
 }  // namespace
 
 void run_command(const InspectOptions& options) {
-  if (options.certificate) return inspect_certificate(options);
+  if (options.certificate || options.plot) return inspect_certificate(options);
   switch (source_kind(options.path)) {
     case SourceKind::scale_folder:
       return inspect_scale_folder(options);

@@ -60,6 +60,7 @@ struct CalibrateOptions : CommonOptions {
   std::optional<uint64_t> max_memory;  // bytes on the device
   bool strict = false;                 // refuse keys of config.json that nobody here knows
   bool resume = false;
+  bool plot = false;
   bool force = false;
 };
 
@@ -142,6 +143,7 @@ struct EvalCommandOptions : CommonOptions {
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
   bool certificate = false;  // print that alone
+  bool plot = false;         // draw the ranges alone
 };
 
 struct VerifyOptions : CommonOptions {
