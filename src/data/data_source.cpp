@@ -151,12 +151,20 @@ DataLayout layout_of(TextStream& text, DataKind kind) {
   return DataLayout::json_record;
 }
 
+std::string digest_of_ends(std::string_view bytes) {
+  Sha256 digest;
+  digest.add(bytes.substr(0, kDigestedAtOnce));
+  digest.add(bytes.substr(bytes.size() - std::min(bytes.size(), kDigestedAtOnce)));
+  return digest.hex();
+}
+
 // What is known of the whole file.
-void check_and_digest(DataSource& source, const fs::path& path) {
+void check_and_digest(DataSource& source, const fs::path& path, bool whole) {
   refuse_foreign(source, path);
   if (const PackedForm* packed = packed_form(source.text)) source.packing = packed->packing;
   if (is_parquet(source)) source.layout = DataLayout::parquet;
-  source.file = {utf8_name(path.filename().string()), source.text.size(), checked_digest(source)};
+  source.file = {utf8_name(path.filename().string()), source.text.size(),
+                 whole ? checked_digest(source) : digest_of_ends(source.text)};
   if (source.layout == DataLayout::parquet) return;
   with_context(source.label, [&] {
     TextStream text = source.open_text();
@@ -200,11 +208,23 @@ TextStream DataSource::open_text(TextStream::Where where) const {
                     std::move(where));
 }
 
-DataSource open_data(const fs::path& path, const std::string& column) {
+namespace {
+
+DataSource open_checked(const fs::path& path, const std::string& column, bool whole) {
   DataSource source = open_bytes(path);
   source.column = column;
-  with_unchanged(source, [&] { check_and_digest(source, path); });
+  with_unchanged(source, [&] { check_and_digest(source, path, whole); });
   return source;
+}
+
+}  // namespace
+
+DataSource open_data(const fs::path& path, const std::string& column) {
+  return open_checked(path, column, true);
+}
+
+DataSource open_data_for_parts(const fs::path& path, const std::string& column) {
+  return open_checked(path, column, false);
 }
 
 }  // namespace fp8kv

@@ -49,4 +49,8 @@ struct DataSource {
 // packed is looked at where it is read), and for a `column` of a text.
 DataSource open_data(const std::filesystem::path& path, const std::string& column = "");
 
+// The same for a large file of which only parts are read: the digest is of its first and its last
+// MiB, and its encoding is not checked.
+DataSource open_data_for_parts(const std::filesystem::path& path, const std::string& column = "");
+
 }  // namespace fp8kv

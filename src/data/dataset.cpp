@@ -9,6 +9,7 @@
 #include "data/data_source.h"
 #include "data/documents.h"
 #include "data/records.h"
+#include "data/sampling.h"
 #include "data/text_stream.h"
 #include "json/json.h"
 
@@ -31,6 +32,8 @@ size_t piece_end(std::string_view text, size_t limit) {
   return end;
 }
 
+constexpr size_t kTextBytesAToken = 16;  // of a text that is sampled: more than nearly all have
+
 class WindowReader {
  public:
   WindowReader(const TextEncoder& encoder, const WindowOptions& options, Log& log)
@@ -43,13 +46,11 @@ class WindowReader {
                 cat("pass a larger ", options.seq_len_name), ErrorKind::usage);
   }
 
-  bool full() const { return out_.ids.size() >= options_.max_windows; }
+  bool full() const { return !options_.shuffle && out_.ids.size() >= options_.max_windows; }
 
   void read_file(const fs::path& path) {
     const DataSource source = open_data(path, options_.column);
-    out_.files.push_back(source.file);
-    file_ = {};
-    const Counts before{out_.documents, out_.ids.size(), out_.tokens};
+    const Counts before = begin_file(source);
     with_unchanged(source, [&] {
       for_each_document(
           source, {[this] { return !stop(); }, [this](TextStream& text) { take_document(text); },
@@ -58,18 +59,61 @@ class WindowReader {
     report(source, before);
   }
 
+  // One window at each of `places`, bytes of the file.
+  void sample_file(const fs::path& path, const std::vector<uint64_t>& places) {
+    const DataSource source = open_data_for_parts(path, options_.column);
+    const Counts before = begin_file(source);
+    const auto keep_one = [this](size_t windows, double fraction) {
+      if (out_.ids.size() == windows) return false;
+      const auto found = static_cast<double>(out_.ids.size() - windows);
+      keep({windows + static_cast<size_t>(fraction * found)}, windows);
+      return true;
+    };
+    const size_t text_bytes = static_cast<size_t>(options_.seq_len) * kTextBytesAToken;
+    with_unchanged(source, [&] {
+      visit_sample(source, places, text_bytes,
+                   {[&](std::string_view text) {
+                      const size_t windows = out_.ids.size();
+                      TextStream stream(text);
+                      take_document(stream);
+                      return keep_one(windows, 0);
+                    },
+                    [&](const Json& record, double fraction) {
+                      const size_t windows = out_.ids.size();
+                      take_record(record);
+                      return keep_one(windows, fraction);
+                    }});
+    });
+    report(source, before);
+  }
+
+  // Of all windows those at one place in each of `max_windows` equal parts.
+  void keep_evenly() {
+    const uint64_t found = out_.ids.size();
+    if (found <= options_.max_windows) return;
+    const std::vector<uint64_t> places =
+        sample_places(found, options_.max_windows, *options_.shuffle);
+    keep({places.begin(), places.end()}, 0);
+    std::vector<uint64_t> documents = out_.document;
+    documents.erase(std::unique(documents.begin(), documents.end()), documents.end());
+    out_.documents = documents.size();
+    log_.note(cat("shuffled by ", *options_.shuffle, ": took ", grouped(options_.max_windows),
+                  " of ", count_of(found, "window"), ", ", count_of(out_.tokens, "token")));
+  }
+
   Windows finish(std::span<const fs::path> files) {
     if (out_.ids.empty()) {
       fail("no text in ", names_of(files), ": every document is empty");
     }
-    if (!full() && options_.exact) {
+    const bool all_there = out_.ids.size() >= options_.max_windows;
+    if (!all_there && options_.exact) {
       throw Error(
           cat(names_of(files), files.size() == 1 ? " gives " : " give ", grouped(out_.ids.size()),
               " of the ", count_of(options_.max_windows, "window"), " asked for"),
           cat("add data, or pass ", options_.max_windows_name, " ", out_.ids.size(),
               " to use what is there"));
     }
-    if (!full()) {
+    if (!all_there) {
       log_.warn(cat(names_of(files), files.size() == 1 ? " gives " : " give ",
                     count_of(out_.ids.size(), "window"), ", where up to ",
                     grouped(options_.max_windows), " are taken by default"));
@@ -86,6 +130,26 @@ class WindowReader {
     uint64_t empty = 0;
     bool rest_unused = false;
   };
+
+  Counts begin_file(const DataSource& source) {
+    out_.files.push_back(source.file);
+    if (options_.shuffle) out_.files.back().name += cat(" --shuffle ", *options_.shuffle);
+    file_ = {};
+    return {out_.documents, out_.ids.size(), out_.tokens};
+  }
+
+  // Of the windows from `from` on those of the numbers `kept`, which rise.
+  void keep(const std::vector<size_t>& kept, size_t from) {
+    out_.tokens -= tokens_in(std::span(out_.ids).subspan(from));
+    size_t to = from;
+    for (const size_t at : kept) {
+      if (at != to) out_.ids[to] = std::move(out_.ids[at]);
+      out_.document[to++] = out_.document[at];
+    }
+    out_.ids.resize(to);
+    out_.document.resize(to);
+    out_.tokens += tokens_in(std::span(out_.ids).subspan(from));
+  }
 
   // True when there is more to read but no need for it.
   bool stop() {
@@ -202,6 +266,36 @@ class WindowReader {
   bool warned_of_chat_ = false;
 };
 
+// Of regular files; 0 where one is none, and has no size before it is read.
+uint64_t bytes_in(std::span<const fs::path> files) {
+  uint64_t bytes = 0;
+  for (const fs::path& file : files) {
+    if (file == "-" || !fs::is_regular_file(file)) return 0;
+    bytes += fs::file_size(file);
+  }
+  return bytes;
+}
+
+void read_shuffled(std::span<const fs::path> files, const WindowOptions& options,
+                   WindowReader& reader) {
+  const uint64_t total = bytes_in(files);
+  const auto window_bytes = static_cast<uint64_t>(options.seq_len) * kTextBytesAToken;
+  if (total < options.sampled_bytes || total / options.max_windows < 2 * window_bytes) {
+    for (const fs::path& file : files) reader.read_file(file);
+    return reader.keep_evenly();
+  }
+  const std::vector<uint64_t> places = sample_places(total, options.max_windows, *options.shuffle);
+  uint64_t begin = 0;
+  size_t next = 0;
+  for (const fs::path& file : files) {
+    const uint64_t end = begin + fs::file_size(file);
+    std::vector<uint64_t> here;
+    for (; next < places.size() && places[next] < end; ++next) here.push_back(places[next] - begin);
+    if (!here.empty()) reader.sample_file(file, here);
+    begin = end;
+  }
+}
+
 }  // namespace
 
 Windows read_windows(std::span<const fs::path> files, const TextEncoder& encoder,
@@ -213,6 +307,10 @@ Windows read_windows(std::span<const fs::path> files, const TextEncoder& encoder
     }
   }
   WindowReader reader(encoder, options, log);
+  if (options.shuffle) {
+    read_shuffled(files, options, reader);
+    return reader.finish(files);
+  }
   for (const fs::path& file : files) {
     if (reader.full()) {
       log.note(cat(quote(file.string()), ": not opened, as all windows are full"));

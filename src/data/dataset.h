@@ -35,6 +35,10 @@ struct WindowOptions {
   // What the caller calls these two, for messages: "--samples".
   std::string max_windows_name = "max_windows";
   std::string seq_len_name = "seq_len";
+  // Windows are taken evenly from all of the data, drawn by this seed, in place of the first ones.
+  std::optional<uint64_t> shuffle = {};
+  // Data of at least this many bytes is then not read whole, where windows are few.
+  uint64_t sampled_bytes = uint64_t(64) << 20;
   std::string column = {};  // the field of records that is taken; "": by their form
 };
 
@@ -64,6 +68,8 @@ inline constexpr size_t kEncodedAtOnce = size_t(4) << 20;
 // Says on `log` what was detected, and how much was taken and skipped, and why.
 // Throws for unreadable or empty data, a broken line (with its number), invalid UTF-8 (with its
 // offset), a record of no known form, ids outside the vocabulary or more of them than seq_len.
+// With `shuffle`: the seed stands behind the names of files, whose digests, of large data, are of
+// their first and last MiB. The same seed gives the same windows.
 Windows read_windows(std::span<const std::filesystem::path> files, const TextEncoder& encoder,
                      const WindowOptions& options, Log& log);
 

@@ -48,11 +48,10 @@ void read_table(const DataSource& source, const DocumentVisitor& visit) {
 }
 
 void read_rows(const DataSource& source, const DocumentVisitor& visit) {
-  read_parquet(source.text, source.label, source.column, [&](const Json& record) {
-    if (!visit.more()) return false;
-    visit.record(record);
-    return true;
-  });
+  ParquetRecords records(source.text, source.label, source.column);
+  for (auto next = records.next(); next && visit.more(); next = records.next()) {
+    visit.record(*next);
+  }
 }
 
 void visit_documents(const DataSource& source, const DocumentVisitor& visit) {

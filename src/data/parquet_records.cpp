@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "data/column.h"
 #include "data/records.h"
-#include "formats/parquet/parquet.h"
 
 namespace fp8kv {
 namespace {
@@ -39,23 +38,28 @@ Names fields_of(const RecordForm& form) {
   return names;
 }
 
-}  // namespace
-
-void read_parquet(std::string_view bytes, const std::string& label, const std::string& column,
-                  const std::function<bool(const Json& record)>& record) {
-  const ParquetFile file(bytes, label);
+// Those of the first form that the file has, or `column`, and what chat templates take besides.
+Names columns_of(const ParquetFile& file, const std::string& column) {
+  const Json schema = schema_record(file);
   Names columns = {"tools", "chat_template_kwargs"};
   if (!column.empty()) {
-    require_column(schema_record(file), column);
+    require_column(schema, column);
     columns.push_back(column);
-  } else {
-    for (std::string& name : fields_of(form_of(schema_record(file)))) {
-      columns.push_back(std::move(name));
-    }
+    return columns;
   }
-  for (ParquetRows rows(file, columns); rows.next();) {
-    if (!record(Json::parse(rows.json(), cat(label, ": row ", rows.number())))) return;
-  }
+  for (std::string& name : fields_of(form_of(schema))) columns.push_back(std::move(name));
+  return columns;
+}
+
+}  // namespace
+
+ParquetRecords::ParquetRecords(std::string_view bytes, const std::string& label,
+                               const std::string& column)
+    : file_(bytes, label), rows_(file_, columns_of(file_, column)) {}
+
+std::optional<Json> ParquetRecords::next() {
+  if (!rows_.next()) return std::nullopt;
+  return Json::parse(rows_.json(), cat(file_.label(), ": row ", rows_.number()));
 }
 
 }  // namespace fp8kv

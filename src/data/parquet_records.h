@@ -1,18 +1,31 @@
 // Rows of a Parquet file as records.
 #pragma once
 
-#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "formats/parquet/parquet.h"
 #include "json/json.h"
 
 namespace fp8kv {
 
-// With the columns of the first form of records that the file has, or `column`, and with what chat
-// templates take besides: others are not read. Calls `record` until it returns false. Throws, with
-// the names of the columns, where none of a form is there; see ParquetRows for the rest.
-void read_parquet(std::string_view bytes, const std::string& label, const std::string& column,
-                  const std::function<bool(const Json& record)>& record);
+class ParquetRecords {
+ public:
+  // With the columns of the first form of records that the file has, or `column`, and with what
+  // chat templates take besides: others are not read. REQUIRES `bytes` to outlive this. Throws,
+  // with the names of the columns, where none of a form is there; see ParquetRows for the rest.
+  ParquetRecords(std::string_view bytes, const std::string& label, const std::string& column);
+
+  // nullopt at the end.
+  std::optional<Json> next();
+  void skip(uint64_t records) { rows_.skip(records); }
+  uint64_t count() const { return file_.rows(); }
+  uint64_t taken() const { return rows_.number(); }  // or gone over
+
+ private:
+  ParquetFile file_;
+  ParquetRows rows_;
+};
 
 }  // namespace fp8kv

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <zlib.h>
 
+#include "base/text.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
@@ -47,7 +49,47 @@ struct Place {
   test::TempDir temp;
 };
 
+// Records of a single window each.
+std::string id_records(int count) {
+  std::string records;
+  for (int i = 0; i < count; ++i) {
+    records += cat("{\"input_ids\": [", i % 50, ", ", i * 7 % 60, ", 3, 9]}\n");
+  }
+  return records;
+}
+
 }  // namespace
+
+TEST_CASE("cli data: --shuffle holds over shards, and shards of other seeds are not merged") {
+  const test::TempDir temp;
+  test::write_tiny_checkpoint(temp / "model", test::tiny_config());
+  temp.write("a.jsonl", id_records(200));
+  const auto calibrate = [&](const std::string& seed, const std::string& shard,
+                             const std::string& out) {
+    std::vector<std::string> arguments = {"calibrate", "model", "--data",    "a.jsonl",
+                                          "--samples", "20",    "--shuffle", seed,
+                                          "-o",        out,     "--device",  "cpu"};
+    if (!shard.empty()) arguments.insert(arguments.end(), {"--shard", shard});
+    const test::CliResult result = test::run_cli(arguments, {.folder = temp.path()});
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 0);
+    return result.err;
+  };
+  const std::string said = calibrate("7", "", "whole.json");
+  CHECK(said.find("shuffled by 7: took 20 of 200 windows, 80 tokens\n") != std::string::npos);
+  calibrate("7", "0/2", "0.json");
+  calibrate("7", "1/2", "1.json");
+  calibrate("8", "1/2", "other.json");
+  CHECK(test::run_cli({"merge", "0.json", "1.json", "-o", "merged.json"}, temp.path()).exit_code ==
+        0);
+  CHECK(test::read_file(temp / "merged.json") == test::read_file(temp / "whole.json"));
+  const test::CliResult refused =
+      test::run_cli({"merge", "0.json", "other.json", "-o", "no.json"}, temp.path());
+  CHECK(refused.exit_code == 3);
+  CHECK(refused.err ==
+        "fp8kv: merge: 'other.json': is a shard of other data than '0.json'\n"
+        "help: shards must be made with the same data and the same options\n");
+}
 
 TEST_CASE("cli data: a folder of files of several kinds, of which a column is taken") {
   const Place in;

@@ -103,6 +103,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
       ->default_str(options.out.string())
       ->type_name("FILE");
   add_data_choice(*command, options.choice);
+  add_shuffle(*command, options.choice);
   add_chat(*command, options.chat);
   add_windows(*command, options.windows, 1);
   const PolicyFlags policy = add_policies(*command);

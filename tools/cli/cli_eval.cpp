@@ -94,6 +94,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->type_name("DTYPE");
   add_eval_gates(*command, options);
   add_data_choice(*command, options.choice);
+  add_shuffle(*command, options.choice);
   add_chat(*command, options.chat);
   add_windows(*command, options.windows, 2);
   command

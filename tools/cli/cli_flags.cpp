@@ -80,6 +80,16 @@ CLI::Option* add_data(CLI::App& command) {
       ->type_name("FILE...");
 }
 
+void add_shuffle(CLI::App& command, DataChoice& choice) {
+  command
+      .add_option_function<uint64_t>(
+          "--shuffle", [&choice](uint64_t seed) { choice.shuffle = seed; },
+          "Take windows evenly from all of the data, drawn by this seed, in place of the first "
+          "ones")
+      ->transform(whole_number(0))
+      ->type_name("SEED");
+}
+
 void add_data_choice(CLI::App& command, DataChoice& choice) {
   command
       .add_option("--column", choice.column,

@@ -45,6 +45,9 @@ CLI::Option* add_data(CLI::App& command);
 // What it takes, for help texts.
 std::string data_text();
 
+// --shuffle.
+void add_shuffle(CLI::App& command, DataChoice& choice);
+
 // --column and --split.
 void add_data_choice(CLI::App& command, DataChoice& choice);
 

@@ -59,6 +59,7 @@ ModelText::ModelText(const Checkpoint& checkpoint, const ModelConfig& config,
                .seq_len = window_length(request, config, log),
                .max_windows_name = "--samples",
                .seq_len_name = "--seq-len",
+               .shuffle = choice.shuffle,
                .column = choice.column},
       encoder_(make_encoder(checkpoint, config, chat, log)) {}
 

@@ -34,8 +34,9 @@ struct WindowRequest {
 
 // What of the data is taken.
 struct DataChoice {
-  std::string column;  // the field of records that holds the text; "": by their form
-  std::string split;   // of folders; "": all that is there
+  std::string column;               // the field of records that holds the text; "": by their form
+  std::string split;                // of folders; "": all that is there
+  std::optional<uint64_t> shuffle;  // a seed: windows from all of the data, not the first ones
 };
 
 // How conversations become text.

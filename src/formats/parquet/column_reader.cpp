@@ -80,7 +80,7 @@ bool ColumnReader::has_entry() {
   if (has_entry_) return true;
   while (page_left_ == 0) {
     if (left_ == 0) return false;
-    read_page();
+    read_page(0);
   }
   --page_left_;
   rep_ = leaf_.max_rep > 0 ? static_cast<int>(reps_.next()) : 0;
@@ -88,6 +88,21 @@ bool ColumnReader::has_entry() {
   if (rep_ > leaf_.max_rep || def_ > leaf_.max_def) fail("has levels beyond those of its schema");
   has_entry_ = true;
   return true;
+}
+
+void ColumnReader::skip_rows(uint64_t rows) {
+  while (rows > 0) {
+    if (leaf_.max_rep == 0 && !has_entry_ && page_left_ == 0 && left_ > 0) {
+      rows -= read_page(rows);
+      continue;
+    }
+    if (!has_entry()) fail("has fewer rows than the metadata says");
+    do {
+      if (has_value()) value();
+      pop();
+    } while (leaf_.max_rep > 0 && has_entry() && rep_ != 0);
+    --rows;
+  }
 }
 
 ColumnReader::PageHeader ColumnReader::read_header() {
@@ -126,7 +141,7 @@ ColumnReader::PageHeader ColumnReader::read_header() {
   return out;
 }
 
-void ColumnReader::read_page() {
+uint64_t ColumnReader::read_page(uint64_t skip) {
   check_interrupt();
   if (at_ >= chunk_.end) fail("has ", left_, " values fewer than the metadata says");
   const PageHeader header = read_header();
@@ -145,18 +160,24 @@ void ColumnReader::read_page() {
       fail("has a damaged page: its checksum is wrong");
     }
   }
-  if (header.type == index_page) return;
+  if (header.type == index_page) return 0;
   if (header.values < 0 || header.values > std::numeric_limits<int32_t>::max()) {
     fail("has a page of ", header.values, " values");
   }
-  if (header.type == dictionary_page) return read_dictionary(header, packed);
+  if (header.type == dictionary_page) {
+    read_dictionary(header, packed);
+    return 0;
+  }
   if (header.type != data_page && header.type != data_page_2) {
     fail("has a page of type ", header.type);
   }
-  page_left_ = static_cast<uint64_t>(header.values);
-  if (page_left_ > left_) fail("has more values than the metadata says");
-  left_ -= page_left_;
+  const auto entries = static_cast<uint64_t>(header.values);
+  if (entries > left_) fail("has more values than the metadata says");
+  left_ -= entries;
+  if (entries <= skip) return entries;
+  page_left_ = entries;
   header.type == data_page ? read_data(header, packed) : read_data_2(header, packed);
+  return 0;
 }
 
 std::string ColumnReader::unpack(std::string_view packed, uint64_t size) const {

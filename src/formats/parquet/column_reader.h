@@ -32,11 +32,15 @@ class ColumnReader {
   ParquetValue value() { return values_.next(); }
   // Goes to the next entry. REQUIRES the value of this one to be read, where it has one.
   void pop() { has_entry_ = false; }
+  // Goes over so many rows. Where a row has one entry, pages that hold nothing else are not
+  // unpacked.
+  void skip_rows(uint64_t rows);
 
  private:
   struct PageHeader;
   PageHeader read_header();
-  void read_page();
+  // Of a data page with at most `skip` entries nothing is read but how many they are.
+  uint64_t read_page(uint64_t skip);
   void read_dictionary(const PageHeader& header, std::string_view packed);
   void read_data(const PageHeader& header, std::string_view packed);
   void read_data_2(const PageHeader& header, std::string_view packed);

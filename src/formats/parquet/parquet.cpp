@@ -224,6 +224,30 @@ void ParquetRows::open_group() {
   }
 }
 
+void ParquetRows::skip(uint64_t rows) {
+  rows = std::min(rows, file_.footer_.rows - number_);
+  while (rows > 0) {
+    check_interrupt();
+    uint64_t gone = 0;
+    if (group_ && group_->left > 0) {
+      gone = std::min(rows, group_->left);
+      with_context(cat(file_.label_, ": row ", number_ + 1), [&] {
+        for (const auto& leaf : group_->leaves) {
+          if (leaf) leaf->reader.skip_rows(gone);
+        }
+      });
+      group_->left -= gone;
+    } else if (const uint64_t in_group = file_.footer_.groups[next_group_].rows; in_group <= rows) {
+      gone = in_group;
+      ++next_group_;
+    } else {
+      open_group();
+    }
+    number_ += gone;
+    rows -= gone;
+  }
+}
+
 bool ParquetRows::next() {
   if (number_ == file_.footer_.rows) return false;
   ++number_;

@@ -45,6 +45,8 @@ class ParquetRows {
   // False at the end. Throws, with the number of the row from 1 and the column, for what is damaged
   // or not read here.
   bool next();
+  // Goes over so many rows, reading as little of them as can be; no further than to the end.
+  void skip(uint64_t rows);
   // Of the row: a JSON object with the columns in it. Lists are arrays, groups are objects.
   const std::string& json() const { return json_; }
   uint64_t number() const { return number_; }
