@@ -242,4 +242,28 @@ TEST_CASE("gpu model: logits of every family are transformers'") {
   }
 }
 
+// Of each golden on one of the backends, in turn, since a simulator takes a quarter of a second for
+// each. Under ThreadSanitizer of a few.
+TEST_CASE("gpu model: amax and greedy text of every family are transformers'") {
+  // A prompt, a step that is run, one that is recorded and one that is repeated.
+  constexpr int kGreedy = 4;
+  const std::vector<test::NamedBackend> backends = test::gpu_backends();
+  const std::vector<std::string> names = test::family_cases();
+  const size_t step = test::kThreadSanitizer ? 9 : 1;
+  for (size_t i = 0; i < names.size(); i += step) {
+    const test::NamedBackend& named = backends[i / step % backends.size()];
+    CAPTURE(names[i]);
+    CAPTURE(named.name);
+    const test::FamilyModel model(names[i]);
+    const auto backend = named.make();
+    Log log(Verbosity::quiet);
+    test::check_amax(
+        model, collect_magnitudes(model.checkpoint, model.config, *backend, {model.ids}, log));
+    const std::vector<int32_t> prompt(model.ids.begin(),
+                                      model.ids.begin() + test::FamilyModel::kPrompt);
+    const std::vector<int32_t> expected(model.greedy.begin(), model.greedy.begin() + kGreedy);
+    CHECK(test::run_greedy(model.checkpoint, model.config, *backend, prompt, kGreedy) == expected);
+  }
+}
+
 }  // namespace fp8kv

@@ -18,21 +18,6 @@
 #include "support/models/run_model.h"
 
 namespace fp8kv {
-namespace {
-
-// As in test_collect.cpp: transformers computes in f32 as well, so twice what one of the two is
-// off.
-constexpr double kAmaxTolerance = 1e-5;
-void check_amax(const std::vector<MagnitudeCounts>& heads, const Json& expected) {
-  const std::vector<double> amax = test::numbers_of(expected);
-  REQUIRE(heads.size() == amax.size());
-  for (size_t head = 0; head < heads.size(); ++head) {
-    CHECK(std::abs(heads[head].amax - amax[head]) < kAmaxTolerance * amax[head]);
-  }
-}
-
-}  // namespace
-
 TEST_CASE("families: logits, at once and token by token, are transformers'") {
   const auto backend = make_cpu_backend(2);
   for (const std::string& name : test::family_cases()) {
@@ -62,15 +47,8 @@ TEST_CASE("families: amax of K and V, head by head, is that of transformers' cac
     CAPTURE(name);
     const test::FamilyModel model(name);
     Log log(Verbosity::quiet);
-    const auto layers =
-        collect_magnitudes(model.checkpoint, model.config, *backend, {model.ids}, log);
-    const Json k = model.golden.at("k_amax"), v = model.golden.at("v_amax");
-    REQUIRE(layers.size() == k.size());
-    for (size_t layer = 0; layer < layers.size(); ++layer) {
-      CAPTURE(layer);
-      check_amax(layers[layer].k, k[layer]);
-      check_amax(layers[layer].v, v[layer]);
-    }
+    test::check_amax(
+        model, collect_magnitudes(model.checkpoint, model.config, *backend, {model.ids}, log));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "support/backends/failing_backend.h"
 #include "support/backends/gpu_backends.h"
 #include "support/expect_error.h"
+#include "support/models/family_model.h"
 #include "support/models/streamed_model.h"
 #include "support/sanitizers.h"
 #include "support/skip.h"
@@ -110,6 +111,35 @@ TEST_CASE("streaming: the same bits for any bound of memory, and never more than
       CHECK(backend->memory()->peak <= plan.bytes);
       if (bound) CHECK(plan.bytes <= *bound);
       CHECK(backend->memory()->in_use <= plan.bytes / 2);
+    }
+  }
+}
+
+// Whose layers are larger than all else, and read experts of their own.
+TEST_CASE("streaming: the same bits for any bound of memory with experts, too") {
+  for (const char* name : {"glm4-moe", "llama4-experts"}) {
+    CAPTURE(name);
+    const test::FamilyModel model(name);
+    const std::vector<std::vector<int32_t>> windows = {
+        model.ids, {model.ids.begin(), model.ids.begin() + 9}, {model.ids[3]}};
+    const test::NamedBackend named = test::gpu_backends().front();
+    Log log(Verbosity::quiet);
+    const auto collect = [&](std::optional<uint64_t> bound, uint64_t& peak) {
+      const auto backend = named.make();
+      CollectOptions options{.max_memory = {bound}};
+      options.batch_rows = test::StreamedModel::kRows;
+      auto found =
+          collect_magnitudes(model.checkpoint, model.config, *backend, windows, log, options);
+      peak = backend->memory()->peak;
+      return found;
+    };
+    uint64_t free_peak = 0, peak = 0;
+    const auto expected = collect({}, free_peak);
+    // What just held everything, and what no longer does.
+    for (const uint64_t bound : {free_peak, free_peak * 9 / 10}) {
+      CAPTURE(bound);
+      CHECK(test::same_bits(collect(bound, peak), expected));
+      CHECK(peak <= bound);
     }
   }
 }

@@ -96,6 +96,28 @@ std::vector<double> numbers_of(const Json& array) {
   return numbers;
 }
 
+namespace {
+
+void check_heads(const std::vector<MagnitudeCounts>& heads, const Json& expected) {
+  const std::vector<double> amax = numbers_of(expected);
+  REQUIRE(heads.size() == amax.size());
+  for (size_t head = 0; head < heads.size(); ++head) {
+    CHECK(std::abs(heads[head].amax - amax[head]) < kAmaxTolerance * amax[head]);
+  }
+}
+
+}  // namespace
+
+void check_amax(const FamilyModel& model, const std::vector<LayerMagnitudes>& layers) {
+  const Json k = model.golden.at("k_amax"), v = model.golden.at("v_amax");
+  REQUIRE(layers.size() == k.size());
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    CAPTURE(layer);
+    check_heads(layers[layer].k, k[layer]);
+    check_heads(layers[layer].v, v[layer]);
+  }
+}
+
 double logit_difference(const FamilyModel& model, const std::vector<std::vector<float>>& logits) {
   const Json expected = model.golden.at("logits");
   double worst = 0;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "calib/collect.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
 #include "json/json.h"
@@ -42,6 +43,11 @@ inline constexpr double kLogitTolerance = 2e-5;
 // The largest difference from the golden's logits, as a share of the largest logit of the row.
 // logits [position][vocab_size]
 double logit_difference(const FamilyModel& model, const std::vector<std::vector<float>>& logits);
+
+// CHECKs that K and V, head by head, reach what transformers' cache received. As in
+// test_collect.cpp: transformers computes in f32 as well, so twice what one of the two is off.
+inline constexpr double kAmaxTolerance = 1e-5;
+void check_amax(const FamilyModel& model, const std::vector<LayerMagnitudes>& layers);
 
 // CHECKs that it is within the tolerance.
 void check_logits(const FamilyModel& model, const std::vector<std::vector<float>>& logits);
