@@ -32,7 +32,7 @@ unpack() {
     llvm clang-offload-bundler --type=o --input="$bundle" --unbundle --targets="$target" \
       --output="$part"
     llvm llvm-readelf --notes "$part" > "$out/$name.$arch.notes"
-    if [[ $name == attention_decode ]]; then
+    if [[ $name == attention_decode || $name == experts ]]; then
       llvm llvm-objdump -d --no-show-raw-insn "$part" > "$out/$name.$arch.s"
     fi
     rm "$part"
@@ -58,7 +58,7 @@ collect() {
 
 all_gates() {
   local gate
-  for gate in local_memory registers waits decode_ptx decode_gcn; do "gate_$gate" "$1" "$2"; done
+  for gate in local_memory registers waits decode_ptx decode_gcn experts_ptx experts_gcn; do "gate_$gate" "$1" "$2"; done
 }
 
 # "kernel arch registers local spilt scalars" of every kernel compiled: bytes of local memory, bytes
@@ -217,5 +217,37 @@ PATTERNS
     forbid "$what" "$code" 2 's_barrier' "has a block barrier too many"
     awk '/global_load/ { waits = 0 } /vmcnt\([0-5]\)/ { ++waits } /v_mfma/ && waits { exit 1 }' \
       "$code" || complain "$what waits for the next tile's loads before this one's products"
+  done
+}
+
+# The grouped product of experts, for BF16 and SiLU: a thread has 4 rows and 4 columns of gate and of
+# up, 32 products an element of depth, and nvcc takes two elements at a time; the rest of the 96 is the
+# activation's. What products are made of comes from shared memory in pieces of 16 bytes, 3 an element.
+# A slice has two barriers.
+gate_experts_ptx() {
+  local ptx=$2/experts.compute_90.ptx code=$2/experts.ptx what="the experts' PTX"
+  [[ -e $ptx ]] || return 0
+  awk '/\.entry/ { on = /expert_hidden_kernelILNS_10ActivationE0ENS0_4Bf16/ } on' "$ptx" > "$code"
+  require "$what" "$code" <<'PATTERNS'
+96 fma\.rn\.f32
+6 ld\.shared\.v4
+PATTERNS
+  forbid "$what" "$code" 2 'bar(rier)?\.sync' "has a block barrier too many"
+}
+
+# The same kernel for AMD, which has two products in one instruction.
+gate_experts_gcn() {
+  local assembly code what
+  for assembly in "$2"/experts.gfx*.s; do
+    [[ -e $assembly ]] || continue
+    code=$assembly.hidden
+    what="the experts' assembly ($(basename "$assembly" .s | cut -d. -f2))"
+    awk '/<_Z.*>:$/ { on = /expert_hidden_kernelILNS_10ActivationE0ENS0_4Bf16/ } on' \
+      "$assembly" > "$code"
+    require "$what" "$code" <<'PATTERNS'
+256 v_pk_fma_f32
+PATTERNS
+    forbid "$what" "$code" 0 '[[:space:]](scratch|buffer)_(load|store)' "has scratch accesses"
+    forbid "$what" "$code" 2 's_barrier' "has a block barrier too many"
   done
 }

@@ -28,7 +28,7 @@ make_base() {
   cp -r kernels src "$root"
   edit "$root" $decode 's/run<Cache, (64|96|256)>/run<Cache, 128>/'
   edit "$root" $decode "s/if constexpr \(sizeof\(Cache\) <= 2\)/if constexpr ($one)/"
-  edit "$root" $record '/^#|^embed_kernel|attention_decode.*FormatE0EEELi128E/!d'
+  edit "$root" $record '/^#|^embed_kernel|^expert_|^gate_rows_|attention_decode.*FormatE0EEELi128E/!d'
 }
 
 # Runs a command in the background, no more of them at a time than there are cores.
@@ -79,7 +79,7 @@ seed() {
 # What a gate reads of cuda.
 reads_of() {
   case $1 in
-    waits | decode_ptx) echo ptx ;;
+    waits | decode_ptx | experts_ptx) echo ptx ;;
     *) echo all ;;
   esac
 }
@@ -158,17 +158,32 @@ seed_decode_gcn() {
   done
 }
 
+seed_experts() {
+  local build experts=kernels/ops/experts.cu
+  local twice='s/^( *)multiply\(xs, ups, row, col, up\);/&\n    block_sync();/'
+  local once='/^ *multiply\(xs, ups, row, col, up\);/d'
+  local slow='s/^( *sums\[i\]\[j\] = fused\()xs\[/\1static_cast<const volatile float*>(xs)[/'
+  seed experts_ptx cuda experts $experts "$once" "of 96 'fma"
+  seed experts_ptx cuda experts $experts "$slow" "of 6 'ld"
+  seed experts_ptx cuda experts $experts "$twice" "a block barrier too many"
+  for build in gfx90a gfx940; do
+    seed experts_gcn $build experts $experts "$once" "of 256 'v_pk_fma"
+    seed experts_gcn $build experts $experts "$twice" "a block barrier too many"
+  done
+}
+
 self_test() {
   make_base "$work/base"
   mkdir "$work/out"
   local name build
-  for name in attention_decode embed; do
+  for name in attention_decode embed experts; do
     for build in $(builds); do in_parallel compile "$build" "$work/base" "$work/out" $name; done
   done
   wait
   seed_all_kernels
   seed_decode_ptx
   seed_decode_gcn
+  seed_experts
   wait
   ! compgen -G "$work/seed.*" > /dev/null || not_as_expected "a seed did not come to its end"
   # What is not broken passes: no gate complained of the narrowed copy itself.
