@@ -64,10 +64,14 @@ std::optional<Json> find_in(const Json& config, const Json& text, const char* ke
   return inner ? inner : config.find(key);
 }
 
+// transformers goes by the model that the language model is in, and saves Mistral 3 so by default:
+// tied outside, and not inside. Where lm_head is stored all the same and differs, check_tied
+// refuses.
 bool parse_tied(const Json& config, const Json& text, const Architecture& architecture) {
   constexpr const char* kKey = "tie_word_embeddings";
   const auto inner = text.find(kKey), outer = config.find(kKey);
-  if (inner && outer && inner->as_bool() != outer->as_bool()) {
+  if (inner && outer && outer->as_bool()) return true;
+  if (inner && outer && inner->as_bool()) {
     throw Error(cat(inner->where(), ": is ", inner->brief(), ", but ", outer->where(), " is ",
                     outer->brief()),
                 "correct the one that is wrong: runtimes differ in which they go by");

@@ -275,4 +275,13 @@ TEST_CASE("architectures: a language model inside another has what its family le
   CHECK(llava.vocab_size == 32064);
 }
 
+// As transformers 5.23 saves Mistral 3 by default, and what it goes by, of every such model.
+TEST_CASE("architectures: embeddings tied by the model around the language model are tied") {
+  const ModelConfig config = parse_config(R"({"architectures": ["LlavaForConditionalGeneration"],
+      "model_type": "llava", "tie_word_embeddings": true, "torch_dtype": "float16", "text_config":
+      {"model_type": "llama", "max_position_embeddings": 4096, "rms_norm_eps": 1e-05,
+       "vocab_size": 32064, "tie_word_embeddings": false}})");
+  CHECK(config.tied_embeddings);
+}
+
 }  // namespace fp8kv

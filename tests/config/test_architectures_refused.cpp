@@ -290,10 +290,10 @@ TEST_CASE("architectures: a model around an unknown language model is refused by
         "config.json: model_type: is \"llama\", but 'architectures' names "
         "'LlavaForConditionalGeneration', which is 'llava'");
   CHECK(error_of_config(R"({"architectures": ["LlavaForConditionalGeneration"],
-      "model_type": "llava", "tie_word_embeddings": true, "torch_dtype": "float16", "text_config":
-      {"model_type": "llama", "num_hidden_layers": 2, "tie_word_embeddings": false}})") ==
-        "config.json: text_config: tie_word_embeddings: is false, but config.json: "
-        "tie_word_embeddings is true");
+      "model_type": "llava", "tie_word_embeddings": false, "torch_dtype": "float16", "text_config":
+      {"model_type": "llama", "num_hidden_layers": 2, "tie_word_embeddings": true}})") ==
+        "config.json: text_config: tie_word_embeddings: is true, but config.json: "
+        "tie_word_embeddings is false");
 }
 
 }  // namespace fp8kv

@@ -45,6 +45,14 @@ TEST_CASE("describe_model: a model that cannot be computed is described") {
   CHECK(wrapped.dim == 0);
 }
 
+TEST_CASE("describe_model: a Falcon that does not say its context has that of its family") {
+  const std::string without = R"({"model_type": "falcon", "num_hidden_layers": 2,
+      "num_attention_heads": 4, "hidden_size": 64, "multi_query": true)";
+  CHECK(describe_model(parsed(without + "}")).max_seq_len == 2048);
+  CHECK(describe_model(parsed(without + R"(, "max_position_embeddings": 512})")).max_seq_len ==
+        512);
+}
+
 TEST_CASE("describe_model: what cannot be told is an error") {
   const auto refused = [](const char* text) {
     return test::error_of([&] { describe_model(Json::parse(text, "config.json")); });

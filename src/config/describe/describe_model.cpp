@@ -12,6 +12,9 @@
 namespace fp8kv {
 namespace {
 
+// Of transformers' FalconConfig: those that TII published say nothing.
+constexpr int64_t kFalconContext = 2048;
+
 // One KV head for all queries. Where Falcon has its newer blocks, the switch says nothing.
 bool is_multi_query(const Json& text) {
   const std::string type = text.get_string("model_type", "");
@@ -77,6 +80,8 @@ ModelDescription describe_model(const Json& config, const Json& text) {
   layer.v_head_dim = v_head_dim ? in_range(*v_head_dim, kLargestDim) : layer.k_head_dim;
   if (const auto context = find_any(text, kContext)) {
     out.max_seq_len = in_range(*context, kLongestContext);
+  } else if (text.get_string("model_type", "") == "falcon") {
+    out.max_seq_len = kFalconContext;
   }
   out.layers.assign(static_cast<size_t>(n_layers), layer);
   if (input_error_of([&] { describe_feed_forward(text, out); })) {
