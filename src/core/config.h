@@ -38,7 +38,8 @@ struct RopeConfig {
   // Ministral 3.
   double q_growth = 0.0;
   double q_growth_from = 0.0;
-  bool turns = true;  // false: nothing is rotated, and Q grows all the same: Llama 4
+  bool base_grows = false;  // dynamic: theta is another in prompts beyond the context
+  bool turns = true;        // false: nothing is rotated, and Q grows all the same: Llama 4
   bool operator==(const RopeConfig&) const = default;
 };
 

@@ -60,6 +60,18 @@ struct ShardNote {
   bool operator==(const ShardNote&) const = default;
 };
 
+// How far the positions of a calibration reached, for models whose rotation of K is another in long
+// prompts, or has a factor that multiplies K.
+struct PositionsNote {
+  std::string rope_type;  // "yarn", "longrope", "dynamic"; "" for models of any other
+  uint64_t original = 0;  // tokens that the model was first trained for: yarn's and longrope's
+                          // original_max_position_embeddings, the context of dynamic
+  uint64_t limit = 0;     // the longest prompt
+  // Tokens of the longest window of each run that was merged, rising.
+  std::vector<uint64_t> longest_windows;
+  bool operator==(const PositionsNote&) const = default;
+};
+
 struct DataFile {
   std::string name;  // as given, without folders
   uint64_t bytes = 0;
@@ -105,6 +117,7 @@ struct Provenance {
   uint64_t tokens = 0;
   std::vector<DataFile> data;  // rising
   ShardNote shards;
+  PositionsNote positions = {};
   bool operator==(const Provenance&) const = default;
 };
 

@@ -60,6 +60,23 @@ void warn_of_zeros(const std::vector<float>& amax, const std::vector<float>& sca
   }
 }
 
+// Of the first rotation that depends on the length of a prompt: layers with another have none.
+PositionsNote positions_of(const ModelConfig& config, uint64_t longest_window) {
+  if (longest_window == 0) return {};
+  const auto limit = static_cast<uint64_t>(config.max_seq_len);
+  for (const RopeConfig& rope : config.ropes) {
+    const bool yarn = rope.scaling == RopeScaling::yarn;
+    if (yarn || rope.scaling == RopeScaling::longrope) {
+      return {yarn ? "yarn" : "longrope",
+              static_cast<uint64_t>(rope.original_context),
+              limit,
+              {longest_window}};
+    }
+    if (rope.base_grows) return {"dynamic", limit, limit, {longest_window}};
+  }
+  return {};
+}
+
 }  // namespace
 
 KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy) {
@@ -103,6 +120,7 @@ void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
   provenance.data = std::move(run.data);
   std::sort(provenance.data.begin(), provenance.data.end());
   provenance.shards = std::move(run.shards);
+  provenance.positions = positions_of(config, run.longest_window);
 }
 
 void warn_of_zeros(const KvScales& scales, Log& log) {

@@ -39,6 +39,7 @@ struct CountedRun {
   uint64_t tokens = 0;
   std::vector<DataFile> data = {};  // in any order
   ShardNote shards = {};
+  uint64_t longest_window = 0;  // in tokens; 0 where that is not known
 };
 
 // Says in `scales` that they come from this run of the model.

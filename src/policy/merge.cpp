@@ -195,6 +195,12 @@ void add_part(Provenance& sum, const Provenance& part, bool sharded) {
   if (!sharded) sum.data.insert(sum.data.end(), part.data.begin(), part.data.end());
   std::vector<uint64_t>& taken = sum.shards.taken;
   taken.insert(taken.end(), part.shards.taken.begin(), part.shards.taken.end());
+  if (sum.positions.rope_type.empty()) sum.positions = part.positions;
+  std::vector<uint64_t>& windows = sum.positions.longest_windows;
+  const std::vector<uint64_t>& more = part.positions.longest_windows;
+  windows.insert(windows.end(), more.begin(), more.end());
+  std::sort(windows.begin(), windows.end());
+  windows.erase(std::unique(windows.begin(), windows.end()), windows.end());
 }
 
 bool counted_the_same(const std::vector<LayerMagnitudes>& layers, const Provenance& seen) {

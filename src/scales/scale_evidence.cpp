@@ -140,6 +140,27 @@ void read_octaves(const Json& octaves, const RowShape& shape, Provenance& out) {
   read("v", &LayerOctaves::v, &LayerAmax::v);
 }
 
+// Nothing for a rope_type of a later version.
+void read_positions(const Json& positions, Provenance& out) {
+  const std::string rope_type = positions.at("rope_type").as_string();
+  if (rope_type != "yarn" && rope_type != "longrope" && rope_type != "dynamic") return;
+  PositionsNote& note = out.positions;
+  note.rope_type = rope_type;
+  note.original = count_at(positions, "original");
+  note.limit = count_at(positions, "limit");
+  const Json longest = positions.at("longest_windows");
+  for (size_t i = 0; i < longest.size(); ++i) {
+    const uint64_t tokens = as_count(longest[i]);
+    if (i > 0 && tokens <= note.longest_windows.back()) {
+      fail(longest.where(), ": is ", longest.brief(), ", expected rising numbers");
+    }
+    note.longest_windows.push_back(tokens);
+  }
+  if (note.longest_windows.empty()) {
+    fail(longest.where(), ": is ", longest.brief(), ", expected one number or more");
+  }
+}
+
 void read_shards(const Json& shards, Provenance& out) {
   ShardNote& note = out.shards;
   note.of = count_at(shards, "of");
@@ -218,6 +239,13 @@ void write_counted(JsonWriter& out, const Provenance& provenance) {
     out.member("taken", std::span<const int64_t>(taken)).member("documents", shards.documents);
     out.member("windows", shards.windows).member("tokens", shards.tokens).end_object();
   }
+  if (const PositionsNote& positions = provenance.positions; !positions.rope_type.empty()) {
+    out.key("positions").begin_object().member("rope_type", positions.rope_type);
+    out.member("original", positions.original).member("limit", positions.limit);
+    const std::vector<int64_t> longest(positions.longest_windows.begin(),
+                                       positions.longest_windows.end());
+    out.member("longest_windows", std::span<const int64_t>(longest)).end_object();
+  }
   out.end_object();
 }
 
@@ -251,6 +279,7 @@ void read_counted(const Json& counted, Provenance& out) {
         {file.at("name").as_string(), count_at(file, "bytes"), file.at("sha256").as_string()});
   }
   if (const auto shards = counted.find("shards")) read_shards(*shards, out);
+  if (const auto positions = counted.find("positions")) read_positions(*positions, out);
 }
 
 void read_magnitudes(const Json& extension, const RowShape& shape, Provenance& out) {

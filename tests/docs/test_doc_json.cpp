@@ -129,6 +129,8 @@ std::vector<Json> outputs() {
   const std::string demo = (test::source_dir() / "datasets/demo").string();
   const std::string golden = (test::source_dir() / "tests/golden/dialects/").string();
   const std::string text = (test::source_dir() / "datasets/calibration.txt").string();
+  const std::string yarn = (test::source_dir() / "tests/golden/qwen2-yarn").string();
+  temp.write("ids.jsonl", "{\"input_ids\": [1, 2, 3, 4]}\n");
   const std::filesystem::path python = temp.write(
       "python",
       "#!/bin/sh\ncat >/dev/null\necho '{\"runtime\": \"vllm\", \"version\": \"0.32.0\", "
@@ -145,6 +147,7 @@ std::vector<Json> outputs() {
        "-o", "p1.json"},
       {"calibrate", demo, "--data", text, "--seq-len", "32", "--samples", "4", "--headroom", "2",
        "-o", "doubled.json"},
+      {"calibrate", yarn, "--data", "ids.jsonl", "-o", "yarn.json"},
       {"merge", "p0.json", "p1.json", "-o", "m.json"},
       {"inject", demo, "--scales", "s.json", "-o", "kv"},
       {"verify", "kv"},

@@ -65,6 +65,15 @@ TEST_CASE("merge: maxima are the larger, counts add up, scales follow") {
   CHECK(from.data == std::vector<DataFile>{{"a.txt", 9, "sha-a"}, {"b.txt", 9, "sha-b"}});
 }
 
+TEST_CASE("merge: the longest window of every part is kept, once") {
+  Calibration within = part("a", 6), beyond = part("b", 3), again = part("c", 4);
+  within.scales.provenance.positions = {"longrope", 512, 4096, {256}};
+  beyond.scales.provenance.positions = {"longrope", 512, 4096, {1024}};
+  again.scales.provenance.positions = {"longrope", 512, 4096, {256}};
+  CHECK(merged({beyond, within, again}).provenance.positions ==
+        PositionsNote{"longrope", 512, 4096, {256, 1024}});
+}
+
 TEST_CASE("merge: a part none of whose windows is in the half adds nothing to it") {
   Calibration none = part("a", 6);
   none.scales.provenance.half = {};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "backend/open/open.h"
@@ -36,6 +37,12 @@ std::string table_of(const KvScales& scales) {
                significant(largest(amax.q))});
   }
   return table.text();
+}
+
+uint64_t longest_of(const std::vector<std::vector<int32_t>>& windows) {
+  size_t longest = 0;
+  for (const auto& window : windows) longest = std::max(longest, window.size());
+  return longest;
 }
 
 std::string summary_json(const CalibrateOptions& options, const KvScales& scales) {
@@ -162,7 +169,8 @@ void run_command(const CalibrateOptions& given) {
            .windows = windows.ids.size(),
            .tokens = windows.tokens,
            .data = windows.files,
-           .shards = shards},
+           .shards = shards,
+           .longest_window = longest_of(windows.ids)},
           scales);
   warn_of_zeros(scales, log);
 

@@ -9,6 +9,7 @@
 #include "policy/make_scales.h"
 #include "report/certificate.h"
 #include "report/certificate_words.h"
+#include "report/positions_words.h"
 #include "show/output.h"
 
 namespace fp8kv {
@@ -162,6 +163,15 @@ void enough_json(JsonWriter& json, const Provenance& from) {
   json.end_object();
 }
 
+void positions_json(JsonWriter& json, const PositionsNote& note) {
+  if (note.rope_type.empty()) return;
+  const std::vector<int64_t> longest(note.longest_windows.begin(), note.longest_windows.end());
+  json.key("positions").begin_object().member("rope_type", note.rope_type);
+  json.member("original", note.original).member("limit", note.limit);
+  json.member("longest_windows", std::span<const int64_t>(longest));
+  json.member("not_measured", unmeasured_positions(note)).end_object();
+}
+
 }  // namespace
 
 bool has_evidence(const KvScales& scales) {
@@ -192,6 +202,10 @@ std::string certificate_text(const KvScales& scales) {
     text += "policy    " + plain(policy) + "\n";
   }
   text += "evidence  " + evidence(scales.provenance) + "\n";
+  const std::vector<std::string> positions = positions_lines(scales.provenance.positions);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    text += (i == 0 ? "positions " : "          ") + positions[i] + "\n";
+  }
   const std::string flag = skip_flag(certificate);
   if (!flag.empty()) text += "for vLLM  " + flag + "\n";
   return text;
@@ -215,6 +229,7 @@ void certificate_json(JsonWriter& json, const KvScales& scales) {
   json.member("compute_dtype", from.compute_dtype).member("amax", !from.amax.empty());
   json.member("octaves", !from.octaves.empty());
   enough_json(json, from);
+  positions_json(json, from.positions);
   json.end_object().key("formats").begin_array();
   for (const Fp8Format format : std::array{Fp8Format::e4m3fn, Fp8Format::e4m3fnuz}) {
     format_json(json, certify(scales, format));

@@ -46,7 +46,8 @@ void parse_linear(const Source& from, RopeConfig& out) {
 }
 
 // The base grows once a sequence is longer than max_position_embeddings, which none is here.
-void parse_dynamic(const Source& from, RopeConfig&) {
+void parse_dynamic(const Source& from, RopeConfig& out) {
+  out.base_grows = true;
   at_least_one(from.scaling.at("factor"));
   if (const auto alpha = from.scaling.find("alpha")) {
     throw Error(cat(alpha->where(), ": is ", alpha->brief(),
