@@ -5,6 +5,7 @@
 #include "core/block.h"
 #include "core/experts.h"
 #include "core/paged.h"
+#include "core/quantised_matrix.h"
 #include "kernels/device/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {
@@ -41,6 +42,9 @@ void embed(Stream stream, const ConstMatrix& table, const int32_t* ids, const Ma
 // to[i][j] = from[i * row_step + j * column_step].   to [rows, cols], both of one type
 void arrange(Stream stream, const void* from, int64_t row_step, int64_t column_step,
              const Matrix& to);
+
+// to = the weights of `matrix`, as weight_value has them.   to [rows, columns] of `dtype`
+void decode_weights(Stream stream, const QuantisedMatrix& matrix, DType dtype, void* to);
 
 // See Norm.
 struct NormWeights {

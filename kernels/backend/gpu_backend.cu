@@ -73,6 +73,7 @@ class GpuBackend final : public Backend {
   void embed(const ConstTensorView& table, const ConstTensorView& ids,
              const TensorView& out) override;
   void arrange(const ConstTensorView& from, Steps steps, const TensorView& to) override;
+  void decode_weights(const QuantisedMatrix& matrix, const TensorView& to) override;
   void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override;
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override;
   void rope_append(const RopeAppend& args) override;
@@ -134,6 +135,13 @@ void GpuBackend::arrange(const ConstTensorView& from, Steps steps, const TensorV
   require(last < from.shape.elements(), "arrange", "shapes do not fit");
   FP8KV_GPU::arrange(device_.stream(), from.data, steps.row, steps.column,
                      {to.data, to.dtype, to.shape[0], to.shape[1]});
+}
+
+void GpuBackend::decode_weights(const QuantisedMatrix& matrix, const TensorView& to) {
+  if (to.shape.elements() == 0) return;
+  require(is_compute_dtype(to.dtype) && to.shape == Shape{matrix.rows, matrix.columns},
+          "decode_weights", "needs f32, f16 or bf16 of the matrix's shape");
+  FP8KV_GPU::decode_weights(device_.stream(), matrix, to.dtype, to.data);
 }
 
 // The weights of a norm that x can go through, into `out`.

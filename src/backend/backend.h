@@ -20,6 +20,7 @@
 #include "core/experts.h"
 #include "core/histogram.h"
 #include "core/paged.h"
+#include "core/quantised_matrix.h"
 #include "core/tensor.h"
 
 namespace fp8kv {
@@ -232,6 +233,10 @@ class Backend {
   // to[i][j] = from[i * steps.row + j * steps.column]: weights that a file has in another order.
   // from [..], to [rows, columns], of one type
   virtual void arrange(const ConstTensorView& from, Steps steps, const TensorView& to) = 0;
+
+  // to = the weights of `matrix`, in f32 and rounded once: see core/quantised_matrix.h.
+  // to [rows, columns], f32, f16 or bf16
+  virtual void decode_weights(const QuantisedMatrix& matrix, const TensorView& to) = 0;
 
   // out = the rows of x, normalised.   x, out [n, dim] activation dtype; out may be x.
   virtual void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) = 0;

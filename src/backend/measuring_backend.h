@@ -23,6 +23,7 @@ class MeasuringBackend final : public Backend {
   void copy_in(const TensorView&, const ConstTensorView&) override {}
   void download(const ConstTensorView&, std::span<std::byte>) override;
   void arrange(const ConstTensorView&, Steps, const TensorView&) override {}
+  void decode_weights(const QuantisedMatrix&, const TensorView&) override {}
   void embed(const ConstTensorView&, const ConstTensorView&, const TensorView&) override;
   void norm(const ConstTensorView&, const Norm&, const TensorView&) override;
   void linear(const ConstTensorView&, std::span<const Projection>) override;

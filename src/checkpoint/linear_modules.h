@@ -24,11 +24,6 @@ bool has_experts(const TensorMap& tensors);
 // {"lm_head", "re:.*_proj$"} for most models, with "re:.*experts$" where there are experts.
 std::vector<std::string> ignore_patterns(std::span<const std::string> modules, bool experts);
 
-// Whether an entry of such a list is about this module: its name, or a regular expression after
-// "re:" that matches from its beginning, as Python's re.match. nullopt where the expression uses
-// more than plain characters, ".", "*", "^", "$" and escaped punctuation.
-std::optional<bool> pattern_matches(std::string_view pattern, std::string_view module);
-
 // What an `ignore` list says of one linear module. "Linear" is their class and stands for all of
 // them; of a module that is not linear it says nothing, and is to be left out before.
 enum class Ignored { no, yes, unclear };

@@ -10,6 +10,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "checkpoint/model_weights.h"
 #include "config/families/tensor_table.h"
 #include "core/dtype.h"
 
@@ -216,12 +217,12 @@ std::string hex_of(std::string_view bytes) {
 // The digest of several tensors, and some weights of each.
 class WeightsDigest {
  public:
-  void add(std::string_view name, const TensorEntry& entry, const std::string& bytes,
+  void add(std::string_view name, const Weight& weight, const std::string& bytes,
            size_t n_samples) {
-    digest_.add(cat(name, " ", dtype_name(entry.dtype), " ", entry.shape.text(), "\n"));
+    digest_.add(cat(name, " ", dtype_name(weight.dtype), " ", weight.shape.text(), "\n"));
     digest_.add(bytes);
     if (!samples_.empty()) samples_ += ' ';
-    const size_t width = dtype_bytes(entry.dtype);
+    const size_t width = dtype_bytes(weight.dtype);
     const size_t n = bytes.size() / width;
     const size_t kept = std::min(n, n_samples);
     for (size_t i = 0; i < kept; ++i) {
@@ -239,29 +240,28 @@ class WeightsDigest {
 };
 
 // Blocks of a tensor spread evenly over its data, one behind the other; all of a small one.
-std::string sampled_bytes(const Checkpoint& checkpoint, const TensorEntry& entry,
-                          uint64_t block_bytes) {
-  const uint64_t size = entry.end - entry.begin;
-  if (size <= kSampledBlocks * block_bytes) return checkpoint.read(entry.name);
+std::string sampled_bytes(const ModelWeights& weights, const Weight& weight, uint64_t block_bytes) {
+  const uint64_t size = weight.bytes();
+  if (size <= kSampledBlocks * block_bytes) return weights.read(weight, 0, size);
   std::string bytes;
   for (uint64_t block = 0; block < kSampledBlocks; ++block) {
     const uint64_t offset = (size - block_bytes) / (kSampledBlocks - 1) * block;
-    bytes += checkpoint.read(entry.name, offset / sizeof(double) * sizeof(double), block_bytes);
+    bytes += weights.read(weight, offset / sizeof(double) * sizeof(double), block_bytes);
   }
   return bytes;
 }
 
 // A part of every so many rows. That number is a power of two, so that a model to which tokens were
 // added is mostly sampled in the same rows as before.
-std::string sampled_embedding(const Checkpoint& checkpoint, const TensorEntry& entry) {
-  const auto rows = static_cast<uint64_t>(entry.shape[0]);
-  const uint64_t row_bytes = (entry.end - entry.begin) / rows;
+std::string sampled_embedding(const ModelWeights& weights, const Weight& weight) {
+  const auto rows = static_cast<uint64_t>(weight.shape[0]);
+  const uint64_t row_bytes = weight.bytes() / rows;
   const uint64_t part = std::min(row_bytes, kRowBytes);
   const uint64_t parts = row_bytes / part;
   const uint64_t stride = std::bit_ceil((rows * part + kEmbeddingBytes - 1) / kEmbeddingBytes);
   std::string bytes;
   for (uint64_t i = 0; i * stride < rows; ++i) {
-    bytes += checkpoint.read(entry.name, i * stride * row_bytes + i % parts * part, part);
+    bytes += weights.read(weight, i * stride * row_bytes + i % parts * part, part);
   }
   return bytes;
 }
@@ -272,35 +272,35 @@ bool is_of_experts(const ModelTensor& tensor) {
          role == TensorRole::expert_down;
 }
 
-// Bytes of one matrix of an expert in a file.
+// One matrix of an expert, in bytes of a weight.
 struct ExpertPart {
-  std::string name;
+  Weight weight;
   uint64_t offset;
   uint64_t bytes;
 };
 
 // The matrices of each expert of a layer, in tensors of their own or in those of all experts.
-std::vector<std::vector<ExpertPart>> expert_parts(const Checkpoint& checkpoint,
+std::vector<std::vector<ExpertPart>> expert_parts(const ModelWeights& weights,
                                                   const std::vector<ModelTensor>& tensors,
                                                   int64_t n_experts) {
   std::vector<std::vector<ExpertPart>> parts(static_cast<size_t>(n_experts));
   for (const ModelTensor& tensor : tensors) {
     if (!is_of_experts(tensor)) continue;
-    const TensorEntry& entry = checkpoint.at(tensor.name);
-    const uint64_t bytes = entry.end - entry.begin;
+    const Weight weight = weights.at(tensor);
+    const uint64_t bytes = weight.bytes();
     if (tensor.expert >= 0) {
-      parts[static_cast<size_t>(tensor.expert)].push_back({tensor.name, 0, bytes});
+      parts[static_cast<size_t>(tensor.expert)].push_back({weight, 0, bytes});
       continue;
     }
     for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i].push_back({tensor.name, i * (bytes / parts.size()), bytes / parts.size()});
+      parts[i].push_back({weight, i * (bytes / parts.size()), bytes / parts.size()});
     }
   }
   return parts;
 }
 
 // A block of every `stride`-th expert, of its matrices in turn, and of another place in each.
-std::string sampled_experts(const Checkpoint& checkpoint,
+std::string sampled_experts(const ModelWeights& weights,
                             const std::vector<std::vector<ExpertPart>>& experts, size_t first,
                             size_t stride, uint64_t block_bytes) {
   constexpr uint64_t kPlaces = 8;
@@ -309,7 +309,7 @@ std::string sampled_experts(const Checkpoint& checkpoint,
     const ExpertPart& part = experts[i][(first + i) % experts[i].size()];
     const uint64_t block = std::min(part.bytes, block_bytes);
     const uint64_t at = (part.bytes - block) / (kPlaces - 1) * (5 * i % kPlaces);
-    bytes += checkpoint.read(part.name, part.offset + at / sizeof(double) * sizeof(double), block);
+    bytes += weights.read(part.weight, part.offset + at / sizeof(double) * sizeof(double), block);
   }
   return bytes;
 }
@@ -356,6 +356,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
 }
 
 ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& config) {
+  const ModelWeights weights(checkpoint, config.dtype);
   std::vector<std::vector<ModelTensor>> layers;
   const std::vector<ModelTensor> outer = outer_tensors(config);
   uint64_t n_blocks = outer.size() * kSampledBlocks, n_experts = 0;
@@ -371,14 +372,14 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
   const uint64_t block_bytes =
       std::max(kSampledBytes / n_blocks / kBlockUnit, uint64_t{1}) * kBlockUnit;
   const auto add = [&](const ModelTensor& tensor, WeightsDigest& digest) {
-    const TensorEntry& entry = checkpoint.at(tensor.name);
-    digest.add(tensor.name, entry, sampled_bytes(checkpoint, entry, block_bytes), kSamples);
+    const Weight weight = weights.at(tensor);
+    digest.add(tensor.name, weight, sampled_bytes(weights, weight, block_bytes), kSamples);
   };
   const auto add_experts_of = [&](int64_t i, const ModelTensor& first, WeightsDigest& digest) {
     const auto layer = static_cast<size_t>(i);
-    const auto parts = expert_parts(checkpoint, layers[layer], config.experts->count);
-    digest.add(first.name, checkpoint.at(first.name),
-               sampled_experts(checkpoint, parts, layer, stride, block_bytes), 4 * kSamples);
+    const auto parts = expert_parts(weights, layers[layer], config.experts->count);
+    digest.add(first.name, weights.at(first),
+               sampled_experts(weights, parts, layer, stride, block_bytes), 4 * kSamples);
   };
   ModelIdentity identity;
   identity.config = kv_config(config);
@@ -398,15 +399,16 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
   }
   // Tied models store one matrix under either name.
   const std::string own = weight_name(config, TensorRole::embedding);
-  const bool has_own = checkpoint.find(own) != nullptr;
-  const TensorEntry& embedding =
-      checkpoint.at(has_own ? own : weight_name(config, TensorRole::lm_head));
+  const std::string name = checkpoint.find(own) ? own : weight_name(config, TensorRole::lm_head);
+  const auto embedding = std::find_if(
+      outer.begin(), outer.end(), [&](const ModelTensor& tensor) { return tensor.name == name; });
+  FP8KV_ASSERT(embedding != outer.end());
+  const Weight embeddings = weights.at(*embedding);
   WeightsDigest of_embedding;
-  of_embedding.add("embedding", embedding, sampled_embedding(checkpoint, embedding),
+  of_embedding.add("embedding", embeddings, sampled_embedding(weights, embeddings),
                    kEmbeddingSamples);
   for (const ModelTensor& tensor : outer) {
-    const TensorEntry* entry = checkpoint.find(tensor.name);
-    if (!entry || entry == &embedding || tensor.name == own) continue;
+    if (tensor.name == name || tensor.name == own || !weights.find(tensor)) continue;
     add(tensor, joins_embedding(tensor) ? of_embedding : rest);
   }
   identity.embedding = std::move(of_embedding).done();

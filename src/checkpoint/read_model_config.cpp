@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "checkpoint/generation_config.h"
 #include "checkpoint/layer_name.h"
+#include "checkpoint/model_weights.h"
 #include "checkpoint/quant_config.h"
 #include "config/describe/language_config.h"
 #include "config/families/tensor_table.h"
@@ -50,50 +51,66 @@ class Expected {
   std::set<std::string> names_;
 };
 
-// A quantization_config that is about the KV cache alone passes.
-void check_not_quantized(const Checkpoint& checkpoint, const ModelConfig& config) {
-  const std::string why = quantised_weights(read_quant_config(checkpoint), linear_modules(config));
-  if (why.empty()) return;
-  throw Error(cat(why, ", and only F32, F16 and BF16 weights can be computed with"),
-              "calibrate the unquantised model that this one was made from");
-}
-
 std::string tensor_of(const Checkpoint& checkpoint, const std::string& name) {
   return cat(quote(checkpoint.folder().string()), ": tensor ", quote(name));
 }
 
-void check_shapes(const Checkpoint& checkpoint, const Expected& expected) {
+// Nothing of it can be computed with: it is quantised in a form that is not read here, or not as
+// its config.json says.
+[[noreturn]] void refuse_form(const Checkpoint& checkpoint, const std::string& name,
+                              const std::string& why) {
+  const TensorEntry* entry = checkpoint.find(name);
+  const std::string found = entry ? cat(tensor_of(checkpoint, name), ": is ",
+                                        dtype_name(entry->dtype), why.empty() ? "" : "; ", why)
+                                  : why;
+  throw Error(cat(found,
+                  ", and what is computed with are F32, F16 and BF16 weights, or weights "
+                  "stored as fp8, int8, nvfp4, mxfp4, pack-quantized, gptq or awq"),
+              "calibrate the unquantised model that this one was made from");
+}
+
+void check_shapes(const Checkpoint& checkpoint, const ModelWeights& weights,
+                  const Expected& expected, const std::string& quantised) {
+  bool any = false;
   for (const ModelTensor& tensor : expected.tensors()) {
-    const TensorEntry& entry = checkpoint.at(tensor.name);
-    if (entry.shape == tensor.shape) continue;
-    throw Error(cat(tensor_of(checkpoint, tensor.name), ": has the shape ", entry.shape.text(),
+    const auto found = weights.find(tensor);
+    if (found && found->stored) any = true;
+    if (!found && !quantised.empty()) refuse_form(checkpoint, tensor.name, quantised);
+    const Weight weight = found ? *found : weights.at(tensor);
+    if (!is_compute_dtype(weight.dtype)) refuse_form(checkpoint, tensor.name, quantised);
+    if (weight.shape == tensor.shape) continue;
+    throw Error(cat(tensor_of(checkpoint, tensor.name), ": has the shape ", weight.shape.text(),
                     ", expected ", tensor.shape.text(), " from config.json"),
                 "config.json and the weights are not of the same model");
   }
+  if (any || quantised.empty()) return;
+  throw Error(
+      cat(quantised, ", but all of them are F32, F16 or BF16"),
+      "take the quantization_config out of config.json where the weights are not quantised");
 }
 
-// The dtype of all weights. A checkpoint that mixes them was saved half converted, or is one of a
-// kind that this tool does not compute with.
+// The dtype of all plain weights. A checkpoint that mixes them was saved half converted, or is one
+// of a kind that this tool does not compute with. Named by the first of them, or by Q.
 DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
                    const Expected& expected) {
-  const std::string first = weight_name(config, TensorRole::q);
-  const DType dtype = checkpoint.at(first).dtype;
-  if (!is_compute_dtype(dtype)) {
-    throw Error(cat(tensor_of(checkpoint, first), ": is ", dtype_name(dtype),
-                    ", expected F32, F16 or BF16"),
-                "calibrate the unquantised model that this one was made from");
-  }
+  const auto plain = [&](const std::string& name) -> const TensorEntry* {
+    const TensorEntry* entry = checkpoint.find(name);
+    return entry && is_compute_dtype(entry->dtype) ? entry : nullptr;
+  };
+  const TensorEntry* first = plain(weight_name(config, TensorRole::q));
   for (const ModelTensor& tensor : expected.tensors()) {
-    const DType found = checkpoint.at(tensor.name).dtype;
+    const TensorEntry* entry = plain(tensor.name);
     // Kept in F32 by those who train: in 16 bits it would choose other experts.
     const bool may_be_f32 = tensor.parts.front().role == TensorRole::choice_bias;
-    if (found == dtype || (may_be_f32 && found == DType::f32)) continue;
-    throw Error(cat(tensor_of(checkpoint, tensor.name), ": is ", dtype_name(found), ", but ",
-                    quote(first), " is ", dtype_name(dtype)),
+    if (!entry || (may_be_f32 && entry->dtype == DType::f32)) continue;
+    if (!first) first = entry;
+    if (entry->dtype == first->dtype) continue;
+    throw Error(cat(tensor_of(checkpoint, tensor.name), ": is ", dtype_name(entry->dtype), ", but ",
+                    quote(first->name), " is ", dtype_name(first->dtype)),
                 "save the model in one dtype: M.from_pretrained(FOLDER, torch_dtype=...)"
                 ".save_pretrained(NEW_FOLDER)");
   }
-  return dtype;
+  return first ? first->dtype : DType::bf16;
 }
 
 // config.json says that the two are one matrix. transformers 5 computes with lm_head where both are
@@ -109,6 +126,14 @@ void check_tied(const Checkpoint& checkpoint, const std::string& embedding,
               "it out of the weights: runtimes differ in which they take");
 }
 
+// Also under the names that quantisers give it.
+bool has_weight(const Checkpoint& checkpoint, const std::string& name) {
+  constexpr std::string_view kWeight = ".weight";
+  const std::string module = name.substr(0, name.size() - kWeight.size());
+  return checkpoint.find(name) || checkpoint.find(module + ".weight_packed") ||
+         checkpoint.find(module + ".qweight");
+}
+
 // Where the language model is, of models with more parts as well: the names that its tensors start
 // with, as they were written by one version or another.
 void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
@@ -121,12 +146,12 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
       {"model.language_model.", "lm_head"},
       {"", "lm_head"},  // GPT-2's first files
   };
-  if (checkpoint.find(weight_name(config, TensorRole::q))) return;
+  if (has_weight(checkpoint, weight_name(config, TensorRole::q))) return;
   ModelConfig placed = config;
   for (const Place& place : kPlaces) {
     placed.model_prefix = place.model_prefix;
     placed.lm_head = place.lm_head;
-    if (!checkpoint.find(weight_name(placed, TensorRole::q))) continue;
+    if (!has_weight(checkpoint, weight_name(placed, TensorRole::q))) continue;
     config = placed;
     return;
   }
@@ -187,10 +212,9 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
 ModelConfig read_model_config(const Checkpoint& checkpoint) {
   ModelConfig config = parse_model_config(checkpoint.config());
   find_text_model(checkpoint, config);
-  check_not_quantized(checkpoint, config);
   const std::string lm_head = weight_name(config, TensorRole::lm_head);
   const bool has_embed = checkpoint.find(weight_name(config, TensorRole::embedding)) != nullptr;
-  const bool has_lm_head = checkpoint.find(lm_head) != nullptr;
+  const bool has_lm_head = has_weight(checkpoint, lm_head);
   const bool tied = config.tied_embeddings;
   if (!tied && has_embed && !has_lm_head) {
     throw Error(cat(tensor_of(checkpoint, lm_head),
@@ -200,8 +224,11 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   // Tied: one matrix under either name.
   const bool needs_embed = !tied || has_embed || !has_lm_head;
   const Expected expected(config, needs_embed, !tied || has_lm_head);
-  check_shapes(checkpoint, expected);
   config.dtype = shared_dtype(checkpoint, config, expected);
+  const ModelWeights weights(checkpoint, config.dtype);
+  check_shapes(checkpoint, weights, expected,
+               quantised_weights(read_quant_config(checkpoint), linear_modules(config)));
+  config.stored_as = check_stored_weights(weights, config);
   if (tied && has_embed && has_lm_head) {
     check_tied(checkpoint, weight_name(config, TensorRole::embedding), lm_head);
   }

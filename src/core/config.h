@@ -68,6 +68,8 @@ struct ModelConfig : ModelDescription {
   // What the tensors' "model." and "lm_head" are inside of a model with more parts.
   std::string model_prefix = "model.";  // "language_model.model."
   std::string lm_head = "lm_head";      // "language_model.lm_head"
+  // How quantised weights are stored: "fp8, a scale for each row"; "" where all are plain numbers.
+  std::string stored_as = {};
   // Keys of config.json that nobody here knows: they may change what the model computes.
   std::vector<std::string> unknown_keys = {};
 

@@ -106,6 +106,7 @@ struct Provenance {
   std::string accepted_foreign =
       {};  // in what the model differs that they were put into all the same
   std::vector<std::string> unknown_keys = {};  // of config.json (ModelConfig::unknown_keys)
+  std::string weights_from = {};               // ModelConfig::stored_as
   std::string compute_dtype;                   // dtype K and V were rounded to: "float16"
   double headroom = 1.0;
   std::string policy;  // "mse" (policy/policies.h); "" where granularity and headroom say it all

@@ -45,7 +45,8 @@ Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Ba
     table_ = loader.embedding();
     return;
   }
-  const TensorLocation& location = checkpoint.tensors().at(embedding_name(checkpoint, config));
+  const TensorLocation& location =
+      checkpoint.tensors().at(embedding_tensor(checkpoint, config).name);
   file_.emplace(checkpoint.folder() / checkpoint.shards()[location.shard].file);
   begin_ = location.entry.begin;
 }

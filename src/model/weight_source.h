@@ -13,7 +13,8 @@ namespace fp8kv {
 
 // What a layer is made of. All of it lives as long as the weights.
 struct WeightSource {
-  std::function<ConstTensorView(const std::string& name)> find;  // a tensor, as its file has it
+  // A tensor in the order of its file, as numbers of a type to compute with.
+  std::function<ConstTensorView(const ModelTensor& tensor)> find;
   // Memory for what no file has: the addresses of experts, and weights in another order.
   std::function<TensorView(DType dtype, const Shape& shape)> room;
   Backend* backend = nullptr;  // null: only sizes are asked for, and nothing is written

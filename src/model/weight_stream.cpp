@@ -56,24 +56,43 @@ struct Room {
   }
 };
 
-LayerWeights weights_in(std::byte* buffer, const Layout& layout, const ModelConfig& config,
-                        const StreamedLayer& layer, Backend* backend, Room& room) {
+// Decoded on the way where a tensor is quantised: `take` gives the memory.
+template <typename FindFile, typename Take>
+ConstTensorView found(const Weight& weight, Backend* backend, const FindFile& find_file,
+                      const Take& take) {
+  if (weight.plain) return find_file(*weight.plain);
+  const QuantisedMatrix matrix = matrix_of(*weight.stored, find_file);
+  const TensorView decoded = take(weight.dtype, weight.shape);
+  if (backend != nullptr) backend->decode_weights(matrix, decoded);
+  return decoded;
+}
+
+LayerWeights weights_in(std::byte* buffer, const Layout& layout, const ModelWeights& weights,
+                        const ModelConfig& config, const StreamedLayer& layer, Backend* backend,
+                        Room& room) {
   std::map<std::string, const Place*> places;
   for (const Place& place : layout.places) places[place.entry->name] = &place;
-  const auto find = [&](const std::string& name) {
-    const Place& place = *places.at(name);
+  const auto find_file = [&](const TensorEntry& entry) {
+    const Place& place = *places.at(entry.name);
     return ConstTensorView(buffer + place.at, place.entry->dtype, place.entry->shape);
   };
   const auto take = [&](DType dtype, const Shape& shape) { return room.take(dtype, shape); };
+  const auto find = [&](const ModelTensor& tensor) {
+    return found(weights.at(tensor), backend, find_file, take);
+  };
   return make_layer_weights(config, layer.index, layer.part, {find, take, backend});
 }
 
-Layout layout_of(const Checkpoint& checkpoint, const ModelConfig& config,
+Layout layout_of(const ModelWeights& weights, const ModelConfig& config,
                  const StreamedLayer& layer) {
   Layout layout;
+  const TensorMap& files = weights.checkpoint().tensors();
   for (const ModelTensor& tensor : needed_tensors(config, layer.index, layer.part)) {
-    const TensorLocation& location = checkpoint.tensors().at(tensor.name);
-    layout.places.push_back({location.shard, &location.entry, 0});
+    const Weight weight = weights.at(tensor);
+    const auto entries = weight.plain ? std::vector{weight.plain} : tensors_of(*weight.stored);
+    for (const TensorEntry* const entry : entries) {
+      layout.places.push_back({files.at(entry->name).shard, entry, 0});
+    }
   }
   std::sort(layout.places.begin(), layout.places.end(), [](const Place& a, const Place& b) {
     return a.shard != b.shard ? a.shard < b.shard : a.entry->begin < b.entry->begin;
@@ -85,7 +104,7 @@ Layout layout_of(const Checkpoint& checkpoint, const ModelConfig& config,
   layout.room_at = layout.bytes;
   std::byte anywhere{};  // views are made there, and not looked through
   Room room{&anywhere, layout.bytes};
-  static_cast<void>(weights_in(&anywhere, layout, config, layer, nullptr, room));
+  static_cast<void>(weights_in(&anywhere, layout, weights, config, layer, nullptr, room));
   layout.bytes = room.at;
   return layout;
 }
@@ -141,9 +160,10 @@ bool larger_than_half_of_memory(const Checkpoint& checkpoint) {
 
 uint64_t stream_buffer_bytes(const Checkpoint& checkpoint, const ModelConfig& config,
                              const std::vector<StreamedLayer>& layers) {
+  const ModelWeights weights(checkpoint, config.dtype);
   uint64_t most = 0;
   for (const StreamedLayer& layer : layers) {
-    most = std::max(most, layout_of(checkpoint, config, layer).bytes);
+    most = std::max(most, layout_of(weights, config, layer).bytes);
   }
   return most;
 }
@@ -206,7 +226,8 @@ class WeightStream::Device {
     const StreamedLayer& layer = stream_.layers_[position];
     std::byte* memory = buffer.memory.view().data;
     Room room{memory, buffer.layout.room_at};
-    return weights_in(memory, buffer.layout, stream_.config_, layer, &stream_.backend_, room);
+    return weights_in(memory, buffer.layout, stream_.files_, stream_.config_, layer,
+                      &stream_.backend_, room);
   }
 
   void end(size_t position) {
@@ -254,7 +275,11 @@ class WeightStream::Device {
   std::vector<Block> open_blocks(size_t position) {
     Layout& layout = buffers_[position % buffers_.size()].layout;
     const Checkpoint& checkpoint = stream_.checkpoint_;
-    layout = layout_of(checkpoint, stream_.config_, stream_.layers_[position]);
+    const StreamedLayer& layer = stream_.layers_[position];
+    layout = layout_of(stream_.files_, stream_.config_, layer);
+    for (const ModelTensor& tensor : needed_tensors(stream_.config_, layer.index, layer.part)) {
+      stream_.files_.check_values(stream_.files_.at(tensor));
+    }
     std::vector<Block> blocks = blocks_of(layout, options_.block_bytes);
     std::map<size_t, std::shared_ptr<const BlockFile>> files;
     for (Block& block : blocks) {
@@ -347,7 +372,11 @@ class WeightStream::Device {
 WeightStream::WeightStream(const Checkpoint& checkpoint, const ModelConfig& config,
                            Backend& backend, std::vector<StreamedLayer> layers,
                            const StreamOptions& options)
-    : checkpoint_(checkpoint), config_(config), backend_(backend), layers_(std::move(layers)) {
+    : checkpoint_(checkpoint),
+      config_(config),
+      files_(checkpoint, config.dtype),
+      backend_(backend),
+      layers_(std::move(layers)) {
   if (backend.transfers()) device_ = std::make_unique<Device>(*this, options);
 }
 
@@ -361,13 +390,18 @@ const LayerWeights& WeightStream::begin() {
   }
   const StreamedLayer& layer = layers_[position_];
   std::vector<Tensor> storage;
-  const auto find = [&](const std::string& name) {
-    const MappedTensor mapped = checkpoint_.map(name);
-    storage.push_back(backend_.upload(mapped.view, mapped.keep_alive));
-    return ConstTensorView(storage.back().view());
+  const auto find_file = [&](const TensorEntry& entry) {
+    const MappedTensor mapped = checkpoint_.map(entry.name);
+    return ConstTensorView(
+        storage.emplace_back(backend_.upload(mapped.view, mapped.keep_alive)).view());
   };
   const auto room = [&](DType dtype, const Shape& shape) {
     return storage.emplace_back(backend_.allocate(dtype, shape)).view();
+  };
+  const auto find = [&](const ModelTensor& tensor) {
+    const Weight weight = files_.at(tensor);
+    files_.check_values(weight);
+    return found(weight, &backend_, find_file, room);
   };
   weights_ = make_layer_weights(config_, layer.index, layer.part, {find, room, &backend_});
   weights_.storage = std::move(storage);

@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/model_weights.h"
 #include "core/config.h"
 #include "model/weights.h"
 
@@ -57,6 +58,7 @@ class WeightStream {
 
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;
+  const ModelWeights files_;
   Backend& backend_;
   const std::vector<StreamedLayer> layers_;
   size_t position_ = 0;

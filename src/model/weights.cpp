@@ -2,7 +2,6 @@
 
 #include <array>
 #include <map>
-#include <set>
 
 #include "base/error.h"
 
@@ -219,7 +218,7 @@ void check_rows_of_layer(const ModelConfig& config) {
     if (found == expected) continue;
     throw Error(cat("the table of tensors of ", config.architecture, ": has ", found, " rows for ",
                     quote(name), " with this config, expected ", expected),
-                "rows are in src/config/tensor_table.cpp; those of layers have '{}' in the name");
+                "rows are in src/config/families; those of layers have '{}' in the name");
   }
 }
 
@@ -264,7 +263,7 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
   LayerWeights layer;
   std::map<TensorRole, TensorView> head_rows;
   for (const ModelTensor& tensor : needed_tensors(config, index, part)) {
-    const ConstTensorView view = source.find(tensor.name);
+    const ConstTensorView view = source.find(tensor);
     for (const TensorPart& each : tensor.parts) {
       const size_t matrix = expert_matrix(each.role);
       if (matrix < 3) {
@@ -288,7 +287,7 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
   return layer;
 }
 
-Tensor WeightLoader::upload(const std::string& name) const {
+Tensor WeightLoader::upload_file(const std::string& name) const {
   const MappedTensor mapped = checkpoint_.map(name);
   return with_way_out("free memory of the device, or run on the CPU: the weights have to fit", [&] {
     return with_context(cat("weight ", quote(name)),
@@ -296,35 +295,45 @@ Tensor WeightLoader::upload(const std::string& name) const {
   });
 }
 
-ConstTensorView WeightLoader::load(const std::string& name, std::vector<Tensor>& storage) const {
-  storage.push_back(upload(name));
-  return storage.back().view();
+Tensor WeightLoader::upload(const ModelTensor& tensor) const {
+  const Weight weight = weights_.at(tensor);
+  if (!weight.stored) return upload_file(weight.name);
+  weights_.check_values(weight);
+  std::vector<Tensor> files;
+  const QuantisedMatrix matrix = matrix_of(*weight.stored, [&](const TensorEntry& entry) {
+    return ConstTensorView(files.emplace_back(upload_file(entry.name)).view());
+  });
+  Tensor decoded = with_context(cat("weight ", quote(weight.name)),
+                                [&] { return backend_.allocate(weight.dtype, weight.shape); });
+  backend_.decode_weights(matrix, decoded.view());
+  return decoded;
 }
 
-std::string embedding_name(const Checkpoint& checkpoint, const ModelConfig& config) {
+ModelTensor embedding_tensor(const Checkpoint& checkpoint, const ModelConfig& config) {
   const std::string own = weight_name(config, TensorRole::embedding);
-  return checkpoint.find(own) ? own : weight_name(config, TensorRole::lm_head);
+  const std::string name = checkpoint.find(own) ? own : weight_name(config, TensorRole::lm_head);
+  for (ModelTensor& tensor : outer_tensors(config)) {
+    if (tensor.name == name) return std::move(tensor);
+  }
+  assertion_failed("a row for the embedding", __FILE__, __LINE__);
 }
 
 Tensor WeightLoader::embedding() const {
-  return upload(embedding_name(checkpoint_, config_));
+  return upload(embedding_tensor(checkpoint_, config_));
 }
 
 std::optional<Tensor> WeightLoader::outer(TensorRole role) const {
   for (const ModelTensor& tensor : outer_tensors(config_)) {
-    if (tensor.parts.front().role == role && !tensor.is_bias) return upload(tensor.name);
+    if (tensor.parts.front().role == role && !tensor.is_bias) return upload(tensor);
   }
   return std::nullopt;
 }
 
 LayerWeights WeightLoader::layer(int64_t index) const {
-  std::set<std::string> copied;
-  for (const ModelTensor& tensor : layer_tensors(config_, index)) {
-    if (is_copied(tensor)) copied.insert(tensor.name);
-  }
   std::vector<Tensor> storage, not_kept;
-  const auto find = [&](const std::string& name) {
-    return load(name, copied.contains(name) ? not_kept : storage);
+  const auto find = [&](const ModelTensor& tensor) {
+    std::vector<Tensor>& kept = is_copied(tensor) ? not_kept : storage;
+    return ConstTensorView(kept.emplace_back(upload(tensor)).view());
   };
   const auto room = [&](DType dtype, const Shape& shape) {
     return storage.emplace_back(backend_.allocate(dtype, shape)).view();
@@ -335,8 +344,8 @@ LayerWeights WeightLoader::layer(int64_t index) const {
   return layer;
 }
 
-Tensor WeightLoader::normed_rows(const std::string& name) const {
-  const MappedTensor mapped = checkpoint_.map(name);
+Tensor WeightLoader::normed_rows(const ModelTensor& tensor) const {
+  const MappedTensor mapped = checkpoint_.map(tensor.name);
   auto host = std::make_shared<std::vector<std::byte>>(mapped.view.bytes());
   norm_rows(mapped.view, host->data());
   const std::byte* data = host->data();
@@ -345,13 +354,13 @@ Tensor WeightLoader::normed_rows(const std::string& name) const {
 
 HeadWeights WeightLoader::head() const {
   const std::string lm_head = weight_name(config_, TensorRole::lm_head);
-  const bool shared = config_.tied_embeddings || !checkpoint_.find(lm_head);
+  const bool shared = config_.tied_embeddings;
   HeadWeights head;
   for (const ModelTensor& tensor : outer_tensors(config_)) {
     const TensorRole role = tensor.parts.front().role;
     if (role < TensorRole::attn_norm || (shared && tensor.name == lm_head)) continue;
     const bool normed = config_.block.head_normed && tensor.name == lm_head;
-    head.storage.push_back(normed ? normed_rows(tensor.name) : upload(tensor.name));
+    head.storage.push_back(normed ? normed_rows(tensor) : upload(tensor));
     const Placing loaded{config_, tensor.is_bias, head.storage.back().view()};
     if (role == TensorRole::norm) {
       loaded.into(head.norm);
@@ -363,8 +372,8 @@ HeadWeights WeightLoader::head() const {
     }
   }
   if (shared) {
-    const std::string name = embedding_name(checkpoint_, config_);
-    head.storage.push_back(config_.block.head_normed ? normed_rows(name) : upload(name));
+    const ModelTensor tensor = embedding_tensor(checkpoint_, config_);
+    head.storage.push_back(config_.block.head_normed ? normed_rows(tensor) : upload(tensor));
     head.lm_head.weight = head.storage.back().view();
   }
   return head;

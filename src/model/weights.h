@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/model_weights.h"
 #include "config/families/tensor_table.h"
 #include "core/config.h"
 #include "model/weight_source.h"
@@ -56,13 +57,13 @@ struct HeadWeights {
 };
 
 // The tensor that holds the embedding: tied models may store the shared matrix under either name.
-std::string embedding_name(const Checkpoint& checkpoint, const ModelConfig& config);
+ModelTensor embedding_tensor(const Checkpoint& checkpoint, const ModelConfig& config);
 
 // Of a layer, those that the part computes with.
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part);
 
-// `find` is called once for each tensor that the layer needs, by full name; roles of one tensor are
-// views of it where it has their rows one after the other.
+// `find` is called once for each tensor that the layer needs; roles of one tensor are views of it
+// where it has their rows one after the other.
 LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,
                                 const WeightSource& source);
 
@@ -72,11 +73,15 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
 void check_rows(const ModelConfig& config);
 
 // Puts a checkpoint's tensors on a backend, part by part; the CPU uses the file mapping in place.
+// Quantised ones are decoded there.
 // REQUIRES the checkpoint to have passed read_model_config and to outlive the loader.
 class WeightLoader {
  public:
   WeightLoader(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend)
-      : checkpoint_(checkpoint), config_(config), backend_(backend) {}
+      : checkpoint_(checkpoint),
+        config_(config),
+        backend_(backend),
+        weights_(checkpoint, config.dtype) {}
 
   Tensor embedding() const;  // [vocab_size, embed_dim]
   // Another weight that is not in a layer; nothing where the model has none of this role.
@@ -85,13 +90,14 @@ class WeightLoader {
   HeadWeights head() const;
 
  private:
-  Tensor upload(const std::string& name) const;
-  Tensor normed_rows(const std::string& name) const;  // of a matrix, brought to length 1
-  ConstTensorView load(const std::string& name, std::vector<Tensor>& storage) const;
+  Tensor upload_file(const std::string& name) const;
+  Tensor upload(const ModelTensor& tensor) const;
+  Tensor normed_rows(const ModelTensor& tensor) const;  // of a matrix, brought to length 1
 
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;
   Backend& backend_;
+  ModelWeights weights_;
 };
 
 }  // namespace fp8kv

@@ -103,6 +103,7 @@ void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
        quote(observation_name(other.observation)));
   same("what is not known in config.json", quote(join(from.unknown_keys)),
        quote(join(other.unknown_keys)));
+  same("how weights are quantised", quote(from.weights_from), quote(other.weights_from));
   same("the compute dtype", quote(from.compute_dtype), quote(other.compute_dtype));
   if (any_policy) return;
   same("the granularity", a.scales.per_head() ? "'head'" : "'tensor'",

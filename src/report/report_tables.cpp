@@ -165,6 +165,7 @@ std::string provenance_list(const EvalReport& report) {
   add_item(list, "Fingerprint", report.fingerprint);
   add_item(list, "Scales of another model", report.accepted_foreign);
   add_item(list, "Not known in config.json", join(report.config.unknown_keys));
+  add_item(list, "Weights decoded from", report.config.stored_as);
   add_item(list, "Text", files_text(report.data));
   add_item(list, "Amount",
            cat(count_of(report.documents, "document"), ", ", count_of(report.windows, "window"),

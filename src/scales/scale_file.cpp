@@ -72,6 +72,7 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   if (!provenance.unknown_keys.empty()) {
     out.member("unknown_config_keys", std::span(provenance.unknown_keys));
   }
+  write_text(out, "quantised_weights", provenance.weights_from);
   out.member("n_layers", uint64_t{scales.layers.size()});
   if (scales.n_kv_heads > 0) out.member("n_kv_heads", scales.n_kv_heads);
   if (provenance.model_identity) write_identity(out.key("identity"), *provenance.model_identity);
@@ -238,6 +239,7 @@ void read_model(const Json& model, bool sparse, KvScales& out) {
     const Json keys = model.at("unknown_config_keys");
     for (size_t i = 0; i < keys.size(); ++i) provenance.unknown_keys.push_back(keys[i].as_string());
   }
+  provenance.weights_from = model.get_string("quantised_weights", "");
   if (!model.has("n_kv_heads")) return;
   const uint64_t n_kv_heads = count_at(model, "n_kv_heads");
   if (n_kv_heads == 0) fail(model.where(), ".n_kv_heads: is 0, expected 1 or more");

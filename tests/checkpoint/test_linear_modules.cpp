@@ -1,12 +1,11 @@
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "base/rng.h"
 #include "checkpoint/linear_modules.h"
+#include "support/regex_matches.h"
 
 namespace fp8kv {
 namespace {
@@ -58,18 +57,13 @@ TEST_CASE(
                 "re:.*_proj$", "re:.*experts$"});
 }
 
-// As Python's re.match: from the beginning, not to the end.
-bool regex_matches(const std::string& pattern, const std::string& text) {
-  return std::regex_search(text, std::regex(pattern), std::regex_constants::match_continuous);
-}
-
 TEST_CASE("ignore_patterns: cover every linear layer and the experts, and no attention module") {
   const Strings modules = linear_modules(mixture());
   const Strings patterns = ignore_patterns(modules, true);
   const auto covered = [&](const std::string& module) {
     for (const std::string& entry : patterns) {
       if (entry == module) return true;
-      if (entry.starts_with("re:") && regex_matches(entry.substr(3), module)) return true;
+      if (entry.starts_with("re:") && test::regex_matches(entry.substr(3), module)) return true;
     }
     return false;
   };
@@ -85,49 +79,6 @@ TEST_CASE("ignore_patterns: cover every linear layer and the experts, and no att
     CAPTURE(attention);
     CHECK_FALSE(covered(attention));
   }
-}
-
-TEST_CASE("pattern_matches: an entry without re: is the whole name") {
-  CHECK(pattern_matches("lm_head", "lm_head") == true);
-  CHECK(pattern_matches("lm_head", "model.lm_head") == false);
-  CHECK(pattern_matches("re:lm_head", "lm_head.x") == true);
-  CHECK(pattern_matches("re:.*_proj$", "a.q_proj") == true);
-  CHECK(pattern_matches("re:.*_proj$", "a.q_proj.x") == false);
-}
-
-TEST_CASE("pattern_matches: does not guess at expressions of other kinds") {
-  for (const char* pattern : {"re:(a|b)", "re:a+", "re:a?", "re:[ab]", "re:\\d", "re:a{2}", "re:*a",
-                              "re:a**", "re:a\\", "re:a$b"}) {
-    CAPTURE(pattern);
-    CHECK(pattern_matches(pattern, "a") == std::nullopt);
-  }
-}
-
-TEST_CASE("pattern_matches: agrees with a regular expression engine on random patterns") {
-  Rng rng(11);
-  const auto pick = [&](const Strings& from) { return from[rng.next() % from.size()]; };
-  int matched = 0;
-  for (int round = 0; round < 4000; ++round) {
-    std::string pattern = rng.next() % 4 == 0 ? "^" : "";
-    for (uint64_t n = rng.next() % 6; n-- > 0;) {
-      pattern += pick({"a", "b", ".", "\\."}) + pick({"", "", "*"});
-    }
-    if (rng.next() % 2 == 0) pattern += "$";
-    std::string text;
-    for (uint64_t n = rng.next() % 7; n-- > 0;) text += pick({"a", "b", "."});
-    CAPTURE(pattern);
-    CAPTURE(text);
-    const bool wanted = regex_matches(pattern, text);
-    CHECK(pattern_matches("re:" + pattern, text) == wanted);
-    matched += wanted;
-  }
-  CHECK(matched > 400);
-}
-
-TEST_CASE("pattern_matches: a pattern made to explode takes no time") {
-  std::string pattern = "re:";
-  for (int i = 0; i < 2000; ++i) pattern += ".*a";
-  CHECK(pattern_matches(pattern + "b$", std::string(2000, 'a')) == false);
 }
 
 }  // namespace

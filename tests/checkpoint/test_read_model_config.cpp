@@ -123,8 +123,11 @@ TEST_CASE("read_model_config: weights of another or of two dtypes are refused") 
   };
   write(DType::f8_e4m3, DType::bf16);
   CHECK(model.error() == cat(model.name,
-                             ": tensor 'model.layers.0.self_attn.q_proj.weight': is F8_E4M3, "
-                             "expected F32, F16 or BF16"));
+                             ": tensor 'model.layers.0.self_attn.q_proj.weight': is F8_E4M3, and "
+                             "there is no 'model.layers.0.self_attn.q_proj.weight_scale', "
+                             "'model.layers.0.self_attn.q_proj.weight_scale_inv', "
+                             "'model.layers.0.self_attn.q_proj.scale' or "
+                             "'model.layers.0.self_attn.q_proj.qscale_weight' beside it"));
   write(DType::bf16, DType::f32);
   CHECK(model.error() == cat(model.name,
                              ": tensor 'model.norm.weight': is F32, but "
@@ -133,14 +136,15 @@ TEST_CASE("read_model_config: weights of another or of two dtypes are refused") 
   CHECK(model.read().dtype == DType::bf16);
 }
 
-TEST_CASE("read_model_config: quantised weights are refused with their method") {
+TEST_CASE(
+    "read_model_config: weights that are not quantised, though a config says so, are refused") {
   const TinyFolder model;
   const auto refused = [&](const char* block) {
     model.set("quantization_config", block);
     return model.error();
   };
   const std::string config = quote((model.path / "config.json").string());
-  const std::string refusal = ", and only F32, F16 and BF16 weights can be computed with";
+  const std::string refusal = ", but all of them are F32, F16 or BF16";
   CHECK(refused(R"({"quant_method": "gptq", "bits": 4})") ==
         cat(config, ": quantization_config: the weights are quantised (quant_method 'gptq')",
             refusal));
@@ -154,7 +158,7 @@ TEST_CASE("read_model_config: quantised weights are refused with their method") 
                     "kv_cache_quant_algo": "FP8"}})") ==
         cat(config, ": quantization_config: quantises the weights with modelopt", refusal));
   CHECK(test::help_of([&] { model.read(); }) ==
-        "calibrate the unquantised model that this one was made from");
+        "take the quantization_config out of config.json where the weights are not quantised");
 }
 
 TEST_CASE(
@@ -165,8 +169,8 @@ TEST_CASE(
                                      R"({"producer": {"name": "modelopt", "version": "0.37.0"},
                                          "quantization": {"quant_algo": "FP8"}})");
   CHECK(model.error() == cat(quote(file.string()),
-                             ": quantises the weights with modelopt, and only F32, F16 and BF16 "
-                             "weights can be computed with"));
+                             ": quantises the weights with modelopt, but all of them are F32, F16 "
+                             "or BF16"));
   model.temp.write("model/hf_quant_config.json",
                    R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})");
   CHECK(model.read().n_layers() == 2);
@@ -200,8 +204,8 @@ TEST_CASE("read_model_config: a quantization_config about the KV cache alone is 
   const std::string but_one = every.substr(0, every.rfind(','));
   model.set("quantization_config", cat("{", groups, R"(, "ignore": [)", but_one, "]}"));
   CHECK(model.error() == cat(quote((model.path / "config.json").string()),
-                             ": quantization_config.config_groups.group_0: quantises weights, and "
-                             "only F32, F16 and BF16 weights can be computed with"));
+                             ": quantization_config.config_groups.group_0: quantises weights, but "
+                             "all of them are F32, F16 or BF16"));
 }
 
 TEST_CASE("read_model_config: every tensor must be there with its shape") {

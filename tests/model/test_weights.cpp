@@ -22,19 +22,14 @@ struct Store {
   std::map<std::string, std::vector<float>> values;
   Strings asked;
 
-  ConstTensorView find(const ModelConfig& config, const std::string& name) {
-    asked.push_back(name);
-    for (const ModelTensor& tensor : layer_tensors(config, 0)) {
-      if (tensor.name != name) continue;
-      std::vector<float>& made = values[name];
-      made.resize(static_cast<size_t>(tensor.shape.elements()));
-      return {reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape};
-    }
-    FAIL("not a tensor of the layer: ", name);
-    return {};
+  ConstTensorView find(const ModelTensor& tensor) {
+    asked.push_back(tensor.name);
+    std::vector<float>& made = values[tensor.name];
+    made.resize(static_cast<size_t>(tensor.shape.elements()));
+    return {reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape};
   }
-  WeightSource source(const ModelConfig& config) {
-    return {[&](const std::string& name) { return find(config, name); }, {}, nullptr};
+  WeightSource source() {
+    return {[&](const ModelTensor& tensor) { return find(tensor); }, {}, nullptr};
   }
 };
 
@@ -62,13 +57,9 @@ struct Arranged {
     rows = {{"layers.{}.qkv", {TensorRole::q, TensorRole::k, TensorRole::v}, layout}};
     config.tensors = rows;
     config.qkv_bias = true;
-    const auto find = [&](const std::string& name) -> ConstTensorView {
-      for (const ModelTensor& tensor : layer_tensors(config, 0)) {
-        if (tensor.name != name) continue;
-        values[name] = numbered_rows(tensor.shape);
-        return {reinterpret_cast<const std::byte*>(values[name].data()), DType::f32, tensor.shape};
-      }
-      return {};
+    const auto find = [&](const ModelTensor& tensor) -> ConstTensorView {
+      std::vector<float>& made = values[tensor.name] = numbered_rows(tensor.shape);
+      return {reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape};
     };
     const auto room = [&](DType dtype, const Shape& shape) {
       return rooms.emplace_back(backend->allocate(dtype, shape)).view();
@@ -101,7 +92,7 @@ TEST_CASE("weights: roles of one tensor are views of its rows, found once") {
   config.tensors = test::kFusedTensors;
   config.qkv_bias = true;
   Store store;
-  const LayerWeights layer = make_layer_weights(config, 0, LayerPart::whole, store.source(config));
+  const LayerWeights layer = make_layer_weights(config, 0, LayerPart::whole, store.source());
   CHECK(store.asked == test::names_of(layer_tensors(config, 0)));
   const float* qkv = store.values.at("layers.0.qkv_proj.weight").data();
   CHECK(layer.attn.q.weight.as<float>() == qkv);
@@ -139,7 +130,7 @@ TEST_CASE("weights: a transposed tensor is turned, its bias not") {
 TEST_CASE("weights: of the last layer of a calibration only what K and V need") {
   const ModelConfig config = test::model_of(test::tiny_config());
   Store store;
-  static_cast<void>(make_layer_weights(config, 0, LayerPart::up_to_kv, store.source(config)));
+  static_cast<void>(make_layer_weights(config, 0, LayerPart::up_to_kv, store.source()));
   CHECK(store.asked == Strings{"model.layers.0.input_layernorm.weight",
                                "model.layers.0.self_attn.q_proj.weight",
                                "model.layers.0.self_attn.k_proj.weight",

@@ -61,6 +61,8 @@ void inspect_checkpoint(const InspectOptions& options) {
     const ModelConfig config = read_model_config(checkpoint);
     view.fingerprint = fingerprint_of(model_identity(checkpoint, config));
     view.unknown_keys = config.unknown_keys;
+    view.stored_as = config.stored_as;
+    view.compute_dtype = torch_name(config.dtype);
   } catch (const Error& error) {
     checkpoint.check_unchanged();
     view.not_runnable = error;

@@ -60,6 +60,7 @@ std::string checkpoint_description(const CheckpointView& view) {
   text += described("architecture",
                     cat(plain(model.architecture), " (", plain(model.model_type), "), ", verdict));
   text += unknown_keys_text(view.unknown_keys);
+  text += quantised_text(view.stored_as, view.compute_dtype);
   text += layers_text(model);
   if (model.max_seq_len > 0) text += described("context", cat(model.max_seq_len, " tokens"));
   uint64_t bytes = 0;
@@ -87,6 +88,7 @@ std::string checkpoint_json(const CheckpointView& view) {
   json.member("n_heads", model.n_heads).member("n_kv_heads", model.n_kv_heads());
   json.member("head_dim", model.head_dim()).member("max_seq_len", model.max_seq_len);
   unknown_keys_json(json, view.unknown_keys);
+  quantised_json(json, view.stored_as);
   if (view.fingerprint) json.member("fingerprint", *view.fingerprint);
   json.key("shards").begin_array();
   for (const Shard& shard : view.checkpoint.shards()) {

@@ -19,6 +19,8 @@ struct CheckpointView {
   std::optional<Error> not_runnable;
   std::vector<std::string> unknown_keys;  // of config.json; of one that is runnable
   FoundScales found;
+  std::string stored_as = {};  // ModelConfig::stored_as, of one that is runnable
+  std::string compute_dtype = {};
 };
 
 std::string checkpoint_description(const CheckpointView& view);

@@ -69,6 +69,16 @@ void unknown_keys_json(JsonWriter& json, const std::vector<std::string>& keys) {
   if (!keys.empty()) json.member("unknown_config_keys", std::span(keys));
 }
 
+std::string quantised_text(const std::string& stored_as, const std::string& compute_dtype) {
+  if (stored_as.empty()) return "";
+  return described("weights", cat("decoded from ", plain(stored_as), "; activations in ",
+                                  plain(compute_dtype), ", which runtimes may quantise too"));
+}
+
+void quantised_json(JsonWriter& json, const std::string& stored_as) {
+  if (!stored_as.empty()) json.member("quantised_weights", stored_as);
+}
+
 std::string described(const std::string& name, const std::string& value) {
   return name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') + value + "\n";
 }
@@ -96,6 +106,7 @@ void found_scales_json(JsonWriter& json, const FoundScales& found, const std::st
   const std::string& foreign = found.scales.provenance.accepted_foreign;
   if (!foreign.empty()) json.member("accepted_foreign", foreign);
   unknown_keys_json(json, found.scales.provenance.unknown_keys);
+  quantised_json(json, found.scales.provenance.weights_from);
   diagnoses_json(json, found.diagnoses);
   if (has_evidence(found.scales)) certificate_json(json, found.scales);
 }
@@ -117,6 +128,7 @@ std::string scale_file_description(const std::filesystem::path& path, const Foun
   }
   text += foreign_text(scales);
   text += unknown_keys_text(provenance.unknown_keys);
+  text += quantised_text(provenance.weights_from, provenance.compute_dtype);
   if (provenance.tokens > 0) {
     text += described("evidence", cat(count_of(provenance.tokens, "token"), " in ",
                                       count_of(provenance.windows, "window"), " of ",

@@ -20,6 +20,10 @@ std::string producer_text(const Provenance& provenance);
 // The line that says which keys of config.json nobody knew, and its member; nothing without any.
 std::string unknown_keys_text(const std::vector<std::string>& keys);
 void unknown_keys_json(JsonWriter& json, const std::vector<std::string>& keys);
+// A line for weights that were decoded to be computed with, and the member "quantised_weights";
+// nothing where they were not.
+std::string quantised_text(const std::string& stored_as, const std::string& compute_dtype);
+void quantised_json(JsonWriter& json, const std::string& stored_as);
 
 // The line "KV scales" and what follows from it: table, diagnoses and certificate.
 std::string found_scales_text(const FoundScales& found);

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_arrange.h"
 #include "backend/cpu/cpu_attention.h"
+#include "backend/cpu/cpu_decode_weights.h"
 #include "backend/cpu/cpu_experts.h"
 #include "backend/cpu/cpu_linear.h"
 #include "backend/cpu/cpu_memory.h"
@@ -93,6 +94,9 @@ class CpuBackend : public Backend {
 
   void arrange(const ConstTensorView& from, Steps steps, const TensorView& to) override {
     cpu_arrange(pool_, from, steps, to);
+  }
+  void decode_weights(const QuantisedMatrix& matrix, const TensorView& to) override {
+    cpu_decode_weights(pool_, matrix, to);
   }
 
   void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override {

@@ -44,6 +44,9 @@ class FailingBackend final : public Backend {
   void arrange(const ConstTensorView& from, Steps steps, const TensorView& to) override {
     inner_->arrange(from, steps, to);
   }
+  void decode_weights(const QuantisedMatrix& matrix, const TensorView& to) override {
+    inner_->decode_weights(matrix, to);
+  }
   void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override {
     inner_->norm(x, norm, out);
   }

@@ -122,6 +122,7 @@ std::string eval_json(const EvalReport& report, const std::vector<GateResult>& g
     json.member("accepted_foreign", report.accepted_foreign);
   }
   unknown_keys_json(json, report.config.unknown_keys);
+  quantised_json(json, report.config.stored_as);
   json.member("device", report.device).member("dtype", torch_name(report.config.dtype));
   data_files(json, report.data);
   json.member("documents", report.documents).member("windows", report.windows);

@@ -1,0 +1,35 @@
+// Quantised weights as numbers.
+#include "kernels/blocks/elements.cuh"
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+constexpr int kThreads = 256;
+// Each goes on by all of them.
+constexpr int64_t kMostBlocks = 65536;
+
+// One element per thread and turn: neighbours read neighbouring codes, or the same word.
+template <typename T>
+__global__ void decode_weights_kernel(QuantisedMatrix matrix, T* to) {
+  after_previous();
+  const int64_t count = matrix.rows * matrix.columns;
+  const int64_t all = int64_t{grid_size().x} * kThreads;
+  int64_t at = int64_t{block_index().x} * kThreads + thread_index();
+  for (; at < count; at += all) {
+    to[at] = T::of(weight_value(matrix, at / matrix.columns, at % matrix.columns));
+  }
+}
+
+}  // namespace
+
+void decode_weights(Stream stream, const QuantisedMatrix& matrix, DType dtype, void* to) {
+  const int64_t blocks = (matrix.rows * matrix.columns + kThreads - 1) / kThreads;
+  with_compute_type(dtype, [&]<typename T>(T) {
+    launch("decode_weights", decode_weights_kernel<T>,
+           {static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks)}, kThreads, 0,
+           stream, matrix, static_cast<T*>(to));
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

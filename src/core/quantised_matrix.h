@@ -1,0 +1,193 @@
+// A matrix of weights stored in fewer bits than it is computed with: where its codes and scales
+// lie, and what an element of it is worth.
+//
+//   weight[r][c] = (code - zero point) * scale,   in f32, rounded once to the type of computing
+//
+// Source: compressed-tensors 0.12 to 0.18 (pack_quantized, nvfp4, mxfp4, naive), AutoGPTQ and
+// GPTQModel, AutoAWQ, ModelOpt 0.47; OCP Microscaling Formats 1.0 (e2m1, e8m0).
+#pragma once
+
+#include <cstdint>
+
+#include "core/dtype.h"
+#include "core/fp8.h"
+#include "core/half.h"
+#include "core/hd.h"
+
+namespace fp8kv {
+
+// How codes lie. Words have 32 bits, and n = 32 / bits codes, the first in the lowest bits.
+enum class WeightCodes : uint8_t {
+  e4m3fn,  // [rows, columns] of one byte, as the next four
+  e4m3fnuz,
+  e5m2,
+  e5m2fnuz,
+  i8,
+  e2m1,           // [rows, columns / 2] bytes of two, the first in the low bits
+  words,          // [rows, ceil(columns / n)] along a row: compressed-tensors
+  words_down,     // [columns / n, rows]: GPTQ
+  words_shuffled  // [columns, rows / 8] of 4 bits, in the order of rows 0 2 4 6 1 3 5 7: AWQ
+};
+
+enum class ZeroPoints : uint8_t {
+  none,
+  middle,         // 2^(bits - 1)
+  i8,             // a byte for each scale, where that is
+  words_down,     // of `bits`, [ceil(rows / n), groups]: compressed-tensors
+  words,          // [groups, rows / n]: GPTQ
+  words_shuffled  // [groups, rows / 8]: AWQ
+};
+
+// All pointers are to memory where the matrix is computed with.
+struct QuantisedMatrix {
+  WeightCodes codes_as = WeightCodes::e4m3fn;
+  ZeroPoints zeros_as = ZeroPoints::none;
+  DType scale_dtype = DType::f32;  // f32, f16, bf16, f8_e4m3 or f8_e8m0
+  int32_t bits = 8;
+  int32_t zero_add = 0;  // to zero points as stored: 1 of GPTQ's first form, which wraps
+  bool divides = false;  // what `overall` does to each scale, instead of multiplying it
+  int64_t rows = 0;
+  int64_t columns = 0;
+  // Elements that share a scale, which is scales[r / block_rows * row_step + group * group_step];
+  // the group of a column is column / block_columns, or groups[column].
+  int64_t block_rows = 1;
+  int64_t block_columns = 1;
+  int64_t row_step = 0;
+  int64_t group_step = 0;
+  int64_t n_groups = 1;
+  const void* codes = nullptr;
+  const void* scales = nullptr;
+  const void* zeros = nullptr;      // null: `zeros_as` needs none
+  const int32_t* groups = nullptr;  // [columns]; null: in their order
+  const float* overall = nullptr;   // one number for all; null: none
+};
+
+FP8KV_HD float e2m1_decode(uint32_t code) {
+  const uint32_t magnitude = code & 7u;
+  // 0, 0.5, 1, 1.5, 2, 3, 4, 6
+  const float value = magnitude < 5 ? 0.5f * static_cast<float>(magnitude)
+                                    : static_cast<float>(magnitude < 7 ? magnitude - 2u : 6u);
+  return (code & 8u) != 0 ? -value : value;
+}
+
+// 2^(code - 127); 255 is NaN.
+FP8KV_HD float e8m0_decode(uint32_t code) {
+  if (code == 255) return float_from_bits(0x7FC00000u);
+  return code == 0 ? float_from_bits(0x00400000u) : float_from_bits(code << 23);
+}
+
+// `bits` bits of words that have 32 / bits codes each.
+FP8KV_HD uint32_t code_in(const void* words, int64_t word, int64_t place, int32_t bits) {
+  const uint32_t mask = (1u << bits) - 1u;
+  return static_cast<const uint32_t*>(words)[word] >> (place * bits) & mask;
+}
+
+// Where AWQ has the `row`-th of eight.
+FP8KV_HD int64_t shuffled_place(int64_t row) {
+  return row % 2 == 0 ? row / 2 : 4 + row / 2;
+}
+
+// A code of one byte as a number. REQUIRES one of the first five.
+FP8KV_HD float byte_value(WeightCodes codes, uint8_t byte) {
+  switch (codes) {
+    case WeightCodes::e4m3fn:
+      return fp8_decode<Fp8Format::e4m3fn>(byte);
+    case WeightCodes::e4m3fnuz:
+      return fp8_decode<Fp8Format::e4m3fnuz>(byte);
+    case WeightCodes::e5m2:
+      return fp8_decode<Fp8Format::e5m2>(byte);
+    case WeightCodes::e5m2fnuz:
+      return fp8_decode<Fp8Format::e5m2fnuz>(byte);
+    default:
+      return static_cast<float>(static_cast<int8_t>(byte));
+  }
+}
+
+// The stored code as a number, before its zero point.
+FP8KV_HD float code_value(const QuantisedMatrix& matrix, int64_t r, int64_t c) {
+  const int64_t per_word = 32 / matrix.bits;
+  const int64_t at = r * matrix.columns + c;
+  const auto* const bytes = static_cast<const uint8_t*>(matrix.codes);
+  int64_t word = 0, place = 0;
+  switch (matrix.codes_as) {
+    case WeightCodes::e2m1:
+      return e2m1_decode(bytes[at / 2] >> (at % 2 * 4) & 15u);
+    case WeightCodes::words:
+      word = r * ((matrix.columns + per_word - 1) / per_word) + c / per_word;
+      place = c % per_word;
+      break;
+    case WeightCodes::words_down:
+      word = c / per_word * matrix.rows + r;
+      place = c % per_word;
+      break;
+    case WeightCodes::words_shuffled:
+      word = c * (matrix.rows / 8) + r / 8;
+      place = shuffled_place(r % 8);
+      break;
+    default:
+      return byte_value(matrix.codes_as, bytes[at]);
+  }
+  return static_cast<float>(code_in(matrix.codes, word, place, matrix.bits));
+}
+
+FP8KV_HD int64_t group_of(const QuantisedMatrix& matrix, int64_t c) {
+  return matrix.groups != nullptr ? matrix.groups[c] : c / matrix.block_columns;
+}
+
+FP8KV_HD float zero_value(const QuantisedMatrix& matrix, int64_t r, int64_t group) {
+  const int64_t per_word = 32 / matrix.bits;
+  uint32_t code = 0;
+  switch (matrix.zeros_as) {
+    case ZeroPoints::none:
+      return 0.0f;
+    case ZeroPoints::middle:
+      return static_cast<float>(1 << (matrix.bits - 1));
+    case ZeroPoints::i8:
+      return static_cast<float>(static_cast<const int8_t*>(
+          matrix.zeros)[r / matrix.block_rows * matrix.row_step + group * matrix.group_step]);
+    case ZeroPoints::words_down:
+      code =
+          code_in(matrix.zeros, r / per_word * matrix.n_groups + group, r % per_word, matrix.bits);
+      break;
+    case ZeroPoints::words:
+      code = code_in(matrix.zeros, group * (matrix.rows / per_word) + r / per_word, r % per_word,
+                     matrix.bits);
+      break;
+    case ZeroPoints::words_shuffled:
+      code = code_in(matrix.zeros, group * (matrix.rows / 8) + r / 8, shuffled_place(r % 8), 4);
+      break;
+  }
+  const uint32_t mask = (1u << matrix.bits) - 1u;
+  return static_cast<float>((code + static_cast<uint32_t>(matrix.zero_add)) & mask);
+}
+
+FP8KV_HD float scale_value(const QuantisedMatrix& matrix, int64_t r, int64_t group) {
+  const int64_t at = r / matrix.block_rows * matrix.row_step + group * matrix.group_step;
+  float scale = 0.0f;
+  switch (matrix.scale_dtype) {
+    case DType::f16:
+      scale = f16_to_float(static_cast<const uint16_t*>(matrix.scales)[at]);
+      break;
+    case DType::bf16:
+      scale = bf16_to_float(static_cast<const uint16_t*>(matrix.scales)[at]);
+      break;
+    case DType::f8_e4m3:
+      scale = fp8_decode<Fp8Format::e4m3fn>(static_cast<const uint8_t*>(matrix.scales)[at]);
+      break;
+    case DType::f8_e8m0:
+      scale = e8m0_decode(static_cast<const uint8_t*>(matrix.scales)[at]);
+      break;
+    default:
+      scale = static_cast<const float*>(matrix.scales)[at];
+  }
+  if (matrix.overall == nullptr) return scale;
+  return matrix.divides ? scale / *matrix.overall : scale * *matrix.overall;
+}
+
+// One element.
+FP8KV_HD float weight_value(const QuantisedMatrix& matrix, int64_t r, int64_t c) {
+  const int64_t group = group_of(matrix, c);
+  return (code_value(matrix, r, c) - zero_value(matrix, r, group)) * scale_value(matrix, r, group);
+}
+
+}  // namespace fp8kv

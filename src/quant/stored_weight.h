@@ -1,0 +1,40 @@
+// A weight as a checkpoint has it where it is quantised: in which form, and in which tensors.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "core/quantised_matrix.h"
+#include "core/tensor.h"
+#include "formats/safetensors.h"
+
+namespace fp8kv {
+
+struct StoredWeight {
+  const char* form = "";   // "fp8", "nvfp4", ...: see weight_forms.h
+  QuantisedMatrix matrix;  // without its pointers
+  // The tensors that these are to point at; null where the form has none.
+  const TensorEntry* codes = nullptr;
+  const TensorEntry* scales = nullptr;
+  const TensorEntry* zeros = nullptr;
+  const TensorEntry* groups = nullptr;
+  const TensorEntry* overall = nullptr;
+};
+
+// All of them that are there.
+std::vector<const TensorEntry*> tensors_of(const StoredWeight& weight);
+
+// The matrix with its pointers: `find` gives the memory of each tensor, in the order of tensors_of.
+QuantisedMatrix matrix_of(const StoredWeight& weight,
+                          const std::function<ConstTensorView(const TensorEntry&)>& find);
+
+// "fp8 (F8_E4M3), a scale for each row", for people.
+std::string form_text(const StoredWeight& weight);
+
+// Throws for a scale that is no finite number, and for a group that is not there. `matrix` with
+// pointers to memory of the host. `source`: "'model'", for messages.
+void check_values(const StoredWeight& weight, const QuantisedMatrix& matrix,
+                  const std::string& source);
+
+}  // namespace fp8kv

@@ -1,0 +1,111 @@
+// Models of quantised weights against what transformers computes with what these are worth.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/log.h"
+#include "calib/collect.h"
+#include "checkpoint/read_model_config.h"
+#include "support/models/family_model.h"
+#include "support/models/goldens.h"
+#include "support/models/run_model.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr double kAmaxTolerance = 1e-5;  // as in test_families.cpp
+
+std::vector<std::string> cases() {
+  std::set<std::string> names;
+  const auto folder = test::source_dir() / "tests/golden/quantised";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.insert("quantised/" + entry.path().filename().string());
+  }
+  return {names.begin(), names.end()};
+}
+
+void check_amax(const std::vector<MagnitudeCounts>& heads, const Json& expected) {
+  const std::vector<double> amax = test::numbers_of(expected);
+  REQUIRE(heads.size() == amax.size());
+  for (size_t head = 0; head < heads.size(); ++head) {
+    CHECK(std::abs(heads[head].amax - amax[head]) < kAmaxTolerance * amax[head]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("quantised: each form is known by its name") {
+  const auto form = [](const char* name) {
+    return read_model_config(Checkpoint::open(test::golden(name).folder)).stored_as;
+  };
+  CHECK(cases().size() == 18);
+  CHECK(form("llama-gqa") == "");
+  CHECK(form("quantised/fp8-channel") == "fp8, a scale for each row");
+  CHECK(form("quantised/fp8-tensor") == "fp8, one scale");
+  CHECK(form("quantised/fp8-block") == "fp8, a scale for each 24 x 20");
+  CHECK(form("quantised/fp8-block-ct") == "fp8, one scale");
+  CHECK(form("quantised/mxfp8") ==
+        "fp8, a scale for each 32 columns of a row; fp8, a scale for each row");
+  CHECK(form("quantised/int8-zero") == "int8, a scale for each row");
+  CHECK(form("quantised/nvfp4-modelopt") == "nvfp4, a scale for each 16 columns of a row");
+  CHECK(form("quantised/nvfp4-ct") == "nvfp4, a scale for each 16 columns of a row");
+  CHECK(form("quantised/mxfp4") ==
+        "mxfp4, a scale for each 32 columns of a row; mxfp4, a scale for each row");
+  CHECK(form("quantised/packed-ordered") == "pack-quantized, a scale for each 16 columns of a row");
+  CHECK(form("quantised/gptq") == "gptq, a scale for each 16 columns of a row");
+  CHECK(form("quantised/gptq-v2") == "gptq, a scale for each row");
+  CHECK(form("quantised/awq") == "awq, a scale for each 16 columns of a row");
+}
+
+TEST_CASE("quantised: logits and greedy text are transformers'") {
+  const auto backend = make_cpu_backend(2);
+  for (const std::string& name : cases()) {
+    CAPTURE(name);
+    const auto [folder, golden, all_ids] = test::golden(name.c_str());
+    const Checkpoint checkpoint = Checkpoint::open(folder);
+    const ModelConfig config = read_model_config(checkpoint);
+    const auto logits = test::run_model(checkpoint, config, *backend, all_ids);
+    const Json expected = golden.at("logits");
+    double worst = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const auto position = static_cast<size_t>(std::stoul(expected.key(i)));
+      const std::vector<double> row = test::numbers_of(expected.value(i));
+      for (size_t j = 0; j < row.size(); ++j) {
+        worst = std::max(worst, std::abs(double{logits[position][j]} - row[j]));
+      }
+    }
+    CHECK(worst < 1e-4);
+    std::vector<int32_t> greedy;
+    for (const double id : test::numbers_of(golden.at("greedy"))) {
+      greedy.push_back(static_cast<int32_t>(id));
+    }
+    const std::vector<int32_t> prompt(all_ids.begin(), all_ids.begin() + 16);
+    CHECK(test::run_greedy(checkpoint, config, *backend, prompt, static_cast<int>(greedy.size())) ==
+          greedy);
+  }
+}
+
+TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' cache") {
+  const auto backend = make_cpu_backend(2);
+  for (const std::string& name : cases()) {
+    CAPTURE(name);
+    const auto [folder, golden, ids] = test::golden(name.c_str());
+    const Checkpoint checkpoint = Checkpoint::open(folder);
+    Log log(Verbosity::quiet);
+    const auto layers =
+        collect_magnitudes(checkpoint, read_model_config(checkpoint), *backend, {ids}, log);
+    const Json k = golden.at("k_amax"), v = golden.at("v_amax");
+    REQUIRE(layers.size() == k.size());
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+      check_amax(layers[layer].k, k[layer]);
+      check_amax(layers[layer].v, v[layer]);
+    }
+  }
+}
+
+}  // namespace fp8kv
