@@ -1,0 +1,211 @@
+#include "checkpoint/kv_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "core/dtype.h"
+
+namespace fp8kv {
+namespace {
+
+class ConfigNumbers {
+ public:
+  template <typename Value>
+  void add(const std::string& key, const Value& value) {
+    numbers_.push_back({key, cat(value)});
+  }
+  // Whole numbers without an exponent: "500000".
+  void add(const std::string& key, double value) {
+    const bool is_whole = value == std::floor(value) && std::abs(value) < 1e15;
+    numbers_.push_back({key, is_whole ? cat(static_cast<int64_t>(value)) : cat(value)});
+  }
+  template <typename Value>
+  void add_unless(const Value& usual, const std::string& key, const Value& value) {
+    if (value != usual) add(key, value);
+  }
+  std::vector<ConfigNumber> sorted() && {
+    std::sort(numbers_.begin(), numbers_.end(),
+              [](const ConfigNumber& a, const ConfigNumber& b) { return a.key < b.key; });
+    return std::move(numbers_);
+  }
+
+ private:
+  std::vector<ConfigNumber> numbers_;
+};
+
+// "0-5 full, 6 window 4096": what `text_of` says of each layer, neighbours that are alike together;
+// "full" where all layers are alike.
+template <typename TextOf>
+std::string by_layer(int64_t n_layers, const TextOf& text_of) {
+  std::string out;
+  for (int64_t first = 0, next = 0; first < n_layers; first = next) {
+    const std::string text = text_of(first);
+    while (next < n_layers && text_of(next) == text) ++next;
+    if (next - first == n_layers) return text;
+    const std::string layers = next - first > 1 ? cat(first, "-", next - 1) : cat(first);
+    out += cat(out.empty() ? "" : ", ", layers, " ", text);
+  }
+  return out;
+}
+
+const char* rope_type(RopeScaling scaling) {
+  switch (scaling) {
+    case RopeScaling::none:
+      return "default";
+    case RopeScaling::linear:
+      return "linear";
+    case RopeScaling::llama3:
+      return "llama3";
+    case RopeScaling::yarn:
+      return "yarn";
+    case RopeScaling::longrope:
+      return "longrope";
+  }
+  return "";
+}
+
+// "1, 1.25".
+std::string numbers(const std::vector<double>& values) {
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(cat(value));
+  return join(texts);
+}
+
+void add_rope(const RopeConfig& rope, const std::string& prefix, ConfigNumbers& out) {
+  out.add(prefix + "rope_theta", rope.theta);
+  out.add_unless(int64_t{0}, prefix + "rotary_dim", rope.rotary_dim);
+  if (rope.pairs == RopePairs::neighbours) out.add(prefix + "rotated pairs", "neighbours");
+  out.add_unless(0.0, prefix + "llama_4_scaling_beta", rope.q_growth);
+  out.add_unless(0.0, prefix + "q_growth_from", rope.q_growth_from);
+  if (!rope.turns) out.add(prefix + "floor_scale", rope.original_context);
+  if (rope.scaling == RopeScaling::none) return;
+  out.add(prefix + "rope_type", rope_type(rope.scaling));
+  out.add(prefix + "factor", rope.factor);
+  if (rope.scaling == RopeScaling::linear) return;
+  out.add(prefix + "original_max_position_embeddings", rope.original_context);
+  if (rope.scaling == RopeScaling::llama3) {
+    out.add(prefix + "low_freq_factor", rope.low_freq_factor);
+    out.add(prefix + "high_freq_factor", rope.high_freq_factor);
+    return;
+  }
+  if (rope.scaling == RopeScaling::longrope) {
+    out.add(prefix + "short_factor", numbers(rope.short_factors));
+    out.add(prefix + "long_factor", numbers(rope.long_factors));
+    out.add(prefix + "attention_factor", rope.attention_factor);
+    return;
+  }
+  out.add(prefix + "beta_fast", rope.beta_fast);
+  out.add(prefix + "beta_slow", rope.beta_slow);
+  out.add(prefix + "truncate", rope.truncate);
+  out.add(prefix + "attention_factor", rope.attention_factor);
+}
+
+void add_ropes(const ModelConfig& config, ConfigNumbers& out) {
+  for (size_t i = 0; i < config.ropes.size(); ++i) {
+    add_rope(config.ropes[i], i == 0 ? "" : cat("rope ", i, " "), out);
+  }
+  const auto rope_of = [&](int64_t layer) {
+    return cat(config.layer_ropes[static_cast<size_t>(layer)]);
+  };
+  const std::string ropes = by_layer(config.n_layers(), rope_of);
+  out.add_unless(std::string("0"), "rope of layers", ropes);
+}
+
+void add_layers(const ModelConfig& config, ConfigNumbers& out) {
+  out.add("num_hidden_layers", config.n_layers());
+  out.add("num_attention_heads", config.n_heads);
+  out.add("num_key_value_heads",
+          by_layer(config.n_layers(), [&](int64_t i) { return cat(config.layer(i).n_kv_heads); }));
+  out.add("head_dim", by_layer(config.n_layers(), [&](int64_t i) {
+            const LayerDescription& layer = config.layer(i);
+            return layer.k_head_dim == layer.v_head_dim
+                       ? cat(layer.k_head_dim)
+                       : cat(layer.k_head_dim, " of V ", layer.v_head_dim);
+          }));
+  out.add("attention", by_layer(config.n_layers(), [&](int64_t i) {
+            const LayerDescription& layer = config.layer(i);
+            const std::string reach = layer.reach > 0 ? cat(" ", layer.reach) : "";
+            const std::string of = layer.cache_of != i ? cat(" of layer ", layer.cache_of) : "";
+            return cat(mixing_name(layer.mixing), reach, of);
+          }));
+}
+
+void add_block(const BlockConfig& block, ConfigNumbers& out) {
+  const BlockConfig usual;
+  const auto choice = [&](const char* key, auto chosen, auto normal,
+                          std::initializer_list<const char*> names) {
+    if (chosen != normal) out.add(key, *std::next(names.begin(), static_cast<int>(chosen)));
+  };
+  choice("norm", block.norm, usual.norm, {"rms", "layer"});
+  choice("norm_place", block.norm_place, usual.norm_place,
+         {"before", "after", "around", "after_add"});
+  choice("qk_norm", block.qk_norm, usual.qk_norm,
+         {"none", "per_head", "whole", "own_heads", "plain"});
+  out.add_unless(usual.qk_norm_bias, "qk_norm_bias", block.qk_norm_bias);
+  choice("score_bias", block.score_bias, usual.score_bias, {"none", "alibi", "alibi_bf16"});
+  choice("hidden_act", block.activation, usual.activation,
+         {"silu", "gelu_tanh", "gelu_erf", "relu", "relu_squared"});
+  out.add_unless(usual.norm_plus_one, "norm_plus_one", block.norm_plus_one);
+  out.add_unless(usual.norm_bias, "norm_bias", block.norm_bias);
+  out.add_unless(usual.parallel, "parallel", block.parallel);
+  out.add_unless(usual.shared_norm, "shared_norm", block.shared_norm);
+  out.add_unless(usual.gated, "gated", block.gated);
+  out.add_unless(usual.embed_multiplier, "embed_multiplier", block.embed_multiplier);
+  out.add_unless(usual.residual_multiplier, "residual_multiplier", block.residual_multiplier);
+  out.add_unless(usual.attention_scale, "attention_scale", block.attention_scale);
+  out.add_unless(usual.attention_scale_by_layer, "attention_scale_by_layer",
+                 block.attention_scale_by_layer);
+  out.add_unless(usual.score_cap, "attn_logit_softcapping", block.score_cap);
+}
+
+void add_experts(const ModelConfig& config, ConfigNumbers& out) {
+  if (!config.experts) return;
+  const ExpertsConfig& experts = *config.experts;
+  const ExpertsConfig usual;
+  const Routing& routing = experts.routing;
+  out.add("num_experts", experts.count);
+  out.add("num_experts_per_tok", routing.per_token);
+  out.add("moe_intermediate_size", experts.hidden_dim);
+  out.add("feed_forward", by_layer(config.n_layers(), [&](int64_t i) {
+            return std::string(feed_forward_name(config.layer(i).feed_forward));
+          }));
+  constexpr const char* kScores[] = {"softmax", "softmax_of_chosen", "sigmoid"};
+  out.add("router", kScores[static_cast<size_t>(routing.score)]);
+  out.add_unless(usual.routing.normalise, "norm_topk_prob", routing.normalise);
+  out.add_unless(usual.routing.epsilon, "router_epsilon", routing.epsilon);
+  out.add_unless(usual.routing.scale, "routed_scaling_factor", routing.scale);
+  out.add_unless(usual.routing.groups, "n_group", routing.groups);
+  out.add_unless(usual.routing.groups_kept, "topk_group", routing.groups_kept);
+  out.add_unless(usual.routing.weigh_input, "weigh_input", routing.weigh_input);
+  out.add_unless(usual.choice_bias, "choice_bias", experts.choice_bias);
+  out.add_unless(usual.shared_hidden_dim, "shared_expert_intermediate_size",
+                 experts.shared_hidden_dim);
+  out.add_unless(usual.shared_gated, "shared_expert_gate", experts.shared_gated);
+}
+
+}  // namespace
+
+std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
+  ConfigNumbers numbers;
+  numbers.add("torch_dtype", torch_name(config.dtype));
+  numbers.add("hidden_size", config.dim);
+  numbers.add("intermediate_size", config.hidden_dim);
+  numbers.add("rms_norm_eps", config.norm_eps);
+  numbers.add_unless(int64_t{0}, "word_embed_proj_dim", config.embed_dim);
+  numbers.add_unless(int64_t{0}, "learned_positions", config.position_rows);
+  numbers.add_unless(int64_t{0}, "position_offset", config.position_offset);
+  numbers.add_unless(false, "qkv_bias", config.qkv_bias);
+  numbers.add_unless(false, "o_bias", config.o_bias);
+  numbers.add_unless(false, "mlp_bias", config.mlp_bias);
+  add_layers(config, numbers);
+  add_ropes(config, numbers);
+  add_block(config.block, numbers);
+  add_experts(config, numbers);
+  return std::move(numbers).sorted();
+}
+
+}  // namespace fp8kv
