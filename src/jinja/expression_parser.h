@@ -41,6 +41,9 @@ class ExpressionParser {
   void add_implicit(const Implicit& more);
 
  private:
+  using Kind = ExpressionKind;
+  static constexpr int kHighest = 200;  // levels of expressions in each other
+
   ExpressionPtr logical_or();
   ExpressionPtr logical_and();
   ExpressionPtr logical_not();

@@ -20,133 +20,10 @@
 namespace fp8kv {
 namespace {
 
-// Where tensors start in a buffer: what the widest loads of kernels want, and copies like.
-constexpr uint64_t kTensorAlignment = 256;
 // Of each reader: one is being filled while the other is on its way.
 constexpr size_t kSlotsPerReader = 2;
 
-uint64_t aligned(uint64_t bytes) {
-  return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
-}
-
-// A tensor in its file and in a buffer.
-struct Place {
-  size_t shard;
-  const TensorEntry* entry;
-  uint64_t at;  // in the buffer
-};
-
-// The tensors of a layer in the order in which files have them, and behind them room for what
-// WeightSource wants.
-struct Layout {
-  std::vector<Place> places;
-  uint64_t room_at = 0;
-  uint64_t bytes = 0;
-};
-
-// Room from `at` of a buffer on, one after another.
-struct Room {
-  std::byte* buffer;
-  uint64_t at;
-
-  TensorView take(DType dtype, const Shape& shape) {
-    const TensorView view{buffer + at, dtype, shape};
-    at += aligned(view.bytes());
-    return view;
-  }
-};
-
-// Decoded on the way where a tensor is quantised: `take` gives the memory.
-template <typename FindFile, typename Take>
-ConstTensorView found(const Weight& weight, Backend* backend, const FindFile& find_file,
-                      const Take& take) {
-  if (weight.plain) return find_file(*weight.plain);
-  const QuantisedMatrix matrix = matrix_of(*weight.stored, find_file);
-  const TensorView decoded = take(weight.dtype, weight.shape);
-  if (backend != nullptr) backend->decode_weights(matrix, decoded);
-  return decoded;
-}
-
-LayerWeights weights_in(std::byte* buffer, const Layout& layout, const ModelWeights& weights,
-                        const ModelConfig& config, const StreamedLayer& layer, Backend* backend,
-                        Room& room) {
-  std::map<std::string, const Place*> places;
-  for (const Place& place : layout.places) places[place.entry->name] = &place;
-  const auto find_file = [&](const TensorEntry& entry) {
-    const Place& place = *places.at(entry.name);
-    return ConstTensorView(buffer + place.at, place.entry->dtype, place.entry->shape);
-  };
-  const auto take = [&](DType dtype, const Shape& shape) { return room.take(dtype, shape); };
-  const auto find = [&](const ModelTensor& tensor) {
-    return found(weights.at(tensor), backend, find_file, take);
-  };
-  return make_layer_weights(config, layer.index, layer.part, {find, take, backend});
-}
-
-Layout layout_of(const ModelWeights& weights, const ModelConfig& config,
-                 const StreamedLayer& layer) {
-  Layout layout;
-  const TensorMap& files = weights.checkpoint().tensors();
-  for (const ModelTensor& tensor : needed_tensors(config, layer.index, layer.part)) {
-    const Weight weight = weights.at(tensor);
-    const auto entries = weight.plain ? std::vector{weight.plain} : tensors_of(*weight.stored);
-    for (const TensorEntry* const entry : entries) {
-      layout.places.push_back({files.at(entry->name).shard, entry, 0});
-    }
-  }
-  std::sort(layout.places.begin(), layout.places.end(), [](const Place& a, const Place& b) {
-    return a.shard != b.shard ? a.shard < b.shard : a.entry->begin < b.entry->begin;
-  });
-  for (Place& place : layout.places) {
-    place.at = layout.bytes;
-    layout.bytes += aligned(place.entry->end - place.entry->begin);
-  }
-  layout.room_at = layout.bytes;
-  std::byte anywhere{};  // views are made there, and not looked through
-  Room room{&anywhere, layout.bytes};
-  static_cast<void>(weights_in(&anywhere, layout, weights, config, layer, nullptr, room));
-  layout.bytes = room.at;
-  return layout;
-}
-
-// What is read at once: neighbours in a file, or a part of one tensor.
-struct Piece {
-  const std::string* tensor;
-  uint64_t in_block;
-  uint64_t at;  // in the buffer
-  size_t bytes;
-};
-
-struct Block {
-  std::shared_ptr<const BlockFile> file;
-  size_t shard = 0;
-  uint64_t offset = 0;
-  size_t bytes = 0;
-  std::vector<Piece> pieces;
-};
-
-std::vector<Block> blocks_of(const Layout& layout, size_t block_bytes) {
-  std::vector<Block> blocks;
-  for (const Place& place : layout.places) {
-    uint64_t from = place.entry->begin;
-    while (from < place.entry->end) {
-      const bool goes_on = !blocks.empty() && blocks.back().shard == place.shard &&
-                           blocks.back().offset + blocks.back().bytes == from &&
-                           blocks.back().bytes < block_bytes;
-      if (!goes_on) blocks.push_back({nullptr, place.shard, from, 0, {}});
-      Block& block = blocks.back();
-      const auto bytes = static_cast<size_t>(
-          std::min<uint64_t>(place.entry->end - from, block_bytes - block.bytes));
-      block.pieces.push_back(
-          {&place.entry->name, block.bytes, place.at + (from - place.entry->begin), bytes});
-      block.bytes += bytes;
-      from += bytes;
-    }
-  }
-  return blocks;
-}
-
-std::string reading(const Block& block) {
+std::string reading(const StreamBlock& block) {
   return cat("reading tensor ", quote(*block.pieces.front().tensor));
 }
 
@@ -225,7 +102,7 @@ class WeightStream::Device {
     transfers_.wait(kOpsQueue, buffer.filled);
     const StreamedLayer& layer = stream_.layers_[position];
     std::byte* memory = buffer.memory.view().data;
-    Room room{memory, buffer.layout.room_at};
+    StreamRoom room{memory, buffer.layout.room_at};
     return weights_in(memory, buffer.layout, stream_.files_, stream_.config_, layer,
                       &stream_.backend_, room);
   }
@@ -238,7 +115,7 @@ class WeightStream::Device {
  private:
   struct Buffer {
     Tensor memory;
-    Layout layout;
+    StreamLayout layout;
     size_t blocks_left = 0;      // that have not been given to the copy queue; under mutex_
     std::exception_ptr failure;  // of one of them, or to get at them; under mutex_
     int filled = 0;              // mark behind the last of them
@@ -251,7 +128,7 @@ class WeightStream::Device {
   };
   struct Job {
     size_t buffer;
-    Block block;
+    StreamBlock block;
   };
 
   static int queue_of(size_t buffer) { return static_cast<int>(buffer) + 1; }
@@ -260,11 +137,11 @@ class WeightStream::Device {
   void load(size_t position) {
     const size_t index = position % buffers_.size();
     try {
-      std::vector<Block> blocks = open_blocks(position);
+      std::vector<StreamBlock> blocks = open_blocks(position);
       transfers_.wait(queue_of(index), buffers_[index].read);
       const std::lock_guard lock(mutex_);
       buffers_[index].blocks_left = blocks.size();
-      for (Block& block : blocks) jobs_.push_back({index, std::move(block)});
+      for (StreamBlock& block : blocks) jobs_.push_back({index, std::move(block)});
       work_.notify_all();
     } catch (const Error&) {
       const std::lock_guard lock(mutex_);
@@ -272,17 +149,17 @@ class WeightStream::Device {
     }
   }
 
-  std::vector<Block> open_blocks(size_t position) {
-    Layout& layout = buffers_[position % buffers_.size()].layout;
+  std::vector<StreamBlock> open_blocks(size_t position) {
+    StreamLayout& layout = buffers_[position % buffers_.size()].layout;
     const Checkpoint& checkpoint = stream_.checkpoint_;
     const StreamedLayer& layer = stream_.layers_[position];
     layout = layout_of(stream_.files_, stream_.config_, layer);
     for (const ModelTensor& tensor : needed_tensors(stream_.config_, layer.index, layer.part)) {
       stream_.files_.check_values(stream_.files_.at(tensor));
     }
-    std::vector<Block> blocks = blocks_of(layout, options_.block_bytes);
+    std::vector<StreamBlock> blocks = blocks_of(layout, options_.block_bytes);
     std::map<size_t, std::shared_ptr<const BlockFile>> files;
-    for (Block& block : blocks) {
+    for (StreamBlock& block : blocks) {
       std::shared_ptr<const BlockFile>& file = files[block.shard];
       if (!file) {
         const std::string& name = checkpoint.shards()[block.shard].file;
@@ -329,12 +206,12 @@ class WeightStream::Device {
   // From the file into the slot, and from there on the way to the buffer.
   void carry(const Job& job, const Slot& slot) {
     transfers_.wait_here(slot.emptied);
-    const Block& block = job.block;
+    const StreamBlock& block = job.block;
     const std::byte* read = with_context(reading(block), [&] {
       return block.file->read(block.offset, block.bytes, {slot.memory.get(), slot.bytes});
     });
     std::byte* memory = buffers_[job.buffer].memory.view().data;
-    for (const Piece& piece : block.pieces) {
+    for (const StreamPiece& piece : block.pieces) {
       transfers_.to_device(queue_of(job.buffer), memory + piece.at, read + piece.in_block,
                            piece.bytes);
     }
@@ -401,7 +278,7 @@ const LayerWeights& WeightStream::begin() {
   const auto find = [&](const ModelTensor& tensor) {
     const Weight weight = files_.at(tensor);
     files_.check_values(weight);
-    return found(weight, &backend_, find_file, room);
+    return weight_view(weight, &backend_, find_file, room);
   };
   weights_ = make_layer_weights(config_, layer.index, layer.part, {find, room, &backend_});
   weights_.storage = std::move(storage);

@@ -12,15 +12,10 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_weights.h"
 #include "core/config.h"
+#include "model/stream_layout.h"
 #include "model/weights.h"
 
 namespace fp8kv {
-
-// A layer to be computed with, or a part of one.
-struct StreamedLayer {
-  int64_t index = 0;
-  LayerPart part = LayerPart::whole;
-};
 
 struct StreamOptions {
   int buffers = 2;  // layers on the device at a time: 1 or 2. With 1, reading waits for computing

@@ -1,8 +1,10 @@
-// A model folder: config, index, and the scales in its shards.
+// A model folder: config, index, the scales in its shards, and weights that are quantised.
+#include "backend/cpu/cpu_backend.h"
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/read_model_config.h"
 #include "fuzz.h"
+#include "model/weights.h"
 #include "model_folder.h"
 #include "scales/read/find_scales.h"
 
@@ -35,13 +37,22 @@ void run(const std::string& input) {
     require(location.shard < checkpoint.shards().size(), "a tensor lies in a shard");
     require(location.entry.end <= checkpoint.shards()[location.shard].bytes, "and within it");
   }
-  static_cast<void>(read_model_config(checkpoint));
+  const ModelConfig config = read_model_config(checkpoint);
+  if (config.stored_as.empty()) return;
+  const auto backend = make_cpu_backend(1);
+  const WeightLoader loader(checkpoint, config, *backend);
+  for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+    static_cast<void>(loader.layer(layer));
+  }
 }
 
 std::vector<std::string> seeds(const std::filesystem::path& root) {
   std::vector<std::string> inputs;
-  for (const auto& files : folders_below(root / "tests/golden/dialects")) {
-    inputs.push_back(input_of(files));
+  for (const char* const folder : {"dialects", "quantised"}) {
+    for (auto& files : folders_below(root / "tests/golden" / folder)) {
+      std::erase_if(files, [](const FolderFile& file) { return file.name == "golden.json"; });
+      inputs.push_back(input_of(files));
+    }
   }
   return inputs;
 }

@@ -1,0 +1,87 @@
+#include "model/stream_layout.h"
+
+#include <algorithm>
+#include <map>
+
+namespace fp8kv {
+namespace {
+
+// Where tensors start in a buffer: what the widest loads of kernels want, and copies like.
+constexpr uint64_t kTensorAlignment = 256;
+uint64_t aligned(uint64_t bytes) {
+  return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+}
+
+}  // namespace
+
+TensorView StreamRoom::take(DType dtype, const Shape& shape) {
+  const TensorView view{buffer + at, dtype, shape};
+  at += aligned(view.bytes());
+  return view;
+}
+
+LayerWeights weights_in(std::byte* buffer, const StreamLayout& layout, const ModelWeights& weights,
+                        const ModelConfig& config, const StreamedLayer& layer, Backend* backend,
+                        StreamRoom& room) {
+  std::map<std::string, const StreamPlace*> places;
+  for (const StreamPlace& place : layout.places) places[place.entry->name] = &place;
+  const auto find_file = [&](const TensorEntry& entry) {
+    const StreamPlace& place = *places.at(entry.name);
+    return ConstTensorView(buffer + place.at, place.entry->dtype, place.entry->shape);
+  };
+  const auto take = [&](DType dtype, const Shape& shape) { return room.take(dtype, shape); };
+  const auto find = [&](const ModelTensor& tensor) {
+    return weight_view(weights.at(tensor), backend, find_file, take);
+  };
+  return make_layer_weights(config, layer.index, layer.part, {find, take, backend});
+}
+
+StreamLayout layout_of(const ModelWeights& weights, const ModelConfig& config,
+                       const StreamedLayer& layer) {
+  StreamLayout layout;
+  const TensorMap& files = weights.checkpoint().tensors();
+  for (const ModelTensor& tensor : needed_tensors(config, layer.index, layer.part)) {
+    const Weight weight = weights.at(tensor);
+    const auto entries = weight.plain ? std::vector{weight.plain} : tensors_of(*weight.stored);
+    for (const TensorEntry* const entry : entries) {
+      layout.places.push_back({files.at(entry->name).shard, entry, 0});
+    }
+  }
+  std::sort(layout.places.begin(), layout.places.end(),
+            [](const StreamPlace& a, const StreamPlace& b) {
+              return a.shard != b.shard ? a.shard < b.shard : a.entry->begin < b.entry->begin;
+            });
+  for (StreamPlace& place : layout.places) {
+    place.at = layout.bytes;
+    layout.bytes += aligned(place.entry->end - place.entry->begin);
+  }
+  layout.room_at = layout.bytes;
+  std::byte anywhere{};  // views are made there, and not looked through
+  StreamRoom room{&anywhere, layout.bytes};
+  static_cast<void>(weights_in(&anywhere, layout, weights, config, layer, nullptr, room));
+  layout.bytes = room.at;
+  return layout;
+}
+
+std::vector<StreamBlock> blocks_of(const StreamLayout& layout, size_t block_bytes) {
+  std::vector<StreamBlock> blocks;
+  for (const StreamPlace& place : layout.places) {
+    uint64_t from = place.entry->begin;
+    while (from < place.entry->end) {
+      const bool goes_on = !blocks.empty() && blocks.back().shard == place.shard &&
+                           blocks.back().offset + blocks.back().bytes == from &&
+                           blocks.back().bytes < block_bytes;
+      if (!goes_on) blocks.push_back({nullptr, place.shard, from, 0, {}});
+      StreamBlock& block = blocks.back();
+      const auto bytes = static_cast<size_t>(
+          std::min<uint64_t>(place.entry->end - from, block_bytes - block.bytes));
+      block.pieces.push_back(
+          {&place.entry->name, block.bytes, place.at + (from - place.entry->begin), bytes});
+      block.bytes += bytes;
+      from += bytes;
+    }
+  }
+  return blocks;
+}
+
+}  // namespace fp8kv

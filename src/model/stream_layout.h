@@ -1,0 +1,87 @@
+// Where the tensors of a streamed layer lie in a buffer of the device, and in which pieces they are
+// read from their files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "checkpoint/model_weights.h"
+#include "core/config.h"
+#include "files/block_file.h"
+#include "model/weights.h"
+
+namespace fp8kv {
+
+// A layer to be computed with, or a part of one.
+struct StreamedLayer {
+  int64_t index = 0;
+  LayerPart part = LayerPart::whole;
+};
+
+// A tensor in its file and in a buffer.
+struct StreamPlace {
+  size_t shard;
+  const TensorEntry* entry;
+  uint64_t at;  // in the buffer
+};
+
+// The tensors of a layer in the order in which files have them, and behind them room for what
+// WeightSource wants.
+struct StreamLayout {
+  std::vector<StreamPlace> places;
+  uint64_t room_at = 0;
+  uint64_t bytes = 0;
+};
+
+// Memory of a buffer from `at` on, given out piece after piece.
+struct StreamRoom {
+  std::byte* buffer;
+  uint64_t at;
+
+  TensorView take(DType dtype, const Shape& shape);
+};
+
+// What is read at once: neighbours in a file, or a part of one tensor.
+struct StreamPiece {
+  const std::string* tensor;
+  uint64_t in_block;
+  uint64_t at;  // in the buffer
+  size_t bytes;
+};
+
+struct StreamBlock {
+  std::shared_ptr<const BlockFile> file;  // null: not opened yet
+  size_t shard = 0;
+  uint64_t offset = 0;
+  size_t bytes = 0;
+  std::vector<StreamPiece> pieces;
+};
+
+StreamLayout layout_of(const ModelWeights& weights, const ModelConfig& config,
+                       const StreamedLayer& layer);
+
+// In the order of the files, neighbours together, of `block_bytes` each at most.
+std::vector<StreamBlock> blocks_of(const StreamLayout& layout, size_t block_bytes);
+
+// A weight in the memory where it is computed with: as `find_file` has it, or decoded into what
+// `take` gives. `backend` null: only sizes are asked for.
+template <typename FindFile, typename Take>
+ConstTensorView weight_view(const Weight& weight, Backend* backend, const FindFile& find_file,
+                            const Take& take) {
+  if (weight.plain) return find_file(*weight.plain);
+  const QuantisedMatrix matrix = matrix_of(*weight.stored, find_file);
+  const TensorView decoded = take(weight.dtype, weight.shape);
+  if (backend != nullptr) backend->decode_weights(matrix, decoded);
+  return decoded;
+}
+
+// `backend` null: only sizes are asked for, and nothing is looked at.
+LayerWeights weights_in(std::byte* buffer, const StreamLayout& layout, const ModelWeights& weights,
+                        const ModelConfig& config, const StreamedLayer& layer, Backend* backend,
+                        StreamRoom& room);
+
+}  // namespace fp8kv
