@@ -13,8 +13,6 @@
 namespace fp8kv {
 namespace {
 
-constexpr std::string_view kWeight = ".weight";
-
 void put(float value, DType dtype, std::string& out) {
   const auto append = [&](auto code) {
     out.append(reinterpret_cast<const char*>(&code), sizeof(code));
@@ -49,7 +47,8 @@ bool is_quantisers(const ModelTensor& tensor) {
 }
 
 std::string module_of(const ModelTensor& tensor) {
-  const size_t after = tensor.name.ends_with(kWeight) ? kWeight.size() : 0;
+  constexpr std::string_view kEnd = ".weight";
+  const size_t after = tensor.name.ends_with(kEnd) ? kEnd.size() : 0;
   return tensor.name.substr(0, tensor.name.size() - after);
 }
 

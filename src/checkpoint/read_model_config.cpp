@@ -128,8 +128,8 @@ void check_tied(const Checkpoint& checkpoint, const std::string& embedding,
 
 // Also under the names that quantisers give it.
 bool has_weight(const Checkpoint& checkpoint, const std::string& name) {
-  constexpr std::string_view kWeight = ".weight";
-  const std::string module = name.substr(0, name.size() - kWeight.size());
+  constexpr std::string_view kEnd = ".weight";
+  const std::string module = name.substr(0, name.size() - kEnd.size());
   return checkpoint.find(name) || checkpoint.find(module + ".weight_packed") ||
          checkpoint.find(module + ".qweight");
 }
