@@ -15,11 +15,12 @@ constexpr int64_t kTile = 64;
 
 using Table = std::array<float, 256>;
 
-// What each byte is worth.
+// What each byte, or each of 16 codes, is worth.
 Table table_of(WeightCodes codes) {
   Table table{};
-  for (size_t code = 0; code < table.size(); ++code) {
-    table[code] = byte_value(codes, static_cast<uint8_t>(code));
+  const bool in_bytes = codes <= WeightCodes::i8;
+  for (uint32_t code = 0; code < (in_bytes ? table.size() : 16); ++code) {
+    table[code] = in_bytes ? byte_value(codes, static_cast<uint8_t>(code)) : e2m1_decode(code);
   }
   return table;
 }
@@ -35,6 +36,15 @@ void read_codes(const QuantisedMatrix& matrix, const Table& table, int64_t r, in
     case WeightCodes::i8: {
       const uint8_t* codes = static_cast<const uint8_t*>(matrix.codes) + r * matrix.columns + first;
       for (int64_t i = 0; i < count; ++i) to[i] = table[codes[i]];
+      return;
+    }
+    case WeightCodes::e2m1: {
+      const auto* const codes = static_cast<const uint8_t*>(matrix.codes);
+      const int64_t before = r * matrix.columns + first;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = before + i;
+        to[i] = table[codes[at / 2] >> (at % 2 * 4) & 15];
+      }
       return;
     }
     case WeightCodes::words: {
@@ -86,7 +96,7 @@ void round_to(const float* values, int64_t count, const TensorView& to, int64_t 
 void cpu_decode_weights(ThreadPool& pool, const QuantisedMatrix& matrix, const TensorView& to) {
   FP8KV_ASSERT(is_compute_dtype(to.dtype) && to.shape.rank() == 2);
   FP8KV_ASSERT(to.shape[0] == matrix.rows && to.shape[1] == matrix.columns);
-  const Table table = matrix.codes_as <= WeightCodes::i8 ? table_of(matrix.codes_as) : Table{};
+  const Table table = matrix.codes_as <= WeightCodes::e2m1 ? table_of(matrix.codes_as) : Table{};
   pool.run((matrix.rows + kTile - 1) / kTile, [&](int64_t job, int /*thread*/) {
     const int64_t end = std::min((job + 1) * kTile, matrix.rows);
     std::array<float, kTile> values;
