@@ -5,116 +5,13 @@
 #include "base/error.h"
 #include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
+#include "config/families/tensor_blocks.h"
 #include "config/families/tensor_table.h"
 
 namespace fp8kv {
 namespace {
 
 using enum TensorRole;
-
-// Those of Mistral but for the experts, w1 being the gate, w3 up and w2 down.
-const TensorRow kMixtralTensors[] = {
-    {"model.embed_tokens", {embedding}},
-    {"model.layers.{}.input_layernorm", {attn_norm}},
-    {"model.layers.{}.self_attn.q_proj", {q}},
-    {"model.layers.{}.self_attn.k_proj", {k}},
-    {"model.layers.{}.self_attn.v_proj", {v}},
-    {"model.layers.{}.self_attn.o_proj", {o}},
-    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
-    {"model.layers.{}.block_sparse_moe.gate", {router}},
-    {"model.layers.{}.block_sparse_moe.experts.{e}.w1", {expert_gate}},
-    {"model.layers.{}.block_sparse_moe.experts.{e}.w3", {expert_up}},
-    {"model.layers.{}.block_sparse_moe.experts.{e}.w2", {expert_down}},
-    {"model.norm", {norm}},
-    {"lm_head", {lm_head}},
-};
-
-// All experts of a layer are in one tensor, which has gate and up one after the other.
-const TensorRow kGraniteMoeTensors[] = {
-    {"model.embed_tokens", {embedding}},
-    {"model.layers.{}.input_layernorm", {attn_norm}},
-    {"model.layers.{}.self_attn.q_proj", {q}},
-    {"model.layers.{}.self_attn.k_proj", {k}},
-    {"model.layers.{}.self_attn.v_proj", {v}},
-    {"model.layers.{}.self_attn.o_proj", {o}},
-    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
-    {"model.layers.{}.block_sparse_moe.router.layer", {router}},
-    {"model.layers.{}.block_sparse_moe.input_linear", {expert_gate, expert_up}},
-    {"model.layers.{}.block_sparse_moe.output_linear", {expert_down}},
-    {"model.norm", {norm}},
-    {"lm_head", {lm_head}},
-};
-
-// Layers without experts are Llama's.
-const TensorRow kQwenMoeTensors[] = {
-    {"model.embed_tokens", {embedding}},
-    {"model.layers.{}.input_layernorm", {attn_norm}},
-    {"model.layers.{}.self_attn.q_proj", {q}},
-    {"model.layers.{}.self_attn.k_proj", {k}},
-    {"model.layers.{}.self_attn.v_proj", {v}},
-    {"model.layers.{}.self_attn.q_norm", {q_norm}},
-    {"model.layers.{}.self_attn.k_norm", {k_norm}},
-    {"model.layers.{}.self_attn.o_proj", {o}},
-    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
-    {"model.layers.{}.mlp.gate_proj", {gate}},
-    {"model.layers.{}.mlp.up_proj", {up}},
-    {"model.layers.{}.mlp.down_proj", {down}},
-    {"model.layers.{}.mlp.gate", {router}},
-    {"model.layers.{}.mlp.experts.{e}.gate_proj", {expert_gate}},
-    {"model.layers.{}.mlp.experts.{e}.up_proj", {expert_up}},
-    {"model.layers.{}.mlp.experts.{e}.down_proj", {expert_down}},
-    {"model.layers.{}.mlp.shared_expert.gate_proj", {shared_gate}},
-    {"model.layers.{}.mlp.shared_expert.up_proj", {shared_up}},
-    {"model.layers.{}.mlp.shared_expert.down_proj", {shared_down}},
-    {"model.layers.{}.mlp.shared_expert_gate", {shared_router}},
-    {"model.norm", {norm}},
-    {"lm_head", {lm_head}},
-};
-
-// Layers without experts are Llama's.
-const TensorRow kGlm4MoeTensors[] = {
-    {"model.embed_tokens", {embedding}},
-    {"model.layers.{}.input_layernorm", {attn_norm}},
-    {"model.layers.{}.self_attn.q_proj", {q}},
-    {"model.layers.{}.self_attn.k_proj", {k}},
-    {"model.layers.{}.self_attn.v_proj", {v}},
-    {"model.layers.{}.self_attn.q_norm", {q_norm}},
-    {"model.layers.{}.self_attn.k_norm", {k_norm}},
-    {"model.layers.{}.self_attn.o_proj", {o}},
-    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
-    {"model.layers.{}.mlp.gate_proj", {gate}},
-    {"model.layers.{}.mlp.up_proj", {up}},
-    {"model.layers.{}.mlp.down_proj", {down}},
-    {"model.layers.{}.mlp.gate", {router}},
-    {"model.layers.{}.mlp.gate.e_score_correction_bias", {choice_bias}},
-    {"model.layers.{}.mlp.experts.{e}.gate_proj", {expert_gate}},
-    {"model.layers.{}.mlp.experts.{e}.up_proj", {expert_up}},
-    {"model.layers.{}.mlp.experts.{e}.down_proj", {expert_down}},
-    {"model.layers.{}.mlp.shared_experts.gate_proj", {shared_gate}},
-    {"model.layers.{}.mlp.shared_experts.up_proj", {shared_up}},
-    {"model.layers.{}.mlp.shared_experts.down_proj", {shared_down}},
-    {"model.norm", {norm}},
-    {"lm_head", {lm_head}},
-};
-
-const TensorRow kMinimaxM2Tensors[] = {
-    {"model.embed_tokens", {embedding}},
-    {"model.layers.{}.input_layernorm", {attn_norm}},
-    {"model.layers.{}.self_attn.q_proj", {q}},
-    {"model.layers.{}.self_attn.k_proj", {k}},
-    {"model.layers.{}.self_attn.v_proj", {v}},
-    {"model.layers.{}.self_attn.q_norm", {q_norm}},
-    {"model.layers.{}.self_attn.k_norm", {k_norm}},
-    {"model.layers.{}.self_attn.o_proj", {o}},
-    {"model.layers.{}.post_attention_layernorm", {ffn_norm}},
-    {"model.layers.{}.block_sparse_moe.gate", {router}},
-    {"model.layers.{}.block_sparse_moe.e_score_correction_bias", {choice_bias}},
-    {"model.layers.{}.block_sparse_moe.experts.{e}.w1", {expert_gate}},
-    {"model.layers.{}.block_sparse_moe.experts.{e}.w3", {expert_up}},
-    {"model.layers.{}.block_sparse_moe.experts.{e}.w2", {expert_down}},
-    {"model.norm", {norm}},
-    {"lm_head", {lm_head}},
-};
 
 // Versions of transformers differ in which layers would have the window.
 void check_no_window(const Json& config) {
@@ -234,23 +131,90 @@ void parse_qwen3_moe(const Json& config, ModelConfig& out) {
 }
 
 std::span<const TensorRow> glm4_moe_tensors() {
-  return kGlm4MoeTensors;
+  // Layers without experts are Llama's.
+  static const TensorRows rows =
+      joined({opening(),
+              qkv(),
+              qk_norms(),
+              attention_out(),
+              next_norm(),
+              gated_mlp(),
+              {{"model.layers.{}.mlp.gate", {router}},
+               {"model.layers.{}.mlp.gate.e_score_correction_bias", {choice_bias}},
+               {"model.layers.{}.mlp.experts.{e}.gate_proj", {expert_gate}},
+               {"model.layers.{}.mlp.experts.{e}.up_proj", {expert_up}},
+               {"model.layers.{}.mlp.experts.{e}.down_proj", {expert_down}},
+               {"model.layers.{}.mlp.shared_experts.gate_proj", {shared_gate}},
+               {"model.layers.{}.mlp.shared_experts.up_proj", {shared_up}},
+               {"model.layers.{}.mlp.shared_experts.down_proj", {shared_down}}},
+              ending()});
+  return rows;
 }
 
 std::span<const TensorRow> minimax_m2_tensors() {
-  return kMinimaxM2Tensors;
+  static const TensorRows rows =
+      joined({opening(),
+              qkv(),
+              qk_norms(),
+              attention_out(),
+              next_norm(),
+              {{"model.layers.{}.block_sparse_moe.gate", {router}},
+               {"model.layers.{}.block_sparse_moe.e_score_correction_bias", {choice_bias}},
+               {"model.layers.{}.block_sparse_moe.experts.{e}.w1", {expert_gate}},
+               {"model.layers.{}.block_sparse_moe.experts.{e}.w3", {expert_up}},
+               {"model.layers.{}.block_sparse_moe.experts.{e}.w2", {expert_down}}},
+              ending()});
+  return rows;
 }
 
 std::span<const TensorRow> granite_moe_tensors() {
-  return kGraniteMoeTensors;
+  // All experts of a layer are in one tensor, which has gate and up one after the other.
+  static const TensorRows rows =
+      joined({opening(),
+              qkv(),
+              attention_out(),
+              next_norm(),
+              {{"model.layers.{}.block_sparse_moe.router.layer", {router}},
+               {"model.layers.{}.block_sparse_moe.input_linear", {expert_gate, expert_up}},
+               {"model.layers.{}.block_sparse_moe.output_linear", {expert_down}}},
+              ending()});
+  return rows;
 }
 
 std::span<const TensorRow> mixtral_tensors() {
-  return kMixtralTensors;
+  // Those of Mistral but for the experts, w1 being the gate, w3 up and w2 down.
+  static const TensorRows rows =
+      joined({opening(),
+              qkv(),
+              attention_out(),
+              next_norm(),
+              {{"model.layers.{}.block_sparse_moe.gate", {router}},
+               {"model.layers.{}.block_sparse_moe.experts.{e}.w1", {expert_gate}},
+               {"model.layers.{}.block_sparse_moe.experts.{e}.w3", {expert_up}},
+               {"model.layers.{}.block_sparse_moe.experts.{e}.w2", {expert_down}}},
+              ending()});
+  return rows;
 }
 
 std::span<const TensorRow> qwen_moe_tensors() {
-  return kQwenMoeTensors;
+  // Layers without experts are Llama's.
+  static const TensorRows rows =
+      joined({opening(),
+              qkv(),
+              qk_norms(),
+              attention_out(),
+              next_norm(),
+              gated_mlp(),
+              {{"model.layers.{}.mlp.gate", {router}},
+               {"model.layers.{}.mlp.experts.{e}.gate_proj", {expert_gate}},
+               {"model.layers.{}.mlp.experts.{e}.up_proj", {expert_up}},
+               {"model.layers.{}.mlp.experts.{e}.down_proj", {expert_down}},
+               {"model.layers.{}.mlp.shared_expert.gate_proj", {shared_gate}},
+               {"model.layers.{}.mlp.shared_expert.up_proj", {shared_up}},
+               {"model.layers.{}.mlp.shared_expert.down_proj", {shared_down}},
+               {"model.layers.{}.mlp.shared_expert_gate", {shared_router}}},
+              ending()});
+  return rows;
 }
 
 }  // namespace fp8kv
