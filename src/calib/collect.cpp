@@ -7,7 +7,7 @@
 #include "calib/window_plan.h"
 #include "calib/workspace.h"
 #include "model/embedding.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 namespace fp8kv {
 namespace {

@@ -13,7 +13,7 @@
 #include "calib/window_plan.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "model/weight_stream.h"
+#include "model/weights/weight_stream.h"
 #include "policy/magnitudes.h"
 
 namespace fp8kv {

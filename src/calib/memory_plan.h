@@ -10,7 +10,7 @@
 #include "calib/window_plan.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "model/weight_stream.h"
+#include "model/weights/weight_stream.h"
 
 namespace fp8kv {
 

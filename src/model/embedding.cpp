@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 namespace fp8kv {
 namespace {

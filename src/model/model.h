@@ -8,7 +8,7 @@
 #include "backend/backend.h"
 #include "core/config.h"
 #include "model/experts.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 namespace fp8kv {
 

@@ -11,7 +11,7 @@
 #include "checkpoint/model_weights.h"
 #include "config/families/tensor_table.h"
 #include "core/config.h"
-#include "model/weight_source.h"
+#include "model/weights/weight_source.h"
 
 namespace fp8kv {
 

@@ -12,7 +12,7 @@
 #include "checkpoint/model_weights.h"
 #include "core/config.h"
 #include "files/block_file.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 namespace fp8kv {
 

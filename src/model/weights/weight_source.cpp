@@ -1,4 +1,4 @@
-#include "model/weight_source.h"
+#include "model/weights/weight_source.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "model/weight_stream.h"
+#include "model/weights/weight_stream.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "model/stream_layout.h"
+#include "model/weights/stream_layout.h"
 
 #include <algorithm>
 #include <map>

@@ -12,8 +12,8 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_weights.h"
 #include "core/config.h"
-#include "model/stream_layout.h"
-#include "model/weights.h"
+#include "model/weights/stream_layout.h"
+#include "model/weights/weights.h"
 
 namespace fp8kv {
 
