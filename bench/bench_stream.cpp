@@ -16,7 +16,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/read_model_config.h"
 #include "files/block_file.h"
-#include "model/weight_stream.h"
+#include "model/weights/weight_stream.h"
 
 namespace fp8kv::bench {
 namespace {

@@ -1,14 +1,8 @@
 // What verify prints, whole; its exit codes; and that its ways out are ways out.
-#include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <span>
 #include <sstream>
 #include <string>
-#include <sys/ioctl.h>
-#include <termios.h>
-#include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -19,36 +13,17 @@
 #include "scales/rules/runtime_rules.h"
 #include "support/models/hybrid_checkpoint.h"
 #include "support/models/tiny_checkpoint.h"
+#include "support/models/verify_place.h"
 #include "support/places.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
+#include "support/terminal.h"
 
 namespace fp8kv {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A tiny model of two layers in F16, and scales for it that F16 does not hold.
-struct Place {
-  Place() {
-    test::TinyConfig config = test::tiny_config();
-    config.dtype = DType::f16;
-    test::write_tiny_checkpoint(temp / "model", config);
-    temp.write("scales.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
-      "scaling_factor": {"0": {"0": 0.3, "1": 0.001}}}})");
-  }
-  test::CliResult run(const std::vector<std::string>& arguments) const {
-    return test::run_cli(arguments, {.folder = temp.path()});
-  }
-  // A folder with those scales.
-  void inject(const std::string& out, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {"inject", "model", "-s", "scales.json", "-o", out};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    REQUIRE(run(arguments).exit_code == 0);
-  }
-
-  test::TempDir temp;
-};
+using Place = test::VerifyPlace;
 
 constexpr const char* kPortable = R"(runtime       version            scales         how
 TGI           branch of PR 2028  ignored        reads kv_scale alone: an FP8 cache runs with 1
@@ -78,55 +53,11 @@ Serve it with
   python3 -m sglang.launch_server --model-path out --kv-cache-dtype fp8_e4m3
 )";
 
-// A terminal of so many columns; what is written to it is read as it comes.
-class Terminal {
- public:
-  explicit Terminal(unsigned short columns) : main_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
-    REQUIRE((main_ >= 0 && grantpt(main_) == 0 && unlockpt(main_) == 0));
-    path = ptsname(main_);
-    other_ = open(path.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC);
-    REQUIRE(other_ >= 0);
-    const winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-    REQUIRE(ioctl(other_, TIOCSWINSZ, &size) == 0);
-    termios plain{};
-    REQUIRE(tcgetattr(other_, &plain) == 0);
-    cfmakeraw(&plain);  // else line ends become two characters
-    REQUIRE(tcsetattr(other_, TCSANOW, &plain) == 0);
-    reader_ = std::thread([this] {
-      char buffer[4096];
-      for (ssize_t got; (got = read(main_, buffer, sizeof buffer)) > 0;) {
-        text_.append(buffer, static_cast<size_t>(got));
-      }
-    });
-  }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
-  ~Terminal() {
-    if (reader_.joinable()) text();
-    close(main_);
-  }
-
-  // All that was written. It can be asked for once, when nobody writes any more.
-  std::string text() {
-    close(other_);  // which ends the reading
-    reader_.join();
-    return text_;
-  }
-
-  std::string path;
-
- private:
-  int main_;
-  int other_ = -1;
-  std::string text_;
-  std::thread reader_;
-};
-
 TEST_CASE("cli verify: on a terminal sentences keep to its width") {
   const Place place;
   place.inject("out");
   const auto on_terminal = [&](unsigned short columns) {
-    Terminal terminal(columns);
+    test::Terminal terminal(columns);
     const test::CliResult result =
         test::run_cli({"verify", "out"}, {.folder = place.temp.path(), .out = terminal.path});
     CHECK(result.exit_code == 0);
@@ -348,119 +279,6 @@ help: fp8kv inject MODEL --scales scales.json -o MODEL-kv
 )");
   CHECK(place.run({"verify", "scales.json", "--runtime", "sglang"}).exit_code == 0);
   CHECK(place.run({"verify", "nothing"}).exit_code == 3);
-}
-
-TEST_CASE("cli verify: JSON has every layer of every runtime, whole") {
-  const Place place;
-  place.inject("out", {"--for", "vllm-rocm"});
-  const test::CliResult result = place.run({"verify", "out", "--runtime", "vllm@0.33", "--gpu",
-                                            "mi300", "--json", "--kv-cache-dtype", "fp8"});
-  CHECK(result.exit_code == 0);
-  CHECK(result.out == R"({
-  "schema": "fp8kv.verify/1",
-  "path": "out",
-  "kv_cache_dtype": "fp8",
-  "gpu": "mi300",
-  "arrives": true,
-  "refusal": null,
-  "runtime_facts": [
-    "scales",
-    "apart",
-    "apart_0d",
-    "fp8",
-    "torch_dtype",
-    "llama_baichuan_phi3",
-    "llama_mistral",
-    "single_file",
-    "index"
-  ],
-  "layers_known": true,
-  "form": "k_scale/v_scale",
-  "producer": "",
-  "producer_version": "",
-  "diagnoses": [],
-  "runtimes": [
-    {
-      "runtime": "vLLM",
-      "versions": "0.32 and newer",
-      "version": "0.33",
-      "asked": true,
-      "arrives": true,
-      "turns_on": false,
-      "scales": "rounded by 0.04 % (layer 1), then doubled",
-      "result": "loads",
-      "rounded": true,
-      "sentence": "with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8",
-      "source": "run: vLLM 0.7.3 to 0.33",
-      "basis": "a run",
-      "notes": [],
-      "serve": "vllm serve out --kv-cache-dtype fp8",
-      "fixes": [],
-      "layers": [
-        {
-          "layer": 0,
-          "fate": "rounded",
-          "doubled": true,
-          "rounding_error": 0.0001627206737708775,
-          "why": "with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8",
-          "tensors": [
-            "model.layers.0.self_attn.k_scale",
-            "model.layers.0.self_attn.v_scale"
-          ]
-        },
-        {
-          "layer": 1,
-          "fate": "rounded",
-          "doubled": true,
-          "rounding_error": 0.0004043103935011949,
-          "why": "with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8",
-          "tensors": [
-            "model.layers.1.self_attn.k_scale",
-            "model.layers.1.self_attn.v_scale"
-          ]
-        }
-      ]
-    }
-  ]
-}
-)");
-}
-
-TEST_CASE("cli verify: --json has all runtimes where none is asked for, and a source for each") {
-  const Place place;
-  place.inject("out");
-  const Json json = Json::parse(place.run({"verify", "out", "--json"}).out, "stdout");
-  CHECK(json.at("arrives").as_bool());
-  const Json runtimes = json.at("runtimes");
-  REQUIRE(runtimes.size() == runtime_columns().size());
-  size_t asked = 0;
-  for (size_t i = 0; i < runtimes.size(); ++i) {
-    CHECK(!runtimes[i].at("sentence").as_string().empty());
-    CHECK(!runtimes[i].at("source").as_string().empty());
-    CHECK(runtimes[i].at("layers").size() == 2);
-    asked += runtimes[i].at("asked").as_bool() ? 1 : 0;
-  }
-  CHECK(asked == 3);
-}
-
-TEST_CASE("cli verify: JUnit has a case for each runtime that was asked for") {
-  const Place place;
-  place.inject("out", {"--for", "vllm"});
-  const std::vector<std::string> arguments = {"verify",    "out",        "--runtime", "vllm@0.9.2",
-                                              "--runtime", "sglang@all", "--junit",   "v.xml"};
-  CHECK(place.run(arguments).exit_code == 1);
-  CHECK(test::read_file(place.temp / "v.xml") == R"(<?xml version="1.0" encoding="UTF-8"?>
-<testsuites tests="3" failures="1">
-  <testsuite name="fp8kv verify out" tests="3" failures="1">
-    <testcase classname="vLLM" name="0.9.2"/>
-    <testcase classname="SGLang" name="up to 0.5.18">
-      <failure message="ignored: kv_cache_scheme means nothing to it: an FP8 cache runs with 1; fix: fp8kv inject out --scales out -o out-kv --replace --for vllm-rocm; fix: use SGLang 0.5.19 and newer, which loads these scales as they are"/>
-    </testcase>
-    <testcase classname="SGLang" name="0.5.19 and newer"/>
-  </testsuite>
-</testsuites>
-)");
-  CHECK(place.run(arguments).exit_code == 3);  // it is there
 }
 
 TEST_CASE("cli verify: a runtime or a version that is not known is refused with those that are") {

@@ -8,7 +8,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "config/families/tensor_table.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 #include "support/models/fused_tensors.h"
 #include "support/models/tiny_checkpoint.h"
 
