@@ -3,7 +3,6 @@
 #include <fstream>
 #include <iostream>
 
-#include "report/html_report.h"
 #include "support/sample_report.h"
 
 int main(int argc, char** argv) {
@@ -12,9 +11,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::filesystem::path folder = argv[1];
-  for (const auto& [name, report] : fp8kv::test::sample_reports()) {
+  for (const auto& [name, page] : fp8kv::test::sample_pages()) {
     std::ofstream file(folder / ("sample-" + name + ".html"), std::ios::binary);
-    file << fp8kv::html_report(report);
+    file << page;
     if (!file.flush()) {
       std::cerr << "cannot write " << folder << "\n";
       return 3;

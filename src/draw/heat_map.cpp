@@ -84,6 +84,7 @@ std::string draw_heat_map(const HeatMap& map) {
   const double width = (kPlotRight - kPlotLeft) / static_cast<double>(columns);
   const double bottom = kAboveRows + height * static_cast<double>(rows);
   std::string drawing = svg_text(0, 12, "start", map.y_label);
+  const char* none = map.empty_zeros ? "none" : "#808080";
   const size_t every = height < 14 ? 2 : 1;
   for (size_t y = 0; y < rows; ++y) {
     const double top = kAboveRows + height * static_cast<double>(y);
@@ -93,7 +94,7 @@ std::string draw_heat_map(const HeatMap& map) {
     for (size_t x = 0; x < columns; ++x) {
       const double value = map.values[y][x];
       drawing += cell(kPlotLeft + width * static_cast<double>(x), top, width, height,
-                      is_shown(value) ? kColours[steps.of(value)] : "#808080", map.tips[y][x]);
+                      is_shown(value) ? kColours[steps.of(value)] : none, map.tips[y][x]);
     }
   }
   drawing += place_labels(map.x_names, map.x_label, bottom);

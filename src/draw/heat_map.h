@@ -14,8 +14,9 @@ struct HeatMap {
   std::string y_label;
   std::vector<std::string> x_names;
   std::vector<std::string> y_names;
-  std::vector<std::vector<double>> values;     // [y][x]; not positive: grey
+  std::vector<std::vector<double>> values;     // [y][x]; not positive: grey, or left empty
   std::vector<std::vector<std::string>> tips;  // [y][x]
+  bool empty_zeros = false;
 };
 
 std::string draw_heat_map(const HeatMap& map);

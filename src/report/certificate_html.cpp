@@ -90,10 +90,13 @@ std::string share_tick(double value) {
 
 std::string certificate_table(const EvalReport& report) {
   const std::optional<Certificate> certificate = certificate_of(report);
-  if (!certificate) return "";
+  return certificate ? certificate_table(*certificate, certified_candidate(report)->name) : "";
+}
+
+std::string certificate_table(const Certificate& certificate, const std::string& whose) {
   HtmlTable table{
       .caption =
-          cat("Margins in octaves with the scales of ", certified_candidate(report)->name,
+          cat("Margins in octaves with the scales of ", whose,
               " and, last, with a scale of 1. Saturation: from the largest value to the largest "
               "code. Underflow: from full precision to the median. Flushed: values that "
               "become zero."),
@@ -102,31 +105,36 @@ std::string certificate_table(const EvalReport& report) {
       .rows = {},
       .names = 4,
       .sortable = true};
-  for (size_t i = 0; i < certificate->layers.size(); ++i) {
-    if (certificate->layers[i].verdict == Verdict::no_cache) {
+  for (size_t i = 0; i < certificate.layers.size(); ++i) {
+    if (certificate.layers[i].verdict == Verdict::no_cache) {
       table.rows.push_back(
           {{cat(i), ""}, {"", ""}, {verdict_name(Verdict::no_cache), ""}, {"", ""}});
       table.rows.back().resize(table.header.size(), {"–", "NaN"});
       continue;
     }
-    table.rows.push_back(row_of(i, "K", certificate->layers[i].k));
-    table.rows.push_back(row_of(i, "V", certificate->layers[i].v));
+    table.rows.push_back(row_of(i, "K", certificate.layers[i].k));
+    table.rows.push_back(row_of(i, "V", certificate.layers[i].v));
   }
   return html_table(table);
 }
 
 std::string certificate_verdict(const EvalReport& report) {
   const std::optional<Certificate> certificate = certificate_of(report);
-  if (!certificate) return "";
-  std::string text = element("p", "", escape_html(verdict_line(*certificate)));
-  const std::vector<size_t> lost = certificate->layers_that_do_not_hold();
+  return certificate ? certificate_verdict(*certificate, certified_candidate(report)->name,
+                                           "values of the evaluated text")
+                     : "";
+}
+
+std::string certificate_verdict(const Certificate& certificate, const std::string& whose,
+                                const char* values) {
+  std::string text = element("p", "", escape_html(verdict_line(certificate)));
+  const std::vector<size_t> lost = certificate.layers_that_do_not_hold();
   if (!lost.empty()) {
-    text +=
-        element("p", "",
-                escape_html(cat("The scales of ", certified_candidate(report)->name,
-                                " lose values of the evaluated text in ", layer_list(lost), ".")));
+    text += element(
+        "p", "",
+        escape_html(cat("The scales of ", whose, " lose ", values, " in ", layer_list(lost), ".")));
   }
-  const std::string flag = skip_flag(*certificate);
+  const std::string flag = skip_flag(certificate);
   if (!flag.empty()) {
     text += element(
         "p", "",

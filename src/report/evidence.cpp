@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "draw/numbers.h"
 
 namespace fp8kv {
 namespace {
@@ -47,6 +48,18 @@ uint64_t about(double number) {
   return static_cast<uint64_t>(std::ceil(number / unit) * unit);
 }
 
+std::string growth_words(const TextEvidence& evidence) {
+  if (!evidence.growth) return "";
+  const AmaxGrowth& growth = *evidence.growth;
+  if (growth.share == 0) return "; amax grew nowhere when the text last doubled";
+  if (std::isinf(growth.share)) {
+    return cat("; amax of layer ", growth.layer, growth.key ? " K" : " V", " was 0 in half of it");
+  }
+  return cat("; amax grew by ", short_number(growth.share * 100, 2),
+             " % at most when the text last doubled (layer ", growth.layer,
+             growth.key ? " K)" : " V)");
+}
+
 }  // namespace
 
 TextEvidence text_evidence(const Provenance& from) {
@@ -76,6 +89,20 @@ std::string too_little_text(const TextEvidence& evidence) {
                                                " % when the text last doubled"));
   }
   return cat(text, "; about ", grouped(evidence.more_tokens), " more are needed");
+}
+
+std::string evidence_words(const Provenance& from) {
+  if (from.tokens == 0) return "no tokens counted";
+  std::string text = cat(count_of(from.tokens, "token"), " in ", count_of(from.windows, "window"),
+                         " of ", count_of(from.documents, "document"));
+  if (from.shards.of > 0) {
+    text += cat(", ", from.shards.taken.size(), " of ", count_of(from.shards.of, "shard"));
+  }
+  text += growth_words(text_evidence(from));
+  if (from.observation == Observation::after_rope) text += "; K after RoPE";
+  if (from.observation == Observation::before_rope) text += "; K before RoPE";
+  if (!from.compute_dtype.empty()) text += ", computed in " + from.compute_dtype;
+  return text;
 }
 
 }  // namespace fp8kv

@@ -37,4 +37,8 @@ TextEvidence text_evidence(const Provenance& from);
 // needed". REQUIRES that it is not enough.
 std::string too_little_text(const TextEvidence& evidence);
 
+// What was counted, on one line: "2,000 tokens in 4 windows of 3 documents; K after RoPE, computed
+// in float16".
+std::string evidence_words(const Provenance& from);
+
 }  // namespace fp8kv

@@ -23,22 +23,12 @@ std::string percent_tick(double value) {
   return short_percent(value);
 }
 
-const char* letter(CacheTensor tensor) {
-  return tensor == CacheTensor::k ? "K" : "V";
-}
-
 std::vector<MagnitudeCounts> LayerMagnitudes::*magnitudes_of(CacheTensor tensor) {
   return tensor == CacheTensor::k ? &LayerMagnitudes::k : &LayerMagnitudes::v;
 }
 
 std::vector<float> LayerScales::*scales_of(CacheTensor tensor) {
   return tensor == CacheTensor::k ? &LayerScales::k : &LayerScales::v;
-}
-
-std::vector<std::string> numbers_below(size_t n) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < n; ++i) names.push_back(cat(i));
-  return names;
 }
 
 // The floor of the bin that holds the median of what is not below every bin; 0 when nothing is.
@@ -62,35 +52,6 @@ double median_of(const std::vector<MagnitudeCounts>& heads) {
 // Candidates have the same colour in every chart: that of their place in the report.
 int style_of(const EvalReport& report, const CandidateReport& candidate) {
   return static_cast<int>(&candidate - report.candidates.data());
-}
-
-Series limit_line(std::string name, SeriesKind kind, const std::vector<double>& scales,
-                  double limit) {
-  Series line{std::move(name), kind, 0, {}, {}, {}};
-  for (const double scale : scales) {
-    line.values.push_back((kind == SeriesKind::outside ? 1 : scale) * limit);
-  }
-  return line;
-}
-
-void add_limits(Chart& chart, const EvalReport& report, const CandidateReport& candidate,
-                CacheTensor tensor) {
-  const Fp8Spec spec = fp8_spec(*fp8_format(candidate.dtype));
-  const std::vector<double> scales =
-      layer_scales_of(candidate, chart.places.size(), scales_of(tensor));
-  const bool unit = std::all_of(scales.begin(), scales.end(), [](double s) { return s == 1; });
-  const std::string most = short_number(double{spec.max}, 6);
-  const std::string least = "2" + superscript(std::ilogb(spec.min_subnormal));
-  if (!unit) {
-    chart.series.push_back(
-        limit_line(cat(most, " and ", least, " times the scale: ", candidate.name),
-                   SeriesKind::limit, scales, double{spec.max}));
-    chart.series.push_back(limit_line("", SeriesKind::limit, scales, double{spec.min_subnormal}));
-    for (Series& limit : chart.series) limit.style = style_of(report, candidate);
-  }
-  chart.series.push_back(limit_line(cat(most, " and ", least, ", the limits at scale 1"),
-                                    SeriesKind::outside, scales, double{spec.max}));
-  chart.series.push_back(limit_line("", SeriesKind::outside, scales, double{spec.min_subnormal}));
 }
 
 Chart error_chart(const EvalReport& report, double (*error)(const LayerErrors&)) {
@@ -149,37 +110,25 @@ Chart depth_chart(const EvalReport& report) {
 
 std::string range_figure(const EvalReport& report, CacheTensor tensor) {
   if (report.magnitudes.empty()) return "";
-  const std::string name = letter(tensor);
-  Chart chart{.id = cat("range-", name),
-              .title = cat("Magnitude of ", name, " by layer"),
-              .caption =
-                  "What is above the upper line saturates; what is below half the lower one "
-                  "becomes zero.",
-              .x_label = "layer",
-              .y_label = cat("|", name, "|, logarithmic"),
-              .places = numbers_below(report.magnitudes.size()),
-              .log = true,
-              .tick = number_tick,
-              .series = {}};
-  Series largest{cat("largest |", name, "|"), SeriesKind::line, 0, {}, {}, {}};
-  largest.values = layer_amax_of(report.magnitudes, magnitudes_of(tensor));
-  Series median{cat("median |", name, "|"), SeriesKind::marks, 4, {}, {}, {}};
-  largest.neutral = median.neutral = true;
-  for (size_t i = 0; i < report.magnitudes.size(); ++i) {
-    median.values.push_back(median_of(report.magnitudes[i].*magnitudes_of(tensor)));
-    largest.tips.push_back(cat("layer ", i, ": largest ", short_number(largest.values[i], 5)));
-    median.tips.push_back(cat("layer ", i, ": median ", short_number(median.values[i])));
+  LayerRanges ranges{tensor,
+                     numbers_below(report.magnitudes.size()),
+                     layer_amax_of(report.magnitudes, magnitudes_of(tensor)),
+                     {}};
+  for (const LayerMagnitudes& layer : report.magnitudes) {
+    ranges.median.push_back(median_of(layer.*magnitudes_of(tensor)));
   }
-  const CandidateReport* best = nearest_fp8(report);
-  if (best != nullptr) add_limits(chart, report, *best, tensor);
-  chart.series.push_back(std::move(largest));
-  chart.series.push_back(std::move(median));
-  return draw_chart(chart);
+  std::optional<RangeLimits> limits;
+  if (const CandidateReport* best = nearest_fp8(report)) {
+    limits = {fp8_spec(*fp8_format(best->dtype)),
+              layer_scales_of(*best, ranges.largest.size(), scales_of(tensor)), best->name,
+              style_of(report, *best)};
+  }
+  return range_chart(ranges, limits);
 }
 
 std::string head_figure(const EvalReport& report, CacheTensor tensor) {
   if (report.magnitudes.empty()) return "";
-  const std::string name = letter(tensor);
+  const std::string name = tensor_letter(tensor);
   size_t heads = 0;
   for (const LayerMagnitudes& layer : report.magnitudes) {
     heads = std::max(heads, (layer.*magnitudes_of(tensor)).size());
@@ -193,7 +142,8 @@ std::string head_figure(const EvalReport& report, CacheTensor tensor) {
               .x_names = numbers_below(report.magnitudes.size()),
               .y_names = numbers_below(heads),
               .values = {},
-              .tips = {}};
+              .tips = {},
+              .empty_zeros = false};
   for (size_t h = 0; h < heads; ++h) {
     auto& values = map.values.emplace_back();
     auto& tips = map.tips.emplace_back();
@@ -226,9 +176,9 @@ std::string tensor_error_figure(const EvalReport& report, CacheTensor tensor) {
   Chart chart = tensor == CacheTensor::k
                     ? error_chart(report, [](const LayerErrors& e) { return e.k.relative_error; })
                     : error_chart(report, [](const LayerErrors& e) { return e.v.relative_error; });
-  chart.id = cat("error-", letter(tensor));
-  chart.title = cat("Relative error of ", letter(tensor), " by layer");
-  chart.caption = cat("Relative error of ", letter(tensor), " as the cache returns it.");
+  chart.id = cat("error-", tensor_letter(tensor));
+  chart.title = cat("Relative error of ", tensor_letter(tensor), " by layer");
+  chart.caption = cat("Relative error of ", tensor_letter(tensor), " as the cache returns it.");
   return draw_chart(chart);
 }
 

@@ -4,10 +4,9 @@
 #include <string>
 
 #include "eval/eval_report.h"
+#include "report/range_chart.h"
 
 namespace fp8kv {
-
-enum class CacheTensor { k, v };
 
 // Largest and median magnitude of each layer, between the format's limits.
 std::string range_figure(const EvalReport& report, CacheTensor tensor);

@@ -6,6 +6,7 @@
 #include "draw/chart.h"
 #include "draw/html.h"
 #include "draw/numbers.h"
+#include "report/page_parts.h"
 
 namespace fp8kv {
 namespace {
@@ -73,20 +74,6 @@ std::vector<HtmlCell> layer_row(const CandidateReport& of, size_t layer, bool ke
           share_cell(cache.subnormal, cache.values),
           share_cell(cache.zero, cache.values),
           share_cell(cache.nonfinite_unclamped, cache.values)};
-}
-
-void add_item(std::string& list, const char* name, const std::string& text) {
-  if (text.empty()) return;
-  list += element("dt", "", name) + element("dd", "", escape_html(text)) + "\n";
-}
-
-std::string files_text(const std::vector<DataFile>& files) {
-  std::string text;
-  for (const DataFile& file : files) {
-    text += cat(text.empty() ? "" : "; ", file.name, ", ", grouped(file.bytes), " bytes, SHA-256 ",
-                file.sha256);
-  }
-  return text;
 }
 
 std::string shape_text(const ModelConfig& config) {
@@ -175,7 +162,7 @@ std::string provenance_list(const EvalReport& report) {
   add_item(list, "Device", report.device);
   add_item(list, "Date", report.date);
   add_item(list, "Tool", report.tool_version.empty() ? "" : "fp8kv " + report.tool_version);
-  return element("dl", "", "\n" + list) + "\n";
+  return definition_list(list);
 }
 
 }  // namespace fp8kv

@@ -6,20 +6,13 @@
 #include "draw/html.h"
 #include "draw/numbers.h"
 #include "report/certificate_words.h"
+#include "report/page_parts.h"
 #include "report/verdict.h"
 
 namespace fp8kv {
 namespace {
 
 constexpr const char* kCopy = "MODEL-FOLDER-WITH-SCALES";
-
-std::string paragraph(const std::string& text) {
-  return element("p", "", escape_html(text)) + "\n";
-}
-
-std::string code(const std::string& command) {
-  return element("code", "", escape_html(command));
-}
 
 // vLLM's, of the cache that was measured. Layers that the certificate keeps in 16 bit are left out
 // of it.
@@ -53,7 +46,7 @@ std::string serve_words(const EvalReport& report) {
   if (!best->scales) {
     return paragraph(cat(best->name,
                          " has no scales. vLLM runs so from a model folder without scales:")) +
-           element("pre", "", code(serve_command(report, *best, "MODEL-FOLDER"))) + "\n";
+           command_box({serve_command(report, *best, "MODEL-FOLDER")});
   }
   // The usual folder has one scale per layer.
   const std::string inject = cat("fp8kv inject MODEL-FOLDER --scales SCALES.json --out ", kCopy,
@@ -61,25 +54,28 @@ std::string serve_words(const EvalReport& report) {
   return paragraph(cat("The scales of ", best->name,
                        " go into a copy of the model, and vLLM serves the copy. SCALES.json is a "
                        "file that fp8kv calibrate made.")) +
-         element("pre", "", code(inject) + "\n" + code(serve_command(report, *best, kCopy))) + "\n";
+         command_box({inject, serve_command(report, *best, kCopy)});
 }
 
 std::string scales_table(const EvalReport& report) {
   const CandidateReport* best = nearest_fp8(report);
-  if (best == nullptr || !best->scales) return "";
-  HtmlTable table{.caption = cat("The scales of ", best->name,
+  return best == nullptr || !best->scales ? "" : scales_table(*best->scales, best->name);
+}
+
+std::string scales_table(const KvScales& scales, const std::string& whose) {
+  HtmlTable table{.caption = cat("The scales of ", whose,
                                  ": a value of the cache times its scale is K or V. Where each KV "
                                  "head has its own, the least and the largest."),
                   .header = {"layer", "K scale", "V scale", "heads"},
                   .rows = {},
                   .names = 1,
                   .sortable = true};
-  const std::vector<LayerScales>& layers = best->scales->layers;
-  for (size_t i = 0; i < layers.size(); ++i) {
+  for (size_t i = 0; i < scales.layers.size(); ++i) {
+    const LayerScales& layer = scales.layers[i];
     table.rows.push_back({{cat(i), ""},
-                          scale_cell(layers[i].k),
-                          scale_cell(layers[i].v),
-                          {layers[i].k.size() > 1 ? cat(layers[i].k.size()) : "–", ""}});
+                          scale_cell(layer.k),
+                          scale_cell(layer.v),
+                          {layer.k.size() > 1 ? cat(layer.k.size()) : "–", ""}});
   }
   return html_table(table);
 }

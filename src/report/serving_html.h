@@ -12,5 +12,6 @@ std::string serve_words(const EvalReport& report);
 
 // The scales of each layer; of heads of their own, the range. "" where the cache has none.
 std::string scales_table(const EvalReport& report);
+std::string scales_table(const KvScales& scales, const std::string& whose);
 
 }  // namespace fp8kv

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/text.h"
 #include "json/json.h"
 #include "support/places.h"
 #include "support/run_cli.h"
@@ -32,6 +33,12 @@ constexpr const char* kScaleFile = R"({
   }
 })";
 
+constexpr const char* kSummary =
+    "made      scales of 3 layers, one per tensor, from 2,000 tokens in 4 windows\n"
+    "at 1.0    would not have done: 1 of 3 layers needs its scale and 1 of 3 layers should stay in "
+    "16 bit\n"
+    "next      fp8kv inject MODEL --scales s.json -o MODEL-fp8\n\n";
+
 constexpr const char* kCertificate =
     R"(layer      amax  saturation  underflow  flushed  at 1.0: saturation  underflow  flushed  verdict
     0  K    896       +0.00       +6.0    0.0 %               -1.00       +7.0    0.0 %  needs its scale: K saturates at 1.0
@@ -58,8 +65,10 @@ TEST_CASE("cli certificate: the whole text for a scale file") {
       test::run_cli({"inspect", "--certificate", "s.json"}, folder.path());
   CHECK(result.exit_code == 0);
   CHECK(result.err == "");
-  CHECK(result.out == kCertificate);
-  CHECK(test::run_cli({"inspect", "s.json"}, folder.path()).out.ends_with(kCertificate));
+  CHECK(result.out == cat(kSummary, kCertificate));
+  const std::string whole = test::run_cli({"inspect", "s.json"}, folder.path()).out;
+  CHECK(whole.starts_with(cat(kSummary, "scale file        s.json\n")));
+  CHECK(whole.ends_with(kCertificate));
 }
 
 TEST_CASE("cli certificate: JSON has both formats, shares and the flag") {
@@ -105,6 +114,10 @@ TEST_CASE("cli certificate: ten tokens of text give no verdict, whoever is asked
   };
   const std::string verdict = "\nverdict   too little text: 10 tokens; about 990 more are needed\n";
   const std::string calibrated = run(with("calibrate", {"-o", "s.json"}));
+  CHECK(calibrated.starts_with(
+      "made      scales of 6 layers, one per tensor, from 10 tokens in 1 window\n"
+      "at 1.0    cannot be judged: too little text: 10 tokens; about 990 more are needed\n"
+      "next      calibrate on more text, about 990 tokens more\n\nlayer "));
   const std::string inspected = run({"inspect", "s.json"});
   const std::string evaluated =
       run(with("eval", {"--policy", "amax", "--greedy-tokens", "0", "--report", "page.html"}));
@@ -225,7 +238,8 @@ TEST_CASE(
   const std::string plot = run({"inspect", "--plot", "s.json"});
   CHECK(plot.starts_with("Largest |K| of each layer, from 2^-"));
   CHECK(plot.find("\n   1  3.5 ") != plot.npos);
-  CHECK(run({"inspect", "--certificate", "--plot", "s.json"}) == kCertificate + ("\n" + plot));
+  CHECK(run({"inspect", "--certificate", "--plot", "s.json"}) ==
+        cat(kSummary, kCertificate, "\n", plot));
   const std::string demo = (test::source_dir() / "datasets/demo").string();
   const std::string text = (test::source_dir() / "datasets/calibration.txt").string();
   const std::vector<std::string> calibrate = {"calibrate", demo, "--data",    text,

@@ -104,7 +104,11 @@ TEST_CASE("cli hybrid: inspect has a row for every layer, and judges those with 
   CHECK(result.exit_code == 0);
   CHECK(result.err == "");
   CHECK(result.out ==
-        cat("scale file        s.json\n"
+        cat("made      scales of 2 layers, one per tensor, from 2,000 tokens in 4 windows\n"
+            "at 1.0    would not have done: 1 of 2 layers needs its scale and 1 of 2 layers should "
+            "stay in 16 bit\n"
+            "next      fp8kv inject MODEL --scales s.json -o MODEL-fp8\n\n"
+            "scale file        s.json\n"
             "made by           fp8kv calibrate\n"
             "for               float8_e4m3fn, one scale per tensor\n"
             "model type        nemotron_h\n"
@@ -241,7 +245,11 @@ TEST_CASE("cli hybrid: merge adds up the layers with a cache") {
   CHECK(result.exit_code == 0);
   CHECK(result.err == "wrote 'm.json': scales of 2 layers from 4,000 tokens in 8 windows\n");
   CHECK(result.out ==
-        cat(kMargins,
+        cat("made      scales of 2 layers, one per tensor, from 4,000 tokens in 8 windows\n"
+            "at 1.0    would not have done: 1 of 2 layers needs its scale and 1 of 2 layers should "
+            "stay in 16 bit\n"
+            "next      fp8kv inject MODEL --scales m.json -o MODEL-fp8\n\n",
+            kMargins,
             "evidence  4,000 tokens in 8 windows of 6 documents; K after RoPE, computed in "
             "bfloat16\n"
             "for vLLM  --kv-cache-dtype-skip-layers 3\n"));

@@ -69,8 +69,10 @@ std::string table_of(const Json& file) {
 }
 
 // The first table of a text, a blank between cells.
+// The table behind the three lines of the summary.
 std::string first_table(const std::string& text) {
-  std::istringstream in(text.substr(0, text.find("\n\n")));
+  const size_t begin = text.find("\n\n") + 2;
+  std::istringstream in(text.substr(begin, text.find("\n\n", begin) - begin));
   std::string cells;
   for (std::string word; in >> word;) cells += (cells.empty() ? "" : " ") + word;
   return cells;

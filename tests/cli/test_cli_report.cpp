@@ -144,6 +144,70 @@ TEST_CASE("cli report: the page's commands run, and inject names the same one to
   CHECK(said.find("\n  " + commands[1] + "\n") != said.npos);
 }
 
+TEST_CASE("cli report: calibrate and inspect write a page of the scales, whose commands run") {
+  const test::TempDir temp;
+  const std::filesystem::path datasets = test::source_dir() / "datasets";
+  std::filesystem::create_directory_symlink(datasets / "demo", temp / "tiny model");
+  const auto run = [&](std::vector<std::string> arguments) {
+    const test::CliResult result = test::run_cli(
+        arguments,
+        test::CliSetup{.folder = temp.path(), .environment = {"SOURCE_DATE_EPOCH=1709164800"}});
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+    return result.out;
+  };
+  const std::string shown =
+      run({"calibrate", "tiny model", "--data", (datasets / "calibration.txt").string(),
+           "--seq-len", "64", "--samples", "20", "-o", "s.json", "--report", "made.html", "-q"});
+  const std::string html = test::read_file(temp / "made.html");
+  CHECK(test::unbalanced(html) == "");
+  CHECK(html.find("<h1>tiny model</h1>\n<p class=\"note\">2024-02-29, fp8kv ") != html.npos);
+  std::vector<std::string> commands;
+  for (const test::Tag& tag : test::tags_of(html)) {
+    if (tag.name == "code" && !tag.is_end) commands.push_back(tag.text);
+  }
+  REQUIRE(commands.size() == 2);
+  CHECK(commands[0] ==
+        "fp8kv inject &#39;tiny model&#39; --scales s.json -o &#39;tiny model-fp8&#39;");
+  CHECK(shown.find("\nnext      fp8kv inject 'tiny model' --scales s.json -o 'tiny model-fp8'\n") !=
+        shown.npos);
+  const std::string said =
+      run({"inject", "tiny model", "--scales", "s.json", "-o", "tiny model-fp8", "-q"});
+  CHECK(commands[1] == "vllm serve &#39;tiny model-fp8&#39; --kv-cache-dtype fp8");
+  CHECK(said.find("\n  vllm serve 'tiny model-fp8' --kv-cache-dtype fp8\n") != said.npos);
+
+  // The same page of the file alone, but for the model's name.
+  const std::string described = run({"inspect", "s.json"});
+  CHECK(run({"inspect", "s.json", "--report", "seen.html"}) == described);
+  const std::string seen = test::read_file(temp / "seen.html");
+  CHECK(seen.find("<h1>s.json</h1>") != seen.npos);
+  const auto below = [](const std::string& page) {
+    return page.substr(page.find("<h2 id=\"certificate\">"));
+  };
+  CHECK(below(seen) == below(html));
+}
+
+TEST_CASE(
+    "cli report: a page of scales is refused where it cannot be made, and nothing is printed") {
+  const test::TempDir temp;
+  temp.write("v.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
+                           "scaling_factor": {"0": {"0": 0.5}}}})");
+  temp.write("old.html", "old");
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& err) {
+    const test::CliResult result = test::run_cli(arguments, temp.path());
+    CHECK(result.exit_code >= 2);
+    CHECK(result.out == "");
+    CHECK(result.err.starts_with("fp8kv: inspect: " + err));
+  };
+  refused({"inspect", "v.json", "--report", "r.html"},
+          "'v.json': has scales, but not the magnitudes that they were made from");
+  refused({"inspect", "v.json", "--report", "old.html"}, "'old.html': already exists");
+  refused({"inspect", "v.json", "--report", "v.json", "-f"},
+          "--report and PATH are the same file: ");
+  CHECK(!std::filesystem::exists(temp / "r.html"));
+  CHECK(test::read_file(temp / "old.html") == "old");
+}
+
 TEST_CASE("cli report: --plot draws a row for every layer in the terminal") {
   const Reported world;
   const std::string out = world.eval("r.html").out;

@@ -27,9 +27,8 @@ std::vector<std::string> skeleton(const std::string& html) {
 }
 
 TEST_CASE("report: odd evaluations make whole pages") {
-  for (const auto& [name, report] : test::sample_reports()) {
+  for (const auto& [name, html] : test::sample_pages()) {
     CAPTURE(name);
-    const std::string html = html_report(report);
     CHECK(html.starts_with("<!DOCTYPE html>"));
     CHECK(html.ends_with("</html>\n"));
     CHECK(test::unbalanced(html) == "");
@@ -53,9 +52,13 @@ TEST_CASE("report: odd evaluations make whole pages") {
 }
 
 TEST_CASE("report: a page grows with the layers, not beyond reason") {
-  for (const auto& [name, report] : test::sample_reports()) {
-    if (name == "many") CHECK(html_report(report).size() < (3u << 20));
+  size_t seen = 0;
+  for (const auto& [name, html] : test::sample_pages()) {
+    if (name != "many" && name != "scales-many") continue;
+    ++seen;
+    CHECK(html.size() < (3u << 20));
   }
+  CHECK(seen == 2);
 }
 
 TEST_CASE("report: hostile names are words, wherever they stand") {
@@ -79,6 +82,28 @@ TEST_CASE("report: hostile names are words, wherever they stand") {
   }
   CHECK(seen > 20);
   CHECK(html.find("\xD7\x90") != std::string::npos);  // letters written from the right stay
+}
+
+TEST_CASE("report: hostile names are words on a page of scales") {
+  const auto page = [](const std::string& name) {
+    for (const auto& [sample, html] : test::sample_pages()) {
+      if (sample == name) return html;
+    }
+    return std::string();
+  };
+  const std::string html = page("scales-hostile");
+  CHECK(skeleton(html) == skeleton(page("scales-plain")));
+  for (const char* raw : {"<script>alert", "onerror=alert(2)>", "\x01", "\x1b", "\xff",
+                          "\xe2\x80\xae", "</title></style>"}) {
+    CAPTURE(raw);
+    CHECK(html.find(raw) == std::string::npos);
+  }
+  size_t seen = 0;  // name, model type, fingerprint, file, digest, ...
+  for (size_t at = html.find("&lt;script&gt;alert(1)"); at != html.npos;
+       at = html.find("&lt;script&gt;alert(1)", at + 1)) {
+    ++seen;
+  }
+  CHECK(seen > 10);
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <limits>
 
 #include "base/text.h"
+#include "policy/make_scales.h"
+#include "report/html_report.h"
+#include "report/scales_html.h"
 
 namespace fp8kv::test {
 namespace {
@@ -94,6 +97,13 @@ void break_numbers(EvalReport& report) {
   huge.depths[0].kld = 1e-300;
 }
 
+std::string hostile_name() {
+  return "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;\x01\x1b[2J\xff"
+         "\xe2\x80\xae"
+         "rtl\xd7\x90</title></style>" +
+         std::string(300, 'w');
+}
+
 }  // namespace
 
 LayerMagnitudes sample_magnitudes(float k, float v, int64_t heads) {
@@ -175,13 +185,90 @@ std::vector<std::pair<std::string, EvalReport>> sample_reports() {
   EvalReport broken = sample_report({.name = ""});
   break_numbers(broken);
   add("broken", broken);
-  add("hostile",
-      sample_report(
-          {.name = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;\x01\x1b[2J\xff"
-                   "\xe2\x80\xae"
-                   "rtl\xd7\x90</title></style>" +
-                   std::string(300, 'w')}));
+  add("hostile", sample_report({.name = hostile_name()}));
   return samples;
+}
+
+KvScales sample_scales(const SampleShape& shape) {
+  std::vector<LayerMagnitudes> magnitudes;
+  for (int64_t i = 0; i < shape.layers; ++i) {
+    const auto step = static_cast<float>(i);
+    magnitudes.push_back(
+        sample_magnitudes(1000 / (1 + step * step), 0.01f * (1 + step), shape.heads));
+  }
+  KvScales scales = make_scales(magnitudes, amax_policy(ScaleSharing::tensor, 1));
+  scales.model_type = "llama" + shape.name;
+  scales.n_kv_heads = shape.heads;
+  Provenance& from = scales.provenance;
+  from.source = kCalibrateSource;
+  from.tool_version = "1.2.3" + shape.name;
+  from.model_fingerprint = "kv-v2:1234" + shape.name;
+  from.accepted_foreign = "num_layers" + shape.name;
+  from.unknown_keys = {"new_key" + shape.name};
+  from.weights_from = "GPTQ" + shape.name;
+  from.compute_dtype = "float16" + shape.name;
+  from.observation = Observation::after_rope;
+  from.documents = 3;
+  from.windows = 4;
+  from.tokens = 8192;
+  from.data = {{"text.txt" + shape.name, 4096, "abcd" + shape.name}};
+  from.half = {4096, from.amax};
+  for (LayerAmax& layer : from.half.layers) {
+    for (float& each : layer.k) each *= 0.9f;
+  }
+  return scales;
+}
+
+std::vector<std::pair<std::string, KvScales>> sample_scale_files() {
+  std::vector<std::pair<std::string, KvScales>> samples;
+  const auto add = [&](const char* name, KvScales scales) {
+    samples.emplace_back(name, std::move(scales));
+  };
+  const KvScales plain = sample_scales({.layers = 6, .name = ""});
+  add("scales-plain", plain);
+  add("scales-one", sample_scales({.layers = 1, .heads = 1, .name = ""}));
+  add("scales-many", sample_scales({.layers = 128, .heads = 32, .name = ""}));
+  KvScales bare = plain;
+  bare.provenance.octaves.clear();
+  bare.provenance.half = {};
+  bare.provenance.windows = bare.provenance.tokens = 0;
+  bare.provenance.data.clear();
+  add("scales-bare", bare);
+  KvScales dead = plain;
+  const std::vector<LayerMagnitudes> odd = {sample_magnitudes(0, 0, 2),
+                                            sample_magnitudes(3e38f, 1e-35f, 2)};
+  apply_policy(amax_policy(ScaleSharing::tensor, 1), odd, dead);
+  dead.provenance.amax.clear();
+  dead.provenance.octaves.clear();
+  add_magnitudes(odd, dead.provenance);
+  dead.provenance.half = {4096, dead.provenance.amax};
+  add("scales-dead", dead);
+  KvScales mixed = plain;
+  mixed.layers[1] = {};
+  for (auto* layers : {&mixed.provenance.amax, &mixed.provenance.half.layers}) (*layers)[1] = {};
+  mixed.provenance.octaves[1] = {};
+  mixed.provenance.shards = {4, {1}, 9, 16, 32768};
+  add("scales-mixed", mixed);
+  KvScales turned = plain;
+  turned.provenance.positions = {"longrope", 4096, 131072, {2048}};
+  add("scales-turned", turned);
+  add("scales-hostile", sample_scales({.layers = 6, .name = hostile_name()}));
+  return samples;
+}
+
+std::vector<std::pair<std::string, std::string>> sample_pages() {
+  std::vector<std::pair<std::string, std::string>> pages;
+  for (const auto& [name, report] : sample_reports()) pages.emplace_back(name, html_report(report));
+  for (const auto& [name, scales] : sample_scale_files()) {
+    const std::string word = name == "scales-hostile" ? hostile_name() : "";
+    pages.emplace_back(name, scales_html(scales, {.name = "sample" + word,
+                                                  .names = {.model = "models/sample" + word,
+                                                            .scales = "s.json" + word,
+                                                            .copy = "sample-fp8" + word},
+                                                  .date = "2026-11-22",
+                                                  .tool_version = "1.2.3" + word}));
+  }
+  return pages;
 }
 
 }  // namespace fp8kv::test

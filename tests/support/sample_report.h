@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/scales.h"
 #include "eval/eval_report.h"
 
 namespace fp8kv::test {
@@ -28,5 +29,15 @@ LayerMagnitudes sample_magnitudes(float k, float v, int64_t heads);
 // File names and what is on them: plain, one layer, many, without calibration, dead layers, numbers
 // that are none, and hostile names.
 std::vector<std::pair<std::string, EvalReport>> sample_reports();
+
+// Scales as a calibration would make them of such magnitudes.
+KvScales sample_scales(const SampleShape& shape);
+
+// The same kinds of scales, and some of a part of the text, with layers without a cache, and of a
+// model whose rotation changes with the length of a prompt.
+std::vector<std::pair<std::string, KvScales>> sample_scale_files();
+
+// All pages of evaluations and of scales.
+std::vector<std::pair<std::string, std::string>> sample_pages();
 
 }  // namespace fp8kv::test

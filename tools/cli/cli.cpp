@@ -207,6 +207,8 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
   auto* plot = command->add_flag("--plot", options.plot,
                                  "Only draw the ranges of the layers as text, against what the "
                                  "format holds");
+  add_report(*command, options.report, "the certificate");
+  command->add_flag("-f,--force", options.force, "Replace an existing page of --report");
   add_common(*command, options);
   plot->excludes(command->get_option("--json"));
   return command;

@@ -112,6 +112,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
                    "Also write the magnitude histograms (safetensors)")
       ->check(a_path())
       ->type_name("FILE");
+  add_report(*command, options.report, "the certificate");
   add_large_runs(*command, options);
   add_device(*command, options.device, options.threads);
   add_strict(*command, options.strict);

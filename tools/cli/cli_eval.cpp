@@ -54,10 +54,7 @@ void add_eval_gates(CLI::App& command, EvalCommandOptions& options) {
 }
 
 void add_eval_outputs(CLI::App& command, EvalCommandOptions& options) {
-  command
-      .add_option("--report", options.report, "Also write everything as a page to look at (HTML)")
-      ->check(a_path())
-      ->type_name("FILE");
+  add_report(command, options.report, "everything");
   command.add_flag("--plot", options.plot, "Also draw ranges and errors of the layers as text");
   command.add_flag("-f,--force", options.force, "Replace existing output files");
 }

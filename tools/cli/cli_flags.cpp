@@ -131,6 +131,12 @@ void add_chat(CLI::App& command, ChatRequest& request) {
                    "Special tokens that messages spell become special tokens; else they are text");
 }
 
+void add_report(CLI::App& command, std::filesystem::path& report, const char* what) {
+  command.add_option("--report", report, cat("Also write ", what, " as a page to look at (HTML)"))
+      ->check(a_path())
+      ->type_name("FILE");
+}
+
 CLI::Option* add_accept_foreign(CLI::App& command, bool& accept) {
   return command.add_flag("--accept-foreign-scales", accept,
                           "Take scales of another model too; what differs is recorded");

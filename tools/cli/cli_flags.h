@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +57,9 @@ void add_windows(CLI::App& command, WindowRequest& request, int64_t least);
 
 // --chat-template and --user-special-tokens.
 void add_chat(CLI::App& command, ChatRequest& request);
+
+// --report; `what` is on the page.
+void add_report(CLI::App& command, std::filesystem::path& report, const char* what);
 
 // --accept-foreign-scales.
 CLI::Option* add_accept_foreign(CLI::App& command, bool& accept);

@@ -17,12 +17,14 @@
 #include "json/json.h"
 #include "options/kept_inputs.h"
 #include "options/output_files.h"
+#include "options/run_date.h"
 #include "policy/histogram_file.h"
 #include "policy/make_scales.h"
 #include "report/text_plot.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
 #include "show/output.h"
+#include "show/summary_text.h"
 
 namespace fp8kv {
 namespace {
@@ -82,16 +84,19 @@ void check_state(const CalibrateOptions& options, const std::filesystem::path& s
         "--resume: needs a file beside which it keeps its state, and --out is standard output",
         "name a file with --out", ErrorKind::usage);
   }
-  if (!same_output(state, options.histograms)) return;
-  throw Error(cat("--histograms: ", quote(state.string()), " is where --resume keeps its state"),
-              "name another file", ErrorKind::usage);
+  for (const OutputFile& other :
+       {OutputFile{"--histograms", options.histograms}, OutputFile{"--report", options.report}}) {
+    if (!same_output(state, other.path)) continue;
+    throw Error(cat(other.flag, ": ", quote(state.string()), " is where --resume keeps its state"),
+                "name another file", ErrorKind::usage);
+  }
 }
 
 void check_outputs(const CalibrateOptions& options, Log& log) {
   std::vector<InputPath> inputs = {{"MODEL", options.model}};
   add_inputs(inputs, "--data", options.data);
-  const std::vector<OutputFile> outputs = {{"--out", options.out},
-                                           {"--histograms", options.histograms}};
+  const std::vector<OutputFile> outputs = {
+      {"--out", options.out}, {"--histograms", options.histograms}, {"--report", options.report}};
   const OutputFile state = {
       .flag = "--resume", .path = CalibrationState::path_for(options.out), .own = true};
   check_inputs_kept(inputs, outputs);
@@ -132,6 +137,7 @@ void run_command(const CalibrateOptions& given) {
   CalibrateOptions options = given;
   options.data = find_data(given.data, given.choice.split, log);
   check_outputs(options, log);
+  const std::string date = options.report.empty() ? "" : run_date();
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
@@ -178,11 +184,17 @@ void run_command(const CalibrateOptions& given) {
     write_output_file(options.histograms, histogram_file_bytes(magnitudes), options.force);
   }
   write_output_file(options.out, scale_file_text(scales), options.force);
+  const ServingNames names = serving_names(options.out, options.model);
+  if (!options.report.empty()) {
+    write_output_file(options.report, scales_page(options.model, scales, names, date),
+                      options.force);
+  }
   if (state) state->remove();
   if (options.out == "-") return;
   log.note(written_note(options.out, scales));
-  print(options.json ? summary_json(options, scales)
-                     : table_of(scales) + "\n" + certificate_text(scales));
+  print(options.json
+            ? summary_json(options, scales)
+            : summary_text(scales, names) + table_of(scales) + "\n" + certificate_text(scales));
   if (options.plot) print("\n" + text_plot(scales, kPlotColumns));
 }
 

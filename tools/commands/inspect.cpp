@@ -7,29 +7,37 @@
 #include "formats/safetensors.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
+#include "options/kept_inputs.h"
+#include "options/output_files.h"
+#include "options/run_date.h"
 #include "report/text_plot.h"
 #include "scales/read/open_store.h"
 #include "show/certificate_text.h"
 #include "show/checkpoint_text.h"
 #include "show/output.h"
 #include "show/scales_text.h"
+#include "show/summary_text.h"
 #include "show/tensor_list.h"
 
 namespace fp8kv {
 namespace {
 
+void check_evidence(const InspectOptions& options, const KvScales& scales) {
+  if (has_evidence(scales)) return;
+  throw Error(cat(quote(options.path.string()),
+                  ": has scales, but not the magnitudes that they were made from, so "
+                  "there is nothing to certify them by"),
+              "a scale file of 'fp8kv calibrate' has them");
+}
+
 // What --certificate and --plot ask for, of any source of scales, and nothing else.
 void inspect_certificate(const InspectOptions& options) {
   Log log(options.verbosity);
   const KvScales scales = load_scales(options.path, log);
-  const std::string source = quote(options.path.string());
-  if (!has_evidence(scales)) {
-    throw Error(cat(source,
-                    ": has scales, but not the magnitudes that they were made from, so "
-                    "there is nothing to certify them by"),
-                "a scale file of 'fp8kv calibrate' has them");
+  check_evidence(options, scales);
+  if (options.certificate && !options.json) {
+    print(summary_text(scales, serving_names(options.path, "")) + certificate_text(scales));
   }
-  if (options.certificate && !options.json) print(certificate_text(scales));
   if (options.plot) print((options.certificate ? "\n" : "") + text_plot(scales, kPlotColumns));
   if (!options.json) return;
   JsonWriter json;
@@ -84,9 +92,7 @@ void inspect_scale_file(const InspectOptions& options) {
                      : scale_file_description(options.path, found));
 }
 
-}  // namespace
-
-void run_command(const InspectOptions& options) {
+void inspect(const InspectOptions& options) {
   if (options.certificate || options.plot) return inspect_certificate(options);
   switch (source_kind(options.path)) {
     case SourceKind::scale_folder:
@@ -101,6 +107,29 @@ void run_command(const InspectOptions& options) {
       break;
   }
   throw Error(cat(quote(options.path.string()), ": no such file or folder"), "check the path");
+}
+
+// The page is made before anything is printed, and written after it.
+std::string page_of(const InspectOptions& options) {
+  const std::vector<OutputFile> outputs = {{"--report", options.report}};
+  check_inputs_kept({{"PATH", options.path}}, outputs);
+  check_output_files(outputs, options.force);
+  Log log(options.verbosity);
+  sweep_outputs(outputs, log);
+  const std::string date = run_date();
+  Log silent(Verbosity::quiet);
+  const KvScales scales = load_scales(options.path, silent);
+  check_evidence(options, scales);
+  return scales_page(options.path, scales, serving_names(options.path, ""), date);
+}
+
+}  // namespace
+
+void run_command(const InspectOptions& options) {
+  if (options.report.empty()) return inspect(options);
+  const std::string page = page_of(options);
+  inspect(options);
+  write_output_file(options.report, page, options.force);
 }
 
 }  // namespace fp8kv

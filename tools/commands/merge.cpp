@@ -10,6 +10,7 @@
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
 #include "show/output.h"
+#include "show/summary_text.h"
 
 namespace fp8kv {
 namespace {
@@ -50,7 +51,9 @@ void run_command(const MergeOptions& options) {
   write_output_file(options.out, scale_file_text(merged), options.force);
   if (options.out == "-") return;
   log.note(written_note(options.out, merged));
-  print(options.json ? summary_json(options, merged) : certificate_text(merged));
+  print(options.json
+            ? summary_json(options, merged)
+            : summary_text(merged, serving_names(options.out, "")) + certificate_text(merged));
 }
 
 }  // namespace fp8kv

@@ -53,6 +53,7 @@ struct CalibrateOptions : CommonOptions {
   ChatRequest chat;
   std::filesystem::path out = kDefaultScaleFile;
   std::filesystem::path histograms;  // "": not written
+  std::filesystem::path report;      // "": none
   WindowRequest windows = {.samples = 512};
   WindowShard shard;
   Policy policy = amax_policy(ScaleSharing::tensor, 1);
@@ -143,8 +144,10 @@ struct EvalCommandOptions : CommonOptions {
 
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
-  bool certificate = false;  // print that alone
-  bool plot = false;         // draw the ranges alone
+  bool certificate = false;      // print that alone
+  bool plot = false;             // draw the ranges alone
+  std::filesystem::path report;  // "": none
+  bool force = false;
 };
 
 struct VerifyOptions : CommonOptions {

@@ -67,31 +67,6 @@ std::string tokens_in_windows(const Provenance& from) {
   return cat(count_of(from.tokens, "token"), " in ", count_of(from.windows, "window"));
 }
 
-std::string growth_words(const TextEvidence& evidence) {
-  if (!evidence.growth) return "";
-  const AmaxGrowth& growth = *evidence.growth;
-  if (growth.share == 0) return "; amax grew nowhere when the text last doubled";
-  if (std::isinf(growth.share)) {
-    return cat("; amax of layer ", growth.layer, growth.key ? " K" : " V", " was 0 in half of it");
-  }
-  return cat("; amax grew by ", significant(growth.share * 100, 2),
-             " % at most when the text last doubled (layer ", growth.layer,
-             growth.key ? " K)" : " V)");
-}
-
-std::string evidence(const Provenance& from) {
-  if (from.tokens == 0) return "no tokens counted";
-  std::string text = cat(tokens_in_windows(from), " of ", count_of(from.documents, "document"));
-  if (from.shards.of > 0) {
-    text += cat(", ", from.shards.taken.size(), " of ", count_of(from.shards.of, "shard"));
-  }
-  text += growth_words(text_evidence(from));
-  if (from.observation == Observation::after_rope) text += "; K after RoPE";
-  if (from.observation == Observation::before_rope) text += "; K before RoPE";
-  if (!from.compute_dtype.empty()) text += ", computed in " + from.compute_dtype;
-  return text;
-}
-
 void share_json(JsonWriter& json, const char* name, const std::optional<ShareRange>& share) {
   json.key(name);
   if (!share) {
@@ -201,7 +176,7 @@ std::string certificate_text(const KvScales& scales) {
   if (const std::string policy = policy_name(scales); !policy.empty()) {
     text += "policy    " + plain(policy) + "\n";
   }
-  text += "evidence  " + evidence(scales.provenance) + "\n";
+  text += "evidence  " + evidence_words(scales.provenance) + "\n";
   const std::vector<std::string> positions = positions_lines(scales.provenance.positions);
   for (size_t i = 0; i < positions.size(); ++i) {
     text += (i == 0 ? "positions " : "          ") + positions[i] + "\n";

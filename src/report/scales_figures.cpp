@@ -1,0 +1,162 @@
+#include "report/scales_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/text.h"
+#include "draw/chart.h"
+#include "draw/heat_map.h"
+#include "draw/html.h"
+#include "draw/numbers.h"
+
+namespace fp8kv {
+namespace {
+
+const std::vector<float>& amax_of(const LayerAmax& layer, CacheTensor tensor) {
+  return tensor == CacheTensor::k ? layer.k : layer.v;
+}
+
+const OctaveCounts& octaves_of(const LayerOctaves& layer, CacheTensor tensor) {
+  return tensor == CacheTensor::k ? layer.k : layer.v;
+}
+
+// Numbers of the layers with a cache.
+std::vector<size_t> cached_layers(const KvScales& scales) {
+  std::vector<size_t> layers;
+  for (size_t i = 0; i < scales.layers.size(); ++i) {
+    if (scales.layers[i].has_cache()) layers.push_back(i);
+  }
+  return layers;
+}
+
+std::vector<std::string> names_of(const std::vector<size_t>& layers) {
+  std::vector<std::string> names;
+  for (const size_t layer : layers) names.push_back(cat(layer));
+  return names;
+}
+
+std::string share_tick(double value) {
+  return short_percent(value);
+}
+
+bool knows_half(const KvScales& scales) {
+  return !scales.provenance.half.layers.empty();
+}
+
+// What half of the text reached, as a share of what all of it did; NaN in a layer of zeros.
+double share_of_half(const KvScales& scales, size_t layer, CacheTensor tensor) {
+  const double half = largest(amax_of(scales.provenance.half.layers[layer], tensor));
+  const double all = largest(amax_of(scales.provenance.amax[layer], tensor));
+  return half / all;
+}
+
+}  // namespace
+
+std::string range_figure(const KvScales& scales, CacheTensor tensor) {
+  const std::vector<size_t> layers = cached_layers(scales);
+  const Provenance& from = scales.provenance;
+  LayerRanges ranges{tensor, names_of(layers), {}, {}};
+  RangeLimits limits{fp8_spec(scales.format), {}, "these scales"};
+  for (const size_t layer : layers) {
+    const LayerScales& of = scales.layers[layer];
+    limits.scales.push_back(largest(tensor == CacheTensor::k ? of.k : of.v));
+    ranges.largest.push_back(largest(amax_of(from.amax[layer], tensor)));
+    if (from.octaves.empty()) continue;
+    const OctaveCounts& octaves = octaves_of(from.octaves[layer], tensor);
+    ranges.median.push_back(octaves.nonzero() > 0 ? std::ldexp(1.0, octaves.median_octave()) : 0);
+  }
+  return range_chart(ranges, limits);
+}
+
+std::string octave_figure(const KvScales& scales, CacheTensor tensor) {
+  const std::vector<LayerOctaves>& all = scales.provenance.octaves;
+  if (all.empty()) return "";
+  const std::vector<size_t> layers = cached_layers(scales);
+  int first = kLastOctave, last = kFirstOctave;
+  for (const size_t layer : layers) {
+    const OctaveCounts& of = octaves_of(all[layer], tensor);
+    if (of.counts.empty()) continue;
+    first = std::min(first, of.first);
+    last = std::max(last, of.first + static_cast<int>(of.counts.size()) - 1);
+  }
+  if (first > last) return "";
+  const std::string name = tensor_letter(tensor);
+  HeatMap map{.id = cat("octaves-", name),
+              .title = cat("Octaves of ", name, " by layer"),
+              .caption = cat("Share of the values of ", name,
+                             " that lie in each octave: from a power of two to the next."),
+              .x_label = "layer",
+              .y_label = cat("|", name, "| from"),
+              .x_names = names_of(layers),
+              .y_names = {},
+              .values = {},
+              .tips = {},
+              .empty_zeros = true};
+  for (int octave = last; octave >= first; --octave) {
+    const std::string from = cat("2", superscript(octave));
+    map.y_names.push_back(from);
+    auto& values = map.values.emplace_back();
+    auto& tips = map.tips.emplace_back();
+    for (const size_t layer : layers) {
+      const OctaveCounts& of = octaves_of(all[layer], tensor);
+      const int at = octave - of.first;
+      const bool inside = at >= 0 && at < static_cast<int>(of.counts.size());
+      const auto counted = inside ? static_cast<double>(of.counts[static_cast<size_t>(at)]) : 0.0;
+      values.push_back(counted > 0 ? counted / static_cast<double>(of.nonzero()) : 0);
+      tips.push_back(cat("layer ", layer, ", from ", from, ": ", short_percent(values.back())));
+    }
+  }
+  return draw_heat_map(map);
+}
+
+std::string half_figure(const KvScales& scales) {
+  if (!knows_half(scales)) return "";
+  const std::vector<size_t> layers = cached_layers(scales);
+  Chart chart{.id = "half-amax",
+              .title = "Largest magnitude after half of the text",
+              .caption =
+                  "Largest |K| and |V| after about half of the text, as a share of what all of it "
+                  "reached. Near 100 %, more text would change little.",
+              .x_label = "layer",
+              .y_label = "share of the final amax",
+              .places = names_of(layers),
+              .log = false,
+              .tick = share_tick,
+              .series = {}};
+  for (const CacheTensor tensor : {CacheTensor::k, CacheTensor::v}) {
+    Series series{
+        tensor_letter(tensor), SeriesKind::line, tensor == CacheTensor::k ? 0 : 1, {}, {}, {}};
+    for (const size_t layer : layers) {
+      const double share = share_of_half(scales, layer, tensor);
+      series.values.push_back(std::isfinite(share) ? share : 1);  // of zeros all were seen
+      series.tips.push_back(
+          cat("layer ", layer, ", ", series.name, ": ", short_percent(series.values.back(), 4)));
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return draw_chart(chart);
+}
+
+std::string half_table(const KvScales& scales) {
+  if (!knows_half(scales)) return "";
+  const Provenance& from = scales.provenance;
+  HtmlTable table{.caption = "Largest magnitude after so many tokens of the text.",
+                  .header = {"layer", "tensor", grouped(from.half.tokens), grouped(from.tokens)},
+                  .rows = {},
+                  .names = 2,
+                  .sortable = true};
+  for (const size_t layer : cached_layers(scales)) {
+    for (const CacheTensor tensor : {CacheTensor::k, CacheTensor::v}) {
+      const double half = largest(amax_of(from.half.layers[layer], tensor));
+      const double all = largest(amax_of(from.amax[layer], tensor));
+      table.rows.push_back({{cat(layer), ""},
+                            {tensor_letter(tensor), ""},
+                            {short_number(half, 5), cat(half)},
+                            {short_number(all, 5), cat(all)}});
+    }
+  }
+  return html_table(table);
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,100 @@
+// Pages of scales: what they say, of what is in the scales.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "report/scales_html.h"
+#include "support/markup.h"
+#include "support/sample_report.h"
+
+namespace fp8kv {
+namespace {
+
+std::string page(const KvScales& scales) {
+  return scales_html(scales, {.name = "Llama",
+                              .names = {"models/Llama", "s.json", "Llama-fp8"},
+                              .date = "2026-11-22",
+                              .tool_version = "1.2.3"});
+}
+
+// The texts of all elements of this name.
+std::vector<std::string> texts_of(const std::string& html, const std::string& name) {
+  std::vector<std::string> texts;
+  for (const test::Tag& tag : test::tags_of(html)) {
+    if (tag.name == name && !tag.is_end) texts.push_back(tag.text);
+  }
+  return texts;
+}
+
+// Rows of the body of the table whose first heads are these.
+size_t rows_under(const std::string& html, const std::string& heads) {
+  const size_t head = html.find("<thead><tr>" + heads);
+  REQUIRE(head != html.npos);
+  const size_t end = html.find("</tbody>", head);
+  size_t rows = 0;
+  for (size_t at = html.find("<tr>", html.find("<tbody>", head)); at < end;
+       at = html.find("<tr>", at + 1)) {
+    ++rows;
+  }
+  return rows;
+}
+
+TEST_CASE("page of scales: head, summary and commands") {
+  const std::string html = page(test::sample_scales({.layers = 6, .name = ""}));
+  CHECK(texts_of(html, "h1") == std::vector<std::string>{"Llama"});
+  CHECK(html.find("<p class=\"note\">2026-11-22, fp8kv 1.2.3</p>") != html.npos);
+  CHECK(html.find("<section class=\"verdict good\"><p class=\"first\">Scales of 6 layers, one per "
+                  "tensor, from 8,192 tokens in 4 windows.</p>\n"
+                  "<p>Scales of 1.0 would not have done: ") != html.npos);
+  CHECK(texts_of(html, "code") ==
+        std::vector<std::string>{"fp8kv inject models/Llama --scales s.json -o Llama-fp8",
+                                 "vllm serve Llama-fp8 --kv-cache-dtype fp8"});
+  for (const char* outside : {"http:", "https:", "src=", "url(", "@import"}) {
+    CAPTURE(outside);
+    CHECK(html.find(outside) == html.npos);
+  }
+}
+
+TEST_CASE("page of scales: a row for each layer, and for K and V of each with a cache") {
+  const KvScales scales = test::sample_scales({.layers = 6, .name = ""});
+  const std::string html = page(scales);
+  const std::string layer = "<th class=\"n\" scope=\"col\">layer</th>";
+  const std::string tensor = "<th class=\"n\" scope=\"col\">tensor</th>";
+  const std::string verdicts = tensor + "<th class=\"n\" scope=\"col\">verdict</th>";
+  const std::string halves = tensor + "<th scope=\"col\">4,096</th>";
+  CHECK(rows_under(html, layer + "<th scope=\"col\">K scale</th>") == 6);
+  CHECK(rows_under(html, layer + verdicts) == 12);
+  CHECK(rows_under(html, layer + halves) == 12);
+  // Two charts of ranges, two maps of octaves and one of half of the text.
+  CHECK(texts_of(html, "figure").size() == 5);
+  KvScales mixed = scales;
+  mixed.layers[1] = {};
+  for (auto* layers : {&mixed.provenance.amax, &mixed.provenance.half.layers}) (*layers)[1] = {};
+  mixed.provenance.octaves[1] = {};
+  const std::string other = page(mixed);
+  CHECK(rows_under(other, layer + halves) == 10);
+  CHECK(rows_under(other, layer + verdicts) == 11);
+  CHECK(other.find("no cache") != other.npos);
+}
+
+TEST_CASE("page of scales: of positions only where the rotation changes with the prompt") {
+  KvScales scales = test::sample_scales({.layers = 2, .name = ""});
+  CHECK(page(scales).find("Which positions were measured?") == std::string::npos);
+  scales.provenance.positions = {"longrope", 4096, 131072, {2048}};
+  const std::string html = page(scales);
+  CHECK(html.find("Which positions were measured?</h2>\n<p>longrope, windows of up to 2048 tokens "
+                  "of 131072: K with the short factors alone.</p>") != html.npos);
+  CHECK(html.find("<p>prompts beyond 4096 tokens were not measured: ") != html.npos);
+}
+
+TEST_CASE("page of scales: what has to be done first stands before the commands") {
+  KvScales scales = test::sample_scales({.layers = 2, .name = ""});
+  scales.provenance.shards = {4, {1}, 9, 16, 32768};
+  const std::string html = page(scales);
+  CHECK(html.find("class=\"verdict unsure\"") != html.npos);
+  CHECK(html.find("<p>Before that: calibrate the other 3 shards, then fp8kv merge. ") != html.npos);
+}
+
+}  // namespace
+}  // namespace fp8kv
