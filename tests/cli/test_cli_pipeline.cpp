@@ -68,8 +68,7 @@ std::string table_of(const Json& file) {
   return table;
 }
 
-// The first table of a text, a blank between cells.
-// The table behind the three lines of the summary.
+// The table behind the three lines of the summary, a blank between cells.
 std::string first_table(const std::string& text) {
   const size_t begin = text.find("\n\n") + 2;
   std::istringstream in(text.substr(begin, text.find("\n\n", begin) - begin));

@@ -23,6 +23,7 @@
 #include "report/text_plot.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
+#include "show/colour.h"
 #include "show/output.h"
 #include "show/summary_text.h"
 
@@ -192,10 +193,9 @@ void run_command(const CalibrateOptions& given) {
   if (state) state->remove();
   if (options.out == "-") return;
   log.note(written_note(options.out, scales));
-  print(options.json
-            ? summary_json(options, scales)
-            : summary_text(scales, names) + table_of(scales) + "\n" + certificate_text(scales));
-  if (options.plot) print("\n" + text_plot(scales, kPlotColumns));
+  if (options.json) return print(summary_json(options, scales));
+  show(summary_text(scales, names) + table_of(scales) + "\n" + certificate_text(scales));
+  if (options.plot) show("\n" + text_plot(scales, kPlotColumns));
 }
 
 }  // namespace fp8kv

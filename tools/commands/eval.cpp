@@ -17,6 +17,7 @@
 #include "options/run_date.h"
 #include "report/html_report.h"
 #include "report/text_plot.h"
+#include "show/colour.h"
 #include "show/eval/eval_json.h"
 #include "show/eval/eval_tables.h"
 #include "show/junit.h"
@@ -150,8 +151,8 @@ void run_command(const EvalCommandOptions& given) {
     });
   });
   const std::vector<GateResult> results = check_gates(report, gates);
-  print(options.json ? eval_json(report, results) : eval_tables(report));
-  if (options.plot) print("\n" + text_plot(report, kPlotColumns));
+  options.json ? print(eval_json(report, results)) : show(eval_tables(report));
+  if (options.plot) show("\n" + text_plot(report, kPlotColumns));
   write_junit(options, report, results);
   if (!options.report.empty()) {
     write_output_file(options.report, html_report(report), options.force);

@@ -14,6 +14,7 @@
 #include "scales/read/open_store.h"
 #include "show/certificate_text.h"
 #include "show/checkpoint_text.h"
+#include "show/colour.h"
 #include "show/output.h"
 #include "show/scales_text.h"
 #include "show/summary_text.h"
@@ -36,9 +37,9 @@ void inspect_certificate(const InspectOptions& options) {
   const KvScales scales = load_scales(options.path, log);
   check_evidence(options, scales);
   if (options.certificate && !options.json) {
-    print(summary_text(scales, serving_names(options.path, "")) + certificate_text(scales));
+    show(summary_text(scales, serving_names(options.path, "")) + certificate_text(scales));
   }
-  if (options.plot) print((options.certificate ? "\n" : "") + text_plot(scales, kPlotColumns));
+  if (options.plot) show((options.certificate ? "\n" : "") + text_plot(scales, kPlotColumns));
   if (!options.json) return;
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "certificate");
@@ -58,8 +59,8 @@ void throw_refusal(const InspectOptions& options, const FoundScales& found) {
 void inspect_scale_folder(const InspectOptions& options) {
   const FoundScales found = survey_scales(options.path);
   throw_refusal(options, found);
-  print(options.json ? scale_folder_json(options.path, found)
-                     : scale_folder_description(options.path, found));
+  options.json ? print(scale_folder_json(options.path, found))
+               : show(scale_folder_description(options.path, found));
 }
 
 void inspect_checkpoint(const InspectOptions& options) {
@@ -78,7 +79,7 @@ void inspect_checkpoint(const InspectOptions& options) {
   }
   view.found = survey_scales(checkpoint);
   throw_refusal(options, view.found);
-  print(options.json ? checkpoint_json(view) : checkpoint_description(view));
+  options.json ? print(checkpoint_json(view)) : show(checkpoint_description(view));
 }
 
 void inspect_safetensors(const InspectOptions& options) {
@@ -88,8 +89,8 @@ void inspect_safetensors(const InspectOptions& options) {
 
 void inspect_scale_file(const InspectOptions& options) {
   const FoundScales found = survey_scales(options.path);
-  print(options.json ? scale_file_json(options.path, found)
-                     : scale_file_description(options.path, found));
+  options.json ? print(scale_file_json(options.path, found))
+               : show(scale_file_description(options.path, found));
 }
 
 void inspect(const InspectOptions& options) {

@@ -9,6 +9,7 @@
 #include "policy/histogram_file.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
+#include "show/colour.h"
 #include "show/output.h"
 #include "show/summary_text.h"
 
@@ -51,9 +52,8 @@ void run_command(const MergeOptions& options) {
   write_output_file(options.out, scale_file_text(merged), options.force);
   if (options.out == "-") return;
   log.note(written_note(options.out, merged));
-  print(options.json
-            ? summary_json(options, merged)
-            : summary_text(merged, serving_names(options.out, "")) + certificate_text(merged));
+  if (options.json) return print(summary_json(options, merged));
+  show(summary_text(merged, serving_names(options.out, "")) + certificate_text(merged));
 }
 
 }  // namespace fp8kv
