@@ -256,8 +256,6 @@ TEST_CASE("architectures: what a family's config may ask for, and is not compute
   const std::string key = "attention_chunk_size";
   llama4.replace(llama4.find(key), key.size(), "_");
   CHECK(error_of_config(llama4) == "config.json: the key 'attention_chunk_size' is missing");
-  CHECK(error_of_config(family_with("smollm3", "use_sliding_window", "true")) ==
-        "config.json: the key 'layer_types' is missing");
   CHECK(error_of_config(family_with("smollm3", "no_rope_layers", "[1, 0]")) ==
         "config.json: no_rope_layers: has 2 numbers, expected one for each of 3 layers");
   CHECK(error_of_config(family_with("ministral3", "rope_parameters", "null")) ==

@@ -144,6 +144,17 @@ int64_t usual_pattern(const std::string& type) {
   return type == "cohere2" || type == "olmo3" ? 4 : 0;
 }
 
+// SmolLM3: layers that do not rotate have the window.
+Mixings windows_without_rotation(const Json& text, const ModelDescription& model) {
+  Mixings mixings(model.layers.size(), Mixing::full);
+  if (!text.get_bool("use_sliding_window", false)) return mixings;
+  const Mixings rotating = told_by_rotation(text, text, model);
+  for (size_t i = 0; i < mixings.size(); ++i) {
+    if (rotating[i] == Mixing::full) mixings[i] = Mixing::window;
+  }
+  return mixings;
+}
+
 // What transformers makes of a sliding_window without a list of layers.
 Mixings told_by_window(const Json& text, const Json&, const ModelDescription& model) {
   const int64_t n_layers = model.n_layers();
@@ -156,6 +167,7 @@ Mixings told_by_window(const Json& text, const Json&, const ModelDescription& mo
   // Some configs of Llama's have the key, which the model never reads.
   if (is("llama", "LlamaForCausalLM")) return full;
   if (is("mistral", "MistralForCausalLM")) return windows;
+  if (is("smollm3", "SmolLM3ForCausalLM")) return windows_without_rotation(text, model);
   const bool qwen = type.starts_with("qwen") || model.architecture.starts_with("Qwen");
   if (!text.get_bool("use_sliding_window", !qwen)) return full;
   if (const auto first = text.find("max_window_layers")) {

@@ -109,9 +109,6 @@ void parse_olmo2(const Json& config, ModelConfig& out) {
 
 void parse_smollm3(const Json& config, ModelConfig& out) {
   parse_llama(config, out);
-  if (config.get_bool("use_sliding_window", false) && !config.has("layer_types")) {
-    config.at("layer_types");
-  }
   const std::vector<bool> rotates = rotating_layers(config, out.layers.size());
   for (size_t i = 0; i < rotates.size(); ++i) {
     if (!rotates[i]) out.layer_ropes[i] = -1;
