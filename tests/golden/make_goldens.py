@@ -5,9 +5,9 @@
                                       independently (own safetensors reader, own rope); needs numpy only
 
 golden.json: `ids` (one sequence of 48 tokens), `logits` at four positions of it, `k_amax` (after RoPE) and `v_amax`
-[n_layers][n_kv_heads] over the sequence, and `greedy`: the 16 ids that follow the first 16 (24 for models with experts,
-which are in moe.py), never stopping at EOS. All
-is computed in float32 with eager attention, also where the weights are stored as F16 or BF16 (then upcast first).
+[n_layers][n_kv_heads] over the sequence, and `greedy`: the 24 ids that follow the first 16, never stopping at EOS. All is
+computed in float32 with eager attention, also where the weights are stored as F16 or BF16 (then upcast first). Models
+with experts are in moe.py.
 Floats are the shortest decimals that read back as the same float32.
 
 Most config.json are written by hand in the style that most checkpoints have (`rope_theta`, `rope_scaling`,
@@ -26,7 +26,7 @@ import numpy as np
 import moe
 
 HERE = pathlib.Path(__file__).resolve().parent
-N_TOKENS, N_PROMPT, N_NEW = 48, 16, 16
+N_TOKENS, N_PROMPT, N_NEW = 48, 16, 24
 POSITIONS = [0, 13, 30, 47]
 
 COMMON = {"vocab_size": 96, "num_hidden_layers": 2, "hidden_act": "silu", "max_position_embeddings": 64,
@@ -80,10 +80,6 @@ def shortest(values):
 def sequence(name):
     seed = sum(name.encode())
     return np.random.default_rng(seed).integers(3, CASES[name]["vocab_size"], N_TOKENS).tolist()
-
-
-def greedy_tokens(name):
-    return 24 if name in moe.CASES else N_NEW
 
 
 # The reference: float64, from the files alone.
@@ -280,7 +276,7 @@ def write_golden(name, seed):
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([ids]), past_key_values=cache).logits[0]
         running = ids[:N_PROMPT]
-        for _ in range(greedy_tokens(name)):
+        for _ in range(N_NEW):
             running = running + [int(model(input_ids=torch.tensor([running]), use_cache=False).logits[0, -1].argmax())]
     assert all(layer.keys.shape[2] == N_TOKENS for layer in cache.layers)
     golden = {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -229,24 +230,44 @@ TEST_CASE("gpu model: reaches the CPU's magnitudes on an f32 model") {
   }
 }
 
+namespace {
+
+// Takes seconds where a device takes milliseconds.
+bool is_simulated(const test::NamedBackend& named) {
+  return std::string_view(named.name).starts_with("sim");
+}
+
+}  // namespace
+
+// In one pass, and as a prompt with decode steps after it; on the simulators one of the two, in
+// turn.
 TEST_CASE("gpu model: logits of every family are transformers'") {
+  const std::vector<test::NamedBackend> backends = test::gpu_backends();
+  size_t turn = 0;
   for (const std::string& name : test::family_cases()) {
     CAPTURE(name);
     const test::FamilyModel model(name);
-    for (const test::NamedBackend& named : test::gpu_backends()) {
-      CAPTURE(named.name);
-      const auto backend = named.make();
-      test::check_logits(model,
-                         test::run_model(model.checkpoint, model.config, *backend, model.ids));
+    const test::RunSettings steps = {.chunk = 1,
+                                     .prompt = static_cast<int64_t>(model.ids.size()) - 3};
+    ++turn;
+    for (size_t i = 0; i < backends.size(); ++i) {
+      CAPTURE(backends[i].name);
+      const auto backend = backends[i].make();
+      const bool both = !is_simulated(backends[i]), first = (i + turn) % 2 == 0;
+      const auto check = [&](const test::RunSettings& settings) {
+        test::check_logits(
+            model, test::run_model(model.checkpoint, model.config, *backend, model.ids, settings));
+      };
+      if (both || first) check({});
+      if (both || !first) check(steps);
     }
   }
 }
 
-// Of each golden on one of the backends, in turn, since a simulator takes a quarter of a second for
-// each. Under ThreadSanitizer of a few.
+// Of each golden on one of the backends, in turn. Under ThreadSanitizer of a few.
 TEST_CASE("gpu model: amax and greedy text of every family are transformers'") {
-  // A prompt, a step that is run, one that is recorded and one that is repeated.
-  constexpr int kGreedy = 4;
+  // A prompt, a step that is run, one that is recorded and others that are repeated.
+  constexpr int kSimulated = 6;
   const std::vector<test::NamedBackend> backends = test::gpu_backends();
   if (backends.empty()) return;
   const std::vector<std::string> names = test::family_cases();
@@ -262,8 +283,9 @@ TEST_CASE("gpu model: amax and greedy text of every family are transformers'") {
         model, collect_magnitudes(model.checkpoint, model.config, *backend, {model.ids}, log));
     const std::vector<int32_t> prompt(model.ids.begin(),
                                       model.ids.begin() + test::FamilyModel::kPrompt);
-    const std::vector<int32_t> expected(model.greedy.begin(), model.greedy.begin() + kGreedy);
-    CHECK(test::run_greedy(model.checkpoint, model.config, *backend, prompt, kGreedy) == expected);
+    const int count = is_simulated(named) ? kSimulated : static_cast<int>(model.greedy.size());
+    const std::vector<int32_t> expected(model.greedy.begin(), model.greedy.begin() + count);
+    CHECK(test::run_greedy(model.checkpoint, model.config, *backend, prompt, count) == expected);
   }
 }
 

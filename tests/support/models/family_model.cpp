@@ -118,20 +118,37 @@ void check_amax(const FamilyModel& model, const std::vector<LayerMagnitudes>& la
   }
 }
 
+namespace {
+
+// Of two rows [vocab_size].
+template <class A, class B>
+double row_difference(const std::vector<A>& row, const std::vector<B>& expected) {
+  REQUIRE(row.size() == expected.size());
+  double difference = 0, largest = 0;
+  for (size_t i = 0; i < row.size(); ++i) {
+    difference = std::max(difference, std::abs(double{row[i]} - double{expected[i]}));
+    largest = std::max(largest, std::abs(double{expected[i]}));
+  }
+  return difference / largest;
+}
+
+}  // namespace
+
 double logit_difference(const FamilyModel& model, const std::vector<std::vector<float>>& logits) {
   const Json expected = model.golden.at("logits");
   double worst = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     const auto position = static_cast<size_t>(std::stoul(expected.key(i)));
-    const std::vector<double> row = numbers_of(expected.value(i));
-    REQUIRE(logits[position].size() == row.size());
-    double difference = 0, largest = 0;
-    for (size_t j = 0; j < row.size(); ++j) {
-      difference = std::max(difference, std::abs(logits[position][j] - row[j]));
-      largest = std::max(largest, std::abs(row[j]));
-    }
-    worst = std::max(worst, difference / largest);
+    worst = std::max(worst, row_difference(logits[position], numbers_of(expected.value(i))));
   }
+  return worst;
+}
+
+double logit_difference(const std::vector<std::vector<float>>& a,
+                        const std::vector<std::vector<float>>& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, row_difference(a[i], b[i]));
   return worst;
 }
 

@@ -44,6 +44,10 @@ inline constexpr double kLogitTolerance = 2e-5;
 // logits [position][vocab_size]
 double logit_difference(const FamilyModel& model, const std::vector<std::vector<float>>& logits);
 
+// The same of two computations, over all positions of both.
+double logit_difference(const std::vector<std::vector<float>>& a,
+                        const std::vector<std::vector<float>>& b);
+
 // CHECKs that K and V, head by head, reach what transformers' cache received. As in
 // test_collect.cpp: transformers computes in f32 as well, so twice what one of the two is off.
 inline constexpr double kAmaxTolerance = 1e-5;

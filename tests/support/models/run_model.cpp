@@ -33,7 +33,9 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
   KvCache::Sequence sequence;
   std::vector<std::vector<float>> out;
   for (size_t at = 0; at < ids.size();) {
-    const size_t count = std::min(ids.size() - at, static_cast<size_t>(settings.chunk));
+    const bool first = at == 0 && settings.prompt > 0;
+    const size_t count =
+        std::min(ids.size() - at, static_cast<size_t>(first ? settings.prompt : settings.chunk));
     cache.extend(sequence, static_cast<int64_t>(count));
     step.clear();
     step.add(std::span(ids).subspan(at, count), sequence);

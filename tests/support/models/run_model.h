@@ -15,6 +15,7 @@ struct RunSettings {
   DType cache_dtype = DType::f32;
   const KvScales* scales = nullptr;
   int64_t chunk = 1 << 20;  // tokens in a step
+  int64_t prompt = 0;       // tokens in the first step, where that is another number; else 0
 };
 
 // [position][vocab_size].

@@ -1,0 +1,148 @@
+// That the models which transformers computed have, between them, what the families can have.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "checkpoint/read_model_config.h"
+#include "config/families/architectures.h"
+#include "support/models/family_model.h"
+#include "support/models/goldens.h"
+
+namespace fp8kv {
+namespace {
+
+// Each golden by what config.json calls its architecture.
+std::multimap<std::string, ModelConfig> golden_configs() {
+  std::multimap<std::string, ModelConfig> found;
+  for (const std::string& name : test::family_cases()) {
+    const test::FamilyModel model(name);
+    found.emplace(model.config.architecture, model.config);
+  }
+  for (const char* name : test::kGoldens) {
+    const ModelConfig config = read_model_config(Checkpoint::open(test::golden(name).folder));
+    found.emplace(config.architecture, config);
+  }
+  return found;
+}
+
+constexpr int64_t kTokens = 40;  // of the shortest golden
+
+std::set<std::string_view> oddities(const ModelConfig& config) {
+  std::set<std::string_view> has;
+  has.insert(config.tied_embeddings ? "tied" : "untied");
+  if (config.head_dim() * config.n_heads != config.dim) has.insert("head_dim");
+  if (config.n_kv_heads() == 1) has.insert("one kv head");
+  if (config.n_heads == 7 * config.n_kv_heads()) has.insert("seven q heads a kv head");
+  if (config.vocab_size == 77) has.insert("77 tokens");
+  for (const LayerDescription& layer : config.layers) {
+    if (layer.reach > 0 && layer.reach < kTokens) has.insert("short reach");
+  }
+  return has;
+}
+
+// What an architecture cannot have, since transformers, or the model's own code, does not.
+struct Never {
+  std::string_view architecture;
+  std::set<std::string_view> what;
+};
+
+// Where every head of Q has a K and V of its own.
+const std::set<std::string_view> kGroups = {"head_dim", "one kv head", "seven q heads a kv head"};
+const Never kNever[] = {
+    // The embedding is never lm_head, which is normalised in the later ones.
+    {"BaiChuanForCausalLM", {"head_dim", "one kv head", "seven q heads a kv head", "tied"}},
+    {"BaichuanForCausalLM", {"head_dim", "one kv head", "seven q heads a kv head", "tied"}},
+    {"FalconForCausalLM", {"head_dim"}},
+    {"GPT2LMHeadModel", kGroups},
+    {"GPTBigCodeForCausalLM", {"head_dim"}},
+    {"GPTNeoXForCausalLM", kGroups},
+    {"InternLM2ForCausalLM", {"head_dim"}},
+    {"MiniCPMForCausalLM", {"head_dim"}},
+    {"OPTForCausalLM", kGroups},
+    // The norm of K is as long as hidden_size has it.
+    {"OlmoeForCausalLM", {"head_dim"}},
+    {"Qwen2VLForConditionalGeneration", {"head_dim"}},
+    {"Qwen2_5_VLForConditionalGeneration", {"head_dim"}},
+    {"StableLmForCausalLM", {"head_dim"}},
+};
+
+}  // namespace
+
+TEST_CASE("goldens: every architecture has three models, of all odd sizes that it can have") {
+  const auto found = golden_configs();
+  std::set<std::string> names;
+  for (const auto& [name, config] : found) names.insert(name);
+  for (const Architecture& row : architectures()) CHECK(names.contains(row.name));
+  CHECK(names.size() == architectures().size() + 7);  // those around a language model
+
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    CHECK(found.count(name) >= 3);
+    std::set<std::string_view> wanted = {
+        "tied", "untied", "head_dim", "one kv head", "seven q heads a kv head", "77 tokens"};
+    for (const Never& never : kNever) {
+      if (never.architecture != name) continue;
+      for (const std::string_view what : never.what) wanted.erase(what);
+    }
+    for (const Architecture& row : architectures()) {
+      if (row.name == name && (row.windows || row.chunks)) wanted.insert("short reach");
+    }
+    std::set<std::string_view> has;
+    const auto [begin, end] = found.equal_range(name);
+    for (auto each = begin; each != end; ++each) has.merge(oddities(each->second));
+    for (const std::string_view what : wanted) {
+      CAPTURE(what);
+      CHECK(has.contains(what));
+    }
+    // Nor is what an architecture cannot have in a golden of it.
+    for (const Never& never : kNever) {
+      if (never.architecture != name) continue;
+      for (const std::string_view what : never.what) CHECK_FALSE(has.contains(what));
+    }
+  }
+}
+
+TEST_CASE("goldens: every form of router is in one") {
+  std::set<std::string> has;
+  for (const auto& [name, config] : golden_configs()) {
+    if (!config.experts) continue;
+    const ExpertsConfig& experts = *config.experts;
+    const Routing& routing = experts.routing;
+    const char* score = routing.score == RouterScore::softmax             ? "softmax"
+                        : routing.score == RouterScore::softmax_of_chosen ? "softmax of chosen"
+                                                                          : "sigmoid";
+    has.insert(score);
+    if (routing.score == RouterScore::softmax)
+      has.insert(routing.normalise ? "softmax, normalised" : "softmax, as it is");
+    if (routing.score == RouterScore::sigmoid && !routing.weigh_input)
+      has.insert(routing.normalise ? "sigmoid, normalised" : "sigmoid, as it is");
+    if (experts.choice_bias) has.insert("bias of the choice");
+    if (routing.groups > 1 && routing.groups_kept < routing.groups) has.insert("groups");
+    if (routing.scale != 1.0) has.insert("scale");
+    if (routing.weigh_input) has.insert("on the way in");
+    if (routing.per_token == 1) has.insert("one expert a token");
+    if (routing.per_token > 2) has.insert("more than two experts a token");
+    if (experts.shared_hidden_dim > 0)
+      has.insert(experts.shared_gated ? "shared, gated" : "shared, as it is");
+    const auto is_plain = [](const LayerDescription& layer) {
+      return layer.feed_forward != FeedForward::experts;
+    };
+    if (std::any_of(config.layers.begin(), config.layers.end(), is_plain))
+      has.insert("dense layers between");
+  }
+  for (const char* form :
+       {"softmax, normalised", "softmax, as it is", "softmax of chosen", "sigmoid, normalised",
+        "sigmoid, as it is", "bias of the choice", "groups", "scale", "on the way in",
+        "one expert a token", "more than two experts a token", "shared, gated", "shared, as it is",
+        "dense layers between"}) {
+    CAPTURE(form);
+    CHECK(has.contains(form));
+  }
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,227 @@
+// A test of the tests: of everything that the forward pass does for some families alone, one golden
+// would not be reached without it. So no knob can be left out unnoticed.
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "checkpoint/read_model_config.h"
+#include "support/models/family_model.h"
+#include "support/models/goldens.h"
+#include "support/models/run_model.h"
+
+namespace fp8kv {
+namespace {
+
+struct Knob {
+  const char* what;
+  const char* golden;
+  void (*leave_out)(ModelConfig& config);
+};
+
+// Of every layer that rotates.
+template <class Change>
+void each_rope(ModelConfig& config, const Change& change) {
+  for (RopeConfig& rope : config.ropes) change(rope);
+}
+
+const Knob kKnobs[] = {
+    // BlockConfig
+    {"norm", "cohere", [](ModelConfig& c) { c.block.norm = NormKind::rms; }},
+    {"norm_plus_one", "gemma", [](ModelConfig& c) { c.block.norm_plus_one = false; }},
+    {"norm_bias", "phi", [](ModelConfig& c) { c.block.norm_bias = false; }},
+    {"norm_place", "gemma2", [](ModelConfig& c) { c.block.norm_place = NormPlace::before; }},
+    {"norm_place", "opt", [](ModelConfig& c) { c.block.norm_place = NormPlace::after_add; }},
+    {"parallel", "gpt-neox", [](ModelConfig& c) { c.block.parallel = false; }},
+    {"shared_norm", "gpt-neox", [](ModelConfig& c) { c.block.shared_norm = true; }},
+    {"qk_norm, per head", "qwen3-window", [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"qk_norm, whole", "minimax-m2", [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"qk_norm, own heads", "cohere-qk-norm",
+     [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"qk_norm, own heads", "stablelm-qk-norm",
+     [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"qk_norm, plain", "llama4", [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"qk_norm_bias", "phi-qk-norm", [](ModelConfig& c) { c.block.qk_norm_bias = false; }},
+    {"activation, silu", "llama-seven",
+     [](ModelConfig& c) { c.block.activation = Activation::gelu_tanh; }},
+    {"activation, gelu by tanh", "gemma",
+     [](ModelConfig& c) { c.block.activation = Activation::gelu_erf; }},
+    {"activation, gelu", "falcon",
+     [](ModelConfig& c) { c.block.activation = Activation::gelu_tanh; }},
+    {"activation, relu", "opt", [](ModelConfig& c) { c.block.activation = Activation::silu; }},
+    {"gated", "llama-seven", [](ModelConfig& c) { c.block.gated = false; }},
+    {"head_bias", "phi", [](ModelConfig& c) { c.block.head_bias = false; }},
+    {"head_normed", "baichuan2-7b", [](ModelConfig& c) { c.block.head_normed = false; }},
+    {"embed_multiplier", "gemma", [](ModelConfig& c) { c.block.embed_multiplier = 1; }},
+    {"residual_multiplier", "minicpm", [](ModelConfig& c) { c.block.residual_multiplier = 1; }},
+    {"logit_multiplier", "cohere", [](ModelConfig& c) { c.block.logit_multiplier = 1; }},
+    {"attention_scale", "granite", [](ModelConfig& c) { c.block.attention_scale = 0; }},
+    {"attention_scale_by_layer", "gpt2-scales",
+     [](ModelConfig& c) { c.block.attention_scale_by_layer = false; }},
+    {"score_bias", "baichuan-13b", [](ModelConfig& c) { c.block.score_bias = ScoreBias::none; }},
+    {"score_bias, as Falcon's", "falcon-rw",
+     [](ModelConfig& c) { c.block.score_bias = ScoreBias::alibi; }},
+    {"score_cap", "gemma2", [](ModelConfig& c) { c.block.score_cap = 0; }},
+    {"logit_cap", "gemma2", [](ModelConfig& c) { c.block.logit_cap = 0; }},
+    // RopeConfig
+    {"theta", "internlm2-heads",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.theta = 10000; }); }},
+    {"linear", "gemma3-linear",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.scaling = RopeScaling::none; }); }},
+    {"llama3", "smollm3-new-keys",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.scaling = RopeScaling::none; }); }},
+    {"yarn", "ministral3",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.scaling = RopeScaling::none; }); }},
+    {"longrope", "phi3-longrope",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.scaling = RopeScaling::none; }); }},
+    {"factor, linear", "gemma3-linear",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.factor = 1; }); }},
+    {"factor, llama3", "smollm3-new-keys",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.factor = 1; }); }},
+    {"factor, yarn", "ministral3",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.factor = 1; }); }},
+    {"low_freq_factor", "smollm3-new-keys",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.low_freq_factor = 1; }); }},
+    {"high_freq_factor", "smollm3-new-keys",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.high_freq_factor = 4; }); }},
+    {"original_context, llama3", "smollm3-new-keys",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.original_context = 8192; }); }},
+    {"original_context, yarn", "ministral3",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.original_context = 8192; }); }},
+    {"original_context, longrope", "phi3-longrope",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.original_context = 16; }); }},
+    {"beta_fast", "llama-yarn",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.beta_fast = 32; }); }},
+    {"beta_slow", "llama-yarn",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.beta_slow = 1; }); }},
+    {"truncate", "llama-yarn",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.truncate = true; }); }},
+    {"attention_factor, yarn", "llama-yarn",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.attention_factor = 1; }); }},
+    {"attention_factor, longrope", "phi3-longrope",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.attention_factor = 1; }); }},
+    {"rotary_dim", "stablelm",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.rotary_dim = 0; }); }},
+    {"pairs", "cohere",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.pairs = RopePairs::halves; }); }},
+    {"short_factors", "phi3-longrope",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.short_factors = r.long_factors; }); }},
+    {"long_factors", "phi3-longrope-long",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.long_factors = r.short_factors; }); }},
+    {"q_growth", "ministral3",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.q_growth = 0; }); }},
+    {"q_growth_from", "llama4",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.q_growth_from = 0; }); }},
+    {"turns", "llama4",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.turns = true; }); }},
+    // ExpertsConfig
+    {"experts.per_token", "qwen3-moe", [](ModelConfig& c) { c.experts->routing.per_token = 1; }},
+    {"experts.score, softmax", "qwen2-moe",
+     [](ModelConfig& c) { c.experts->routing.score = RouterScore::softmax_of_chosen; }},
+    {"experts.score, softmax of chosen", "granite-moe",
+     [](ModelConfig& c) { c.experts->routing.score = RouterScore::softmax; }},
+    {"experts.score, sigmoid", "minimax-m2",
+     [](ModelConfig& c) { c.experts->routing.score = RouterScore::softmax; }},
+    {"experts.normalise", "qwen3-moe",
+     [](ModelConfig& c) { c.experts->routing.normalise = false; }},
+    {"experts.scale", "glm4-moe", [](ModelConfig& c) { c.experts->routing.scale = 1; }},
+    {"experts.groups", "glm4-moe-groups",
+     [](ModelConfig& c) { c.experts->routing.groups = c.experts->routing.groups_kept = 1; }},
+    {"experts.groups_kept", "glm4-moe-groups",
+     [](ModelConfig& c) { c.experts->routing.groups_kept = c.experts->routing.groups; }},
+    {"experts.weigh_input", "llama4",
+     [](ModelConfig& c) { c.experts->routing.weigh_input = false; }},
+    {"experts.choice_bias", "minimax-m2", [](ModelConfig& c) { c.experts->choice_bias = false; }},
+    {"experts.shared_hidden_dim", "glm4-moe",
+     [](ModelConfig& c) { c.experts->shared_hidden_dim = 0; }},
+    {"experts.shared_gated", "qwen2-moe", [](ModelConfig& c) { c.experts->shared_gated = false; }},
+    // ModelConfig
+    {"position_rows", "gpt2", [](ModelConfig& c) { c.position_rows = 0; }},
+    {"position_offset", "opt", [](ModelConfig& c) { c.position_offset = 0; }},
+    {"norm_eps, RMS norm", "llama-seven", [](ModelConfig& c) { c.norm_eps = 1e-5; }},
+    {"norm_eps, layer norm", "phi", [](ModelConfig& c) { c.norm_eps = 1e-5; }},
+    {"layer_ropes, two bases", "gemma3",
+     [](ModelConfig& c) { c.layer_ropes.assign(c.layer_ropes.size(), c.layer_ropes.front()); }},
+    {"layer_ropes, none in some", "smollm3",
+     [](ModelConfig& c) { c.layer_ropes.assign(c.layer_ropes.size(), c.layer_ropes.front()); }},
+    {"qkv_bias", "qwen2-seven", [](ModelConfig& c) { c.qkv_bias = false; }},
+    {"o_bias", "llama-seven", [](ModelConfig& c) { c.o_bias = false; }},
+    {"mlp_bias", "llama-seven", [](ModelConfig& c) { c.mlp_bias = false; }},
+    {"tied_embeddings", "mistral", [](ModelConfig& c) { c.tied_embeddings = true; }},
+    {"windows", "mistral-seven",
+     [](ModelConfig& c) {
+       for (LayerDescription& layer : c.layers) layer.mixing = Mixing::full;
+     }},
+    {"windows in some layers", "olmo3",
+     [](ModelConfig& c) {
+       for (LayerDescription& layer : c.layers) layer.mixing = Mixing::window, layer.reach = 7;
+     }},
+    {"chunks", "llama4",
+     [](ModelConfig& c) {
+       for (LayerDescription& layer : c.layers) layer.mixing = Mixing::full;
+     }},
+    {"chunks that are no windows", "llama4",
+     [](ModelConfig& c) {
+       for (LayerDescription& layer : c.layers) {
+         if (layer.mixing == Mixing::chunks) layer.mixing = Mixing::window;
+       }
+     }},
+};
+
+// Not to be compiled with a member more or less: each has a row above, or a word here.
+[[maybe_unused]] void all_members_are_known() {
+  // hidden_dim and count are what the tensors' shapes say.
+  [[maybe_unused]] const auto [count, hidden_dim, routing, choice_bias, shared, gate] =
+      ExpertsConfig{};
+  // epsilon is too small to show in any model.
+  [[maybe_unused]] const auto [per_token, score, normalise, epsilon, scale, groups, kept, input] =
+      Routing{};
+  [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk, qk_bias,
+                               activation, gated, head_bias, head_normed, embed, residual, logit,
+                               attention, by_layer, score_bias, score_cap, logit_cap] =
+      BlockConfig{};
+  // base_grows is said in the certificate, and computed nowhere.
+  [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
+                               attention_factor, dim, pairs, shorts, longs, growth, from, grows,
+                               turns] = RopeConfig{};
+}
+
+struct Logits {
+  explicit Logits(const std::string& golden) {
+    const std::filesystem::path folder = test::source_dir() / "tests/golden" / golden;
+    if (std::filesystem::exists(folder)) {
+      const auto [path, file, of] = test::golden(golden.c_str());
+      checkpoint = Checkpoint::open(path);
+      ids = of;
+    } else {
+      family.emplace(golden);
+      checkpoint = family->checkpoint;
+      ids = family->ids;
+    }
+    config = read_model_config(*checkpoint);
+  }
+  std::optional<test::FamilyModel> family;
+  std::optional<Checkpoint> checkpoint;
+  ModelConfig config;
+  std::vector<int32_t> ids;
+};
+
+}  // namespace
+
+TEST_CASE("knobs: one that is left out takes a golden beyond its tolerance") {
+  const auto backend = make_cpu_backend(2);
+  for (const Knob& knob : kKnobs) {
+    CAPTURE(std::string(knob.what));
+    CAPTURE(std::string(knob.golden));
+    Logits model(knob.golden);
+    const auto expected = test::run_model(*model.checkpoint, model.config, *backend, model.ids);
+    knob.leave_out(model.config);
+    const auto logits = test::run_model(*model.checkpoint, model.config, *backend, model.ids);
+    CHECK(test::logit_difference(logits, expected) > 5 * test::kLogitTolerance);
+  }
+}
+
+}  // namespace fp8kv
