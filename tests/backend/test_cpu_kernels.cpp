@@ -113,6 +113,25 @@ TEST_CASE("kernels: floats around every boundary are stored as in plain C++") {
   }
 }
 
+TEST_CASE("kernels: the largest magnitude and the quotients are those of plain loops") {
+  Rng rng(43);
+  for (const CpuIsa isa : test::available_isas()) {
+    CAPTURE(std::string(cpu_isa_name(isa)));
+    for (const int64_t count : {0, 1, 7, 63, 64, 65, 200, 1003}) {
+      std::vector<float> values = test::random_floats(rng, static_cast<size_t>(count));
+      float largest = 0.25f;
+      for (const float value : values) largest = std::max(largest, std::fabs(value));
+      CHECK(cpu_kernels(isa).largest_bits(values.data(), count, float_bits(0.25f)) ==
+            float_bits(largest));
+      std::vector<float> quotients = values;
+      cpu_kernels(isa).divide(quotients.data(), count, 0.3f);
+      int64_t wrong = 0;
+      for (size_t i = 0; i < values.size(); ++i) wrong += quotients[i] == values[i] / 0.3f ? 0 : 1;
+      CHECK(wrong == 0);
+    }
+  }
+}
+
 TEST_CASE("kernels: rounding in place is a store and a load") {
   Rng rng(41);
   std::vector<float> values = test::random_floats(rng, 1003);

@@ -150,6 +150,7 @@ std::vector<Json> outputs() {
       {"calibrate", yarn, "--data", "ids.jsonl", "-o", "yarn.json"},
       {"merge", "p0.json", "p1.json", "-o", "m.json"},
       {"inject", demo, "--scales", "s.json", "-o", "kv"},
+      {"quantize", demo, "--scales", "s.json", "-o", "fp8"},
       {"verify", "kv"},
       {"verify", demo, "--gpu", "mi300"},
       {"verify", "kv", "--with", "./python"},

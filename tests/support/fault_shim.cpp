@@ -119,6 +119,13 @@ FP8KV_COUNTED(off_t, lseek, (int file, off_t offset, int whence), (file, offset,
 FP8KV_COUNTED(ssize_t, pread, (int file, void* bytes, size_t length, off_t offset),
               (file, bytes, length, offset))
 
+FP8KV_COUNTED(ssize_t, pwrite, (int file, const void* bytes, size_t length, off_t offset),
+              (file, bytes, length, offset))
+FP8KV_COUNTED(int, fallocate, (int file, int mode, off_t offset, off_t length),
+              (file, mode, offset, length))
+FP8KV_COUNTED(int, sync_file_range, (int file, off64_t offset, off64_t length, unsigned int flags),
+              (file, offset, length, flags))
+
 ssize_t read(int file, void* bytes, size_t length) {
   if (file > 2 && fails()) return -1;
   return next<ssize_t(int, void*, size_t)>("read")(file, bytes, length);

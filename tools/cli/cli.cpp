@@ -16,6 +16,7 @@
 #include "cli/cli_eval.h"
 #include "cli/cli_extract.h"
 #include "cli/cli_flags.h"
+#include "cli/cli_quantize.h"
 #include "cli/cli_tokenize.h"
 #include "cli/cli_usage.h"
 #include "cli/cli_verify.h"
@@ -332,6 +333,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   Commands commands;
   add_command(commands, app, add_calibrate);
   add_command(commands, app, add_inject);
+  add_command(commands, app, add_quantize);
   add_command(commands, app, add_verify);
   add_command(commands, app, add_extract);
   add_command(commands, app, add_run);

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
+#include "commands/calibrated_scales.h"
 #include "commands/commands.h"
 #include "data/files/find_data.h"
 #include "data/halves.h"
@@ -40,12 +41,6 @@ std::string table_of(const KvScales& scales) {
                significant(largest(amax.q))});
   }
   return table.text();
-}
-
-uint64_t longest_of(const std::vector<std::vector<int32_t>>& windows) {
-  size_t longest = 0;
-  for (const auto& window : windows) longest = std::max(longest, window.size());
-  return longest;
 }
 
 std::string summary_json(const CalibrateOptions& options, const KvScales& scales) {
@@ -109,28 +104,6 @@ void check_outputs(const CalibrateOptions& options, Log& log) {
   if (options.out != "-") sweep_outputs({state}, log);
 }
 
-// With `state`, says what a run that ends early has left.
-CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& config,
-                            Backend& backend, const Windows& windows, Log& log,
-                            const CollectOptions& options) {
-  try {
-    return collect_halves(checkpoint, config, backend, windows.ids, log, options);
-  } catch (const Error& error) {
-    const auto done = options.state ? static_cast<uint64_t>(options.state->saved_layers()) : 0;
-    if (done == 0) throw;
-    const std::string kept = count_of(done, "layer");
-    if (error.kind() == ErrorKind::interrupted) {
-      throw Error(cat("interrupted with ", kept, " done"), "the same command goes on from there",
-                  ErrorKind::interrupted);
-    }
-    if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::resource) {
-      log.note(cat(kept, " done, kept in ", quote(options.state->path().string()),
-                   ": the same command goes on from there"));
-    }
-    throw;
-  }
-}
-
 }  // namespace
 
 void run_command(const CalibrateOptions& given) {
@@ -149,40 +122,23 @@ void run_command(const CalibrateOptions& given) {
     log.note(cat("shard ", options.shard.index, "/", shards.of, ": ", windows.ids.size(), " of ",
                  count_of(shards.windows, "window"), ", ", count_of(windows.tokens, "token")));
   }
-  const size_t in_half = put_half_first(windows.ids);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
-
-  ModelIdentity identity = model_identity(checkpoint, config);
-  identity.projections = model_fingerprint(checkpoint, config);
+  const size_t in_half = put_half_first(windows.ids);
   std::optional<CalibrationState> state = state_for(options, checkpoint, config, windows, *backend);
-  const char* less = backend->memory() ? "use a smaller --max-memory or --seq-len, or free memory"
-                                       : "use fewer --samples or a smaller --seq-len";
-  const auto [magnitudes, half, reached] = with_way_out(less, [&] {
-    return collect(checkpoint, config, *backend, windows, log,
-                   {.max_memory = {options.max_memory, "--max-memory"},
-                    .state = state ? &*state : nullptr,
-                    .half = in_half});
-  });
-  if (const auto unreached = unreached_experts(config, reached)) log.note(*unreached);
-  KvScales scales = make_scales(magnitudes, options.policy);
-  add_run(config,
-          {.source = kCalibrateSource,
-           .tool_version = FP8KV_VERSION,
-           .model_fingerprint = fingerprint_of(identity),
-           .model_identity = identity,
-           .half = {tokens_in(std::span(windows.ids).first(in_half)), half},
-           .documents = windows.documents,
-           .windows = windows.ids.size(),
-           .tokens = windows.tokens,
-           .data = windows.files,
-           .shards = shards,
-           .longest_window = longest_of(windows.ids)},
-          scales);
-  warn_of_zeros(scales, log);
+  const Calibrated calibrated = calibrated_scales(checkpoint, config, *backend,
+                                                  {.windows = windows,
+                                                   .in_half = in_half,
+                                                   .shards = shards,
+                                                   .policy = options.policy,
+                                                   .max_memory = options.max_memory,
+                                                   .state = state ? &*state : nullptr},
+                                                  log);
+  const KvScales& scales = calibrated.scales;
 
   if (!options.histograms.empty()) {
-    write_output_file(options.histograms, histogram_file_bytes(magnitudes), options.force);
+    write_output_file(options.histograms, histogram_file_bytes(calibrated.magnitudes),
+                      options.force);
   }
   write_output_file(options.out, scale_file_text(scales), options.force);
   const ServingNames names = serving_names(options.out, options.model);

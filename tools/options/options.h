@@ -142,6 +142,26 @@ struct EvalCommandOptions : CommonOptions {
   bool force = false;
 };
 
+struct QuantizeOptions : CommonOptions {
+  std::filesystem::path model;
+  std::filesystem::path out;
+  std::string scheme = "fp8-dynamic";
+  std::filesystem::path scales;  // of the KV cache; "": none, or those of `data`
+  bool accept_foreign = false;
+  std::vector<std::filesystem::path> data;  // empty: nothing is calibrated
+  DataChoice choice;
+  ChatRequest chat;
+  WindowRequest windows = {.samples = 512};
+  Policy policy = amax_policy(ScaleSharing::tensor, 1);
+  std::string device = "auto";
+  int threads = 0;
+  std::optional<uint64_t> max_memory;  // bytes on the device
+  bool strict = false;                 // as in `calibrate`
+  bool resume = false;
+  bool dry_run = false;
+  bool force = false;
+};
+
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
   bool certificate = false;      // print that alone
@@ -196,8 +216,9 @@ struct TokenizeOptions : CommonOptions {
 
 struct DoctorOptions : CommonOptions {};
 
-using Options = std::variant<CalibrateOptions, InjectCommandOptions, VerifyOptions, ExtractOptions,
-                             RunOptions, EvalCommandOptions, InspectOptions, DiffOptions,
-                             MergeOptions, PlanOptions, TokenizeOptions, DoctorOptions>;
+using Options =
+    std::variant<CalibrateOptions, InjectCommandOptions, VerifyOptions, ExtractOptions, RunOptions,
+                 EvalCommandOptions, InspectOptions, DiffOptions, MergeOptions, PlanOptions,
+                 QuantizeOptions, TokenizeOptions, DoctorOptions>;
 
 }  // namespace fp8kv

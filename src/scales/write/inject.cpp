@@ -1,14 +1,9 @@
 #include "scales/write/inject.h"
 
-#include <algorithm>
-#include <set>
-#include <system_error>
-
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/made_for.h"
-#include "files/special_file.h"
 #include "scales/dialects.h"
 #include "scales/read/find_scales.h"
 #include "scales/scale_file.h"
@@ -16,6 +11,7 @@
 #include "scales/scale_rounding.h"
 #include "scales/write/arrival.h"
 #include "scales/write/inject_plan.h"
+#include "scales/write/output_folder.h"
 #include "scales/write/scale_patch.h"
 
 namespace fp8kv {
@@ -58,115 +54,11 @@ void check_scale_shard(const Checkpoint& checkpoint) {
   }
 }
 
-// The output's path with its parent resolved, so that it can be compared with the source's.
-fs::path resolved_output(const fs::path& out) {
-  const fs::path absolute = fs::absolute(out).lexically_normal();
-  const fs::path named = absolute.filename().empty() ? absolute.parent_path() : absolute;
-  if (fs::is_directory(named)) return fs::canonical(named);
-  if (!fs::is_directory(named.parent_path())) {
-    throw Error(cat(quote(named.parent_path().string()), ": no such folder"),
-                cat("make it first: mkdir -p ", quote(named.parent_path().string())));
-  }
-  return fs::canonical(named.parent_path()) / named.filename();
-}
-
-void check_output(const Checkpoint& checkpoint, const fs::path& out, bool is_file, bool overwrite) {
-  if (is_file && is_special_file(out)) return;
-  const fs::path source = fs::canonical(checkpoint.folder());
-  const fs::path target = resolved_output(out);
-  const std::string shown = quote(out.string());
-  if (is_within(target, source) || is_within(source, target)) {
-    throw Error(
-        cat(shown, ": ",
-            target == source            ? "is"
-            : is_within(target, source) ? "is within"
-                                        : "holds",
-            " the source ", quote(checkpoint.folder().string()), ", which is never modified"),
-        "choose an output elsewhere", ErrorKind::usage);
-  }
-  if (!fs::exists(fs::symlink_status(target))) return;
-  if (!overwrite) throw already_exists(out);
-  if (is_file && fs::is_directory(target)) {
-    throw Error(cat(shown, ": is a folder, expected a scale file to write"),
-                "name a file, such as kv_cache_scales.json");
-  }
-  if (fs::is_directory(target) && !fs::exists(target / "config.json") && !fs::is_empty(target)) {
-    throw Error(cat(shown, ": is not a model folder, and is not replaced"),
-                "choose another output, or remove it yourself");
-  }
-}
-
-// By what weights are stored in, of whatever runtime.
-bool holds_tensors(const fs::path& file) {
-  static const std::set<std::string> kEndings = {".bin",  ".ckpt", ".gguf", ".h5",  ".msgpack",
-                                                 ".onnx", ".ot",   ".pt",   ".pth", ".safetensors"};
-  return kEndings.contains(file.extension().string());
-}
-
-// Settings of the output that are edited in place are not to change the source's: only files of
-// tensors, which nobody edits, may have two names.
-LinkMode mode_of(const PlannedFile& file, LinkMode asked) {
-  const bool links = asked == LinkMode::automatic || asked == LinkMode::hard;
-  return links && !holds_tensors(file.from) ? LinkMode::copy : asked;
-}
-
-FileMade planned(LinkMode mode) {
-  switch (mode) {
-    case LinkMode::automatic:
-      return FileMade::linked_or_copied;
-    case LinkMode::reflink:
-      return FileMade::reflinked;
-    case LinkMode::hard:
-      return FileMade::hard_linked;
-    case LinkMode::copy:
-      break;
-  }
-  return FileMade::copied;
-}
-
-FileMade made_by(LinkResult result) {
-  switch (result) {
-    case LinkResult::reflinked:
-      return FileMade::reflinked;
-    case LinkResult::hard_linked:
-      return FileMade::hard_linked;
-    case LinkResult::copied:
-      break;
-  }
-  return FileMade::copied;
-}
-
-FileMade made_by_writing(const PlannedFile& file) {
-  return file.parts.empty() ? FileMade::written : FileMade::rewritten;
-}
-
-// Brings one file to `to`, and says how.
-FileMade carry_out(const PlannedFile& file, const fs::path& to, LinkMode link) {
-  fs::create_directories(to.parent_path());
-  if (file.is_linked()) return made_by(link_or_copy(file.from, to, mode_of(file, link)));
-  if (file.parts.empty()) {
-    write_new_file(to, file.contents);
-  } else {
-    write_new_file(to, file.contents, file.from, file.parts);
-  }
-  return made_by_writing(file);
-}
-
 void add_to(InjectReport& report, const fs::path& name, FileMade made, uint64_t bytes) {
   const bool costs =
       made == FileMade::written || made == FileMade::rewritten || made == FileMade::copied;
   if (costs) report.written_bytes += bytes;
   report.files.push_back({name.string(), made, bytes});
-}
-
-// File operations of the standard library throw their own type.
-template <typename Work>
-auto as_our_error(Work&& work) {
-  try {
-    return work();
-  } catch (const fs::filesystem_error& error) {
-    fail_system(error.path1().string(), "use", error.code().value());
-  }
 }
 
 // The facts of an output that need not be there yet.
@@ -213,8 +105,7 @@ InjectReport write_folder(const Checkpoint& checkpoint, const KvScales& scales,
   InjectReport report = report_on(checkpoint, scales, patch, plan, target);
   if (options.dry_run) {
     for (const auto& [name, file] : plan.files) {
-      const LinkMode link = mode_of(file, options.link);
-      add_to(report, name, file.is_linked() ? planned(link) : made_by_writing(file), file.bytes);
+      add_to(report, name, planned_making(file, options.link), file.bytes);
     }
     return report;
   }
@@ -268,30 +159,12 @@ InjectReport write_output(const Checkpoint& checkpoint, const ModelDescription& 
 
 }  // namespace
 
-const char* made_name(FileMade made) {
-  switch (made) {
-    case FileMade::written:
-      return "written";
-    case FileMade::rewritten:
-      return "rewritten";
-    case FileMade::reflinked:
-      return "reflinked";
-    case FileMade::hard_linked:
-      return "hard-linked";
-    case FileMade::copied:
-      return "copied";
-    case FileMade::linked_or_copied:
-      break;
-  }
-  return "linked or copied";
-}
-
 InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
                            const fs::path& out, const InjectOptions& options) {
   return as_our_error([&] {
     const InjectTarget& target = inject_target_at(options.target);
     const ModelDescription model = describe_model(checkpoint);
-    check_output(checkpoint, out, target.is_file, options.overwrite);
+    check_output(checkpoint.folder(), out, target.is_file, options.overwrite);
     if (!target.is_file) {
       if (options.replace) {
         check_all_replaceable(checkpoint, options.replace_name);

@@ -11,6 +11,7 @@
 #include "files/file.h"
 #include "scales/rules/runtime_facts.h"
 #include "scales/write/inject_targets.h"
+#include "scales/write/output_folder.h"
 
 namespace fp8kv {
 
@@ -27,18 +28,6 @@ struct InjectOptions {
   std::string accept_foreign_name = "accept_foreign";
   std::string scales_name = "the scales";
 };
-
-// How a file of the output came there.
-enum class FileMade {
-  written,
-  rewritten,  // a shard without some of its tensors
-  reflinked,
-  hard_linked,
-  copied,
-  linked_or_copied  // planned: what the file system allows
-};
-
-const char* made_name(FileMade made);  // "hard-linked"
 
 // One file of the output.
 struct InjectedFile {

@@ -1,4 +1,5 @@
-// Every file operation of inject fails in turn, with each error and with a kill: nothing is lost.
+// Every file operation of inject and of quantize fails in turn, with each error and with a kill:
+// nothing is lost.
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -71,7 +72,8 @@ bool same_contents(const Tree& a, const Tree& b) {
 
 // What is run, and what it makes.
 struct Case {
-  Strings command;  // of inject, but for model and output
+  Strings command;              // but for model and output
+  std::string name = "inject";  // of the command
   std::string out = "out";
   bool replaces = false;     // there is an output before
   bool hard_linked = false;  // files of the model may have a second name after
@@ -139,7 +141,7 @@ class Place {
   }
 
   Strings command(const std::string& out) const {
-    Strings words = {"inject", model_, "-s", "scales.json", "-o", out, "-q"};
+    Strings words = {case_.name, model_, "-s", "scales.json", "-o", out, "-q"};
     words.insert(words.end(), case_.command.begin(), case_.command.end());
     return words;
   }
@@ -242,6 +244,11 @@ TEST_CASE("faults: inject with whatever links there are, in place of another fol
 
 TEST_CASE("faults: inject in place of scales that the model has") {
   fail_everywhere({.command = {"--link", "copy", "--for", "vllm", "--replace"}});
+}
+
+TEST_CASE("faults: quantize with scales, into a new folder and in place of another") {
+  fail_everywhere({.command = {"--threads", "1"}, .name = "quantize"});
+  fail_everywhere({.command = {"--threads", "1", "--force"}, .name = "quantize", .replaces = true});
 }
 
 TEST_CASE("faults: inject of a scale file") {

@@ -212,4 +212,13 @@ TEST_CASE("cli kills: inject, into a new folder and in place of another") {
                    .replaces = true});
 }
 
+TEST_CASE("cli kills: quantize, whole or with finished shards kept") {
+  const Strings command = {"quantize",  "in/model", "-s", "in/scales.json", "-o", "out/m",
+                           "--threads", "1",        "-q"};
+  kill_everywhere({.command = command, .outputs = {"out/m"}});
+  kill_everywhere({.command = with(command, {"--force"}), .outputs = {"out/m"}, .replaces = true});
+  kill_everywhere(
+      {.command = with(command, {"--resume"}), .outputs = {"out/m"}, .keeps_state = true});
+}
+
 }  // namespace fp8kv

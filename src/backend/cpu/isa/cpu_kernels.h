@@ -89,6 +89,11 @@ struct CpuKernels {
   using Rotate = void (*)(float* x, const float* rope, int half);
   // Rounds x in place.
   using Round = void (*)(float* x, int64_t count);
+  // The bits of the largest magnitude of x and of `least`, which is that of bits itself: those of
+  // infinity and NaN are above all others.
+  using LargestBits = uint32_t (*)(const float* x, int64_t count, uint32_t least);
+  // x[i] /= by
+  using Divide = void (*)(float* x, int64_t count, float by);
 
   int strip;
   int tile_rows;
@@ -114,6 +119,8 @@ struct CpuKernels {
   Rotate rotate;
   Round round_f16;
   Round round_bf16;
+  LargestBits largest_bits;
+  Divide divide;
 };
 
 extern const CpuKernels kPortableKernels;

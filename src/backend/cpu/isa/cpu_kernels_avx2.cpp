@@ -200,6 +200,14 @@ FP8KV_AVX2 void round_bf16(float* x, int64_t count) {
   loops::round_bf16(x, count);
 }
 
+FP8KV_AVX2 uint32_t largest_bits(const float* x, int64_t count, uint32_t least) {
+  return loops::largest_bits(x, count, least);
+}
+
+FP8KV_AVX2 void divide(float* x, int64_t count, float by) {
+  loops::divide(x, count, by);
+}
+
 constexpr CpuKernels::Tile kTiles[kTileRows] = {tile<1>, tile<2>, tile<3>,
                                                 tile<4>, tile<5>, tile<6>};
 
@@ -223,6 +231,8 @@ const CpuKernels kAvx2Kernels = {
     .rotate = rotate,
     .round_f16 = round_f16,
     .round_bf16 = round_bf16,
+    .largest_bits = largest_bits,
+    .divide = divide,
 };
 
 }  // namespace fp8kv

@@ -270,6 +270,14 @@ FP8KV_AVX512 void round_bf16(float* x, int64_t count) {
   loops::round_bf16(x, count);
 }
 
+FP8KV_AVX512 uint32_t largest_bits(const float* x, int64_t count, uint32_t least) {
+  return loops::largest_bits(x, count, least);
+}
+
+FP8KV_AVX512 void divide(float* x, int64_t count, float by) {
+  loops::divide(x, count, by);
+}
+
 constexpr CpuKernels::Tile kTiles[kTileRows] = {tile<1>,  tile<2>,  tile<3>,  tile<4>, tile<5>,
                                                 tile<6>,  tile<7>,  tile<8>,  tile<9>, tile<10>,
                                                 tile<11>, tile<12>, tile<13>, tile<14>};
@@ -309,6 +317,8 @@ constexpr CpuKernels make_table(CpuKernels::PackPanel pairs, const CpuKernels::T
       .rotate = rotate,
       .round_f16 = round_f16,
       .round_bf16 = round_bf16,
+      .largest_bits = largest_bits,
+      .divide = divide,
   };
 }
 

@@ -64,6 +64,8 @@ const CpuKernels kPortableKernels = {
     .rotate = loops::rotate,
     .round_f16 = loops::round_f16,
     .round_bf16 = loops::round_bf16,
+    .largest_bits = loops::largest_bits,
+    .divide = loops::divide,
 };
 
 }  // namespace fp8kv

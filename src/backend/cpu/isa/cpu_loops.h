@@ -175,6 +175,31 @@ template <Activation A>
   for (int64_t i = 0; i < count; ++i) x[i] = bf16_to_float(bf16_from_float(x[i]));
 }
 
+// In lanes, so that the compiler sees independent maxima; as signed numbers, which magnitudes are.
+[[gnu::always_inline]] inline uint32_t largest_bits(const float* x, int64_t count, uint32_t least) {
+  constexpr int kWide = 4 * kLanes;
+  int32_t lanes[kWide];
+  for (int j = 0; j < kWide; ++j) lanes[j] = static_cast<int32_t>(least);
+  const int64_t whole = count / kWide * kWide;
+  for (int64_t i = 0; i < whole; i += kWide) {
+    for (int j = 0; j < kWide; ++j) {
+      const auto bits = static_cast<int32_t>(float_bits(x[i + j]) & 0x7FFFFFFFu);
+      lanes[j] = bits > lanes[j] ? bits : lanes[j];
+    }
+  }
+  int32_t most = lanes[0];
+  for (int j = 1; j < kWide; ++j) most = lanes[j] > most ? lanes[j] : most;
+  for (int64_t i = whole; i < count; ++i) {
+    const auto bits = static_cast<int32_t>(float_bits(x[i]) & 0x7FFFFFFFu);
+    most = bits > most ? bits : most;
+  }
+  return static_cast<uint32_t>(most);
+}
+
+[[gnu::always_inline]] inline void divide(float* x, int64_t count, float by) {
+  for (int64_t i = 0; i < count; ++i) x[i] /= by;
+}
+
 template <typename Element>
 [[gnu::always_inline]] inline void to_float(const std::byte* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = Element::load(from + i * Element::kBytes);

@@ -1,0 +1,247 @@
+#include "quantize/quantise_folder.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/cpu_topology.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/thread_pool.h"
+#include "files/finished_files.h"
+#include "json/json.h"
+#include "quantize/linear_choice.h"
+#include "quantize/weights_block.h"
+#include "quantize/write_shard.h"
+#include "scales/read/find_scales.h"
+#include "scales/scale_rounding.h"
+#include "scales/write/arrival.h"
+#include "scales/write/output_folder.h"
+#include "scales/write/scale_patch.h"
+
+namespace fp8kv {
+namespace fs = std::filesystem;
+namespace {
+
+// KV scales go in the form that most runtimes load.
+constexpr const char* kScalesForm = "portable";
+
+void check_free_of_scales(const Checkpoint& checkpoint) {
+  const auto found = find_scales(checkpoint);
+  if (!found) return;
+  const std::string folder = quote(checkpoint.folder().string());
+  throw Error(cat(folder, ": already carries scales (", found->dialect, ")"),
+              cat("quantise the model that this one was made from; --scales ", folder,
+                  " brings its scales along"));
+}
+
+// Everything that decides the bits of the shards.
+std::string identity_of(const Checkpoint& checkpoint, const QuantiseOptions& options,
+                        const std::string& config) {
+  JsonWriter out;
+  out.begin_object().member("version", options.version).member("scheme", options.scheme->name);
+  out.key("shards").begin_array();
+  for (const Shard& shard : checkpoint.shards()) {
+    out.begin_object().member("file", utf8_name(shard.file)).member("bytes", shard.bytes);
+    out.member("changed_ns", shard.stamp.modified_ns).member("inode", shard.stamp.inode);
+    out.end_object();
+  }
+  return out.end_array().member("config", config).end_object().text();
+}
+
+// One folder on its way.
+class Folder {
+ public:
+  Folder(const Checkpoint& checkpoint, const ModelConfig& config, const QuantiseOptions& options)
+      : checkpoint_(checkpoint), options_(options) {
+    const LinearChoice choice = choose_linears(checkpoint, config);
+    report_.plan = plan_shards(checkpoint, choice, *options.scheme);
+    report_.ignore = choice.ignore;
+    ScalePatch patch;
+    patch.files["config.json"] =
+        json_with_member(read_regular_text(checkpoint.config_path()), "quantization_config",
+                         weights_block(*options.scheme, choice.ignore));
+    if (auto index = index_text(checkpoint, report_.plan)) patch.files[kIndexFile] = *index;
+    config_ = patch.files["config.json"];
+    plan_files(patch);
+    if (!report_.plan.uneven.empty()) {
+      report_.warnings.push_back(
+          cat(report_.plan.uneven, ": ", options.scheme->block_rows, " x ",
+              options.scheme->block_columns,
+              " does not divide it; vLLM takes such a matrix only where it is not split"));
+    }
+  }
+
+  const std::string& config() const { return config_; }
+  QuantiseReport& report() { return report_; }
+
+  void say_planned() {
+    for (const auto& [name, file] : files_)
+      add(name.string(), planned_making(file, LinkMode::copy), file.bytes);
+    for (const ShardPlan& shard : report_.plan.shards)
+      add(shard.file, FileMade::written, shard.bytes);
+  }
+
+  // All but the shards.
+  void write_files(const fs::path& folder) {
+    for (const auto& [name, file] : files_) {
+      check_interrupt();
+      add(name.string(), carry_out(file, folder / name, LinkMode::copy), file.bytes);
+    }
+  }
+
+  // `finished`: where shards are kept; null: nowhere.
+  void write_shards(const fs::path& folder, const FinishedFiles* finished, Log& log) {
+    ThreadPool threads(options_.threads > 0 ? options_.threads : usable_cores());
+    Progress progress(log, "quantising", report_.plan.before_bytes);
+    const ShardTools tools{checkpoint_, *options_.scheme, threads, progress};
+    for (const ShardPlan& shard : report_.plan.shards) {
+      if (finished == nullptr) {
+        fs::create_directories((folder / shard.file).parent_path());
+        write_shard(tools, shard, folder / shard.file);
+      } else if (finished->has(shard.file, shard.bytes)) {
+        ++report_.kept_shards;
+        progress.advance(bytes_in(shard));
+      } else {
+        write_shard(tools, shard, finished->unfinished(shard.file));
+        finished->finish(shard.file);
+      }
+      add(shard.file, FileMade::written, shard.bytes);
+    }
+    for (const ShardPlan& shard : report_.plan.shards) {
+      if (finished != nullptr) finished->take(shard.file, folder / shard.file);
+    }
+  }
+
+  // Into the folder, which is complete but for them. What they change is written anew.
+  void write_scales(const fs::path& folder, const KvScales& scales) {
+    const Checkpoint made = Checkpoint::open(folder);
+    const ScalePatch patch = make_patch(made, scales, inject_target_at(kScalesForm), false);
+    for (const auto& [from, to] : patch.renamed) {
+      fs::rename(folder / from, folder / to);
+      for (InjectedFile& file : report_.files) {
+        if (file.name == from) file.name = to;
+      }
+    }
+    for (const auto& [name, contents] : patch.files) {
+      std::erase_if(report_.files, [&](const InjectedFile& file) { return file.name == name; });
+      fs::remove(folder / name);
+      write_new_file(folder / name, contents);
+      add(name, FileMade::written, contents.size());
+    }
+    report_.notes.insert(report_.notes.end(), patch.notes.begin(), patch.notes.end());
+    const FactSet facts = runtime_facts(model_files(Checkpoint::open(folder)));
+    const ArrivalNotes rounding =
+        rounding_notes(with_format(scales, Fp8Format::e4m3fn), facts, serving_dtype(checkpoint_));
+    const auto append = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(report_.notes, rounding.notes);
+    append(report_.warnings, rounding.warnings);
+    append(report_.warnings, loss_warnings(facts));
+    report_.facts = facts;
+  }
+
+ private:
+  static uint64_t bytes_in(const ShardPlan& shard) {
+    uint64_t bytes = 0;
+    for (const MovedTensor& tensor : shard.tensors) bytes += tensor.from.end - tensor.from.begin;
+    return bytes;
+  }
+
+  void plan_files(const ScalePatch& patch) {
+    InjectPlan plan = plan_injection(checkpoint_, patch);
+    report_.skipped = plan.skipped;
+    for (const ShardPlan& shard : report_.plan.shards) plan.files.erase(shard.file);
+    for (auto& [name, file] : plan.files) {
+      if (file.is_linked() && holds_tensors(name)) {
+        report_.skipped.push_back(
+            cat(quote(name.string()), ": weights that the model is not read from"));
+      } else {
+        files_[name] = std::move(file);
+      }
+    }
+  }
+
+  void add(const std::string& name, FileMade made, uint64_t bytes) {
+    report_.written_bytes += bytes;
+    report_.files.push_back({name, made, bytes});
+  }
+
+  const Checkpoint& checkpoint_;
+  const QuantiseOptions& options_;
+  QuantiseReport report_;
+  std::string config_;
+  std::map<fs::path, PlannedFile> files_;  // all but the shards
+};
+
+void sort_files(QuantiseReport& report) {
+  std::sort(report.files.begin(), report.files.end(),
+            [](const InjectedFile& a, const InjectedFile& b) { return a.name < b.name; });
+}
+
+// What the scales' shard would be; throws where make_patch would.
+void plan_scales(const Checkpoint& checkpoint, const KvScales& scales, QuantiseReport& report) {
+  const ScalePatch patch = make_patch(checkpoint, scales, inject_target_at(kScalesForm), false);
+  const std::string& shard = patch.files.at(kScaleShard);
+  report.files.push_back({kScaleShard, FileMade::written, shard.size()});
+  report.written_bytes += shard.size();
+}
+
+// Says what a run that ends early has left.
+template <typename Work>
+void keeping(const FinishedFiles& finished, const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::interrupted) throw;
+    throw Error(cat("interrupted, finished shards kept in ", quote(finished.path().string())),
+                "the same command goes on from there", ErrorKind::interrupted);
+  }
+}
+
+}  // namespace
+
+void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config, const fs::path& out,
+                       const QuantiseOptions& options) {
+  as_our_error([&] {
+    check_output(checkpoint.folder(), out, false, options.overwrite);
+    check_unquantised(checkpoint);
+    check_free_of_scales(checkpoint);
+    choose_linears(checkpoint, config);
+  });
+}
+
+QuantiseReport quantise_folder(const Checkpoint& checkpoint, const ModelConfig& config,
+                               const KvScales* scales, const fs::path& out,
+                               const QuantiseOptions& options, Log& log) {
+  return as_our_error([&] {
+    check_quantisable(checkpoint, config, out, options);
+    Folder folder(checkpoint, config, options);
+    if (options.dry_run) {
+      folder.say_planned();
+      if (scales != nullptr) plan_scales(checkpoint, *scales, folder.report());
+      sort_files(folder.report());
+      return folder.report();
+    }
+    std::optional<FinishedFiles> finished;
+    if (options.resume) {
+      finished.emplace(out, identity_of(checkpoint, options, folder.config()));
+    }
+    StagedDirectory staged(out, options.overwrite);
+    const auto write = [&] {
+      with_context(cat(quote(out.string()), " was not made"), [&] {
+        folder.write_files(staged.path());
+        folder.write_shards(staged.path(), finished ? &*finished : nullptr, log);
+        if (scales != nullptr) folder.write_scales(staged.path(), *scales);
+      });
+      checkpoint.check_unchanged();
+      staged.publish();
+    };
+    finished ? keeping(*finished, write) : write();
+    if (finished) finished->remove();
+    sort_files(folder.report());
+    return folder.report();
+  });
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,51 @@
+// What the shards of a quantised model hold, and where. Writes nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "quantize/linear_choice.h"
+#include "quantize/schemes.h"
+
+namespace fp8kv {
+
+// A tensor on its way: `from` is in the source's shard, the offsets are in the new one.
+struct MovedTensor {
+  TensorEntry from;
+  uint64_t to = 0;         // its bytes, or its codes
+  bool quantised = false;  // with scales
+  uint64_t scales_to = 0;
+  Shape scales = {};  // [rows, 1] or [blocks of rows, blocks of columns]
+};
+
+struct ShardPlan {
+  std::string file;  // as in the source
+  std::string head;  // what stands before the data
+  uint64_t bytes = 0;
+  std::vector<MovedTensor> tensors;  // in the source's order
+  std::vector<TensorEntry> entries;  // all that it holds, at their new places
+};
+
+struct FolderPlan {
+  std::vector<ShardPlan> shards;
+  uint64_t matrices = 0;        // that are quantised
+  uint64_t matrices_bytes = 0;  // of these, in the source
+  uint64_t before_bytes = 0;    // of all tensors
+  uint64_t after_bytes = 0;
+  // Of a scheme with blocks: the first matrix whose rows or columns these do not divide; "".
+  std::string uneven;
+};
+
+// Shard by shard as the source has them; within a shard as safetensors itself would write it: wide
+// dtypes first, then by name. Scales have the dtype of the weights. Throws for a checkpoint that
+// has a tensor of a name that a scale is to get.
+FolderPlan plan_shards(const Checkpoint& checkpoint, const LinearChoice& choice,
+                       const Fp8Scheme& scheme);
+
+// The index of the result; nullopt for a model in one file.
+std::optional<std::string> index_text(const Checkpoint& checkpoint, const FolderPlan& plan);
+
+}  // namespace fp8kv

@@ -1,0 +1,260 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "base/digest.h"
+#include "checkpoint/read_model_config.h"
+#include "json/json.h"
+#include "quantize/linear_choice.h"
+#include "quantize/quantise_folder.h"
+#include "quantize/schemes.h"
+#include "support/expect_error.h"
+#include "support/models/tiny_checkpoint.h"
+#include "support/models/tiny_config.h"
+#include "support/places.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+uint64_t mixed(uint64_t at) {
+  uint64_t z = at + 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+// The weights of tests/golden/make_fp8_weights.py.
+std::vector<float> golden_weights(uint64_t index, const Shape& shape) {
+  const int64_t columns = shape[shape.rank() - 1];
+  std::vector<float> values;
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    const uint64_t h = mixed((index << 32) + static_cast<uint64_t>(i));
+    const int64_t row = i / columns;
+    const double mantissa = 1 + static_cast<double>(h >> 1 & 127) / 128;
+    int64_t exponent = static_cast<int64_t>((h >> 8) % 8) - 11;
+    if (row % 5 == 4) exponent -= 10 + 2 * (row % 11);
+    double value = std::ldexp(mantissa, static_cast<int>(exponent));
+    if (row % 7 == 3) value = 0;
+    values.push_back(static_cast<float>((h & 1) == 1 ? -value : value));
+  }
+  return values;
+}
+
+Shape shape_of(const Json& dims) {
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < dims.size(); ++i) sizes.push_back(dims[i].as_int());
+  return Shape(sizes);
+}
+
+test::TinyConfig golden_config(const Json& of) {
+  test::TinyConfig config = test::tiny_config();
+  config.dtype = *dtype_from_name(of.at("dtype").as_string());
+  config.dim = of.at("dim").as_int();
+  config.hidden_dim = of.at("hidden").as_int();
+  config.head_dim = of.at("head").as_int();
+  config.n_heads = of.at("heads").as_int();
+  config.n_kv_heads = of.at("kv_heads").as_int();
+  config.vocab_size = of.at("vocab").as_int();
+  config.n_layers = 1;
+  return config;
+}
+
+void write_golden_model(const Json& of, const fs::path& folder) {
+  std::vector<test::TinyTensor> tensors;
+  const Json list = of.at("tensors");
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Shape shape = shape_of(list[i].at("shape"));
+    tensors.push_back({list[i].at("name").as_string(), shape, golden_weights(i, shape)});
+  }
+  const test::TinyConfig config = golden_config(of);
+  fs::create_directories(folder);
+  std::ofstream(folder / "config.json") << test::tiny_config_json(config);
+  test::write_tiny_weights(folder, tensors, config.dtype);
+}
+
+QuantiseReport quantise(const fs::path& model, const fs::path& out, QuantiseOptions options) {
+  const Checkpoint checkpoint = Checkpoint::open(model);
+  Log log(Verbosity::quiet);
+  options.version = "test";
+  return quantise_folder(checkpoint, read_model_config(checkpoint), nullptr, out, options, log);
+}
+
+std::string text_of(const Json& json) {
+  JsonWriter out;
+  return out.value(json).text();
+}
+
+// A model of an architecture, quantised; what its config.json leaves alone.
+Strings ignored_in(const std::string& architecture) {
+  const test::TempDir temp;
+  test::write_tiny_checkpoint(temp / "model", test::tiny_config(architecture));
+  return quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")}).ignore;
+}
+
+}  // namespace
+
+TEST_CASE("quantise_folder: every byte is the one that llm-compressor writes") {
+  const Json golden =
+      Json::read(test::source_dir() / "tests" / "golden" / "fp8-weights.json").at("cases");
+  REQUIRE(golden.size() == 9);
+  for (size_t i = 0; i < golden.size(); ++i) {
+    const Json of = golden[i];
+    CAPTURE(of.at("name").as_string());
+    CAPTURE(of.at("dtype").as_string());
+    const std::string scheme = of.at("scheme").as_string();
+    CAPTURE(scheme);
+    const test::TempDir temp;
+    write_golden_model(of, temp / "model");
+    quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at(scheme)});
+    const Checkpoint made = Checkpoint::open(temp / "out");
+    const Json expected = of.at("made");
+    CHECK(made.tensors().size() == expected.size());
+    for (size_t t = 0; t < expected.size(); ++t) {
+      const std::string& name = expected.key(t);
+      CAPTURE(name);
+      const TensorEntry& entry = made.at(name);
+      CHECK(dtype_name(entry.dtype) == expected.value(t).at("dtype").as_string());
+      CHECK(entry.shape == shape_of(expected.value(t).at("shape")));
+      Sha256 digest;
+      digest.add(made.read(name));
+      CHECK(digest.hex() == expected.value(t).at("sha256").as_string());
+    }
+    const Json block = made.config().at("quantization_config");
+    if (of.has("group")) {
+      CHECK(text_of(block.at("config_groups").at("group_0")) == text_of(of.at("group")));
+    }
+    CHECK(block.at("quant_method").as_string() == "compressed-tensors");
+    CHECK(block.at("format").as_string() == "float-quantized");
+    CHECK_NOTHROW(read_model_config(made));
+  }
+}
+
+TEST_CASE("quantise_folder: the same bytes for any number of threads") {
+  const test::TempDir temp;
+  test::TinyConfig config = test::tiny_config();
+  config.dtype = DType::bf16;
+  config.hidden_dim = 20'000;  // several pieces of a matrix
+  test::write_tiny_checkpoint(temp / "model", config, {.n_shards = 2});
+  for (const Fp8Scheme& scheme : fp8_schemes()) {
+    quantise(temp / "model", temp / "one", {.scheme = &scheme, .threads = 1, .overwrite = true});
+    quantise(temp / "model", temp / "five", {.scheme = &scheme, .threads = 5, .overwrite = true});
+    const Checkpoint one = Checkpoint::open(temp / "one");
+    for (const Shard& shard : one.shards()) {
+      CHECK(test::read_file(temp / "one" / shard.file) ==
+            test::read_file(temp / "five" / shard.file));
+    }
+  }
+}
+
+TEST_CASE("quantise_folder: routers and lm_head are left alone, experts are not") {
+  CHECK(ignored_in("LlamaForCausalLM") == Strings{"lm_head"});
+  CHECK(ignored_in("MixtralForCausalLM") == Strings{"lm_head",
+                                                    "model.layers.0.block_sparse_moe.gate",
+                                                    "model.layers.1.block_sparse_moe.gate"});
+  CHECK(ignored_in("Qwen2MoeForCausalLM") ==
+        Strings{"lm_head", "model.layers.0.mlp.gate", "model.layers.0.mlp.shared_expert_gate",
+                "model.layers.1.mlp.gate", "model.layers.1.mlp.shared_expert_gate"});
+}
+
+TEST_CASE("quantise_folder: every matrix is quantised or in the list, and nothing is in both") {
+  for (const char* architecture :
+       {"LlamaForCausalLM", "MixtralForCausalLM", "Qwen2MoeForCausalLM", "Qwen3MoeForCausalLM",
+        "OlmoeForCausalLM", "Olmo2ForCausalLM", "Qwen3ForCausalLM"}) {
+    CAPTURE(architecture);
+    const test::TempDir temp;
+    test::write_tiny_checkpoint(temp / "model", test::tiny_config(architecture));
+    const QuantiseReport report =
+        quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
+    const Checkpoint made = Checkpoint::open(temp / "out");
+    for (const auto& [name, location] : made.tensors()) {
+      if (location.entry.shape.rank() != 2 || name.ends_with("_scale")) continue;
+      CAPTURE(name);
+      const std::string module = name.substr(0, name.size() - std::string(".weight").size());
+      const bool listed =
+          std::find(report.ignore.begin(), report.ignore.end(), module) != report.ignore.end();
+      const bool quantised = location.entry.dtype == DType::f8_e4m3;
+      CHECK(quantised == (made.find(name + "_scale") != nullptr));
+      CHECK((quantised != listed || name == "model.embed_tokens.weight"));
+    }
+  }
+}
+
+TEST_CASE("quantise_folder: parts that are not the language model's are left alone by a pattern") {
+  const test::TempDir temp;
+  const test::TinyConfig config = test::tiny_config();
+  std::vector<test::TinyTensor> tensors = test::tiny_tensors(config);
+  tensors.push_back({"model.vision_tower.blocks.0.fc1.weight", {2, 3}, {1, 2, 3, 4, 5, 6}});
+  fs::create_directories(temp / "model");
+  temp.write("model/config.json", test::tiny_config_json(config));
+  test::write_tiny_weights(temp / "model", tensors, config.dtype);
+  const QuantiseReport report =
+      quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
+  CHECK(report.ignore == Strings{"lm_head", "re:.*vision_tower\\..*"});
+  const Checkpoint made = Checkpoint::open(temp / "out");
+  CHECK(made.at("model.vision_tower.blocks.0.fc1.weight").dtype == DType::f32);
+}
+
+TEST_CASE("quantise_folder: an index counts the new bytes and names every tensor") {
+  const test::TempDir temp;
+  test::write_tiny_checkpoint(temp / "model", test::tiny_config(), {.n_shards = 3});
+  const QuantiseReport report =
+      quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
+  const Checkpoint made = Checkpoint::open(temp / "out");
+  REQUIRE(made.index());
+  CHECK(made.index()->at("weight_map").size() == made.tensors().size());
+  uint64_t bytes = 0;
+  for (const auto& [name, location] : made.tensors()) {
+    bytes += location.entry.end - location.entry.begin;
+  }
+  CHECK(made.index()->at("metadata").at("total_size").as_int() == static_cast<int64_t>(bytes));
+  CHECK(report.plan.after_bytes == bytes);
+}
+
+TEST_CASE("quantise_folder: a weight that is no number is named with its place") {
+  const test::TempDir temp;
+  const test::TinyConfig config = test::tiny_config();
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -HUGE_VALF}) {
+    std::vector<test::TinyTensor> tensors = test::tiny_tensors(config);
+    for (test::TinyTensor& tensor : tensors) {
+      if (tensor.name == "model.layers.1.mlp.down_proj.weight") tensor.values[48 * 3 + 5] = bad;
+    }
+    fs::create_directories(temp / "model");
+    temp.write("model/config.json", test::tiny_config_json(config));
+    test::write_tiny_weights(temp / "model", tensors, config.dtype);
+    const std::string error = test::error_of(
+        [&] { quantise(temp / "model", temp / "out", {.scheme = &fp8_scheme_at("fp8-block")}); });
+    CHECK(error.find(cat("tensor 'model.layers.1.mlp.down_proj.weight': element [3, 5] is ",
+                         std::isnan(bad) ? "nan" : "-inf", ", expected a finite number")) !=
+          std::string::npos);
+    CHECK(!fs::exists(temp / "out"));
+  }
+}
+
+TEST_CASE("quantise_folder: models that no runtime would read are refused") {
+  const test::TempDir temp;
+  test::write_tiny_checkpoint(temp / "granite", test::tiny_config("GraniteMoeForCausalLM"));
+  const auto error = [&](const fs::path& model) {
+    return test::error_of(
+        [&] { quantise(model, temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")}); });
+  };
+  const std::string in_one = error(test::source_dir() / "tests" / "golden" / "granite-moe");
+  CHECK(in_one.find("'model.layers.0.block_sparse_moe.input_linear.weight': has all experts of a "
+                    "layer in one tensor, [") != std::string::npos);
+  test::write_tiny_checkpoint(temp / "plain", test::tiny_config());
+  quantise(temp / "plain", temp / "fp8", {.scheme = &fp8_scheme_at("fp8-dynamic")});
+  CHECK(error(temp / "fp8").find("is quantised by 'compressed-tensors' already") !=
+        std::string::npos);
+}
+
+}  // namespace fp8kv

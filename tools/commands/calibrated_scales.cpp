@@ -1,0 +1,78 @@
+#include "commands/calibrated_scales.h"
+
+#include <algorithm>
+#include <span>
+
+#include "base/error.h"
+#include "calib/collect.h"
+#include "calib/expert_reach.h"
+#include "checkpoint/fingerprint.h"
+#include "checkpoint/model_identity.h"
+#include "policy/make_scales.h"
+
+namespace fp8kv {
+namespace {
+
+uint64_t longest_of(const std::vector<std::vector<int32_t>>& windows) {
+  size_t longest = 0;
+  for (const auto& window : windows) longest = std::max(longest, window.size());
+  return longest;
+}
+
+// With `state`, says what a run that ends early has left.
+CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& config,
+                            Backend& backend, const Windows& windows, Log& log,
+                            const CollectOptions& options) {
+  try {
+    return collect_halves(checkpoint, config, backend, windows.ids, log, options);
+  } catch (const Error& error) {
+    const auto done = options.state ? static_cast<uint64_t>(options.state->saved_layers()) : 0;
+    if (done == 0) throw;
+    const std::string kept = count_of(done, "layer");
+    if (error.kind() == ErrorKind::interrupted) {
+      throw Error(cat("interrupted with ", kept, " done"), "the same command goes on from there",
+                  ErrorKind::interrupted);
+    }
+    if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::resource) {
+      log.note(cat(kept, " done, kept in ", quote(options.state->path().string()),
+                   ": the same command goes on from there"));
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& config,
+                             Backend& backend, const CalibrationRun& run, Log& log) {
+  const Windows& windows = run.windows;
+  ModelIdentity identity = model_identity(checkpoint, config);
+  identity.projections = model_fingerprint(checkpoint, config);
+  const char* less = backend.memory() ? "use a smaller --max-memory or --seq-len, or free memory"
+                                      : "use fewer --samples or a smaller --seq-len";
+  CollectedMagnitudes collected = with_way_out(less, [&] {
+    return collect(
+        checkpoint, config, backend, windows, log,
+        {.max_memory = {run.max_memory, "--max-memory"}, .state = run.state, .half = run.in_half});
+  });
+  if (const auto unreached = unreached_experts(config, collected.reached)) log.note(*unreached);
+  Calibrated made{make_scales(collected.layers, run.policy), {}};
+  add_run(config,
+          {.source = kCalibrateSource,
+           .tool_version = FP8KV_VERSION,
+           .model_fingerprint = fingerprint_of(identity),
+           .model_identity = identity,
+           .half = {tokens_in(std::span(windows.ids).first(run.in_half)), collected.half},
+           .documents = windows.documents,
+           .windows = windows.ids.size(),
+           .tokens = windows.tokens,
+           .data = windows.files,
+           .shards = run.shards,
+           .longest_window = longest_of(windows.ids)},
+          made.scales);
+  warn_of_zeros(made.scales, log);
+  made.magnitudes = std::move(collected.layers);
+  return made;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,41 @@
+// The calibration itself, for commands that make scales.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/log.h"
+#include "calib/calibration_state.h"
+#include "checkpoint/checkpoint.h"
+#include "core/config.h"
+#include "core/scales.h"
+#include "data/dataset.h"
+#include "policy/magnitudes.h"
+#include "policy/policies.h"
+
+namespace fp8kv {
+
+struct CalibrationRun {
+  const Windows& windows;  // after put_half_first
+  size_t in_half;          // what that gave
+  ShardNote shards;
+  Policy policy;
+  std::optional<uint64_t> max_memory;
+  CalibrationState* state = nullptr;  // see CollectOptions
+};
+
+struct Calibrated {
+  KvScales scales;
+  std::vector<LayerMagnitudes> magnitudes;
+};
+
+// Scales with all that is to be known of how they were made. Says on `log` which experts no token
+// came to, and which layers saw nothing but zeros; with a state, what a run that ends early has
+// left.
+Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& config,
+                             Backend& backend, const CalibrationRun& run, Log& log);
+
+}  // namespace fp8kv

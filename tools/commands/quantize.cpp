@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <optional>
+
+#include "backend/open/open.h"
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/describe_checkpoint.h"
+#include "checkpoint/made_for.h"
+#include "commands/calibrated_scales.h"
+#include "commands/commands.h"
+#include "data/files/find_data.h"
+#include "data/halves.h"
+#include "files/finished_files.h"
+#include "inputs/known_config.h"
+#include "inputs/model_text.h"
+#include "inputs/scale_source.h"
+#include "json/json.h"
+#include "options/kept_inputs.h"
+#include "options/output_files.h"
+#include "quantize/linear_choice.h"
+#include "quantize/quantise_folder.h"
+#include "quantize/schemes.h"
+#include "scales/rules/serving.h"
+#include "scales/write/arrival.h"
+#include "show/output.h"
+#include "show/verify/runtime_report.h"
+
+namespace fp8kv {
+namespace {
+
+struct Serve {
+  std::string runtime;
+  std::string command;
+};
+
+// FP8 weights need no flag: what asks for an FP8 cache is there for the scales.
+std::vector<Serve> serving(const QuantizeOptions& options, const QuantiseReport& report) {
+  const std::string out = options.out.string();
+  std::vector<Serve> commands;
+  if (report.facts) {
+    for (const ServeCommand& each : serve_commands(*report.facts, out)) {
+      commands.push_back({each.runtime, each.command});
+    }
+  }
+  if (!commands.empty()) return commands;
+  return {{"vLLM", cat("vllm serve ", shell_word(out))}};
+}
+
+std::string report_json(const QuantizeOptions& options, const QuantiseReport& report) {
+  JsonWriter json;
+  json.begin_object()
+      .member("schema", "fp8kv.quantize/1")
+      .member("out", utf8_name(options.out.string()));
+  json.member("scheme", options.scheme).member("dry_run", options.dry_run);
+  json.member("matrices", report.plan.matrices);
+  json.member("bytes_before", report.plan.before_bytes);
+  json.member("bytes_after", report.plan.after_bytes);
+  json.member("left_alone", std::span<const std::string>(report.ignore));
+  json.member("kept_shards", report.kept_shards);
+  json.member("written_bytes", report.written_bytes).key("files").begin_array();
+  for (const InjectedFile& file : report.files) {
+    json.begin_object().member("name", utf8_name(file.name));
+    json.member("how", made_name(file.made));
+    json.member("bytes", file.bytes).end_object();
+  }
+  json.end_array().member("skipped", std::span<const std::string>(report.skipped));
+  json.member("notes", std::span<const std::string>(report.notes));
+  json.member("warnings", std::span<const std::string>(report.warnings));
+  json.key("serve").begin_array();
+  for (const Serve& each : serving(options, report)) {
+    json.begin_object().member("runtime", each.runtime);
+    json.member("command", utf8_name(each.command)).end_object();
+  }
+  json.end_array();
+  if (report.facts) runtimes_json(json, *report.facts);
+  return json.end_object().text();
+}
+
+std::string report_text(const QuantizeOptions& options, const QuantiseReport& report) {
+  Table table({"file", "bytes", "how"}, {true, false, true});
+  for (const InjectedFile& file : report.files) {
+    table.add({plain(file.name), grouped(file.bytes), made_name(file.made)});
+  }
+  const FolderPlan& plan = report.plan;
+  std::string text = table.text();
+  text +=
+      cat("\n", options.scheme, ": ", fp8_scheme_at(options.scheme).summary, "\n", plan.matrices,
+          plan.matrices == 1 ? " matrix" : " matrices", " in FP8: all tensors took ",
+          human_bytes(plan.before_bytes), " and take ", human_bytes(plan.after_bytes), "\n");
+  text += cat("Left alone: embeddings, norms and biases; ", join(report.ignore), "\n");
+  if (report.facts) text += "\n" + runtimes_table(*report.facts);
+  text += "\nServe it with\n";
+  for (const Serve& each : serving(options, report)) {
+    text += cat("  ", printable(each.command), "\n");
+  }
+  return text;
+}
+
+void check_outputs(const QuantizeOptions& options, Log& log) {
+  std::vector<InputPath> inputs = {{"MODEL", options.model}, {"--scales", options.scales}};
+  add_inputs(inputs, "--data", options.data);
+  const OutputFile out = {.flag = "--out", .path = options.out, .is_folder = true};
+  check_inputs_kept(inputs, {out});
+  if (options.resume) {
+    check_inputs_kept(inputs, {{.flag = "--resume",
+                                .path = FinishedFiles::path_for(options.out),
+                                .is_folder = true,
+                                .own = true}});
+  }
+  if (!options.dry_run) sweep_outputs({out}, log);
+}
+
+// Of a scale file or folder, checked against the model.
+KvScales given_scales(const QuantizeOptions& options, const Checkpoint& checkpoint, Log& log) {
+  KvScales scales = load_scales(options.scales, log);
+  const ScalesFit fit =
+      check_made_for(scales, checkpoint, describe_model(checkpoint), quote(options.scales.string()),
+                     {options.accept_foreign, kAcceptForeign});
+  if (!fit.foreign.empty()) scales.provenance.accepted_foreign = fit.foreign;
+  for (const std::string& line : fit.notes) log.note("note: " + line);
+  for (const std::string& line : fit.warnings) log.warn(line);
+  return scales;
+}
+
+KvScales scales_of_data(const QuantizeOptions& options, const Checkpoint& checkpoint,
+                        const ModelConfig& config, Log& log) {
+  const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
+  Windows windows = text.read(options.data, log);
+  const size_t in_half = put_half_first(windows.ids);
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why));
+  return calibrated_scales(checkpoint, config, *backend,
+                           {.windows = windows,
+                            .in_half = in_half,
+                            .shards = {},
+                            .policy = options.policy,
+                            .max_memory = options.max_memory},
+                           log)
+      .scales;
+}
+
+}  // namespace
+
+void run_command(const QuantizeOptions& given) {
+  Log log(given.verbosity);
+  QuantizeOptions options = given;
+  options.data = find_data(given.data, given.choice.split, log);
+  if (options.out == "-") {
+    throw Error("--out: '-' is no folder", "name a folder to make", ErrorKind::usage);
+  }
+  check_outputs(options, log);
+  const Checkpoint checkpoint = Checkpoint::open(options.model);
+  check_unquantised(checkpoint);
+  const ModelConfig config = read_known_config(checkpoint, options.strict, log);
+  const QuantiseOptions how{.scheme = &fp8_scheme_at(options.scheme),
+                            .threads = options.threads,
+                            .dry_run = options.dry_run,
+                            .overwrite = options.force,
+                            .resume = options.resume,
+                            .version = FP8KV_VERSION};
+  with_way_out(kReplaceOutput, [&] { check_quantisable(checkpoint, config, options.out, how); });
+  std::optional<KvScales> scales;
+  if (!options.scales.empty()) {
+    scales = given_scales(options, checkpoint, log);
+  } else if (!options.data.empty()) {
+    scales = scales_of_data(options, checkpoint, config, log);
+  }
+  const QuantiseReport report = with_way_out(kReplaceOutput, [&] {
+    return quantise_folder(checkpoint, config, scales ? &*scales : nullptr, options.out, how, log);
+  });
+  for (const std::string& line : report.skipped) log.note("left behind: " + line);
+  if (report.kept_shards > 0) {
+    log.note(cat("took ", count_of(report.kept_shards, "shard"), " of an earlier run"));
+  }
+  for (const std::string& line : report.notes) log.note("note: " + line);
+  for (const std::string& line : report.warnings) log.warn(line);
+  log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
+               options.dry_run ? " to make " : " and made ", quote(options.out.string())));
+  print(options.json ? report_json(options, report) : report_text(options, report));
+}
+
+}  // namespace fp8kv
