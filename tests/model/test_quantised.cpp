@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "calib/collect.h"
 #include "checkpoint/read_model_config.h"
+#include "core/fp8.h"
+#include "formats/safetensors.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"
 #include "support/models/run_model.h"
@@ -106,6 +108,50 @@ TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' ca
       check_amax(layers[layer].v, v[layer]);
     }
   }
+}
+
+// Bringing rows to length 1 takes their scales out again: so it has to be the codes' values that
+// the plain model has, whatever the scales are.
+TEST_CASE("quantised: an lm_head whose rows are brought to length 1") {
+  const test::FamilyModel model("baichuan2-7b");
+  const TensorEntry& head = model.checkpoint.at("lm_head.weight");
+  const int64_t rows = head.shape[0];
+  std::string codes;
+  std::vector<float> values, scales;
+  const MappedTensor old = model.checkpoint.map(head.name);
+  for (int64_t i = 0; i < head.shape.elements(); ++i) {
+    const uint8_t code = fp8_encode<Fp8Format::e4m3fn>(old.view.as<float>()[i]);
+    codes += static_cast<char>(code);
+    values.push_back(fp8_decode<Fp8Format::e4m3fn>(code));
+  }
+  for (int64_t row = 0; row < rows; ++row) scales.push_back(0.25f * static_cast<float>(row + 1));
+  const auto bytes_of = [](const auto& list) {
+    return reinterpret_cast<const std::byte*>(list.data());
+  };
+  const auto written = [&](const char* name, std::vector<TensorToWrite> tensors) {
+    std::vector<MappedTensor> kept;
+    for (const auto& [key, place] : model.checkpoint.tensors()) {
+      if (key == head.name) continue;
+      kept.push_back(model.checkpoint.map(key));
+      tensors.push_back({key, kept.back().view});
+    }
+    JsonWriter config;
+    config.value(model.golden.at("config"));
+    model.folder.write(cat(name, "/config.json"), config.text());
+    model.folder.write(cat(name, "/model.safetensors"), safetensors_bytes(tensors, {}));
+    return Checkpoint::open(model.folder / name);
+  };
+  const Checkpoint plain =
+      written("plain", {{head.name, ConstTensorView(bytes_of(values), DType::f32, head.shape)}});
+  const Checkpoint fp8 = written(
+      "fp8",
+      {{head.name, ConstTensorView(bytes_of(codes), DType::f8_e4m3, head.shape)},
+       {"lm_head.weight_scale", ConstTensorView(bytes_of(scales), DType::f32, Shape{rows, 1})}});
+  const auto backend = make_cpu_backend(2);
+  const auto logits = [&](const Checkpoint& checkpoint) {
+    return test::run_model(checkpoint, read_model_config(checkpoint), *backend, model.ids);
+  };
+  CHECK(test::logit_difference(logits(fp8), logits(plain)) < test::kLogitTolerance);
 }
 
 }  // namespace fp8kv

@@ -33,7 +33,7 @@ void add_head(const ModelTensor& tensor, const ConstTensorView& from, const Weig
 
 TensorView ones(DType dtype, int64_t count, const WeightSource& source);  // [count]
 
-// Writes the rows of a matrix on the host to `to`, brought to length 1.
+// Writes the rows of a matrix on the host to `to`, which may be its own data, brought to length 1.
 // As torch's normalize: a row of zeros stays one.
 void norm_rows(const ConstTensorView& matrix, std::byte* to);
 

@@ -345,11 +345,13 @@ LayerWeights WeightLoader::layer(int64_t index) const {
 }
 
 Tensor WeightLoader::normed_rows(const ModelTensor& tensor) const {
-  const MappedTensor mapped = checkpoint_.map(tensor.name);
-  auto host = std::make_shared<std::vector<std::byte>>(mapped.view.bytes());
-  norm_rows(mapped.view, host->data());
-  const std::byte* data = host->data();
-  return backend_.upload({data, mapped.view.dtype, mapped.view.shape}, std::move(host));
+  const Tensor rows = upload(tensor);
+  const ConstTensorView view = rows.view();
+  auto host = std::make_shared<std::vector<std::byte>>(view.bytes());
+  backend_.download(view, *host);
+  std::byte* const data = host->data();
+  norm_rows({data, view.dtype, view.shape}, data);
+  return backend_.upload({data, view.dtype, view.shape}, std::move(host));
 }
 
 HeadWeights WeightLoader::head() const {
