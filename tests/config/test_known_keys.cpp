@@ -1,3 +1,6 @@
+#include <string>
+#include <utility>
+
 #include <doctest/doctest.h>
 
 #include "config/known_keys.h"
@@ -42,6 +45,25 @@ TEST_CASE("known keys: they are looked for in a model with more parts as well") 
   const std::string outer = json_with_member(text.text(), "shape_of_images", "3");
   CHECK(parse_config(text.text()).unknown_keys.empty());
   CHECK(parse_config(outer).unknown_keys == Keys{"shape_of_images"});
+}
+
+// Where Cohere's servers keep the embedding, and that lm_head is the embedding.
+TEST_CASE("known keys: those of published configs of Command R7B ask for nothing") {
+  JsonWriter text;
+  text.value(test::family_golden("cohere2").at("config"));
+  std::string config = text.text();
+  for (const auto& [key, value] : {std::pair{"cache_implementation", R"("hybrid")"},
+                                   {"layer_switch", "4"},
+                                   {"order_of_interleaved_layers", R"("local_attn_first")"},
+                                   {"position_embedding_type", R"("rope_gptj")"},
+                                   {"rotary_pct", "1.0"},
+                                   {"use_embedding_sharing", "true"},
+                                   {"use_gated_activation", "true"},
+                                   {"use_parallel_block", "true"},
+                                   {"use_parallel_embedding", "true"}}) {
+    config = json_with_member(config, key, value);
+  }
+  CHECK(parse_config(config).unknown_keys.empty());
 }
 
 TEST_CASE("known keys: one that changes what other models compute may only ask for nothing") {
