@@ -1,12 +1,14 @@
 #include "data/data_source.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "data/files/data_kind.h"
+#include "data/read_ahead.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
 #include "json/json.h"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr size_t kDigestedAtOnce = size_t(1) << 20;  // between two looks for an interrupt
 constexpr size_t kUnpackedAtOnce = size_t(1) << 20;
+constexpr size_t kUnpackedAhead = size_t(4) << 20;
 
 // Regular files are mapped; standard input, pipes and what the system only claims to be an empty
 // file, as in /proc, are read whole.
@@ -206,6 +209,30 @@ TextStream DataSource::open_text(TextStream::Where where) const {
   const auto unpacker = std::make_shared<Unpacker>(packing, text);
   return TextStream([unpacker](std::string& out) { return unpacker->more(out, kUnpackedAtOnce); },
                     std::move(where));
+}
+
+TextStream DataSource::open_text_ahead(TextStream::Where where) const {
+  if (packing == Packing::none) return open_text(std::move(where));
+  const auto unpack = [packing = packing, packed = text](const ReadAhead<std::string>::Put& put) {
+    Unpacker unpacker(packing, packed);
+    for (std::string part; unpacker.more(part, kUnpackedAtOnce); part.clear()) {
+      const size_t bytes = part.size();
+      if (!put(std::move(part), bytes)) return;
+    }
+  };
+  std::shared_ptr<ReadAhead<std::string>> ahead;
+  try {
+    ahead = std::make_shared<ReadAhead<std::string>>(kUnpackedAhead, unpack);
+  } catch (const std::system_error&) {
+    return open_text(std::move(where));  // there can be no thread
+  }
+  return TextStream(
+      [ahead](std::string& out) {
+        const std::optional<std::string> part = ahead->next();
+        if (part) out += *part;
+        return part.has_value();
+      },
+      std::move(where));
 }
 
 namespace {

@@ -32,6 +32,8 @@ struct DataSource {
 
   // The text from its begin, unpacked. REQUIRES this to outlive it. See TextStream for `where`.
   TextStream open_text(TextStream::Where where = {}) const;
+  // The same text, of which some is unpacked by another thread before it is asked for.
+  TextStream open_text_ahead(TextStream::Where where = {}) const;
 
   // Throws "'FILE': changed while it was read" where that may be so.
   void check_unchanged() const {

@@ -21,7 +21,8 @@ class ParquetRecords {
   std::optional<Json> next();
   void skip(uint64_t records) { rows_.skip(records); }
   uint64_t count() const { return file_.rows(); }
-  uint64_t taken() const { return rows_.number(); }  // or gone over
+  size_t bytes() const { return rows_.json().size(); }  // of the last one, as JSON
+  uint64_t taken() const { return rows_.number(); }     // or gone over
 
  private:
   ParquetFile file_;
