@@ -1,5 +1,5 @@
 // Speed of the CPU backend's ops, each beside the limit that this machine sets it.
-// usage: fp8kv_bench_cpu [threads [part]]     part: linear, experts, attention, rope
+// usage: fp8kv_bench_cpu [threads [part]]     part: linear, coded, experts, attention, rope
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -82,6 +82,72 @@ void bench_linear(Backend& backend, const Limits& limits) {
         print_row(name, flop / time, "GFLOP/s", peak, "peak multiply-add");
       } else {
         print_row(name, bytes / time, "GB/s", limits.bandwidth, "memory read");
+      }
+    }
+  }
+}
+
+// Products with codes as FP8 and INT4 checkpoints have them, beside the bytes that these read.
+void bench_coded(Backend& backend, const Limits& limits) {
+  constexpr int64_t kIn = 4096, kOut = 11008, kGroup = 128;
+  QuantisedMatrix fp8;
+  fp8.scale_dtype = DType::bf16;
+  fp8.rows = kOut;
+  fp8.columns = kIn;
+  fp8.block_columns = kIn;
+  fp8.row_step = 1;
+  QuantisedMatrix blocks = fp8;
+  blocks.scale_dtype = DType::f32;
+  blocks.block_rows = kGroup;
+  blocks.block_columns = kGroup;
+  blocks.n_groups = blocks.row_step = kIn / kGroup;
+  blocks.group_step = 1;
+  QuantisedMatrix int4 = blocks;
+  int4.codes_as = WeightCodes::words;
+  int4.bits = 4;
+  int4.zeros_as = ZeroPoints::middle;
+  int4.scale_dtype = DType::f16;
+  int4.block_rows = 1;
+  const struct {
+    const char* name;
+    QuantisedMatrix matrix;
+    DType compute;
+  } kForms[] = {{"FP8, a scale a row", fp8, DType::bf16},
+                {"FP8, blocks of 128", blocks, DType::bf16},
+                {"INT4, groups of 128", int4, DType::bf16},
+                {"INT4, computed in F16", int4, DType::f16}};
+  for (auto [name, matrix, compute] : kForms) {
+    const Tensor codes = random_tensor(backend, DType::f8_e4m3, Shape{kOut, kIn * matrix.bits / 8});
+    const int64_t n_scales = (kOut + matrix.block_rows - 1) / matrix.block_rows * matrix.n_groups;
+    const Tensor scales = random_tensor(backend, matrix.scale_dtype, Shape{n_scales});
+    matrix.codes = codes.view().data;
+    matrix.scales = scales.view().data;
+    std::vector<Tensor> storage;
+    const Shape shape{kOut, kIn};
+    const Tensor decoded = backend.allocate(compute, shape);
+    const double decoding =
+        best_time(kSeconds, [&] { backend.decode_weights(matrix, decoded.view()); });
+    print_row(std::string("decode ") + name, static_cast<double>(decoded.view().bytes()) / decoding,
+              "GB/s", limits.bandwidth, "memory read");
+    for (const int64_t rows : {1, 4, 16, 512}) {
+      const Tensor x = random_tensor(backend, DType::f32, Shape{rows, kIn});
+      const Tensor out = backend.allocate(DType::f32, Shape{rows, kOut});
+      const Projection projection{{nullptr, compute, shape},
+                                  {},
+                                  out.view(),
+                                  false,
+                                  backend.in_place(matrix, compute, storage)};
+      const double time =
+          best_time(kSeconds, [&] { backend.linear(x.view(), std::span(&projection, 1)); });
+      const std::string row = std::string("linear ") + name + ", " + std::to_string(rows) + " rows";
+      if (rows > 16) {
+        const double peak =
+            (compute == DType::bf16 ? limits.peak_bf16 : limits.peak_f32) * limits.threads;
+        print_row(row, 2.0 * static_cast<double>(rows * kIn * kOut) / time, "GFLOP/s", peak,
+                  "peak multiply-add");
+      } else {
+        const auto bytes = static_cast<double>(codes.view().bytes() + scales.view().bytes());
+        print_row(row, bytes / time, "GB/s", limits.bandwidth, "memory read");
       }
     }
   }
@@ -278,6 +344,7 @@ int run(int threads, const std::string& part) {
               limits.peak_f32 / 1e9, limits.peak_bf16 / 1e9);
   std::printf("memory read, all threads: %.1f GB/s\n\n", limits.bandwidth / 1e9);
   if (part.empty() || part == "linear") bench_linear(*backend, limits);
+  if (part.empty() || part == "coded") bench_coded(*backend, limits);
   if (part.empty() || part == "linear") bench_scaling(limits);
   if (part.empty() || part == "experts") bench_experts(*backend);
   if (part.empty() || part == "attention") bench_attention(*backend, limits);

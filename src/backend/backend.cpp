@@ -18,9 +18,10 @@ TensorView by_head(const TensorView& view) {
 }  // namespace
 
 std::array<Projection, 3> projections_of(const AttentionWeights& weights, const RopeAppend& args) {
-  return {Projection{weights.q.weight, weights.q.bias, flat(args.q)},
-          Projection{weights.k.weight, weights.k.bias, flat(args.k)},
-          Projection{weights.v.weight, weights.v.bias, flat(args.v)}};
+  const auto to = [](const Linear& linear, const TensorView& out) {
+    return Projection{linear.weight, linear.bias, flat(out), false, linear.codes};
+  };
+  return {to(weights.q, args.q), to(weights.k, args.k), to(weights.v, args.v)};
 }
 
 ConstTensorView Backend::enter(const ConstTensorView& x, const Entry& entry) {

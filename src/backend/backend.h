@@ -48,6 +48,8 @@ struct Batch {
 struct Linear {
   ConstTensorView weight;               // [out_dim, in_dim], model dtype
   std::optional<ConstTensorView> bias;  // [out_dim], model dtype
+  // What `weight` is worth, where its data is null: a matrix that Backend::in_place gave.
+  std::optional<QuantisedMatrix> codes = {};
 };
 
 // One product with a shared input: out = x * weight^T + bias, or out += ... where `accumulate`,
@@ -57,6 +59,7 @@ struct Projection {
   std::optional<ConstTensorView> bias;  // [out_dim], model dtype
   TensorView out;                       // [n, out_dim], activation dtype
   bool accumulate = false;
+  std::optional<QuantisedMatrix> codes = {};  // as Linear::codes
 };
 
 // A row is divided by its root mean square or, where the kind is `layer`, brought to mean 0 and
@@ -151,6 +154,9 @@ struct ExpertMatrices {
   int64_t hidden_dim = 0;
   Activation activation = Activation::silu;
   bool weigh_input = false;  // weights multiply rows on their way in, not what is made of them
+  // [3 * experts], in the order of `addresses`: what Backend::in_place gave for a matrix, which
+  // then has no address. Empty: none.
+  std::span<const std::optional<QuantisedMatrix>> codes = {};
 };
 
 struct AttentionOptions {
@@ -237,6 +243,15 @@ class Backend {
   // to = the weights of `matrix`, in f32 and rounded once: see core/quantised_matrix.h.
   // to [rows, columns], f32, f16 or bf16
   virtual void decode_weights(const QuantisedMatrix& matrix, const TensorView& to) = 0;
+
+  // A matrix that products may have in place of its decoded weights, with the bits that these give:
+  // this one, or one with codes in another order, in memory that `storage` gets. Nothing where it
+  // has to be decoded.   compute: what to
+  virtual std::optional<QuantisedMatrix> in_place(const QuantisedMatrix& /*matrix*/,
+                                                  DType /*compute*/,
+                                                  std::vector<Tensor>& /*storage*/) {
+    return std::nullopt;
+  }
 
   // out = the rows of x, normalised.   x, out [n, dim] activation dtype; out may be x.
   virtual void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) = 0;

@@ -190,4 +190,45 @@ FP8KV_HD float weight_value(const QuantisedMatrix& matrix, int64_t r, int64_t c)
   return (code_value(matrix, r, c) - zero_value(matrix, r, group)) * scale_value(matrix, r, group);
 }
 
+// Rows [first, first + count), where codes lie along rows. REQUIRES that `first` begins a block.
+inline QuantisedMatrix rows_of(const QuantisedMatrix& matrix, int64_t first, int64_t count) {
+  const auto skip = [](const void* from, int64_t bytes) {
+    return from == nullptr ? nullptr
+                           : static_cast<const void*>(static_cast<const char*>(from) + bytes);
+  };
+  const int64_t per_word = 32 / matrix.bits;
+  QuantisedMatrix part = matrix;
+  part.rows = count;
+  switch (matrix.codes_as) {
+    case WeightCodes::e2m1:
+      part.codes = skip(matrix.codes, first * matrix.columns / 2);
+      break;
+    case WeightCodes::words:
+      part.codes = skip(matrix.codes, first * ((matrix.columns + per_word - 1) / per_word) * 4);
+      break;
+    default:
+      part.codes = skip(matrix.codes, first * matrix.columns);
+  }
+  const int64_t scales = first / matrix.block_rows * matrix.row_step;
+  part.scales = skip(matrix.scales, scales * static_cast<int64_t>(dtype_bytes(matrix.scale_dtype)));
+  switch (matrix.zeros_as) {
+    case ZeroPoints::i8:
+      part.zeros = skip(matrix.zeros, scales);
+      break;
+    case ZeroPoints::words_down:
+      part.zeros = skip(matrix.zeros, first / per_word * matrix.n_groups * 4);
+      break;
+    default:
+      break;
+  }
+  return part;
+}
+
+// Whether a matrix can be cut before this row: see rows_of.
+inline bool may_be_cut(const QuantisedMatrix& matrix, int64_t row) {
+  const bool at_word = matrix.zeros_as != ZeroPoints::words_down || row % (32 / matrix.bits) == 0;
+  const bool along_rows = matrix.codes_as <= WeightCodes::words;
+  return row == 0 || (along_rows && at_word && row % matrix.block_rows == 0);
+}
+
 }  // namespace fp8kv

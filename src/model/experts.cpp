@@ -8,7 +8,7 @@ namespace fp8kv {
 namespace {
 
 Projection project(const Linear& linear, const TensorView& out, bool accumulate = false) {
-  return {linear.weight, linear.bias, out, accumulate};
+  return {linear.weight, linear.bias, out, accumulate, linear.codes};
 }
 
 }  // namespace
@@ -41,8 +41,9 @@ void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
   backend_.linear(x, std::array{project(weights.router, logits)});
   const Routed routed{ids_.first(n), chosen_weights_.first(n), counts_};
   backend_.route(logits, experts_.routing, weights.choice_bias, routed);
-  const ExpertMatrices matrices{weights.addresses, weights.each.front().front().dtype,
-                                experts_.hidden_dim, activation_, experts_.routing.weigh_input};
+  const ExpertMatrices matrices{
+      weights.addresses, weights.each.front().front().dtype, experts_.hidden_dim,
+      activation_,       experts_.routing.weigh_input,       weights.codes};
   backend_.experts(x, routed, matrices, out);
   if (weights.shared) add_shared(weights, x, out);
 }

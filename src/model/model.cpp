@@ -14,12 +14,12 @@ namespace fp8kv {
 namespace {
 
 Projection project_to(const Linear& linear, const TensorView& out) {
-  return {linear.weight, linear.bias, out, false};
+  return {linear.weight, linear.bias, out, false, linear.codes};
 }
 
 // Onto what is there.
 Projection project_onto(const Linear& linear, const TensorView& out) {
-  return {linear.weight, linear.bias, out, true};
+  return {linear.weight, linear.bias, out, true, linear.codes};
 }
 
 // Whether what a block gives goes into the residual stream as it is.

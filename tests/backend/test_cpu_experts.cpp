@@ -85,7 +85,8 @@ struct Scene {
                                    table.view().shape});
     const Tensor out = backend.allocate(DType::f32, Shape{rows, dim});
     backend.experts(in.view(), {chosen.view(), counted.view(), {}},
-                    {table.view(), dtype, hidden_dim, Activation::silu, weigh_input}, out.view());
+                    {table.view(), dtype, hidden_dim, Activation::silu, weigh_input, codes},
+                    out.view());
     return test::floats_of(backend, out.view());
   }
 
@@ -124,11 +125,47 @@ struct Scene {
   bool weigh_input = false;
   std::vector<test::Elements> matrices;
   std::vector<uint64_t> addresses;
+  std::vector<std::optional<QuantisedMatrix>> codes;
   std::vector<float> x, weights;
   Ids ids;
 };
 
 }  // namespace
+
+TEST_CASE("experts: codes give the bits of decoded weights, also of some matrices alone") {
+  constexpr int64_t kDim = 128, kHidden = 64, kCount = 4;
+  Rng rng(11);
+  const auto backend = make_cpu_backend(3);
+  for (const int64_t n : {1, 6, 90}) {
+    CAPTURE(n);
+    Scene decoded(n, kCount, kDim, kHidden, 2, DType::bf16);
+    Scene coded(n, kCount, kDim, kHidden, 2, DType::bf16);
+    std::vector<Tensor> storage;
+    std::vector<std::vector<uint8_t>> bytes(3 * kCount);
+    std::vector<std::vector<float>> scales(3 * kCount);
+    coded.codes.resize(3 * kCount);
+    for (size_t i = 0; i < 3 * kCount; ++i) {
+      QuantisedMatrix matrix;
+      matrix.rows = i < 2 * kCount ? kHidden : kDim;
+      matrix.columns = i < 2 * kCount ? kDim : kHidden;
+      matrix.block_columns = matrix.columns;
+      matrix.row_step = 1;
+      for (int64_t j = 0; j < kDim * kHidden; ++j) {
+        bytes[i].push_back(static_cast<uint8_t>(rng.next() & 0xBFu));  // no NaN
+      }
+      scales[i] = test::random_floats(rng, matrix.rows);
+      matrix.codes = bytes[i].data();
+      matrix.scales = scales[i].data();
+      storage.push_back(backend->allocate(DType::bf16, Shape{matrix.rows, matrix.columns}));
+      backend->decode_weights(matrix, storage.back().view());
+      decoded.addresses[i] = reinterpret_cast<uintptr_t>(storage.back().view().data);
+      const bool stays_decoded = i % 5 == 1;
+      coded.addresses[i] = stays_decoded ? decoded.addresses[i] : 0;
+      if (!stays_decoded) coded.codes[i] = matrix;
+    }
+    CHECK(coded.run(*backend, 0, n) == decoded.run(*backend, 0, n));
+  }
+}
 
 TEST_CASE("experts: weights on the way in have the bits of rows that were multiplied before") {
   for (const DType dtype : {DType::f32, DType::bf16}) {

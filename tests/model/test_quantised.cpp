@@ -13,6 +13,8 @@
 #include "checkpoint/read_model_config.h"
 #include "core/fp8.h"
 #include "formats/safetensors.h"
+#include "model/weights/weights.h"
+#include "support/backends/logit_tap.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"
 #include "support/models/run_model.h"
@@ -90,6 +92,31 @@ TEST_CASE("quantised: logits and greedy text are transformers'") {
     CHECK(test::run_greedy(checkpoint, config, *backend, prompt, static_cast<int>(greedy.size())) ==
           greedy);
   }
+}
+
+TEST_CASE("quantised: weights that products read in place give the bits of decoded ones") {
+  const auto cpu = make_cpu_backend(2);
+  test::LogitTap decoding(*cpu);  // takes nothing in place
+  std::string in_place;
+  for (const std::string& name : cases()) {
+    CAPTURE(name);
+    const auto [folder, golden, ids] = test::golden(name.c_str());
+    const Checkpoint checkpoint = Checkpoint::open(folder);
+    ModelConfig config = read_model_config(checkpoint);
+    config.dtype = DType::bf16;  // of what is decoded: products of f32 take nothing in place
+    const LayerWeights layer = WeightLoader(checkpoint, config, *cpu).layer(0);
+    const bool has_codes =
+        layer.attn.q.codes || layer.o.codes || (layer.experts && !layer.experts->codes.empty());
+    if (has_codes) in_place += name.substr(name.find('/') + 1) + " ";
+    CHECK(test::run_model(checkpoint, config, *cpu, ids) ==
+          test::run_model(checkpoint, config, decoding, ids));
+    // Few rows at a time, as text is generated.
+    CHECK(test::run_model(checkpoint, config, *cpu, ids, {.chunk = 2}) ==
+          test::run_model(checkpoint, config, decoding, ids, {.chunk = 2}));
+  }
+  CHECK(in_place ==
+        "fp8-block-ct fp8-channel fp8-tensor gptq-v2 int8-channel int8-zero mxfp4 mxfp8 "
+        "packed-int8 ");
 }
 
 TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' cache") {

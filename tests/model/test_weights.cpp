@@ -22,11 +22,11 @@ struct Store {
   std::map<std::string, std::vector<float>> values;
   Strings asked;
 
-  ConstTensorView find(const ModelTensor& tensor) {
+  FoundTensor find(const ModelTensor& tensor) {
     asked.push_back(tensor.name);
     std::vector<float>& made = values[tensor.name];
     made.resize(static_cast<size_t>(tensor.shape.elements()));
-    return {reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape};
+    return {{reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape}};
   }
   WeightSource source() {
     return {[&](const ModelTensor& tensor) { return find(tensor); }, {}, nullptr};
@@ -57,9 +57,9 @@ struct Arranged {
     rows = {{"layers.{}.qkv", {TensorRole::q, TensorRole::k, TensorRole::v}, layout}};
     config.tensors = rows;
     config.qkv_bias = true;
-    const auto find = [&](const ModelTensor& tensor) -> ConstTensorView {
+    const auto find = [&](const ModelTensor& tensor) -> FoundTensor {
       std::vector<float>& made = values[tensor.name] = numbered_rows(tensor.shape);
-      return {reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape};
+      return {{reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape}};
     };
     const auto room = [&](DType dtype, const Shape& shape) {
       return rooms.emplace_back(backend->allocate(dtype, shape)).view();

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/cpu_arrange.h"
 #include "backend/cpu/cpu_attention.h"
+#include "backend/cpu/cpu_codes_along_rows.h"
 #include "backend/cpu/cpu_decode_weights.h"
 #include "backend/cpu/cpu_experts.h"
 #include "backend/cpu/cpu_linear.h"
@@ -96,7 +97,17 @@ class CpuBackend : public Backend {
     cpu_arrange(pool_, from, steps, to);
   }
   void decode_weights(const QuantisedMatrix& matrix, const TensorView& to) override {
-    cpu_decode_weights(pool_, matrix, to);
+    cpu_decode_weights(kernels_, pool_, matrix, to);
+  }
+
+  std::optional<QuantisedMatrix> in_place(const QuantisedMatrix& matrix, DType compute,
+                                          std::vector<Tensor>& storage) override {
+    QuantisedMatrix read = matrix;
+    if (has_groups_in_order(matrix)) read.groups = nullptr;
+    if (reads_codes(read, compute)) return read;
+    const auto turned = form_along_rows(read);
+    if (!turned || !reads_codes(*turned, compute)) return std::nullopt;
+    return codes_along_rows(pool_, read, storage);
   }
 
   void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override {

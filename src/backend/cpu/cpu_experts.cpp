@@ -46,6 +46,7 @@ class Experts {
         form_(row_form(kernels, matrices.dtype)),
         activate_(kernels.activate[static_cast<size_t>(matrices.activation)]) {
     scratch.threads.resize(static_cast<size_t>(pool.threads()));
+    scratch.codes.resize(static_cast<size_t>(pool.threads()));
   }
 
   void run(const Routed& routed, bool dots) {
@@ -78,11 +79,17 @@ class Experts {
   int64_t dim() const { return x_.shape[1]; }
   int64_t hidden_dim() const { return matrices_.hidden_dim; }
 
-  ConstTensorView weight(int64_t matrix, int64_t expert) const {
-    const int64_t count = matrices_.addresses.shape[1];
-    const uint64_t at = matrices_.addresses.as<const uint64_t>()[matrix * count + expert];
+  WeightRows weight(int64_t matrix, int64_t expert) const {
+    const int64_t at = matrix * matrices_.addresses.shape[1] + expert;
+    const uint64_t address = matrices_.addresses.as<const uint64_t>()[at];
     const Shape shape = matrix == 2 ? Shape{dim(), hidden_dim()} : Shape{hidden_dim(), dim()};
-    return {reinterpret_cast<const std::byte*>(static_cast<uintptr_t>(at)), matrices_.dtype, shape};
+    WeightRows rows{{reinterpret_cast<const std::byte*>(static_cast<uintptr_t>(address)),
+                     matrices_.dtype, shape}};
+    if (!matrices_.codes.empty()) {
+      const auto& codes = matrices_.codes[static_cast<size_t>(at)];
+      if (codes) rows.codes = &*codes;
+    }
+    return rows;
   }
 
   // All that is sent, by expert, and of each expert by row.
@@ -149,7 +156,8 @@ class Experts {
     pool_.run(static_cast<int64_t>(wave.size()) * strips, [&](int64_t job, int thread) {
       const Segment& segment = wave[static_cast<size_t>(job / strips)];
       hidden_strip(segment, job % strips, packed(in, segment, dim()),
-                   packed(hidden, segment, hidden_dim()), scratch_.threads[thread]);
+                   packed(hidden, segment, hidden_dim()), scratch_.threads[thread],
+                   scratch_.codes[thread]);
     });
     const int64_t out_strips = divide_up(dim(), kernels_.strip);
     const int64_t parts = row_parts(out_strips);
@@ -160,7 +168,8 @@ class Experts {
         const auto of_segment =
             rows.subspan(static_cast<size_t>(segment.first), static_cast<size_t>(segment.count));
         down_strip(segment, job / parts, of_segment, part_rows,
-                   packed(hidden, segment, hidden_dim()), scratch_.threads[thread]);
+                   packed(hidden, segment, hidden_dim()), scratch_.threads[thread],
+                   scratch_.codes[thread]);
       }
     });
   }
@@ -178,14 +187,14 @@ class Experts {
 
   // activation(gate) * up of a strip, prepared for down.
   void hidden_strip(const Segment& segment, int64_t strip, const PackedRows& in,
-                    const PackedRows& out, Scratch& scratch) const {
+                    const PackedRows& out, Scratch& scratch, CodeScratch& codes) const {
     const int64_t width = kernels_.strip, size = segment.count * width;
     float* panel = scratch.floats(static_cast<size_t>(kTileStride * width + 2 * size));
     float* gate = panel + kTileStride * width;
     float* up = gate + size;
     const TileRows rows{kernels_, form_, in, 0, segment.count};
-    multiply_strips(rows, weight(0, segment.expert), strip, 1, panel, gate);
-    multiply_strips(rows, weight(1, segment.expert), strip, 1, panel, up);
+    multiply_strips(rows, weight(0, segment.expert), strip, 1, panel, gate, codes);
+    multiply_strips(rows, weight(1, segment.expert), strip, 1, panel, up, codes);
     activate_(gate, up, size);
     const int64_t first = strip * width, count = std::min(width, hidden_dim() - first);
     for (int64_t row = 0; row < segment.count; ++row) {
@@ -195,7 +204,8 @@ class Experts {
 
   // Adds a strip of what an expert gives to the rows of `part` that were sent to it.
   void down_strip(const Segment& segment, int64_t strip, std::span<const Sent> sent,
-                  const Rows& part, const PackedRows& hidden, Scratch& scratch) const {
+                  const Rows& part, const PackedRows& hidden, Scratch& scratch,
+                  CodeScratch& codes) const {
     const auto below = [](const Sent& each, int64_t row) { return each.row < row; };
     const auto begin = std::lower_bound(sent.begin(), sent.end(), part.begin, below);
     const auto end = std::lower_bound(begin, sent.end(), part.end, below);
@@ -204,7 +214,7 @@ class Experts {
     float* panel = scratch.floats(static_cast<size_t>(kTileStride * width + n * width));
     float* sums = panel + kTileStride * width;
     multiply_strips({kernels_, form_, hidden, begin - sent.begin(), n}, weight(2, segment.expert),
-                    strip, 1, panel, sums);
+                    strip, 1, panel, sums, codes);
     const int64_t first = strip * width, count = std::min(width, dim() - first);
     for (int64_t i = 0; i < n; ++i) {
       const Sent& each = begin[i];
@@ -228,16 +238,16 @@ class Experts {
                       in + i * stride);
     });
     const int64_t jobs = divide_up(hidden_dim(), kDotJob);
-    pool_.run(static_cast<int64_t>(wave.size()) * jobs, [&](int64_t job, int /*thread*/) {
+    pool_.run(static_cast<int64_t>(wave.size()) * jobs, [&](int64_t job, int thread) {
       const Segment& segment = wave[static_cast<size_t>(job / jobs)];
       const int64_t begin = job % jobs * kDotJob, end = std::min(begin + kDotJob, hidden_dim());
       const float* from = in + segment.first * stride;
       for (int64_t matrix = 0; matrix < 2; ++matrix) {
         float* to = (matrix == 0 ? gate : up) + segment.first * hidden_dim();
-        multiply_dots(kernels_, form_, weight(matrix, segment.expert), begin, end, from, stride,
-                      segment.count, [&](int64_t row, int64_t column, float sum) {
-                        to[row * hidden_dim() + column] = sum;
-                      });
+        multiply_dots(
+            kernels_, form_, weight(matrix, segment.expert), begin, end, from, stride,
+            segment.count, scratch_.codes[thread],
+            [&](int64_t row, int64_t column, float sum) { to[row * hidden_dim() + column] = sum; });
       }
       for (int64_t i = segment.first; i < segment.first + segment.count; ++i) {
         const int64_t at = i * hidden_dim() + begin;
@@ -248,12 +258,12 @@ class Experts {
       prepare_dot_row(kernels_, form_, gate + i * hidden_dim(), hidden_dim(),
                       hidden + i * hidden_stride);
     });
-    pool_.run(divide_up(dim(), kDotJob), [&](int64_t job, int /*thread*/) {
+    pool_.run(divide_up(dim(), kDotJob), [&](int64_t job, int thread) {
       const int64_t begin = job * kDotJob, end = std::min(begin + kDotJob, dim());
       for (const Segment& segment : wave) {
         multiply_dots(kernels_, form_, weight(2, segment.expert), begin, end,
                       hidden + segment.first * hidden_stride, hidden_stride, segment.count,
-                      [&](int64_t row, int64_t column, float sum) {
+                      scratch_.codes[thread], [&](int64_t row, int64_t column, float sum) {
                         const Sent& sent = rows[static_cast<size_t>(segment.first + row)];
                         out_.as<float>()[sent.row * dim() + column] += sent.weight * sum;
                       });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cpu/cpu_coded_rows.h"
 #include "backend/cpu/cpu_memory.h"
 #include "backend/cpu/isa/cpu_kernels.h"
 #include "base/thread_pool.h"
@@ -18,6 +19,7 @@ struct ExpertScratch {
   Scratch hidden;                // what gate and up make of them
   Scratch prepared;              // the same, prepared for down
   std::vector<Scratch> threads;  // panels and sums of each thread
+  std::vector<CodeScratch> codes;
 };
 
 // See Backend::experts. A row's result has the same bits whatever other rows there are, among calls

@@ -58,13 +58,18 @@ void write_strip(const Block& block, const Piece& piece, int64_t strip, const fl
   }
 }
 
-void compute(const Block& block, const Piece& piece, Scratch& scratch) {
+WeightRows weight_rows(const Projection& projection) {
+  return {projection.weight, projection.codes ? &*projection.codes : nullptr};
+}
+
+void compute(const Block& block, const Piece& piece, Scratch& scratch, CodeScratch& codes) {
   const int64_t width = block.kernels.strip;
   const int64_t sums_size = piece.n_rows() * width;
   float* panel = scratch.floats(kTileStride * width + piece.n_strips() * sums_size);
   float* sums = panel + kTileStride * width;
   const TileRows rows{block.kernels, block.form, block.rows, piece.first_row, piece.n_rows()};
-  multiply_strips(rows, piece.projection->weight, piece.first_strip, piece.n_strips(), panel, sums);
+  multiply_strips(rows, weight_rows(*piece.projection), piece.first_strip, piece.n_strips(), panel,
+                  sums, codes);
   for (int64_t s = 0; s < piece.n_strips(); ++s) {
     write_strip(block, piece, piece.first_strip + s, sums + s * sums_size);
   }
@@ -114,7 +119,7 @@ void multiply(const CpuKernels& kernels, RowForm form, ThreadPool& pool, LinearS
     const Block block{kernels, form, packed, first};
     const std::vector<Piece> pieces = make_pieces(kernels, pool.threads(), rows, projections);
     pool.run(static_cast<int64_t>(pieces.size()), [&](int64_t job, int thread) {
-      compute(block, pieces[job], scratch.threads[thread]);
+      compute(block, pieces[job], scratch.threads[thread], scratch.codes[thread]);
     });
   }
 }
@@ -138,7 +143,7 @@ const float* prepare_few(const CpuKernels& kernels, RowForm form, const ConstTen
 
 // out[r][i] for the weight rows i of one job.
 void dot_rows(const CpuKernels& kernels, RowForm form, const Projection& projection, const float* x,
-              int64_t stride, int64_t n, int64_t begin) {
+              int64_t stride, int64_t n, int64_t begin, CodeScratch& codes) {
   const int64_t out_dim = projection.weight.shape[0];
   const int64_t end = std::min(begin + kDotJob, out_dim);
   float bias[kDotJob] = {};
@@ -147,7 +152,7 @@ void dot_rows(const CpuKernels& kernels, RowForm form, const Projection& project
     kernels.to_float[given->dtype](given->data + offset, end - begin, bias);
   }
   float* out = projection.out.as<float>();
-  multiply_dots(kernels, form, projection.weight, begin, end, x, stride, n,
+  multiply_dots(kernels, form, weight_rows(projection), begin, end, x, stride, n, codes,
                 [&](int64_t row, int64_t column, float sum) {
                   float& to = out[row * out_dim + column];
                   const float value = sum + bias[column - begin];
@@ -164,9 +169,9 @@ void multiply_few(const CpuKernels& kernels, RowForm form, ThreadPool& pool, Lin
   for (const Projection* each : projections) {
     for (int64_t at = 0; at < each->weight.shape[0]; at += kDotJob) jobs.emplace_back(each, at);
   }
-  pool.run(static_cast<int64_t>(jobs.size()), [&](int64_t job, int /*thread*/) {
+  pool.run(static_cast<int64_t>(jobs.size()), [&](int64_t job, int thread) {
     const auto& [projection, begin] = jobs[job];
-    dot_rows(kernels, form, *projection, rows, stride, n, begin);
+    dot_rows(kernels, form, *projection, rows, stride, n, begin, scratch.codes[thread]);
   });
 }
 
@@ -177,6 +182,7 @@ void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scra
                 int64_t computed_as) {
   if (x.shape[0] == 0) return;
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
+  scratch.codes.resize(static_cast<size_t>(pool.threads()));
   for (const RowForm form : {RowForm::plain, RowForm::rounded_to_bf16, RowForm::bf16_pairs}) {
     std::vector<const Projection*> chosen;
     for (const Projection& each : projections) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cpu/cpu_coded_rows.h"
 #include "backend/cpu/cpu_memory.h"
 #include "backend/cpu/isa/cpu_kernels.h"
 #include "base/thread_pool.h"
@@ -15,6 +16,7 @@ namespace fp8kv {
 struct LinearScratch {
   Scratch rows;                  // prepared activations
   std::vector<Scratch> threads;  // panels and sums of each thread
+  std::vector<CodeScratch> codes;
 };
 
 // See Backend::linear. A row's result has the same bits whatever other rows there are, among calls

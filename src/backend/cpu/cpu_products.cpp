@@ -11,6 +11,11 @@ namespace {
 // Stands in for the rows of a weight past its last one.
 alignas(64) constexpr std::array<std::byte, kTileStride * sizeof(float)> kZeroRow{};
 
+// Numbers of 16 bits.
+uint16_t* room_for(CodeScratch& scratch, int64_t count) {
+  return reinterpret_cast<uint16_t*>(scratch.rows.floats(static_cast<size_t>((count + 1) / 2)));
+}
+
 void pack_pairs(const float* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count / 2; ++i) {
     const uint32_t low = bf16_from_float(from[2 * i]);
@@ -26,19 +31,26 @@ void prepare(const CpuKernels& kernels, RowForm form, const float* from, int64_t
   if (form == RowForm::rounded_to_bf16) kernels.round_bf16(to, count);
 }
 
-void pack_strip(const TileRows& rows, const ConstTensorView& weight, int64_t strip, int64_t k_block,
-                float* panel) {
-  const int width = rows.kernels.strip;
+// `coded`: null where the weight is numbers.
+void pack_strip(const TileRows& rows, const ConstTensorView& weight, CodedRows* coded,
+                CodeScratch& scratch, int64_t strip, int64_t k_block, float* panel) {
+  const int width = rows.kernels.strip, depth = rows.packed.depth(k_block);
   const int64_t element = static_cast<int64_t>(dtype_bytes(weight.dtype));
-  const int64_t row_bytes = rows.packed.in_dim * element;
+  const int64_t row_bytes = rows.packed.in_dim * element, first = k_block * rows.packed.block;
+  uint16_t* decoded = coded == nullptr ? nullptr : room_for(scratch, width * depth);
   const std::byte* from[kMaxStrip];
   for (int j = 0; j < width; ++j) {
     const int64_t row = strip * width + j;
-    from[j] = row < weight.shape[0]
-                  ? weight.data + row * row_bytes + k_block * rows.packed.block * element
-                  : kZeroRow.data();
+    if (row >= weight.shape[0]) {
+      from[j] = kZeroRow.data();
+    } else if (coded == nullptr) {
+      from[j] = weight.data + row * row_bytes + first * element;
+    } else {
+      uint16_t* to = decoded + j * depth;
+      coded->decode(row, first, depth, to);
+      from[j] = reinterpret_cast<const std::byte*>(to);
+    }
   }
-  const int depth = rows.packed.depth(k_block);
   if (rows.form == RowForm::bf16_pairs) {
     rows.kernels.pack_pairs(from, depth, panel);
   } else {
@@ -88,15 +100,50 @@ void pack_part(const CpuKernels& kernels, RowForm form, const float* from, int64
   prepare(kernels, form, from, count, to + (form == RowForm::bf16_pairs ? within / 2 : within));
 }
 
-void multiply_strips(const TileRows& rows, const ConstTensorView& weight, int64_t first_strip,
-                     int64_t n_strips, float* panel, float* sums) {
+void multiply_strips(const TileRows& rows, const WeightRows& weight, int64_t first_strip,
+                     int64_t n_strips, float* panel, float* sums, CodeScratch& scratch) {
   const int64_t size = rows.n_rows * rows.kernels.strip;
+  std::optional<CodedRows> coded;
+  if (weight.codes) coded.emplace(rows.kernels, *weight.codes, weight.view.dtype, scratch);
   for (int64_t b = 0; b < rows.packed.blocks(); ++b) {
     for (int64_t s = 0; s < n_strips; ++s) {
-      pack_strip(rows, weight, first_strip + s, b, panel);
+      pack_strip(rows, weight.view, coded ? &*coded : nullptr, scratch, first_strip + s, b, panel);
       multiply_strip(rows, b, panel, sums + s * size);
     }
   }
+}
+
+DotWeights::DotWeights(const CpuKernels& kernels, RowForm form, const WeightRows& weight, int64_t n,
+                       CodeScratch& scratch)
+    : weight_(weight),
+      dots_(form == RowForm::bf16_pairs ? kernels.pair_dots : kernels.dots[weight.view.dtype]),
+      scratch_(scratch) {
+  if (!weight.codes) return;
+  coded_.emplace(kernels, *weight.codes, weight.view.dtype, scratch);
+  decoded_ = n > kMaxDotRows || !coded_->has_dots();
+}
+
+void DotWeights::go_to(int64_t first, int64_t count) {
+  for (int64_t w = 0; w < kDotWeights; ++w) {
+    rows_[static_cast<size_t>(w)] = first + std::min(w, count - 1);
+  }
+  if (coded_ && !decoded_) return;
+  uint16_t* to = decoded_ ? room_for(scratch_, kDotWeights * in_dim()) : nullptr;
+  for (size_t w = 0; w < kDotWeights; ++w) {
+    if (decoded_) {
+      coded_->decode(rows_[w], 0, in_dim(), to);
+      from_[w] = reinterpret_cast<const std::byte*>(to);
+      to += in_dim();
+    } else {
+      const auto bytes = static_cast<int64_t>(dtype_bytes(weight_.view.dtype));
+      from_[w] = weight_.view.data + rows_[w] * in_dim() * bytes;
+    }
+  }
+}
+
+void DotWeights::multiply(const float* x, int64_t x_stride, int64_t n, float* out) {
+  if (coded_ && !decoded_) return coded_->dots(rows_.data(), x, x_stride, n, out);
+  dots_[n - 1](from_.data(), x, x_stride, in_dim(), out);
 }
 
 int64_t dot_stride(RowForm form, int64_t in_dim) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "backend/cpu/cpu_coded_rows.h"
 #include "backend/cpu/isa/cpu_kernels.h"
 #include "core/tensor.h"
 
@@ -63,6 +66,12 @@ void pack_row(const CpuKernels& kernels, RowForm form, const float* row, const P
 void pack_part(const CpuKernels& kernels, RowForm form, const float* from, int64_t first,
                int64_t count, const PackedRows& packed, int64_t index);
 
+// Rows of weights as products read them: numbers, or codes.
+struct WeightRows {
+  ConstTensorView view;                    // its data is null where there are codes
+  const QuantisedMatrix* codes = nullptr;  // of the same shape
+};
+
 // Rows that are multiplied together.
 struct TileRows {
   const CpuKernels& kernels;
@@ -74,35 +83,52 @@ struct TileRows {
 
 // The products of the rows with strips [first_strip, first_strip + n_strips) of a weight:
 // sums [n_strips][n_rows][strip], overwritten.   panel: room for kTileStride * strip floats
-void multiply_strips(const TileRows& rows, const ConstTensorView& weight, int64_t first_strip,
-                     int64_t n_strips, float* panel, float* sums);
+void multiply_strips(const TileRows& rows, const WeightRows& weight, int64_t first_strip,
+                     int64_t n_strips, float* panel, float* sums, CodeScratch& scratch);
 
 // Floats between rows that are prepared for dot products.
 int64_t dot_stride(RowForm form, int64_t in_dim);
 void prepare_dot_row(const CpuKernels& kernels, RowForm form, const float* from, int64_t in_dim,
                      float* to);
 
+// kDotWeights rows of a weight at a time, for products with n rows in all.
+class DotWeights {
+ public:
+  DotWeights(const CpuKernels& kernels, RowForm form, const WeightRows& weight, int64_t n,
+             CodeScratch& scratch);
+
+  // Rows [first, first + count); where that are fewer than kDotWeights, the last of them again.
+  void go_to(int64_t first, int64_t count);
+  // As CpuKernels::Dots.
+  void multiply(const float* x, int64_t x_stride, int64_t n, float* out);
+
+ private:
+  int64_t in_dim() const { return weight_.view.shape[1]; }
+
+  const WeightRows& weight_;
+  const CpuKernels::Dots* dots_;
+  CodeScratch& scratch_;
+  std::optional<CodedRows> coded_;
+  bool decoded_ = false;  // rows are decoded once for all rows of x
+  std::array<int64_t, kDotWeights> rows_{};
+  std::array<const std::byte*, kDotWeights> from_{};
+};
+
 // Calls take(row, index, sum) for the products of n prepared rows, `stride` floats apart, with rows
 // [begin, end) of a weight. Rows beyond those of one call of the kernel find the weights in the
 // cache.
 template <typename Take>
-void multiply_dots(const CpuKernels& kernels, RowForm form, const ConstTensorView& weight,
-                   int64_t begin, int64_t end, const float* x, int64_t stride, int64_t n,
+void multiply_dots(const CpuKernels& kernels, RowForm form, const WeightRows& weight, int64_t begin,
+                   int64_t end, const float* x, int64_t stride, int64_t n, CodeScratch& scratch,
                    const Take& take) {
-  const CpuKernels::Dots* dots =
-      form == RowForm::bf16_pairs ? kernels.pair_dots : kernels.dots[weight.dtype];
-  const int64_t in_dim = weight.shape[1];
-  const int64_t row_bytes = in_dim * static_cast<int64_t>(dtype_bytes(weight.dtype));
+  DotWeights weights(kernels, form, weight, n, scratch);
   for (int64_t first = begin; first < end; first += kDotWeights) {
     const int64_t count = std::min<int64_t>(kDotWeights, end - first);
-    const std::byte* rows[kDotWeights];
-    for (int64_t w = 0; w < kDotWeights; ++w) {
-      rows[w] = weight.data + (first + std::min(w, count - 1)) * row_bytes;
-    }
+    weights.go_to(first, count);
     for (int64_t done = 0; done < n; done += kMaxDotRows) {
       const int64_t now = std::min<int64_t>(kMaxDotRows, n - done);
       float sums[kMaxDotRows * kDotWeights];
-      dots[now - 1](rows, x + done * stride, stride, in_dim, sums);
+      weights.multiply(x + done * stride, stride, now, sums);
       for (int64_t r = 0; r < now; ++r) {
         for (int64_t w = 0; w < count; ++w) take(done + r, first + w, sums[r * kDotWeights + w]);
       }

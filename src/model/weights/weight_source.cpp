@@ -69,6 +69,32 @@ bool is_copied(const ModelTensor& tensor) {
   return turned || tensor.layout == TensorLayout::by_kv_head || tensor.head >= 0;
 }
 
+bool may_be_codes(const ModelTensor& tensor) {
+  const auto is_of_products = [](const TensorPart& part) {
+    switch (part.role) {
+      case TensorRole::q:
+      case TensorRole::k:
+      case TensorRole::v:
+      case TensorRole::o:
+      case TensorRole::gate:
+      case TensorRole::up:
+      case TensorRole::down:
+      case TensorRole::expert_gate:
+      case TensorRole::expert_up:
+      case TensorRole::expert_down:
+      case TensorRole::shared_gate:
+      case TensorRole::shared_up:
+      case TensorRole::shared_down:
+      case TensorRole::lm_head:
+        return true;
+      default:
+        return false;
+    }
+  };
+  return !tensor.is_bias && !is_copied(tensor) &&
+         std::all_of(tensor.parts.begin(), tensor.parts.end(), is_of_products);
+}
+
 ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part, int64_t n_kv_heads,
                         const ConstTensorView& view, const WeightSource& source) {
   if (tensor.layout == TensorLayout::by_kv_head) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "backend/backend.h"
@@ -11,10 +12,17 @@
 
 namespace fp8kv {
 
+// A tensor in the order of its file: numbers of a type to compute with, or, with data that is null,
+// what products can have in their place.
+struct FoundTensor {
+  ConstTensorView view;
+  std::optional<QuantisedMatrix> codes = {};
+};
+
 // What a layer is made of. All of it lives as long as the weights.
 struct WeightSource {
-  // A tensor in the order of its file, as numbers of a type to compute with.
-  std::function<ConstTensorView(const ModelTensor& tensor)> find;
+  // Codes only where may_be_codes.
+  std::function<FoundTensor(const ModelTensor& tensor)> find;
   // Memory for what no file has: the addresses of experts, and weights in another order.
   std::function<TensorView(DType dtype, const Shape& shape)> room;
   Backend* backend = nullptr;  // null: only sizes are asked for, and nothing is written
@@ -22,6 +30,9 @@ struct WeightSource {
 
 // Whether the layer has another copy of a tensor, and its own memory is not looked at any more.
 bool is_copied(const ModelTensor& tensor);
+
+// Whether all that is made of a tensor is rows of it, for products alone.
+bool may_be_codes(const ModelTensor& tensor);
 
 // What a role has of a tensor: [rows, columns], or [rows] of a bias.
 ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part, int64_t n_kv_heads,

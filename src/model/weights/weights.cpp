@@ -14,12 +14,14 @@ struct Placing {
   const ModelConfig& config;
   bool is_bias;
   ConstTensorView view;
+  std::optional<QuantisedMatrix> codes = {};
 
   void into(Linear& linear) const {
     if (is_bias) {
       linear.bias = view;
     } else {
       linear.weight = view;
+      linear.codes = codes;
     }
   }
   void into(std::optional<Linear>& linear) const {
@@ -54,6 +56,18 @@ Norm plain_norm(const ModelConfig& config, const WeightSource& source) {
   norm.eps = static_cast<float>(config.norm_eps);
   norm.weight = ones(config.dtype, config.head_dim(), source);
   return norm;
+}
+
+// A matrix of one expert that products read as it is stored.
+void place_expert_codes(const ModelConfig& config, const ModelTensor& tensor,
+                        const TensorPart& part, size_t matrix, DType dtype,
+                        const QuantisedMatrix& codes, LayerExperts& out) {
+  const auto count = static_cast<size_t>(config.experts->count);
+  const auto expert = static_cast<size_t>(tensor.expert);
+  out.each.resize(count);
+  out.each[expert][matrix] = {nullptr, dtype, Shape{part.rows, codes.columns}};
+  out.codes.resize(3 * count);
+  out.codes[matrix * count + expert] = rows_of(codes, part.first_row, part.rows);
 }
 
 // A matrix of one expert, or of all one after another.
@@ -222,6 +236,13 @@ void check_rows_of_layer(const ModelConfig& config) {
   }
 }
 
+// Whether a matrix can be cut where its parts are.
+bool has_parts(const QuantisedMatrix& matrix, const ModelTensor& tensor) {
+  return std::all_of(tensor.parts.begin(), tensor.parts.end(), [&](const TensorPart& part) {
+    return may_be_cut(matrix, part.first_row) && may_be_cut(matrix, part.first_row + part.rows);
+  });
+}
+
 void put_addresses(LayerExperts& experts, const WeightSource& source) {
   const auto count = static_cast<int64_t>(experts.each.size());
   const TensorView memory = source.room(DType::u64, Shape{3, count});
@@ -263,11 +284,16 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
   LayerWeights layer;
   std::map<TensorRole, TensorView> head_rows;
   for (const ModelTensor& tensor : needed_tensors(config, index, part)) {
-    const ConstTensorView view = source.find(tensor);
+    const auto [view, codes] = source.find(tensor);
     for (const TensorPart& each : tensor.parts) {
       const size_t matrix = expert_matrix(each.role);
-      if (matrix < 3) {
+      if (matrix < 3 && codes) {
+        place_expert_codes(config, tensor, each, matrix, view.dtype, *codes, experts_of(layer));
+      } else if (matrix < 3) {
         place_expert(config, tensor, each, matrix, view, source, experts_of(layer));
+      } else if (codes) {
+        const ConstTensorView own(nullptr, view.dtype, Shape{each.rows, view.shape[1]});
+        place(each.role, {config, false, own, rows_of(*codes, each.first_row, each.rows)}, layer);
       } else if (tensor.head >= 0) {
         TensorView& rows = head_rows[each.role];
         add_head(tensor, view, source, rows);
@@ -296,17 +322,34 @@ Tensor WeightLoader::upload_file(const std::string& name) const {
 }
 
 Tensor WeightLoader::upload(const ModelTensor& tensor) const {
+  std::vector<Tensor> storage;
+  upload(tensor, false, storage);
+  return std::move(storage.back());
+}
+
+// What products need of a tensor lives in `storage`; where that is no codes, in its last.
+FoundTensor WeightLoader::upload(const ModelTensor& tensor, bool may_have_codes,
+                                 std::vector<Tensor>& storage) const {
   const Weight weight = weights_.at(tensor);
-  if (!weight.stored) return upload_file(weight.name);
+  if (!weight.stored) return {storage.emplace_back(upload_file(weight.name)).view()};
   weights_.check_values(weight);
-  std::vector<Tensor> files;
+  std::vector<Tensor> files, turned;
   const QuantisedMatrix matrix = matrix_of(*weight.stored, [&](const TensorEntry& entry) {
     return ConstTensorView(files.emplace_back(upload_file(entry.name)).view());
   });
+  if (may_have_codes && may_be_codes(tensor)) {
+    const auto codes = backend_.in_place(matrix, weight.dtype, turned);
+    if (codes && has_parts(*codes, tensor)) {
+      for (std::vector<Tensor>* from : {&files, &turned}) {
+        std::move(from->begin(), from->end(), std::back_inserter(storage));
+      }
+      return {{nullptr, weight.dtype, weight.shape}, codes};
+    }
+  }
   Tensor decoded = with_context(cat("weight ", quote(weight.name)),
                                 [&] { return backend_.allocate(weight.dtype, weight.shape); });
   backend_.decode_weights(matrix, decoded.view());
-  return decoded;
+  return {storage.emplace_back(std::move(decoded)).view()};
 }
 
 ModelTensor embedding_tensor(const Checkpoint& checkpoint, const ModelConfig& config) {
@@ -332,8 +375,7 @@ std::optional<Tensor> WeightLoader::outer(TensorRole role) const {
 LayerWeights WeightLoader::layer(int64_t index) const {
   std::vector<Tensor> storage, not_kept;
   const auto find = [&](const ModelTensor& tensor) {
-    std::vector<Tensor>& kept = is_copied(tensor) ? not_kept : storage;
-    return ConstTensorView(kept.emplace_back(upload(tensor)).view());
+    return upload(tensor, true, is_copied(tensor) ? not_kept : storage);
   };
   const auto room = [&](DType dtype, const Shape& shape) {
     return storage.emplace_back(backend_.allocate(dtype, shape)).view();
@@ -361,9 +403,13 @@ HeadWeights WeightLoader::head() const {
   for (const ModelTensor& tensor : outer_tensors(config_)) {
     const TensorRole role = tensor.parts.front().role;
     if (role < TensorRole::attn_norm || (shared && tensor.name == lm_head)) continue;
-    const bool normed = config_.block.head_normed && tensor.name == lm_head;
-    head.storage.push_back(normed ? normed_rows(tensor) : upload(tensor));
-    const Placing loaded{config_, tensor.is_bias, head.storage.back().view()};
+    FoundTensor found;
+    if (config_.block.head_normed && tensor.name == lm_head) {
+      found.view = head.storage.emplace_back(normed_rows(tensor)).view();
+    } else {
+      found = upload(tensor, true, head.storage);
+    }
+    const Placing loaded{config_, tensor.is_bias, found.view, found.codes};
     if (role == TensorRole::norm) {
       loaded.into(head.norm);
     } else if (role == TensorRole::head_down) {

@@ -27,6 +27,7 @@ struct LayerExperts {
   // Gate and up [hidden_dim, dim], and down [dim, hidden_dim], of each.
   std::vector<std::array<ConstTensorView, 3>> each;
   ConstTensorView addresses;  // of these, [3, count] u64 on the backend: see ExpertMatrices
+  std::vector<std::optional<QuantisedMatrix>> codes;  // see ExpertMatrices
   // The expert that takes every token, where there is one; as `each`.
   std::optional<std::array<Linear, 3>> shared;
   std::optional<Linear> shared_router;  // [1, dim]
@@ -92,6 +93,8 @@ class WeightLoader {
  private:
   Tensor upload_file(const std::string& name) const;
   Tensor upload(const ModelTensor& tensor) const;
+  FoundTensor upload(const ModelTensor& tensor, bool may_have_codes,
+                     std::vector<Tensor>& storage) const;
   Tensor normed_rows(const ModelTensor& tensor) const;  // of a matrix, brought to length 1
 
   const Checkpoint& checkpoint_;

@@ -37,9 +37,14 @@ const CpuKernels& avx512_kernels() {
 }
 
 const CpuKernels& avx512_bf16_kernels() {
+  static CodeKernels codes = kAvx512Bf16Codes;
   static const CpuKernels kKernels = [] {
     CpuKernels kernels = kAvx512Bf16Kernels;
-    if (__builtin_cpu_supports("avx512vbmi")) take_vbmi_panels(kernels);
+    if (__builtin_cpu_supports("avx512vbmi")) {
+      take_vbmi_panels(kernels);
+      take_vbmi_bytes(codes);
+      kernels.codes = &codes;
+    }
     return kernels;
   }();
   return kKernels;

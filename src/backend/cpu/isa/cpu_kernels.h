@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "backend/cpu/isa/cpu_code_kernels.h"
 #include "core/block.h"
 #include "core/dtype.h"
 #include "core/softmax_state.h"
@@ -23,8 +24,6 @@ namespace fp8kv {
 inline constexpr int kTileStride = 256;
 inline constexpr int kMaxTileRows = 14;
 inline constexpr int kMaxStrip = 32;
-inline constexpr int kMaxDotRows = 4;
-inline constexpr int kDotWeights = 4;
 
 // One function for every element type that weights and caches can have.
 template <typename Function>
@@ -110,6 +109,7 @@ struct CpuKernels {
   // and x of bf16 pairs, two to a float of x; an odd last one stands alone.
   PerType<const Dots*> dots;
   const Dots* pair_dots;
+  const CodeKernels* codes;
 
   PerType<ToFloat> to_float;
   PerType<Store> store;

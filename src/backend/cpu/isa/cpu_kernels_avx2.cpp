@@ -223,6 +223,7 @@ const CpuKernels kAvx2Kernels = {
     .pair_tiles = nullptr,
     .dots = {},
     .pair_dots = nullptr,
+    .codes = &kPortableCodes,
     .to_float = per_type<CpuKernels::ToFloat>([]<typename T>() { return to_float<T>; }),
     .store = per_type<CpuKernels::Store>([]<typename T>() { return store<T>; }),
     .softmax = softmax,

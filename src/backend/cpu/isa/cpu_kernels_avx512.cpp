@@ -295,7 +295,7 @@ constexpr CpuKernels::Dots kPairDots[kMaxDotRows] = {pair_dots<1>, pair_dots<2>,
                                                      pair_dots<4>};
 
 constexpr CpuKernels make_table(CpuKernels::PackPanel pairs, const CpuKernels::Tile* pair_tiles,
-                                const CpuKernels::Dots* pair_dots_table) {
+                                const CpuKernels::Dots* pair_dots_table, const CodeKernels* codes) {
   return {
       .strip = kStrip,
       .tile_rows = kTileRows,
@@ -307,6 +307,7 @@ constexpr CpuKernels make_table(CpuKernels::PackPanel pairs, const CpuKernels::T
       .dots = {kDots<F32Element>, kDots<F16Element>, kDots<Bf16Element>, nullptr, nullptr, nullptr,
                nullptr},
       .pair_dots = pair_dots_table,
+      .codes = codes,
       .to_float = per_type<CpuKernels::ToFloat>([]<typename T>() { return to_float<T>; }),
       .store = {store<F32Element>, store_f16, store<Bf16Element>, store_fp8<Fp8Format::e4m3fn>,
                 store_fp8<Fp8Format::e4m3fnuz>, store_fp8<Fp8Format::e5m2>,
@@ -324,8 +325,9 @@ constexpr CpuKernels make_table(CpuKernels::PackPanel pairs, const CpuKernels::T
 
 }  // namespace
 
-const CpuKernels kAvx512Kernels = make_table(nullptr, nullptr, nullptr);
-const CpuKernels kAvx512Bf16Kernels = make_table(pack_pairs, kPairTiles, kPairDots);
+const CpuKernels kAvx512Kernels = make_table(nullptr, nullptr, nullptr, &kAvx512Codes);
+const CpuKernels kAvx512Bf16Kernels =
+    make_table(pack_pairs, kPairTiles, kPairDots, &kAvx512Bf16Codes);
 
 }  // namespace fp8kv
 

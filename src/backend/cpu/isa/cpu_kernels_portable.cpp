@@ -56,6 +56,7 @@ const CpuKernels kPortableKernels = {
     .pair_tiles = nullptr,
     .dots = {},
     .pair_dots = nullptr,
+    .codes = &kPortableCodes,
     .to_float = per_type<CpuKernels::ToFloat>([]<typename T>() { return loops::to_float<T>; }),
     .store = per_type<CpuKernels::Store>([]<typename T>() { return loops::store<T>; }),
     .softmax = loops::softmax,

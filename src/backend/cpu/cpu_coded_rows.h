@@ -1,0 +1,53 @@
+// Rows of quantised weights on their way into products: decoded a few at a time, into memory that
+// stays in the cache, or within the product. Either way with the bits of a decoded matrix.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/cpu/cpu_memory.h"
+#include "backend/cpu/isa/cpu_kernels.h"
+#include "core/quantised_matrix.h"
+
+namespace fp8kv {
+
+// Whether CodedRows takes the matrix: codes of 4 or 8 bits that lie along rows, in groups that are
+// not too short, worth numbers of 16 bits.
+bool reads_codes(const QuantisedMatrix& matrix, DType compute);
+
+// Memory of one thread.
+struct CodeScratch {
+  Scratch tables;
+  std::vector<int64_t> tabled;  // which rows of scales these are of
+  Scratch scales;
+  Scratch rows;
+};
+
+// A matrix as one job of a product reads it. REQUIRES reads_codes.
+class CodedRows {
+ public:
+  CodedRows(const CpuKernels& kernels, const QuantisedMatrix& matrix, DType compute,
+            CodeScratch& scratch);
+
+  // Elements [first, first + count) of a row, numbers of 16 bits. REQUIRES an even `first`.
+  void decode(int64_t row, int64_t first, int64_t count, uint16_t* to);
+
+  // Whether there are kernels for products with the codes themselves: these are `dots`, as
+  // CpuKernels::Dots of kDotWeights rows with n <= kMaxDotRows rows of x.
+  bool has_dots() const;
+  void dots(const int64_t* rows, const float* x, int64_t x_stride, int64_t n, float* out);
+
+ private:
+  const uint8_t* codes_of(int64_t row) const;
+  void read_scales(int64_t row, float* scales, float* zeros) const;
+  const CodeTable* tables_of(int64_t row);
+
+  const CpuKernels& kernels_;
+  const QuantisedMatrix& matrix_;
+  CodeScratch& scratch_;
+  const bool in_bytes_, bf16_;
+  const float* values_;  // of codes
+  const int64_t run_;    // columns that share a scale
+};
+
+}  // namespace fp8kv

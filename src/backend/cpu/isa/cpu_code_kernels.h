@@ -1,0 +1,81 @@
+// Codes of quantised weights as numbers of 16 bits, bf16 or f16: the inner loops, one table per
+// instruction set. Numbers are those of weight_value, rounded once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace fp8kv {
+
+inline constexpr int kMaxDotRows = 4;
+inline constexpr int kDotWeights = 4;
+
+// What each code of eight bits is worth, a number of 16 bits in two bytes.
+struct CodeTable {
+  alignas(64) std::array<uint8_t, 256> low;
+  alignas(64) std::array<uint8_t, 256> high;
+};
+
+// Rows with a byte for each column. In columns [i * run, (i + 1) * run) those of row w are worth
+// what tables[w][i] says.
+struct ByteRows {
+  std::array<const uint8_t*, kDotWeights> codes;
+  std::array<const CodeTable*, kDotWeights> tables;
+  int64_t run;
+};
+
+// Rows with four bits for each column, the first in the low bits of a byte. In columns
+// [i * run, (i + 1) * run) those of row w are worth (values[code] - zeros[w][i]) * scales[w][i].
+struct NibbleRows {
+  std::array<const uint8_t*, kDotWeights> codes;
+  std::array<const float*, kDotWeights> scales;
+  std::array<const float*, kDotWeights> zeros;
+  const float* values;  // [16]
+  int64_t run;
+};
+
+// Columns that products of codes take at a time: runs are multiples of them, and rows too.
+inline constexpr int64_t kByteStep = 64;
+inline constexpr int64_t kNibbleStep = 32;
+
+struct CodeKernels {
+  // table: (values[code] - zero) * scale of all codes, rounded to bf16, or to f16.
+  //   values [256]
+  using Fill = void (*)(const float* values, float zero, float scale, bool bf16, CodeTable& table);
+  using Bytes = void (*)(const uint8_t* codes, int64_t count, const CodeTable& table, uint16_t* to);
+  // (values[code] - zero) * scale of `count` codes, rounded to bf16, or to f16.   values [16]
+  using Nibbles = void (*)(const uint8_t* codes, int64_t count, const float* values, float zero,
+                           float scale, bool bf16, uint16_t* to);
+  // As CpuKernels::Dots of what the rows are worth, with its bits: `byte_dots` and `nibble_dots` in
+  // bf16, as pair_dots, and `nibble_dots_f16` in f16. REQUIRES whole steps.
+  using ByteDots = void (*)(const ByteRows& rows, const float* x, int64_t x_stride, int64_t count,
+                            float* out);
+  using NibbleDots = void (*)(const NibbleRows& rows, const float* x, int64_t x_stride,
+                              int64_t count, float* out);
+
+  Fill fill;
+  Bytes bytes;
+  Nibbles nibbles;
+  // [kMaxDotRows]: for 1, 2, ... rows of x; null: decoded rows are multiplied.
+  const ByteDots* byte_dots = nullptr;
+  const NibbleDots* nibble_dots = nullptr;
+  const NibbleDots* nibble_dots_f16 = nullptr;
+};
+
+// CodeKernels::Bytes, for every processor and for what is left of a step.
+inline void look_up_each(const uint8_t* codes, int64_t count, const CodeTable& table,
+                         uint16_t* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = static_cast<uint16_t>(table.low[codes[i]] | table.high[codes[i]] << 8);
+  }
+}
+
+extern const CodeKernels kPortableCodes;
+#if defined(__x86_64__)
+extern const CodeKernels kAvx512Codes;
+extern const CodeKernels kAvx512Bf16Codes;
+// Replaces what reads bytes, where the processor has AVX512_VBMI besides.
+void take_vbmi_bytes(CodeKernels& kernels);
+#endif
+
+}  // namespace fp8kv
