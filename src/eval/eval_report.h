@@ -89,6 +89,7 @@ struct EvalReport {
   std::string tool_version;
   std::string date;              // "2026-11-22", of UTC; "": not told
   std::string model;             // folder, as given
+  std::string against;           // the model that the figures are against; "": itself
   std::string fingerprint;       // see core/model_identity.h
   std::string accepted_foreign;  // in what the model differs from the one the scales were made for
   std::string device;            // "cpu: AVX-512 BF16, 4 threads"

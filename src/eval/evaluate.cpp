@@ -26,6 +26,50 @@ struct Prediction {
   size_t index = 0;    // of the entry in the log
 };
 
+// The other model's predictions: its last residual stream, and what makes logits of it.
+class ReferencePass {
+ public:
+  // `windows`, `n_windows`: as the models that are compared with it have them, for the same
+  // batches.
+  ReferencePass(const EvalReference& reference, Backend& backend,
+                const std::vector<std::vector<int32_t>>& windows, size_t n_windows,
+                const EvalOptions& options)
+      : loader_(reference.checkpoint, reference.config, backend),
+        rows_(backend, reference.config, windows, n_windows, 1, {{options.baseline, nullptr}},
+              options.threads),
+        n_layers_(reference.config.n_layers()) {
+    rows_.embed({reference.checkpoint, reference.config, backend, EmbeddingTable::on_backend});
+  }
+
+  void run(Progress& progress) {
+    for (int64_t index = 0; index < n_layers_; ++index) {
+      const LayerWeights weights = loader_.layer(index);
+      with_context(cat("layer ", index, " of the other model"), [&] {
+        rows_.begin_layer(index);
+        for (const WindowBatch& batch : rows_.plan().batches) {
+          rows_.run(weights, batch);
+          progress.advance();
+        }
+        rows_.end_layer();
+      });
+    }
+  }
+
+  uint64_t steps() const {
+    return static_cast<uint64_t>(n_layers_) * uint64_t{rows_.plan().batches.size()};
+  }
+  HeadWeights head() { return loader_.head(); }
+  void logits(const HeadWeights& weights, const WindowBatch& batch, const TensorView& ids,
+              const TensorView& out) {
+    rows_.forward().head(weights, rows_.rows_of(rows_.streams()[0], batch), ids, out);
+  }
+
+ private:
+  WeightLoader loader_;
+  SideBySide rows_;
+  int64_t n_layers_;
+};
+
 class Evaluator {
  public:
   Evaluator(const Checkpoint& checkpoint, Backend& backend,
@@ -39,26 +83,34 @@ class Evaluator {
         checkpoint_(checkpoint),
         loader_(checkpoint, report.config, backend),
         probes_(with_context("greedy texts", [&] {
-          return make_greedy_probes(checkpoint, report.config, backend, options.baseline, windows,
-                                    options.greedy_tokens);
+          const EvalReference* other = options.against;
+          return make_greedy_probes(other ? other->checkpoint : checkpoint,
+                                    other ? other->config : report.config, backend,
+                                    options.baseline, windows, options.greedy_tokens);
         })) {
     for (const GreedyProbe& probe : probes_) windows_.push_back(probe.ids);
-    std::vector<Lane> lanes = {{options.baseline, nullptr}};
+    std::vector<Lane> lanes;
+    if (!options.against) lanes.push_back({options.baseline, nullptr});
     for (const CandidateReport& each : report.candidates) {
       lanes.push_back({each.dtype, each.scales ? &*each.scales : nullptr});
     }
     with_context("working memory", [&] {
       caches_.emplace(backend, config_, windows_, n_windows_, options.attention_rows,
                       std::move(lanes), options.threads);
+      if (options.against) {
+        reference_.emplace(*options.against, backend, windows_, n_windows_, options);
+      }
     });
     report_.attention_tokens = static_cast<uint64_t>(caches_->attention_rows());
     const size_t batches = caches_->plan().batches.size();
     find_half();
     progress_.emplace(log, "evaluating",
-                      static_cast<uint64_t>(config_.n_layers() + 1) * uint64_t{batches});
+                      static_cast<uint64_t>(config_.n_layers() + 1) * uint64_t{batches} +
+                          (reference_ ? reference_->steps() : 0));
   }
 
   void run() {
+    if (reference_) reference_->run(*progress_);
     caches_->embed({checkpoint_, config_, backend_, EmbeddingTable::on_backend});
     for (int64_t index = 0; index < config_.n_layers(); ++index) layer(index);
     list_predictions();
@@ -68,6 +120,7 @@ class Evaluator {
 
  private:
   CandidateReport& lane_report(size_t lane) {
+    if (reference_) return report_.candidates[lane];
     return lane == 0 ? report_.baseline : report_.candidates[lane - 1];
   }
 
@@ -129,6 +182,7 @@ class Evaluator {
     FP8KV_ASSERT(!depths_.empty());
     logs_.resize(caches_->streams().size());
     for (TokenLog& log : logs_) log.resize(n_predictions_);
+    if (reference_) of_reference_.resize(n_predictions_);
   }
 
   // Whatever the number of rows in hand, a row has the logits of a prompt's: no figure may depend
@@ -136,7 +190,9 @@ class Evaluator {
   void head() {
     backend_.compute_as(kPromptStep);
     const HeadWeights weights = loader_.head();
-    const auto n_streams = static_cast<int64_t>(logs_.size());
+    std::optional<HeadWeights> other;
+    if (reference_) other.emplace(reference_->head());
+    const auto n_streams = static_cast<int64_t>(logs_.size()) + (reference_ ? 1 : 0);
     const int64_t row_bytes = config_.vocab_size * n_streams * int64_t{sizeof(float)};
     const int64_t chunk = std::clamp<int64_t>(kLogitBytes / row_bytes, 1, kMostLogitRows);
     const Tensor logits = backend_.allocate(DType::f32, Shape{chunk, config_.vocab_size});
@@ -145,15 +201,17 @@ class Evaluator {
       const std::span<const Prediction> all = predictions_[b];
       for (size_t at = 0; at < all.size(); at += static_cast<size_t>(chunk)) {
         const auto part = all.subspan(at, std::min(all.size() - at, static_cast<size_t>(chunk)));
-        fetch_logits(weights, caches_->plan().batches[b], part, rows, logits);
+        const WindowBatch& batch = caches_->plan().batches[b];
+        fetch_logits(weights, other ? &*other : nullptr, batch, part, rows, logits);
         compare_rows(part);
       }
       progress_->advance();
     }
   }
 
-  // logits_[s] becomes [part.size(), vocab_size] of stream s.
-  void fetch_logits(const HeadWeights& weights, const WindowBatch& batch,
+  // logits_[s] becomes [part.size(), vocab_size] of stream s; of the other model, where there is
+  // one, those behind.
+  void fetch_logits(const HeadWeights& weights, const HeadWeights* other, const WindowBatch& batch,
                     std::span<const Prediction> part, const Tensor& rows, const Tensor& logits) {
     std::vector<int32_t> wanted;
     for (const Prediction& each : part) wanted.push_back(static_cast<int32_t>(each.row));
@@ -162,10 +220,14 @@ class Evaluator {
     const TensorView out{logits.view().data, DType::f32, Shape{n, config_.vocab_size}};
     backend_.copy_in(ids,
                      {reinterpret_cast<const std::byte*>(wanted.data()), DType::i32, ids.shape});
-    logits_.resize(logs_.size());
-    for (size_t s = 0; s < logs_.size(); ++s) {
-      const TensorView x = caches_->rows_of(caches_->streams()[s], batch);
-      caches_->forward().head(weights, x, ids, out);
+    logits_.resize(logs_.size() + (other ? 1 : 0));
+    for (size_t s = 0; s < logits_.size(); ++s) {
+      if (s < logs_.size()) {
+        const TensorView x = caches_->rows_of(caches_->streams()[s], batch);
+        caches_->forward().head(weights, x, ids, out);
+      } else {
+        reference_->logits(*other, batch, ids, out);
+      }
       logits_[s].resize(static_cast<size_t>(out.shape.elements()));
       backend_.download(out, std::as_writable_bytes(std::span(logits_[s])));
     }
@@ -177,12 +239,20 @@ class Evaluator {
     caches_->pool().run(static_cast<int64_t>(part.size()), [&](int64_t job, int thread) {
       const Prediction& each = part[static_cast<size_t>(job)];
       auto& [baseline, other] = scratch_[static_cast<size_t>(thread)];
+      const auto row_of = [&](size_t s) {
+        return std::span(logits_[s]).subspan(static_cast<size_t>(job) * width, width);
+      };
+      if (reference_) {
+        baseline.set(row_of(logs_.size()));
+        of_reference_.nll[each.index] = baseline.nll(each.target);
+      }
       for (size_t s = 0; s < logs_.size(); ++s) {
-        RowDistribution& row = s == 0 ? baseline : other;
-        row.set(std::span(logits_[s]).subspan(static_cast<size_t>(job) * width, width));
+        const bool is_baseline = s == 0 && !reference_;
+        RowDistribution& row = is_baseline ? baseline : other;
+        row.set(row_of(s));
         TokenLog& log = logs_[s];
         log.nll[each.index] = row.nll(each.target);
-        log.kld[each.index] = s == 0 ? 0 : baseline.divergence(row);
+        log.kld[each.index] = is_baseline ? 0 : baseline.divergence(row);
         log.agree[each.index] = row.best() == baseline.best() ? 1 : 0;
       }
     });
@@ -204,7 +274,8 @@ class Evaluator {
   void fill_figures() {
     for (size_t s = 0; s < logs_.size(); ++s) {
       const GreedyFigures greedy = greedy_figures(logs_[s]);
-      const FiguresByDepth figures = figures_by_depth(logs_[s], logs_[0], depths_);
+      const FiguresByDepth figures =
+          figures_by_depth(logs_[s], reference_ ? of_reference_ : logs_[0], depths_);
       for (const size_t lane : caches_->streams()[s].lanes) {
         CandidateReport& of_lane = lane_report(lane);
         of_lane.greedy = greedy;
@@ -213,6 +284,12 @@ class Evaluator {
         of_lane.bytes_per_token = kv_bytes_per_token(config_, of_lane.dtype);
       }
     }
+    if (!reference_) return;
+    const FiguresByDepth own = figures_by_depth(of_reference_, of_reference_, depths_);
+    report_.baseline.greedy = greedy_figures(of_reference_);
+    report_.baseline.total = own.total;
+    report_.baseline.depths = own.buckets;
+    report_.baseline.bytes_per_token = kv_bytes_per_token(config_, report_.baseline.dtype);
   }
 
   Backend& backend_;
@@ -224,6 +301,7 @@ class Evaluator {
   WeightLoader loader_;
   std::vector<GreedyProbe> probes_;
   std::optional<SideBySide> caches_;
+  std::optional<ReferencePass> reference_;
   std::optional<Progress> progress_;
   size_t half_ = 0;  // batches before half of the text
 
@@ -231,6 +309,7 @@ class Evaluator {
   size_t n_predictions_ = 0;
   std::vector<int64_t> depths_;  // of the predictions in the text, which come first
   std::vector<TokenLog> logs_;   // [streams]
+  TokenLog of_reference_;
   std::vector<std::vector<float>> logits_;
   std::vector<std::pair<RowDistribution, RowDistribution>> scratch_;  // [threads]
 };
@@ -241,6 +320,12 @@ void evaluate(const Checkpoint& checkpoint, Backend& backend,
               const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,
               EvalReport& report, Log& log) {
   report.baseline.dtype = options.baseline;
+  if (options.against && options.against->config.vocab_size != report.config.vocab_size) {
+    throw Error(cat(quote(options.against->checkpoint.folder().string()), ": has ",
+                    options.against->config.vocab_size, " tokens, and ",
+                    quote(checkpoint.folder().string()), " has ", report.config.vocab_size),
+                "compare models with the same tokenizer");
+  }
   for (const auto& window : windows) {
     report.longest_window = std::max(report.longest_window, static_cast<int64_t>(window.size()));
   }

@@ -13,8 +13,15 @@
 
 namespace fp8kv {
 
+// Another model that reads the same ids: figures are then against its predictions.
+struct EvalReference {
+  const Checkpoint& checkpoint;
+  const ModelConfig& config;
+};
+
 struct EvalOptions {
-  DType baseline = DType::f16;     // f32, f16 or bf16
+  DType baseline = DType::f16;  // f32, f16 or bf16
+  const EvalReference* against = nullptr;
   int64_t greedy_tokens = 64;      // of the greedy text that is compared; 0: none
   int64_t attention_rows = 16384;  // whose attention output is measured, or a batch more
   int threads = 0;                 // for what is measured on the host; 0: one per core
@@ -30,6 +37,11 @@ struct EvalOptions {
 // scale is twice as large. Memory: the streams, one layer's weights and one batch's caches, and
 // 256 MiB of logits (or one row of each stream) at a time. Results are the same for any number of
 // threads.
+//
+// With `against` the baseline is that model with its baseline cache, in figures and greedy texts;
+// errors of layers stay those against the first candidate's Q, K and V, which REQUIRES that one to
+// be of f32, f16 or bf16. It takes another residual stream, and two heads at the end. Throws where
+// the two have vocabularies of different sizes.
 //
 // REQUIRES a window of two tokens or more, and scales of FP8 candidates in their format.
 void evaluate(const Checkpoint& checkpoint, Backend& backend,

@@ -276,4 +276,65 @@ TEST_CASE("cli quantize: an interrupt leaves nothing, or with --resume what is d
   CHECK(std::distance(fs::directory_iterator(temp.path()), {}) == 1);
 }
 
+TEST_CASE("cli eval: --against measures a quantised model on the predictions of the original") {
+  const Place place;
+  place.ok({"quantize", "m", "-o", "fp8", "-q"});
+  const auto eval = [&](const std::string& model, const Strings& more) {
+    Strings command = {"eval",   model,        "--data",  "data.jsonl",
+                       "--json", "--baseline", "float32", "--greedy-tokens",
+                       "2",      "--device",   "cpu"};
+    command.insert(command.end(), more.begin(), more.end());
+    return Json::parse(place.ok(command).out, model);
+  };
+  const auto nll = [](const Json& candidate) {
+    return candidate.at("total").at("nll").as_double();
+  };
+  const Json against = eval("fp8", {"--against", "m"});
+  const Json original = eval("m", {"--kv-cache-dtype", "bfloat16"});
+  const Json quantised = eval("fp8", {"--kv-cache-dtype", "bfloat16"});
+  CHECK(against.at("against").as_string() == "m");
+  CHECK(against.at("baseline").at("name").as_string() == "m float32");
+  CHECK(nll(against.at("baseline")) == nll(original.at("baseline")));
+  REQUIRE(against.at("candidates").size() == 1);
+  const Json candidate = against.at("candidates")[0];
+  CHECK(candidate.at("name").as_string() == "bfloat16");
+  CHECK(nll(candidate) == nll(quantised.at("candidates")[0]));
+  CHECK(nll(candidate) != nll(against.at("baseline")));
+  CHECK(candidate.at("total").at("kld").as_double() > 0);
+  CHECK(candidate.at("total").at("kld").as_double() < 0.01);
+}
+
+TEST_CASE("cli eval: a model against itself has lost nothing, and each cache is there once") {
+  const Place place;
+  const Json same =
+      Json::parse(place
+                      .ok({"eval", "m", "--against", "m/", "--data", "data.jsonl", "--json",
+                           "--device", "cpu", "--kv-cache-dtype", "auto,fp8", "--unit-scales"})
+                      .out,
+                  "same");
+  REQUIRE(same.at("candidates").size() == 2);
+  const Json own = same.at("candidates")[0].at("total");
+  CHECK(own.at("kld").as_double() == 0);
+  CHECK(own.at("ppl_delta").as_double() == 0);
+  CHECK(own.at("top1").as_double() == 1);
+  CHECK(same.at("candidates")[1].at("total").at("kld").as_double() > 0);
+  CHECK(same.at("baseline").at("name").as_string() == "m bfloat16");
+}
+
+TEST_CASE("cli eval: gates look at a model that is compared with another, and need its tokens") {
+  const Place place;
+  place.ok({"quantize", "m", "-o", "fp8", "-q"});
+  const test::CliResult failed = place.run({"eval", "fp8", "--against", "m", "--data", "data.jsonl",
+                                            "--device", "cpu", "--fail-if", "kld >= 0", "-q"});
+  CHECK(failed.exit_code == 1);
+  CHECK(failed.err.starts_with("fp8kv: eval: 1 of 1 check failed; bfloat16: kld is "));
+  test::TinyConfig config = test::tiny_config();
+  config.vocab_size = 65;
+  test::write_tiny_checkpoint(place / "other", config);
+  CHECK(place.refusal({"eval", "fp8", "--against", "other", "--data", "data.jsonl", "--device",
+                       "cpu", "-q"}) ==
+        "fp8kv: eval: 'other': has 65 tokens, and 'fp8' has 64\n"
+        "help: compare models with the same tokenizer\n");
+}
+
 }  // namespace fp8kv

@@ -159,6 +159,7 @@ std::vector<Json> outputs() {
       {"run", demo, "--prompts", "prompts.jsonl"},
       {"eval", demo, "--data", text, "--seq-len", "32", "--samples", "4", "--policy", "amax",
        "--fail-if", "kld > 100"},
+      {"eval", "fp8", "--data", text, "--seq-len", "32", "--samples", "4", "--against", demo},
       {"inspect", "kv"},
       {"inspect", "s.json"},
       {"inspect", "s.json", "--certificate"},

@@ -67,7 +67,8 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
   set_examples(*command,
                {"fp8kv eval Llama-3.1-8B-kv --data b.txt --fail-if default --junit eval.xml",
                 "fp8kv eval Qwen2.5-7B --data b.txt --calibrate-on a.txt --policy amax,unit",
-                "fp8kv eval Llama-3.1-8B --data b.txt --kv-cache-dtype fp8_e4m3,fp8_e5m2"});
+                "fp8kv eval Llama-3.1-8B --data b.txt --kv-cache-dtype fp8_e4m3,fp8_e5m2",
+                "fp8kv eval Llama-3.1-8B-FP8 --data b.txt --against Llama-3.1-8B"});
   command
       ->add_option("model", options.model,
                    "Model folder, or org/name[@revision] of the Hugging Face cache")
@@ -75,11 +76,9 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->check(a_path())
       ->type_name("MODEL");
   auto* data = add_data(*command);
-  add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes, kv_dtype_from_name,
-           cat("The caches to measure: ", join(kv_dtype_names(), ", ")))
-      ->check(a_kv_dtype())
-      ->default_str("fp8_e4m3")
-      ->type_name("DTYPE,...");
+  auto* dtypes = add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes, kv_dtype_from_name,
+                          cat("The caches to measure: ", join(kv_dtype_names(), ", ")));
+  dtypes->check(a_kv_dtype())->default_str("fp8_e4m3")->type_name("DTYPE,...");
   add_eval_scales(*command, options);
   auto* calibrate_on = add_values(*command, "--calibrate-on",
                                   "Text for the scales of --policy; the --data itself unless given")
@@ -89,6 +88,12 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->check(a_kv_dtype())
       ->capture_default_str()
       ->type_name("DTYPE");
+  command
+      ->add_option("--against", options.against,
+                   "Another model, such as the one in 16 bit that MODEL was quantised from: MODEL "
+                   "is compared with it, instead of with itself")
+      ->check(a_path())
+      ->type_name("MODEL");
   add_eval_gates(*command, options);
   add_data_choice(*command, options.choice);
   add_shuffle(*command, options.choice);
@@ -105,7 +110,8 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
   add_eval_outputs(*command, options);
   add_common(*command, options);
   command->get_option("--plot")->excludes(command->get_option("--json"));
-  command->final_callback([&options, data, calibrate_on] {
+  command->final_callback([&options, data, calibrate_on, dtypes] {
+    options.dtypes_given = dtypes->count() > 0;
     options.data.assign(data->results().begin(), data->results().end());
     options.calibrate_on.assign(calibrate_on->results().begin(), calibrate_on->results().end());
   });

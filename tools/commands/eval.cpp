@@ -66,8 +66,26 @@ std::vector<LayerMagnitudes> calibrate(const EvalCommandOptions& options,
   return std::move(found.magnitudes);
 }
 
+struct Against {
+  Checkpoint checkpoint;
+  ModelConfig config;
+};
+
+Against open_against(const EvalCommandOptions& options, Log& log) {
+  Checkpoint checkpoint = Checkpoint::open(options.against);
+  ModelConfig config = read_known_config(checkpoint, options.strict, log);
+  return {std::move(checkpoint), std::move(config)};
+}
+
+// "llama" of "models/llama/".
+std::string name_of(const std::filesystem::path& folder) {
+  const std::filesystem::path named = folder.filename().empty() ? folder.parent_path() : folder;
+  return named.filename().string();
+}
+
 void check_outputs(const EvalCommandOptions& options, Log& log) {
-  std::vector<InputPath> inputs = {{"MODEL", options.model}, {"--scales", options.scales}};
+  std::vector<InputPath> inputs = {
+      {"MODEL", options.model}, {"--scales", options.scales}, {"--against", options.against}};
   add_inputs(inputs, "--data", options.data);
   add_inputs(inputs, "--calibrate-on", options.calibrate_on);
   const std::vector<OutputFile> outputs = {{"--junit", options.junit},
@@ -118,9 +136,17 @@ void run_command(const EvalCommandOptions& given) {
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   report.config = read_known_config(checkpoint, options.strict, log);
   const ModelConfig& config = report.config;
-  const DType baseline = baseline_dtype(options, config);
-  const ScaleChoice choice = choose_scales(options, checkpoint, config, log);
-  report.candidates = make_candidates(options, choice, config);
+  std::optional<Against> against;
+  if (!options.against.empty()) against.emplace(open_against(options, log));
+  const DType baseline = baseline_dtype(options, against ? against->config : config);
+  ScaleChoice choice;
+  if (against) {
+    report.candidates = candidates_against(options, checkpoint, config, choice, log);
+    report.against = utf8_name(options.against.string());
+  } else {
+    choice = choose_scales(options, checkpoint, config, log);
+    report.candidates = make_candidates(options, choice, config);
+  }
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   const Windows windows = text.read(options.data, log);
   const std::vector<std::vector<int32_t>> evaluated = with_predictions(options, windows);
@@ -137,14 +163,20 @@ void run_command(const EvalCommandOptions& given) {
   report.windows = evaluated.size();
   report.tokens = tokens_in(evaluated);
   report.baseline.name = report.baseline.dtype_name = kv_dtype_name(baseline);
+  if (against) {
+    report.baseline.name = cat(plain(name_of(options.against)), " ", report.baseline.dtype_name);
+  }
   with_way_out("use a smaller --seq-len, fewer --samples or fewer candidates; or free memory", [&] {
     if (want_magnitudes(choice, report.candidates)) {
       add_policy_scales(calibrate(options, checkpoint, *backend, text, windows, report, log),
                         choice, report.candidates);
     }
     with_unchanged(checkpoint, [&] {
+      std::optional<EvalReference> reference;
+      if (against) reference.emplace(EvalReference{against->checkpoint, against->config});
       evaluate(checkpoint, *backend, evaluated,
                {.baseline = baseline,
+                .against = reference ? &*reference : nullptr,
                 .greedy_tokens = options.greedy_tokens,
                 .threads = options.threads},
                report, log);

@@ -88,6 +88,26 @@ std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
   return candidates;
 }
 
+std::vector<CandidateReport> candidates_against(const EvalCommandOptions& options,
+                                                const Checkpoint& checkpoint,
+                                                const ModelConfig& config, ScaleChoice& choice,
+                                                Log& log) {
+  std::vector<CandidateReport> candidates = {candidate(config.dtype, "", std::nullopt)};
+  const bool asked = options.dtypes_given || options.unit_scales || !options.scales.empty() ||
+                     !options.policies.empty() || !options.calibrate_on.empty();
+  if (asked) {
+    choice = choose_scales(options, checkpoint, config, log);
+  } else {
+    std::optional<KvScales> carried = scales_carried_by(checkpoint, config, log);
+    if (!carried) return candidates;
+    choice = {"checkpoint", std::move(carried), {}};
+  }
+  for (CandidateReport& each : make_candidates(options, choice, config)) {
+    if (each.name != candidates[0].name) candidates.push_back(std::move(each));
+  }
+  return candidates;
+}
+
 bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateReport>& candidates) {
   return std::any_of(candidates.begin(), candidates.end(), [&](const auto& each) {
     return std::any_of(choice.policies.begin(), choice.policies.end(), [&](const Policy& policy) {

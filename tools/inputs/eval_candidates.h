@@ -32,6 +32,13 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
 std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
                                              const ScaleChoice& choice, const ModelConfig& config);
 
+// With --against: the model's own cache first, which others are measured on; and none but that
+// where no FP8 cache was asked for and the checkpoint carries no scales.
+std::vector<CandidateReport> candidates_against(const EvalCommandOptions& options,
+                                                const Checkpoint& checkpoint,
+                                                const ModelConfig& config, ScaleChoice& choice,
+                                                Log& log);
+
 // Some candidate has a policy that makes its scales from magnitudes.
 bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateReport>& candidates);
 

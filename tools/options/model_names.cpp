@@ -10,6 +10,9 @@ void find_in(T& options) {
   if constexpr (requires { options.model; }) options.model = model_folder(options.model);
   if constexpr (requires { options.path; }) options.path = find_model(options.path);
   if constexpr (requires { options.source; }) options.source = find_model(options.source);
+  if constexpr (requires { options.against; }) {
+    if (!options.against.empty()) options.against = model_folder(options.against);
+  }
   if constexpr (requires { options.scales; }) {
     if (!options.scales.empty()) options.scales = find_model(options.scales);
   }

@@ -125,6 +125,8 @@ struct EvalCommandOptions : CommonOptions {
   DataChoice choice;
   ChatRequest chat;
   std::vector<std::optional<DType>> kv_cache_dtypes = {DType::f8_e4m3};  // absent: the model's
+  bool dtypes_given = false;
+  std::filesystem::path against;  // another model, which is the baseline then; "": none
   std::string baseline = "auto";
   std::filesystem::path scales;  // "": see policies
   bool accept_foreign = false;

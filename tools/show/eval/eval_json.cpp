@@ -118,6 +118,7 @@ std::string eval_json(const EvalReport& report, const std::vector<GateResult>& g
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.eval/1").member("tool_version", report.tool_version);
   json.member("model", report.model).member("fingerprint", report.fingerprint);
+  if (!report.against.empty()) json.member("against", report.against);
   if (!report.accepted_foreign.empty()) {
     json.member("accepted_foreign", report.accepted_foreign);
   }

@@ -77,7 +77,7 @@ std::string attention_table(const EvalReport& report) {
   std::vector<std::string> header = {"layer"};
   for (const CandidateReport& each : report.candidates) header.push_back(each.name);
   Table table(std::move(header), {false});
-  for (size_t i = 0; i < report.baseline.layers.size(); ++i) {
+  for (size_t i = 0; i < report.magnitudes.size(); ++i) {
     std::vector<std::string> row = {cat(i)};
     for (const CandidateReport& each : report.candidates) {
       row.push_back(percent(each.layers[i].attention_error));
@@ -87,7 +87,9 @@ std::string attention_table(const EvalReport& report) {
   const std::string part = report.attention_tokens == report.tokens
                                ? ""
                                : cat(" of ", count_of(report.attention_tokens, "token"));
-  return cat("\nRelative error of the attention output, on the baseline's Q, K and V", part, "\n",
+  return cat("\nRelative error of the attention output, on the ",
+             report.against.empty() ? "baseline" : report.candidates.front().name,
+             report.against.empty() ? "'s Q, K and V" : " cache's Q, K and V", part, "\n",
              table.text());
 }
 
