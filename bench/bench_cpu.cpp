@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -171,8 +172,8 @@ void bench_scaling(const Limits& limits) {
 }
 
 // A layer of Qwen3-MoE's shape with 16 experts, of which 4 are active, beside a dense one of the
-// same work.
-void bench_experts(Backend& backend) {
+// same work; and what it reads, which is up to four times as much.
+void bench_experts(Backend& backend, const Limits& limits) {
   constexpr int64_t kDim = 2048, kHidden = 768, kExperts = 16, kActive = 4;
   const Shape in{kActive * kHidden, kDim}, out{kDim, kActive * kHidden};
   const Tensor gate = random_tensor(backend, DType::bf16, in);
@@ -185,7 +186,7 @@ void bench_experts(Backend& backend) {
     matrices.push_back(random_tensor(backend, DType::bf16, shape));
     addresses.view().as<uint64_t>()[i] = reinterpret_cast<uintptr_t>(matrices.back().view().data);
   }
-  for (const int64_t rows : {8, 512, 2048}) {
+  for (const int64_t rows : {8, 64, 512, 2048}) {
     const Tensor x = random_tensor(backend, DType::f32, Shape{rows, kDim});
     const Tensor result = backend.allocate(DType::f32, Shape{rows, kDim});
     const Tensor hidden = backend.allocate(DType::f32, Shape{rows, kActive * kHidden});
@@ -216,6 +217,11 @@ void bench_experts(Backend& backend) {
     const double flop = 2.0 * 3 * static_cast<double>(rows * kDim * kActive * kHidden);
     print_row("experts BF16, 4 of 16, " + std::to_string(rows) + " rows", flop / sparse_time,
               "GFLOP/s", flop / dense_time, "the dense part of the same work");
+    const auto* chosen = ids.view().as<int32_t>();
+    const std::set<int32_t> reached(chosen, chosen + rows * kActive);
+    const double bytes = 3.0 * 2 * kHidden * kDim * static_cast<double>(reached.size());
+    print_row("  weights of the " + std::to_string(reached.size()) + " experts reached",
+              bytes / sparse_time, "GB/s", limits.bandwidth, "memory read");
   }
 }
 
@@ -346,7 +352,7 @@ int run(int threads, const std::string& part) {
   if (part.empty() || part == "linear") bench_linear(*backend, limits);
   if (part.empty() || part == "coded") bench_coded(*backend, limits);
   if (part.empty() || part == "linear") bench_scaling(limits);
-  if (part.empty() || part == "experts") bench_experts(*backend);
+  if (part.empty() || part == "experts") bench_experts(*backend, limits);
   if (part.empty() || part == "attention") bench_attention(*backend, limits);
   if (part.empty() || part == "rope") bench_rope(*backend, limits);
   return 0;
