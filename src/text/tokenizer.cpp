@@ -98,6 +98,10 @@ Tokenizer Tokenizer::load(const std::filesystem::path& path) {
 std::optional<Tokenizer> Tokenizer::find_in(const std::filesystem::path& folder) {
   const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
   if (has("tokenizer.json")) return load(folder / "tokenizer.json");
+  if (has("tekken.json")) {
+    const Json json = Json::read(folder / "tekken.json");
+    return Tokenizer(std::make_unique<const State>(parts_from_tekken(json)));
+  }
   if (has("tokenizer.model")) {
     return Tokenizer(std::make_unique<const State>(parts_from_pieces(folder)));
   }

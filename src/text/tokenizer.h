@@ -1,5 +1,6 @@
-// A model's tokenizer: tokenizer.json of the kinds BPE and Unigram, SentencePiece's
-// tokenizer.model, or vocab.json with merges.txt. Other kinds (WordPiece) are refused by name.
+// A model's tokenizer: tokenizer.json of the kinds BPE and Unigram, Mistral's tekken.json,
+// SentencePiece's tokenizer.model, or vocab.json with merges.txt. Other kinds (WordPiece) are
+// refused by name.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,10 @@ class Tokenizer {
   static Tokenizer load(const std::filesystem::path& path);
   // The files of tokenizers, for messages about a folder that has none.
   static constexpr std::string_view kFiles =
-      "tokenizer.json, no tokenizer.model, and no vocab.json with a merges.txt";
-  // The tokenizer of a model folder: tokenizer.json, or else tokenizer.model, or else vocab.json
-  // and merges.txt. Nothing when the folder has none of them. Throws as load() does.
+      "tokenizer.json, no tekken.json, no tokenizer.model, and no vocab.json with a merges.txt";
+  // The tokenizer of a model folder: tokenizer.json, or else tekken.json, or else tokenizer.model,
+  // or else vocab.json and merges.txt. Nothing when the folder has none of them. Throws as load()
+  // does.
   static std::optional<Tokenizer> find_in(const std::filesystem::path& folder);
 
   Tokenizer(Tokenizer&&) noexcept;

@@ -29,6 +29,8 @@ struct TokenizerParts {
 TokenizerParts parts_from_json(const Json& json);
 // From SentencePiece's tokenizer.model in `folder`, and the tokenizer_config.json beside it.
 TokenizerParts parts_from_pieces(const std::filesystem::path& folder);
+// From Mistral's tekken.json.
+TokenizerParts parts_from_tekken(const Json& json);
 // From vocab.json and merges.txt in `folder`, and the tokenizer_config.json beside them.
 TokenizerParts parts_from_merges(const std::filesystem::path& folder);
 

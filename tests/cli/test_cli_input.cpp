@@ -206,7 +206,8 @@ TEST_CASE("cli: text without a tokenizer is refused, ids are not") {
   const Inputs in;
   in.temp.write("text.txt", "some words");
   CHECK(in.calibrate("text.txt") ==
-        "fp8kv: calibrate: 'model': has no tokenizer.json, no tokenizer.model, and no vocab.json "
+        "fp8kv: calibrate: 'model': has no tokenizer.json, no tekken.json, no tokenizer.model, and "
+        "no vocab.json "
         "with a merges.txt\n"
         "help: text needs the model's tokenizer; records with input_ids do not\n");
 }

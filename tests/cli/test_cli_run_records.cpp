@@ -207,7 +207,8 @@ TEST_CASE("cli run: token ids need no tokenizer") {
   const test::CliResult shown = model.run({"-", "-q"}, ids);
   CHECK(shown.exit_code == 3);
   CHECK(shown.err ==
-        "fp8kv: run: 'model': has no tokenizer.json, no tokenizer.model, and no vocab.json with a "
+        "fp8kv: run: 'model': has no tokenizer.json, no tekken.json, no tokenizer.model, and no "
+        "vocab.json with a "
         "merges.txt\n"
         "help: text needs the model's tokenizer; with --json, records with input_ids do "
         "not\n");

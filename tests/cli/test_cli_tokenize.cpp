@@ -108,7 +108,8 @@ TEST_CASE("cli tokenize: what cannot be shown is named") {
   const test::CliResult none = in.run({"-"}, "A cow");
   CHECK(none.exit_code == 3);
   CHECK(none.err ==
-        "fp8kv: tokenize: 'model': has no tokenizer.json, no tokenizer.model, and no vocab.json "
+        "fp8kv: tokenize: 'model': has no tokenizer.json, no tekken.json, no tokenizer.model, and "
+        "no vocab.json "
         "with a merges.txt\nhelp: check the path of the model\n");
 }
 

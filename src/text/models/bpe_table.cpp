@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "text/models/parts.h"
+#include "unicode/characters.h"
 
 namespace fp8kv {
 namespace {
@@ -106,6 +107,36 @@ BpeTable bpe_table_from_files(const Json& vocab, std::string_view merges,
     if (text.empty()) continue;
     add_named([&] { return cat(quote(merges_file), ": line ", line); },
               [&] { add_spelled_merge(text, table); });
+  }
+  return table;
+}
+
+BpeTable bpe_table_from_ranks(const std::vector<std::string>& tokens, int32_t first_id,
+                              const std::string& where) {
+  BpeTable table;
+  table.where = where;
+  table.vocabulary = Vocabulary(tokens.size());
+  table.vocabulary.skip(static_cast<size_t>(first_id));
+  table.ignore_merges = true;
+  std::string spelled;
+  for (size_t rank = 0; rank < tokens.size(); ++rank) {
+    spelled.clear();
+    append_byte_spelling(spelled, tokens[rank]);
+    if (!table.vocabulary.append(spelled)) {
+      fail(where, ": the token of rank ", rank, ", ", quote(spelled), ", is there already");
+    }
+  }
+  for (size_t rank = 256; rank < tokens.size(); ++rank) {
+    check_interrupt();
+    const auto id = static_cast<int32_t>(rank) + first_id;
+    const std::string_view whole = table.vocabulary.token(id);
+    for (size_t cut = 0; next_char(whole, cut), cut < whole.size();) {
+      const int32_t left = table.vocabulary.find(whole.substr(0, cut));
+      if (left == Vocabulary::kNone) continue;
+      const int32_t right = table.vocabulary.find(whole.substr(cut));
+      if (right == Vocabulary::kNone) continue;
+      table.merges.push_back({left, right, static_cast<int32_t>(rank), id});
+    }
   }
   return table;
 }

@@ -46,4 +46,10 @@ BpeTable bpe_table_from_json(const Json& model);
 BpeTable bpe_table_from_files(const Json& vocab, std::string_view merges,
                               const std::string& merges_file);
 
+// From tokens in the order in which they are joined, as tiktoken has them: any pair of neighbours
+// that is a token together is joined, that with the lowest rank first. Tokens are bytes, the first
+// 256 of them single ones, and get the ids from `first_id` on. Throws for two that are equal.
+BpeTable bpe_table_from_ranks(const std::vector<std::string>& tokens, int32_t first_id,
+                              const std::string& where);
+
 }  // namespace fp8kv

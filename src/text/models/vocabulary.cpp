@@ -47,6 +47,10 @@ bool Vocabulary::append(std::string_view token) {
   return true;
 }
 
+void Vocabulary::skip(size_t ids) {
+  index_of_id_.resize(index_of_id_.size() + ids);
+}
+
 void Vocabulary::put(size_t slot, std::string_view token, int32_t id) {
   entries_.push_back(
       {static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(token.size()), id});

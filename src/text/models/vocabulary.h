@@ -24,6 +24,7 @@ class Vocabulary {
   // The token gets the next id, end_id(); false when it is there already. REQUIRES that no more
   // than `count` are appended.
   bool append(std::string_view token);
+  void skip(size_t ids);  // the next ids are those of no token
 
   int32_t find(std::string_view token) const;  // kNone when it is not there
   bool has(int32_t id) const { return id >= 0 && id < end_id() && index_of_id_[id] != 0; }
