@@ -169,6 +169,59 @@ FP8KV_AVX2 void store(const float* from, int64_t count, float scale, std::byte* 
   loops::store<Element>(from, count, scale, to);
 }
 
+// fp8_encode<F>(x) for 8 values, in the low bytes of 32-bit words.
+template <Fp8Format F>
+FP8KV_AVX2 [[gnu::always_inline]] inline __m256i encode(__m256 x) {
+  constexpr Fp8Spec spec = fp8_spec(F);
+  constexpr int kShift = 23 - spec.mantissa_bits;
+  const auto bits_of = [](float value) { return static_cast<int>(float_bits(value)); };
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF));
+  const __m256i sign = _mm256_and_si256(_mm256_srli_epi32(bits, 24), _mm256_set1_epi32(0x80));
+  const __m256i even = _mm256_and_si256(_mm256_srli_epi32(magnitude, kShift), _mm256_set1_epi32(1));
+  const __m256i rounded =
+      _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(magnitude, even),
+                                         _mm256_set1_epi32((1 << (kShift - 1)) - 1)),
+                        kShift);
+  const __m256i normal =
+      _mm256_sub_epi32(rounded, _mm256_set1_epi32((127 - spec.bias) << spec.mantissa_bits));
+  // In units of the smallest subnormal, a power of two.
+  const __m256 units =
+      _mm256_mul_ps(_mm256_castsi256_ps(magnitude), _mm256_set1_ps(1 / spec.min_subnormal));
+  const __m256i subnormal =
+      _mm256_and_si256(_mm256_castps_si256(_mm256_add_ps(units, _mm256_set1_ps(8388608.0f))),
+                       _mm256_set1_epi32(0x7FFFFF));
+  const __m256i small = _mm256_cmpgt_epi32(_mm256_set1_epi32(bits_of(spec.min_normal)), magnitude);
+  const __m256i large = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(bits_of(spec.max) - 1));
+  const __m256i nan = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F800000));
+  __m256i code = _mm256_blendv_epi8(normal, subnormal, small);
+  code = _mm256_blendv_epi8(code, _mm256_set1_epi32(spec.max_code), large);
+  if constexpr (spec.fnuz) {
+    const __m256i zero = _mm256_cmpeq_epi32(code, _mm256_setzero_si256());  // there is no -0
+    code = _mm256_or_si256(code, _mm256_andnot_si256(zero, sign));
+    return _mm256_blendv_epi8(code, _mm256_set1_epi32(0x80), nan);
+  } else {
+    code = _mm256_blendv_epi8(code, _mm256_set1_epi32(0x7F), nan);
+    return _mm256_or_si256(code, sign);
+  }
+}
+
+template <Fp8Format F>
+FP8KV_AVX2 void store_fp8(const float* from, int64_t count, float scale, std::byte* to) {
+  const int64_t whole = count / kLanes * kLanes;
+  const __m256i low_bytes =
+      _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, -1,
+                       -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const __m256 x = _mm256_div_ps(_mm256_loadu_ps(from + i), _mm256_set1_ps(scale));
+    const __m256i codes = _mm256_shuffle_epi8(encode<F>(x), low_bytes);
+    const __m128i both =
+        _mm_unpacklo_epi32(_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + i), both);
+  }
+  loops::store<Fp8Element<F>>(from + whole, count - whole, scale, to + whole);
+}
+
 FP8KV_AVX2 float softmax(float* scores, int begin, int end, int count, float scale,
                          SoftmaxState& state) {
   return loops::softmax(scores, begin, end, count, scale, state);
@@ -225,7 +278,9 @@ const CpuKernels kAvx2Kernels = {
     .pair_dots = nullptr,
     .codes = &kPortableCodes,
     .to_float = per_type<CpuKernels::ToFloat>([]<typename T>() { return to_float<T>; }),
-    .store = per_type<CpuKernels::Store>([]<typename T>() { return store<T>; }),
+    .store = {store<F32Element>, store<F16Element>, store<Bf16Element>,
+              store_fp8<Fp8Format::e4m3fn>, store_fp8<Fp8Format::e4m3fnuz>,
+              store_fp8<Fp8Format::e5m2>, store_fp8<Fp8Format::e5m2fnuz>},
     .softmax = softmax,
     .activate = per_activation([]<Activation A>() { return activate<A>; }),
     .cap = cap,
