@@ -7,6 +7,7 @@
 #include "checkpoint/linear_modules.h"
 #include "checkpoint/quant_config.h"
 #include "config/families/tensor_table.h"
+#include "scales/write/quant_block.h"
 
 namespace fp8kv {
 namespace {
@@ -93,7 +94,7 @@ std::string ignored_other(const std::string& module, const ModelConfig& config) 
 void check_unquantised(const Checkpoint& checkpoint) {
   const QuantConfig quant = read_quant_config(checkpoint);
   if (quant.method == QuantMethod::none) return;
-  const bool weights = !quantised_weights(quant, linear_modules(checkpoint.tensors())).empty();
+  const bool weights = !is_for_cache_alone(quant, checkpoint.tensors());
   throw Error(cat(quote(checkpoint.folder().string()), ": is quantised by ", quote(quant.name()),
                   weights ? " already" : " for its KV cache"),
               weights ? "quantise the model in 16 bit that this one was made from"

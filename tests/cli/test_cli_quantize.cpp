@@ -257,7 +257,7 @@ TEST_CASE("cli quantize: an interrupt leaves nothing, or with --resume what is d
   test::TempDir temp;
   test::TinyConfig config = test::tiny_config();
   config.dtype = DType::bf16;
-  config.hidden_dim = 400'000;
+  config.hidden_dim = 100'000;
   test::write_tiny_checkpoint(temp / "m", config, {.n_shards = 2});
   const auto interrupted = [&](Strings more) {
     Strings command = {"quantize", "m", "-o", "out", "--threads", "1"};

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "quantize/quantise_folder.h"
 #include "quantize/schemes.h"
 #include "support/expect_error.h"
+#include "support/models/family_model.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
 #include "support/places.h"
@@ -255,6 +257,49 @@ TEST_CASE("quantise_folder: models that no runtime would read are refused") {
   quantise(temp / "plain", temp / "fp8", {.scheme = &fp8_scheme_at("fp8-dynamic")});
   CHECK(error(temp / "fp8").find("is quantised by 'compressed-tensors' already") !=
         std::string::npos);
+  size_t folders = 0;
+  for (const auto& entry :
+       fs::directory_iterator(test::source_dir() / "tests" / "golden" / "quantised")) {
+    CAPTURE(entry.path().string());
+    CHECK(error(entry.path()).find("' already") != std::string::npos);
+    ++folders;
+  }
+  CHECK(folders > 10);
+}
+
+// Whatever a family calls its tensors, and fuses: each matrix of its layers is in FP8, and what is
+// read of the result is a model that its own config.json describes.
+TEST_CASE("quantise_folder: every family that can be computed, or the reason why not") {
+  std::set<std::string> refused;
+  size_t made = 0;
+  for (const std::string& name : test::family_cases()) {
+    CAPTURE(name);
+    const test::FamilyModel model(name);
+    const test::TempDir temp;
+    try {
+      quantise(model.checkpoint.folder(), temp / "out", {.scheme = &fp8_scheme_at("fp8-dynamic")});
+    } catch (const Error& error) {
+      const std::string said = error.what();
+      const bool columns = said.find("stored with its rows as columns") != std::string::npos;
+      const bool experts =
+          said.find("has all experts of a layer in one tensor") != std::string::npos;
+      INFO(said);
+      CHECK((columns || experts));
+      refused.insert(name.substr(0, name.find('-')));
+      continue;
+    }
+    const Checkpoint out = Checkpoint::open(temp / "out");
+    const ModelConfig config = read_model_config(out);
+    CHECK(config.stored_as == "fp8, a scale for each row");
+    size_t codes = 0;
+    for (const auto& [tensor, location] : out.tensors()) {
+      codes += location.entry.dtype == DType::f8_e4m3 ? 1 : 0;
+    }
+    CHECK(codes >= 4 * static_cast<size_t>(config.n_layers()) - 2);
+    ++made;
+  }
+  CHECK(made > 40);
+  CHECK(refused == std::set<std::string>{"gpt2", "llama4"});
 }
 
 }  // namespace fp8kv
