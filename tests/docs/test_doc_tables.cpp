@@ -22,6 +22,7 @@
 #include "scales/rules/runtime_rules.h"
 #include "scales/scale_file.h"
 #include "scales/write/inject.h"
+#include "support/models/golden_configs.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/places.h"
 #include "support/temp_dir.h"
@@ -110,6 +111,20 @@ TEST_CASE("docs: models lists every architecture") {
   std::vector<Cells> rows;
   for (const Architecture& row : architectures()) rows.push_back({code(row.name), row.summary});
   check_table("docs/models.md", {"architecture", "models"}, rows);
+}
+
+TEST_CASE("docs: accuracy lists the random models of every architecture") {
+  const auto models = test::golden_configs();
+  std::vector<Cells> rows;
+  for (auto first = models.begin(); first != models.end();) {
+    const auto last = models.upper_bound(first->first);
+    std::set<std::string> has;
+    for (auto each = first; each != last; ++each) has.merge(test::oddities(each->second));
+    rows.push_back({code(first->first), cat(models.count(first->first)),
+                    join(std::vector<std::string>(has.begin(), has.end()), ", ")});
+    first = last;
+  }
+  check_table("docs/accuracy.md", {"architecture", "models", "among them"}, rows);
 }
 
 TEST_CASE("docs: dialects lists every dialect") {

@@ -8,55 +8,24 @@
 
 #include <doctest/doctest.h>
 
-#include "checkpoint/read_model_config.h"
 #include "config/families/architectures.h"
-#include "support/models/family_model.h"
-#include "support/models/goldens.h"
+#include "support/models/golden_configs.h"
 
 namespace fp8kv {
 namespace {
 
-// Each golden by what config.json calls its architecture.
-std::multimap<std::string, ModelConfig> golden_configs() {
-  std::multimap<std::string, ModelConfig> found;
-  for (const std::string& name : test::family_cases()) {
-    const test::FamilyModel model(name);
-    found.emplace(model.config.architecture, model.config);
-  }
-  for (const char* name : test::kGoldens) {
-    const ModelConfig config = read_model_config(Checkpoint::open(test::golden(name).folder));
-    found.emplace(config.architecture, config);
-  }
-  return found;
-}
-
-constexpr int64_t kTokens = 40;  // of the shortest golden
-
-std::set<std::string_view> oddities(const ModelConfig& config) {
-  std::set<std::string_view> has;
-  has.insert(config.tied_embeddings ? "tied" : "untied");
-  if (config.head_dim() * config.n_heads != config.dim) has.insert("head_dim");
-  if (config.n_kv_heads() == 1) has.insert("one kv head");
-  if (config.n_heads == 7 * config.n_kv_heads()) has.insert("seven q heads a kv head");
-  if (config.vocab_size == 77) has.insert("77 tokens");
-  for (const LayerDescription& layer : config.layers) {
-    if (layer.reach > 0 && layer.reach < kTokens) has.insert("short reach");
-  }
-  return has;
-}
-
 // What an architecture cannot have, since transformers, or the model's own code, does not.
 struct Never {
   std::string_view architecture;
-  std::set<std::string_view> what;
+  std::set<std::string> what;
 };
 
 // Where every head of Q has a K and V of its own.
-const std::set<std::string_view> kGroups = {"head_dim", "one kv head", "seven q heads a kv head"};
+const std::set<std::string> kGroups = {"head_dim", "one KV head", "seven Q heads"};
 const Never kNever[] = {
     // The embedding is never lm_head, which is normalised in the later ones.
-    {"BaiChuanForCausalLM", {"head_dim", "one kv head", "seven q heads a kv head", "tied"}},
-    {"BaichuanForCausalLM", {"head_dim", "one kv head", "seven q heads a kv head", "tied"}},
+    {"BaiChuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},
+    {"BaichuanForCausalLM", {"head_dim", "one KV head", "seven Q heads", "tied"}},
     {"FalconForCausalLM", {"head_dim"}},
     {"GPT2LMHeadModel", kGroups},
     {"GPTBigCodeForCausalLM", {"head_dim"}},
@@ -74,7 +43,7 @@ const Never kNever[] = {
 }  // namespace
 
 TEST_CASE("goldens: every architecture has three models, of all odd sizes that it can have") {
-  const auto found = golden_configs();
+  const auto found = test::golden_configs();
   std::set<std::string> names;
   for (const auto& [name, config] : found) names.insert(name);
   for (const Architecture& row : architectures()) CHECK(names.contains(row.name));
@@ -83,33 +52,33 @@ TEST_CASE("goldens: every architecture has three models, of all odd sizes that i
   for (const std::string& name : names) {
     CAPTURE(name);
     CHECK(found.count(name) >= 3);
-    std::set<std::string_view> wanted = {
-        "tied", "untied", "head_dim", "one kv head", "seven q heads a kv head", "77 tokens"};
+    std::set<std::string> wanted = {"tied",        "untied",        "head_dim",
+                                    "one KV head", "seven Q heads", "77 tokens"};
     for (const Never& never : kNever) {
       if (never.architecture != name) continue;
-      for (const std::string_view what : never.what) wanted.erase(what);
+      for (const std::string& what : never.what) wanted.erase(what);
     }
     for (const Architecture& row : architectures()) {
       if (row.name == name && (row.windows || row.chunks)) wanted.insert("short reach");
     }
-    std::set<std::string_view> has;
+    std::set<std::string> has;
     const auto [begin, end] = found.equal_range(name);
-    for (auto each = begin; each != end; ++each) has.merge(oddities(each->second));
-    for (const std::string_view what : wanted) {
+    for (auto each = begin; each != end; ++each) has.merge(test::oddities(each->second));
+    for (const std::string& what : wanted) {
       CAPTURE(what);
       CHECK(has.contains(what));
     }
     // Nor is what an architecture cannot have in a golden of it.
     for (const Never& never : kNever) {
       if (never.architecture != name) continue;
-      for (const std::string_view what : never.what) CHECK_FALSE(has.contains(what));
+      for (const std::string& what : never.what) CHECK_FALSE(has.contains(what));
     }
   }
 }
 
 TEST_CASE("goldens: every form of router is in one") {
   std::set<std::string> has;
-  for (const auto& [name, config] : golden_configs()) {
+  for (const auto& [name, config] : test::golden_configs()) {
     if (!config.experts) continue;
     const ExpertsConfig& experts = *config.experts;
     const Routing& routing = experts.routing;
