@@ -18,6 +18,9 @@ namespace fp8kv {
 namespace {
 
 DType parse_dtype(const Json& config) {
+  for (const Json& each : {config, language_config(config)}) {
+    check_same(each.find("torch_dtype"), each.find("dtype"));
+  }
   const auto name = find_dtype(config);
   if (!name) return DType::f32;
   const auto dtype = dtype_from_torch_name(name->as_string());

@@ -294,4 +294,32 @@ TEST_CASE("architectures: a model around an unknown language model is refused by
         "tie_word_embeddings is false");
 }
 
+TEST_CASE("architectures: older and newer spellings of a key may not contradict each other") {
+  const auto error = [](const std::string& config, const char* key, const char* value) {
+    return error_of_config(json_with_member(config, key, value));
+  };
+  const std::string llama = llama_with("rope_theta", "10000.0");
+  const auto theta = [&](const std::string& config, const char* value) {
+    return parse_config(json_with_member(config, "rope_parameters", value)).ropes[0].theta;
+  };
+  CHECK(theta(llama, R"({"rope_type": "default", "rope_theta": 10000})") == 10000);
+  CHECK(error(llama, "rope_parameters", R"({"rope_type": "default", "rope_theta": 5.0})") ==
+        "config.json: rope_theta: is 10000.0, but config.json: rope_parameters.rope_theta is 5.0");
+  const std::string linear =
+      json_with_member(llama, "rope_scaling", R"({"type": "linear", "factor": 2.0})");
+  CHECK(theta(linear, R"({"rope_type": "linear", "factor": 2})") == 10000);
+  CHECK(error(linear, "rope_parameters", R"({"rope_type": "linear", "factor": 4.0})") ==
+        "config.json: rope_scaling.factor: is 2.0, but config.json: rope_parameters.factor is 4.0");
+  CHECK(
+      error(linear, "rope_parameters", R"({"rope_type": "default"})") ==
+      R"(config.json: rope_scaling.type: is "linear", but config.json: rope_parameters.rope_type )"
+      R"(is "default")");
+  CHECK(error(family_with("phi", "partial_rotary_factor", "0.5"), "rope_parameters",
+              R"({"rope_type": "default", "partial_rotary_factor": 0.25})") ==
+        "config.json: partial_rotary_factor: is 0.5, but config.json: "
+        "rope_parameters.partial_rotary_factor is 0.25");
+  CHECK(error(llama_with("torch_dtype", R"("float16")"), "dtype", R"("bfloat16")") ==
+        R"(config.json: torch_dtype: is "float16", but config.json: dtype is "bfloat16")");
+}
+
 }  // namespace fp8kv

@@ -69,4 +69,13 @@ int64_t in_range(const Json& number, int64_t least, int64_t most) {
   return value;
 }
 
+void check_same(const std::optional<Json>& one, const std::optional<Json>& other) {
+  if (!one || !other) return;
+  const bool numbers = one->is_number() && other->is_number();
+  if (numbers ? one->as_double() == other->as_double() : one->brief() == other->brief()) return;
+  throw Error(
+      cat(one->where(), ": is ", one->brief(), ", but ", other->where(), " is ", other->brief()),
+      "take out the one that is wrong: programs differ in which they read");
+}
+
 }  // namespace fp8kv

@@ -55,4 +55,7 @@ inline int64_t in_range(const Json& number, int64_t most) {
   return in_range(number, 1, most);
 }
 
+// Throws where the two are there and say different things: two spellings of one key.
+void check_same(const std::optional<Json>& one, const std::optional<Json>& other);
+
 }  // namespace fp8kv

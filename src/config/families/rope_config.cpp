@@ -165,9 +165,13 @@ constexpr ScalingRow kScalings[] = {
     {"mrope", RopeScaling::none, parse_nothing},
 };
 
+std::optional<Json> type_of(const Json& scaling) {
+  const auto type = scaling.find("rope_type");
+  return type ? type : scaling.find("type");
+}
+
 const ScalingRow& scaling_row(const Json& scaling) {
-  const auto named = scaling.find("rope_type");
-  const auto type = named ? named : scaling.find("type");
+  const auto type = type_of(scaling);
   std::string name = type ? type->as_string() : "default";
   // What Phi-3's first configs called longrope.
   if (name == "su" || (name == "yarn" && scaling.has("short_factor"))) name = "longrope";
@@ -244,6 +248,20 @@ std::optional<Json> find_object_in(const Json& object) {
   return std::nullopt;
 }
 
+// Files have the older spelling, that of transformers 5, or both.
+void check_spellings(const Json& text, const RopeStyle& style) {
+  const auto now = text.find("rope_parameters"), before = text.find("rope_scaling");
+  if (!now || !now->is_object() || find_object_in(*now)) return;
+  check_same(text.find(style.theta_key), now->find("rope_theta"));
+  check_same(text.find(style.part_key), now->find("partial_rotary_factor"));
+  if (!before || !before->is_object() || before->size() == 0) return;
+  check_same(type_of(*before), type_of(*now));
+  for (size_t i = 0; i < before->size(); ++i) {
+    const std::string& key = before->key(i);
+    if (key != "type" && key != "rope_type") check_same(before->find(key), now->find(key));
+  }
+}
+
 RopeConfig parse_rope(const Json& text, const RopeStyle& style, const ModelConfig& model) {
   RopeConfig out = plain_rope(style, style.theta, model.head_dim());
   set_part(text, style.part_key, style, model.head_dim(), out);
@@ -294,6 +312,7 @@ void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& ou
 }  // namespace
 
 void set_ropes(const Json& text, const RopeStyle& style, ModelConfig& out) {
+  check_spellings(text, style);
   if (style.none) {
     out.layer_ropes.assign(out.layers.size(), -1);
   } else if (style.by_layer_type) {
