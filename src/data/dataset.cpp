@@ -37,7 +37,7 @@ constexpr size_t kTextBytesAToken = 16;  // of a text that is sampled: more than
 class WindowReader {
  public:
   WindowReader(const TextEncoder& encoder, const WindowOptions& options, Log& log)
-      : encoder_(encoder), options_(options), log_(log) {
+      : encoder_(encoder), options_(options), log_(log), progress_(log, "reading", 1000) {
     const auto prefix = static_cast<int64_t>(encoder.prefix.size());
     if (options.seq_len > prefix) return;
     throw Error(cat("a window of ", count_of(static_cast<uint64_t>(options.seq_len), "token"),
@@ -61,6 +61,7 @@ class WindowReader {
 
   // One window at each of `places`, bytes of the file.
   void sample_file(const fs::path& path, const std::vector<uint64_t>& places) {
+    sampled_ = true;
     const DataSource source = open_data_for_parts(path, options_.column);
     const Counts before = begin_file(source);
     const auto keep_one = [this](size_t windows, double fraction) {
@@ -241,6 +242,9 @@ class WindowReader {
     out_.tokens += window.size();
     out_.ids.push_back(std::move(window));
     out_.document.push_back(out_.documents);
+    if (options_.shuffle && !sampled_) return;  // how much is to come is not known
+    progress_.reach(std::min(
+        1.0, static_cast<double>(out_.ids.size()) / static_cast<double>(options_.max_windows)));
   }
 
   void count_document(size_t windows_before) {
@@ -263,6 +267,8 @@ class WindowReader {
   Log& log_;
   Windows out_;
   FileNotes file_;
+  Progress progress_;
+  bool sampled_ = false;
   bool warned_of_chat_ = false;
 };
 

@@ -43,11 +43,12 @@ struct WindowOptions {
 };
 
 struct Windows {
-  std::vector<std::vector<int32_t>> ids;  // one per window, each non-empty
-  std::vector<uint64_t> document;         // of each window, counted from 0
-  uint64_t documents = 0;                 // taken, at least in part
-  uint64_t tokens = 0;                    // in all windows, prefixes included
-  std::vector<DataFile> files;            // those that were read
+  std::vector<std::vector<int32_t>> ids;         // one per window, each non-empty
+  std::vector<uint64_t> document;                // of each window, counted from 0
+  uint64_t documents = 0;                        // taken, at least in part
+  uint64_t tokens = 0;                           // in all windows, prefixes included
+  std::vector<DataFile> files;                   // those that were read
+  std::vector<std::string> chat_templates = {};  // which one rendered conversations, if any did
 };
 
 // For messages: "'a.txt' and 'b.txt'", "'a.txt', 'b.txt', 'c.txt' and 5 other files".

@@ -148,6 +148,7 @@ void run_command(const CalibrateOptions& given) {
   }
   if (state) state->remove();
   if (options.out == "-") return;
+  log.end_progress();
   log.note(written_note(options.out, scales));
   if (options.json) return print(summary_json(options, scales));
   show(summary_text(scales, names) + table_of(scales) + "\n" + certificate_text(scales));
