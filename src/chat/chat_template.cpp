@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "chat/chat_messages.h"
 #include "chat/template_files.h"
+#include "chat/token_defaults.h"
 #include "files/file.h"
 #include "jinja/values/json_text.h"
 
@@ -40,6 +41,10 @@ Variables special_tokens(const fs::path& folder) {
   bool is_old = true;
   if (const fs::path path = folder / "tokenizer_config.json"; fs::exists(path)) {
     const Json json = Json::read(path);
+    for (const auto& [name, token] : token_defaults(json.get_string("tokenizer_class", ""),
+                                                    fs::exists(folder / "tokenizer.json"))) {
+      tokens.emplace_back(std::string(name), jinja::Value::text(std::string(token)));
+    }
     read_tokens(json, tokens);
     is_old = !json.has("added_tokens_decoder");
   }
@@ -55,7 +60,9 @@ NamedTemplate chosen(const std::vector<NamedTemplate>& there, const std::string&
   for (const NamedTemplate& each : there) {
     if (each.name == choice) return each;
   }
-  if (fs::exists(choice)) return {choice, read_text(choice), quote(choice)};
+  if (fs::exists(choice))
+    return {choice, read_text(choice), quote(choice),
+            utf8_name(fs::path(choice).filename().string())};
   std::vector<std::string> names;
   for (const NamedTemplate& each : there) names.push_back(quote(each.name));
   throw Error(cat(quote(choice), " is no file, and no chat template of ", quote(folder.string()),
@@ -83,8 +90,8 @@ std::optional<ChatTemplate> ChatTemplate::find_in(const fs::path& folder, const 
   if (there.empty() && choice.empty()) return std::nullopt;
   const NamedTemplate found =
       choice.empty() ? default_of(there, folder) : chosen(there, choice, folder);
-  return ChatTemplate(jinja::Template(found.source, found.label), found.label,
-                      special_tokens(folder), std::move(clock));
+  return ChatTemplate(jinja::Template(found.source, found.label), found, special_tokens(folder),
+                      std::move(clock));
 }
 
 jinja::MarkedText ChatTemplate::render(const Json& record, bool add_generation_prompt) const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "chat/template_files.h"
 #include "jinja/jinja.h"
 #include "json/json.h"
 
@@ -26,6 +27,8 @@ class ChatTemplate {
 
   // Where it is from, for messages: 'MODEL/chat_template.jinja'.
   const std::string& label() const { return label_; }
+  // The same without folders, for what is to be kept: "chat_template.jinja".
+  const std::string& file() const { return file_; }
 
   // As apply_chat_template() of transformers renders a record of `messages`, or of ShareGPT's
   // `conversations`; a record may also have `tools`, a list, and `chat_template_kwargs`, an object.
@@ -38,15 +41,17 @@ class ChatTemplate {
   const std::string& literals() const { return template_.literals(); }
 
  private:
-  ChatTemplate(jinja::Template made, std::string label, jinja::Template::Variables tokens,
+  ChatTemplate(jinja::Template made, const NamedTemplate& found, jinja::Template::Variables tokens,
                Clock clock)
       : template_(std::move(made)),
-        label_(std::move(label)),
+        label_(found.label),
+        file_(found.file),
         tokens_(std::move(tokens)),
         clock_(std::move(clock)) {}
 
   jinja::Template template_;
   std::string label_;
+  std::string file_;
   jinja::Template::Variables tokens_;  // bos_token and the like
   Clock clock_;
 };

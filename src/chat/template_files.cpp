@@ -12,8 +12,9 @@ namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{16} << 20;
 
-NamedTemplate from_file(const fs::path& path, const std::string& name) {
-  return {name, read_regular_text(path, kMostBytes), quote(path.string())};
+NamedTemplate from_file(const fs::path& folder, const fs::path& path, const std::string& name) {
+  return {name, read_regular_text(path, kMostBytes), quote(path.string()),
+          utf8_name(path.lexically_relative(folder).string())};
 }
 
 std::vector<NamedTemplate> from_files(const fs::path& folder) {
@@ -22,13 +23,13 @@ std::vector<NamedTemplate> from_files(const fs::path& folder) {
   if (fs::is_directory(others)) {
     for (const auto& entry : fs::directory_iterator(others)) {
       if (entry.path().extension() != ".jinja") continue;
-      found.push_back(from_file(entry.path(), entry.path().stem().string()));
+      found.push_back(from_file(folder, entry.path(), entry.path().stem().string()));
     }
   }
   const fs::path main = folder / "chat_template.jinja";
   if (fs::exists(main)) {
     std::erase_if(found, [](const NamedTemplate& each) { return each.name == "default"; });
-    found.push_back(from_file(main, "default"));
+    found.push_back(from_file(folder, main, "default"));
   }
   return found;
 }
@@ -39,14 +40,18 @@ std::vector<NamedTemplate> from_json(const fs::path& path) {
   const Json json = Json::read(path);
   const auto value = json.find("chat_template");
   if (!value) return {};
-  const std::string label = cat(quote(path.string()), " (chat_template)");
-  if (!value->is_array()) return {{"default", value->as_string(), label}};
+  const std::string file = path.filename().string();
+  if (!value->is_array()) {
+    constexpr const char* kKey = " (chat_template)";
+    return {{"default", value->as_string(), quote(path.string()) + kKey, file + kKey}};
+  }
   std::vector<NamedTemplate> found;
   for (size_t i = 0; i < value->size(); ++i) {
     const Json each = (*value)[i];
     const std::string name = each.at("name").as_string();
     found.push_back({name, each.at("template").as_string(),
-                     cat(quote(path.string()), " (chat_template ", quote(name), ")")});
+                     cat(quote(path.string()), " (chat_template ", quote(name), ")"),
+                     cat(file, " (chat_template ", quote(name), ")")});
   }
   return found;
 }

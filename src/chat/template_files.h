@@ -12,6 +12,7 @@ struct NamedTemplate {
   std::string name;  // "default" unless the model has several
   std::string source;
   std::string label;  // for messages: 'MODEL/tokenizer_config.json' (chat_template)
+  std::string file;   // within the model, to be kept: "tokenizer_config.json (chat_template)"
 };
 
 // chat_template.jinja, which is the default, with additional_chat_templates/*.jinja; where there is

@@ -116,7 +116,8 @@ struct Provenance {
   uint64_t documents = 0;             // whose first window was counted
   uint64_t windows = 0;
   uint64_t tokens = 0;
-  std::vector<DataFile> data;  // rising
+  std::vector<DataFile> data;                    // rising
+  std::vector<std::string> chat_templates = {};  // that rendered conversations, by file, rising
   ShardNote shards;
   PositionsNote positions = {};
   bool operator==(const Provenance&) const = default;

@@ -120,6 +120,7 @@ void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
   provenance.tokens = run.tokens;
   provenance.data = std::move(run.data);
   std::sort(provenance.data.begin(), provenance.data.end());
+  provenance.chat_templates = std::move(run.chat_templates);
   provenance.shards = std::move(run.shards);
   provenance.positions = positions_of(config, run.longest_window);
 }

@@ -38,6 +38,7 @@ struct CountedRun {
   uint64_t windows = 0;
   uint64_t tokens = 0;
   std::vector<DataFile> data = {};  // in any order
+  std::vector<std::string> chat_templates = {};
   ShardNote shards = {};
   uint64_t longest_window = 0;  // in tokens; 0 where that is not known
 };

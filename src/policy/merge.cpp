@@ -194,6 +194,10 @@ void add_part(Provenance& sum, const Provenance& part, bool sharded) {
   sum.windows += part.windows;
   sum.tokens += part.tokens;
   if (!sharded) sum.data.insert(sum.data.end(), part.data.begin(), part.data.end());
+  std::vector<std::string>& templates = sum.chat_templates;
+  templates.insert(templates.end(), part.chat_templates.begin(), part.chat_templates.end());
+  std::sort(templates.begin(), templates.end());
+  templates.erase(std::unique(templates.begin(), templates.end()), templates.end());
   std::vector<uint64_t>& taken = sum.shards.taken;
   taken.insert(taken.end(), part.shards.taken.begin(), part.shards.taken.end());
   if (sum.positions.rope_type.empty()) sum.positions = part.positions;

@@ -77,6 +77,7 @@ std::string provenance(const KvScales& scales, const ScalesPage& about) {
                scales.per_head() ? "KV head" : "tensor"));
   add_item(list, "Policy", policy_name(scales));
   add_item(list, "Text", files_text(from.data));
+  add_item(list, "Chat template", join(from.chat_templates));
   add_item(list, "Evidence", evidence_words(from));
   add_item(list, "Shards", shards_text(from.shards));
   add_item(list, "Date of this page", about.date);

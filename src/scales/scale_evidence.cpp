@@ -161,6 +161,17 @@ void read_positions(const Json& positions, Provenance& out) {
   }
 }
 
+// Names, of whatever a writer calls a template.
+void read_templates(const Json& templates, Provenance& out) {
+  if (!templates.is_array()) {
+    fail(templates.where(), ": is ", templates.brief(), ", expected a list of names");
+  }
+  for (size_t i = 0; i < templates.size(); ++i) {
+    out.chat_templates.push_back(templates[i].as_string());
+  }
+  std::sort(out.chat_templates.begin(), out.chat_templates.end());
+}
+
 void read_shards(const Json& shards, Provenance& out) {
   ShardNote& note = out.shards;
   note.of = count_at(shards, "of");
@@ -233,6 +244,9 @@ void write_counted(JsonWriter& out, const Provenance& provenance) {
     out.end_object();
   }
   out.end_array();
+  if (!provenance.chat_templates.empty()) {
+    out.member("chat_templates", std::span(provenance.chat_templates));
+  }
   if (const ShardNote& shards = provenance.shards; shards.of > 0) {
     out.key("shards").begin_object().member("of", shards.of);
     const std::vector<int64_t> taken(shards.taken.begin(), shards.taken.end());
@@ -278,6 +292,7 @@ void read_counted(const Json& counted, Provenance& out) {
     out.data.push_back(
         {file.at("name").as_string(), count_at(file, "bytes"), file.at("sha256").as_string()});
   }
+  if (const auto templates = counted.find("chat_templates")) read_templates(*templates, out);
   if (const auto shards = counted.find("shards")) read_shards(*shards, out);
   if (const auto positions = counted.find("positions")) read_positions(*positions, out);
 }

@@ -92,6 +92,43 @@ TEST_CASE(
   CHECK(tokens() == "<s>||False|None|None");
 }
 
+TEST_CASE("chat template: a class of tokenizers has tokens that its files do not name") {
+  // What transformers 5.23 writes for folders of tokenizer.json and this tokenizer_config.json.
+  const struct {
+    const char* config;
+    bool has_json;
+    const char* text;
+  } kCases[] = {
+      {R"({"tokenizer_class": "GPT2Tokenizer"})", true,
+       "<|endoftext|>|<|endoftext|>|<|endoftext|>|"},
+      {R"({"tokenizer_class": "GPT2TokenizerFast", "bos_token": null})", true,
+       "|<|endoftext|>|<|endoftext|>|"},
+      {R"({"tokenizer_class": "GPT2Tokenizer", "bos_token": "<s>"})", true,
+       "<s>|<|endoftext|>|<|endoftext|>|"},
+      {R"({"tokenizer_class": "GPTNeoXTokenizerFast"})", true,
+       "<|endoftext|>|<|endoftext|>|<|endoftext|>|<|padding|>"},
+      {R"({"tokenizer_class": "GemmaTokenizer"})", true, "<bos>|<eos>|<unk>|<pad>"},
+      {R"({"tokenizer_class": "Qwen2Tokenizer"})", true,
+       "|<|endoftext|>|<|endoftext|>|<|endoftext|>"},
+      {R"({"tokenizer_class": "CohereTokenizerFast"})", true,
+       "<BOS_TOKEN>|<|END_OF_TURN_TOKEN|>|<UNK>|<PAD>"},
+      {R"({"tokenizer_class": "CodeLlamaTokenizer"})", true, "<s>|</s>|<unk>|"},
+      {R"({"tokenizer_class": "LlamaTokenizer"})", true, "|||"},
+      {R"({"tokenizer_class": "LlamaTokenizer"})", false, "<s>|</s>|<unk>|"},
+      {R"({"tokenizer_class": "PreTrainedTokenizerFast"})", true, "|||"},
+      {"{}", true, "|||"},
+  };
+  for (const auto& each : kCases) {
+    CAPTURE(each.config);
+    const test::TempDir temp;
+    temp.write("chat_template.jinja",
+               "{{ bos_token }}|{{ eos_token }}|{{ unk_token }}|{{ pad_token }}");
+    temp.write("tokenizer_config.json", each.config);
+    if (each.has_json) temp.write("tokenizer.json", "{}");
+    CHECK(template_in(temp.path()).render_turn("x").bytes() == each.text);
+  }
+}
+
 TEST_CASE("chat template: messages arrive as transformers passes them on") {
   CHECK(
       rendered(

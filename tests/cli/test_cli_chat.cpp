@@ -69,6 +69,45 @@ TEST_CASE("cli chat: scales are those of the text that the template makes") {
   CHECK(in.scales_of("chats.jsonl") == in.scales_of("same.jsonl"));
 }
 
+TEST_CASE("cli chat: the scale file names the template, inspect shows it, and merge keeps it") {
+  const ChatModel in;
+  const auto calibrate = [&](const std::string& data, const std::string& out,
+                             const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"calibrate", "model", "--data", data, "--samples",
+                                          "2",         "-o",    out,      "-q"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const test::CliResult made = in.run(arguments);
+    CAPTURE(made.err);
+    CHECK(made.exit_code == 0);
+    const Json counted = Json::read(in.temp / out).at("fp8kv").at("counted");
+    const auto named = counted.find("chat_templates");
+    if (!named) return std::string("none");
+    std::string names;
+    for (size_t i = 0; i < named->size(); ++i)
+      names += (i > 0 ? "; " : "") + (*named)[i].as_string();
+    return names;
+  };
+  CHECK(calibrate("chats.jsonl", "chat.json", {}) == "chat_template.jinja");
+  CHECK(calibrate("same.jsonl", "text.json", {}) == "none");
+  CHECK(calibrate("chats.jsonl", "joined.json", {"--chat-template", "none"}) == "none");
+  in.temp.write("sub/own.jinja", kTemplate);
+  in.temp.write("more.jsonl", test::read_file(in.temp / "chats.jsonl") + "\n");
+  CHECK(calibrate("more.jsonl", "own.json", {"--chat-template", "sub/own.jinja"}) == "own.jinja");
+  CHECK(in.run({"inspect", "chat.json"}).out.find("\nchat template     chat_template.jinja\n") !=
+        std::string::npos);
+  CHECK(in.run({"inspect", "text.json"}).out.find("chat template") == std::string::npos);
+  CHECK(in.run({"merge", "own.json", "chat.json", "-o", "both.json", "-q"}).exit_code == 0);
+  const test::CliResult both = in.run({"inspect", "--json", "both.json"});
+  CHECK(Json::parse(both.out, "stdout").at("chat_templates").brief() ==
+        R"(["chat_template.jinja", "own.jinja"])");
+  fs::remove(in.temp / "model/chat_template.jinja");
+  in.temp.write("model/tokenizer_config.json",
+                R"({"chat_template": [{"name": "default", "template": "a"},
+                                      {"name": "rag", "template": "b{{ messages[0].content }}"}]})");
+  CHECK(calibrate("chats.jsonl", "named.json", {"--chat-template", "rag"}) ==
+        "tokenizer_config.json (chat_template 'rag')");
+}
+
 TEST_CASE("cli chat: run takes a prompt as one turn, and records of messages up to the answer") {
   const ChatModel in;
   const auto prompt_of = [&](std::vector<std::string> more) {

@@ -67,6 +67,7 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
            .windows = windows.ids.size(),
            .tokens = windows.tokens,
            .data = windows.files,
+           .chat_templates = windows.chat_templates,
            .shards = run.shards,
            .longest_window = longest_of(windows.ids)},
           made.scales);

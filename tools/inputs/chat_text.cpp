@@ -21,6 +21,10 @@ ChatText::ChatText(std::filesystem::path folder, ChatRequest request, const Toke
 
 ChatText::~ChatText() = default;
 
+std::string ChatText::used_template() const {
+  return loaded_ ? loaded_->chat.file() : "";
+}
+
 const ChatText::Loaded& ChatText::loaded() {
   if (loaded_) return *loaded_;
   std::optional<ChatTemplate> found =

@@ -25,6 +25,9 @@ class ChatText {
   // Whether messages are to be joined as plain text, for which this is not asked.
   bool joins() const { return request_.chat_template == "none"; }
 
+  // ChatTemplate::file() of the template that was used; "" where none was.
+  std::string used_template() const;
+
   struct Rendered {
     jinja::MarkedText text;
     std::vector<int32_t> ids;

@@ -11,7 +11,7 @@ namespace fp8kv {
 namespace {
 
 TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config,
-                         const ChatRequest& chat, Log& log) {
+                         const ChatRequest& chat, std::shared_ptr<const ChatText>& used, Log& log) {
   const NothingToTidy reading;
   const auto vocab_size = static_cast<int32_t>(config.vocab_size);
   std::optional<Tokenizer> found = Tokenizer::find_in(checkpoint.folder());
@@ -29,6 +29,7 @@ TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config
       [tokenizer](std::string_view text) { return tokenizer->encode(text, false); },
       tokenizer->prefix(), vocab_size};
   const auto chats = std::make_shared<ChatText>(checkpoint.folder(), chat, *tokenizer, log);
+  used = chats;
   if (!chats->joins()) {
     // The tokenizer is held for the chats, which refer to it.
     encoder.encode_chat = [tokenizer, chats](const Json& record) {
@@ -61,11 +62,14 @@ ModelText::ModelText(const Checkpoint& checkpoint, const ModelConfig& config,
                .seq_len_name = "--seq-len",
                .shuffle = choice.shuffle,
                .column = choice.column},
-      encoder_(make_encoder(checkpoint, config, chat, log)) {}
+      encoder_(make_encoder(checkpoint, config, chat, chats_, log)) {}
 
 Windows ModelText::read(std::span<const std::filesystem::path> files, Log& log) const {
   const NothingToTidy reading;
-  return read_windows(files, encoder_, options_, log);
+  Windows windows = read_windows(files, encoder_, options_, log);
+  const std::string used = chats_ ? chats_->used_template() : "";
+  if (!used.empty()) windows.chat_templates = {used};
+  return windows;
 }
 
 }  // namespace fp8kv

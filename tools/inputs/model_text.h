@@ -2,12 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <span>
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
 #include "data/dataset.h"
+#include "inputs/chat_text.h"
 #include "options/options.h"
 
 namespace fp8kv {
@@ -26,6 +28,7 @@ class ModelText {
 
  private:
   WindowOptions options_;
+  std::shared_ptr<const ChatText> chats_;  // none without a tokenizer
   TextEncoder encoder_;
 };
 

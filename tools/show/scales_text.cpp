@@ -80,6 +80,16 @@ void quantised_json(JsonWriter& json, const std::string& stored_as) {
   if (!stored_as.empty()) json.member("quantised_weights", stored_as);
 }
 
+std::string templates_text(const std::vector<std::string>& templates) {
+  if (templates.empty()) return "";
+  return described(templates.size() == 1 ? "chat template" : "chat templates",
+                   plain(join(templates)));
+}
+
+void templates_json(JsonWriter& json, const std::vector<std::string>& templates) {
+  if (!templates.empty()) json.member("chat_templates", std::span(templates));
+}
+
 std::string described(const std::string& name, const std::string& value) {
   return name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') + value + "\n";
 }
@@ -108,6 +118,7 @@ void found_scales_json(JsonWriter& json, const FoundScales& found, const std::st
   if (!foreign.empty()) json.member("accepted_foreign", foreign);
   unknown_keys_json(json, found.scales.provenance.unknown_keys);
   quantised_json(json, found.scales.provenance.weights_from);
+  templates_json(json, found.scales.provenance.chat_templates);
   diagnoses_json(json, found.diagnoses);
   if (has_evidence(found.scales)) certificate_json(json, found.scales);
 }
@@ -132,6 +143,7 @@ std::string scale_file_description(const std::filesystem::path& path, const Foun
   text += foreign_text(scales);
   text += unknown_keys_text(provenance.unknown_keys);
   text += quantised_text(provenance.weights_from, provenance.compute_dtype);
+  text += templates_text(provenance.chat_templates);
   if (provenance.tokens > 0) {
     text += described("evidence", cat(count_of(provenance.tokens, "token"), " in ",
                                       count_of(provenance.windows, "window"), " of ",

@@ -20,6 +20,10 @@ std::string producer_text(const Provenance& provenance);
 // The line that says which keys of config.json nobody knew, and its member; nothing without any.
 std::string unknown_keys_text(const std::vector<std::string>& keys);
 void unknown_keys_json(JsonWriter& json, const std::vector<std::string>& keys);
+// A line for the chat templates that conversations were rendered by, and the member
+// "chat_templates"; nothing without any.
+std::string templates_text(const std::vector<std::string>& templates);
+void templates_json(JsonWriter& json, const std::vector<std::string>& templates);
 // A line for weights that were decoded to be computed with, and the member "quantised_weights";
 // nothing where they were not.
 std::string quantised_text(const std::string& stored_as, const std::string& compute_dtype);
