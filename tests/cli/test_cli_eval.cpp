@@ -407,5 +407,31 @@ TEST_CASE("cli eval: memory for logits is bounded, whatever vocabulary and windo
   CHECK(result.peak_bytes > int64_t{1} << 20);
 }
 
+TEST_CASE("cli eval: --calibrate-split takes one split of the folder of --calibrate-on") {
+  const test::TempDir temp;
+  const std::string demo = (test::source_dir() / "datasets/demo").string();
+  for (const char* name : {"set/train.jsonl", "set/test.jsonl"}) {
+    std::string lines;
+    for (int i = 0; i < 3; ++i) lines += "{\"text\": \"London is the capital of England.\"}\n";
+    temp.write(name, lines);
+  }
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {
+        "eval",     demo,   "--data",          "set", "--split", "test",
+        "--policy", "amax", "--greedy-tokens", "0"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::run_cli(arguments, temp.path());
+  };
+  const test::CliResult done = run({"--calibrate-on", "set", "--calibrate-split", "train"});
+  CAPTURE(done.err);
+  CHECK(done.exit_code == 0);
+  const size_t evaluated = done.err.find("'set/test.jsonl': JSON lines");
+  CHECK(evaluated != done.err.npos);
+  CHECK(done.err.find("'set/train.jsonl': JSON lines", evaluated) != done.err.npos);
+  CHECK(run({"--calibrate-on", "set"}).exit_code != 0);
+  CHECK(run({"--calibrate-on", "set"}).err.find("'test' and 'train'") != std::string::npos);
+  CHECK(run({"--calibrate-split", "train"}).exit_code == 2);
+}
+
 }  // namespace
 }  // namespace fp8kv

@@ -84,6 +84,12 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
                                   "Text for the scales of --policy; the --data itself unless given")
                            ->check(a_path())
                            ->type_name("FILE...");
+  command
+      ->add_option("--calibrate-split", options.calibrate_split,
+                   "--split for --calibrate-on: the two are often splits of one folder")
+      ->check(a_path())
+      ->needs(calibrate_on)
+      ->type_name("NAME");
   command->add_option("--baseline", options.baseline, "The cache that others are compared with")
       ->check(a_kv_dtype())
       ->capture_default_str()

@@ -124,7 +124,7 @@ void run_command(const EvalCommandOptions& given) {
   Log log(given.verbosity);
   EvalCommandOptions options = given;
   options.data = find_data(given.data, given.choice.split, log);
-  options.calibrate_on = find_data(given.calibrate_on, "", log);
+  options.calibrate_on = find_data(given.calibrate_on, given.calibrate_split, log);
   check_outputs(options, log);
   EvalReport report;
   report.date = run_date();
@@ -183,6 +183,7 @@ void run_command(const EvalCommandOptions& given) {
     });
   });
   const std::vector<GateResult> results = check_gates(report, gates);
+  log.end_progress();
   options.json ? print(eval_json(report, results)) : show(eval_tables(report));
   if (options.plot) show("\n" + text_plot(report, kPlotColumns));
   write_junit(options, report, results);

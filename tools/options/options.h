@@ -122,6 +122,7 @@ struct EvalCommandOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::filesystem::path> data;
   std::vector<std::filesystem::path> calibrate_on;  // empty: policies calibrate on `data`
+  std::string calibrate_split;                      // as DataChoice::split, of `calibrate_on`
   DataChoice choice;
   ChatRequest chat;
   std::vector<std::optional<DType>> kv_cache_dtypes = {DType::f8_e4m3};  // absent: the model's
