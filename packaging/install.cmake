@@ -23,7 +23,7 @@ install(DIRECTORY docs DESTINATION ${share}/doc/fp8kv)
 
 set(CPACK_GENERATOR DEB TZST)
 set(CPACK_PACKAGE_VENDOR "the fp8kv authors")
-set(CPACK_PACKAGE_CONTACT "the fp8kv authors <fp8kv@localhost>")
+set(CPACK_PACKAGE_CONTACT "fp8kv <noreply@fp8kv.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "FP8 KV-cache scales for LLM checkpoints")
 set(CPACK_PACKAGE_DESCRIPTION "fp8kv makes the scales that a large language model needs to keep its
 KV cache in FP8, shows whether they are needed, and puts them into the checkpoint in the form that
