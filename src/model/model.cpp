@@ -9,6 +9,7 @@
 #include "model/computable.h"
 #include "model/rope.h"
 #include "model/score_bias.h"
+#include "model/weights/check_rows.h"
 
 namespace fp8kv {
 namespace {

@@ -12,6 +12,7 @@
 #include "config/families/tensor_table.h"
 #include "model/computable.h"
 #include "model/model.h"
+#include "model/weights/check_rows.h"
 #include "model/weights/weights.h"
 #include "support/expect_error.h"
 #include "support/models/block_model.h"

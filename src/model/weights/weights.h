@@ -68,11 +68,6 @@ std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index
 LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,
                                 const WeightSource& source);
 
-// Throws unless the rows of config.tensors name every tensor that the config has exactly once,
-// in layers with experts and in others, those of layers by rows with "{}" and the others by rows
-// without: what no row names would be left out of the forward pass.
-void check_rows(const ModelConfig& config);
-
 // Puts a checkpoint's tensors on a backend, part by part; the CPU uses the file mapping in place.
 // Quantised ones are decoded there.
 // REQUIRES the checkpoint to have passed read_model_config and to outlive the loader.

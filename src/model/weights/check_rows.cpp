@@ -1,0 +1,102 @@
+#include "model/weights/check_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "config/families/tensor_table.h"
+
+namespace fp8kv {
+namespace {
+
+struct NamedRole {
+  TensorRole role;
+  const char* name;
+};
+
+// All, in the order of TensorRole.
+constexpr std::array<NamedRole, 28> kRoles = {{
+    {TensorRole::embedding, "embedding"},
+    {TensorRole::embed_up, "embed_up"},
+    {TensorRole::positions, "positions"},
+    {TensorRole::attn_norm, "attn_norm"},
+    {TensorRole::q, "q"},
+    {TensorRole::k, "k"},
+    {TensorRole::v, "v"},
+    {TensorRole::q_norm, "q_norm"},
+    {TensorRole::k_norm, "k_norm"},
+    {TensorRole::o, "o"},
+    {TensorRole::attn_post_norm, "attn_post_norm"},
+    {TensorRole::ffn_norm, "ffn_norm"},
+    {TensorRole::gate, "gate"},
+    {TensorRole::up, "up"},
+    {TensorRole::down, "down"},
+    {TensorRole::router, "router"},
+    {TensorRole::choice_bias, "choice_bias"},
+    {TensorRole::expert_gate, "expert_gate"},
+    {TensorRole::expert_up, "expert_up"},
+    {TensorRole::expert_down, "expert_down"},
+    {TensorRole::shared_gate, "shared_gate"},
+    {TensorRole::shared_up, "shared_up"},
+    {TensorRole::shared_down, "shared_down"},
+    {TensorRole::shared_router, "shared_router"},
+    {TensorRole::ffn_post_norm, "ffn_post_norm"},
+    {TensorRole::norm, "norm"},
+    {TensorRole::head_down, "head_down"},
+    {TensorRole::lm_head, "lm_head"},
+}};
+static_assert(kRoles.back().role == TensorRole::lm_head &&
+              kRoles.size() == static_cast<size_t>(TensorRole::lm_head) + 1);
+
+bool is_of_layer(TensorRole role) {
+  return role >= TensorRole::attn_norm && role <= TensorRole::ffn_post_norm;
+}
+
+// Whether the config has a tensor with this role: what a table with a row for it alone gives.
+bool wants(ModelConfig config, TensorRole role) {
+  const TensorRow row{"tensor", {role}};
+  config.tensors = {&row, 1};
+  return !outer_tensors(config).empty();
+}
+
+// Of the first layer.
+void check_rows_of_layer(const ModelConfig& config) {
+  std::array<int, kRoles.size()> rows{};
+  const auto count = [&](const std::vector<ModelTensor>& tensors, bool of_layer) {
+    for (const ModelTensor& tensor : tensors) {
+      for (const TensorPart& part : tensor.parts) {
+        const bool counted = !tensor.is_bias && tensor.expert <= 0 && tensor.head <= 0;
+        if (!counted || is_of_layer(part.role) != of_layer) continue;
+        ++rows[static_cast<size_t>(part.role)];
+      }
+    }
+  };
+  count(layer_tensors(config, 0), true);
+  count(outer_tensors(config), false);
+  for (const auto& [role, name] : kRoles) {
+    const int found = rows[static_cast<size_t>(role)], expected = wants(config, role) ? 1 : 0;
+    if (found == expected) continue;
+    throw Error(cat("the table of tensors of ", config.architecture, ": has ", found, " rows for ",
+                    quote(name), " with this config, expected ", expected),
+                "rows are in src/config/families; those of layers have '{}' in the name");
+  }
+}
+
+}  // namespace
+
+void check_rows(const ModelConfig& config) {
+  for (const bool with_experts : {false, true}) {
+    const auto layer =
+        std::find_if(config.layers.begin(), config.layers.end(), [&](const auto& each) {
+          return (each.feed_forward == FeedForward::experts) == with_experts;
+        });
+    if (layer == config.layers.end()) continue;
+    ModelConfig one = config;
+    one.layers = {*layer};
+    check_rows_of_layer(one);
+  }
+}
+
+}  // namespace fp8kv
