@@ -137,7 +137,7 @@ void bench_coded(Backend& backend, const Limits& limits) {
                                   {},
                                   out.view(),
                                   false,
-                                  backend.in_place(matrix, compute, storage)};
+                                  backend.in_place(matrix, compute, WeightUse::linear, storage)};
       const double time =
           best_time(kSeconds, [&] { backend.linear(x.view(), std::span(&projection, 1)); });
       const std::string row = std::string("linear ") + name + ", " + std::to_string(rows) + " rows";

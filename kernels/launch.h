@@ -96,6 +96,31 @@ class GemmLibrary;
 void linear(Stream stream, GemmLibrary& library, DType dtype, const Products& products,
             int64_t computed_as);
 
+// What an FP8 code of a matrix is worth besides itself, in f32: scales[r / block_rows * groups +
+// c / block_columns].
+struct CodeScales {
+  const float* scales = nullptr;
+  int32_t block_rows = 1;
+  int32_t block_columns = 1;
+  int32_t groups = 1;
+};
+
+// Products with weights that are FP8 codes, all of one format.
+struct CodedProducts {
+  Products products;
+  CodeScales scales[kMaxProducts];
+  Fp8Format format = Fp8Format::e4m3fn;
+};
+
+// Whether linear_codes takes products of x in this type with the matrix.
+bool takes_codes(const QuantisedMatrix& matrix, DType dtype);
+
+// As linear, with the bits that it gives for decoded weights where no library multiplies these.
+void linear_codes(Stream stream, DType dtype, const CodedProducts& coded, int64_t computed_as);
+
+// to [row blocks, groups] f32 = what scale_value gives.
+void decode_scales(Stream stream, const QuantisedMatrix& matrix, float* to);
+
 // Products of rows that are normalised on the way: `products.x` is where the normalised rows
 // would lie, and is not touched.
 struct NormedProducts {

@@ -18,12 +18,13 @@ inline int64_t column_tiles(const Products& products, int64_t width) {
 struct ColumnTile {
   Product product;
   int64_t first;  // column within the product
+  int index;      // of the product
 };
 
 __device__ inline ColumnTile column_tile(const Products& products, int64_t tile, int width) {
   for (int i = 0;; ++i) {
     const int64_t tiles = (products.each[i].out_dim + width - 1) / width;
-    if (tile < tiles || i == products.count - 1) return {products.each[i], tile * width};
+    if (tile < tiles || i == products.count - 1) return {products.each[i], tile * width, i};
     tile -= tiles;
   }
 }
@@ -46,6 +47,15 @@ __device__ inline void store_result(const Product& product, int64_t row, int64_t
     T* out = static_cast<T*>(product.out) + at;
     *out = T::of(product.accumulate ? out->value() + sum : sum);
   }
+}
+
+// Up to this many rows, reading the weights is all there is to do, and a row of threads per output
+// reads them best. Source: where cuBLAS overtakes hand-written kernels of this kind in published
+// measurements is between 2 and 4 rows.
+inline constexpr int64_t kFewRows = 4;
+
+inline bool is_few(const Products& products, int64_t computed_as) {
+  return products.n <= kFewRows && computed_as <= kFewRows;
 }
 
 // The kernels; see linear.cu for which is for what.

@@ -21,7 +21,24 @@ __global__ void decode_weights_kernel(QuantisedMatrix matrix, T* to) {
   }
 }
 
+__global__ void decode_scales_kernel(QuantisedMatrix matrix, int64_t count, float* to) {
+  after_previous();
+  const int64_t all = int64_t{grid_size().x} * kThreads;
+  int64_t at = int64_t{block_index().x} * kThreads + thread_index();
+  for (; at < count; at += all) {
+    to[at] = scale_value(matrix, at / matrix.n_groups * matrix.block_rows, at % matrix.n_groups);
+  }
+}
+
 }  // namespace
+
+void decode_scales(Stream stream, const QuantisedMatrix& matrix, float* to) {
+  const int64_t count = (matrix.rows + matrix.block_rows - 1) / matrix.block_rows * matrix.n_groups;
+  const int64_t blocks = (count + kThreads - 1) / kThreads;
+  launch("decode_scales", decode_scales_kernel,
+         {static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks)}, kThreads, 0, stream,
+         matrix, count, to);
+}
 
 void decode_weights(Stream stream, const QuantisedMatrix& matrix, DType dtype, void* to) {
   const int64_t blocks = (matrix.rows * matrix.columns + kThreads - 1) / kThreads;

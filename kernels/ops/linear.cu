@@ -6,17 +6,9 @@
 namespace fp8kv::FP8KV_GPU {
 namespace {
 
-// Up to this many rows, reading the weights is all there is to do, and a row of threads per output
-// reads them best. Source: where cuBLAS overtakes hand-written kernels of this kind in published
-// measurements is between 2 and 4 rows.
-constexpr int64_t kFewRows = 4;
 // From more rows than this on, the vendor's library is asked first. One launch of ours does q, k
 // and v, or gate and up, where the library needs one each.
 constexpr int64_t kOwnRows = 16;
-
-bool is_few(const Products& products, int64_t computed_as) {
-  return products.n <= kFewRows && computed_as <= kFewRows;
-}
 
 template <typename T>
 bool rows_in_vectors(const Products& products) {

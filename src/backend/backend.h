@@ -171,6 +171,8 @@ struct AttentionOptions {
   std::optional<ConstTensorView> bias = {};
 };
 
+enum class WeightUse { linear, experts };  // the op that a matrix is for
+
 // Of a device with memory of its own.
 struct DeviceMemory {
   uint64_t in_use = 0;           // bytes that this backend holds, as asked for
@@ -244,11 +246,12 @@ class Backend {
   // to [rows, columns], f32, f16 or bf16
   virtual void decode_weights(const QuantisedMatrix& matrix, const TensorView& to) = 0;
 
-  // A matrix that products may have in place of its decoded weights, with the bits that these give:
-  // this one, or one with codes in another order, in memory that `storage` gets. Nothing where it
-  // has to be decoded.   compute: what to
+  // A matrix that products of `use` may have in place of one that is decoded to `compute`: this
+  // one, or one whose codes or scales lie otherwise, in memory that `storage` gets. Nothing where
+  // it has to be decoded. Products give the bits of decoded weights, but for the order of sums
+  // where a library multiplies these.
   virtual std::optional<QuantisedMatrix> in_place(const QuantisedMatrix& /*matrix*/,
-                                                  DType /*compute*/,
+                                                  DType /*compute*/, WeightUse /*use*/,
                                                   std::vector<Tensor>& /*storage*/) {
     return std::nullopt;
   }

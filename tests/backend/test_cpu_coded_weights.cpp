@@ -39,7 +39,7 @@ TEST_CASE("cpu coded weights: products have the bits of decoded ones, whatever t
       const auto backend = make_cpu_backend(3, isa);
       for (const DType dtype : {DType::f16, DType::bf16}) {
         std::vector<Tensor> storage;
-        const auto codes = backend->in_place(matrix, dtype, storage);
+        const auto codes = backend->in_place(matrix, dtype, WeightUse::linear, storage);
         if (!codes) continue;
         const Tensor decoded = backend->allocate(dtype, shape);
         backend->decode_weights(matrix, decoded.view());
@@ -64,16 +64,16 @@ TEST_CASE("cpu coded weights: forms as models have them are read in place") {
   for (test::QuantisedCase& quantised : test::wide_quantised_cases()) {
     CAPTURE(quantised.name);
     std::vector<Tensor> storage;
-    CHECK(backend->in_place(quantised.on_host(), DType::bf16, storage));
-    CHECK_FALSE(backend->in_place(quantised.on_host(), DType::f32, storage));
+    CHECK(backend->in_place(quantised.on_host(), DType::bf16, WeightUse::linear, storage));
+    CHECK_FALSE(backend->in_place(quantised.on_host(), DType::f32, WeightUse::linear, storage));
   }
   // Groups in another order have to be decoded.
   test::QuantisedCase moved = test::wide_quantised_cases()[9];
   REQUIRE(moved.matrix.codes_as == WeightCodes::words_down);
   std::vector<Tensor> storage;
-  CHECK(backend->in_place(moved.on_host(), DType::bf16, storage));
+  CHECK(backend->in_place(moved.on_host(), DType::bf16, WeightUse::linear, storage));
   std::swap(moved.groups.front(), moved.groups.back());
-  CHECK_FALSE(backend->in_place(moved.on_host(), DType::bf16, storage));
+  CHECK_FALSE(backend->in_place(moved.on_host(), DType::bf16, WeightUse::linear, storage));
 }
 
 TEST_CASE("cpu coded weights: rows of a matrix are those of the whole") {

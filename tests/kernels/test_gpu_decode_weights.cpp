@@ -10,49 +10,19 @@
 #include "calib/collect.h"
 #include "checkpoint/read_model_config.h"
 #include "support/backends/gpu_backends.h"
-#include "support/backends/quantised_case.h"
+#include "support/backends/quantised_on_backend.h"
 #include "support/models/goldens.h"
 #include "support/models/run_model.h"
 #include "support/models/streamed_model.h"
 
 namespace fp8kv {
-namespace {
-
-// What the pointers of a matrix are to, on a backend.
-class OnBackend {
- public:
-  OnBackend(Backend& backend, test::QuantisedCase& quantised) : matrix_(quantised.on_host()) {
-    matrix_.codes = put(backend, quantised.codes);
-    matrix_.scales = put(backend, quantised.scales);
-    matrix_.zeros = put(backend, quantised.zeros);
-    matrix_.groups = static_cast<const int32_t*>(put(backend, quantised.groups));
-    matrix_.overall = static_cast<const float*>(put(backend, quantised.overall));
-  }
-
-  const QuantisedMatrix& matrix() const { return matrix_; }
-
- private:
-  const void* put(Backend& backend, const std::vector<uint32_t>& words) {
-    if (words.empty()) return nullptr;
-    const Shape shape{static_cast<int64_t>(words.size())};
-    const ConstTensorView host(reinterpret_cast<const std::byte*>(words.data()), DType::u32, shape);
-    memory_.push_back(backend.allocate(DType::u32, shape));
-    backend.copy_in(memory_.back().view(), host);
-    return memory_.back().view().data;
-  }
-
-  QuantisedMatrix matrix_;
-  std::vector<Tensor> memory_;
-};
-
-}  // namespace
 
 TEST_CASE("gpu decode_weights: has the bits of weight_value, whatever the form") {
-  for (test::QuantisedCase& quantised : test::quantised_cases()) {
+  for (test::QuantisedCase& quantised : test::all_quantised_cases()) {
     CAPTURE(quantised.name);
     test::on_every_backend([&](Backend& backend) {
       for (const DType dtype : test::kComputeTypes) {
-        const OnBackend there(backend, quantised);
+        const test::OnBackend there(backend, quantised);
         const QuantisedMatrix& matrix = there.matrix();
         const Tensor to = backend.allocate(dtype, Shape{matrix.rows, matrix.columns});
         backend.decode_weights(matrix, to.view());

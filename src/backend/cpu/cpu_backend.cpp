@@ -101,6 +101,7 @@ class CpuBackend : public Backend {
   }
 
   std::optional<QuantisedMatrix> in_place(const QuantisedMatrix& matrix, DType compute,
+                                          WeightUse /*use*/,
                                           std::vector<Tensor>& storage) override {
     QuantisedMatrix read = matrix;
     if (has_groups_in_order(matrix)) read.groups = nullptr;

@@ -254,7 +254,8 @@ FoundTensor WeightLoader::upload(const ModelTensor& tensor, bool may_have_codes,
     return ConstTensorView(files.emplace_back(upload_file(entry.name)).view());
   });
   if (may_have_codes && may_be_codes(tensor)) {
-    const auto codes = backend_.in_place(matrix, weight.dtype, turned);
+    const WeightUse use = tensor.expert >= 0 ? WeightUse::experts : WeightUse::linear;
+    const auto codes = backend_.in_place(matrix, weight.dtype, use, turned);
     if (codes && has_parts(*codes, tensor)) {
       for (std::vector<Tensor>* from : {&files, &turned}) {
         std::move(from->begin(), from->end(), std::back_inserter(storage));

@@ -1,0 +1,119 @@
+// The backend on a GPU, for the files that its ops are in.
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "kernels/device/device.h"
+#include "kernels/launch.h"
+#include "kernels/ops/gemm_library.h"
+
+namespace fp8kv::FP8KV_GPU {
+
+// What the model promises; a broken promise is a mistake of the program.
+inline void require(bool condition, const char* op, const char* what) {
+  if (!condition) throw Error(cat(op, ": ", what), "", ErrorKind::device);
+}
+
+inline void require_grid(int64_t blocks, const char* op) {
+  require(blocks <= std::numeric_limits<int32_t>::max(), op, "too many rows for one step");
+}
+
+class GpuBackend final : public Backend {
+ public:
+  std::string describe() const override { return device_.describe(); }
+  std::vector<std::pair<std::string, std::string>> details() const override {
+    return {{"driver", device_.driver()}, {"gemm", gemm_.describe()}};
+  }
+  DType activation_dtype(DType model) const override { return model; }
+
+  Tensor allocate(DType dtype, const Shape& shape) override {
+    TensorView view{nullptr, dtype, shape};
+    std::shared_ptr<std::byte> memory = device_.allocate(view.bytes());
+    view.data = memory.get();
+    return {view, std::move(memory)};
+  }
+
+  Tensor upload(const ConstTensorView& host, std::shared_ptr<const void> /*keep_alive*/) override {
+    Tensor tensor = allocate(host.dtype, host.shape);
+    device_.copy_in(tensor.view().data, host.data, host.bytes());
+    return tensor;
+  }
+
+  void copy_in(const TensorView& to, const ConstTensorView& host) override {
+    require(to.bytes() == host.bytes(), "copy_in", "sizes differ");
+    device_.copy_in(to.data, host.data, host.bytes());
+  }
+
+  void download(const ConstTensorView& from, std::span<std::byte> host) override {
+    require(from.bytes() == host.size(), "download", "sizes differ");
+    device_.copy_out(host.data(), from.data, host.size());
+  }
+
+  Transfers* transfers() override { return &device_.transfers(); }
+  std::optional<DeviceMemory> memory() const override { return device_.memory(); }
+  uint64_t op_memory(const StepShape& shape) const override;
+
+  void embed(const ConstTensorView& table, const ConstTensorView& ids,
+             const TensorView& out) override;
+  void arrange(const ConstTensorView& from, Steps steps, const TensorView& to) override;
+  void decode_weights(const QuantisedMatrix& matrix, const TensorView& to) override;
+  std::optional<QuantisedMatrix> in_place(const QuantisedMatrix& matrix, DType compute,
+                                          WeightUse use, std::vector<Tensor>& storage) override;
+  void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override;
+  void linear(const ConstTensorView& x, std::span<const Projection> projections) override;
+  void rope_append(const RopeAppend& args) override;
+  void project_append(const ConstTensorView& x, const Entry& entry, const AttentionWeights& weights,
+                      const RopeAppend& args) override;
+  void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
+                 const AttentionOptions& options, const TensorView& out) override;
+  void activate(Activation activation, const TensorView& x,
+                const std::optional<ConstTensorView>& up) override;
+  void hidden(const ConstTensorView& x, const Entry& entry,
+              const HiddenProducts& products) override;
+  void route(const ConstTensorView& logits, const Routing& routing,
+             const std::optional<ConstTensorView>& choice_bias, const Routed& out) override;
+  void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
+               const TensorView& out) override;
+  void gate_rows(const TensorView& x, const ConstTensorView& gates) override;
+  void add(const TensorView& x, const ConstTensorView& y, float multiplier) override;
+  void scale(const TensorView& x, float multiplier, float cap) override;
+  void sample(const ConstTensorView& logits, const Sampling& sampling,
+              const TensorView& ids) override;
+
+  bool can_record() const override { return device_.can_record(); }
+  void begin_recording() override { device_.begin_recording(); }
+  Recording end_recording() override { return device_.end_recording(); }
+  void replay(const Recording& recording) override { device_.replay(recording); }
+
+ private:
+  DecodeScratch decode_scratch(const DecodeSizes& sizes);
+
+  Device device_;
+  GemmLibrary gemm_;
+  // Grows to what any step needs: counters, then partial results. Smaller ones stay, since recorded
+  // steps point into them.
+  std::shared_ptr<std::byte> scratch_;
+  std::vector<std::shared_ptr<std::byte>> outgrown_;
+  size_t scratch_counter_bytes_ = 0;
+  size_t scratch_float_bytes_ = 0;
+  std::shared_ptr<std::byte> expert_scratch_;
+  size_t expert_scratch_bytes_ = 0;
+};
+
+// The weights of a norm that x can go through, into `out`.
+NormWeights norm_weights(const ConstTensorView& x, const Norm& norm, const TensorView& out);
+
+RopeArguments rope_arguments(const RopeAppend& args);
+
+// Puts the working memory of experts() from `memory` on, and gives its size.
+size_t place_expert_scratch(ExpertArguments& args, size_t element_bytes, std::byte* memory);
+
+}  // namespace fp8kv::FP8KV_GPU
