@@ -13,6 +13,13 @@
 namespace fp8kv {
 namespace {
 
+// Rows of codes are short: what the processor fetches by itself comes too late. Past the end of a
+// row the next one begins; past the end of memory nothing is fetched.
+[[gnu::always_inline]] inline void fetch_ahead(const uint8_t* codes) {
+  constexpr int kAhead = 1024;
+  __builtin_prefetch(codes + kAhead);
+}
+
 // The last run may be shorter than the others.
 constexpr int64_t run_end(int64_t run, int64_t begin, int64_t count) {
   return begin + run < count ? begin + run : count;
@@ -41,6 +48,21 @@ FP8KV_AVX512 void fill(const float* values, float zero, float scale, bool bf16, 
     const auto to = [code](auto& bytes) { return reinterpret_cast<__m128i*>(bytes.data() + code); };
     _mm_store_si128(to(table.low), _mm512_cvtepi32_epi8(made));
     _mm_store_si128(to(table.high), _mm512_cvtepi32_epi8(_mm512_srli_epi32(made, 8)));
+  }
+}
+
+// The same by the processor's own conversion, which takes subnormal numbers for 0: for scales that
+// leave none. A code that is not 0 is worth 2^-17 at least.
+FP8KV_AVX512_BF16 void fill_fast(const float* values, float zero, float scale, bool bf16,
+                                 CodeTable& table) {
+  constexpr float kLeast = 0x1p-100f;
+  if (!bf16 || !(scale > kLeast || scale < -kLeast)) return fill(values, zero, scale, bf16, table);
+  for (size_t code = 0; code < table.low.size(); code += 2 * avx512::kLanes) {
+    const auto made = (__m512i)_mm512_cvtne2ps_pbh(
+        worth(values + code + avx512::kLanes, zero, scale), worth(values + code, zero, scale));
+    const auto to = [code](auto& bytes) { return reinterpret_cast<__m256i*>(bytes.data() + code); };
+    _mm256_store_si256(to(table.low), _mm512_cvtepi16_epi8(made));
+    _mm256_store_si256(to(table.high), _mm512_cvtepi16_epi8(_mm512_srli_epi16(made, 8)));
   }
 }
 
@@ -90,6 +112,7 @@ FP8KV_AVX512_BF16 void nibble_dots(const NibbleRows& rows, const float* x, int64
     for (int64_t k = begin; k < end; k += kNibbleStep) {
 #pragma GCC unroll 4
       for (int w = 0; w < kDotWeights; ++w) {
+        fetch_ahead(rows.codes[w] + k / 2);
         const auto weight = (__m512bh)look_up(tables[w], rows.codes[w] + k / 2);
 #pragma GCC unroll 4
         for (int r = 0; r < Rows; ++r) {
@@ -185,13 +208,14 @@ FP8KV_AVX512_VBMI_BF16 void bytes(const uint8_t* codes, int64_t count, const Cod
   look_up_each(codes + whole, count - whole, table, to + whole);
 }
 
-// `Shared`: all rows have the tables of the first, which then stay in registers.
-template <int Rows, bool Shared>
-FP8KV_AVX512_VBMI_BF16 void byte_dots_with(const ByteRows& rows, const float* x, int64_t x_stride,
-                                           int64_t count, float* out) {
-  __m512 sum[kDotWeights][Rows];
+// Rows [First, First + Count) of them. `Shared`: all have the tables of the first. So few that the
+// tables stay in registers, eight for a row.
+template <int Rows, int First, int Count, bool Shared>
+FP8KV_AVX512_VBMI_BF16 void byte_dots_of(const ByteRows& rows, const float* x, int64_t x_stride,
+                                         int64_t count, float* out) {
+  __m512 sum[Count][Rows];
 #pragma GCC unroll 4
-  for (int w = 0; w < kDotWeights; ++w) {
+  for (int w = 0; w < Count; ++w) {
 #pragma GCC unroll 4
     for (int r = 0; r < Rows; ++r) sum[w][r] = _mm512_setzero_ps();
   }
@@ -199,8 +223,10 @@ FP8KV_AVX512_VBMI_BF16 void byte_dots_with(const ByteRows& rows, const float* x,
     const int64_t end = run_end(rows.run, begin, count);
     for (int64_t k = begin; k < end; k += kByteStep) {
 #pragma GCC unroll 4
-      for (int w = 0; w < kDotWeights; ++w) {
-        const Looked looked = look_up(rows.tables[Shared ? 0 : w][i], rows.codes[w] + k);
+      for (int w = 0; w < Count; ++w) {
+        const uint8_t* codes = rows.codes[First + w] + k;
+        fetch_ahead(codes);
+        const Looked looked = look_up(rows.tables[Shared ? 0 : First + w][i], codes);
 #pragma GCC unroll 4
         for (int r = 0; r < Rows; ++r) {
           const float* pairs = x + r * x_stride + k / 2;
@@ -212,8 +238,10 @@ FP8KV_AVX512_VBMI_BF16 void byte_dots_with(const ByteRows& rows, const float* x,
       }
     }
   }
-  for (int w = 0; w < kDotWeights; ++w) {
-    for (int r = 0; r < Rows; ++r) out[r * kDotWeights + w] = _mm512_reduce_add_ps(sum[w][r]);
+  for (int w = 0; w < Count; ++w) {
+    for (int r = 0; r < Rows; ++r) {
+      out[r * kDotWeights + First + w] = _mm512_reduce_add_ps(sum[w][r]);
+    }
   }
 }
 
@@ -222,8 +250,9 @@ FP8KV_AVX512_VBMI_BF16 void byte_dots(const ByteRows& rows, const float* x, int6
                                       int64_t count, float* out) {
   bool shared = true;
   for (const CodeTable* tables : rows.tables) shared = shared && tables == rows.tables[0];
-  const auto work = shared ? byte_dots_with<Rows, true> : byte_dots_with<Rows, false>;
-  work(rows, x, x_stride, count, out);
+  if (shared) return byte_dots_of<Rows, 0, kDotWeights, true>(rows, x, x_stride, count, out);
+  byte_dots_of<Rows, 0, 2, false>(rows, x, x_stride, count, out);
+  byte_dots_of<Rows, 2, 2, false>(rows, x, x_stride, count, out);
 }
 
 constexpr CodeKernels::NibbleDots kNibbleDots[kMaxDotRows] = {nibble_dots<1>, nibble_dots<2>,
@@ -237,7 +266,7 @@ constexpr CodeKernels::ByteDots kByteDots[kMaxDotRows] = {byte_dots<1>, byte_dot
 
 const CodeKernels kAvx512Codes = {
     .fill = fill, .bytes = look_up_each, .nibbles = nibbles, .nibble_dots_f16 = kNibbleDotsF16};
-const CodeKernels kAvx512Bf16Codes = {.fill = fill,
+const CodeKernels kAvx512Bf16Codes = {.fill = fill_fast,
                                       .bytes = look_up_each,
                                       .nibbles = nibbles,
                                       .nibble_dots = kNibbleDots,
