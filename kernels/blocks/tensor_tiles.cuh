@@ -86,6 +86,9 @@ struct NumberPieces {
   static constexpr int kBytes = 2;
   const unsigned char* data;
 
+  static __device__ NumberPieces of(const Products&, const ColumnTile& tile) {
+    return {static_cast<const unsigned char*>(tile.product.weight)};
+  }
   __device__ Chunk at(const unsigned char* piece, int64_t /*row*/, int64_t /*depth*/) const {
     return *reinterpret_cast<const Chunk*>(piece);
   }
@@ -146,15 +149,25 @@ __device__ inline void store_tile(const Product& product, int64_t n, int64_t row
   }
 }
 
-// One block's tile of the result. REQUIRES rows of whole pieces.   pieces_of: of a product
-template <typename T, typename Tile, typename PiecesOf>
-__device__ inline void tensor_tile(const Products& products, int64_t row_tiles, int64_t col_tiles,
-                                   const PiecesOf& pieces_of) {
+__device__ inline const Products& products_of(const Products& products) {
+  return products;
+}
+__device__ inline const Products& products_of(const CodedProducts& coded) {
+  return coded.products;
+}
+
+// One block's tile of the result. REQUIRES rows of whole pieces.
+// Arguments are Products, or CodedProducts: the kernel's own, which hipcc would copy to scratch if
+// a function object had them.
+template <typename T, typename Tile, typename Pieces, typename Arguments>
+__device__ inline void tensor_tile(const Arguments& arguments, int64_t row_tiles,
+                                   int64_t col_tiles) {
+  const Products& products = products_of(arguments);
   Shared shared;
   const TilePlace place = tile_place(block_index().x, row_tiles, col_tiles);
   const ColumnTile tile = column_tile(products, place.col, Tile::kCols);
-  const auto pieces = pieces_of(tile);
-  constexpr int kBytes = decltype(pieces)::kBytes;
+  const Pieces pieces = Pieces::of(arguments, tile);
+  constexpr int kBytes = Pieces::kBytes;
   auto* ring = shared.take<unsigned char>(Tile::template kSharedBytes<kBytes>);
   const int64_t first_row = place.row * Tile::kRows;
   // hipcc would copy `products`, which is indexed at run time, to scratch if `fetch` captured it.

@@ -49,6 +49,11 @@ struct CodePieces {
   CodeScales scales;
   int32_t rows, columns;
 
+  static __device__ CodePieces of(const CodedProducts& coded, const ColumnTile& tile) {
+    return {static_cast<const unsigned char*>(tile.product.weight), coded.scales[tile.index],
+            static_cast<int32_t>(tile.product.out_dim),
+            static_cast<int32_t>(coded.products.in_dim)};
+  }
   __device__ Chunk at(const unsigned char* piece, int64_t row, int64_t depth) const {
     const Codes codes = *reinterpret_cast<const Codes*>(piece);
     const auto r = static_cast<int32_t>(row), c = static_cast<int32_t>(depth);
@@ -70,11 +75,7 @@ template <typename T, Fp8Format F, typename Tile>
 __global__ void __launch_bounds__(kTensorThreads)
     codes_tensor_kernel(CodedProducts coded, int64_t row_tiles, int64_t col_tiles) {
   after_previous();
-  tensor_tile<T, Tile>(coded.products, row_tiles, col_tiles, [&](const ColumnTile& tile) {
-    return CodePieces<T, F>{static_cast<const unsigned char*>(tile.product.weight),
-                            coded.scales[tile.index], static_cast<int32_t>(tile.product.out_dim),
-                            static_cast<int32_t>(coded.products.in_dim)};
-  });
+  tensor_tile<T, Tile, CodePieces<T, F>>(coded, row_tiles, col_tiles);
 }
 
 // One warp per column of the result, for all kRows rows, in the order of linear_rows.

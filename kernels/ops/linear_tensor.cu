@@ -9,9 +9,7 @@ template <typename T, typename Tile>
 __global__ void __launch_bounds__(kTensorThreads)
     linear_tensor_kernel(Products products, int64_t row_tiles, int64_t col_tiles) {
   after_previous();
-  tensor_tile<T, Tile>(products, row_tiles, col_tiles, [](const ColumnTile& tile) {
-    return NumberPieces{static_cast<const unsigned char*>(tile.product.weight)};
-  });
+  tensor_tile<T, Tile, NumberPieces>(products, row_tiles, col_tiles);
 }
 
 template <typename T, typename Tile>
