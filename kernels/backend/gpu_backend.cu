@@ -87,11 +87,12 @@ RopeArguments rope_arguments(const RopeAppend& args) {
   require(args.q.dtype == args.k.dtype && args.q.dtype == args.v.dtype &&
               is_compute_dtype(args.q.dtype) && is_compute_dtype(args.round_to),
           "rope_append", "needs one type of f32, f16 and bf16");
-  const Shape kv_shape{n, args.kv.n_kv_heads, args.kv.head_dim};
-  require(args.k.shape == kv_shape && args.v.shape == kv_shape &&
-              args.q.shape[1] % args.kv.n_kv_heads == 0 && args.q.shape[2] == args.kv.head_dim &&
-              args.kv.head_dim % 2 == 0 && args.rope.shape[1] % 2 == 0 &&
-              args.rope.shape[1] <= args.kv.head_dim &&
+  const bool appends = args.k.shape[1] > 0;
+  const Shape kv_shape{n, appends ? args.kv.n_kv_heads : 0, args.kv.head_dim};
+  require(args.k.shape == kv_shape && args.v.shape == kv_shape && (appends || !args.magnitudes) &&
+              (!appends || args.q.shape[1] % args.kv.n_kv_heads == 0) &&
+              args.q.shape[2] == args.kv.head_dim && args.kv.head_dim % 2 == 0 &&
+              args.rope.shape[1] % 2 == 0 && args.rope.shape[1] <= args.kv.head_dim &&
               (!args.q_rope || args.q_rope->shape == args.rope.shape),
           "rope_append", "shapes do not fit");
   RopeArguments arguments;
@@ -103,6 +104,7 @@ RopeArguments rope_arguments(const RopeAppend& args) {
   if (args.magnitudes) arguments.magnitudes = args.magnitudes->as<uint64_t>();
   arguments.rows = rows_of(args.batch, n, "rope_append");
   arguments.kv = args.kv;
+  arguments.kv.n_kv_heads = static_cast<int32_t>(args.k.shape[1]);
   arguments.n_heads = static_cast<int32_t>(args.q.shape[1]);
   arguments.rotary_dim = static_cast<int32_t>(args.rope.shape[1]);
   arguments.pairs = args.pairs;

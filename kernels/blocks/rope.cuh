@@ -9,7 +9,8 @@ namespace fp8kv::FP8KV_GPU {
 
 enum HeadTensor { kQ, kK, kV };
 
-// Heads are numbered Q's, then K's, then V's.
+// Heads are numbered Q's, then K's, then V's. A head of Q counts for the KV head that it reads, if
+// K and V have heads.
 struct Head {
   int tensor;
   int index;    // within the tensor
@@ -20,7 +21,9 @@ struct Head {
 __device__ inline Head head_of(int number, const RopeArguments& arguments) {
   const int n_heads = arguments.n_heads;
   const int n_kv_heads = arguments.kv.n_kv_heads;
-  if (number < n_heads) return {kQ, number, n_heads, number / (n_heads / n_kv_heads)};
+  if (number < n_heads) {
+    return {kQ, number, n_heads, n_kv_heads == 0 ? 0 : number / (n_heads / n_kv_heads)};
+  }
   number -= n_heads;
   if (number < n_kv_heads) return {kK, number, n_kv_heads, number};
   return {kV, number - n_kv_heads, n_kv_heads, number - n_kv_heads};

@@ -17,10 +17,11 @@ TensorView by_head(const TensorView& view) {
 
 }  // namespace
 
-std::array<Projection, 3> projections_of(const AttentionWeights& weights, const RopeAppend& args) {
+std::vector<Projection> projections_of(const AttentionWeights& weights, const RopeAppend& args) {
   const auto to = [](const Linear& linear, const TensorView& out) {
     return Projection{linear.weight, linear.bias, flat(out), false, linear.codes};
   };
+  if (args.k.shape[1] == 0) return {to(weights.q, args.q)};
   return {to(weights.q, args.q), to(weights.k, args.k), to(weights.v, args.v)};
 }
 
@@ -35,10 +36,12 @@ void Backend::project_append(const ConstTensorView& x, const Entry& entry,
   linear(enter(x, entry), projections_of(weights, args));
   if (weights.norms) {
     const bool whole = weights.norms->whole;
-    const TensorView q = whole ? flat(args.q) : by_head(args.q);
-    const TensorView k = whole ? flat(args.k) : by_head(args.k);
-    norm(q, weights.norms->q, q);
-    norm(k, weights.norms->k, k);
+    const auto norm_rows = [&](const Norm& own, const TensorView& rows) { norm(rows, own, rows); };
+    norm_rows(weights.norms->q, whole ? flat(args.q) : by_head(args.q));
+    if (args.k.shape[1] > 0) {
+      norm_rows(weights.norms->k, whole ? flat(args.k) : by_head(args.k));
+      if (weights.norms->v) norm_rows(*weights.norms->v, by_head(args.v));
+    }
   }
   rope_append(args);
 }

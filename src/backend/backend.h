@@ -83,12 +83,13 @@ struct QkNorms {
   // [head_dim], or [n_heads, head_dim] and [n_kv_heads, ..] of heads with weights of their own; of
   // all heads together [n_heads * head_dim] and [n_kv_heads * ..]
   Norm q, k;
-  bool whole = false;  // all heads of a row are normalised together; else each by itself
+  bool whole = false;          // all heads of a row are normalised together; else each by itself
+  std::optional<Norm> v = {};  // [head_dim], of every head of V
 };
 
 struct AttentionWeights {
   Linear q;     // [n_heads * head_dim, dim]
-  Linear k, v;  // [n_kv_heads * head_dim, dim]
+  Linear k, v;  // [n_kv_heads * head_dim, dim]; unused where K and V have no heads
   std::optional<QkNorms> norms = {};
 };
 
@@ -100,6 +101,8 @@ struct HiddenProducts {
   Activation activation = Activation::silu;
 };
 
+// With K and V of no heads Q alone is rotated, and nothing is appended or observed: layers that
+// read the cache of another.
 struct RopeAppend {
   TensorView q;  // [n, n_heads, head_dim], activation dtype; rotated in place
   TensorView k;  // [n, n_kv_heads, head_dim], activation dtype; rotated in place
@@ -118,8 +121,8 @@ struct RopeAppend {
   std::optional<ConstTensorView> q_rope = {};  // of Q, where it is not that of K; same shape
 };
 
-// What puts Q, K and V where `args` has them.
-std::array<Projection, 3> projections_of(const AttentionWeights& weights, const RopeAppend& args);
+// What puts Q, K and V where `args` has them; Q alone where K and V have no heads.
+std::vector<Projection> projections_of(const AttentionWeights& weights, const RopeAppend& args);
 
 // Elements from one of a matrix to the next in its column and in its row.
 struct Steps {

@@ -34,7 +34,8 @@ Shape counted_shape(int64_t layers, const ModelConfig& config) {
   return {layers, 3, config.n_kv_heads(), kMagnitudeWords};
 }
 
-// [layers, 3, n_kv_heads]: Q, K and V.
+// [layers, 3, n_kv_heads]: Q, K and V. Layers with fewer heads have zeros at the end, as they have
+// in what was counted.
 Shape half_shape(int64_t layers, const ModelConfig& config) {
   return {layers, 3, config.n_kv_heads()};
 }
@@ -43,23 +44,28 @@ int64_t expert_count(const ModelConfig& config) {
   return config.experts ? config.experts->count : 0;
 }
 
-std::vector<float> flat(const std::vector<LayerAmax>& layers) {
+std::vector<float> flat(const std::vector<LayerAmax>& layers, const ModelConfig& config) {
+  const auto width = static_cast<size_t>(3 * config.n_kv_heads());
   std::vector<float> values;
-  for (const LayerAmax& layer : layers) {
-    for (const auto* heads : {&layer.q, &layer.k, &layer.v}) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    for (const auto* heads : {&layers[i].q, &layers[i].k, &layers[i].v}) {
       values.insert(values.end(), heads->begin(), heads->end());
     }
+    values.resize((i + 1) * width);
   }
   return values;
 }
 
-std::vector<LayerAmax> layers_in(const std::vector<float>& values, int64_t n_heads) {
-  std::vector<LayerAmax> layers;
-  for (auto at = values.begin(); at != values.end();) {
-    LayerAmax& layer = layers.emplace_back();
-    for (auto* heads : {&layer.q, &layer.k, &layer.v}) {
-      heads->assign(at, at + n_heads);
-      at += n_heads;
+std::vector<LayerAmax> layers_in(const std::vector<float>& values, const ModelConfig& config) {
+  const auto width = static_cast<size_t>(3 * config.n_kv_heads());
+  std::vector<LayerAmax> layers(values.size() / width);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const auto index = static_cast<int64_t>(i);
+    if (!config.writes_cache(index)) continue;
+    auto at = values.begin() + static_cast<std::ptrdiff_t>(i * width);
+    for (auto* heads : {&layers[i].q, &layers[i].k, &layers[i].v}) {
+      heads->assign(at, at + config.layer(index).n_kv_heads);
+      at += config.layer(index).n_kv_heads;
     }
   }
   return layers;
@@ -161,7 +167,7 @@ std::optional<CalibrationState::Progress> CalibrationState::find(const ModelConf
   if (half) {
     std::vector<float> values(static_cast<size_t>(half->shape.elements()));
     InputFile(path_).read(half->begin, std::as_writable_bytes(std::span(values)));
-    progress.half = layers_in(values, config.n_kv_heads());
+    progress.half = layers_in(values, config);
   }
   if (reached) {
     std::vector<uint64_t> row(static_cast<size_t>(expert_count(config)));
@@ -192,7 +198,7 @@ void CalibrationState::restore(ResidualStream& residual) const {
 void CalibrationState::save(const Progress& progress, const ModelConfig& config, int64_t total_rows,
                             DType activation, ResidualStream& residual) {
   const auto counted_bytes = static_cast<uint64_t>(progress.counted.size()) * sizeof(uint64_t);
-  const std::vector<float> half = flat(progress.half);
+  const std::vector<float> half = flat(progress.half, config);
   std::vector<uint64_t> reached;
   for (const auto& layer : progress.reached) {
     reached.insert(reached.end(), layer.begin(), layer.end());

@@ -12,10 +12,12 @@
 namespace fp8kv {
 namespace {
 
+// Layers after the last that writes a cache change nothing.
 std::vector<StreamedLayer> layers_from(int64_t first, const ModelConfig& config) {
   std::vector<StreamedLayer> layers;
-  for (int64_t index = first; index < config.n_layers(); ++index) {
-    const bool last = index + 1 == config.n_layers();
+  const int64_t n_layers = config.layers_to_last_cache();
+  for (int64_t index = first; index < n_layers; ++index) {
+    const bool last = index + 1 == n_layers;
     layers.push_back({index, last ? LayerPart::up_to_kv : LayerPart::whole});
   }
   return layers;
@@ -40,6 +42,7 @@ class Collector {
         windows_(windows),
         options_(options),
         activation_(backend.activation_dtype(config.dtype)),
+        n_layers_(config.layers_to_last_cache()),
         plan_(plan_windows(windows, options.half, options.batch_rows)),
         memory_(plan_memory(checkpoint, config, backend, plan_, layers_from(0, config),
                             options.max_memory)) {}
@@ -50,8 +53,7 @@ class Collector {
         done_ = std::move(*found);
         found_ = found_in(done_);
         log.note(cat("going on from ", quote(options_.state->path().string()), ": ", done_.layers,
-                     " of ", count_of(static_cast<uint64_t>(config_.n_layers()), "layer"),
-                     " done"));
+                     " of ", count_of(static_cast<uint64_t>(n_layers_), "layer"), " done"));
       }
     }
     say_plan(log);
@@ -69,11 +71,14 @@ class Collector {
     } else {
       embed(workspace, residual);
     }
-    const auto left = static_cast<uint64_t>(config_.n_layers() - done_.layers);
+    const auto left = static_cast<uint64_t>(n_layers_ - done_.layers);
     Progress progress(log, "calibrating", left * plan_.batches.size());
-    for (int64_t index = done_.layers; index < config_.n_layers(); ++index) {
+    for (int64_t index = done_.layers; index < n_layers_; ++index) {
       layer(index, workspace, residual, weights, progress);
     }
+    const auto all = static_cast<size_t>(config_.n_layers());
+    found_.layers.resize(all);
+    if (!found_.half.empty()) found_.half.resize(all);
     return std::move(found_);
   }
 
@@ -100,34 +105,36 @@ class Collector {
 
   void layer(int64_t index, Workspace& workspace, ResidualStream& residual, WeightStream& weights,
              Progress& progress) {
-    const bool last = index + 1 == config_.n_layers();
+    const bool last = index + 1 == n_layers_;
     const LayerWeights& of_layer = weights.begin();
-    const TensorView& magnitudes = workspace.magnitudes.view();
+    const std::optional<TensorView> magnitudes = workspace.magnitudes_of(config_, index);
     with_context(cat("layer ", index), [&] {
-      clear(magnitudes);
+      if (magnitudes) clear(*magnitudes);
       if (config_.experts) clear(workspace.reached.view());
       for (size_t i = 0; i < plan_.batches.size(); ++i) {
         workspace.rows.begin(windows_, plan_.batches[i]);
         workspace.forward.layer(index, of_layer, residual.begin(i), workspace.rows.step.batch(),
-                                workspace.rows.cache.layer(0), magnitudes,
+                                workspace.rows.cache.layer(index), magnitudes,
                                 last ? LayerPart::up_to_kv : LayerPart::whole);
         residual.end();
         progress.advance();
         const WindowBatch& batch = plan_.batches[i];
         if (batch.first + batch.count == options_.half) {
-          found_.half.push_back(download_amax(backend_, magnitudes));
+          found_.half.push_back(magnitudes ? download_amax(backend_, *magnitudes) : LayerAmax());
         }
       }
     });
     weights.end();
-    const std::vector<uint64_t> words = download_words(backend_, magnitudes, index);
+    std::vector<uint64_t> words;
+    if (magnitudes) words = download_words(backend_, *magnitudes, index);
     checkpoint_.check_unchanged();
-    found_.layers.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
+    found_.layers.push_back(magnitudes_from(words, heads_of(index), index));
     if (config_.experts) {
       found_.reached.push_back(download_words(backend_, workspace.reached.view(), index));
     }
     if (!options_.state) return;
     done_.reached = found_.reached;
+    words.resize(static_cast<size_t>(workspace.magnitudes.view().shape.elements()));
     done_.counted.insert(done_.counted.end(), words.begin(), words.end());
     done_.half = found_.half;
     done_.layers = index + 1;
@@ -140,6 +147,11 @@ class Collector {
         counters, {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64, counters.shape});
   }
 
+  // KV heads that are counted.
+  int64_t heads_of(int64_t index) const {
+    return config_.writes_cache(index) ? config_.layer(index).n_kv_heads : 0;
+  }
+
   CollectedMagnitudes found_in(const CalibrationState::Progress& done) const {
     CollectedMagnitudes found;
     found.half = done.half;
@@ -147,7 +159,7 @@ class Collector {
     const size_t size = done.counted.size() / static_cast<size_t>(done.layers);
     for (int64_t index = 0; index < done.layers; ++index) {
       const std::span words(done.counted.data() + static_cast<size_t>(index) * size, size);
-      found.layers.push_back(magnitudes_from(words, config_.n_kv_heads(), index));
+      found.layers.push_back(magnitudes_from(words, heads_of(index), index));
     }
     return found;
   }
@@ -158,6 +170,7 @@ class Collector {
   const std::vector<std::vector<int32_t>>& windows_;
   const CollectOptions& options_;
   const DType activation_;
+  const int64_t n_layers_;  // that are run
   const WindowPlan plan_;
   const MemoryPlan memory_;
   CalibrationState::Progress done_;  // what is saved; `layers` is 0 unless there is a state

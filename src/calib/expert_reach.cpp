@@ -23,7 +23,8 @@ std::optional<std::string> unreached_experts(const ModelConfig& config,
                                              const std::vector<std::vector<uint64_t>>& reached) {
   size_t n_experts = 0, n_unreached = 0;
   std::vector<std::string> layers;
-  for (int64_t i = 0; i + 1 < config.n_layers(); ++i) {
+  // The last that is run stops before its experts.
+  for (int64_t i = 0; i + 1 < config.layers_to_last_cache(); ++i) {
     if (config.layer(i).feed_forward != FeedForward::experts) continue;
     const std::vector<uint64_t>& tokens = reached[static_cast<size_t>(i)];
     std::vector<std::string> missing;

@@ -25,6 +25,7 @@ WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows, size_t
     plan.most_rows = std::max(plan.most_rows, batch.rows);
     plan.most_windows = std::max(plan.most_windows, static_cast<int64_t>(batch.count));
     plan.most_pages = std::max(plan.most_pages, pages);
+    plan.total_pages += KvCache::pages_for(length);
   }
   return plan;
 }

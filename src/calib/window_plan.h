@@ -24,6 +24,7 @@ struct WindowPlan {
   int64_t most_rows = 0;
   int64_t most_windows = 0;
   int64_t most_pages = 0;
+  int64_t total_pages = 0;  // of all batches
 };
 
 // Enough for matrix products to run at full speed.

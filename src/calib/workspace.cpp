@@ -6,11 +6,18 @@ namespace fp8kv {
 
 Workspace::Workspace(Backend& backend, const ModelConfig& config, const WindowPlan& plan)
     : forward(backend, config, plan.most_rows, plan.longest_window),
-      rows(backend, config, plan, 1),
+      rows(backend, config, plan, CacheMemory::in_turn,
+           config.shares_caches(config.layers_to_last_cache())),
       magnitudes(backend.allocate(DType::u64, Shape{3, config.n_kv_heads(), kMagnitudeWords})) {
   if (!config.experts) return;
   reached = backend.allocate(DType::u64, Shape{config.experts->count});
   forward.count_experts(reached.view());
+}
+
+std::optional<TensorView> Workspace::magnitudes_of(const ModelConfig& config, int64_t index) const {
+  if (!config.writes_cache(index)) return std::nullopt;
+  return TensorView{magnitudes.view().data, DType::u64,
+                    Shape{3, config.layer(index).n_kv_heads, kMagnitudeWords}};
 }
 
 }  // namespace fp8kv

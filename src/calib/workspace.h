@@ -2,6 +2,9 @@
 // step, one layer's cache, and the counters of one layer.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "backend/backend.h"
 #include "calib/window_plan.h"
 #include "calib/window_step.h"
@@ -14,9 +17,13 @@ struct Workspace {
   // For batches of `plan`.
   Workspace(Backend& backend, const ModelConfig& config, const WindowPlan& plan);
 
+  // What is counted in layer `index`.   [3, n_kv_heads, kMagnitudeWords] u64; nothing where the
+  // layer writes no cache
+  std::optional<TensorView> magnitudes_of(const ModelConfig& config, int64_t index) const;
+
   Forward forward;
-  WindowStep rows;    // with the cache of one layer
-  Tensor magnitudes;  // [3, n_kv_heads, kMagnitudeWords] u64
+  WindowStep rows;    // with memory that the layers use in turn
+  Tensor magnitudes;  // for the layer with most heads
   Tensor reached;     // [experts] u64: tokens of each; of models with experts
 };
 

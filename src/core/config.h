@@ -73,6 +73,14 @@ struct ModelConfig : ModelDescription {
   // Keys of config.json that nobody here knows: they may change what the model computes.
   std::vector<std::string> unknown_keys = {};
 
+  // The size of the heads that a rotation of `ropes` turns; 0: no layer uses it.
+  int64_t rope_head_dim(int32_t rope) const {
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (layer_ropes[i] == rope && layers[i].k_head_dim > 0) return layers[i].k_head_dim;
+    }
+    return 0;
+  }
+
   // Whether a layer rotates Q and K.
   bool turns(int64_t index) const {
     const int32_t rope = layer_ropes[static_cast<size_t>(index)];

@@ -48,6 +48,26 @@ int64_t ModelDescription::cache_layers() const {
   return count;
 }
 
+int64_t ModelDescription::layers_to_last_cache() const {
+  int64_t count = n_layers();
+  while (count > 0 && !writes_cache(count - 1)) --count;
+  return count;
+}
+
+bool ModelDescription::lends_cache(int64_t index, int64_t n_layers) const {
+  for (int64_t i = 0; i < n_layers; ++i) {
+    if (i != index && layer(i).cache_of == index) return true;
+  }
+  return false;
+}
+
+bool ModelDescription::shares_caches(int64_t n_layers) const {
+  for (int64_t i = 0; i < n_layers; ++i) {
+    if (layer(i).cache_of >= 0 && layer(i).cache_of != i) return true;
+  }
+  return false;
+}
+
 uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads, DType dtype) {
   const uint64_t per_head = product(layer.k_head_dim + layer.v_head_dim, dtype_bytes(dtype));
   return product(n_kv_heads, per_head);

@@ -79,6 +79,13 @@ struct ModelDescription {
     return layer(index).mixing == Mixing::chunks ? layer(index).reach : 0;
   }
   int64_t cache_layers() const;  // how many write a cache of their own
+  // The layers up to the last that writes a cache: what has to run for all caches to be written.
+  int64_t layers_to_last_cache() const;
+  // Whether another of the first `n_layers` layers reads the cache of this one.
+  bool lends_cache(int64_t index, int64_t n_layers) const;
+  bool lends_cache(int64_t index) const { return lends_cache(index, n_layers()); }
+  // Whether any of the first `n_layers` layers reads the cache of another.
+  bool shares_caches(int64_t n_layers) const;
 };
 
 // Bytes that one token takes in the caches of all layers, while no window is full: K and V of every

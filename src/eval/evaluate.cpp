@@ -143,12 +143,14 @@ class Evaluator {
         caches_->run(weights, batch);
         progress_->advance();
         if (batch.index + 1 == half_) {
-          report_.half.layers.push_back(download_amax(backend_, caches_->magnitudes().view()));
+          const auto& counted = caches_->magnitudes();
+          report_.half.layers.push_back(counted ? download_amax(backend_, *counted) : LayerAmax());
         }
       }
     });
-    report_.magnitudes.push_back(
-        download_magnitudes(backend_, caches_->magnitudes().view(), index));
+    const auto& counted = caches_->magnitudes();
+    report_.magnitudes.push_back(counted ? download_magnitudes(backend_, *counted, index)
+                                         : LayerMagnitudes());
     const std::vector<LaneErrors> errors = caches_->end_layer();
     for (size_t lane = 0; lane < errors.size(); ++lane) {
       const double squared = errors[lane].attention_squared;

@@ -16,11 +16,8 @@ namespace {
 // Rows whose sums are added up in one go. A constant, so that results do not depend on threads.
 constexpr int64_t kSumRows = 128;
 
-KvScales only_layer(const KvScales& scales, int64_t layer) {
-  KvScales one;
-  one.format = scales.format;
-  one.layers = {scales.layers[static_cast<size_t>(layer)]};
-  return one;
+bool is_in(const std::vector<size_t>& lanes, size_t lane) {
+  return std::find(lanes.begin(), lanes.end(), lane) != lanes.end();
 }
 
 template <typename Number>
@@ -43,13 +40,20 @@ SideBySide::SideBySide(Backend& backend, const ModelConfig& config,
       plan_(plan_windows(windows, n_measured)),
       pool_(threads > 0 ? threads : usable_cores()),
       forward_(backend, config, plan_.most_rows, plan_.longest_window),
-      rows_(backend, config, plan_, 0) {
+      rows_(backend, config, plan_, CacheMemory::none, config.shares_caches(config.n_layers())) {
   const DType activation = forward_.activation_dtype();
   streams_.push_back({backend.allocate(activation, Shape{plan_.total_rows, config.dim}), {}});
   streams_[0].lanes = counting<size_t>(lanes_.size());
   const Shape attention{plan_.most_rows, config.n_heads, config.head_dim()};
   attended_ = backend.allocate(activation, attention);
   attended_again_ = backend.allocate(activation, attention);
+  counters_ = backend.allocate(DType::u64, Shape{3, config.n_kv_heads(), kMagnitudeWords});
+  const bool keep = config.shares_caches(config.n_layers());
+  const int64_t pages = keep ? plan_.total_pages : plan_.most_pages;
+  for (const Lane& lane : lanes_) {
+    caches_.emplace_back(backend, config,
+                         KvCacheOptions{lane.dtype, pages, 0, CacheMemory::in_turn}, lane.scales);
+  }
   const std::vector<int32_t> rows = counting<int32_t>(static_cast<size_t>(plan_.most_rows));
   all_rows_ = backend.allocate(DType::i32, Shape{plan_.most_rows});
   backend.copy_in(all_rows_.view(), {reinterpret_cast<const std::byte*>(rows.data()), DType::i32,
@@ -83,16 +87,15 @@ void SideBySide::embed(Embedding embedding) {
 
 void SideBySide::begin_layer(int64_t index) {
   layer_ = index;
-  caches_.clear();
-  for (const Lane& lane : lanes_) {
-    const KvCacheOptions options{lane.dtype, 1, plan_.most_pages};
-    std::optional<KvScales> scales;
-    if (lane.scales) scales = only_layer(*lane.scales, index);
-    caches_.emplace_back(backend_, config_, options, scales ? &*scales : nullptr);
-  }
-  const std::vector<ErrorSums> heads(static_cast<size_t>(config_.n_kv_heads()));
+  magnitudes_.reset();
+  const auto n_heads = config_.writes_cache(index) ? layer().n_kv_heads : 0;
+  const std::vector<ErrorSums> heads(static_cast<size_t>(n_heads));
   errors_.assign(lanes_.size(), {heads, heads});
-  magnitudes_ = backend_.allocate(DType::u64, Shape{3, config_.n_kv_heads(), kMagnitudeWords});
+  if (n_heads == 0) return;
+  magnitudes_ = TensorView{counters_.view().data, DType::u64, Shape{3, n_heads, kMagnitudeWords}};
+  const std::vector<uint64_t> zeros(static_cast<size_t>(magnitudes_->shape.elements()));
+  backend_.copy_in(*magnitudes_, {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64,
+                                  magnitudes_->shape});
 }
 
 std::vector<LaneErrors> SideBySide::end_layer() {
@@ -118,13 +121,13 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
   const size_t lead = streams_[stream].lanes[0];
   const TensorView x = rows_of(streams_[stream], batch);
   const TensorView attended = attention_buffer(attended_, batch);
-  const AttentionInputs inputs =
-      forward_.project(layer_, weights, x, rows_.step.batch(), caches_[lead].layer(0),
-                       measured ? std::optional(magnitudes_.view()) : std::nullopt);
-  forward_.attend(layer_, inputs, rows_.step.batch(), caches_[lead].layer(0), attended);
-  if (measured || streams_[stream].lanes.size() > 1) {
-    compare(stream, inputs, weights, batch);
-  }
+  const PagedKv cache = caches_[lead].layer(layer_);
+  const AttentionInputs inputs = forward_.project(layer_, weights, x, rows_.step.batch(), cache,
+                                                  measured ? magnitudes_ : std::nullopt);
+  forward_.attend(layer_, inputs, rows_.step.batch(), cache, attended);
+  // Lanes of a stream have read back the same from a cache that is another layer's.
+  const bool compared = measured || streams_[stream].lanes.size() > 1;
+  if (compared && config_.writes_cache(layer_)) compare(stream, inputs, weights, batch);
   forward_.finish(weights, attended, x);
 }
 
@@ -140,10 +143,18 @@ void SideBySide::compare(size_t stream, const AttentionInputs& inputs, const Lay
   const std::vector<size_t> members = streams_[stream].lanes;
   const std::vector<size_t> asked = with_attention ? counting<size_t>(lanes_.size()) : members;
   for (const std::vector<size_t>& group : alike(asked)) {
+    // What layers read later has to be in the caches of all that may go apart until then.
+    if (config_.lends_cache(layer_)) {
+      for (const size_t lane : group) {
+        if (lane == group[0] || !is_in(members, lane)) continue;
+        forward_.append(inputs, rows_.step.batch(), caches_[lane].layer(layer_));
+      }
+    }
     if (group[0] == members[0]) continue;
     const TensorView attended = attention_buffer(attended_again_, batch);
-    forward_.append(inputs, rows_.step.batch(), caches_[group[0]].layer(0));
-    forward_.attend(layer_, inputs, rows_.step.batch(), caches_[group[0]].layer(0), attended);
+    const PagedKv cache = caches_[group[0]].layer(layer_);
+    forward_.append(inputs, rows_.step.batch(), cache);
+    forward_.attend(layer_, inputs, rows_.step.batch(), cache, attended);
     if (with_attention) measure_attention(attended, group);
     std::vector<size_t> leaving;
     std::set_intersection(group.begin(), group.end(), members.begin(), members.end(),
@@ -217,7 +228,7 @@ void SideBySide::measure_values() {
 
 void SideBySide::measure_attention(const TensorView& attended, const std::vector<size_t>& lanes) {
   fetch(attended, lossy_);
-  const int64_t width = config_.n_heads * config_.head_dim();
+  const int64_t width = attended.shape[1] * attended.shape[2];
   const int64_t rows = attended.shape[0];
   struct Sums {
     double error = 0, all = 0;
@@ -241,14 +252,15 @@ void SideBySide::measure_attention(const TensorView& attended, const std::vector
 }
 
 int64_t SideBySide::n_parts() const {
-  const auto rows = static_cast<int64_t>(k_.size()) / (config_.n_kv_heads() * config_.head_dim());
-  return 2 * config_.n_kv_heads() * ((rows + kSumRows - 1) / kSumRows);
+  const auto rows = static_cast<int64_t>(k_.size()) / (layer().n_kv_heads * layer().k_head_dim);
+  return 2 * layer().n_kv_heads * ((rows + kSumRows - 1) / kSumRows);
 }
 
 SideBySide::Part SideBySide::part_at(int64_t index) const {
-  const auto rows = static_cast<int64_t>(k_.size()) / (config_.n_kv_heads() * config_.head_dim());
-  const int64_t block = index / 2 / config_.n_kv_heads();
-  return {index % 2 == 0, index / 2 % config_.n_kv_heads(), block * kSumRows,
+  const int64_t n_heads = layer().n_kv_heads;
+  const auto rows = static_cast<int64_t>(k_.size()) / (n_heads * layer().k_head_dim);
+  const int64_t block = index / 2 / n_heads;
+  return {index % 2 == 0, index / 2 % n_heads, block * kSumRows,
           std::min(rows, (block + 1) * kSumRows)};
 }
 
@@ -259,9 +271,9 @@ void SideBySide::for_parts(const Work& work) {
 
 std::span<const float> SideBySide::values_of(const Part& part, int64_t row) const {
   const std::vector<float>& values = part.is_key ? k_ : v_;
-  const int64_t first = (row * config_.n_kv_heads() + part.head) * config_.head_dim();
-  return std::span(values).subspan(static_cast<size_t>(first),
-                                   static_cast<size_t>(config_.head_dim()));
+  const int64_t size = part.is_key ? layer().k_head_dim : layer().v_head_dim;
+  const int64_t first = (row * layer().n_kv_heads + part.head) * size;
+  return std::span(values).subspan(static_cast<size_t>(first), static_cast<size_t>(size));
 }
 
 float SideBySide::scale_of(size_t lane, const Part& part) const {
@@ -288,7 +300,7 @@ void SideBySide::fetch(const TensorView& from, std::vector<float>& to) {
 
 TensorView SideBySide::attention_buffer(const Tensor& buffer, const WindowBatch& batch) const {
   const TensorView& all = buffer.view();
-  return {all.data, all.dtype, Shape{batch.rows, config_.n_heads, config_.head_dim()}};
+  return {all.data, all.dtype, Shape{batch.rows, config_.n_heads, layer().v_head_dim}};
 }
 
 }  // namespace fp8kv

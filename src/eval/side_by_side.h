@@ -28,7 +28,7 @@ struct Lane {
 
 // What one layer does to the values of one lane, over all measured rows.
 struct LaneErrors {
-  std::vector<ErrorSums> k, v;  // [n_kv_heads]
+  std::vector<ErrorSums> k, v;  // [n_kv_heads]; none where the layer writes no cache
   double attention_squared_error = 0;
   double attention_squared = 0;
 };
@@ -59,8 +59,9 @@ class SideBySide {
   // To be called before the batches of a layer, and after them.
   void begin_layer(int64_t index);
   std::vector<LaneErrors> end_layer();  // [lanes]
-  // Magnitudes of the measured rows of the layer, as RopeAppend counts them.
-  const Tensor& magnitudes() const { return magnitudes_; }
+  // Magnitudes of the measured rows of the layer, as RopeAppend counts them; nothing where it
+  // writes no cache.
+  const std::optional<TensorView>& magnitudes() const { return magnitudes_; }
   // Takes every stream's rows of `batch` through the layer.
   void run(const LayerWeights& weights, const WindowBatch& batch);
 
@@ -95,6 +96,7 @@ class SideBySide {
   void measure_attention(const TensorView& attended, const std::vector<size_t>& lanes);
   void fetch(const TensorView& from, std::vector<float>& to);
   TensorView attention_buffer(const Tensor& buffer, const WindowBatch& batch) const;
+  const LayerDescription& layer() const { return config_.layer(layer_); }
 
   Backend& backend_;
   const ModelConfig& config_;
@@ -107,14 +109,15 @@ class SideBySide {
   Forward forward_;
   WindowStep rows_;  // of the batch that is being run; every lane's cache has the same pages
   std::deque<Stream> streams_;
-  Tensor attended_, attended_again_;  // [rows of a batch, n_heads, head_dim]
+  std::vector<KvCache> caches_;       // [lanes]
+  Tensor attended_, attended_again_;  // [rows of a batch, n_heads, v_head_dim], of any layer
   Tensor all_rows_;                   // [rows of a batch] i32: 0, 1, 2, ...
+  Tensor counters_;                   // of magnitudes, for the layer with most heads
 
   // Of the layer that is being run.
   int64_t layer_ = 0;
-  std::vector<KvCache> caches_;  // [lanes]
   std::vector<LaneErrors> errors_;
-  Tensor magnitudes_;
+  std::optional<TensorView> magnitudes_;
   std::vector<float> k_, v_;          // [rows of the batch, n_kv_heads, head_dim], on the host
   std::vector<float> exact_, lossy_;  // attention outputs of the batch, on the host
   std::vector<uint16_t> half_;

@@ -14,6 +14,24 @@ namespace {
               "src/model/computable.cpp");
 }
 
+// A layer reads its own cache, or that of one before it whose K and V are as its own would be.
+void check_cache(const ModelConfig& config, int64_t index) {
+  const LayerDescription& layer = config.layer(index);
+  const std::string name = cat("layer ", index);
+  if (layer.cache_of == index) return;
+  if (layer.cache_of < 0) refuse(config, cat(name, " has no cache"), "one");
+  const std::string other = cat("layer ", layer.cache_of);
+  if (layer.cache_of > index || !config.writes_cache(layer.cache_of)) {
+    refuse(config, cat(name, " reads the cache of ", other), "that of a layer before it");
+  }
+  const LayerDescription& source = config.layer(layer.cache_of);
+  if (source.n_kv_heads != layer.n_kv_heads || source.k_head_dim != layer.k_head_dim ||
+      source.v_head_dim != layer.v_head_dim) {
+    refuse(config, cat(name, " reads the cache of ", other, ", which has other heads"),
+           "heads of one number and size");
+  }
+}
+
 void check_layer(const ModelConfig& config, int64_t index) {
   const LayerDescription& layer = config.layer(index);
   const std::string name = cat("layer ", index);
@@ -22,23 +40,17 @@ void check_layer(const ModelConfig& config, int64_t index) {
     refuse(config, cat(name, " mixes tokens by ", quote(mixing_name(layer.mixing))),
            "'full', 'window' or 'chunks'");
   }
-  if (layer.n_kv_heads != config.n_kv_heads()) {
+  if (layer.n_kv_heads < 1 || config.n_heads % layer.n_kv_heads != 0) {
     refuse(config, cat(name, " has ", layer.n_kv_heads, " KV heads"),
-           cat(config.n_kv_heads(), ", as another layer has"));
+           cat("a number that divides ", config.n_heads, " heads"));
   }
-  const int64_t size = config.head_dim();
-  if (layer.k_head_dim != size || layer.v_head_dim != size) {
+  if (layer.k_head_dim != layer.v_head_dim) {
     refuse(config,
            cat(name, " has heads of ", layer.k_head_dim, " elements of K and ", layer.v_head_dim,
                " of V"),
-           cat(size, " of both, as another layer has"));
+           "one size of both");
   }
-  if (layer.cache_of != index) {
-    refuse(config,
-           layer.cache_of < 0 ? cat(name, " has no cache")
-                              : cat(name, " reads the cache of layer ", layer.cache_of),
-           "one of its own");
-  }
+  check_cache(config, index);
 }
 
 void check_ropes(const ModelConfig& config) {
@@ -49,10 +61,20 @@ void check_ropes(const ModelConfig& config) {
     refuse(config, cat("layer ", index, " has the rotation ", rope),
            cat("-1, which is none, or one of ", known));
   }
-  for (const RopeConfig& rope : config.ropes) {
-    if (rope.rotary_dim % 2 == 0 && rope.rotary_dim <= config.head_dim()) continue;
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    const int32_t number = config.layer_ropes[static_cast<size_t>(index)];
+    if (number < 0) continue;
+    const RopeConfig& rope = config.ropes[static_cast<size_t>(number)];
+    const int64_t size = config.layer(index).k_head_dim;
+    if (size > 0 && size != config.rope_head_dim(number)) {
+      refuse(config,
+             cat("layers with heads of ", size, " and of ", config.rope_head_dim(number),
+                 " elements have the rotation ", number),
+             "one for each size");
+    }
+    if (size == 0 || (rope.rotary_dim % 2 == 0 && rope.rotary_dim <= size)) continue;
     refuse(config, cat(rope.rotary_dim, " elements of a head are rotated"),
-           cat("an even number of its ", config.head_dim()));
+           cat("an even number of its ", size));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "model/kv_cache.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/error.h"
@@ -8,7 +9,7 @@ namespace fp8kv {
 namespace {
 
 // One value per KV head, whatever the granularity of the scales.
-std::vector<float> broadcast(const std::vector<float>& scales, int32_t n_kv_heads) {
+std::vector<float> broadcast(const std::vector<float>& scales, int64_t n_kv_heads) {
   if (scales.size() == 1) return std::vector<float>(static_cast<size_t>(n_kv_heads), scales[0]);
   FP8KV_ASSERT(scales.size() == static_cast<size_t>(n_kv_heads));
   return scales;
@@ -26,48 +27,72 @@ Tensor to_backend(Backend& backend, const std::vector<float>& values) {
 
 KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
                  const KvScales* scales)
-    : backend_(backend),
-      options_(options),
-      n_kv_heads_(static_cast<int32_t>(config.n_kv_heads())),
-      head_dim_(static_cast<int32_t>(config.head_dim())),
-      pool_(options.n_pages, kPageSize) {
-  const int64_t all_pages = options.n_pages + options.padding_pages;
+    : backend_(backend), config_(config), options_(options), pool_(options.n_pages, kPageSize) {
   // Slots are 32 bits wide.
-  FP8KV_ASSERT(all_pages <= kMostPages);
+  FP8KV_ASSERT(options.n_pages + options.padding_pages <= kMostPages);
   const std::optional<Fp8Format> format = fp8_format(options.dtype);
   FP8KV_ASSERT(!scales || (format && scales->format == *format));
-  const Shape pool{all_pages, n_kv_heads_, kPageSize, head_dim_};
+  if (options.memory == CacheMemory::none) return;
   const std::string what =
       cat("KV cache of ", count_of(static_cast<uint64_t>(options.n_pages), "page"), ", ",
           grouped(static_cast<uint64_t>(options.n_pages * kPageSize)), " tokens");
-  const auto add_layer = [&](size_t layer) {
-    k_.push_back(backend.allocate(options.dtype, pool));
-    v_.push_back(backend.allocate(options.dtype, pool));
-    bytes_ += k_.back().view().bytes() + v_.back().view().bytes();
-    if (!format) return;
-    const std::vector<float> ones(static_cast<size_t>(n_kv_heads_), 1.0f);
-    const LayerScales& of_layer = scales ? scales->layers[layer] : LayerScales{ones, ones};
-    k_scale_.push_back(to_backend(backend, broadcast(of_layer.k, n_kv_heads_)));
-    v_scale_.push_back(to_backend(backend, broadcast(of_layer.v, n_kv_heads_)));
-  };
-  for (int64_t layer = 0; layer < options.n_layers; ++layer) {
-    with_context(what, [&] { add_layer(static_cast<size_t>(layer)); });
+  with_context(what, [&] {
+    for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+      if (config.writes_cache(layer)) add_layer(layer, scales);
+    }
+    if (options.memory == CacheMemory::in_turn) {
+      int64_t k = 0, v = 0;
+      for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+        if (!config.writes_cache(layer) || config.lends_cache(layer)) continue;
+        const LayerDescription& each = config.layer(layer);
+        k = std::max(k, each.n_kv_heads * each.k_head_dim);
+        v = std::max(v, each.n_kv_heads * each.v_head_dim);
+      }
+      in_turn_ = new_pools(k, v);
+    }
+  });
+}
+
+void KvCache::add_layer(int64_t index, const KvScales* scales) {
+  const LayerDescription& layer = config_.layer(index);
+  if (options_.memory == CacheMemory::all || config_.lends_cache(index)) {
+    pools_[index] =
+        new_pools(layer.n_kv_heads * layer.k_head_dim, layer.n_kv_heads * layer.v_head_dim);
   }
+  if (!fp8_format(options_.dtype)) return;
+  const std::vector<float> ones(static_cast<size_t>(layer.n_kv_heads), 1.0f);
+  const LayerScales& own =
+      scales ? scales->layers[static_cast<size_t>(index)] : LayerScales{ones, ones};
+  scales_[index] = {to_backend(backend_, broadcast(own.k, layer.n_kv_heads)),
+                    to_backend(backend_, broadcast(own.v, layer.n_kv_heads))};
+}
+
+// For so many elements of a token.
+KvCache::Pools KvCache::new_pools(int64_t k_elements, int64_t v_elements) {
+  const int64_t tokens = (options_.n_pages + options_.padding_pages) * kPageSize;
+  Pools pools{backend_.allocate(options_.dtype, Shape{tokens, k_elements}),
+              backend_.allocate(options_.dtype, Shape{tokens, v_elements})};
+  bytes_ += pools.k.view().bytes() + pools.v.view().bytes();
+  return pools;
 }
 
 PagedKv KvCache::layer(int64_t index) const {
-  const auto i = static_cast<size_t>(index);
+  const int64_t source = config_.layer(index).cache_of;
+  if (source < 0 || options_.memory == CacheMemory::none) return {};
+  const LayerDescription& layer = config_.layer(source);
+  const auto own = pools_.find(source);
+  const Pools& pools = own == pools_.end() ? in_turn_ : own->second;
   PagedKv kv;
-  kv.k = k_[i].view().data;
-  kv.v = v_[i].view().data;
-  if (!k_scale_.empty()) {
-    kv.k_scale = k_scale_[i].view().as<const float>();
-    kv.v_scale = v_scale_[i].view().as<const float>();
+  kv.k = pools.k.view().data;
+  kv.v = pools.v.view().data;
+  if (const auto scales = scales_.find(source); scales != scales_.end()) {
+    kv.k_scale = scales->second.k.view().as<const float>();
+    kv.v_scale = scales->second.v.view().as<const float>();
   }
   kv.dtype = options_.dtype;
   kv.page_size = kPageSize;
-  kv.n_kv_heads = n_kv_heads_;
-  kv.head_dim = head_dim_;
+  kv.n_kv_heads = static_cast<int32_t>(layer.n_kv_heads);
+  kv.head_dim = static_cast<int32_t>(layer.k_head_dim);
   return kv;
 }
 

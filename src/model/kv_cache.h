@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -18,20 +19,29 @@ inline constexpr int32_t kPageSize = 64;
 // Pages that a cache may have at most: a token's slot is 32 bits wide.
 inline constexpr int64_t kMostPages = std::numeric_limits<int32_t>::max() / kPageSize;
 
+// What memory a cache has.
+enum class CacheMemory {
+  none,     // no layer stores anything: the cache only says which pages a sequence has
+  in_turn,  // one that all layers use in turn, but for those whose cache others read later
+  all       // for every layer
+};
+
 struct KvCacheOptions {
   DType dtype = DType::f16;
-  int64_t n_layers = 0;
   int64_t n_pages = 0;
   int64_t padding_pages = 0;  // beside them, for rows that are there only to fill a step
+  CacheMemory memory = CacheMemory::all;
 };
 
 class KvCache {
  public:
   // `scales` are needed by FP8 caches alone, in the format of `dtype`; null means 1 everywhere.
-  // A scale per tensor serves every head.
+  // A scale per tensor serves every head. REQUIRES that the config outlives the cache.
   KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
           const KvScales* scales);
 
+  // The cache that layer `index` of the model reads, its own or another's; without memory where it
+  // has none.
   PagedKv layer(int64_t index) const;
   DType dtype() const { return options_.dtype; }
   uint64_t bytes() const { return bytes_; }
@@ -63,12 +73,23 @@ class KvCache {
   void release(Sequence& sequence);
 
  private:
+  // Of a layer, or of all that use one memory in turn.
+  struct Pools {
+    Tensor k, v;  // [n_pages, n_kv_heads, kPageSize, head_dim] of the layer with most
+  };
+  struct Scales {
+    Tensor k, v;  // [n_kv_heads] f32
+  };
+
+  void add_layer(int64_t index, const KvScales* scales);
+  Pools new_pools(int64_t k_elements, int64_t v_elements);
+
   Backend& backend_;
+  const ModelConfig& config_;
   KvCacheOptions options_;
-  int32_t n_kv_heads_;
-  int32_t head_dim_;
-  std::vector<Tensor> k_, v_;              // [n_pages, n_kv_heads, kPageSize, head_dim] per layer
-  std::vector<Tensor> k_scale_, v_scale_;  // [n_kv_heads] f32 per layer; none unless FP8
+  Pools in_turn_;
+  std::map<int64_t, Pools> pools_;    // by layer; those that do not use the one in turn
+  std::map<int64_t, Scales> scales_;  // by layer; none unless FP8
   PagePool pool_;
   uint64_t bytes_ = 0;
 };

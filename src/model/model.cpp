@@ -41,17 +41,27 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
     : backend_(backend),
       config_(checked(config)),
       activation_(backend.activation_dtype(config.dtype)) {
-  for (const RopeConfig& rope : config.ropes) ropes_.push_back(rope_rows(rope, max_positions));
-  no_rope_ = rope_rows({}, 1);
+  for (size_t i = 0; i < config.ropes.size(); ++i) {
+    const int64_t size = config.rope_head_dim(static_cast<int32_t>(i));
+    ropes_.push_back(size == 0 ? RopeTable() : rope_rows(config.ropes[i], size, max_positions));
+  }
+  no_rope_ = rope_rows({.rotary_dim = 2}, 2, 1);
   no_positions_ = backend.allocate(DType::i32, Shape{max_rows});
   const auto buffer = [&](int64_t width) {
     return backend.allocate(activation_, Shape{max_rows, width});
   };
   normed_ = buffer(config.dim);
-  q_ = buffer(config.n_heads * config.head_dim());
-  k_ = buffer(config.n_kv_heads() * config.head_dim());
-  v_ = buffer(config.n_kv_heads() * config.head_dim());
-  attended_ = buffer(config.n_heads * config.head_dim());
+  int64_t q_size = 0, k_size = 0, v_size = 0, attended_size = 0;
+  for (const LayerDescription& layer : config.layers) {
+    q_size = std::max(q_size, config.n_heads * layer.k_head_dim);
+    k_size = std::max(k_size, layer.n_kv_heads * layer.k_head_dim);
+    v_size = std::max(v_size, layer.n_kv_heads * layer.v_head_dim);
+    attended_size = std::max(attended_size, config.n_heads * layer.v_head_dim);
+  }
+  q_ = buffer(q_size);
+  k_ = buffer(k_size);
+  v_ = buffer(v_size);
+  attended_ = buffer(attended_size);
   const bool any_dense =
       std::any_of(config.layers.begin(), config.layers.end(),
                   [](const auto& layer) { return layer.feed_forward != FeedForward::experts; });
@@ -73,11 +83,11 @@ Tensor Forward::to_backend(const std::vector<float>& rows, int64_t n_rows) const
   return tensor;
 }
 
-Forward::RopeTable Forward::rope_rows(const RopeConfig& rope, int64_t positions) const {
-  const int64_t size = config_.head_dim();
-  RopeTable table{to_backend(rope_table(rope, size, positions), positions), {}, rope.pairs};
+Forward::RopeTable Forward::rope_rows(const RopeConfig& rope, int64_t head_dim,
+                                      int64_t positions) const {
+  RopeTable table{to_backend(rope_table(rope, head_dim, positions), positions), {}, rope.pairs};
   if (rope.q_growth != 0.0) {
-    table.q_rows = to_backend(q_rope_table(rope, size, positions), positions);
+    table.q_rows = to_backend(q_rope_table(rope, head_dim, positions), positions);
   }
   return table;
 }
@@ -85,6 +95,7 @@ Forward::RopeTable Forward::rope_rows(const RopeConfig& rope, int64_t positions)
 uint64_t Forward::bytes() const {
   uint64_t bytes = 0;
   for (const RopeTable& rope : ropes_) {
+    if (rope.rows.view().shape.rank() == 0) continue;
     bytes += rope.rows.view().bytes() * (rope.q_rows ? 2 : 1);
   }
   for (const Tensor* each : {&no_rope_.rows, &no_positions_, &normed_, &q_, &k_, &v_, &attended_,
@@ -109,8 +120,8 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
                     const std::optional<TensorView>& magnitudes, LayerPart part) {
   const AttentionInputs inputs = project(index, weights, x, batch, kv, magnitudes);
   if (part == LayerPart::up_to_kv) return;
-  const TensorView attended = reshaped(
-      scratch(attended_, x.shape[0], config_.n_heads * config_.head_dim()), inputs.q.shape);
+  const int64_t n = x.shape[0], heads = config_.n_heads, size = config_.layer(index).v_head_dim;
+  const TensorView attended = reshaped(scratch(attended_, n, heads * size), {n, heads, size});
   attend(index, inputs, batch, kv, attended);
   finish(weights, attended, x);
 }
@@ -119,7 +130,9 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights,
                                  const ConstTensorView& x, const Batch& batch, const PagedKv& kv,
                                  const std::optional<TensorView>& magnitudes) {
   const int64_t n = x.shape[0];
-  const int64_t heads = config_.n_heads, kv_heads = config_.n_kv_heads(), size = config_.head_dim();
+  const LayerDescription& layer = config_.layer(index);
+  const int64_t heads = config_.n_heads, size = layer.k_head_dim;
+  const int64_t kv_heads = config_.writes_cache(index) ? layer.n_kv_heads : 0;
   const AttentionInputs inputs{
       reshaped(scratch(q_, n, heads * size), {n, heads, size}),
       reshaped(scratch(k_, n, kv_heads * size), {n, kv_heads, size}),
@@ -163,12 +176,12 @@ RopeAppend Forward::rotation(int32_t rope, const AttentionInputs& inputs, const 
 void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& batch,
                      const PagedKv& kv, const TensorView& out) {
   const double scale = config_.block.attention_scale;
-  AttentionOptions options{.scale = scale != 0.0
-                                        ? static_cast<float>(scale)
-                                        : 1.0f / std::sqrt(static_cast<float>(config_.head_dim())),
-                           .window = config_.window(index),
-                           .chunk = config_.chunk(index),
-                           .cap = static_cast<float>(config_.block.score_cap)};
+  const auto head_dim = static_cast<float>(config_.layer(index).k_head_dim);
+  AttentionOptions options{
+      .scale = scale != 0.0 ? static_cast<float>(scale) : 1.0f / std::sqrt(head_dim),
+      .window = config_.window(index),
+      .chunk = config_.chunk(index),
+      .cap = static_cast<float>(config_.block.score_cap)};
   if (config_.block.attention_scale_by_layer) options.scale /= static_cast<float>(index + 1);
   if (score_bias_) options.bias = score_bias_->view();
   backend_.attention(inputs.q, kv, batch, options, out);
@@ -177,7 +190,7 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
 void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
                      const TensorView& x) {
   const ConstTensorView flat{attended.data, attended.dtype,
-                             Shape{x.shape[0], config_.n_heads * config_.head_dim()}};
+                             Shape{x.shape[0], attended.shape[1] * attended.shape[2]}};
   // Blocks side by side both read x as the layer got it.
   std::optional<TensorView> made;
   if (config_.block.parallel) made = hidden(weights, x);

@@ -15,8 +15,8 @@ namespace fp8kv {
 // Of the rows of a step, rotated and rounded as the cache takes them: scratch of the Forward that
 // made them, valid until its next projection.
 struct AttentionInputs {
-  TensorView q;     // [n, n_heads, head_dim]
-  TensorView k, v;  // [n, n_kv_heads, head_dim]
+  TensorView q;     // [n, n_heads, k_head_dim]
+  TensorView k, v;  // [n, n_kv_heads, ..]; of no heads where the layer reads another's cache
 };
 
 // Scratch memory and the forward pass, for steps of up to `max_rows` rows and positions below
@@ -26,19 +26,19 @@ class Forward {
   // Throws as check_computable and check_rows.
   Forward(Backend& backend, const ModelConfig& config, int64_t max_rows, int64_t max_positions);
 
-  // Runs layer `index` on x [n, dim], in place. With `magnitudes`, Q, K and V are observed as they
-  // are cached (see RopeAppend).
+  // Runs layer `index` on x [n, dim], in place. `kv` is the cache that it reads, and writes where
+  // it is its own. With `magnitudes`, Q, K and V are observed as they are cached (see RopeAppend).
   void layer(int64_t index, const LayerWeights& weights, const TensorView& x, const Batch& batch,
              const PagedKv& kv, const std::optional<TensorView>& magnitudes, LayerPart part);
 
   // What `layer` is made of, for those who put several caches behind one projection.
-  // Projects x [n, dim] for layer `index`, and appends K and V to `kv`.
+  // Projects x [n, dim] for layer `index`, and appends K and V to `kv`, if the cache is its own.
   AttentionInputs project(int64_t index, const LayerWeights& weights, const ConstTensorView& x,
                           const Batch& batch, const PagedKv& kv,
                           const std::optional<TensorView>& magnitudes);
   // Appends the same K and V to another cache.
   void append(const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv);
-  // Attention of layer `index` over what `kv` holds.   out [n, n_heads, head_dim]
+  // Attention of layer `index` over what `kv` holds.   out [n, n_heads, v_head_dim]
   void attend(int64_t index, const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv,
               const TensorView& out);
   // The rest of the layer: adds its output to x [n, dim].   attended as attend gives it
@@ -64,7 +64,7 @@ class Forward {
   };
 
   Tensor to_backend(const std::vector<float>& rows, int64_t n_rows) const;
-  RopeTable rope_rows(const RopeConfig& rope, int64_t positions) const;
+  RopeTable rope_rows(const RopeConfig& rope, int64_t head_dim, int64_t positions) const;
   Entry entry(const std::optional<Norm>& norm, int64_t rows) const;
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
   void mix(const LayerWeights& weights, const TensorView& x);
@@ -78,10 +78,10 @@ class Forward {
   Backend& backend_;
   const ModelConfig& config_;
   DType activation_;
-  std::vector<RopeTable> ropes_;          // of config.ropes
+  std::vector<RopeTable> ropes_;          // of config.ropes; empty where no layer has one
   RopeTable no_rope_;                     // a rotation by nothing, at position 0
   Tensor no_positions_;                   // [max_rows] i32: all 0
-  Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...]
+  Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...], for the layer with most
   Tensor gate_, up_;
   std::optional<ExpertsForward> experts_;
   Tensor output_;  // [max_rows, dim]: of a block, where it is not added to the stream as it is

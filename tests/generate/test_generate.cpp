@@ -38,8 +38,7 @@ struct World {
   std::vector<Made> run(const std::vector<Request>& requests, const GenerationOptions& options,
                         int64_t pages, DType dtype = DType::f32) {
     std::vector<Made> made(requests.size());
-    stats = generate(*checkpoint, config, *backend, {dtype, config.n_layers(), pages}, nullptr,
-                     requests, options,
+    stats = generate(*checkpoint, config, *backend, {dtype, pages}, nullptr, requests, options,
                      {[&](size_t prompt, int32_t id) { made[prompt].ids.push_back(id); },
                       [&](size_t prompt, FinishReason reason) {
                         made[prompt].reason = reason;
@@ -52,8 +51,8 @@ struct World {
   test::LogitTap::Rows logits_of(const std::vector<Request>& requests,
                                  const GenerationOptions& options, int64_t pages, DType dtype) {
     test::LogitTap tap(*backend);
-    stats = generate(*checkpoint, config, tap, {dtype, config.n_layers(), pages}, nullptr, requests,
-                     options, {[](size_t, int32_t) {}, [](size_t, FinishReason) {}});
+    stats = generate(*checkpoint, config, tap, {dtype, pages}, nullptr, requests, options,
+                     {[](size_t, int32_t) {}, [](size_t, FinishReason) {}});
     return tap.rows;
   }
 
@@ -108,8 +107,8 @@ TEST_CASE("generate: a request's own stop ids, or whoever is asked, end it alone
     CHECK(ended[other].reason == FinishReason::length);
   }
   std::vector<Made> made(kPrompts.size());
-  generate(*world.checkpoint, world.config, *world.backend,
-           {DType::f32, world.config.n_layers(), 5}, nullptr, requests_of(kPrompts, 12), {},
+  generate(*world.checkpoint, world.config, *world.backend, {DType::f32, 5}, nullptr,
+           requests_of(kPrompts, 12), {},
            {[&](size_t prompt, int32_t id) { made[prompt].ids.push_back(id); },
             [&](size_t prompt, FinishReason reason) { made[prompt].reason = reason; },
             [&](size_t prompt) { return prompt == 2 && made[2].ids.size() == 3; }});
@@ -233,7 +232,7 @@ TEST_CASE("generate: whatever comes in whatever room, everybody gets what they g
 TEST_CASE("generate: prompts may come one by one, and the next is waited for only when idle") {
   World world;
   Generator generator(*world.checkpoint, world.config, *world.backend, {});
-  KvCache cache(*world.backend, world.config, {DType::f32, world.config.n_layers(), 6, 0}, nullptr);
+  KvCache cache(*world.backend, world.config, {DType::f32, 6, 0}, nullptr);
   std::vector<bool> waits;
   std::vector<std::vector<int32_t>> made(3);
   size_t given = 0;

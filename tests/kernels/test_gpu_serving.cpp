@@ -172,7 +172,7 @@ TEST_CASE("gpu generate: a sequence's bits depend on no neighbour, no chunk and 
     const auto backend = named.make();
     const auto logits = [&](const std::vector<Request>& of, const GenerationOptions& options) {
       test::LogitTap tap(*backend);
-      run(checkpoint, config, tap, {DType::f8_e4m3, config.n_layers(), 30}, of, options);
+      run(checkpoint, config, tap, {DType::f8_e4m3, 30}, of, options);
       return tap.rows;
     };
     const auto together = logits(requests, {});
@@ -199,7 +199,7 @@ TEST_CASE("gpu generate: recorded steps, padded and repeated, draw what steps th
     requests.push_back(
         {ids_from(i, 58 + i % 3), 3 + i, {2.0f, 30, 0.9f, static_cast<uint64_t>(i)}});
   }
-  const KvCacheOptions cache{DType::f8_e4m3, config.n_layers(), 10, 0};
+  const KvCacheOptions cache{DType::f8_e4m3, 10, 0};
   for (const test::NamedBackend& named : test::gpu_backends()) {
     CAPTURE(named.name);
     const auto backend = named.make();
@@ -225,7 +225,7 @@ TEST_CASE("gpu generate: several prompts get the CPU's greedy text from every ki
     const auto cpu = make_cpu_backend(1);
     for (const DType dtype : dtypes) {
       CAPTURE(std::string(dtype_name(dtype)));
-      const KvCacheOptions cache{dtype, config.n_layers(), 4, 0};
+      const KvCacheOptions cache{dtype, 4, 0};
       const Texts expected = run(checkpoint, config, *cpu, cache, requests);
       const auto backend = backends.front().make();
       CHECK(run(checkpoint, config, *backend, cache, requests) == expected);

@@ -25,7 +25,7 @@ size_t launches_of(const std::function<void()>& work) {
 // Of the model's first layer, in a step of one sequence with `rows` tokens.
 size_t launches_of_layer(Backend& backend, const test::BlockModel& model, int64_t rows) {
   const ModelConfig& config = model.config;
-  KvCache cache(backend, config, {config.dtype, config.n_layers(), 1}, nullptr);
+  KvCache cache(backend, config, {config.dtype, 1}, nullptr);
   Forward forward(backend, config, rows, rows);
   Step step(backend, rows, 1, 1);
   KvCache::Sequence sequence;

@@ -94,8 +94,7 @@ void run_command(const RunOptions& options) {
           ? choose()
           : with_context(cat("--gpu-memory ", human_bytes(options.gpu_memory)), choose);
   KvCache cache = with_way_out("use a smaller --gpu-memory or an FP8 cache, or free memory", [&] {
-    return KvCache(*backend, config,
-                   {choice.dtype, config.n_layers(), pages, runner.padding_pages()},
+    return KvCache(*backend, config, {choice.dtype, pages, runner.padding_pages()},
                    choice.scales ? &*choice.scales : nullptr);
   });
   prompts.limit_pages(pages);

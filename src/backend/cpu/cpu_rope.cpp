@@ -58,6 +58,7 @@ struct Op {
   int64_t n;
   int64_t n_heads;
   int64_t n_kv_heads;
+  int64_t groups;  // of query heads: those that read a KV head, or all in one
   int64_t head_dim;
 };
 
@@ -94,9 +95,9 @@ void append(const Op& op, const float* x, int64_t row, int64_t head, bool is_key
                              cache + offset * static_cast<int64_t>(dtype_bytes(kv.dtype)));
 }
 
-// One KV head's part of the op, or of the query heads that read it, for rows [begin, end).
+// One KV head's part of the op, or of a group of query heads, for rows [begin, end).
 void process(const Op& op, Part part, int64_t kv_head, int64_t begin, int64_t end) {
-  const int64_t group = op.n_heads / op.n_kv_heads;
+  const int64_t group = op.n_heads / op.groups;
   const int64_t heads = part == kQ ? group : 1;
   const int64_t first_head = part == kQ ? kv_head * group : kv_head;
   const int64_t row_heads = part == kQ ? op.n_heads : op.n_kv_heads;
@@ -121,12 +122,15 @@ void process(const Op& op, Part part, int64_t kv_head, int64_t begin, int64_t en
 }  // namespace
 
 void cpu_rope_append(const CpuKernels& kernels, ThreadPool& pool, const RopeAppend& args) {
-  const Op op{kernels, args, args.q.shape[0], args.q.shape[1], args.k.shape[1], args.q.shape[2]};
+  const int64_t n_kv_heads = args.k.shape[1];
+  const int64_t groups = std::max<int64_t>(n_kv_heads, 1);
+  const int64_t parts = n_kv_heads > 0 ? kParts : 1;
+  const Op op{kernels, args, args.q.shape[0], args.q.shape[1], n_kv_heads, groups, args.q.shape[2]};
   const int64_t row_blocks = (op.n + kJobRows - 1) / kJobRows;
-  pool.run(row_blocks * op.n_kv_heads * kParts, [&](int64_t job, int /*thread*/) {
-    const auto part = static_cast<Part>(job % kParts);
-    const int64_t head = job / kParts % op.n_kv_heads;
-    const int64_t block = job / kParts / op.n_kv_heads;
+  pool.run(row_blocks * groups * parts, [&](int64_t job, int /*thread*/) {
+    const auto part = static_cast<Part>(job % parts);
+    const int64_t head = job / parts % groups;
+    const int64_t block = job / parts / groups;
     process(op, part, head, block * kJobRows, std::min(op.n, (block + 1) * kJobRows));
   });
 }

@@ -76,24 +76,26 @@ bool has_head_norms(const BlockConfig& block) {
 }
 
 // The weights of a norm of Q or K.
-Shape head_norm_shape(const ModelConfig& config, int64_t n_heads) {
+Shape head_norm_shape(const ModelConfig& config, int64_t n_heads, int64_t head_dim) {
   switch (config.block.qk_norm) {
     case QkNorm::whole:
-      return {n_heads * config.head_dim()};
+      return {n_heads * head_dim};
     case QkNorm::own_heads:
-      return {n_heads, config.head_dim()};
+      return {n_heads, head_dim};
     default:
-      return {config.head_dim()};
+      return {head_dim};
   }
 }
 
 // `layer` counts where the role is a layer's.
 RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) {
   const BlockConfig& block = config.block;
-  const bool has_experts = config.layer(layer).feed_forward == FeedForward::experts;
+  const LayerDescription& of_layer = config.layer(layer);
+  const bool has_experts = of_layer.feed_forward == FeedForward::experts;
+  const bool has_kv = config.writes_cache(layer);
   const bool normed_before = norms_input(block.norm_place);
-  const int64_t q_dim = config.n_heads * config.head_dim();
-  const int64_t kv_dim = config.n_kv_heads() * config.head_dim();
+  const int64_t q_dim = config.n_heads * of_layer.k_head_dim;
+  const int64_t kv_dim = of_layer.n_kv_heads * of_layer.k_head_dim;
   const bool other_size = config.embed_dim > 0;
   const int64_t embed_dim = other_size ? config.embed_dim : config.dim;
   switch (role) {
@@ -120,14 +122,15 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return {{q_dim, config.dim}, true, config.qkv_bias};
     case k:
     case v:
-      return {{kv_dim, config.dim}, true, config.qkv_bias};
+      return {{kv_dim, config.dim}, has_kv, config.qkv_bias};
     case q_norm:
-      return {head_norm_shape(config, config.n_heads), has_head_norms(block), block.qk_norm_bias};
-    case k_norm:
-      return {head_norm_shape(config, config.n_kv_heads()), has_head_norms(block),
+      return {head_norm_shape(config, config.n_heads, of_layer.k_head_dim), has_head_norms(block),
               block.qk_norm_bias};
+    case k_norm:
+      return {head_norm_shape(config, of_layer.n_kv_heads, of_layer.k_head_dim),
+              has_kv && has_head_norms(block), block.qk_norm_bias};
     case o:
-      return {{config.dim, q_dim}, true, config.o_bias};
+      return {{config.dim, config.n_heads * of_layer.v_head_dim}, true, config.o_bias};
     case gate:
       return {{config.hidden_dim, config.dim}, block.gated && !has_experts, config.mlp_bias};
     case up:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -86,15 +88,16 @@ void check_rows_of_layer(const ModelConfig& config) {
 
 }  // namespace
 
+// One layer of each kind that has tensors of its own.
 void check_rows(const ModelConfig& config) {
-  for (const bool with_experts : {false, true}) {
-    const auto layer =
-        std::find_if(config.layers.begin(), config.layers.end(), [&](const auto& each) {
-          return (each.feed_forward == FeedForward::experts) == with_experts;
-        });
-    if (layer == config.layers.end()) continue;
+  std::set<std::tuple<Mixing, FeedForward, bool>> checked;
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    LayerDescription layer = config.layer(index);
+    const bool writes = config.writes_cache(index);
+    if (!checked.insert({layer.mixing, layer.feed_forward, writes}).second) continue;
+    layer.cache_of = writes ? 0 : -1;
     ModelConfig one = config;
-    one.layers = {*layer};
+    one.layers = {layer};
     check_rows_of_layer(one);
   }
 }

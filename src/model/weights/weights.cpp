@@ -52,11 +52,11 @@ struct Placing {
 };
 
 // Of a norm that has no weights.
-Norm plain_norm(const ModelConfig& config, const WeightSource& source) {
+Norm plain_norm(const ModelConfig& config, int64_t size, const WeightSource& source) {
   Norm norm;
   norm.kind = config.block.norm;
   norm.eps = static_cast<float>(config.norm_eps);
-  norm.weight = ones(config.dtype, config.head_dim(), source);
+  norm.weight = ones(config.dtype, size, source);
   return norm;
 }
 
@@ -215,14 +215,15 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
         add_head(tensor, view, source, rows);
         place(each.role, {config, false, rows}, layer);
       } else {
-        const ConstTensorView own = part_of(tensor, each, config.n_kv_heads(), view, source);
+        const int64_t kv_heads = config.layer(index).n_kv_heads;
+        const ConstTensorView own = part_of(tensor, each, kv_heads, view, source);
         place(each.role, {config, tensor.is_bias, own}, layer);
       }
     }
   }
   if (config.block.shared_norm) layer.ffn_norm = layer.attn_norm;
   if (config.block.qk_norm == QkNorm::plain && config.turns(index)) {
-    const Norm norm = plain_norm(config, source);
+    const Norm norm = plain_norm(config, config.layer(index).k_head_dim, source);
     layer.attn.norms = QkNorms{norm, norm};
   }
   if (layer.experts) put_addresses(*layer.experts, source);

@@ -16,7 +16,7 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
                                           const RunSettings& settings) {
   const auto n = static_cast<int64_t>(ids.size());
   const int64_t pages = KvCache::pages_for(n);
-  KvCache cache(backend, config, {settings.cache_dtype, config.n_layers(), pages}, settings.scales);
+  KvCache cache(backend, config, {settings.cache_dtype, pages}, settings.scales);
   const WeightLoader loader(checkpoint, config, backend);
   Embedding embedding(checkpoint, config, backend, EmbeddingTable::on_backend);
   const HeadWeights head = loader.head();
@@ -66,9 +66,8 @@ std::vector<int32_t> run_greedy(const Checkpoint& checkpoint, const ModelConfig&
   const GenerationOptions options;
   const int64_t pages = pages_needed(requests, options, config.max_seq_len);
   std::vector<int32_t> made;
-  generate(checkpoint, config, backend, {settings.cache_dtype, config.n_layers(), pages},
-           settings.scales, requests, options,
-           {[&](size_t, int32_t id) { made.push_back(id); }, [](size_t, FinishReason) {}});
+  generate(checkpoint, config, backend, {settings.cache_dtype, pages}, settings.scales, requests,
+           options, {[&](size_t, int32_t id) { made.push_back(id); }, [](size_t, FinishReason) {}});
   return made;
 }
 
