@@ -179,10 +179,11 @@ struct ScoreOptions {
   float cap = 0.0f;             // 0: they are not capped
   const float* bias = nullptr;  // [n_heads, positions]; may be null
   int64_t positions = 0;
+  const void* sinks = nullptr;  // [n_heads], activations; may be null
 };
 
 // Any head size and types, one warp per row and head; what the specialised kernels do not take.
-// Only this one takes scores that are capped or have a bias, and chunks.
+// Only this one takes scores that are capped or have a bias, sinks, and chunks.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
                    const ScoreOptions& scores);
 
@@ -269,6 +270,9 @@ struct ExpertArguments {
   int32_t experts = 0;
   int32_t per_token = 0;
   bool weigh_input = false;
+  const void* biases[3] = {};  // of gate, up and down, in x's type: see ExpertBiases; may be null
+  bool clamped = false;        // gate and up go through `swiglu` in place of the activation
+  ClampedSwiglu swiglu;
   ExpertScratch scratch;
 };
 

@@ -140,7 +140,12 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
     scores.bias = options.bias->as<float>();
     scores.positions = options.bias->shape[1];
   }
-  const bool plain = options.chunk == 0 && options.cap == 0.0f && !options.bias;
+  if (options.sinks) {
+    require(options.sinks->dtype == q.dtype && options.sinks->shape == Shape{q.shape[1]},
+            "attention", "needs a sink in the type of q for every head");
+    scores.sinks = options.sinks->data;
+  }
+  const bool plain = options.chunk == 0 && options.cap == 0.0f && !options.bias && !options.sinks;
   if (!plain || !takes_fast_attention(q.dtype, arguments)) {
     attention_any(device_.stream(), q.dtype, arguments, scores);
   } else if (takes_decode(arguments, step_size().rows_per_sequence)) {

@@ -74,6 +74,16 @@ void GpuBackend::experts(const ConstTensorView& x, const Routed& routed,
   arguments.experts = static_cast<int32_t>(matrices.addresses.shape[1]);
   arguments.per_token = static_cast<int32_t>(routed.ids.shape[1]);
   arguments.weigh_input = matrices.weigh_input;
+  if (matrices.biases) {
+    const auto& [gate, up, down] = *matrices.biases;
+    require(gate.dtype == x.dtype && up.dtype == x.dtype && down.dtype == x.dtype, "experts",
+            "needs biases in the type of x");
+    arguments.biases[0] = gate.data;
+    arguments.biases[1] = up.data;
+    arguments.biases[2] = down.data;
+  }
+  arguments.clamped = matrices.swiglu.has_value();
+  if (matrices.swiglu) arguments.swiglu = *matrices.swiglu;
   arguments.sent = arguments.n * arguments.per_token;
   require_grid(arguments.n * arguments.dim, "experts");
   const size_t bytes = place_expert_scratch(arguments, dtype_bytes(x.dtype), nullptr);

@@ -82,6 +82,15 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     }
     warp_sync();
   }
+  if constexpr (kChanged) {
+    if (options.sinks != nullptr) {
+      const float sink = static_cast<const T*>(options.sinks)[head].value();
+      const float new_max = fmaxf(max, sink);
+      const float correction = exp_exact(max - new_max);
+      sum = sum * correction + exp_exact(sink - new_max);
+      for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
+    }
+  }
   T* out = static_cast<T*>(arguments.out) + item * head_dim;
   for (int j = 0; j < kDimsPerLane; ++j) {
     const int d = lane + j * kWarp;
@@ -96,7 +105,8 @@ void attention_any(Stream stream, DType activations, const AttentionArguments& a
   with_compute_type(activations, [&]<typename T>(T) {
     with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
       const int64_t items = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads;
-      const bool changed = scores.chunk > 0 || scores.cap != 0.0f || scores.bias != nullptr;
+      const bool changed = scores.chunk > 0 || scores.cap != 0.0f || scores.bias != nullptr ||
+                           scores.sinks != nullptr;
       launch("attention",
              changed ? attention_any_kernel<T, Cache, true> : attention_any_kernel<T, Cache, false>,
              {static_cast<unsigned>((items + kWarps - 1) / kWarps)}, kThreads,

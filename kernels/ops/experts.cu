@@ -104,11 +104,9 @@ __device__ inline const T* matrix(const ExpertArguments& args, int which, int ex
       static_cast<uintptr_t>(args.addresses[int64_t{which} * args.experts + expert]));
 }
 
-// hidden = activation(gate) * up, of the row times its weight.   One block per tile (x) and kTile
-// columns (y).
-template <Activation A, typename T>
-__global__ void expert_hidden_kernel(ExpertArguments args) {
-  after_previous();
+// hidden = make(expert, column, gate, up), of products of the row times its weight.
+template <typename T, typename Make>
+__device__ inline void expert_hidden(const ExpertArguments& args, const Make& make) {
   const ExpertTile tile = args.scratch.tiles[block_index().x];
   if (tile.expert < 0) return;
   Shared shared;
@@ -140,13 +138,45 @@ __global__ void expert_hidden_kernel(ExpertArguments args) {
       if (at >= tile.end || column >= args.hidden_dim) continue;
       const float weight = args.scratch.weights[at];
       hidden[at * args.hidden_dim + column] =
-          T::of(activated<A>(gate[i][j] * weight) * (up[i][j] * weight));
+          T::of(make(tile.expert, column, gate[i][j] * weight, up[i][j] * weight));
     }
   }
 }
 
-// made = down(hidden).   As above.
+// hidden = activation(gate) * up.   One block per tile (x) and kTile columns (y).
+template <Activation A, typename T>
+__global__ void expert_hidden_kernel(ExpertArguments args) {
+  after_previous();
+  expert_hidden<T>(args,
+                   [](int, int64_t, float gate, float up) { return activated<A>(gate) * up; });
+}
+
 template <typename T>
+__device__ inline float bias_of(const ExpertArguments& args, int which, int64_t at) {
+  return args.biases[which] == nullptr ? 0.0f
+                                       : static_cast<const T*>(args.biases[which])[at].value();
+}
+
+__device__ inline float clamped(const ClampedSwiglu& how, float gate, float up) {
+  const float g = gate > how.limit ? how.limit : gate;
+  const float above = up < -how.limit ? -how.limit : up;
+  const float u = above > how.limit ? how.limit : above;
+  return g / (1.0f + exp_exact(-how.alpha * g)) * (u + 1.0f);
+}
+
+// The same with biases, and clamped where that is asked for.   As above.
+template <typename T>
+__global__ void expert_changed_kernel(ExpertArguments args, Activation activation) {
+  after_previous();
+  expert_hidden<T>(args, [&](int expert, int64_t column, float gate, float up) {
+    const int64_t at = int64_t{expert} * args.hidden_dim + column;
+    const float g = gate + bias_of<T>(args, 0, at), u = up + bias_of<T>(args, 1, at);
+    return args.clamped ? clamped(args.swiglu, g, u) : activated(activation, g) * u;
+  });
+}
+
+// made = down(hidden), with its bias.   As above.
+template <typename T, bool kBiased>
 __global__ void expert_down_kernel(ExpertArguments args) {
   after_previous();
   const ExpertTile tile = args.scratch.tiles[block_index().x];
@@ -173,8 +203,10 @@ __global__ void expert_down_kernel(ExpertArguments args) {
   for (int i = 0; i < kSide; ++i) {
     for (int j = 0; j < kSide; ++j) {
       const int64_t at = tile.first + row + i, column = first_col + col + j;
-      if (at < tile.end && column < args.dim)
-        args.scratch.made[at * args.dim + column] = sums[i][j];
+      if (at >= tile.end || column >= args.dim) continue;
+      float made = sums[i][j];
+      if constexpr (kBiased) made += bias_of<T>(args, 2, int64_t{tile.expert} * args.dim + column);
+      args.scratch.made[at * args.dim + column] = made;
     }
   }
 }
@@ -222,12 +254,19 @@ void experts(Stream stream, DType dtype, Activation activation, const ExpertArgu
   launch("experts", expert_sort_kernel, by_expert, kThreads, 0, stream, args);
   const auto tiles = static_cast<unsigned>(args.tiles);
   with_compute_type(dtype, [&]<typename T>(T) {
-    with_activation(activation, [&]<Activation A>(ActivationTag<A>) {
-      launch("experts", expert_hidden_kernel<A, T>, {tiles, blocks_for(args.hidden_dim, kTile)},
-             kThreads, 3 * kSliceBytes, stream, args);
-    });
-    launch("experts", expert_down_kernel<T>, {tiles, blocks_for(args.dim, kTile)}, kThreads,
-           2 * kSliceBytes, stream, args);
+    const Grid by_hidden{tiles, blocks_for(args.hidden_dim, kTile)};
+    const bool biased = args.biases[2] != nullptr;
+    if (biased || args.clamped) {
+      launch("experts", expert_changed_kernel<T>, by_hidden, kThreads, 3 * kSliceBytes, stream,
+             args, activation);
+    } else {
+      with_activation(activation, [&]<Activation A>(ActivationTag<A>) {
+        launch("experts", expert_hidden_kernel<A, T>, by_hidden, kThreads, 3 * kSliceBytes, stream,
+               args);
+      });
+    }
+    launch("experts", biased ? expert_down_kernel<T, true> : expert_down_kernel<T, false>,
+           {tiles, blocks_for(args.dim, kTile)}, kThreads, 2 * kSliceBytes, stream, args);
     launch("experts", expert_sum_kernel<T>, {blocks_for(args.n * args.dim, kThreads)}, kThreads, 0,
            stream, args);
   });

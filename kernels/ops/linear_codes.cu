@@ -141,7 +141,8 @@ bool takes_codes(const QuantisedMatrix& matrix, DType dtype) {
   const bool is_fp8 =
       matrix.codes_as == WeightCodes::e4m3fn || matrix.codes_as == WeightCodes::e5m2;
   return is_fp8 && (dtype == DType::f16 || dtype == DType::bf16) && matrix.groups == nullptr &&
-         matrix.zeros_as == ZeroPoints::none && matrix.columns % kVector<F16> == 0 &&
+         matrix.zeros_as == ZeroPoints::none && matrix.row_stride == 1 &&
+         matrix.columns % kVector<F16> == 0 &&
          (matrix.n_groups == 1 || matrix.block_columns % kCount == 0) && matrix.rows <= INT32_MAX &&
          matrix.columns <= INT32_MAX;
 }

@@ -149,6 +149,12 @@ struct Routed {
   std::optional<TensorView> counts;
 };
 
+// Added to the products of each expert; model dtype.
+struct ExpertBiases {
+  ConstTensorView gate, up;  // [experts, hidden_dim]
+  ConstTensorView down;      // [experts, dim]; what it is added to is weighed with it
+};
+
 // The matrices of several experts, which lie anywhere on the backend.
 struct ExpertMatrices {
   // [3, experts] u64: where gate and up [hidden_dim, dim] and down [dim, hidden_dim] of each begin
@@ -160,6 +166,8 @@ struct ExpertMatrices {
   // [3 * experts], in the order of `addresses`: what Backend::in_place gave for a matrix, which
   // then has no address. Empty: none.
   std::span<const std::optional<QuantisedMatrix>> codes = {};
+  std::optional<ExpertBiases> biases = {};
+  std::optional<ClampedSwiglu> swiglu = {};  // in place of the activation
 };
 
 struct AttentionOptions {
@@ -167,11 +175,14 @@ struct AttentionOptions {
   int64_t window = 0;  // a row sees the last `window` positions, itself included; 0: all
   // A row sees positions from the last multiple of this on, on GPUs in a slow kernel; 0: all.
   int64_t chunk = 0;
-  // On GPUs the next two take a slow kernel.
+  // On GPUs the next three take a slow kernel.
   float cap = 0.0f;  // scores become cap * tanh(score / cap); 0: they are left alone
   // [n_heads, positions] f32: added to the score, scaled, of the token at a position. REQUIRES more
   // positions than the cache has tokens. Absent: nothing is added.
   std::optional<ConstTensorView> bias = {};
+  // [n_heads], model dtype: scores of one more token for each head, which is always seen and whose
+  // value is 0. Absent: there is none.
+  std::optional<ConstTensorView> sinks = {};
 };
 
 enum class WeightUse { linear, experts };  // the op that a matrix is for
@@ -300,6 +311,7 @@ class Backend {
 
   // out[i] = sum over the experts j that `routed` has for row i, in its order, of weight *
   // down_j(activation(gate_j(x[i])) * up_j(x[i])).   x, out [n, dim] activation dtype
+  // A matrix with a bias adds it to its products.
   // f32 accumulation; x is rounded as in linear. An expert's weights are read once for all rows
   // that are sent to it.
   virtual void experts(const ConstTensorView& x, const Routed& routed,

@@ -92,12 +92,14 @@ std::optional<Weight> ModelWeights::find(const ModelTensor& tensor) const {
   if (entry && is_compute_dtype(entry->dtype)) {
     return Weight{tensor.name, entry->dtype, entry->shape, entry, std::nullopt};
   }
-  const bool may_be_stored =
-      tensor.shape.rank() == 2 && !tensor.is_bias && tensor.layout != TensorLayout::transposed;
-  if (may_be_stored) {
+  // Of matrices that are transposed only those of experts: whether others are turned when they are
+  // quantised, no file says.
+  const bool of_experts = tensor.shape.rank() == 3;
+  const bool by_rows = tensor.shape.rank() == 2 && tensor.layout != TensorLayout::transposed;
+  if ((of_experts || by_rows) && !tensor.is_bias) {
     const auto lookup = [&](const std::string& name) { return checkpoint_.find(name); };
-    if (auto stored = find_stored_weight(module_of(tensor), tensor.shape, settings_, lookup,
-                                         quote(checkpoint_.folder().string()))) {
+    if (auto stored = find_stored_weight(module_of(tensor), as_decoded(tensor).shape, settings_,
+                                         lookup, quote(checkpoint_.folder().string()))) {
       return Weight{tensor.name, dtype_, tensor.shape, nullptr, std::move(stored)};
     }
   }

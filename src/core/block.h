@@ -71,6 +71,7 @@ struct BlockConfig {
   // Layer i multiplies by 1 / (i + 1) besides: GPT-2.
   bool attention_scale_by_layer = false;
   ScoreBias score_bias = ScoreBias::none;
+  bool sinks = false;  // heads have a score of their own that takes part in the softmax: gpt-oss
   double score_cap = 0.0;  // q . k, scaled, becomes cap * tanh(score / cap); 0: left alone
   double logit_cap = 0.0;  // the same of logits
 };

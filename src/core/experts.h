@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace fp8kv {
 
@@ -27,6 +28,13 @@ struct Routing {
   bool weigh_input = false;  // weights multiply what goes into an expert, not what it gives
 };
 
+// What gate and up of an expert become: with g = min(gate, limit) and u = up within +-limit,
+// g * sigmoid(alpha * g) * (u + 1).   NaN stays NaN.
+struct ClampedSwiglu {
+  float alpha = 1.702f;
+  float limit = 7.0f;
+};
+
 struct ExpertsConfig {
   int64_t count = 0;
   int64_t hidden_dim = 0;  // of each expert
@@ -35,6 +43,8 @@ struct ExpertsConfig {
   // An expert beside the others that takes every token; 0: there is none.
   int64_t shared_hidden_dim = 0;
   bool shared_gated = false;  // its output is multiplied by the sigmoid of a product of its own
+  bool bias = false;          // of the router, and of all matrices of the experts but the shared
+  std::optional<ClampedSwiglu> swiglu = {};  // of the experts, in place of the model's activation
 };
 
 }  // namespace fp8kv

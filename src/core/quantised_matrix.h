@@ -48,6 +48,9 @@ struct QuantisedMatrix {
   bool divides = false;  // what `overall` does to each scale, instead of multiplying it
   int64_t rows = 0;
   int64_t columns = 0;
+  // Rows of codes from one row to the next: 1, or more where rows of others lie between. REQUIRES
+  // codes along rows.
+  int64_t row_stride = 1;
   // Elements that share a scale, which is scales[r / block_rows * row_step + group * group_step];
   // the group of a column is column / block_columns, or groups[column].
   int64_t block_rows = 1;
@@ -106,14 +109,14 @@ FP8KV_HD float byte_value(WeightCodes codes, uint8_t byte) {
 // The stored code as a number, before its zero point.
 FP8KV_HD float code_value(const QuantisedMatrix& matrix, int64_t r, int64_t c) {
   const int64_t per_word = 32 / matrix.bits;
-  const int64_t at = r * matrix.columns + c;
+  const int64_t row = r * matrix.row_stride, at = row * matrix.columns + c;
   const auto* const bytes = static_cast<const uint8_t*>(matrix.codes);
   int64_t word = 0, place = 0;
   switch (matrix.codes_as) {
     case WeightCodes::e2m1:
       return e2m1_decode(bytes[at / 2] >> (at % 2 * 4) & 15u);
     case WeightCodes::words:
-      word = r * ((matrix.columns + per_word - 1) / per_word) + c / per_word;
+      word = row * ((matrix.columns + per_word - 1) / per_word) + c / per_word;
       place = c % per_word;
       break;
     case WeightCodes::words_down:
@@ -196,18 +199,18 @@ inline QuantisedMatrix rows_of(const QuantisedMatrix& matrix, int64_t first, int
     return from == nullptr ? nullptr
                            : static_cast<const void*>(static_cast<const char*>(from) + bytes);
   };
-  const int64_t per_word = 32 / matrix.bits;
+  const int64_t per_word = 32 / matrix.bits, before = first * matrix.row_stride;
   QuantisedMatrix part = matrix;
   part.rows = count;
   switch (matrix.codes_as) {
     case WeightCodes::e2m1:
-      part.codes = skip(matrix.codes, first * matrix.columns / 2);
+      part.codes = skip(matrix.codes, before * matrix.columns / 2);
       break;
     case WeightCodes::words:
-      part.codes = skip(matrix.codes, first * ((matrix.columns + per_word - 1) / per_word) * 4);
+      part.codes = skip(matrix.codes, before * ((matrix.columns + per_word - 1) / per_word) * 4);
       break;
     default:
-      part.codes = skip(matrix.codes, first * matrix.columns);
+      part.codes = skip(matrix.codes, before * matrix.columns);
   }
   const int64_t scales = first / matrix.block_rows * matrix.row_step;
   part.scales = skip(matrix.scales, scales * static_cast<int64_t>(dtype_bytes(matrix.scale_dtype)));
@@ -221,6 +224,20 @@ inline QuantisedMatrix rows_of(const QuantisedMatrix& matrix, int64_t first, int
     default:
       break;
   }
+  return part;
+}
+
+// Whether rows that are not neighbours can be a matrix of their own: see every_row.
+inline bool may_be_sorted(const QuantisedMatrix& matrix) {
+  return matrix.codes_as <= WeightCodes::words && matrix.block_rows == 1 &&
+         matrix.zeros_as != ZeroPoints::words_down;
+}
+
+// Rows first, first + step and so on. REQUIRES may_be_sorted, and that `step` divides the rows.
+inline QuantisedMatrix every_row(const QuantisedMatrix& matrix, int64_t first, int64_t step) {
+  QuantisedMatrix part = rows_of(matrix, first, matrix.rows / step);
+  part.row_stride *= step;
+  part.row_step *= step;
   return part;
 }
 

@@ -17,6 +17,7 @@ enum class TensorRole {
   v,
   q_norm,
   k_norm,
+  sinks,  // [n_heads]
   o,
   attn_post_norm,
   ffn_norm,
@@ -42,7 +43,9 @@ enum class TensorRole {
 enum class TensorLayout {
   rows,        // those of the first role, then those of the second, ...
   transposed,  // the same as columns: GPT-2
-  by_kv_head   // for each KV head those of its query heads, then its own of K and of V: GPT-NeoX
+  by_kv_head,  // for each KV head those of its query heads, then its own of K and of V: GPT-NeoX
+  in_turn,     // the first of each role, the second of each, ...
+  columns_in_turn  // the same as columns; of a bias, its elements: gpt-oss
 };
 
 struct TensorRow {
@@ -51,7 +54,7 @@ struct TensorRow {
   std::string_view name;
   std::vector<TensorRole> roles;  // mostly one
   TensorLayout layout = TensorLayout::rows;
-  bool bare = false;  // files call its weight so, without ".weight"
+  bool bare = false;  // files call its weight so, without ".weight", and its bias with "_bias"
 };
 
 }  // namespace fp8kv

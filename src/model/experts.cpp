@@ -41,9 +41,14 @@ void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
   backend_.linear(x, std::array{project(weights.router, logits)});
   const Routed routed{ids_.first(n), chosen_weights_.first(n), counts_};
   backend_.route(logits, experts_.routing, weights.choice_bias, routed);
-  const ExpertMatrices matrices{
-      weights.addresses, weights.each.front().front().dtype, experts_.hidden_dim,
-      activation_,       experts_.routing.weigh_input,       weights.codes};
+  const ExpertMatrices matrices{.addresses = weights.addresses,
+                                .dtype = weights.each.front().front().dtype,
+                                .hidden_dim = experts_.hidden_dim,
+                                .activation = activation_,
+                                .weigh_input = experts_.routing.weigh_input,
+                                .codes = weights.codes,
+                                .biases = weights.biases,
+                                .swiglu = experts_.swiglu};
   backend_.experts(x, routed, matrices, out);
   if (weights.shared) add_shared(weights, x, out);
 }

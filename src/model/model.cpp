@@ -137,6 +137,7 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights,
       reshaped(scratch(q_, n, heads * size), {n, heads, size}),
       reshaped(scratch(k_, n, kv_heads * size), {n, kv_heads, size}),
       reshaped(scratch(v_, n, kv_heads * size), {n, kv_heads, size}),
+      weights.sinks,
   };
   backend_.project_append(
       x, entry(weights.attn_norm, n), weights.attn,
@@ -184,6 +185,7 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
       .cap = static_cast<float>(config_.block.score_cap)};
   if (config_.block.attention_scale_by_layer) options.scale /= static_cast<float>(index + 1);
   if (score_bias_) options.bias = score_bias_->view();
+  if (config_.block.sinks) options.sinks = inputs.sinks.value();
   backend_.attention(inputs.q, kv, batch, options, out);
 }
 

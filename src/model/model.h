@@ -17,6 +17,7 @@ namespace fp8kv {
 struct AttentionInputs {
   TensorView q;     // [n, n_heads, k_head_dim]
   TensorView k, v;  // [n, n_kv_heads, ..]; of no heads where the layer reads another's cache
+  std::optional<ConstTensorView> sinks = {};  // of the layer: see AttentionOptions
 };
 
 // Scratch memory and the forward pass, for steps of up to `max_rows` rows and positions below

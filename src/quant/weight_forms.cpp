@@ -24,8 +24,10 @@ class Search {
          const FindTensor& find, const std::string& source)
       : module_(module), shape_(shape), settings_(settings), find_(find), source_(source) {}
 
-  int64_t rows() const { return shape_[0]; }
-  int64_t columns() const { return shape_[1]; }
+  bool of_experts() const { return shape_.rank() == 3; }  // all in one tensor
+  const Shape& shape() const { return shape_; }
+  int64_t rows() const { return shape_.elements() / columns(); }
+  int64_t columns() const { return shape_[shape_.rank() - 1]; }
   const QuantSettings& settings() const { return settings_; }
 
   const TensorEntry* find(const char* suffix) const { return find_(module_ + suffix); }
@@ -209,6 +211,28 @@ std::optional<StoredWeight> find_fp4(const Search& search) {
   return out;
 }
 
+std::optional<StoredWeight> find_blocks(const Search& search) {
+  constexpr const char* kScales[] = {"_scales"};
+  constexpr int64_t kGroup = 32;
+  const TensorEntry* codes = search.of_experts() ? search.find("_blocks") : nullptr;
+  if (codes == nullptr) return std::nullopt;
+  search.check_dtype(*codes, DType::u8);
+  const int64_t experts = search.shape()[0], rows = search.shape()[1];
+  if (search.columns() % kGroup != 0) search.refuse_shape(*codes, "groups of 32 columns");
+  const int64_t groups = search.columns() / kGroup;
+  search.check_shape(*codes, {experts, rows, groups, kGroup / 2});
+  StoredWeight out = search.start("mxfp4", *codes);
+  out.matrix.codes_as = WeightCodes::e2m1;
+  out.matrix.bits = 4;
+  const TensorEntry& scales = search.at(kScales, *codes);
+  if (scales.dtype != DType::u8) search.check_dtype(scales, DType::f8_e8m0);
+  search.check_shape(scales, {experts, rows, groups});
+  out.scales = &scales;
+  out.matrix.scale_dtype = DType::f8_e8m0;
+  set_blocks(1, kGroup, groups, out);
+  return out;
+}
+
 // Of 4 and 8 bits, those with which `along` codes take `words` words; 0: neither.
 int32_t bits_of(int64_t words, int64_t along) {
   for (const int32_t bits : {4, 8}) {
@@ -294,6 +318,8 @@ using Find = std::optional<StoredWeight> (*)(const Search& search);
 
 // The first that finds its tensors.
 constexpr Find kForms[] = {find_bytes, find_packed, find_fp4, find_gptq_or_awq};
+// The same of all experts in one tensor.
+constexpr Find kFormsOfExperts[] = {find_blocks};
 
 }  // namespace
 
@@ -301,7 +327,9 @@ std::optional<StoredWeight> find_stored_weight(const std::string& module, const 
                                                const QuantSettings& settings,
                                                const FindTensor& find, const std::string& source) {
   const Search search(module, shape, settings, find, source);
-  for (const Find form : kForms) {
+  const std::span<const Find> forms =
+      search.of_experts() ? std::span<const Find>(kFormsOfExperts) : std::span<const Find>(kForms);
+  for (const Find form : forms) {
     if (auto found = form(search)) return found;
   }
   return std::nullopt;

@@ -47,6 +47,7 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::attn_norm:
     case TensorRole::q_norm:
     case TensorRole::k_norm:
+    case TensorRole::sinks:
     case TensorRole::attn_post_norm:
     case TensorRole::ffn_norm:
     case TensorRole::choice_bias:

@@ -22,7 +22,9 @@ struct Setup {
   int64_t window = 0;
   int64_t chunk = 0;
   float cap = 0;
-  bool bias = false;                     // of scores, up to 5
+  bool bias = false;   // of scores, up to 5
+  bool sinks = false;  // from far below the scores to above all of them
+  DType sink_dtype = DType::f32;
   bool exact_scales = false;             // powers of two
   std::optional<DType> rounded_to = {};  // values are first rounded as this fp8 type would
   // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
@@ -73,6 +75,9 @@ class Scene {
     for (int64_t i = 0; i < setup.n_heads * kBiased; ++i) {
       bias_.push_back(static_cast<float>(i * 13 % 41) / 4 - 5);
     }
+    for (int64_t head = 0; head < setup.n_heads; ++head) {
+      sinks_.push_back(static_cast<float>(head % 4) * 4 - 6);
+    }
     std::vector<int32_t> positions, slots, indptr = {0}, context_len;
     for (int64_t s = 0; s < n_sequences; ++s) {
       const auto [context, rows] = setup.sequences[s];
@@ -118,6 +123,8 @@ class Scene {
     if (setup_.bias) {
       options.bias = {reinterpret_cast<const std::byte*>(bias_.data()), DType::f32, biased};
     }
+    const test::Elements sinks(sinks_, setup_.sink_dtype, {setup_.n_heads});
+    if (setup_.sinks) options.sinks = sinks.view();
     backend.attention(q.view(), kv, batch, options, out.view());
     return test::floats_of(backend, out.view());
   }
@@ -205,7 +212,9 @@ class Scene {
     if (setup_.bias) score_error += test::kUnitF32 * 5;
     // tanh carries that on, with a few roundings of its own.
     score_error += 8 * test::kUnitF32 * double{setup_.cap};
-    double sum = 0;
+    const double sink = setup_.sinks ? double{sinks_[static_cast<size_t>(head)]} : -INFINITY;
+    max = std::max(max, sink);
+    double sum = std::exp(sink - max);
     for (double& weight : weights) sum += weight = std::exp(weight - max);
     for (int64_t d = 0; d < setup_.head_dim; ++d) {
       double value = 0, magnitudes = 0;
@@ -230,7 +239,7 @@ class Scene {
   std::vector<int32_t> positions_;
   std::vector<int64_t> row_sequence_;
   std::vector<std::byte> k_bytes_, v_bytes_;
-  std::vector<float> k_scale_, v_scale_, q_, bias_;
+  std::vector<float> k_scale_, v_scale_, q_, bias_, sinks_;
   std::vector<std::vector<double>> k_, v_;  // per sequence [tokens, n_kv_heads, head_dim]
   std::vector<Tensor> tensors_;
 };
@@ -313,6 +322,32 @@ TEST_CASE("attention: adds the bias of a head and position to scores") {
                     .cap = 2,
                     .bias = true,
                     .sequences = {{300, 1}, {40, 17}}});
+}
+
+TEST_CASE("attention: a sink of a head takes its part of the softmax, and has no value") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    check_everywhere(
+        {.sinks = true, .sink_dtype = dtype, .sequences = {{40, 40}, {700, 2}, {1, 1}}});
+  }
+  check_everywhere({.dtype = DType::f8_e4m3,
+                    .window = 16,
+                    .cap = 2,
+                    .bias = true,
+                    .sinks = true,
+                    .sequences = {{300, 1}, {40, 17}}});
+}
+
+TEST_CASE("attention: a row with a sink has the same bits in a prompt, and for any threads") {
+  Setup setup{.dtype = DType::f8_e4m3, .sinks = true, .sequences = {{1100, 600}}};
+  const auto one = make_cpu_backend(1);
+  const std::vector<float> prompt = Scene(*one, setup, 12).run(*one);
+  setup.sequences = {{1100, 1}};
+  for (const int threads : {1, 4}) {
+    const auto backend = make_cpu_backend(threads);
+    const std::vector<float> step = Scene(*backend, setup, 12).run(*backend);
+    CHECK(std::vector<float>(prompt.end() - std::ssize(step), prompt.end()) == step);
+  }
 }
 
 TEST_CASE("attention: takes prompts, continued prompts and single steps in one batch") {

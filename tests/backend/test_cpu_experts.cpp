@@ -85,7 +85,8 @@ struct Scene {
                                    table.view().shape});
     const Tensor out = backend.allocate(DType::f32, Shape{rows, dim});
     backend.experts(in.view(), {chosen.view(), counted.view(), {}},
-                    {table.view(), dtype, hidden_dim, Activation::silu, weigh_input, codes},
+                    {table.view(), dtype, hidden_dim, Activation::silu, weigh_input, codes,
+                     biases ? std::optional(biases->views()) : std::nullopt, swiglu},
                     out.view());
     return test::floats_of(backend, out.view());
   }
@@ -106,10 +107,19 @@ struct Scene {
         }
         return dot;
       };
-      double made = 0;
+      double made = biases ? double{biases->down[id * dim + column]} : 0;
       for (int64_t h = 0; h < hidden_dim; ++h) {
-        const double gate = product(0, h);
-        double hidden = gate / (1 + std::exp(-gate)) * product(1, h);
+        double gate = product(0, h), up = product(1, h);
+        if (biases) {
+          gate += double{biases->gate[id * hidden_dim + h]};
+          up += double{biases->up[id * hidden_dim + h]};
+        }
+        double hidden = gate / (1 + std::exp(-gate)) * up;
+        if (swiglu) {
+          const double limit = double{swiglu->limit}, least = std::min(gate, limit);
+          hidden = least / (1 + std::exp(-double{swiglu->alpha} * least)) *
+                   (std::clamp(up, -limit, limit) + 1);
+        }
         if (dtype == DType::bf16) {
           hidden = bf16_to_float(bf16_from_float(static_cast<float>(hidden)));
         }
@@ -126,6 +136,21 @@ struct Scene {
   std::vector<test::Elements> matrices;
   std::vector<uint64_t> addresses;
   std::vector<std::optional<QuantisedMatrix>> codes;
+  struct Biases {
+    test::Elements gate, up, down;
+    ExpertBiases views() const { return {gate.view(), up.view(), down.view()}; }
+  };
+  void add_biases() {
+    Rng rng(17);
+    const int64_t count = std::ssize(addresses) / 3;
+    const auto random = [&](int64_t width) {
+      return test::Elements(test::random_floats(rng, count * width), dtype, Shape{count, width});
+    };
+    biases = Biases{random(hidden_dim), random(hidden_dim), random(dim)};
+  }
+
+  std::optional<Biases> biases;
+  std::optional<ClampedSwiglu> swiglu;
   std::vector<float> x, weights;
   Ids ids;
 };
@@ -258,12 +283,40 @@ TEST_CASE("experts: equal plain loops in double precision") {
   }
 }
 
+TEST_CASE("experts: with biases and clamped they equal plain loops in double precision") {
+  for (const CpuIsa isa : test::available_isas()) {
+    CAPTURE(std::string(cpu_isa_name(isa)));
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const bool clamped : {false, true}) {
+        CAPTURE(std::string(dtype_name(dtype)));
+        CAPTURE(clamped);
+        for (const int64_t rows : {1, 5, 40}) {
+          Scene scene(rows, 5, 37, 71, 3, dtype);
+          scene.add_biases();
+          if (clamped) scene.swiglu = ClampedSwiglu{.alpha = 1.3f, .limit = 0.8f};
+          const auto backend = make_cpu_backend(2, isa);
+          const std::vector<float> out = scene.run(*backend, 0, rows);
+          const double tolerance = dtype == DType::bf16 ? 0.6 : 2e-4;  // as above
+          for (int64_t row = 0; row < rows; ++row) {
+            for (int64_t column = 0; column < 37; column += 9) {
+              CHECK(std::abs(out[static_cast<size_t>(row * 37 + column)] -
+                             scene.expected(row, column)) < tolerance);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("experts: a row has the same bits whatever is beside it and however many threads") {
   for (const CpuIsa isa : test::available_isas()) {
     CAPTURE(std::string(cpu_isa_name(isa)));
     for (const DType dtype : {DType::f32, DType::bf16}) {
       // Enough rows for several waves and for experts that are cut.
-      const Scene scene(1700, 4, 40, 35, 3, dtype);
+      Scene scene(1700, 4, 40, 35, 3, dtype);
+      scene.add_biases();
+      scene.swiglu.emplace();
       const auto one = make_cpu_backend(1, isa);
       const auto three = make_cpu_backend(3, isa);
       for (const int64_t size : {64, 512}) {

@@ -84,6 +84,11 @@ GLM4_MOE = family("Glm4MoeForCausalLM", "glm4_moe", rms_norm_eps=0.03, rope_thet
 MINIMAX_M2 = family("MiniMaxM2ForCausalLM", "minimax_m2", rms_norm_eps=0.02, rope_theta=10000.0, head_dim=12, hidden_act="silu",
                     rotary_dim=6, num_local_experts=5, num_experts_per_tok=2, use_qk_norm=True, qk_norm_type="per_layer",
                     scoring_func="sigmoid", use_routing_bias=True, shared_intermediate_size=0, attn_type_list=[1, 1], **UNTIED)
+GPT_OSS = family("GptOssForCausalLM", "gpt_oss", rms_norm_eps=0.02, rope_theta=150.0, head_dim=12, hidden_act="silu", sliding_window=7,
+                 intermediate_size=20, num_local_experts=5, num_experts_per_tok=2, experts_per_token=2, attention_bias=True,
+                 swiglu_limit=0.8, num_hidden_layers=3, initial_context_length=16, pad_token_id=0,
+                 rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 2.0,
+                               "beta_slow": 0.5, "truncate": False}, **UNTIED)
 TINY_VISION = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "image_size": 4,
                "patch_size": 4}
 NO_IMAGES = {"image_token_index": 0, "image_token_id": 0, "video_token_id": 0, "vision_start_token_id": 0, "vision_end_token_id": 0,
@@ -251,6 +256,16 @@ CASES = {
                              {**QWEN_VISION, "model_type": "qwen3_vl_vision"}, tie_word_embeddings=True),
     "qwen3-vl": wrapper("Qwen3VLForConditionalGeneration", "qwen3_vl", QWEN3_VL,
                         {**QWEN_VISION, "model_type": "qwen3_vl_vision"}, tie_word_embeddings=False),
+    "gpt-oss": GPT_OSS,
+    "gpt-oss-layer-types": {**GPT_OSS, **SEVEN, "hidden_size": 35, "num_hidden_layers": 2, "swiglu_limit": 7.0, "num_experts_per_tok": 3,
+                            "layer_types": ["full_attention", "sliding_attention"], "rope_theta": 150000.0,
+                            "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096,
+                                             "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}},
+    "gpt-oss-new-keys": {**without(GPT_OSS, "rope_theta", "rope_scaling", "torch_dtype", "experts_per_token", "initial_context_length"),
+                         "dtype": "float32", "num_local_experts": 4, "num_experts_per_tok": 1, "attention_bias": False,
+                         "swiglu_alpha": 0.6, "swiglu_limit": 2.0, "head_dim": 8, "hidden_size": 40, "rope_parameters": {
+                             "rope_type": "yarn", "rope_theta": 500.0, "factor": 8.0, "original_max_position_embeddings": 8,
+                             "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True}, **TIED},
     "glm4-moe": GLM4_MOE,
     "glm4-moe-groups": {**GLM4_MOE, "use_qk_norm": False, "attention_bias": False, "n_routed_experts": 8, "n_group": 4,
                         "topk_group": 2, "n_shared_experts": 2, "num_experts_per_tok": 3, "routed_scaling_factor": 2.5},
@@ -358,8 +373,10 @@ def values(name, seed, shape, base, amplitude):
 
 def spread(name, shape, config):
     """base and amplitude: activations stay near 1, and no norm, bias or embedding is near what it would be left out."""
-    if name.endswith(".bias"):
+    if name.endswith((".bias", "_proj_bias")):
         return 0.0, 0.8
+    if name.endswith("sinks"):
+        return 0.5, 1.5
     if name.endswith("correction_bias"):
         return 0.0, 0.3
     if len(shape) == 1:
@@ -507,8 +524,10 @@ def compute(name, seed):
         save(folder, arrays if computed == config else as_stand_in(arrays, config), computed)
         # Eager Falcon of 5.23 adds ALiBi twice: to the mask, and to the scores.
         attention = "sdpa" if config.get("alibi") else "eager"
+        # The product of all experts at once takes rows of whole 16 bytes alone.
+        experts = {"experts_implementation": "eager"} if config["model_type"] == "gpt_oss" else {}
         model, info = model_class(computed).from_pretrained(
-            folder, dtype=torch.float32, attn_implementation=attention, output_loading_info=True)
+            folder, dtype=torch.float32, attn_implementation=attention, output_loading_info=True, **experts)
         assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
         model.eval()
         cache = transformers.DynamicCache()  # without a config it keeps all tokens, so the amax covers the sequence

@@ -34,6 +34,12 @@ PHI3 = {**make_goldens.COMMON, "architectures": ["Phi3ForCausalLM"], "model_type
         "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-5, "rope_scaling": None,
         "sliding_window": None, "pad_token_id": 0, "original_max_position_embeddings": 64, "tie_word_embeddings": True}
 
+GPT_OSS = {**make_goldens.COMMON, "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_size": 64, "head_dim": 10,
+           "intermediate_size": 32, "num_local_experts": 4, "num_experts_per_tok": 2, "num_attention_heads": 7, "num_key_value_heads": 1,
+           "rms_norm_eps": 1e-5, "sliding_window": 8, "attention_bias": True, "swiglu_limit": 1.5, "tie_word_embeddings": False,
+           "rope_theta": 150000.0, "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096,
+                                                    "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}}
+
 E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
 
@@ -126,6 +132,19 @@ def mxfp4(w):
             values * scale.repeat_interleave(32, 1))
 
 
+def mxfp4_blocks(w):
+    """Of all experts, whose rows are columns in the plain tensor [experts, columns, rows]."""
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+
+    experts, columns, rows = w.shape
+    values, exponent = e2m1(w.transpose(1, 2)), torch.randint(121, 125, (experts, rows, columns // 32))
+    blocks = pack_fp4_to_uint8(values.reshape(-1, columns)).reshape(experts, rows, columns // 32, 16)
+    worth = (values * torch.pow(2.0, exponent.float() - 127).repeat_interleave(32, 2)).transpose(1, 2)
+    stored = {"blocks": blocks, "scales": exponent.to(torch.uint8)}
+    assert torch.equal(convert_moe_packed_tensors(stored["blocks"], stored["scales"], dtype=torch.float32), worth)
+    return stored, worth
+
+
 def grouped(w, group, bits):
     codes = torch.randint(-2 ** (bits - 1), 2 ** (bits - 1), w.shape)
     scale = positive(w.shape[0], w.shape[1] // group, size=w.std() * 2.0 ** (1 - bits)).half()
@@ -188,6 +207,8 @@ def awq(w, group=16):
     return stored, (codes - zero.repeat_interleave(group, 1)).float() * scale.float().repeat_interleave(group, 1)
 
 
+MXFP4 = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router",
+                                                             "model.embed_tokens", "lm_head"]}
 W8A8 = {"num_bits": 8, "type": "int", "strategy": "token", "symmetric": True, "dynamic": True}
 
 
@@ -214,6 +235,13 @@ CASES = {
                                               "producer": {"name": "modelopt", "version": "0.47.0"}}),
     "nvfp4-ct": (TIED, nvfp4_ct, ct("nvfp4-pack-quantized", num_bits=4, type="float", strategy="tensor_group", group_size=16)),
     "mxfp4": (TIED, mxfp4, ct("mxfp4-pack-quantized", num_bits=4, type="float", strategy="group", group_size=32)),
+    "gpt-oss": (GPT_OSS, mxfp4_blocks, MXFP4),
+    "gpt-oss-one-expert": ({**GPT_OSS, "hidden_size": 32, "intermediate_size": 96, "num_local_experts": 3, "num_experts_per_tok": 1,
+                            "num_key_value_heads": 7, "head_dim": 6, "num_hidden_layers": 3, "tie_word_embeddings": True,
+                            "swiglu_limit": 7.0, "layer_types": ["full_attention", "sliding_attention", "full_attention"]},
+                           mxfp4_blocks, MXFP4),
+    "gpt-oss-three-experts": ({**GPT_OSS, "num_key_value_heads": 2, "num_attention_heads": 4, "num_experts_per_tok": 3,
+                               "num_local_experts": 5, "attention_bias": False}, mxfp4_blocks, MXFP4),
     "packed-int4": (TIED, packed, ct("pack-quantized", num_bits=4, type="int", strategy="group", group_size=16)),
     "packed-int8": (TIED, packed_channel_int8, ct("pack-quantized", num_bits=8, type="int", strategy="channel")),
     "packed-ordered": (TIED, packed_zeros_ordered, ct("pack-quantized", num_bits=4, type="int", strategy="group", group_size=16,
@@ -228,7 +256,9 @@ CASES = {
 }
 
 
-def is_quantised(name, tensor):
+def is_quantised(name, tensor, quantise):
+    if quantise is mxfp4_blocks:
+        return tensor.ndim == 3
     left = ("embed_tokens", "lm_head", "mlp.gate.")
     return tensor.ndim == 2 and not any(part in name for part in left)
 
@@ -239,22 +269,24 @@ def make(name, seed):
     folder.mkdir(parents=True, exist_ok=True)
     golden = f"quantised/{name}"
     make_goldens.CASES[golden] = config
-    if "num_experts" in config:
+    if "num_experts" in config:  # of which the reference has a forward pass
         make_goldens.moe.CASES[golden] = config
     # What the weights are worth, as a model of plain F32 that transformers loads.
     make_goldens.make(golden, seed)
     torch.manual_seed(seed)
     plain, stored = load_file(folder / "model.safetensors"), {}
     for key in sorted(plain):
-        if not is_quantised(key, plain[key]):
+        if not is_quantised(key, plain[key], quantise):
             stored[key] = plain[key]
             continue
         parts, worth = quantise(plain[key])
         plain[key] = worth.contiguous()
-        stored.update({f"{key.removesuffix('.weight')}.{part}": tensor for part, tensor in parts.items()})
+        join = "." if key.endswith(".weight") else "_"
+        stored.update({f"{key.removesuffix('.weight')}{join}{part}": tensor for part, tensor in parts.items()})
     save_file(plain, folder / "model.safetensors", metadata={"format": "pt"})
     make_goldens.write_golden(golden, seed)
-    clear = 1 if config is PHI3 else make_goldens.check(golden)  # which has no fused projections
+    # Which has no fused projections, and no sinks.
+    clear = 1 if config["model_type"] in ("phi3", "gpt_oss") else make_goldens.check(golden)
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
     config = {**json.loads((folder / "config.json").read_text()), "quantization_config": block}
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")

@@ -93,6 +93,18 @@ TEST_CASE("gpu attention: adds the bias of a head and position to scores") {
   }
 }
 
+TEST_CASE("gpu attention: a sink of a head takes its part of the softmax, and has no value") {
+  for (const DType activations : test::kComputeTypes) {
+    CAPTURE(std::string(dtype_name(activations)));
+    check_everywhere(
+        {.activations = activations, .sinks = true, .sequences = {{40, 20}, {100, 2}, {1, 1}}});
+    check_everywhere({.activations = activations,
+                      .window = 16,
+                      .sinks = true,
+                      .sequences = {{40, 1}, {100, 1}, {1, 1}}});
+  }
+}
+
 TEST_CASE("gpu attention: sees no further back than the beginning of its chunk") {
   for (const int64_t chunk : {1, 16, 100, 5000}) {
     CAPTURE(chunk);

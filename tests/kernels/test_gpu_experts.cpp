@@ -92,13 +92,27 @@ TEST_CASE("gpu route: chooses what the CPU chooses, the lower id among equals") 
   }
 }
 
+// Of gate, up and down of all experts.
+struct Biases {
+  Biases(Backend& backend, DType dtype, int64_t count, int64_t hidden_dim, int64_t dim)
+      : gate(
+            put(backend, random_values(40, count * hidden_dim, dtype), dtype, {count, hidden_dim})),
+        up(put(backend, random_values(41, count * hidden_dim, dtype), dtype, {count, hidden_dim})),
+        down(put(backend, random_values(42, count * dim, dtype), dtype, {count, dim})) {}
+  ExpertBiases views() const { return {gate.view(), up.view(), down.view()}; }
+
+  Tensor gate, up, down;
+};
+constexpr ClampedSwiglu kClamped{.alpha = 1.3f, .limit = 0.8f};
+
 TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is beside it") {
   constexpr int64_t kRows = 150, kCount = 5, kDim = 37, kHidden = 70, kChosen = 2;
-  for (size_t turn = 0; turn < 6; ++turn) {
-    const DType dtype = test::kComputeTypes[turn / 2];
-    const bool weigh_input = turn % 2 == 1;
+  for (size_t turn = 0; turn < 12; ++turn) {
+    const DType dtype = test::kComputeTypes[turn / 4];
+    const bool weigh_input = turn % 2 == 1, changed = turn % 4 > 1;
     CAPTURE(std::string(dtype_name(dtype)));
     CAPTURE(weigh_input);
+    CAPTURE(changed);
     const std::vector<float> x = random_values(1, kRows * kDim, dtype);
     const std::vector<float> weights = random_values(2, kRows * kChosen, DType::f32);
     std::vector<int32_t> ids;
@@ -125,8 +139,13 @@ TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is
       const Tensor chosen = put(backend, part(ids, kChosen), {rows, kChosen});
       const Tensor counted = put(backend, part(weights, kChosen), DType::f32, {rows, kChosen});
       const Tensor out = backend.allocate(dtype, {rows, kDim});
-      backend.experts(in.view(), {chosen.view(), counted.view(), {}},
-                      {table.view(), dtype, kHidden, Activation::silu, weigh_input}, out.view());
+      const Biases biases(backend, dtype, kCount, kHidden, kDim);
+      ExpertMatrices experts{table.view(), dtype, kHidden, Activation::silu, weigh_input};
+      if (changed) {
+        experts.biases = biases.views();
+        if (!weigh_input) experts.swiglu = kClamped;
+      }
+      backend.experts(in.view(), {chosen.view(), counted.view(), {}}, experts, out.view());
       return get(backend, out.view());
     };
     const auto on_cpu = [&] {
@@ -146,8 +165,13 @@ TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is
       const Tensor chosen = put(*cpu, ids, {kRows, kChosen});
       const Tensor counted = put(*cpu, weights, DType::f32, {kRows, kChosen});
       const Tensor out = cpu->allocate(DType::f32, {kRows, kDim});
-      cpu->experts(in.view(), {chosen.view(), counted.view(), {}},
-                   {table.view(), dtype, kHidden, Activation::silu, weigh_input}, out.view());
+      const Biases biases(*cpu, dtype, kCount, kHidden, kDim);
+      ExpertMatrices experts{table.view(), dtype, kHidden, Activation::silu, weigh_input};
+      if (changed) {
+        experts.biases = biases.views();
+        if (!weigh_input) experts.swiglu = kClamped;
+      }
+      cpu->experts(in.view(), {chosen.view(), counted.view(), {}}, experts, out.view());
       return get(*cpu, out.view());
     };
     const std::vector<float> expected = on_cpu();

@@ -64,6 +64,7 @@ const Knob kKnobs[] = {
     {"score_bias", "baichuan-13b", [](ModelConfig& c) { c.block.score_bias = ScoreBias::none; }},
     {"score_bias, as Falcon's", "falcon-rw",
      [](ModelConfig& c) { c.block.score_bias = ScoreBias::alibi; }},
+    {"sinks", "gpt-oss", [](ModelConfig& c) { c.block.sinks = false; }},
     {"score_cap", "gemma2", [](ModelConfig& c) { c.block.score_cap = 0; }},
     {"logit_cap", "gemma2", [](ModelConfig& c) { c.block.logit_cap = 0; }},
     // RopeConfig
@@ -138,6 +139,10 @@ const Knob kKnobs[] = {
     {"experts.shared_hidden_dim", "glm4-moe",
      [](ModelConfig& c) { c.experts->shared_hidden_dim = 0; }},
     {"experts.shared_gated", "qwen2-moe", [](ModelConfig& c) { c.experts->shared_gated = false; }},
+    {"experts.bias", "gpt-oss", [](ModelConfig& c) { c.experts->bias = false; }},
+    {"experts.swiglu", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu.reset(); }},
+    {"experts.swiglu.alpha", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->alpha = 1; }},
+    {"experts.swiglu.limit", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->limit = 7; }},
     // ModelConfig
     {"position_rows", "gpt2", [](ModelConfig& c) { c.position_rows = 0; }},
     {"position_offset", "opt", [](ModelConfig& c) { c.position_offset = 0; }},
@@ -174,14 +179,15 @@ const Knob kKnobs[] = {
 // Not to be compiled with a member more or less: each has a row above, or a word here.
 [[maybe_unused]] void all_members_are_known() {
   // hidden_dim and count are what the tensors' shapes say.
-  [[maybe_unused]] const auto [count, hidden_dim, routing, choice_bias, shared, gate] =
-      ExpertsConfig{};
+  [[maybe_unused]] const auto [count, hidden_dim, routing, choice_bias, shared, gate, bias,
+                               swiglu] = ExpertsConfig{};
+  [[maybe_unused]] const auto [alpha, limit] = ClampedSwiglu{};
   // epsilon is too small to show in any model.
   [[maybe_unused]] const auto [per_token, score, normalise, epsilon, scale, groups, kept, input] =
       Routing{};
   [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk, qk_bias,
                                activation, gated, head_bias, head_normed, embed, residual, logit,
-                               attention, by_layer, score_bias, score_cap, logit_cap] =
+                               attention, by_layer, score_bias, sinks, score_cap, logit_cap] =
       BlockConfig{};
   // base_grows is said in the certificate, and computed nowhere.
   [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,

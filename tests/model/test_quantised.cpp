@@ -47,7 +47,7 @@ TEST_CASE("quantised: each form is known by its name") {
   const auto form = [](const char* name) {
     return read_model_config(Checkpoint::open(test::golden(name).folder)).stored_as;
   };
-  CHECK(cases().size() == 18);
+  CHECK(cases().size() == 21);
   CHECK(form("llama-gqa") == "");
   CHECK(form("quantised/fp8-channel") == "fp8, a scale for each row");
   CHECK(form("quantised/fp8-tensor") == "fp8, one scale");
@@ -59,6 +59,8 @@ TEST_CASE("quantised: each form is known by its name") {
   CHECK(form("quantised/nvfp4-modelopt") == "nvfp4, a scale for each 16 columns of a row");
   CHECK(form("quantised/nvfp4-ct") == "nvfp4, a scale for each 16 columns of a row");
   CHECK(form("quantised/mxfp4") ==
+        "mxfp4, a scale for each 32 columns of a row; mxfp4, a scale for each row");
+  CHECK(form("quantised/gpt-oss") ==
         "mxfp4, a scale for each 32 columns of a row; mxfp4, a scale for each row");
   CHECK(form("quantised/packed-ordered") == "pack-quantized, a scale for each 16 columns of a row");
   CHECK(form("quantised/gptq") == "gptq, a scale for each 16 columns of a row");
@@ -115,8 +117,9 @@ TEST_CASE("quantised: weights that products read in place give the bits of decod
           test::run_model(checkpoint, config, decoding, ids, {.chunk = 2}));
   }
   CHECK(in_place ==
-        "fp8-block-ct fp8-channel fp8-tensor gptq-v2 int8-channel int8-zero mxfp4 mxfp8 "
-        "packed-int8 ");
+        "fp8-block-ct fp8-channel fp8-tensor gpt-oss gpt-oss-one-expert gpt-oss-three-experts "
+        "gptq-v2 "
+        "int8-channel int8-zero mxfp4 mxfp8 packed-int8 ");
 }
 
 TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' cache") {

@@ -53,10 +53,12 @@ struct Arranged {
   std::vector<TensorRow> rows;
   LayerWeights layer;
 
-  explicit Arranged(TensorLayout layout) {
-    rows = {{"layers.{}.qkv", {TensorRole::q, TensorRole::k, TensorRole::v}, layout}};
+  explicit Arranged(TensorLayout layout)
+      : Arranged({"layers.{}.qkv", {TensorRole::q, TensorRole::k, TensorRole::v}, layout}) {}
+  explicit Arranged(const TensorRow& row) {
+    rows = {row};
     config.tensors = rows;
-    config.qkv_bias = true;
+    config.qkv_bias = config.mlp_bias = true;
     const auto find = [&](const ModelTensor& tensor) -> FoundTensor {
       std::vector<float>& made = values[tensor.name] = numbered_rows(tensor.shape);
       return {{reinterpret_cast<const std::byte*>(made.data()), DType::f32, tensor.shape}};
@@ -125,6 +127,34 @@ TEST_CASE("weights: a transposed tensor is turned, its bias not") {
   CHECK(k.weight.shape == Shape{16, 32});
   for (int64_t i = 0; i < 32; ++i) CHECK(k.weight.as<float>()[i] == static_cast<float>(i));
   CHECK(rows_of(*k.bias) == numbers({{32, 48}}));
+}
+
+// 48 rows of each, of 32 columns.
+TEST_CASE("weights: rows of gate and up in turn are sorted, as are columns, and both biases") {
+  std::vector<float> even, odd;
+  for (int i = 0; i < 48; ++i) {
+    even.push_back(static_cast<float>(2 * i));
+    odd.push_back(static_cast<float>(2 * i + 1));
+  }
+  for (const TensorLayout layout : {TensorLayout::in_turn, TensorLayout::columns_in_turn}) {
+    const bool turned = layout == TensorLayout::columns_in_turn;
+    CAPTURE(turned);
+    const Arranged model(
+        TensorRow{"layers.{}.gate_up", {TensorRole::gate, TensorRole::up}, layout});
+    const LayerWeights& layer = model.layer;
+    CHECK(layer_tensors(model.config, 0).front().shape == (turned ? Shape{32, 96} : Shape{96, 32}));
+    CHECK(layer.gate->weight.shape == Shape{48, 32});
+    CHECK(layer.up.weight.shape == Shape{48, 32});
+    if (turned) {  // numbered are the columns that products take
+      for (int64_t i = 0; i < 32; ++i)
+        CHECK(layer.up.weight.as<float>()[i] == static_cast<float>(i));
+    } else {
+      CHECK(rows_of(layer.gate->weight) == even);
+      CHECK(rows_of(layer.up.weight) == odd);
+    }
+    CHECK(rows_of(*layer.gate->bias) == even);
+    CHECK(rows_of(*layer.up.bias) == odd);
+  }
 }
 
 TEST_CASE("weights: of the last layer of a calibration only what K and V need") {

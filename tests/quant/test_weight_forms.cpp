@@ -164,6 +164,34 @@ TEST_CASE("weight_forms: what does not fit is an error with both shapes") {
         "'m': tensor 'l.q_proj.qweight': is F32, expected I32");
 }
 
+TEST_CASE("weight_forms: MXFP4 of all experts in one tensor, as gpt-oss has it") {
+  const Shape experts{3, 64, 96};
+  const Module module =
+      Module().add("_blocks", DType::u8, {3, 64, 3, 16}).add("_scales", DType::u8, {3, 64, 3});
+  const auto error = [&](const Module& changed, const Shape& shape) {
+    return test::error_of([&] { static_cast<void>(changed.find(shape)); });
+  };
+  const StoredWeight weight = *module.find(experts);
+  CHECK(form_text(weight) == "mxfp4, a scale for each 32 columns of a row");
+  CHECK(weight.matrix.rows == 3 * 64);
+  CHECK(weight.matrix.columns == 96);
+  CHECK(weight.matrix.row_step == 3);
+  CHECK_FALSE(module.find({64, 96}));
+  CHECK(error(module.without("_scales"), experts) ==
+        "'m': tensor 'l.q_proj_blocks': is U8, and there is no 'l.q_proj_scales' beside it");
+  CHECK(error(Module(module).add("_scales", DType::f16, {3, 64, 3}), experts) ==
+        "'m': tensor 'l.q_proj_scales': is F16, expected F8_E8M0");
+  CHECK(error(Module(module).add("_scales", DType::u8, {3, 64, 2}), experts) ==
+        "'m': tensor 'l.q_proj_scales': has the shape [3, 64, 2], expected [3, 64, 3] for a weight "
+        "of [3, 64, 96]");
+  CHECK(error(Module(module).add("_blocks", DType::i8, {3, 64, 3, 16}), experts) ==
+        "'m': tensor 'l.q_proj_blocks': is I8, expected U8");
+  CHECK(
+      error(module, {3, 64, 95}) ==
+      "'m': tensor 'l.q_proj_blocks': has the shape [3, 64, 3, 16], expected groups of 32 columns "
+      "for a weight of [3, 64, 95]");
+}
+
 TEST_CASE("weight_forms: scales that are no numbers, and groups that are not there, are refused") {
   Module module = gptq().add(".g_idx", DType::i32, {96});
   const StoredWeight weight = *module.find();

@@ -59,6 +59,15 @@ struct Op {
     const int64_t head = span.kv_head * group + query % group;
     return options.bias->as<float>() + head * options.bias->shape[1];
   }
+  // Its sink: a state of the softmax without values.
+  SoftmaxState sink_of(const Span& span, int64_t query) const {
+    if (!options.sinks) return {-__builtin_inff(), 0.0f};
+    const int64_t head = span.kv_head * group + query % group;
+    float score = 0.0f;
+    const auto bytes = static_cast<int64_t>(dtype_bytes(options.sinks->dtype));
+    kernels.to_float[options.sinks->dtype](options.sinks->data + head * bytes, 1, &score);
+    return {score, 1.0f};
+  }
   // The first token that a row sees.
   int64_t first_token(int64_t row) const {
     if (options.chunk > 0) return position(row) / options.chunk * options.chunk;
@@ -272,7 +281,9 @@ void merge_into(const Op& op, int64_t queries, const Partial& total, const Parti
 void write_out(const Op& op, const Span& span, const Partial& total) {
   const float v_scale = op.kv.v_scale == nullptr ? 1.0f : op.kv.v_scale[span.kv_head];
   for (int64_t i = 0; i < op.queries(span); ++i) {
-    const float factor = v_scale / total.states[i].sum;
+    // Without a sink the factor is 1.
+    const SoftmaxMerge all = merge(total.states[i], op.sink_of(span, i));
+    const float factor = v_scale * all.factor_a / all.state.sum;
     const float* from = total.sums + i * op.padded_dim;
     float* to = op.out + op.element(span, i);
     for (int64_t d = 0; d < op.head_dim; ++d) to[d] = from[d] * factor;

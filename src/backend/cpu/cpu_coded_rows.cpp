@@ -66,7 +66,7 @@ CodedRows::CodedRows(const CpuKernels& kernels, const QuantisedMatrix& matrix, D
 
 const uint8_t* CodedRows::codes_of(int64_t row) const {
   const int64_t bytes = in_bytes_ ? matrix_.columns : matrix_.columns / 2;
-  return static_cast<const uint8_t*>(matrix_.codes) + row * bytes;
+  return static_cast<const uint8_t*>(matrix_.codes) + row * matrix_.row_stride * bytes;
 }
 
 // [n_groups] each

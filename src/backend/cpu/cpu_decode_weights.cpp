@@ -30,19 +30,21 @@ Table table_of(WeightCodes codes) {
 // A part of a row, before zero points and scales.
 void read_codes(const QuantisedMatrix& matrix, const Table& table, int64_t r, int64_t first,
                 int64_t count, float* to) {
+  const int64_t stored_row = r * matrix.row_stride;
   switch (matrix.codes_as) {
     case WeightCodes::e4m3fn:
     case WeightCodes::e4m3fnuz:
     case WeightCodes::e5m2:
     case WeightCodes::e5m2fnuz:
     case WeightCodes::i8: {
-      const uint8_t* codes = static_cast<const uint8_t*>(matrix.codes) + r * matrix.columns + first;
+      const uint8_t* codes =
+          static_cast<const uint8_t*>(matrix.codes) + stored_row * matrix.columns + first;
       for (int64_t i = 0; i < count; ++i) to[i] = table[codes[i]];
       return;
     }
     case WeightCodes::e2m1: {
       const auto* const codes = static_cast<const uint8_t*>(matrix.codes);
-      const int64_t before = r * matrix.columns + first;
+      const int64_t before = stored_row * matrix.columns + first;
       for (int64_t i = 0; i < count; ++i) {
         const int64_t at = before + i;
         to[i] = table[codes[at / 2] >> (at % 2 * 4) & 15];
@@ -52,7 +54,7 @@ void read_codes(const QuantisedMatrix& matrix, const Table& table, int64_t r, in
     case WeightCodes::words: {
       const int32_t bits = matrix.bits;
       const int64_t per_word = 32 / bits;
-      const int64_t row = r * ((matrix.columns + per_word - 1) / per_word);
+      const int64_t row = stored_row * ((matrix.columns + per_word - 1) / per_word);
       for (int64_t i = 0; i < count; ++i) {
         const int64_t c = first + i;
         to[i] = static_cast<float>(code_in(matrix.codes, row + c / per_word, c % per_word, bits));

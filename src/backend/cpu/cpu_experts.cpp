@@ -1,6 +1,7 @@
 #include "backend/cpu/cpu_experts.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 
@@ -90,6 +91,35 @@ class Experts {
       if (codes) rows.codes = &*codes;
     }
     return rows;
+  }
+
+  // Elements [first, first + count) of the bias of an expert's matrix; zeros where there is none.
+  // REQUIRES count <= kDotJob.
+  std::array<float, kDotJob> bias(int64_t matrix, int64_t expert, int64_t first,
+                                  int64_t count) const {
+    std::array<float, kDotJob> out{};
+    if (!matrices_.biases) return out;
+    const auto& [gates, ups, downs] = *matrices_.biases;
+    const ConstTensorView& all = matrix == 0 ? gates : matrix == 1 ? ups : downs;
+    const int64_t at = expert * all.shape[1] + first;
+    kernels_.to_float[all.dtype](all.data + at * static_cast<int64_t>(dtype_bytes(all.dtype)),
+                                 count, out.data());
+    return out;
+  }
+
+  // Adds it to rows [n_rows, count], `stride` apart.
+  void add_bias(int64_t matrix, int64_t expert, int64_t first, int64_t count, float* rows,
+                int64_t n_rows, int64_t stride) const {
+    if (!matrices_.biases) return;
+    const auto added = bias(matrix, expert, first, count);
+    for (int64_t row = 0; row < n_rows; ++row, rows += stride) {
+      for (int64_t j = 0; j < count; ++j) rows[j] += added[static_cast<size_t>(j)];
+    }
+  }
+
+  void activate(float* gate, const float* up, int64_t count) const {
+    if (matrices_.swiglu) return kernels_.clamped_swiglu(gate, up, count, *matrices_.swiglu);
+    activate_(gate, up, count);
   }
 
   // All that is sent, by expert, and of each expert by row.
@@ -195,8 +225,10 @@ class Experts {
     const TileRows rows{kernels_, form_, in, 0, segment.count};
     multiply_strips(rows, weight(0, segment.expert), strip, 1, panel, gate, codes);
     multiply_strips(rows, weight(1, segment.expert), strip, 1, panel, up, codes);
-    activate_(gate, up, size);
     const int64_t first = strip * width, count = std::min(width, hidden_dim() - first);
+    add_bias(0, segment.expert, first, count, gate, segment.count, width);
+    add_bias(1, segment.expert, first, count, up, segment.count, width);
+    activate(gate, up, size);
     for (int64_t row = 0; row < segment.count; ++row) {
       pack_part(kernels_, form_, gate + row * width, first, count, out, row);
     }
@@ -216,10 +248,13 @@ class Experts {
     multiply_strips({kernels_, form_, hidden, begin - sent.begin(), n}, weight(2, segment.expert),
                     strip, 1, panel, sums, codes);
     const int64_t first = strip * width, count = std::min(width, dim() - first);
+    const auto added = bias(2, segment.expert, first, count);
     for (int64_t i = 0; i < n; ++i) {
       const Sent& each = begin[i];
       float* to = out_.as<float>() + each.row * dim() + first;
-      for (int64_t j = 0; j < count; ++j) to[j] += each.weight * sums[i * width + j];
+      for (int64_t j = 0; j < count; ++j) {
+        to[j] += each.weight * (sums[i * width + j] + added[static_cast<size_t>(j)]);
+      }
     }
   }
 
@@ -248,10 +283,12 @@ class Experts {
             kernels_, form_, weight(matrix, segment.expert), begin, end, from, stride,
             segment.count, scratch_.codes[thread],
             [&](int64_t row, int64_t column, float sum) { to[row * hidden_dim() + column] = sum; });
+        add_bias(matrix, segment.expert, begin, end - begin, to + begin, segment.count,
+                 hidden_dim());
       }
       for (int64_t i = segment.first; i < segment.first + segment.count; ++i) {
         const int64_t at = i * hidden_dim() + begin;
-        activate_(gate + at, up + at, end - begin);
+        activate(gate + at, up + at, end - begin);
       }
     });
     pool_.run(n, [&](int64_t i, int /*thread*/) {
@@ -261,11 +298,13 @@ class Experts {
     pool_.run(divide_up(dim(), kDotJob), [&](int64_t job, int thread) {
       const int64_t begin = job * kDotJob, end = std::min(begin + kDotJob, dim());
       for (const Segment& segment : wave) {
+        const auto added = bias(2, segment.expert, begin, end - begin);
         multiply_dots(kernels_, form_, weight(2, segment.expert), begin, end,
                       hidden + segment.first * hidden_stride, hidden_stride, segment.count,
                       scratch_.codes[thread], [&](int64_t row, int64_t column, float sum) {
                         const Sent& sent = rows[static_cast<size_t>(segment.first + row)];
-                        out_.as<float>()[sent.row * dim() + column] += sent.weight * sum;
+                        out_.as<float>()[sent.row * dim() + column] +=
+                            sent.weight * (sum + added[static_cast<size_t>(column - begin)]);
                       });
       }
     });

@@ -139,7 +139,7 @@ Mixings told_by_letters(const Json&, const Json& pattern, const ModelDescription
 
 // Layers between which full ones are, for families whose configs may leave the pattern out.
 int64_t usual_pattern(const std::string& type) {
-  if (type == "gemma2") return 2;
+  if (type == "gemma2" || type == "gpt_oss") return 2;
   if (type.starts_with("gemma3")) return 6;
   return type == "cohere2" || type == "olmo3" ? 4 : 0;
 }

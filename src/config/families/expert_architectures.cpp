@@ -58,6 +58,23 @@ void parse_glm4_moe(const Json& config, ModelConfig& out) {
       experts.hidden_dim * (shared ? in_range(*shared, 0, kLargestDim / experts.hidden_dim) : 1);
 }
 
+void parse_gpt_oss(const Json& config, ModelConfig& out) {
+  out.qkv_bias = config.get_bool("attention_bias", true);
+  out.o_bias = out.qkv_bias;
+  out.block.sinks = true;
+  // transformers has a rope by yarn where the config has none, and a window of 128.
+  if (!config.has("rope_scaling")) config.at("rope_parameters");
+  if (!config.has("layer_types")) config.at("sliding_window");
+  parse_experts(config, {{"num_local_experts", "num_experts"}, "intermediate_size"}, out);
+  if (!out.experts) config.at("num_local_experts");
+  if (!out.experts) return;
+  out.experts->routing.score = RouterScore::softmax_of_chosen;
+  out.experts->bias = true;
+  ClampedSwiglu& swiglu = out.experts->swiglu.emplace();
+  swiglu.alpha = static_cast<float>(positive_or(config, "swiglu_alpha", 1.702));
+  swiglu.limit = static_cast<float>(positive_or(config, "swiglu_limit", 7.0));
+}
+
 void parse_granite_moe(const Json& config, ModelConfig& out) {
   out.qkv_bias = config.get_bool("attention_bias", false);
   out.o_bias = out.qkv_bias;
@@ -147,6 +164,27 @@ std::span<const TensorRow> glm4_moe_tensors() {
                {"model.layers.{}.mlp.shared_experts.gate_proj", {shared_gate}},
                {"model.layers.{}.mlp.shared_experts.up_proj", {shared_up}},
                {"model.layers.{}.mlp.shared_experts.down_proj", {shared_down}}},
+              ending()});
+  return rows;
+}
+
+std::span<const TensorRow> gpt_oss_tensors() {
+  // All experts of a layer are in one tensor, as columns, gate and up in turn.
+  static const TensorRows rows =
+      joined({opening(),
+              qkv(),
+              {{.name = "model.layers.{}.self_attn.sinks", .roles = {sinks}, .bare = true}},
+              attention_out(),
+              next_norm(),
+              {{"model.layers.{}.mlp.router", {router}},
+               {.name = "model.layers.{}.mlp.experts.gate_up_proj",
+                .roles = {expert_gate, expert_up},
+                .layout = TensorLayout::columns_in_turn,
+                .bare = true},
+               {.name = "model.layers.{}.mlp.experts.down_proj",
+                .roles = {expert_down},
+                .layout = TensorLayout::transposed,
+                .bare = true}},
               ending()});
   return rows;
 }

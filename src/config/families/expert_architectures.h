@@ -11,6 +11,7 @@
 namespace fp8kv {
 
 void parse_glm4_moe(const Json& config, ModelConfig& out);
+void parse_gpt_oss(const Json& config, ModelConfig& out);
 void parse_granite_moe(const Json& config, ModelConfig& out);
 void parse_minimax_m2(const Json& config, ModelConfig& out);
 void parse_mixtral(const Json& config, ModelConfig& out);
@@ -19,6 +20,7 @@ void parse_qwen2_moe(const Json& config, ModelConfig& out);
 void parse_qwen3_moe(const Json& config, ModelConfig& out);
 
 std::span<const TensorRow> glm4_moe_tensors();
+std::span<const TensorRow> gpt_oss_tensors();
 std::span<const TensorRow> granite_moe_tensors();
 std::span<const TensorRow> minimax_m2_tensors();
 std::span<const TensorRow> mixtral_tensors();

@@ -34,6 +34,11 @@ std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t
   return name == kLogits ? config.lm_head : name;
 }
 
+// Whether its rows are columns of what files have.
+bool is_turned(TensorLayout layout) {
+  return layout == TensorLayout::transposed || layout == TensorLayout::columns_in_turn;
+}
+
 bool is_of_expert(TensorRole role) {
   return role == expert_gate || role == expert_up || role == expert_down;
 }
@@ -51,14 +56,14 @@ RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool ha
   const bool shared = has_experts && experts.shared_hidden_dim > 0;
   switch (role) {
     case router:
-      return {{experts.count, config.dim}, has_experts};
+      return {{experts.count, config.dim}, has_experts, experts.bias};
     case choice_bias:
       return {{experts.count}, has_experts && experts.choice_bias};
     case expert_gate:
     case expert_up:
-      return {{experts.hidden_dim, config.dim}, has_experts};
+      return {{experts.hidden_dim, config.dim}, has_experts, experts.bias};
     case expert_down:
-      return {{config.dim, experts.hidden_dim}, has_experts};
+      return {{config.dim, experts.hidden_dim}, has_experts, experts.bias};
     case shared_gate:
     case shared_up:
       return {{experts.shared_hidden_dim, config.dim}, shared};
@@ -129,6 +134,8 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case k_norm:
       return {head_norm_shape(config, of_layer.n_kv_heads, of_layer.k_head_dim),
               has_kv && has_head_norms(block), block.qk_norm_bias};
+    case sinks:
+      return {{config.n_heads}, block.sinks};
     case o:
       return {{config.dim, config.n_heads * of_layer.v_head_dim}, true, config.o_bias};
     case gate:
@@ -166,26 +173,22 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
     weight.parts.push_back({each, rows, of_role.shape[0]});
     rows += of_role.shape[0];
   }
-  const bool turned = row.layout == TensorLayout::transposed;
+  const bool turned = is_turned(row.layout);
   weight.shape = first.shape.rank() == 1 ? Shape{rows}
                  : turned                ? Shape{first.shape[1], rows}
                                          : Shape{rows, first.shape[1]};
-  if (is_of_expert(role) && of.expert < 0) {
-    weight.shape = {config.experts->count, weight.shape[0], weight.shape[1]};
-  }
+  const bool of_all = is_of_expert(role) && of.expert < 0;
+  if (of_all) weight.shape = {config.experts->count, weight.shape[0], weight.shape[1]};
   if (of.head >= 0) weight.shape = {first.shape[1]};
-  if (role == choice_bias || row.bare) {
-    out.push_back(std::move(weight));
-    return;
-  }
+  const bool bare = role == choice_bias || row.bare;
   std::optional<ModelTensor> bias;
   if (first.has_bias) {
     bias = weight;
-    bias->name += ".bias";
-    bias->shape = {rows};
+    bias->name += bare ? "_bias" : ".bias";
+    bias->shape = of_all ? Shape{config.experts->count, rows} : Shape{rows};
     bias->is_bias = true;
   }
-  weight.name += ".weight";
+  if (!bare) weight.name += ".weight";
   out.push_back(std::move(weight));
   if (bias) out.push_back(std::move(*bias));
 }
@@ -223,6 +226,17 @@ std::vector<ModelTensor> outer_tensors(const ModelConfig& config) {
     if (!is_of_layer(row)) add_tensors(row, config, 0, tensors);
   }
   return tensors;
+}
+
+ModelTensor as_decoded(const ModelTensor& tensor) {
+  ModelTensor decoded = tensor;
+  if (tensor.layout == TensorLayout::by_kv_head) return decoded;
+  decoded.layout = TensorLayout::rows;
+  if (!is_turned(tensor.layout)) return decoded;
+  const Shape& shape = tensor.shape;
+  decoded.shape =
+      shape.rank() == 3 ? Shape{shape[0], shape[2], shape[1]} : Shape{shape[1], shape[0]};
+  return decoded;
 }
 
 std::string weight_name(const ModelConfig& config, TensorRole role, int64_t layer) {

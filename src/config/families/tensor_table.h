@@ -38,6 +38,10 @@ struct ModelTensor {
 std::vector<ModelTensor> layer_tensors(const ModelConfig& config, int64_t layer);
 std::vector<ModelTensor> outer_tensors(const ModelConfig& config);
 
+// What a tensor is where it was quantised, and is decoded: it has rows, those of one role after
+// another, or by KV head where they lie so. Its shape is that of the codes.
+ModelTensor as_decoded(const ModelTensor& tensor);
+
 // The name of the weight with this role. `layer` counts where the role is a layer's. REQUIRES a
 // role that config.tensors has.
 std::string weight_name(const ModelConfig& config, TensorRole role, int64_t layer = 0);

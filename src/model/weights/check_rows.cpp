@@ -19,7 +19,7 @@ struct NamedRole {
 };
 
 // All, in the order of TensorRole.
-constexpr std::array<NamedRole, 28> kRoles = {{
+constexpr std::array<NamedRole, 29> kRoles = {{
     {TensorRole::embedding, "embedding"},
     {TensorRole::embed_up, "embed_up"},
     {TensorRole::positions, "positions"},
@@ -29,6 +29,7 @@ constexpr std::array<NamedRole, 28> kRoles = {{
     {TensorRole::v, "v"},
     {TensorRole::q_norm, "q_norm"},
     {TensorRole::k_norm, "k_norm"},
+    {TensorRole::sinks, "sinks"},
     {TensorRole::o, "o"},
     {TensorRole::attn_post_norm, "attn_post_norm"},
     {TensorRole::ffn_norm, "ffn_norm"},

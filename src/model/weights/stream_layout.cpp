@@ -31,7 +31,7 @@ LayerWeights weights_in(std::byte* buffer, const StreamLayout& layout, const Mod
   };
   const auto take = [&](DType dtype, const Shape& shape) { return room.take(dtype, shape); };
   const auto find = [&](const ModelTensor& tensor) {
-    return FoundTensor{weight_view(weights.at(tensor), backend, find_file, take)};
+    return find_weight(tensor, weights.at(tensor), backend, find_file, take);
   };
   return make_layer_weights(config, layer.index, layer.part, {find, take, backend});
 }

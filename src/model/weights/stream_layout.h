@@ -70,13 +70,13 @@ std::vector<StreamBlock> blocks_of(const StreamLayout& layout, size_t block_byte
 // A weight in the memory where it is computed with: as `find_file` has it, or decoded into what
 // `take` gives. `backend` null: only sizes are asked for.
 template <typename FindFile, typename Take>
-ConstTensorView weight_view(const Weight& weight, Backend* backend, const FindFile& find_file,
-                            const Take& take) {
-  if (weight.plain) return find_file(*weight.plain);
+FoundTensor find_weight(const ModelTensor& tensor, const Weight& weight, Backend* backend,
+                        const FindFile& find_file, const Take& take) {
+  if (weight.plain) return {find_file(*weight.plain)};
   const QuantisedMatrix matrix = matrix_of(*weight.stored, find_file);
-  const TensorView decoded = take(weight.dtype, weight.shape);
-  if (backend != nullptr) backend->decode_weights(matrix, decoded);
-  return decoded;
+  const TensorView decoded = take(weight.dtype, as_decoded(tensor).shape);
+  if (backend != nullptr) decode(tensor, matrix, *backend, decoded);
+  return {decoded, {}, true};
 }
 
 // `backend` null: only sizes are asked for, and nothing is looked at.

@@ -26,6 +26,20 @@ ConstTensorView arranged(const ConstTensorView& from, int64_t first, Steps steps
   return to;
 }
 
+bool is_in_turn(TensorLayout layout) {
+  return layout == TensorLayout::in_turn || layout == TensorLayout::columns_in_turn;
+}
+
+// A role's place among those that take turns, which have as many rows each.
+int64_t turn_of(const TensorPart& part) {
+  return part.first_row / part.rows;
+}
+
+// Whose rows follow one another in the tensor.
+int64_t experts_in(const ModelTensor& tensor) {
+  return tensor.shape.rank() == 3 ? tensor.shape[0] : 1;
+}
+
 float value_at(const ConstTensorView& view, int64_t i) {
   switch (view.dtype) {
     case DType::f16:
@@ -65,8 +79,61 @@ void norm_row(const ConstTensorView& row, std::byte* to) {
 }  // namespace
 
 bool is_copied(const ModelTensor& tensor) {
-  const bool turned = tensor.layout == TensorLayout::transposed && !tensor.is_bias;
-  return turned || tensor.layout == TensorLayout::by_kv_head || tensor.head >= 0;
+  switch (tensor.layout) {
+    case TensorLayout::rows:
+      return tensor.head >= 0;
+    case TensorLayout::transposed:
+      return !tensor.is_bias;
+    default:
+      return true;
+  }
+}
+
+void decode(const ModelTensor& tensor, const QuantisedMatrix& matrix, Backend& backend,
+            const TensorView& to) {
+  const int64_t columns = matrix.columns;
+  if (!is_in_turn(tensor.layout)) {
+    return backend.decode_weights(matrix, reshaped(to, {matrix.rows, columns}));
+  }
+  std::byte* at = to.data;
+  for (int64_t expert = 0; expert < experts_in(tensor); ++expert) {
+    for (const TensorPart& part : tensor.parts) {
+      const TensorView rows{at, to.dtype, Shape{part.rows, columns}};
+      backend.decode_weights(part_of_codes(tensor, part, expert, matrix), rows);
+      at += rows.bytes();
+    }
+  }
+}
+
+bool has_parts(const ModelTensor& tensor, const QuantisedMatrix& matrix) {
+  const int64_t experts = experts_in(tensor), rows = matrix.rows / experts;
+  if (is_in_turn(tensor.layout) && !may_be_sorted(matrix)) return false;
+  for (int64_t first = 0; first < matrix.rows; first += rows) {
+    for (const TensorPart& part : tensor.parts) {
+      const int64_t begin = first + part.first_row;
+      if (!may_be_cut(matrix, begin) || !may_be_cut(matrix, begin + part.rows)) return false;
+    }
+  }
+  return true;
+}
+
+QuantisedMatrix part_of_codes(const ModelTensor& tensor, const TensorPart& part, int64_t expert,
+                              const QuantisedMatrix& matrix) {
+  const int64_t rows = matrix.rows / experts_in(tensor);
+  if (!is_in_turn(tensor.layout)) {
+    return fp8kv::rows_of(matrix, expert * rows + part.first_row, part.rows);
+  }
+  return every_row(fp8kv::rows_of(matrix, expert * rows, rows), turn_of(part),
+                   static_cast<int64_t>(tensor.parts.size()));
+}
+
+ConstTensorView part_of_biases(const ModelTensor& tensor, const TensorPart& part,
+                               const ConstTensorView& view, const WeightSource& source) {
+  if (tensor.parts.size() == 1) return view;
+  const bool in_turn = is_in_turn(tensor.layout);
+  const Shape shape{view.shape[0], part.rows};
+  const Steps steps{view.shape[1], in_turn ? static_cast<int64_t>(tensor.parts.size()) : 1};
+  return arranged(view, in_turn ? turn_of(part) : part.first_row, steps, shape, shape, source);
 }
 
 bool may_be_codes(const ModelTensor& tensor) {
@@ -91,7 +158,7 @@ bool may_be_codes(const ModelTensor& tensor) {
         return false;
     }
   };
-  return !tensor.is_bias && !is_copied(tensor) &&
+  return !tensor.is_bias && !is_copied(as_decoded(tensor)) &&
          std::all_of(tensor.parts.begin(), tensor.parts.end(), is_of_products);
 }
 
@@ -103,9 +170,19 @@ ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part, int64
     return arranged(view, part.first_row / n_kv_heads * width, {all * width, 1},
                     {n_kv_heads, rows * width}, rows_of(view, part).shape, source);
   }
+  const auto roles = static_cast<int64_t>(tensor.parts.size());
   if (tensor.layout == TensorLayout::transposed && !tensor.is_bias) {
     const Shape shape{part.rows, view.shape[0]};
     return arranged(view, part.first_row, {1, view.shape[1]}, shape, shape, source);
+  }
+  if (tensor.layout == TensorLayout::columns_in_turn && !tensor.is_bias) {
+    const Shape shape{part.rows, view.shape[0]};
+    return arranged(view, turn_of(part), {roles, view.shape[1]}, shape, shape, source);
+  }
+  if (is_in_turn(tensor.layout)) {
+    const int64_t width = tensor.is_bias ? 1 : view.shape[1];
+    return arranged(view, turn_of(part) * width, {roles * width, 1}, {part.rows, width},
+                    rows_of(view, part).shape, source);
   }
   return rows_of(view, part);
 }

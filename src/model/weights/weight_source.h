@@ -17,6 +17,7 @@ namespace fp8kv {
 struct FoundTensor {
   ConstTensorView view;
   std::optional<QuantisedMatrix> codes = {};
+  bool was_codes = false;  // the view is of what a quantised tensor was decoded to: see as_decoded
 };
 
 // What a layer is made of. All of it lives as long as the weights.
@@ -33,6 +34,21 @@ bool is_copied(const ModelTensor& tensor);
 
 // Whether all that is made of a tensor is rows of it, for products alone.
 bool may_be_codes(const ModelTensor& tensor);
+
+// Decodes a quantised tensor to `to`, which is as_decoded.
+void decode(const ModelTensor& tensor, const QuantisedMatrix& matrix, Backend& backend,
+            const TensorView& to);
+
+// Whether part_of_codes can take all parts of the tensor.
+bool has_parts(const ModelTensor& tensor, const QuantisedMatrix& matrix);
+
+// A role's rows of a quantised tensor, or those of one expert where the tensor is of all.
+QuantisedMatrix part_of_codes(const ModelTensor& tensor, const TensorPart& part, int64_t expert,
+                              const QuantisedMatrix& matrix);
+
+// A role's part of the biases of all experts: [experts, rows]
+ConstTensorView part_of_biases(const ModelTensor& tensor, const TensorPart& part,
+                               const ConstTensorView& view, const WeightSource& source);
 
 // What a role has of a tensor: [rows, columns], or [rows] of a bias.
 ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part, int64_t n_kv_heads,

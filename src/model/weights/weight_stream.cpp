@@ -278,7 +278,7 @@ const LayerWeights& WeightStream::begin() {
   const auto find = [&](const ModelTensor& tensor) {
     const Weight weight = files_.at(tensor);
     files_.check_values(weight);
-    return FoundTensor{weight_view(weight, &backend_, find_file, room)};
+    return find_weight(tensor, weight, &backend_, find_file, room);
   };
   weights_ = make_layer_weights(config_, layer.index, layer.part, {find, room, &backend_});
   weights_.storage = std::move(storage);

@@ -60,16 +60,28 @@ Norm plain_norm(const ModelConfig& config, int64_t size, const WeightSource& sou
   return norm;
 }
 
-// A matrix of one expert that products read as it is stored.
+// A matrix of one expert, or of all, that products read as it is stored.
 void place_expert_codes(const ModelConfig& config, const ModelTensor& tensor,
                         const TensorPart& part, size_t matrix, DType dtype,
                         const QuantisedMatrix& codes, LayerExperts& out) {
   const auto count = static_cast<size_t>(config.experts->count);
-  const auto expert = static_cast<size_t>(tensor.expert);
   out.each.resize(count);
-  out.each[expert][matrix] = {nullptr, dtype, Shape{part.rows, codes.columns}};
   out.codes.resize(3 * count);
-  out.codes[matrix * count + expert] = rows_of(codes, part.first_row, part.rows);
+  const auto put = [&](size_t expert, int64_t in_tensor) {
+    out.each[expert][matrix] = {nullptr, dtype, Shape{part.rows, codes.columns}};
+    out.codes[matrix * count + expert] = part_of_codes(tensor, part, in_tensor, codes);
+  };
+  if (tensor.expert >= 0) return put(static_cast<size_t>(tensor.expert), 0);
+  for (size_t expert = 0; expert < count; ++expert) put(expert, static_cast<int64_t>(expert));
+}
+
+void place_expert_bias(const ModelTensor& tensor, const TensorPart& part, size_t matrix,
+                       const ConstTensorView& view, const WeightSource& source, LayerExperts& out) {
+  FP8KV_ASSERT(tensor.expert < 0);
+  if (!out.biases) out.biases.emplace();
+  ExpertBiases& biases = *out.biases;
+  ConstTensorView& to = matrix == 0 ? biases.gate : matrix == 1 ? biases.up : biases.down;
+  to = part_of_biases(tensor, part, view, source);
 }
 
 // A matrix of one expert, or of all one after another.
@@ -115,6 +127,9 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(tensor.qk_norms(layer).q);
     case TensorRole::k_norm:
       return tensor.into(tensor.qk_norms(layer).k);
+    case TensorRole::sinks:
+      layer.sinks = tensor.view;
+      return;
     case TensorRole::o:
       return tensor.into(layer.o);
     case TensorRole::attn_post_norm:
@@ -165,13 +180,6 @@ bool comes_after_kv(const ModelTensor& tensor) {
   return tensor.parts.front().role > TensorRole::k_norm;
 }
 
-// Whether a matrix can be cut where its parts are.
-bool has_parts(const QuantisedMatrix& matrix, const ModelTensor& tensor) {
-  return std::all_of(tensor.parts.begin(), tensor.parts.end(), [&](const TensorPart& part) {
-    return may_be_cut(matrix, part.first_row) && may_be_cut(matrix, part.first_row + part.rows);
-  });
-}
-
 void put_addresses(LayerExperts& experts, const WeightSource& source) {
   const auto count = static_cast<int64_t>(experts.each.size());
   const TensorView memory = source.room(DType::u64, Shape{3, count});
@@ -199,17 +207,20 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
                                 const WeightSource& source) {
   LayerWeights layer;
   std::map<TensorRole, TensorView> head_rows;
-  for (const ModelTensor& tensor : needed_tensors(config, index, part)) {
-    const auto [view, codes] = source.find(tensor);
+  for (const ModelTensor& needed : needed_tensors(config, index, part)) {
+    const auto [view, codes, was_codes] = source.find(needed);
+    const ModelTensor tensor = was_codes ? as_decoded(needed) : needed;
     for (const TensorPart& each : tensor.parts) {
       const size_t matrix = expert_matrix(each.role);
-      if (matrix < 3 && codes) {
+      if (matrix < 3 && tensor.is_bias) {
+        place_expert_bias(tensor, each, matrix, view, source, experts_of(layer));
+      } else if (matrix < 3 && codes) {
         place_expert_codes(config, tensor, each, matrix, view.dtype, *codes, experts_of(layer));
       } else if (matrix < 3) {
         place_expert(config, tensor, each, matrix, view, source, experts_of(layer));
       } else if (codes) {
         const ConstTensorView own(nullptr, view.dtype, Shape{each.rows, view.shape[1]});
-        place(each.role, {config, false, own, rows_of(*codes, each.first_row, each.rows)}, layer);
+        place(each.role, {config, false, own, part_of_codes(tensor, each, 0, *codes)}, layer);
       } else if (tensor.head >= 0) {
         TensorView& rows = head_rows[each.role];
         add_head(tensor, view, source, rows);
@@ -255,19 +266,21 @@ FoundTensor WeightLoader::upload(const ModelTensor& tensor, bool may_have_codes,
     return ConstTensorView(files.emplace_back(upload_file(entry.name)).view());
   });
   if (may_have_codes && may_be_codes(tensor)) {
-    const WeightUse use = tensor.expert >= 0 ? WeightUse::experts : WeightUse::linear;
+    const bool of_expert = expert_matrix(tensor.parts.front().role) < 3;
+    const WeightUse use = of_expert ? WeightUse::experts : WeightUse::linear;
     const auto codes = backend_.in_place(matrix, weight.dtype, use, turned);
-    if (codes && has_parts(*codes, tensor)) {
+    if (codes && has_parts(tensor, *codes)) {
       for (std::vector<Tensor>* from : {&files, &turned}) {
         std::move(from->begin(), from->end(), std::back_inserter(storage));
       }
       return {{nullptr, weight.dtype, weight.shape}, codes};
     }
   }
-  Tensor decoded = with_context(cat("weight ", quote(weight.name)),
-                                [&] { return backend_.allocate(weight.dtype, weight.shape); });
-  backend_.decode_weights(matrix, decoded.view());
-  return {storage.emplace_back(std::move(decoded)).view()};
+  Tensor decoded = with_context(cat("weight ", quote(weight.name)), [&] {
+    return backend_.allocate(weight.dtype, as_decoded(tensor).shape);
+  });
+  decode(tensor, matrix, backend_, decoded.view());
+  return {storage.emplace_back(std::move(decoded)).view(), {}, true};
 }
 
 ModelTensor embedding_tensor(const Checkpoint& checkpoint, const ModelConfig& config) {
@@ -293,7 +306,9 @@ std::optional<Tensor> WeightLoader::outer(TensorRole role) const {
 LayerWeights WeightLoader::layer(int64_t index) const {
   std::vector<Tensor> storage, not_kept;
   const auto find = [&](const ModelTensor& tensor) {
-    return upload(tensor, true, is_copied(tensor) ? not_kept : storage);
+    const bool stored = weights_.at(tensor).stored.has_value();
+    return upload(tensor, true,
+                  is_copied(stored ? as_decoded(tensor) : tensor) ? not_kept : storage);
   };
   const auto room = [&](DType dtype, const Shape& shape) {
     return storage.emplace_back(backend_.allocate(dtype, shape)).view();

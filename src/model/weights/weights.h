@@ -28,6 +28,7 @@ struct LayerExperts {
   std::vector<std::array<ConstTensorView, 3>> each;
   ConstTensorView addresses;  // of these, [3, count] u64 on the backend: see ExpertMatrices
   std::vector<std::optional<QuantisedMatrix>> codes;  // see ExpertMatrices
+  std::optional<ExpertBiases> biases;
   // The expert that takes every token, where there is one; as `each`.
   std::optional<std::array<Linear, 3>> shared;
   std::optional<Linear> shared_router;  // [1, dim]
@@ -41,7 +42,8 @@ struct LayerWeights {
   std::optional<Norm> attn_norm, attn_post_norm;  // [dim]
   std::optional<Norm> ffn_norm, ffn_post_norm;    // [dim]
   AttentionWeights attn;
-  Linear o;                    // [dim, n_heads * head_dim]
+  std::optional<ConstTensorView> sinks;  // [n_heads]
+  Linear o;                              // [dim, n_heads * head_dim]
   std::optional<Linear> gate;  // [hidden_dim, dim]; this and the next two of layers without experts
   Linear up;                   // [hidden_dim, dim]
   Linear down;                 // [dim, hidden_dim]

@@ -27,7 +27,8 @@ struct Setup {
   int64_t window = 0;
   int64_t chunk = 0;
   float cap = 0;
-  bool bias = false;  // of scores, up to 5
+  bool bias = false;   // of scores, up to 5
+  bool sinks = false;  // from far below the scores to above all of them
   // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
   float q_range = 1;
@@ -90,6 +91,9 @@ class Scene {
     for (int64_t i = 0; i < setup.n_heads * kBiased; ++i) {
       bias_.push_back(static_cast<float>(i * 13 % 41) / 4 - 5);
     }
+    for (int64_t head = 0; head < setup.n_heads; ++head) {
+      sinks_.push_back(static_cast<float>(head % 4) * 4 - 6);
+    }
     fill(k_, seed + 1, 3);
     fill(v_, seed + 2, 1);
     for (size_t i = 0; i < k_.size() / dtype_bytes(setup.cache); ++i) {
@@ -135,6 +139,8 @@ class Scene {
     AttentionOptions options{scale(), setup_.window, setup_.chunk, setup_.cap};
     const Tensor bias = put(backend, bias_, DType::f32, {setup_.n_heads, kBiased});
     if (setup_.bias) options.bias = bias.view();
+    const Tensor sinks = put(backend, sinks_, setup_.activations, {setup_.n_heads});
+    if (setup_.sinks) options.sinks = sinks.view();
     backend.attention(
         q.view(), kv,
         {positions.view(), positions.view(), indptr.view(), pages.view(), context.view()}, options,
@@ -242,7 +248,9 @@ class Scene {
     if (setup_.bias) score_error += kUnitF32 * 5;
     // tanh carries that on, with a few roundings of its own.
     score_error += 8 * kUnitF32 * double{setup_.cap};
-    double sum = 0;
+    const double sink = setup_.sinks ? double{sinks_[static_cast<size_t>(head)]} : -INFINITY;
+    max = std::max(max, sink);
+    double sum = std::exp(sink - max);
     for (double& weight : weights) sum += weight = std::exp(weight - max);
     const double weight_unit = setup_.activations == DType::f32 ? 0
                                : setup_.cache == DType::bf16    ? 0x1p-8
@@ -292,7 +300,7 @@ class Scene {
   std::vector<int32_t> pages_, positions_;
   std::vector<int32_t> indptr_ = {0};
   std::vector<int64_t> sequence_;
-  std::vector<float> q_, k_scale_, v_scale_, bias_;
+  std::vector<float> q_, k_scale_, v_scale_, bias_, sinks_;
   std::vector<std::byte> k_, v_;
   std::vector<double> k_values_, v_values_;  // what these elements stand for
 };

@@ -16,6 +16,7 @@
 #include "backend/cpu/isa/cpu_code_kernels.h"
 #include "core/block.h"
 #include "core/dtype.h"
+#include "core/experts.h"
 #include "core/softmax_state.h"
 
 namespace fp8kv {
@@ -82,6 +83,9 @@ struct CpuKernels {
                             SoftmaxState& state);
   // x[i] = activation(x[i]) * up[i]; activation(x[i]) where `up` is null.
   using Activate = void (*)(float* x, const float* up, int64_t count);
+  // gate[i] = what `how` makes of gate[i] and up[i]
+  using ClampSwiglu = void (*)(float* gate, const float* up, int64_t count,
+                               const ClampedSwiglu& how);
   // x[i] = cap * tanh(multiplier * x[i] / cap)
   using Cap = void (*)(float* x, int64_t count, float multiplier, float cap);
   // (x[i], x[i + half]) rotated by the angle whose cosine and sine are rope[i], rope[half + i].
@@ -115,6 +119,7 @@ struct CpuKernels {
   PerType<Store> store;
   Softmax softmax;
   std::array<Activate, kActivations> activate;  // in the order of Activation
+  ClampSwiglu clamped_swiglu;
   Cap cap;
   Rotate rotate;
   Round round_f16;

@@ -232,6 +232,11 @@ FP8KV_AVX2 void activate(float* x, const float* up, int64_t count) {
   loops::activate<A>(x, up, count);
 }
 
+FP8KV_AVX2 void clamped_swiglu(float* gate, const float* up, int64_t count,
+                               const ClampedSwiglu& how) {
+  loops::clamped_swiglu(gate, up, count, how);
+}
+
 FP8KV_AVX2 void cap(float* x, int64_t count, float multiplier, float most) {
   loops::cap(x, count, multiplier, most);
 }
@@ -283,6 +288,7 @@ const CpuKernels kAvx2Kernels = {
               store_fp8<Fp8Format::e5m2>, store_fp8<Fp8Format::e5m2fnuz>},
     .softmax = softmax,
     .activate = per_activation([]<Activation A>() { return activate<A>; }),
+    .clamped_swiglu = clamped_swiglu,
     .cap = cap,
     .rotate = rotate,
     .round_f16 = round_f16,

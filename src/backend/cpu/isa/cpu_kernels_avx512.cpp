@@ -249,6 +249,11 @@ FP8KV_AVX512 void activate(float* x, const float* up, int64_t count) {
   loops::activate<A>(x, up, count);
 }
 
+FP8KV_AVX512 void clamped_swiglu(float* gate, const float* up, int64_t count,
+                                 const ClampedSwiglu& how) {
+  loops::clamped_swiglu(gate, up, count, how);
+}
+
 FP8KV_AVX512 void cap(float* x, int64_t count, float multiplier, float most) {
   loops::cap(x, count, multiplier, most);
 }
@@ -314,6 +319,7 @@ constexpr CpuKernels make_table(CpuKernels::PackPanel pairs, const CpuKernels::T
                 store_fp8<Fp8Format::e5m2fnuz>},
       .softmax = softmax,
       .activate = per_activation([]<Activation A>() { return activate<A>; }),
+      .clamped_swiglu = clamped_swiglu,
       .cap = cap,
       .rotate = rotate,
       .round_f16 = round_f16,

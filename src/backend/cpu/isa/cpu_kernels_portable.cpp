@@ -61,6 +61,7 @@ const CpuKernels kPortableKernels = {
     .store = per_type<CpuKernels::Store>([]<typename T>() { return loops::store<T>; }),
     .softmax = loops::softmax,
     .activate = per_activation([]<Activation A>() { return loops::activate<A>; }),
+    .clamped_swiglu = loops::clamped_swiglu,
     .cap = loops::cap,
     .rotate = loops::rotate,
     .round_f16 = loops::round_f16,

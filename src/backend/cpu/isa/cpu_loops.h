@@ -152,6 +152,16 @@ template <Activation A>
   }
 }
 
+[[gnu::always_inline]] inline void clamped_swiglu(float* gate, const float* up, int64_t count,
+                                                  const ClampedSwiglu& how) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float g = gate[i] > how.limit ? how.limit : gate[i];
+    const float above = up[i] < -how.limit ? -how.limit : up[i];
+    const float u = above > how.limit ? how.limit : above;
+    gate[i] = g / (1.0f + exp(-how.alpha * g)) * (u + 1.0f);
+  }
+}
+
 [[gnu::always_inline]] inline void cap(float* x, int64_t count, float multiplier, float most) {
   for (int64_t i = 0; i < count; ++i) x[i] = most * tanh(x[i] * multiplier / most);
 }
