@@ -76,6 +76,8 @@ void GpuBackend::experts(const ConstTensorView& x, const Routed& routed,
   arguments.weigh_input = matrices.weigh_input;
   if (matrices.biases) {
     const auto& [gate, up, down] = *matrices.biases;
+    require(matrices.swiglu.has_value(), "experts",
+            "has biases where gate and up are clamped alone");
     require(gate.dtype == x.dtype && up.dtype == x.dtype && down.dtype == x.dtype, "experts",
             "needs biases in the type of x");
     arguments.biases[0] = gate.data;

@@ -24,21 +24,6 @@ __device__ inline float activated(float x) {
   }
 }
 
-__device__ inline float activated(Activation activation, float x) {
-  switch (activation) {
-    case Activation::silu:
-      return activated<Activation::silu>(x);
-    case Activation::gelu_tanh:
-      return activated<Activation::gelu_tanh>(x);
-    case Activation::gelu_erf:
-      return activated<Activation::gelu_erf>(x);
-    case Activation::relu:
-      return activated<Activation::relu>(x);
-    default:
-      return activated<Activation::relu_squared>(x);
-  }
-}
-
 // activation(gate) * up.
 template <Activation A, typename T>
 __device__ inline T gated(T gate, T up) {

@@ -164,14 +164,13 @@ __device__ inline float clamped(const ClampedSwiglu& how, float gate, float up) 
   return g / (1.0f + exp_exact(-how.alpha * g)) * (u + 1.0f);
 }
 
-// The same with biases, and clamped where that is asked for.   As above.
+// The same with biases, clamped.   As above.
 template <typename T>
-__global__ void expert_changed_kernel(ExpertArguments args, Activation activation) {
+__global__ void expert_clamped_kernel(ExpertArguments args) {
   after_previous();
   expert_hidden<T>(args, [&](int expert, int64_t column, float gate, float up) {
     const int64_t at = int64_t{expert} * args.hidden_dim + column;
-    const float g = gate + bias_of<T>(args, 0, at), u = up + bias_of<T>(args, 1, at);
-    return args.clamped ? clamped(args.swiglu, g, u) : activated(activation, g) * u;
+    return clamped(args.swiglu, gate + bias_of<T>(args, 0, at), up + bias_of<T>(args, 1, at));
   });
 }
 
@@ -256,9 +255,9 @@ void experts(Stream stream, DType dtype, Activation activation, const ExpertArgu
   with_compute_type(dtype, [&]<typename T>(T) {
     const Grid by_hidden{tiles, blocks_for(args.hidden_dim, kTile)};
     const bool biased = args.biases[2] != nullptr;
-    if (biased || args.clamped) {
-      launch("experts", expert_changed_kernel<T>, by_hidden, kThreads, 3 * kSliceBytes, stream,
-             args, activation);
+    if (args.clamped) {
+      launch("experts", expert_clamped_kernel<T>, by_hidden, kThreads, 3 * kSliceBytes, stream,
+             args);
     } else {
       with_activation(activation, [&]<Activation A>(ActivationTag<A>) {
         launch("experts", expert_hidden_kernel<A, T>, by_hidden, kThreads, 3 * kSliceBytes, stream,
