@@ -149,7 +149,7 @@ struct Routed {
   std::optional<TensorView> counts;
 };
 
-// Added to the products of each expert; model dtype.
+// Added to the products of each expert; model dtype. On GPUs beside ExpertMatrices::swiglu alone.
 struct ExpertBiases {
   ConstTensorView gate, up;  // [experts, hidden_dim]
   ConstTensorView down;      // [experts, dim]; what it is added to is weighed with it

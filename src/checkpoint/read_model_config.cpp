@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "checkpoint/model_weights.h"
 #include "checkpoint/quant_config.h"
 #include "config/describe/language_config.h"
+#include "config/families/architectures.h"
 #include "config/families/tensor_table.h"
 #include "config/parse_model_config.h"
 
@@ -157,6 +159,28 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
   }
 }
 
+// Whether the checkpoint has experts as the config's table does.
+bool has_experts(const Checkpoint& checkpoint, const ModelConfig& config, int64_t layer) {
+  const ModelWeights weights(checkpoint, config.dtype);
+  for (const ModelTensor& tensor : layer_tensors(config, layer)) {
+    const bool is_down = tensor.parts.front().role == TensorRole::expert_down && !tensor.is_bias;
+    if (is_down) return weights.find(tensor).has_value();
+  }
+  return false;
+}
+
+// Files differ in whether experts are in one tensor.
+void find_experts(const Checkpoint& checkpoint, ModelConfig& config) {
+  const std::span<const TensorRow> other_rows = other_tensors(config.tensors);
+  if (other_rows.empty() || !config.experts) return;
+  int64_t layer = 0;
+  while (config.layer(layer).feed_forward != FeedForward::experts) ++layer;
+  ModelConfig other = config;
+  other.tensors = other_rows;
+  if (has_experts(checkpoint, config, layer) || !has_experts(checkpoint, other, layer)) return;
+  config.tensors = other_rows;
+}
+
 // Parts that are not the language model's, and are left alone: towers of vision and audio, what
 // leads from them to the language model, and layers that predict tokens further on.
 bool is_other_part(std::string_view name) {
@@ -212,6 +236,7 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
 ModelConfig read_model_config(const Checkpoint& checkpoint) {
   ModelConfig config = parse_model_config(checkpoint.config());
   find_text_model(checkpoint, config);
+  find_experts(checkpoint, config);
   const std::string lm_head = weight_name(config, TensorRole::lm_head);
   const bool has_embed = checkpoint.find(weight_name(config, TensorRole::embedding)) != nullptr;
   const bool has_lm_head = has_weight(checkpoint, lm_head);

@@ -32,6 +32,8 @@ struct Architecture {
   // checked.
   void (*parse)(const Json& config, ModelConfig& out);
   std::span<const TensorRow> tensors;
+  // What files have where experts lie otherwise: all of a layer in one tensor, or each in its own.
+  std::span<const TensorRow> other_tensors = {};
   std::span<const NamedActivation> activations;  // it may have; the first is the default
   // What its config.json calls these, and has where it does not say.
   const char* norm_eps = "rms_norm_eps";

@@ -279,24 +279,28 @@ const Architecture kArchitectures[] = {
      .summary = "Qwen 1.5 and 2 with experts",
      .parse = parse_qwen2_moe,
      .tensors = qwen_moe_tensors(),
+     .other_tensors = qwen_moe_tensors_together(),
      .activations = kSilu},
     {.name = "Qwen3MoeForCausalLM",
      .model_type = "qwen3_moe",
      .summary = "Qwen 3 with experts",
      .parse = parse_qwen3_moe,
      .tensors = qwen_moe_tensors(),
+     .other_tensors = qwen_moe_tensors_together(),
      .activations = kSilu},
     {.name = "OlmoeForCausalLM",
      .model_type = "olmoe",
      .summary = "OLMoE",
      .parse = parse_olmoe,
      .tensors = qwen_moe_tensors(),
+     .other_tensors = qwen_moe_tensors_together(),
      .activations = kSilu},
     {.name = "Glm4MoeForCausalLM",
      .model_type = "glm4_moe",
      .summary = "GLM-4.5 to 4.7",
      .parse = parse_glm4_moe,
      .tensors = glm4_moe_tensors(),
+     .other_tensors = glm4_moe_tensors_together(),
      .activations = kSilu,
      .rope = {.part = 0.5, .reads_part = true}},
     {.name = "MiniMaxM2ForCausalLM",
@@ -312,6 +316,7 @@ const Architecture kArchitectures[] = {
      .windows = true,
      .parse = parse_gpt_oss,
      .tensors = gpt_oss_tensors(),
+     .other_tensors = gpt_oss_tensors_apart(),
      .activations = kSilu,
      .rope = {.theta = 150000.0}},
     {.name = "GraniteMoeForCausalLM",
@@ -333,6 +338,13 @@ std::span<const Architecture> architectures() {
     return rows;
   }();
   return all;
+}
+
+std::span<const TensorRow> other_tensors(std::span<const TensorRow> tensors) {
+  for (const Architecture& row : architectures()) {
+    if (row.tensors.data() == tensors.data()) return row.other_tensors;
+  }
+  return {};
 }
 
 const Architecture& architecture_at(const Json& config) {

@@ -5,11 +5,15 @@
 
 #include "config/families/architecture.h"
 #include "core/config.h"
+#include "core/tensor_row.h"
 #include "json/json.h"
 
 namespace fp8kv {
 
 std::span<const Architecture> architectures();
+
+// What files have in place of a row's tensors where experts lie otherwise; empty: nothing.
+std::span<const TensorRow> other_tensors(std::span<const TensorRow> tensors);
 
 // The row that config.json names, or that of its language model where it names a model with more
 // parts. Throws, listing the rows, where it names none of them, and where its model_type is of

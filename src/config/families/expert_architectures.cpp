@@ -157,11 +157,9 @@ std::span<const TensorRow> glm4_moe_tensors() {
               next_norm(),
               gated_mlp(),
               {{"model.layers.{}.mlp.gate", {router}},
-               {"model.layers.{}.mlp.gate.e_score_correction_bias", {choice_bias}},
-               {"model.layers.{}.mlp.experts.{e}.gate_proj", {expert_gate}},
-               {"model.layers.{}.mlp.experts.{e}.up_proj", {expert_up}},
-               {"model.layers.{}.mlp.experts.{e}.down_proj", {expert_down}},
-               {"model.layers.{}.mlp.shared_experts.gate_proj", {shared_gate}},
+               {"model.layers.{}.mlp.gate.e_score_correction_bias", {choice_bias}}},
+              experts_apart(),
+              {{"model.layers.{}.mlp.shared_experts.gate_proj", {shared_gate}},
                {"model.layers.{}.mlp.shared_experts.up_proj", {shared_up}},
                {"model.layers.{}.mlp.shared_experts.down_proj", {shared_down}}},
               ending()});
@@ -186,6 +184,16 @@ std::span<const TensorRow> gpt_oss_tensors() {
                 .layout = TensorLayout::transposed,
                 .bare = true}},
               ending()});
+  return rows;
+}
+
+std::span<const TensorRow> gpt_oss_tensors_apart() {
+  static const TensorRows rows = with_experts(gpt_oss_tensors(), experts_apart());
+  return rows;
+}
+
+std::span<const TensorRow> glm4_moe_tensors_together() {
+  static const TensorRows rows = with_experts(glm4_moe_tensors(), experts_together());
   return rows;
 }
 
@@ -243,15 +251,18 @@ std::span<const TensorRow> qwen_moe_tensors() {
               attention_out(),
               next_norm(),
               gated_mlp(),
-              {{"model.layers.{}.mlp.gate", {router}},
-               {"model.layers.{}.mlp.experts.{e}.gate_proj", {expert_gate}},
-               {"model.layers.{}.mlp.experts.{e}.up_proj", {expert_up}},
-               {"model.layers.{}.mlp.experts.{e}.down_proj", {expert_down}},
-               {"model.layers.{}.mlp.shared_expert.gate_proj", {shared_gate}},
+              {{"model.layers.{}.mlp.gate", {router}}},
+              experts_apart(),
+              {{"model.layers.{}.mlp.shared_expert.gate_proj", {shared_gate}},
                {"model.layers.{}.mlp.shared_expert.up_proj", {shared_up}},
                {"model.layers.{}.mlp.shared_expert.down_proj", {shared_down}},
                {"model.layers.{}.mlp.shared_expert_gate", {shared_router}}},
               ending()});
+  return rows;
+}
+
+std::span<const TensorRow> qwen_moe_tensors_together() {
+  static const TensorRows rows = with_experts(qwen_moe_tensors(), experts_together());
   return rows;
 }
 

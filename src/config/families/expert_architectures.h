@@ -19,11 +19,16 @@ void parse_olmoe(const Json& config, ModelConfig& out);
 void parse_qwen2_moe(const Json& config, ModelConfig& out);
 void parse_qwen3_moe(const Json& config, ModelConfig& out);
 
+// In each pair the second is of files that have experts otherwise: as llm-compressor quantises
+// them, or as transformers 5 has them in memory.
 std::span<const TensorRow> glm4_moe_tensors();
+std::span<const TensorRow> glm4_moe_tensors_together();
 std::span<const TensorRow> gpt_oss_tensors();
+std::span<const TensorRow> gpt_oss_tensors_apart();
+std::span<const TensorRow> qwen_moe_tensors();
+std::span<const TensorRow> qwen_moe_tensors_together();
 std::span<const TensorRow> granite_moe_tensors();
 std::span<const TensorRow> minimax_m2_tensors();
 std::span<const TensorRow> mixtral_tensors();
-std::span<const TensorRow> qwen_moe_tensors();
 
 }  // namespace fp8kv

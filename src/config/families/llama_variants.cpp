@@ -6,6 +6,7 @@
 #include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/families.h"
+#include "config/families/tensor_blocks.h"
 #include "config/families/tensor_rows.h"
 
 namespace fp8kv {
@@ -66,6 +67,15 @@ const TensorRow kLlama4Tensors[] = {
     {"model.norm", {norm}},
     {"lm_head", {lm_head}},
 };
+
+// Those of files that llm-compressor wrote: each expert in tensors of its own.
+std::span<const TensorRow> llama4_tensors_apart() {
+  static const TensorRows rows = with_experts(
+      kLlama4Tensors, {{"model.layers.{}.feed_forward.experts.{e}.gate_proj", {expert_gate}},
+                       {"model.layers.{}.feed_forward.experts.{e}.up_proj", {expert_up}},
+                       {"model.layers.{}.feed_forward.experts.{e}.down_proj", {expert_down}}});
+  return rows;
+}
 
 void parse_internlm2(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool("bias", true);
@@ -178,6 +188,7 @@ const Architecture kVariants[] = {
      .chunks = true,
      .parse = parse_llama4,
      .tensors = kLlama4Tensors,
+     .other_tensors = llama4_tensors_apart(),
      .activations = kSilu,
      .rope = {.theta = 500000.0, .pairs = RopePairs::neighbours}},
 };

@@ -1,5 +1,7 @@
 #include "config/families/tensor_blocks.h"
 
+#include <utility>
+
 namespace fp8kv {
 
 using enum TensorRole;
@@ -7,6 +9,20 @@ using enum TensorRole;
 TensorRows joined(std::initializer_list<TensorRows> blocks) {
   TensorRows all;
   for (const TensorRows& block : blocks) all.insert(all.end(), block.begin(), block.end());
+  return all;
+}
+
+TensorRows with_experts(std::span<const TensorRow> rows, const TensorRows& experts) {
+  TensorRows all;
+  bool placed = false;
+  for (const TensorRow& row : rows) {
+    const TensorRole role = row.roles.front();
+    if (role != expert_gate && role != expert_up && role != expert_down) {
+      all.push_back(row);
+    } else if (!std::exchange(placed, true)) {
+      all.insert(all.end(), experts.begin(), experts.end());
+    }
+  }
   return all;
 }
 
@@ -42,6 +58,19 @@ TensorRows gated_mlp() {
 TensorRows fused_mlp() {
   return {{"model.layers.{}.mlp.gate_up_proj", {gate, up}},
           {"model.layers.{}.mlp.down_proj", {down}}};
+}
+
+TensorRows experts_apart() {
+  return {{"model.layers.{}.mlp.experts.{e}.gate_proj", {expert_gate}},
+          {"model.layers.{}.mlp.experts.{e}.up_proj", {expert_up}},
+          {"model.layers.{}.mlp.experts.{e}.down_proj", {expert_down}}};
+}
+
+TensorRows experts_together() {
+  return {{.name = "model.layers.{}.mlp.experts.gate_up_proj",
+           .roles = {expert_gate, expert_up},
+           .bare = true},
+          {.name = "model.layers.{}.mlp.experts.down_proj", .roles = {expert_down}, .bare = true}};
 }
 
 TensorRows ending() {

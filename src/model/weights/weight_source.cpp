@@ -81,7 +81,7 @@ void norm_row(const ConstTensorView& row, std::byte* to) {
 bool is_copied(const ModelTensor& tensor) {
   switch (tensor.layout) {
     case TensorLayout::rows:
-      return tensor.head >= 0;
+      return tensor.head >= 0 || (tensor.is_bias && tensor.expert >= 0);
     case TensorLayout::transposed:
       return !tensor.is_bias;
     default:
@@ -187,11 +187,11 @@ ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part, int64
   return rows_of(view, part);
 }
 
-void add_head(const ModelTensor& tensor, const ConstTensorView& from, const WeightSource& source,
-              TensorView& rows) {
-  const int64_t size = from.shape.elements();
-  if (tensor.head == 0) rows = source.room(from.dtype, {tensor.parts.front().rows, size});
-  const auto before = static_cast<size_t>(tensor.head) * from.bytes();
+void add_row(const ModelTensor& tensor, int64_t count, const ConstTensorView& from,
+             const WeightSource& source, TensorView& rows) {
+  const int64_t size = from.shape.elements(), index = std::max(tensor.head, tensor.expert);
+  if (index == 0) rows = source.room(from.dtype, {count, size});
+  const auto before = static_cast<size_t>(index) * from.bytes();
   const TensorView row{rows.data + before, from.dtype, Shape{1, size}};
   if (source.backend != nullptr) source.backend->arrange(from, {size, 1}, row);
 }

@@ -54,9 +54,9 @@ ConstTensorView part_of_biases(const ModelTensor& tensor, const TensorPart& part
 ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part, int64_t n_kv_heads,
                         const ConstTensorView& view, const WeightSource& source);
 
-// Puts what is one head's in its row of `rows` [heads, head_dim], which the first makes.
-void add_head(const ModelTensor& tensor, const ConstTensorView& from, const WeightSource& source,
-              TensorView& rows);
+// Puts what is one head's or one expert's in its row of `rows` [count, ..], which the first makes.
+void add_row(const ModelTensor& tensor, int64_t count, const ConstTensorView& from,
+             const WeightSource& source, TensorView& rows);
 
 TensorView ones(DType dtype, int64_t count, const WeightSource& source);  // [count]
 

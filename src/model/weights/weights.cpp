@@ -75,13 +75,11 @@ void place_expert_codes(const ModelConfig& config, const ModelTensor& tensor,
   for (size_t expert = 0; expert < count; ++expert) put(expert, static_cast<int64_t>(expert));
 }
 
-void place_expert_bias(const ModelTensor& tensor, const TensorPart& part, size_t matrix,
-                       const ConstTensorView& view, const WeightSource& source, LayerExperts& out) {
-  FP8KV_ASSERT(tensor.expert < 0);
+// Of all experts.
+void place_expert_bias(size_t matrix, const ConstTensorView& view, LayerExperts& out) {
   if (!out.biases) out.biases.emplace();
   ExpertBiases& biases = *out.biases;
-  ConstTensorView& to = matrix == 0 ? biases.gate : matrix == 1 ? biases.up : biases.down;
-  to = part_of_biases(tensor, part, view, source);
+  (matrix == 0 ? biases.gate : matrix == 1 ? biases.up : biases.down) = view;
 }
 
 // A matrix of one expert, or of all one after another.
@@ -206,14 +204,18 @@ std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index
 LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,
                                 const WeightSource& source) {
   LayerWeights layer;
-  std::map<TensorRole, TensorView> head_rows;
+  std::map<TensorRole, TensorView> joined_rows;  // of what files have one by one
   for (const ModelTensor& needed : needed_tensors(config, index, part)) {
     const auto [view, codes, was_codes] = source.find(needed);
     const ModelTensor tensor = was_codes ? as_decoded(needed) : needed;
     for (const TensorPart& each : tensor.parts) {
       const size_t matrix = expert_matrix(each.role);
-      if (matrix < 3 && tensor.is_bias) {
-        place_expert_bias(tensor, each, matrix, view, source, experts_of(layer));
+      if (matrix < 3 && tensor.is_bias && tensor.expert >= 0) {
+        TensorView& rows = joined_rows[each.role];
+        add_row(tensor, config.experts->count, view, source, rows);
+        place_expert_bias(matrix, rows, experts_of(layer));
+      } else if (matrix < 3 && tensor.is_bias) {
+        place_expert_bias(matrix, part_of_biases(tensor, each, view, source), experts_of(layer));
       } else if (matrix < 3 && codes) {
         place_expert_codes(config, tensor, each, matrix, view.dtype, *codes, experts_of(layer));
       } else if (matrix < 3) {
@@ -222,8 +224,8 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
         const ConstTensorView own(nullptr, view.dtype, Shape{each.rows, view.shape[1]});
         place(each.role, {config, false, own, part_of_codes(tensor, each, 0, *codes)}, layer);
       } else if (tensor.head >= 0) {
-        TensorView& rows = head_rows[each.role];
-        add_head(tensor, view, source, rows);
+        TensorView& rows = joined_rows[each.role];
+        add_row(tensor, each.rows, view, source, rows);
         place(each.role, {config, false, rows}, layer);
       } else {
         const int64_t kv_heads = config.layer(index).n_kv_heads;

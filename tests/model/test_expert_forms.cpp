@@ -1,0 +1,151 @@
+// Files that have experts otherwise than most of their family: each in tensors of its own, or all
+// of a layer in one. Weights are the same, and so is all that is computed.
+#include <list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "checkpoint/read_model_config.h"
+#include "config/families/tensor_table.h"
+#include "core/fp8.h"
+#include "formats/safetensors.h"
+#include "support/models/family_model.h"
+#include "support/models/run_model.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+// A model's tensors on their way into another folder.
+class Rewritten {
+ public:
+  explicit Rewritten(const Checkpoint& from) : from_(from) {}
+
+  void keep(const std::string& name) {
+    kept_.push_back(from_.map(name));
+    tensors_.push_back({name, kept_.back().view});
+  }
+  template <typename T>
+  void add(const std::string& name, DType dtype, const Shape& shape, const std::vector<T>& values) {
+    const auto* bytes = reinterpret_cast<const char*>(values.data());
+    made_.emplace_back(bytes, values.size() * sizeof(T));
+    tensors_.push_back(
+        {name,
+         ConstTensorView(reinterpret_cast<const std::byte*>(made_.back().data()), dtype, shape)});
+  }
+  Checkpoint write(const Json& config) {
+    JsonWriter text;
+    text.value(config);
+    folder_.write("config.json", text.text());
+    folder_.write("model.safetensors", safetensors_bytes(tensors_, {}));
+    return Checkpoint::open(folder_.path());
+  }
+
+ private:
+  const Checkpoint& from_;
+  test::TempDir folder_;
+  std::list<MappedTensor> kept_;
+  std::list<std::string> made_;
+  std::vector<TensorToWrite> tensors_;
+};
+
+// Element [row][column] of a role of an expert, in a tensor of all, as files of the family have it.
+struct Place {
+  int64_t row, column, roles, turn,
+      rows;  // of the matrix; which of how many roles, of so many rows
+};
+using IndexOf = int64_t (*)(const Place& at, const Shape& shape);
+
+int64_t in_turn(const Place& at, const Shape& shape) {  // gpt-oss
+  return at.column * shape[2] + at.row * at.roles + at.turn;
+}
+int64_t one_after_another(const Place& at, const Shape& shape) {  // Llama 4
+  return at.column * shape[2] + at.turn * at.rows + at.row;
+}
+
+// The tensors of all experts taken apart: those of "..experts.gate_up_proj" to
+// "..experts.3.gate_proj.weight" and so on.
+Checkpoint taken_apart(const test::FamilyModel& model, Rewritten& out, IndexOf index_of) {
+  for (const auto& [name, location] : model.checkpoint.tensors()) {
+    const size_t at = name.find(".experts.");
+    if (at == name.npos) {
+      out.keep(name);
+      continue;
+    }
+    const std::string before = name.substr(0, at + 9);
+    const bool fused = name.find("gate_up") != name.npos, is_bias = name.ends_with("_bias");
+    const MappedTensor whole = model.checkpoint.map(name);
+    const Shape& shape = whole.view.shape;
+    const int64_t roles = fused ? 2 : 1, rows = shape[shape.rank() - 1] / roles;
+    const int64_t columns = is_bias ? 1 : shape[1];
+    for (int64_t expert = 0; expert < shape[0]; ++expert) {
+      const float* from = whole.view.as<float>() + expert * rows * roles * columns;
+      for (int64_t turn = 0; turn < roles; ++turn) {
+        std::vector<float> values;
+        for (int64_t i = 0; i < rows * columns; ++i) {
+          const Place place{i / columns, i % columns, roles, turn, rows};
+          values.push_back(from[index_of(place, Shape{1, columns, rows * roles})]);
+        }
+        const char* role = !fused ? "down" : turn == 0 ? "gate" : "up";
+        out.add(cat(before, expert, ".", role, "_proj.", is_bias ? "bias" : "weight"), DType::f32,
+                is_bias ? Shape{rows} : Shape{rows, columns}, values);
+      }
+    }
+  }
+  return out.write(model.golden.at("config"));
+}
+
+std::vector<std::vector<float>> logits_of(const Checkpoint& checkpoint,
+                                          const std::vector<int32_t>& ids) {
+  const auto backend = make_cpu_backend(2);
+  return test::run_model(checkpoint, read_model_config(checkpoint), *backend, ids);
+}
+
+}  // namespace
+
+TEST_CASE("expert forms: experts that are taken apart, with biases and without") {
+  const std::pair<const char*, IndexOf> kCases[] = {
+      {"gpt-oss", in_turn}, {"gpt-oss-layer-types", in_turn}, {"llama4", one_after_another}};
+  for (const auto& [name, index_of] : kCases) {
+    CAPTURE(std::string(name));
+    const test::FamilyModel model(name);
+    Rewritten out(model.checkpoint);
+    const Checkpoint apart = taken_apart(model, out, index_of);
+    CHECK(logits_of(apart, model.ids) == logits_of(model.checkpoint, model.ids));
+  }
+}
+
+TEST_CASE("expert forms: experts in one tensor, gate before up") {
+  const test::FamilyModel model("glm4-moe");
+  const ModelConfig& config = model.config;
+  const int64_t count = config.experts->count, rows = config.experts->hidden_dim;
+  Rewritten out(model.checkpoint);
+  for (const auto& [name, location] : model.checkpoint.tensors()) {
+    if (name.find(".experts.") == name.npos) out.keep(name);
+  }
+  for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+    if (config.layer(layer).feed_forward != FeedForward::experts) continue;
+    std::vector<float> gate_up, down;
+    const auto append = [&](int64_t expert, const char* role, std::vector<float>& to) {
+      const MappedTensor mapped = model.checkpoint.map(
+          cat("model.layers.", layer, ".mlp.experts.", expert, ".", role, "_proj.weight"));
+      const auto* from = mapped.view.as<float>();
+      to.insert(to.end(), from, from + mapped.view.shape.elements());
+    };
+    for (int64_t expert = 0; expert < count; ++expert) {
+      append(expert, "gate", gate_up);
+      append(expert, "up", gate_up);
+      append(expert, "down", down);
+    }
+    const std::string at = cat("model.layers.", layer, ".mlp.experts.");
+    out.add(at + "gate_up_proj", DType::f32, {count, 2 * rows, config.dim}, gate_up);
+    out.add(at + "down_proj", DType::f32, {count, config.dim, rows}, down);
+  }
+  const Checkpoint together = out.write(model.golden.at("config"));
+  CHECK(logits_of(together, model.ids) == logits_of(model.checkpoint, model.ids));
+}
+
+}  // namespace fp8kv
