@@ -1,5 +1,5 @@
 // Speed of the CPU backend's ops, each beside the limit that this machine sets it.
-// usage: fp8kv_bench_cpu [threads [part]]     part: linear, coded, experts, attention, rope
+// usage: fp8kv_bench_cpu [threads [part]]     part: linear, coded, experts, attention, rope, states
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -340,6 +340,57 @@ void bench_rope(Backend& backend, const Limits& limits) {
   }
 }
 
+// The gated DeltaNet of one layer of Qwen3-Next 80B, in steps of one sequence and of many.
+void bench_states(Backend& backend, const Limits& limits) {
+  constexpr int64_t kKHeads = 16, kVHeads = 32, kSize = 128, kWidth = 4;
+  constexpr int64_t kChannels = (2 * kKHeads + kVHeads) * kSize;
+  struct Case {
+    int32_t sequences, rows;
+  };
+  for (const auto& [sequences, rows] : {Case{1, 512}, Case{64, 1}}) {
+    const int64_t n = int64_t{sequences} * rows;
+    const Sequences of = make_sequences(backend, sequences, rows + 1, rows);
+    std::vector<int32_t> slots(static_cast<size_t>(sequences));
+    std::iota(slots.begin(), slots.end(), 0);
+    const Tensor kept = int_tensor(backend, slots, Shape{sequences});
+    Batch batch = of.batch();
+    batch.states = kept.view();
+    const auto random = [&](const Shape& shape) {
+      return random_tensor(backend, DType::f32, shape);
+    };
+    const Tensor q = random({n, kKHeads, kSize}), k = random({n, kKHeads, kSize});
+    const Tensor v = random({n, kVHeads, kSize}), out = random({n, kVHeads, kSize});
+    const Tensor step = random({n, kVHeads}), strength = random({n, kVHeads});
+    const Tensor a_log = random({kVHeads}), bias = random({kVHeads});
+    const Tensor state =
+        backend.allocate(DType::f32, Shape{sequences, state_elements(kVHeads, kSize, kSize)});
+    Recurrence args;
+    args.q = q.view();
+    args.k = k.view();
+    args.v = v.view();
+    args.step = step.view();
+    args.strength = strength.view();
+    args.a_log = a_log.view();
+    args.step_bias = bias.view();
+    args.unit = true;
+    args.state = state.view();
+    const double time = best_time(kSeconds, [&] { backend.recur(args, batch, out.view()); });
+    // Two sums over a state, and what is added to it.
+    const double flop = 2.0 * 4 * static_cast<double>(n * kVHeads * kSize * kSize);
+    const std::string what = " " + std::to_string(sequences) + " x " + std::to_string(rows) +
+                             " rows, 32 heads of 128 x 128";
+    print_row("recur" + what, flop / time, "GFLOP/s", limits.peak_f32 * limits.threads,
+              "multiply-add");
+    const Tensor x = random({n, kChannels}), weight = random({kChannels, kWidth});
+    const Tensor tail = backend.allocate(DType::f32, Shape{sequences, kWidth - 1, kChannels});
+    const CausalConv conv{weight.view(), {}, tail.view()};
+    const double conv_time =
+        best_time(kSeconds, [&] { backend.causal_conv(x.view(), conv, batch); });
+    print_row("causal_conv" + what, 2.0 * static_cast<double>(x.view().bytes()) / conv_time, "GB/s",
+              limits.bandwidth, "memory read");
+  }
+}
+
 int run(int threads, const std::string& part) {
   const CpuIsa isa = best_cpu_isa();
   const auto backend = make_cpu_backend(threads, isa);
@@ -355,6 +406,7 @@ int run(int threads, const std::string& part) {
   if (part.empty() || part == "experts") bench_experts(*backend, limits);
   if (part.empty() || part == "attention") bench_attention(*backend, limits);
   if (part.empty() || part == "rope") bench_rope(*backend, limits);
+  if (part.empty() || part == "states") bench_states(*backend, limits);
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "core/experts.h"
 #include "core/paged.h"
 #include "core/quantised_matrix.h"
+#include "core/recurrence.h"
 #include "kernels/device/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {
@@ -52,6 +53,7 @@ struct NormWeights {
   const void* bias = nullptr;    // [dim]; may be null; layernorm only
   float weight_offset = 0.0f;
   float eps = 0.0f;
+  bool weight_f32 = false;  // of rmsnorm alone, where x is not
 };
 
 // out = x / rms(x) * weight.   x, out [n, dim]; all of one type
@@ -283,6 +285,51 @@ void experts(Stream stream, DType dtype, Activation activation, const ExpertArgu
 
 // x = x * sigmoid(gates), row by row.   x [n, dim]; gates [n]
 void gate_rows(Stream stream, const Matrix& x, const float* gates);
+
+// Where the states of a step's sequences are: see Batch.
+struct StateRows {
+  const int32_t* positions = nullptr;  // [n]
+  const int32_t* indptr = nullptr;     // [n_seqs + 1]
+  const int32_t* slots = nullptr;      // [n_seqs]; null: none is kept
+  int32_t n_seqs = 0;
+};
+
+// See CausalConv. REQUIRES width <= kMostConvWidth.
+struct ConvArguments {
+  void* x = nullptr;             // [n, channels]
+  const void* weight = nullptr;  // [channels, width], x's type
+  const void* bias = nullptr;    // [channels], x's type; may be null
+  float* state = nullptr;        // [slots, width - 1, channels]
+  StateRows rows;
+  int64_t channels = 0;
+  int32_t width = 0;
+};
+
+void causal_conv(Stream stream, DType dtype, const ConvArguments& arguments);
+
+// See Recurrence. REQUIRES k_dim <= kMostStateRows.
+struct RecurrenceArguments {
+  const void* q = nullptr;          // [n, k_heads, k_dim]
+  const void* k = nullptr;          // [n, k_heads, k_dim], q's type
+  const void* v = nullptr;          // [n, v_heads, v_dim], q's type
+  const float* step = nullptr;      // [n, v_heads]
+  const float* strength = nullptr;  // [n, v_heads]; may be null
+  const void* a_log = nullptr;      // [v_heads], a_log_dtype
+  const void* step_bias = nullptr;  // [v_heads], step_bias_dtype
+  float* state = nullptr;           // [slots, v_heads, blocks, k_dim, kStateColumns]
+  void* out = nullptr;              // [n, v_heads, v_dim], q's type
+  StateRows rows;
+  DType a_log_dtype = DType::f32;
+  DType step_bias_dtype = DType::f32;
+  StateUpdate update = StateUpdate::delta;
+  bool unit = false;
+  int32_t k_heads = 0;
+  int32_t k_dim = 0;
+  int32_t v_heads = 0;
+  int32_t v_dim = 0;
+};
+
+void recur(Stream stream, DType dtype, const RecurrenceArguments& arguments);
 
 // See Sampling.
 struct SampleArguments {

@@ -54,9 +54,10 @@ void GpuBackend::decode_weights(const QuantisedMatrix& matrix, const TensorView&
 }
 
 NormWeights norm_weights(const ConstTensorView& x, const Norm& norm, const TensorView& out) {
-  require(x.dtype == norm.weight.dtype && x.dtype == out.dtype && is_compute_dtype(x.dtype) &&
-              (!norm.bias || norm.bias->dtype == x.dtype),
-          "norm", "needs one type of f32, f16 and bf16");
+  const bool f32_weight = norm.kind == NormKind::rms && norm.weight.dtype == DType::f32;
+  require((x.dtype == norm.weight.dtype || f32_weight) && x.dtype == out.dtype &&
+              is_compute_dtype(x.dtype) && (!norm.bias || norm.bias->dtype == x.dtype),
+          "norm", "needs one type of f32, f16 and bf16, or f32 for the weights of rms");
   const int64_t kinds = norm.weight.shape.elements() / x.shape[1];
   require(x.shape == out.shape && norm.weight.shape.elements() == kinds * x.shape[1] &&
               (kinds == 1 || norm.kind == NormKind::layer) &&
@@ -67,7 +68,8 @@ NormWeights norm_weights(const ConstTensorView& x, const Norm& norm, const Tenso
   return {.weight = norm.weight.data,
           .bias = norm.bias ? norm.bias->data : nullptr,
           .weight_offset = norm.weight_offset,
-          .eps = norm.eps};
+          .eps = norm.eps,
+          .weight_f32 = f32_weight && x.dtype != DType::f32};
 }
 
 void GpuBackend::norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) {

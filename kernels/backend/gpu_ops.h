@@ -74,6 +74,8 @@ class GpuBackend final : public Backend {
                       const RopeAppend& args) override;
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override;
+  void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override;
+  void recur(const Recurrence& args, const Batch& batch, const TensorView& out) override;
   void activate(Activation activation, const TensorView& x,
                 const std::optional<ConstTensorView>& up) override;
   void hidden(const ConstTensorView& x, const Entry& entry,

@@ -43,6 +43,7 @@ std::optional<NormedProducts> normed_products(const ConstTensorView& x, const En
                                               std::span<const Projection> projections,
                                               StepSize size) {
   if (!entry.norm || entry.norm->kind != NormKind::rms) return std::nullopt;
+  if (entry.norm->weight.dtype != x.dtype) return std::nullopt;
   for (const Projection& projection : projections) {
     if (projection.codes) return std::nullopt;
   }

@@ -17,6 +17,8 @@ __device__ inline float activated(float x) {
     return x / (1.0f + exp_exact(-2.0f * u));
   } else if constexpr (A == Activation::gelu_erf) {
     return 0.5f * x * (1.0f + erf_exact(x * 0.7071067812f));
+  } else if constexpr (A == Activation::sigmoid) {
+    return 1.0f / (1.0f + exp_exact(-x));
   } else {
     static_assert(A == Activation::relu || A == Activation::relu_squared);
     const float positive = x < 0.0f ? 0.0f : x;  // a NaN stays
@@ -47,6 +49,8 @@ void with_activation(Activation activation, const Work& work) {
       return work(ActivationTag<Activation::relu>());
     case Activation::relu_squared:
       return work(ActivationTag<Activation::relu_squared>());
+    case Activation::sigmoid:
+      return work(ActivationTag<Activation::sigmoid>());
   }
 }
 

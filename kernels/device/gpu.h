@@ -17,7 +17,7 @@
 //   take_ticket(p)                counts up; orders all memory before and after across the device
 //   Shared().take<T>(n)           pieces of the block's shared memory, in the order of asking
 //   fused(a, b, c)                a * b + c, rounded once; nothing else is ever contracted
-//   exp2_fast(x) exp_exact(x) rsqrt_exact(x) tanh_exact(x) erf_exact(x)
+//   exp2_fast(x) exp_exact(x) rsqrt_exact(x) tanh_exact(x) erf_exact(x) log1p_exact(x)
 //   f16_code(x) bf16_code(x) f16_value(code)        equal to core/half.h but for the bits of a NaN
 //   bf16_codes(first, second)     two of them in a word, the first in its low half
 //   select_bytes(low, high, sel)  four of eight bytes, a nibble of `sel` each

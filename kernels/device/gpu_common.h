@@ -24,6 +24,9 @@ __device__ __forceinline__ float exp_exact(float x) {
 __device__ __forceinline__ float tanh_exact(float x) {
   return tanhf(x);
 }
+__device__ __forceinline__ float log1p_exact(float x) {
+  return log1pf(x);
+}
 __device__ __forceinline__ float erf_exact(float x) {
   return erff(x);
 }

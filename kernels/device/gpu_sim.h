@@ -144,6 +144,9 @@ inline float exp_exact(float x) {
 inline float tanh_exact(float x) {
   return std::tanh(x);
 }
+inline float log1p_exact(float x) {
+  return std::log1p(x);
+}
 inline float erf_exact(float x) {
   return std::erf(x);
 }

@@ -62,6 +62,7 @@ void hidden(Stream stream, DType dtype, Activation activation, const NormedProdu
     case Activation::gelu_erf:
     case Activation::relu:
     case Activation::relu_squared:
+    case Activation::sigmoid:
       break;
   }
   assertion_failed("takes_hidden(activation)", __FILE__, __LINE__);

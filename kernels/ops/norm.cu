@@ -42,6 +42,25 @@ __global__ void rmsnorm_short_kernel(const T* x, const T* weight, float offset, 
   }
 }
 
+// One warp per row; one element at a time. x and out may be the same.
+template <typename T>
+__global__ void rmsnorm_f32_weight_kernel(const T* x, const float* weight, float offset, float eps,
+                                          T* out, int64_t rows, int64_t dim) {
+  after_previous();
+  const int64_t row = int64_t{block_index().x} * kNormWarps + warp_index();
+  if (row >= rows) return;
+  x += row * dim;
+  out += row * dim;
+  float squares = 0.0f;
+  for (int64_t i = lane_index(); i < dim; i += kWarp) {
+    squares = fused(x[i].value(), x[i].value(), squares);
+  }
+  const float factor = rms_factor(warp_sum(squares), dim, eps);
+  for (int64_t i = lane_index(); i < dim; i += kWarp) {
+    out[i] = T::of(x[i].value() * factor * (weight[i] + offset));
+  }
+}
+
 // One block per row; kCount elements at a time. x and out may be the same. `bias` may be null.
 template <typename T, int kCount>
 __global__ void layernorm_kernel(const T* x, const T* weight, const T* bias, float offset,
@@ -103,6 +122,13 @@ void with_vectors(const ConstMatrix& x, const NormWeights& norm, void* out, cons
 
 void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out) {
   with_compute_type(x.dtype, [&]<typename T>(T) {
+    if (norm.weight_f32) {
+      const auto blocks = static_cast<unsigned>((x.rows + kNormWarps - 1) / kNormWarps);
+      launch("rmsnorm", rmsnorm_f32_weight_kernel<T>, {blocks}, kNormThreads, 0, stream,
+             static_cast<const T*>(x.data), static_cast<const float*>(norm.weight),
+             norm.weight_offset, norm.eps, static_cast<T*>(out), x.rows, x.cols);
+      return;
+    }
     with_vectors<T>(
         x, norm, out,
         [&]<int kCount>(std::integral_constant<int, kCount>, const T* from, const T* weights,

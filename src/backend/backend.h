@@ -21,6 +21,7 @@
 #include "core/histogram.h"
 #include "core/paged.h"
 #include "core/quantised_matrix.h"
+#include "core/recurrence.h"
 #include "core/tensor.h"
 
 namespace fp8kv {
@@ -43,6 +44,9 @@ struct Batch {
   ConstTensorView page_table;   // [n_seqs, max_pages] i32
   ConstTensorView context_len;  // [n_seqs] i32: tokens in the cache once these rows are appended;
                                 // the last row of a sequence is at position context_len - 1
+  // [n_seqs] i32: where the sequence's states are kept, in layers that have one; -1: nowhere, which
+  // REQUIRES that its first row is at position 0. No data: nowhere, all of them.
+  ConstTensorView states = {};
 };
 
 struct Linear {
@@ -68,7 +72,7 @@ struct Norm {
   NormKind kind = NormKind::rms;
   float eps = 0.0f;            // added to the mean square
   float weight_offset = 0.0f;  // added to every weight
-  // [dim], model dtype; `layer` also [k, dim], of which row i takes those of i % k
+  // [dim], model dtype, or f32 of `rms`; `layer` also [k, dim], of which row i takes those of i % k
   ConstTensorView weight = {};
   std::optional<ConstTensorView> bias = {};  // [dim], model dtype; `layer` only
 };
@@ -168,6 +172,30 @@ struct ExpertMatrices {
   std::span<const std::optional<QuantisedMatrix>> codes = {};
   std::optional<ExpertBiases> biases = {};
   std::optional<ClampedSwiglu> swiglu = {};  // in place of the activation
+};
+
+// A convolution of each channel with its own last tokens, then SiLU.
+struct CausalConv {
+  // [channels, width], model dtype, width <= kMostConvWidth; the last is the token's
+  ConstTensorView weight;
+  std::optional<ConstTensorView> bias;  // [channels], model dtype
+  TensorView state;  // [slots, width - 1, channels] f32: the tokens before; see Batch::states
+};
+
+// What a row is to the state of its sequence, one for each head of V. A head decays by
+// exp(-exp(a_log) * t) and takes the row in with a strength, where t = softplus(step + step_bias),
+// which is the strength if `strength` is absent; else that is its sigmoid.
+struct Recurrence {
+  StateUpdate update = StateUpdate::delta;
+  ConstTensorView q, k;  // [n, k_heads, k_dim], activation dtype; k_dim <= kMostStateRows
+  ConstTensorView v;     // [n, v_heads, v_dim], activation dtype
+  ConstTensorView step;  // [n, v_heads] f32
+  std::optional<ConstTensorView> strength;  // [n, v_heads] f32
+  ConstTensorView a_log, step_bias;         // [v_heads], any compute dtype
+  // Q and K are brought to length 1, with kUnitEps added to the squared length, and Q is then
+  // divided by the root of k_dim.
+  bool unit = false;
+  TensorView state;  // [slots, state_elements] f32; see core/recurrence.h and Batch::states
 };
 
 struct AttentionOptions {
@@ -292,6 +320,15 @@ class Backend {
   // the output, outside the inner loop.
   virtual void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                          const AttentionOptions& options, const TensorView& out) = 0;
+
+  // x = silu(conv(x)), in place.   x [n, channels] activation dtype
+  // A sequence whose first row is at position 0 begins with a state of zeros; the state is then
+  // what the next rows need. How rows are cut into steps changes no bit.
+  virtual void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) = 0;
+
+  // out [n, v_heads, v_dim] = S^T q of each row, S being its head's state once it has the row in
+  // it. States begin and go on as in causal_conv, rows in the order of their positions.
+  virtual void recur(const Recurrence& args, const Batch& batch, const TensorView& out) = 0;
 
   // x = activation(x) * up, or activation(x).   Both [n, hidden_dim] activation dtype.
   virtual void activate(Activation activation, const TensorView& x,

@@ -40,6 +40,12 @@ void MeasuringBackend::attention(const ConstTensorView&, const PagedKv&, const B
                                  const AttentionOptions&, const TensorView&) {
   computes_nothing();
 }
+void MeasuringBackend::causal_conv(const TensorView&, const CausalConv&, const Batch&) {
+  computes_nothing();
+}
+void MeasuringBackend::recur(const Recurrence&, const Batch&, const TensorView&) {
+  computes_nothing();
+}
 void MeasuringBackend::activate(Activation, const TensorView&,
                                 const std::optional<ConstTensorView>&) {
   computes_nothing();

@@ -47,8 +47,8 @@ enum class ScoreBias {
   alibi_bf16  // the same of slopes in bf16, rounded to bf16, and scaled as q . k is: Falcon
 };
 
-enum class Activation { silu, gelu_tanh, gelu_erf, relu, relu_squared };
-inline constexpr int kActivations = static_cast<int>(Activation::relu_squared) + 1;
+enum class Activation { silu, gelu_tanh, gelu_erf, relu, relu_squared, sigmoid };
+inline constexpr int kActivations = static_cast<int>(Activation::sigmoid) + 1;
 
 struct BlockConfig {
   NormKind norm = NormKind::rms;  // of all norms
@@ -59,7 +59,8 @@ struct BlockConfig {
   bool parallel = false;
   bool shared_norm = false;  // the blocks have one norm between them; REQUIRES `parallel`
   QkNorm qk_norm = QkNorm::none;
-  bool qk_norm_bias = false;  // REQUIRES QkNorm::per_head and NormKind::layer
+  bool attention_gated = false;  // see TensorRole::attn_gate
+  bool qk_norm_bias = false;     // REQUIRES QkNorm::per_head and NormKind::layer
   Activation activation = Activation::silu;
   bool gated = true;         // down(activation(gate(x)) * up(x)); else down(activation(up(x)))
   bool head_bias = false;    // lm_head has a bias, also where its weight is the embedding

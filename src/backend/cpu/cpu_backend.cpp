@@ -12,6 +12,7 @@
 #include "backend/cpu/cpu_experts.h"
 #include "backend/cpu/cpu_linear.h"
 #include "backend/cpu/cpu_memory.h"
+#include "backend/cpu/cpu_recurrence.h"
 #include "backend/cpu/cpu_rope.h"
 #include "backend/cpu/cpu_route.h"
 #include "backend/cpu/cpu_sample.h"
@@ -155,6 +156,13 @@ class CpuBackend : public Backend {
     cpu_attention(kernels_, pool_, attention_scratch_, q, kv, batch, options, out);
   }
 
+  void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override {
+    cpu_causal_conv(kernels_, pool_, recurrence_scratch_, x, conv, batch);
+  }
+  void recur(const Recurrence& args, const Batch& batch, const TensorView& out) override {
+    cpu_recur(kernels_, pool_, recurrence_scratch_, args, batch, out);
+  }
+
   void activate(Activation activation, const TensorView& x,
                 const std::optional<ConstTensorView>& up) override {
     FP8KV_ASSERT(x.dtype == DType::f32 && (!up || up->dtype == DType::f32));
@@ -227,6 +235,7 @@ class CpuBackend : public Backend {
   LinearScratch linear_scratch_;
   AttentionScratch attention_scratch_;
   ExpertScratch expert_scratch_;
+  RecurrenceScratch recurrence_scratch_;
 };
 
 }  // namespace

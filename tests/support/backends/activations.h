@@ -43,6 +43,9 @@ inline const std::vector<NamedActivation>& activations() {
        [](double, double) { return 0.0; }},
       {"relu squared", Activation::relu_squared, [](double x) { return x < 0 ? 0.0 : x * x; },
        [](double x, double unit) { return unit * x * x + 0x1p-149; }},
+      // As silu, but for the factor x.
+      {"sigmoid", Activation::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); },
+       [](double x, double unit) { return 6 * unit / (1 + std::exp(-x)) + 1e-36; }},
   };
   return all;
 }

@@ -59,6 +59,12 @@ class FailingBackend final : public Backend {
                  const AttentionOptions& options, const TensorView& out) override {
     inner_->attention(q, kv, batch, options, out);
   }
+  void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override {
+    inner_->causal_conv(x, conv, batch);
+  }
+  void recur(const Recurrence& args, const Batch& batch, const TensorView& out) override {
+    inner_->recur(args, batch, out);
+  }
   void activate(Activation activation, const TensorView& x,
                 const std::optional<ConstTensorView>& up) override {
     if (--left_ == 0) throw Error("the device is lost", "", ErrorKind::device);

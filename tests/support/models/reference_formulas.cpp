@@ -23,6 +23,8 @@ double activated(double x, Activation activation) {
       return std::max(x, 0.0);
     case Activation::relu_squared:
       return std::pow(std::max(x, 0.0), 2);
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
   }
   return 0;
 }

@@ -17,6 +17,7 @@
 #include "core/block.h"
 #include "core/dtype.h"
 #include "core/experts.h"
+#include "core/recurrence.h"
 #include "core/softmax_state.h"
 
 namespace fp8kv {
@@ -54,6 +55,19 @@ struct PerType {
     if (dtype == DType::f16) return f16;
     return dtype == DType::bf16 ? bf16 : f32;
   }
+};
+
+// What a token does to a block of a state, and what is read of it: see CpuKernels::StatePass.
+struct StateWrite {
+  const float* k = nullptr;      // [k_dim]
+  const float* delta = nullptr;  // [kStateColumns]
+  float decay = 1.0f;
+};
+struct StateRead {
+  const float* k = nullptr;  // [k_dim]
+  const float* q = nullptr;  // [k_dim]
+  float* of_k = nullptr;     // [kStateColumns]
+  float* of_q = nullptr;     // [kStateColumns]
 };
 
 struct CpuKernels {
@@ -97,6 +111,12 @@ struct CpuKernels {
   using LargestBits = uint32_t (*)(const float* x, int64_t count, uint32_t least);
   // x[i] /= by
   using Divide = void (*)(float* x, int64_t count, float by);
+  // On a block of a state [k_dim][kStateColumns], 64-byte aligned: with `write`
+  // state[i][j] = state[i][j] * decay + k[i] * delta[j]; then with `read`
+  // of_k[j] = sum over i of state[i][j] * k[i], and of_q as that. Each may be null, and both at
+  // once have the bits of one after the other.
+  using StatePass = void (*)(float* state, int64_t k_dim, const StateWrite* write,
+                             const StateRead* read);
 
   int strip;
   int tile_rows;
@@ -126,6 +146,7 @@ struct CpuKernels {
   Round round_bf16;
   LargestBits largest_bits;
   Divide divide;
+  StatePass state_pass;
 };
 
 extern const CpuKernels kPortableKernels;

@@ -266,6 +266,11 @@ FP8KV_AVX2 void divide(float* x, int64_t count, float by) {
   loops::divide(x, count, by);
 }
 
+FP8KV_AVX2 void state_pass(float* state, int64_t k_dim, const StateWrite* write,
+                           const StateRead* read) {
+  loops::state_pass(state, k_dim, write, read);
+}
+
 constexpr CpuKernels::Tile kTiles[kTileRows] = {tile<1>, tile<2>, tile<3>,
                                                 tile<4>, tile<5>, tile<6>};
 
@@ -295,6 +300,7 @@ const CpuKernels kAvx2Kernels = {
     .round_bf16 = round_bf16,
     .largest_bits = largest_bits,
     .divide = divide,
+    .state_pass = state_pass,
 };
 
 }  // namespace fp8kv

@@ -283,6 +283,70 @@ FP8KV_AVX512 void divide(float* x, int64_t count, float by) {
   loops::divide(x, count, by);
 }
 
+// As loops::state_columns, of all columns at once.
+struct StateSums {
+  __m512 of_k[2], of_q[2];
+};
+
+template <bool kWrites, bool kReads>
+FP8KV_AVX512 [[gnu::always_inline]] inline void state_row(float* row, int64_t i,
+                                                          const StateWrite& write,
+                                                          const __m512 (&delta)[2],
+                                                          const StateRead& read, StateSums& sums) {
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    __m512 s = _mm512_load_ps(row + half * kLanes);
+    if constexpr (kWrites) {
+      const __m512 taken = _mm512_mul_ps(_mm512_set1_ps(write.k[i]), delta[half]);
+      s = _mm512_fmadd_ps(s, _mm512_set1_ps(write.decay), taken);
+      _mm512_store_ps(row + half * kLanes, s);
+    }
+    if constexpr (kReads) {
+      sums.of_k[half] = _mm512_fmadd_ps(s, _mm512_set1_ps(read.k[i]), sums.of_k[half]);
+      sums.of_q[half] = _mm512_fmadd_ps(s, _mm512_set1_ps(read.q[i]), sums.of_q[half]);
+    }
+  }
+}
+
+template <bool kWrites, bool kReads>
+FP8KV_AVX512 [[gnu::always_inline]] inline void state_rows(float* state, int64_t k_dim,
+                                                           const StateWrite& write,
+                                                           const StateRead& read) {
+  static_assert(kStateColumns == 2 * kLanes);
+  const __m512 zero = _mm512_setzero_ps();
+  StateSums even{{zero, zero}, {zero, zero}}, odd = even;
+  __m512 delta[2] = {zero, zero};
+  if constexpr (kWrites) {
+    delta[0] = _mm512_loadu_ps(write.delta);
+    delta[1] = _mm512_loadu_ps(write.delta + kLanes);
+  }
+  int64_t i = 0;
+  for (; i + 1 < k_dim; i += 2) {
+    float* row = state + i * kStateColumns;
+    state_row<kWrites, kReads>(row, i, write, delta, read, even);
+    state_row<kWrites, kReads>(row + kStateColumns, i + 1, write, delta, read, odd);
+  }
+  if (i < k_dim) {
+    state_row<kWrites, kReads>(state + i * kStateColumns, i, write, delta, read, even);
+  }
+  if constexpr (!kReads) return;
+  for (int half = 0; half < 2; ++half) {
+    _mm512_storeu_ps(read.of_k + half * kLanes, _mm512_add_ps(even.of_k[half], odd.of_k[half]));
+    _mm512_storeu_ps(read.of_q + half * kLanes, _mm512_add_ps(even.of_q[half], odd.of_q[half]));
+  }
+}
+
+FP8KV_AVX512 void state_pass(float* state, int64_t k_dim, const StateWrite* write,
+                             const StateRead* read) {
+  if (write != nullptr && read != nullptr) {
+    state_rows<true, true>(state, k_dim, *write, *read);
+  } else if (write != nullptr) {
+    state_rows<true, false>(state, k_dim, *write, {});
+  } else if (read != nullptr) {
+    state_rows<false, true>(state, k_dim, {}, *read);
+  }
+}
+
 constexpr CpuKernels::Tile kTiles[kTileRows] = {tile<1>,  tile<2>,  tile<3>,  tile<4>, tile<5>,
                                                 tile<6>,  tile<7>,  tile<8>,  tile<9>, tile<10>,
                                                 tile<11>, tile<12>, tile<13>, tile<14>};
@@ -326,6 +390,7 @@ constexpr CpuKernels make_table(CpuKernels::PackPanel pairs, const CpuKernels::T
       .round_bf16 = round_bf16,
       .largest_bits = largest_bits,
       .divide = divide,
+      .state_pass = state_pass,
   };
 }
 

@@ -68,6 +68,7 @@ const CpuKernels kPortableKernels = {
     .round_bf16 = loops::round_bf16,
     .largest_bits = loops::largest_bits,
     .divide = loops::divide,
+    .state_pass = loops::state_pass,
 };
 
 }  // namespace fp8kv

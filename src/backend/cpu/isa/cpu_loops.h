@@ -136,6 +136,8 @@ template <Activation A>
     return x / (1.0f + exp(-2.0f * u));
   } else if constexpr (A == Activation::gelu_erf) {
     return 0.5f * x * (1.0f + std::erf(x * 0.7071067812f));
+  } else if constexpr (A == Activation::sigmoid) {
+    return 1.0f / (1.0f + exp(-x));
   } else {
     static_assert(A == Activation::relu || A == Activation::relu_squared);
     const float positive = x < 0.0f ? 0.0f : x;  // a NaN stays
@@ -208,6 +210,62 @@ template <Activation A>
 
 [[gnu::always_inline]] inline void divide(float* x, int64_t count, float by) {
   for (int64_t i = 0; i < count; ++i) x[i] /= by;
+}
+
+// Columns of a block of a state that are worked on together.
+inline constexpr int kStatePart = 2 * kLanes;
+
+struct StateSums {
+  float of_k[kStatePart] = {};
+  float of_q[kStatePart] = {};
+};
+
+template <bool kWrites, bool kReads>
+[[gnu::always_inline]] inline void state_row(float* s, int64_t i, const StateWrite& write,
+                                             const float (&delta)[kStatePart],
+                                             const StateRead& read, StateSums& sums) {
+  if constexpr (kWrites) {
+    for (int j = 0; j < kStatePart; ++j) s[j] = s[j] * write.decay + write.k[i] * delta[j];
+  }
+  if constexpr (kReads) {
+    for (int j = 0; j < kStatePart; ++j) sums.of_k[j] += s[j] * read.k[i];
+    for (int j = 0; j < kStatePart; ++j) sums.of_q[j] += s[j] * read.q[i];
+  }
+}
+
+// Columns [column, column + kStatePart) of CpuKernels::StatePass. Even and odd rows are added up
+// apart, so that fewer sums wait for the one before.
+template <bool kWrites, bool kReads>
+[[gnu::always_inline]] inline void state_columns(float* state, int64_t k_dim, int64_t column,
+                                                 const StateWrite& write, const StateRead& read) {
+  StateSums even, odd;
+  float delta[kStatePart] = {};
+  if constexpr (kWrites) {
+    for (int j = 0; j < kStatePart; ++j) delta[j] = write.delta[column + j];
+  }
+  float* s = state + column;
+  int64_t i = 0;
+  for (; i + 1 < k_dim; i += 2) {
+    state_row<kWrites, kReads>(s + i * kStateColumns, i, write, delta, read, even);
+    state_row<kWrites, kReads>(s + (i + 1) * kStateColumns, i + 1, write, delta, read, odd);
+  }
+  if (i < k_dim) state_row<kWrites, kReads>(s + i * kStateColumns, i, write, delta, read, even);
+  if constexpr (!kReads) return;
+  for (int j = 0; j < kStatePart; ++j) read.of_k[column + j] = even.of_k[j] + odd.of_k[j];
+  for (int j = 0; j < kStatePart; ++j) read.of_q[column + j] = even.of_q[j] + odd.of_q[j];
+}
+
+[[gnu::always_inline]] inline void state_pass(float* state, int64_t k_dim, const StateWrite* write,
+                                              const StateRead* read) {
+  for (int64_t column = 0; column < kStateColumns; column += kStatePart) {
+    if (write != nullptr && read != nullptr) {
+      state_columns<true, true>(state, k_dim, column, *write, *read);
+    } else if (write != nullptr) {
+      state_columns<true, false>(state, k_dim, column, *write, {});
+    } else if (read != nullptr) {
+      state_columns<false, true>(state, k_dim, column, {}, *read);
+    }
+  }
 }
 
 template <typename Element>

@@ -1,0 +1,76 @@
+// Layers that keep a state, of the backend.
+#include "kernels/backend/gpu_ops.h"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+// Blocks of a launch in its second and third direction.
+constexpr int64_t kMostAcross = 65535;
+
+StateRows state_rows(const Batch& batch) {
+  StateRows rows;
+  rows.positions = batch.positions.as<const int32_t>();
+  rows.indptr = batch.indptr.as<const int32_t>();
+  if (batch.states.data != nullptr) rows.slots = batch.states.as<const int32_t>();
+  rows.n_seqs = static_cast<int32_t>(batch.indptr.shape[0] - 1);
+  return rows;
+}
+
+}  // namespace
+
+void GpuBackend::causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) {
+  if (x.shape.elements() == 0) return;
+  const int64_t channels = x.shape[1], width = conv.weight.shape.elements() / channels;
+  require(is_compute_dtype(x.dtype) && conv.weight.dtype == x.dtype &&
+              (!conv.bias || conv.bias->dtype == x.dtype),
+          "causal_conv", "needs one type of f32, f16 and bf16");
+  require(conv.weight.shape.elements() == channels * width && width >= 1 &&
+              width <= kMostConvWidth && (!conv.bias || conv.bias->shape.elements() == channels),
+          "causal_conv", "shapes do not fit");
+  ConvArguments arguments;
+  arguments.x = x.data;
+  arguments.weight = conv.weight.data;
+  if (conv.bias) arguments.bias = conv.bias->data;
+  arguments.state = conv.state.as<float>();
+  arguments.rows = state_rows(batch);
+  arguments.channels = channels;
+  arguments.width = static_cast<int32_t>(width);
+  require_grid(channels * arguments.rows.n_seqs, "causal_conv");
+  FP8KV_GPU::causal_conv(device_.stream(), x.dtype, arguments);
+}
+
+void GpuBackend::recur(const Recurrence& args, const Batch& batch, const TensorView& out) {
+  if (out.shape.elements() == 0) return;
+  require(is_compute_dtype(args.q.dtype) && args.k.dtype == args.q.dtype &&
+              args.v.dtype == args.q.dtype && out.dtype == args.q.dtype &&
+              args.step.dtype == DType::f32 &&
+              (!args.strength || args.strength->dtype == DType::f32) &&
+              is_compute_dtype(args.a_log.dtype) && is_compute_dtype(args.step_bias.dtype),
+          "recur", "needs one type of f32, f16 and bf16, and f32 for steps and strengths");
+  RecurrenceArguments arguments;
+  arguments.rows = state_rows(batch);
+  require(args.k.shape == args.q.shape && args.v.shape == out.shape &&
+              args.v.shape[1] % args.k.shape[1] == 0 && args.k.shape[2] <= kMostStateRows &&
+              args.v.shape[1] <= kMostAcross && arguments.rows.n_seqs <= kMostAcross,
+          "recur", "shapes do not fit");
+  arguments.q = args.q.data;
+  arguments.k = args.k.data;
+  arguments.v = args.v.data;
+  arguments.step = args.step.as<const float>();
+  if (args.strength) arguments.strength = args.strength->as<const float>();
+  arguments.a_log = args.a_log.data;
+  arguments.a_log_dtype = args.a_log.dtype;
+  arguments.step_bias = args.step_bias.data;
+  arguments.step_bias_dtype = args.step_bias.dtype;
+  arguments.state = args.state.as<float>();
+  arguments.out = out.data;
+  arguments.update = args.update;
+  arguments.unit = args.unit;
+  arguments.k_heads = static_cast<int32_t>(args.k.shape[1]);
+  arguments.k_dim = static_cast<int32_t>(args.k.shape[2]);
+  arguments.v_heads = static_cast<int32_t>(args.v.shape[1]);
+  arguments.v_dim = static_cast<int32_t>(args.v.shape[2]);
+  FP8KV_GPU::recur(device_.stream(), args.q.dtype, arguments);
+}
+
+}  // namespace fp8kv::FP8KV_GPU

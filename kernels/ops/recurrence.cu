@@ -1,0 +1,181 @@
+// The two ops of layers that keep a state. Both take a sequence's rows in turn, so that how these
+// are cut into steps changes no bit.
+#include "kernels/blocks/activation.cuh"
+#include "kernels/blocks/reduce.cuh"
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+constexpr int kConvThreads = 256;
+constexpr int kTokensBefore = static_cast<int>(kMostConvWidth) - 1;
+constexpr int kColumns = static_cast<int>(kStateColumns);
+
+// The rows of a sequence, and where its state is.
+struct OfSequence {
+  int first;
+  int end;
+  bool begins;   // with a state of zeros
+  int64_t slot;  // -1: it is not kept
+};
+
+__device__ inline OfSequence of_sequence(const StateRows& rows, int sequence) {
+  OfSequence of;
+  of.first = rows.indptr[sequence];
+  of.end = rows.indptr[sequence + 1];
+  of.begins = of.first == of.end || rows.positions[of.first] == 0;
+  of.slot = rows.slots == nullptr ? -1 : rows.slots[sequence];
+  return of;
+}
+
+// One thread per sequence and channel, for all rows. The last of `before` is the token before.
+template <typename T>
+__global__ void causal_conv_kernel(ConvArguments arguments) {
+  after_previous();
+  const int64_t item = static_cast<int64_t>(block_index().x) * kConvThreads + thread_index();
+  const int64_t channels = arguments.channels;
+  if (item >= channels * arguments.rows.n_seqs) return;
+  const int64_t channel = item % channels;
+  const OfSequence of = of_sequence(arguments.rows, static_cast<int>(item / channels));
+  const int kept = arguments.width - 1, unused = kTokensBefore - kept;
+  const T* weight = static_cast<const T*>(arguments.weight) + channel * arguments.width;
+  float* state = of.slot < 0 ? nullptr : arguments.state + of.slot * kept * channels + channel;
+  float bias = 0.0f;
+  if (arguments.bias != nullptr) bias = static_cast<const T*>(arguments.bias)[channel].value();
+  float before[kTokensBefore], taps[kTokensBefore];
+#pragma unroll
+  for (int j = 0; j < kTokensBefore; ++j) {
+    const bool used = j >= unused;
+    taps[j] = used ? weight[j - unused].value() : 0.0f;
+    before[j] = used && !of.begins ? state[(j - unused) * channels] : 0.0f;
+  }
+  const float last_tap = weight[kept].value();
+  T* x = static_cast<T*>(arguments.x) + channel;
+  for (int64_t row = of.first; row < of.end; ++row) {
+    const float value = x[row * channels].value();
+    float sum = bias;
+#pragma unroll
+    for (int j = 0; j < kTokensBefore; ++j) sum = fused(taps[j], before[j], sum);
+    sum = fused(last_tap, value, sum);
+#pragma unroll
+    for (int j = 0; j + 1 < kTokensBefore; ++j) before[j] = before[j + 1];
+    before[kTokensBefore - 1] = value;
+    x[row * channels] = T::of(activated<Activation::silu>(sum));
+  }
+  if (of.slot < 0) return;
+#pragma unroll
+  for (int j = 0; j < kTokensBefore; ++j) {
+    if (j >= unused) state[(j - unused) * channels] = before[j];
+  }
+}
+
+// Shared memory of a block of recur_kernel: the state, Q and K.
+constexpr size_t recur_bytes(int k_dim) {
+  return (static_cast<size_t>(k_dim * (kColumns + 2)) * sizeof(float) + 15) / 16 * 16;
+}
+
+__device__ inline float number_at(const void* data, DType dtype, int64_t i) {
+  if (dtype == DType::f16) return static_cast<const F16*>(data)[i].value();
+  if (dtype == DType::bf16) return static_cast<const Bf16*>(data)[i].value();
+  return static_cast<const float*>(data)[i];
+}
+
+// One warp per sequence, head of V and block of columns; a lane has a column, if there are so many.
+template <typename T>
+__global__ void recur_kernel(RecurrenceArguments arguments) {
+  after_previous();
+  Shared shared;
+  const int k_dim = arguments.k_dim, lane = lane_index();
+  const bool has_column = lane < kColumns;
+  float* state = shared.take<float>(k_dim * (kColumns + 2));
+  float* q = state + k_dim * kColumns;
+  float* k = q + k_dim;
+  const int block = block_index().x, head = block_index().y;
+  const int n_blocks = grid_size().x, v_heads = arguments.v_heads;
+  const OfSequence of = of_sequence(arguments.rows, block_index().z);
+  const int64_t before = ((of.slot * v_heads + head) * n_blocks + block) * k_dim;
+  float* kept = of.slot < 0 ? nullptr : arguments.state + before * kColumns;
+  const int column = block * kColumns + lane;
+  const bool counts = has_column && column < arguments.v_dim;
+  if (has_column) {
+    for (int i = 0; i < k_dim; ++i) {
+      state[i * kColumns + lane] = of.begins ? 0.0f : kept[i * kColumns + lane];
+    }
+  }
+  const int k_head = head / (v_heads / arguments.k_heads);
+  const float rate = -exp_exact(number_at(arguments.a_log, arguments.a_log_dtype, head));
+  const float bias = number_at(arguments.step_bias, arguments.step_bias_dtype, head);
+  for (int64_t row = of.first; row < of.end; ++row) {
+    const int64_t k_at = (row * arguments.k_heads + k_head) * k_dim;
+    float squares_q = 0.0f, squares_k = 0.0f, product = 0.0f;
+    for (int i = lane; i < k_dim; i += kWarp) {
+      q[i] = static_cast<const T*>(arguments.q)[k_at + i].value();
+      k[i] = static_cast<const T*>(arguments.k)[k_at + i].value();
+      squares_q = fused(q[i], q[i], squares_q);
+      squares_k = fused(k[i], k[i], squares_k);
+      product = fused(q[i], k[i], product);
+    }
+    product = warp_sum(product);
+    if (arguments.unit) {
+      const auto eps = static_cast<float>(kUnitEps);
+      const float of_q =
+          rsqrt_exact(warp_sum(squares_q) + eps) * rsqrt_exact(static_cast<float>(k_dim));
+      const float of_k = rsqrt_exact(warp_sum(squares_k) + eps);
+      for (int i = lane; i < k_dim; i += kWarp) {
+        q[i] *= of_q;
+        k[i] *= of_k;
+      }
+      product *= of_q * of_k;
+    }
+    warp_sync();
+    const int64_t at = row * v_heads + head;
+    const float raw = arguments.step[at] + bias;
+    const float step = raw > 20.0f ? raw : log1p_exact(exp_exact(raw));
+    const float decay = exp_exact(rate * step);
+    const float strength =
+        arguments.strength == nullptr ? step : 1.0f / (1.0f + exp_exact(-arguments.strength[at]));
+    if (has_column) {
+      float of_k = 0.0f, of_q = 0.0f;
+      for (int i = 0; i < k_dim; ++i) {
+        of_k = fused(state[i * kColumns + lane], k[i], of_k);
+        of_q = fused(state[i * kColumns + lane], q[i], of_q);
+      }
+      const int64_t v_at = at * arguments.v_dim + column;
+      const float v = counts ? static_cast<const T*>(arguments.v)[v_at].value() : 0.0f;
+      const float known = arguments.update == StateUpdate::delta ? decay * of_k : 0.0f;
+      const float delta = (v - known) * strength;
+      if (counts) {
+        static_cast<T*>(arguments.out)[v_at] = T::of(fused(decay, of_q, product * delta));
+      }
+      for (int i = 0; i < k_dim; ++i) {
+        float& cell = state[i * kColumns + lane];
+        cell = fused(cell, decay, k[i] * delta);
+      }
+    }
+    warp_sync();
+  }
+  if (of.slot < 0 || !has_column) return;
+  for (int i = 0; i < k_dim; ++i) kept[i * kColumns + lane] = state[i * kColumns + lane];
+}
+
+}  // namespace
+
+void causal_conv(Stream stream, DType dtype, const ConvArguments& arguments) {
+  with_compute_type(dtype, [&]<typename T>(T) {
+    const int64_t items = arguments.channels * arguments.rows.n_seqs;
+    launch("causal_conv", causal_conv_kernel<T>,
+           {static_cast<unsigned>((items + kConvThreads - 1) / kConvThreads)}, kConvThreads, 0,
+           stream, arguments);
+  });
+}
+
+void recur(Stream stream, DType dtype, const RecurrenceArguments& arguments) {
+  with_compute_type(dtype, [&]<typename T>(T) {
+    const Grid grid{static_cast<unsigned>(state_blocks(arguments.v_dim)),
+                    static_cast<unsigned>(arguments.v_heads),
+                    static_cast<unsigned>(arguments.rows.n_seqs)};
+    launch("recur", recur_kernel<T>, grid, kWarp, recur_bytes(arguments.k_dim), stream, arguments);
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

@@ -1,0 +1,243 @@
+#include "backend/cpu/cpu_recurrence.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+// Channels of one job of a convolution.
+constexpr int64_t kChannels = 64;
+// Rows of one job of what comes before a recurrence.
+constexpr int64_t kPreparedRows = 16;
+
+// The rows of one sequence of a step.
+struct SequenceRows {
+  int64_t first = 0;
+  int64_t end = 0;
+  bool begins = false;  // with a state of zeros
+  int64_t slot = -1;    // where its state is kept; -1: nowhere
+};
+
+SequenceRows rows_of(const Batch& batch, int64_t sequence) {
+  SequenceRows rows;
+  const int32_t* indptr = batch.indptr.as<int32_t>() + sequence;
+  rows.first = indptr[0];
+  rows.end = indptr[1];
+  rows.begins = rows.first == rows.end || batch.positions.as<int32_t>()[rows.first] == 0;
+  if (batch.states.data != nullptr) rows.slot = batch.states.as<int32_t>()[sequence];
+  FP8KV_ASSERT(rows.begins || rows.slot >= 0);
+  return rows;
+}
+
+int64_t sequences_of(const Batch& batch) {
+  return batch.indptr.shape[0] - 1;
+}
+
+struct Convolution {
+  const CpuKernels& kernels;
+  const TensorView& x;
+  const CausalConv& conv;
+  const Batch& batch;
+  int64_t channels;
+  int64_t width;
+  const float* weights;  // [width, channels]
+  const float* biases;   // [channels]
+
+  // Channels [begin, end) of a sequence. `before` is a ring of the tokens before: that of row r is
+  // in place r % (width - 1).
+  void run(int64_t sequence, int64_t begin, int64_t end) const {
+    const SequenceRows rows = rows_of(batch, sequence);
+    const int64_t count = end - begin, kept = width - 1;
+    float* state =
+        rows.slot < 0 ? nullptr : conv.state.as<float>() + rows.slot * kept * channels + begin;
+    std::array<float, kChannels> sum;
+    std::vector<float> before(static_cast<size_t>(kept * kChannels));
+    const auto place = [&](int64_t row) {  // of the row that many after the first
+      return before.data() + ((row % kept) + kept) % kept * kChannels;
+    };
+    for (int64_t j = 0; j < kept && !rows.begins; ++j) {
+      std::copy_n(state + j * channels, count, place(j - kept));
+    }
+    for (int64_t row = 0; row < rows.end - rows.first; ++row) {
+      float* values = x.as<float>() + (rows.first + row) * channels + begin;
+      std::copy_n(biases + begin, count, sum.data());
+      for (int64_t j = 0; j < kept; ++j) add(place(row - kept + j), j, begin, count, sum.data());
+      add(values, kept, begin, count, sum.data());
+      if (kept > 0) std::copy_n(values, count, place(row));
+      kernels.activate[static_cast<size_t>(Activation::silu)](sum.data(), nullptr, count);
+      std::copy_n(sum.data(), count, values);
+    }
+    if (state == nullptr) return;
+    for (int64_t j = 0; j < kept; ++j) {
+      std::copy_n(place(rows.end - rows.first - kept + j), count, state + j * channels);
+    }
+  }
+
+  void add(const float* values, int64_t tap, int64_t begin, int64_t count, float* sum) const {
+    const float* weight = weights + tap * channels + begin;
+    for (int64_t i = 0; i < count; ++i) sum[i] += weight[i] * values[i];
+  }
+};
+
+float softplus(float x) {
+  return x > 20.0f ? x : std::log1p(std::exp(x));
+}
+
+// What of the rows is the same for all columns of a state.
+struct Prepared {
+  float* q;         // [n, k_heads, k_dim]
+  float* k;         // [n, k_heads, k_dim]
+  float* q_of_k;    // [n, k_heads]: Q times K
+  float* decay;     // [n, v_heads]
+  float* strength;  // [n, v_heads]
+};
+
+struct Recurring {
+  const CpuKernels& kernels;
+  const Recurrence& args;
+  const Batch& batch;
+  const TensorView& out;
+  Prepared prepared;
+  const float* a_log;      // [v_heads]
+  const float* step_bias;  // [v_heads]
+  int64_t k_heads = args.k.shape[1];
+  int64_t k_dim = args.k.shape[2];
+  int64_t v_heads = args.v.shape[1];
+  int64_t v_dim = args.v.shape[2];
+
+  // A head brought to length 1, times `scale`.
+  void unit(const float* from, double scale, float* to) const {
+    double squares = 0;
+    for (int64_t i = 0; i < k_dim; ++i) squares += double{from[i]} * double{from[i]};
+    const auto factor = static_cast<float>(scale / std::sqrt(squares + kUnitEps));
+    for (int64_t i = 0; i < k_dim; ++i) to[i] = from[i] * factor;
+  }
+
+  void prepare(int64_t row) const {
+    for (int64_t head = 0; head < k_heads; ++head) {
+      const int64_t at = (row * k_heads + head) * k_dim;
+      const float *q = args.q.as<float>() + at, *k = args.k.as<float>() + at;
+      if (args.unit) {
+        unit(q, 1 / std::sqrt(static_cast<double>(k_dim)), prepared.q + at);
+        unit(k, 1.0, prepared.k + at);
+      } else {
+        std::copy_n(q, k_dim, prepared.q + at);
+        std::copy_n(k, k_dim, prepared.k + at);
+      }
+      double product = 0;
+      for (int64_t i = 0; i < k_dim; ++i) {
+        product += double{prepared.q[at + i]} * double{prepared.k[at + i]};
+      }
+      prepared.q_of_k[row * k_heads + head] = static_cast<float>(product);
+    }
+    for (int64_t head = 0; head < v_heads; ++head) {
+      const int64_t at = row * v_heads + head;
+      const float step = softplus(args.step.as<float>()[at] + step_bias[head]);
+      prepared.decay[at] = std::exp(-std::exp(a_log[head]) * step);
+      prepared.strength[at] =
+          args.strength ? 1.0f / (1.0f + std::exp(-args.strength->as<float>()[at])) : step;
+    }
+  }
+
+  // One block of columns of a head's state takes in all rows of its sequence.
+  void run(int64_t sequence, int64_t head, int64_t block, float* spare) const {
+    const SequenceRows rows = rows_of(batch, sequence);
+    const int64_t n_blocks = state_blocks(v_dim), size = k_dim * kStateColumns;
+    float* state = rows.slot < 0 ? spare
+                                 : args.state.as<float>() +
+                                       ((rows.slot * v_heads + head) * n_blocks + block) * size;
+    if (rows.begins) std::fill_n(state, size, 0.0f);
+    const int64_t first_column = block * kStateColumns;
+    const int64_t columns = std::min(kStateColumns, v_dim - first_column);
+    const int64_t k_head = head / (v_heads / k_heads);
+    alignas(64) std::array<float, kStateColumns> delta{}, of_k{}, of_q{};
+    const auto read_of = [&](int64_t row) {
+      const int64_t at = (row * k_heads + k_head) * k_dim;
+      return StateRead{prepared.k + at, prepared.q + at, of_k.data(), of_q.data()};
+    };
+    for (int64_t row = rows.first; row < rows.end; ++row) {
+      const StateRead read = read_of(row);
+      if (row == rows.first) kernels.state_pass(state, k_dim, nullptr, &read);
+      const int64_t at = row * v_heads + head;
+      const float decay = prepared.decay[at], strength = prepared.strength[at];
+      const float product = prepared.q_of_k[row * k_heads + k_head];
+      const float* v = args.v.as<float>() + at * v_dim + first_column;
+      float* to = out.as<float>() + at * v_dim + first_column;
+      for (int64_t j = 0; j < columns; ++j) {
+        const auto c = static_cast<size_t>(j);
+        const float known = args.update == StateUpdate::delta ? decay * of_k[c] : 0.0f;
+        delta[c] = (v[j] - known) * strength;
+        to[j] = decay * of_q[c] + product * delta[c];
+      }
+      const StateWrite write{read.k, delta.data(), decay};
+      const bool last = row + 1 == rows.end;
+      const StateRead next = last ? StateRead{} : read_of(row + 1);
+      if (!last || rows.slot >= 0) {
+        kernels.state_pass(state, k_dim, &write, last ? nullptr : &next);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void cpu_causal_conv(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& scratch,
+                     const TensorView& x, const CausalConv& conv, const Batch& batch) {
+  FP8KV_ASSERT(x.dtype == DType::f32);
+  const int64_t channels = x.shape[1], width = conv.weight.shape.elements() / channels;
+  FP8KV_ASSERT(conv.weight.shape.elements() == channels * width);
+  const int64_t all = channels * width;
+  float* weights = scratch.weights.floats(static_cast<size_t>(2 * all + channels));
+  float *by_channel = weights + all, *biases = by_channel + all;
+  kernels.to_float[conv.weight.dtype](conv.weight.data, all, by_channel);
+  for (int64_t i = 0; i < all; ++i) weights[i % width * channels + i / width] = by_channel[i];
+  std::fill_n(biases, channels, 0.0f);
+  if (conv.bias) kernels.to_float[conv.bias->dtype](conv.bias->data, channels, biases);
+  const Convolution convolution{kernels, x, conv, batch, channels, width, weights, biases};
+  const int64_t parts = (channels + kChannels - 1) / kChannels;
+  pool.run(sequences_of(batch) * parts, [&](int64_t job, int /*thread*/) {
+    const int64_t begin = job % parts * kChannels;
+    convolution.run(job / parts, begin, std::min(begin + kChannels, channels));
+  });
+}
+
+void cpu_recur(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& scratch,
+               const Recurrence& args, const Batch& batch, const TensorView& out) {
+  FP8KV_ASSERT(args.q.dtype == DType::f32 && out.dtype == DType::f32);
+  const int64_t n = args.k.shape[0], k_heads = args.k.shape[1], k_dim = args.k.shape[2];
+  const int64_t v_heads = args.v.shape[1], n_blocks = state_blocks(args.v.shape[2]);
+  FP8KV_ASSERT(v_heads % k_heads == 0);
+  const int64_t keys = n * k_heads * k_dim;
+  float* next = scratch.rows.floats(
+      static_cast<size_t>(2 * keys + n * k_heads + 2 * n * v_heads + 2 * v_heads));
+  const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
+  Prepared prepared{};
+  prepared.q = take(keys);
+  prepared.k = take(keys);
+  prepared.q_of_k = take(n * k_heads);
+  prepared.decay = take(n * v_heads);
+  prepared.strength = take(n * v_heads);
+  float *a_log = take(v_heads), *step_bias = take(v_heads);
+  kernels.to_float[args.a_log.dtype](args.a_log.data, v_heads, a_log);
+  kernels.to_float[args.step_bias.dtype](args.step_bias.data, v_heads, step_bias);
+  const Recurring recurring{kernels, args, batch, out, prepared, a_log, step_bias};
+  pool.run((n + kPreparedRows - 1) / kPreparedRows, [&](int64_t job, int /*thread*/) {
+    const int64_t end = std::min(n, (job + 1) * kPreparedRows);
+    for (int64_t row = job * kPreparedRows; row < end; ++row) recurring.prepare(row);
+  });
+  const int64_t size = k_dim * kStateColumns;
+  float* spare = scratch.states.floats(static_cast<size_t>(pool.threads() * size));
+  pool.run(sequences_of(batch) * v_heads * n_blocks, [&](int64_t job, int thread) {
+    const int64_t of_sequence = job % (v_heads * n_blocks);
+    recurring.run(job / (v_heads * n_blocks), of_sequence / n_blocks, of_sequence % n_blocks,
+                  spare + thread * size);
+  });
+}
+
+}  // namespace fp8kv

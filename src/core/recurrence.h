@@ -1,0 +1,47 @@
+// Layers that keep a state of fixed size instead of a KV cache: their sizes as data, for the config
+// and for the ops that compute with it.
+#pragma once
+
+#include <cstdint>
+
+namespace fp8kv {
+
+// What a token does to the state S [k_dim, v_dim] of a head, once that has decayed.
+enum class StateUpdate {
+  delta,  // S += k (v - S^T k) * strength: gated DeltaNet
+  add     // S += k v * strength: Mamba-2
+};
+
+struct RecurrenceConfig {
+  StateUpdate update = StateUpdate::delta;
+  int64_t k_heads = 0;  // of Q and K, each for v_heads / k_heads heads of V in a row
+  int64_t k_dim = 0;
+  int64_t v_heads = 0;
+  int64_t v_dim = 0;
+  int64_t conv_width = 0;  // tokens that the convolution before it sees
+
+  int64_t k_width() const { return k_heads * k_dim; }
+  int64_t v_width() const { return v_heads * v_dim; }
+  int64_t conv_channels() const { return 2 * k_width() + v_width(); }
+  bool operator==(const RecurrenceConfig&) const = default;
+};
+
+// What ops take at most, far above any model.
+inline constexpr int64_t kMostConvWidth = 8;
+inline constexpr int64_t kMostStateRows = 256;  // k_dim
+
+// Added to the squared length of Q and K where they are brought to length 1.
+inline constexpr double kUnitEps = 1e-6;
+
+// A head's state lies in blocks of so many columns, [blocks][k_dim][kStateColumns] f32; columns
+// beyond v_dim are 0.
+inline constexpr int64_t kStateColumns = 32;
+
+constexpr int64_t state_blocks(int64_t v_dim) {
+  return (v_dim + kStateColumns - 1) / kStateColumns;
+}
+constexpr int64_t state_elements(int64_t v_heads, int64_t k_dim, int64_t v_dim) {
+  return v_heads * state_blocks(v_dim) * k_dim * kStateColumns;
+}
+
+}  // namespace fp8kv

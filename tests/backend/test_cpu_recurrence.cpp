@@ -1,0 +1,69 @@
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "support/backends/recurrence_scene.h"
+
+namespace fp8kv {
+namespace {
+
+using test::RecurrenceScene;
+using test::SceneStep;
+
+struct Named {
+  std::string name;
+  RecurrenceScene scene;
+};
+
+std::vector<Named> scenes() {
+  std::vector<Named> all;
+  all.push_back({"delta", {}});
+  all.push_back({"delta, one head, blocks of columns that are full",
+                 {.k_heads = 1, .k_dim = 16, .v_heads = 1, .v_dim = 64, .conv_width = 2}});
+  all.push_back({"add", {.update = StateUpdate::add, .conv_bias = true}});
+  all.push_back({"a long sequence that is not kept",
+                 {.k_dim = 32, .lengths = {200}, .slots = {-1}, .n_slots = 1}});
+  for (Named& each : all) each.scene.randomise(7);
+  return all;
+}
+
+TEST_CASE("recur and causal_conv: what double precision gives, on every instruction set") {
+  for (const auto& [name, scene] : scenes()) {
+    CAPTURE(name);
+    const test::ExactRecurrence exact = test::exact_recurrence(scene);
+    for (const CpuIsa isa : test::available_isas()) {
+      CAPTURE(cpu_isa_name(isa));
+      const auto backend = make_cpu_backend(2, isa);
+      const auto out = test::run_steps(*backend, scene, {whole_step(scene)});
+      test::expect_close(out.recurred, exact.recurred, exact.recurred_allowed);
+      test::expect_close(out.convolved, exact.convolved, exact.convolved_allowed);
+    }
+  }
+}
+
+TEST_CASE("recur and causal_conv: how rows are cut into steps changes no bit") {
+  RecurrenceScene scene;
+  scene.randomise(11);
+  const std::vector<SceneStep> one_by_one = [] {
+    std::vector<SceneStep> steps;
+    for (int64_t i = 0; i < 9; ++i) steps.push_back({{0, i, 1}});
+    for (int64_t i = 0; i < 5; ++i) steps.push_back({{2, i, 1}});
+    steps.push_back({{1, 0, 1}});
+    return steps;
+  }();
+  const std::vector<SceneStep> together = {
+      {{2, 0, 2}, {0, 0, 4}}, {{0, 4, 1}, {1, 0, 1}, {2, 2, 1}}, {{0, 5, 4}, {2, 3, 2}}};
+  for (const CpuIsa isa : test::available_isas()) {
+    CAPTURE(cpu_isa_name(isa));
+    const auto backend = make_cpu_backend(1, isa), threads = make_cpu_backend(3, isa);
+    const auto whole = test::run_steps(*backend, scene, {whole_step(scene)});
+    CHECK(test::run_steps(*backend, scene, one_by_one) == whole);
+    CHECK(test::run_steps(*threads, scene, together) == whole);
+    RecurrenceScene unkept = scene;
+    unkept.slots = {-1, -1, -1};
+    CHECK(test::run_steps(*threads, unkept, {whole_step(unkept)}) == whole);
+  }
+}
+
+}  // namespace
+}  // namespace fp8kv

@@ -1,0 +1,35 @@
+#include <doctest/doctest.h>
+
+#include "support/backends/gpu_backends.h"
+#include "support/backends/recurrence_scene.h"
+
+namespace fp8kv {
+namespace {
+
+using test::RecurrenceScene;
+
+TEST_CASE("gpu recur and causal_conv: what double precision gives, however rows are cut") {
+  RecurrenceScene delta{.k_dim = 9, .v_dim = 34};
+  RecurrenceScene add{.update = StateUpdate::add, .k_dim = 5, .v_dim = 3, .conv_bias = true};
+  for (RecurrenceScene* scene : {&delta, &add}) {
+    scene->randomise(5);
+    const test::ExactRecurrence exact = test::exact_recurrence(*scene);
+    for (const test::NamedBackend& each : test::gpu_backends()) {
+      CAPTURE(each.name);
+      const auto backend = each.make();
+      const auto whole = test::run_steps(*backend, *scene, {whole_step(*scene)});
+      test::expect_close(whole.recurred, exact.recurred, exact.recurred_allowed);
+      test::expect_close(whole.convolved, exact.convolved, exact.convolved_allowed);
+      const auto cut = test::run_steps(
+          *backend, *scene,
+          {{{2, 0, 2}, {0, 0, 4}}, {{0, 4, 1}, {1, 0, 1}, {2, 2, 1}}, {{0, 5, 4}, {2, 3, 2}}});
+      CHECK(cut == whole);
+      RecurrenceScene unkept = *scene;
+      unkept.slots = {-1, -1, -1};
+      CHECK(test::run_steps(*backend, unkept, {whole_step(unkept)}) == whole);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fp8kv

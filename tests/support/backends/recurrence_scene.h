@@ -1,0 +1,252 @@
+// Sequences of random rows for the ops that keep a state, what these give in one step or cut into
+// several, and the same in double precision.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/rng.h"
+#include "support/backends/compare.h"
+#include "support/backends/cpu.h"
+
+namespace fp8kv::test {
+
+struct RecurrenceScene {
+  StateUpdate update = StateUpdate::delta;
+  int64_t k_heads = 2;
+  int64_t k_dim = 7;
+  int64_t v_heads = 4;
+  int64_t v_dim = 37;  // more than a block of columns
+  int64_t conv_width = 4;
+  bool conv_bias = false;
+  std::vector<int64_t> lengths = {9, 1, 5};  // of sequences
+  std::vector<int64_t> slots = {2, 0, 3};    // of their states; -1: not kept
+  int64_t n_slots = 4;
+  std::vector<float> q = {}, k = {}, v = {}, step = {}, strength = {}, a_log = {}, step_bias = {};
+  std::vector<float> x = {}, weight = {},
+                     bias = {};  // of the convolution, v_heads * v_dim channels
+
+  int64_t rows() const {
+    int64_t n = 0;
+    for (const int64_t length : lengths) n += length;
+    return n;
+  }
+  int64_t channels() const { return v_heads * v_dim; }
+  bool has_strength() const { return update == StateUpdate::delta; }
+
+  void randomise(uint64_t seed) {
+    Rng rng(seed);
+    const int64_t n = rows();
+    q = random_floats(rng, n * k_heads * k_dim);
+    k = random_floats(rng, n * k_heads * k_dim);
+    v = random_floats(rng, n * v_heads * v_dim);
+    step = random_floats(rng, n * v_heads);
+    strength = random_floats(rng, n * v_heads);
+    a_log = random_floats(rng, v_heads);
+    step_bias = random_floats(rng, v_heads);
+    x = random_floats(rng, n * channels());
+    weight = random_floats(rng, channels() * conv_width);
+    bias = random_floats(rng, channels());
+    // The decay of a head is felt, and not at once all.
+    for (float& value : a_log) value -= 2;
+  }
+};
+
+// Rows [first, first + count) of a sequence, in a step.
+struct ScenePart {
+  size_t sequence = 0;
+  int64_t first = 0;
+  int64_t count = 0;
+};
+using SceneStep = std::vector<ScenePart>;
+
+// All sequences side by side, whole.
+inline SceneStep whole_step(const RecurrenceScene& scene) {
+  SceneStep step;
+  for (size_t i = 0; i < scene.lengths.size(); ++i) step.push_back({i, 0, scene.lengths[i]});
+  return step;
+}
+
+// What the steps give, one after the other on one backend, in the order of the scene's rows.
+struct RecurrenceOutcome {
+  std::vector<float> recurred;   // [rows, v_heads, v_dim]
+  std::vector<float> convolved;  // [rows, channels]
+  bool operator==(const RecurrenceOutcome&) const = default;
+};
+
+inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
+                                   const std::vector<SceneStep>& steps) {
+  const auto width = [&](int64_t heads, int64_t size) { return static_cast<size_t>(heads * size); };
+  std::vector<int64_t> first_rows = {0};
+  for (const int64_t length : s.lengths) first_rows.push_back(first_rows.back() + length);
+  RecurrenceOutcome out;
+  out.recurred.resize(s.v.size());
+  out.convolved.resize(s.x.size());
+  const Tensor state =
+      backend.allocate(DType::f32, Shape{s.n_slots, state_elements(s.v_heads, s.k_dim, s.v_dim)});
+  const Tensor tail =
+      backend.allocate(DType::f32, Shape{s.n_slots, s.conv_width - 1, s.channels()});
+  // What another sequence left there.
+  const auto spoil = [&](const Tensor& tensor) {
+    const std::vector<float> old(static_cast<size_t>(tensor.view().shape.elements()), 3.0f);
+    backend.copy_in(tensor.view(), {reinterpret_cast<const std::byte*>(old.data()), DType::f32,
+                                    tensor.view().shape});
+  };
+  spoil(state);
+  spoil(tail);
+  const Tensor a_log = tensor_of(backend, s.a_log, Shape{s.v_heads});
+  const Tensor step_bias = tensor_of(backend, s.step_bias, Shape{s.v_heads});
+  const Tensor weight = tensor_of(backend, s.weight, Shape{s.channels(), s.conv_width});
+  const Tensor bias = tensor_of(backend, s.bias, Shape{s.channels()});
+  for (const SceneStep& step : steps) {
+    std::vector<int32_t> positions, indptr = {0}, states;
+    std::vector<size_t> rows;
+    for (const ScenePart& part : step) {
+      for (int64_t i = part.first; i < part.first + part.count; ++i) {
+        rows.push_back(static_cast<size_t>(first_rows[part.sequence] + i));
+        positions.push_back(static_cast<int32_t>(i));
+      }
+      indptr.push_back(static_cast<int32_t>(rows.size()));
+      states.push_back(static_cast<int32_t>(s.slots[part.sequence]));
+    }
+    const auto n = static_cast<int64_t>(rows.size());
+    const auto gathered = [&](const std::vector<float>& from, size_t row_width, Shape shape) {
+      std::vector<float> values;
+      for (const size_t row : rows) {
+        const auto at = from.begin() + static_cast<std::ptrdiff_t>(row * row_width);
+        values.insert(values.end(), at, at + static_cast<std::ptrdiff_t>(row_width));
+      }
+      return tensor_of(backend, values, shape);
+    };
+    const auto scatter = [&](const std::vector<float>& from, size_t row_width,
+                             std::vector<float>& to) {
+      for (size_t i = 0; i < rows.size(); ++i) {
+        std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(i * row_width), row_width,
+                    to.begin() + static_cast<std::ptrdiff_t>(rows[i] * row_width));
+      }
+    };
+    const Tensor q = gathered(s.q, width(s.k_heads, s.k_dim), {n, s.k_heads, s.k_dim});
+    const Tensor k = gathered(s.k, width(s.k_heads, s.k_dim), {n, s.k_heads, s.k_dim});
+    const Tensor v = gathered(s.v, width(s.v_heads, s.v_dim), {n, s.v_heads, s.v_dim});
+    const Tensor t = gathered(s.step, width(s.v_heads, 1), {n, s.v_heads});
+    const Tensor b = gathered(s.strength, width(s.v_heads, 1), {n, s.v_heads});
+    const Tensor x = gathered(s.x, width(s.channels(), 1), {n, s.channels()});
+    const Tensor made = backend.allocate(DType::f32, Shape{n, s.v_heads, s.v_dim});
+    const Tensor at = tensor_of(backend, positions, Shape{n});
+    const Tensor bounds = tensor_of(backend, indptr, Shape{static_cast<int64_t>(indptr.size())});
+    const Tensor kept = tensor_of(backend, states, Shape{static_cast<int64_t>(states.size())});
+    Batch batch;
+    batch.positions = at.view();
+    batch.indptr = bounds.view();
+    batch.states = kept.view();
+    Recurrence args;
+    args.update = s.update;
+    args.q = q.view();
+    args.k = k.view();
+    args.v = v.view();
+    args.step = t.view();
+    if (s.has_strength()) args.strength = b.view();
+    args.a_log = a_log.view();
+    args.step_bias = step_bias.view();
+    args.unit = s.update == StateUpdate::delta;
+    args.state = state.view();
+    backend.recur(args, batch, made.view());
+    CausalConv conv;
+    conv.weight = weight.view();
+    if (s.conv_bias) conv.bias = bias.view();
+    conv.state = tail.view();
+    backend.causal_conv(x.view(), conv, batch);
+    scatter(floats_of(backend, made.view()), width(s.v_heads, s.v_dim), out.recurred);
+    scatter(floats_of(backend, x.view()), width(s.channels(), 1), out.convolved);
+  }
+  return out;
+}
+
+// In double precision, with what rounding to `unit` may change of each.
+struct ExactRecurrence {
+  std::vector<double> recurred, recurred_allowed, convolved, convolved_allowed;
+};
+
+inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = kUnitF32) {
+  ExactRecurrence out;
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const auto of = [](const std::vector<float>& values, int64_t i) {
+    return double{values[static_cast<size_t>(i)]};
+  };
+  const int64_t group = s.v_heads / s.k_heads;
+  int64_t first = 0;
+  for (const int64_t length : s.lengths) {
+    const auto cells = static_cast<size_t>(s.v_heads * s.k_dim * s.v_dim);
+    std::vector<double> state(cells);
+    double most = 0;  // the largest magnitude that anything of the sequence came to
+    for (int64_t row = first; row < first + length; ++row) {
+      for (int64_t head = 0; head < s.v_heads; ++head) {
+        std::vector<double> q, k;
+        for (int64_t i = 0; i < s.k_dim; ++i) {
+          const int64_t at = (row * s.k_heads + head / group) * s.k_dim + i;
+          q.push_back(of(s.q, at));
+          k.push_back(of(s.k, at));
+        }
+        if (s.update == StateUpdate::delta) {
+          double qq = 0, kk = 0;
+          for (const double each : q) qq += each * each;
+          for (const double each : k) kk += each * each;
+          for (double& each : q) {
+            each /= std::sqrt(qq + 1e-6) * std::sqrt(static_cast<double>(s.k_dim));
+          }
+          for (double& each : k) each /= std::sqrt(kk + 1e-6);
+        }
+        const int64_t gate = row * s.v_heads + head;
+        const double t = std::log1p(std::exp(of(s.step, gate) + of(s.step_bias, head)));
+        const double decay = std::exp(-std::exp(of(s.a_log, head)) * t);
+        const double strength = s.has_strength() ? sigmoid(of(s.strength, gate)) : t;
+        for (int64_t j = 0; j < s.v_dim; ++j) {
+          const auto cell = [&](int64_t i) -> double& {
+            return state[static_cast<size_t>((head * s.k_dim + i) * s.v_dim + j)];
+          };
+          double known = 0, result = 0;
+          for (int64_t i = 0; i < s.k_dim; ++i) {
+            cell(i) *= decay;
+            known += cell(i) * k[static_cast<size_t>(i)];
+          }
+          if (s.update == StateUpdate::add) known = 0;
+          const double value = of(s.v, (row * s.v_heads + head) * s.v_dim + j);
+          for (int64_t i = 0; i < s.k_dim; ++i) {
+            cell(i) += k[static_cast<size_t>(i)] * (value - known) * strength;
+            result += cell(i) * q[static_cast<size_t>(i)];
+            most = std::max(most, std::abs(cell(i)));
+          }
+          out.recurred.push_back(result);
+        }
+      }
+      // Every row rounds sums of k_dim products of at most `most` and 1, and some more; what it
+      // leaves wrong in a state does not grow.
+      const double roundings = static_cast<double>((s.k_dim + 16) * (row - first + 2) * s.k_dim);
+      for (int64_t i = 0; i < s.v_heads * s.v_dim; ++i) {
+        out.recurred_allowed.push_back(roundings * unit * (1 + most));
+      }
+      for (int64_t channel = 0; channel < s.channels(); ++channel) {
+        double sum = s.conv_bias ? of(s.bias, channel) : 0, size = std::abs(sum);
+        for (int64_t tap = 0; tap < s.conv_width; ++tap) {
+          const int64_t from = row - (s.conv_width - 1) + tap;
+          if (from < first) continue;
+          const double product =
+              of(s.weight, channel * s.conv_width + tap) * of(s.x, from * s.channels() + channel);
+          sum += product;
+          size += std::abs(product);
+        }
+        out.convolved.push_back(sum * sigmoid(sum));
+        // The slope of silu is below 1.1.
+        const double roundings_of_sum = static_cast<double>(s.conv_width + 2);
+        out.convolved_allowed.push_back(unit * (1.1 * roundings_of_sum * size + 6 * size) + 1e-30);
+      }
+    }
+    first += length;
+  }
+  return out;
+}
+
+}  // namespace fp8kv::test
