@@ -129,7 +129,8 @@ void add_layers(const ModelConfig& config, ConfigNumbers& out) {
   out.add("attention", by_layer(config.n_layers(), [&](int64_t i) {
             const LayerDescription& layer = config.layer(i);
             const std::string reach = layer.reach > 0 ? cat(" ", layer.reach) : "";
-            const std::string of = layer.cache_of != i ? cat(" of layer ", layer.cache_of) : "";
+            const std::string of =
+                layer.cache_of >= 0 && layer.cache_of != i ? cat(" of layer ", layer.cache_of) : "";
             return cat(mixing_name(layer.mixing), reach, of);
           }));
 }
@@ -148,7 +149,7 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.qk_norm_bias, "qk_norm_bias", block.qk_norm_bias);
   choice("score_bias", block.score_bias, usual.score_bias, {"none", "alibi", "alibi_bf16"});
   choice("hidden_act", block.activation, usual.activation,
-         {"silu", "gelu_tanh", "gelu_erf", "relu", "relu_squared"});
+         {"silu", "gelu_tanh", "gelu_erf", "relu", "relu_squared", "sigmoid"});
   out.add_unless(usual.norm_plus_one, "norm_plus_one", block.norm_plus_one);
   out.add_unless(usual.norm_bias, "norm_bias", block.norm_bias);
   out.add_unless(usual.parallel, "parallel", block.parallel);
@@ -156,10 +157,23 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.gated, "gated", block.gated);
   out.add_unless(usual.embed_multiplier, "embed_multiplier", block.embed_multiplier);
   out.add_unless(usual.residual_multiplier, "residual_multiplier", block.residual_multiplier);
+  out.add_unless(usual.attention_gated, "attention_gated", block.attention_gated);
   out.add_unless(usual.attention_scale, "attention_scale", block.attention_scale);
   out.add_unless(usual.attention_scale_by_layer, "attention_scale_by_layer",
                  block.attention_scale_by_layer);
   out.add_unless(usual.score_cap, "attn_logit_softcapping", block.score_cap);
+}
+
+void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
+  if (!config.recurrence) return;
+  const RecurrenceConfig& state = *config.recurrence;
+  constexpr const char* kUpdates[] = {"delta", "add"};
+  out.add("state_update", kUpdates[static_cast<size_t>(state.update)]);
+  out.add("state_k_heads", state.k_heads);
+  out.add("state_k_dim", state.k_dim);
+  out.add("state_v_heads", state.v_heads);
+  out.add("state_v_dim", state.v_dim);
+  out.add("state_conv_width", state.conv_width);
 }
 
 void add_experts(const ModelConfig& config, ConfigNumbers& out) {
@@ -204,6 +218,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   add_layers(config, numbers);
   add_ropes(config, numbers);
   add_block(config.block, numbers);
+  add_recurrence(config, numbers);
   add_experts(config, numbers);
   return std::move(numbers).sorted();
 }

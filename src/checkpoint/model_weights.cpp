@@ -34,6 +34,11 @@ bool is_quantisers(const ModelTensor& tensor) {
     case TensorRole::k:
     case TensorRole::v:
     case TensorRole::o:
+    case TensorRole::state_q:
+    case TensorRole::state_k:
+    case TensorRole::state_v:
+    case TensorRole::state_gate:
+    case TensorRole::state_out:
     case TensorRole::gate:
     case TensorRole::up:
     case TensorRole::down:

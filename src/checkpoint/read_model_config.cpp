@@ -53,6 +53,13 @@ class Expected {
   std::set<std::string> names_;
 };
 
+// Of a layer with attention. REQUIRES one.
+std::string q_name(const ModelConfig& config) {
+  int64_t layer = 0;
+  while (config.layer(layer).n_kv_heads == 0) ++layer;
+  return weight_name(config, TensorRole::q, layer);
+}
+
 std::string tensor_of(const Checkpoint& checkpoint, const std::string& name) {
   return cat(quote(checkpoint.folder().string()), ": tensor ", quote(name));
 }
@@ -91,6 +98,13 @@ void check_shapes(const Checkpoint& checkpoint, const ModelWeights& weights,
       "take the quantization_config out of config.json where the weights are not quantised");
 }
 
+// Kept in F32 by those who train: in 16 bits other experts would be chosen, and states would decay
+// at other speeds.
+bool may_be_f32(TensorRole role) {
+  return role == TensorRole::choice_bias || role == TensorRole::state_decay ||
+         role == TensorRole::state_step_bias || role == TensorRole::state_norm;
+}
+
 // The dtype of all plain weights. A checkpoint that mixes them was saved half converted, or is one
 // of a kind that this tool does not compute with. Named by the first of them, or by Q.
 DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
@@ -99,12 +113,10 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
     const TensorEntry* entry = checkpoint.find(name);
     return entry && is_compute_dtype(entry->dtype) ? entry : nullptr;
   };
-  const TensorEntry* first = plain(weight_name(config, TensorRole::q));
+  const TensorEntry* first = plain(q_name(config));
   for (const ModelTensor& tensor : expected.tensors()) {
     const TensorEntry* entry = plain(tensor.name);
-    // Kept in F32 by those who train: in 16 bits it would choose other experts.
-    const bool may_be_f32 = tensor.parts.front().role == TensorRole::choice_bias;
-    if (!entry || (may_be_f32 && entry->dtype == DType::f32)) continue;
+    if (!entry || (may_be_f32(tensor.parts.front().role) && entry->dtype == DType::f32)) continue;
     if (!first) first = entry;
     if (entry->dtype == first->dtype) continue;
     throw Error(cat(tensor_of(checkpoint, tensor.name), ": is ", dtype_name(entry->dtype), ", but ",
@@ -148,12 +160,12 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
       {"model.language_model.", "lm_head"},
       {"", "lm_head"},  // GPT-2's first files
   };
-  if (has_weight(checkpoint, weight_name(config, TensorRole::q))) return;
+  if (has_weight(checkpoint, q_name(config))) return;
   ModelConfig placed = config;
   for (const Place& place : kPlaces) {
     placed.model_prefix = place.model_prefix;
     placed.lm_head = place.lm_head;
-    if (!has_weight(checkpoint, weight_name(placed, TensorRole::q))) continue;
+    if (!has_weight(checkpoint, q_name(placed))) continue;
     config = placed;
     return;
   }

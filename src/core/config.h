@@ -11,6 +11,7 @@
 #include "core/dtype.h"
 #include "core/experts.h"
 #include "core/model_description.h"
+#include "core/recurrence.h"
 #include "core/tensor_row.h"
 
 namespace fp8kv {
@@ -58,6 +59,7 @@ struct ModelConfig : ModelDescription {
   BlockConfig block;
   std::optional<ExpertsConfig>
       experts;  // of layers whose feed-forward part is FeedForward::experts
+  std::optional<RecurrenceConfig> recurrence;  // of layers that are Mixing::recurrent
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;

@@ -46,6 +46,8 @@ struct LayerDescription {
   int64_t v_head_dim = 0;
   int64_t cache_of = -1;  // the layer whose cache it reads, itself where it has its own; -1: none
   FeedForward feed_forward = FeedForward::gated;
+  // Of a layer that keeps a state, what that takes for each sequence; 0 where it is not known.
+  uint64_t state_bytes = 0;
   bool operator==(const LayerDescription&) const = default;
 };
 
@@ -68,8 +70,10 @@ struct ModelDescription {
   int64_t n_kv_heads() const;
   int64_t head_dim() const;
 
-  // These four REQUIRE the layers to be known.
+  // These five REQUIRE the layers to be known.
   bool writes_cache(int64_t index) const { return layer(index).cache_of == index; }
+  // Whether the layer keeps a state of each sequence, instead of a cache.
+  bool keeps_state(int64_t index) const { return layer(index).mixing == Mixing::recurrent; }
   // Tokens that the sliding window of a layer holds; 0: it has none.
   int64_t window(int64_t index) const {
     return layer(index).mixing == Mixing::window ? layer(index).reach : 0;

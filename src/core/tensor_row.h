@@ -15,10 +15,24 @@ enum class TensorRole {
   q,
   k,
   v,
+  attn_gate,  // what attention gives is multiplied by the sigmoid of this product
   q_norm,
   k_norm,
   sinks,  // [n_heads]
   o,
+  state_q,  // this and those to state_out of layers that keep a state; see RecurrenceConfig
+  state_k,
+  state_v,
+  state_gate,
+  state_step,
+  state_strength,
+  conv_q,  // a row for each channel
+  conv_k,
+  conv_v,
+  state_decay,
+  state_step_bias,
+  state_norm,
+  state_out,
   attn_post_norm,
   ffn_norm,
   gate,
@@ -45,7 +59,9 @@ enum class TensorLayout {
   transposed,  // the same as columns: GPT-2
   by_kv_head,  // for each KV head those of its query heads, then its own of K and of V: GPT-NeoX
   in_turn,     // the first of each role, the second of each, ...
-  columns_in_turn  // the same as columns; of a bias, its elements: gpt-oss
+  columns_in_turn,  // the same as columns; of a bias, its elements: gpt-oss
+  by_head,          // for each query head its rows of each role: Qwen3-Next
+  by_state_head     // for each head of K those of each role: Qwen3-Next
 };
 
 struct TensorRow {

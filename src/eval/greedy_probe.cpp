@@ -44,8 +44,7 @@ std::vector<GreedyProbe> make_greedy_probes(const Checkpoint& checkpoint, const 
   for (const auto& prompt : prompts) requests.push_back({prompt, new_tokens});
   const GenerationOptions options{.stop_ids = config.eos_ids};
   const int64_t pages = pages_needed(requests, options, config.max_seq_len);
-  generate(checkpoint, config, backend, {dtype, config.n_layers(), pages}, nullptr, requests,
-           options,
+  generate(checkpoint, config, backend, {dtype, pages}, nullptr, requests, options,
            {[&](size_t prompt, int32_t id) {
               check_interrupt();
               probes[prompt].ids.push_back(id);

@@ -120,6 +120,11 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
   const bool measured = stream == 0 && is_measured(batch);
   const size_t lead = streams_[stream].lanes[0];
   const TensorView x = rows_of(streams_[stream], batch);
+  if (config_.keeps_state(layer_)) {
+    // A window is one step, from its first row to its last: no state is needed after it.
+    const TensorView read = forward_.recur(weights, x, rows_.step.batch(), {});
+    return forward_.finish(weights, read, x);
+  }
   const TensorView attended = attention_buffer(attended_, batch);
   const PagedKv cache = caches_[lead].layer(layer_);
   const AttentionInputs inputs = forward_.project(layer_, weights, x, rows_.step.batch(), cache,

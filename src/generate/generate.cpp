@@ -24,6 +24,7 @@ struct Active {
   size_t index = 0;
   Request request;
   KvCache::Sequence cached;
+  int32_t state = 0;  // slot of its states
   int32_t last_id = 0;
   int64_t new_tokens = 0;
   bool stopped = false;
@@ -42,7 +43,11 @@ class Schedule {
         runner_(runner),
         cache_(cache),
         source_(source),
-        events_(events) {}
+        events_(events) {
+    for (auto slot = static_cast<int32_t>(options.max_batch); slot > 0;) {
+      free_states_.push_back(--slot);
+    }
+  }
 
   GenerationStats run() {
     while (true) {
@@ -62,12 +67,14 @@ class Schedule {
       if (!next_) return;
       Active sequence;
       if (!cache_.admit(sequence.cached, next_->prompt, longest(*next_, config_.max_seq_len),
-                        options_.share_prefixes)) {
+                        options_.share_prefixes && !config_.recurrence)) {
         FP8KV_ASSERT(!active_.empty());  // each fits alone, see check_pages
         return;
       }
       if (stats_.requests == 0) start_ = Clock::now();
       sequence.index = stats_.requests++;
+      sequence.state = free_states_.back();
+      free_states_.pop_back();
       sequence.request = *std::move(next_);
       next_.reset();
       stats_.prompt_tokens += sequence.request.prompt.size();
@@ -90,7 +97,10 @@ class Schedule {
       const int64_t count = std::min(room, sequence.prompt_size() - begin);
       extend(sequence, count);
       room -= count;
-      StepPart part{std::span(sequence.request.prompt).subspan(begin, count), &sequence.cached, {}};
+      StepPart part{std::span(sequence.request.prompt).subspan(begin, count),
+                    &sequence.cached,
+                    {},
+                    sequence.state};
       if (!sequence.in_prompt()) {
         part.next = sequence.request.sampling;
         members.push_back(&sequence);
@@ -112,8 +122,8 @@ class Schedule {
     for (Active& sequence : active_) {
       if (sequence.in_prompt()) continue;
       extend(sequence, 1);
-      parts.push_back(
-          {std::span(&sequence.last_id, 1), &sequence.cached, sequence.request.sampling});
+      parts.push_back({std::span(&sequence.last_id, 1), &sequence.cached, sequence.request.sampling,
+                       sequence.state});
       members.push_back(&sequence);
     }
     if (parts.empty()) return;
@@ -148,13 +158,14 @@ class Schedule {
     return std::nullopt;
   }
 
-  // Gives back the pages of sequences that have ended.
+  // Gives back the pages and the states of sequences that have ended.
   void retire() {
     std::erase_if(active_, [&](Active& sequence) {
       const std::optional<FinishReason> reason = finished(sequence);
       if (!reason) return false;
       events_.finished(sequence.index, *reason);
       cache_.release(sequence.cached);
+      free_states_.push_back(sequence.state);
       return true;
     });
   }
@@ -165,7 +176,9 @@ class Schedule {
   KvCache& cache_;
   const RequestSource& source_;
   const GenerationEvents& events_;
-  std::deque<Active> active_;    // in the order they came
+  std::deque<Active> active_;  // in the order they came
+  // The last first. Never more are taken than there are requests.
+  std::vector<int32_t> free_states_;
   std::optional<Request> next_;  // waits for pages
   Clock::time_point start_;
   GenerationStats stats_;
@@ -238,7 +251,9 @@ Generator::Generator(const Checkpoint& checkpoint, const ModelConfig& config, Ba
       options_(options),
       runner_(checkpoint, config, backend,
               {options.chunk_rows, options.max_batch,
-               options.max_tokens > 0 ? options.max_tokens : config.max_seq_len}) {}
+               options.max_tokens > 0 ? options.max_tokens : config.max_seq_len,
+               options.max_requests > 0 ? std::min(options.max_requests, options.max_batch)
+                                        : options.max_batch}) {}
 
 GenerationStats Generator::run(KvCache& cache, const RequestSource& source,
                                const GenerationEvents& events) {
@@ -254,6 +269,7 @@ GenerationStats generate(const Checkpoint& checkpoint, const ModelConfig& config
     check_request(requests[i], cat("prompt ", i), config);
     check_pages(requests[i], cat("prompt ", i), config, cache.n_pages);
   }
+  sized.max_requests = static_cast<int64_t>(requests.size());
   sized.max_tokens = std::max(sized.max_tokens, longest(requests, config.max_seq_len));
   Generator generator(checkpoint, config, backend, sized);
   KvCacheOptions padded = cache;

@@ -35,7 +35,9 @@ struct GenerationOptions {
   int64_t max_batch = 64;              // sequences that decode together at most
   int64_t chunk_rows = 512;            // prompt tokens in one step at most
   int64_t max_tokens = 0;              // of the longest sequence to come; 0: the model's context
+  // Models whose layers keep states share none: a state has no pages.
   bool share_prefixes = true;
+  int64_t max_requests = 0;  // that there will be; 0: not known
 };
 
 enum class FinishReason { stop, length, context };

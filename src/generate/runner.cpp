@@ -29,6 +29,7 @@ Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend&
       })),
       forward_(
           working_memory([&] { return Forward(backend, config, most_rows_, sizes.max_tokens); })),
+      states_(working_memory([&] { return LayerStates(backend, config, sizes.states); })),
       sampling_(working_memory([&] { return SamplingRows(backend, most_rows_decoded_); })) {
   with_context("working memory", [&] {
     x_ = backend.allocate(forward_.activation_dtype(), Shape{most_rows_, config.dim});
@@ -54,14 +55,16 @@ int64_t Runner::padding_pages() const {
 }
 
 uint64_t Runner::working_bytes() const {
-  uint64_t bytes = step_.bytes() + forward_.bytes() + sampling_.bytes();
+  uint64_t bytes = step_.bytes() + forward_.bytes() + states_.bytes() + sampling_.bytes();
   for (const Tensor* each : {&x_, &logits_, &positions_, &next_ids_}) bytes += each->view().bytes();
   return bytes;
 }
 
 void Runner::gather(std::span<const StepPart> parts, StepSize computed_as) {
   step_.clear(computed_as);
-  for (const StepPart& part : parts) step_.add(part.ids, *part.sequence, part.next.has_value());
+  for (const StepPart& part : parts) {
+    step_.add(part.ids, *part.sequence, part.next.has_value(), part.state);
+  }
 }
 
 std::vector<int32_t> Runner::prefill(std::span<const StepPart> parts, const KvCache& cache) {
@@ -127,7 +130,7 @@ void Runner::forward(const KvCache& cache, const ConstTensorView& positions) {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     forward_.layer(layer, layers_[i], x, step_.batch(), cache.layer(layer), std::nullopt,
-                   LayerPart::whole);
+                   LayerPart::whole, states_.layer(layer));
   }
   const ConstTensorView rows = step_.last_rows();
   const int64_t n = rows.shape[0];

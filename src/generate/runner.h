@@ -16,6 +16,7 @@
 #include "generate/sampling.h"
 #include "model/embedding.h"
 #include "model/kv_cache.h"
+#include "model/layer_states.h"
 #include "model/model.h"
 #include "model/step.h"
 
@@ -25,6 +26,7 @@ struct RunnerSizes {
   int64_t max_rows = 0;       // prompt tokens in a step
   int64_t max_sequences = 0;  // in a step
   int64_t max_tokens = 0;     // of a sequence
+  int64_t states = 0;         // sequences whose states are kept at once
 };
 
 // A sequence's part of a step: its last tokens, for which it has room.
@@ -32,6 +34,7 @@ struct StepPart {
   std::span<const int32_t> ids;
   const KvCache::Sequence* sequence = nullptr;
   std::optional<SamplingOptions> next;  // how the next token is drawn; nullopt: not drawn
+  int32_t state = -1;                   // slot of its states, below RunnerSizes::states
 };
 
 class Runner {
@@ -70,6 +73,7 @@ class Runner {
   uint64_t weight_bytes_ = 0;
   Step step_;
   Forward forward_;
+  LayerStates states_;
   SamplingRows sampling_;
   Tensor x_;                            // [max rows, dim]
   Tensor logits_;                       // [max sequences, vocab_size] f32

@@ -47,7 +47,7 @@ int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
 }
 
 // Bytes of a sequence of `tokens` on one of `tp` GPUs.
-uint64_t sequence_bytes(const ModelDescription& model, int64_t tp, int64_t tokens, DType dtype) {
+uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens, DType dtype) {
   uint64_t bytes = 0;
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
@@ -58,6 +58,17 @@ uint64_t sequence_bytes(const ModelDescription& model, int64_t tp, int64_t token
     bytes = sum(bytes, product(per_token, static_cast<uint64_t>(kept)));
   }
   return bytes;
+}
+
+// What the states of a sequence take, however long it is.
+uint64_t all_state_bytes(const ModelDescription& model, int64_t tp) {
+  uint64_t bytes = 0;
+  for (const LayerDescription& layer : model.layers) bytes = sum(bytes, layer.state_bytes);
+  return share(bytes, tp);
+}
+
+uint64_t sequence_bytes(const ModelDescription& model, int64_t tp, int64_t tokens, DType dtype) {
+  return sum(cache_bytes(model, tp, tokens, dtype), all_state_bytes(model, tp));
 }
 
 // "embed_tokens" of "model.embed_tokens".
@@ -110,9 +121,10 @@ CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
   };
   CachePlan plan;
   plan.dtype = dtype;
-  plan.bytes_per_token = sequence_bytes(model, deployment.tp, 1, dtype);
+  plan.bytes_per_token = cache_bytes(model, deployment.tp, 1, dtype);
   plan.bytes_per_sequence = sequence_bytes(model, deployment.tp, deployment.context, dtype);
-  if (plan.bytes_per_sequence == 0) fail("no layer of this model holds a KV cache");
+  plan.state_bytes = all_state_bytes(model, deployment.tp);
+  if (plan.bytes_per_token == 0) fail("no layer of this model holds a KV cache");
   plan.step_bytes = step(dtype);
   plan.gain = static_cast<double>(step(baseline)) / static_cast<double>(plan.step_bytes);
   const uint64_t weights_here = share(weights.all, deployment.tp);

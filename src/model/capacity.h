@@ -3,9 +3,9 @@
 //
 // A sequence of C tokens holds min(C, window) tokens in a layer with a window, C in the others. A
 // decode step of B such sequences reads once every weight, but no embedding that has an output
-// matrix beside it, and the whole cache of each sequence; a step that is bound by memory takes that
-// many bytes over the bandwidth. Nothing is set aside for activations, the runtime, and the part of
-// a page that a sequence does not fill.
+// matrix beside it, and the whole cache and all states of each sequence; a step that is bound by
+// memory takes that many bytes over the bandwidth. Nothing is set aside for activations, the
+// runtime, and the part of a page that a sequence does not fill.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,9 @@ int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp);
 // On each GPU.
 struct CachePlan {
   DType dtype = DType::f16;
-  uint64_t bytes_per_token = 0;  // while no window is full
-  uint64_t bytes_per_sequence = 0;
+  uint64_t bytes_per_token = 0;     // while no window is full
+  uint64_t bytes_per_sequence = 0;  // with its states
+  uint64_t state_bytes = 0;         // of these, what no cache's dtype changes
   uint64_t free_bytes = 0;  // memory that the weights leave; this and the next two 0 without memory
   uint64_t sequences = 0;   // that fit
   uint64_t tokens = 0;      // that fit, in sequences of that length

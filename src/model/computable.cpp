@@ -35,6 +35,7 @@ void check_cache(const ModelConfig& config, int64_t index) {
 void check_layer(const ModelConfig& config, int64_t index) {
   const LayerDescription& layer = config.layer(index);
   const std::string name = cat("layer ", index);
+  if (layer.mixing == Mixing::recurrent && config.recurrence) return;
   if (layer.mixing != Mixing::full && layer.mixing != Mixing::window &&
       layer.mixing != Mixing::chunks) {
     refuse(config, cat(name, " mixes tokens by ", quote(mixing_name(layer.mixing))),

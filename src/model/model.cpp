@@ -62,6 +62,17 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   k_ = buffer(k_size);
   v_ = buffer(v_size);
   attended_ = buffer(attended_size);
+  if (config.block.attention_gated) attn_gate_ = buffer(attended_size);
+  if (config.recurrence) {
+    const RecurrenceConfig& state = *config.recurrence;
+    state_q_ = buffer(state.k_width());
+    state_k_ = buffer(state.k_width());
+    state_v_ = buffer(state.v_width());
+    state_gate_ = buffer(state.v_width());
+    state_read_ = buffer(state.v_width());
+    state_step_ = backend.allocate(DType::f32, Shape{max_rows, state.v_heads});
+    state_strength_ = backend.allocate(DType::f32, Shape{max_rows, state.v_heads});
+  }
   const bool any_dense =
       std::any_of(config.layers.begin(), config.layers.end(),
                   [](const auto& layer) { return layer.feed_forward != FeedForward::experts; });
@@ -98,8 +109,10 @@ uint64_t Forward::bytes() const {
     if (rope.rows.view().shape.rank() == 0) continue;
     bytes += rope.rows.view().bytes() * (rope.q_rows ? 2 : 1);
   }
-  for (const Tensor* each : {&no_rope_.rows, &no_positions_, &normed_, &q_, &k_, &v_, &attended_,
-                             &gate_, &up_, &output_, &down_}) {
+  for (const Tensor* each :
+       {&no_rope_.rows, &no_positions_, &normed_, &q_, &k_, &v_, &attended_, &gate_, &up_, &output_,
+        &down_, &attn_gate_, &state_q_, &state_k_, &state_v_, &state_gate_, &state_read_,
+        &state_step_, &state_strength_}) {
     if (each->view().shape.rank() > 0) bytes += each->view().bytes();
   }
   if (score_bias_) bytes += score_bias_->view().bytes();
@@ -117,13 +130,53 @@ TensorView Forward::scratch(const Tensor& buffer, int64_t rows, int64_t width) c
 
 void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView& x,
                     const Batch& batch, const PagedKv& kv,
-                    const std::optional<TensorView>& magnitudes, LayerPart part) {
+                    const std::optional<TensorView>& magnitudes, LayerPart part,
+                    const LayerState& state) {
+  if (config_.keeps_state(index)) return finish(weights, recur(weights, x, batch, state), x);
   const AttentionInputs inputs = project(index, weights, x, batch, kv, magnitudes);
   if (part == LayerPart::up_to_kv) return;
   const int64_t n = x.shape[0], heads = config_.n_heads, size = config_.layer(index).v_head_dim;
   const TensorView attended = reshaped(scratch(attended_, n, heads * size), {n, heads, size});
   attend(index, inputs, batch, kv, attended);
   finish(weights, attended, x);
+}
+
+TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
+                          const LayerState& state) {
+  const RecurrenceConfig& sizes = *config_.recurrence;
+  const StateWeights& own = *weights.state;
+  const int64_t n = x.shape[0], heads = sizes.v_heads, width = sizes.v_width();
+  const TensorView q = scratch(state_q_, n, sizes.k_width());
+  const TensorView k = scratch(state_k_, n, sizes.k_width());
+  const TensorView v = scratch(state_v_, n, width), gate = scratch(state_gate_, n, width);
+  const TensorView read = scratch(state_read_, n, width);
+  const TensorView step = state_step_.first(n), strength = state_strength_.first(n);
+  const Entry in = entry(weights.attn_norm, n);
+  if (in.norm) backend_.norm(x, *in.norm, in.scratch);
+  std::vector<Projection> projections = {project_to(own.q, q), project_to(own.k, k),
+                                         project_to(own.v, v), project_to(own.gate, gate),
+                                         project_to(own.step, step)};
+  if (own.strength) projections.push_back(project_to(*own.strength, strength));
+  backend_.linear(in.norm ? ConstTensorView(in.scratch) : x, projections);
+  backend_.causal_conv(q, {own.conv_q.weight, own.conv_q.bias, state.conv_q}, batch);
+  backend_.causal_conv(k, {own.conv_k.weight, own.conv_k.bias, state.conv_k}, batch);
+  backend_.causal_conv(v, {own.conv_v.weight, own.conv_v.bias, state.conv_v}, batch);
+  Recurrence args;
+  args.update = sizes.update;
+  args.q = reshaped(q, {n, sizes.k_heads, sizes.k_dim});
+  args.k = reshaped(k, {n, sizes.k_heads, sizes.k_dim});
+  args.v = reshaped(v, {n, heads, sizes.v_dim});
+  args.step = step;
+  if (own.strength) args.strength = strength;
+  args.a_log = own.decay;
+  args.step_bias = own.step_bias;
+  args.unit = sizes.update == StateUpdate::delta;
+  args.state = state.recurrent;
+  backend_.recur(args, batch, reshaped(read, {n, heads, sizes.v_dim}));
+  const TensorView by_head = reshaped(read, {n * heads, sizes.v_dim});
+  backend_.norm(by_head, own.norm, by_head);
+  backend_.activate(Activation::silu, gate, read);
+  return gate;
 }
 
 AttentionInputs Forward::project(int64_t index, const LayerWeights& weights,
@@ -192,14 +245,27 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
 void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
                      const TensorView& x) {
   const ConstTensorView flat{attended.data, attended.dtype,
-                             Shape{x.shape[0], attended.shape[1] * attended.shape[2]}};
+                             Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
   // Blocks side by side both read x as the layer got it.
   std::optional<TensorView> made;
   if (config_.block.parallel) made = hidden(weights, x);
-  add_output(weights.o, flat, weights.attn_post_norm, x);
+  add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat, weights.attn_post_norm,
+             x);
   if (weights.experts) return mix(weights, x);
   if (!made) made = hidden(weights, x);
   add_output(weights.down, *made, weights.ffn_post_norm, x);
+}
+
+// What attention gave, times the sigmoid of a product of the rows that went into it.
+ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorView& attended,
+                               const ConstTensorView& x) {
+  const TensorView gate = scratch(attn_gate_, x.shape[0], attended.shape[1]);
+  const Entry in = entry(weights.attn_norm, x.shape[0]);
+  if (in.norm) backend_.norm(x, *in.norm, in.scratch);
+  backend_.linear(in.norm ? ConstTensorView(in.scratch) : x,
+                  std::array{project_to(*weights.attn_gate, gate)});
+  backend_.activate(Activation::sigmoid, gate, attended);
+  return gate;
 }
 
 // The feed-forward part of a layer with experts.

@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "core/config.h"
 #include "model/experts.h"
+#include "model/layer_states.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
@@ -29,8 +30,15 @@ class Forward {
 
   // Runs layer `index` on x [n, dim], in place. `kv` is the cache that it reads, and writes where
   // it is its own. With `magnitudes`, Q, K and V are observed as they are cached (see RopeAppend).
+  // `state` is where a layer without a cache keeps what it does; see Batch::states.
   void layer(int64_t index, const LayerWeights& weights, const TensorView& x, const Batch& batch,
-             const PagedKv& kv, const std::optional<TensorView>& magnitudes, LayerPart part);
+             const PagedKv& kv, const std::optional<TensorView>& magnitudes, LayerPart part,
+             const LayerState& state = {});
+
+  // The rows of x [n, dim] through layer `index`, which keeps a state, up to its last product.
+  // [n, v_width]
+  TensorView recur(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
+                   const LayerState& state);
 
   // What `layer` is made of, for those who put several caches behind one projection.
   // Projects x [n, dim] for layer `index`, and appends K and V to `kv`, if the cache is its own.
@@ -42,7 +50,7 @@ class Forward {
   // Attention of layer `index` over what `kv` holds.   out [n, n_heads, v_head_dim]
   void attend(int64_t index, const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv,
               const TensorView& out);
-  // The rest of the layer: adds its output to x [n, dim].   attended as attend gives it
+  // The rest of the layer: adds its output to x [n, dim].   attended as attend or recur gives it
   void finish(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x);
 
   // logits [n_rows, vocab_size] f32 of the rows of x named by `rows` [n_rows] i32.
@@ -67,6 +75,8 @@ class Forward {
   Tensor to_backend(const std::vector<float>& rows, int64_t n_rows) const;
   RopeTable rope_rows(const RopeConfig& rope, int64_t head_dim, int64_t positions) const;
   Entry entry(const std::optional<Norm>& norm, int64_t rows) const;
+  ConstTensorView gated(const LayerWeights& weights, const ConstTensorView& attended,
+                        const ConstTensorView& x);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
   void mix(const LayerWeights& weights, const TensorView& x);
   void join(const TensorView& output, const std::optional<Norm>& post_norm, const TensorView& x);
@@ -83,7 +93,11 @@ class Forward {
   RopeTable no_rope_;                     // a rotation by nothing, at position 0
   Tensor no_positions_;                   // [max_rows] i32: all 0
   Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...], for the layer with most
+  Tensor attn_gate_;                      // [max_rows, n_heads * k_head_dim]
   Tensor gate_, up_;
+  // Of layers that keep a state.
+  Tensor state_q_, state_k_, state_v_, state_gate_, state_read_;
+  Tensor state_step_, state_strength_;  // f32
   std::optional<ExpertsForward> experts_;
   Tensor output_;  // [max_rows, dim]: of a block, where it is not added to the stream as it is
   Tensor down_;    // [max_rows, embed_dim]: on the way to logits, where that is another size

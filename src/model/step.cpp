@@ -17,27 +17,31 @@ Step::Step(Backend& backend, int64_t max_rows, int64_t max_sequences,
   page_table_buffer_ = buffer(max_sequences * max_pages_per_sequence);
   context_len_buffer_ = buffer(max_sequences);
   last_rows_buffer_ = buffer(max_sequences);
+  states_buffer_ = buffer(max_sequences);
   clear();
 }
 
 uint64_t Step::bytes() const {
   uint64_t bytes = 0;
-  for (const Tensor* each : {&ids_buffer_, &positions_buffer_, &slots_buffer_, &indptr_buffer_,
-                             &page_table_buffer_, &context_len_buffer_, &last_rows_buffer_}) {
+  for (const Tensor* each :
+       {&ids_buffer_, &positions_buffer_, &slots_buffer_, &indptr_buffer_, &page_table_buffer_,
+        &context_len_buffer_, &last_rows_buffer_, &states_buffer_}) {
     bytes += each->view().bytes();
   }
   return bytes;
 }
 
 void Step::clear(StepSize computed_as) {
-  for (auto* values : {&ids_, &positions_, &slots_, &page_table_, &context_len_, &last_rows_}) {
+  for (auto* values :
+       {&ids_, &positions_, &slots_, &page_table_, &context_len_, &last_rows_, &states_}) {
     values->clear();
   }
   indptr_ = {0};
   computed_as_ = computed_as;
 }
 
-void Step::add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, bool wants_next) {
+void Step::add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, bool wants_next,
+               int32_t state) {
   const auto count = static_cast<int64_t>(ids.size());
   FP8KV_ASSERT(count > 0 && sequence.tokens >= count);
   FP8KV_ASSERT(static_cast<int64_t>(sequence.pages.size()) <= max_pages_);
@@ -49,6 +53,7 @@ void Step::add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, 
   indptr_.push_back(static_cast<int32_t>(ids_.size()));
   if (wants_next) last_rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
   context_len_.push_back(static_cast<int32_t>(sequence.tokens));
+  states_.push_back(state);
   page_table_.insert(page_table_.end(), sequence.pages.begin(), sequence.pages.end());
   page_table_.resize(context_len_.size() * static_cast<size_t>(max_pages_), 0);
 }
@@ -61,6 +66,7 @@ void Step::pad(int64_t rows, int32_t first_page) {
     slots_.push_back(slot);
     indptr_.push_back(static_cast<int32_t>(ids_.size()));
     context_len_.push_back(1);
+    states_.push_back(-1);
     page_table_.push_back(first_page);
     page_table_.resize(context_len_.size() * static_cast<size_t>(max_pages_), first_page);
   }
@@ -85,6 +91,7 @@ void Step::upload() {
   batch_.slots = put(slots_buffer_, slots_, rows);
   batch_.indptr = put(indptr_buffer_, indptr_, Shape{n_sequences + 1});
   batch_.page_table = put(page_table_buffer_, page_table_, Shape{n_sequences, max_pages_});
+  batch_.states = put(states_buffer_, states_, Shape{n_sequences});
   batch_.context_len = put(context_len_buffer_, context_len_, Shape{n_sequences});
 }
 

@@ -24,8 +24,10 @@ class Step {
   void clear(StepSize computed_as = {});
   // Rows for the tokens `ids` at the end of `sequence`, which has room for them already: its last
   // ids.size() tokens are these.
-  // Its last row is among last_rows() where `wants_next`.
-  void add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, bool wants_next = true);
+  // Its last row is among last_rows() where `wants_next`. Its states are kept in the slot `state`;
+  // -1: nowhere, for sequences whose rows are all in this step.
+  void add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, bool wants_next = true,
+           int32_t state = -1);
   // Sequences of one row that nobody looks at, until there are `rows`: token 0 at position 0,
   // stored to slots of `first_page` and the pages after it. REQUIRES sequences of one row each
   // before.
@@ -48,9 +50,10 @@ class Step {
 
   Backend& backend_;
   int64_t max_pages_;
-  std::vector<int32_t> ids_, positions_, slots_, indptr_, page_table_, context_len_, last_rows_;
+  std::vector<int32_t> ids_, positions_, slots_, indptr_, page_table_, context_len_, last_rows_,
+      states_;
   Tensor ids_buffer_, positions_buffer_, slots_buffer_, indptr_buffer_, page_table_buffer_,
-      context_len_buffer_, last_rows_buffer_;
+      context_len_buffer_, last_rows_buffer_, states_buffer_;
   ConstTensorView ids_view_, last_rows_view_;
   Batch batch_;
   StepSize computed_as_;

@@ -26,6 +26,12 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::k:
     case TensorRole::v:
     case TensorRole::o:
+    case TensorRole::state_q:
+    case TensorRole::state_k:
+    case TensorRole::state_v:
+    case TensorRole::state_gate:
+    case TensorRole::state_out:
+    case TensorRole::attn_gate:
     case TensorRole::gate:
     case TensorRole::up:
     case TensorRole::down:
@@ -37,6 +43,8 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::shared_down:
       return Treatment::quantised;
     case TensorRole::embed_up:
+    case TensorRole::state_step:
+    case TensorRole::state_strength:
     case TensorRole::router:
     case TensorRole::shared_router:
     case TensorRole::head_down:
@@ -48,6 +56,12 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::q_norm:
     case TensorRole::k_norm:
     case TensorRole::sinks:
+    case TensorRole::conv_q:
+    case TensorRole::conv_k:
+    case TensorRole::conv_v:
+    case TensorRole::state_decay:
+    case TensorRole::state_step_bias:
+    case TensorRole::state_norm:
     case TensorRole::attn_post_norm:
     case TensorRole::ffn_norm:
     case TensorRole::choice_bias:

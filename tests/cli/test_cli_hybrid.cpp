@@ -265,6 +265,7 @@ TEST_CASE("cli hybrid: plan counts the layers with a cache") {
   CHECK(result.err == "");
   CHECK(result.out ==
         "cache       2 layers; 2 KV heads of 2\n"
+        "states      1 layer; their size is not known, and not counted\n"
         "weights     352 B\n"
         "sequences   of 100 tokens; 1 in a decode step\n"
         "\n"

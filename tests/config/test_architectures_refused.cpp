@@ -24,11 +24,13 @@ constexpr const char* kSupported =
     "MiniMaxM2ForCausalLM, GptOssForCausalLM, GraniteMoeForCausalLM, InternLM2ForCausalLM, "
     "InternLM3ForCausalLM, BaichuanForCausalLM, BaiChuanForCausalLM, MiniCPMForCausalLM, "
     "Llama4ForCausalLM, GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, "
-    "GPTNeoXForCausalLM, FalconForCausalLM, "
+    "GPTNeoXForCausalLM, FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, "
+    "Qwen3_5MoeForCausalLM, "
     "Gemma3ForConditionalGeneration, Llama4ForConditionalGeneration, "
     "LlavaForConditionalGeneration, "
     "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
-    "Qwen2_5_VLForConditionalGeneration and Qwen3VLForConditionalGeneration";
+    "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "
+    "Qwen3_5ForConditionalGeneration and Qwen3_5MoeForConditionalGeneration";
 
 // A config.json of this architecture with a member set to a JSON value.
 std::string row_with(const Architecture& row, const std::string& key, const std::string& value) {

@@ -89,6 +89,18 @@ GPT_OSS = family("GptOssForCausalLM", "gpt_oss", rms_norm_eps=0.02, rope_theta=1
                  swiglu_limit=0.8, num_hidden_layers=3, initial_context_length=16, pad_token_id=0,
                  rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 2.0,
                                "beta_slow": 0.5, "truncate": False}, **UNTIED)
+QWEN3_NEXT = family("Qwen3NextForCausalLM", "qwen3_next", rms_norm_eps=0.02, rope_theta=10000.0, hidden_act="silu", head_dim=16,
+                    num_hidden_layers=4, partial_rotary_factor=0.25, full_attention_interval=4, attention_bias=False,
+                    linear_conv_kernel_dim=4, linear_key_head_dim=10, linear_value_head_dim=6, linear_num_key_heads=2,
+                    linear_num_value_heads=4, decoder_sparse_step=1, mlp_only_layers=[], moe_intermediate_size=24,
+                    shared_expert_intermediate_size=20, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True, **UNTIED)
+QWEN3_5 = {**without(QWEN3_NEXT, "rope_theta", "partial_rotary_factor", "decoder_sparse_step", "mlp_only_layers", "moe_intermediate_size",
+                     "shared_expert_intermediate_size", "num_experts", "num_experts_per_tok", "norm_topk_prob"),
+           "architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text", "attn_output_gate": True, "mamba_ssm_dtype": "float32",
+           "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25,
+                               "mrope_interleaved": True, "mrope_section": [1, 1, 0]}}
+QWEN3_5_MOE = {**without(QWEN3_5, "intermediate_size"), "architectures": ["Qwen3_5MoeForCausalLM"], "model_type": "qwen3_5_moe_text",
+               "moe_intermediate_size": 24, "shared_expert_intermediate_size": 20, "num_experts": 5, "num_experts_per_tok": 2}
 TINY_VISION = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "image_size": 4,
                "patch_size": 4}
 NO_IMAGES = {"image_token_index": 0, "image_token_id": 0, "video_token_id": 0, "vision_start_token_id": 0, "vision_end_token_id": 0,
@@ -266,6 +278,49 @@ CASES = {
                          "swiglu_alpha": 0.6, "swiglu_limit": 2.0, "head_dim": 8, "hidden_size": 40, "rope_parameters": {
                              "rope_type": "yarn", "rope_theta": 500.0, "factor": 8.0, "original_max_position_embeddings": 8,
                              "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True}, **TIED},
+    "qwen3-next": QWEN3_NEXT,
+    "qwen3-next-dense-layers": {**QWEN3_NEXT, "num_hidden_layers": 3, "decoder_sparse_step": 2, "mlp_only_layers": [0],
+                                "full_attention_interval": 2, "linear_num_key_heads": 1, "linear_num_value_heads": 3,
+                                "linear_conv_kernel_dim": 2, "linear_value_head_dim": 34, "norm_topk_prob": False,
+                                "attention_bias": True, **TIED},
+    "qwen3-next-layer-types": {**without(QWEN3_NEXT, "full_attention_interval", "torch_dtype", "rope_theta", "partial_rotary_factor"),
+                               **SEVEN, "head_dim": 8, "hidden_size": 36, "dtype": "float32", "num_hidden_layers": 3,
+                               "linear_num_value_heads": 2, "linear_key_head_dim": 7,
+                               "layer_types": ["full_attention", "linear_attention", "full_attention"],
+                               "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5}},
+    "qwen3.5": QWEN3_5,
+    "qwen3.5-layer-types": {**without(QWEN3_5, "full_attention_interval", "attn_output_gate"), **SEVEN, "head_dim": 8, "hidden_size": 35,
+                            "num_hidden_layers": 3, "attention_bias": True, "linear_num_key_heads": 1, "linear_conv_kernel_dim": 3,
+                            "layer_types": ["linear_attention", "full_attention", "linear_attention"], **TIED},
+    "qwen3.5-new-keys": {**without(QWEN3_5, "torch_dtype", "attn_output_gate"), "dtype": "float32", "num_hidden_layers": 2,
+                         "full_attention_interval": 2, "num_key_value_heads": 1, "linear_num_key_heads": 3, "linear_num_value_heads": 3,
+                         "linear_key_head_dim": 5, "linear_value_head_dim": 9, "linear_conv_kernel_dim": 1,
+                         "rope_parameters": {"rope_type": "default", "rope_theta": 700.0, "mrope_section": [2, 0, 0]}},
+    "qwen3.5-vision": wrapper("Qwen3_5ForConditionalGeneration", "qwen3_5", QWEN3_5,
+                              {**QWEN_VISION, "model_type": "qwen3_5_vision"}, tie_word_embeddings=False),
+    "qwen3.5-vision-seven": wrapper("Qwen3_5ForConditionalGeneration", "qwen3_5",
+                                    {**QWEN3_5, **SEVEN, "head_dim": 8, "hidden_size": 35, "num_hidden_layers": 2,
+                                     "full_attention_interval": 2},
+                                    {**QWEN_VISION, "model_type": "qwen3_5_vision", "out_hidden_size": 35}, tie_word_embeddings=False),
+    "qwen3.5-vision-tied": wrapper("Qwen3_5ForConditionalGeneration", "qwen3_5",
+                                   {**QWEN3_5, "num_hidden_layers": 2, "full_attention_interval": 2, "attention_bias": True, **TIED},
+                                   {**QWEN_VISION, "model_type": "qwen3_5_vision"}, tie_word_embeddings=True),
+    "qwen3.5-moe": QWEN3_5_MOE,
+    "qwen3.5-moe-seven": {**QWEN3_5_MOE, **SEVEN, "head_dim": 8, "hidden_size": 36, "num_hidden_layers": 2, "full_attention_interval": 2,
+                          "attention_bias": True},
+    "qwen3.5-moe-vision-tied": wrapper("Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe",
+                                       {**QWEN3_5_MOE, "num_hidden_layers": 2, "full_attention_interval": 2, **TIED},
+                                       {**QWEN_VISION, "model_type": "qwen3_5_moe_vision"}, tie_word_embeddings=True),
+    "qwen3.5-moe-vision-heads": wrapper("Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe",
+                                        {**QWEN3_5_MOE, "num_hidden_layers": 3, "linear_num_key_heads": 1, "linear_value_head_dim": 40,
+                                         "layer_types": ["linear_attention", "full_attention", "linear_attention"]},
+                                        {**QWEN_VISION, "model_type": "qwen3_5_moe_vision"}, tie_word_embeddings=False),
+    "qwen3.5-moe-tied": {**QWEN3_5_MOE, "num_hidden_layers": 3, "full_attention_interval": 3, "num_experts": 8, "num_experts_per_tok": 3,
+                         "linear_num_value_heads": 6, "linear_value_head_dim": 33, **TIED},
+    "qwen3.5-moe-vision": wrapper("Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", {**QWEN3_5_MOE, **SEVEN, "head_dim": 8,
+                                                                                       "hidden_size": 36, "num_hidden_layers": 2,
+                                                                                       "full_attention_interval": 2},
+                                  {**QWEN_VISION, "model_type": "qwen3_5_moe_vision", "out_hidden_size": 36}, tie_word_embeddings=False),
     "glm4-moe": GLM4_MOE,
     "glm4-moe-groups": {**GLM4_MOE, "use_qk_norm": False, "attention_bias": False, "n_routed_experts": 8, "n_group": 4,
                         "topk_group": 2, "n_shared_experts": 2, "num_experts_per_tok": 3, "routed_scaling_factor": 2.5},
@@ -379,8 +434,13 @@ def spread(name, shape, config):
         return 0.5, 1.5
     if name.endswith("correction_bias"):
         return 0.0, 0.3
+    if name.endswith("A_log"):
+        return -1.0, 1.0
+    if name.endswith("dt_bias"):
+        return 0.0, 0.8
     if len(shape) == 1:
-        return (0.0 if config["model_type"].startswith("gemma") else 1.0), 0.4
+        less_one = config["model_type"].startswith(("gemma", "qwen3_next", "qwen3_5")) and "linear_attn.norm" not in name
+        return (0.0 if less_one else 1.0), 0.4
     if "embed" in name or name.endswith(("wte.weight", "wpe.weight")):
         return 0.0, 0.5 if {**config, **config.get("text_config", {})}.get("tie_word_embeddings", True) else 1.7
     columns_first = config["model_type"] == "gpt2" or name.endswith(("experts.gate_up_proj", "experts.down_proj"))
@@ -500,6 +560,10 @@ def renamed(key, names):
     return key
 
 
+def has_states(config):
+    return "linear_num_key_heads" in {**config, **config.get("text_config", {})}
+
+
 def head_amax(kv, config):
     """[n_kv_heads] of K or V [heads, tokens, head_dim]."""
     amax = kv.abs().amax(dim=(1, 2)).numpy()
@@ -530,7 +594,8 @@ def compute(name, seed):
             folder, dtype=torch.float32, attn_implementation=attention, output_loading_info=True, **experts)
         assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
         model.eval()
-        cache = transformers.DynamicCache()  # without a config it keeps all tokens, so the amax covers the sequence
+        # Without a config it keeps all tokens, so the amax covers the sequence; layers with a state need one.
+        cache = transformers.DynamicCache(config=model.config) if has_states(config) else transformers.DynamicCache()
         margin = math.inf
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([ids]), past_key_values=cache, **position_inputs(config, len(ids))).logits[0]
@@ -541,7 +606,8 @@ def compute(name, seed):
                 top = last.topk(2).values
                 margin = min(margin, float(top[0] - top[1]) / float(last.abs().max()))
                 running = running + [int(last.argmax())]
-    assert all(layer.keys.shape[2] == N_TOKENS for layer in cache.layers)
+    caches = [layer for layer in cache.layers if getattr(layer, "keys", None) is not None]
+    assert caches and all(layer.keys.shape[2] == N_TOKENS for layer in caches)
     return {
         "made_by": {"python": platform.python_version(), "torch": torch.__version__,
                     "transformers": transformers.__version__, "numpy": np.__version__},
@@ -551,8 +617,8 @@ def compute(name, seed):
                                   for key, shape in LATER_LAYERS.get(name, {}).items()}},
         "ids": ids,
         "logits": {str(p): shortest(logits[p].numpy()) for p in POSITIONS},
-        "k_amax": shortest([head_amax(layer.keys[0], config) for layer in cache.layers]),
-        "v_amax": shortest([head_amax(layer.values[0], config) for layer in cache.layers]),
+        "k_amax": shortest([head_amax(layer.keys[0], config) for layer in caches]),
+        "v_amax": shortest([head_amax(layer.values[0], config) for layer in caches]),
         "greedy": running[N_PROMPT:],
     }, margin
 

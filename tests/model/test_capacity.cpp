@@ -81,6 +81,27 @@ TEST_CASE("capacity: a window holds no more than its tokens") {
   CHECK(more.tokens == 3 * 150 + (300000 - 3 * sequence) / 768);
 }
 
+TEST_CASE("capacity: a state takes the same for any length and any cache") {
+  ModelDescription model = model_with(4, 2, 64, 32, {0});
+  model.layers.push_back({Mixing::recurrent});
+  model.layers.back().state_bytes = 10000;
+  const auto at = [&](int64_t tokens, DType dtype) {
+    return plan_cache(model, {0, 0}, {1000000, 1, 1, tokens}, dtype, DType::f16);
+  };
+  const uint64_t half = 2 * 2 * 96, fp8 = half / 2;  // a token, in the one layer with a cache
+  CHECK(at(1, DType::f16).bytes_per_token == half);
+  CHECK(at(1, DType::f16).bytes_per_sequence == half + 10000);
+  CHECK(at(1, DType::f8_e4m3).bytes_per_sequence == fp8 + 10000);
+  CHECK(at(1, DType::f8_e4m3).state_bytes == 10000);
+  CHECK(at(1000, DType::f8_e4m3).bytes_per_sequence == 1000 * fp8 + 10000);
+  CHECK(at(1000, DType::f8_e4m3).sequences == 1000000 / (1000 * fp8 + 10000));
+  // Short sequences gain nothing of an FP8 cache, long ones nearly half.
+  CHECK(at(1, DType::f8_e4m3).gain == doctest::Approx((half + 10000.0) / (fp8 + 10000.0)));
+  CHECK(at(1000, DType::f8_e4m3).gain ==
+        doctest::Approx((1000.0 * half + 10000) / (1000.0 * fp8 + 10000)));
+  CHECK(plan_cache(model, {0, 0}, {0, 2, 1, 1}, DType::f16, DType::f16).state_bytes == 5000);
+}
+
 TEST_CASE("capacity: GPUs share weights and KV heads, and repeat heads when there are more") {
   CHECK(kv_heads_per_gpu(heads(32, 8), 4) == 2);
   CHECK(kv_heads_per_gpu(heads(32, 8), 8) == 1);

@@ -119,33 +119,36 @@ TEST_CASE("expert forms: experts that are taken apart, with biases and without")
 }
 
 TEST_CASE("expert forms: experts in one tensor, gate before up") {
-  const test::FamilyModel model("glm4-moe");
-  const ModelConfig& config = model.config;
-  const int64_t count = config.experts->count, rows = config.experts->hidden_dim;
-  Rewritten out(model.checkpoint);
-  for (const auto& [name, location] : model.checkpoint.tensors()) {
-    if (name.find(".experts.") == name.npos) out.keep(name);
-  }
-  for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
-    if (config.layer(layer).feed_forward != FeedForward::experts) continue;
-    std::vector<float> gate_up, down;
-    const auto append = [&](int64_t expert, const char* role, std::vector<float>& to) {
-      const MappedTensor mapped = model.checkpoint.map(
-          cat("model.layers.", layer, ".mlp.experts.", expert, ".", role, "_proj.weight"));
-      const auto* from = mapped.view.as<float>();
-      to.insert(to.end(), from, from + mapped.view.shape.elements());
-    };
-    for (int64_t expert = 0; expert < count; ++expert) {
-      append(expert, "gate", gate_up);
-      append(expert, "up", gate_up);
-      append(expert, "down", down);
+  for (const char* name : {"glm4-moe", "qwen3-next-dense-layers", "qwen3.5-moe"}) {
+    CAPTURE(std::string(name));
+    const test::FamilyModel model(name);
+    const ModelConfig& config = model.config;
+    const int64_t count = config.experts->count, rows = config.experts->hidden_dim;
+    Rewritten out(model.checkpoint);
+    for (const auto& [name, location] : model.checkpoint.tensors()) {
+      if (name.find(".experts.") == name.npos) out.keep(name);
     }
-    const std::string at = cat("model.layers.", layer, ".mlp.experts.");
-    out.add(at + "gate_up_proj", DType::f32, {count, 2 * rows, config.dim}, gate_up);
-    out.add(at + "down_proj", DType::f32, {count, config.dim, rows}, down);
+    for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+      if (config.layer(layer).feed_forward != FeedForward::experts) continue;
+      std::vector<float> gate_up, down;
+      const auto append = [&](int64_t expert, const char* role, std::vector<float>& to) {
+        const MappedTensor mapped = model.checkpoint.map(
+            cat("model.layers.", layer, ".mlp.experts.", expert, ".", role, "_proj.weight"));
+        const auto* from = mapped.view.as<float>();
+        to.insert(to.end(), from, from + mapped.view.shape.elements());
+      };
+      for (int64_t expert = 0; expert < count; ++expert) {
+        append(expert, "gate", gate_up);
+        append(expert, "up", gate_up);
+        append(expert, "down", down);
+      }
+      const std::string at = cat("model.layers.", layer, ".mlp.experts.");
+      out.add(at + "gate_up_proj", DType::f32, {count, 2 * rows, config.dim}, gate_up);
+      out.add(at + "down_proj", DType::f32, {count, config.dim, rows}, down);
+    }
+    const Checkpoint together = out.write(model.golden.at("config"));
+    CHECK(logits_of(together, model.ids) == logits_of(model.checkpoint, model.ids));
   }
-  const Checkpoint together = out.write(model.golden.at("config"));
-  CHECK(logits_of(together, model.ids) == logits_of(model.checkpoint, model.ids));
 }
 
 }  // namespace fp8kv

@@ -53,6 +53,18 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.block.activation = Activation::gelu_tanh; }},
     {"activation, relu", "opt", [](ModelConfig& c) { c.block.activation = Activation::silu; }},
     {"gated", "llama-seven", [](ModelConfig& c) { c.block.gated = false; }},
+    {"recurrence.update", "qwen3.5",
+     [](ModelConfig& c) { c.recurrence->update = StateUpdate::add; }},
+    {"recurrence.k_heads", "qwen3-next",
+     [](ModelConfig& c) {
+       c.recurrence->k_heads /= 2;
+       c.recurrence->k_dim *= 2;
+     }},
+    {"recurrence.v_heads", "qwen3.5",
+     [](ModelConfig& c) {
+       c.recurrence->v_heads /= 2;
+       c.recurrence->v_dim *= 2;
+     }},
     {"head_bias", "phi", [](ModelConfig& c) { c.block.head_bias = false; }},
     {"head_normed", "baichuan2-7b", [](ModelConfig& c) { c.block.head_normed = false; }},
     {"embed_multiplier", "gemma", [](ModelConfig& c) { c.block.embed_multiplier = 1; }},
@@ -182,13 +194,14 @@ const Knob kKnobs[] = {
   [[maybe_unused]] const auto [count, hidden_dim, routing, choice_bias, shared, gate, bias,
                                swiglu] = ExpertsConfig{};
   [[maybe_unused]] const auto [alpha, limit] = ClampedSwiglu{};
+  // The rows of attn_gate are in one tensor with those of Q: without it no table of tensors fits.
   // epsilon is too small to show in any model.
   [[maybe_unused]] const auto [per_token, score, normalise, epsilon, scale, groups, kept, input] =
       Routing{};
-  [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk, qk_bias,
-                               activation, gated, head_bias, head_normed, embed, residual, logit,
-                               attention, by_layer, score_bias, sinks, score_cap, logit_cap] =
-      BlockConfig{};
+  [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk,
+                               attn_gate, qk_bias, activation, gated, head_bias, head_normed, embed,
+                               residual, logit, attention, by_layer, score_bias, sinks, score_cap,
+                               logit_cap] = BlockConfig{};
   // base_grows is said in the certificate, and computed nowhere.
   [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
                                attention_factor, dim, pairs, shorts, longs, growth, from, grows,

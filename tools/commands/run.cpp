@@ -79,6 +79,7 @@ void run_command(const RunOptions& options) {
   GenerationOptions generation{.stop_ids = config.eos_ids, .max_batch = options.max_batch};
   const std::vector<Request> requests = prompts.requests();
   generation.max_tokens = longest(requests, config.max_seq_len);
+  if (!prompts.streams()) generation.max_requests = static_cast<int64_t>(requests.size());
   Generator generator =
       with_way_out("use a smaller --max-batch, shorter prompts or fewer new tokens",
                    [&] { return Generator(checkpoint, config, *backend, generation); });

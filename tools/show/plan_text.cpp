@@ -49,6 +49,23 @@ std::string weights_text(const PlanSubject& subject) {
   return human_bytes(all) + (tp > 1 ? cat(", ", per_gpu, " on each of ", tp, " GPUs") : "");
 }
 
+// "states      18 layers; 6.05 MiB a sequence": what layers without a cache keep.
+std::string states_text(const ModelDescription& model, int64_t tp) {
+  uint64_t layers = 0, bytes = 0, unknown = 0;
+  for (const LayerDescription& layer : model.layers) {
+    if (layer.mixing != Mixing::recurrent) continue;
+    ++layers;
+    bytes += layer.state_bytes;
+    unknown += layer.state_bytes == 0;
+  }
+  if (layers == 0) return "";
+  const std::string known = unknown > 0
+                                ? std::string("their size is not known, and not counted")
+                                : cat(human_bytes(bytes / static_cast<uint64_t>(tp)), " a sequence",
+                                      tp > 1 ? " on each GPU" : "", ", whatever the cache holds");
+  return entry("states", cat(count_of(layers, "layer"), "; ", known));
+}
+
 std::string heading(const PlanSubject& subject) {
   const Deployment& on = subject.deployment;
   std::string text =
@@ -56,6 +73,7 @@ std::string heading(const PlanSubject& subject) {
             cat(count_of(static_cast<uint64_t>(subject.model.cache_layers()), "layer"),
                 kept_parts(subject.model), "; ", kv_heads_text(share_of_gpu(subject.model, on.tp)),
                 on.tp > 1 ? " on each GPU" : ""));
+  text += states_text(subject.model, on.tp);
   text += entry("weights", weights_text(subject));
   if (on.memory > 0) text += entry("memory", human_bytes(on.memory) + (on.tp > 1 ? " each" : ""));
   return text +
@@ -142,6 +160,7 @@ std::string plan_json(const PlanSubject& subject, const std::vector<CachePlan>& 
     json.begin_object().member("kv_cache_dtype", kv_dtype_name(plan.dtype));
     json.member("bytes_per_token", plan.bytes_per_token);
     json.member("bytes_per_sequence", plan.bytes_per_sequence);
+    json.member("state_bytes", plan.state_bytes);
     if (on.memory > 0) {
       json.member("free_bytes", plan.free_bytes).member("tokens", plan.tokens);
       json.member("sequences", plan.sequences);

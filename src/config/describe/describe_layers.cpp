@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "config/describe/config_values.h"
+#include "config/describe/describe_state.h"
 
 namespace fp8kv {
 namespace {
@@ -212,8 +213,17 @@ const Decider* find_decider(const Json& text) {
   return found == std::end(kDeciders) ? nullptr : found;
 }
 
+// Whose configs may leave the pattern out: every fourth layer has attention.
+bool is_qwen_hybrid(const Json& text) {
+  const std::string type = text.get_string("model_type", "");
+  return type == "qwen3_next" || type.starts_with("qwen3_5");
+}
+
 Mixings told_mixings(const Json& text, const ModelDescription& model) {
   const Decider* decider = find_decider(text);
+  if (decider == nullptr && is_qwen_hybrid(text)) {
+    return periodic(4, 3, Mixing::recurrent, model.n_layers());
+  }
   if (decider == nullptr) return Mixings(model.layers.size(), Mixing::full);
   return decider->told(text, text.at(decider->key), model);
 }
@@ -246,6 +256,8 @@ void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
       layer.reach = reach_at(text, "attention_chunk_size");
       return;
     case Mixing::recurrent:
+      layer.state_bytes = state_bytes_of(text);
+      [[fallthrough]];
     case Mixing::none:
     case Mixing::unknown:
       layer.n_kv_heads = layer.k_head_dim = layer.v_head_dim = 0;

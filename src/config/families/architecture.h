@@ -28,6 +28,7 @@ struct Architecture {
   std::string summary;     // for people: "Llama 1, 2, 3.x"
   bool windows = false;    // its layers may have sliding windows
   bool chunks = false;     // its layers may see chunks
+  bool states = false;     // its layers may keep a state instead of a cache
   // What differs from the common part. The description in `out` is complete, and its layers are
   // checked.
   void (*parse)(const Json& config, ModelConfig& out);

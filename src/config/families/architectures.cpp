@@ -14,6 +14,7 @@
 #include "config/families/families.h"
 #include "config/families/llama_variants.h"
 #include "config/families/older_architectures.h"
+#include "config/families/state_architectures.h"
 #include "config/families/tensor_rows.h"
 
 namespace fp8kv {
@@ -33,6 +34,8 @@ constexpr Wrapper kOuterModels[] = {
     {"Qwen2VLForConditionalGeneration", "qwen2_vl"},
     {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl"},
     {"Qwen3VLForConditionalGeneration", "qwen3_vl"},
+    {"Qwen3_5ForConditionalGeneration", "qwen3_5"},
+    {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe"},
 };
 
 std::string supported() {
@@ -87,6 +90,7 @@ constexpr const char* kDescribed = "plan, inspect, extract and inject take such 
   throw Error(cat(said.where(), ": is ", said.brief(), ", which makes the mixing of layer ", layer,
                   " ", quote(mixing_name(model.layer(layer).mixing)), ", expected ",
                   architecture.windows  ? "'full' or 'window' in "
+                  : architecture.states ? "'full' or 'recurrent' in "
                   : architecture.chunks ? "'full' or 'chunks' in "
                                         : "'full' in ",
                   architecture.name),
@@ -332,7 +336,7 @@ const Architecture kArchitectures[] = {
 std::span<const Architecture> architectures() {
   static const std::vector<Architecture> all = [] {
     std::vector<Architecture> rows(std::begin(kArchitectures), std::end(kArchitectures));
-    for (const auto& more : {llama_variants(), older_architectures()}) {
+    for (const auto& more : {llama_variants(), older_architectures(), state_architectures()}) {
       rows.insert(rows.end(), more.begin(), more.end());
     }
     return rows;
@@ -383,6 +387,7 @@ void check_layers(const Architecture& architecture, const Json& config, const Mo
     const LayerDescription& layer = model.layer(i);
     const bool windowed = architecture.windows && layer.mixing == Mixing::window;
     const bool chunked = architecture.chunks && layer.mixing == Mixing::chunks;
+    if (architecture.states && layer.mixing == Mixing::recurrent) continue;
     if (layer.mixing != Mixing::full && !windowed && !chunked)
       refuse_mixing(architecture, config, model, i);
     if (layer.n_kv_heads != model.n_kv_heads()) {

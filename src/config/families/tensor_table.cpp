@@ -76,6 +76,56 @@ RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool ha
   }
 }
 
+// Of a layer that keeps a state; nothing of them is in others.
+RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_state) {
+  const RecurrenceConfig state = config.recurrence.value_or(RecurrenceConfig());
+  const bool delta = state.update == StateUpdate::delta;
+  switch (role) {
+    case state_q:
+    case state_k:
+      return {{state.k_width(), config.dim}, has_state};
+    case state_v:
+    case state_gate:
+      return {{state.v_width(), config.dim}, has_state};
+    case state_step:
+      return {{state.v_heads, config.dim}, has_state};
+    case state_strength:
+      return {{state.v_heads, config.dim}, has_state && delta};
+    case conv_q:
+    case conv_k:
+      return {{state.k_width(), 1, state.conv_width}, has_state};
+    case conv_v:
+      return {{state.v_width(), 1, state.conv_width}, has_state};
+    case state_decay:
+    case state_step_bias:
+      return {{state.v_heads}, has_state};
+    case state_norm:
+      return {{state.v_dim}, has_state};
+    case state_out:
+      return {{config.dim, state.v_width()}, has_state};
+    default:
+      assertion_failed("a TensorRole of a state", __FILE__, __LINE__);
+  }
+}
+
+bool is_of_state(TensorRole role) {
+  return role >= state_q && role <= state_out;
+}
+
+// Heads by which a layout takes turns; 0: by none.
+int64_t groups_of(TensorLayout layout, const ModelConfig& config) {
+  switch (layout) {
+    case TensorLayout::by_kv_head:
+      return config.n_kv_heads();
+    case TensorLayout::by_head:
+      return config.n_heads;
+    case TensorLayout::by_state_head:
+      return config.recurrence->k_heads;
+    default:
+      return 0;
+  }
+}
+
 bool has_head_norms(const BlockConfig& block) {
   return block.qk_norm != QkNorm::none && block.qk_norm != QkNorm::plain;
 }
@@ -98,6 +148,8 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   const LayerDescription& of_layer = config.layer(layer);
   const bool has_experts = of_layer.feed_forward == FeedForward::experts;
   const bool has_kv = config.writes_cache(layer);
+  const bool has_state = of_layer.mixing == Mixing::recurrent;
+  const bool attends = !has_state;
   const bool normed_before = norms_input(block.norm_place);
   const int64_t q_dim = config.n_heads * of_layer.k_head_dim;
   const int64_t kv_dim = of_layer.n_kv_heads * of_layer.k_head_dim;
@@ -124,20 +176,22 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case norm:
       return {{config.dim}, block.norm_place != NormPlace::after_add, block.norm_bias};
     case q:
-      return {{q_dim, config.dim}, true, config.qkv_bias};
+      return {{q_dim, config.dim}, attends, config.qkv_bias};
+    case attn_gate:
+      return {{q_dim, config.dim}, attends && block.attention_gated, config.qkv_bias};
     case k:
     case v:
       return {{kv_dim, config.dim}, has_kv, config.qkv_bias};
     case q_norm:
-      return {head_norm_shape(config, config.n_heads, of_layer.k_head_dim), has_head_norms(block),
-              block.qk_norm_bias};
+      return {head_norm_shape(config, config.n_heads, of_layer.k_head_dim),
+              attends && has_head_norms(block), block.qk_norm_bias};
     case k_norm:
       return {head_norm_shape(config, of_layer.n_kv_heads, of_layer.k_head_dim),
               has_kv && has_head_norms(block), block.qk_norm_bias};
     case sinks:
-      return {{config.n_heads}, block.sinks};
+      return {{config.n_heads}, attends && block.sinks};
     case o:
-      return {{config.dim, config.n_heads * of_layer.v_head_dim}, true, config.o_bias};
+      return {{config.dim, config.n_heads * of_layer.v_head_dim}, attends, config.o_bias};
     case gate:
       return {{config.hidden_dim, config.dim}, block.gated && !has_experts, config.mlp_bias};
     case up:
@@ -145,6 +199,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case down:
       return {{config.dim, config.hidden_dim}, !has_experts, config.mlp_bias};
     default:
+      if (is_of_state(role)) return tensor_of_state(role, config, has_state);
       return tensor_of_experts(role, config, has_experts);
   }
 }
@@ -165,6 +220,7 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
   weight.expert = of.expert;
   weight.head = of.head;
   weight.layout = row.layout;
+  weight.groups = groups_of(row.layout, config);
   int64_t rows = 0;
   for (const TensorRole each : row.roles) {
     const RoleTensor of_role = tensor_of(each, config, layer);
@@ -174,9 +230,10 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
     rows += of_role.shape[0];
   }
   const bool turned = is_turned(row.layout);
-  weight.shape = first.shape.rank() == 1 ? Shape{rows}
-                 : turned                ? Shape{first.shape[1], rows}
-                                         : Shape{rows, first.shape[1]};
+  weight.shape = first.shape.rank() == 1   ? Shape{rows}
+                 : first.shape.rank() == 3 ? Shape{rows, first.shape[1], first.shape[2]}
+                 : turned                  ? Shape{first.shape[1], rows}
+                                           : Shape{rows, first.shape[1]};
   const bool of_all = is_of_expert(role) && of.expert < 0;
   if (of_all) weight.shape = {config.experts->count, weight.shape[0], weight.shape[1]};
   if (of.head >= 0) weight.shape = {first.shape[1]};
@@ -230,7 +287,7 @@ std::vector<ModelTensor> outer_tensors(const ModelConfig& config) {
 
 ModelTensor as_decoded(const ModelTensor& tensor) {
   ModelTensor decoded = tensor;
-  if (tensor.layout == TensorLayout::by_kv_head) return decoded;
+  if (tensor.groups > 0) return decoded;
   decoded.layout = TensorLayout::rows;
   if (!is_turned(tensor.layout)) return decoded;
   const Shape& shape = tensor.shape;
@@ -254,7 +311,8 @@ std::vector<std::string> linear_modules(const ModelConfig& config) {
     constexpr std::string_view kWeight = ".weight";
     for (const ModelTensor& tensor : tensors) {
       const TensorRole role = tensor.parts.front().role;
-      const bool table = role == embedding || role == positions || role == q_norm || role == k_norm;
+      const bool table = role == embedding || role == positions || role == q_norm ||
+                         role == k_norm || role == conv_q;
       if (tensor.shape.rank() < 2 || table) continue;
       const size_t after = tensor.name.ends_with(kWeight) ? kWeight.size() : 0;
       modules.push_back(tensor.name.substr(0, tensor.name.size() - after));

@@ -31,6 +31,7 @@ struct ModelTensor {
   // tensor [experts, rows, columns] the rows are those of each expert.
   std::vector<TensorPart> parts;
   TensorLayout layout = TensorLayout::rows;
+  int64_t groups = 0;  // of rows, where the layout has each role's by heads
 };
 
 // All of a layer, and all that belong to no layer, in the order of config.tensors. Of models with

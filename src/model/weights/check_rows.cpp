@@ -1,6 +1,5 @@
 #include "model/weights/check_rows.h"
 
-#include <algorithm>
 #include <array>
 #include <set>
 #include <tuple>
@@ -19,7 +18,7 @@ struct NamedRole {
 };
 
 // All, in the order of TensorRole.
-constexpr std::array<NamedRole, 29> kRoles = {{
+constexpr std::array<NamedRole, 43> kRoles = {{
     {TensorRole::embedding, "embedding"},
     {TensorRole::embed_up, "embed_up"},
     {TensorRole::positions, "positions"},
@@ -27,10 +26,24 @@ constexpr std::array<NamedRole, 29> kRoles = {{
     {TensorRole::q, "q"},
     {TensorRole::k, "k"},
     {TensorRole::v, "v"},
+    {TensorRole::attn_gate, "attn_gate"},
     {TensorRole::q_norm, "q_norm"},
     {TensorRole::k_norm, "k_norm"},
     {TensorRole::sinks, "sinks"},
     {TensorRole::o, "o"},
+    {TensorRole::state_q, "state_q"},
+    {TensorRole::state_k, "state_k"},
+    {TensorRole::state_v, "state_v"},
+    {TensorRole::state_gate, "state_gate"},
+    {TensorRole::state_step, "state_step"},
+    {TensorRole::state_strength, "state_strength"},
+    {TensorRole::conv_q, "conv_q"},
+    {TensorRole::conv_k, "conv_k"},
+    {TensorRole::conv_v, "conv_v"},
+    {TensorRole::state_decay, "state_decay"},
+    {TensorRole::state_step_bias, "state_step_bias"},
+    {TensorRole::state_norm, "state_norm"},
+    {TensorRole::state_out, "state_out"},
     {TensorRole::attn_post_norm, "attn_post_norm"},
     {TensorRole::ffn_norm, "ffn_norm"},
     {TensorRole::gate, "gate"},

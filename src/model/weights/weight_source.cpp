@@ -11,7 +11,8 @@ namespace {
 
 // Rows of a weight or of a bias, where there are more in the tensor.
 ConstTensorView rows_of(const ConstTensorView& view, const TensorPart& part) {
-  Shape shape = view.shape.rank() == 1 ? Shape{part.rows} : Shape{part.rows, view.shape[1]};
+  const int64_t width = view.shape.elements() / view.shape[0];
+  const Shape shape = view.shape.rank() == 1 ? Shape{part.rows} : Shape{part.rows, width};
   const auto row_bytes = view.bytes() / static_cast<size_t>(view.shape[0]);
   return {view.data + static_cast<size_t>(part.first_row) * row_bytes, view.dtype, shape};
 }
@@ -143,6 +144,11 @@ bool may_be_codes(const ModelTensor& tensor) {
       case TensorRole::k:
       case TensorRole::v:
       case TensorRole::o:
+      case TensorRole::state_q:
+      case TensorRole::state_k:
+      case TensorRole::state_v:
+      case TensorRole::state_gate:
+      case TensorRole::state_out:
       case TensorRole::gate:
       case TensorRole::up:
       case TensorRole::down:
@@ -162,13 +168,13 @@ bool may_be_codes(const ModelTensor& tensor) {
          std::all_of(tensor.parts.begin(), tensor.parts.end(), is_of_products);
 }
 
-ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part, int64_t n_kv_heads,
+ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part,
                         const ConstTensorView& view, const WeightSource& source) {
-  if (tensor.layout == TensorLayout::by_kv_head) {
+  if (tensor.groups > 0) {
     const int64_t width = view.shape.elements() / view.shape[0];
-    const int64_t rows = part.rows / n_kv_heads, all = view.shape[0] / n_kv_heads;
-    return arranged(view, part.first_row / n_kv_heads * width, {all * width, 1},
-                    {n_kv_heads, rows * width}, rows_of(view, part).shape, source);
+    const int64_t rows = part.rows / tensor.groups, all = view.shape[0] / tensor.groups;
+    return arranged(view, part.first_row / tensor.groups * width, {all * width, 1},
+                    {tensor.groups, rows * width}, rows_of(view, part).shape, source);
   }
   const auto roles = static_cast<int64_t>(tensor.parts.size());
   if (tensor.layout == TensorLayout::transposed && !tensor.is_bias) {

@@ -51,7 +51,7 @@ ConstTensorView part_of_biases(const ModelTensor& tensor, const TensorPart& part
                                const ConstTensorView& view, const WeightSource& source);
 
 // What a role has of a tensor: [rows, columns], or [rows] of a bias.
-ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part, int64_t n_kv_heads,
+ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part,
                         const ConstTensorView& view, const WeightSource& source);
 
 // Puts what is one head's or one expert's in its row of `rows` [count, ..], which the first makes.

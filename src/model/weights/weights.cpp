@@ -88,15 +88,14 @@ void place_expert(const ModelConfig& config, const ModelTensor& tensor, const Te
                   LayerExperts& out) {
   out.each.resize(static_cast<size_t>(config.experts->count));
   if (tensor.expert >= 0) {
-    out.each[static_cast<size_t>(tensor.expert)][matrix] =
-        part_of(tensor, part, config.n_kv_heads(), view, source);
+    out.each[static_cast<size_t>(tensor.expert)][matrix] = part_of(tensor, part, view, source);
     return;
   }
   const size_t bytes = view.bytes() / out.each.size();
   for (size_t i = 0; i < out.each.size(); ++i) {
     const ConstTensorView one(view.data + i * bytes, view.dtype,
                               Shape{view.shape[1], view.shape[2]});
-    out.each[i][matrix] = part_of(tensor, part, config.n_kv_heads(), one, source);
+    out.each[i][matrix] = part_of(tensor, part, one, source);
   }
 }
 
@@ -111,7 +110,53 @@ std::array<Linear, 3>& shared_of(LayerWeights& layer) {
   return *experts.shared;
 }
 
+StateWeights& state_of(LayerWeights& layer) {
+  if (!layer.state) layer.state.emplace();
+  return *layer.state;
+}
+
+void place_state(TensorRole role, const Placing& tensor, LayerWeights& layer) {
+  StateWeights& state = state_of(layer);
+  switch (role) {
+    case TensorRole::state_q:
+      return tensor.into(state.q);
+    case TensorRole::state_k:
+      return tensor.into(state.k);
+    case TensorRole::state_v:
+      return tensor.into(state.v);
+    case TensorRole::state_gate:
+      return tensor.into(state.gate);
+    case TensorRole::state_step:
+      return tensor.into(state.step);
+    case TensorRole::state_strength:
+      return tensor.into(state.strength);
+    case TensorRole::conv_q:
+      return tensor.into(state.conv_q);
+    case TensorRole::conv_k:
+      return tensor.into(state.conv_k);
+    case TensorRole::conv_v:
+      return tensor.into(state.conv_v);
+    case TensorRole::state_decay:
+      state.decay = tensor.view;
+      return;
+    case TensorRole::state_step_bias:
+      state.step_bias = tensor.view;
+      return;
+    case TensorRole::state_norm:
+      tensor.into(state.norm);
+      state.norm.weight_offset = 0.0f;
+      return;
+    case TensorRole::state_out:
+      return tensor.into(layer.o);
+    default:
+      assertion_failed("a role of a state", __FILE__, __LINE__);
+  }
+}
+
 void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
+  if (role >= TensorRole::state_q && role <= TensorRole::state_out) {
+    return place_state(role, tensor, layer);
+  }
   switch (role) {
     case TensorRole::attn_norm:
       return tensor.into(layer.attn_norm);
@@ -121,6 +166,8 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(layer.attn.k);
     case TensorRole::v:
       return tensor.into(layer.attn.v);
+    case TensorRole::attn_gate:
+      return tensor.into(layer.attn_gate);
     case TensorRole::q_norm:
       return tensor.into(tensor.qk_norms(layer).q);
     case TensorRole::k_norm:
@@ -228,8 +275,7 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
         add_row(tensor, each.rows, view, source, rows);
         place(each.role, {config, false, rows}, layer);
       } else {
-        const int64_t kv_heads = config.layer(index).n_kv_heads;
-        const ConstTensorView own = part_of(tensor, each, kv_heads, view, source);
+        const ConstTensorView own = part_of(tensor, each, view, source);
         place(each.role, {config, tensor.is_bias, own}, layer);
       }
     }

@@ -34,6 +34,18 @@ struct LayerExperts {
   std::optional<Linear> shared_router;  // [1, dim]
 };
 
+// What a layer keeps a state with.
+struct StateWeights {
+  Linear q, k;                       // [k_width, dim]
+  Linear v;                          // [v_width, dim]
+  Linear gate;                       // [v_width, dim]: what is read is multiplied by its SiLU
+  Linear step;                       // [v_heads, dim]
+  std::optional<Linear> strength;    // [v_heads, dim]
+  Linear conv_q, conv_k, conv_v;     // [channels, conv_width]: see CausalConv
+  ConstTensorView decay, step_bias;  // [v_heads]: see Recurrence
+  Norm norm;                         // [v_dim]: of each head of what is read
+};
+
 // One layer; of what comes after K and V, nothing where only the part up to them is wanted. The
 // views live as long as `storage`, which is empty where someone else owns them.
 struct LayerWeights {
@@ -43,7 +55,9 @@ struct LayerWeights {
   std::optional<Norm> ffn_norm, ffn_post_norm;    // [dim]
   AttentionWeights attn;
   std::optional<ConstTensorView> sinks;  // [n_heads]
-  Linear o;                              // [dim, n_heads * head_dim]
+  std::optional<Linear> attn_gate;       // [n_heads * head_dim, dim]
+  std::optional<StateWeights> state;     // in place of attention
+  Linear o;                              // [dim, n_heads * head_dim], or [dim, v_width] of a state
   std::optional<Linear> gate;  // [hidden_dim, dim]; this and the next two of layers without experts
   Linear up;                   // [hidden_dim, dim]
   Linear down;                 // [dim, hidden_dim]

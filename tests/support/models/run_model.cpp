@@ -21,6 +21,7 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
   Embedding embedding(checkpoint, config, backend, EmbeddingTable::on_backend);
   const HeadWeights head = loader.head();
   Forward forward(backend, config, n, n);
+  const LayerStates states(backend, config, 1);
   Step step(backend, n, 1, pages);
   const Tensor x = backend.allocate(forward.activation_dtype(), Shape{n, config.dim});
   const Tensor logits = backend.allocate(DType::f32, Shape{n, config.vocab_size});
@@ -38,13 +39,13 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
         std::min(ids.size() - at, static_cast<size_t>(first ? settings.prompt : settings.chunk));
     cache.extend(sequence, static_cast<int64_t>(count));
     step.clear();
-    step.add(std::span(ids).subspan(at, count), sequence);
+    step.add(std::span(ids).subspan(at, count), sequence, true, 0);
     step.upload();
     const TensorView part = x.first(step.rows());
     embedding.embed(step, part);
     for (int64_t i = 0; i < config.n_layers(); ++i) {
       forward.layer(i, loader.layer(i), part, step.batch(), cache.layer(i), std::nullopt,
-                    LayerPart::whole);
+                    LayerPart::whole, states.layer(i));
     }
     const TensorView chosen = logits.first(step.rows());
     forward.head(head, part, rows.first(step.rows()), chosen);

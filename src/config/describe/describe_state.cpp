@@ -1,0 +1,53 @@
+#include "config/describe/describe_state.h"
+
+#include <optional>
+
+#include "config/describe/config_values.h"
+
+namespace fp8kv {
+namespace {
+
+// Keys of a family's config. The state of a head is rows x columns; the convolution has the
+// columns of all heads, and the rows of each group twice.
+struct StateKeys {
+  const char* heads;
+  const char* rows;
+  const char* columns;
+  const char* groups;
+  const char* conv_width;
+};
+
+constexpr StateKeys kStateKeys[] = {
+    {"linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim",
+     "linear_num_key_heads", "linear_conv_kernel_dim"},  // gated DeltaNet
+    {"mamba_n_heads", "mamba_d_state", "mamba_d_head", "mamba_n_groups", "mamba_d_conv"},
+    {"mamba_num_heads", "ssm_state_size", "mamba_head_dim", "n_groups", "conv_kernel"},
+};
+
+std::optional<uint64_t> bytes_by(const Json& text, const StateKeys& keys) {
+  // Far above any model, and products of three stay countable.
+  constexpr int64_t kMost = int64_t{1} << 20;
+  const auto number = [&](const char* key) -> uint64_t {
+    const auto found = text.find(key);
+    if (!found || !found->is_number()) return 0;
+    return static_cast<uint64_t>(in_range(*found, kMost));
+  };
+  const uint64_t heads = number(keys.heads), rows = number(keys.rows);
+  const uint64_t columns = number(keys.columns), groups = number(keys.groups);
+  const uint64_t width = number(keys.conv_width);
+  if (heads == 0 || rows == 0 || columns == 0 || groups == 0 || width == 0) return std::nullopt;
+  constexpr uint64_t kF32 = 4, kHalf = 2;
+  return heads * rows * columns * kF32 +
+         (width - 1) * (heads * columns + 2 * groups * rows) * kHalf;
+}
+
+}  // namespace
+
+uint64_t state_bytes_of(const Json& text) {
+  for (const StateKeys& keys : kStateKeys) {
+    if (const auto bytes = bytes_by(text, keys)) return *bytes;
+  }
+  return 0;
+}
+
+}  // namespace fp8kv
