@@ -66,15 +66,16 @@ class Collector {
     stream_options.buffers = memory_.layer_buffers;
     WeightStream weights(checkpoint_, config_, backend_, layers_from(done_.layers, config_),
                          stream_options);
+    Embedding embedding(checkpoint_, config_, backend_, EmbeddingTable::in_file);
     if (done_.layers > 0) {
       options_.state->restore(residual);
     } else {
-      embed(workspace, residual);
+      embed(workspace, embedding, residual);
     }
     const auto left = static_cast<uint64_t>(n_layers_ - done_.layers);
     Progress progress(log, "calibrating", left * plan_.batches.size());
     for (int64_t index = done_.layers; index < n_layers_; ++index) {
-      layer(index, workspace, residual, weights, progress);
+      layer(index, workspace, embedding, residual, weights, progress);
     }
     const auto all = static_cast<size_t>(config_.n_layers());
     found_.layers.resize(all);
@@ -93,8 +94,7 @@ class Collector {
                        : cat("in ", human_bytes(memory_.host_bytes), " of host memory")));
   }
 
-  void embed(Workspace& workspace, ResidualStream& residual) {
-    Embedding embedding(checkpoint_, config_, backend_, EmbeddingTable::in_file);
+  void embed(Workspace& workspace, Embedding& embedding, ResidualStream& residual) {
     for (size_t i = 0; i < plan_.batches.size(); ++i) {
       check_interrupt();
       workspace.rows.begin(windows_, plan_.batches[i]);
@@ -103,8 +103,8 @@ class Collector {
     }
   }
 
-  void layer(int64_t index, Workspace& workspace, ResidualStream& residual, WeightStream& weights,
-             Progress& progress) {
+  void layer(int64_t index, Workspace& workspace, Embedding& embedding, ResidualStream& residual,
+             WeightStream& weights, Progress& progress) {
     const bool last = index + 1 == n_layers_;
     const LayerWeights& of_layer = weights.begin();
     const std::optional<TensorView> magnitudes = workspace.magnitudes_of(config_, index);
@@ -113,9 +113,11 @@ class Collector {
       if (config_.experts) clear(workspace.reached.view());
       for (size_t i = 0; i < plan_.batches.size(); ++i) {
         workspace.rows.begin(windows_, plan_.batches[i]);
-        workspace.forward.layer(index, of_layer, residual.begin(i), workspace.rows.step.batch(),
-                                workspace.rows.cache.layer(index), magnitudes,
-                                last ? LayerPart::up_to_kv : LayerPart::whole);
+        workspace.forward.layer(
+            index, of_layer, residual.begin(i), workspace.rows.step.batch(),
+            workspace.rows.cache.layer(index), magnitudes,
+            last ? LayerPart::up_to_kv : LayerPart::whole, {},
+            last ? std::nullopt : embedding.layer_input(workspace.rows.step, index));
         residual.end();
         progress.advance();
         const WindowBatch& batch = plan_.batches[i];

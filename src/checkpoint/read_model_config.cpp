@@ -197,8 +197,9 @@ void find_experts(const Checkpoint& checkpoint, ModelConfig& config) {
 // leads from them to the language model, and layers that predict tokens further on.
 bool is_other_part(std::string_view name) {
   constexpr std::string_view kModel = "model.";
-  constexpr std::string_view kParts[] = {"audio_tower.",  "multi_modal_projector.", "mtp.",
-                                         "vision_model.", "vision_tower.",          "visual."};
+  constexpr std::string_view kParts[] = {"audio_tower.",           "embed_audio.", "embed_vision.",
+                                         "multi_modal_projector.", "mtp.",         "vision_model.",
+                                         "vision_tower.",          "visual."};
   if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
   return std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view part) { return name.starts_with(part); });
@@ -212,6 +213,19 @@ bool is_of_later_layer(std::string_view name, const Checkpoint& checkpoint,
   const int64_t more = language_config(checkpoint.config()).get_int("num_nextn_predict_layers", 0);
   return parts && parts->prefix == config.model_prefix && parts->layer >= config.n_layers() &&
          parts->layer < config.n_layers() + more;
+}
+
+// Of K and V in a layer that reads the cache of another, which Google's files have and no model
+// reads.
+bool is_of_unused_cache(std::string_view name, const ModelConfig& config) {
+  const auto parts = split_layer_name(name);
+  if (!parts || parts->prefix != config.model_prefix || parts->layer >= config.n_layers()) {
+    return false;
+  }
+  const int64_t source = config.layer(parts->layer).cache_of;
+  const auto rest = in_attention(parts->rest);
+  return source >= 0 && source != parts->layer && rest &&
+         (rest->starts_with("k_") || rest->starts_with("v_"));
 }
 
 // "model" of "model.layers.{}.mlp.up_proj".
@@ -236,7 +250,7 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
                           first_part(name) == first_part(config.lm_head);
     if (!weight || !of_model || is_other_part(name) || expected.contains(name)) continue;
     if (is_mask(location.entry)) continue;
-    if (is_of_later_layer(name, checkpoint, config)) continue;
+    if (is_of_later_layer(name, checkpoint, config) || is_of_unused_cache(name, config)) continue;
     throw Error(cat(tensor_of(checkpoint, name), ": is not a part of ", config.architecture,
                     " with this config.json"),
                 "config.json and the weights are not of the same model");

@@ -61,6 +61,7 @@ struct BlockConfig {
   QkNorm qk_norm = QkNorm::none;
   bool attention_gated = false;  // see TensorRole::attn_gate
   bool qk_norm_bias = false;     // REQUIRES QkNorm::per_head and NormKind::layer
+  bool v_norm = false;           // every head of V is normalised, without weights: Gemma 4
   Activation activation = Activation::silu;
   bool gated = true;         // down(activation(gate(x)) * up(x)); else down(activation(up(x)))
   bool head_bias = false;    // lm_head has a bias, also where its weight is the embedding
@@ -73,8 +74,9 @@ struct BlockConfig {
   bool attention_scale_by_layer = false;
   ScoreBias score_bias = ScoreBias::none;
   bool sinks = false;  // heads have a score of their own that takes part in the softmax: gpt-oss
-  double score_cap = 0.0;  // q . k, scaled, becomes cap * tanh(score / cap); 0: left alone
-  double logit_cap = 0.0;  // the same of logits
+  double score_cap = 0.0;    // q . k, scaled, becomes cap * tanh(score / cap); 0: left alone
+  double logit_cap = 0.0;    // the same of logits
+  bool layer_scale = false;  // a layer multiplies the stream by a number of its own at its end
 };
 
 }  // namespace fp8kv

@@ -39,20 +39,27 @@ struct RopeConfig {
   // Ministral 3.
   double q_growth = 0.0;
   double q_growth_from = 0.0;
-  bool base_grows = false;  // dynamic: theta is another in prompts beyond the context
-  bool turns = true;        // false: nothing is rotated, and Q grows all the same: Llama 4
+  int64_t turning_pairs = 0;  // the other pairs stay as they are; 0: all turn
+  bool base_grows = false;    // dynamic: theta is another in prompts beyond the context
+  bool turns = true;          // false: nothing is rotated, and Q grows all the same: Llama 4
   bool operator==(const RopeConfig&) const = default;
 };
 
 // All of it is set, and no layer is Mixing::unknown.
 struct ModelConfig : ModelDescription {
-  DType dtype = DType::f16;  // of the weights: f32, f16 or bf16
-  int64_t hidden_dim = 0;    // of layers without experts
+  DType dtype = DType::f16;               // of the weights: f32, f16 or bf16
+  int64_t hidden_dim = 0;                 // of layers without experts
+  std::vector<int64_t> hidden_dims = {};  // of each layer, where they differ; else empty
   int64_t vocab_size = 0;
   int64_t embed_dim = 0;  // of the embedding's rows, which a product makes `dim` long; 0: they are
   // Rows of a table of which row `position + position_offset` is added to the embedding; 0: none.
   int64_t position_rows = 0;
   int64_t position_offset = 0;
+  // Each layer has an input of so many numbers beside the stream: a row of its own for the token,
+  // added to a product of the embedding. 0: it has none.
+  int64_t layer_input_dim = 0;
+  int64_t layer_vocab_size = 0;         // tokens that have such rows
+  double layer_token_multiplier = 1.0;  // of these rows
   double norm_eps = 1e-5;
   std::vector<RopeConfig> ropes;     // the rotations that layers use, each once
   std::vector<int32_t> layer_ropes;  // [n_layers]: which of them; -1: the layer rotates nothing
@@ -74,6 +81,10 @@ struct ModelConfig : ModelDescription {
   std::string stored_as = {};
   // Keys of config.json that nobody here knows: they may change what the model computes.
   std::vector<std::string> unknown_keys = {};
+
+  int64_t hidden_dim_of(int64_t index) const {
+    return hidden_dims.empty() ? hidden_dim : hidden_dims[static_cast<size_t>(index)];
+  }
 
   // The size of the heads that a rotation of `ropes` turns; 0: no layer uses it.
   int64_t rope_head_dim(int32_t rope) const {

@@ -48,6 +48,7 @@ struct LayerDescription {
   FeedForward feed_forward = FeedForward::gated;
   // Of a layer that keeps a state, what that takes for each sequence; 0 where it is not known.
   uint64_t state_bytes = 0;
+  bool v_is_k = false;  // V is what the projection of K gives, before K's norm and rotation
   bool operator==(const LayerDescription&) const = default;
 };
 

@@ -127,6 +127,8 @@ struct KvScales {
   Fp8Format format = Fp8Format::e4m3fn;  // what the scales are made for
   std::string model_type;                // "llama", or "" where the source does not say
   int64_t n_kv_heads = 0;                // 0 where the source does not say
+  // Of each layer, where layers differ in them; empty where all have n_kv_heads, or nobody knows.
+  std::vector<int64_t> layer_kv_heads = {};
   // One for every layer of the model. Where the source names none but layers with a cache, as
   // vLLM's JSON does, those behind the last of them may be missing.
   std::vector<LayerScales> layers;

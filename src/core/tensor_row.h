@@ -11,6 +11,10 @@ enum class TensorRole {
   embedding,
   embed_up,   // [dim, embed_dim], of models whose embedding has rows of another size
   positions,  // a row for each position, added to the embedding of the token there
+  // Of models whose layers have inputs of their own, see ModelConfig::layer_input_dim.
+  layer_embedding,
+  layer_projection,
+  layer_projection_norm,
   attn_norm,
   q,
   k,
@@ -48,6 +52,10 @@ enum class TensorRole {
   shared_down,
   shared_router,  // what its output is multiplied by is the sigmoid of this product
   ffn_post_norm,
+  input_gate,  // of a layer with an input of its own, as are the next two
+  input_out,
+  input_post_norm,
+  layer_scale,  // [1]: what the stream is multiplied by at the layer's end
   norm,
   head_down,  // [embed_dim, dim]: back to rows of the embedding's size
   lm_head,

@@ -79,9 +79,10 @@ int64_t SideBySide::attention_rows() const {
 }
 
 void SideBySide::embed(Embedding embedding) {
+  embedding_.emplace(std::move(embedding));
   for (const WindowBatch& batch : plan_.batches) {
     rows_.begin(windows_, batch);
-    embedding.embed(rows_.step, rows_of(streams_[0], batch));
+    embedding_->embed(rows_.step, rows_of(streams_[0], batch));
   }
 }
 
@@ -104,6 +105,7 @@ std::vector<LaneErrors> SideBySide::end_layer() {
 
 void SideBySide::run(const LayerWeights& weights, const WindowBatch& batch) {
   rows_.begin(windows_, batch);
+  input_ = embedding_.value().layer_input(rows_.step, layer_);
   // Streams that fork off on the way have had their turn.
   const size_t n_streams = streams_.size();
   for (size_t stream = 0; stream < n_streams; ++stream) advance(stream, weights, batch);
@@ -123,7 +125,7 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
   if (config_.keeps_state(layer_)) {
     // A window is one step, from its first row to its last: no state is needed after it.
     const TensorView read = forward_.recur(weights, x, rows_.step.batch(), {});
-    return forward_.finish(weights, read, x);
+    return forward_.finish(weights, read, x, input_);
   }
   const TensorView attended = attention_buffer(attended_, batch);
   const PagedKv cache = caches_[lead].layer(layer_);
@@ -133,7 +135,7 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
   // Lanes of a stream have read back the same from a cache that is another layer's.
   const bool compared = measured || streams_[stream].lanes.size() > 1;
   if (compared && config_.writes_cache(layer_)) compare(stream, inputs, weights, batch);
-  forward_.finish(weights, attended, x);
+  forward_.finish(weights, attended, x, input_);
 }
 
 // Measures lanes on the stream's Q, K and V, and gives those of its lanes that read back something
@@ -166,7 +168,7 @@ void SideBySide::compare(size_t stream, const AttentionInputs& inputs, const Lay
                           std::back_inserter(leaving));
     if (leaving.empty()) continue;
     fork(stream, leaving);
-    forward_.finish(weights, attended, rows_of(streams_.back(), batch));
+    forward_.finish(weights, attended, rows_of(streams_.back(), batch), input_);
   }
 }
 

@@ -55,6 +55,7 @@ class SideBySide {
   // Rows whose attention output is measured.
   int64_t attention_rows() const;
 
+  // To be called first.
   void embed(Embedding embedding);
   // To be called before the batches of a layer, and after them.
   void begin_layer(int64_t index);
@@ -108,6 +109,7 @@ class SideBySide {
   ThreadPool pool_;
   Forward forward_;
   WindowStep rows_;  // of the batch that is being run; every lane's cache has the same pages
+  std::optional<Embedding> embedding_;
   std::deque<Stream> streams_;
   std::vector<KvCache> caches_;       // [lanes]
   Tensor attended_, attended_again_;  // [rows of a batch, n_heads, v_head_dim], of any layer
@@ -118,8 +120,9 @@ class SideBySide {
   int64_t layer_ = 0;
   std::vector<LaneErrors> errors_;
   std::optional<TensorView> magnitudes_;
-  std::vector<float> k_, v_;          // [rows of the batch, n_kv_heads, head_dim], on the host
-  std::vector<float> exact_, lossy_;  // attention outputs of the batch, on the host
+  std::optional<ConstTensorView> input_;  // of the batch that is being run
+  std::vector<float> k_, v_;              // [rows of the batch, n_kv_heads, head_dim], on the host
+  std::vector<float> exact_, lossy_;      // attention outputs of the batch, on the host
   std::vector<uint16_t> half_;
 };
 

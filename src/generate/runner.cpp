@@ -110,7 +110,8 @@ std::vector<int32_t> Runner::decode(std::span<const StepPart> parts, const KvCac
 void Runner::advance(const KvCache& cache, int64_t rows) {
   const ConstTensorView& positions = step_.batch().context_len;
   Bucket& bucket = buckets_[rows];
-  if (!bucket.has_run || !backend_.can_record()) {
+  // The inputs of layers are looked up by the host.
+  if (!bucket.has_run || !backend_.can_record() || config_.layer_input_dim > 0) {
     forward(cache, positions);
     bucket.has_run = true;
     return;
@@ -130,7 +131,7 @@ void Runner::forward(const KvCache& cache, const ConstTensorView& positions) {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     forward_.layer(layer, layers_[i], x, step_.batch(), cache.layer(layer), std::nullopt,
-                   LayerPart::whole, states_.layer(layer));
+                   LayerPart::whole, states_.layer(layer), embedding_->layer_input(step_, layer));
   }
   const ConstTensorView rows = step_.last_rows();
   const int64_t n = rows.shape[0];

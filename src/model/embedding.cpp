@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <numeric>
 
 #include "base/error.h"
 #include "model/weights/weights.h"
@@ -30,25 +28,18 @@ int64_t row_dim(const ModelConfig& config) {
 Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                      EmbeddingTable table)
     : backend_(backend),
+      activation_(backend.activation_dtype(config.dtype)),
+      dim_(config.dim),
       multiplier_(static_cast<float>(config.block.embed_multiplier)),
-      position_offset_(config.position_offset),
-      row_bytes_(static_cast<size_t>(row_dim(config)) * dtype_bytes(config.dtype)) {
+      table_(checkpoint, config, backend, embedding_tensor(checkpoint, config), row_dim(config),
+             table),
+      position_offset_(config.position_offset) {
   const WeightLoader loader(checkpoint, config, backend);
   up_ = loader.outer(TensorRole::embed_up);
   positions_ = loader.outer(TensorRole::positions);
-  const DType activation = backend.activation_dtype(config.dtype);
-  if (up_) tokens_ = backend.allocate(activation, Shape{kRowsAtOnce, row_dim(config)});
-  if (positions_) placed_ = backend.allocate(activation, Shape{kRowsAtOnce, config.dim});
-  // Rows of the file are rows of x only where both have one type.
-  const bool readable = backend.transfers() && activation == config.dtype;
-  if (table == EmbeddingTable::on_backend || !readable) {
-    table_ = loader.embedding();
-    return;
-  }
-  const TensorLocation& location =
-      checkpoint.tensors().at(embedding_tensor(checkpoint, config).name);
-  file_.emplace(checkpoint.folder() / checkpoint.shards()[location.shard].file);
-  begin_ = location.entry.begin;
+  if (up_) tokens_ = backend.allocate(activation_, Shape{kRowsAtOnce, row_dim(config)});
+  if (positions_) placed_ = backend.allocate(activation_, Shape{kRowsAtOnce, config.dim});
+  if (config.layer_input_dim > 0) inputs_.emplace(checkpoint, config, backend, table);
 }
 
 void Embedding::embed(const Step& step, const TensorView& x) {
@@ -58,16 +49,22 @@ void Embedding::embed(const Step& step, const TensorView& x) {
   }
 }
 
+std::optional<ConstTensorView> Embedding::layer_input(const Step& step, int64_t index) {
+  if (!inputs_) return std::nullopt;
+  const int64_t n = step.rows();
+  if (embedded_.view().shape.rank() == 0 || embedded_.view().shape[0] < n) {
+    embedded_ = backend_.allocate(activation_, Shape{n, dim_});
+  }
+  embed(step, embedded_.first(n));
+  return inputs_->of(step, embedded_.first(n), index);
+}
+
 // Of the step's rows from `first` on.
 void Embedding::embed_rows(const Step& step, int64_t first, const TensorView& x) {
   const int64_t n = x.shape[0];
   const TensorView tokens = up_ ? tokens_.first(n) : x;
-  if (file_) {
-    read_rows(step.host_ids().subspan(static_cast<size_t>(first), static_cast<size_t>(n)));
-    backend_.copy_in(tokens, {rows_.data(), tokens.dtype, tokens.shape});
-  } else {
-    backend_.embed(table_.view(), rows_of(step.ids(), first, n), tokens);
-  }
+  table_.rows(step.host_ids().subspan(static_cast<size_t>(first), static_cast<size_t>(n)),
+              rows_of(step.ids(), first, n), tokens);
   if (multiplier_ != 1.0f) backend_.scale(tokens, multiplier_, 0.0f);
   if (up_) backend_.linear(tokens, std::array{Projection{up_->view(), std::nullopt, x, false}});
   if (!positions_) return;
@@ -76,24 +73,6 @@ void Embedding::embed_rows(const Step& step, int64_t first, const TensorView& x)
   backend_.embed(rows_of(table, position_offset_, table.shape[0] - position_offset_),
                  rows_of(step.batch().positions, first, n), placed);
   backend_.add(x, placed, 1.0f);
-}
-
-// rows_[i] = the row of ids[i], each read once.
-void Embedding::read_rows(std::span<const int32_t> ids) {
-  rows_.resize(ids.size() * row_bytes_);
-  std::vector<size_t> order(ids.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ids[a] < ids[b]; });
-  const std::byte* last = nullptr;
-  for (size_t i = 0; i < order.size(); ++i) {
-    std::byte* to = rows_.data() + order[i] * row_bytes_;
-    if (i > 0 && ids[order[i]] == ids[order[i - 1]]) {
-      std::memcpy(to, last, row_bytes_);
-    } else {
-      file_->read(begin_ + static_cast<uint64_t>(ids[order[i]]) * row_bytes_, {to, row_bytes_});
-    }
-    last = to;
-  }
 }
 
 }  // namespace fp8kv

@@ -1,24 +1,17 @@
 // How tokens become rows of the residual stream: the only way in.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <vector>
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
-#include "files/file.h"
+#include "model/layer_inputs.h"
+#include "model/row_table.h"
 #include "model/step.h"
 
 namespace fp8kv {
-
-enum class EmbeddingTable {
-  on_backend,  // all of it; the CPU uses the file mapping in place
-  in_file      // of a device with memory of its own: rows are read as steps ask for them
-};
 
 class Embedding {
  public:
@@ -31,22 +24,25 @@ class Embedding {
   // positions added where the model has such.
   void embed(const Step& step, const TensorView& x);
 
+  // The input of layer `index` beside the stream, of models whose layers have such. Valid until the
+  // next call.   [rows, layer_input_dim] activation dtype
+  std::optional<ConstTensorView> layer_input(const Step& step, int64_t index);
+
  private:
-  void read_rows(std::span<const int32_t> ids);
   void embed_rows(const Step& step, int64_t first, const TensorView& x);
 
   Backend& backend_;
+  DType activation_;
+  int64_t dim_;
   float multiplier_;
-  Tensor table_;              // [vocab_size, embed_dim]; empty where rows are read from the file
-  std::optional<Tensor> up_;  // [dim, embed_dim]
+  RowTable table_;                   // [vocab_size, embed_dim]
+  std::optional<Tensor> up_;         // [dim, embed_dim]
   std::optional<Tensor> positions_;  // [position_rows, dim]
   int64_t position_offset_;
-  Tensor tokens_;                  // [kRowsAtOnce, embed_dim]: rows before `up_`
-  Tensor placed_;                  // [kRowsAtOnce, dim]: rows of `positions_`
-  std::optional<InputFile> file_;  // that has the table, from `begin_` on
-  uint64_t begin_ = 0;
-  size_t row_bytes_;
-  std::vector<std::byte> rows_;
+  Tensor tokens_;  // [kRowsAtOnce, embed_dim]: rows before `up_`
+  std::optional<LayerInputs> inputs_;
+  Tensor embedded_;  // [rows, dim]: of the last steps that asked for a layer's input
+  Tensor placed_;    // [kRowsAtOnce, dim]: rows of `positions_`
 };
 
 }  // namespace fp8kv

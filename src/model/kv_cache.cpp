@@ -27,7 +27,10 @@ Tensor to_backend(Backend& backend, const std::vector<float>& values) {
 
 KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
                  const KvScales* scales)
-    : backend_(backend), config_(config), options_(options), pool_(options.n_pages, kPageSize) {
+    : backend_(backend),
+      layers_(config.layers),
+      options_(options),
+      pool_(options.n_pages, kPageSize) {
   // Slots are 32 bits wide.
   FP8KV_ASSERT(options.n_pages + options.padding_pages <= kMostPages);
   const std::optional<Fp8Format> format = fp8_format(options.dtype);
@@ -38,7 +41,8 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
           grouped(static_cast<uint64_t>(options.n_pages * kPageSize)), " tokens");
   with_context(what, [&] {
     for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
-      if (config.writes_cache(layer)) add_layer(layer, scales);
+      if (!config.writes_cache(layer)) continue;
+      add_layer(layer, options.memory == CacheMemory::all || config.lends_cache(layer), scales);
     }
     if (options.memory == CacheMemory::in_turn) {
       int64_t k = 0, v = 0;
@@ -53,9 +57,9 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
   });
 }
 
-void KvCache::add_layer(int64_t index, const KvScales* scales) {
-  const LayerDescription& layer = config_.layer(index);
-  if (options_.memory == CacheMemory::all || config_.lends_cache(index)) {
+void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) {
+  const LayerDescription& layer = layers_[static_cast<size_t>(index)];
+  if (own_memory) {
     pools_[index] =
         new_pools(layer.n_kv_heads * layer.k_head_dim, layer.n_kv_heads * layer.v_head_dim);
   }
@@ -77,9 +81,9 @@ KvCache::Pools KvCache::new_pools(int64_t k_elements, int64_t v_elements) {
 }
 
 PagedKv KvCache::layer(int64_t index) const {
-  const int64_t source = config_.layer(index).cache_of;
+  const int64_t source = layers_[static_cast<size_t>(index)].cache_of;
   if (source < 0 || options_.memory == CacheMemory::none) return {};
-  const LayerDescription& layer = config_.layer(source);
+  const LayerDescription& layer = layers_[static_cast<size_t>(source)];
   const auto own = pools_.find(source);
   const Pools& pools = own == pools_.end() ? in_turn_ : own->second;
   PagedKv kv;

@@ -36,7 +36,7 @@ struct KvCacheOptions {
 class KvCache {
  public:
   // `scales` are needed by FP8 caches alone, in the format of `dtype`; null means 1 everywhere.
-  // A scale per tensor serves every head. REQUIRES that the config outlives the cache.
+  // A scale per tensor serves every head.
   KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
           const KvScales* scales);
 
@@ -81,11 +81,11 @@ class KvCache {
     Tensor k, v;  // [n_kv_heads] f32
   };
 
-  void add_layer(int64_t index, const KvScales* scales);
+  void add_layer(int64_t index, bool own_memory, const KvScales* scales);
   Pools new_pools(int64_t k_elements, int64_t v_elements);
 
   Backend& backend_;
-  const ModelConfig& config_;
+  std::vector<LayerDescription> layers_;  // of the model
   KvCacheOptions options_;
   Pools in_turn_;
   std::map<int64_t, Pools> pools_;    // by layer; those that do not use the one in turn

@@ -76,8 +76,12 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   const bool any_dense =
       std::any_of(config.layers.begin(), config.layers.end(),
                   [](const auto& layer) { return layer.feed_forward != FeedForward::experts; });
-  if (any_dense && config.block.gated) gate_ = buffer(config.hidden_dim);
-  if (any_dense) up_ = buffer(config.hidden_dim);
+  int64_t hidden_dim = config.layer_input_dim;
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    hidden_dim = std::max(hidden_dim, config.hidden_dim_of(i));
+  }
+  if (any_dense && config.block.gated) gate_ = buffer(hidden_dim);
+  if (any_dense || config.layer_input_dim > 0) up_ = buffer(hidden_dim);
   if (config.experts) experts_.emplace(backend, config, max_rows);
   if (config.experts || !adds_plainly(config.block)) output_ = buffer(config.dim);
   if (config.embed_dim > 0) down_ = buffer(config.embed_dim);
@@ -131,14 +135,14 @@ TensorView Forward::scratch(const Tensor& buffer, int64_t rows, int64_t width) c
 void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView& x,
                     const Batch& batch, const PagedKv& kv,
                     const std::optional<TensorView>& magnitudes, LayerPart part,
-                    const LayerState& state) {
-  if (config_.keeps_state(index)) return finish(weights, recur(weights, x, batch, state), x);
+                    const LayerState& state, const std::optional<ConstTensorView>& input) {
+  if (config_.keeps_state(index)) return finish(weights, recur(weights, x, batch, state), x, input);
   const AttentionInputs inputs = project(index, weights, x, batch, kv, magnitudes);
   if (part == LayerPart::up_to_kv) return;
   const int64_t n = x.shape[0], heads = config_.n_heads, size = config_.layer(index).v_head_dim;
   const TensorView attended = reshaped(scratch(attended_, n, heads * size), {n, heads, size});
   attend(index, inputs, batch, kv, attended);
-  finish(weights, attended, x);
+  finish(weights, attended, x, input);
 }
 
 TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
@@ -243,7 +247,7 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
 }
 
 void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
-                     const TensorView& x) {
+                     const TensorView& x, const std::optional<ConstTensorView>& input) {
   const ConstTensorView flat{attended.data, attended.dtype,
                              Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
   // Blocks side by side both read x as the layer got it.
@@ -251,9 +255,26 @@ void Forward::finish(const LayerWeights& weights, const ConstTensorView& attende
   if (config_.block.parallel) made = hidden(weights, x);
   add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat, weights.attn_post_norm,
              x);
-  if (weights.experts) return mix(weights, x);
-  if (!made) made = hidden(weights, x);
-  add_output(weights.down, *made, weights.ffn_post_norm, x);
+  if (weights.experts) {
+    mix(weights, x);
+  } else {
+    if (!made) made = hidden(weights, x);
+    add_output(weights.down, *made, weights.ffn_post_norm, x);
+  }
+  if (weights.input) take_in(*weights.input, input.value(), x);
+  if (weights.scale != 1.0f) backend_.scale(x, weights.scale, 0.0f);
+}
+
+// The layer's own input joins the stream.
+void Forward::take_in(const LayerInput& weights, const ConstTensorView& input,
+                      const TensorView& x) {
+  const TensorView gate = scratch(up_, x.shape[0], config_.layer_input_dim);
+  const TensorView output = scratch(output_, x.shape[0], config_.dim);
+  backend_.linear(x, std::array{project_to(weights.gate, gate)});
+  backend_.activate(config_.block.activation, gate, input);
+  backend_.linear(gate, std::array{project_to(weights.out, output)});
+  backend_.norm(output, weights.post_norm.value(), output);
+  backend_.add(x, output, 1.0f);
 }
 
 // What attention gave, times the sigmoid of a product of the rows that went into it.
@@ -279,11 +300,11 @@ void Forward::mix(const LayerWeights& weights, const TensorView& x) {
 
 // The feed-forward part up to its last product.   [n, hidden_dim]
 TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
-  const int64_t n = x.shape[0];
-  const TensorView up = scratch(up_, n, config_.hidden_dim);
+  const int64_t n = x.shape[0], hidden_dim = weights.up.weight.shape[0];
+  const TensorView up = scratch(up_, n, hidden_dim);
   HiddenProducts products{{}, project_to(weights.up, up), config_.block.activation};
   if (config_.block.gated) {
-    products.gate = project_to(*weights.gate, scratch(gate_, n, config_.hidden_dim));
+    products.gate = project_to(*weights.gate, scratch(gate_, n, hidden_dim));
   }
   backend_.hidden(x, entry(weights.ffn_norm, n), products);
   return products.gate ? products.gate->out : up;

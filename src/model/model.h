@@ -30,10 +30,11 @@ class Forward {
 
   // Runs layer `index` on x [n, dim], in place. `kv` is the cache that it reads, and writes where
   // it is its own. With `magnitudes`, Q, K and V are observed as they are cached (see RopeAppend).
-  // `state` is where a layer without a cache keeps what it does; see Batch::states.
+  // `state` is where a layer without a cache keeps what it does; see Batch::states. `input` is what
+  // Embedding has for the layer, of models with such.
   void layer(int64_t index, const LayerWeights& weights, const TensorView& x, const Batch& batch,
              const PagedKv& kv, const std::optional<TensorView>& magnitudes, LayerPart part,
-             const LayerState& state = {});
+             const LayerState& state = {}, const std::optional<ConstTensorView>& input = {});
 
   // The rows of x [n, dim] through layer `index`, which keeps a state, up to its last product.
   // [n, v_width]
@@ -50,8 +51,10 @@ class Forward {
   // Attention of layer `index` over what `kv` holds.   out [n, n_heads, v_head_dim]
   void attend(int64_t index, const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv,
               const TensorView& out);
-  // The rest of the layer: adds its output to x [n, dim].   attended as attend or recur gives it
-  void finish(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x);
+  // The rest of the layer: adds its output to x [n, dim].   attended as attend or recur gives it;
+  // input as of `layer`
+  void finish(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x,
+              const std::optional<ConstTensorView>& input = {});
 
   // logits [n_rows, vocab_size] f32 of the rows of x named by `rows` [n_rows] i32.
   void head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
@@ -79,6 +82,7 @@ class Forward {
                         const ConstTensorView& x);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
   void mix(const LayerWeights& weights, const TensorView& x);
+  void take_in(const LayerInput& weights, const ConstTensorView& input, const TensorView& x);
   void join(const TensorView& output, const std::optional<Norm>& post_norm, const TensorView& x);
   void add_output(const Linear& linear, const ConstTensorView& from,
                   const std::optional<Norm>& post_norm, const TensorView& x);

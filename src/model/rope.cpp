@@ -40,6 +40,7 @@ double yarn_frequency(const RopeConfig& rope, double frequency, double pair, dou
 
 double scaled_frequency(const RopeConfig& rope, double pair, double head_dim) {
   if (!rope.turns) return 0;
+  if (rope.turning_pairs > 0 && pair >= static_cast<double>(rope.turning_pairs)) return 0;
   const double frequency = std::pow(rope.theta, -2 * pair / head_dim);
   switch (rope.scaling) {
     case RopeScaling::none:

@@ -77,6 +77,18 @@ PositionsNote positions_of(const ModelConfig& config, uint64_t longest_window) {
   return {};
 }
 
+// Empty where all layers with a cache have the same.
+std::vector<int64_t> heads_of_layers(const ModelConfig& config) {
+  std::vector<int64_t> heads;
+  bool alike = true;
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    heads.push_back(config.writes_cache(i) ? config.layer(i).n_kv_heads : 0);
+    alike = alike && (heads.back() == 0 || heads.back() == config.n_kv_heads());
+  }
+  if (alike) heads.clear();
+  return heads;
+}
+
 }  // namespace
 
 KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy) {
@@ -105,6 +117,7 @@ void add_magnitudes(const std::vector<LayerMagnitudes>& layers, Provenance& prov
 void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
   scales.model_type = config.model_type;
   scales.n_kv_heads = config.n_kv_heads();
+  scales.layer_kv_heads = heads_of_layers(config);
   Provenance& provenance = scales.provenance;
   provenance.source = std::move(run.source);
   provenance.tool_version = std::move(run.tool_version);

@@ -97,6 +97,12 @@ void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
   same("the number of layers", cat(a.scales.layers.size()), cat(b.scales.layers.size()));
   check_same_caches(a, b);
   same("the number of KV heads", cat(a.scales.n_kv_heads), cat(b.scales.n_kv_heads));
+  const auto heads = [](const KvScales& of) {
+    std::vector<std::string> words;
+    for (const int64_t each : of.layer_kv_heads) words.push_back(cat(each));
+    return join(words);
+  };
+  same("the KV heads of layers", heads(a.scales), heads(b.scales));
   same("the number of heads in amax", cat(heads_in_amax(from)), cat(heads_in_amax(other)));
   same("the format", format_name(a.scales.format), format_name(b.scales.format));
   same("the observation", quote(observation_name(from.observation)),

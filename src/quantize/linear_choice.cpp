@@ -45,6 +45,9 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::embed_up:
     case TensorRole::state_step:
     case TensorRole::state_strength:
+    case TensorRole::layer_projection:
+    case TensorRole::input_gate:
+    case TensorRole::input_out:
     case TensorRole::router:
     case TensorRole::shared_router:
     case TensorRole::head_down:
@@ -52,6 +55,10 @@ Treatment treatment_of(TensorRole role) {
       return Treatment::left_alone;
     case TensorRole::embedding:
     case TensorRole::positions:
+    case TensorRole::layer_embedding:
+    case TensorRole::layer_projection_norm:
+    case TensorRole::input_post_norm:
+    case TensorRole::layer_scale:
     case TensorRole::attn_norm:
     case TensorRole::q_norm:
     case TensorRole::k_norm:

@@ -220,11 +220,12 @@ std::vector<std::vector<float>> read_rows(const Json& rows, const RowShape& shap
       check_empty(row);
       continue;
     }
-    if (!row.is_array() || row.size() != shape.per_row) {
+    const size_t length = shape.of_layers.empty() ? shape.per_row : shape.of_layers[layer];
+    if (!row.is_array() || row.size() != length) {
       fail(row.where(), ": is ", row.brief(), ", expected an array of ",
-           count_of(shape.per_row, "number"));
+           count_of(length, "number"));
     }
-    for (size_t i = 0; i < shape.per_row; ++i) {
+    for (size_t i = 0; i < length; ++i) {
       out.back().push_back(static_cast<float>(row[i].as_double()));
     }
   }

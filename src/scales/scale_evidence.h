@@ -24,8 +24,9 @@ uint64_t count_at(const Json& object, std::string_view key);
 
 // What an array with a row for every layer must look like.
 struct RowShape {
-  std::vector<bool> has_cache;  // the rows of the others are []
-  size_t per_row = 0;           // numbers; 0: not known yet
+  std::vector<bool> has_cache;         // the rows of the others are []
+  size_t per_row = 0;                  // numbers; 0: not known yet
+  std::vector<size_t> of_layers = {};  // numbers of each row, where rows differ; else empty
 };
 
 // The same shape; where it does not know the numbers of a row, as many as the first one has.

@@ -75,6 +75,9 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   write_text(out, "quantised_weights", provenance.weights_from);
   out.member("n_layers", uint64_t{scales.layers.size()});
   if (scales.n_kv_heads > 0) out.member("n_kv_heads", scales.n_kv_heads);
+  if (!scales.layer_kv_heads.empty()) {
+    out.member("layer_kv_heads", std::span<const int64_t>(scales.layer_kv_heads));
+  }
   if (provenance.model_identity) write_identity(out.key("identity"), *provenance.model_identity);
   out.end_object();
   write_counted(out, provenance);
@@ -227,6 +230,22 @@ void read_layer_count(const Json& model, bool sparse, KvScales& out) {
   out.layers.resize(n_layers);
 }
 
+// Of layers that differ in their KV heads.
+void read_layer_heads(const Json& layers, KvScales& out) {
+  if (!layers.is_array() || layers.size() != out.layers.size()) {
+    fail(layers.where(), ": is ", layers.brief(), ", expected an array of ",
+         count_of(out.layers.size(), "layer"));
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const int64_t heads = layers[i].as_int();
+    if (heads < 0 || heads > out.n_kv_heads) {
+      fail(layers[i].where(), ": is ", heads, ", expected 0 to ", out.n_kv_heads,
+           ", which is n_kv_heads");
+    }
+    out.layer_kv_heads.push_back(heads);
+  }
+}
+
 void read_model(const Json& model, bool sparse, KvScales& out) {
   read_layer_count(model, sparse, out);
   Provenance& provenance = out.provenance;
@@ -244,6 +263,7 @@ void read_model(const Json& model, bool sparse, KvScales& out) {
   const uint64_t n_kv_heads = count_at(model, "n_kv_heads");
   if (n_kv_heads == 0) fail(model.where(), ".n_kv_heads: is 0, expected 1 or more");
   out.n_kv_heads = static_cast<int64_t>(n_kv_heads);
+  if (const auto layers = model.find("layer_kv_heads")) read_layer_heads(*layers, out);
 }
 
 Observation read_observation(const Json& extension) {
@@ -275,7 +295,9 @@ void read_extension(const Json& extension, bool sparse, KvScales& out) {
   if (const auto counted = extension.find("counted")) read_counted(*counted, provenance);
   read_scales(extension, out);
   const auto heads = static_cast<size_t>(out.n_kv_heads);
-  read_magnitudes(extension, {layers_with_scales(out), heads}, provenance);
+  RowShape shape{layers_with_scales(out), heads};
+  shape.of_layers.assign(out.layer_kv_heads.begin(), out.layer_kv_heads.end());
+  read_magnitudes(extension, shape, provenance);
 }
 
 }  // namespace

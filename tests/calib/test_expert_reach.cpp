@@ -38,6 +38,9 @@ TEST_CASE("expert reach: experts without tokens are named, but for those of the 
 TEST_CASE("expert reach: of many the first are named") {
   ModelConfig config = three_layers();
   config.layers.resize(11, config.layers.front());
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    config.layers[i].cache_of = static_cast<int64_t>(i);
+  }
   Reached reached(11, std::vector<uint64_t>(20, 0));
   const std::string text = unreached_experts(config, reached).value();
   CHECK(

@@ -17,6 +17,7 @@ using test::through_folder;
 constexpr const char* kSupported =
     "supported are LlamaForCausalLM, MistralForCausalLM, Ministral3ForCausalLM, "
     "Qwen2ForCausalLM, Qwen3ForCausalLM, GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, "
+    "Gemma4ForCausalLM, "
     "Phi3ForCausalLM, PhiForCausalLM, GlmForCausalLM, Glm4ForCausalLM, GraniteForCausalLM, "
     "Olmo2ForCausalLM, Olmo3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
     "SmolLM3ForCausalLM, StableLmForCausalLM, Starcoder2ForCausalLM, MixtralForCausalLM, "
@@ -26,7 +27,8 @@ constexpr const char* kSupported =
     "Llama4ForCausalLM, GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, "
     "GPTNeoXForCausalLM, FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, "
     "Qwen3_5MoeForCausalLM, "
-    "Gemma3ForConditionalGeneration, Llama4ForConditionalGeneration, "
+    "Gemma3ForConditionalGeneration, Gemma4ForConditionalGeneration, "
+    "Llama4ForConditionalGeneration, "
     "LlavaForConditionalGeneration, "
     "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
     "Qwen2_5_VLForConditionalGeneration, Qwen3VLForConditionalGeneration, "

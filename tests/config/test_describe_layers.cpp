@@ -211,7 +211,7 @@ TEST_CASE("describe_layers: layers without a window may have heads of their own 
   const LayerDescription window = {Mixing::window, 4, 2, 16, 16, 0, FeedForward::unknown};
   CHECK(gemma4("true").layer(0) == window);
   CHECK(gemma4("true").layer(1) ==
-        LayerDescription{Mixing::full, 0, 1, 32, 32, 1, FeedForward::unknown});
+        LayerDescription{Mixing::full, 0, 1, 32, 32, 1, FeedForward::unknown, 0, true});
   // transformers counts them only where K serves as V.
   for (const char* apart : {"false", "null"}) {
     CHECK(gemma4(apart).layer(0) == window);

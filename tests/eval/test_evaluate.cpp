@@ -7,10 +7,12 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/text.h"
 #include "calib/collect.h"
+#include "calib/window_plan.h"
 #include "checkpoint/read_model_config.h"
 #include "eval/evaluate.h"
 #include "json/json.h"
 #include "policy/make_scales.h"
+#include "support/models/family_model.h"
 #include "support/models/reference_model.h"
 #include "support/models/run_model.h"
 #include "support/models/streamed_model.h"
@@ -91,6 +93,7 @@ struct Distance {
 };
 
 // What two caches give when each runs alone, through another path than the evaluation's.
+template <class Model>
 Distance apart_alone(const Model& model, const WindowList& windows,
                      const test::RunSettings& baseline, const test::RunSettings& other) {
   const auto backend = make_cpu_backend(1);
@@ -195,6 +198,42 @@ TEST_CASE("evaluate: every cache gives what it gives alone, whichever others run
   CHECK(report.candidates[5].total.nll != report.candidates[6].total.nll);  // not where it clips
   CHECK(report.candidates[1].total.kld == 0);                               // the baseline itself
   CHECK(report.candidates[1].layers[1].attention_error == 0);
+}
+
+// Windows of several batches, since caches that are read later hold all of them.
+TEST_CASE("evaluate: layers that read another's cache read that of their own candidate") {
+  const test::FamilyModel model("gemma4");
+  REQUIRE(model.config.shares_caches(model.config.n_layers()));
+  WindowList windows;
+  for (size_t i = 0; i < 60; ++i) {
+    windows.push_back(model.ids);
+    std::rotate(windows[i].begin(), windows[i].begin() + static_cast<std::ptrdiff_t>(i % 37),
+                windows[i].end());
+  }
+  Log log(Verbosity::quiet);
+  const auto backend = make_cpu_backend(2);
+  const KvScales scales =
+      make_scales(collect_magnitudes(model.checkpoint, model.config, *backend, windows, log),
+                  parse_policy("amax"));
+  const std::vector<CandidateReport> candidates = {candidate("fn", DType::f8_e4m3, scales),
+                                                   candidate("e5m2", DType::f8_e5m2),
+                                                   candidate("again", DType::f8_e4m3, scales)};
+  const EvalReport report =
+      run(model.checkpoint, model.config, windows, candidates, {.baseline = DType::f32});
+  REQUIRE(plan_windows(windows).batches.size() > 1);
+  for (const CandidateReport& each : report.candidates) {
+    INFO(each.name);
+    const Distance alone =
+        apart_alone(model, windows, {.cache_dtype = DType::f32},
+                    {.cache_dtype = each.dtype, .scales = each.scales ? &*each.scales : nullptr});
+    CHECK(each.total.kld > 1e-5);
+    CHECK(std::abs(each.total.nll - alone.nll / alone.count) < 2e-6);
+    CHECK(std::abs(each.total.kld - alone.kld / alone.count) < 1e-6);
+    for (size_t layer = 0; layer < each.layers.size(); ++layer) {
+      const bool writes = model.config.writes_cache(static_cast<int64_t>(layer));
+      CHECK((each.layers[layer].k.relative_error > 0) == writes);
+    }
+  }
 }
 
 TEST_CASE("evaluate: errors of K, V and attention equal a forward pass in double precision") {

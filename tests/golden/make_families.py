@@ -49,6 +49,15 @@ GEMMA2 = family("Gemma2ForCausalLM", "gemma2", rms_norm_eps=0.02, rope_theta=100
 GEMMA3 = family("Gemma3ForCausalLM", "gemma3_text", rms_norm_eps=0.02, rope_theta=1e6, rope_local_base_freq=100.0, head_dim=12,
                 num_hidden_layers=3, hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=20, sliding_window=7,
                 sliding_window_pattern=3)
+GEMMA4_ROPES = {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 50.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}
+GEMMA4 = family("Gemma4ForCausalLM", "gemma4_text", rms_norm_eps=0.02, head_dim=10, global_head_dim=14, num_hidden_layers=4,
+                hidden_activation="gelu_pytorch_tanh", sliding_window=7, rope_parameters=GEMMA4_ROPES, attention_bias=False,
+                layer_types=["sliding_attention", "full_attention"] * 2, hidden_size_per_layer_input=6, vocab_size_per_layer_input=VOCAB,
+                num_kv_shared_layers=0, attention_k_eq_v=False, use_double_wide_mlp=False, enable_moe_block=False, **UNTIED)
+GEMMA4_VISION = {"model_type": "gemma4_vision", "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+                 "num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 8, "patch_size": 2, "position_embedding_size": 4,
+                 "pooling_kernel_size": 1}
 PHI3 = family("Phi3ForCausalLM", "phi3", rms_norm_eps=0.03, rope_theta=10000.0, hidden_act="silu", sliding_window=None,
               original_max_position_embeddings=64, pad_token_id=0, **UNTIED)
 LONG = {"type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.7], "long_factor": [1.5, 2.5, 4.0, 9.0]}
@@ -234,6 +243,14 @@ CASES = {
                                    {**TINY_VISION, "model_type": "siglip_vision_model"}, mm_tokens_per_image=1, tie_word_embeddings=False),
     "gemma3-vision-new-names": wrapper("Gemma3ForConditionalGeneration", "gemma3", without(GEMMA3, "tie_word_embeddings"),
                                        {**TINY_VISION, "model_type": "siglip_vision_model"}, mm_tokens_per_image=1),
+    "gemma4-vision": wrapper("Gemma4ForConditionalGeneration", "gemma4", {**GEMMA4, "num_kv_shared_layers": 2, **TIED},
+                             GEMMA4_VISION, audio_config=None),
+    "gemma4-vision-seven": wrapper("Gemma4ForConditionalGeneration", "gemma4", {
+        **GEMMA4, **SEVEN, "hidden_size": 35, "hidden_size_per_layer_input": 0, **UNTIED}, GEMMA4_VISION, audio_config=None,
+        tie_word_embeddings=False),
+    "gemma4-vision-k-is-v": wrapper("Gemma4ForConditionalGeneration", "gemma4", {
+        **without(GEMMA4, "tie_word_embeddings", "rope_parameters"), "attention_k_eq_v": True, "num_global_key_value_heads": 1,
+        "use_bidirectional_attention": "vision"}, GEMMA4_VISION, audio_config=None),
     "llava": wrapper("LlavaForConditionalGeneration", "llava", LLAMA, {**TINY_VISION, "model_type": "clip_vision_model", "projection_dim": 8},
                      tie_word_embeddings=False),
     "llava-new-names": wrapper("LlavaForConditionalGeneration", "llava", {**LLAMA, **SEVEN, "hidden_size": 35},
@@ -344,6 +361,15 @@ CASES = {
                         "final_logit_softcapping": 3.0,
                         "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e5},
                                             "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}, **UNTIED},
+    "gemma4": {**GEMMA4, "num_kv_shared_layers": 2, "use_double_wide_mlp": True, "final_logit_softcapping": 3.0, **TIED},
+    "gemma4-k-is-v": {**GEMMA4, "hidden_size_per_layer_input": 0, "attention_k_eq_v": True, "num_global_key_value_heads": 1,
+                      "attention_bias": True},
+    "gemma4-one-kv-head": {**without(GEMMA4, "global_head_dim", "tie_word_embeddings"), **SEVEN, "hidden_size": 35,
+                           "num_hidden_layers": 3, "num_kv_shared_layers": 1,
+                           "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+                           "rope_parameters": {**GEMMA4_ROPES, "full_attention": {
+                               "rope_type": "proportional", "partial_rotary_factor": 0.75, "factor": 2.0, "rope_theta": 50.0}},
+                           "per_layer_config": {"0": {"head_dim": 14}, "2": {"head_dim": 14}}},
     "phi3": PHI3,
     "phi3-longrope": {**PHI3, "rope_scaling": LONG, "max_position_embeddings": 256, "original_max_position_embeddings": 64},
     "phi3-longrope-long": {**PHI3, "rope_scaling": LONG, "max_position_embeddings": 256, "original_max_position_embeddings": 8,
@@ -399,8 +425,11 @@ CASES = {
 }
 
 
-# Of the layer that predicts the token after the next: in published files, and left alone by transformers.
-LATER_LAYERS = {"glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]}}
+# In published files, and left alone by transformers: of the layer that predicts the token after the next; K and V of layers
+# that read the cache of another.
+UNUSED = {"glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]},
+          "gemma4": {"model.layers.2.self_attn.k_proj.weight": [20, 32], "model.layers.3.self_attn.v_proj.weight": [28, 32],
+                     "model.layers.3.self_attn.k_norm.weight": [14]}}
 
 
 def shortest(values):
@@ -440,6 +469,7 @@ def spread(name, shape, config):
         return 0.0, 0.8
     if len(shape) == 1:
         less_one = config["model_type"].startswith(("gemma", "qwen3_next", "qwen3_5")) and "linear_attn.norm" not in name
+        less_one = less_one and not config["model_type"].startswith("gemma4")
         return (0.0 if less_one else 1.0), 0.4
     if "embed" in name or name.endswith(("wte.weight", "wpe.weight")):
         return 0.0, 0.5 if {**config, **config.get("text_config", {})}.get("tie_word_embeddings", True) else 1.7
@@ -614,11 +644,11 @@ def compute(name, seed):
         "config": config,
         "seed": seed,
         "tensors": {**tensors, **{key: {"shape": shape, "base": 0.0, "amplitude": 1.0}
-                                  for key, shape in LATER_LAYERS.get(name, {}).items()}},
+                                  for key, shape in UNUSED.get(name, {}).items()}},
         "ids": ids,
         "logits": {str(p): shortest(logits[p].numpy()) for p in POSITIONS},
-        "k_amax": shortest([head_amax(layer.keys[0], config) for layer in caches]),
-        "v_amax": shortest([head_amax(layer.values[0], config) for layer in caches]),
+        "k_amax": [shortest(head_amax(layer.keys[0], config)) for layer in caches],
+        "v_amax": [shortest(head_amax(layer.values[0], config)) for layer in caches],
         "greedy": running[N_PROMPT:],
     }, margin
 

@@ -68,21 +68,30 @@ TEST_CASE("computable: layers that are of another kind are refused") {
   CHECK(refusal([](ModelConfig& c) { c.block.qk_norm_bias = true; }) ==
         "LlamaForCausalLM: norms of Q and K have a bias, expected QkNorm::per_head and "
         "NormKind::layer");
-  CHECK(refusal([](ModelConfig& c) { c.layers[1].n_kv_heads = 1; }) ==
-        "LlamaForCausalLM: layer 1 has 1 KV heads, expected 2, as another layer has");
+  CHECK(refusal([](ModelConfig& c) { c.layers[1].n_kv_heads = 3; }) ==
+        "LlamaForCausalLM: layer 1 has 3 KV heads, expected a number that divides 4 heads");
   CHECK(refusal([](ModelConfig& c) { c.layers[0].v_head_dim = 4; }) ==
-        "LlamaForCausalLM: layer 0 has heads of 8 elements of K and 4 of V, expected 8 of both, as "
-        "another layer has");
-  CHECK(refusal([](ModelConfig& c) { c.layers[0].k_head_dim = 16; }) ==
-        "LlamaForCausalLM: layer 0 has heads of 16 elements of K and 8 of V, expected 16 of both, "
-        "as another layer has");
+        "LlamaForCausalLM: layer 0 has heads of 8 elements of K and 4 of V, expected one size of "
+        "both");
+  CHECK(refusal([](ModelConfig& c) { c.layers[0].k_head_dim = c.layers[0].v_head_dim = 16; }) ==
+        "LlamaForCausalLM: layers with heads of 8 and of 16 elements have the rotation 0, expected "
+        "one for each size");
 }
 
-TEST_CASE("computable: every layer has to write a cache of its own") {
-  CHECK(refusal([](ModelConfig& c) { c.layers[1].cache_of = 0; }) ==
-        "LlamaForCausalLM: layer 1 reads the cache of layer 0, expected one of its own");
+TEST_CASE("computable: a layer reads its own cache, or that of one before it like it") {
+  ModelConfig sharing = tiny_model();
+  sharing.layers[1].cache_of = 0;
+  check_computable(sharing);
+  CHECK(refusal([](ModelConfig& c) { c.layers[0].cache_of = 1; }) ==
+        "LlamaForCausalLM: layer 0 reads the cache of layer 1, expected that of a layer before it");
+  CHECK(refusal([](ModelConfig& c) {
+          c.layers[1].cache_of = 0;
+          c.layers[1].n_kv_heads = 1;
+        }) ==
+        "LlamaForCausalLM: layer 1 reads the cache of layer 0, which has other heads, expected "
+        "heads of one number and size");
   CHECK(refusal([](ModelConfig& c) { c.layers[1].cache_of = -1; }) ==
-        "LlamaForCausalLM: layer 1 has no cache, expected one of its own");
+        "LlamaForCausalLM: layer 1 has no cache, expected one");
 }
 
 TEST_CASE("computable: layers have rotations that there are, of an even part of a head") {

@@ -125,8 +125,8 @@ TEST_CASE("expert forms: experts in one tensor, gate before up") {
     const ModelConfig& config = model.config;
     const int64_t count = config.experts->count, rows = config.experts->hidden_dim;
     Rewritten out(model.checkpoint);
-    for (const auto& [name, location] : model.checkpoint.tensors()) {
-      if (name.find(".experts.") == name.npos) out.keep(name);
+    for (const auto& [tensor, location] : model.checkpoint.tensors()) {
+      if (tensor.find(".experts.") == tensor.npos) out.keep(tensor);
     }
     for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
       if (config.layer(layer).feed_forward != FeedForward::experts) continue;

@@ -44,6 +44,8 @@ const Knob kKnobs[] = {
     {"qk_norm, own heads", "stablelm-qk-norm",
      [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
     {"qk_norm, plain", "llama4", [](ModelConfig& c) { c.block.qk_norm = QkNorm::none; }},
+    {"v_norm", "gemma4", [](ModelConfig& c) { c.block.v_norm = false; }},
+    {"layer_scale", "gemma4", [](ModelConfig& c) { c.block.layer_scale = false; }},
     {"qk_norm_bias", "phi-qk-norm", [](ModelConfig& c) { c.block.qk_norm_bias = false; }},
     {"activation, silu", "llama-seven",
      [](ModelConfig& c) { c.block.activation = Activation::gelu_tanh; }},
@@ -130,6 +132,8 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.q_growth_from = 0; }); }},
     {"turns", "llama4",
      [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.turns = true; }); }},
+    {"turning_pairs", "gemma4",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.turning_pairs = 0; }); }},
     // ExpertsConfig
     {"experts.per_token", "qwen3-moe", [](ModelConfig& c) { c.experts->routing.per_token = 1; }},
     {"experts.score, softmax", "qwen2-moe",
@@ -156,6 +160,12 @@ const Knob kKnobs[] = {
     {"experts.swiglu.alpha", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->alpha = 1; }},
     {"experts.swiglu.limit", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->limit = 7; }},
     // ModelConfig
+    {"layer_input_dim", "gemma4", [](ModelConfig& c) { c.layer_input_dim = 0; }},
+    {"layer_token_multiplier", "gemma4", [](ModelConfig& c) { c.layer_token_multiplier = 1; }},
+    {"v_is_k", "gemma4",
+     [](ModelConfig& c) {
+       for (LayerDescription& layer : c.layers) layer.v_is_k = true;
+     }},
     {"position_rows", "gpt2", [](ModelConfig& c) { c.position_rows = 0; }},
     {"position_offset", "opt", [](ModelConfig& c) { c.position_offset = 0; }},
     {"norm_eps, RMS norm", "llama-seven", [](ModelConfig& c) { c.norm_eps = 1e-5; }},
@@ -199,13 +209,13 @@ const Knob kKnobs[] = {
   [[maybe_unused]] const auto [per_token, score, normalise, epsilon, scale, groups, kept, input] =
       Routing{};
   [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk,
-                               attn_gate, qk_bias, activation, gated, head_bias, head_normed, embed,
-                               residual, logit, attention, by_layer, score_bias, sinks, score_cap,
-                               logit_cap] = BlockConfig{};
+                               attn_gate, qk_bias, v_norm, activation, gated, head_bias,
+                               head_normed, embed, residual, logit, attention, by_layer, score_bias,
+                               sinks, score_cap, logit_cap, layer_scale] = BlockConfig{};
   // base_grows is said in the certificate, and computed nowhere.
   [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
-                               attention_factor, dim, pairs, shorts, longs, growth, from, grows,
-                               turns] = RopeConfig{};
+                               attention_factor, dim, pairs, shorts, longs, growth, from,
+                               turning_pairs, grows, turns] = RopeConfig{};
 }
 
 struct Logits {

@@ -66,7 +66,7 @@ struct Arranged {
     const auto room = [&](DType dtype, const Shape& shape) {
       return rooms.emplace_back(backend->allocate(dtype, shape)).view();
     };
-    layer = make_layer_weights(config, 0, LayerPart::whole, {find, room, backend.get()});
+    layer = make_layer_weights(config, 0, LayerPart::whole, {find, room, {}, backend.get()});
   }
 };
 

@@ -135,8 +135,10 @@ TEST_CASE("inject: a portable folder has the names that the model's family needs
   const auto names_for = [](const std::string& model_type) {
     const InjectPlace place(test::one_layer());
     const std::string config = test::read_file(place.folder / "model/config.json");
+    // Qwen3-Next has attention in every fourth layer unless its config says otherwise.
     place.folder.write("model/config.json",
-                       json_with_member(config, "model_type", '"' + model_type + '"'));
+                       json_with_member(json_with_member(config, "full_attention_interval", "1"),
+                                        "model_type", '"' + model_type + '"'));
     place.inject("model", scales_of({{{0.5f}, {0.25f}}}), "out", "portable");
     CHECK(place.scales_in("out").layers[0] == LayerScales{{0.5f}, {0.25f}});
     return place.scale_tensors("out");

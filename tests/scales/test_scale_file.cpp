@@ -265,6 +265,28 @@ TEST_CASE("scale_file: a schema from another version is refused with the way out
   }
 }
 
+TEST_CASE("scale_file: layers may differ in their KV heads") {
+  KvScales scales;
+  scales.n_kv_heads = 2;
+  scales.layer_kv_heads = {2, 1, 0};
+  scales.layers = {{{0.5f}, {0.25f}}, {{0.125f}, {1.0f}}, {}};
+  scales.provenance.amax = {{{224, 1}, {112, 3}, {5, 6}}, {{56}, {448}, {7}}, {}};
+  const std::string text = scale_file_text(scales);
+  const KvScales read = parse(text);
+  CHECK(read.layer_kv_heads == scales.layer_kv_heads);
+  REQUIRE(read.provenance.amax.size() == 3);
+  CHECK(read.provenance.amax[0].v == std::vector<float>{112, 3});
+  CHECK(read.provenance.amax[1].q == std::vector<float>{7});
+  CHECK(scale_file_text(read) == text);
+
+  const std::string one = with(text, "[2, 1, 0]", "[2, 2, 0]");
+  CHECK(error_in(one) == "'s.json': fp8kv.amax.k[1]: is [56], expected an array of 2 numbers");
+  CHECK(error_in(with(text, "[2, 1, 0]", "[2, 3, 0]")) ==
+        "'s.json': fp8kv.model.layer_kv_heads[1]: is 3, expected 0 to 2, which is n_kv_heads");
+  CHECK(error_in(with(text, "[2, 1, 0]", "[2, 1]")) ==
+        "'s.json': fp8kv.model.layer_kv_heads: is [2, 1], expected an array of 3 layers");
+}
+
 TEST_CASE("scale_file: a file that contradicts itself is refused") {
   const struct {
     const char* what;

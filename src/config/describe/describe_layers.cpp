@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <iterator>
 #include <map>
 #include <string>
@@ -141,7 +142,7 @@ Mixings told_by_letters(const Json&, const Json& pattern, const ModelDescription
 // Layers between which full ones are, for families whose configs may leave the pattern out.
 int64_t usual_pattern(const std::string& type) {
   if (type == "gemma2" || type == "gpt_oss") return 2;
-  if (type.starts_with("gemma3")) return 6;
+  if (type.starts_with("gemma3") || type.starts_with("gemma4")) return 6;
   return type == "cohere2" || type == "olmo3" ? 4 : 0;
 }
 
@@ -231,11 +232,44 @@ Mixings told_mixings(const Json& text, const ModelDescription& model) {
 // Gemma 4: the layers without a window have heads of another size; and where K serves as V too,
 // another number of them for K and V.
 void set_global_heads(const Json& text, LayerDescription& layer) {
-  if (const auto size = text.find("global_head_dim")) {
-    layer.k_head_dim = layer.v_head_dim = in_range(*size, kLargestDim);
+  constexpr int64_t kGemma4Size = 512;  // where its config does not say
+  const auto size = text.find("global_head_dim");
+  const bool gemma4 = text.get_string("model_type", "").starts_with("gemma4");
+  if (size || (gemma4 && !text.has("per_layer_config"))) {
+    layer.k_head_dim = layer.v_head_dim = size ? in_range(*size, kLargestDim) : kGemma4Size;
   }
   if (text.get_bool("attention_k_eq_v", false)) {
     layer.n_kv_heads = number_or(text, "num_global_key_value_heads", 1, layer.n_kv_heads);
+    layer.v_is_k = true;
+  }
+}
+
+// What transformers 5 writes of layers that differ from the config: {"3": {"head_dim": 512}}.
+void set_own_heads(const Json& text, ModelDescription& out) {
+  const auto layers = text.find("per_layer_config");
+  if (!layers) return;
+  for (size_t i = 0; i < layers->size(); ++i) {
+    const Json own = layers->value(i);
+    const std::string& number = layers->key(i);
+    int64_t index = -1;
+    std::from_chars(number.data(), number.data() + number.size(), index);
+    if (index < 0 || index >= out.n_layers() || cat(index) != number) {
+      fail(own.where(), ": is for layer ", quote(number), ", expected a number from 0 to ",
+           out.n_layers() - 1);
+    }
+    LayerDescription& layer = out.layers[static_cast<size_t>(index)];
+    for (size_t at = 0; at < own.size(); ++at) {
+      const std::string& key = own.key(at);
+      const Json value = own.value(at);
+      if (key == "head_dim") {
+        layer.k_head_dim = layer.v_head_dim = in_range(value, kLargestDim);
+      } else if (key == "num_key_value_heads") {
+        layer.n_kv_heads = in_range(value, kLargestDim);
+      } else {
+        fail(value.where(), ": is ", value.brief(),
+             ", expected nothing but head_dim and num_key_value_heads of a single layer");
+      }
+    }
   }
 }
 
@@ -291,6 +325,7 @@ std::optional<Json> mixing_member(const Json& text) {
 void describe_mixing(const Json& text, ModelDescription& out) {
   const Mixings mixings = told_mixings(text, out);
   for (size_t i = 0; i < out.layers.size(); ++i) set_mixing(text, mixings[i], out.layers[i]);
+  set_own_heads(text, out);
   set_caches(text, out);
 }
 

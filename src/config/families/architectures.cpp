@@ -28,6 +28,7 @@ struct Wrapper {
 
 constexpr Wrapper kOuterModels[] = {
     {"Gemma3ForConditionalGeneration", "gemma3"},
+    {"Gemma4ForConditionalGeneration", "gemma4"},
     {"Llama4ForConditionalGeneration", "llama4"},
     {"LlavaForConditionalGeneration", "llava"},
     {"Mistral3ForConditionalGeneration", "mistral3"},
@@ -177,6 +178,17 @@ const Architecture kArchitectures[] = {
      .activation = "hidden_activation",
      .tied = true,
      .rope = {.theta = 1e6, .by_layer_type = true, .local_key = "rope_local_base_freq"}},
+    {.name = "Gemma4ForCausalLM",
+     .model_type = "gemma4_text",
+     .summary = "Gemma 4, dense",
+     .windows = true,
+     .shapes = true,
+     .parse = parse_gemma4,
+     .tensors = gemma4_tensors(),
+     .activations = kGelu,
+     .activation = "hidden_activation",
+     .tied = true,
+     .rope = {.theta = 1e6, .by_layer_type = true, .full_turning = 0.25}},
     {.name = "Phi3ForCausalLM",
      .model_type = "phi3",
      .summary = "Phi 3, 3.5, 4 and 4-mini",
@@ -390,6 +402,7 @@ void check_layers(const Architecture& architecture, const Json& config, const Mo
     if (architecture.states && layer.mixing == Mixing::recurrent) continue;
     if (layer.mixing != Mixing::full && !windowed && !chunked)
       refuse_mixing(architecture, config, model, i);
+    if (architecture.shapes) continue;
     if (layer.n_kv_heads != model.n_kv_heads()) {
       refuse("num_global_key_value_heads", "as many KV heads in every layer");
     }
@@ -403,7 +416,8 @@ void check_layers(const Architecture& architecture, const Json& config, const Mo
       refuse("num_kv_shared_layers", "a KV cache of its own in every layer");
     }
   }
-  if (config.get_bool("attention_k_eq_v", false)) refuse("attention_k_eq_v", "V of its own");
+  if (!architecture.shapes && config.get_bool("attention_k_eq_v", false))
+    refuse("attention_k_eq_v", "V of its own");
 }
 
 }  // namespace fp8kv

@@ -147,6 +147,43 @@ void parse_gemma3(const Json& config, ModelConfig& out) {
   out.block.logit_cap = cap_or(config, "final_logit_softcapping", 0.0);
 }
 
+void parse_gemma4(const Json& config, ModelConfig& out) {
+  set_attention_bias(config, "attention_bias", out);
+  // "vision": tokens of images alone.
+  if (config.get_string("use_bidirectional_attention", "") != "vision") {
+    refuse_if_set(config, "use_bidirectional_attention", "attention to tokens that come later");
+  }
+  if (out.layers.back().mixing != Mixing::full) {
+    const auto member = mixing_member(config);
+    fail((member ? *member : config).where(),
+         ": gives the last layer a window, which transformers would take away, expected none");
+  }
+  BlockConfig& block = out.block;
+  block.embed_multiplier = rounded_to(out.dtype, std::sqrt(static_cast<double>(out.dim)));
+  block.norm_place = NormPlace::around;
+  block.qk_norm = QkNorm::per_head;
+  block.v_norm = block.layer_scale = true;
+  block.attention_scale = 1.0;
+  block.logit_cap = cap_or(config, "final_logit_softcapping", 0.0);
+  if (config.get_bool("use_double_wide_mlp", false)) {
+    for (int64_t i = 0; i < out.n_layers(); ++i) {
+      out.hidden_dims.push_back(out.writes_cache(i) ? out.hidden_dim : 2 * out.hidden_dim);
+    }
+  }
+  if (config.get_bool("enable_moe_block", false)) {
+    fail(config.at("enable_moe_block").where(),
+         ": is true: experts beside the dense feed-forward part are not supported");
+  }
+  const auto inputs = config.find("hidden_size_per_layer_input");
+  const auto tokens = config.find("vocab_size_per_layer_input");
+  if (inputs) out.layer_input_dim = in_range(*inputs, 0, kLargestDim);
+  if (!inputs) out.layer_input_dim = 256;
+  if (out.layer_input_dim == 0) return;
+  out.layer_token_multiplier =
+      rounded_to(out.dtype, std::sqrt(static_cast<double>(out.layer_input_dim)));
+  out.layer_vocab_size = tokens ? in_range(*tokens, kLargestDim) : 262144;
+}
+
 void parse_phi(const Json& config, ModelConfig& out) {
   if (config.get_bool("qk_layernorm", false)) {
     out.block.qk_norm = QkNorm::per_head;

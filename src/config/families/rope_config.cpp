@@ -23,6 +23,7 @@ struct Source {
   const Json& scaling;
   const RopeStyle& style;
   const ModelConfig& model;
+  int64_t head_dim = model.head_dim();
 };
 
 // Beside the other members of the scaling, or, as transformers 5 reads it too, outside.
@@ -110,6 +111,22 @@ void parse_yarn(const Source& from, RopeConfig& out) {
   }
 }
 
+// Of the pairs of a head that are turned all have the angles that they have where all turn.
+void parse_proportional(const Source& from, RopeConfig& out) {
+  if (from.scaling.has("factor")) {
+    out.scaling = RopeScaling::linear;
+    parse_linear(from, out);
+  }
+  const auto said = from.scaling.find("partial_rotary_factor");
+  const double part = said ? positive_number(*said) : 1.0;
+  const auto head_dim = static_cast<double>(from.head_dim);
+  out.turning_pairs = static_cast<int64_t>(std::floor(part * head_dim / 2));
+  if (said && (part > 1 || out.turning_pairs < 1)) {
+    fail(said->where(), ": is ", said->brief(), ", which is ", out.turning_pairs, " of the ",
+         from.head_dim / 2, " pairs of a head, expected one of them or more");
+  }
+}
+
 std::vector<double> pair_factors(const Source& from, const char* key, const RopeConfig& out) {
   const Json list = from.scaling.at(key);
   const int64_t rotated = out.rotary_dim > 0 ? out.rotary_dim : from.model.head_dim();
@@ -146,6 +163,8 @@ void parse_longrope(const Source& from, RopeConfig& out) {
   }
 }
 
+constexpr const char* kProportional = "proportional";
+
 struct ScalingRow {
   const char* name;
   RopeScaling scaling;
@@ -159,6 +178,7 @@ constexpr ScalingRow kScalings[] = {
     {"linear", RopeScaling::linear, parse_linear},
     {"dynamic", RopeScaling::none, parse_dynamic},
     {"llama3", RopeScaling::llama3, parse_llama3},
+    {kProportional, RopeScaling::none, parse_proportional},
     {"yarn", RopeScaling::yarn, parse_yarn},
     {"longrope", RopeScaling::longrope, parse_longrope},
     // The three positions of a token of an image. Those of a token of text are one.
@@ -218,13 +238,15 @@ RopeConfig plain_rope(const RopeStyle& style, double theta, int64_t head_dim) {
 
 // What `scaling` says, whose members are those of one rotation.
 void parse_scaling(const Source& from, RopeConfig& out) {
-  set_part(from.scaling, "partial_rotary_factor", from.style, from.model.head_dim(), out);
+  const ScalingRow& row = scaling_row(from.scaling);
+  if (row.name != std::string_view(kProportional)) {
+    set_part(from.scaling, "partial_rotary_factor", from.style, from.head_dim, out);
+  }
   if (const auto theta = from.scaling.find("rope_theta")) out.theta = positive_number(*theta);
   if (const auto beta = from.scaling.find("llama_4_scaling_beta")) {
     out.q_growth = beta->as_double();
     out.original_context = original_context(from);
   }
-  const ScalingRow& row = scaling_row(from.scaling);
   out.scaling = row.scaling;
   row.parse(from, out);
 }
@@ -276,36 +298,59 @@ RopeConfig parse_rope(const Json& text, const RopeStyle& style, const ModelConfi
 }
 
 // That of the layers of one type, as transformers 5 writes it.
-RopeConfig parse_rope_of(const Json& text, const Json& parameters, const char* type, double theta,
-                         const RopeStyle& style, const ModelConfig& model) {
-  RopeConfig out = plain_rope(style, theta, model.head_dim());
-  if (const auto scaling = parameters.find(type)) {
-    parse_scaling({text, *scaling, style, model}, out);
+// That of the layers of one type, as transformers 5 writes it.
+RopeConfig parse_rope_of(const Json& text, const Json& parameters, const char* type,
+                         const RopeConfig& otherwise, int64_t head_dim, const RopeStyle& style,
+                         const ModelConfig& model) {
+  const auto scaling = parameters.find(type);
+  if (!scaling) return otherwise;
+  RopeConfig out = plain_rope(style, otherwise.theta, head_dim);
+  parse_scaling({text, *scaling, style, model, head_dim}, out);
+  return out;
+}
+
+// Of the layers without a window, where the config says nothing.
+RopeConfig usual_full_rope(const RopeStyle& style, int64_t head_dim) {
+  RopeConfig out = plain_rope(style, style.theta, head_dim);
+  if (style.full_turning < 1) {
+    const double pairs = static_cast<double>(head_dim) / 2 * style.full_turning;
+    out.turning_pairs = static_cast<int64_t>(pairs);
   }
   return out;
 }
 
+// The heads of the first layer with this mixing; those of all where there is none.
+int64_t head_dim_of(const ModelConfig& model, Mixing mixing) {
+  for (const LayerDescription& layer : model.layers) {
+    if (layer.mixing == mixing) return layer.k_head_dim;
+  }
+  return model.head_dim();
+}
+
 void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& out) {
-  RopeConfig full, local;
+  const int64_t of_full = head_dim_of(out, Mixing::full);
+  const int64_t of_window = head_dim_of(out, Mixing::window);
+  RopeConfig full = usual_full_rope(style, of_full);
+  RopeConfig local = plain_rope(style, style.local_theta, of_window);
   const auto parameters = text.find("rope_parameters");
   if (parameters && find_object_in(*parameters)) {
-    full = parse_rope_of(text, *parameters, "full_attention", style.theta, style, out);
-    local = parse_rope_of(text, *parameters, "sliding_attention", style.local_theta, style, out);
+    full = parse_rope_of(text, *parameters, "full_attention", full, of_full, style, out);
+    local = parse_rope_of(text, *parameters, "sliding_attention", local, of_window, style, out);
   } else {
     if (parameters && parameters->size() > 0) {
       fail(parameters->where(), ": is ", parameters->brief(),
            ", expected an object for 'full_attention' and one for 'sliding_attention'");
     }
-    full = parse_rope(text, style, out);
+    if (style.full_turning == 1) full = parse_rope(text, style, out);
     const auto theta = text.find(style.local_key);
-    local = plain_rope(style, theta ? positive_number(*theta) : style.local_theta, out.head_dim());
+    local = plain_rope(style, theta ? positive_number(*theta) : style.local_theta, of_window);
   }
   out.ropes = {full};
-  if (local != full) out.ropes.push_back(local);
+  if (local != full || of_full != of_window) out.ropes.push_back(local);
   out.layer_ropes.clear();
-  const int32_t of_windows = local == full ? 0 : 1;
+  const auto window_rope = static_cast<int32_t>(out.ropes.size()) - 1;
   for (const LayerDescription& layer : out.layers) {
-    out.layer_ropes.push_back(layer.mixing == Mixing::window ? of_windows : 0);
+    out.layer_ropes.push_back(layer.mixing == Mixing::window ? window_rope : 0);
   }
 }
 

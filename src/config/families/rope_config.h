@@ -19,6 +19,8 @@ struct RopeStyle {
   bool by_layer_type = false;
   const char* local_key = "rope_theta";
   double local_theta = 10000.0;
+  // The others turn this part of their pairs where the config says nothing: Gemma 4.
+  double full_turning = 1.0;
   // What older configs call these two.
   const char* theta_key = "rope_theta";
   const char* part_key = "partial_rotary_factor";

@@ -41,6 +41,24 @@ std::span<const TensorRow> gemma2_tensors() {
   return rows;
 }
 
+std::span<const TensorRow> gemma4_tensors() {
+  static const TensorRows rows = [] {
+    TensorRows all(gemma2_tensors().begin(), gemma2_tensors().end());
+    for (const TensorRow& row : TensorRows{
+             {"model.embed_tokens_per_layer", {layer_embedding}},
+             {"model.per_layer_model_projection", {layer_projection}},
+             {"model.per_layer_projection_norm", {layer_projection_norm}},
+             {"model.layers.{}.per_layer_input_gate", {input_gate}},
+             {"model.layers.{}.per_layer_projection", {input_out}},
+             {"model.layers.{}.post_per_layer_input_norm", {input_post_norm}},
+             {.name = "model.layers.{}.layer_scalar", .roles = {layer_scale}, .bare = true}}) {
+      all.push_back(row);
+    }
+    return all;
+  }();
+  return rows;
+}
+
 std::span<const TensorRow> phi3_tensors() {
   static const TensorRows rows = joined({opening(),
                                          {{"model.layers.{}.self_attn.qkv_proj", {q, k, v}}},

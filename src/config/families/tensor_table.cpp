@@ -154,6 +154,8 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   const int64_t q_dim = config.n_heads * of_layer.k_head_dim;
   const int64_t kv_dim = of_layer.n_kv_heads * of_layer.k_head_dim;
   const bool other_size = config.embed_dim > 0;
+  const bool has_inputs = config.layer_input_dim > 0;
+  const int64_t hidden_dim = config.hidden_dim_of(layer);
   const int64_t embed_dim = other_size ? config.embed_dim : config.dim;
   switch (role) {
     case embedding:
@@ -162,6 +164,20 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return {{config.dim, embed_dim}, other_size};
     case positions:
       return {{config.position_rows, config.dim}, config.position_rows > 0};
+    case layer_embedding:
+      return {{config.layer_vocab_size, config.n_layers() * config.layer_input_dim}, has_inputs};
+    case layer_projection:
+      return {{config.n_layers() * config.layer_input_dim, config.dim}, has_inputs};
+    case layer_projection_norm:
+      return {{config.layer_input_dim}, has_inputs};
+    case input_gate:
+      return {{config.layer_input_dim, config.dim}, has_inputs};
+    case input_out:
+      return {{config.dim, config.layer_input_dim}, has_inputs};
+    case input_post_norm:
+      return {{config.dim}, has_inputs};
+    case layer_scale:
+      return {{1}, block.layer_scale};
     case head_down:
       return {{embed_dim, config.dim}, other_size};
     case lm_head:
@@ -180,8 +196,9 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case attn_gate:
       return {{q_dim, config.dim}, attends && block.attention_gated, config.qkv_bias};
     case k:
-    case v:
       return {{kv_dim, config.dim}, has_kv, config.qkv_bias};
+    case v:
+      return {{kv_dim, config.dim}, has_kv && !of_layer.v_is_k, config.qkv_bias};
     case q_norm:
       return {head_norm_shape(config, config.n_heads, of_layer.k_head_dim),
               attends && has_head_norms(block), block.qk_norm_bias};
@@ -193,11 +210,11 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case o:
       return {{config.dim, config.n_heads * of_layer.v_head_dim}, attends, config.o_bias};
     case gate:
-      return {{config.hidden_dim, config.dim}, block.gated && !has_experts, config.mlp_bias};
+      return {{hidden_dim, config.dim}, block.gated && !has_experts, config.mlp_bias};
     case up:
-      return {{config.hidden_dim, config.dim}, !has_experts, config.mlp_bias};
+      return {{hidden_dim, config.dim}, !has_experts, config.mlp_bias};
     case down:
-      return {{config.dim, config.hidden_dim}, !has_experts, config.mlp_bias};
+      return {{config.dim, hidden_dim}, !has_experts, config.mlp_bias};
     default:
       if (is_of_state(role)) return tensor_of_state(role, config, has_state);
       return tensor_of_experts(role, config, has_experts);
@@ -311,8 +328,8 @@ std::vector<std::string> linear_modules(const ModelConfig& config) {
     constexpr std::string_view kWeight = ".weight";
     for (const ModelTensor& tensor : tensors) {
       const TensorRole role = tensor.parts.front().role;
-      const bool table = role == embedding || role == positions || role == q_norm ||
-                         role == k_norm || role == conv_q;
+      const bool table = role == embedding || role == positions || role == layer_embedding ||
+                         role == q_norm || role == k_norm || role == conv_q;
       if (tensor.shape.rank() < 2 || table) continue;
       const size_t after = tensor.name.ends_with(kWeight) ? kWeight.size() : 0;
       modules.push_back(tensor.name.substr(0, tensor.name.size() - after));

@@ -18,10 +18,13 @@ struct NamedRole {
 };
 
 // All, in the order of TensorRole.
-constexpr std::array<NamedRole, 43> kRoles = {{
+constexpr std::array<NamedRole, 50> kRoles = {{
     {TensorRole::embedding, "embedding"},
     {TensorRole::embed_up, "embed_up"},
     {TensorRole::positions, "positions"},
+    {TensorRole::layer_embedding, "layer_embedding"},
+    {TensorRole::layer_projection, "layer_projection"},
+    {TensorRole::layer_projection_norm, "layer_projection_norm"},
     {TensorRole::attn_norm, "attn_norm"},
     {TensorRole::q, "q"},
     {TensorRole::k, "k"},
@@ -59,6 +62,10 @@ constexpr std::array<NamedRole, 43> kRoles = {{
     {TensorRole::shared_down, "shared_down"},
     {TensorRole::shared_router, "shared_router"},
     {TensorRole::ffn_post_norm, "ffn_post_norm"},
+    {TensorRole::input_gate, "input_gate"},
+    {TensorRole::input_out, "input_out"},
+    {TensorRole::input_post_norm, "input_post_norm"},
+    {TensorRole::layer_scale, "layer_scale"},
     {TensorRole::norm, "norm"},
     {TensorRole::head_down, "head_down"},
     {TensorRole::lm_head, "lm_head"},
@@ -67,7 +74,7 @@ static_assert(kRoles.back().role == TensorRole::lm_head &&
               kRoles.size() == static_cast<size_t>(TensorRole::lm_head) + 1);
 
 bool is_of_layer(TensorRole role) {
-  return role >= TensorRole::attn_norm && role <= TensorRole::ffn_post_norm;
+  return role >= TensorRole::attn_norm && role <= TensorRole::layer_scale;
 }
 
 // Whether the config has a tensor with this role: what a table with a row for it alone gives.
@@ -104,11 +111,11 @@ void check_rows_of_layer(const ModelConfig& config) {
 
 // One layer of each kind that has tensors of its own.
 void check_rows(const ModelConfig& config) {
-  std::set<std::tuple<Mixing, FeedForward, bool>> checked;
+  std::set<std::tuple<Mixing, FeedForward, bool, bool>> checked;
   for (int64_t index = 0; index < config.n_layers(); ++index) {
     LayerDescription layer = config.layer(index);
     const bool writes = config.writes_cache(index);
-    if (!checked.insert({layer.mixing, layer.feed_forward, writes}).second) continue;
+    if (!checked.insert({layer.mixing, layer.feed_forward, writes, layer.v_is_k}).second) continue;
     layer.cache_of = writes ? 0 : -1;
     ModelConfig one = config;
     one.layers = {layer};

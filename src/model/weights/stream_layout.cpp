@@ -33,7 +33,10 @@ LayerWeights weights_in(std::byte* buffer, const StreamLayout& layout, const Mod
   const auto find = [&](const ModelTensor& tensor) {
     return find_weight(tensor, weights.at(tensor), backend, find_file, take);
   };
-  return make_layer_weights(config, layer.index, layer.part, {find, take, backend});
+  const auto number = [&](const ModelTensor& tensor) {
+    return number_in(weights.checkpoint(), tensor);
+  };
+  return make_layer_weights(config, layer.index, layer.part, {find, take, number, backend});
 }
 
 StreamLayout layout_of(const ModelWeights& weights, const ModelConfig& config,

@@ -137,6 +137,11 @@ ConstTensorView part_of_biases(const ModelTensor& tensor, const TensorPart& part
   return arranged(view, in_turn ? turn_of(part) : part.first_row, steps, shape, shape, source);
 }
 
+float number_in(const Checkpoint& checkpoint, const ModelTensor& tensor) {
+  const MappedTensor mapped = checkpoint.map(tensor.name);
+  return value_at(mapped.view, 0);
+}
+
 bool may_be_codes(const ModelTensor& tensor) {
   const auto is_of_products = [](const TensorPart& part) {
     switch (part.role) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "checkpoint/checkpoint.h"
 #include "config/families/tensor_table.h"
 
 namespace fp8kv {
@@ -26,8 +27,13 @@ struct WeightSource {
   std::function<FoundTensor(const ModelTensor& tensor)> find;
   // Memory for what no file has: the addresses of experts, and weights in another order.
   std::function<TensorView(DType dtype, const Shape& shape)> room;
+  // The one number of a tensor [1].
+  std::function<float(const ModelTensor& tensor)> number;
   Backend* backend = nullptr;  // null: only sizes are asked for, and nothing is written
 };
+
+// The number of a tensor [1] of a file.
+float number_in(const Checkpoint& checkpoint, const ModelTensor& tensor);
 
 // Whether the layer has another copy of a tensor, and its own memory is not looked at any more.
 bool is_copied(const ModelTensor& tensor);

@@ -280,7 +280,8 @@ const LayerWeights& WeightStream::begin() {
     files_.check_values(weight);
     return find_weight(tensor, weight, &backend_, find_file, room);
   };
-  weights_ = make_layer_weights(config_, layer.index, layer.part, {find, room, &backend_});
+  const auto number = [&](const ModelTensor& tensor) { return number_in(checkpoint_, tensor); };
+  weights_ = make_layer_weights(config_, layer.index, layer.part, {find, room, number, &backend_});
   weights_.storage = std::move(storage);
   return weights_;
 }

@@ -153,6 +153,11 @@ void place_state(TensorRole role, const Placing& tensor, LayerWeights& layer) {
   }
 }
 
+LayerInput& input_of(LayerWeights& layer) {
+  if (!layer.input) layer.input.emplace();
+  return *layer.input;
+}
+
 void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
   if (role >= TensorRole::state_q && role <= TensorRole::state_out) {
     return place_state(role, tensor, layer);
@@ -189,6 +194,12 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(layer.down);
     case TensorRole::ffn_post_norm:
       return tensor.into(layer.ffn_post_norm);
+    case TensorRole::input_gate:
+      return tensor.into(input_of(layer).gate);
+    case TensorRole::input_out:
+      return tensor.into(input_of(layer).out);
+    case TensorRole::input_post_norm:
+      return tensor.into(input_of(layer).post_norm);
     case TensorRole::router:
       return tensor.into(experts_of(layer).router);
     case TensorRole::choice_bias:
@@ -225,6 +236,11 @@ bool comes_after_kv(const ModelTensor& tensor) {
   return tensor.parts.front().role > TensorRole::k_norm;
 }
 
+// A number that the host gives to ops.
+bool is_number(const ModelTensor& tensor) {
+  return tensor.parts.front().role == TensorRole::layer_scale;
+}
+
 void put_addresses(LayerExperts& experts, const WeightSource& source) {
   const auto count = static_cast<int64_t>(experts.each.size());
   const TensorView memory = source.room(DType::u64, Shape{3, count});
@@ -245,6 +261,7 @@ void put_addresses(LayerExperts& experts, const WeightSource& source) {
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part) {
   std::vector<ModelTensor> tensors = layer_tensors(config, index);
   if (part == LayerPart::up_to_kv) std::erase_if(tensors, comes_after_kv);
+  std::erase_if(tensors, is_number);
   return tensors;
 }
 
@@ -280,10 +297,18 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
       }
     }
   }
+  if (config.block.layer_scale && part == LayerPart::whole) {
+    const std::vector<ModelTensor> all = layer_tensors(config, index);
+    layer.scale = source.number(*std::find_if(all.begin(), all.end(), is_number));
+  }
   if (config.block.shared_norm) layer.ffn_norm = layer.attn_norm;
   if (config.block.qk_norm == QkNorm::plain && config.turns(index)) {
     const Norm norm = plain_norm(config, config.layer(index).k_head_dim, source);
     layer.attn.norms = QkNorms{norm, norm};
+  }
+  if (config.layer(index).v_is_k) layer.attn.v = layer.attn.k;
+  if (config.block.v_norm && config.writes_cache(index)) {
+    layer.attn.norms->v = plain_norm(config, config.layer(index).v_head_dim, source);
   }
   if (layer.experts) put_addresses(*layer.experts, source);
   return layer;
@@ -340,8 +365,8 @@ ModelTensor embedding_tensor(const Checkpoint& checkpoint, const ModelConfig& co
   assertion_failed("a row for the embedding", __FILE__, __LINE__);
 }
 
-Tensor WeightLoader::embedding() const {
-  return upload(embedding_tensor(checkpoint_, config_));
+Tensor WeightLoader::tensor(const ModelTensor& tensor) const {
+  return upload(tensor);
 }
 
 std::optional<Tensor> WeightLoader::outer(TensorRole role) const {
@@ -361,8 +386,9 @@ LayerWeights WeightLoader::layer(int64_t index) const {
   const auto room = [&](DType dtype, const Shape& shape) {
     return storage.emplace_back(backend_.allocate(dtype, shape)).view();
   };
+  const auto number = [&](const ModelTensor& tensor) { return number_in(checkpoint_, tensor); };
   LayerWeights layer =
-      make_layer_weights(config_, index, LayerPart::whole, {find, room, &backend_});
+      make_layer_weights(config_, index, LayerPart::whole, {find, room, number, &backend_});
   layer.storage = std::move(storage);
   return layer;
 }

@@ -46,6 +46,13 @@ struct StateWeights {
   Norm norm;                         // [v_dim]: of each head of what is read
 };
 
+// What takes a layer's own input into the stream: x + norm(out(activation(gate(x)) * input)).
+struct LayerInput {
+  Linear gate;                    // [layer_input_dim, dim]
+  Linear out;                     // [dim, layer_input_dim]
+  std::optional<Norm> post_norm;  // [dim]
+};
+
 // One layer; of what comes after K and V, nothing where only the part up to them is wanted. The
 // views live as long as `storage`, which is empty where someone else owns them.
 struct LayerWeights {
@@ -62,6 +69,8 @@ struct LayerWeights {
   Linear up;                   // [hidden_dim, dim]
   Linear down;                 // [dim, hidden_dim]
   std::optional<LayerExperts> experts;
+  std::optional<LayerInput> input;
+  float scale = 1.0f;  // what the stream is multiplied by at the layer's end
   std::vector<Tensor> storage;
 };
 
@@ -76,7 +85,7 @@ struct HeadWeights {
 // The tensor that holds the embedding: tied models may store the shared matrix under either name.
 ModelTensor embedding_tensor(const Checkpoint& checkpoint, const ModelConfig& config);
 
-// Of a layer, those that the part computes with.
+// Of a layer, those that the part computes with on the backend.
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part);
 
 // `find` is called once for each tensor that the layer needs; roles of one tensor are views of it
@@ -95,7 +104,7 @@ class WeightLoader {
         backend_(backend),
         weights_(checkpoint, config.dtype) {}
 
-  Tensor embedding() const;  // [vocab_size, embed_dim]
+  Tensor tensor(const ModelTensor& tensor) const;  // as it is named and shaped there
   // Another weight that is not in a layer; nothing where the model has none of this role.
   std::optional<Tensor> outer(TensorRole role) const;
   LayerWeights layer(int64_t index) const;

@@ -126,6 +126,7 @@ InjectReport write_folder(const Checkpoint& checkpoint, const KvScales& scales,
 void add_last_layers(KvScales& scales, size_t n_layers) {
   Provenance& from = scales.provenance;
   scales.layers.resize(n_layers);
+  if (!scales.layer_kv_heads.empty()) scales.layer_kv_heads.resize(n_layers);
   if (!from.amax.empty()) from.amax.resize(n_layers);
   if (!from.octaves.empty()) from.octaves.resize(n_layers);
   if (!from.half.layers.empty()) from.half.layers.resize(n_layers);

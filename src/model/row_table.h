@@ -1,0 +1,46 @@
+// A table of rows that tokens choose, on the backend or read from its file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "checkpoint/checkpoint.h"
+#include "config/families/tensor_table.h"
+#include "core/config.h"
+#include "files/file.h"
+
+namespace fp8kv {
+
+enum class EmbeddingTable {
+  on_backend,  // all of it; the CPU uses the file mapping in place
+  in_file      // of a device with memory of its own: rows are read as steps ask for them
+};
+
+class RowTable {
+ public:
+  // `tensor` as rows of `row_dim`, of which one of its own may be several.
+  // REQUIRES the checkpoint to have passed read_model_config, and to outlive this.
+  RowTable(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+           const ModelTensor& tensor, int64_t row_dim, EmbeddingTable where);
+
+  // out[i] = row ids[i].   ids [n] i32 on the backend, and the same on the host; out [n, row_dim]
+  // activation dtype
+  void rows(std::span<const int32_t> host_ids, const ConstTensorView& ids, const TensorView& out);
+
+ private:
+  void read_rows(std::span<const int32_t> ids);
+
+  Backend& backend_;
+  Tensor table_;  // empty where rows are read from the file
+  TensorView view_;
+  std::optional<InputFile> file_;  // that has the table, from `begin_` on
+  uint64_t begin_ = 0;
+  size_t row_bytes_;
+  std::vector<std::byte> rows_;
+};
+
+}  // namespace fp8kv
