@@ -98,6 +98,35 @@ class GemmLibrary;
 void linear(Stream stream, GemmLibrary& library, DType dtype, const Products& products,
             int64_t computed_as);
 
+// Of every head so many elements times a matrix of its own. All of one type.
+struct HeadProducts {
+  const void* x = nullptr;        // [n, n_heads, x_width], of which in_dim from x_first on
+  const void* weights = nullptr;  // [n_heads, out_dim, in_dim]
+  void* out = nullptr;            // [n, n_heads, out_width], of which out_dim from out_first on
+  int64_t n = 0;
+  int64_t n_heads = 0;
+  int64_t in_dim = 0;
+  int64_t out_dim = 0;
+  int64_t x_width = 0;
+  int64_t x_first = 0;
+  int64_t out_width = 0;
+  int64_t out_first = 0;
+};
+
+void linear_heads(Stream stream, DType dtype, const HeadProducts& args);
+
+// `columns` elements of each of so many rows. Both of one type.
+struct HeadCopy {
+  const void* from = nullptr;
+  void* to = nullptr;
+  int64_t from_width = 0;
+  int64_t to_width = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+void copy_columns(Stream stream, DType dtype, const HeadCopy& args);
+
 // What an FP8 code of a matrix is worth besides itself, in f32: scales[r / block_rows * groups +
 // c / block_columns].
 struct CodeScales {
@@ -145,8 +174,8 @@ void hidden(Stream stream, DType dtype, Activation activation, const NormedProdu
 
 struct RopeArguments {
   void* q = nullptr;               // [n, n_heads, head_dim], activations
-  void* k = nullptr;               // [n, n_kv_heads, head_dim], activations
-  void* v = nullptr;               // [n, n_kv_heads, head_dim], activations
+  void* k = nullptr;               // [n, n_kv_heads, k_dim], activations
+  void* v = nullptr;               // [n, n_kv_heads, v_dim], activations
   const float* rope = nullptr;     // [max_positions, rotary_dim]
   const float* q_rope = nullptr;   // [max_positions, rotary_dim]: of Q
   uint64_t* magnitudes = nullptr;  // [3, n_kv_heads, kMagnitudeWords]; null: not observed
@@ -154,6 +183,8 @@ struct RopeArguments {
   PagedKv kv;
   int32_t n_heads = 0;
   int32_t rotary_dim = 0;
+  int32_t k_dim = 0;  // head_dim, but where V is in K; project_append takes no other
+  int32_t v_dim = 0;
   RopePairs pairs = RopePairs::halves;
   DType round_to = DType::f32;
 };
@@ -188,6 +219,13 @@ struct ScoreOptions {
 // Only this one takes scores that are capped or have a bias, sinks, and chunks.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
                    const ScoreOptions& scores);
+
+// What attention_latent has room for.
+inline constexpr int kMostLatentDim = 512;
+
+// Attention where V is in K: any types, one KV head, v_in_k up to kMostLatentDim. Neither windows
+// nor other options.
+void attention_latent(Stream stream, DType activations, const AttentionArguments& arguments);
 
 // Whether the kernels below take these types, head size and addresses.
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments);
@@ -235,6 +273,7 @@ struct RouteArguments {
   float scale = 1.0f;
   int32_t groups = 1;
   int32_t groups_kept = 1;
+  GroupWorth group_worth = GroupWorth::two_largest;
 };
 
 void route(Stream stream, int64_t n, const RouteArguments& arguments);

@@ -90,8 +90,10 @@ RopeArguments rope_arguments(const RopeAppend& args) {
               is_compute_dtype(args.q.dtype) && is_compute_dtype(args.round_to),
           "rope_append", "needs one type of f32, f16 and bf16");
   const bool appends = args.k.shape[1] > 0;
-  const Shape kv_shape{n, appends ? args.kv.n_kv_heads : 0, args.kv.head_dim};
-  require(args.k.shape == kv_shape && args.v.shape == kv_shape && (appends || !args.magnitudes) &&
+  const int64_t kv_heads = appends ? args.kv.n_kv_heads : 0;
+  const Shape k_shape{n, kv_heads, args.kv.head_dim - args.kv.v_in_k};
+  const Shape v_shape{n, kv_heads, args.kv.v_dim()};
+  require(args.k.shape == k_shape && args.v.shape == v_shape && (appends || !args.magnitudes) &&
               (!appends || args.q.shape[1] % args.kv.n_kv_heads == 0) &&
               args.q.shape[2] == args.kv.head_dim && args.kv.head_dim % 2 == 0 &&
               args.rope.shape[1] % 2 == 0 && args.rope.shape[1] <= args.kv.head_dim &&
@@ -109,9 +111,50 @@ RopeArguments rope_arguments(const RopeAppend& args) {
   arguments.kv.n_kv_heads = static_cast<int32_t>(args.k.shape[1]);
   arguments.n_heads = static_cast<int32_t>(args.q.shape[1]);
   arguments.rotary_dim = static_cast<int32_t>(args.rope.shape[1]);
+  arguments.k_dim = static_cast<int32_t>(k_shape[2]);
+  arguments.v_dim = static_cast<int32_t>(v_shape[2]);
   arguments.pairs = args.pairs;
   arguments.round_to = args.round_to;
   return arguments;
+}
+
+void GpuBackend::linear_heads(const ConstHeadColumns& x, const ConstTensorView& weights,
+                              const HeadColumns& out) {
+  if (x.rows.shape.elements() == 0) return;
+  HeadProducts args{.x = x.rows.data, .weights = weights.data, .out = out.rows.data};
+  args.n = x.rows.shape[0];
+  args.n_heads = weights.shape[0];
+  args.out_dim = weights.shape[1];
+  args.in_dim = weights.shape[2];
+  args.x_width = x.rows.shape[2];
+  args.x_first = x.first;
+  args.out_width = out.rows.shape[2];
+  args.out_first = out.first;
+  require(x.rows.dtype == weights.dtype && x.rows.dtype == out.rows.dtype &&
+              is_compute_dtype(weights.dtype),
+          "linear_heads", "needs one type of f32, f16 and bf16");
+  require(x.rows.shape[1] == args.n_heads && out.rows.shape[1] == args.n_heads &&
+              out.rows.shape[0] == args.n && args.x_first + args.in_dim <= args.x_width &&
+              args.out_first + args.out_dim <= args.out_width,
+          "linear_heads", "shapes do not fit");
+  FP8KV_GPU::linear_heads(device_.stream(), weights.dtype, args);
+}
+
+void GpuBackend::copy_columns(const ConstHeadColumns& from, const HeadColumns& to, int64_t count) {
+  if (from.rows.shape.elements() == 0) return;
+  require(from.rows.dtype == to.rows.dtype && is_compute_dtype(to.rows.dtype), "copy_columns",
+          "needs one type of f32, f16 and bf16");
+  require(from.rows.shape[0] == to.rows.shape[0] && from.rows.shape[1] == to.rows.shape[1] &&
+              from.first + count <= from.rows.shape[2] && to.first + count <= to.rows.shape[2],
+          "copy_columns", "shapes do not fit");
+  const auto element = static_cast<int64_t>(dtype_bytes(to.rows.dtype));
+  FP8KV_GPU::copy_columns(device_.stream(), to.rows.dtype,
+                          {.from = from.rows.data + from.first * element,
+                           .to = to.rows.data + to.first * element,
+                           .from_width = from.rows.shape[2],
+                           .to_width = to.rows.shape[2],
+                           .rows = from.rows.shape[0] * from.rows.shape[1],
+                           .columns = count});
 }
 
 void GpuBackend::rope_append(const RopeAppend& args) {
@@ -124,9 +167,10 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   if (q.shape[0] == 0) return;
   require(q.dtype == out.dtype && is_compute_dtype(q.dtype), "attention",
           "needs one type of f32, f16 and bf16");
-  require(q.shape == out.shape && q.shape[1] % kv.n_kv_heads == 0 && q.shape[2] == kv.head_dim,
+  require(out.shape == Shape{q.shape[0], q.shape[1], kv.v_dim()} &&
+              q.shape[1] % kv.n_kv_heads == 0 && q.shape[2] == kv.head_dim,
           "attention", "shapes do not fit");
-  require(kv.head_dim <= 256, "attention", "a head has more than 256 elements");
+  require(kv.head_dim <= 256 || kv.v_in_k > 0, "attention", "a head has more than 256 elements");
   AttentionArguments arguments;
   arguments.q = q.data;
   arguments.out = out.data;
@@ -148,6 +192,11 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
     scores.sinks = options.sinks->data;
   }
   const bool plain = options.chunk == 0 && options.cap == 0.0f && !options.bias && !options.sinks;
+  if (kv.v_in_k > 0) {
+    require(plain && options.window == 0 && kv.n_kv_heads == 1 && kv.v_in_k <= kMostLatentDim,
+            "attention", "needs one KV head of a latent, of at most 512 elements, and no options");
+    return attention_latent(device_.stream(), q.dtype, arguments);
+  }
   if (!plain || !takes_fast_attention(q.dtype, arguments)) {
     attention_any(device_.stream(), q.dtype, arguments, scores);
   } else if (takes_decode(arguments, step_size().rows_per_sequence)) {
@@ -180,7 +229,7 @@ uint64_t GpuBackend::op_memory(const StepShape& shape) const {
   arguments.kv.head_dim = shape.head_dim;
   arguments.n_heads = shape.n_heads;
   uint64_t bytes = 0;
-  if (takes_decode(arguments, shape.computed_as.rows_per_sequence)) {
+  if (!shape.v_in_k && takes_decode(arguments, shape.computed_as.rows_per_sequence)) {
     const DecodeSizes sizes = decode_sizes(arguments);
     bytes += counter_bytes(sizes) + float_bytes(sizes);
   }

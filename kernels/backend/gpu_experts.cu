@@ -51,6 +51,7 @@ void GpuBackend::route(const ConstTensorView& logits, const Routing& routing,
   arguments.scale = static_cast<float>(routing.scale);
   arguments.groups = static_cast<int32_t>(routing.groups);
   arguments.groups_kept = static_cast<int32_t>(routing.groups_kept);
+  arguments.group_worth = routing.group_worth;
   FP8KV_GPU::route(device_.stream(), n, arguments);
 }
 

@@ -69,6 +69,9 @@ class GpuBackend final : public Backend {
                                           WeightUse use, std::vector<Tensor>& storage) override;
   void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override;
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override;
+  void linear_heads(const ConstHeadColumns& x, const ConstTensorView& weights,
+                    const HeadColumns& out) override;
+  void copy_columns(const ConstHeadColumns& from, const HeadColumns& to, int64_t count) override;
   void rope_append(const RopeAppend& args) override;
   void project_append(const ConstTensorView& x, const Entry& entry, const AttentionWeights& weights,
                       const RopeAppend& args) override;

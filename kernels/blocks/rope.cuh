@@ -29,30 +29,36 @@ __device__ inline Head head_of(int number, const RopeArguments& arguments) {
   return {kV, number - n_kv_heads, n_kv_heads, number - n_kv_heads};
 }
 
+// Elements of a head of Q, K or V.
+__device__ inline int head_dim_of(const RopeArguments& arguments, int tensor) {
+  return tensor == kQ ? arguments.kv.head_dim : tensor == kK ? arguments.k_dim : arguments.v_dim;
+}
+
 // The head's elements in a row of Q, K or V.
 template <typename T>
 __device__ inline T* row_of(const RopeArguments& arguments, const Head& head, int row) {
   void* tensor = head.tensor == kQ ? arguments.q : head.tensor == kK ? arguments.k : arguments.v;
-  return static_cast<T*>(tensor) +
-         (static_cast<int64_t>(row) * head.n_heads + head.index) * arguments.kv.head_dim;
+  return static_cast<T*>(tensor) + (static_cast<int64_t>(row) * head.n_heads + head.index) *
+                                       head_dim_of(arguments, head.tensor);
 }
 
-// Where the two elements of a pair lie in their head. Pairs are numbered those that are turned
-// first; the others are elements that merely lie as far apart.
+// Where the two elements of a pair lie in their head of `head_dim`. Pairs are numbered those that
+// are turned first; the others are elements that merely lie as far apart.
 struct PairPlace {
   int first;
   int second;
   bool turns;
 
-  __device__ PairPlace(const RopeArguments& arguments, int pair) {
-    const int half = arguments.rotary_dim / 2;
+  __device__ PairPlace(const RopeArguments& arguments, int head_dim, int pair) {
+    const int most = head_dim / 2, rotated = arguments.rotary_dim / 2;
+    const int half = rotated < most ? rotated : most;
     turns = pair < half;
     if (arguments.pairs == RopePairs::neighbours) {
       first = 2 * pair;
       second = first + 1;
     } else {
       first = turns ? pair : pair + half;
-      second = first + (turns ? half : arguments.kv.head_dim / 2 - half);
+      second = first + (turns ? half : most - half);
     }
   }
 };

@@ -15,7 +15,7 @@ struct HeadPair {
   __device__ HeadPair(int number, const RopeArguments& arguments)
       : head(head_of(number / (arguments.kv.head_dim / 2), arguments)),
         pair(number % (arguments.kv.head_dim / 2)),
-        place(arguments, pair) {}
+        place(arguments, arguments.kv.head_dim, pair) {}
 
   // The head's first column within the product.
   __device__ int64_t column(const RopeArguments& arguments) const {

@@ -101,7 +101,7 @@ __device__ inline void rotate(const RopeArguments& arguments, const Head& head, 
 template <typename T, typename Cache, int kCount>
 __device__ inline void process(const RopeArguments& arguments, const Head& head, int row, int pair,
                                float* first, float* second) {
-  const PairPlace place(arguments, pair);
+  const PairPlace place(arguments, head_dim_of(arguments, head.tensor), pair);
   T* x = row_of<T>(arguments, head, row);
   auto low = load_vec<kCount>(x + place.first);
   auto high = load_vec<kCount>(x + place.second);
@@ -138,7 +138,7 @@ __global__ void rope_append_kernel(RopeArguments arguments, int block_rows) {
   const int left = arguments.rows.n - first_row;
   const int end_row = first_row + (left < block_rows ? left : block_rows);
   // A thread goes on by kThreads times kCount pairs.
-  const int per_row = arguments.kv.head_dim / 2 / kCount;
+  const int per_row = head_dim_of(arguments, head.tensor) / 2 / kCount;
   const int row_step = kThreads / per_row, piece_step = kThreads % per_row;
   int row = first_row + thread_index() / per_row, piece = thread_index() % per_row;
   const auto each = [&](const auto& done) {
@@ -192,7 +192,8 @@ void rope_append(Stream stream, DType activations, const RopeArguments& argument
     with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
       // Vectors of 8 elements in each half of what is rotated, and of what is not.
       const bool vectors = arguments.pairs == RopePairs::halves &&
-                           arguments.kv.head_dim % 16 == 0 && arguments.rotary_dim % 16 == 0 &&
+                           arguments.kv.head_dim % 16 == 0 && arguments.k_dim % 16 == 0 &&
+                           arguments.v_dim % 16 == 0 && arguments.rotary_dim % 16 == 0 &&
                            in_vectors<T>(arguments.q, 8) && in_vectors<T>(arguments.k, 8) &&
                            in_vectors<T>(arguments.v, 8) && in_vectors<float>(arguments.rope, 8) &&
                            in_vectors<float>(arguments.q_rope, 8);

@@ -75,7 +75,7 @@ __device__ inline void take_groups(const RouteArguments& args, const RouterRow& 
         second = value;
       }
     }
-    row.worth[g] = first + second;
+    row.worth[g] = args.group_worth == GroupWorth::largest ? first : first + second;
     row.kept[g] = 0;
   }
   block_sync();

@@ -49,6 +49,16 @@ struct Batch {
   ConstTensorView states = {};
 };
 
+// Of each head in each row those elements that begin at `first`.
+struct HeadColumns {
+  TensorView rows;  // [n, n_heads, ..], activation dtype
+  int64_t first = 0;
+};
+struct ConstHeadColumns {
+  ConstTensorView rows;  // [n, n_heads, ..], activation dtype
+  int64_t first = 0;
+};
+
 struct Linear {
   ConstTensorView weight;               // [out_dim, in_dim], model dtype
   std::optional<ConstTensorView> bias;  // [out_dim], model dtype
@@ -109,8 +119,9 @@ struct HiddenProducts {
 // read the cache of another.
 struct RopeAppend {
   TensorView q;  // [n, n_heads, head_dim], activation dtype; rotated in place
+  // Where V is in K (PagedKv::v_in_k), `k` has only the elements that are K's alone.
   TensorView k;  // [n, n_kv_heads, head_dim], activation dtype; rotated in place
-  TensorView v;  // [n, n_kv_heads, head_dim], activation dtype
+  TensorView v;  // [n, n_kv_heads, v_dim], activation dtype
   // [max_positions, rotary_dim] f32: cosines, then sines, of rotary_dim / 2 angles. The first
   // rotary_dim elements of a head are rotated, in `pairs`; the others stay as they are.
   ConstTensorView rope;
@@ -231,7 +242,8 @@ struct StepShape {
   int32_t n_heads = 0;
   int32_t n_kv_heads = 0;
   int32_t head_dim = 0;
-  int64_t dim = 0;  // this and the next four of models with experts
+  bool v_in_k = false;  // see PagedKv
+  int64_t dim = 0;      // this and the next four of models with experts
   int64_t experts = 0;
   int64_t expert_hidden_dim = 0;
   int64_t experts_per_token = 0;
@@ -305,6 +317,15 @@ class Backend {
   // that is bf16, and not otherwise.
   virtual void linear(const ConstTensorView& x, std::span<const Projection> projections) = 0;
 
+  // Every head's elements of x times a matrix of its own, into its elements of out, with one for
+  // each row of the matrix. Rounded and summed as in linear.
+  //   weights [n_heads, out_dim, in_dim], model dtype
+  virtual void linear_heads(const ConstHeadColumns& x, const ConstTensorView& weights,
+                            const HeadColumns& out) = 0;
+
+  // `count` elements of every head, as they are.
+  virtual void copy_columns(const ConstHeadColumns& from, const HeadColumns& to, int64_t count) = 0;
+
   // Rotate, round, observe, quantise and store: everything between the projections and attention.
   // FP8 caches store fp8_encode(x / scale[head]): a true f32 division, saturating.
   virtual void rope_append(const RopeAppend& args) = 0;
@@ -315,7 +336,7 @@ class Backend {
   virtual void project_append(const ConstTensorView& x, const Entry& entry,
                               const AttentionWeights& weights, const RopeAppend& args);
 
-  // Causal attention over what the cache holds.   q [n, n_heads, head_dim]; out the same shape.
+  // Causal attention over what the cache holds.   q [n, n_heads, head_dim]; out [n, n_heads, v_dim]
   // FP8 elements count as code * scale: k_scale is folded into the softmax scale and v_scale into
   // the output, outside the inner loop.
   virtual void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,

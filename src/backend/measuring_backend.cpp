@@ -33,6 +33,13 @@ void MeasuringBackend::norm(const ConstTensorView&, const Norm&, const TensorVie
 void MeasuringBackend::linear(const ConstTensorView&, std::span<const Projection>) {
   computes_nothing();
 }
+void MeasuringBackend::linear_heads(const ConstHeadColumns&, const ConstTensorView&,
+                                    const HeadColumns&) {
+  computes_nothing();
+}
+void MeasuringBackend::copy_columns(const ConstHeadColumns&, const HeadColumns&, int64_t) {
+  computes_nothing();
+}
 void MeasuringBackend::rope_append(const RopeAppend&) {
   computes_nothing();
 }

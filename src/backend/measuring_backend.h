@@ -27,6 +27,8 @@ class MeasuringBackend final : public Backend {
   void embed(const ConstTensorView&, const ConstTensorView&, const TensorView&) override;
   void norm(const ConstTensorView&, const Norm&, const TensorView&) override;
   void linear(const ConstTensorView&, std::span<const Projection>) override;
+  void linear_heads(const ConstHeadColumns&, const ConstTensorView&, const HeadColumns&) override;
+  void copy_columns(const ConstHeadColumns&, const HeadColumns&, int64_t) override;
   void rope_append(const RopeAppend&) override;
   void attention(const ConstTensorView&, const PagedKv&, const Batch&, const AttentionOptions&,
                  const TensorView&) override;

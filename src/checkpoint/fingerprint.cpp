@@ -18,9 +18,10 @@ namespace {
 constexpr uint64_t kBlockBytes = 1024;
 constexpr uint64_t kBlocks = 4;
 
-// In the order in which they are read. All but the first two have Q, K and V.
-constexpr std::array<std::string_view, 7> kProjections = {
-    "k_proj", "v_proj", "qkv_proj", "W_pack", "c_attn", "query_key_value", "wqkv"};
+// In the order in which they are read. All but the first two have both K and V, or the latent.
+constexpr std::array<std::string_view, 8> kProjections = {
+    "k_proj", "v_proj",          "qkv_proj", "W_pack",
+    "c_attn", "query_key_value", "wqkv",     "kv_a_proj_with_mqa"};
 // The last two are weights as GPTQ or AWQ and as compressed-tensors pack them.
 constexpr std::array<std::string_view, 4> kParts = {"weight", "bias", "qweight", "weight_packed"};
 

@@ -135,6 +135,14 @@ void add_layers(const ModelConfig& config, ConfigNumbers& out) {
           }));
 }
 
+void add_latent(const LatentConfig& latent, ConfigNumbers& out) {
+  out.add("kv_lora_rank", latent.rank);
+  out.add("qk_rope_head_dim", latent.rope_dim);
+  out.add("qk_nope_head_dim", latent.nope_dim);
+  out.add("v_head_dim", latent.v_dim);
+  out.add("q_lora_rank", latent.q_rank);
+}
+
 void add_block(const BlockConfig& block, ConfigNumbers& out) {
   const BlockConfig usual;
   const auto choice = [&](const char* key, auto chosen, auto normal,
@@ -194,6 +202,7 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.routing.scale, "routed_scaling_factor", routing.scale);
   out.add_unless(usual.routing.groups, "n_group", routing.groups);
   out.add_unless(usual.routing.groups_kept, "topk_group", routing.groups_kept);
+  if (routing.group_worth == GroupWorth::largest) out.add("group worth", "largest");
   out.add_unless(usual.routing.weigh_input, "weigh_input", routing.weigh_input);
   out.add_unless(usual.choice_bias, "choice_bias", experts.choice_bias);
   out.add_unless(usual.shared_hidden_dim, "shared_expert_intermediate_size",
@@ -217,6 +226,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   numbers.add_unless(false, "mlp_bias", config.mlp_bias);
   add_layers(config, numbers);
   add_ropes(config, numbers);
+  if (config.latent) add_latent(*config.latent, numbers);
   add_block(config.block, numbers);
   add_recurrence(config, numbers);
   add_experts(config, numbers);

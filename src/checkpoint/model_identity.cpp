@@ -144,7 +144,8 @@ std::string sampled_experts(const ModelWeights& weights,
 bool makes_kv(const ModelTensor& tensor) {
   return std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const TensorPart& part) {
     return part.role == TensorRole::attn_norm || part.role == TensorRole::k ||
-           part.role == TensorRole::v || part.role == TensorRole::k_norm;
+           part.role == TensorRole::v || part.role == TensorRole::latent ||
+           part.role == TensorRole::latent_norm || part.role == TensorRole::k_norm;
   });
 }
 

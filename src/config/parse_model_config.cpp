@@ -138,7 +138,8 @@ ModelConfig parse_model_config(const Json& unread) {
   out.hidden_dim = in_range_or(text, kHiddenDim, kLargestDim, architecture.hidden_dims * out.dim);
   out.vocab_size = in_range(text.at("vocab_size"), kLargestDim);
   out.max_seq_len = in_range_or(text, kContext, kLongestContext, architecture.context);
-  if (out.head_dim() % 2 != 0) {
+  // Of latent attention the family looks at what is rotated.
+  if (out.head_dim() % 2 != 0 && !out.layer(0).v_in_k) {
     fail(text.where(), ": has heads of ", out.head_dim(),
          " elements, expected an even number, since they are rotated in pairs");
   }

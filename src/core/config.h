@@ -45,6 +45,18 @@ struct RopeConfig {
   bool operator==(const RopeConfig&) const = default;
 };
 
+// Attention through a latent vector (MLA). For each token a layer caches one vector that all heads
+// share: what is rotated, `rope_dim` elements, then the normed latent, `rank` elements.
+struct LatentConfig {
+  int64_t rank = 0;
+  int64_t rope_dim = 0;
+  int64_t nope_dim = 0;    // elements of a head of Q that are not rotated
+  int64_t v_dim = 0;       // of a head's V, which is made of the latent
+  int64_t q_rank = 0;      // of the vector that Q is made of; 0: Q is made of the layer's input
+  double norm_eps = 1e-6;  // of the norms of the latent and of that vector
+  bool operator==(const LatentConfig&) const = default;
+};
+
 // All of it is set, and no layer is Mixing::unknown.
 struct ModelConfig : ModelDescription {
   DType dtype = DType::f16;               // of the weights: f32, f16 or bf16
@@ -64,6 +76,7 @@ struct ModelConfig : ModelDescription {
   std::vector<RopeConfig> ropes;     // the rotations that layers use, each once
   std::vector<int32_t> layer_ropes;  // [n_layers]: which of them; -1: the layer rotates nothing
   BlockConfig block;
+  std::optional<LatentConfig> latent;  // of all layers
   std::optional<ExpertsConfig>
       experts;  // of layers whose feed-forward part is FeedForward::experts
   std::optional<RecurrenceConfig> recurrence;  // of layers that are Mixing::recurrent

@@ -14,6 +14,12 @@ enum class RouterScore {
   sigmoid             // of each logit by itself
 };
 
+// What a group of experts is worth.
+enum class GroupWorth {
+  two_largest,  // the sum of its two largest scores
+  largest       // its largest score: DeepSeek V2
+};
+
 // How a token's experts are chosen, and how much each counts.
 struct Routing {
   int64_t per_token = 0;  // experts that are chosen
@@ -21,10 +27,11 @@ struct Routing {
   bool normalise = false;  // the weights of the chosen are divided by their sum
   double epsilon = 0.0;    // which this is added to
   double scale = 1.0;      // multiplies the weights at the end
-  // Experts are in so many groups of neighbours, and chosen from the best of these alone: a group
-  // is worth its two largest scores together. With one group all experts take part.
+  // Experts are in so many groups of neighbours, and chosen from the best of these alone. With one
+  // group all experts take part.
   int64_t groups = 1;
   int64_t groups_kept = 1;
+  GroupWorth group_worth = GroupWorth::two_largest;
   bool weigh_input = false;  // weights multiply what goes into an expert, not what it gives
 };
 

@@ -69,7 +69,8 @@ bool ModelDescription::shares_caches(int64_t n_layers) const {
 }
 
 uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads, DType dtype) {
-  const uint64_t per_head = product(layer.k_head_dim + layer.v_head_dim, dtype_bytes(dtype));
+  const int64_t of_v = layer.v_in_k ? 0 : layer.v_head_dim;
+  const uint64_t per_head = product(layer.k_head_dim + of_v, dtype_bytes(dtype));
   return product(n_kv_heads, per_head);
 }
 

@@ -49,7 +49,12 @@ struct LayerDescription {
   // Of a layer that keeps a state, what that takes for each sequence; 0 where it is not known.
   uint64_t state_bytes = 0;
   bool v_is_k = false;  // V is what the projection of K gives, before K's norm and rotation
+  // V is the last v_head_dim elements of K, in the same memory: latent attention (MLA).
+  bool v_in_k = false;
   bool operator==(const LayerDescription&) const = default;
+
+  // Elements of a K head that are not V's as well.
+  int64_t own_k_dim() const { return v_in_k ? k_head_dim - v_head_dim : k_head_dim; }
 };
 
 struct ModelDescription {

@@ -12,6 +12,8 @@ namespace fp8kv {
 // K and V are separate pools of [n_pages, n_kv_heads, page_size, head_dim]; a token's place is its
 // slot, page * page_size + offset. Elements are f32, f16, bf16 or one of the fp8 types; an fp8
 // element is worth code * scale[kv_head].
+// Latent attention has one pool: V is the last `v_in_k` elements of each K, and `v` points at the
+// first of them. The scales are then the same.
 struct PagedKv {
   void* k = nullptr;
   void* v = nullptr;
@@ -20,7 +22,10 @@ struct PagedKv {
   DType dtype = DType::f32;
   int32_t page_size = 0;
   int32_t n_kv_heads = 0;
-  int32_t head_dim = 0;
+  int32_t head_dim = 0;  // of K, and from one token to the next
+  int32_t v_in_k = 0;    // 0: V has a pool of its own, with heads as those of K
+
+  FP8KV_HD int32_t v_dim() const { return v_in_k > 0 ? v_in_k : head_dim; }
 
   // Index of the first element of (page, head, offset within the page).
   FP8KV_HD int64_t offset(int64_t page, int64_t head, int64_t in_page) const {

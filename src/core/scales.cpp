@@ -64,6 +64,19 @@ void check_layers(const KvScales& scales, const ModelDescription& model,
               kMadeForAnother);
 }
 
+void check_latent(const KvScales& scales, const ModelDescription& model,
+                  const std::string& source) {
+  for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
+    const LayerScales& own = scales.layers[layer];
+    const bool v_in_k = layer < model.layers.size() && model.layers[layer].v_in_k;
+    if (!v_in_k || own.k == own.v) continue;
+    throw Error(cat(source, ": layer ", layer, ": the scale of K is ", fp8kv::largest(own.k),
+                    " and that of V ", fp8kv::largest(own.v),
+                    ", but this model caches one latent vector, which has one scale for both"),
+                "calibrate again: what was measured is not what is cached");
+  }
+}
+
 }  // namespace
 
 size_t KvScales::scales_per_layer() const {
@@ -146,6 +159,10 @@ void check_values(const KvScales& scales, const std::string& source) {
       fail(source, ": layer ", layer, ": has ", found.k.size(), " K and ", found.v.size(),
            " V scales, expected ", std::max<size_t>(heads, 1), " of each");
     }
+    if (scales.latent && found.k != found.v) {
+      fail(source, ": layer ", layer, ": K has the scale ", found.k[0], " and V ", found.v[0],
+           ", expected one for both, since the cache is a latent vector");
+    }
     check_each(found.k, "K", cat(source, ": layer ", layer));
     check_each(found.v, "V", cat(source, ": layer ", layer));
   }
@@ -178,6 +195,7 @@ void check_fits(const KvScales& scales, const ModelDescription& model, const std
                     quote(model.model_type)),
                 help);
   }
+  check_latent(scales, model, source);
 }
 
 float fused_scale(const LayerScales& layer) {

@@ -129,6 +129,10 @@ struct KvScales {
   int64_t n_kv_heads = 0;                // 0 where the source does not say
   // Of each layer, where layers differ in them; empty where all have n_kv_heads, or nobody knows.
   std::vector<int64_t> layer_kv_heads = {};
+  // Layers cache one latent vector: K and V have one scale, since V is a part of K. What was
+  // counted as K is then what is rotated, and as V the normed latent. False where the source does
+  // not say.
+  bool latent = false;
   // One for every layer of the model. Where the source names none but layers with a cache, as
   // vLLM's JSON does, those behind the last of them may be missing.
   std::vector<LayerScales> layers;
@@ -169,7 +173,8 @@ void check_values(const KvScales& scales, const std::string& source);
 std::vector<bool> layers_with_cache(const ModelDescription& model);
 
 // Throws unless the numbers of layers and heads fit the model, and the layers that have scales are
-// those that write a KV cache. Where these are not known, every layer must have scales.
+// those that write a KV cache. Where these are not known, every layer must have scales. Throws
+// where V is a part of K and their scales differ.
 void check_fits(const KvScales& scales, const ModelDescription& model, const std::string& source);
 
 // The largest scale of K and V, for readers that have one number for both. REQUIRES a cache.

@@ -20,6 +20,13 @@ enum class TensorRole {
   k,
   v,
   attn_gate,  // what attention gives is multiplied by the sigmoid of this product
+  q_down,     // of latent attention, as are those up to v_up: what Q is made of
+  q_down_norm,
+  latent,  // what K and V are made of
+  k_rope,  // what of K is rotated, the same for all heads
+  latent_norm,
+  k_up,  // for each head from the latent to K, but for what is rotated
+  v_up,
   q_norm,
   k_norm,
   sinks,  // [n_heads]
@@ -68,7 +75,7 @@ enum class TensorLayout {
   by_kv_head,  // for each KV head those of its query heads, then its own of K and of V: GPT-NeoX
   in_turn,     // the first of each role, the second of each, ...
   columns_in_turn,  // the same as columns; of a bias, its elements: gpt-oss
-  by_head,          // for each query head its rows of each role: Qwen3-Next
+  by_head,          // for each query head its rows of each role: Qwen3-Next, DeepSeek
   by_state_head     // for each head of K those of each role: Qwen3-Next
 };
 

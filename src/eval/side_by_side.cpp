@@ -259,13 +259,13 @@ void SideBySide::measure_attention(const TensorView& attended, const std::vector
 }
 
 int64_t SideBySide::n_parts() const {
-  const auto rows = static_cast<int64_t>(k_.size()) / (layer().n_kv_heads * layer().k_head_dim);
+  const auto rows = static_cast<int64_t>(k_.size()) / (layer().n_kv_heads * layer().own_k_dim());
   return 2 * layer().n_kv_heads * ((rows + kSumRows - 1) / kSumRows);
 }
 
 SideBySide::Part SideBySide::part_at(int64_t index) const {
   const int64_t n_heads = layer().n_kv_heads;
-  const auto rows = static_cast<int64_t>(k_.size()) / (n_heads * layer().k_head_dim);
+  const auto rows = static_cast<int64_t>(k_.size()) / (n_heads * layer().own_k_dim());
   const int64_t block = index / 2 / n_heads;
   return {index % 2 == 0, index / 2 % n_heads, block * kSumRows,
           std::min(rows, (block + 1) * kSumRows)};
@@ -278,7 +278,7 @@ void SideBySide::for_parts(const Work& work) {
 
 std::span<const float> SideBySide::values_of(const Part& part, int64_t row) const {
   const std::vector<float>& values = part.is_key ? k_ : v_;
-  const int64_t size = part.is_key ? layer().k_head_dim : layer().v_head_dim;
+  const int64_t size = part.is_key ? layer().own_k_dim() : layer().v_head_dim;
   const int64_t first = (row * layer().n_kv_heads + part.head) * size;
   return std::span(values).subspan(static_cast<size_t>(first), static_cast<size_t>(size));
 }

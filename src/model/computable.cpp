@@ -45,13 +45,35 @@ void check_layer(const ModelConfig& config, int64_t index) {
     refuse(config, cat(name, " has ", layer.n_kv_heads, " KV heads"),
            cat("a number that divides ", config.n_heads, " heads"));
   }
-  if (layer.k_head_dim != layer.v_head_dim) {
+  if (layer.k_head_dim != layer.v_head_dim && !layer.v_in_k) {
     refuse(config,
            cat(name, " has heads of ", layer.k_head_dim, " elements of K and ", layer.v_head_dim,
                " of V"),
            "one size of both");
   }
   check_cache(config, index);
+}
+
+// Latent attention is that of all layers or of none.
+void check_latent(const ModelConfig& config) {
+  const LatentConfig latent = config.latent.value_or(LatentConfig());
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    const LayerDescription& layer = config.layer(index);
+    const bool fits = !config.latent || (layer.n_kv_heads == 1 && layer.v_head_dim == latent.rank &&
+                                         layer.own_k_dim() == latent.rope_dim);
+    if (layer.v_in_k == config.latent.has_value() && fits) continue;
+    refuse(config, cat("layer ", index, layer.v_in_k ? " has V in K" : " has V beside K"),
+           config.latent
+               ? cat("one KV head of ", latent.rope_dim, " and ", latent.rank, " elements")
+               : "latent attention, or V of its own");
+  }
+  if (!config.latent) return;
+  if (config.block.qk_norm != QkNorm::none || config.block.score_bias != ScoreBias::none) {
+    refuse(config, "latent attention has norms of Q and K, or a bias of its scores", "neither");
+  }
+  if (latent.rank % 2 != 0) {
+    refuse(config, cat("the latent has ", latent.rank, " elements"), "an even number");
+  }
 }
 
 void check_ropes(const ModelConfig& config) {
@@ -111,6 +133,7 @@ void check_experts(const ModelConfig& config) {
 
 void check_computable(const ModelConfig& config) {
   for (int64_t index = 0; index < config.n_layers(); ++index) check_layer(config, index);
+  check_latent(config);
   check_ropes(config);
   check_block(config);
   check_experts(config);

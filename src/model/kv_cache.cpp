@@ -23,6 +23,11 @@ Tensor to_backend(Backend& backend, const std::vector<float>& values) {
   return tensor;
 }
 
+// Of a token in a pool of V; none where V is in K.
+int64_t v_elements(const LayerDescription& layer) {
+  return layer.v_in_k ? 0 : layer.n_kv_heads * layer.v_head_dim;
+}
+
 }  // namespace
 
 KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
@@ -50,7 +55,7 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
         if (!config.writes_cache(layer) || config.lends_cache(layer)) continue;
         const LayerDescription& each = config.layer(layer);
         k = std::max(k, each.n_kv_heads * each.k_head_dim);
-        v = std::max(v, each.n_kv_heads * each.v_head_dim);
+        v = std::max(v, v_elements(each));
       }
       in_turn_ = new_pools(k, v);
     }
@@ -60,8 +65,7 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
 void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) {
   const LayerDescription& layer = layers_[static_cast<size_t>(index)];
   if (own_memory) {
-    pools_[index] =
-        new_pools(layer.n_kv_heads * layer.k_head_dim, layer.n_kv_heads * layer.v_head_dim);
+    pools_[index] = new_pools(layer.n_kv_heads * layer.k_head_dim, v_elements(layer));
   }
   if (!fp8_format(options_.dtype)) return;
   const std::vector<float> ones(static_cast<size_t>(layer.n_kv_heads), 1.0f);
@@ -74,10 +78,13 @@ void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) 
 // For so many elements of a token.
 KvCache::Pools KvCache::new_pools(int64_t k_elements, int64_t v_elements) {
   const int64_t tokens = (options_.n_pages + options_.padding_pages) * kPageSize;
-  Pools pools{backend_.allocate(options_.dtype, Shape{tokens, k_elements}),
-              backend_.allocate(options_.dtype, Shape{tokens, v_elements})};
-  bytes_ += pools.k.view().bytes() + pools.v.view().bytes();
-  return pools;
+  const auto pool = [&](int64_t elements) {
+    if (elements == 0) return Tensor();
+    Tensor memory = backend_.allocate(options_.dtype, Shape{tokens, elements});
+    bytes_ += memory.view().bytes();
+    return memory;
+  };
+  return {pool(k_elements), pool(v_elements)};
 }
 
 PagedKv KvCache::layer(int64_t index) const {
@@ -89,6 +96,11 @@ PagedKv KvCache::layer(int64_t index) const {
   PagedKv kv;
   kv.k = pools.k.view().data;
   kv.v = pools.v.view().data;
+  if (layer.v_in_k) {
+    const auto before = static_cast<size_t>(layer.own_k_dim());
+    kv.v = pools.k.view().data + before * dtype_bytes(options_.dtype);
+    kv.v_in_k = static_cast<int32_t>(layer.v_head_dim);
+  }
   if (const auto scales = scales_.find(source); scales != scales_.end()) {
     kv.k_scale = scales->second.k.view().as<const float>();
     kv.v_scale = scales->second.v.view().as<const float>();

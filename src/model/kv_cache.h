@@ -75,7 +75,8 @@ class KvCache {
  private:
   // Of a layer, or of all that use one memory in turn.
   struct Pools {
-    Tensor k, v;  // [n_pages, n_kv_heads, kPageSize, head_dim] of the layer with most
+    // [n_pages, n_kv_heads, kPageSize, head_dim] of the layer with most; no V where it is in K
+    Tensor k, v;
   };
   struct Scales {
     Tensor k, v;  // [n_kv_heads] f32

@@ -54,7 +54,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   int64_t q_size = 0, k_size = 0, v_size = 0, attended_size = 0;
   for (const LayerDescription& layer : config.layers) {
     q_size = std::max(q_size, config.n_heads * layer.k_head_dim);
-    k_size = std::max(k_size, layer.n_kv_heads * layer.k_head_dim);
+    k_size = std::max(k_size, layer.n_kv_heads * layer.own_k_dim());
     v_size = std::max(v_size, layer.n_kv_heads * layer.v_head_dim);
     attended_size = std::max(attended_size, config.n_heads * layer.v_head_dim);
   }
@@ -83,6 +83,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (any_dense && config.block.gated) gate_ = buffer(hidden_dim);
   if (any_dense || config.layer_input_dim > 0) up_ = buffer(hidden_dim);
   if (config.experts) experts_.emplace(backend, config, max_rows);
+  if (config.latent) latent_.emplace(backend, config, max_rows);
   if (config.experts || !adds_plainly(config.block)) output_ = buffer(config.dim);
   if (config.embed_dim > 0) down_ = buffer(config.embed_dim);
   if (config.block.score_bias != ScoreBias::none) {
@@ -120,7 +121,7 @@ uint64_t Forward::bytes() const {
     if (each->view().shape.rank() > 0) bytes += each->view().bytes();
   }
   if (score_bias_) bytes += score_bias_->view().bytes();
-  return bytes + (experts_ ? experts_->bytes() : 0);
+  return bytes + (experts_ ? experts_->bytes() : 0) + (latent_ ? latent_->bytes() : 0);
 }
 
 void Forward::count_experts(const std::optional<TensorView>& counts) {
@@ -190,15 +191,23 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights,
   const LayerDescription& layer = config_.layer(index);
   const int64_t heads = config_.n_heads, size = layer.k_head_dim;
   const int64_t kv_heads = config_.writes_cache(index) ? layer.n_kv_heads : 0;
+  const int64_t k_size = layer.own_k_dim(), v_size = layer.v_head_dim;
   const AttentionInputs inputs{
       reshaped(scratch(q_, n, heads * size), {n, heads, size}),
-      reshaped(scratch(k_, n, kv_heads * size), {n, kv_heads, size}),
-      reshaped(scratch(v_, n, kv_heads * size), {n, kv_heads, size}),
+      reshaped(scratch(k_, n, kv_heads * k_size), {n, kv_heads, k_size}),
+      reshaped(scratch(v_, n, kv_heads * v_size), {n, kv_heads, v_size}),
       weights.sinks,
   };
-  backend_.project_append(
-      x, entry(weights.attn_norm, n), weights.attn,
-      rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch, kv, magnitudes));
+  const Entry in = entry(weights.attn_norm, n);
+  const RopeAppend args =
+      rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch, kv, magnitudes);
+  if (!latent_) {
+    backend_.project_append(x, in, weights.attn, args);
+    return inputs;
+  }
+  if (in.norm) backend_.norm(x, *in.norm, in.scratch);
+  latent_->project(weights, in.norm ? in.scratch : x, inputs.q, inputs.k, inputs.v);
+  backend_.rope_append(args);
   return inputs;
 }
 
@@ -248,8 +257,9 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
 
 void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
                      const TensorView& x, const std::optional<ConstTensorView>& input) {
-  const ConstTensorView flat{attended.data, attended.dtype,
-                             Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
+  ConstTensorView flat{attended.data, attended.dtype,
+                       Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
+  if (latent_) flat = latent_->values(*weights.latent, attended);
   // Blocks side by side both read x as the layer got it.
   std::optional<TensorView> made;
   if (config_.block.parallel) made = hidden(weights, x);

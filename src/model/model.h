@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "core/config.h"
 #include "model/experts.h"
+#include "model/latent.h"
 #include "model/layer_states.h"
 #include "model/weights/weights.h"
 
@@ -17,7 +18,8 @@ namespace fp8kv {
 // made them, valid until its next projection.
 struct AttentionInputs {
   TensorView q;     // [n, n_heads, k_head_dim]
-  TensorView k, v;  // [n, n_kv_heads, ..]; of no heads where the layer reads another's cache
+  TensorView k, v;  // as RopeAppend has them: [n, n_kv_heads, ..]; of no heads where the layer
+                    // reads another's cache
   std::optional<ConstTensorView> sinks = {};  // of the layer: see AttentionOptions
 };
 
@@ -103,6 +105,7 @@ class Forward {
   Tensor state_q_, state_k_, state_v_, state_gate_, state_read_;
   Tensor state_step_, state_strength_;  // f32
   std::optional<ExpertsForward> experts_;
+  std::optional<LatentForward> latent_;
   Tensor output_;  // [max_rows, dim]: of a block, where it is not added to the stream as it is
   Tensor down_;    // [max_rows, embed_dim]: on the way to logits, where that is another size
   std::optional<Tensor> score_bias_;  // [n_heads, max_positions] f32

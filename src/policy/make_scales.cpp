@@ -22,14 +22,14 @@ std::vector<float> each_head(const Policy& policy, const std::vector<MagnitudeCo
   return scales;
 }
 
-LayerScales layer_scales(const Policy& policy, const LayerMagnitudes& layer) {
+LayerScales layer_scales(const Policy& policy, const LayerMagnitudes& layer, bool latent) {
   if (layer.k.empty()) return {};  // nothing is cached there
-  if (policy.kind->sharing == ScaleSharing::head) {
+  if (policy.kind->sharing == ScaleSharing::head && !latent) {
     return {each_head(policy, layer.k), each_head(policy, layer.v)};
   }
   MagnitudeCounts k = sum_of(layer.k);
   MagnitudeCounts v = sum_of(layer.v);
-  if (policy.kind->sharing == ScaleSharing::shared) {
+  if (policy.kind->sharing == ScaleSharing::shared || latent) {
     k.add(v);
     v = k;
   }
@@ -91,8 +91,10 @@ std::vector<int64_t> heads_of_layers(const ModelConfig& config) {
 
 }  // namespace
 
-KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy) {
+KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy,
+                     bool latent) {
   KvScales scales;
+  scales.latent = latent;
   add_magnitudes(layers, scales.provenance);
   apply_policy(policy, layers, scales);
   return scales;
@@ -101,7 +103,9 @@ KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& p
 void apply_policy(const Policy& policy, const std::vector<LayerMagnitudes>& layers,
                   KvScales& scales) {
   scales.layers.clear();
-  for (const LayerMagnitudes& layer : layers) scales.layers.push_back(layer_scales(policy, layer));
+  for (const LayerMagnitudes& layer : layers) {
+    scales.layers.push_back(layer_scales(policy, layer, scales.latent));
+  }
   scales.provenance.headroom = policy.headroom();
   scales.provenance.policy = is_plain_amax(*policy.kind) ? "" : policy_name(policy);
   check_values(scales, cat("policy ", quote(policy.text)));
@@ -118,6 +122,7 @@ void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
   scales.model_type = config.model_type;
   scales.n_kv_heads = config.n_kv_heads();
   scales.layer_kv_heads = heads_of_layers(config);
+  scales.latent = config.latent.has_value();
   Provenance& provenance = scales.provenance;
   provenance.source = std::move(run.source);
   provenance.tool_version = std::move(run.tool_version);

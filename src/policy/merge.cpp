@@ -28,6 +28,7 @@ void check_scales(const Calibration& part) {
   const Policy policy = with_context(part.name, [&] { return policy_of(scales); });
   if (policy.kind->needs == PolicyNeeds::histograms) return;
   KvScales again;
+  again.latent = scales.latent;
   with_context(part.name,
                [&] { apply_policy(policy, magnitudes_of(scales.provenance.amax), again); });
   const auto [other, found] =
@@ -105,6 +106,8 @@ void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
   same("the KV heads of layers", heads(a.scales), heads(b.scales));
   same("the number of heads in amax", cat(heads_in_amax(from)), cat(heads_in_amax(other)));
   same("the format", format_name(a.scales.format), format_name(b.scales.format));
+  same("the cache", a.scales.latent ? "'latent'" : "K and V",
+       b.scales.latent ? "'latent'" : "K and V");
   same("the observation", quote(observation_name(from.observation)),
        quote(observation_name(other.observation)));
   same("what is not known in config.json", quote(join(from.unknown_keys)),

@@ -25,6 +25,11 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::q:
     case TensorRole::k:
     case TensorRole::v:
+    case TensorRole::q_down:
+    case TensorRole::latent:
+    case TensorRole::k_rope:
+    case TensorRole::k_up:
+    case TensorRole::v_up:
     case TensorRole::o:
     case TensorRole::state_q:
     case TensorRole::state_k:
@@ -60,6 +65,8 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::input_post_norm:
     case TensorRole::layer_scale:
     case TensorRole::attn_norm:
+    case TensorRole::q_down_norm:
+    case TensorRole::latent_norm:
     case TensorRole::q_norm:
     case TensorRole::k_norm:
     case TensorRole::sinks:

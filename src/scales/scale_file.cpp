@@ -21,6 +21,7 @@ namespace {
 
 constexpr uint64_t kLargestFile = uint64_t(64) << 20;  // 1,000 layers of 128 heads take 20 MB
 constexpr const char* kVllmSource = "vllm-json";
+constexpr const char* kLatentCache = "latent";
 
 // Begins the document.
 void write_vllm_part(JsonWriter& out, const KvScales& scales, int64_t ranks) {
@@ -66,6 +67,7 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   write_text(out, "policy", provenance.policy);
   write_text(out, "observation", observation_name(provenance.observation));
   write_text(out, "compute_dtype", provenance.compute_dtype);
+  if (scales.latent) out.member("cache", kLatentCache);
   out.key("model").begin_object();
   write_text(out, "fingerprint", provenance.model_fingerprint);
   write_text(out, "accepted_foreign", provenance.accepted_foreign);
@@ -293,6 +295,11 @@ void read_extension(const Json& extension, bool sparse, KvScales& out) {
   provenance.observation = read_observation(extension);
   if (sparse || extension.has("model")) read_model(extension.at("model"), sparse, out);
   if (const auto counted = extension.find("counted")) read_counted(*counted, provenance);
+  if (const auto cache = extension.find("cache")) {
+    require_text(*cache, kLatentCache,
+                 "another version of fp8kv wrote it: use that version, or calibrate again");
+    out.latent = true;
+  }
   read_scales(extension, out);
   const auto heads = static_cast<size_t>(out.n_kv_heads);
   RowShape shape{layers_with_scales(out), heads};

@@ -22,7 +22,8 @@ constexpr const char* kSupported =
     "Olmo2ForCausalLM, Olmo3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
     "SmolLM3ForCausalLM, StableLmForCausalLM, Starcoder2ForCausalLM, MixtralForCausalLM, "
     "Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, OlmoeForCausalLM, Glm4MoeForCausalLM, "
-    "MiniMaxM2ForCausalLM, GptOssForCausalLM, GraniteMoeForCausalLM, InternLM2ForCausalLM, "
+    "MiniMaxM2ForCausalLM, GptOssForCausalLM, GraniteMoeForCausalLM, DeepseekV2ForCausalLM, "
+    "DeepseekV3ForCausalLM, Glm4MoeLiteForCausalLM, InternLM2ForCausalLM, "
     "InternLM3ForCausalLM, BaichuanForCausalLM, BaiChuanForCausalLM, MiniCPMForCausalLM, "
     "Llama4ForCausalLM, GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, "
     "GPTNeoXForCausalLM, FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, "
@@ -51,6 +52,41 @@ std::string family_with(const char* name, const std::string& key, const std::str
   JsonWriter text;
   text.value(test::family_golden(name).at("config"));
   return json_with_member(text.text(), key, value);
+}
+
+TEST_CASE("architectures: what is not computed of latent attention is refused by name") {
+  const auto refused = [](const char* name, const char* key, const char* value) {
+    return error_of_config(family_with(name, key, value));
+  };
+  CHECK(refused("deepseek-v3", "qk_rope_head_dim", "5") ==
+        "config.json: qk_rope_head_dim: is 5, expected an even number, since K is rotated in "
+        "pairs");
+  CHECK(refused("deepseek-v3", "num_key_value_heads", "2") ==
+        "config.json: num_key_value_heads: is 2, expected 4, as many as attention heads: all of "
+        "them read the latent");
+  CHECK(refused("deepseek-v3", "moe_layer_freq", "2") ==
+        "config.json: moe_layer_freq: is 2, expected 1: experts in some of the layers are not "
+        "supported");
+  CHECK(refused("deepseek-v3", "scoring_func", "\"softmax\"") ==
+        "config.json: scoring_func: is \"softmax\", expected 'sigmoid': no other router of this "
+        "architecture is supported");
+  CHECK(refused("deepseek-v2", "norm_topk_prob", "true") ==
+        "config.json: norm_topk_prob: is true: dividing the weights of experts by their sum "
+        "is not supported");
+  CHECK(refused("deepseek-v2", "topk_method", "\"noaux_tc\"") ==
+        "config.json: topk_method: is \"noaux_tc\", expected 'group_limited_greedy': no other "
+        "router of this architecture is supported");
+  CHECK(refused("deepseek-v3", "architectures", R"(["DeepseekV32ForCausalLM"])") ==
+        "config.json: architectures: 'DeepseekV32ForCausalLM' is not supported: a sparse indexer "
+        "chooses what each token sees, and caches keys of its own");
+}
+
+TEST_CASE("architectures: Kimi K2 is DeepSeek V3 by another model_type, and Qwen is not") {
+  const std::string kimi = family_with("kimi-k2", "model_type", "\"kimi_k2\"");
+  CHECK(parse_config(kimi).latent.has_value());
+  CHECK(error_of_config(family_with("kimi-k2", "model_type", "\"deepseek_v2\"")) ==
+        "config.json: model_type: is \"deepseek_v2\", but 'architectures' names "
+        "'DeepseekV3ForCausalLM', which is 'deepseek_v3'");
 }
 
 TEST_CASE("architectures: a window that contradicts itself is refused") {

@@ -53,6 +53,24 @@ TEST_CASE("describe_model: a Falcon that does not say its context has that of it
         512);
 }
 
+TEST_CASE("describe_model: a latent is cached once, for all heads, and V is a part of K") {
+  const ModelDescription model = describe_model(parsed(R"({
+      "model_type": "deepseek_v3", "num_hidden_layers": 61, "hidden_size": 7168,
+      "num_attention_heads": 128, "num_key_value_heads": 128, "kv_lora_rank": 512,
+      "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128, "hidden_act": "silu",
+      "n_routed_experts": 256, "first_k_dense_replace": 3})"));
+  const LayerDescription& layer = model.layer(0);
+  CHECK(layer.n_kv_heads == 1);
+  CHECK(layer.k_head_dim == 576);
+  CHECK(layer.v_head_dim == 512);
+  CHECK(layer.v_in_k);
+  CHECK(layer.own_k_dim() == 64);
+  CHECK(kv_bytes_per_token(model, DType::f8_e4m3) == 61 * 576);
+  CHECK(kv_bytes_per_token(model, DType::bf16) == 2 * 61 * 576);
+  CHECK(model.layer(2).feed_forward == FeedForward::gated);
+  CHECK(model.layer(3).feed_forward == FeedForward::experts);
+}
+
 TEST_CASE("describe_model: what cannot be told is an error") {
   const auto refused = [](const char* text) {
     return test::error_of([&] { describe_model(Json::parse(text, "config.json")); });
@@ -60,9 +78,13 @@ TEST_CASE("describe_model: what cannot be told is an error") {
   CHECK(refused("{}") == "config.json: the key 'num_hidden_layers' is missing");
   CHECK(refused(R"({"num_hidden_layers": 2, "num_attention_heads": 4})") ==
         "config.json: the key 'hidden_size' is missing");
-  CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512})") ==
-        "config.json: kv_lora_rank: attention through a latent vector (MLA) has no K and V per "
-        "head");
+  CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "model_type": "minicpm3"})") ==
+        "config.json: kv_lora_rank: attention through a latent vector (MLA) is not known of "
+        "model_type 'minicpm3', expected one of deepseek_v2, deepseek_v3, kimi_k2 and "
+        "glm4_moe_lite");
+  CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "index_topk": 2048})") ==
+        "config.json: index_topk: is 2048: a sparse indexer chooses what each token sees, and "
+        "caches keys of its own, which is not supported");
 }
 
 TEST_CASE("describe_model: a wrapped model is described as it is by itself") {

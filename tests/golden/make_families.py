@@ -6,7 +6,7 @@ A file has the config.json of a model, and the names and shapes of its tensors a
 follow from the name: element i of a tensor is float32(base + amplitude * u), u in (-1, 1) from SplitMix64; see `values`
 here and tests/support/models/family_model.cpp. The rest is as in make_goldens.py's golden.json: `ids`, `logits` at four
 positions, `k_amax` (after RoPE) and `v_amax` [n_layers][n_kv_heads], and `greedy`, the 24 ids that follow the first 16;
-all in float32 with eager attention (of Falcon with ALiBi, the default one).
+of latent attention also `fp8_logits`, with a cache in E4M3FN by one scale for a layer, its amax / 448; all in float32 with eager attention (of Falcon with ALiBi, the default one).
 
 Sizes are odd on purpose: heads that are not hidden_size / n_heads, seven query heads for a KV head, one KV head, 77
 tokens, sequences longer than windows; and what norms add to a variance is so much that leaving it out would show.
@@ -110,6 +110,21 @@ QWEN3_5 = {**without(QWEN3_NEXT, "rope_theta", "partial_rotary_factor", "decoder
                                "mrope_interleaved": True, "mrope_section": [1, 1, 0]}}
 QWEN3_5_MOE = {**without(QWEN3_5, "intermediate_size"), "architectures": ["Qwen3_5MoeForCausalLM"], "model_type": "qwen3_5_moe_text",
                "moe_intermediate_size": 24, "shared_expert_intermediate_size": 20, "num_experts": 5, "num_experts_per_tok": 2}
+LATENT = {"num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 24, "qk_nope_head_dim": 10, "qk_rope_head_dim": 6, "v_head_dim": 14,
+          "num_hidden_layers": 3, "moe_intermediate_size": 24, "num_experts_per_tok": 3, "hidden_act": "silu", "pad_token_id": 0, **UNTIED}
+DEEPSEEK_V3 = family("DeepseekV3ForCausalLM", "deepseek_v3", rms_norm_eps=0.03, rope_theta=10000.0, **{
+    **LATENT, "n_routed_experts": 8, "n_shared_experts": 1, "first_k_dense_replace": 1, "n_group": 4, "topk_group": 2,
+    "norm_topk_prob": True, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "topk_method": "noaux_tc", "moe_layer_freq": 1,
+    "num_nextn_predict_layers": 1, "ep_size": 1, "attention_bias": False})
+DEEPSEEK_V2 = family("DeepseekV2ForCausalLM", "deepseek_v2", rms_norm_eps=0.03, rope_theta=10000.0, **{
+    **LATENT, "n_routed_experts": 8, "n_shared_experts": 2, "first_k_dense_replace": 1, "n_group": 4, "topk_group": 2,
+    "norm_topk_prob": False, "routed_scaling_factor": 4.0, "scoring_func": "softmax", "topk_method": "group_limited_greedy",
+    "moe_layer_freq": 1, "attention_bias": False, "aux_loss_alpha": 0.001, "seq_aux": True})
+GLM4_MOE_LITE = family("Glm4MoeLiteForCausalLM", "glm4_moe_lite", rms_norm_eps=0.03, rope_theta=10000.0, **{
+    **LATENT, "n_routed_experts": 6, "n_shared_experts": 1, "n_group": 1, "topk_group": 1, "norm_topk_prob": True,
+    "routed_scaling_factor": 1.8, "attention_bias": False, "num_nextn_predict_layers": 1})
+LATENT_YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32, "beta_slow": 1, "mscale": 0.7,
+               "mscale_all_dim": 1.3}
 TINY_VISION = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "image_size": 4,
                "patch_size": 4}
 NO_IMAGES = {"image_token_index": 0, "image_token_id": 0, "video_token_id": 0, "vision_start_token_id": 0, "vision_end_token_id": 0,
@@ -342,6 +357,26 @@ CASES = {
     "glm4-moe-groups": {**GLM4_MOE, "use_qk_norm": False, "attention_bias": False, "n_routed_experts": 8, "n_group": 4,
                         "topk_group": 2, "n_shared_experts": 2, "num_experts_per_tok": 3, "routed_scaling_factor": 2.5},
     "glm4-moe-one-kv-head": {**GLM4_MOE, **SEVEN, "head_dim": 8, "norm_topk_prob": False, "first_k_dense_replace": 2, **TIED},
+    "deepseek-v3": DEEPSEEK_V3,
+    "deepseek-v3-yarn": {**DEEPSEEK_V3, "q_lora_rank": None, "kv_lora_rank": 18, "num_attention_heads": 7, "num_key_value_heads": 7,
+                         "rope_theta": 30.0, "rope_scaling": LATENT_YARN, "attention_bias": True, "first_k_dense_replace": 0},
+    "deepseek-v3-halves": {**without(DEEPSEEK_V3, "rope_theta", "torch_dtype"), "dtype": "float32", "rope_interleave": False,
+                           "norm_topk_prob": False, "n_group": 1, "topk_group": 1, "n_shared_experts": 2, "head_dim": 6, "qk_head_dim": 16,
+                           "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}, **TIED},
+    "kimi-k2": {**DEEPSEEK_V3, "model_type": "kimi_k2", "n_group": 1, "topk_group": 1, "num_nextn_predict_layers": 0, "qk_nope_head_dim": 16,
+                "v_head_dim": 8, "kv_lora_rank": 40, "rope_scaling": {**LATENT_YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
+    "deepseek-v2": {**DEEPSEEK_V2, "rope_scaling": LATENT_YARN},
+    "deepseek-v2-lite": {**DEEPSEEK_V2, "q_lora_rank": None, "n_group": 1, "topk_group": 1, "topk_method": "greedy",
+                         "routed_scaling_factor": 1.0, "hidden_size": 56, "num_attention_heads": 7, "num_key_value_heads": 7, "kv_lora_rank": 22,
+                         "rope_scaling": {**LATENT_YARN, "mscale": 0.707, "mscale_all_dim": 0.707}},
+    "deepseek-v2-tied": {**without(DEEPSEEK_V2, "rope_theta", "torch_dtype", "aux_loss_alpha", "seq_aux"), "dtype": "float32",
+                         "attention_bias": True, "n_shared_experts": 1, "first_k_dense_replace": 2, "head_dim": 6,
+                         "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}, **TIED},
+    "glm4-moe-lite": GLM4_MOE_LITE,
+    "glm4-moe-lite-layers": {**GLM4_MOE_LITE, "mlp_layer_types": ["sparse", "dense", "sparse"], "attention_bias": True, "n_group": 3,
+                             "topk_group": 2, "q_lora_rank": None, **TIED},
+    "glm4-moe-lite-seven": {**GLM4_MOE_LITE, "num_attention_heads": 7, "num_key_value_heads": 7, "kv_lora_rank": 10, "rope_interleave": False,
+                            "norm_topk_prob": False, "rope_scaling": {**LATENT_YARN, "factor": 2.0}},
     "minimax-m2": MINIMAX_M2,
     "minimax-m2-one-kv-head": {**MINIMAX_M2, **SEVEN, "rotary_dim": 4, "num_experts_per_tok": 3},
     "minimax-m2-tied": {**without(MINIMAX_M2, "rotary_dim", "attn_type_list"), "num_local_experts": 8, "num_experts_per_tok": 1, **TIED},
@@ -427,7 +462,9 @@ CASES = {
 
 # In published files, and left alone by transformers: of the layer that predicts the token after the next; K and V of layers
 # that read the cache of another.
-UNUSED = {"glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]},
+UNUSED = {"deepseek-v3": {"model.layers.3.eh_proj.weight": [32, 64],
+                         "model.layers.3.self_attn.kv_a_proj_with_mqa.weight": [30, 32]},
+          "glm4-moe": {"model.layers.3.eh_proj.weight": [32, 64], "model.layers.3.self_attn.q_proj.weight": [32, 32]},
           "gemma4": {"model.layers.2.self_attn.k_proj.weight": [20, 32], "model.layers.3.self_attn.v_proj.weight": [28, 32],
                      "model.layers.3.self_attn.k_norm.weight": [14]}}
 
@@ -517,6 +554,8 @@ def stand_in(config):
     if of in ("BaichuanForCausalLM", "BaiChuanForCausalLM"):
         return {"rope_theta": 10000.0, **without(llama, "z_loss_weight", "model_max_length"),
                 "num_key_value_heads": config["num_attention_heads"]}
+    if config["model_type"] == "kimi_k2":
+        return {**config, "model_type": "deepseek_v3"}
     if of == "MiniCPMForCausalLM":
         return {"rope_theta": 10000.0, "tie_word_embeddings": True, **without(llama, "scale_emb", "scale_depth", "dim_model_base"),
                 "architectures": ["GraniteForCausalLM"], "model_type": "granite", "embedding_multiplier": config["scale_emb"],
@@ -601,6 +640,20 @@ def head_amax(kv, config):
     return amax.reshape(config["num_kv_heads"], -1).max(axis=1) if config.get("new_decoder_architecture") else amax
 
 
+def fp8_logits(model, ids, scales):
+    """With a cache of latents in FP8: all of a layer's by one scale."""
+    import torch
+    import transformers
+
+    class Fp8Cache(transformers.DynamicCache):
+        def update(self, latent, rotated, layer, *args, **kwargs):
+            stored = [(x / scales[layer]).to(torch.float8_e4m3fn).float() * scales[layer] for x in (latent, rotated)]
+            return super().update(*stored, layer, *args, **kwargs)
+
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([ids]), past_key_values=Fp8Cache()).logits[0]
+
+
 def compute(name, seed):
     """What the file of a case says, and the smallest distance between the two largest logits of a greedy step."""
     import torch
@@ -638,6 +691,14 @@ def compute(name, seed):
                 running = running + [int(last.argmax())]
     caches = [layer for layer in cache.layers if getattr(layer, "keys", None) is not None]
     assert caches and all(layer.keys.shape[2] == N_TOKENS for layer in caches)
+    # A cache of latents has these as keys, and as values what is rotated: here that is K, and V the latent.
+    names = ("values", "keys") if "kv_lora_rank" in config else ("keys", "values")
+    k_amax, v_amax = ([head_amax(getattr(layer, each)[0], config) for layer in caches] for each in names)
+    more = {}
+    if "kv_lora_rank" in config:
+        largest = [max(k[0], v[0]) for k, v in zip(k_amax, v_amax)]
+        lossy = fp8_logits(model, ids, [torch.tensor(each) / 448 for each in largest])
+        more["fp8_logits"] = {str(p): shortest(lossy[p].numpy()) for p in POSITIONS}
     return {
         "made_by": {"python": platform.python_version(), "torch": torch.__version__,
                     "transformers": transformers.__version__, "numpy": np.__version__},
@@ -647,9 +708,10 @@ def compute(name, seed):
                                   for key, shape in UNUSED.get(name, {}).items()}},
         "ids": ids,
         "logits": {str(p): shortest(logits[p].numpy()) for p in POSITIONS},
-        "k_amax": [shortest(head_amax(layer.keys[0], config)) for layer in caches],
-        "v_amax": [shortest(head_amax(layer.values[0], config)) for layer in caches],
+        "k_amax": [shortest(each) for each in k_amax],
+        "v_amax": [shortest(each) for each in v_amax],
         "greedy": running[N_PROMPT:],
+        **more,
     }, margin
 
 

@@ -134,6 +134,14 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.turns = true; }); }},
     {"turning_pairs", "gemma4",
      [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.turning_pairs = 0; }); }},
+    // LatentConfig
+    {"latent.norm_eps", "deepseek-v3", [](ModelConfig& c) { c.latent->norm_eps = c.norm_eps; }},
+    {"attention_scale, by yarn", "deepseek-v2-lite",
+     [](ModelConfig& c) { c.block.attention_scale = 0.25; }},
+    {"pairs, of the last part of Q", "deepseek-v3-halves",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.pairs = RopePairs::neighbours; }); }},
+    {"qkv_bias of latent attention", "deepseek-v2-tied",
+     [](ModelConfig& c) { c.qkv_bias = false; }},
     // ExpertsConfig
     {"experts.per_token", "qwen3-moe", [](ModelConfig& c) { c.experts->routing.per_token = 1; }},
     {"experts.score, softmax", "qwen2-moe",
@@ -149,6 +157,8 @@ const Knob kKnobs[] = {
      [](ModelConfig& c) { c.experts->routing.groups = c.experts->routing.groups_kept = 1; }},
     {"experts.groups_kept", "glm4-moe-groups",
      [](ModelConfig& c) { c.experts->routing.groups_kept = c.experts->routing.groups; }},
+    {"experts.group_worth", "deepseek-v2",
+     [](ModelConfig& c) { c.experts->routing.group_worth = GroupWorth::two_largest; }},
     {"experts.weigh_input", "llama4",
      [](ModelConfig& c) { c.experts->routing.weigh_input = false; }},
     {"experts.choice_bias", "minimax-m2", [](ModelConfig& c) { c.experts->choice_bias = false; }},
@@ -206,12 +216,15 @@ const Knob kKnobs[] = {
   [[maybe_unused]] const auto [alpha, limit] = ClampedSwiglu{};
   // The rows of attn_gate are in one tensor with those of Q: without it no table of tensors fits.
   // epsilon is too small to show in any model.
-  [[maybe_unused]] const auto [per_token, score, normalise, epsilon, scale, groups, kept, input] =
-      Routing{};
+  [[maybe_unused]] const auto [per_token, score, normalise, epsilon, scale, groups, kept, worth,
+                               input] = Routing{};
   [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk,
                                attn_gate, qk_bias, v_norm, activation, gated, head_bias,
                                head_normed, embed, residual, logit, attention, by_layer, score_bias,
                                sinks, score_cap, logit_cap, layer_scale] = BlockConfig{};
+  // But for norm_eps these are what the tensors' shapes say.
+  [[maybe_unused]] const auto [rank, rope_dim, nope_dim, v_dim, q_rank, latent_eps] =
+      LatentConfig{};
   // base_grows is said in the certificate, and computed nowhere.
   [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
                                attention_factor, dim, pairs, shorts, longs, growth, from,

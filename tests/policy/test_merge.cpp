@@ -65,6 +65,21 @@ TEST_CASE("merge: maxima are the larger, counts add up, scales follow") {
   CHECK(from.data == std::vector<DataFile>{{"a.txt", 9, "sha-a"}, {"b.txt", 9, "sha-b"}});
 }
 
+TEST_CASE("merge: K and V of a latent keep one scale, and are not merged with others") {
+  const auto latent = [](Calibration made) {
+    LayerScales& layer = made.scales.layers[0];
+    layer.k = layer.v = {fused_scale(layer)};
+    made.scales.latent = true;
+    return made;
+  };
+  const KvScales sum = merged({latent(part("b", 3)), latent(part("a", 6))});
+  CHECK(sum.layers == std::vector<LayerScales>{{{7.0f / 448}, {7.0f / 448}}});
+  CHECK(sum.latent);
+  CHECK(test::error_of([&] {
+          merged({latent(part("b", 3)), part("a", 6)});
+        }) == "'a.json': the cache is K and V, but 'b.json' has 'latent'");
+}
+
 TEST_CASE("merge: the longest window of every part is kept, once") {
   Calibration within = part("a", 6), beyond = part("b", 3), again = part("c", 4);
   within.scales.provenance.positions = {"longrope", 512, 4096, {256}};

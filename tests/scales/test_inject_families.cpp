@@ -17,7 +17,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// Numbers of their own for every layer, K and V.
+// Numbers of their own for every layer, K and V; but one for both where V is in K.
 KvScales scales_of(const ModelConfig& config) {
   KvScales scales;
   scales.model_type = config.model_type;
@@ -25,7 +25,8 @@ KvScales scales_of(const ModelConfig& config) {
   const std::vector<bool> cached = layers_with_cache(config);
   for (size_t layer = 0; layer < cached.size(); ++layer) {
     const float k = static_cast<float>(3 + layer) / 97;
-    scales.layers.push_back(cached[layer] ? LayerScales{{k}, {k / 3}} : LayerScales{});
+    const float v = config.layers[layer].v_in_k ? k : k / 3;
+    scales.layers.push_back(cached[layer] ? LayerScales{{k}, {v}} : LayerScales{});
   }
   return scales;
 }
@@ -54,6 +55,15 @@ TEST_CASE("inject: models of every architecture take scales, and give them back 
       inject_scales(model.checkpoint, scales, out, {.target = target});
       CHECK(scales_at(Checkpoint::open(out)).scales.layers == scales.layers);
     }
+  }
+}
+
+TEST_CASE("inject: those of a latent go by the names that SGLang reads") {
+  for (const char* golden : {"deepseek-v2", "deepseek-v3", "kimi-k2", "glm4-moe-lite"}) {
+    CAPTURE(std::string(golden));
+    CHECK(scale_names_for(golden, "portable") ==
+          Strings{"model.layers.0.self_attn.k_proj.k_scale",
+                  "model.layers.0.self_attn.v_proj.v_scale"});
   }
 }
 

@@ -102,6 +102,18 @@ TEST_CASE("scale_file: a policy stands behind the headroom and reads back") {
   CHECK(parse(text) == scales);
 }
 
+TEST_CASE("scale_file: a cache of latents is told, and another kind of cache is refused") {
+  KvScales scales = example();
+  scales.latent = true;
+  for (LayerScales& layer : scales.layers) layer.v = layer.k;
+  const std::string text = scale_file_text(scales);
+  CHECK(text.find("\"cache\": \"latent\"") != text.npos);
+  CHECK(parse(text) == scales);
+  CHECK(scale_file_text(example()).find("\"cache\"") == std::string::npos);
+  CHECK(error_in(with(text, "\"latent\"", "\"folded\"")) ==
+        "'s.json': fp8kv.cache: is 'folded', expected 'latent'");
+}
+
 TEST_CASE("scale_file: what a checkpoint told of its scales is kept") {
   KvScales scales = example();
   scales.provenance.source = "modelopt-0.27";

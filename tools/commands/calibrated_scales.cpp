@@ -56,7 +56,7 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
         {.max_memory = {run.max_memory, "--max-memory"}, .state = run.state, .half = run.in_half});
   });
   if (const auto unreached = unreached_experts(config, collected.reached)) log.note(*unreached);
-  Calibrated made{make_scales(collected.layers, run.policy), {}};
+  Calibrated made{make_scales(collected.layers, run.policy, config.latent.has_value()), {}};
   add_run(config,
           {.source = kCalibrateSource,
            .tool_version = FP8KV_VERSION,

@@ -169,7 +169,7 @@ void run_command(const EvalCommandOptions& given) {
   with_way_out("use a smaller --seq-len, fewer --samples or fewer candidates; or free memory", [&] {
     if (want_magnitudes(choice, report.candidates)) {
       add_policy_scales(calibrate(options, checkpoint, *backend, text, windows, report, log),
-                        choice, report.candidates);
+                        choice, config.latent.has_value(), report.candidates);
     }
     with_unchanged(checkpoint, [&] {
       std::optional<EvalReference> reference;

@@ -117,10 +117,10 @@ bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateRepor
 }
 
 void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const ScaleChoice& choice,
-                       std::vector<CandidateReport>& candidates) {
+                       bool latent, std::vector<CandidateReport>& candidates) {
   for (const Policy& policy : choice.policies) {
     if (policy.kind->needs == PolicyNeeds::nothing) continue;  // no scales: 1 everywhere
-    const KvScales scales = make_scales(magnitudes, policy);
+    const KvScales scales = make_scales(magnitudes, policy, latent);
     for (CandidateReport& each : candidates) {
       if (each.policy == policy_name(policy))
         each.scales = with_format(scales, *fp8_format(each.dtype));

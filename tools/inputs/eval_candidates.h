@@ -42,9 +42,9 @@ std::vector<CandidateReport> candidates_against(const EvalCommandOptions& option
 // Some candidate has a policy that makes its scales from magnitudes.
 bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateReport>& candidates);
 
-// Gives the candidates of policies the scales that these magnitudes make.
+// Gives the candidates of policies the scales that these magnitudes make. `latent` as in KvScales.
 void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const ScaleChoice& choice,
-                       std::vector<CandidateReport>& candidates);
+                       bool latent, std::vector<CandidateReport>& candidates);
 
 // Throws a usage Error unless it is a float cache without scales; "auto" is the model's dtype.
 DType baseline_dtype(const EvalCommandOptions& options, const ModelConfig& config);

@@ -160,6 +160,10 @@ std::string certificate_text(const KvScales& scales) {
   text +=
       "Octaves between amax and the largest code, and between the median and full precision;\n"
       "flushed: share of values that become zero. First with the scale in force, then with 1.0.\n";
+  if (scales.latent) {
+    text +=
+        "K: what is rotated of the vector that is cached; V: the latent, its rest. One scale.\n";
+  }
   const std::string verdict = verdict_sentence(certificate);
   text += "\nverdict   " + verdict + "\n";
   const std::vector<size_t> lost = certificate.layers_that_do_not_hold();

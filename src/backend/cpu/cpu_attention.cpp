@@ -40,8 +40,9 @@ struct Op {
   const AttentionOptions& options;
   int64_t n_heads;
   int64_t group;
-  int64_t head_dim;
-  int64_t padded_dim;     // head_dim in whole strips
+  int64_t head_dim;       // of Q and K
+  int64_t v_dim;          // of V and the output
+  int64_t padded_dim;     // v_dim in whole strips
   int64_t element_bytes;  // of the cache
 
   int64_t row_bytes() const { return head_dim * element_bytes; }
@@ -49,10 +50,10 @@ struct Op {
   int64_t position(int64_t row) const { return batch.positions.as<int32_t>()[row]; }
   int64_t queries(const Span& span) const { return span.n_rows * group; }
   int64_t row_of(const Span& span, int64_t query) const { return span.first_row + query / group; }
-  // Index of a query's first element in q and out.
-  int64_t element(const Span& span, int64_t query) const {
+  // Which of all rows' query heads one is: its elements in q and out come in that order.
+  int64_t item(const Span& span, int64_t query) const {
     const int64_t head = span.kv_head * group + query % group;
-    return (row_of(span, query) * n_heads + head) * head_dim;
+    return row_of(span, query) * n_heads + head;
   }
   // Of the options, for the query's head.   [positions]
   const float* bias_of(const Span& span, int64_t query) const {
@@ -121,7 +122,7 @@ struct Work {
 void load_queries(const Op& op, const Span& span, const Work& work) {
   const int64_t n = op.queries(span);
   for (int64_t i = 0; i < n; ++i) {
-    const float* from = op.q + op.element(span, i);
+    const float* from = op.q + op.item(span, i) * op.head_dim;
     for (int64_t b = 0; b < op.k_blocks(); ++b) {
       const int64_t begin = b * kTileStride;
       const int64_t count = std::min<int64_t>(kTileStride, op.head_dim - begin);
@@ -242,13 +243,13 @@ void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, con
 void sum_block(const Op& op, const Span& span, BlockRows& rows, int64_t count, const Work& work) {
   const int64_t width = op.kernels.strip;
   const int64_t strip_bytes = width * op.element_bytes;
-  for (int64_t d = 0; d < op.head_dim; d += width) {
-    const int64_t columns = std::min(width, op.head_dim - d);
+  for (int64_t d = 0; d < op.v_dim; d += width) {
+    const int64_t columns = std::min(width, op.v_dim - d);
     op.kernels.copy_panel[op.kv.dtype](rows.values, static_cast<int>(count),
                                        static_cast<int>(columns), work.panel);
     multiply(op, work.scores, op.queries(span), work.panel, count, work.chunk.sums + d,
              op.padded_dim, true);
-    if (d + width >= op.head_dim) break;
+    if (d + width >= op.v_dim) break;
     for (int64_t t = 0; t < count; ++t) rows.values[t] += strip_bytes;
   }
 }
@@ -272,7 +273,7 @@ void merge_into(const Op& op, int64_t queries, const Partial& total, const Parti
     total.states[i] = merged.state;
     float* to = total.sums + i * op.padded_dim;
     const float* from = part.sums + i * op.padded_dim;
-    for (int64_t d = 0; d < op.head_dim; ++d) {
+    for (int64_t d = 0; d < op.v_dim; ++d) {
       to[d] = to[d] * merged.factor_a + from[d] * merged.factor_b;
     }
   }
@@ -285,8 +286,8 @@ void write_out(const Op& op, const Span& span, const Partial& total) {
     const SoftmaxMerge all = merge(total.states[i], op.sink_of(span, i));
     const float factor = v_scale * all.factor_a / all.state.sum;
     const float* from = total.sums + i * op.padded_dim;
-    float* to = op.out + op.element(span, i);
-    for (int64_t d = 0; d < op.head_dim; ++d) to[d] = from[d] * factor;
+    float* to = op.out + op.item(span, i) * op.v_dim;
+    for (int64_t d = 0; d < op.v_dim; ++d) to[d] = from[d] * factor;
   }
 }
 
@@ -388,7 +389,8 @@ void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch
               n_heads,
               n_heads / kv.n_kv_heads,
               head_dim,
-              divide_up(head_dim, kernels.strip) * kernels.strip,
+              kv.v_dim(),
+              divide_up(kv.v_dim(), kernels.strip) * kernels.strip,
               static_cast<int64_t>(dtype_bytes(kv.dtype))};
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
   const std::vector<Span> spans = make_spans(op);

@@ -11,6 +11,7 @@
 #include "backend/cpu/cpu_decode_weights.h"
 #include "backend/cpu/cpu_experts.h"
 #include "backend/cpu/cpu_linear.h"
+#include "backend/cpu/cpu_linear_heads.h"
 #include "backend/cpu/cpu_memory.h"
 #include "backend/cpu/cpu_recurrence.h"
 #include "backend/cpu/cpu_rope.h"
@@ -147,6 +148,19 @@ class CpuBackend : public Backend {
 
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
     cpu_linear(kernels_, pool_, linear_scratch_, x, projections, step_size().rows);
+  }
+
+  void linear_heads(const ConstHeadColumns& x, const ConstTensorView& weights,
+                    const HeadColumns& out) override {
+    cpu_linear_heads(kernels_, pool_, linear_scratch_, x, weights, out, step_size().rows);
+  }
+
+  void copy_columns(const ConstHeadColumns& from, const HeadColumns& to, int64_t count) override {
+    const int64_t width = from.rows.shape[2], to_width = to.rows.shape[2];
+    for_rows(from.rows.shape[0] * from.rows.shape[1], count, [&](int64_t row, int /*thread*/) {
+      std::copy_n(from.rows.as<float>() + row * width + from.first, count,
+                  to.rows.as<float>() + row * to_width + to.first);
+    });
   }
 
   void rope_append(const RopeAppend& args) override { cpu_rope_append(kernels_, pool_, args); }

@@ -59,7 +59,11 @@ struct Op {
   int64_t n_heads;
   int64_t n_kv_heads;
   int64_t groups;  // of query heads: those that read a KV head, or all in one
-  int64_t head_dim;
+
+  const TensorView& view(Part part) const {
+    return part == kQ ? args.q : part == kK ? args.k : args.v;
+  }
+  int64_t head_dim(Part part) const { return view(part).shape[2]; }
 };
 
 const float* rope_of(const Op& op, Part part, int64_t row) {
@@ -80,18 +84,19 @@ void rotate(const Op& op, Part part, float* x, int64_t row) {
   }
 }
 
-void round_to(const Op& op, float* x) {
-  if (op.args.round_to == DType::f16) op.kernels.round_f16(x, op.head_dim);
-  if (op.args.round_to == DType::bf16) op.kernels.round_bf16(x, op.head_dim);
+void round_to(const Op& op, Part part, float* x) {
+  if (op.args.round_to == DType::f16) op.kernels.round_f16(x, op.head_dim(part));
+  if (op.args.round_to == DType::bf16) op.kernels.round_bf16(x, op.head_dim(part));
 }
 
-void append(const Op& op, const float* x, int64_t row, int64_t head, bool is_key) {
+void append(const Op& op, Part part, const float* x, int64_t row, int64_t head) {
+  const bool is_key = part == kK;
   const PagedKv& kv = op.args.kv;
   const int64_t slot = op.args.batch.slots.as<int32_t>()[row];
   const int64_t offset = kv.offset(slot / kv.page_size, head, slot % kv.page_size);
   const float* scales = is_key ? kv.k_scale : kv.v_scale;
   auto* cache = static_cast<std::byte*>(is_key ? kv.k : kv.v);
-  op.kernels.store[kv.dtype](x, op.head_dim, scales == nullptr ? 1.0f : scales[head],
+  op.kernels.store[kv.dtype](x, op.head_dim(part), scales == nullptr ? 1.0f : scales[head],
                              cache + offset * static_cast<int64_t>(dtype_bytes(kv.dtype)));
 }
 
@@ -101,16 +106,16 @@ void process(const Op& op, Part part, int64_t kv_head, int64_t begin, int64_t en
   const int64_t heads = part == kQ ? group : 1;
   const int64_t first_head = part == kQ ? kv_head * group : kv_head;
   const int64_t row_heads = part == kQ ? op.n_heads : op.n_kv_heads;
-  const TensorView& view = part == kQ ? op.args.q : part == kK ? op.args.k : op.args.v;
+  const int64_t size = op.head_dim(part);
   std::optional<LocalMagnitudes> magnitudes;
   if (op.args.magnitudes) magnitudes.emplace();
   for (int64_t row = begin; row < end; ++row) {
     for (int64_t head = first_head; head < first_head + heads; ++head) {
-      float* x = view.as<float>() + (row * row_heads + head) * op.head_dim;
+      float* x = op.view(part).as<float>() + (row * row_heads + head) * size;
       if (part != kV) rotate(op, part, x, row);
-      round_to(op, x);
-      if (magnitudes) magnitudes->add(x, op.head_dim);
-      if (part != kQ) append(op, x, row, head, part == kK);
+      round_to(op, part, x);
+      if (magnitudes) magnitudes->add(x, size);
+      if (part != kQ) append(op, part, x, row, head);
     }
   }
   if (magnitudes) {
@@ -125,7 +130,7 @@ void cpu_rope_append(const CpuKernels& kernels, ThreadPool& pool, const RopeAppe
   const int64_t n_kv_heads = args.k.shape[1];
   const int64_t groups = std::max<int64_t>(n_kv_heads, 1);
   const int64_t parts = n_kv_heads > 0 ? kParts : 1;
-  const Op op{kernels, args, args.q.shape[0], args.q.shape[1], n_kv_heads, groups, args.q.shape[2]};
+  const Op op{kernels, args, args.q.shape[0], args.q.shape[1], n_kv_heads, groups};
   const int64_t row_blocks = (op.n + kJobRows - 1) / kJobRows;
   pool.run(row_blocks * groups * parts, [&](int64_t job, int /*thread*/) {
     const auto part = static_cast<Part>(job % parts);

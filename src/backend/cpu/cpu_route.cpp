@@ -79,7 +79,7 @@ class Router {
         second = std::max(second, std::min(first, choice_[i]));
         first = std::max(first, choice_[i]);
       }
-      worth[g] = first + second;
+      worth[g] = routing_.group_worth == GroupWorth::largest ? first : first + second;
     }
     std::vector<char> kept(groups);
     for (int64_t i = 0; i < routing_.groups_kept; ++i) kept[best_of(worth, kept)] = 1;

@@ -48,7 +48,9 @@ bool is_expert_layer(const Json& text, int64_t layer) {
     return i < types->size() && (*types)[i].as_string() == "sparse";
   }
   if (text.has("moe_layers")) return lists(text, "moe_layers", layer);
-  if (layer < text.get_int("first_k_dense_replace", 0)) return false;
+  // GLM-4.7 Flash has one without saying so.
+  const int64_t dense = text.get_string("model_type", "") == "glm4_moe_lite" ? 1 : 0;
+  if (layer < text.get_int("first_k_dense_replace", dense)) return false;
   if (lists(text, "mlp_only_layers", layer)) return false;
   for (const char* key : {"decoder_sparse_step", "interleave_moe_layer_step"}) {
     const int64_t step = text.get_int(key, 1);

@@ -1,8 +1,12 @@
 #include "config/describe/describe_model.h"
 
+#include <algorithm>
 #include <concepts>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "config/describe/config_values.h"
 #include "config/describe/describe_feed_forward.h"
@@ -45,6 +49,48 @@ int64_t parse_head_dim(const Json& text, int64_t n_heads) {
   return size / n_heads;
 }
 
+// Families whose layers have latent attention as DeepSeek V2 has it, and cache nothing else.
+constexpr std::string_view kLatentTypes[] = {"deepseek_v2", "deepseek_v3", "kimi_k2",
+                                             "glm4_moe_lite"};
+
+bool has_latent_attention(const Json& text) {
+  const auto rank = text.find("kv_lora_rank");
+  if (!rank) return false;
+  if (const auto indexer = find_any(text, {"index_topk", "index_n_heads"})) {
+    fail(indexer->where(), ": is ", indexer->brief(),
+         ": a sparse indexer chooses what each token sees, and caches keys of its own, which is "
+         "not supported");
+  }
+  const std::string type = text.get_string("model_type", "");
+  if (std::find(std::begin(kLatentTypes), std::end(kLatentTypes), type) != std::end(kLatentTypes)) {
+    return true;
+  }
+  fail(rank->where(), ": attention through a latent vector (MLA) is not known of model_type ",
+       quote(type), ", expected one of ",
+       join(std::vector<std::string>(std::begin(kLatentTypes), std::end(kLatentTypes))));
+}
+
+// What all heads share: what is rotated, then the latent. head_dim, where such a config has it, is
+// that of what is rotated, and decides nothing.
+LayerDescription latent_layer(const Json& text) {
+  LayerDescription layer;
+  layer.n_kv_heads = 1;
+  layer.v_head_dim = in_range(text.at("kv_lora_rank"), kLargestDim);
+  layer.k_head_dim = layer.v_head_dim + in_range(text.at("qk_rope_head_dim"), kLargestDim);
+  layer.v_in_k = true;
+  for (const char* key : {"head_dim", "num_key_value_heads"}) text.find(key);
+  return layer;
+}
+
+LayerDescription layer_with_heads(const Json& text, int64_t n_heads) {
+  LayerDescription layer;
+  layer.n_kv_heads = parse_kv_heads(text, n_heads);
+  layer.k_head_dim = parse_head_dim(text, n_heads);
+  const auto v_head_dim = text.find("v_head_dim");
+  layer.v_head_dim = v_head_dim ? in_range(*v_head_dim, kLargestDim) : layer.k_head_dim;
+  return layer;
+}
+
 // What `work` throws of what it reads; nullopt where it reads all.
 template <std::invocable Work>
 std::optional<Error> input_error_of(const Work& work) {
@@ -64,20 +110,14 @@ ModelDescription describe_model(const Json& config) {
 }
 
 ModelDescription describe_model(const Json& config, const Json& text) {
-  if (const auto rank = text.find("kv_lora_rank")) {
-    fail(rank->where(), ": attention through a latent vector (MLA) has no K and V per head");
-  }
+  const bool latent = has_latent_attention(text);
   ModelDescription out;
   out.architecture = architecture_name(config);
   out.model_type = config.get_string("model_type", "");
   const int64_t n_layers = layer_count(text);
   out.n_heads = in_range(at_any(text, {"num_attention_heads", "n_head", "num_heads"}), kLargestDim);
-  LayerDescription layer;
-  layer.n_kv_heads = parse_kv_heads(text, out.n_heads);
   if (const auto dim = find_any(text, kDim)) out.dim = in_range(*dim, kLargestDim);
-  layer.k_head_dim = parse_head_dim(text, out.n_heads);
-  const auto v_head_dim = text.find("v_head_dim");
-  layer.v_head_dim = v_head_dim ? in_range(*v_head_dim, kLargestDim) : layer.k_head_dim;
+  const LayerDescription layer = latent ? latent_layer(text) : layer_with_heads(text, out.n_heads);
   if (const auto context = find_any(text, kContext)) {
     out.max_seq_len = in_range(*context, kLongestContext);
   } else if (text.get_string("model_type", "") == "falcon") {

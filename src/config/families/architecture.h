@@ -47,6 +47,8 @@ struct Architecture {
   // What its tensors' "model." and "lm_head" are by themselves.
   const char* model_prefix = "model.";
   const char* lm_head = "lm_head";
+  // What else its model_type is in published files.
+  std::span<const std::string_view> more_types = {};
   // What else its model_type is where it is the language model inside of another.
   std::span<const std::string_view> inner_types = {};
 };

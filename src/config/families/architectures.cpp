@@ -12,6 +12,7 @@
 #include "config/describe/language_config.h"
 #include "config/families/expert_architectures.h"
 #include "config/families/families.h"
+#include "config/families/latent_architectures.h"
 #include "config/families/llama_variants.h"
 #include "config/families/older_architectures.h"
 #include "config/families/state_architectures.h"
@@ -54,9 +55,12 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
 }
 
 // transformers chooses the code by model_type, most others by the architecture.
-void check_model_type(std::string_view name, std::string_view model_type, const Json& config) {
+void check_model_type(std::string_view name, std::string_view model_type, const Json& config,
+                      std::span<const std::string_view> more_types = {}) {
   const auto type = config.find("model_type");
   if (!type || type->as_string() == model_type) return;
+  if (std::find(more_types.begin(), more_types.end(), type->as_string()) != more_types.end())
+    return;
   throw Error(cat(type->where(), ": is ", type->brief(), ", but 'architectures' names ",
                   quote(name), ", which is ", quote(model_type)),
               "correct the one that is wrong: runtimes differ in which they go by");
@@ -348,7 +352,8 @@ const Architecture kArchitectures[] = {
 std::span<const Architecture> architectures() {
   static const std::vector<Architecture> all = [] {
     std::vector<Architecture> rows(std::begin(kArchitectures), std::end(kArchitectures));
-    for (const auto& more : {llama_variants(), older_architectures(), state_architectures()}) {
+    for (const auto& more :
+         {latent_architectures(), llama_variants(), older_architectures(), state_architectures()}) {
       rows.insert(rows.end(), more.begin(), more.end());
     }
     return rows;
@@ -372,9 +377,12 @@ const Architecture& architecture_at(const Json& config) {
     if (wrapper.name == name) return inner_row(wrapper, config);
   }
   std::string hint;
+  if (name == "DeepseekV32ForCausalLM" || name == "GlmMoeDsaForCausalLM") {
+    hint = ": a sparse indexer chooses what each token sees, and caches keys of its own";
+  }
   for (const Architecture& row : architectures()) {
     if (row.name == name) {
-      check_model_type(row.name, row.model_type, config);
+      check_model_type(row.name, row.model_type, config, row.more_types);
       return row;
     }
     // Only case is taken for a slip: Qwen3 is near Qwen2 in letters, and another model.
@@ -409,7 +417,7 @@ void check_layers(const Architecture& architecture, const Json& config, const Mo
     if (layer.k_head_dim != model.head_dim()) {
       refuse("global_head_dim", "heads of the same size in every layer");
     }
-    if (layer.v_head_dim != layer.k_head_dim) {
+    if (layer.v_head_dim != layer.k_head_dim && !layer.v_in_k) {
       refuse("v_head_dim", "heads of the same size for K and V");
     }
     if (!model.writes_cache(i)) {

@@ -149,20 +149,8 @@ void parse_qwen3_moe(const Json& config, ModelConfig& out) {
 
 std::span<const TensorRow> glm4_moe_tensors() {
   // Layers without experts are Llama's.
-  static const TensorRows rows =
-      joined({opening(),
-              qkv(),
-              qk_norms(),
-              attention_out(),
-              next_norm(),
-              gated_mlp(),
-              {{"model.layers.{}.mlp.gate", {router}},
-               {"model.layers.{}.mlp.gate.e_score_correction_bias", {choice_bias}}},
-              experts_apart(),
-              {{"model.layers.{}.mlp.shared_experts.gate_proj", {shared_gate}},
-               {"model.layers.{}.mlp.shared_experts.up_proj", {shared_up}},
-               {"model.layers.{}.mlp.shared_experts.down_proj", {shared_down}}},
-              ending()});
+  static const TensorRows rows = joined({opening(), qkv(), qk_norms(), attention_out(), next_norm(),
+                                         gated_mlp(), deepseek_experts(), ending()});
   return rows;
 }
 

@@ -356,6 +356,15 @@ void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& ou
 
 }  // namespace
 
+double yarn_score_factor(const Json& text) {
+  const auto scaling = find_scaling(text);
+  if (!scaling || scaling_row(*scaling).scaling != RopeScaling::yarn) return 1.0;
+  const auto all_dim = scaling->find("mscale_all_dim");
+  if (!all_dim) return 1.0;
+  const double factor = yarn_mscale(at_least_one(scaling->at("factor")), positive_number(*all_dim));
+  return factor * factor;
+}
+
 void set_ropes(const Json& text, const RopeStyle& style, ModelConfig& out) {
   check_spellings(text, style);
   if (style.none) {

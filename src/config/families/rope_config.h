@@ -26,6 +26,10 @@ struct RopeStyle {
   const char* part_key = "partial_rotary_factor";
 };
 
+// What scores are multiplied by where yarn stretches the rotation of latent attention: the square
+// of its mscale_all_dim's factor; 1 where there is none.
+double yarn_score_factor(const Json& text);
+
 // Sets out.ropes and out.layer_ropes, and of models that yarn stretches max_seq_len.
 // `rope_theta` with `rope_scaling` is the spelling up to transformers 4, `rope_parameters` that
 // from 5 on. REQUIRES layers, head sizes and max_seq_len to be set.

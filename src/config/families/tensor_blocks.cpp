@@ -73,6 +73,15 @@ TensorRows experts_together() {
           {.name = "model.layers.{}.mlp.experts.down_proj", .roles = {expert_down}, .bare = true}};
 }
 
+TensorRows deepseek_experts() {
+  return joined({{{"model.layers.{}.mlp.gate", {router}},
+                  {"model.layers.{}.mlp.gate.e_score_correction_bias", {choice_bias}}},
+                 experts_apart(),
+                 {{"model.layers.{}.mlp.shared_experts.gate_proj", {shared_gate}},
+                  {"model.layers.{}.mlp.shared_experts.up_proj", {shared_up}},
+                  {"model.layers.{}.mlp.shared_experts.down_proj", {shared_down}}}});
+}
+
 TensorRows ending() {
   return {{"model.norm", {norm}}, {"lm_head", {lm_head}}};
 }

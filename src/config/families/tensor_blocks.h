@@ -26,6 +26,7 @@ TensorRows gated_mlp();         // as three matrices
 TensorRows fused_mlp();         // gate and up in one
 TensorRows experts_apart();     // each in tensors of its own
 TensorRows experts_together();  // all in one, rows of gate before those of up
+TensorRows deepseek_experts();  // a router, with a bias of the choice, experts and a shared one
 TensorRows ending();            // the last norm, and lm_head
 
 }  // namespace fp8kv

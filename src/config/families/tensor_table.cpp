@@ -142,6 +142,37 @@ Shape head_norm_shape(const ModelConfig& config, int64_t n_heads, int64_t head_d
   }
 }
 
+// Of latent attention; nothing of it is in others. Only what is made of the layer's input may have
+// a bias.
+RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config) {
+  const bool exists = config.latent.has_value();
+  const LatentConfig latent = config.latent.value_or(LatentConfig());
+  const bool q_in_two = exists && latent.q_rank > 0;
+  switch (role) {
+    case q_down:
+      return {{latent.q_rank, config.dim}, q_in_two, config.qkv_bias};
+    case q_down_norm:
+      return {{latent.q_rank}, q_in_two};
+    case TensorRole::latent:
+      return {{latent.rank, config.dim}, exists, config.qkv_bias};
+    case k_rope:
+      return {{latent.rope_dim, config.dim}, exists, config.qkv_bias};
+    case latent_norm:
+      return {{latent.rank}, exists};
+    case k_up:
+      return {{config.n_heads * latent.nope_dim, latent.rank}, exists};
+    case v_up:
+      return {{config.n_heads * latent.v_dim, latent.rank}, exists};
+    case q:
+      return {{config.n_heads * (latent.nope_dim + latent.rope_dim),
+               q_in_two ? latent.q_rank : config.dim}};
+    case o:
+      return {{config.dim, config.n_heads * latent.v_dim}, true, config.o_bias};
+    default:
+      assertion_failed("a TensorRole", __FILE__, __LINE__);
+  }
+}
+
 // `layer` counts where the role is a layer's.
 RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) {
   const BlockConfig& block = config.block;
@@ -191,14 +222,23 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return {{config.dim}, block.norm_place != NormPlace::before, block.norm_bias};
     case norm:
       return {{config.dim}, block.norm_place != NormPlace::after_add, block.norm_bias};
+    case q_down:
+    case q_down_norm:
+    case TensorRole::latent:
+    case k_rope:
+    case latent_norm:
+    case k_up:
+    case v_up:
+      return tensor_of_latent(role, config);
     case q:
+      if (config.latent) return tensor_of_latent(role, config);
       return {{q_dim, config.dim}, attends, config.qkv_bias};
     case attn_gate:
       return {{q_dim, config.dim}, attends && block.attention_gated, config.qkv_bias};
     case k:
-      return {{kv_dim, config.dim}, has_kv, config.qkv_bias};
+      return {{kv_dim, config.dim}, has_kv && !config.latent, config.qkv_bias};
     case v:
-      return {{kv_dim, config.dim}, has_kv && !of_layer.v_is_k, config.qkv_bias};
+      return {{kv_dim, config.dim}, has_kv && !config.latent && !of_layer.v_is_k, config.qkv_bias};
     case q_norm:
       return {head_norm_shape(config, config.n_heads, of_layer.k_head_dim),
               attends && has_head_norms(block), block.qk_norm_bias};
@@ -208,6 +248,7 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case sinks:
       return {{config.n_heads}, attends && block.sinks};
     case o:
+      if (config.latent) return tensor_of_latent(role, config);
       return {{config.dim, config.n_heads * of_layer.v_head_dim}, attends, config.o_bias};
     case gate:
       return {{hidden_dim, config.dim}, block.gated && !has_experts, config.mlp_bias};

@@ -18,7 +18,7 @@ struct NamedRole {
 };
 
 // All, in the order of TensorRole.
-constexpr std::array<NamedRole, 50> kRoles = {{
+constexpr std::array<NamedRole, 57> kRoles = {{
     {TensorRole::embedding, "embedding"},
     {TensorRole::embed_up, "embed_up"},
     {TensorRole::positions, "positions"},
@@ -30,6 +30,13 @@ constexpr std::array<NamedRole, 50> kRoles = {{
     {TensorRole::k, "k"},
     {TensorRole::v, "v"},
     {TensorRole::attn_gate, "attn_gate"},
+    {TensorRole::q_down, "q_down"},
+    {TensorRole::q_down_norm, "q_down_norm"},
+    {TensorRole::latent, "latent"},
+    {TensorRole::k_rope, "k_rope"},
+    {TensorRole::latent_norm, "latent_norm"},
+    {TensorRole::k_up, "k_up"},
+    {TensorRole::v_up, "v_up"},
     {TensorRole::q_norm, "q_norm"},
     {TensorRole::k_norm, "k_norm"},
     {TensorRole::sinks, "sinks"},

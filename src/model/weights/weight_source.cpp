@@ -148,6 +148,9 @@ bool may_be_codes(const ModelTensor& tensor) {
       case TensorRole::q:
       case TensorRole::k:
       case TensorRole::v:
+      case TensorRole::q_down:
+      case TensorRole::latent:
+      case TensorRole::k_rope:
       case TensorRole::o:
       case TensorRole::state_q:
       case TensorRole::state_k:
@@ -196,6 +199,23 @@ ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part,
                     rows_of(view, part).shape, source);
   }
   return rows_of(view, part);
+}
+
+ConstTensorView turned_heads(const ModelTensor& tensor, const TensorPart& part,
+                             const ConstTensorView& view, const WeightSource& source) {
+  const int64_t heads = tensor.groups, width = view.shape[1];
+  const int64_t rows = part.rows / heads, all = view.shape[0] / heads;
+  const TensorView to = source.room(view.dtype, Shape{heads, width, rows});
+  if (source.backend == nullptr) return to;
+  const size_t bytes = to.bytes() / static_cast<size_t>(heads);
+  for (int64_t head = 0; head < heads; ++head) {
+    const int64_t first = (head * all + part.first_row / heads) * width;
+    const ConstTensorView from(view.data + static_cast<size_t>(first) * dtype_bytes(view.dtype),
+                               view.dtype, {view.shape.elements() - first});
+    source.backend->arrange(from, {1, width},
+                            {to.data + static_cast<size_t>(head) * bytes, to.dtype, {width, rows}});
+  }
+  return to;
 }
 
 void add_row(const ModelTensor& tensor, int64_t count, const ConstTensorView& from,

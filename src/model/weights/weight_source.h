@@ -60,6 +60,11 @@ ConstTensorView part_of_biases(const ModelTensor& tensor, const TensorPart& part
 ConstTensorView part_of(const ModelTensor& tensor, const TensorPart& part,
                         const ConstTensorView& view, const WeightSource& source);
 
+// The matrices that a role has for each head of a tensor TensorLayout::by_head, with their rows as
+// columns: [n_heads, columns, rows].
+ConstTensorView turned_heads(const ModelTensor& tensor, const TensorPart& part,
+                             const ConstTensorView& view, const WeightSource& source);
+
 // Puts what is one head's or one expert's in its row of `rows` [count, ..], which the first makes.
 void add_row(const ModelTensor& tensor, int64_t count, const ConstTensorView& from,
              const WeightSource& source, TensorView& rows);

@@ -44,6 +44,11 @@ struct Placing {
     if (!norm) norm.emplace();
     into(*norm);
   }
+  // Of a norm inside of latent attention.
+  void into_latent(Norm& norm) const {
+    into(norm);
+    norm.eps = static_cast<float>(config.latent->norm_eps);
+  }
   QkNorms& qk_norms(LayerWeights& layer) const {
     if (!layer.attn.norms) layer.attn.norms.emplace();
     layer.attn.norms->whole = config.block.qk_norm == QkNorm::whole;
@@ -102,6 +107,11 @@ void place_expert(const ModelConfig& config, const ModelTensor& tensor, const Te
 LayerExperts& experts_of(LayerWeights& layer) {
   if (!layer.experts) layer.experts.emplace();
   return *layer.experts;
+}
+
+LatentWeights& latent_of(LayerWeights& layer) {
+  if (!layer.latent) layer.latent.emplace();
+  return *layer.latent;
 }
 
 std::array<Linear, 3>& shared_of(LayerWeights& layer) {
@@ -173,6 +183,24 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(layer.attn.v);
     case TensorRole::attn_gate:
       return tensor.into(layer.attn_gate);
+    case TensorRole::q_down:
+      return tensor.into(latent_of(layer).q_down);
+    case TensorRole::q_down_norm:
+      return tensor.into_latent(latent_of(layer).q_down_norm.emplace());
+    case TensorRole::latent:
+      return tensor.into(latent_of(layer).latent);
+    case TensorRole::k_rope:
+      return tensor.into(latent_of(layer).k_rope);
+    case TensorRole::latent_norm:
+      return tensor.into_latent(latent_of(layer).norm);
+    case TensorRole::k_up:
+      latent_of(layer).k_up = tensor.view;
+      return;
+    case TensorRole::v_up:
+      latent_of(layer).v_up = {
+          tensor.view.data, tensor.view.dtype,
+          Shape{tensor.config.n_heads, tensor.config.latent->v_dim, tensor.config.latent->rank}};
+      return;
     case TensorRole::q_norm:
       return tensor.into(tensor.qk_norms(layer).q);
     case TensorRole::k_norm:
@@ -291,6 +319,8 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
         TensorView& rows = joined_rows[each.role];
         add_row(tensor, each.rows, view, source, rows);
         place(each.role, {config, false, rows}, layer);
+      } else if (each.role == TensorRole::k_up) {
+        place(each.role, {config, false, turned_heads(tensor, each, view, source)}, layer);
       } else {
         const ConstTensorView own = part_of(tensor, each, view, source);
         place(each.role, {config, tensor.is_bias, own}, layer);

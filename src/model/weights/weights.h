@@ -34,6 +34,17 @@ struct LayerExperts {
   std::optional<Linear> shared_router;  // [1, dim]
 };
 
+// What latent attention has beside AttentionWeights::q: see LatentConfig.
+struct LatentWeights {
+  std::optional<Linear> q_down;     // [q_rank, dim]
+  std::optional<Norm> q_down_norm;  // [q_rank]
+  Linear latent;                    // [rank, dim]
+  Linear k_rope;                    // [rope_dim, dim]
+  Norm norm;                        // [rank], of the latent
+  ConstTensorView k_up;             // [n_heads, rank, nope_dim]: Q to what the latent is scored by
+  ConstTensorView v_up;             // [n_heads, v_dim, rank]
+};
+
 // What a layer keeps a state with.
 struct StateWeights {
   Linear q, k;                       // [k_width, dim]
@@ -60,7 +71,8 @@ struct LayerWeights {
   // NormPlace for which there are.
   std::optional<Norm> attn_norm, attn_post_norm;  // [dim]
   std::optional<Norm> ffn_norm, ffn_post_norm;    // [dim]
-  AttentionWeights attn;
+  AttentionWeights attn;  // with latent attention only q, [n_heads * (nope_dim + rope_dim), ..]
+  std::optional<LatentWeights> latent;
   std::optional<ConstTensorView> sinks;  // [n_heads]
   std::optional<Linear> attn_gate;       // [n_heads * head_dim, dim]
   std::optional<StateWeights> state;     // in place of attention

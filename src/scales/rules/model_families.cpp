@@ -25,6 +25,9 @@ constexpr ModelFamily kFamilies[] = {
     {"granite", Fact::granite, Names::parameters},
     {"deepseek_v2", Fact::deepseek, Names::projections},
     {"deepseek_v3", Fact::deepseek, Names::projections},
+    // The same attention, in the same class of every runtime.
+    {"kimi_k2", Fact::deepseek, Names::projections},
+    {"glm4_moe_lite", Fact::deepseek, Names::projections},
     {"gpt2", Fact::gpt2, Names::parameters, true},
     {"gpt_bigcode", Fact::gpt_bigcode, Names::parameters, true},
     {"gpt_neox", Fact::gpt_neox, Names::parameters, true},

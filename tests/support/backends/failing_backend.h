@@ -54,6 +54,13 @@ class FailingBackend final : public Backend {
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
     inner_->linear(x, projections);
   }
+  void linear_heads(const ConstHeadColumns& x, const ConstTensorView& weights,
+                    const HeadColumns& out) override {
+    inner_->linear_heads(x, weights, out);
+  }
+  void copy_columns(const ConstHeadColumns& from, const HeadColumns& to, int64_t count) override {
+    inner_->copy_columns(from, to, count);
+  }
   void rope_append(const RopeAppend& args) override { inner_->rope_append(args); }
   void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                  const AttentionOptions& options, const TensorView& out) override {

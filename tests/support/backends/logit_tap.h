@@ -53,6 +53,13 @@ class LogitTap : public Backend {
   void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
     inner_.linear(x, projections);
   }
+  void linear_heads(const ConstHeadColumns& x, const ConstTensorView& weights,
+                    const HeadColumns& out) override {
+    inner_.linear_heads(x, weights, out);
+  }
+  void copy_columns(const ConstHeadColumns& from, const HeadColumns& to, int64_t count) override {
+    inner_.copy_columns(from, to, count);
+  }
   void rope_append(const RopeAppend& args) override { inner_.rope_append(args); }
   void project_append(const ConstTensorView& x, const Entry& entry, const AttentionWeights& weights,
                       const RopeAppend& args) override {

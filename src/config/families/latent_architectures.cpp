@@ -1,0 +1,166 @@
+#include "config/families/latent_architectures.h"
+
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+#include "config/describe/config_values.h"
+#include "config/families/experts_config.h"
+#include "config/families/tensor_blocks.h"
+
+namespace fp8kv {
+namespace {
+
+using enum TensorRole;
+
+// Layers without experts are Llama's. Q is made of the layer's input, or of a vector between.
+TensorRows latent_tensors(bool q_in_two) {
+  const TensorRows q_rows = {{"model.layers.{}.self_attn.q_a_proj", {q_down}},
+                             {"model.layers.{}.self_attn.q_a_layernorm", {q_down_norm}},
+                             {"model.layers.{}.self_attn.q_b_proj", {q}}};
+  return joined({opening(),
+                 q_in_two ? q_rows : TensorRows{{"model.layers.{}.self_attn.q_proj", {q}}},
+                 {{"model.layers.{}.self_attn.kv_a_proj_with_mqa", {latent, k_rope}},
+                  {"model.layers.{}.self_attn.kv_a_layernorm", {latent_norm}},
+                  {"model.layers.{}.self_attn.kv_b_proj", {k_up, v_up}, TensorLayout::by_head}},
+                 attention_out(),
+                 next_norm(),
+                 gated_mlp(),
+                 deepseek_experts(),
+                 ending()});
+}
+
+std::span<const TensorRow> latent_q_tensors() {
+  static const TensorRows rows = latent_tensors(true);
+  return rows;
+}
+
+std::span<const TensorRow> plain_q_tensors() {
+  static const TensorRows rows = latent_tensors(false);
+  return rows;
+}
+
+void parse_latent(const Json& text, ModelConfig& out) {
+  LatentConfig& latent = out.latent.emplace();
+  latent.rank = in_range(text.at("kv_lora_rank"), kLargestDim);
+  const Json rope_dim = text.at("qk_rope_head_dim");
+  latent.rope_dim = in_range(rope_dim, kLargestDim);
+  if (latent.rope_dim % 2 != 0) {
+    fail(rope_dim.where(), ": is ", latent.rope_dim,
+         ", expected an even number, since K is rotated in pairs");
+  }
+  latent.nope_dim = in_range(text.at("qk_nope_head_dim"), kLargestDim);
+  latent.v_dim = in_range(text.at("v_head_dim"), kLargestDim);
+  if (const auto rank = text.find("q_lora_rank")) latent.q_rank = in_range(*rank, kLargestDim);
+  if (latent.q_rank == 0) out.tensors = plain_q_tensors();
+  if (const auto heads = text.find("num_key_value_heads");
+      heads && heads->as_int() != out.n_heads) {
+    fail(heads->where(), ": is ", heads->brief(), ", expected ", out.n_heads,
+         ", as many as attention heads: all of them read the latent");
+  }
+  out.ropes[0].rotary_dim = latent.rope_dim;
+  const auto q_dim = static_cast<double>(latent.nope_dim + latent.rope_dim);
+  out.block.attention_scale = yarn_score_factor(text) / std::sqrt(q_dim);
+  out.qkv_bias = out.o_bias = text.get_bool("attention_bias", false);
+}
+
+// What all these models' experts have in common.
+void parse_latent_experts(const Json& text, ModelConfig& out) {
+  if (const auto step = text.find("moe_layer_freq"); step && step->as_int() != 1) {
+    fail(step->where(), ": is ", step->brief(),
+         ", expected 1: experts in some of the layers are not supported");
+  }
+  parse_experts(text, {{"n_routed_experts"}, "moe_intermediate_size"}, out);
+  if (!out.experts) return;
+  ExpertsConfig& experts = *out.experts;
+  experts.routing.scale = positive_number(text.at("routed_scaling_factor"));
+  experts.shared_hidden_dim =
+      experts.hidden_dim * in_range(text.at("n_shared_experts"), kLargestDim / experts.hidden_dim);
+}
+
+void parse_sigmoid_router(const Json& text, ModelConfig& out) {
+  check_router_says(text, "scoring_func", "sigmoid");
+  check_router_says(text, "topk_method", "noaux_tc");
+  if (!out.experts) return;
+  for (const char* key : {"n_group", "topk_group"}) text.at(key);
+  parse_expert_groups(text, out);
+  Routing& routing = out.experts->routing;
+  routing.score = RouterScore::sigmoid;
+  routing.normalise = text.get_bool("norm_topk_prob", true);
+  routing.epsilon = 1e-20;
+  out.experts->choice_bias = true;
+}
+
+void set_pairs(const Json& text, ModelConfig& out) {
+  const bool neighbours = text.get_bool("rope_interleave", true);
+  out.ropes[0].pairs = neighbours ? RopePairs::neighbours : RopePairs::halves;
+}
+
+void parse_deepseek_v2(const Json& text, ModelConfig& out) {
+  parse_latent(text, out);
+  parse_latent_experts(text, out);
+  if (!out.experts) return;
+  check_router_says(text, "scoring_func", "softmax");
+  // transformers does not read it, other runtimes do.
+  refuse_if_set(text, "norm_topk_prob", "dividing the weights of experts by their sum");
+  const auto method = text.find("topk_method");
+  if (!method || method->as_string() == "greedy") {
+    for (const char* key : {"n_group", "topk_group"}) text.find(key);
+    return;
+  }
+  check_router_says(text, "topk_method", "group_limited_greedy");
+  parse_expert_groups(text, out);
+  out.experts->routing.group_worth = GroupWorth::largest;
+}
+
+// Also Kimi K2.
+void parse_deepseek_v3(const Json& text, ModelConfig& out) {
+  text.at("first_k_dense_replace");
+  parse_latent(text, out);
+  set_pairs(text, out);
+  parse_latent_experts(text, out);
+  parse_sigmoid_router(text, out);
+}
+
+void parse_glm4_moe_lite(const Json& text, ModelConfig& out) {
+  parse_latent(text, out);
+  set_pairs(text, out);
+  parse_latent_experts(text, out);
+  parse_sigmoid_router(text, out);
+}
+
+constexpr std::string_view kKimi[] = {"kimi_k2"};
+constexpr RopeStyle kLatentRope = {.pairs = RopePairs::neighbours, .reads_mscale = true};
+
+const Architecture kLatent[] = {
+    {.name = "DeepseekV2ForCausalLM",
+     .model_type = "deepseek_v2",
+     .summary = "DeepSeek V2, V2 Lite, V2.5 and Coder V2",
+     .parse = parse_deepseek_v2,
+     .tensors = latent_q_tensors(),
+     .activations = kSilu,
+     .rope = kLatentRope},
+    {.name = "DeepseekV3ForCausalLM",
+     .model_type = "deepseek_v3",
+     .summary = "DeepSeek V3, V3.1 and R1, Kimi K2",
+     .parse = parse_deepseek_v3,
+     .tensors = latent_q_tensors(),
+     .activations = kSilu,
+     .rope = kLatentRope,
+     .more_types = kKimi},
+    {.name = "Glm4MoeLiteForCausalLM",
+     .model_type = "glm4_moe_lite",
+     .summary = "GLM-4.7 Flash",
+     .parse = parse_glm4_moe_lite,
+     .tensors = latent_q_tensors(),
+     .activations = kSilu,
+     .rope = kLatentRope},
+};
+
+}  // namespace
+
+std::span<const Architecture> latent_architectures() {
+  return kLatent;
+}
+
+}  // namespace fp8kv

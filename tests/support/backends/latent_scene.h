@@ -1,0 +1,147 @@
+// Latent attention's ops on made-up values: what tests of the CPU and of GPUs run alike.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/rng.h"
+#include "core/histogram.h"
+#include "support/backends/cpu.h"
+
+namespace fp8kv::test {
+
+// One sequence of `tokens`, all of them rows of the step, whose cache lies in pages of four that
+// are handed out backwards.
+struct LatentScene {
+  int64_t tokens = 11;
+  int64_t n_heads = 3;
+  int64_t rope_dim = 6;
+  int64_t rank = 20;
+  DType cache = DType::f32;
+  bool v_in_k = true;  // else V is all of K, in a pool of its own
+  float scale = 0.05f;
+
+  static constexpr int32_t kPageSize = 4;
+  int64_t head_dim() const { return rope_dim + rank; }
+  int64_t pages() const { return (tokens + kPageSize - 1) / kPageSize; }
+  std::vector<float> values(uint64_t seed, int64_t count) const {
+    Rng rng(seed);
+    return random_floats(rng, count);
+  }
+};
+
+struct LatentOutcome {
+  std::vector<float> attended;      // [tokens, n_heads, rank]
+  std::vector<std::byte> cache;     // the pool of K
+  std::vector<float> amax;          // of Q, K and V
+  std::vector<uint64_t> n_counted;  // of Q, K and V
+};
+
+// Appends K and V, rotated by nothing, and attends.
+inline LatentOutcome run_latent(Backend& backend, const LatentScene& s) {
+  const int64_t n = s.tokens, size = s.head_dim();
+  const Tensor q = tensor_of(backend, s.values(1, n * s.n_heads * size), {n, s.n_heads, size});
+  const std::vector<float> rotated = s.values(2, n * s.rope_dim), latent = s.values(3, n * s.rank);
+  std::vector<float> whole;
+  for (int64_t row = 0; row < n; ++row) {
+    whole.insert(whole.end(), rotated.begin() + row * s.rope_dim,
+                 rotated.begin() + (row + 1) * s.rope_dim);
+    whole.insert(whole.end(), latent.begin() + row * s.rank, latent.begin() + (row + 1) * s.rank);
+  }
+  const Tensor k = s.v_in_k ? tensor_of(backend, rotated, {n, 1, s.rope_dim})
+                            : tensor_of(backend, whole, {n, 1, size});
+  const Tensor v = s.v_in_k ? tensor_of(backend, latent, {n, 1, s.rank})
+                            : tensor_of(backend, whole, {n, 1, size});
+  std::vector<int32_t> positions, zeros(static_cast<size_t>(n)), slots, table;
+  for (int64_t page = 0; page < s.pages(); ++page) {
+    table.push_back(static_cast<int32_t>(s.pages() - 1 - page));
+  }
+  for (int32_t i = 0; i < n; ++i) {
+    positions.push_back(i);
+    const auto page = static_cast<size_t>(i / LatentScene::kPageSize);
+    slots.push_back(table[page] * LatentScene::kPageSize + i % LatentScene::kPageSize);
+  }
+  const Tensor at = tensor_of(backend, positions, {n});
+  const Tensor nowhere = tensor_of(backend, zeros, {n});
+  const Tensor slot = tensor_of(backend, slots, {n});
+  const Tensor indptr = tensor_of(backend, std::vector<int32_t>{0, static_cast<int32_t>(n)}, {2});
+  const Tensor pages = tensor_of(backend, table, {1, s.pages()});
+  const Tensor context = tensor_of(backend, std::vector<int32_t>{static_cast<int32_t>(n)}, {1});
+  const Tensor rope = tensor_of(backend, std::vector<float>{1, 0}, {1, 2});
+  const Tensor scale = tensor_of(backend, std::vector<float>{s.scale}, {1});
+  const Tensor magnitudes = backend.allocate(DType::u64, Shape{3, 1, kMagnitudeWords});
+  const Shape pool{s.pages(), 1, LatentScene::kPageSize, size};
+  const Tensor k_pool = backend.allocate(s.cache, pool), v_pool = backend.allocate(s.cache, pool);
+  PagedKv kv;
+  kv.k = k_pool.view().data;
+  kv.v = v_pool.view().data;
+  if (s.v_in_k) {
+    kv.v = k_pool.view().data + static_cast<size_t>(s.rope_dim) * dtype_bytes(s.cache);
+    kv.v_in_k = static_cast<int32_t>(s.rank);
+  }
+  if (fp8_format(s.cache)) kv.k_scale = kv.v_scale = scale.view().as<const float>();
+  kv.dtype = s.cache;
+  kv.page_size = LatentScene::kPageSize;
+  kv.n_kv_heads = 1;
+  kv.head_dim = static_cast<int32_t>(size);
+  Batch batch{nowhere.view(), slot.view(), indptr.view(), pages.view(), context.view()};
+  backend.rope_append({.q = q.view(),
+                       .k = k.view(),
+                       .v = v.view(),
+                       .rope = rope.view(),
+                       .batch = batch,
+                       .kv = kv,
+                       .round_to = DType::f32,
+                       .magnitudes = magnitudes.view()});
+  batch.positions = at.view();
+  const int64_t v_dim = kv.v_dim();
+  const Tensor out = backend.allocate(DType::f32, Shape{n, s.n_heads, v_dim});
+  backend.attention(q.view(), kv, batch, {.scale = 0.2f}, out.view());
+
+  LatentOutcome outcome;
+  const std::vector<float> all = floats_of(backend, out.view());
+  for (int64_t row = 0; row < n * s.n_heads; ++row) {
+    const auto end = all.begin() + (row + 1) * v_dim;
+    outcome.attended.insert(outcome.attended.end(), end - s.rank, end);
+  }
+  outcome.cache.resize(k_pool.view().bytes());
+  backend.download(k_pool.view(), outcome.cache);
+  std::vector<uint64_t> words(static_cast<size_t>(3 * kMagnitudeWords));
+  backend.download(magnitudes.view(), std::as_writable_bytes(std::span(words)));
+  for (size_t part = 0; part < 3; ++part) {
+    const uint64_t* own = words.data() + part * kMagnitudeWords;
+    outcome.amax.push_back(float_from_bits(static_cast<uint32_t>(own[kMagnitudeAmax])));
+    uint64_t counted = 0;
+    for (int bin = 0; bin < kMagnitudeBins; ++bin) counted += own[kMagnitudeFirstBin + bin];
+    outcome.n_counted.push_back(counted);
+  }
+  return outcome;
+}
+
+inline float largest_magnitude(const std::vector<float>& values) {
+  float most = 0;
+  for (const float value : values) most = std::max(most, std::abs(value));
+  return most;
+}
+
+// Products of heads: 3 heads of 5 elements, of which those from 2 on, to 7 from 4 on of 13.
+struct HeadsCase {
+  int64_t rows = 6;
+  int64_t n_heads = 3;
+  int64_t x_width = 29, x_first = 2, in_dim = 21;
+  int64_t out_width = 70, out_first = 4, out_dim = 63;
+};
+
+// [n, n_heads, out_width], of which what no product writes is -1.
+inline std::vector<float> run_heads(Backend& backend, const HeadsCase& c,
+                                    const std::vector<float>& x, const ConstTensorView& weights) {
+  const Tensor in = tensor_of(backend, x, {c.rows, c.n_heads, c.x_width});
+  const std::vector<float> before(static_cast<size_t>(c.rows * c.n_heads * c.out_width), -1);
+  const Tensor out = tensor_of(backend, before, {c.rows, c.n_heads, c.out_width});
+  backend.linear_heads({in.view(), c.x_first}, weights, {out.view(), c.out_first});
+  return floats_of(backend, out.view());
+}
+
+}  // namespace fp8kv::test
