@@ -182,6 +182,7 @@ struct RopeArguments {
   Rows rows;
   PagedKv kv;
   int32_t n_heads = 0;
+  int32_t group = 0;  // heads of Q that read one of K; all, where K has none
   int32_t rotary_dim = 0;
   int32_t k_dim = 0;  // head_dim, but where V is in K; project_append takes no other
   int32_t v_dim = 0;

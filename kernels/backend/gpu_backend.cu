@@ -110,6 +110,7 @@ RopeArguments rope_arguments(const RopeAppend& args) {
   arguments.kv = args.kv;
   arguments.kv.n_kv_heads = static_cast<int32_t>(args.k.shape[1]);
   arguments.n_heads = static_cast<int32_t>(args.q.shape[1]);
+  arguments.group = arguments.n_heads / (appends ? arguments.kv.n_kv_heads : 1);
   arguments.rotary_dim = static_cast<int32_t>(args.rope.shape[1]);
   arguments.k_dim = static_cast<int32_t>(k_shape[2]);
   arguments.v_dim = static_cast<int32_t>(v_shape[2]);

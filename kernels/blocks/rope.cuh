@@ -21,9 +21,7 @@ struct Head {
 __device__ inline Head head_of(int number, const RopeArguments& arguments) {
   const int n_heads = arguments.n_heads;
   const int n_kv_heads = arguments.kv.n_kv_heads;
-  if (number < n_heads) {
-    return {kQ, number, n_heads, n_kv_heads == 0 ? 0 : number / (n_heads / n_kv_heads)};
-  }
+  if (number < n_heads) return {kQ, number, n_heads, number / arguments.group};
   number -= n_heads;
   if (number < n_kv_heads) return {kK, number, n_kv_heads, number};
   return {kV, number - n_kv_heads, n_kv_heads, number - n_kv_heads};
