@@ -430,7 +430,8 @@ TEST_CASE("gpu backend: says which op was given what does not fit") {
     const Tensor x = backend.allocate(DType::f16, {2, 8});
     const Tensor weight = backend.allocate(DType::bf16, {8});
     CHECK(test::error_of([&] { backend.norm(x.view(), {.weight = weight.view()}, x.view()); },
-                         ErrorKind::device) == "norm: needs one type of f32, f16 and bf16");
+                         ErrorKind::device) ==
+          "norm: needs one type of f32, f16 and bf16, or f32 for the weights of rms");
     CHECK(test::error_of(
               [&] {
                 backend.linear(x.view(), std::array{Projection{x.view(), {}, x.view(), false}});
