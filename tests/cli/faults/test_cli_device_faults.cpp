@@ -198,14 +198,14 @@ TEST_CASE("cli device faults: a full device is told with what it had no room for
   const std::string calibrate =
       none + "help: use a smaller --max-memory or --seq-len, or free memory\n";
   check(kCalibrate, 1, "working memory: cannot allocate 352 B" + calibrate);
-  check(kCalibrate, 18,
+  check(kCalibrate, 19,
         "working memory: KV cache of 3 pages, 192 tokens: cannot allocate 12.0 KiB" + calibrate);
-  check(kCalibrate, 21, "activations: cannot allocate 2.25 KiB" + calibrate);
-  check(kCalibrate, 22, "layer buffer 1 of 2: cannot allocate 30.5 KiB" + calibrate);
+  check(kCalibrate, 22, "activations: cannot allocate 2.25 KiB" + calibrate);
+  check(kCalibrate, 23, "layer buffer 1 of 2: cannot allocate 30.5 KiB" + calibrate);
   check(kRun, 1,
         "working memory: cannot allocate 2.00 KiB" + none +
             "help: use a smaller --max-batch, shorter prompts or fewer new tokens\n");
-  check(kRun, 30,
+  check(kRun, 31,
         "weight 'model.layers.0.self_attn.v_proj.weight': cannot allocate 2.00 KiB" + none +
             "help: free memory of the device, or run on the CPU: the weights have to fit\n");
   check(kRun, 66,
@@ -215,7 +215,8 @@ TEST_CASE("cli device faults: a full device is told with what it had no room for
       none + "help: use a smaller --seq-len, fewer --samples or fewer candidates; or free memory\n";
   check(kEval, 90,
         "greedy texts: KV cache of 2 pages, 128 tokens: cannot allocate 12.0 KiB" + eval);
-  check(kEval, 150, "layer 1: KV cache of 3 pages, 192 tokens: cannot allocate 3.00 KiB" + eval);
+  check(kEval, 130,
+        "working memory: KV cache of 3 pages, 192 tokens: cannot allocate 3.00 KiB" + eval);
   CHECK(place.made().empty());
 }
 
