@@ -72,6 +72,9 @@ void add(Stream stream, DType dtype, int64_t count, void* x, const void* y, floa
 // x = multiplier * x; where cap is not 0, cap * tanh of that / cap.   `count` elements
 void scale(Stream stream, DType dtype, int64_t count, void* x, float multiplier, float cap);
 
+// out = the larger of what it has and the bits of the largest |x|.   `count` elements
+void amax(Stream stream, DType dtype, int64_t count, const void* x, uint64_t* out);
+
 inline constexpr int kMaxProducts = 3;
 
 // out = x weight^T + bias, or out += where `accumulate`.
@@ -315,6 +318,7 @@ struct ExpertArguments {
   const void* biases[3] = {};  // of gate, up and down, in x's type: see ExpertBiases; may be null
   bool clamped = false;        // gate and up go through `swiglu` in place of the activation
   ClampedSwiglu swiglu;
+  uint64_t* down_amax = nullptr;  // [experts]: see ExpertMatrices; may be null
   ExpertScratch scratch;
 };
 

@@ -295,6 +295,13 @@ void GpuBackend::scale(const TensorView& x, float multiplier, float cap) {
   FP8KV_GPU::scale(device_.stream(), x.dtype, x.shape.elements(), x.data, multiplier, cap);
 }
 
+void GpuBackend::amax(const ConstTensorView& x, const TensorView& out) {
+  if (x.shape.elements() == 0) return;
+  require(is_compute_dtype(x.dtype) && out.dtype == DType::u64, "amax",
+          "needs f32, f16 or bf16, and one u64");
+  FP8KV_GPU::amax(device_.stream(), x.dtype, x.shape.elements(), x.data, out.as<uint64_t>());
+}
+
 void GpuBackend::sample(const ConstTensorView& logits, const Sampling& sampling,
                         const TensorView& ids) {
   const int64_t n = logits.shape[0];

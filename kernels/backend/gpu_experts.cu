@@ -87,6 +87,7 @@ void GpuBackend::experts(const ConstTensorView& x, const Routed& routed,
   }
   arguments.clamped = matrices.swiglu.has_value();
   if (matrices.swiglu) arguments.swiglu = *matrices.swiglu;
+  if (matrices.down_amax) arguments.down_amax = matrices.down_amax->as<uint64_t>();
   arguments.sent = arguments.n * arguments.per_token;
   require_grid(arguments.n * arguments.dim, "experts");
   const size_t bytes = place_expert_scratch(arguments, dtype_bytes(x.dtype), nullptr);

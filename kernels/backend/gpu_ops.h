@@ -90,6 +90,7 @@ class GpuBackend final : public Backend {
   void gate_rows(const TensorView& x, const ConstTensorView& gates) override;
   void add(const TensorView& x, const ConstTensorView& y, float multiplier) override;
   void scale(const TensorView& x, float multiplier, float cap) override;
+  void amax(const ConstTensorView& x, const TensorView& out) override;
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override;
 

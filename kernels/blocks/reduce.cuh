@@ -18,6 +18,15 @@ __device__ inline float warp_max(float x) {
   return x;
 }
 
+// A warp's threads raise `to` to the largest of their `bits`.
+__device__ inline void raise_to_largest(uint32_t bits, uint64_t* to) {
+  for (int mask = kWarp / 2; mask > 0; mask /= 2) {
+    const uint32_t other = warp_xor(bits, mask);
+    bits = other > bits ? other : bits;
+  }
+  if (lane_index() == 0) atomic_max(to, bits);
+}
+
 // Every thread gets the sums over the block of kCount numbers. `partials` is shared memory for
 // kCount * kWarps floats.
 template <int kWarps, int kCount>

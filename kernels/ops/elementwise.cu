@@ -1,5 +1,7 @@
 // What models do to whole rows between products: small ops that read and write memory once.
+#include "core/half.h"
 #include "kernels/blocks/activation.cuh"
+#include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/vec.cuh"
 #include "kernels/launch.h"
 
@@ -56,6 +58,27 @@ __global__ void scale_kernel(T* x, float multiplier, float cap, int64_t count) {
   store_vec(x + at, values);
 }
 
+// Elements of a thread: so many that the last step, one per warp in global memory, is not felt.
+constexpr int kPerThread = 64;
+
+// Vectors of kCount elements, kThreads apart.
+template <typename T, int kCount>
+__global__ void amax_kernel(const T* x, int64_t count, uint64_t* out) {
+  after_previous();
+  const int64_t begin = static_cast<int64_t>(block_index().x) * kThreads * kPerThread;
+  uint32_t most = 0;
+  for (int i = 0; i < kPerThread; i += kCount) {
+    const int64_t at = begin + static_cast<int64_t>(i) * kThreads + thread_index() * kCount;
+    if (at >= count) break;
+    const auto values = load_vec<kCount>(x + at);
+    for (int j = 0; j < kCount; ++j) {
+      const uint32_t bits = float_bits(values.x[j].value()) & 0x7FFFFFFFu;
+      most = bits > most ? bits : most;
+    }
+  }
+  raise_to_largest(most, out);
+}
+
 Grid grid_for(int64_t count, int per_thread) {
   const int64_t per_block = int64_t{kThreads} * per_thread;
   return {static_cast<unsigned>((count + per_block - 1) / per_block)};
@@ -90,6 +113,14 @@ void scale(Stream stream, DType dtype, int64_t count, void* x, float multiplier,
     launch("scale", vectors ? scale_kernel<T, kVector<T>> : scale_kernel<T, 1>,
            grid_for(count, vectors ? kVector<T> : 1), kThreads, 0, stream, static_cast<T*>(x),
            multiplier, cap, count);
+  });
+}
+
+void amax(Stream stream, DType dtype, int64_t count, const void* x, uint64_t* out) {
+  with_compute_type(dtype, [&]<typename T>(T) {
+    const bool vectors = in_vectors<T>(x, count);
+    launch("amax", vectors ? amax_kernel<T, kVector<T>> : amax_kernel<T, 1>,
+           grid_for(count, kPerThread), kThreads, 0, stream, static_cast<const T*>(x), count, out);
   });
 }
 

@@ -1,6 +1,7 @@
 // Feed-forward parts of several experts. Rows are sorted by the experts that they are sent to, on
 // the device; then a block computes a tile of rows of one expert. A result is one sum in one order
 // whatever tile it is in, so a row has the same bits whatever is beside it.
+#include "core/half.h"
 #include "kernels/blocks/activation.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/launch.h"
@@ -151,6 +152,23 @@ __global__ void expert_hidden_kernel(ExpertArguments args) {
                    [](int, int64_t, float gate, float up) { return activated<A>(gate) * up; });
 }
 
+// The largest magnitude of each expert's part of `hidden`.   One block per tile.
+template <typename T>
+__global__ void expert_amax_kernel(ExpertArguments args) {
+  after_previous();
+  const ExpertTile tile = args.scratch.tiles[block_index().x];
+  if (tile.expert < 0) return;
+  const int64_t end = tile.end < tile.first + kTile ? tile.end : tile.first + kTile;
+  const T* hidden = static_cast<const T*>(args.scratch.hidden);
+  uint32_t most = 0;
+  for (int64_t at = tile.first * args.hidden_dim + thread_index(); at < end * args.hidden_dim;
+       at += kThreads) {
+    const uint32_t bits = float_bits(hidden[at].value()) & 0x7FFFFFFFu;
+    most = bits > most ? bits : most;
+  }
+  raise_to_largest(most, args.down_amax + tile.expert);
+}
+
 template <typename T>
 __device__ inline float bias_of(const ExpertArguments& args, int which, int64_t at) {
   return args.biases[which] == nullptr ? 0.0f
@@ -263,6 +281,9 @@ void experts(Stream stream, DType dtype, Activation activation, const ExpertArgu
         launch("experts", expert_hidden_kernel<A, T>, by_hidden, kThreads, 3 * kSliceBytes, stream,
                args);
       });
+    }
+    if (args.down_amax != nullptr) {
+      launch("experts", expert_amax_kernel<T>, {tiles}, kThreads, 0, stream, args);
     }
     launch("experts", biased ? expert_down_kernel<T, true> : expert_down_kernel<T, false>,
            {tiles, blocks_for(args.dim, kTile)}, kThreads, 2 * kSliceBytes, stream, args);

@@ -1,5 +1,6 @@
 // Everything between the projections and attention, in one pass over Q, K and V.
 #include "core/histogram.h"
+#include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/rope.cuh"
 
 namespace fp8kv::FP8KV_GPU {
@@ -57,11 +58,7 @@ struct Statistics {
 
   // `amax` is the thread's own.
   __device__ void add_to(uint64_t* words, uint32_t amax) const {
-    for (int mask = kWarp / 2; mask > 0; mask /= 2) {
-      const uint32_t other = warp_xor(amax, mask);
-      amax = other > amax ? other : amax;
-    }
-    if (lane_index() == 0) atomic_max(words + kMagnitudeAmax, amax);
+    raise_to_largest(amax, words + kMagnitudeAmax);
     block_sync();
     for (int i = thread_index(); i < kMagnitudeBins; i += kThreads) {
       if (bins[i] != 0) atomic_add(words + kMagnitudeFirstBin + i, bins[i]);

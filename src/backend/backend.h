@@ -183,6 +183,9 @@ struct ExpertMatrices {
   std::span<const std::optional<QuantisedMatrix>> codes = {};
   std::optional<ExpertBiases> biases = {};
   std::optional<ClampedSwiglu> swiglu = {};  // in place of the activation
+  // [experts] u64: raised as Backend::amax does to the largest magnitude of what down of each
+  // multiplies. Absent: it is not looked at.
+  std::optional<TensorView> down_amax = {};
 };
 
 // A convolution of each channel with its own last tokens, then SiLU.
@@ -384,6 +387,10 @@ class Backend {
   // x = multiplier * x; where cap is not 0, cap * tanh of that / cap.   x [n, dim] activation
   // dtype, or f32, which logits are on every backend
   virtual void scale(const TensorView& x, float multiplier, float cap) = 0;
+
+  // out = the larger of what it has and the bits of the largest |x|, as an f32: NaN is above
+  // infinity, which is above all numbers.   x [n, dim] activation dtype; out [1] u64
+  virtual void amax(const ConstTensorView& x, const TensorView& out) = 0;
 
   // Draws ids [n] i32 from logits [n, vocab_size] f32, vocab_size <= kMaxSampledTokens. The same
   // logits give the same ids on every backend. A row with a NaN gets -1 - i, i the first token

@@ -75,6 +75,9 @@ void MeasuringBackend::scale(const TensorView&, float, float) {
   computes_nothing();
 }
 
+void MeasuringBackend::amax(const ConstTensorView&, const TensorView&) {
+  computes_nothing();
+}
 void MeasuringBackend::sample(const ConstTensorView&, const Sampling&, const TensorView&) {
   computes_nothing();
 }

@@ -42,6 +42,7 @@ class MeasuringBackend final : public Backend {
   void gate_rows(const TensorView&, const ConstTensorView&) override;
   void add(const TensorView&, const ConstTensorView&, float) override;
   void scale(const TensorView&, float, float) override;
+  void amax(const ConstTensorView&, const TensorView&) override;
   void sample(const ConstTensorView&, const Sampling&, const TensorView&) override;
 
  private:

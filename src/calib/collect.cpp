@@ -12,17 +12,6 @@
 namespace fp8kv {
 namespace {
 
-// Layers after the last that writes a cache change nothing.
-std::vector<StreamedLayer> layers_from(int64_t first, const ModelConfig& config) {
-  std::vector<StreamedLayer> layers;
-  const int64_t n_layers = config.layers_to_last_cache();
-  for (int64_t index = first; index < n_layers; ++index) {
-    const bool last = index + 1 == n_layers;
-    layers.push_back({index, last ? LayerPart::up_to_kv : LayerPart::whole});
-  }
-  return layers;
-}
-
 // What a backend has counted in one layer, as RopeAppend fills it.
 std::vector<uint64_t> download_words(Backend& backend, const ConstTensorView& magnitudes,
                                      int64_t layer) {
@@ -42,10 +31,10 @@ class Collector {
         windows_(windows),
         options_(options),
         activation_(backend.activation_dtype(config.dtype)),
-        n_layers_(config.layers_to_last_cache()),
+        n_layers_(options.inputs ? config.n_layers() : config.layers_to_last_cache()),
         plan_(plan_windows(windows, options.half, options.batch_rows)),
-        memory_(plan_memory(checkpoint, config, backend, plan_, layers_from(0, config),
-                            options.max_memory)) {}
+        memory_(
+            plan_memory(checkpoint, config, backend, plan_, layers_from(0), options.max_memory)) {}
 
   CollectedMagnitudes run(Log& log) {
     if (options_.state) {
@@ -57,15 +46,14 @@ class Collector {
       }
     }
     say_plan(log);
-    Workspace workspace =
-        with_context("working memory", [&] { return Workspace(backend_, config_, plan_); });
+    Workspace workspace = with_context(
+        "working memory", [&] { return Workspace(backend_, config_, plan_, n_layers_); });
     ResidualStream residual = with_context("activations", [&] {
       return ResidualStream(backend_, plan_, config_.dim, activation_, memory_.resident);
     });
     StreamOptions stream_options = options_.stream;
     stream_options.buffers = memory_.layer_buffers;
-    WeightStream weights(checkpoint_, config_, backend_, layers_from(done_.layers, config_),
-                         stream_options);
+    WeightStream weights(checkpoint_, config_, backend_, layers_from(done_.layers), stream_options);
     Embedding embedding(checkpoint_, config_, backend_, EmbeddingTable::in_file);
     if (done_.layers > 0) {
       options_.state->restore(residual);
@@ -84,6 +72,19 @@ class Collector {
   }
 
  private:
+  // Layers after the last that writes a cache change no cache, nor what follows K and V in it.
+  LayerPart part_of(int64_t index) const {
+    return index + 1 == n_layers_ && !options_.inputs ? LayerPart::up_to_kv : LayerPart::whole;
+  }
+
+  std::vector<StreamedLayer> layers_from(int64_t first) const {
+    std::vector<StreamedLayer> layers;
+    for (int64_t index = first; index < n_layers_; ++index) {
+      layers.push_back({index, part_of(index)});
+    }
+    return layers;
+  }
+
   void say_plan(Log& log) const {
     if (!backend_.memory()) return;
     log.detail(cat("device memory: ", human_bytes(memory_.bytes), ", with ",
@@ -105,7 +106,7 @@ class Collector {
 
   void layer(int64_t index, Workspace& workspace, Embedding& embedding, ResidualStream& residual,
              WeightStream& weights, Progress& progress) {
-    const bool last = index + 1 == n_layers_;
+    const bool whole = part_of(index) == LayerPart::whole;
     const LayerWeights& of_layer = weights.begin();
     const std::optional<TensorView> magnitudes = workspace.magnitudes_of(config_, index);
     with_context(cat("layer ", index), [&] {
@@ -115,9 +116,8 @@ class Collector {
         workspace.rows.begin(windows_, plan_.batches[i]);
         workspace.forward.layer(
             index, of_layer, residual.begin(i), workspace.rows.step.batch(),
-            workspace.rows.cache.layer(index), magnitudes,
-            last ? LayerPart::up_to_kv : LayerPart::whole, {},
-            last ? std::nullopt : embedding.layer_input(workspace.rows.step, index));
+            workspace.rows.cache.layer(index), magnitudes, part_of(index), {},
+            whole ? embedding.layer_input(workspace.rows.step, index) : std::nullopt);
         residual.end();
         progress.advance();
         const WindowBatch& batch = plan_.batches[i];
@@ -126,11 +126,14 @@ class Collector {
         }
       }
     });
-    weights.end();
     std::vector<uint64_t> words;
     if (magnitudes) words = download_words(backend_, *magnitudes, index);
     checkpoint_.check_unchanged();
     found_.layers.push_back(magnitudes_from(words, heads_of(index), index));
+    if (options_.inputs) {
+      options_.inputs->end_layer(index, of_layer, latent_amax(found_.layers.back()));
+    }
+    weights.end();
     if (config_.experts) {
       found_.reached.push_back(download_words(backend_, workspace.reached.view(), index));
     }
@@ -140,13 +143,20 @@ class Collector {
     done_.counted.insert(done_.counted.end(), words.begin(), words.end());
     done_.half = found_.half;
     done_.layers = index + 1;
-    if (!last) options_.state->save(done_, config_, plan_.total_rows, activation_, residual);
+    if (index + 1 < n_layers_)
+      options_.state->save(done_, config_, plan_.total_rows, activation_, residual);
   }
 
   void clear(const TensorView& counters) {
     const std::vector<uint64_t> zeros(static_cast<size_t>(counters.shape.elements()));
     backend_.copy_in(
         counters, {reinterpret_cast<const std::byte*>(zeros.data()), DType::u64, counters.shape});
+  }
+
+  // V of latent attention is the latent.
+  std::optional<float> latent_amax(const LayerMagnitudes& layer) const {
+    if (!config_.latent) return std::nullopt;
+    return layer.v.front().amax;
   }
 
   // KV heads that are counted.

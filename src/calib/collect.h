@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "calib/calibration_state.h"
+#include "calib/input_ranges.h"
 #include "calib/memory_plan.h"
 #include "calib/window_plan.h"
 #include "checkpoint/checkpoint.h"
@@ -33,6 +34,9 @@ struct CollectOptions {
   int64_t batch_rows = kBatchRows;    // see window_plan.h
   // Amax is noted after so many windows; 0: it is not. REQUIRES no more than there are.
   size_t half = 0;
+  // What matrices multiply is looked at too, which takes whole layers, all of them. REQUIRES that
+  // it is the backend, and no state.
+  InputRanges* inputs = nullptr;
 };
 
 struct CollectedMagnitudes {

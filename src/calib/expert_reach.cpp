@@ -1,5 +1,7 @@
 #include "calib/expert_reach.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 
@@ -23,10 +25,14 @@ std::optional<std::string> unreached_experts(const ModelConfig& config,
                                              const std::vector<std::vector<uint64_t>>& reached) {
   size_t n_experts = 0, n_unreached = 0;
   std::vector<std::string> layers;
-  // The last that is run stops before its experts.
-  for (int64_t i = 0; i + 1 < config.layers_to_last_cache(); ++i) {
-    if (config.layer(i).feed_forward != FeedForward::experts) continue;
-    const std::vector<uint64_t>& tokens = reached[static_cast<size_t>(i)];
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const std::vector<uint64_t>& tokens = reached[i];
+    // The last that is run may stop before its experts.
+    const bool has_run =
+        std::any_of(tokens.begin(), tokens.end(), [](uint64_t n) { return n > 0; });
+    if (config.layer(static_cast<int64_t>(i)).feed_forward != FeedForward::experts || !has_run) {
+      continue;
+    }
     std::vector<std::string> missing;
     for (size_t expert = 0; expert < tokens.size(); ++expert) {
       if (tokens[expert] == 0) missing.push_back(cat(expert));

@@ -11,7 +11,7 @@
 namespace fp8kv {
 
 // "no token reached 3 of 12 experts: layer 0: 2 and 5; layer 1: 4", of the layers whose experts
-// were computed, which the last one's are not. Of many, the first are named. nullopt when all were
+// were computed: to these some token was sent. Of many, the first are named. nullopt when all were
 // reached, and for a model without experts.   reached [n_layers][experts]: tokens of each
 std::optional<std::string> unreached_experts(const ModelConfig& config,
                                              const std::vector<std::vector<uint64_t>>& reached);

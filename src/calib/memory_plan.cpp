@@ -18,10 +18,10 @@ constexpr uint64_t kLeftFree = uint64_t(512) << 20;
 constexpr uint64_t kLeftShare = 8;
 
 // What a batch is computed with, whatever the plan.
-uint64_t working_bytes(const ModelConfig& config, const Backend& backend,
-                       const WindowPlan& windows) {
+uint64_t working_bytes(const ModelConfig& config, const Backend& backend, const WindowPlan& windows,
+                       int64_t n_layers) {
   MeasuringBackend measuring(backend);
-  const Workspace workspace(measuring, config, windows);
+  const Workspace workspace(measuring, config, windows, n_layers);
   uint64_t of_ops = 0, largest = 0;
   for (const WindowBatch& batch : windows.batches) {
     const StepShape size{
@@ -76,7 +76,7 @@ MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, 
   }
   const DType activation = backend.activation_dtype(config.dtype);
   const uint64_t layer_bytes = stream_buffer_bytes(checkpoint, config, layers);
-  const uint64_t working = working_bytes(config, backend, windows);
+  const uint64_t working = working_bytes(config, backend, windows, layers.back().index + 1);
   const uint64_t all_rows = ResidualStream::device_bytes(windows, config.dim, activation, true);
   const uint64_t two_batches = ResidualStream::device_bytes(windows, config.dim, activation, false);
   const int most_buffers = static_cast<int>(std::min<size_t>(2, layers.size()));

@@ -4,10 +4,10 @@
 
 namespace fp8kv {
 
-Workspace::Workspace(Backend& backend, const ModelConfig& config, const WindowPlan& plan)
+Workspace::Workspace(Backend& backend, const ModelConfig& config, const WindowPlan& plan,
+                     int64_t n_layers)
     : forward(backend, config, plan.most_rows, plan.longest_window),
-      rows(backend, config, plan, CacheMemory::in_turn,
-           config.shares_caches(config.layers_to_last_cache())),
+      rows(backend, config, plan, CacheMemory::in_turn, config.shares_caches(n_layers)),
       magnitudes(backend.allocate(DType::u64, Shape{3, config.n_kv_heads(), kMagnitudeWords})) {
   if (!config.experts) return;
   reached = backend.allocate(DType::u64, Shape{config.experts->count});

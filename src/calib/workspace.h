@@ -14,8 +14,8 @@
 namespace fp8kv {
 
 struct Workspace {
-  // For batches of `plan`.
-  Workspace(Backend& backend, const ModelConfig& config, const WindowPlan& plan);
+  // For batches of `plan` through the first `n_layers`.
+  Workspace(Backend& backend, const ModelConfig& config, const WindowPlan& plan, int64_t n_layers);
 
   // What is counted in layer `index`.   [3, n_kv_heads, kMagnitudeWords] u64; nothing where the
   // layer writes no cache

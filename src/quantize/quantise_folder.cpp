@@ -36,7 +36,7 @@ void check_free_of_scales(const Checkpoint& checkpoint) {
 
 // Everything that decides the bits of the shards.
 std::string identity_of(const Checkpoint& checkpoint, const QuantiseOptions& options,
-                        const std::string& config) {
+                        const std::string& config, const std::map<std::string, float>* inputs) {
   JsonWriter out;
   out.begin_object().member("version", options.version).member("scheme", options.scheme->name);
   out.key("shards").begin_array();
@@ -45,16 +45,23 @@ std::string identity_of(const Checkpoint& checkpoint, const QuantiseOptions& opt
     out.member("changed_ns", shard.stamp.modified_ns).member("inode", shard.stamp.inode);
     out.end_object();
   }
-  return out.end_array().member("config", config).end_object().text();
+  out.end_array().member("config", config);
+  if (inputs != nullptr) {
+    out.key("inputs").begin_object();
+    for (const auto& [name, amax] : *inputs) out.member(name, amax);
+    out.end_object();
+  }
+  return out.end_object().text();
 }
 
 // One folder on its way.
 class Folder {
  public:
-  Folder(const Checkpoint& checkpoint, const ModelConfig& config, const QuantiseOptions& options)
+  Folder(const Checkpoint& checkpoint, const ModelConfig& config,
+         const std::map<std::string, float>* inputs, const QuantiseOptions& options)
       : checkpoint_(checkpoint), options_(options) {
     const LinearChoice choice = choose_linears(checkpoint, config);
-    report_.plan = plan_shards(checkpoint, choice, *options.scheme);
+    report_.plan = plan_shards(checkpoint, choice, *options.scheme, inputs);
     report_.ignore = choice.ignore;
     ScalePatch patch;
     patch.files["config.json"] =
@@ -212,11 +219,12 @@ void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config, 
 }
 
 QuantiseReport quantise_folder(const Checkpoint& checkpoint, const ModelConfig& config,
-                               const KvScales* scales, const fs::path& out,
-                               const QuantiseOptions& options, Log& log) {
+                               const KvScales* scales, const std::map<std::string, float>* inputs,
+                               const fs::path& out, const QuantiseOptions& options, Log& log) {
+  FP8KV_ASSERT(options.dry_run || options.scheme->static_inputs == (inputs != nullptr));
   return as_our_error([&] {
     check_quantisable(checkpoint, config, out, options);
-    Folder folder(checkpoint, config, options);
+    Folder folder(checkpoint, config, inputs, options);
     if (options.dry_run) {
       folder.say_planned();
       if (scales != nullptr) plan_scales(checkpoint, *scales, folder.report());
@@ -225,7 +233,7 @@ QuantiseReport quantise_folder(const Checkpoint& checkpoint, const ModelConfig& 
     }
     std::optional<FinishedFiles> finished;
     if (options.resume) {
-      finished.emplace(out, identity_of(checkpoint, options, folder.config()));
+      finished.emplace(out, identity_of(checkpoint, options, folder.config(), inputs));
     }
     StagedDirectory staged(out, options.overwrite);
     const auto write = [&] {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,12 +49,15 @@ void check_quantisable(const Checkpoint& checkpoint, const ModelConfig& config,
 // Writes `out`: shards as plan_shards has them, index and config.json; everything else copied, but
 // for hidden folders and for files of weights that the checkpoint does not read. All under a
 // temporary name, then one rename. `scales`: written too, as inject_scales does in its portable
-// form; null: none. REQUIRES scales that were made for the model.
+// form; null: none. REQUIRES scales that were made for the model. `inputs`: of each matrix that is
+// quantised, by name, the largest magnitude of what it multiplies, as InputRanges has it. REQUIRES
+// it of schemes with static inputs, but for a dry run.
 //
 // With `resume` finished shards are kept in the folder OUT.partial until the output is there, and
 // one of the same source, scheme and version is taken from there.
 QuantiseReport quantise_folder(const Checkpoint& checkpoint, const ModelConfig& config,
-                               const KvScales* scales, const std::filesystem::path& out,
-                               const QuantiseOptions& options, Log& log);
+                               const KvScales* scales, const std::map<std::string, float>* inputs,
+                               const std::filesystem::path& out, const QuantiseOptions& options,
+                               Log& log);
 
 }  // namespace fp8kv

@@ -12,6 +12,8 @@ constexpr Fp8Scheme kSchemes[] = {
     {"fp8-dynamic", "a scale for each row, inputs by token as they come", 1, 0, "channel", "token"},
     {"fp8-block", "a scale for each 128 x 128, inputs by 128 of a token as they come", 128, 128,
      "block", "group"},
+    {"fp8-static", "a scale for each matrix, and one for its inputs as they were in --data", 0, 0,
+     "tensor", "tensor", true},
 };
 
 }  // namespace

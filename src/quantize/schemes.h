@@ -17,6 +17,7 @@ struct Fp8Scheme {
   // As compressed-tensors names them, of weights and of what they multiply.
   const char* weights;
   const char* inputs;
+  bool static_inputs = false;  // a scale for what a matrix multiplies is in the file
 };
 
 std::span<const Fp8Scheme> fp8_schemes();

@@ -14,6 +14,7 @@ int64_t blocks_of(int64_t size, int64_t block) {
 }
 
 Shape scales_shape(const Shape& shape, const Fp8Scheme& scheme) {
+  if (scheme.block_rows == 0 && scheme.block_columns == 0) return {1};
   return {blocks_of(shape[0], scheme.block_rows), blocks_of(shape[1], scheme.block_columns)};
 }
 
@@ -24,6 +25,11 @@ bool is_uneven(const Shape& shape, const Fp8Scheme& scheme) {
 
 std::string scale_name(const std::string& weight) {
   return weight + "_scale";  // "....weight_scale"
+}
+
+// "....input_scale" of "....weight".
+std::string input_scale_name(const std::string& weight) {
+  return weight.substr(0, weight.rfind('.') + 1) + "input_scale";
 }
 
 uint64_t bytes_of(const TensorEntry& entry) {
@@ -43,6 +49,8 @@ void add_entries(const MovedTensor& tensor, std::vector<TensorEntry>& entries) {
   }
   entries.push_back(entry_of(tensor.from.name, DType::f8_e4m3, tensor.from.shape));
   entries.push_back(entry_of(scale_name(tensor.from.name), tensor.from.dtype, tensor.scales));
+  if (!tensor.input_amax) return;
+  entries.push_back(entry_of(input_scale_name(tensor.from.name), tensor.from.dtype, {1}));
 }
 
 void sort_as_written(std::vector<TensorEntry>& entries) {
@@ -51,12 +59,21 @@ void sort_as_written(std::vector<TensorEntry>& entries) {
   });
 }
 
-ShardPlan plan_shard(const Shard& shard, const LinearChoice& choice, const Fp8Scheme& scheme) {
+// Without `inputs` a place for what they will be.
+float input_amax_of(const std::string& weight, const std::map<std::string, float>* inputs) {
+  return inputs == nullptr ? 0.0f : inputs->at(weight);
+}
+
+ShardPlan plan_shard(const Shard& shard, const LinearChoice& choice, const Fp8Scheme& scheme,
+                     const std::map<std::string, float>* inputs) {
   ShardPlan plan;
   plan.file = shard.file;
   for (const TensorEntry& entry : shard.header.tensors) {
     MovedTensor tensor{.from = entry, .quantised = choice.quantised.contains(entry.name)};
     if (tensor.quantised) tensor.scales = scales_shape(entry.shape, scheme);
+    if (tensor.quantised && scheme.static_inputs) {
+      tensor.input_amax = input_amax_of(entry.name, inputs);
+    }
     add_entries(tensor, plan.entries);
     plan.tensors.push_back(std::move(tensor));
   }
@@ -74,6 +91,7 @@ ShardPlan plan_shard(const Shard& shard, const LinearChoice& choice, const Fp8Sc
   for (MovedTensor& tensor : plan.tensors) {
     tensor.to = places.at(tensor.from.name);
     if (tensor.quantised) tensor.scales_to = places.at(scale_name(tensor.from.name));
+    if (tensor.input_amax) tensor.input_scale_to = places.at(input_scale_name(tensor.from.name));
   }
   return plan;
 }
@@ -94,16 +112,17 @@ void count(const ShardPlan& shard, const Fp8Scheme& scheme, FolderPlan& plan) {
 }  // namespace
 
 FolderPlan plan_shards(const Checkpoint& checkpoint, const LinearChoice& choice,
-                       const Fp8Scheme& scheme) {
+                       const Fp8Scheme& scheme, const std::map<std::string, float>* inputs) {
   for (const std::string& weight : choice.quantised) {
-    const std::string name = scale_name(weight);
-    if (checkpoint.find(name) == nullptr) continue;
-    fail(quote(checkpoint.folder().string()), ": tensor ", quote(name),
-         ": is there already, though ", quote(weight), " is not quantised");
+    for (const std::string& name : {scale_name(weight), input_scale_name(weight)}) {
+      if (checkpoint.find(name) == nullptr) continue;
+      fail(quote(checkpoint.folder().string()), ": tensor ", quote(name),
+           ": is there already, though ", quote(weight), " is not quantised");
+    }
   }
   FolderPlan plan;
   for (const Shard& shard : checkpoint.shards()) {
-    plan.shards.push_back(plan_shard(shard, choice, scheme));
+    plan.shards.push_back(plan_shard(shard, choice, scheme, inputs));
     count(plan.shards.back(), scheme, plan);
   }
   return plan;

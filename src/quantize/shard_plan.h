@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,10 @@ struct MovedTensor {
   uint64_t to = 0;         // its bytes, or its codes
   bool quantised = false;  // with scales
   uint64_t scales_to = 0;
-  Shape scales = {};  // [rows, 1] or [blocks of rows, blocks of columns]
+  Shape scales = {};  // [rows, 1], [blocks of rows, blocks of columns] or [1]
+  // Of a scheme with static inputs: the largest magnitude of what the matrix multiplies.
+  std::optional<float> input_amax = {};
+  uint64_t input_scale_to = 0;  // [1]
 };
 
 struct ShardPlan {
@@ -41,9 +45,11 @@ struct FolderPlan {
 
 // Shard by shard as the source has them; within a shard as safetensors itself would write it: wide
 // dtypes first, then by name. Scales have the dtype of the weights. Throws for a checkpoint that
-// has a tensor of a name that a scale is to get.
+// has a tensor of a name that a scale is to get. `inputs`: by the name of each matrix, as
+// InputRanges has them, or null; of a scheme with static inputs alone, which without them is only
+// planned.
 FolderPlan plan_shards(const Checkpoint& checkpoint, const LinearChoice& choice,
-                       const Fp8Scheme& scheme);
+                       const Fp8Scheme& scheme, const std::map<std::string, float>* inputs);
 
 // The index of the result; nullopt for a model in one file.
 std::optional<std::string> index_text(const Checkpoint& checkpoint, const FolderPlan& plan);

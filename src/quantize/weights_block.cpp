@@ -33,7 +33,7 @@ std::string weights_block(const Fp8Scheme& scheme, std::span<const std::string> 
   out.begin_object().key("config_groups").begin_object().key("group_0").begin_object();
   out.member("format", "float-quantized");
   out.key("input_activations");
-  write_arguments(out, scheme.inputs, true, nullptr);
+  write_arguments(out, scheme.inputs, !scheme.static_inputs, nullptr);
   out.key("output_activations").null();
   out.key("targets").begin_array().value("Linear").end_array().key("weights");
   write_arguments(out, scheme.weights, false, blocks ? &scheme : nullptr);

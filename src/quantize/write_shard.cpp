@@ -47,16 +47,17 @@ class ShardWriter {
     int64_t rows;
     int64_t columns;
     uint64_t row_bytes;
-    int64_t block_rows;
+    int64_t block_rows;  // 1 where all rows share a scale
     int64_t block_columns;
     int64_t blocks;      // of columns
-    int64_t piece_rows;  // a multiple of block_rows, or any where all rows share a scale
+    int64_t piece_rows;  // a multiple of block_rows
   };
 
   Matrix matrix_of(const MovedTensor& tensor) const {
     const Fp8Scheme& scheme = tools_.scheme;
     const Shape& shape = tensor.from.shape;
     Matrix m{tensor, shape[0], shape[1], 0, scheme.block_rows, scheme.block_columns, 0, 0};
+    if (m.block_rows == 0) m.block_rows = 1;
     m.row_bytes = static_cast<uint64_t>(m.columns) * dtype_bytes(tensor.from.dtype);
     if (m.block_columns == 0) m.block_columns = m.columns;
     m.blocks = (m.columns + m.block_columns - 1) / m.block_columns;
@@ -135,7 +136,40 @@ class ShardWriter {
         "the file is damaged, or the model was: fetch it again, or from whoever made it");
   }
 
+  // One scale for all rows, which takes reading them twice.
+  void quantise_whole(const MovedTensor& tensor) {
+    const Matrix m = matrix_of(tensor);
+    const int64_t pieces = (m.rows + m.piece_rows - 1) / m.piece_rows;
+    const uint64_t bytes = tensor.from.end - tensor.from.begin;
+    std::vector<float> amax(static_cast<size_t>(pieces));
+    in_steps(pieces, bytes / 2, [&](int64_t piece, Scratch& scratch) {
+      const int64_t first = piece * m.piece_rows;
+      const int64_t rows = read_piece(m, first, scratch);
+      RowEncoder encoder = encoder_of(m);
+      std::vector<uint32_t> most(1, 0);
+      encoder.raise(scratch.rows.data(), rows, most);
+      check_finite(m, encoder, scratch.rows, first, most);
+      amax[static_cast<size_t>(piece)] = float_from_bits(most.front());
+    });
+    const std::vector<float> scale = {
+        weight_scale(*std::max_element(amax.begin(), amax.end()), tensor.from.dtype)};
+    in_steps(pieces, bytes - bytes / 2, [&](int64_t piece, Scratch& scratch) {
+      const int64_t first = piece * m.piece_rows;
+      const int64_t rows = read_piece(m, first, scratch);
+      scratch.codes.resize(static_cast<size_t>(rows * m.columns));
+      encoder_of(m).encode(scratch.rows.data(), rows, scale, scratch.codes.data());
+      out_.write(tensor.to + static_cast<uint64_t>(first * m.columns), scratch.codes);
+    });
+    write_scales(tensor, scale);
+    begin_sync(tensor.to, static_cast<uint64_t>(m.rows * m.columns));
+  }
+
   void quantise(const MovedTensor& tensor) {
+    if (tensor.input_amax) write_input_scale(tensor);
+    tools_.scheme.block_rows == 0 ? quantise_whole(tensor) : quantise_blocks(tensor);
+  }
+
+  void quantise_blocks(const MovedTensor& tensor) {
     const Matrix m = matrix_of(tensor);
     std::vector<float> scales(static_cast<size_t>(tensor.scales.elements()));
     const int64_t pieces = (m.rows + m.piece_rows - 1) / m.piece_rows;
@@ -165,6 +199,13 @@ class ShardWriter {
   // Small ones are left to the end.
   void begin_sync(uint64_t offset, uint64_t length) const {
     if (length >= kStepBytes / 2) out_.begin_sync(offset, length);
+  }
+
+  void write_input_scale(const MovedTensor& tensor) {
+    std::vector<std::byte> bytes(dtype_bytes(tensor.from.dtype));
+    store_scale(weight_scale(*tensor.input_amax, tensor.from.dtype), tensor.from.dtype,
+                bytes.data());
+    out_.write(tensor.input_scale_to, bytes);
   }
 
   void write_scales(const MovedTensor& tensor, std::span<const float> scales) {

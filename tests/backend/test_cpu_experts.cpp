@@ -73,7 +73,8 @@ struct Scene {
   }
 
   // Rows [first, first + rows).
-  std::vector<float> run(Backend& backend, int64_t first, int64_t rows) const {
+  std::vector<float> run(Backend& backend, int64_t first, int64_t rows,
+                         const std::optional<TensorView>& down_amax = {}) const {
     const auto part = [&](const auto& all, int64_t width) {
       return std::vector(all.begin() + first * width, all.begin() + (first + rows) * width);
     };
@@ -86,9 +87,40 @@ struct Scene {
     const Tensor out = backend.allocate(DType::f32, Shape{rows, dim});
     backend.experts(in.view(), {chosen.view(), counted.view(), {}},
                     {table.view(), dtype, hidden_dim, Activation::silu, weigh_input, codes,
-                     biases ? std::optional(biases->views()) : std::nullopt, swiglu},
+                     biases ? std::optional(biases->views()) : std::nullopt, swiglu, down_amax},
                     out.view());
     return test::floats_of(backend, out.view());
+  }
+
+  // What down of expert `id` multiplies.
+  double hidden(int64_t row, int64_t id, int64_t h) const {
+    const int64_t count = std::ssize(addresses) / 3;
+    const auto product = [&](int64_t matrix) {
+      double dot = 0;
+      for (int64_t i = 0; i < dim; ++i) {
+        double value = x[static_cast<size_t>(row * dim + i)];
+        if (dtype == DType::bf16) {
+          value = bf16_to_float(bf16_from_float(static_cast<float>(value)));
+        }
+        dot += value * matrices[static_cast<size_t>(matrix * count + id)][h * dim + i];
+      }
+      return dot;
+    };
+    double gate = product(0), up = product(1);
+    if (biases) {
+      gate += double{biases->gate[id * hidden_dim + h]};
+      up += double{biases->up[id * hidden_dim + h]};
+    }
+    double hidden = gate / (1 + std::exp(-gate)) * up;
+    if (swiglu) {
+      const double limit = double{swiglu->limit}, least = std::min(gate, limit);
+      hidden = least / (1 + std::exp(-double{swiglu->alpha} * least)) *
+               (std::clamp(up, -limit, limit) + 1);
+    }
+    if (dtype == DType::bf16) {
+      hidden = bf16_to_float(bf16_from_float(static_cast<float>(hidden)));
+    }
+    return hidden;
   }
 
   double expected(int64_t row, int64_t column) const {
@@ -96,38 +128,28 @@ struct Scene {
     double sum = 0;
     for (int64_t j = 0; j < k; ++j) {
       const int64_t id = ids[static_cast<size_t>(row * k + j)];
-      const auto product = [&](int64_t matrix, int64_t at) {
-        double dot = 0;
-        for (int64_t i = 0; i < dim; ++i) {
-          double value = x[static_cast<size_t>(row * dim + i)];
-          if (dtype == DType::bf16) {
-            value = bf16_to_float(bf16_from_float(static_cast<float>(value)));
-          }
-          dot += value * matrices[static_cast<size_t>(matrix * count + id)][at * dim + i];
-        }
-        return dot;
-      };
       double made = biases ? double{biases->down[id * dim + column]} : 0;
       for (int64_t h = 0; h < hidden_dim; ++h) {
-        double gate = product(0, h), up = product(1, h);
-        if (biases) {
-          gate += double{biases->gate[id * hidden_dim + h]};
-          up += double{biases->up[id * hidden_dim + h]};
-        }
-        double hidden = gate / (1 + std::exp(-gate)) * up;
-        if (swiglu) {
-          const double limit = double{swiglu->limit}, least = std::min(gate, limit);
-          hidden = least / (1 + std::exp(-double{swiglu->alpha} * least)) *
-                   (std::clamp(up, -limit, limit) + 1);
-        }
-        if (dtype == DType::bf16) {
-          hidden = bf16_to_float(bf16_from_float(static_cast<float>(hidden)));
-        }
-        made += hidden * matrices[static_cast<size_t>(2 * count + id)][column * hidden_dim + h];
+        made += hidden(row, id, h) *
+                matrices[static_cast<size_t>(2 * count + id)][column * hidden_dim + h];
       }
       sum += weights[static_cast<size_t>(row * k + j)] * made;
     }
     return sum;
+  }
+
+  std::vector<double> down_amax() const {
+    std::vector<double> amax(addresses.size() / 3, 0.0);
+    for (int64_t row = 0; row < n; ++row) {
+      for (int64_t j = 0; j < k; ++j) {
+        const int64_t id = ids[static_cast<size_t>(row * k + j)];
+        for (int64_t h = 0; h < hidden_dim; ++h) {
+          double& most = amax[static_cast<size_t>(id)];
+          most = std::max(most, std::abs(hidden(row, id, h)));
+        }
+      }
+    }
+    return amax;
   }
 
   int64_t n, dim, hidden_dim, k;
@@ -332,6 +354,39 @@ TEST_CASE("experts: a row has the same bits whatever is beside it and however ma
       }
     }
   }
+}
+
+TEST_CASE("experts: the largest magnitudes of what down multiplies are those of plain loops") {
+  for (const int64_t rows : {2, 40}) {  // by dot products and by tiles
+    const Scene scene(rows, 5, 24, 70, 2, DType::f32);
+    const auto backend = make_cpu_backend(3);
+    const Tensor amax = backend->allocate(DType::u64, Shape{5});
+    scene.run(*backend, 0, rows, amax.view());
+    const std::vector<double> expected = scene.down_amax();
+    for (size_t expert = 0; expert < 5; ++expert) {
+      const auto bits = static_cast<uint32_t>(amax.view().as<const uint64_t>()[expert]);
+      CHECK(float_from_bits(bits) == doctest::Approx(expected[expert]).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("amax: raises what is there, infinity is above numbers and NaN above infinity") {
+  const auto backend = make_cpu_backend(3);
+  const Tensor amax = backend->allocate(DType::u64, Shape{1});
+  const auto after = [&](std::vector<float> values) {
+    const auto n = static_cast<int64_t>(values.size());
+    backend->amax(test::tensor_of(*backend, std::move(values), {n, 1}).view(), amax.view());
+    return float_from_bits(static_cast<uint32_t>(*amax.view().as<const uint64_t>()));
+  };
+  CHECK(after({}) == 0);
+  CHECK(after({1, -3, 2}) == 3);
+  CHECK(after({2.5f, -0.0f}) == 3);
+  std::vector<float> many(100'000, 1.0f);
+  many[99'999] = -7;
+  CHECK(after(many) == 7);
+  CHECK(after({-std::numeric_limits<float>::infinity()}) == HUGE_VALF);
+  CHECK(std::isnan(after({std::nanf(""), 1})));
+  CHECK(std::isnan(after({std::numeric_limits<float>::infinity()})));
 }
 
 TEST_CASE("gate_rows: multiplies every row by the sigmoid of its gate") {

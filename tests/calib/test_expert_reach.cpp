@@ -27,10 +27,12 @@ ModelConfig three_layers() {
 
 }  // namespace
 
-TEST_CASE("expert reach: experts without tokens are named, but for those of the last layer") {
+TEST_CASE("expert reach: experts without tokens are named, of layers whose experts were computed") {
   const ModelConfig config = three_layers();
   CHECK(unreached_experts(config, {{1, 2, 0, 4, 5, 0}, {1, 1, 1, 1, 1, 0}, {0, 0, 0, 0, 0, 0}}) ==
         "no token reached 3 of 12 experts: layer 0: 2, 5; layer 1: 5");
+  CHECK(unreached_experts(config, {{1, 2, 3, 4, 5, 6}, {1, 1, 1, 1, 1, 1}, {1, 0, 0, 1, 1, 1}}) ==
+        "no token reached 2 of 18 experts: layer 2: 1, 2");
   CHECK_FALSE(unreached_experts(config, {{1, 1, 1, 1, 1, 1}, {2, 2, 2, 2, 2, 2}, {}}));
   CHECK_FALSE(unreached_experts(test::model_of(test::tiny_config()), {}));
 }
@@ -42,10 +44,11 @@ TEST_CASE("expert reach: of many the first are named") {
     config.layers[i].cache_of = static_cast<int64_t>(i);
   }
   Reached reached(11, std::vector<uint64_t>(20, 0));
+  for (size_t i = 0; i < 10; ++i) reached[i][19] = 1;
   const std::string text = unreached_experts(config, reached).value();
   CHECK(
-      text.starts_with("no token reached 200 of 200 experts: layer 0: 0, 1, 2, 3, 4, 5, 6, 7, "
-                       "and 12 more; layer 1: 0, "));
+      text.starts_with("no token reached 190 of 200 experts: layer 0: 0, 1, 2, 3, 4, 5, 6, 7, "
+                       "and 11 more; layer 1: 0, "));
   CHECK(text.ends_with("; and 2 more"));
 }
 

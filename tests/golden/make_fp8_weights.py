@@ -24,6 +24,7 @@ from safetensors.torch import load_file, save_file
 HERE = pathlib.Path(__file__).resolve().parent
 KINDS = {"BF16": torch.bfloat16, "F16": torch.float16, "F32": torch.float32}
 MASK = (1 << 64) - 1
+INPUT_AMAX = 3.0
 
 
 def mixed(at):
@@ -74,20 +75,26 @@ def by_llm_compressor(model, scheme):
 
 def by_compressed_tensors(model, scheme):
     of = preset_name_to_scheme(scheme, ["Linear"])
-    rows, columns = of.weights.block_structure
+    rows, columns = of.weights.block_structure or (None, None)
     out = {}
     for name, weight in model.items():
         if not name.startswith("model.layers.0.") or weight.dim() < 2:
             out[name] = weight
             continue
-        down, across = -(-weight.shape[0] // rows), -(-weight.shape[1] // columns)
-        blocks = [[weight[r * rows:(r + 1) * rows, c * columns:(c + 1) * columns] for c in range(across)] for r in range(down)]
-        least = torch.stack([torch.stack([b.min() for b in line]) for line in blocks])
-        most = torch.stack([torch.stack([b.max() for b in line]) for line in blocks])
+        if rows is None:
+            least, most = weight.min().reshape(1), weight.max().reshape(1)
+        else:
+            down, across = -(-weight.shape[0] // rows), -(-weight.shape[1] // columns)
+            blocks = [[weight[r * rows:(r + 1) * rows, c * columns:(c + 1) * columns] for c in range(across)] for r in range(down)]
+            least = torch.stack([torch.stack([b.min() for b in line]) for line in blocks])
+            most = torch.stack([torch.stack([b.max() for b in line]) for line in blocks])
         scale, _ = calculate_qparams(least, most, of.weights)
         state = FloatQuantizationCompressor.compress({"weight": weight, "weight_scale": scale}, of)
         out[name] = state["weight"]
         out[name + "_scale"] = scale
+        if not of.input_activations.dynamic:
+            amax = torch.tensor([INPUT_AMAX], dtype=weight.dtype)
+            out[name.replace("weight", "input_scale")] = calculate_qparams(-amax, amax, of.input_activations)[0]
     return out, None
 
 
@@ -107,10 +114,10 @@ def main():
         of = shapes(**sizes)
         for dtype in KINDS:
             model = {n: weight(i, s, dtype) for i, (n, s) in enumerate(of.items())}
-            for scheme, called in (("FP8_DYNAMIC", "fp8-dynamic"), ("FP8_BLOCK", "fp8-block")):
-                if maker is by_compressed_tensors and scheme != "FP8_BLOCK":
+            for scheme, called in (("FP8_DYNAMIC", "fp8-dynamic"), ("FP8_BLOCK", "fp8-block"), ("FP8", "fp8-static")):
+                if maker is by_compressed_tensors and scheme == "FP8_DYNAMIC":
                     continue
-                made, config = maker(model, scheme)
+                made, config = (by_compressed_tensors if scheme == "FP8" else maker)(model, scheme)
                 cases.append({"name": name, **sizes, "dtype": dtype, "scheme": called,
                               "group": list(config["config_groups"].values())[0] if config else None,
                               "tensors": [{"name": n, "shape": s} for n, s in of.items()],

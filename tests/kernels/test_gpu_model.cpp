@@ -18,6 +18,7 @@
 #include "support/models/block_model.h"
 #include "support/models/family_model.h"
 #include "support/models/fused_model.h"
+#include "support/models/input_ranges.h"
 #include "support/models/run_model.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/sanitizers.h"
@@ -286,6 +287,16 @@ TEST_CASE("gpu model: amax and greedy text of every family are transformers'") {
     const int count = is_simulated(named) ? kSimulated : static_cast<int>(model.greedy.size());
     const std::vector<int32_t> expected(model.greedy.begin(), model.greedy.begin() + count);
     CHECK(test::run_greedy(model.checkpoint, model.config, *backend, prompt, count) == expected);
+  }
+}
+
+TEST_CASE("gpu model: every matrix multiplies what it does in transformers") {
+  for (const test::NamedBackend& named : test::gpu_backends()) {
+    CAPTURE(named.name);
+    for (const char* name : {"phi3", "glm4-moe", "deepseek-v3"}) {
+      const auto backend = named.make();
+      test::check_input_ranges(name, *backend);
+    }
   }
 }
 

@@ -51,9 +51,11 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
   const char* less = backend.memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                       : "use fewer --samples or a smaller --seq-len";
   CollectedMagnitudes collected = with_way_out(less, [&] {
-    return collect(
-        checkpoint, config, backend, windows, log,
-        {.max_memory = {run.max_memory, "--max-memory"}, .state = run.state, .half = run.in_half});
+    return collect(checkpoint, config, backend, windows, log,
+                   {.max_memory = {run.max_memory, "--max-memory"},
+                    .state = run.state,
+                    .half = run.in_half,
+                    .inputs = run.inputs});
   });
   if (const auto unreached = unreached_experts(config, collected.reached)) log.note(*unreached);
   Calibrated made{make_scales(collected.layers, run.policy, config.latent.has_value()), {}};

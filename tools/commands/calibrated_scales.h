@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "calib/calibration_state.h"
+#include "calib/input_ranges.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
 #include "core/scales.h"
@@ -24,7 +25,8 @@ struct CalibrationRun {
   ShardNote shards;
   Policy policy;
   std::optional<uint64_t> max_memory;
-  CalibrationState* state = nullptr;  // see CollectOptions
+  CalibrationState* state = nullptr;  // this and the next: see CollectOptions
+  InputRanges* inputs = nullptr;
 };
 
 struct Calibrated {

@@ -1,8 +1,12 @@
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "backend/open/open.h"
 #include "base/error.h"
+#include "calib/input_ranges.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/made_for.h"
@@ -122,21 +126,40 @@ KvScales given_scales(const QuantizeOptions& options, const Checkpoint& checkpoi
   return scales;
 }
 
-KvScales scales_of_data(const QuantizeOptions& options, const Checkpoint& checkpoint,
-                        const ModelConfig& config, Log& log) {
+struct OfData {
+  KvScales scales;
+  std::map<std::string, float> inputs;  // see quantise_folder
+};
+
+// Whole layers are computed where inputs are wanted too: all that they go through.
+OfData measured(const QuantizeOptions& options, const Checkpoint& checkpoint,
+                const ModelConfig& config, bool with_inputs, Log& log) {
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   Windows windows = text.read(options.data, log);
   const size_t in_half = put_half_first(windows.ids);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
-  return calibrated_scales(checkpoint, config, *backend,
-                           {.windows = windows,
-                            .in_half = in_half,
-                            .shards = {},
-                            .policy = options.policy,
-                            .max_memory = options.max_memory},
-                           log)
-      .scales;
+  std::optional<InputRanges> inputs;
+  if (with_inputs) inputs.emplace(*backend, config);
+  Calibrated made =
+      calibrated_scales(checkpoint, config, inputs ? static_cast<Backend&>(*inputs) : *backend,
+                        {.windows = windows,
+                         .in_half = in_half,
+                         .shards = {},
+                         .policy = options.policy,
+                         .max_memory = options.max_memory,
+                         .inputs = inputs ? &*inputs : nullptr},
+                        log);
+  return {std::move(made.scales), inputs ? inputs->amax() : std::map<std::string, float>()};
+}
+
+void check_data(const QuantizeOptions& options, const Fp8Scheme& scheme) {
+  if (!scheme.static_inputs || !options.data.empty()) return;
+  throw Error(cat("--scheme ", scheme.name, ": needs --data: text that what matrices multiply is ",
+                  "measured on"),
+              "pass text like what the model will be served with, or take --scheme fp8-dynamic, "
+              "which needs none",
+              ErrorKind::usage);
 }
 
 }  // namespace
@@ -144,6 +167,7 @@ KvScales scales_of_data(const QuantizeOptions& options, const Checkpoint& checkp
 void run_command(const QuantizeOptions& given) {
   Log log(given.verbosity);
   QuantizeOptions options = given;
+  check_data(options, fp8_scheme_at(options.scheme));
   options.data = find_data(given.data, given.choice.split, log);
   if (options.out == "-") {
     throw Error("--out: '-' is no folder", "name a folder to make", ErrorKind::usage);
@@ -152,7 +176,8 @@ void run_command(const QuantizeOptions& given) {
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   check_unquantised(checkpoint);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);
-  const QuantiseOptions how{.scheme = &fp8_scheme_at(options.scheme),
+  const Fp8Scheme& scheme = fp8_scheme_at(options.scheme);
+  const QuantiseOptions how{.scheme = &scheme,
                             .threads = options.threads,
                             .dry_run = options.dry_run,
                             .overwrite = options.force,
@@ -160,13 +185,17 @@ void run_command(const QuantizeOptions& given) {
                             .version = FP8KV_VERSION};
   with_way_out(kReplaceOutput, [&] { check_quantisable(checkpoint, config, options.out, how); });
   std::optional<KvScales> scales;
+  std::map<std::string, float> inputs;
   if (!options.scales.empty()) {
     scales = given_scales(options, checkpoint, log);
   } else if (!options.data.empty()) {
-    scales = scales_of_data(options, checkpoint, config, log);
+    OfData found = measured(options, checkpoint, config, scheme.static_inputs, log);
+    scales = std::move(found.scales);
+    inputs = std::move(found.inputs);
   }
   const QuantiseReport report = with_way_out(kReplaceOutput, [&] {
-    return quantise_folder(checkpoint, config, scales ? &*scales : nullptr, options.out, how, log);
+    return quantise_folder(checkpoint, config, scales ? &*scales : nullptr,
+                           scheme.static_inputs ? &inputs : nullptr, options.out, how, log);
   });
   for (const std::string& line : report.skipped) log.note("left behind: " + line);
   if (report.kept_shards > 0) {

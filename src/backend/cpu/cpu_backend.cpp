@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <vector>
 
 #include "backend/cpu/cpu_arrange.h"
 #include "backend/cpu/cpu_attention.h"
@@ -224,6 +225,18 @@ class CpuBackend : public Backend {
       if (cap != 0.0f) return kernels_.cap(values, dim, multiplier, cap);
       for (int64_t i = 0; i < dim; ++i) values[i] *= multiplier;
     });
+  }
+
+  void amax(const ConstTensorView& x, const TensorView& out) override {
+    FP8KV_ASSERT(x.dtype == DType::f32 && out.dtype == DType::u64);
+    const int64_t dim = x.shape[1];
+    std::vector<uint32_t> most(static_cast<size_t>(pool_.threads()), 0);
+    for_rows(x.shape[0], dim, [&](int64_t row, int thread) {
+      uint32_t& mine = most[static_cast<size_t>(thread)];
+      mine = kernels_.largest_bits(x.as<float>() + row * dim, dim, mine);
+    });
+    auto& largest = *out.as<uint64_t>();
+    for (const uint32_t each : most) largest = std::max<uint64_t>(largest, each);
   }
 
   void sample(const ConstTensorView& logits, const Sampling& sampling,

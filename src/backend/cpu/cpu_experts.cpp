@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <span>
 
@@ -122,6 +123,21 @@ class Experts {
     activate_(gate, up, count);
   }
 
+  // Takes what down multiplies into the expert's largest magnitude: rows [n_rows, count], `stride`
+  // apart.
+  void look_at(int64_t expert, const float* rows, int64_t n_rows, int64_t count,
+               int64_t stride) const {
+    if (!matrices_.down_amax) return;
+    uint32_t most = 0;
+    for (int64_t row = 0; row < n_rows; ++row) {
+      most = kernels_.largest_bits(rows + row * stride, count, most);
+    }
+    std::atomic_ref<uint64_t> largest(matrices_.down_amax->as<uint64_t>()[expert]);
+    uint64_t had = largest.load(std::memory_order_relaxed);
+    while (had < most && !largest.compare_exchange_weak(had, most, std::memory_order_relaxed)) {
+    }
+  }
+
   // All that is sent, by expert, and of each expert by row.
   void sort(const Routed& routed) {
     const auto n_experts = static_cast<size_t>(matrices_.addresses.shape[1]);
@@ -229,6 +245,7 @@ class Experts {
     add_bias(0, segment.expert, first, count, gate, segment.count, width);
     add_bias(1, segment.expert, first, count, up, segment.count, width);
     activate(gate, up, size);
+    look_at(segment.expert, gate, segment.count, count, width);
     for (int64_t row = 0; row < segment.count; ++row) {
       pack_part(kernels_, form_, gate + row * width, first, count, out, row);
     }
@@ -290,6 +307,8 @@ class Experts {
         const int64_t at = i * hidden_dim() + begin;
         activate(gate + at, up + at, end - begin);
       }
+      look_at(segment.expert, gate + segment.first * hidden_dim() + begin, segment.count,
+              end - begin, hidden_dim());
     });
     pool_.run(n, [&](int64_t i, int /*thread*/) {
       prepare_dot_row(kernels_, form_, gate + i * hidden_dim(), hidden_dim(),

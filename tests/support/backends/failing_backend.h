@@ -3,104 +3,26 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "backend/backend.h"
+#include "backend/forwarding_backend.h"
 #include "base/error.h"
 
 namespace fp8kv::test {
 
-class FailingBackend final : public Backend {
+class FailingBackend final : public ForwardingBackend {
  public:
   FailingBackend(std::unique_ptr<Backend> backend, int activations)
-      : inner_(std::move(backend)), left_(activations) {}
+      : ForwardingBackend(*backend), owned_(std::move(backend)), left_(activations) {}
 
-  std::string describe() const override { return inner_->describe(); }
-  std::vector<std::pair<std::string, std::string>> details() const override {
-    return inner_->details();
-  }
-  DType activation_dtype(DType model) const override { return inner_->activation_dtype(model); }
-  Tensor allocate(DType dtype, const Shape& shape) override {
-    return inner_->allocate(dtype, shape);
-  }
-  Tensor upload(const ConstTensorView& host, std::shared_ptr<const void> keep_alive) override {
-    return inner_->upload(host, std::move(keep_alive));
-  }
-  void copy_in(const TensorView& to, const ConstTensorView& host) override {
-    inner_->copy_in(to, host);
-  }
-  void download(const ConstTensorView& from, std::span<std::byte> host) override {
-    inner_->download(from, host);
-  }
-  Transfers* transfers() override { return inner_->transfers(); }
-  std::optional<DeviceMemory> memory() const override { return inner_->memory(); }
-  uint64_t op_memory(const StepShape& shape) const override { return inner_->op_memory(shape); }
-  void embed(const ConstTensorView& table, const ConstTensorView& ids,
-             const TensorView& out) override {
-    inner_->embed(table, ids, out);
-  }
-  void arrange(const ConstTensorView& from, Steps steps, const TensorView& to) override {
-    inner_->arrange(from, steps, to);
-  }
-  void decode_weights(const QuantisedMatrix& matrix, const TensorView& to) override {
-    inner_->decode_weights(matrix, to);
-  }
-  void norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) override {
-    inner_->norm(x, norm, out);
-  }
-  void compute_as(StepSize size) override { inner_->compute_as(size); }
-  void linear(const ConstTensorView& x, std::span<const Projection> projections) override {
-    inner_->linear(x, projections);
-  }
-  void linear_heads(const ConstHeadColumns& x, const ConstTensorView& weights,
-                    const HeadColumns& out) override {
-    inner_->linear_heads(x, weights, out);
-  }
-  void copy_columns(const ConstHeadColumns& from, const HeadColumns& to, int64_t count) override {
-    inner_->copy_columns(from, to, count);
-  }
-  void rope_append(const RopeAppend& args) override { inner_->rope_append(args); }
-  void attention(const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
-                 const AttentionOptions& options, const TensorView& out) override {
-    inner_->attention(q, kv, batch, options, out);
-  }
-  void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) override {
-    inner_->causal_conv(x, conv, batch);
-  }
-  void recur(const Recurrence& args, const Batch& batch, const TensorView& out) override {
-    inner_->recur(args, batch, out);
-  }
   void activate(Activation activation, const TensorView& x,
                 const std::optional<ConstTensorView>& up) override {
     if (--left_ == 0) throw Error("the device is lost", "", ErrorKind::device);
-    inner_->activate(activation, x, up);
-  }
-  void route(const ConstTensorView& logits, const Routing& routing,
-             const std::optional<ConstTensorView>& choice_bias, const Routed& out) override {
-    inner_->route(logits, routing, choice_bias, out);
-  }
-  void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
-               const TensorView& out) override {
-    inner_->experts(x, routed, matrices, out);
-  }
-  void gate_rows(const TensorView& x, const ConstTensorView& gates) override {
-    inner_->gate_rows(x, gates);
-  }
-  void add(const TensorView& x, const ConstTensorView& y, float multiplier) override {
-    inner_->add(x, y, multiplier);
-  }
-  void scale(const TensorView& x, float multiplier, float cap) override {
-    inner_->scale(x, multiplier, cap);
-  }
-  void sample(const ConstTensorView& logits, const Sampling& sampling,
-              const TensorView& ids) override {
-    inner_->sample(logits, sampling, ids);
+    ForwardingBackend::activate(activation, x, up);
   }
 
  private:
-  std::unique_ptr<Backend> inner_;
+  std::unique_ptr<Backend> owned_;
   int left_;
 };
 

@@ -1,0 +1,97 @@
+#include "model/weights/linear_of.h"
+
+namespace fp8kv {
+namespace {
+
+const Linear* get(const std::optional<Linear>& linear) {
+  return linear ? &*linear : nullptr;
+}
+
+const Linear* of_state(const StateWeights& state, TensorRole role) {
+  switch (role) {
+    case TensorRole::state_q:
+      return &state.q;
+    case TensorRole::state_k:
+      return &state.k;
+    case TensorRole::state_v:
+      return &state.v;
+    case TensorRole::state_gate:
+      return &state.gate;
+    case TensorRole::state_step:
+      return &state.step;
+    case TensorRole::state_strength:
+      return get(state.strength);
+    default:
+      return nullptr;
+  }
+}
+
+const Linear* of_latent(const LatentWeights& latent, TensorRole role) {
+  switch (role) {
+    case TensorRole::q_down:
+      return get(latent.q_down);
+    case TensorRole::latent:
+      return &latent.latent;
+    case TensorRole::k_rope:
+      return &latent.k_rope;
+    default:
+      return nullptr;
+  }
+}
+
+const Linear* of_experts(const LayerExperts& experts, TensorRole role) {
+  switch (role) {
+    case TensorRole::router:
+      return &experts.router;
+    case TensorRole::shared_gate:
+      return experts.shared ? &(*experts.shared)[0] : nullptr;
+    case TensorRole::shared_up:
+      return experts.shared ? &(*experts.shared)[1] : nullptr;
+    case TensorRole::shared_down:
+      return experts.shared ? &(*experts.shared)[2] : nullptr;
+    case TensorRole::shared_router:
+      return get(experts.shared_router);
+    default:
+      return nullptr;
+  }
+}
+
+const Linear* of_layer(const LayerWeights& layer, TensorRole role) {
+  switch (role) {
+    case TensorRole::q:
+      return &layer.attn.q;
+    case TensorRole::k:
+      return &layer.attn.k;
+    case TensorRole::v:
+      return &layer.attn.v;
+    case TensorRole::attn_gate:
+      return get(layer.attn_gate);
+    case TensorRole::o:
+    case TensorRole::state_out:
+      return &layer.o;
+    case TensorRole::gate:
+      return get(layer.gate);
+    case TensorRole::up:
+      return &layer.up;
+    case TensorRole::down:
+      return &layer.down;
+    case TensorRole::input_gate:
+      return layer.input ? &layer.input->gate : nullptr;
+    case TensorRole::input_out:
+      return layer.input ? &layer.input->out : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+const Linear* linear_of(const LayerWeights& layer, TensorRole role) {
+  if (const Linear* found = of_layer(layer, role)) return found;
+  const Linear* found = layer.state ? of_state(*layer.state, role) : nullptr;
+  if (found == nullptr && layer.latent) found = of_latent(*layer.latent, role);
+  if (found == nullptr && layer.experts) found = of_experts(*layer.experts, role);
+  return found;
+}
+
+}  // namespace fp8kv
