@@ -51,6 +51,9 @@ struct LayerErrors {
   // sqrt(sum |o - o'|^2 / sum |o|^2) of the attention output o: the figure to trust. Over
   // EvalReport::attention_tokens.
   double attention_error = 0;
+
+  // False of layers that write no cache of their own: nothing is measured there.
+  bool has_cache() const { return !k.head_errors.empty(); }
 };
 
 // Greedy text: how many tokens of the baseline's continuation of each prompt the cache reproduces

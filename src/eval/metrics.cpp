@@ -16,6 +16,7 @@ template <typename Value>
 Values of_layers(const CandidateReport& candidate, const Value& value) {
   Values values;
   for (size_t i = 0; i < candidate.layers.size(); ++i) {
+    if (!candidate.layers[i].has_cache()) continue;
     values.push_back({cat("layer ", i, " K"), value(candidate.layers[i].k)});
     values.push_back({cat("layer ", i, " V"), value(candidate.layers[i].v)});
   }
@@ -47,6 +48,7 @@ Values value_error(const CandidateReport& candidate) {
 Values attention_error(const CandidateReport& candidate) {
   Values values;
   for (size_t i = 0; i < candidate.layers.size(); ++i) {
+    if (!candidate.layers[i].has_cache()) continue;
     values.push_back({cat("layer ", i), candidate.layers[i].attention_error});
   }
   return values;

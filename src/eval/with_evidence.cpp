@@ -19,7 +19,9 @@ KvScales with_evidence(const EvalReport& report, const CandidateReport& candidat
           scales);
   scales.format = *fp8_format(candidate.dtype);
   if (!candidate.scales) {
-    scales.layers.assign(report.magnitudes.size(), {{1}, {1}});
+    for (const LayerMagnitudes& layer : report.magnitudes) {
+      scales.layers.push_back(layer.has_cache() ? LayerScales{{1}, {1}} : LayerScales{});
+    }
     return scales;
   }
   scales.layers = candidate.scales->layers;

@@ -22,6 +22,8 @@ struct MagnitudeCounts {
 struct LayerMagnitudes {
   std::vector<MagnitudeCounts> q, k, v;
 
+  // Layers that write no cache count nothing.
+  bool has_cache() const { return !k.empty(); }
   void add(const LayerMagnitudes& other);
 };
 

@@ -23,7 +23,7 @@ std::vector<float> each_head(const Policy& policy, const std::vector<MagnitudeCo
 }
 
 LayerScales layer_scales(const Policy& policy, const LayerMagnitudes& layer, bool latent) {
-  if (layer.k.empty()) return {};  // nothing is cached there
+  if (!layer.has_cache()) return {};
   if (policy.kind->sharing == ScaleSharing::head && !latent) {
     return {each_head(policy, layer.k), each_head(policy, layer.v)};
   }

@@ -54,21 +54,32 @@ int style_of(const EvalReport& report, const CandidateReport& candidate) {
   return static_cast<int>(&candidate - report.candidates.data());
 }
 
+// Numbers of the layers with a cache of their own.
+template <typename Layer>
+std::vector<size_t> cached_layers(const std::vector<Layer>& layers) {
+  std::vector<size_t> cached;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].has_cache()) cached.push_back(i);
+  }
+  return cached;
+}
+
+// REQUIRES candidates with as many layers each.
 Chart error_chart(const EvalReport& report, double (*error)(const LayerErrors&)) {
+  const std::vector<size_t> layers = cached_layers(report.candidates[0].layers);
   Chart chart;
   chart.x_label = "layer";
   chart.y_label = "relative error";
-  chart.places = numbers_below(report.candidates[0].layers.size());
+  chart.places = layer_names(layers);
   chart.log = true;
   chart.tick = percent_tick;
   for (size_t c = 0; c < report.candidates.size(); ++c) {
     const CandidateReport& each = report.candidates[c];
-    if (each.layers.size() != chart.places.size()) continue;
     Series series{each.name, SeriesKind::line, static_cast<int>(c), {}, {}, {}};
-    for (size_t i = 0; i < each.layers.size(); ++i) {
-      series.values.push_back(error(each.layers[i]));
+    for (const size_t layer : layers) {
+      series.values.push_back(error(each.layers[layer]));
       series.tips.push_back(
-          cat("layer ", i, ", ", each.name, ": ", short_percent(series.values.back())));
+          cat("layer ", layer, ", ", each.name, ": ", short_percent(series.values.back())));
     }
     chart.series.push_back(std::move(series));
   }
@@ -76,7 +87,7 @@ Chart error_chart(const EvalReport& report, double (*error)(const LayerErrors&))
 }
 
 bool has_layers(const EvalReport& report) {
-  return !report.candidates.empty() && !report.candidates[0].layers.empty();
+  return !report.candidates.empty() && !cached_layers(report.candidates[0].layers).empty();
 }
 
 // "0–512": tokens that a prediction could see.
@@ -109,48 +120,50 @@ Chart depth_chart(const EvalReport& report) {
 }  // namespace
 
 std::string range_figure(const EvalReport& report, CacheTensor tensor) {
-  if (report.magnitudes.empty()) return "";
-  LayerRanges ranges{tensor,
-                     numbers_below(report.magnitudes.size()),
-                     layer_amax_of(report.magnitudes, magnitudes_of(tensor)),
-                     {}};
-  for (const LayerMagnitudes& layer : report.magnitudes) {
-    ranges.median.push_back(median_of(layer.*magnitudes_of(tensor)));
+  const std::vector<size_t> layers = cached_layers(report.magnitudes);
+  if (layers.empty()) return "";
+  LayerRanges ranges{tensor, layer_names(layers), {}, {}};
+  const auto amax = layer_amax_of(report.magnitudes, magnitudes_of(tensor));
+  for (const size_t layer : layers) {
+    ranges.largest.push_back(amax[layer]);
+    ranges.median.push_back(median_of(report.magnitudes[layer].*magnitudes_of(tensor)));
   }
   std::optional<RangeLimits> limits;
   if (const CandidateReport* best = nearest_fp8(report)) {
-    limits = {fp8_spec(*fp8_format(best->dtype)),
-              layer_scales_of(*best, ranges.largest.size(), scales_of(tensor)), best->name,
-              style_of(report, *best)};
+    limits = {fp8_spec(*fp8_format(best->dtype)), {}, best->name, style_of(report, *best)};
+    const auto scales = layer_scales_of(*best, amax.size(), scales_of(tensor));
+    for (const size_t layer : layers) limits->scales.push_back(scales[layer]);
   }
   return range_chart(ranges, limits);
 }
 
 std::string head_figure(const EvalReport& report, CacheTensor tensor) {
-  if (report.magnitudes.empty()) return "";
+  const std::vector<size_t> layers = cached_layers(report.magnitudes);
+  if (layers.empty()) return "";
   const std::string name = tensor_letter(tensor);
   size_t heads = 0;
-  for (const LayerMagnitudes& layer : report.magnitudes) {
-    heads = std::max(heads, (layer.*magnitudes_of(tensor)).size());
+  for (const size_t layer : layers) {
+    heads = std::max(heads, (report.magnitudes[layer].*magnitudes_of(tensor)).size());
   }
-  if (heads == 0) return "";
   HeatMap map{.id = cat("heads-", name),
               .title = cat("Largest |", name, "| of each KV head and layer"),
               .caption = cat("Largest |", name, "| of each KV head and layer, logarithmic."),
               .x_label = "layer",
               .y_label = cat("KV head, ", name),
-              .x_names = numbers_below(report.magnitudes.size()),
-              .y_names = numbers_below(heads),
+              .x_names = layer_names(layers),
+              .y_names = {},
               .values = {},
               .tips = {},
               .empty_zeros = false};
   for (size_t h = 0; h < heads; ++h) {
+    map.y_names.push_back(cat(h));
     auto& values = map.values.emplace_back();
     auto& tips = map.tips.emplace_back();
-    for (size_t i = 0; i < report.magnitudes.size(); ++i) {
-      const auto& of = report.magnitudes[i].*magnitudes_of(tensor);
+    for (const size_t layer : layers) {
+      const auto& of = report.magnitudes[layer].*magnitudes_of(tensor);
       values.push_back(h < of.size() ? double{of[h].amax} : 0.0);
-      tips.push_back(cat("layer ", i, ", head ", h, ": ", short_number(values.back(), 5)));
+      tips.push_back(cat("layer ", layer, ", head ", h, ": ",
+                         h < of.size() ? short_number(values.back(), 5) : "none"));
     }
   }
   return draw_heat_map(map);

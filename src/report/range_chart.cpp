@@ -71,9 +71,9 @@ std::string range_chart(const LayerRanges& ranges, const std::optional<RangeLimi
   return draw_chart(chart);
 }
 
-std::vector<std::string> numbers_below(size_t n) {
+std::vector<std::string> layer_names(const std::vector<size_t>& layers) {
   std::vector<std::string> names;
-  for (size_t i = 0; i < n; ++i) names.push_back(cat(i));
+  for (const size_t layer : layers) names.push_back(cat(layer));
   return names;
 }
 

@@ -28,8 +28,8 @@ struct RangeLimits {
 // Without limits, the magnitudes alone.
 std::string range_chart(const LayerRanges& ranges, const std::optional<RangeLimits>& limits);
 
-// "0", "1" and so on, below n: the places of layers.
-std::vector<std::string> numbers_below(size_t n);
+// The places of layers with these numbers.
+std::vector<std::string> layer_names(const std::vector<size_t>& layers);
 
 // "K" or "V".
 const char* tensor_letter(CacheTensor tensor);

@@ -138,6 +138,7 @@ std::string layer_table(const EvalReport& report) {
     const std::vector<double> k_scales = layer_scales_of(each, n, &LayerScales::k);
     const std::vector<double> v_scales = layer_scales_of(each, n, &LayerScales::v);
     for (size_t i = 0; i < n; ++i) {
+      if (!each.layers[i].has_cache()) continue;
       table.rows.push_back(layer_row(each, i, true, k, k_scales));
       table.rows.push_back(layer_row(each, i, false, v, v_scales));
     }

@@ -30,12 +30,6 @@ std::vector<size_t> cached_layers(const KvScales& scales) {
   return layers;
 }
 
-std::vector<std::string> names_of(const std::vector<size_t>& layers) {
-  std::vector<std::string> names;
-  for (const size_t layer : layers) names.push_back(cat(layer));
-  return names;
-}
-
 std::string share_tick(double value) {
   return short_percent(value);
 }
@@ -56,7 +50,7 @@ double share_of_half(const KvScales& scales, size_t layer, CacheTensor tensor) {
 std::string range_figure(const KvScales& scales, CacheTensor tensor) {
   const std::vector<size_t> layers = cached_layers(scales);
   const Provenance& from = scales.provenance;
-  LayerRanges ranges{tensor, names_of(layers), {}, {}};
+  LayerRanges ranges{tensor, layer_names(layers), {}, {}};
   RangeLimits limits{fp8_spec(scales.format), {}, "these scales"};
   for (const size_t layer : layers) {
     const LayerScales& of = scales.layers[layer];
@@ -88,7 +82,7 @@ std::string octave_figure(const KvScales& scales, CacheTensor tensor) {
                              " that lie in each octave: from a power of two to the next."),
               .x_label = "layer",
               .y_label = cat("|", name, "| from"),
-              .x_names = names_of(layers),
+              .x_names = layer_names(layers),
               .y_names = {},
               .values = {},
               .tips = {},
@@ -120,7 +114,7 @@ std::string half_figure(const KvScales& scales) {
                   "reached. Near 100 %, more text would change little.",
               .x_label = "layer",
               .y_label = "share of the final amax",
-              .places = names_of(layers),
+              .places = layer_names(layers),
               .log = false,
               .tick = share_tick,
               .series = {}};

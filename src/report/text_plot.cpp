@@ -120,7 +120,10 @@ std::string range_plot(const EvalReport& report, const CandidateReport& best, bo
                        size_t width) {
   const auto amax =
       layer_amax_of(report.magnitudes, key ? &LayerMagnitudes::k : &LayerMagnitudes::v);
-  const auto scales = layer_scales_of(best, amax.size(), key ? &LayerScales::k : &LayerScales::v);
+  auto scales = layer_scales_of(best, amax.size(), key ? &LayerScales::k : &LayerScales::v);
+  for (size_t i = 0; i < scales.size(); ++i) {
+    if (!report.magnitudes[i].has_cache()) scales[i] = 0;
+  }
   return range_plot({key ? 'K' : 'V', amax, scales, fp8_spec(*fp8_format(best.dtype))}, width);
 }
 
@@ -154,6 +157,10 @@ std::string error_plot(const EvalReport& report, size_t width) {
   const size_t columns = width - longest - 17;
   std::string out = cat("Relative error of the attention output, to ", short_percent(most), "\n");
   for (size_t i = 0; i < report.candidates[0].layers.size(); ++i) {
+    if (!report.candidates[0].layers[i].has_cache()) {
+      out += cat(right(cat(i), 4), "  -\n");
+      continue;
+    }
     for (size_t c = 0; c < report.candidates.size(); ++c) {
       const CandidateReport& each = report.candidates[c];
       if (i >= each.layers.size()) continue;

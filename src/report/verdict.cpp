@@ -91,13 +91,14 @@ std::string scales_line(const EvalReport& report) {
 }
 
 std::string weakest_layer_line(const CandidateReport& best) {
-  if (best.layers.empty()) return "";
-  const auto worst = std::max_element(best.layers.begin(), best.layers.end(),
-                                      [](const LayerErrors& a, const LayerErrors& b) {
-                                        return a.attention_error < b.attention_error;
-                                      });
-  return cat("Its attention output is farthest off in layer ", worst - best.layers.begin(), ": ",
-             short_percent(worst->attention_error), ".");
+  std::optional<size_t> worst;
+  const auto error = [&](size_t layer) { return best.layers[layer].attention_error; };
+  for (size_t i = 0; i < best.layers.size(); ++i) {
+    if (best.layers[i].has_cache() && (!worst || error(*worst) < error(i))) worst = i;
+  }
+  if (!worst) return "";
+  return cat("Its attention output is farthest off in layer ", *worst, ": ",
+             short_percent(error(*worst)), ".");
 }
 
 }  // namespace

@@ -231,6 +231,7 @@ TEST_CASE("evaluate: layers that read another's cache read that of their own can
     CHECK(std::abs(each.total.kld - alone.kld / alone.count) < 1e-6);
     for (size_t layer = 0; layer < each.layers.size(); ++layer) {
       const bool writes = model.config.writes_cache(static_cast<int64_t>(layer));
+      CHECK(each.layers[layer].has_cache() == writes);
       CHECK((each.layers[layer].k.relative_error > 0) == writes);
     }
   }

@@ -17,12 +17,13 @@ EvalReport report_of_two() {
   good.total.ppl_delta = 0.001;
   good.total.top1 = 0.99;
   good.layers.resize(2);
+  for (LayerErrors& layer : good.layers) layer.k.head_errors = layer.v.head_errors = {0};
   good.greedy = {{10, 64}, {64, 64}};
   bad = good;
   bad.name = "fp8_e4m3 unit";
   bad.total.ppl_delta = 0.02;
-  bad.layers[1].v = {0.5, {}, 200, 50, 0, 0, 0};
-  bad.layers[0].k = {0.1, {}, 200, 2, 0, 0, 0};
+  bad.layers[1].v = {0.5, {0.5}, 200, 50, 0, 0, 0};
+  bad.layers[0].k = {0.1, {0.1}, 200, 2, 0, 0, 0};
   bad.layers[1].attention_error = 0.25;
   report.candidates = {good, bad};
   return report;
@@ -126,7 +127,7 @@ CandidateReport measured(uint64_t tokens, double delta, double error, double kld
   of.total.kld = kld;
   of.total.top1 = top1;
   of.layers.resize(1);
-  of.layers[0].k.relative_error = kv_error;
+  of.layers[0].k = {kv_error, {kv_error}};
   return of;
 }
 

@@ -37,13 +37,14 @@ TEST_CASE("with_evidence: how the scales were made is kept beside what was seen"
   CHECK(policy_name(policy_of(with_evidence(twice, twice.candidates[0]))) == "amax*2");
 }
 
-TEST_CASE("with_evidence: a candidate without scales has 1 in every layer, in its own format") {
+TEST_CASE("with_evidence: a candidate without scales has 1 in every layer with a cache, in its own format") {
   EvalReport report = report_with("amax");
   report.candidates[0].scales.reset();
   report.candidates[0].dtype = DType::f8_e4m3fnuz;
+  report.magnitudes.emplace_back();  // a layer without a cache
   const KvScales scales = with_evidence(report, report.candidates[0]);
   CHECK(scales.format == Fp8Format::e4m3fnuz);
-  CHECK(scales.layers == std::vector<LayerScales>(2, {{1}, {1}}));
+  CHECK(scales.layers == std::vector<LayerScales>{{{1}, {1}}, {{1}, {1}}, {}});
   CHECK(policy_name(scales) == "");
 }
 

@@ -76,6 +76,12 @@ std::vector<Tag> of_kind(const std::vector<Tag>& tags, const char* name, const c
   return found;
 }
 
+TEST_CASE("report: layers without a cache stand in no figure and no table") {
+  const std::string page = html_report(test::sample_hybrid());
+  for (const char* layer : {"layer 0", "layer 2"}) CHECK(page.find(layer) == page.npos);
+  for (const char* layer : {"layer 1", "layer 3"}) CHECK(page.find(layer) != page.npos);
+}
+
 TEST_CASE("report: the page has these parts, in this order") {
   std::string parts;
   for (const Tag& tag : test::tags_of(html_report(plain_report()))) {

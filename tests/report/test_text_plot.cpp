@@ -63,6 +63,15 @@ TEST_CASE("text plot: the ranges of scales, and a layer without a cache") {
         "┊ 448 and 2^-9 at scale 1\n");
 }
 
+TEST_CASE("text plot: layers of an evaluation without a cache have neither range nor error") {
+  const std::string plot = text_plot(test::sample_hybrid(), 64);
+  size_t without = 0;
+  for (size_t at = 0; (at = plot.find("  -\n", at)) != plot.npos; ++at) ++without;
+  CHECK(without == 3 * 2);
+  CHECK(plot.find("\n   0  -\n   1  500 ") != plot.npos);
+  CHECK(plot.find("\n   2  -\n   3  fp8_e4m3 amax") != plot.npos);
+}
+
 TEST_CASE("text plot: no line is wider than asked for, and nothing acts on the terminal") {
   for (const auto& [name, report] : test::sample_reports()) {
     for (const int width : {-1, 0, 64, 80, 200}) {

@@ -82,6 +82,19 @@ MagnitudeCounts counts_of(float amax) {
   return counts;
 }
 
+// As of a layer that keeps a state instead.
+void take_cache(size_t layer, EvalReport& report) {
+  report.config.layers[layer].cache_of = -1;
+  report.magnitudes[layer] = {};
+  for (AmaxAfter& part : report.calibration->convergence) part.layers[layer] = {};
+  const auto take = [&](CandidateReport& of) {
+    of.layers[layer] = {};
+    if (of.scales) of.scales->layers[layer] = {};
+  };
+  take(report.baseline);
+  for (CandidateReport& each : report.candidates) take(each);
+}
+
 void break_numbers(EvalReport& report) {
   CandidateReport& nan = report.candidates[0];
   nan.total = figures(0, 2048, kNan);
@@ -160,6 +173,12 @@ EvalReport sample_report(const SampleShape& shape) {
   return report;
 }
 
+EvalReport sample_hybrid() {
+  EvalReport hybrid = sample_report({.layers = 4, .candidates = 2, .name = ""});
+  for (const size_t layer : {0, 2}) take_cache(layer, hybrid);
+  return hybrid;
+}
+
 std::vector<std::pair<std::string, EvalReport>> sample_reports() {
   std::vector<std::pair<std::string, EvalReport>> samples;
   const auto add = [&](const char* name, EvalReport report) {
@@ -185,6 +204,7 @@ std::vector<std::pair<std::string, EvalReport>> sample_reports() {
   EvalReport broken = sample_report({.name = ""});
   break_numbers(broken);
   add("broken", broken);
+  add("hybrid", sample_hybrid());
   add("hostile", sample_report({.name = hostile_name()}));
   return samples;
 }

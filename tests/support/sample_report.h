@@ -23,11 +23,14 @@ struct SampleShape {
 // Every field filled in, with numbers that differ from place to place.
 EvalReport sample_report(const SampleShape& shape);
 
+// Layers 0 and 2 of 4 have no cache, and nothing is measured there.
+EvalReport sample_hybrid();
+
 // Magnitudes of one value each: `amax` in every head.
 LayerMagnitudes sample_magnitudes(float k, float v, int64_t heads);
 
 // File names and what is on them: plain, one layer, many, without calibration, dead layers, numbers
-// that are none, and hostile names.
+// that are none, layers without a cache, and hostile names.
 std::vector<std::pair<std::string, EvalReport>> sample_reports();
 
 // Scales as a calibration would make them of such magnitudes.

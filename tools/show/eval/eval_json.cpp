@@ -68,9 +68,11 @@ void layers(JsonWriter& json, const CandidateReport& of) {
       json.member("k_scale", std::span<const float>(of.scales->layers[i].k));
       json.member("v_scale", std::span<const float>(of.scales->layers[i].v));
     }
-    number(json, "attention_error", of.layers[i].attention_error);
-    cache_errors(json, "k", of.layers[i].k);
-    cache_errors(json, "v", of.layers[i].v);
+    if (of.layers[i].has_cache()) {
+      number(json, "attention_error", of.layers[i].attention_error);
+      cache_errors(json, "k", of.layers[i].k);
+      cache_errors(json, "v", of.layers[i].v);
+    }
     json.end_object();
   }
   json.end_array();

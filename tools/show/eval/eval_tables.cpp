@@ -78,6 +78,7 @@ std::string attention_table(const EvalReport& report) {
   for (const CandidateReport& each : report.candidates) header.push_back(each.name);
   Table table(std::move(header), {false});
   for (size_t i = 0; i < report.magnitudes.size(); ++i) {
+    if (!report.magnitudes[i].has_cache()) continue;
     std::vector<std::string> row = {cat(i)};
     for (const CandidateReport& each : report.candidates) {
       row.push_back(percent(each.layers[i].attention_error));
@@ -97,6 +98,7 @@ std::string layer_table(const CandidateReport& of) {
   Table table({"layer", "", "error", "saturated", "subnormal", "zero", "NaN if unclamped"},
               {false, true}, 2);
   for (size_t i = 0; i < of.layers.size(); ++i) {
+    if (!of.layers[i].has_cache()) continue;
     const auto add = [&](const char* tensor, const CacheErrors& errors) {
       table.add({cat(i), tensor, percent(errors.relative_error),
                  share(errors.saturated, errors.values), share(errors.subnormal, errors.values),
@@ -117,6 +119,7 @@ std::string held_out_table(const EvalReport& report) {
   header.insert(header.end(), {"evaluated", "ratio"});
   Table table(std::move(header), {false, true}, 2);
   for (size_t i = 0; i < report.magnitudes.size(); ++i) {
+    if (!report.magnitudes[i].has_cache()) continue;
     const LayerAmax evaluated = layer_amax(report.magnitudes[i]);
     const auto add = [&](const char* tensor, std::vector<float> LayerAmax::*of) {
       std::vector<std::string> row = {cat(i), tensor};
