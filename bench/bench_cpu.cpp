@@ -204,7 +204,7 @@ void bench_experts(Backend& backend, const Limits& limits) {
       backend.linear(hidden.view(), std::span(&last, 1));
     };
     const auto sparse = [&] {
-      backend.route(logits.view(), {.per_token = kActive}, std::nullopt, routed);
+      backend.route(logits.view(), {.per_token = kActive}, {}, routed);
       backend.experts(x.view(), routed, {addresses.view(), DType::bf16, kHidden, Activation::silu},
                       result.view());
     };

@@ -263,9 +263,11 @@ void attention_prefill(Stream stream, DType activations, const AttentionArgument
 
 // See Backend::route.
 struct RouteArguments {
-  const float* logits = nullptr;      // [n, count]
-  const void* choice_bias = nullptr;  // [count], bias_dtype; may be null
-  DType bias_dtype = DType::f32;
+  const float* logits = nullptr;  // [n, count]
+  // [count], both of one type; each may be null.
+  const void* choice_bias = nullptr;
+  const void* factors = nullptr;
+  DType terms_dtype = DType::f32;
   int32_t* ids = nullptr;      // [n, per_token]
   float* weights = nullptr;    // [n, per_token]
   uint64_t* counts = nullptr;  // [count]; may be null

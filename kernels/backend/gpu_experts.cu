@@ -23,23 +23,28 @@ size_t place_expert_scratch(ExpertArguments& args, size_t element_bytes, std::by
 }
 
 void GpuBackend::route(const ConstTensorView& logits, const Routing& routing,
-                       const std::optional<ConstTensorView>& choice_bias, const Routed& out) {
+                       const RouterTerms& terms, const Routed& out) {
   const int64_t n = logits.shape[0], count = logits.shape[1];
   if (n == 0) return;
   const Shape chosen{n, routing.per_token};
-  require(logits.dtype == DType::f32 && (!choice_bias || is_compute_dtype(choice_bias->dtype)),
-          "route", "needs f32, and f32, f16 or bf16 for the bias");
+  require(logits.dtype == DType::f32, "route", "needs f32");
   require(out.ids.shape == chosen && out.weights.shape == chosen && routing.per_token <= count &&
-              count % routing.groups == 0 &&
-              (!choice_bias || choice_bias->shape.elements() == count),
+              count % routing.groups == 0,
           "route", "shapes do not fit");
   require_grid(n, "route");
   RouteArguments arguments;
   arguments.logits = logits.as<const float>();
-  if (choice_bias) {
-    arguments.choice_bias = choice_bias->data;
-    arguments.bias_dtype = choice_bias->dtype;
-  }
+  const auto data_of = [&](const std::optional<ConstTensorView>& term) -> const void* {
+    if (!term) return nullptr;
+    const bool first = arguments.choice_bias == nullptr;
+    require(is_compute_dtype(term->dtype) && (first || term->dtype == arguments.terms_dtype),
+            "route", "needs terms of one type, f32, f16 or bf16");
+    require(term->shape.elements() == count, "route", "shapes do not fit");
+    arguments.terms_dtype = term->dtype;
+    return term->data;
+  };
+  arguments.choice_bias = data_of(terms.choice_bias);
+  arguments.factors = data_of(terms.factors);
   arguments.ids = out.ids.as<int32_t>();
   arguments.weights = out.weights.as<float>();
   if (out.counts) arguments.counts = out.counts->as<uint64_t>();

@@ -83,8 +83,8 @@ class GpuBackend final : public Backend {
                 const std::optional<ConstTensorView>& up) override;
   void hidden(const ConstTensorView& x, const Entry& entry,
               const HiddenProducts& products) override;
-  void route(const ConstTensorView& logits, const Routing& routing,
-             const std::optional<ConstTensorView>& choice_bias, const Routed& out) override;
+  void route(const ConstTensorView& logits, const Routing& routing, const RouterTerms& terms,
+             const Routed& out) override;
   void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
                const TensorView& out) override;
   void gate_rows(const TensorView& x, const ConstTensorView& gates) override;

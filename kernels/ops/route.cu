@@ -167,7 +167,9 @@ __global__ void route_kernel(RouteArguments args) {
   }
   for (int j = lane_index(); j < k; j += kWarp) {
     ids[j] = valid ? row.ids[j] : j;
-    weights[j] = valid ? row.weights[j] : float_from_bits(0x7FC00000u);
+    float weight = valid ? row.weights[j] : float_from_bits(0x7FC00000u);
+    if (args.factors != nullptr) weight *= static_cast<const T*>(args.factors)[ids[j]].value();
+    weights[j] = weight;
     if (args.counts != nullptr) atomic_add(args.counts + ids[j], 1);
   }
 }
@@ -175,7 +177,7 @@ __global__ void route_kernel(RouteArguments args) {
 }  // namespace
 
 void route(Stream stream, int64_t n, const RouteArguments& arguments) {
-  with_compute_type(arguments.bias_dtype, [&]<typename T>(T) {
+  with_compute_type(arguments.terms_dtype, [&]<typename T>(T) {
     launch("route", route_kernel<T>, {static_cast<unsigned>(n)}, kWarp,
            shared_floats(arguments) * sizeof(float), stream, arguments);
   });

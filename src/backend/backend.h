@@ -156,6 +156,12 @@ struct Sampling {
   ConstTensorView position;     // [n] i32: with the seed, all that chance depends on
 };
 
+// What a router has for each expert; [experts], any compute dtype.
+struct RouterTerms {
+  std::optional<ConstTensorView> choice_bias = {};  // added to scores while experts are chosen
+  std::optional<ConstTensorView> factors = {};  // multiplies the weight of the chosen at the end
+};
+
 // What a router chose for each row.
 struct Routed {
   TensorView ids;      // [n, per_token] i32: the experts, in rising order
@@ -364,11 +370,11 @@ class Backend {
   virtual void hidden(const ConstTensorView& x, const Entry& entry, const HiddenProducts& products);
 
   // Chooses experts for each row of logits [n, experts] f32, as `routing` says, the lower one first
-  // among equals. `choice_bias` [experts], any compute dtype.
+  // among equals.
   // A row with a score that is NaN gets the first experts, with NaN for all weights: what is made
   // of it is NaN too, and is reported where that always is.
   virtual void route(const ConstTensorView& logits, const Routing& routing,
-                     const std::optional<ConstTensorView>& choice_bias, const Routed& out) = 0;
+                     const RouterTerms& terms, const Routed& out) = 0;
 
   // out[i] = sum over the experts j that `routed` has for row i, in its order, of weight *
   // down_j(activation(gate_j(x[i])) * up_j(x[i])).   x, out [n, dim] activation dtype

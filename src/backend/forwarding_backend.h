@@ -81,9 +81,9 @@ class ForwardingBackend : public Backend {
                 const std::optional<ConstTensorView>& up) override {
     inner_.activate(activation, x, up);
   }
-  void route(const ConstTensorView& logits, const Routing& routing,
-             const std::optional<ConstTensorView>& choice_bias, const Routed& out) override {
-    inner_.route(logits, routing, choice_bias, out);
+  void route(const ConstTensorView& logits, const Routing& routing, const RouterTerms& terms,
+             const Routed& out) override {
+    inner_.route(logits, routing, terms, out);
   }
   void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
                const TensorView& out) override {

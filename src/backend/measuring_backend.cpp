@@ -57,8 +57,8 @@ void MeasuringBackend::activate(Activation, const TensorView&,
                                 const std::optional<ConstTensorView>&) {
   computes_nothing();
 }
-void MeasuringBackend::route(const ConstTensorView&, const Routing&,
-                             const std::optional<ConstTensorView>&, const Routed&) {
+void MeasuringBackend::route(const ConstTensorView&, const Routing&, const RouterTerms&,
+                             const Routed&) {
   computes_nothing();
 }
 void MeasuringBackend::experts(const ConstTensorView&, const Routed&, const ExpertMatrices&,

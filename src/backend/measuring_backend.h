@@ -35,8 +35,7 @@ class MeasuringBackend final : public Backend {
   void causal_conv(const TensorView&, const CausalConv&, const Batch&) override;
   void recur(const Recurrence&, const Batch&, const TensorView&) override;
   void activate(Activation, const TensorView&, const std::optional<ConstTensorView>&) override;
-  void route(const ConstTensorView&, const Routing&, const std::optional<ConstTensorView>&,
-             const Routed&) override;
+  void route(const ConstTensorView&, const Routing&, const RouterTerms&, const Routed&) override;
   void experts(const ConstTensorView&, const Routed&, const ExpertMatrices&,
                const TensorView&) override;
   void gate_rows(const TensorView&, const ConstTensorView&) override;

@@ -208,6 +208,9 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.shared_hidden_dim, "shared_expert_intermediate_size",
                  experts.shared_hidden_dim);
   out.add_unless(usual.shared_gated, "shared_expert_gate", experts.shared_gated);
+  out.add_unless(usual.beside_dense, "experts beside dense", experts.beside_dense);
+  out.add_unless(usual.router_norm, "router_norm", experts.router_norm);
+  out.add_unless(usual.factors, "per_expert_scale", experts.factors);
 }
 
 }  // namespace

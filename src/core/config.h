@@ -99,6 +99,11 @@ struct ModelConfig : ModelDescription {
     return hidden_dims.empty() ? hidden_dim : hidden_dims[static_cast<size_t>(index)];
   }
 
+  bool has_experts(int64_t index) const {
+    return layer(index).feed_forward == FeedForward::experts;
+  }
+  bool has_dense(int64_t index) const { return !has_experts(index) || experts->beside_dense; }
+
   // The size of the heads that a rotation of `ropes` turns; 0: no layer uses it.
   int64_t rope_head_dim(int32_t rope) const {
     for (size_t i = 0; i < layers.size(); ++i) {

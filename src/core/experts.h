@@ -51,6 +51,11 @@ struct ExpertsConfig {
   int64_t shared_hidden_dim = 0;
   bool shared_gated = false;  // its output is multiplied by the sigmoid of a product of its own
   bool bias = false;          // of the router, and of all matrices of the experts but the shared
+  // The dense part is there too. Both read the stream, and what they give is added up, each with a
+  // norm of its own: Gemma 4.
+  bool beside_dense = false;
+  bool router_norm = false;  // the router has a norm of the stream to itself, times 1 / sqrt(dim)
+  bool factors = false;      // an expert's weight is multiplied by a number of its own at the end
   std::optional<ClampedSwiglu> swiglu = {};  // of the experts, in place of the model's activation
 };
 

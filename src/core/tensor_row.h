@@ -49,8 +49,13 @@ enum class TensorRole {
   gate,
   up,
   down,
-  router,       // of a layer with experts, as are those below
-  choice_bias,  // see ExpertsConfig; its name in the file is the row's, without ".bias"
+  router_norm,  // of a layer with experts, as are those below
+  router,
+  choice_bias,     // see ExpertsConfig; its name in the file is the row's, without ".bias"
+  expert_factors,  // [experts]
+  experts_norm,    // this and the next two where experts are beside the dense part
+  experts_post_norm,
+  dense_post_norm,
   expert_gate,  // a tensor of each expert, or one of all together: [experts, rows, columns]
   expert_up,
   expert_down,

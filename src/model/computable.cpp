@@ -127,6 +127,15 @@ void check_experts(const ModelConfig& config) {
   if (!config.experts) return;
   if (block.parallel) refuse(config, "blocks side by side have experts", "blocks in turn");
   if (!block.gated) refuse(config, "experts have no gate", "gated ones");
+  const ExpertsConfig& experts = *config.experts;
+  if (experts.beside_dense && block.norm_place != NormPlace::around) {
+    refuse(config, "experts are beside a dense part in blocks that are not normed on both sides",
+           "NormPlace::around");
+  }
+  if (experts.beside_dense != experts.router_norm) {
+    refuse(config, "the router has a norm of its own, or experts are beside a dense part",
+           "both or neither");
+  }
 }
 
 }  // namespace

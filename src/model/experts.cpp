@@ -1,6 +1,7 @@
 #include "model/experts.h"
 
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -34,13 +35,21 @@ uint64_t ExpertsForward::bytes() const {
   return bytes;
 }
 
+void ExpertsForward::choose(const LayerExperts& weights, const ConstTensorView& x) {
+  const TensorView logits = logits_.first(x.shape[0]);
+  backend_.linear(x, std::array{project(weights.router, logits)});
+  if (experts_.router_norm) {
+    backend_.scale(logits, 1.0f / std::sqrt(static_cast<float>(x.shape[1])), 0.0f);
+  }
+  backend_.route(logits, experts_.routing, weights.terms, chosen(x.shape[0]));
+}
+
+Routed ExpertsForward::chosen(int64_t rows) const {
+  return {ids_.first(rows), chosen_weights_.first(rows), counts_};
+}
+
 void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
                          const TensorView& out) {
-  const int64_t n = x.shape[0];
-  const TensorView logits = logits_.first(n);
-  backend_.linear(x, std::array{project(weights.router, logits)});
-  const Routed routed{ids_.first(n), chosen_weights_.first(n), counts_};
-  backend_.route(logits, experts_.routing, weights.choice_bias, routed);
   const ExpertMatrices matrices{.addresses = weights.addresses,
                                 .dtype = weights.each.front().front().dtype,
                                 .hidden_dim = experts_.hidden_dim,
@@ -49,7 +58,7 @@ void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
                                 .codes = weights.codes,
                                 .biases = weights.biases,
                                 .swiglu = experts_.swiglu};
-  backend_.experts(x, routed, matrices, out);
+  backend_.experts(x, chosen(x.shape[0]), matrices, out);
   if (weights.shared) add_shared(weights, x, out);
 }
 

@@ -15,7 +15,11 @@ class ExpertsForward {
   // For steps of up to `max_rows` rows. REQUIRES config.experts; `config` outlives this.
   ExpertsForward(Backend& backend, const ModelConfig& config, int64_t max_rows);
 
-  // What the experts make of rows x [n, dim], which are normalised already, into out [n, dim].
+  // Chooses experts for rows [n, dim], which are normalised already.
+  void choose(const LayerExperts& weights, const ConstTensorView& x);
+
+  // What the experts that were chosen last make of rows x [n, dim], which are normalised already,
+  // into out [n, dim].
   void run(const LayerExperts& weights, const ConstTensorView& x, const TensorView& out);
 
   // From here on, how many rows are sent to each expert is added to `counts` [experts] u64.
@@ -24,6 +28,7 @@ class ExpertsForward {
   uint64_t bytes() const;  // of scratch memory
 
  private:
+  Routed chosen(int64_t rows) const;
   void add_shared(const LayerExperts& weights, const ConstTensorView& x, const TensorView& out);
 
   Backend& backend_;

@@ -73,11 +73,10 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
     state_step_ = backend.allocate(DType::f32, Shape{max_rows, state.v_heads});
     state_strength_ = backend.allocate(DType::f32, Shape{max_rows, state.v_heads});
   }
-  const bool any_dense =
-      std::any_of(config.layers.begin(), config.layers.end(),
-                  [](const auto& layer) { return layer.feed_forward != FeedForward::experts; });
+  bool any_dense = false;
   int64_t hidden_dim = config.layer_input_dim;
   for (int64_t i = 0; i < config.n_layers(); ++i) {
+    any_dense = any_dense || config.has_dense(i);
     hidden_dim = std::max(hidden_dim, config.hidden_dim_of(i));
   }
   if (any_dense && config.block.gated) gate_ = buffer(hidden_dim);
@@ -85,6 +84,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (config.experts) experts_.emplace(backend, config, max_rows);
   if (config.latent) latent_.emplace(backend, config, max_rows);
   if (config.experts || !adds_plainly(config.block)) output_ = buffer(config.dim);
+  if (config.experts && config.experts->beside_dense) mixed_ = buffer(config.dim);
   if (config.embed_dim > 0) down_ = buffer(config.embed_dim);
   if (config.block.score_bias != ScoreBias::none) {
     score_bias_ = to_backend(score_bias_table(config, max_positions), config.n_heads);
@@ -115,9 +115,10 @@ uint64_t Forward::bytes() const {
     bytes += rope.rows.view().bytes() * (rope.q_rows ? 2 : 1);
   }
   for (const Tensor* each :
-       {&no_rope_.rows, &no_positions_, &normed_, &q_, &k_, &v_, &attended_, &gate_, &up_, &output_,
-        &down_, &attn_gate_, &state_q_, &state_k_, &state_v_, &state_gate_, &state_read_,
-        &state_step_, &state_strength_}) {
+       {&no_rope_.rows,   &no_positions_, &normed_,  &q_,          &k_,          &v_,
+        &attended_,       &gate_,         &up_,      &output_,     &down_,       &attn_gate_,
+        &state_q_,        &state_k_,      &state_v_, &state_gate_, &state_read_, &state_step_,
+        &state_strength_, &mixed_}) {
     if (each->view().shape.rank() > 0) bytes += each->view().bytes();
   }
   if (score_bias_) bytes += score_bias_->view().bytes();
@@ -265,7 +266,9 @@ void Forward::finish(const LayerWeights& weights, const ConstTensorView& attende
   if (config_.block.parallel) made = hidden(weights, x);
   add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat, weights.attn_post_norm,
              x);
-  if (weights.experts) {
+  if (weights.experts && weights.experts->beside) {
+    mix_beside_dense(weights, x);
+  } else if (weights.experts) {
     mix(weights, x);
   } else {
     if (!made) made = hidden(weights, x);
@@ -304,7 +307,27 @@ void Forward::mix(const LayerWeights& weights, const TensorView& x) {
   const Entry in = entry(weights.ffn_norm, x.shape[0]);
   if (in.norm) backend_.norm(x, *in.norm, in.scratch);
   const TensorView output = scratch(output_, x.shape[0], config_.dim);
-  experts_->run(*weights.experts, in.norm ? in.scratch : x, output);
+  const ConstTensorView rows = in.norm ? in.scratch : x;
+  experts_->choose(*weights.experts, rows);
+  experts_->run(*weights.experts, rows, output);
+  join(output, weights.ffn_post_norm, x);
+}
+
+// The same of a layer that has experts beside its dense part: router, experts and dense part each
+// read the stream through a norm of their own.
+void Forward::mix_beside_dense(const LayerWeights& weights, const TensorView& x) {
+  const LayerExperts& experts = *weights.experts;
+  const int64_t n = x.shape[0];
+  const TensorView output = scratch(output_, n, config_.dim), mixed = mixed_.first(n);
+  const TensorView rows = scratch(normed_, n, config_.dim);
+  backend_.linear(hidden(weights, x), std::array{project_to(weights.down, output)});
+  backend_.norm(output, experts.beside->dense_post, output);
+  backend_.norm(x, experts.router_norm.value(), rows);
+  experts_->choose(experts, rows);
+  backend_.norm(x, experts.beside->experts, rows);
+  experts_->run(experts, rows, mixed);
+  backend_.norm(mixed, experts.beside->experts_post, mixed);
+  backend_.add(output, mixed, 1.0f);
   join(output, weights.ffn_post_norm, x);
 }
 

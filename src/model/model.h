@@ -84,6 +84,7 @@ class Forward {
                         const ConstTensorView& x);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
   void mix(const LayerWeights& weights, const TensorView& x);
+  void mix_beside_dense(const LayerWeights& weights, const TensorView& x);
   void take_in(const LayerInput& weights, const ConstTensorView& input, const TensorView& x);
   void join(const TensorView& output, const std::optional<Norm>& post_norm, const TensorView& x);
   void add_output(const Linear& linear, const ConstTensorView& from,
@@ -107,6 +108,7 @@ class Forward {
   std::optional<ExpertsForward> experts_;
   std::optional<LatentForward> latent_;
   Tensor output_;  // [max_rows, dim]: of a block, where it is not added to the stream as it is
+  Tensor mixed_;   // [max_rows, dim]: of experts that are beside a dense part
   Tensor down_;    // [max_rows, embed_dim]: on the way to logits, where that is another size
   std::optional<Tensor> score_bias_;  // [n_heads, max_positions] f32
 };

@@ -78,7 +78,12 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::state_norm:
     case TensorRole::attn_post_norm:
     case TensorRole::ffn_norm:
+    case TensorRole::router_norm:
     case TensorRole::choice_bias:
+    case TensorRole::expert_factors:
+    case TensorRole::experts_norm:
+    case TensorRole::experts_post_norm:
+    case TensorRole::dense_post_norm:
     case TensorRole::ffn_post_norm:
     case TensorRole::norm:
       break;

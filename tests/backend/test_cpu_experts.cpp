@@ -21,7 +21,7 @@ struct Chosen {
 };
 
 Chosen route(const std::vector<std::vector<float>>& logits, const Routing& routing,
-             const std::vector<float>& bias = {}) {
+             const std::vector<float>& bias = {}, const std::vector<float>& factors = {}) {
   const auto backend = make_cpu_backend(2);
   const auto n = static_cast<int64_t>(logits.size());
   const auto count = static_cast<int64_t>(logits[0].size());
@@ -32,11 +32,17 @@ Chosen route(const std::vector<std::vector<float>>& logits, const Routing& routi
   const Tensor ids = backend->allocate(DType::i32, shape);
   const Tensor weights = backend->allocate(DType::f32, shape);
   const Tensor counts = backend->allocate(DType::u64, Shape{count});
-  std::optional<Tensor> choice;
-  if (!bias.empty()) choice = test::tensor_of(*backend, bias, {count});
-  backend->route(rows.view(), routing,
-                 choice ? std::optional<ConstTensorView>(choice->view()) : std::nullopt,
-                 {ids.view(), weights.view(), counts.view()});
+  std::optional<Tensor> choice, factor;
+  RouterTerms terms;
+  if (!bias.empty()) {
+    choice = test::tensor_of(*backend, bias, {count});
+    terms.choice_bias = choice->view();
+  }
+  if (!factors.empty()) {
+    factor = test::tensor_of(*backend, factors, {count});
+    terms.factors = factor->view();
+  }
+  backend->route(rows.view(), routing, terms, {ids.view(), weights.view(), counts.view()});
   Chosen chosen;
   chosen.ids.resize(static_cast<size_t>(shape.elements()));
   backend->download(ids.view(), std::as_writable_bytes(std::span(chosen.ids)));
@@ -256,6 +262,14 @@ TEST_CASE("route: the bias of the choice is not in the weights") {
       route({{2, 1, 0, -1}}, {.per_token = 1, .score = RouterScore::sigmoid}, {0, 0, 0, 2});
   CHECK(chosen.ids == Ids{3});
   CHECK(chosen.weights[0] == doctest::Approx(1 / (1 + std::exp(1.0))));
+}
+
+TEST_CASE("route: an expert's factor multiplies its weight, and chooses nothing") {
+  const Chosen chosen =
+      route({{1, 3, 2, 0}}, {.per_token = 2, .normalise = true}, {}, {9, 0.5f, 3, 9});
+  CHECK(chosen.ids == Ids{1, 2});
+  CHECK(chosen.weights[0] == doctest::Approx(0.5 / (1 + std::exp(-1.0))));
+  CHECK(chosen.weights[1] == doctest::Approx(3 / (1 + std::exp(1.0))));
 }
 
 TEST_CASE("route: a group is worth its two best experts") {

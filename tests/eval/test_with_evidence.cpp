@@ -37,7 +37,9 @@ TEST_CASE("with_evidence: how the scales were made is kept beside what was seen"
   CHECK(policy_name(policy_of(with_evidence(twice, twice.candidates[0]))) == "amax*2");
 }
 
-TEST_CASE("with_evidence: a candidate without scales has 1 in every layer with a cache, in its own format") {
+TEST_CASE(
+    "with_evidence: a candidate without scales has 1 in every layer with a cache, in its own "
+    "format") {
   EvalReport report = report_with("amax");
   report.candidates[0].scales.reset();
   report.candidates[0].dtype = DType::f8_e4m3fnuz;

@@ -55,6 +55,7 @@ GEMMA4 = family("Gemma4ForCausalLM", "gemma4_text", rms_norm_eps=0.02, head_dim=
                 hidden_activation="gelu_pytorch_tanh", sliding_window=7, rope_parameters=GEMMA4_ROPES, attention_bias=False,
                 layer_types=["sliding_attention", "full_attention"] * 2, hidden_size_per_layer_input=6, vocab_size_per_layer_input=VOCAB,
                 num_kv_shared_layers=0, attention_k_eq_v=False, use_double_wide_mlp=False, enable_moe_block=False, **UNTIED)
+GEMMA4_EXPERTS = {**GEMMA4, "enable_moe_block": True, "num_experts": 5, "top_k_experts": 2, "moe_intermediate_size": 24}
 GEMMA4_VISION = {"model_type": "gemma4_vision", "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
                  "num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 8, "patch_size": 2, "position_embedding_size": 4,
                  "pooling_kernel_size": 1}
@@ -266,6 +267,14 @@ CASES = {
     "gemma4-vision-k-is-v": wrapper("Gemma4ForConditionalGeneration", "gemma4", {
         **without(GEMMA4, "tie_word_embeddings", "rope_parameters"), "attention_k_eq_v": True, "num_global_key_value_heads": 1,
         "use_bidirectional_attention": "vision"}, GEMMA4_VISION, audio_config=None),
+    "gemma4-vision-experts": wrapper("Gemma4ForConditionalGeneration", "gemma4", {**GEMMA4_EXPERTS, "num_kv_shared_layers": 2, **TIED},
+                                     GEMMA4_VISION, audio_config=None),
+    "gemma4-vision-experts-k-is-v": wrapper("Gemma4ForConditionalGeneration", "gemma4", {
+        **without(GEMMA4_EXPERTS, "tie_word_embeddings"), "hidden_size_per_layer_input": 0, "attention_k_eq_v": True,
+        "num_global_key_value_heads": 1, "use_bidirectional_attention": "vision", "num_experts": 3}, GEMMA4_VISION, audio_config=None),
+    "gemma4-vision-experts-seven": wrapper("Gemma4ForConditionalGeneration", "gemma4", {
+        **GEMMA4_EXPERTS, **SEVEN, "hidden_size": 35, "top_k_experts": 4, **UNTIED}, GEMMA4_VISION, audio_config=None,
+        tie_word_embeddings=False),
     "llava": wrapper("LlavaForConditionalGeneration", "llava", LLAMA, {**TINY_VISION, "model_type": "clip_vision_model", "projection_dim": 8},
                      tie_word_embeddings=False),
     "llava-new-names": wrapper("LlavaForConditionalGeneration", "llava", {**LLAMA, **SEVEN, "hidden_size": 35},
@@ -405,6 +414,11 @@ CASES = {
                            "rope_parameters": {**GEMMA4_ROPES, "full_attention": {
                                "rope_type": "proportional", "partial_rotary_factor": 0.75, "factor": 2.0, "rope_theta": 50.0}},
                            "per_layer_config": {"0": {"head_dim": 14}, "2": {"head_dim": 14}}},
+    "gemma4-experts": {**GEMMA4_EXPERTS, "num_kv_shared_layers": 2, "use_double_wide_mlp": True, "final_logit_softcapping": 3.0, **TIED},
+    "gemma4-experts-k-is-v": {**without(GEMMA4_EXPERTS, "torch_dtype"), "dtype": "float32", "hidden_size_per_layer_input": 0,
+                              "attention_k_eq_v": True, "num_global_key_value_heads": 1, "num_experts": 8, "top_k_experts": 3},
+    "gemma4-experts-seven": {**GEMMA4_EXPERTS, **SEVEN, "hidden_size": 35, "num_hidden_layers": 3, "num_experts": 4, "top_k_experts": 1,
+                             "layer_types": ["full_attention", "sliding_attention", "full_attention"], "moe_intermediate_size": 13},
     "phi3": PHI3,
     "phi3-longrope": {**PHI3, "rope_scaling": LONG, "max_position_embeddings": 256, "original_max_position_embeddings": 64},
     "phi3-longrope-long": {**PHI3, "rope_scaling": LONG, "max_position_embeddings": 256, "original_max_position_embeddings": 8,
@@ -511,6 +525,7 @@ def spread(name, shape, config):
     if "embed" in name or name.endswith(("wte.weight", "wpe.weight")):
         return 0.0, 0.5 if {**config, **config.get("text_config", {})}.get("tie_word_embeddings", True) else 1.7
     columns_first = config["model_type"] == "gpt2" or name.endswith(("experts.gate_up_proj", "experts.down_proj"))
+    columns_first = columns_first and not config["model_type"].startswith("gemma4")
     fan_in = shape[-2] if columns_first else shape[-1]
     return 0.0, round(2.6 / math.sqrt(fan_in), 3)
 
@@ -672,7 +687,7 @@ def compute(name, seed):
         # Eager Falcon of 5.23 adds ALiBi twice: to the mask, and to the scores.
         attention = "sdpa" if config.get("alibi") else "eager"
         # The product of all experts at once takes rows of whole 16 bytes alone.
-        experts = {"experts_implementation": "eager"} if config["model_type"] == "gpt_oss" else {}
+        experts = {"experts_implementation": "eager"} if config["model_type"].startswith(("gpt_oss", "gemma4")) else {}
         model, info = model_class(computed).from_pretrained(
             folder, dtype=torch.float32, attn_implementation=attention, output_loading_info=True, **experts)
         assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info

@@ -43,11 +43,12 @@ Chosen route(Backend& backend, const std::vector<float>& logits, int64_t count,
   const int64_t n = std::ssize(logits) / count;
   const Tensor in = put(backend, logits, DType::f32, {n, count});
   const Tensor choice = put(backend, bias, DType::bf16, {count});
+  const Tensor factors = put(backend, random_values(5, count, DType::bf16), DType::bf16, {count});
   const Shape shape{n, routing.per_token};
   const Tensor ids = backend.allocate(DType::i32, shape);
   const Tensor weights = backend.allocate(DType::f32, shape);
   const Tensor counts = backend.allocate(DType::u64, Shape{count});
-  backend.route(in.view(), routing, ConstTensorView(choice.view()),
+  backend.route(in.view(), routing, {choice.view(), factors.view()},
                 {ids.view(), weights.view(), counts.view()});
   return {contents<int32_t>(backend, ids.view()), contents<float>(backend, weights.view()),
           contents<uint64_t>(backend, counts.view())};

@@ -98,6 +98,8 @@ TEST_CASE("goldens: every form of router is in one") {
     if (routing.per_token > 2) has.insert("more than two experts a token");
     if (experts.shared_hidden_dim > 0)
       has.insert(experts.shared_gated ? "shared, gated" : "shared, as it is");
+    if (experts.beside_dense) has.insert("beside a dense part");
+    if (experts.factors) has.insert("factors");
     const auto is_plain = [](const LayerDescription& layer) {
       return layer.feed_forward != FeedForward::experts;
     };
@@ -108,7 +110,7 @@ TEST_CASE("goldens: every form of router is in one") {
        {"softmax, normalised", "softmax, as it is", "softmax of chosen", "sigmoid, normalised",
         "sigmoid, as it is", "bias of the choice", "groups", "scale", "on the way in",
         "one expert a token", "more than two experts a token", "shared, gated", "shared, as it is",
-        "dense layers between"}) {
+        "dense layers between", "beside a dense part", "factors"}) {
     CAPTURE(form);
     CHECK(has.contains(form));
   }

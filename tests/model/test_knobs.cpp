@@ -165,6 +165,9 @@ const Knob kKnobs[] = {
     {"experts.shared_hidden_dim", "glm4-moe",
      [](ModelConfig& c) { c.experts->shared_hidden_dim = 0; }},
     {"experts.shared_gated", "qwen2-moe", [](ModelConfig& c) { c.experts->shared_gated = false; }},
+    {"experts.beside_dense", "gemma4-experts",
+     [](ModelConfig& c) { c.experts->beside_dense = c.experts->router_norm = false; }},
+    {"experts.factors", "gemma4-experts", [](ModelConfig& c) { c.experts->factors = false; }},
     {"experts.bias", "gpt-oss", [](ModelConfig& c) { c.experts->bias = false; }},
     {"experts.swiglu", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu.reset(); }},
     {"experts.swiglu.alpha", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->alpha = 1; }},
@@ -210,9 +213,10 @@ const Knob kKnobs[] = {
 
 // Not to be compiled with a member more or less: each has a row above, or a word here.
 [[maybe_unused]] void all_members_are_known() {
-  // hidden_dim and count are what the tensors' shapes say.
-  [[maybe_unused]] const auto [count, hidden_dim, routing, choice_bias, shared, gate, bias,
-                               swiglu] = ExpertsConfig{};
+  // hidden_dim and count are what the tensors' shapes say; router_norm is never without
+  // beside_dense.
+  [[maybe_unused]] const auto [count, hidden_dim, routing, choice_bias, shared, gate, bias, beside,
+                               router_norm, factors, swiglu] = ExpertsConfig{};
   [[maybe_unused]] const auto [alpha, limit] = ClampedSwiglu{};
   // The rows of attn_gate are in one tensor with those of Q: without it no table of tensors fits.
   // epsilon is too small to show in any model.

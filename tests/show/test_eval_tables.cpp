@@ -51,9 +51,8 @@ TEST_CASE("eval tables: layers without a cache have no row, as nothing is measur
                               "Largest magnitude after so many tokens"}) {
     CHECK(layers_in(text, heading) == "    1    1    3    3");
   }
-  const Json layers = Json::parse(eval_json(test::sample_hybrid(), {}), "eval")
-                          .at("candidates")[0]
-                          .at("layers");
+  const Json layers =
+      Json::parse(eval_json(test::sample_hybrid(), {}), "eval").at("candidates")[0].at("layers");
   REQUIRE(layers.size() == 4);
   CHECK(layers[2].brief() == R"({"layer": 2, "k_scale": [], "v_scale": []})");
   CHECK(layers[3].at("attention_error").as_double() > 0);

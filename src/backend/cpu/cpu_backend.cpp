@@ -188,9 +188,9 @@ class CpuBackend : public Backend {
     });
   }
 
-  void route(const ConstTensorView& logits, const Routing& routing,
-             const std::optional<ConstTensorView>& choice_bias, const Routed& out) override {
-    cpu_route(pool_, logits, routing, choice_bias, out);
+  void route(const ConstTensorView& logits, const Routing& routing, const RouterTerms& terms,
+             const Routed& out) override {
+    cpu_route(pool_, logits, routing, terms, out);
   }
 
   void experts(const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,

@@ -19,6 +19,14 @@ float element(const ConstTensorView& view, int64_t i) {
   return view.as<float>()[i];
 }
 
+// Those of a view [count]; `otherwise` where there is none.
+std::vector<float> elements(const std::optional<ConstTensorView>& view, int64_t count,
+                            float otherwise) {
+  std::vector<float> values(static_cast<size_t>(count), otherwise);
+  for (int64_t i = 0; view && i < count; ++i) values[static_cast<size_t>(i)] = element(*view, i);
+  return values;
+}
+
 // The largest of those that are not taken, the first among equals. REQUIRES one that is not.
 size_t best_of(const std::vector<float>& values, const std::vector<char>& taken) {
   size_t best = values.size();
@@ -32,10 +40,10 @@ size_t best_of(const std::vector<float>& values, const std::vector<char>& taken)
 // One row at a time; keeps its memory.
 class Router {
  public:
-  Router(const Routing& routing, const std::optional<ConstTensorView>& bias, int64_t count)
-      : routing_(routing), bias_(static_cast<size_t>(count)) {
-    for (int64_t i = 0; bias && i < count; ++i) bias_[static_cast<size_t>(i)] = element(*bias, i);
-  }
+  Router(const Routing& routing, const RouterTerms& terms, int64_t count)
+      : routing_(routing),
+        bias_(elements(terms.choice_bias, count, 0.0f)),
+        factors_(elements(terms.factors, count, 1.0f)) {}
 
   void run(const float* logits, int32_t* ids, float* weights) {
     const size_t n = bias_.size(), k = static_cast<size_t>(routing_.per_token);
@@ -106,13 +114,14 @@ class Router {
     for (size_t j = 0; j < k; ++j) {
       if (routing_.normalise) weights[j] /= sum;
       weights[j] *= static_cast<float>(routing_.scale);
+      weights[j] *= factors_[static_cast<size_t>(ids[j])];
     }
   }
 
   const Routing& routing_;
-  std::vector<float> bias_;    // of the choice; 0 where there is none
-  std::vector<float> choice_;  // what experts are chosen by
-  std::vector<char> taken_;    // chosen already, or not to be chosen
+  const std::vector<float> bias_, factors_;  // of RouterTerms
+  std::vector<float> choice_;                // what experts are chosen by
+  std::vector<char> taken_;                  // chosen already, or not to be chosen
 };
 
 // Rows of one job: some microseconds of work.
@@ -121,11 +130,11 @@ constexpr int64_t kJobRows = 16;
 }  // namespace
 
 void cpu_route(ThreadPool& pool, const ConstTensorView& logits, const Routing& routing,
-               const std::optional<ConstTensorView>& choice_bias, const Routed& out) {
+               const RouterTerms& terms, const Routed& out) {
   const int64_t n = logits.shape[0], count = logits.shape[1], k = routing.per_token;
   FP8KV_ASSERT(k <= count && count % routing.groups == 0);
   pool.run((n + kJobRows - 1) / kJobRows, [&](int64_t job, int /*thread*/) {
-    Router router(routing, choice_bias, count);
+    Router router(routing, terms, count);
     for (int64_t row = job * kJobRows; row < std::min(n, (job + 1) * kJobRows); ++row) {
       router.run(logits.as<const float>() + row * count, out.ids.as<int32_t>() + row * k,
                  out.weights.as<float>() + row * k);

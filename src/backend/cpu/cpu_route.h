@@ -1,8 +1,6 @@
 // Choosing experts for rows of logits.
 #pragma once
 
-#include <optional>
-
 #include "backend/backend.h"
 #include "base/thread_pool.h"
 
@@ -10,6 +8,6 @@ namespace fp8kv {
 
 // See Backend::route.
 void cpu_route(ThreadPool& pool, const ConstTensorView& logits, const Routing& routing,
-               const std::optional<ConstTensorView>& choice_bias, const Routed& out);
+               const RouterTerms& terms, const Routed& out);
 
 }  // namespace fp8kv

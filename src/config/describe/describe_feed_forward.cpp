@@ -26,6 +26,10 @@ FeedForward dense_part(const Json& text) {
 }
 
 bool has_experts(const Json& text) {
+  // Gemma 4 has a switch, which is off where it is not there.
+  if (text.get_string("model_type", "").starts_with("gemma4")) {
+    return text.get_bool("enable_moe_block", false);
+  }
   const auto count = find_any(text, kExpertCount);
   return count && count->as_double() > 1;
 }

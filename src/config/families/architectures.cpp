@@ -184,7 +184,7 @@ const Architecture kArchitectures[] = {
      .rope = {.theta = 1e6, .by_layer_type = true, .local_key = "rope_local_base_freq"}},
     {.name = "Gemma4ForCausalLM",
      .model_type = "gemma4_text",
-     .summary = "Gemma 4, dense",
+     .summary = "Gemma 4, dense and with experts",
      .windows = true,
      .shapes = true,
      .parse = parse_gemma4,

@@ -26,7 +26,7 @@ void parse_experts(const Json& text, const ExpertsKeys& keys, ModelConfig& out) 
   const Json number = at_any(text, keys.count);
   experts.count = in_range(number, 2, kMostExperts);
   experts.hidden_dim = in_range(text.at(keys.hidden_dim), kLargestDim);
-  const Json per_token = text.at("num_experts_per_tok");
+  const Json per_token = text.at(keys.per_token);
   experts.routing.per_token = in_range(per_token, kMostExperts);
   if (experts.routing.per_token > experts.count) {
     fail(per_token.where(), ": is ", per_token.brief(), ", expected no more than the ",

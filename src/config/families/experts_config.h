@@ -10,6 +10,7 @@ namespace fp8kv {
 struct ExpertsKeys {
   std::initializer_list<const char*> count;
   const char* hidden_dim;  // of each expert
+  const char* per_token = "num_experts_per_tok";
 };
 
 // The number of experts, their size and how many a token is sent to, into out.experts; nothing

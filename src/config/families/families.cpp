@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "config/describe/config_values.h"
 #include "config/describe/describe_layers.h"
+#include "config/families/experts_config.h"
 #include "config/families/tensor_rows.h"
 #include "core/half.h"
 
@@ -170,9 +171,10 @@ void parse_gemma4(const Json& config, ModelConfig& out) {
       out.hidden_dims.push_back(out.writes_cache(i) ? out.hidden_dim : 2 * out.hidden_dim);
     }
   }
-  if (config.get_bool("enable_moe_block", false)) {
-    fail(config.at("enable_moe_block").where(),
-         ": is true: experts beside the dense feed-forward part are not supported");
+  parse_experts(config, {{"num_experts"}, "moe_intermediate_size", "top_k_experts"}, out);
+  if (out.experts) {
+    out.experts->routing.normalise = true;
+    out.experts->beside_dense = out.experts->router_norm = out.experts->factors = true;
   }
   const auto inputs = config.find("hidden_size_per_layer_input");
   const auto tokens = config.find("vocab_size_per_layer_input");

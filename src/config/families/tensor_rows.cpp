@@ -51,7 +51,19 @@ std::span<const TensorRow> gemma4_tensors() {
              {"model.layers.{}.per_layer_input_gate", {input_gate}},
              {"model.layers.{}.per_layer_projection", {input_out}},
              {"model.layers.{}.post_per_layer_input_norm", {input_post_norm}},
-             {.name = "model.layers.{}.layer_scalar", .roles = {layer_scale}, .bare = true}}) {
+             {.name = "model.layers.{}.layer_scalar", .roles = {layer_scale}, .bare = true},
+             {.name = "model.layers.{}.router.scale", .roles = {router_norm}, .bare = true},
+             {"model.layers.{}.router.proj", {router}},
+             {.name = "model.layers.{}.router.per_expert_scale",
+             .roles = {expert_factors},
+             .bare = true},
+             {"model.layers.{}.pre_feedforward_layernorm_2", {experts_norm}},
+             {.name = "model.layers.{}.experts.gate_up_proj",
+             .roles = {expert_gate, expert_up},
+             .bare = true},
+             {.name = "model.layers.{}.experts.down_proj", .roles = {expert_down}, .bare = true},
+             {"model.layers.{}.post_feedforward_layernorm_2", {experts_post_norm}},
+             {"model.layers.{}.post_feedforward_layernorm_1", {dense_post_norm}}}) {
       all.push_back(row);
     }
     return all;

@@ -54,7 +54,16 @@ struct RoleTensor {
 RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool has_experts) {
   const ExpertsConfig experts = config.experts.value_or(ExpertsConfig());
   const bool shared = has_experts && experts.shared_hidden_dim > 0;
+  const bool beside = has_experts && experts.beside_dense;
   switch (role) {
+    case router_norm:
+      return {{config.dim}, has_experts && experts.router_norm};
+    case expert_factors:
+      return {{experts.count}, has_experts && experts.factors};
+    case experts_norm:
+    case experts_post_norm:
+    case dense_post_norm:
+      return {{config.dim}, beside};
     case router:
       return {{experts.count, config.dim}, has_experts, experts.bias};
     case choice_bias:
@@ -177,7 +186,7 @@ RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config) {
 RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) {
   const BlockConfig& block = config.block;
   const LayerDescription& of_layer = config.layer(layer);
-  const bool has_experts = of_layer.feed_forward == FeedForward::experts;
+  const bool has_experts = config.has_experts(layer), has_dense = config.has_dense(layer);
   const bool has_kv = config.writes_cache(layer);
   const bool has_state = of_layer.mixing == Mixing::recurrent;
   const bool attends = !has_state;
@@ -251,11 +260,11 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       if (config.latent) return tensor_of_latent(role, config);
       return {{config.dim, config.n_heads * of_layer.v_head_dim}, attends, config.o_bias};
     case gate:
-      return {{hidden_dim, config.dim}, block.gated && !has_experts, config.mlp_bias};
+      return {{hidden_dim, config.dim}, block.gated && has_dense, config.mlp_bias};
     case up:
-      return {{hidden_dim, config.dim}, !has_experts, config.mlp_bias};
+      return {{hidden_dim, config.dim}, has_dense, config.mlp_bias};
     case down:
-      return {{config.dim, hidden_dim}, !has_experts, config.mlp_bias};
+      return {{config.dim, hidden_dim}, has_dense, config.mlp_bias};
     default:
       if (is_of_state(role)) return tensor_of_state(role, config, has_state);
       return tensor_of_experts(role, config, has_experts);

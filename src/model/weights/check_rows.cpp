@@ -18,7 +18,7 @@ struct NamedRole {
 };
 
 // All, in the order of TensorRole.
-constexpr std::array<NamedRole, 57> kRoles = {{
+constexpr std::array<NamedRole, 62> kRoles = {{
     {TensorRole::embedding, "embedding"},
     {TensorRole::embed_up, "embed_up"},
     {TensorRole::positions, "positions"},
@@ -59,8 +59,13 @@ constexpr std::array<NamedRole, 57> kRoles = {{
     {TensorRole::gate, "gate"},
     {TensorRole::up, "up"},
     {TensorRole::down, "down"},
+    {TensorRole::router_norm, "router_norm"},
     {TensorRole::router, "router"},
     {TensorRole::choice_bias, "choice_bias"},
+    {TensorRole::expert_factors, "expert_factors"},
+    {TensorRole::experts_norm, "experts_norm"},
+    {TensorRole::experts_post_norm, "experts_post_norm"},
+    {TensorRole::dense_post_norm, "dense_post_norm"},
     {TensorRole::expert_gate, "expert_gate"},
     {TensorRole::expert_up, "expert_up"},
     {TensorRole::expert_down, "expert_down"},

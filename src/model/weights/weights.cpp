@@ -109,6 +109,12 @@ LayerExperts& experts_of(LayerWeights& layer) {
   return *layer.experts;
 }
 
+NormsBeside& beside_of(LayerWeights& layer) {
+  LayerExperts& experts = experts_of(layer);
+  if (!experts.beside) experts.beside.emplace();
+  return *experts.beside;
+}
+
 LatentWeights& latent_of(LayerWeights& layer) {
   if (!layer.latent) layer.latent.emplace();
   return *layer.latent;
@@ -230,9 +236,20 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(input_of(layer).post_norm);
     case TensorRole::router:
       return tensor.into(experts_of(layer).router);
+    case TensorRole::router_norm:
+      return tensor.into(experts_of(layer).router_norm);
     case TensorRole::choice_bias:
-      experts_of(layer).choice_bias = tensor.view;
+      experts_of(layer).terms.choice_bias = tensor.view;
       return;
+    case TensorRole::expert_factors:
+      experts_of(layer).terms.factors = tensor.view;
+      return;
+    case TensorRole::experts_norm:
+      return tensor.into(beside_of(layer).experts);
+    case TensorRole::experts_post_norm:
+      return tensor.into(beside_of(layer).experts_post);
+    case TensorRole::dense_post_norm:
+      return tensor.into(beside_of(layer).dense_post);
     case TensorRole::shared_gate:
       return tensor.into(shared_of(layer)[0]);
     case TensorRole::shared_up:

@@ -20,10 +20,18 @@ enum class LayerPart {
   up_to_kv  // stops once K and V are observed and stored: all that calibration wants of the last
 };
 
+// Of a layer whose experts are beside its dense part: of what goes into the experts, of what they
+// give, and of what the dense part gives.   [dim]
+struct NormsBeside {
+  Norm experts, experts_post, dense_post;
+};
+
 // The feed-forward part of a layer with experts.
 struct LayerExperts {
-  Linear router;                               // [count, dim]
-  std::optional<ConstTensorView> choice_bias;  // [count]
+  std::optional<Norm> router_norm;  // [dim]
+  Linear router;                    // [count, dim]
+  RouterTerms terms;
+  std::optional<NormsBeside> beside;
   // Gate and up [hidden_dim, dim], and down [dim, hidden_dim], of each.
   std::vector<std::array<ConstTensorView, 3>> each;
   ConstTensorView addresses;  // of these, [3, count] u64 on the backend: see ExpertMatrices
@@ -77,7 +85,7 @@ struct LayerWeights {
   std::optional<Linear> attn_gate;       // [n_heads * head_dim, dim]
   std::optional<StateWeights> state;     // in place of attention
   Linear o;                              // [dim, n_heads * head_dim], or [dim, v_width] of a state
-  std::optional<Linear> gate;  // [hidden_dim, dim]; this and the next two of layers without experts
+  std::optional<Linear> gate;  // [hidden_dim, dim]; this and the next two of layers with has_dense
   Linear up;                   // [hidden_dim, dim]
   Linear down;                 // [dim, hidden_dim]
   std::optional<LayerExperts> experts;
