@@ -49,18 +49,18 @@ void decode_weights(Stream stream, const QuantisedMatrix& matrix, DType dtype, v
 
 // See Norm.
 struct NormWeights {
-  const void* weight = nullptr;  // [dim]; of layernorm [kinds, dim]
+  const void* weight = nullptr;  // [kinds, dim], of which row i takes those of i % kinds
   const void* bias = nullptr;    // [dim]; may be null; layernorm only
   float weight_offset = 0.0f;
   float eps = 0.0f;
   bool weight_f32 = false;  // of rmsnorm alone, where x is not
+  int64_t kinds = 1;
 };
 
 // out = x / rms(x) * weight.   x, out [n, dim]; all of one type
 void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
-// out = (x - mean) / deviation * weight + bias, row i with the weights of i % kinds.   As rmsnorm
-void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, int64_t kinds,
-               void* out);
+// out = (x - mean) / deviation * weight + bias.   As rmsnorm
+void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out);
 
 // x = activation(x) * up, or activation(x) where `up` is null.   `count` elements of one type
 void activate(Stream stream, DType dtype, Activation activation, int64_t count, void* x,
@@ -308,7 +308,7 @@ struct ExpertArguments {
   void* out = nullptr;                  // [n, dim], x's type
   const int32_t* ids = nullptr;         // [n, per_token]
   const float* weights = nullptr;       // [n, per_token]
-  const uint64_t* addresses = nullptr;  // [3, experts], of matrices of x's type
+  const uint64_t* addresses = nullptr;  // [3, experts], of matrices of x's type; 0: no gate
   int64_t n = 0;
   int64_t dim = 0;
   int64_t hidden_dim = 0;
@@ -317,6 +317,7 @@ struct ExpertArguments {
   int32_t experts = 0;
   int32_t per_token = 0;
   bool weigh_input = false;
+  bool gated = true;
   const void* biases[3] = {};  // of gate, up and down, in x's type: see ExpertBiases; may be null
   bool clamped = false;        // gate and up go through `swiglu` in place of the activation
   ClampedSwiglu swiglu;
@@ -362,11 +363,15 @@ struct RecurrenceArguments {
   const float* strength = nullptr;  // [n, v_heads]; may be null
   const void* a_log = nullptr;      // [v_heads], a_log_dtype
   const void* step_bias = nullptr;  // [v_heads], step_bias_dtype
+  const void* skip = nullptr;       // [v_heads], skip_dtype; may be null
   float* state = nullptr;           // [slots, v_heads, blocks, k_dim, kStateColumns]
   void* out = nullptr;              // [n, v_heads, v_dim], q's type
   StateRows rows;
   DType a_log_dtype = DType::f32;
   DType step_bias_dtype = DType::f32;
+  DType skip_dtype = DType::f32;
+  float least_step = 0.0f;
+  float most_step = 0.0f;
   StateUpdate update = StateUpdate::delta;
   bool unit = false;
   int32_t k_heads = 0;

@@ -60,7 +60,6 @@ NormWeights norm_weights(const ConstTensorView& x, const Norm& norm, const Tenso
           "norm", "needs one type of f32, f16 and bf16, or f32 for the weights of rms");
   const int64_t kinds = norm.weight.shape.elements() / x.shape[1];
   require(x.shape == out.shape && norm.weight.shape.elements() == kinds * x.shape[1] &&
-              (kinds == 1 || norm.kind == NormKind::layer) &&
               (!norm.bias || norm.bias->shape.elements() == x.shape[1]),
           "norm", "shapes do not fit");
   require(!norm.bias || norm.kind == NormKind::layer, "norm", "has a bias that its kind has not");
@@ -69,7 +68,8 @@ NormWeights norm_weights(const ConstTensorView& x, const Norm& norm, const Tenso
           .bias = norm.bias ? norm.bias->data : nullptr,
           .weight_offset = norm.weight_offset,
           .eps = norm.eps,
-          .weight_f32 = f32_weight && x.dtype != DType::f32};
+          .weight_f32 = f32_weight && x.dtype != DType::f32,
+          .kinds = kinds};
 }
 
 void GpuBackend::norm(const ConstTensorView& x, const Norm& norm, const TensorView& out) {
@@ -79,8 +79,7 @@ void GpuBackend::norm(const ConstTensorView& x, const Norm& norm, const TensorVi
   if (norm.kind == NormKind::rms) {
     FP8KV_GPU::rmsnorm(device_.stream(), rows, weights, out.data);
   } else {
-    const int64_t kinds = norm.weight.shape.elements() / x.shape[1];
-    FP8KV_GPU::layernorm(device_.stream(), rows, weights, kinds, out.data);
+    FP8KV_GPU::layernorm(device_.stream(), rows, weights, out.data);
   }
 }
 

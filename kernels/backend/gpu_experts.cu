@@ -80,6 +80,7 @@ void GpuBackend::experts(const ConstTensorView& x, const Routed& routed,
   arguments.experts = static_cast<int32_t>(matrices.addresses.shape[1]);
   arguments.per_token = static_cast<int32_t>(routed.ids.shape[1]);
   arguments.weigh_input = matrices.weigh_input;
+  arguments.gated = matrices.gated;
   if (matrices.biases) {
     const auto& [gate, up, down] = *matrices.biases;
     require(matrices.swiglu.has_value(), "experts",
@@ -90,6 +91,7 @@ void GpuBackend::experts(const ConstTensorView& x, const Routed& routed,
     arguments.biases[1] = up.data;
     arguments.biases[2] = down.data;
   }
+  require(matrices.gated || !matrices.swiglu, "experts", "has a clamped SwiGLU, but no gates");
   arguments.clamped = matrices.swiglu.has_value();
   if (matrices.swiglu) arguments.swiglu = *matrices.swiglu;
   if (matrices.down_amax) arguments.down_amax = matrices.down_amax->as<uint64_t>();

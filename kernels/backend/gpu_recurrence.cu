@@ -45,12 +45,14 @@ void GpuBackend::recur(const Recurrence& args, const Batch& batch, const TensorV
               args.v.dtype == args.q.dtype && out.dtype == args.q.dtype &&
               args.step.dtype == DType::f32 &&
               (!args.strength || args.strength->dtype == DType::f32) &&
-              is_compute_dtype(args.a_log.dtype) && is_compute_dtype(args.step_bias.dtype),
+              is_compute_dtype(args.a_log.dtype) && is_compute_dtype(args.step_bias.dtype) &&
+              (!args.skip || is_compute_dtype(args.skip->dtype)),
           "recur", "needs one type of f32, f16 and bf16, and f32 for steps and strengths");
   RecurrenceArguments arguments;
   arguments.rows = state_rows(batch);
   require(args.k.shape == args.q.shape && args.v.shape == out.shape &&
               args.v.shape[1] % args.k.shape[1] == 0 && args.k.shape[2] <= kMostStateRows &&
+              (!args.skip || args.skip->shape.elements() == args.v.shape[1]) &&
               args.v.shape[1] <= kMostAcross && arguments.rows.n_seqs <= kMostAcross,
           "recur", "shapes do not fit");
   arguments.q = args.q.data;
@@ -62,6 +64,12 @@ void GpuBackend::recur(const Recurrence& args, const Batch& batch, const TensorV
   arguments.a_log_dtype = args.a_log.dtype;
   arguments.step_bias = args.step_bias.data;
   arguments.step_bias_dtype = args.step_bias.dtype;
+  if (args.skip) {
+    arguments.skip = args.skip->data;
+    arguments.skip_dtype = args.skip->dtype;
+  }
+  arguments.least_step = args.least_step;
+  arguments.most_step = args.most_step;
   arguments.state = args.state.as<float>();
   arguments.out = out.data;
   arguments.update = args.update;

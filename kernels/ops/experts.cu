@@ -105,15 +105,16 @@ __device__ inline const T* matrix(const ExpertArguments& args, int which, int ex
       static_cast<uintptr_t>(args.addresses[int64_t{which} * args.experts + expert]));
 }
 
-// hidden = make(expert, column, gate, up), of products of the row times its weight.
-template <typename T, typename Make>
+// hidden = make(expert, column, gate, up), of products of the row times its weight. Without a gate
+// that is 0.
+template <typename T, bool kGated, typename Make>
 __device__ inline void expert_hidden(const ExpertArguments& args, const Make& make) {
   const ExpertTile tile = args.scratch.tiles[block_index().x];
   if (tile.expert < 0) return;
   Shared shared;
   float* xs = shared.take<float>(kDepth * kPitch);
   float* gates = shared.take<float>(kDepth * kPitch);
-  float* ups = shared.take<float>(kDepth * kPitch);
+  float* ups = kGated ? shared.take<float>(kDepth * kPitch) : gates;
   const int64_t first_col = static_cast<int64_t>(block_index().y) * kTile;
   const int row = thread_index() / 16 * kSide, col = thread_index() % 16 * kSide;
   const auto row_at = [&](int i) -> int64_t {
@@ -125,10 +126,12 @@ __device__ inline void expert_hidden(const ExpertArguments& args, const Make& ma
   float gate[kSide][kSide] = {}, up[kSide][kSide] = {};
   for (int64_t first = 0; first < args.dim; first += kDepth) {
     load_slice(static_cast<const T*>(args.x), first, args.dim, xs, row_at);
-    load_slice(matrix<T>(args, 0, tile.expert), first, args.dim, gates, col_at);
+    if constexpr (kGated) {
+      load_slice(matrix<T>(args, 0, tile.expert), first, args.dim, gates, col_at);
+    }
     load_slice(matrix<T>(args, 1, tile.expert), first, args.dim, ups, col_at);
     block_sync();
-    multiply(xs, gates, row, col, gate);
+    if constexpr (kGated) multiply(xs, gates, row, col, gate);
     multiply(xs, ups, row, col, up);
     block_sync();
   }
@@ -148,8 +151,15 @@ __device__ inline void expert_hidden(const ExpertArguments& args, const Make& ma
 template <Activation A, typename T>
 __global__ void expert_hidden_kernel(ExpertArguments args) {
   after_previous();
-  expert_hidden<T>(args,
-                   [](int, int64_t, float gate, float up) { return activated<A>(gate) * up; });
+  expert_hidden<T, true>(
+      args, [](int, int64_t, float gate, float up) { return activated<A>(gate) * up; });
+}
+
+// hidden = activation(up).   As above.
+template <Activation A, typename T>
+__global__ void expert_plain_kernel(ExpertArguments args) {
+  after_previous();
+  expert_hidden<T, false>(args, [](int, int64_t, float, float up) { return activated<A>(up); });
 }
 
 // The largest magnitude of each expert's part of `hidden`.   One block per tile.
@@ -186,7 +196,7 @@ __device__ inline float clamped(const ClampedSwiglu& how, float gate, float up) 
 template <typename T>
 __global__ void expert_clamped_kernel(ExpertArguments args) {
   after_previous();
-  expert_hidden<T>(args, [&](int expert, int64_t column, float gate, float up) {
+  expert_hidden<T, true>(args, [&](int expert, int64_t column, float gate, float up) {
     const int64_t at = int64_t{expert} * args.hidden_dim + column;
     return clamped(args.swiglu, gate + bias_of<T>(args, 0, at), up + bias_of<T>(args, 1, at));
   });
@@ -278,8 +288,8 @@ void experts(Stream stream, DType dtype, Activation activation, const ExpertArgu
              args);
     } else {
       with_activation(activation, [&]<Activation A>(ActivationTag<A>) {
-        launch("experts", expert_hidden_kernel<A, T>, by_hidden, kThreads, 3 * kSliceBytes, stream,
-               args);
+        launch("experts", args.gated ? expert_hidden_kernel<A, T> : expert_plain_kernel<A, T>,
+               by_hidden, kThreads, 3 * kSliceBytes, stream, args);
       });
     }
     if (args.down_amax != nullptr) {

@@ -42,13 +42,14 @@ __global__ void rmsnorm_short_kernel(const T* x, const T* weight, float offset, 
   }
 }
 
-// One warp per row; one element at a time. x and out may be the same.
-template <typename T>
-__global__ void rmsnorm_f32_weight_kernel(const T* x, const float* weight, float offset, float eps,
-                                          T* out, int64_t rows, int64_t dim) {
+// One warp per row; one element at a time. x and out may be the same. W: of the weights.
+template <typename T, typename W>
+__global__ void rmsnorm_any_kernel(const T* x, const W* weight, float offset, float eps, T* out,
+                                   int64_t rows, int64_t dim, int64_t kinds) {
   after_previous();
   const int64_t row = int64_t{block_index().x} * kNormWarps + warp_index();
   if (row >= rows) return;
+  weight += row % kinds * dim;
   x += row * dim;
   out += row * dim;
   float squares = 0.0f;
@@ -57,7 +58,7 @@ __global__ void rmsnorm_f32_weight_kernel(const T* x, const float* weight, float
   }
   const float factor = rms_factor(warp_sum(squares), dim, eps);
   for (int64_t i = lane_index(); i < dim; i += kWarp) {
-    out[i] = T::of(x[i].value() * factor * (weight[i] + offset));
+    out[i] = T::of(x[i].value() * factor * (weight[i].value() + offset));
   }
 }
 
@@ -122,13 +123,14 @@ void with_vectors(const ConstMatrix& x, const NormWeights& norm, void* out, cons
 
 void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out) {
   with_compute_type(x.dtype, [&]<typename T>(T) {
-    if (norm.weight_f32) {
+    const auto any = [&]<typename W>(W) {
       const auto blocks = static_cast<unsigned>((x.rows + kNormWarps - 1) / kNormWarps);
-      launch("rmsnorm", rmsnorm_f32_weight_kernel<T>, {blocks}, kNormThreads, 0, stream,
-             static_cast<const T*>(x.data), static_cast<const float*>(norm.weight),
-             norm.weight_offset, norm.eps, static_cast<T*>(out), x.rows, x.cols);
-      return;
-    }
+      launch("rmsnorm", rmsnorm_any_kernel<T, W>, {blocks}, kNormThreads, 0, stream,
+             static_cast<const T*>(x.data), static_cast<const W*>(norm.weight), norm.weight_offset,
+             norm.eps, static_cast<T*>(out), x.rows, x.cols, norm.kinds);
+    };
+    if (norm.weight_f32) return any(F32());
+    if (norm.kinds > 1) return any(T());
     with_vectors<T>(
         x, norm, out,
         [&]<int kCount>(std::integral_constant<int, kCount>, const T* from, const T* weights,
@@ -146,17 +148,17 @@ void rmsnorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void*
   });
 }
 
-void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, int64_t kinds,
-               void* out) {
+void layernorm(Stream stream, const ConstMatrix& x, const NormWeights& norm, void* out) {
   with_compute_type(x.dtype, [&]<typename T>(T) {
-    with_vectors<T>(
-        x, norm, out,
-        [&]<int kCount>(std::integral_constant<int, kCount>, const T* from, const T* weights,
-                        T* to) {
-          launch("layernorm", layernorm_kernel<T, kCount>, {static_cast<unsigned>(x.rows)},
-                 kNormThreads, 2 * norm_shared_bytes(1), stream, from, weights,
-                 static_cast<const T*>(norm.bias), norm.weight_offset, norm.eps, to, x.cols, kinds);
-        });
+    with_vectors<T>(x, norm, out,
+                    [&]<int kCount>(std::integral_constant<int, kCount>, const T* from,
+                                    const T* weights, T* to) {
+                      launch("layernorm", layernorm_kernel<T, kCount>,
+                             {static_cast<unsigned>(x.rows)}, kNormThreads,
+                             2 * norm_shared_bytes(1), stream, from, weights,
+                             static_cast<const T*>(norm.bias), norm.weight_offset, norm.eps, to,
+                             x.cols, norm.kinds);
+                    });
   });
 }
 

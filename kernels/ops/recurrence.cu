@@ -105,6 +105,8 @@ __global__ void recur_kernel(RecurrenceArguments arguments) {
   const int k_head = head / (v_heads / arguments.k_heads);
   const float rate = -exp_exact(number_at(arguments.a_log, arguments.a_log_dtype, head));
   const float bias = number_at(arguments.step_bias, arguments.step_bias_dtype, head);
+  const bool skips = arguments.skip != nullptr;
+  const float skip = skips ? number_at(arguments.skip, arguments.skip_dtype, head) : 0.0f;
   for (int64_t row = of.first; row < of.end; ++row) {
     const int64_t k_at = (row * arguments.k_heads + k_head) * k_dim;
     float squares_q = 0.0f, squares_k = 0.0f, product = 0.0f;
@@ -130,7 +132,9 @@ __global__ void recur_kernel(RecurrenceArguments arguments) {
     warp_sync();
     const int64_t at = row * v_heads + head;
     const float raw = arguments.step[at] + bias;
-    const float step = raw > 20.0f ? raw : log1p_exact(exp_exact(raw));
+    const float free = raw > 20.0f ? raw : log1p_exact(exp_exact(raw));
+    const float least = free < arguments.least_step ? arguments.least_step : free;  // a NaN stays
+    const float step = least > arguments.most_step ? arguments.most_step : least;
     const float decay = exp_exact(rate * step);
     const float strength =
         arguments.strength == nullptr ? step : 1.0f / (1.0f + exp_exact(-arguments.strength[at]));
@@ -145,7 +149,8 @@ __global__ void recur_kernel(RecurrenceArguments arguments) {
       const float known = arguments.update == StateUpdate::delta ? decay * of_k : 0.0f;
       const float delta = (v - known) * strength;
       if (counts) {
-        static_cast<T*>(arguments.out)[v_at] = T::of(fused(decay, of_q, product * delta));
+        const float read = fused(decay, of_q, product * delta);
+        static_cast<T*>(arguments.out)[v_at] = T::of(skips ? fused(skip, v, read) : read);
       }
       for (int i = 0; i < k_dim; ++i) {
         float& cell = state[i * kColumns + lane];

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,7 +83,7 @@ struct Norm {
   NormKind kind = NormKind::rms;
   float eps = 0.0f;            // added to the mean square
   float weight_offset = 0.0f;  // added to every weight
-  // [dim], model dtype, or f32 of `rms`; `layer` also [k, dim], of which row i takes those of i % k
+  // [dim], or [k, dim], of which row i takes those of i % k; model dtype, or f32 of `rms`
   ConstTensorView weight = {};
   std::optional<ConstTensorView> bias = {};  // [dim], model dtype; `layer` only
 };
@@ -178,7 +179,8 @@ struct ExpertBiases {
 
 // The matrices of several experts, which lie anywhere on the backend.
 struct ExpertMatrices {
-  // [3, experts] u64: where gate and up [hidden_dim, dim] and down [dim, hidden_dim] of each begin
+  // [3, experts] u64: where gate and up [hidden_dim, dim] and down [dim, hidden_dim] of each begin;
+  // 0 for a gate that there is not
   ConstTensorView addresses;
   DType dtype = DType::f32;  // of the matrices: the model's
   int64_t hidden_dim = 0;
@@ -189,6 +191,7 @@ struct ExpertMatrices {
   std::span<const std::optional<QuantisedMatrix>> codes = {};
   std::optional<ExpertBiases> biases = {};
   std::optional<ClampedSwiglu> swiglu = {};  // in place of the activation
+  bool gated = true;  // else there is no gate, nor `biases` or `swiglu`: down(activation(up(x)))
   // [experts] u64: raised as Backend::amax does to the largest magnitude of what down of each
   // multiplies. Absent: it is not looked at.
   std::optional<TensorView> down_amax = {};
@@ -204,7 +207,8 @@ struct CausalConv {
 
 // What a row is to the state of its sequence, one for each head of V. A head decays by
 // exp(-exp(a_log) * t) and takes the row in with a strength, where t = softplus(step + step_bias),
-// which is the strength if `strength` is absent; else that is its sigmoid.
+// brought within `least_step` and `most_step`, which is the strength if `strength` is absent; else
+// that is its sigmoid.
 struct Recurrence {
   StateUpdate update = StateUpdate::delta;
   ConstTensorView q, k;  // [n, k_heads, k_dim], activation dtype; k_dim <= kMostStateRows
@@ -212,6 +216,10 @@ struct Recurrence {
   ConstTensorView step;  // [n, v_heads] f32
   std::optional<ConstTensorView> strength;  // [n, v_heads] f32
   ConstTensorView a_log, step_bias;         // [v_heads], any compute dtype
+  float least_step = 0.0f;
+  float most_step = std::numeric_limits<float>::infinity();
+  // [v_heads], any compute dtype: V times this is added to what is read. Absent: nothing is.
+  std::optional<ConstTensorView> skip = {};
   // Q and K are brought to length 1, with kUnitEps added to the squared length, and Q is then
   // divided by the root of k_dim.
   bool unit = false;
@@ -357,7 +365,7 @@ class Backend {
   virtual void causal_conv(const TensorView& x, const CausalConv& conv, const Batch& batch) = 0;
 
   // out [n, v_heads, v_dim] = S^T q of each row, S being its head's state once it has the row in
-  // it. States begin and go on as in causal_conv, rows in the order of their positions.
+  // it, plus what args.skip gives. States begin and go on as in causal_conv, rows by position.
   virtual void recur(const Recurrence& args, const Batch& batch, const TensorView& out) = 0;
 
   // x = activation(x) * up, or activation(x).   Both [n, hidden_dim] activation dtype.
@@ -377,7 +385,8 @@ class Backend {
                      const RouterTerms& terms, const Routed& out) = 0;
 
   // out[i] = sum over the experts j that `routed` has for row i, in its order, of weight *
-  // down_j(activation(gate_j(x[i])) * up_j(x[i])).   x, out [n, dim] activation dtype
+  // down_j(activation(gate_j(x[i])) * up_j(x[i])), or of down_j(activation(up_j(x[i]))) without
+  // gates.   x, out [n, dim] activation dtype
   // A matrix with a bias adds it to its products.
   // f32 accumulation; x is rounded as in linear. An expert's weights are read once for all rows
   // that are sent to it.

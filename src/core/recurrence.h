@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace fp8kv {
 
@@ -12,8 +13,21 @@ enum class StateUpdate {
   add     // S += k v * strength: Mamba-2
 };
 
+// How what is read from a state is normalised, and multiplied by the SiLU of a gate.
+enum class StateNorm {
+  heads,  // every head, all with the same v_dim weights, before it is gated: gated DeltaNet
+  groups_after_gate  // a group for each of k_heads, with weights of its own, once gated: Mamba-2
+};
+
 struct RecurrenceConfig {
   StateUpdate update = StateUpdate::delta;
+  StateNorm norm = StateNorm::heads;
+  bool skip = false;       // V times a number of its head is added to what is read: Mamba-2
+  bool conv_bias = false;  // of the convolution
+  bool bias = false;       // of the products before it and at the end
+  // What a time step is brought within; see Recurrence.
+  double least_step = 0.0;
+  double most_step = std::numeric_limits<double>::infinity();
   int64_t k_heads = 0;  // of Q and K, each for v_heads / k_heads heads of V in a row
   int64_t k_dim = 0;
   int64_t v_heads = 0;

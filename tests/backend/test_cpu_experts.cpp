@@ -92,8 +92,9 @@ struct Scene {
                                    table.view().shape});
     const Tensor out = backend.allocate(DType::f32, Shape{rows, dim});
     backend.experts(in.view(), {chosen.view(), counted.view(), {}},
-                    {table.view(), dtype, hidden_dim, Activation::silu, weigh_input, codes,
-                     biases ? std::optional(biases->views()) : std::nullopt, swiglu, down_amax},
+                    {table.view(), dtype, hidden_dim, activation, weigh_input, codes,
+                     biases ? std::optional(biases->views()) : std::nullopt, swiglu, gated,
+                     down_amax},
                     out.view());
     return test::floats_of(backend, out.view());
   }
@@ -118,6 +119,7 @@ struct Scene {
       up += double{biases->up[id * hidden_dim + h]};
     }
     double hidden = gate / (1 + std::exp(-gate)) * up;
+    if (!gated) hidden = std::max(up, 0.0) * std::max(up, 0.0);
     if (swiglu) {
       const double limit = double{swiglu->limit}, least = std::min(gate, limit);
       hidden = least / (1 + std::exp(-double{swiglu->alpha} * least)) *
@@ -160,7 +162,15 @@ struct Scene {
 
   int64_t n, dim, hidden_dim, k;
   DType dtype;
+  Activation activation = Activation::silu;
   bool weigh_input = false;
+  bool gated = true;
+  // REQUIRES that it has not run.
+  void leave_out_gates() {
+    gated = false;
+    activation = Activation::relu_squared;
+    std::fill_n(addresses.begin(), addresses.size() / 3, 0);
+  }
   std::vector<test::Elements> matrices;
   std::vector<uint64_t> addresses;
   std::vector<std::optional<QuantisedMatrix>> codes;
@@ -338,6 +348,27 @@ TEST_CASE("experts: with biases and clamped they equal plain loops in double pre
               CHECK(std::abs(out[static_cast<size_t>(row * 37 + column)] -
                              scene.expected(row, column)) < tolerance);
             }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("experts: without gates they equal plain loops in double precision") {
+  for (const CpuIsa isa : test::available_isas()) {
+    CAPTURE(std::string(cpu_isa_name(isa)));
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      for (const int64_t rows : {1, 40}) {
+        Scene scene(rows, 5, 37, 71, 3, dtype);
+        scene.leave_out_gates();
+        const auto backend = make_cpu_backend(2, isa);
+        const std::vector<float> out = scene.run(*backend, 0, rows);
+        const double tolerance = dtype == DType::bf16 ? 0.6 : 2e-4;  // as above
+        for (int64_t row = 0; row < rows; ++row) {
+          for (int64_t column = 0; column < 37; column += 9) {
+            CHECK(std::abs(out[static_cast<size_t>(row * 37 + column)] -
+                           scene.expected(row, column)) < tolerance);
           }
         }
       }

@@ -21,6 +21,9 @@ std::vector<Named> scenes() {
   all.push_back({"delta, one head, blocks of columns that are full",
                  {.k_heads = 1, .k_dim = 16, .v_heads = 1, .v_dim = 64, .conv_width = 2}});
   all.push_back({"add", {.update = StateUpdate::add, .conv_bias = true}});
+  all.push_back(
+      {"add, with what passes it by, and steps within limits",
+       {.update = StateUpdate::add, .skip = true, .least_step = 0.5f, .most_step = 0.9f}});
   all.push_back({"a long sequence that is not kept",
                  {.k_dim = 32, .lengths = {200}, .slots = {-1}, .n_slots = 1}});
   for (Named& each : all) each.scene.randomise(7);

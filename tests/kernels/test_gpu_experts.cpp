@@ -108,9 +108,10 @@ constexpr ClampedSwiglu kClamped{.alpha = 1.3f, .limit = 0.8f};
 
 TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is beside it") {
   constexpr int64_t kRows = 150, kCount = 5, kDim = 37, kHidden = 70, kChosen = 2;
-  for (size_t turn = 0; turn < 12; ++turn) {
-    const DType dtype = test::kComputeTypes[turn / 4];
-    const bool weigh_input = turn % 2 == 1, changed = turn % 4 > 1;
+  for (size_t turn = 0; turn < 15; ++turn) {
+    const DType dtype = test::kComputeTypes[turn / 5];
+    const bool weigh_input = turn % 5 % 2 == 1, changed = turn % 5 / 2 == 1, gated = turn % 5 < 4;
+    CAPTURE(gated);
     CAPTURE(std::string(dtype_name(dtype)));
     CAPTURE(weigh_input);
     CAPTURE(changed);
@@ -146,6 +147,10 @@ TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is
         experts.biases = biases.views();
         experts.swiglu = kClamped;
       }
+      if (!gated) {
+        experts.gated = false;
+        experts.activation = Activation::relu_squared;
+      }
       backend.experts(in.view(), {chosen.view(), counted.view(), {}}, experts, out.view());
       return get(backend, out.view());
     };
@@ -171,6 +176,10 @@ TEST_CASE("gpu experts: give the CPU's sums, and a row the same bits whatever is
       if (changed) {
         experts.biases = biases.views();
         experts.swiglu = kClamped;
+      }
+      if (!gated) {
+        experts.gated = false;
+        experts.activation = Activation::relu_squared;
       }
       cpu->experts(in.view(), {chosen.view(), counted.view(), {}}, experts, out.view());
       return get(*cpu, out.view());

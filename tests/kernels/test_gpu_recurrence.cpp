@@ -11,7 +11,13 @@ using test::RecurrenceScene;
 TEST_CASE("gpu recur and causal_conv: what double precision gives, however rows are cut") {
   RecurrenceScene delta{.k_dim = 9, .v_dim = 34};
   RecurrenceScene add{.update = StateUpdate::add, .k_dim = 5, .v_dim = 3, .conv_bias = true};
-  for (RecurrenceScene* scene : {&delta, &add}) {
+  RecurrenceScene skip{.update = StateUpdate::add,
+                       .k_dim = 6,
+                       .v_dim = 33,
+                       .skip = true,
+                       .least_step = 0.5f,
+                       .most_step = 0.9f};
+  for (RecurrenceScene* scene : {&delta, &add, &skip}) {
     scene->randomise(5);
     const test::ExactRecurrence exact = test::exact_recurrence(*scene);
     for (const test::NamedBackend& each : test::gpu_backends()) {

@@ -119,7 +119,7 @@ class CpuBackend : public Backend {
     FP8KV_ASSERT(!norm.bias || norm.kind == NormKind::layer);
     const int64_t dim = x.shape[1], n_weights = norm.weight.shape.elements();
     const int64_t n_kinds = n_weights / dim;  // of rows, each with weights of its own
-    FP8KV_ASSERT(n_kinds * dim == n_weights && (n_kinds == 1 || norm.kind == NormKind::layer));
+    FP8KV_ASSERT(n_kinds * dim == n_weights);
     float* all_weights = norm_weights_.floats(static_cast<size_t>(n_weights + dim));
     float* biases = all_weights + n_weights;
     kernels_.to_float[norm.weight.dtype](norm.weight.data, n_weights, all_weights);

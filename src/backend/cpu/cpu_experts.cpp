@@ -118,9 +118,13 @@ class Experts {
     }
   }
 
-  void activate(float* gate, const float* up, int64_t count) const {
-    if (matrices_.swiglu) return kernels_.clamped_swiglu(gate, up, count, *matrices_.swiglu);
-    activate_(gate, up, count);
+  // Of an expert: its gate, or up where it has none.
+  int64_t first_matrix() const { return matrices_.gated ? 0 : 1; }
+
+  // What the first matrix gave, and the other where there is one.
+  void activate(float* first, const float* up, int64_t count) const {
+    if (matrices_.swiglu) return kernels_.clamped_swiglu(first, up, count, *matrices_.swiglu);
+    activate_(first, matrices_.gated ? up : nullptr, count);
   }
 
   // Takes what down multiplies into the expert's largest magnitude: rows [n_rows, count], `stride`
@@ -239,11 +243,12 @@ class Experts {
     float* gate = panel + kTileStride * width;
     float* up = gate + size;
     const TileRows rows{kernels_, form_, in, 0, segment.count};
-    multiply_strips(rows, weight(0, segment.expert), strip, 1, panel, gate, codes);
-    multiply_strips(rows, weight(1, segment.expert), strip, 1, panel, up, codes);
     const int64_t first = strip * width, count = std::min(width, hidden_dim() - first);
-    add_bias(0, segment.expert, first, count, gate, segment.count, width);
-    add_bias(1, segment.expert, first, count, up, segment.count, width);
+    for (int64_t matrix = first_matrix(); matrix < 2; ++matrix) {
+      float* to = matrix == first_matrix() ? gate : up;
+      multiply_strips(rows, weight(matrix, segment.expert), strip, 1, panel, to, codes);
+      add_bias(matrix, segment.expert, first, count, to, segment.count, width);
+    }
     activate(gate, up, size);
     look_at(segment.expert, gate, segment.count, count, width);
     for (int64_t row = 0; row < segment.count; ++row) {
@@ -294,8 +299,8 @@ class Experts {
       const Segment& segment = wave[static_cast<size_t>(job / jobs)];
       const int64_t begin = job % jobs * kDotJob, end = std::min(begin + kDotJob, hidden_dim());
       const float* from = in + segment.first * stride;
-      for (int64_t matrix = 0; matrix < 2; ++matrix) {
-        float* to = (matrix == 0 ? gate : up) + segment.first * hidden_dim();
+      for (int64_t matrix = first_matrix(); matrix < 2; ++matrix) {
+        float* to = (matrix == first_matrix() ? gate : up) + segment.first * hidden_dim();
         multiply_dots(
             kernels_, form_, weight(matrix, segment.expert), begin, end, from, stride,
             segment.count, scratch_.codes[thread],

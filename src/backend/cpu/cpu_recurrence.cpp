@@ -106,6 +106,7 @@ struct Recurring {
   Prepared prepared;
   const float* a_log;      // [v_heads]
   const float* step_bias;  // [v_heads]
+  const float* skip;       // [v_heads]; null: there is none
   int64_t k_heads = args.k.shape[1];
   int64_t k_dim = args.k.shape[2];
   int64_t v_heads = args.v.shape[1];
@@ -117,6 +118,12 @@ struct Recurring {
     for (int64_t i = 0; i < k_dim; ++i) squares += double{from[i]} * double{from[i]};
     const auto factor = static_cast<float>(scale / std::sqrt(squares + kUnitEps));
     for (int64_t i = 0; i < k_dim; ++i) to[i] = from[i] * factor;
+  }
+
+  // NaN stays NaN.
+  float limited(float step) const {
+    const float least = step < args.least_step ? args.least_step : step;
+    return least > args.most_step ? args.most_step : least;
   }
 
   void prepare(int64_t row) const {
@@ -138,7 +145,7 @@ struct Recurring {
     }
     for (int64_t head = 0; head < v_heads; ++head) {
       const int64_t at = row * v_heads + head;
-      const float step = softplus(args.step.as<float>()[at] + step_bias[head]);
+      const float step = limited(softplus(args.step.as<float>()[at] + step_bias[head]));
       prepared.decay[at] = std::exp(-std::exp(a_log[head]) * step);
       prepared.strength[at] =
           args.strength ? 1.0f / (1.0f + std::exp(-args.strength->as<float>()[at])) : step;
@@ -175,6 +182,7 @@ struct Recurring {
         delta[c] = (v[j] - known) * strength;
         to[j] = decay * of_q[c] + product * delta[c];
       }
+      for (int64_t j = 0; skip != nullptr && j < columns; ++j) to[j] += skip[head] * v[j];
       const StateWrite write{read.k, delta.data(), decay};
       const bool last = row + 1 == rows.end;
       const StateRead next = last ? StateRead{} : read_of(row + 1);
@@ -215,7 +223,7 @@ void cpu_recur(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& s
   FP8KV_ASSERT(v_heads % k_heads == 0);
   const int64_t keys = n * k_heads * k_dim;
   float* next = scratch.rows.floats(
-      static_cast<size_t>(2 * keys + n * k_heads + 2 * n * v_heads + 2 * v_heads));
+      static_cast<size_t>(2 * keys + n * k_heads + 2 * n * v_heads + 3 * v_heads));
   const auto take = [&](int64_t count) { return std::exchange(next, next + count); };
   Prepared prepared{};
   prepared.q = take(keys);
@@ -223,10 +231,12 @@ void cpu_recur(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& s
   prepared.q_of_k = take(n * k_heads);
   prepared.decay = take(n * v_heads);
   prepared.strength = take(n * v_heads);
-  float *a_log = take(v_heads), *step_bias = take(v_heads);
+  float *a_log = take(v_heads), *step_bias = take(v_heads), *skip = take(v_heads);
   kernels.to_float[args.a_log.dtype](args.a_log.data, v_heads, a_log);
   kernels.to_float[args.step_bias.dtype](args.step_bias.data, v_heads, step_bias);
-  const Recurring recurring{kernels, args, batch, out, prepared, a_log, step_bias};
+  if (args.skip) kernels.to_float[args.skip->dtype](args.skip->data, v_heads, skip);
+  const Recurring recurring{kernels,  args,  batch,     out,
+                            prepared, a_log, step_bias, args.skip ? skip : nullptr};
   pool.run((n + kPreparedRows - 1) / kPreparedRows, [&](int64_t job, int /*thread*/) {
     const int64_t end = std::min(n, (job + 1) * kPreparedRows);
     for (int64_t row = job * kPreparedRows; row < end; ++row) recurring.prepare(row);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "backend/backend.h"
@@ -22,10 +23,13 @@ struct RecurrenceScene {
   int64_t v_dim = 37;  // more than a block of columns
   int64_t conv_width = 4;
   bool conv_bias = false;
+  bool skip = false;
+  float least_step = 0.0f, most_step = std::numeric_limits<float>::infinity();
   std::vector<int64_t> lengths = {9, 1, 5};  // of sequences
   std::vector<int64_t> slots = {2, 0, 3};    // of their states; -1: not kept
   int64_t n_slots = 4;
-  std::vector<float> q = {}, k = {}, v = {}, step = {}, strength = {}, a_log = {}, step_bias = {};
+  std::vector<float> q = {}, k = {}, v = {}, step = {}, strength = {}, a_log = {}, step_bias = {},
+                     skips = {};
   std::vector<float> x = {}, weight = {},
                      bias = {};  // of the convolution, v_heads * v_dim channels
 
@@ -47,6 +51,7 @@ struct RecurrenceScene {
     strength = random_floats(rng, n * v_heads);
     a_log = random_floats(rng, v_heads);
     step_bias = random_floats(rng, v_heads);
+    skips = random_floats(rng, v_heads);
     x = random_floats(rng, n * channels());
     weight = random_floats(rng, channels() * conv_width);
     bias = random_floats(rng, channels());
@@ -99,6 +104,7 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
   spoil(tail);
   const Tensor a_log = tensor_of(backend, s.a_log, Shape{s.v_heads});
   const Tensor step_bias = tensor_of(backend, s.step_bias, Shape{s.v_heads});
+  const Tensor skips = tensor_of(backend, s.skips, Shape{s.v_heads});
   const Tensor weight = tensor_of(backend, s.weight, Shape{s.channels(), s.conv_width});
   const Tensor bias = tensor_of(backend, s.bias, Shape{s.channels()});
   for (const SceneStep& step : steps) {
@@ -151,6 +157,9 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     if (s.has_strength()) args.strength = b.view();
     args.a_log = a_log.view();
     args.step_bias = step_bias.view();
+    args.least_step = s.least_step;
+    args.most_step = s.most_step;
+    if (s.skip) args.skip = skips.view();
     args.unit = s.update == StateUpdate::delta;
     args.state = state.view();
     backend.recur(args, batch, made.view());
@@ -200,20 +209,22 @@ inline ExactRecurrence exact_recurrence(const RecurrenceScene& s, double unit = 
           for (double& each : k) each /= std::sqrt(kk + 1e-6);
         }
         const int64_t gate = row * s.v_heads + head;
-        const double t = std::log1p(std::exp(of(s.step, gate) + of(s.step_bias, head)));
+        const double free = std::log1p(std::exp(of(s.step, gate) + of(s.step_bias, head)));
+        const double t = std::clamp(free, double{s.least_step}, double{s.most_step});
         const double decay = std::exp(-std::exp(of(s.a_log, head)) * t);
         const double strength = s.has_strength() ? sigmoid(of(s.strength, gate)) : t;
         for (int64_t j = 0; j < s.v_dim; ++j) {
           const auto cell = [&](int64_t i) -> double& {
             return state[static_cast<size_t>((head * s.k_dim + i) * s.v_dim + j)];
           };
-          double known = 0, result = 0;
+          double known = 0;
+          const double value = of(s.v, (row * s.v_heads + head) * s.v_dim + j);
+          double result = s.skip ? of(s.skips, head) * value : 0;
           for (int64_t i = 0; i < s.k_dim; ++i) {
             cell(i) *= decay;
             known += cell(i) * k[static_cast<size_t>(i)];
           }
           if (s.update == StateUpdate::add) known = 0;
-          const double value = of(s.v, (row * s.v_heads + head) * s.v_dim + j);
           for (int64_t i = 0; i < s.k_dim; ++i) {
             cell(i) += k[static_cast<size_t>(i)] * (value - known) * strength;
             result += cell(i) * q[static_cast<size_t>(i)];
