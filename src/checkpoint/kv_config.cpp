@@ -182,6 +182,13 @@ void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
   out.add("state_v_heads", state.v_heads);
   out.add("state_v_dim", state.v_dim);
   out.add("state_conv_width", state.conv_width);
+  const RecurrenceConfig usual;
+  if (state.norm == StateNorm::groups_after_gate) out.add("state_norm", "groups_after_gate");
+  out.add_unless(usual.skip, "state_skip", state.skip);
+  out.add_unless(usual.conv_bias, "state_conv_bias", state.conv_bias);
+  out.add_unless(usual.bias, "state_bias", state.bias);
+  out.add_unless(usual.least_step, "state_least_step", state.least_step);
+  out.add_unless(usual.most_step, "state_most_step", state.most_step);
 }
 
 void add_experts(const ModelConfig& config, ConfigNumbers& out) {
@@ -204,6 +211,7 @@ void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.routing.groups_kept, "topk_group", routing.groups_kept);
   if (routing.group_worth == GroupWorth::largest) out.add("group worth", "largest");
   out.add_unless(usual.routing.weigh_input, "weigh_input", routing.weigh_input);
+  out.add_unless(usual.inner_dim, "moe_latent_size", experts.inner_dim);
   out.add_unless(usual.choice_bias, "choice_bias", experts.choice_bias);
   out.add_unless(usual.shared_hidden_dim, "shared_expert_intermediate_size",
                  experts.shared_hidden_dim);

@@ -102,7 +102,8 @@ void check_shapes(const Checkpoint& checkpoint, const ModelWeights& weights,
 // at other speeds.
 bool may_be_f32(TensorRole role) {
   return role == TensorRole::choice_bias || role == TensorRole::state_decay ||
-         role == TensorRole::state_step_bias || role == TensorRole::state_norm;
+         role == TensorRole::state_step_bias || role == TensorRole::state_skip ||
+         role == TensorRole::state_norm;
 }
 
 // The dtype of all plain weights. A checkpoint that mixes them was saved half converted, or is one
@@ -158,6 +159,7 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
   constexpr Place kPlaces[] = {
       {"language_model.model.", "language_model.lm_head"},
       {"model.language_model.", "lm_head"},
+      {"backbone.", "lm_head"},
       {"", "lm_head"},  // GPT-2's first files
   };
   if (has_weight(checkpoint, q_name(config))) return;

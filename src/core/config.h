@@ -102,7 +102,10 @@ struct ModelConfig : ModelDescription {
   bool has_experts(int64_t index) const {
     return layer(index).feed_forward == FeedForward::experts;
   }
-  bool has_dense(int64_t index) const { return !has_experts(index) || experts->beside_dense; }
+  bool has_dense(int64_t index) const {
+    return has_experts(index) ? experts->beside_dense
+                              : layer(index).feed_forward != FeedForward::none;
+  }
 
   // The size of the heads that a rotation of `ropes` turns; 0: no layer uses it.
   int64_t rope_head_dim(int32_t rope) const {

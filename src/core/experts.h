@@ -45,6 +45,9 @@ struct ClampedSwiglu {
 struct ExpertsConfig {
   int64_t count = 0;
   int64_t hidden_dim = 0;  // of each expert
+  // What the experts but the shared one read and give is so wide, with a product before and one
+  // behind them; 0: as wide as the stream. Nemotron 3
+  int64_t inner_dim = 0;
   Routing routing;
   bool choice_bias = false;  // added to scores while experts are chosen, but not to their weights
   // An expert beside the others that takes every token; 0: there is none.

@@ -42,6 +42,7 @@ enum class TensorRole {
   conv_v,
   state_decay,
   state_step_bias,
+  state_skip,
   state_norm,
   state_out,
   attn_post_norm,
@@ -56,6 +57,8 @@ enum class TensorRole {
   experts_norm,    // this and the next two where experts are beside the dense part
   experts_post_norm,
   dense_post_norm,
+  experts_in,   // [inner_dim, dim]: see ExpertsConfig
+  experts_out,  // [dim, inner_dim]
   expert_gate,  // a tensor of each expert, or one of all together: [experts, rows, columns]
   expert_up,
   expert_down,

@@ -127,6 +127,7 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
     const TensorView read = forward_.recur(weights, x, rows_.step.batch(), {});
     return forward_.finish(weights, read, x, input_);
   }
+  if (!weights.mixes) return forward_.finish(weights, {}, x, input_);
   const TensorView attended = attention_buffer(attended_, batch);
   const PagedKv cache = caches_[lead].layer(layer_);
   const AttentionInputs inputs = forward_.project(layer_, weights, x, rows_.step.batch(), cache,

@@ -36,6 +36,7 @@ void check_layer(const ModelConfig& config, int64_t index) {
   const LayerDescription& layer = config.layer(index);
   const std::string name = cat("layer ", index);
   if (layer.mixing == Mixing::recurrent && config.recurrence) return;
+  if (layer.mixing == Mixing::none && layer.feed_forward != FeedForward::none) return;
   if (layer.mixing != Mixing::full && layer.mixing != Mixing::window &&
       layer.mixing != Mixing::chunks) {
     refuse(config, cat(name, " mixes tokens by ", quote(mixing_name(layer.mixing))),
@@ -103,6 +104,12 @@ void check_ropes(const ModelConfig& config) {
 
 void check_block(const ModelConfig& config) {
   const BlockConfig& block = config.block;
+  for (int64_t index = 0; block.parallel && index < config.n_layers(); ++index) {
+    const LayerDescription& layer = config.layer(index);
+    if (layer.mixing != Mixing::none && layer.feed_forward != FeedForward::none) continue;
+    refuse(config, cat("layer ", index, " has one block, where others have two side by side"),
+           "blocks in turn");
+  }
   if (block.shared_norm && !block.parallel) {
     refuse(config, "blocks that come one after another share a norm", "parallel ones");
   }
@@ -126,8 +133,10 @@ void check_experts(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (!config.experts) return;
   if (block.parallel) refuse(config, "blocks side by side have experts", "blocks in turn");
-  if (!block.gated) refuse(config, "experts have no gate", "gated ones");
   const ExpertsConfig& experts = *config.experts;
+  if (!block.gated && (experts.swiglu || experts.bias)) {
+    refuse(config, "experts without a gate have biases or a clamped SwiGLU", "neither");
+  }
   if (experts.beside_dense && block.norm_place != NormPlace::around) {
     refuse(config, "experts are beside a dense part in blocks that are not normed on both sides",
            "NormPlace::around");

@@ -15,21 +15,28 @@ Projection project(const Linear& linear, const TensorView& out, bool accumulate 
 }  // namespace
 
 ExpertsForward::ExpertsForward(Backend& backend, const ModelConfig& config, int64_t max_rows)
-    : backend_(backend), experts_(*config.experts), activation_(config.block.activation) {
+    : backend_(backend),
+      experts_(*config.experts),
+      activation_(config.block.activation),
+      gated_(config.block.gated) {
   logits_ = backend.allocate(DType::f32, Shape{max_rows, experts_.count});
   ids_ = backend.allocate(DType::i32, Shape{max_rows, experts_.routing.per_token});
   chosen_weights_ = backend.allocate(DType::f32, Shape{max_rows, experts_.routing.per_token});
-  if (experts_.shared_hidden_dim == 0) return;
   const DType dtype = backend.activation_dtype(config.dtype);
-  shared_gate_ = backend.allocate(dtype, Shape{max_rows, experts_.shared_hidden_dim});
+  if (experts_.inner_dim > 0) {
+    inner_ = backend.allocate(dtype, Shape{max_rows, experts_.inner_dim});
+    inner_made_ = backend.allocate(dtype, Shape{max_rows, experts_.inner_dim});
+  }
+  if (experts_.shared_hidden_dim == 0) return;
+  if (gated_) shared_gate_ = backend.allocate(dtype, Shape{max_rows, experts_.shared_hidden_dim});
   shared_up_ = backend.allocate(dtype, Shape{max_rows, experts_.shared_hidden_dim});
   if (experts_.shared_gated) shared_weights_ = backend.allocate(DType::f32, Shape{max_rows, 1});
 }
 
 uint64_t ExpertsForward::bytes() const {
   uint64_t bytes = 0;
-  for (const Tensor* each :
-       {&logits_, &ids_, &chosen_weights_, &shared_gate_, &shared_up_, &shared_weights_}) {
+  for (const Tensor* each : {&logits_, &ids_, &chosen_weights_, &inner_, &inner_made_,
+                             &shared_gate_, &shared_up_, &shared_weights_}) {
     if (each->view().shape.rank() > 0) bytes += each->view().bytes();
   }
   return bytes;
@@ -51,14 +58,23 @@ Routed ExpertsForward::chosen(int64_t rows) const {
 void ExpertsForward::run(const LayerExperts& weights, const ConstTensorView& x,
                          const TensorView& out) {
   const ExpertMatrices matrices{.addresses = weights.addresses,
-                                .dtype = weights.each.front().front().dtype,
+                                .dtype = weights.each.front().back().dtype,
                                 .hidden_dim = experts_.hidden_dim,
                                 .activation = activation_,
                                 .weigh_input = experts_.routing.weigh_input,
                                 .codes = weights.codes,
                                 .biases = weights.biases,
-                                .swiglu = experts_.swiglu};
-  backend_.experts(x, chosen(x.shape[0]), matrices, out);
+                                .swiglu = experts_.swiglu,
+                                .gated = gated_};
+  const Routed routed = chosen(x.shape[0]);
+  if (weights.in) {
+    const TensorView inner = inner_.first(x.shape[0]), made = inner_made_.first(x.shape[0]);
+    backend_.linear(x, std::array{project(*weights.in, inner)});
+    backend_.experts(inner, routed, matrices, made);
+    backend_.linear(made, std::array{project(weights.out.value(), out)});
+  } else {
+    backend_.experts(x, routed, matrices, out);
+  }
   if (weights.shared) add_shared(weights, x, out);
 }
 
@@ -66,9 +82,14 @@ void ExpertsForward::add_shared(const LayerExperts& weights, const ConstTensorVi
                                 const TensorView& out) {
   const int64_t n = x.shape[0];
   const auto& [gate, up, down] = *weights.shared;
-  const TensorView hidden = shared_gate_.first(n), other = shared_up_.first(n);
-  backend_.linear(x, std::array{project(gate, hidden), project(up, other)});
-  backend_.activate(activation_, hidden, other);
+  const TensorView other = shared_up_.first(n), hidden = gated_ ? shared_gate_.first(n) : other;
+  if (gated_) {
+    backend_.linear(x, std::array{project(gate, hidden), project(up, other)});
+    backend_.activate(activation_, hidden, other);
+  } else {
+    backend_.linear(x, std::array{project(up, hidden)});
+    backend_.activate(activation_, hidden, std::nullopt);
+  }
   if (weights.shared_router) {
     const TensorView gates = shared_weights_.first(n);
     backend_.linear(x, std::array{project(*weights.shared_router, gates)});

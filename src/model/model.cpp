@@ -139,6 +139,7 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
                     const std::optional<TensorView>& magnitudes, LayerPart part,
                     const LayerState& state, const std::optional<ConstTensorView>& input) {
   if (config_.keeps_state(index)) return finish(weights, recur(weights, x, batch, state), x, input);
+  if (!weights.mixes) return finish(weights, {}, x, input);
   const AttentionInputs inputs = project(index, weights, x, batch, kv, magnitudes);
   if (part == LayerPart::up_to_kv) return;
   const int64_t n = x.shape[0], heads = config_.n_heads, size = config_.layer(index).v_head_dim;
@@ -176,12 +177,21 @@ TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x,
   if (own.strength) args.strength = strength;
   args.a_log = own.decay;
   args.step_bias = own.step_bias;
+  args.least_step = static_cast<float>(sizes.least_step);
+  args.most_step = static_cast<float>(sizes.most_step);
+  args.skip = own.skip;
   args.unit = sizes.update == StateUpdate::delta;
   args.state = state.recurrent;
   backend_.recur(args, batch, reshaped(read, {n, heads, sizes.v_dim}));
-  const TensorView by_head = reshaped(read, {n * heads, sizes.v_dim});
-  backend_.norm(by_head, own.norm, by_head);
-  backend_.activate(Activation::silu, gate, read);
+  if (sizes.norm == StateNorm::heads) {
+    const TensorView by_head = reshaped(read, {n * heads, sizes.v_dim});
+    backend_.norm(by_head, own.norm, by_head);
+    backend_.activate(Activation::silu, gate, read);
+  } else {
+    backend_.activate(Activation::silu, gate, read);
+    const TensorView by_group = reshaped(gate, {n * sizes.k_heads, width / sizes.k_heads});
+    backend_.norm(by_group, own.norm, by_group);
+  }
   return gate;
 }
 
@@ -258,19 +268,21 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
 
 void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
                      const TensorView& x, const std::optional<ConstTensorView>& input) {
-  ConstTensorView flat{attended.data, attended.dtype,
-                       Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
-  if (latent_) flat = latent_->values(*weights.latent, attended);
   // Blocks side by side both read x as the layer got it.
   std::optional<TensorView> made;
   if (config_.block.parallel) made = hidden(weights, x);
-  add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat, weights.attn_post_norm,
-             x);
+  if (weights.mixes) {
+    ConstTensorView flat{attended.data, attended.dtype,
+                         Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
+    if (latent_) flat = latent_->values(*weights.latent, attended);
+    add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat,
+               weights.attn_post_norm, x);
+  }
   if (weights.experts && weights.experts->beside) {
     mix_beside_dense(weights, x);
   } else if (weights.experts) {
     mix(weights, x);
-  } else {
+  } else if (weights.feeds_forward) {
     if (!made) made = hidden(weights, x);
     add_output(weights.down, *made, weights.ffn_post_norm, x);
   }

@@ -53,8 +53,8 @@ class Forward {
   // Attention of layer `index` over what `kv` holds.   out [n, n_heads, v_head_dim]
   void attend(int64_t index, const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv,
               const TensorView& out);
-  // The rest of the layer: adds its output to x [n, dim].   attended as attend or recur gives it;
-  // input as of `layer`
+  // The rest of the layer: adds its output to x [n, dim].   attended as attend or recur gives it,
+  // unused where the layer only feeds forward; input as of `layer`
   void finish(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x,
               const std::optional<ConstTensorView>& input = {});
 

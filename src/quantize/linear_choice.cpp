@@ -40,6 +40,8 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::gate:
     case TensorRole::up:
     case TensorRole::down:
+    case TensorRole::experts_in:
+    case TensorRole::experts_out:
     case TensorRole::expert_gate:
     case TensorRole::expert_up:
     case TensorRole::expert_down:
@@ -75,6 +77,7 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::conv_v:
     case TensorRole::state_decay:
     case TensorRole::state_step_bias:
+    case TensorRole::state_skip:
     case TensorRole::state_norm:
     case TensorRole::attn_post_norm:
     case TensorRole::ffn_norm:

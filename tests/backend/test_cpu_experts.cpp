@@ -91,11 +91,11 @@ struct Scene {
     backend.copy_in(table.view(), {reinterpret_cast<const std::byte*>(addresses.data()), DType::u64,
                                    table.view().shape});
     const Tensor out = backend.allocate(DType::f32, Shape{rows, dim});
-    backend.experts(in.view(), {chosen.view(), counted.view(), {}},
-                    {table.view(), dtype, hidden_dim, activation, weigh_input, codes,
-                     biases ? std::optional(biases->views()) : std::nullopt, swiglu, gated,
-                     down_amax},
-                    out.view());
+    backend.experts(
+        in.view(), {chosen.view(), counted.view(), {}},
+        {table.view(), dtype, hidden_dim, activation, weigh_input, codes,
+         biases ? std::optional(biases->views()) : std::nullopt, swiglu, gated, down_amax},
+        out.view());
     return test::floats_of(backend, out.view());
   }
 

@@ -25,7 +25,8 @@ constexpr const char* kSupported =
     "MiniMaxM2ForCausalLM, GptOssForCausalLM, GraniteMoeForCausalLM, DeepseekV2ForCausalLM, "
     "DeepseekV3ForCausalLM, Glm4MoeLiteForCausalLM, InternLM2ForCausalLM, "
     "InternLM3ForCausalLM, BaichuanForCausalLM, BaiChuanForCausalLM, MiniCPMForCausalLM, "
-    "Llama4ForCausalLM, GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, "
+    "Llama4ForCausalLM, GraniteMoeHybridForCausalLM, NemotronHForCausalLM, BambaForCausalLM, "
+    "GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, "
     "GPTNeoXForCausalLM, FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, "
     "Qwen3_5MoeForCausalLM, "
     "Gemma3ForConditionalGeneration, Gemma4ForConditionalGeneration, "
@@ -145,8 +146,10 @@ TEST_CASE("architectures: layers that it does not have are refused by what makes
   CHECK(test::help_of([] { parse_config(llama_with("v_head_dim", "4")); }) ==
         "plan, inspect, extract and inject take such a model");
   CHECK(refused("attn_layer_indices", "[0]") ==
-        "config.json: attn_layer_indices: which layers hold what cache is said in a way not known "
-        "here");
+        "config.json: attn_layer_indices: is [0], which makes the mixing of layer 1 'recurrent', "
+        "expected 'full' in LlamaForCausalLM");
+  CHECK(refused("block_types", "[0]") ==
+        "config.json: block_types: which layers hold what cache is said in a way not known here");
 }
 
 TEST_CASE("architectures: layers with heads of their own are refused by key") {

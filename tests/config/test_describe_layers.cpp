@@ -87,6 +87,9 @@ TEST_CASE("describe_layers: layers without K and V of their own hold nothing") {
   CHECK(with(R"("full_attn_idxs": [1], "layer_types": ["conv", "conv", "full_attention", "conv",
              "conv", "conv"])") == "--F---");
   CHECK(with(R"("full_attn_idxs": null)") == "FFFFFF");
+  CHECK(with(R"("attn_layer_indices": [1, 4])") == "-F--F-");
+  CHECK(with(R"("model_type": "bamba", "attn_layer_indices": null)") == "------");
+  CHECK(with(R"("model_type": "granitemoehybrid")") == "------");
   CHECK(with(R"("num_kv_shared_layers": 2)") == "FFFF--");
 }
 
@@ -129,9 +132,8 @@ TEST_CASE("describe_layers: what would be counted wrong is not known") {
   CHECK(unclear_with(R"("hybrid_override_pattern": "M-M*M?")") ==
         "config.json: hybrid_override_pattern: is \"M-M*M?\", expected 6 letters of * (attention), "
         "M (Mamba), - (MLP) and E (experts)");
-  CHECK(unclear_with(R"("attn_layer_indices": [1])") ==
-        "config.json: attn_layer_indices: which layers hold what cache is said in a way not known "
-        "here");
+  CHECK(unclear_with(R"("block_types": [1])") ==
+        "config.json: block_types: which layers hold what cache is said in a way not known here");
   CHECK(unclear_with(R"("hybrid_layer_pattern": [0, 1, 1, 0, 1, 1])") ==
         "config.json: hybrid_layer_pattern: which layers hold what cache is said in a way not "
         "known here");

@@ -23,6 +23,12 @@ TEST_CASE("describe state: what published models keep of a sequence in a layer")
       "n_groups": 8, "conv_kernel": 4})") == 128 * 128 * 64 * 4 + 3 * (128 * 64 + 2 * 8 * 128) * 2);
 }
 
+TEST_CASE("describe state: columns of a head that are what the width leaves to each") {
+  CHECK(bytes_of(R"({"mamba_n_heads": 48, "mamba_d_state": 128, "mamba_d_head": "auto",
+      "mamba_n_groups": 1, "mamba_d_conv": 4, "hidden_size": 1536, "mamba_expand": 2})") ==
+        48 * 128 * 64 * 4 + 3 * (48 * 64 + 2 * 128) * 2);
+}
+
 TEST_CASE("describe state: 0 where the config does not say all of it") {
   CHECK(bytes_of("{}") == 0);
   CHECK(bytes_of(R"({"mamba_d_state": 16, "mamba_d_conv": 4})") == 0);

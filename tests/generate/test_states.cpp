@@ -14,7 +14,9 @@
 namespace fp8kv {
 namespace {
 
-constexpr const char* kModels[] = {"qwen3-next", "qwen3.5", "qwen3.5-moe-tied"};
+constexpr const char* kModels[] = {"qwen3-next", "qwen3.5",        "qwen3.5-moe-tied",
+                                   "granite4",   "granite4-dense", "nemotron-h",
+                                   "bamba"};
 
 std::vector<int32_t> ids_from(int seed, int count) {
   std::vector<int32_t> ids;

@@ -111,6 +111,25 @@ QWEN3_5 = {**without(QWEN3_NEXT, "rope_theta", "partial_rotary_factor", "decoder
                                "mrope_interleaved": True, "mrope_section": [1, 1, 0]}}
 QWEN3_5_MOE = {**without(QWEN3_5, "intermediate_size"), "architectures": ["Qwen3_5MoeForCausalLM"], "model_type": "qwen3_5_moe_text",
                "moe_intermediate_size": 24, "shared_expert_intermediate_size": 20, "num_experts": 5, "num_experts_per_tok": 2}
+GRANITE4 = family("GraniteMoeHybridForCausalLM", "granitemoehybrid", rms_norm_eps=0.03, rope_theta=10000.0, hidden_act="silu",
+                  num_hidden_layers=3, layer_types=["mamba", "attention", "mamba"], position_embedding_type="nope", attention_bias=False,
+                  embedding_multiplier=1.5, attention_multiplier=0.2, residual_multiplier=0.6, logits_scaling=0.7, mamba_n_heads=8,
+                  mamba_d_head=8, mamba_n_groups=2, mamba_d_state=10, mamba_d_conv=4, mamba_expand=2, mamba_chunk_size=16,
+                  mamba_conv_bias=True, mamba_proj_bias=False, num_local_experts=5, num_experts_per_tok=2, shared_intermediate_size=20,
+                  normalization_function="rmsnorm", init_method="mup", **UNTIED)
+BAMBA = {**without(GRANITE4, "layer_types", "position_embedding_type", "embedding_multiplier", "attention_multiplier", "residual_multiplier",
+                   "logits_scaling", "num_local_experts", "num_experts_per_tok", "shared_intermediate_size", "normalization_function",
+                   "init_method"),
+         "architectures": ["BambaForCausalLM"], "model_type": "bamba", "attn_layer_indices": [1], "attn_rotary_emb": 4, "mlp_bias": False,
+         "num_logits_to_keep": 1, "pad_token_id": 0, "z_loss_coefficient": 0.0}
+NEMOTRON_H = {**family("NemotronHForCausalLM", "nemotron_h", layer_norm_epsilon=0.03, head_dim=12, hybrid_override_pattern="M-M*E",
+                       attention_bias=False, mlp_bias=False, use_bias=False, use_conv_bias=True, mlp_hidden_act="relu2",
+                       mamba_hidden_act="silu", mamba_num_heads=6, mamba_head_dim=10, n_groups=2, ssm_state_size=9, conv_kernel=4, expand=2,
+                       chunk_size=16, time_step_limit=[0.0, math.inf], time_step_min=0.001, time_step_max=0.1, time_step_floor=0.0001,
+                       moe_intermediate_size=24, moe_shared_expert_intermediate_size=20, n_routed_experts=6, n_shared_experts=1,
+                       num_experts_per_tok=2, routed_scaling_factor=1.5, norm_topk_prob=True, n_group=1, topk_group=1,
+                       residual_in_fp32=False, rescale_prenorm_residual=True, num_logits_to_keep=1, pad_token_id=0, **UNTIED),
+              "num_hidden_layers": 5}
 LATENT = {"num_key_value_heads": 4, "q_lora_rank": 20, "kv_lora_rank": 24, "qk_nope_head_dim": 10, "qk_rope_head_dim": 6, "v_head_dim": 14,
           "num_hidden_layers": 3, "moe_intermediate_size": 24, "num_experts_per_tok": 3, "hidden_act": "silu", "pad_token_id": 0, **UNTIED}
 DEEPSEEK_V3 = family("DeepseekV3ForCausalLM", "deepseek_v3", rms_norm_eps=0.03, rope_theta=10000.0, **{
@@ -319,6 +338,38 @@ CASES = {
                          "swiglu_alpha": 0.6, "swiglu_limit": 2.0, "head_dim": 8, "hidden_size": 40, "rope_parameters": {
                              "rope_type": "yarn", "rope_theta": 500.0, "factor": 8.0, "original_max_position_embeddings": 8,
                              "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True}, **TIED},
+    "granite4": GRANITE4,
+    "granite4-dense": {**GRANITE4, **SEVEN, "num_local_experts": 0, "num_experts_per_tok": 0, "position_embedding_type": "rope",
+                       "attention_bias": True, "mamba_proj_bias": True, "mamba_conv_bias": False, "mamba_d_head": "auto",
+                       "mamba_n_heads": 4, "mamba_n_groups": 1, "mamba_d_conv": 2, "time_step_limit": [0.2, 0.7], **TIED},
+    "granite4-new-keys": {**without(GRANITE4, "torch_dtype", "rope_theta"), "dtype": "float32", "hidden_size": 36, "num_attention_heads": 3,
+                          "num_key_value_heads": 3, "head_dim": 10, "position_embedding_type": "rope", "mamba_n_heads": 3, "mamba_n_groups": 3,
+                          "mamba_d_head": 24, "mamba_d_state": 7, "mamba_d_conv": 1, "num_local_experts": 4, "num_experts_per_tok": 3,
+                          "time_step_limit": [0.1, {"__float__": "Infinity"}],
+                          "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+                          "layer_types": ["full_attention", "linear_attention", "full_attention"]},
+    "granite4-attention": {**GRANITE4, "num_local_experts": 0, "num_experts_per_tok": 0, "position_embedding_type": "rope",
+                           "layer_types": ["attention", "attention", "attention"]},
+    "bamba": BAMBA,
+    "bamba-bias": {**BAMBA, **SEVEN, "head_dim": 8, "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True, "mamba_conv_bias": False,
+                   "mamba_n_heads": 4, "mamba_n_groups": 1, "mamba_d_head": "auto", "attn_layer_indices": [0, 2],
+                   "partial_rotary_factor": 0.5, **TIED},
+    "bamba-new-keys": {**without(BAMBA, "torch_dtype", "rope_theta", "attn_rotary_emb"), "dtype": "float32", "hidden_size": 36,
+                       "num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 16, "mamba_n_heads": 3, "mamba_n_groups": 3,
+                       "mamba_d_head": 24, "mamba_d_conv": 2, "time_step_limit": [0.3, 0.6],
+                       "rope_parameters": {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.25}},
+    "nemotron-h": NEMOTRON_H,
+    "nemotron-h-model-names": {**NEMOTRON_H, "num_key_value_heads": 1, "hybrid_override_pattern": "*EM-*", "n_groups": 3,
+                               "norm_topk_prob": False},
+    "nemotron-h-dense": {**without(NEMOTRON_H, "n_routed_experts", "n_shared_experts", "num_experts_per_tok", "norm_topk_prob", "n_group",
+                                   "topk_group", "routed_scaling_factor", "moe_intermediate_size", "moe_shared_expert_intermediate_size"),
+                         **SEVEN, "hybrid_override_pattern": "-*M-M", "mlp_bias": True, "use_bias": True, "use_conv_bias": False,
+                         "mamba_num_heads": 4, "mamba_head_dim": 7, "n_groups": 1, "conv_kernel": 2},
+    "nemotron-h-new-keys": {**without(NEMOTRON_H, "torch_dtype", "num_hidden_layers", "hybrid_override_pattern"), "dtype": "float32",
+                            "layers_block_type": ["linear_attention", "moe", "full_attention", "mlp", "moe", "full_attention"],
+                            "hidden_size": 36, "num_attention_heads": 3, "num_key_value_heads": 3, "mamba_num_heads": 3, "n_groups": 3,
+                            "mamba_head_dim": 34, "time_step_limit": [0.0, {"__float__": "Infinity"}], "moe_latent_size": 22, "n_group": 3,
+                            "topk_group": 2, "num_experts_per_tok": 3},
     "qwen3-next": QWEN3_NEXT,
     "qwen3-next-dense-layers": {**QWEN3_NEXT, "num_hidden_layers": 3, "decoder_sparse_step": 2, "mlp_only_layers": [0],
                                 "full_attention_interval": 2, "linear_num_key_heads": 1, "linear_num_value_heads": 3,
@@ -644,8 +695,12 @@ def renamed(key, names):
     return key
 
 
+EAGER_EXPERTS = ("gpt_oss", "gemma4", "granitemoehybrid", "nemotron_h")
+
+
 def has_states(config):
-    return "linear_num_key_heads" in {**config, **config.get("text_config", {})}
+    keys = {**config, **config.get("text_config", {})}
+    return any(key in keys for key in ("linear_num_key_heads", "mamba_n_heads", "mamba_num_heads"))
 
 
 def head_amax(kv, config):
@@ -675,7 +730,8 @@ def compute(name, seed):
     import transformers
 
     config = CASES[name]
-    names = NEW_NAMES if name.endswith("-new-names") else [("transformer.", "")] if name.endswith("-first-names") else []
+    others = {"-new-names": NEW_NAMES, "-first-names": [("transformer.", "")], "-model-names": [("backbone.", "model.")]}
+    names = next((pairs for end, pairs in others.items() if name.endswith(end)), [])
     tensors = {renamed(key, names): {"shape": shape, **dict(zip(("base", "amplitude"), spread(key, shape, config)))}
                for key, shape in published_shapes(config).items()}
     ids = np.random.default_rng(sum(name.encode()) + seed).integers(3, VOCAB, N_TOKENS).tolist()
@@ -687,7 +743,7 @@ def compute(name, seed):
         # Eager Falcon of 5.23 adds ALiBi twice: to the mask, and to the scores.
         attention = "sdpa" if config.get("alibi") else "eager"
         # The product of all experts at once takes rows of whole 16 bytes alone.
-        experts = {"experts_implementation": "eager"} if config["model_type"].startswith(("gpt_oss", "gemma4")) else {}
+        experts = {"experts_implementation": "eager"} if config["model_type"].startswith(EAGER_EXPERTS) else {}
         model, info = model_class(computed).from_pretrained(
             folder, dtype=torch.float32, attn_implementation=attention, output_loading_info=True, **experts)
         assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info

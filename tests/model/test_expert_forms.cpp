@@ -118,8 +118,8 @@ TEST_CASE("expert forms: experts that are taken apart, with biases and without")
   }
 }
 
-TEST_CASE("expert forms: experts in one tensor, gate before up") {
-  for (const char* name : {"glm4-moe", "qwen3-next-dense-layers", "qwen3.5-moe"}) {
+TEST_CASE("expert forms: experts in one tensor, gate before up, or up alone") {
+  for (const char* name : {"glm4-moe", "qwen3-next-dense-layers", "qwen3.5-moe", "nemotron-h"}) {
     CAPTURE(std::string(name));
     const test::FamilyModel model(name);
     const ModelConfig& config = model.config;
@@ -130,20 +130,23 @@ TEST_CASE("expert forms: experts in one tensor, gate before up") {
     }
     for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
       if (config.layer(layer).feed_forward != FeedForward::experts) continue;
-      std::vector<float> gate_up, down;
+      std::vector<float> up, down;  // with the gate before, where there is one
+      const bool gated = config.block.gated;
+      const std::string at =
+          cat(config.model_prefix, "layers.", layer, gated ? ".mlp" : ".mixer", ".experts.");
       const auto append = [&](int64_t expert, const char* role, std::vector<float>& to) {
-        const MappedTensor mapped = model.checkpoint.map(
-            cat("model.layers.", layer, ".mlp.experts.", expert, ".", role, "_proj.weight"));
+        const MappedTensor mapped =
+            model.checkpoint.map(cat(at, expert, ".", role, "_proj.weight"));
         const auto* from = mapped.view.as<float>();
         to.insert(to.end(), from, from + mapped.view.shape.elements());
       };
       for (int64_t expert = 0; expert < count; ++expert) {
-        append(expert, "gate", gate_up);
-        append(expert, "up", gate_up);
+        if (gated) append(expert, "gate", up);
+        append(expert, "up", up);
         append(expert, "down", down);
       }
-      const std::string at = cat("model.layers.", layer, ".mlp.experts.");
-      out.add(at + "gate_up_proj", DType::f32, {count, 2 * rows, config.dim}, gate_up);
+      out.add(at + (gated ? "gate_up_proj" : "up_proj"), DType::f32,
+              {count, (gated ? 2 : 1) * rows, config.dim}, up);
       out.add(at + "down_proj", DType::f32, {count, config.dim, rows}, down);
     }
     const Checkpoint together = out.write(model.golden.at("config"));

@@ -32,6 +32,7 @@ const Never kNever[] = {
     {"GPTNeoXForCausalLM", kGroups},
     {"InternLM2ForCausalLM", {"head_dim"}},
     {"MiniCPMForCausalLM", {"head_dim"}},
+    {"NemotronHForCausalLM", {"tied"}},
     {"OPTForCausalLM", kGroups},
     // The norm of K is as long as hidden_size has it.
     {"OlmoeForCausalLM", {"head_dim"}},
@@ -105,12 +106,15 @@ TEST_CASE("goldens: every form of router is in one") {
     };
     if (std::any_of(config.layers.begin(), config.layers.end(), is_plain))
       has.insert("dense layers between");
+    if (!config.block.gated) has.insert("without gates");
+    if (experts.inner_dim > 0) has.insert("between two products");
   }
   for (const char* form :
        {"softmax, normalised", "softmax, as it is", "softmax of chosen", "sigmoid, normalised",
         "sigmoid, as it is", "bias of the choice", "groups", "scale", "on the way in",
         "one expert a token", "more than two experts a token", "shared, gated", "shared, as it is",
-        "dense layers between", "beside a dense part", "factors"}) {
+        "dense layers between", "beside a dense part", "factors", "without gates",
+        "between two products"}) {
     CAPTURE(form);
     CHECK(has.contains(form));
   }

@@ -67,6 +67,15 @@ const Knob kKnobs[] = {
        c.recurrence->v_heads /= 2;
        c.recurrence->v_dim *= 2;
      }},
+    {"recurrence.norm", "granite4", [](ModelConfig& c) { c.recurrence->norm = StateNorm::heads; }},
+    {"recurrence.k_heads, Mamba-2", "granite4",
+     [](ModelConfig& c) { c.recurrence->k_heads = 1, c.recurrence->k_dim *= 2; }},
+    {"recurrence.skip", "granite4", [](ModelConfig& c) { c.recurrence->skip = false; }},
+    {"recurrence.conv_bias", "granite4", [](ModelConfig& c) { c.recurrence->conv_bias = false; }},
+    {"recurrence.bias", "granite4-dense", [](ModelConfig& c) { c.recurrence->bias = false; }},
+    {"recurrence.least_step", "granite4-dense",
+     [](ModelConfig& c) { c.recurrence->least_step = 0; }},
+    {"recurrence.most_step", "granite4-dense", [](ModelConfig& c) { c.recurrence->most_step = 9; }},
     {"head_bias", "phi", [](ModelConfig& c) { c.block.head_bias = false; }},
     {"head_normed", "baichuan2-7b", [](ModelConfig& c) { c.block.head_normed = false; }},
     {"embed_multiplier", "gemma", [](ModelConfig& c) { c.block.embed_multiplier = 1; }},
@@ -172,6 +181,7 @@ const Knob kKnobs[] = {
     {"experts.swiglu", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu.reset(); }},
     {"experts.swiglu.alpha", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->alpha = 1; }},
     {"experts.swiglu.limit", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->limit = 7; }},
+    {"gated, of experts", "qwen3-moe", [](ModelConfig& c) { c.block.gated = false; }},
     // ModelConfig
     {"layer_input_dim", "gemma4", [](ModelConfig& c) { c.layer_input_dim = 0; }},
     {"layer_token_multiplier", "gemma4", [](ModelConfig& c) { c.layer_token_multiplier = 1; }},
@@ -213,10 +223,13 @@ const Knob kKnobs[] = {
 
 // Not to be compiled with a member more or less: each has a row above, or a word here.
 [[maybe_unused]] void all_members_are_known() {
-  // hidden_dim and count are what the tensors' shapes say; router_norm is never without
+  // count, hidden_dim and inner_dim are what the tensors' shapes say; router_norm is never without
   // beside_dense.
-  [[maybe_unused]] const auto [count, hidden_dim, routing, choice_bias, shared, gate, bias, beside,
-                               router_norm, factors, swiglu] = ExpertsConfig{};
+  [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, gate,
+                               bias, beside, router_norm, factors, swiglu] = ExpertsConfig{};
+  // conv_width is what the tensors' shapes say.
+  [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, least, most,
+                               k_heads, k_dim, v_heads, of_v_dim, width] = RecurrenceConfig{};
   [[maybe_unused]] const auto [alpha, limit] = ClampedSwiglu{};
   // The rows of attn_gate are in one tensor with those of Q: without it no table of tensors fits.
   // epsilon is too small to show in any model.

@@ -67,6 +67,22 @@ TEST_CASE("inject: those of a latent go by the names that SGLang reads") {
   }
 }
 
+TEST_CASE("inject: those of layers between states go by the prefix that the file has") {
+  const std::pair<const char*, std::string> kCases[] = {
+      {"granite4-new-keys", "model.layers.0.self_attn."},
+      {"nemotron-h-model-names", "model.layers.0.mixer."},
+      {"bamba-bias", "model.layers.0.self_attn."}};
+  for (const auto& [golden, at] : kCases) {
+    CAPTURE(std::string(golden));
+    CHECK(scale_names_for(golden, "vllm") == Strings{at + "k_scale", at + "v_scale"});
+  }
+  const test::FamilyModel model("nemotron-h");
+  const auto out = model.folder.path() / "out";
+  inject_scales(model.checkpoint, scales_of(model.config), out, {.target = "vllm"});
+  CHECK(kv_scale_names(Checkpoint::open(out)) ==
+        Strings{"backbone.layers.3.mixer.k_scale", "backbone.layers.3.mixer.v_scale"});
+}
+
 TEST_CASE("inject: scales stand beside the matrix of Q, K and V, where loaders look for them") {
   const std::pair<const char*, std::string> kAttention[] = {
       {"gpt2", "transformer.h.0.attn"},

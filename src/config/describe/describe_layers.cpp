@@ -45,7 +45,7 @@ Mixings told_by_period(const Json& text, const Json& period, const ModelDescript
   return periodic(n, full, Mixing::recurrent, model.n_layers());
 }
 
-// LFM2: the numbers of the layers with attention, between short convolutions.
+// The numbers of the layers with attention, between short convolutions (LFM2) or Mamba (Bamba).
 Mixings told_by_numbers(const Json&, const Json& numbers, const ModelDescription& model) {
   if (!numbers.is_array()) {
     fail(numbers.where(), ": is ", numbers.brief(), ", expected an array of layer numbers");
@@ -195,7 +195,7 @@ struct Decider {
 // The first that the config has decides.
 constexpr Decider kDeciders[] = {
     {"hybrid_override_pattern", told_by_letters},
-    {"attn_layer_indices", told_otherwise},
+    {"attn_layer_indices", told_by_numbers},
     {"layers_block_type", told_by_types},
     {"block_types", told_otherwise},
     {"attn_type_list", told_by_attention},
@@ -214,6 +214,12 @@ const Decider* find_decider(const Json& text) {
   return found == std::end(kDeciders) ? nullptr : found;
 }
 
+// Whose configs may leave out which layers have attention where none has.
+bool is_mamba_unless_said(const Json& text) {
+  const std::string type = text.get_string("model_type", "");
+  return type == "granitemoehybrid" || type == "bamba";
+}
+
 // Whose configs may leave the pattern out: every fourth layer has attention.
 bool is_qwen_hybrid(const Json& text) {
   const std::string type = text.get_string("model_type", "");
@@ -224,6 +230,9 @@ Mixings told_mixings(const Json& text, const ModelDescription& model) {
   const Decider* decider = find_decider(text);
   if (decider == nullptr && is_qwen_hybrid(text)) {
     return periodic(4, 3, Mixing::recurrent, model.n_layers());
+  }
+  if (decider == nullptr && is_mamba_unless_said(text)) {
+    return Mixings(model.layers.size(), Mixing::recurrent);
   }
   if (decider == nullptr) return Mixings(model.layers.size(), Mixing::full);
   return decider->told(text, text.at(decider->key), model);

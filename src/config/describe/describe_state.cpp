@@ -24,6 +24,13 @@ constexpr StateKeys kStateKeys[] = {
     {"mamba_num_heads", "ssm_state_size", "mamba_head_dim", "n_groups", "conv_kernel"},
 };
 
+// Granite 4 and Bamba may leave the columns of a head to the width of all.
+uint64_t columns_by_width(const Json& text, uint64_t heads, int64_t most) {
+  const auto dim = find_any(text, kDim), expand = text.find("mamba_expand");
+  if (heads == 0 || !dim || !expand) return 0;
+  return static_cast<uint64_t>(in_range(*dim, most) * in_range(*expand, most)) / heads;
+}
+
 std::optional<uint64_t> bytes_by(const Json& text, const StateKeys& keys) {
   // Far above any model, and products of three stay countable.
   constexpr int64_t kMost = int64_t{1} << 20;
@@ -33,7 +40,10 @@ std::optional<uint64_t> bytes_by(const Json& text, const StateKeys& keys) {
     return static_cast<uint64_t>(in_range(*found, kMost));
   };
   const uint64_t heads = number(keys.heads), rows = number(keys.rows);
-  const uint64_t columns = number(keys.columns), groups = number(keys.groups);
+  const auto said = text.find(keys.columns);
+  const uint64_t columns =
+      said && said->is_string() ? columns_by_width(text, heads, kMost) : number(keys.columns);
+  const uint64_t groups = number(keys.groups);
   const uint64_t width = number(keys.conv_width);
   if (heads == 0 || rows == 0 || columns == 0 || groups == 0 || width == 0) return std::nullopt;
   constexpr uint64_t kF32 = 4, kHalf = 2;

@@ -29,6 +29,7 @@ struct Architecture {
   bool windows = false;    // its layers may have sliding windows
   bool chunks = false;     // its layers may see chunks
   bool states = false;     // its layers may keep a state instead of a cache
+  bool blocks = false;     // its layers may be a feed-forward part alone
   bool shapes = false;     // its layers may differ in their heads, and read each other's caches
   // What differs from the common part. The description in `out` is complete, and its layers are
   // checked.

@@ -14,6 +14,7 @@
 #include "config/families/families.h"
 #include "config/families/latent_architectures.h"
 #include "config/families/llama_variants.h"
+#include "config/families/mamba_architectures.h"
 #include "config/families/older_architectures.h"
 #include "config/families/state_architectures.h"
 #include "config/families/tensor_rows.h"
@@ -352,8 +353,8 @@ const Architecture kArchitectures[] = {
 std::span<const Architecture> architectures() {
   static const std::vector<Architecture> all = [] {
     std::vector<Architecture> rows(std::begin(kArchitectures), std::end(kArchitectures));
-    for (const auto& more :
-         {latent_architectures(), llama_variants(), older_architectures(), state_architectures()}) {
+    for (const auto& more : {latent_architectures(), llama_variants(), mamba_architectures(),
+                             older_architectures(), state_architectures()}) {
       rows.insert(rows.end(), more.begin(), more.end());
     }
     return rows;
@@ -408,6 +409,7 @@ void check_layers(const Architecture& architecture, const Json& config, const Mo
     const bool windowed = architecture.windows && layer.mixing == Mixing::window;
     const bool chunked = architecture.chunks && layer.mixing == Mixing::chunks;
     if (architecture.states && layer.mixing == Mixing::recurrent) continue;
+    if (architecture.blocks && layer.mixing == Mixing::none) continue;
     if (layer.mixing != Mixing::full && !windowed && !chunked)
       refuse_mixing(architecture, config, model, i);
     if (architecture.shapes) continue;
@@ -423,6 +425,12 @@ void check_layers(const Architecture& architecture, const Json& config, const Mo
     if (!model.writes_cache(i)) {
       refuse("num_kv_shared_layers", "a KV cache of its own in every layer");
     }
+  }
+  if (model.cache_layers() == 0) {
+    const auto member = mixing_member(config);
+    throw Error(cat(member ? member->where() : config.where(),
+                    ": gives no layer attention, so that there is no KV cache"),
+                "what this tool does is for models with one");
   }
   if (!architecture.shapes && config.get_bool("attention_k_eq_v", false))
     refuse("attention_k_eq_v", "V of its own");

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "config/families/part_tensors.h"
 
 namespace fp8kv {
 namespace {
@@ -43,80 +44,6 @@ bool is_of_expert(TensorRole role) {
   return role == expert_gate || role == expert_up || role == expert_down;
 }
 
-// What a role's tensor is by itself.
-struct RoleTensor {
-  Shape shape;
-  bool exists = true;
-  bool has_bias = false;
-};
-
-// Of a layer with experts; nothing of them is in others.
-RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool has_experts) {
-  const ExpertsConfig experts = config.experts.value_or(ExpertsConfig());
-  const bool shared = has_experts && experts.shared_hidden_dim > 0;
-  const bool beside = has_experts && experts.beside_dense;
-  switch (role) {
-    case router_norm:
-      return {{config.dim}, has_experts && experts.router_norm};
-    case expert_factors:
-      return {{experts.count}, has_experts && experts.factors};
-    case experts_norm:
-    case experts_post_norm:
-    case dense_post_norm:
-      return {{config.dim}, beside};
-    case router:
-      return {{experts.count, config.dim}, has_experts, experts.bias};
-    case choice_bias:
-      return {{experts.count}, has_experts && experts.choice_bias};
-    case expert_gate:
-    case expert_up:
-      return {{experts.hidden_dim, config.dim}, has_experts, experts.bias};
-    case expert_down:
-      return {{config.dim, experts.hidden_dim}, has_experts, experts.bias};
-    case shared_gate:
-    case shared_up:
-      return {{experts.shared_hidden_dim, config.dim}, shared};
-    case shared_down:
-      return {{config.dim, experts.shared_hidden_dim}, shared};
-    case shared_router:
-      return {{1, config.dim}, shared && experts.shared_gated};
-    default:
-      assertion_failed("a TensorRole", __FILE__, __LINE__);
-  }
-}
-
-// Of a layer that keeps a state; nothing of them is in others.
-RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_state) {
-  const RecurrenceConfig state = config.recurrence.value_or(RecurrenceConfig());
-  const bool delta = state.update == StateUpdate::delta;
-  switch (role) {
-    case state_q:
-    case state_k:
-      return {{state.k_width(), config.dim}, has_state};
-    case state_v:
-    case state_gate:
-      return {{state.v_width(), config.dim}, has_state};
-    case state_step:
-      return {{state.v_heads, config.dim}, has_state};
-    case state_strength:
-      return {{state.v_heads, config.dim}, has_state && delta};
-    case conv_q:
-    case conv_k:
-      return {{state.k_width(), 1, state.conv_width}, has_state};
-    case conv_v:
-      return {{state.v_width(), 1, state.conv_width}, has_state};
-    case state_decay:
-    case state_step_bias:
-      return {{state.v_heads}, has_state};
-    case state_norm:
-      return {{state.v_dim}, has_state};
-    case state_out:
-      return {{config.dim, state.v_width()}, has_state};
-    default:
-      assertion_failed("a TensorRole of a state", __FILE__, __LINE__);
-  }
-}
-
 bool is_of_state(TensorRole role) {
   return role >= state_q && role <= state_out;
 }
@@ -151,45 +78,16 @@ Shape head_norm_shape(const ModelConfig& config, int64_t n_heads, int64_t head_d
   }
 }
 
-// Of latent attention; nothing of it is in others. Only what is made of the layer's input may have
-// a bias.
-RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config) {
-  const bool exists = config.latent.has_value();
-  const LatentConfig latent = config.latent.value_or(LatentConfig());
-  const bool q_in_two = exists && latent.q_rank > 0;
-  switch (role) {
-    case q_down:
-      return {{latent.q_rank, config.dim}, q_in_two, config.qkv_bias};
-    case q_down_norm:
-      return {{latent.q_rank}, q_in_two};
-    case TensorRole::latent:
-      return {{latent.rank, config.dim}, exists, config.qkv_bias};
-    case k_rope:
-      return {{latent.rope_dim, config.dim}, exists, config.qkv_bias};
-    case latent_norm:
-      return {{latent.rank}, exists};
-    case k_up:
-      return {{config.n_heads * latent.nope_dim, latent.rank}, exists};
-    case v_up:
-      return {{config.n_heads * latent.v_dim, latent.rank}, exists};
-    case q:
-      return {{config.n_heads * (latent.nope_dim + latent.rope_dim),
-               q_in_two ? latent.q_rank : config.dim}};
-    case o:
-      return {{config.dim, config.n_heads * latent.v_dim}, true, config.o_bias};
-    default:
-      assertion_failed("a TensorRole", __FILE__, __LINE__);
-  }
-}
-
 // `layer` counts where the role is a layer's.
 RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) {
   const BlockConfig& block = config.block;
   const LayerDescription& of_layer = config.layer(layer);
   const bool has_experts = config.has_experts(layer), has_dense = config.has_dense(layer);
+  const bool feeds_forward = of_layer.feed_forward != FeedForward::none;
   const bool has_kv = config.writes_cache(layer);
   const bool has_state = of_layer.mixing == Mixing::recurrent;
-  const bool attends = !has_state;
+  const bool mixes = of_layer.mixing != Mixing::none;
+  const bool attends = mixes && !has_state;
   const bool normed_before = norms_input(block.norm_place);
   const int64_t q_dim = config.n_heads * of_layer.k_head_dim;
   const int64_t kv_dim = of_layer.n_kv_heads * of_layer.k_head_dim;
@@ -223,12 +121,14 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
     case lm_head:
       return {{config.vocab_size, embed_dim}, true, block.head_bias};
     case attn_norm:
-      return {{config.dim}, normed_before, block.norm_bias};
+      return {{config.dim}, mixes && normed_before, block.norm_bias};
     case ffn_norm:
-      return {{config.dim}, normed_before && !block.shared_norm, block.norm_bias};
+      return {{config.dim}, feeds_forward && normed_before && !block.shared_norm, block.norm_bias};
     case attn_post_norm:
+      return {{config.dim}, mixes && block.norm_place != NormPlace::before, block.norm_bias};
     case ffn_post_norm:
-      return {{config.dim}, block.norm_place != NormPlace::before, block.norm_bias};
+      return {
+          {config.dim}, feeds_forward && block.norm_place != NormPlace::before, block.norm_bias};
     case norm:
       return {{config.dim}, block.norm_place != NormPlace::after_add, block.norm_bias};
     case q_down:
@@ -379,7 +279,7 @@ std::vector<std::string> linear_modules(const ModelConfig& config) {
     for (const ModelTensor& tensor : tensors) {
       const TensorRole role = tensor.parts.front().role;
       const bool table = role == embedding || role == positions || role == layer_embedding ||
-                         role == q_norm || role == k_norm || role == conv_q;
+                         role == q_norm || role == k_norm || role == conv_q || role == conv_v;
       if (tensor.shape.rank() < 2 || table) continue;
       const size_t after = tensor.name.ends_with(kWeight) ? kWeight.size() : 0;
       modules.push_back(tensor.name.substr(0, tensor.name.size() - after));

@@ -18,7 +18,7 @@ struct NamedRole {
 };
 
 // All, in the order of TensorRole.
-constexpr std::array<NamedRole, 62> kRoles = {{
+constexpr std::array<NamedRole, 65> kRoles = {{
     {TensorRole::embedding, "embedding"},
     {TensorRole::embed_up, "embed_up"},
     {TensorRole::positions, "positions"},
@@ -52,6 +52,7 @@ constexpr std::array<NamedRole, 62> kRoles = {{
     {TensorRole::conv_v, "conv_v"},
     {TensorRole::state_decay, "state_decay"},
     {TensorRole::state_step_bias, "state_step_bias"},
+    {TensorRole::state_skip, "state_skip"},
     {TensorRole::state_norm, "state_norm"},
     {TensorRole::state_out, "state_out"},
     {TensorRole::attn_post_norm, "attn_post_norm"},
@@ -66,6 +67,8 @@ constexpr std::array<NamedRole, 62> kRoles = {{
     {TensorRole::experts_norm, "experts_norm"},
     {TensorRole::experts_post_norm, "experts_post_norm"},
     {TensorRole::dense_post_norm, "dense_post_norm"},
+    {TensorRole::experts_in, "experts_in"},
+    {TensorRole::experts_out, "experts_out"},
     {TensorRole::expert_gate, "expert_gate"},
     {TensorRole::expert_up, "expert_up"},
     {TensorRole::expert_down, "expert_down"},

@@ -43,6 +43,10 @@ const Linear* of_experts(const LayerExperts& experts, TensorRole role) {
   switch (role) {
     case TensorRole::router:
       return &experts.router;
+    case TensorRole::experts_in:
+      return get(experts.in);
+    case TensorRole::experts_out:
+      return get(experts.out);
     case TensorRole::shared_gate:
       return experts.shared ? &(*experts.shared)[0] : nullptr;
     case TensorRole::shared_up:

@@ -160,6 +160,8 @@ bool may_be_codes(const ModelTensor& tensor) {
       case TensorRole::gate:
       case TensorRole::up:
       case TensorRole::down:
+      case TensorRole::experts_in:
+      case TensorRole::experts_out:
       case TensorRole::expert_gate:
       case TensorRole::expert_up:
       case TensorRole::expert_down:

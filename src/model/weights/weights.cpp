@@ -158,6 +158,9 @@ void place_state(TensorRole role, const Placing& tensor, LayerWeights& layer) {
     case TensorRole::state_step_bias:
       state.step_bias = tensor.view;
       return;
+    case TensorRole::state_skip:
+      state.skip = tensor.view;
+      return;
     case TensorRole::state_norm:
       tensor.into(state.norm);
       state.norm.weight_offset = 0.0f;
@@ -250,6 +253,10 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(beside_of(layer).experts_post);
     case TensorRole::dense_post_norm:
       return tensor.into(beside_of(layer).dense_post);
+    case TensorRole::experts_in:
+      return tensor.into(experts_of(layer).in);
+    case TensorRole::experts_out:
+      return tensor.into(experts_of(layer).out);
     case TensorRole::shared_gate:
       return tensor.into(shared_of(layer)[0]);
     case TensorRole::shared_up:
@@ -313,6 +320,8 @@ std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index
 LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,
                                 const WeightSource& source) {
   LayerWeights layer;
+  layer.mixes = config.layer(index).mixing != Mixing::none;
+  layer.feeds_forward = config.layer(index).feed_forward != FeedForward::none;
   std::map<TensorRole, TensorView> joined_rows;  // of what files have one by one
   for (const ModelTensor& needed : needed_tensors(config, index, part)) {
     const auto [view, codes, was_codes] = source.find(needed);

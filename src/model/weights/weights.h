@@ -32,7 +32,8 @@ struct LayerExperts {
   Linear router;                    // [count, dim]
   RouterTerms terms;
   std::optional<NormsBeside> beside;
-  // Gate and up [hidden_dim, dim], and down [dim, hidden_dim], of each.
+  std::optional<Linear> in, out;  // [inner_dim, dim], [dim, inner_dim]
+  // Gate, where there is one, and up [hidden_dim, dim], and down [dim, hidden_dim], of each.
   std::vector<std::array<ConstTensorView, 3>> each;
   ConstTensorView addresses;  // of these, [3, count] u64 on the backend: see ExpertMatrices
   std::vector<std::optional<QuantisedMatrix>> codes;  // see ExpertMatrices
@@ -55,14 +56,15 @@ struct LatentWeights {
 
 // What a layer keeps a state with.
 struct StateWeights {
-  Linear q, k;                       // [k_width, dim]
-  Linear v;                          // [v_width, dim]
-  Linear gate;                       // [v_width, dim]: what is read is multiplied by its SiLU
-  Linear step;                       // [v_heads, dim]
-  std::optional<Linear> strength;    // [v_heads, dim]
-  Linear conv_q, conv_k, conv_v;     // [channels, conv_width]: see CausalConv
-  ConstTensorView decay, step_bias;  // [v_heads]: see Recurrence
-  Norm norm;                         // [v_dim]: of each head of what is read
+  Linear q, k;                          // [k_width, dim]
+  Linear v;                             // [v_width, dim]
+  Linear gate;                          // [v_width, dim]: what is read is multiplied by its SiLU
+  Linear step;                          // [v_heads, dim]
+  std::optional<Linear> strength;       // [v_heads, dim]
+  Linear conv_q, conv_k, conv_v;        // [channels, conv_width]: see CausalConv
+  ConstTensorView decay, step_bias;     // [v_heads]: see Recurrence
+  std::optional<ConstTensorView> skip;  // [v_heads]
+  Norm norm;                            // [v_dim], or [v_width] of groups: see StateNorm
 };
 
 // What takes a layer's own input into the stream: x + norm(out(activation(gate(x)) * input)).
@@ -90,7 +92,9 @@ struct LayerWeights {
   Linear down;                 // [dim, hidden_dim]
   std::optional<LayerExperts> experts;
   std::optional<LayerInput> input;
-  float scale = 1.0f;  // what the stream is multiplied by at the layer's end
+  bool mixes = true;          // else there is nothing of the part before the feed-forward one
+  bool feeds_forward = true;  // else there is nothing of that part
+  float scale = 1.0f;         // what the stream is multiplied by at the layer's end
   std::vector<Tensor> storage;
 };
 

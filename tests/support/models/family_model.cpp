@@ -78,7 +78,7 @@ std::vector<std::string> family_cases() {
 }
 
 Json family_golden(const std::string& name) {
-  return Json::read(families_folder() / (name + ".json"));
+  return Json::read(families_folder() / (name + ".json"), JsonNumbers::python);
 }
 
 FamilyModel::FamilyModel(const std::string& name) : FamilyModel(name, "", "") {}

@@ -13,7 +13,7 @@
 namespace fp8kv::test {
 
 inline ModelConfig parse_config(const std::string& text) {
-  return parse_model_config(Json::parse(text, "config.json"));
+  return parse_model_config(Json::parse(text, "config.json", JsonNumbers::python));
 }
 
 inline std::string error_of_config(const std::string& text) {

@@ -1,0 +1,287 @@
+#include "config/families/mamba_architectures.h"
+
+#include <string>
+
+#include "base/error.h"
+#include "config/describe/config_values.h"
+#include "config/families/expert_architectures.h"
+#include "config/families/experts_config.h"
+#include "config/families/mamba_config.h"
+#include "config/families/tensor_blocks.h"
+
+namespace fp8kv {
+namespace {
+
+using enum TensorRole;
+
+constexpr MambaKeys kGraniteKeys = {.heads = "mamba_n_heads",
+                                    .head_dim = "mamba_d_head",
+                                    .groups = "mamba_n_groups",
+                                    .state_dim = "mamba_d_state",
+                                    .conv_width = "mamba_d_conv",
+                                    .conv_bias = "mamba_conv_bias",
+                                    .bias = "mamba_proj_bias",
+                                    .expand = "mamba_expand",
+                                    .checks_expand = true};
+
+// Q and K as they are: what scores know of positions comes from the layers between.
+void rotate_nothing(ModelConfig& out) {
+  out.ropes.clear();
+  out.layer_ropes.assign(out.layers.size(), -1);
+}
+
+// transformers rotates only where it reads "rope".
+void parse_positions(const Json& config, ModelConfig& out) {
+  const auto said = config.find("position_embedding_type");
+  const std::string kind = said ? said->as_string() : "nope";
+  if (kind == "nope") return rotate_nothing(out);
+  if (kind == "rope") return;
+  fail(said->where(), ": is ", said->brief(), ", expected \"rope\" or \"nope\"");
+}
+
+void check_says(const Json& config, const char* key, const char* expected) {
+  const auto said = config.find(key);
+  if (!said || said->as_string() == expected) return;
+  fail(said->where(), ": is ", said->brief(), ", expected ", quote(expected),
+       ": nothing else is supported in this architecture");
+}
+
+void parse_granite_hybrid(const Json& config, ModelConfig& out) {
+  parse_granite_moe(config, out);
+  parse_mamba(config, kGraniteKeys, out);
+  parse_step_limit(config, out);
+  parse_positions(config, out);
+  check_says(config, "normalization_function", "rmsnorm");
+  // The part that all tokens go through is all there is where there are no experts.
+  const int64_t shared = in_range(config.at("shared_intermediate_size"), kLargestDim);
+  (out.experts ? out.experts->shared_hidden_dim : out.hidden_dim) = shared;
+}
+
+// Half of each head is rotated, unless rope_parameters says otherwise.
+void parse_bamba(const Json& config, ModelConfig& out) {
+  out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
+  out.mlp_bias = config.get_bool("mlp_bias", false);
+  parse_mamba(config, kGraniteKeys, out);
+  parse_step_limit(config, out);
+  // Outside of rope_parameters no runtime reads it.
+  if (const auto said = config.find("partial_rotary_factor"); said && said->as_double() != 0.5) {
+    fail(said->where(), ": is ", said->brief(), ", expected 0.5");
+  }
+  // What some runtimes read instead.
+  const int64_t part = out.ropes[0].rotary_dim;
+  const int64_t rotated = part == 0 ? out.head_dim() : part;
+  if (const auto said = config.find("attn_rotary_emb"); said && said->as_int() != rotated) {
+    fail(said->where(), ": is ", said->brief(), ", expected ", rotated,
+         ", the elements of a head that are rotated");
+  }
+}
+
+constexpr MambaKeys kNemotronKeys = {.heads = "mamba_num_heads",
+                                     .head_dim = "mamba_head_dim",
+                                     .groups = "n_groups",
+                                     .state_dim = "ssm_state_size",
+                                     .conv_width = "conv_kernel",
+                                     .conv_bias = "use_conv_bias",
+                                     .bias = "use_bias",
+                                     .expand = "expand",
+                                     .checks_expand = false};
+
+// Runtimes differ in whether they read these.
+void check_nemotron_keys(const Json& config, const ModelConfig& model) {
+  refuse_if_set(config, "attention_bias", "a bias of Q, K, V and O");
+  refuse_if_set(config, "mamba_proj_bias", "a bias that use_bias does not ask for");
+  for (const char* key : {"sliding_window", "mamba_n_groups", "mamba_d_conv", "mamba_expand",
+                          "mamba_conv_bias", "mamba_dt_limit"}) {
+    if (const auto said = config.find(key)) {
+      fail(said->where(), ": is ", said->brief(), ": is not supported in this architecture");
+    }
+  }
+  check_says(config, "mamba_hidden_act", "silu");
+  check_no_step_limit(config);
+  constexpr int64_t kUsualHead = 128;  // that of transformers, where nothing is said
+  if (model.head_dim() != kUsualHead) config.at("head_dim");
+  if (const auto said = config.find("attention_head_dim");
+      said && said->as_int() != model.head_dim()) {
+    fail(said->where(), ": is ", said->brief(), ", but heads have ", model.head_dim(),
+         " elements by head_dim");
+  }
+}
+
+// Where a config has both, runtimes differ in which they read.
+void check_same_blocks(const Json& config) {
+  const auto letters = config.find("hybrid_override_pattern");
+  const auto names = config.find("layers_block_type");
+  if (!letters || !names) return;
+  std::string from_names;
+  for (size_t i = 0; i < names->size(); ++i) {
+    const std::string& name = (*names)[i].as_string();
+    from_names += name == "mlp"                                     ? '-'
+                  : name == "moe"                                   ? 'E'
+                  : name == "attention" || name == "full_attention" ? '*'
+                                                                    : 'M';
+  }
+  if (from_names == letters->as_string()) return;
+  throw Error(cat(names->where(), ": stands for ", quote(from_names), ", but ", letters->where(),
+                  " is ", letters->brief()),
+              "leave out the one that is wrong: runtimes differ in which they take");
+}
+
+void parse_nemotron_experts(const Json& config, ModelConfig& out) {
+  parse_experts(config, {{"n_routed_experts", "num_local_experts"}, "moe_intermediate_size"}, out);
+  if (!out.experts) return;
+  refuse_if_set(config, "mlp_bias", "a bias beside experts");
+  parse_expert_groups(config, out);
+  ExpertsConfig& experts = *out.experts;
+  experts.routing.score = RouterScore::sigmoid;
+  experts.routing.normalise = config.get_bool("norm_topk_prob", true);
+  experts.routing.epsilon = 1e-20;
+  experts.routing.scale = positive_or(config, "routed_scaling_factor", 1.0);
+  experts.choice_bias = true;
+  if (const auto inner = config.find("moe_latent_size")) {
+    experts.inner_dim = in_range(*inner, kLargestDim);
+  }
+  if (const auto shared = config.find("n_shared_experts"); shared && shared->as_int() != 1) {
+    fail(shared->where(), ": is ", shared->brief(),
+         ", expected 1: another number of shared experts is not supported");
+  }
+  experts.shared_hidden_dim =
+      in_range(config.at("moe_shared_expert_intermediate_size"), kLargestDim);
+}
+
+void parse_nemotron_h(const Json& config, ModelConfig& out) {
+  check_nemotron_keys(config, out);
+  check_same_blocks(config);
+  out.block.gated = false;
+  out.mlp_bias = config.get_bool("mlp_bias", false);
+  parse_mamba(config, kNemotronKeys, out);
+  parse_nemotron_experts(config, out);
+}
+
+// What follows: layers of Mamba-2.
+TensorRows mamba() {
+  return {{"model.layers.{}.mamba.in_proj", {state_gate, state_v, state_k, state_q, state_step}},
+          {"model.layers.{}.mamba.conv1d", {conv_v, conv_k, conv_q}},
+          {"model.layers.{}.mamba.A_log", {state_decay}, TensorLayout::rows, true},
+          {"model.layers.{}.mamba.dt_bias", {state_step_bias}, TensorLayout::rows, true},
+          {"model.layers.{}.mamba.D", {state_skip}, TensorLayout::rows, true},
+          {"model.layers.{}.mamba.norm", {state_norm}},
+          {"model.layers.{}.mamba.out_proj", {state_out}}};
+}
+
+std::span<const TensorRow> granite_hybrid_tensors() {
+  // The same tensors are a dense layer's feed-forward part, and the shared expert of others.
+  static const TensorRows rows =
+      joined({opening(),
+              qkv(),
+              attention_out(),
+              mamba(),
+              next_norm(),
+              {{"model.layers.{}.shared_mlp.input_linear", {gate, up}},
+               {"model.layers.{}.shared_mlp.output_linear", {down}},
+               {"model.layers.{}.block_sparse_moe.router.layer", {router}},
+               {"model.layers.{}.block_sparse_moe.input_linear", {expert_gate, expert_up}},
+               {"model.layers.{}.block_sparse_moe.output_linear", {expert_down}},
+               {"model.layers.{}.shared_mlp.input_linear", {shared_gate, shared_up}},
+               {"model.layers.{}.shared_mlp.output_linear", {shared_down}}},
+              ending()});
+  return rows;
+}
+
+std::span<const TensorRow> bamba_tensors() {
+  static const TensorRows rows = joined({opening(),
+                                         qkv(),
+                                         attention_out(),
+                                         mamba(),
+                                         {{"model.layers.{}.pre_ff_layernorm", {ffn_norm}},
+                                          {"model.layers.{}.feed_forward.gate_proj", {gate}},
+                                          {"model.layers.{}.feed_forward.up_proj", {up}},
+                                          {"model.layers.{}.feed_forward.down_proj", {down}},
+                                          {"model.final_layernorm", {norm}},
+                                          {"lm_head", {lm_head}}}});
+  return rows;
+}
+
+TensorRows nemotron_rows(const TensorRows& experts) {
+  // A layer is one block, whatever it is, with one norm.
+  return joined(
+      {{{"model.embeddings", {embedding}},
+        {"model.layers.{}.norm", {attn_norm}},
+        {"model.layers.{}.mixer.q_proj", {q}},
+        {"model.layers.{}.mixer.k_proj", {k}},
+        {"model.layers.{}.mixer.v_proj", {v}},
+        {"model.layers.{}.mixer.o_proj", {o}},
+        {"model.layers.{}.mixer.in_proj", {state_gate, state_v, state_k, state_q, state_step}},
+        {"model.layers.{}.mixer.conv1d", {conv_v, conv_k, conv_q}},
+        {"model.layers.{}.mixer.A_log", {state_decay}, TensorLayout::rows, true},
+        {"model.layers.{}.mixer.dt_bias", {state_step_bias}, TensorLayout::rows, true},
+        {"model.layers.{}.mixer.D", {state_skip}, TensorLayout::rows, true},
+        {"model.layers.{}.mixer.norm", {state_norm}},
+        {"model.layers.{}.mixer.out_proj", {state_out}},
+        {"model.layers.{}.norm", {ffn_norm}},
+        {"model.layers.{}.mixer.up_proj", {up}},
+        {"model.layers.{}.mixer.down_proj", {down}},
+        {"model.layers.{}.mixer.gate", {router}},
+        {"model.layers.{}.mixer.gate.e_score_correction_bias", {choice_bias}},
+        {"model.layers.{}.mixer.fc1_latent_proj", {experts_in}},
+        {"model.layers.{}.mixer.fc2_latent_proj", {experts_out}}},
+       experts,
+       {{"model.layers.{}.mixer.shared_experts.up_proj", {shared_up}},
+        {"model.layers.{}.mixer.shared_experts.down_proj", {shared_down}},
+        {"model.norm_f", {norm}},
+        {"lm_head", {lm_head}}}});
+}
+
+std::span<const TensorRow> nemotron_h_tensors() {
+  static const TensorRows rows =
+      nemotron_rows({{"model.layers.{}.mixer.experts.{e}.up_proj", {expert_up}},
+                     {"model.layers.{}.mixer.experts.{e}.down_proj", {expert_down}}});
+  return rows;
+}
+
+// As transformers 5 has them in memory.
+std::span<const TensorRow> nemotron_h_tensors_together() {
+  static const TensorRows rows = nemotron_rows(
+      {{"model.layers.{}.mixer.experts.up_proj", {expert_up}, TensorLayout::rows, true},
+       {"model.layers.{}.mixer.experts.down_proj", {expert_down}, TensorLayout::rows, true}});
+  return rows;
+}
+
+constexpr NamedActivation kSquaredRelu[] = {{"relu2", Activation::relu_squared}};
+
+const Architecture kMamba[] = {
+    {.name = "GraniteMoeHybridForCausalLM",
+     .model_type = "granitemoehybrid",
+     .summary = "Granite 4, dense and with experts",
+     .states = true,
+     .parse = parse_granite_hybrid,
+     .tensors = granite_hybrid_tensors(),
+     .activations = kSilu},
+    {.name = "NemotronHForCausalLM",
+     .model_type = "nemotron_h",
+     .summary = "Nemotron-H, Nemotron Nano 2 and Nemotron 3",
+     .states = true,
+     .blocks = true,
+     .parse = parse_nemotron_h,
+     .tensors = nemotron_h_tensors(),
+     .other_tensors = nemotron_h_tensors_together(),
+     .activations = kSquaredRelu,
+     .norm_eps = "layer_norm_epsilon",
+     .activation = "mlp_hidden_act",
+     .rope = {.none = true}},
+    {.name = "BambaForCausalLM",
+     .model_type = "bamba",
+     .summary = "Bamba",
+     .states = true,
+     .parse = parse_bamba,
+     .tensors = bamba_tensors(),
+     .activations = kSilu,
+     .rope = {.part = 0.5, .reads_part = true}},
+};
+
+}  // namespace
+
+std::span<const Architecture> mamba_architectures() {
+  return kMamba;
+}
+
+}  // namespace fp8kv

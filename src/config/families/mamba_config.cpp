@@ -1,0 +1,111 @@
+#include "config/families/mamba_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "config/describe/config_values.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr const char* kLimit = "time_step_limit";
+
+bool has_states(const ModelConfig& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const auto& layer) { return layer.mixing == Mixing::recurrent; });
+}
+
+int64_t head_dim_of(const Json& text, const MambaKeys& keys, int64_t heads, int64_t dim) {
+  const int64_t width = dim * in_range(text.at(keys.expand), kLargestDim / dim);
+  const auto said = text.find(keys.head_dim);
+  const bool by_width = !said || said->is_string();
+  if (said && said->is_string() && said->as_string() != "auto") {
+    fail(said->where(), ": is ", said->brief(), ", expected a number or \"auto\"");
+  }
+  const int64_t size = by_width ? width / heads : in_range(*said, kLargestDim / heads);
+  if (size * heads != width) {
+    fail(text.at(keys.expand).where(), ": makes the heads ", width, " wide together, but ", heads,
+         " heads of ", size, " are ", size * heads);
+  }
+  return size;
+}
+
+// Infinity is a number as Python writes it, or as transformers 5 does: {"__float__": "Infinity"}.
+double limit_in(const Json& number) {
+  const auto named = number.find("__float__");
+  if (!named) return number.as_double();
+  if (named->as_string() == "Infinity") return std::numeric_limits<double>::infinity();
+  fail(number.where(), ": is ", number.brief(), ", expected a number or Infinity");
+}
+
+struct StepLimit {
+  double least = 0.0;
+  double most = std::numeric_limits<double>::infinity();
+  bool operator==(const StepLimit&) const = default;
+};
+
+StepLimit step_limit(const Json& text) {
+  const auto said = text.find(kLimit);
+  if (!said) return {};
+  if (!said->is_array() || said->size() != 2) {
+    fail(said->where(), ": is ", said->brief(), ", expected an array of 2 numbers");
+  }
+  const StepLimit limit{limit_in((*said)[0]), limit_in((*said)[1])};
+  if (!(limit.least >= 0) || !(limit.most > limit.least)) {
+    fail(said->where(), ": is ", said->brief(),
+         ", expected the least, 0 or more, and then the most");
+  }
+  return limit;
+}
+
+}  // namespace
+
+void parse_mamba(const Json& text, const MambaKeys& keys, ModelConfig& out) {
+  if (!has_states(out)) {
+    for (const char* key : {keys.heads, keys.head_dim, keys.groups, keys.state_dim, keys.conv_width,
+                            keys.conv_bias, keys.bias, keys.expand}) {
+      text.find(key);
+    }
+    return;
+  }
+  RecurrenceConfig& state = out.recurrence.emplace();
+  state.update = StateUpdate::add;
+  state.norm = StateNorm::groups_after_gate;
+  state.skip = true;
+  const Json heads = text.at(keys.heads);
+  state.v_heads = in_range(heads, kLargestDim);
+  if (keys.checks_expand) {
+    state.v_dim = head_dim_of(text, keys, state.v_heads, out.dim);
+  } else {
+    text.find(keys.expand);
+    state.v_dim = in_range(text.at(keys.head_dim), kLargestDim / state.v_heads);
+  }
+  state.k_heads = in_range(text.at(keys.groups), kLargestDim / kMostStateRows);
+  state.k_dim = in_range(text.at(keys.state_dim), kMostStateRows);
+  state.conv_width = in_range(text.at(keys.conv_width), kMostConvWidth);
+  state.conv_bias = text.get_bool(keys.conv_bias, true);
+  state.bias = text.get_bool(keys.bias, false);
+  if (state.v_heads % state.k_heads != 0) {
+    fail(heads.where(), ": is ", state.v_heads, ", expected a multiple of the ", state.k_heads,
+         " groups of ", keys.groups);
+  }
+}
+
+void parse_step_limit(const Json& text, ModelConfig& out) {
+  const StepLimit limit = step_limit(text);
+  if (!out.recurrence) return;
+  out.recurrence->least_step = limit.least;
+  out.recurrence->most_step = limit.most;
+}
+
+void check_no_step_limit(const Json& text) {
+  if (step_limit(text) == StepLimit()) return;
+  const Json said = text.at(kLimit);
+  fail(said.where(), ": is ", said.brief(),
+       ", expected [0.0, Infinity]: a limit of time steps is not supported in this architecture");
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,115 @@
+#include "config/families/part_tensors.h"
+
+#include "base/error.h"
+
+namespace fp8kv {
+
+using enum TensorRole;
+
+RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool has_experts) {
+  const ExpertsConfig experts = config.experts.value_or(ExpertsConfig());
+  const int64_t inner = experts.inner_dim > 0 ? experts.inner_dim : config.dim;
+  const bool between = has_experts && experts.inner_dim > 0;
+  const bool shared = has_experts && experts.shared_hidden_dim > 0;
+  const bool beside = has_experts && experts.beside_dense;
+  switch (role) {
+    case router_norm:
+      return {{config.dim}, has_experts && experts.router_norm};
+    case expert_factors:
+      return {{experts.count}, has_experts && experts.factors};
+    case experts_norm:
+    case experts_post_norm:
+    case dense_post_norm:
+      return {{config.dim}, beside};
+    case router:
+      return {{experts.count, config.dim}, has_experts, experts.bias};
+    case choice_bias:
+      return {{experts.count}, has_experts && experts.choice_bias};
+    case experts_in:
+      return {{inner, config.dim}, between};
+    case experts_out:
+      return {{config.dim, inner}, between};
+    case expert_gate:
+    case expert_up:
+      return {{experts.hidden_dim, inner},
+              has_experts && (role == expert_up || config.block.gated),
+              experts.bias};
+    case expert_down:
+      return {{inner, experts.hidden_dim}, has_experts, experts.bias};
+    case shared_gate:
+    case shared_up:
+      return {{experts.shared_hidden_dim, config.dim},
+              shared && (role == shared_up || config.block.gated)};
+    case shared_down:
+      return {{config.dim, experts.shared_hidden_dim}, shared};
+    case shared_router:
+      return {{1, config.dim}, shared && experts.shared_gated};
+    default:
+      assertion_failed("a TensorRole", __FILE__, __LINE__);
+  }
+}
+
+RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_state) {
+  const RecurrenceConfig state = config.recurrence.value_or(RecurrenceConfig());
+  const bool by_head = state.norm == StateNorm::heads;
+  const bool delta = state.update == StateUpdate::delta;
+  switch (role) {
+    case state_q:
+    case state_k:
+      return {{state.k_width(), config.dim}, has_state, state.bias};
+    case state_v:
+    case state_gate:
+      return {{state.v_width(), config.dim}, has_state, state.bias};
+    case state_step:
+      return {{state.v_heads, config.dim}, has_state, state.bias};
+    case state_strength:
+      return {{state.v_heads, config.dim}, has_state && delta, state.bias};
+    case conv_q:
+    case conv_k:
+      return {{state.k_width(), 1, state.conv_width}, has_state, state.conv_bias};
+    case conv_v:
+      return {{state.v_width(), 1, state.conv_width}, has_state, state.conv_bias};
+    case state_decay:
+    case state_step_bias:
+      return {{state.v_heads}, has_state};
+    case state_skip:
+      return {{state.v_heads}, has_state && state.skip};
+    case state_norm:
+      return {{by_head ? state.v_dim : state.v_width()}, has_state};
+    case state_out:
+      return {{config.dim, state.v_width()}, has_state, state.bias};
+    default:
+      assertion_failed("a TensorRole of a state", __FILE__, __LINE__);
+  }
+}
+
+RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config) {
+  const bool exists = config.latent.has_value();
+  const LatentConfig latent = config.latent.value_or(LatentConfig());
+  const bool q_in_two = exists && latent.q_rank > 0;
+  switch (role) {
+    case q_down:
+      return {{latent.q_rank, config.dim}, q_in_two, config.qkv_bias};
+    case q_down_norm:
+      return {{latent.q_rank}, q_in_two};
+    case TensorRole::latent:
+      return {{latent.rank, config.dim}, exists, config.qkv_bias};
+    case k_rope:
+      return {{latent.rope_dim, config.dim}, exists, config.qkv_bias};
+    case latent_norm:
+      return {{latent.rank}, exists};
+    case k_up:
+      return {{config.n_heads * latent.nope_dim, latent.rank}, exists};
+    case v_up:
+      return {{config.n_heads * latent.v_dim, latent.rank}, exists};
+    case q:
+      return {{config.n_heads * (latent.nope_dim + latent.rope_dim),
+               q_in_two ? latent.q_rank : config.dim}};
+    case o:
+      return {{config.dim, config.n_heads * latent.v_dim}, true, config.o_bias};
+    default:
+      assertion_failed("a TensorRole", __FILE__, __LINE__);
+  }
+}
+
+}  // namespace fp8kv
