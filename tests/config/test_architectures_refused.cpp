@@ -295,6 +295,9 @@ TEST_CASE("architectures: what a family's config may ask for, and is not compute
         "config.json: num_experts: asks for experts, which MiniCPMForCausalLM has not");
   CHECK(error_of_config(family_with("minicpm", "sparse_config", R"({"topk": 64})"))
             .ends_with("attention to a choice of tokens is not supported"));
+  CHECK(error_of_config(family_with("gemma4-experts", "top_k_experts", "6")) ==
+        "config.json: top_k_experts: is 6, expected no more than the 5 experts of config.json: "
+        "num_experts");
   std::string llama4 = family_with("llama4", "attention_bias", "false");
   const std::string key = "attention_chunk_size";
   llama4.replace(llama4.find(key), key.size(), "_");
