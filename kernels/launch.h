@@ -333,6 +333,21 @@ void experts(Stream stream, DType dtype, Activation activation, const ExpertArgu
 // x = x * sigmoid(gates), row by row.   x [n, dim]; gates [n]
 void gate_rows(Stream stream, const Matrix& x, const float* gates);
 
+// See Backend by the same names. `weight` and `like` are of x's type.
+void scale_columns(Stream stream, const Matrix& x, const void* weight);
+void match_rms(Stream stream, const Matrix& x, const void* like);
+void cut_below(Stream stream, const Matrix& x, float deviations);
+
+// x [rows, from, dim], y [rows, to, dim]; shares [rows, to * from]. REQUIRES up to kMostStreams.
+struct StreamMix {
+  int64_t rows = 0;
+  int64_t from = 0;
+  int64_t to = 0;
+  int64_t dim = 0;
+};
+void mix_streams(Stream stream, DType dtype, const void* x, const float* shares, float more,
+                 void* y, const StreamMix& mix);
+
 // Where the states of a step's sequences are: see Batch.
 struct StateRows {
   const int32_t* positions = nullptr;  // [n]

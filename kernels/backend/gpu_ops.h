@@ -91,6 +91,11 @@ class GpuBackend final : public Backend {
   void add(const TensorView& x, const ConstTensorView& y, float multiplier) override;
   void scale(const TensorView& x, float multiplier, float cap) override;
   void amax(const ConstTensorView& x, const TensorView& out) override;
+  void scale_columns(const TensorView& x, const ConstTensorView& weight) override;
+  void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, float more,
+                   const TensorView& y) override;
+  void match_rms(const TensorView& x, const ConstTensorView& like) override;
+  void cut_below(const TensorView& x, float deviations) override;
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override;
 

@@ -23,6 +23,7 @@
 #include "core/paged.h"
 #include "core/quantised_matrix.h"
 #include "core/recurrence.h"
+#include "core/streams.h"
 #include "core/tensor.h"
 
 namespace fp8kv {
@@ -406,6 +407,24 @@ class Backend {
   // out = the larger of what it has and the bits of the largest |x|, as an f32: NaN is above
   // infinity, which is above all numbers.   x [n, dim] activation dtype; out [1] u64
   virtual void amax(const ConstTensorView& x, const TensorView& out) = 0;
+
+  // Each row of x times weight, element by element.   x [n, dim] activation dtype; weight [dim],
+  // model dtype
+  virtual void scale_columns(const TensorView& x, const ConstTensorView& weight) = 0;
+
+  // Of each row, y[s] += the sum over k of (shares[s * count + k] + more) * x[k]; y may be x.
+  // x [n, count, dim], y [n, any, dim] activation dtype, both of at most kMostStreams; shares
+  // [n, any * count] f32
+  virtual void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, float more,
+                           const TensorView& y) = 0;
+
+  // Each row of x times what gives it the root mean square of that row of `like`, if its own mean
+  // square is kLeastMeanSquare or more, and counts as that if not. Both [n, dim] activation dtype.
+  virtual void match_rms(const TensorView& x, const ConstTensorView& like) = 0;
+
+  // x = max(0, x - (mean + deviations * deviation)), of each row the mean and the root of the mean
+  // square distance from it.   x [n, dim] activation dtype
+  virtual void cut_below(const TensorView& x, float deviations) = 0;
 
   // Draws ids [n] i32 from logits [n, vocab_size] f32, vocab_size <= kMaxSampledTokens. The same
   // logits give the same ids on every backend. A row with a NaN gets -1 - i, i the first token

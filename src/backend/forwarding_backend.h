@@ -98,6 +98,19 @@ class ForwardingBackend : public Backend {
   void scale(const TensorView& x, float multiplier, float cap) override {
     inner_.scale(x, multiplier, cap);
   }
+  void scale_columns(const TensorView& x, const ConstTensorView& weight) override {
+    inner_.scale_columns(x, weight);
+  }
+  void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, float more,
+                   const TensorView& y) override {
+    inner_.mix_streams(x, shares, more, y);
+  }
+  void match_rms(const TensorView& x, const ConstTensorView& like) override {
+    inner_.match_rms(x, like);
+  }
+  void cut_below(const TensorView& x, float deviations) override {
+    inner_.cut_below(x, deviations);
+  }
   void amax(const ConstTensorView& x, const TensorView& out) override { inner_.amax(x, out); }
   void sample(const ConstTensorView& logits, const Sampling& sampling,
               const TensorView& ids) override {

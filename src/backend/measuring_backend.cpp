@@ -74,6 +74,19 @@ void MeasuringBackend::add(const TensorView&, const ConstTensorView&, float) {
 void MeasuringBackend::scale(const TensorView&, float, float) {
   computes_nothing();
 }
+void MeasuringBackend::scale_columns(const TensorView&, const ConstTensorView&) {
+  computes_nothing();
+}
+void MeasuringBackend::mix_streams(const ConstTensorView&, const ConstTensorView&, float,
+                                   const TensorView&) {
+  computes_nothing();
+}
+void MeasuringBackend::match_rms(const TensorView&, const ConstTensorView&) {
+  computes_nothing();
+}
+void MeasuringBackend::cut_below(const TensorView&, float) {
+  computes_nothing();
+}
 
 void MeasuringBackend::amax(const ConstTensorView&, const TensorView&) {
   computes_nothing();

@@ -42,6 +42,11 @@ class MeasuringBackend final : public Backend {
   void add(const TensorView&, const ConstTensorView&, float) override;
   void scale(const TensorView&, float, float) override;
   void amax(const ConstTensorView&, const TensorView&) override;
+  void scale_columns(const TensorView&, const ConstTensorView&) override;
+  void mix_streams(const ConstTensorView&, const ConstTensorView&, float,
+                   const TensorView&) override;
+  void match_rms(const TensorView&, const ConstTensorView&) override;
+  void cut_below(const TensorView&, float) override;
   void sample(const ConstTensorView&, const Sampling&, const TensorView&) override;
 
  private:

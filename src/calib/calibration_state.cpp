@@ -148,7 +148,7 @@ std::optional<CalibrationState::Progress> CalibrationState::find(const ModelConf
       counted && residual && counted->dtype == DType::u64 && counted->shape.rank() == 4 &&
       counted->shape[0] > 0 && counted->shape[0] < config.n_layers() &&
       counted->shape == counted_shape(counted->shape[0], config) && residual->dtype == activation &&
-      residual->shape == Shape{total_rows, config.dim};
+      residual->shape == Shape{total_rows, config.stream_dim()};
   const bool half_fits = !half || (whole && half->dtype == DType::f32 &&
                                    half->shape == half_shape(counted->shape[0], config));
   const TensorEntry* reached = find_entry(header, kReached);
@@ -205,7 +205,7 @@ void CalibrationState::save(const Progress& progress, const ModelConfig& config,
   }
   const uint64_t reached_end = counted_bytes + reached.size() * sizeof(uint64_t);
   const uint64_t bytes = reached_end + half.size() * sizeof(float);
-  const Shape rows{total_rows, config.dim};
+  const Shape rows{total_rows, config.stream_dim()};
   const uint64_t row_bytes = static_cast<uint64_t>(rows.elements()) * dtype_bytes(activation);
   const uint64_t end = bytes + row_bytes;
   std::vector<TensorEntry> tensors = {

@@ -49,7 +49,7 @@ class Collector {
     Workspace workspace = with_context(
         "working memory", [&] { return Workspace(backend_, config_, plan_, n_layers_); });
     ResidualStream residual = with_context("activations", [&] {
-      return ResidualStream(backend_, plan_, config_.dim, activation_, memory_.resident);
+      return ResidualStream(backend_, plan_, config_.stream_dim(), activation_, memory_.resident);
     });
     StreamOptions stream_options = options_.stream;
     stream_options.buffers = memory_.layer_buffers;

@@ -77,8 +77,10 @@ MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, 
   const DType activation = backend.activation_dtype(config.dtype);
   const uint64_t layer_bytes = stream_buffer_bytes(checkpoint, config, layers);
   const uint64_t working = working_bytes(config, backend, windows, layers.back().index + 1);
-  const uint64_t all_rows = ResidualStream::device_bytes(windows, config.dim, activation, true);
-  const uint64_t two_batches = ResidualStream::device_bytes(windows, config.dim, activation, false);
+  const uint64_t all_rows =
+      ResidualStream::device_bytes(windows, config.stream_dim(), activation, true);
+  const uint64_t two_batches =
+      ResidualStream::device_bytes(windows, config.stream_dim(), activation, false);
   const int most_buffers = static_cast<int>(std::min<size_t>(2, layers.size()));
   const auto make = [&](int buffers, bool resident) {
     const uint64_t bytes = static_cast<uint64_t>(buffers) * layer_bytes + working +

@@ -191,6 +191,19 @@ void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
   out.add_unless(usual.most_step, "state_most_step", state.most_step);
 }
 
+void add_streams(const ModelConfig& config, ConfigNumbers& out) {
+  out.add_unless(int64_t{0}, "laurel_rank", config.laurel_rank);
+  if (!config.gate_cuts.empty()) {
+    out.add("activation_sparsity", by_layer(config.n_layers(), [&](int64_t i) {
+              return cat(config.gate_cuts[static_cast<size_t>(i)]);
+            }));
+  }
+  if (!config.streams) return;
+  out.add("altup_num_inputs", config.streams->count);
+  out.add("altup_active_idx", config.streams->active);
+  out.add("altup_correct_scale", config.streams->scaled);
+}
+
 void add_experts(const ModelConfig& config, ConfigNumbers& out) {
   if (!config.experts) return;
   const ExpertsConfig& experts = *config.experts;
@@ -240,6 +253,7 @@ std::vector<ConfigNumber> kv_config(const ModelConfig& config) {
   if (config.latent) add_latent(*config.latent, numbers);
   add_block(config.block, numbers);
   add_recurrence(config, numbers);
+  add_streams(config, numbers);
   add_experts(config, numbers);
   return std::move(numbers).sorted();
 }

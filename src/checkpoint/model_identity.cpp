@@ -143,16 +143,19 @@ std::string sampled_experts(const ModelWeights& weights,
 // K and V, and what they are made from in their own layer.
 bool makes_kv(const ModelTensor& tensor) {
   return std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const TensorPart& part) {
-    return part.role == TensorRole::attn_norm || part.role == TensorRole::k ||
-           part.role == TensorRole::v || part.role == TensorRole::latent ||
-           part.role == TensorRole::latent_norm || part.role == TensorRole::k_norm;
+    return part.role == TensorRole::attn_norm || part.role == TensorRole::stream_norm ||
+           part.role == TensorRole::stream_router || part.role == TensorRole::stream_predict ||
+           part.role == TensorRole::k || part.role == TensorRole::v ||
+           part.role == TensorRole::latent || part.role == TensorRole::latent_norm ||
+           part.role == TensorRole::k_norm;
   });
 }
 
 // All layers read what these give.
 bool joins_embedding(const ModelTensor& tensor) {
   const TensorRole role = tensor.parts.front().role;
-  return role == TensorRole::positions || role == TensorRole::embed_up;
+  return role == TensorRole::positions || role == TensorRole::embed_up ||
+         role == TensorRole::stream_in;
 }
 
 int64_t last_cache(const ModelConfig& config) {

@@ -61,6 +61,23 @@ Activation parse_activation(const Json& text, const Architecture& architecture) 
       cat("supported by ", architecture.name, ": ", join(known)));
 }
 
+// A number for all layers, or one for each.
+void set_hidden_dims(const Json& text, const Architecture& architecture, ModelConfig& out) {
+  const auto listed = find_any(text, kHiddenDim);
+  if (!listed || !listed->is_array()) {
+    out.hidden_dim = in_range_or(text, kHiddenDim, kLargestDim, architecture.hidden_dims * out.dim);
+    return;
+  }
+  if (listed->size() != out.layers.size()) {
+    fail(listed->where(), ": has ", count_of(listed->size(), "number"),
+         ", expected one for each of ", count_of(out.layers.size(), "layer"));
+  }
+  for (size_t i = 0; i < listed->size(); ++i) {
+    out.hidden_dims.push_back(in_range((*listed)[i], kLargestDim));
+    out.hidden_dim = std::max(out.hidden_dim, out.hidden_dims.back());
+  }
+}
+
 // Of the language model, or else of the model that it is in.
 std::optional<Json> find_in(const Json& config, const Json& text, const char* key) {
   const auto inner = text.find(key);
@@ -135,7 +152,7 @@ ModelConfig parse_model_config(const Json& unread) {
   out.model_prefix = architecture.model_prefix;
   out.lm_head = architecture.lm_head;
   out.dim = in_range(at_any(text, kDim), kLargestDim);
-  out.hidden_dim = in_range_or(text, kHiddenDim, kLargestDim, architecture.hidden_dims * out.dim);
+  set_hidden_dims(text, architecture, out);
   out.vocab_size = in_range(text.at("vocab_size"), kLargestDim);
   out.max_seq_len = in_range_or(text, kContext, kLongestContext, architecture.context);
   // Of latent attention the family looks at what is rotated.

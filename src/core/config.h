@@ -12,6 +12,7 @@
 #include "core/experts.h"
 #include "core/model_description.h"
 #include "core/recurrence.h"
+#include "core/streams.h"
 #include "core/tensor_row.h"
 
 namespace fp8kv {
@@ -70,8 +71,15 @@ struct ModelConfig : ModelDescription {
   // Each layer has an input of so many numbers beside the stream: a row of its own for the token,
   // added to a product of the embedding. 0: it has none.
   int64_t layer_input_dim = 0;
-  int64_t layer_vocab_size = 0;         // tokens that have such rows
-  double layer_token_multiplier = 1.0;  // of these rows
+  int64_t layer_vocab_size = 0;          // tokens that have such rows
+  double layer_token_multiplier = 1.0;   // of these rows
+  std::optional<StreamsConfig> streams;  // of `dim` elements each
+  // Attention has a way around it that is a product of this rank:
+  // x = (x + attention(x) + around(x)) / sqrt(2). 0: it has none.
+  int64_t laurel_rank = 0;
+  // The share of each layer's gate that is cut off below, where its numbers are distributed
+  // normally; the others keep how far above the cut they are. 0: nothing is. Empty: in no layer.
+  std::vector<double> gate_cuts = {};
   double norm_eps = 1e-5;
   std::vector<RopeConfig> ropes;     // the rotations that layers use, each once
   std::vector<int32_t> layer_ropes;  // [n_layers]: which of them; -1: the layer rotates nothing
@@ -106,6 +114,9 @@ struct ModelConfig : ModelDescription {
     return has_experts(index) ? experts->beside_dense
                               : layer(index).feed_forward != FeedForward::none;
   }
+
+  // Of a row of what goes from layer to layer.
+  int64_t stream_dim() const { return streams ? streams->count * dim : dim; }
 
   // The size of the heads that a rotation of `ropes` turns; 0: no layer uses it.
   int64_t rope_head_dim(int32_t rope) const {

@@ -15,7 +15,11 @@ enum class TensorRole {
   layer_embedding,
   layer_projection,
   layer_projection_norm,
+  stream_in,  // of models with several streams: from the embedding to each but the first
   attn_norm,
+  stream_norm,     // this and the next two: what a layer's active stream will be is made with
+  stream_router,   // [streams, dim]
+  stream_predict,  // [streams * streams, streams]
   q,
   k,
   v,
@@ -45,6 +49,9 @@ enum class TensorRole {
   state_skip,
   state_norm,
   state_out,
+  laurel_down,  // [laurel_rank, dim]
+  laurel_up,
+  laurel_norm,
   attn_post_norm,
   ffn_norm,
   gate,
@@ -67,12 +74,15 @@ enum class TensorRole {
   shared_down,
   shared_router,  // what its output is multiplied by is the sigmoid of this product
   ffn_post_norm,
-  input_gate,  // of a layer with an input of its own, as are the next two
+  stream_correct,  // [streams, streams]
+  stream_scale,    // [dim]
+  input_gate,      // of a layer with an input of its own, as are the next two
   input_out,
   input_post_norm,
   layer_scale,  // [1]: what the stream is multiplied by at the layer's end
   norm,
-  head_down,  // [embed_dim, dim]: back to rows of the embedding's size
+  stream_out,  // from each stream but the first to what they add up to
+  head_down,   // [embed_dim, dim]: back to rows of the embedding's size
   lm_head,
 };
 
@@ -90,6 +100,7 @@ enum class TensorLayout {
 struct TensorRow {
   // Without ".weight" and ".bias"; "{}" stands for the number of the layer, "{e}" for that of the
   // expert, "{h}" for that of the head.
+  // "{s}" for that of a stream beside the first, from 0 on.
   std::string_view name;
   std::vector<TensorRole> roles;  // mostly one
   TensorLayout layout = TensorLayout::rows;

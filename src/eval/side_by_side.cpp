@@ -42,7 +42,8 @@ SideBySide::SideBySide(Backend& backend, const ModelConfig& config,
       forward_(backend, config, plan_.most_rows, plan_.longest_window),
       rows_(backend, config, plan_, CacheMemory::none, config.shares_caches(config.n_layers())) {
   const DType activation = forward_.activation_dtype();
-  streams_.push_back({backend.allocate(activation, Shape{plan_.total_rows, config.dim}), {}});
+  streams_.push_back(
+      {backend.allocate(activation, Shape{plan_.total_rows, config.stream_dim()}), {}});
   streams_[0].lanes = counting<size_t>(lanes_.size());
   const Shape attention{plan_.most_rows, config.n_heads, config.head_dim()};
   attended_ = backend.allocate(activation, attention);
@@ -113,9 +114,9 @@ void SideBySide::run(const LayerWeights& weights, const WindowBatch& batch) {
 
 TensorView SideBySide::rows_of(const Stream& stream, const WindowBatch& batch) const {
   const TensorView& all = stream.hidden.view();
-  const size_t row_bytes = static_cast<size_t>(config_.dim) * dtype_bytes(all.dtype);
+  const size_t row_bytes = static_cast<size_t>(config_.stream_dim()) * dtype_bytes(all.dtype);
   return {all.data + static_cast<size_t>(batch.first_row) * row_bytes, all.dtype,
-          Shape{batch.rows, config_.dim}};
+          Shape{batch.rows, config_.stream_dim()}};
 }
 
 void SideBySide::advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch) {

@@ -32,7 +32,7 @@ Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend&
       states_(working_memory([&] { return LayerStates(backend, config, sizes.states); })),
       sampling_(working_memory([&] { return SamplingRows(backend, most_rows_decoded_); })) {
   with_context("working memory", [&] {
-    x_ = backend.allocate(forward_.activation_dtype(), Shape{most_rows_, config.dim});
+    x_ = backend.allocate(forward_.activation_dtype(), Shape{most_rows_, config.stream_dim()});
     logits_ = backend.allocate(DType::f32, Shape{most_rows_decoded_, config.vocab_size});
     positions_ = backend.allocate(DType::i32, Shape{most_rows_decoded_});
     next_ids_ = backend.allocate(DType::i32, Shape{most_rows_decoded_});

@@ -129,6 +129,30 @@ void check_block(const ModelConfig& config) {
   }
 }
 
+// Streams and the way around attention are computed in layers with norms on both sides, an input of
+// their own, and a gate.
+void check_streams(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  if (!config.gate_cuts.empty() && !block.gated) {
+    refuse(config, "a gate that is cut off is in blocks without one", "gated ones");
+  }
+  if (config.laurel_rank > 0 && (block.parallel || !norms_input(block.norm_place))) {
+    refuse(config, "attention has a way around it in blocks side by side, or without a norm before",
+           "blocks in turn with one");
+  }
+  if (!config.streams) return;
+  const StreamsConfig& streams = *config.streams;
+  if (streams.count < 2 || streams.count > kMostStreams || streams.active < 0 ||
+      streams.active >= streams.count) {
+    refuse(config, cat("stream ", streams.active, " of ", streams.count, " is computed with"),
+           cat("one of 2 to ", kMostStreams));
+  }
+  if (config.layer_input_dim == 0 || config.recurrence || block.layer_scale) {
+    refuse(config, "several streams are in layers that keep a state, or have a scale",
+           "layers with attention and an input of their own");
+  }
+}
+
 void check_experts(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (!config.experts) return;
@@ -155,6 +179,7 @@ void check_computable(const ModelConfig& config) {
   check_ropes(config);
   check_block(config);
   check_experts(config);
+  check_streams(config);
 }
 
 }  // namespace fp8kv

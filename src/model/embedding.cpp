@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "model/streams.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
@@ -39,10 +40,28 @@ Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Ba
   positions_ = loader.outer(TensorRole::positions);
   if (up_) tokens_ = backend.allocate(activation_, Shape{kRowsAtOnce, row_dim(config)});
   if (positions_) placed_ = backend.allocate(activation_, Shape{kRowsAtOnce, config.dim});
+  streams_ = loader.outers(TensorRole::stream_in);
   if (config.layer_input_dim > 0) inputs_.emplace(checkpoint, config, backend, table);
 }
 
 void Embedding::embed(const Step& step, const TensorView& x) {
+  if (streams_.empty()) return embed_tokens(step, x);
+  const TensorView tokens = embedded(step);
+  spread_streams(backend_, tokens, streams_, stream_.first(step.rows()), x);
+}
+
+// In memory that is kept for it.   [rows, dim]
+TensorView Embedding::embedded(const Step& step) {
+  const int64_t n = step.rows();
+  if (embedded_.view().shape.rank() == 0 || embedded_.view().shape[0] < n) {
+    embedded_ = backend_.allocate(activation_, Shape{n, dim_});
+    if (!streams_.empty()) stream_ = backend_.allocate(activation_, Shape{n, dim_});
+  }
+  embed_tokens(step, embedded_.first(n));
+  return embedded_.first(n);
+}
+
+void Embedding::embed_tokens(const Step& step, const TensorView& x) {
   const int64_t n = step.rows(), at_once = up_ || positions_ ? kRowsAtOnce : n;
   for (int64_t first = 0; first < n; first += at_once) {
     embed_rows(step, first, rows_of(x, first, std::min(at_once, n - first)));
@@ -51,12 +70,7 @@ void Embedding::embed(const Step& step, const TensorView& x) {
 
 std::optional<ConstTensorView> Embedding::layer_input(const Step& step, int64_t index) {
   if (!inputs_) return std::nullopt;
-  const int64_t n = step.rows();
-  if (embedded_.view().shape.rank() == 0 || embedded_.view().shape[0] < n) {
-    embedded_ = backend_.allocate(activation_, Shape{n, dim_});
-  }
-  embed(step, embedded_.first(n));
-  return inputs_->of(step, embedded_.first(n), index);
+  return inputs_->of(step, embedded(step), index);
 }
 
 // Of the step's rows from `first` on.

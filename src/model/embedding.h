@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
@@ -21,7 +22,7 @@ class Embedding {
 
   // x [rows, dim] activation dtype = the embeddings of the step's tokens, times the model's
   // multiplier; brought to `dim` where their rows are of another size, and with the rows of their
-  // positions added where the model has such.
+  // positions added where the model has such. With several streams x is [rows, streams * dim].
   void embed(const Step& step, const TensorView& x);
 
   // The input of layer `index` beside the stream, of models whose layers have such. Valid until the
@@ -29,6 +30,8 @@ class Embedding {
   std::optional<ConstTensorView> layer_input(const Step& step, int64_t index);
 
  private:
+  void embed_tokens(const Step& step, const TensorView& x);
+  TensorView embedded(const Step& step);
   void embed_rows(const Step& step, int64_t first, const TensorView& x);
 
   Backend& backend_;
@@ -41,8 +44,10 @@ class Embedding {
   int64_t position_offset_;
   Tensor tokens_;  // [kRowsAtOnce, embed_dim]: rows before `up_`
   std::optional<LayerInputs> inputs_;
-  Tensor embedded_;  // [rows, dim]: of the last steps that asked for a layer's input
-  Tensor placed_;    // [kRowsAtOnce, dim]: rows of `positions_`
+  std::vector<Tensor> streams_;  // [dim, dim]: of each stream but the first
+  Tensor stream_;                // [rows, dim]: one of these
+  Tensor embedded_;              // [rows, dim]: on the way to a layer's input, or to streams
+  Tensor placed_;                // [kRowsAtOnce, dim]: rows of `positions_`
 };
 
 }  // namespace fp8kv

@@ -54,7 +54,10 @@ TensorView LayerInputs::of(const Step& step, const ConstTensorView& embedded, in
   backend_.scale(out, 1.0f / std::sqrt(static_cast<float>(config_.dim)), 0.0f);
   backend_.norm(out, norm_, out);
   host_ids_.assign(step.host_ids().begin(), step.host_ids().end());
-  for (int32_t& id : host_ids_) id = static_cast<int32_t>(id * config_.n_layers() + index);
+  for (int32_t& id : host_ids_) {
+    const int64_t token = id < config_.layer_vocab_size ? id : 0;
+    id = static_cast<int32_t>(token * config_.n_layers() + index);
+  }
   backend_.copy_in(ids,
                    {reinterpret_cast<const std::byte*>(host_ids_.data()), DType::i32, ids.shape});
   table_.rows(host_ids_, ids, tokens);

@@ -19,8 +19,9 @@ class LayerInputs {
               EmbeddingTable table);
 
   // Of layer `index`, for the step's tokens, of which `embedded` [rows, dim] are the embeddings:
-  // (norm(embedding * projection / sqrt(dim)) + row of the token) / sqrt(2). Valid until the next
-  // call.   [rows, layer_input_dim] activation dtype
+  // (norm(embedding * projection / sqrt(dim)) + row of the token) / sqrt(2), where tokens that have
+  // no row take that of token 0. Valid until the next call.   [rows, layer_input_dim] activation
+  // dtype
   TensorView of(const Step& step, const ConstTensorView& embedded, int64_t index);
 
  private:

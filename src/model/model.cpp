@@ -83,6 +83,11 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
   if (any_dense || config.layer_input_dim > 0) up_ = buffer(hidden_dim);
   if (config.experts) experts_.emplace(backend, config, max_rows);
   if (config.latent) latent_.emplace(backend, config, max_rows);
+  if (config.streams) streams_.emplace(backend, config, max_rows);
+  if (config.laurel_rank > 0) {
+    laurel_ = buffer(config.dim);
+    laurel_low_ = buffer(config.laurel_rank);
+  }
   if (config.experts || !adds_plainly(config.block)) output_ = buffer(config.dim);
   if (config.experts && config.experts->beside_dense) mixed_ = buffer(config.dim);
   if (config.embed_dim > 0) down_ = buffer(config.embed_dim);
@@ -118,11 +123,12 @@ uint64_t Forward::bytes() const {
        {&no_rope_.rows,   &no_positions_, &normed_,  &q_,          &k_,          &v_,
         &attended_,       &gate_,         &up_,      &output_,     &down_,       &attn_gate_,
         &state_q_,        &state_k_,      &state_v_, &state_gate_, &state_read_, &state_step_,
-        &state_strength_, &mixed_}) {
+        &state_strength_, &mixed_,        &laurel_,  &laurel_low_}) {
     if (each->view().shape.rank() > 0) bytes += each->view().bytes();
   }
   if (score_bias_) bytes += score_bias_->view().bytes();
-  return bytes + (experts_ ? experts_->bytes() : 0) + (latent_ ? latent_->bytes() : 0);
+  return bytes + (experts_ ? experts_->bytes() : 0) + (latent_ ? latent_->bytes() : 0) +
+         (streams_ ? streams_->bytes() : 0);
 }
 
 void Forward::count_experts(const std::optional<TensorView>& counts) {
@@ -195,9 +201,11 @@ TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x,
   return gate;
 }
 
-AttentionInputs Forward::project(int64_t index, const LayerWeights& weights,
-                                 const ConstTensorView& x, const Batch& batch, const PagedKv& kv,
+AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, const TensorView& rows,
+                                 const Batch& batch, const PagedKv& kv,
                                  const std::optional<TensorView>& magnitudes) {
+  if (streams_) streams_->predict(*weights.streams, rows);
+  const TensorView x = streams_ ? streams_->active(rows) : rows;
   const int64_t n = x.shape[0];
   const LayerDescription& layer = config_.layer(index);
   const int64_t heads = config_.n_heads, size = layer.k_head_dim;
@@ -268,16 +276,25 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
 
 void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
                      const TensorView& x, const std::optional<ConstTensorView>& input) {
+  if (streams_) {
+    const TensorView made = streams_->active(x);
+    finish_stream(weights, attended, made);
+    streams_->correct(*weights.streams, made, x);
+    const TensorView active = streams_->for_input(*weights.streams, x);
+    return streams_->add_to_others(taken_in(weights.input.value(), input.value(), active), x);
+  }
+  finish_stream(weights, attended, x);
+  if (weights.input) backend_.add(x, taken_in(*weights.input, input.value(), x), 1.0f);
+  if (weights.scale != 1.0f) backend_.scale(x, weights.scale, 0.0f);
+}
+
+// The same of one stream, without an input of the layer's own.
+void Forward::finish_stream(const LayerWeights& weights, const ConstTensorView& attended,
+                            const TensorView& x) {
   // Blocks side by side both read x as the layer got it.
   std::optional<TensorView> made;
   if (config_.block.parallel) made = hidden(weights, x);
-  if (weights.mixes) {
-    ConstTensorView flat{attended.data, attended.dtype,
-                         Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
-    if (latent_) flat = latent_->values(*weights.latent, attended);
-    add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat,
-               weights.attn_post_norm, x);
-  }
+  if (weights.mixes) add_mixed(weights, attended, x);
   if (weights.experts && weights.experts->beside) {
     mix_beside_dense(weights, x);
   } else if (weights.experts) {
@@ -286,20 +303,43 @@ void Forward::finish(const LayerWeights& weights, const ConstTensorView& attende
     if (!made) made = hidden(weights, x);
     add_output(weights.down, *made, weights.ffn_post_norm, x);
   }
-  if (weights.input) take_in(*weights.input, input.value(), x);
-  if (weights.scale != 1.0f) backend_.scale(x, weights.scale, 0.0f);
 }
 
-// The layer's own input joins the stream.
-void Forward::take_in(const LayerInput& weights, const ConstTensorView& input,
-                      const TensorView& x) {
+// What attention gave, or was read from a state, joins the stream.
+void Forward::add_mixed(const LayerWeights& weights, const ConstTensorView& attended,
+                        const TensorView& x) {
+  ConstTensorView flat{attended.data, attended.dtype,
+                       Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
+  if (latent_) flat = latent_->values(*weights.latent, attended);
+  if (weights.laurel) go_around(*weights.laurel, x, entry(weights.attn_norm, x.shape[0]));
+  add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat, weights.attn_post_norm,
+             x);
+  if (!weights.laurel) return;
+  backend_.add(x, laurel_.first(x.shape[0]), 1.0f);
+  backend_.scale(x, std::sqrt(0.5f), 0.0f);
+}
+
+// laurel_ = what takes the way around attention.
+void Forward::go_around(const LaurelWeights& weights, const ConstTensorView& x, const Entry& in) {
+  const int64_t n = x.shape[0];
+  const TensorView low = laurel_low_.first(n), around = laurel_.first(n);
+  backend_.norm(x, in.norm.value(), in.scratch);
+  backend_.linear(in.scratch, std::array{project_to(weights.down, low)});
+  backend_.linear(low, std::array{project_to(weights.up, around)});
+  backend_.norm(around, weights.norm, around);
+  backend_.add(around, in.scratch, 1.0f);
+}
+
+// What the layer's own input adds to the stream.
+TensorView Forward::taken_in(const LayerInput& weights, const ConstTensorView& input,
+                             const ConstTensorView& x) {
   const TensorView gate = scratch(up_, x.shape[0], config_.layer_input_dim);
   const TensorView output = scratch(output_, x.shape[0], config_.dim);
   backend_.linear(x, std::array{project_to(weights.gate, gate)});
   backend_.activate(config_.block.activation, gate, input);
   backend_.linear(gate, std::array{project_to(weights.out, output)});
   backend_.norm(output, weights.post_norm.value(), output);
-  backend_.add(x, output, 1.0f);
+  return output;
 }
 
 // What attention gave, times the sigmoid of a product of the rows that went into it.
@@ -351,7 +391,16 @@ TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
   if (config_.block.gated) {
     products.gate = project_to(*weights.gate, scratch(gate_, n, hidden_dim));
   }
-  backend_.hidden(x, entry(weights.ffn_norm, n), products);
+  const Entry in = entry(weights.ffn_norm, n);
+  if (weights.gate_cut) {
+    const TensorView gate = products.gate.value().out;
+    if (in.norm) backend_.norm(x, *in.norm, in.scratch);
+    backend_.linear(in.norm ? in.scratch : x, std::array{*products.gate, products.up});
+    backend_.cut_below(gate, *weights.gate_cut);
+    backend_.activate(products.activation, gate, up);
+    return gate;
+  }
+  backend_.hidden(x, in, products);
   return products.gate ? products.gate->out : up;
 }
 
@@ -381,7 +430,11 @@ void Forward::join(const TensorView& output, const std::optional<Norm>& post_nor
 void Forward::head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
                    const TensorView& logits) {
   const TensorView chosen = scratch(normed_, rows.shape[0], config_.dim);
-  backend_.embed(x, rows, chosen);
+  if (streams_) {
+    streams_->merge(weights.streams, x, rows, chosen);
+  } else {
+    backend_.embed(x, rows, chosen);
+  }
   const BlockConfig& block = config_.block;
   if (block.norm_place != NormPlace::after_add) backend_.norm(chosen, weights.norm.value(), chosen);
   ConstTensorView last = chosen;

@@ -10,6 +10,7 @@
 #include "model/experts.h"
 #include "model/latent.h"
 #include "model/layer_states.h"
+#include "model/streams.h"
 #include "model/weights/weights.h"
 
 namespace fp8kv {
@@ -30,7 +31,8 @@ class Forward {
   // Throws as check_computable and check_rows.
   Forward(Backend& backend, const ModelConfig& config, int64_t max_rows, int64_t max_positions);
 
-  // Runs layer `index` on x [n, dim], in place. `kv` is the cache that it reads, and writes where
+  // Runs layer `index` on x [n, dim], in place; here and below x is [n, streams * dim] of models
+  // with several streams. `kv` is the cache that it reads, and writes where
   // it is its own. With `magnitudes`, Q, K and V are observed as they are cached (see RopeAppend).
   // `state` is where a layer without a cache keeps what it does; see Batch::states. `input` is what
   // Embedding has for the layer, of models with such.
@@ -44,8 +46,9 @@ class Forward {
                    const LayerState& state);
 
   // What `layer` is made of, for those who put several caches behind one projection.
-  // Projects x [n, dim] for layer `index`, and appends K and V to `kv`, if the cache is its own.
-  AttentionInputs project(int64_t index, const LayerWeights& weights, const ConstTensorView& x,
+  // Projects x [n, dim] for layer `index`, and appends K and V to `kv`, if the cache is its own. Of
+  // several streams x becomes what the layer predicts, which `finish` is to get.
+  AttentionInputs project(int64_t index, const LayerWeights& weights, const TensorView& x,
                           const Batch& batch, const PagedKv& kv,
                           const std::optional<TensorView>& magnitudes);
   // Appends the same K and V to another cache.
@@ -80,12 +83,17 @@ class Forward {
   Tensor to_backend(const std::vector<float>& rows, int64_t n_rows) const;
   RopeTable rope_rows(const RopeConfig& rope, int64_t head_dim, int64_t positions) const;
   Entry entry(const std::optional<Norm>& norm, int64_t rows) const;
+  void finish_stream(const LayerWeights& weights, const ConstTensorView& attended,
+                     const TensorView& x);
+  void add_mixed(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x);
+  void go_around(const LaurelWeights& weights, const ConstTensorView& x, const Entry& in);
   ConstTensorView gated(const LayerWeights& weights, const ConstTensorView& attended,
                         const ConstTensorView& x);
   TensorView hidden(const LayerWeights& weights, const TensorView& x);
   void mix(const LayerWeights& weights, const TensorView& x);
   void mix_beside_dense(const LayerWeights& weights, const TensorView& x);
-  void take_in(const LayerInput& weights, const ConstTensorView& input, const TensorView& x);
+  TensorView taken_in(const LayerInput& weights, const ConstTensorView& input,
+                      const ConstTensorView& x);
   void join(const TensorView& output, const std::optional<Norm>& post_norm, const TensorView& x);
   void add_output(const Linear& linear, const ConstTensorView& from,
                   const std::optional<Norm>& post_norm, const TensorView& x);
@@ -107,6 +115,8 @@ class Forward {
   Tensor state_step_, state_strength_;  // f32
   std::optional<ExpertsForward> experts_;
   std::optional<LatentForward> latent_;
+  std::optional<StreamsForward> streams_;
+  Tensor laurel_, laurel_low_;  // [max_rows, dim], [max_rows, laurel_rank]
   Tensor output_;  // [max_rows, dim]: of a block, where it is not added to the stream as it is
   Tensor mixed_;   // [max_rows, dim]: of experts that are beside a dense part
   Tensor down_;    // [max_rows, embed_dim]: on the way to logits, where that is another size

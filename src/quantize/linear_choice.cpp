@@ -53,6 +53,13 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::state_step:
     case TensorRole::state_strength:
     case TensorRole::layer_projection:
+    case TensorRole::stream_in:
+    case TensorRole::stream_router:
+    case TensorRole::stream_predict:
+    case TensorRole::stream_correct:
+    case TensorRole::stream_out:
+    case TensorRole::laurel_down:
+    case TensorRole::laurel_up:
     case TensorRole::input_gate:
     case TensorRole::input_out:
     case TensorRole::router:
@@ -66,6 +73,9 @@ Treatment treatment_of(TensorRole role) {
     case TensorRole::layer_projection_norm:
     case TensorRole::input_post_norm:
     case TensorRole::layer_scale:
+    case TensorRole::stream_norm:
+    case TensorRole::stream_scale:
+    case TensorRole::laurel_norm:
     case TensorRole::attn_norm:
     case TensorRole::q_down_norm:
     case TensorRole::latent_norm:

@@ -17,7 +17,7 @@ using test::through_folder;
 constexpr const char* kSupported =
     "supported are LlamaForCausalLM, MistralForCausalLM, Ministral3ForCausalLM, "
     "Qwen2ForCausalLM, Qwen3ForCausalLM, GemmaForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, "
-    "Gemma4ForCausalLM, "
+    "Gemma3nForCausalLM, Gemma4ForCausalLM, "
     "Phi3ForCausalLM, PhiForCausalLM, GlmForCausalLM, Glm4ForCausalLM, GraniteForCausalLM, "
     "Olmo2ForCausalLM, Olmo3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, "
     "SmolLM3ForCausalLM, StableLmForCausalLM, Starcoder2ForCausalLM, MixtralForCausalLM, "
@@ -29,7 +29,8 @@ constexpr const char* kSupported =
     "GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, "
     "GPTNeoXForCausalLM, FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, "
     "Qwen3_5MoeForCausalLM, "
-    "Gemma3ForConditionalGeneration, Gemma4ForConditionalGeneration, "
+    "Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
+    "Gemma4ForConditionalGeneration, "
     "Llama4ForConditionalGeneration, "
     "LlavaForConditionalGeneration, "
     "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
@@ -295,6 +296,19 @@ TEST_CASE("architectures: what a family's config may ask for, and is not compute
         "config.json: num_experts: asks for experts, which MiniCPMForCausalLM has not");
   CHECK(error_of_config(family_with("minicpm", "sparse_config", R"({"topk": 64})"))
             .ends_with("attention to a choice of tokens is not supported"));
+  CHECK(error_of_config(family_with("gemma3n", "activation_sparsity_pattern", "0.5")) ==
+        "config.json: activation_sparsity_pattern: is 0.5, expected a number for each of 5 layers");
+  CHECK(error_of_config(family_with("gemma3n", "activation_sparsity_pattern", "[0, 0, 0, 0, 1]")) ==
+        "config.json: activation_sparsity_pattern[4]: is 1, expected a share from 0 to less than "
+        "1");
+  CHECK(error_of_config(family_with("gemma3n", "altup_num_inputs", "1")) ==
+        "config.json: altup_num_inputs: is 1, expected 2 to 8");
+  CHECK(error_of_config(family_with("gemma3n", "altup_active_idx", "4")) ==
+        "config.json: altup_active_idx: is 4, expected 0 to 3");
+  CHECK(error_of_config(family_with("gemma3n", "hidden_size_per_layer_input", "0")) ==
+        "config.json: hidden_size_per_layer_input: is 0, expected 1 or more");
+  CHECK(error_of_config(family_with("gemma3n", "intermediate_size", "[40, 40]")) ==
+        "config.json: intermediate_size: has 2 numbers, expected one for each of 5 layers");
   CHECK(error_of_config(family_with("gemma4-experts", "top_k_experts", "6")) ==
         "config.json: top_k_experts: is 6, expected no more than the 5 experts of config.json: "
         "num_experts");

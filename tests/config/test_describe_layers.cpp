@@ -196,6 +196,13 @@ TEST_CASE("describe_layers: shared caches are those of the same kind") {
   for (const LayerDescription& layer : model.layers) caches.push_back(layer.cache_of);
   CHECK(caches == std::vector<int64_t>{0, 1, 2, 1, 2, 1});
   CHECK(model.cache_layers() == 3);
+  const ModelDescription gemma3n = describe_model(Json::parse(
+      R"({"model_type": "gemma3n_text", "num_hidden_layers": 30, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 4})",
+      "config.json"));
+  CHECK(gemma3n.cache_layers() == 15);  // what its config may leave out
+  CHECK(gemma3n.layer(19).cache_of == 14);
+  CHECK(gemma3n.layer(20).cache_of == 13);
   CHECK(
       unclear_with(R"("num_kv_shared_layers": 6)") ==
       "config.json: num_kv_shared_layers: leaves layer 0 no layer of its kind whose cache it could "

@@ -49,6 +49,11 @@ GEMMA2 = family("Gemma2ForCausalLM", "gemma2", rms_norm_eps=0.02, rope_theta=100
 GEMMA3 = family("Gemma3ForCausalLM", "gemma3_text", rms_norm_eps=0.02, rope_theta=1e6, rope_local_base_freq=100.0, head_dim=12,
                 num_hidden_layers=3, hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=20, sliding_window=7,
                 sliding_window_pattern=3)
+GEMMA3N = family("Gemma3nForCausalLM", "gemma3n_text", rms_norm_eps=0.02, head_dim=10, num_hidden_layers=5, hidden_activation="gelu_pytorch_tanh",
+                 sliding_window=7, rope_theta=1e6, rope_local_base_freq=100.0, attention_bias=False, final_logit_softcapping=3.0,
+                 layer_types=["sliding_attention", "full_attention"] * 2 + ["sliding_attention"], hidden_size_per_layer_input=6,
+                 vocab_size_per_layer_input=VOCAB, num_kv_shared_layers=2, laurel_rank=5, altup_num_inputs=4, altup_active_idx=0,
+                 altup_correct_scale=True, altup_coef_clip=120.0, activation_sparsity_pattern=[0.95, 0.6, 0.0, 0.3, 0.0], **TIED)
 GEMMA4_ROPES = {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 50.0},
                 "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}
 GEMMA4 = family("Gemma4ForCausalLM", "gemma4_text", rms_norm_eps=0.02, head_dim=10, global_head_dim=14, num_hidden_layers=4,
@@ -272,6 +277,14 @@ CASES = {
                             "rope_parameters": {"rope_type": "default", "rope_theta": 2000.0}, **UNTIED},
     "falcon-rw": {**FALCON, "alibi": True, "multi_query": False, "parallel_attn": False, "bias": True},
     "falcon-rw-seven": {**FALCON, "alibi": True, "hidden_size": 56, "num_attention_heads": 7},
+    "gemma3n-vision": wrapper("Gemma3nForConditionalGeneration", "gemma3n", GEMMA3N, {"model_type": "gemma3n_vision"}, audio_config=None),
+    "gemma3n-vision-seven": wrapper("Gemma3nForConditionalGeneration", "gemma3n", {
+        **GEMMA3N, **SEVEN, "hidden_size": 35, "num_hidden_layers": 4, "layer_types": ["full_attention", "sliding_attention"] * 2,
+        "activation_sparsity_pattern": [0.9, 0.0, 0.0, 0.5], "altup_active_idx": 3, **UNTIED}, {"model_type": "gemma3n_vision"},
+        audio_config=None, tie_word_embeddings=False),
+    "gemma3n-vision-plain": wrapper("Gemma3nForConditionalGeneration", "gemma3n", {
+        **without(GEMMA3N, "tie_word_embeddings"), "num_kv_shared_layers": 0, "altup_num_inputs": 3, "altup_correct_scale": False, "hidden_size": 40,
+        "activation_sparsity_pattern": [0.0] * 5}, {"model_type": "gemma3n_vision"}, audio_config=None),
     "gemma3-vision": wrapper("Gemma3ForConditionalGeneration", "gemma3", {**GEMMA3, **TIED}, {**TINY_VISION, "model_type": "siglip_vision_model"},
                              mm_tokens_per_image=1),
     "gemma3-vision-seven": wrapper("Gemma3ForConditionalGeneration", "gemma3", {**GEMMA3, **SEVEN, "hidden_size": 35, **UNTIED},
@@ -465,6 +478,16 @@ CASES = {
                            "rope_parameters": {**GEMMA4_ROPES, "full_attention": {
                                "rope_type": "proportional", "partial_rotary_factor": 0.75, "factor": 2.0, "rope_theta": 50.0}},
                            "per_layer_config": {"0": {"head_dim": 14}, "2": {"head_dim": 14}}},
+    "gemma3n": GEMMA3N,
+    "gemma3n-active": {**without(GEMMA3N, "torch_dtype", "rope_theta", "rope_local_base_freq", "activation_sparsity_pattern",
+                                 "final_logit_softcapping", "laurel_rank"), "dtype": "float32", "laurel_rank": 3, "altup_num_inputs": 3,
+                       "altup_active_idx": 1, "altup_correct_scale": False, "num_kv_shared_layers": 0, "attention_bias": True,
+                       "vocab_size_per_layer_input": 40, "intermediate_size": [40, 24, 40, 32, 40],
+                       "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e5},
+                                           "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}, **UNTIED},
+    "gemma3n-seven": {**GEMMA3N, **SEVEN, "hidden_size": 35, "num_hidden_layers": 12, "altup_num_inputs": 2, "num_kv_shared_layers": 5,
+                      "layer_types": (["sliding_attention"] * 4 + ["full_attention"]) * 2 + ["sliding_attention"] * 2,
+                      "activation_sparsity_pattern": None},
     "gemma4-experts": {**GEMMA4_EXPERTS, "num_kv_shared_layers": 2, "use_double_wide_mlp": True, "final_logit_softcapping": 3.0, **TIED},
     "gemma4-experts-k-is-v": {**without(GEMMA4_EXPERTS, "torch_dtype"), "dtype": "float32", "hidden_size_per_layer_input": 0,
                               "attention_k_eq_v": True, "num_global_key_value_heads": 1, "num_experts": 8, "top_k_experts": 3},
@@ -571,7 +594,7 @@ def spread(name, shape, config):
         return 0.0, 0.8
     if len(shape) == 1:
         less_one = config["model_type"].startswith(("gemma", "qwen3_next", "qwen3_5")) and "linear_attn.norm" not in name
-        less_one = less_one and not config["model_type"].startswith("gemma4")
+        less_one = less_one and not config["model_type"].startswith(("gemma3n", "gemma4"))
         return (0.0 if less_one else 1.0), 0.4
     if "embed" in name or name.endswith(("wte.weight", "wpe.weight")):
         return 0.0, 0.5 if {**config, **config.get("text_config", {})}.get("tie_word_embeddings", True) else 1.7
@@ -620,6 +643,9 @@ def stand_in(config):
     if of in ("BaichuanForCausalLM", "BaiChuanForCausalLM"):
         return {"rope_theta": 10000.0, **without(llama, "z_loss_weight", "model_max_length"),
                 "num_key_value_heads": config["num_attention_heads"]}
+    if config["model_type"] == "gemma3n":  # whose towers transformers takes from another package
+        return {**config["text_config"], "architectures": ["Gemma3nForCausalLM"], "torch_dtype": "float32",
+                "tie_word_embeddings": config.get("tie_word_embeddings", config["text_config"].get("tie_word_embeddings", True))}
     if config["model_type"] == "kimi_k2":
         return {**config, "model_type": "deepseek_v3"}
     if of == "MiniCPMForCausalLM":
@@ -640,6 +666,8 @@ FUSED = {"InternLM2ForCausalLM": "attention.wqkv", "BaichuanForCausalLM": "self_
 def published_name(name, config):
     """What the model's own code calls a tensor of its stand-in."""
     of = config["architectures"][0]
+    if of == "Gemma3nForConditionalGeneration" and name.startswith("model."):
+        name = "model.language_model." + name[len("model."):]
     for part in ("q_proj", "k_proj", "v_proj") if of in FUSED else ():
         name = name.replace(f"self_attn.{part}", FUSED[of])
     for old, new in INTERNLM2_NAMES if of == "InternLM2ForCausalLM" else ():

@@ -182,7 +182,14 @@ const Knob kKnobs[] = {
     {"experts.swiglu.alpha", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->alpha = 1; }},
     {"experts.swiglu.limit", "gpt-oss", [](ModelConfig& c) { c.experts->swiglu->limit = 7; }},
     {"gated, of experts", "qwen3-moe", [](ModelConfig& c) { c.block.gated = false; }},
+    // StreamsConfig
+    {"streams.active", "gemma3n-active", [](ModelConfig& c) { c.streams->active = 0; }},
+    {"streams.scaled", "gemma3n", [](ModelConfig& c) { c.streams->scaled = false; }},
     // ModelConfig
+    {"gate_cuts", "gemma3n", [](ModelConfig& c) { c.gate_cuts.clear(); }},
+    {"gate_cuts, of each layer", "gemma3n", [](ModelConfig& c) { c.gate_cuts[1] = 0.3; }},
+    {"laurel_rank", "gemma3n", [](ModelConfig& c) { c.laurel_rank = 0; }},
+    {"layer_vocab_size", "gemma3n-active", [](ModelConfig& c) { c.layer_vocab_size = 30; }},
     {"layer_input_dim", "gemma4", [](ModelConfig& c) { c.layer_input_dim = 0; }},
     {"layer_token_multiplier", "gemma4", [](ModelConfig& c) { c.layer_token_multiplier = 1; }},
     {"v_is_k", "gemma4",
@@ -239,6 +246,8 @@ const Knob kKnobs[] = {
                                attn_gate, qk_bias, v_norm, activation, gated, head_bias,
                                head_normed, embed, residual, logit, attention, by_layer, score_bias,
                                sinks, score_cap, logit_cap, layer_scale] = BlockConfig{};
+  // count is what the tensors' shapes say.
+  [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
   // But for norm_eps these are what the tensors' shapes say.
   [[maybe_unused]] const auto [rank, rope_dim, nope_dim, v_dim, q_rank, latent_eps] =
       LatentConfig{};

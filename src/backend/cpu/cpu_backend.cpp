@@ -18,6 +18,7 @@
 #include "backend/cpu/cpu_rope.h"
 #include "backend/cpu/cpu_route.h"
 #include "backend/cpu/cpu_sample.h"
+#include "backend/cpu/cpu_streams.h"
 #include "backend/cpu/isa/cpu_kernels.h"
 #include "base/cpu_topology.h"
 #include "base/error.h"
@@ -237,6 +238,20 @@ class CpuBackend : public Backend {
     });
     auto& largest = *out.as<uint64_t>();
     for (const uint32_t each : most) largest = std::max<uint64_t>(largest, each);
+  }
+
+  void scale_columns(const TensorView& x, const ConstTensorView& weight) override {
+    cpu_scale_columns(pool_, x, weight);
+  }
+  void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, float more,
+                   const TensorView& y) override {
+    cpu_mix_streams(pool_, x, shares, more, y);
+  }
+  void match_rms(const TensorView& x, const ConstTensorView& like) override {
+    cpu_match_rms(pool_, x, like);
+  }
+  void cut_below(const TensorView& x, float deviations) override {
+    cpu_cut_below(pool_, x, deviations);
   }
 
   void sample(const ConstTensorView& logits, const Sampling& sampling,

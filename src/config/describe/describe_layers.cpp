@@ -142,6 +142,7 @@ Mixings told_by_letters(const Json&, const Json& pattern, const ModelDescription
 // Layers between which full ones are, for families whose configs may leave the pattern out.
 int64_t usual_pattern(const std::string& type) {
   if (type == "gemma2" || type == "gpt_oss") return 2;
+  if (type.starts_with("gemma3n")) return 5;
   if (type.starts_with("gemma3") || type.starts_with("gemma4")) return 6;
   return type == "cohere2" || type == "olmo3" ? 4 : 0;
 }
@@ -309,7 +310,9 @@ void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
 
 // The last layers may read the cache of the last layer of their kind before them.
 void set_caches(const Json& text, ModelDescription& out) {
-  const int64_t first_shared = out.n_layers() - number_or(text, "num_kv_shared_layers", 0, 0);
+  const bool gemma3n = text.get_string("model_type", "").starts_with("gemma3n");
+  const int64_t usual = gemma3n ? 15 : 0;  // where its config does not say
+  const int64_t first_shared = out.n_layers() - number_or(text, "num_kv_shared_layers", 0, usual);
   std::map<Mixing, int64_t> last;  // that has its own, by kind
   for (int64_t i = 0; i < out.n_layers(); ++i) {
     LayerDescription& layer = out.layers[static_cast<size_t>(i)];

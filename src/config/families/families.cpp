@@ -1,5 +1,6 @@
 #include "config/families/families.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -44,6 +45,37 @@ double rounded_to(DType dtype, double value) {
 // The cap under `key`: null is none, and a config without the key has the family's.
 double cap_or(const Json& config, const char* key, double otherwise) {
   return mentions(config, key) ? positive_or(config, key, 0.0) : otherwise;
+}
+
+// hidden_size_per_layer_input and the like; a config without has the family's.
+void parse_layer_inputs(const Json& config, ModelConfig& out) {
+  const auto inputs = config.find("hidden_size_per_layer_input");
+  const auto tokens = config.find("vocab_size_per_layer_input");
+  out.layer_input_dim = inputs ? in_range(*inputs, 0, kLargestDim) : 256;
+  if (out.layer_input_dim == 0) return;
+  out.layer_token_multiplier =
+      rounded_to(out.dtype, std::sqrt(static_cast<double>(out.layer_input_dim)));
+  out.layer_vocab_size = tokens ? in_range(*tokens, kLargestDim) : 262144;
+}
+
+// What is cut off of the gates of layers: by default much of it in the first ten.
+void parse_gate_cuts(const Json& config, ModelConfig& out) {
+  const size_t n_layers = out.layers.size(), usual = n_layers > 10 ? 10 : 0;
+  out.gate_cuts.assign(n_layers, 0.0);
+  std::fill_n(out.gate_cuts.begin(), usual, 0.95);
+  const auto listed = config.find("activation_sparsity_pattern");
+  if (!listed) return;
+  if (!listed->is_array() || listed->size() != n_layers) {
+    fail(listed->where(), ": is ", listed->brief(), ", expected a number for each of ",
+         count_of(n_layers, "layer"));
+  }
+  for (size_t i = 0; i < n_layers; ++i) {
+    const double share = (*listed)[i].as_double();
+    if (!(share >= 0 && share < 1)) {
+      fail((*listed)[i].where(), ": is ", share, ", expected a share from 0 to less than 1");
+    }
+    out.gate_cuts[i] = share;
+  }
 }
 
 }  // namespace
@@ -148,6 +180,31 @@ void parse_gemma3(const Json& config, ModelConfig& out) {
   out.block.logit_cap = cap_or(config, "final_logit_softcapping", 0.0);
 }
 
+void parse_gemma3n(const Json& config, ModelConfig& out) {
+  set_attention_bias(config, "attention_bias", out);
+  refuse_if_set(config, "use_bidirectional_attention", "attention to tokens that come later");
+  BlockConfig& block = out.block;
+  block.embed_multiplier = rounded_to(out.dtype, std::sqrt(static_cast<double>(out.dim)));
+  block.norm_place = NormPlace::around;
+  block.qk_norm = QkNorm::per_head;
+  block.v_norm = true;
+  block.attention_scale = 1.0;
+  block.logit_cap = cap_or(config, "final_logit_softcapping", 30.0);
+  parse_layer_inputs(config, out);
+  if (out.layer_input_dim == 0) {
+    fail(config.at("hidden_size_per_layer_input").where(), ": is 0, expected 1 or more");
+  }
+  parse_gate_cuts(config, out);
+  const auto rank = config.find("laurel_rank");
+  out.laurel_rank = rank ? in_range(*rank, kLargestDim) : 64;
+  const auto streams = config.find("altup_num_inputs"), active = config.find("altup_active_idx");
+  out.streams.emplace();
+  out.streams->count = streams ? in_range(*streams, 2, kMostStreams) : 4;
+  out.streams->active = active ? in_range(*active, 0, out.streams->count - 1) : 0;
+  out.streams->scaled = config.get_bool("altup_correct_scale", true);
+  config.find("altup_coef_clip");  // for training
+}
+
 void parse_gemma4(const Json& config, ModelConfig& out) {
   set_attention_bias(config, "attention_bias", out);
   // "vision": tokens of images alone.
@@ -176,14 +233,7 @@ void parse_gemma4(const Json& config, ModelConfig& out) {
     out.experts->routing.normalise = true;
     out.experts->beside_dense = out.experts->router_norm = out.experts->factors = true;
   }
-  const auto inputs = config.find("hidden_size_per_layer_input");
-  const auto tokens = config.find("vocab_size_per_layer_input");
-  if (inputs) out.layer_input_dim = in_range(*inputs, 0, kLargestDim);
-  if (!inputs) out.layer_input_dim = 256;
-  if (out.layer_input_dim == 0) return;
-  out.layer_token_multiplier =
-      rounded_to(out.dtype, std::sqrt(static_cast<double>(out.layer_input_dim)));
-  out.layer_vocab_size = tokens ? in_range(*tokens, kLargestDim) : 262144;
+  parse_layer_inputs(config, out);
 }
 
 void parse_phi(const Json& config, ModelConfig& out) {

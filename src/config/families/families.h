@@ -24,6 +24,7 @@ void parse_granite(const Json& config, ModelConfig& out);
 void parse_gemma(const Json& config, ModelConfig& out);
 void parse_gemma2(const Json& config, ModelConfig& out);
 void parse_gemma3(const Json& config, ModelConfig& out);
+void parse_gemma3n(const Json& config, ModelConfig& out);
 void parse_gemma4(const Json& config, ModelConfig& out);
 void parse_phi(const Json& config, ModelConfig& out);
 void parse_phi3(const Json& config, ModelConfig& out);

@@ -6,6 +6,20 @@ namespace fp8kv {
 
 using enum TensorRole;
 
+namespace {
+
+// Of layers that have inputs of their own.
+TensorRows layer_inputs() {
+  return {{"model.embed_tokens_per_layer", {layer_embedding}},
+          {"model.per_layer_model_projection", {layer_projection}},
+          {"model.per_layer_projection_norm", {layer_projection_norm}},
+          {"model.layers.{}.per_layer_input_gate", {input_gate}},
+          {"model.layers.{}.per_layer_projection", {input_out}},
+          {"model.layers.{}.post_per_layer_input_norm", {input_post_norm}}};
+}
+
+}  // namespace
+
 std::span<const TensorRow> llama_tensors() {
   static const TensorRows rows =
       joined({opening(), qkv(), qk_norms(), attention_out(), next_norm(), gated_mlp(), ending()});
@@ -41,16 +55,30 @@ std::span<const TensorRow> gemma2_tensors() {
   return rows;
 }
 
+std::span<const TensorRow> gemma3n_tensors() {
+  static const TensorRows rows =
+      joined({{gemma2_tensors().begin(), gemma2_tensors().end()},
+              layer_inputs(),
+              {{"model.altup_projections.{s}", {stream_in}},
+               {"model.altup_unembed_projections.{s}", {stream_out}},
+               {"model.layers.{}.altup.router_norm", {stream_norm}},
+               {"model.layers.{}.altup.modality_router", {stream_router}},
+               {"model.layers.{}.altup.prediction_coefs", {stream_predict}},
+               {"model.layers.{}.altup.correction_coefs", {stream_correct}},
+               {.name = "model.layers.{}.altup.correct_output_scale",
+                .roles = {stream_scale},
+                .bare = true},
+               {"model.layers.{}.laurel.linear_left", {laurel_down}},
+               {"model.layers.{}.laurel.linear_right", {laurel_up}},
+               {"model.layers.{}.laurel.post_laurel_norm", {laurel_norm}}}});
+  return rows;
+}
+
 std::span<const TensorRow> gemma4_tensors() {
   static const TensorRows rows = [] {
     TensorRows all(gemma2_tensors().begin(), gemma2_tensors().end());
+    for (const TensorRow& row : layer_inputs()) all.push_back(row);
     for (const TensorRow& row : TensorRows{
-             {"model.embed_tokens_per_layer", {layer_embedding}},
-             {"model.per_layer_model_projection", {layer_projection}},
-             {"model.per_layer_projection_norm", {layer_projection_norm}},
-             {"model.layers.{}.per_layer_input_gate", {input_gate}},
-             {"model.layers.{}.per_layer_projection", {input_out}},
-             {"model.layers.{}.post_per_layer_input_norm", {input_post_norm}},
              {.name = "model.layers.{}.layer_scalar", .roles = {layer_scale}, .bare = true},
              {.name = "model.layers.{}.router.scale", .roles = {router_norm}, .bare = true},
              {"model.layers.{}.router.proj", {router}},

@@ -11,6 +11,7 @@ namespace fp8kv {
 std::span<const TensorRow> llama_tensors();
 std::span<const TensorRow> olmo2_tensors();
 std::span<const TensorRow> gemma2_tensors();
+std::span<const TensorRow> gemma3n_tensors();
 std::span<const TensorRow> gemma4_tensors();
 std::span<const TensorRow> phi3_tensors();
 std::span<const TensorRow> glm_tensors();

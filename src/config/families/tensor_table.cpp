@@ -14,6 +14,7 @@ using enum TensorRole;
 constexpr std::string_view kLayer = "{}";
 constexpr std::string_view kExpert = "{e}";
 constexpr std::string_view kHead = "{h}";
+constexpr std::string_view kStream = "{s}";
 
 bool is_of_layer(const TensorRow& row) {
   return row.name.find(kLayer) != row.name.npos;
@@ -25,12 +26,13 @@ std::string with_number(const std::string& name, std::string_view place, int64_t
   return cat(name.substr(0, at), number, name.substr(at + place.size()));
 }
 
-// `part` is the number of the expert or the head.
+// `part` is the number of the expert, the head or the stream.
 std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t layer,
                         int64_t part = 0) {
   constexpr std::string_view kModel = "model.", kLogits = "lm_head";
   std::string name = with_number(std::string(row.name), kLayer, layer);
-  for (const std::string_view place : {kExpert, kHead}) name = with_number(name, place, part);
+  for (const std::string_view place : {kExpert, kHead, kStream})
+    name = with_number(name, place, part);
   if (name.starts_with(kModel)) return config.model_prefix + name.substr(kModel.size());
   return name == kLogits ? config.lm_head : name;
 }
@@ -46,6 +48,30 @@ bool is_of_expert(TensorRole role) {
 
 bool is_of_state(TensorRole role) {
   return role >= state_q && role <= state_out;
+}
+
+// Of models with several streams; nothing of them is in others.
+RoleTensor tensor_of_streams(TensorRole role, const ModelConfig& config) {
+  const bool exists = config.streams.has_value();
+  const StreamsConfig streams = config.streams.value_or(StreamsConfig());
+  const int64_t count = streams.count;
+  switch (role) {
+    case stream_in:
+    case stream_out:
+      return {{config.dim, config.dim}, exists};
+    case stream_norm:
+      return {{config.dim}, exists};
+    case stream_router:
+      return {{count, config.dim}, exists};
+    case stream_predict:
+      return {{count * count, count}, exists};
+    case stream_correct:
+      return {{count, count}, exists};
+    case stream_scale:
+      return {{config.dim}, exists && streams.scaled};
+    default:
+      assertion_failed("a TensorRole of streams", __FILE__, __LINE__);
+  }
 }
 
 // Heads by which a layout takes turns; 0: by none.
@@ -108,6 +134,20 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
       return {{config.n_layers() * config.layer_input_dim, config.dim}, has_inputs};
     case layer_projection_norm:
       return {{config.layer_input_dim}, has_inputs};
+    case stream_in:
+    case stream_norm:
+    case stream_router:
+    case stream_predict:
+    case stream_correct:
+    case stream_scale:
+    case stream_out:
+      return tensor_of_streams(role, config);
+    case laurel_down:
+      return {{config.laurel_rank, config.dim}, config.laurel_rank > 0};
+    case laurel_up:
+      return {{config.dim, config.laurel_rank}, config.laurel_rank > 0};
+    case laurel_norm:
+      return {{config.dim}, config.laurel_rank > 0};
     case input_gate:
       return {{config.layer_input_dim, config.dim}, has_inputs};
     case input_out:
@@ -171,10 +211,11 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   }
 }
 
-// Which expert's or head's a tensor is; -1: of none, or of all.
+// Which expert's, head's or stream's a tensor is; -1: of none, or of all.
 struct Of {
   int64_t expert = -1;
   int64_t head = -1;
+  int64_t stream = -1;
 };
 
 // A row's weight, and its bias where it has one.
@@ -183,9 +224,11 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
   const TensorRole role = row.roles.front();
   const RoleTensor first = tensor_of(role, config, layer);
   ModelTensor weight;
-  weight.name = module_name(row, config, layer, std::max({of.expert, of.head, int64_t{0}}));
+  weight.name =
+      module_name(row, config, layer, std::max({of.expert, of.head, of.stream, int64_t{0}}));
   weight.expert = of.expert;
   weight.head = of.head;
+  weight.stream = of.stream;
   weight.layout = row.layout;
   weight.groups = groups_of(row.layout, config);
   int64_t rows = 0;
@@ -217,7 +260,7 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
   if (bias) out.push_back(std::move(*bias));
 }
 
-// One for each expert, or for each head, where the row says so.
+// One for each expert, head or stream, where the row says so.
 void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
                  std::vector<ModelTensor>& out) {
   const RoleTensor tensor = tensor_of(row.roles.front(), config, layer);
@@ -225,6 +268,12 @@ void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
   if (row.name.find(kHead) != row.name.npos) {
     for (int64_t head = 0; head < tensor.shape[0]; ++head) {
       add_tensor(row, config, layer, {.head = head}, out);
+    }
+    return;
+  }
+  if (row.name.find(kStream) != row.name.npos) {
+    for (int64_t stream = 0; stream + 1 < config.streams->count; ++stream) {
+      add_tensor(row, config, layer, {.stream = stream}, out);
     }
     return;
   }

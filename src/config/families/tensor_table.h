@@ -27,6 +27,7 @@ struct ModelTensor {
   bool is_bias = false;
   int64_t expert = -1;  // which one's it is; -1: of none, or of all
   int64_t head = -1;    // the same of heads
+  int64_t stream = -1;  // the same of streams, but for the first
   // In the order of their rows where the layout is TensorLayout::rows; all rows belong to one. Of a
   // tensor [experts, rows, columns] the rows are those of each expert.
   std::vector<TensorPart> parts;

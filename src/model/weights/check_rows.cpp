@@ -18,14 +18,18 @@ struct NamedRole {
 };
 
 // All, in the order of TensorRole.
-constexpr std::array<NamedRole, 65> kRoles = {{
+constexpr std::array<NamedRole, 75> kRoles = {{
     {TensorRole::embedding, "embedding"},
     {TensorRole::embed_up, "embed_up"},
     {TensorRole::positions, "positions"},
     {TensorRole::layer_embedding, "layer_embedding"},
     {TensorRole::layer_projection, "layer_projection"},
     {TensorRole::layer_projection_norm, "layer_projection_norm"},
+    {TensorRole::stream_in, "stream_in"},
     {TensorRole::attn_norm, "attn_norm"},
+    {TensorRole::stream_norm, "stream_norm"},
+    {TensorRole::stream_router, "stream_router"},
+    {TensorRole::stream_predict, "stream_predict"},
     {TensorRole::q, "q"},
     {TensorRole::k, "k"},
     {TensorRole::v, "v"},
@@ -55,6 +59,9 @@ constexpr std::array<NamedRole, 65> kRoles = {{
     {TensorRole::state_skip, "state_skip"},
     {TensorRole::state_norm, "state_norm"},
     {TensorRole::state_out, "state_out"},
+    {TensorRole::laurel_down, "laurel_down"},
+    {TensorRole::laurel_up, "laurel_up"},
+    {TensorRole::laurel_norm, "laurel_norm"},
     {TensorRole::attn_post_norm, "attn_post_norm"},
     {TensorRole::ffn_norm, "ffn_norm"},
     {TensorRole::gate, "gate"},
@@ -77,11 +84,14 @@ constexpr std::array<NamedRole, 65> kRoles = {{
     {TensorRole::shared_down, "shared_down"},
     {TensorRole::shared_router, "shared_router"},
     {TensorRole::ffn_post_norm, "ffn_post_norm"},
+    {TensorRole::stream_correct, "stream_correct"},
+    {TensorRole::stream_scale, "stream_scale"},
     {TensorRole::input_gate, "input_gate"},
     {TensorRole::input_out, "input_out"},
     {TensorRole::input_post_norm, "input_post_norm"},
     {TensorRole::layer_scale, "layer_scale"},
     {TensorRole::norm, "norm"},
+    {TensorRole::stream_out, "stream_out"},
     {TensorRole::head_down, "head_down"},
     {TensorRole::lm_head, "lm_head"},
 }};
@@ -105,7 +115,8 @@ void check_rows_of_layer(const ModelConfig& config) {
   const auto count = [&](const std::vector<ModelTensor>& tensors, bool of_layer) {
     for (const ModelTensor& tensor : tensors) {
       for (const TensorPart& part : tensor.parts) {
-        const bool counted = !tensor.is_bias && tensor.expert <= 0 && tensor.head <= 0;
+        const bool counted =
+            !tensor.is_bias && tensor.expert <= 0 && tensor.head <= 0 && tensor.stream <= 0;
         if (!counted || is_of_layer(part.role) != of_layer) continue;
         ++rows[static_cast<size_t>(part.role)];
       }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -126,6 +127,16 @@ std::array<Linear, 3>& shared_of(LayerWeights& layer) {
   return *experts.shared;
 }
 
+StreamWeights& streams_of(LayerWeights& layer) {
+  if (!layer.streams) layer.streams.emplace();
+  return *layer.streams;
+}
+
+LaurelWeights& laurel_of(LayerWeights& layer) {
+  if (!layer.laurel) layer.laurel.emplace();
+  return *layer.laurel;
+}
+
 StateWeights& state_of(LayerWeights& layer) {
   if (!layer.state) layer.state.emplace();
   return *layer.state;
@@ -231,6 +242,23 @@ void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return tensor.into(layer.down);
     case TensorRole::ffn_post_norm:
       return tensor.into(layer.ffn_post_norm);
+    case TensorRole::stream_norm:
+      return tensor.into(streams_of(layer).norm);
+    case TensorRole::stream_router:
+      return tensor.into(streams_of(layer).router);
+    case TensorRole::stream_predict:
+      return tensor.into(streams_of(layer).predict);
+    case TensorRole::stream_correct:
+      return tensor.into(streams_of(layer).correct);
+    case TensorRole::stream_scale:
+      streams_of(layer).scale = tensor.view;
+      return;
+    case TensorRole::laurel_down:
+      return tensor.into(laurel_of(layer).down);
+    case TensorRole::laurel_up:
+      return tensor.into(laurel_of(layer).up);
+    case TensorRole::laurel_norm:
+      return tensor.into(laurel_of(layer).norm);
     case TensorRole::input_gate:
       return tensor.into(input_of(layer).gate);
     case TensorRole::input_out:
@@ -282,6 +310,16 @@ size_t expert_matrix(TensorRole role) {
     default:
       return 3;
   }
+}
+
+// The number that this share of a normal distribution is below.
+double normal_quantile(double share) {
+  double low = -40, high = 40;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < share ? low : high) = middle;
+  }
+  return low;
 }
 
 bool comes_after_kv(const ModelTensor& tensor) {
@@ -357,6 +395,8 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
     const std::vector<ModelTensor> all = layer_tensors(config, index);
     layer.scale = source.number(*std::find_if(all.begin(), all.end(), is_number));
   }
+  const auto cut = config.gate_cuts.empty() ? 0.0 : config.gate_cuts[static_cast<size_t>(index)];
+  if (cut > 0) layer.gate_cut = static_cast<float>(normal_quantile(cut));
   if (config.block.shared_norm) layer.ffn_norm = layer.attn_norm;
   if (config.block.qk_norm == QkNorm::plain && config.turns(index)) {
     const Norm norm = plain_norm(config, config.layer(index).k_head_dim, source);
@@ -432,6 +472,14 @@ std::optional<Tensor> WeightLoader::outer(TensorRole role) const {
   return std::nullopt;
 }
 
+std::vector<Tensor> WeightLoader::outers(TensorRole role) const {
+  std::vector<Tensor> all;
+  for (const ModelTensor& tensor : outer_tensors(config_)) {
+    if (tensor.parts.front().role == role) all.push_back(upload(tensor));
+  }
+  return all;
+}
+
 LayerWeights WeightLoader::layer(int64_t index) const {
   std::vector<Tensor> storage, not_kept;
   const auto find = [&](const ModelTensor& tensor) {
@@ -475,6 +523,8 @@ HeadWeights WeightLoader::head() const {
     const Placing loaded{config_, tensor.is_bias, found.view, found.codes};
     if (role == TensorRole::norm) {
       loaded.into(head.norm);
+    } else if (role == TensorRole::stream_out) {
+      loaded.into(head.streams.emplace_back());
     } else if (role == TensorRole::head_down) {
       loaded.into(head.down);
     } else {

@@ -67,6 +67,22 @@ struct StateWeights {
   Norm norm;                            // [v_dim], or [v_width] of groups: see StateNorm
 };
 
+// What of several streams a layer predicts and corrects with: see StreamsConfig.
+struct StreamWeights {
+  Norm norm;                             // [dim]
+  Linear router;                         // [streams, dim]
+  Linear predict;                        // [streams * streams, streams]
+  Linear correct;                        // [streams, streams]
+  std::optional<ConstTensorView> scale;  // [dim]
+};
+
+// The way around attention: x + norm(up(down(x))) of rows x that go into it.
+struct LaurelWeights {
+  Linear down;  // [laurel_rank, dim]
+  Linear up;    // [dim, laurel_rank]
+  Norm norm;    // [dim]
+};
+
 // What takes a layer's own input into the stream: x + norm(out(activation(gate(x)) * input)).
 struct LayerInput {
   Linear gate;                    // [layer_input_dim, dim]
@@ -92,17 +108,21 @@ struct LayerWeights {
   Linear down;                 // [dim, hidden_dim]
   std::optional<LayerExperts> experts;
   std::optional<LayerInput> input;
-  bool mixes = true;          // else there is nothing of the part before the feed-forward one
-  bool feeds_forward = true;  // else there is nothing of that part
-  float scale = 1.0f;         // what the stream is multiplied by at the layer's end
+  std::optional<StreamWeights> streams;
+  std::optional<LaurelWeights> laurel;
+  std::optional<float> gate_cut;  // see ModelConfig::gate_cuts; in deviations above the mean
+  bool mixes = true;              // else there is nothing of the part before the feed-forward one
+  bool feeds_forward = true;      // else there is nothing of that part
+  float scale = 1.0f;             // what the stream is multiplied by at the layer's end
   std::vector<Tensor> storage;
 };
 
 // What is not in a layer.
 struct HeadWeights {
-  std::optional<Norm> norm;    // [dim]
-  std::optional<Linear> down;  // [embed_dim, dim]
-  Linear lm_head;              // [vocab_size, embed_dim]; the embedding where they are tied
+  std::optional<Norm> norm;     // [dim]
+  std::vector<Linear> streams;  // [dim, dim]: of each stream but the first
+  std::optional<Linear> down;   // [embed_dim, dim]
+  Linear lm_head;               // [vocab_size, embed_dim]; the embedding where they are tied
   std::vector<Tensor> storage;
 };
 
@@ -131,6 +151,7 @@ class WeightLoader {
   Tensor tensor(const ModelTensor& tensor) const;  // as it is named and shaped there
   // Another weight that is not in a layer; nothing where the model has none of this role.
   std::optional<Tensor> outer(TensorRole role) const;
+  std::vector<Tensor> outers(TensorRole role) const;  // of roles that several tensors have
   LayerWeights layer(int64_t index) const;
   HeadWeights head() const;
 

@@ -23,7 +23,7 @@ std::vector<std::vector<float>> run_model(const Checkpoint& checkpoint, const Mo
   Forward forward(backend, config, n, n);
   const LayerStates states(backend, config, 1);
   Step step(backend, n, 1, pages);
-  const Tensor x = backend.allocate(forward.activation_dtype(), Shape{n, config.dim});
+  const Tensor x = backend.allocate(forward.activation_dtype(), Shape{n, config.stream_dim()});
   const Tensor logits = backend.allocate(DType::f32, Shape{n, config.vocab_size});
   std::vector<int32_t> all_rows(ids.size());
   std::iota(all_rows.begin(), all_rows.end(), 0);

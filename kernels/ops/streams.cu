@@ -1,0 +1,133 @@
+// What models with several residual streams do to rows between products.
+#include "core/streams.h"
+#include "kernels/blocks/elements.cuh"
+#include "kernels/blocks/reduce.cuh"
+#include "kernels/launch.h"
+
+namespace fp8kv::FP8KV_GPU {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarp;
+
+// One element per thread.
+template <typename T>
+__global__ void scale_columns_kernel(T* x, const T* weight, int64_t count, int64_t dim) {
+  after_previous();
+  const int64_t at = int64_t{block_index().x} * kThreads + thread_index();
+  if (at >= count) return;
+  x[at] = T::of(x[at].value() * weight[at % dim].value());
+}
+
+// One column of a row per thread, of all streams: y may be x.
+template <typename T>
+__global__ void mix_streams_kernel(const T* x, const float* shares, float more, T* y, StreamMix mix,
+                                   int64_t columns) {
+  after_previous();
+  const int64_t at = int64_t{block_index().x} * kThreads + thread_index();
+  if (at >= columns) return;
+  const int64_t row = at / mix.dim, column = at % mix.dim;
+  x += row * mix.from * mix.dim + column;
+  y += row * mix.to * mix.dim + column;
+  shares += row * mix.to * mix.from;
+  float read[kMostStreams];
+  for (int k = 0; k < kMostStreams; ++k) read[k] = k < mix.from ? x[k * mix.dim].value() : 0.0f;
+  for (int64_t s = 0; s < mix.to; ++s) {
+    float sum = 0.0f;
+    for (int k = 0; k < kMostStreams; ++k) {
+      if (k < mix.from) sum = fused(shares[s * mix.from + k] + more, read[k], sum);
+    }
+    y[s * mix.dim] = T::of(y[s * mix.dim].value() + sum);
+  }
+}
+
+// The sum over the block of what `value` gives for each element of a row, in every thread.
+template <typename Value>
+__device__ inline float sum_of(int64_t dim, Shared& shared, const Value& value) {
+  float sum[1] = {};
+  for (int64_t i = thread_index(); i < dim; i += kThreads) sum[0] += value(i);
+  block_sums<kWarps>(sum, shared.take<float>(kWarps));
+  return sum[0];
+}
+
+// NaN stays NaN.
+__device__ inline float root(float x) {
+  return x > 0.0f ? x * rsqrt_exact(x) : x;
+}
+
+// One block per row.
+template <typename T>
+__global__ void match_rms_kernel(T* x, const T* like, int64_t dim) {
+  after_previous();
+  Shared shared;
+  x += int64_t{block_index().x} * dim;
+  like += int64_t{block_index().x} * dim;
+  const auto square = [](const T& value) { return value.value() * value.value(); };
+  const auto all = static_cast<float>(dim);
+  const float wanted = sum_of(dim, shared, [&](int64_t i) { return square(like[i]); }) / all;
+  const float found = sum_of(dim, shared, [&](int64_t i) { return square(x[i]); }) / all;
+  const float least = found < kLeastMeanSquare ? kLeastMeanSquare : found;
+  const float factor = root(wanted / least);
+  for (int64_t i = thread_index(); i < dim; i += kThreads) x[i] = T::of(x[i].value() * factor);
+}
+
+// One block per row.
+template <typename T>
+__global__ void cut_below_kernel(T* x, float deviations, int64_t dim) {
+  after_previous();
+  Shared shared;
+  x += int64_t{block_index().x} * dim;
+  const auto all = static_cast<float>(dim);
+  const float mean = sum_of(dim, shared, [&](int64_t i) { return x[i].value(); }) / all;
+  const float squares = sum_of(dim, shared, [&](int64_t i) {
+    const float off = x[i].value() - mean;
+    return off * off;
+  });
+  const float cut = mean + deviations * root(squares / all);
+  for (int64_t i = thread_index(); i < dim; i += kThreads) {
+    const float value = x[i].value();
+    x[i] = T::of(value < cut ? 0.0f : value - cut);
+  }
+}
+
+Grid grid_for(int64_t count) {
+  return {static_cast<unsigned>((count + kThreads - 1) / kThreads)};
+}
+
+// Two sums, one after the other.
+constexpr size_t kSharedBytes = 2 * ((kWarps * sizeof(float) + 15) / 16 * 16);
+
+}  // namespace
+
+void scale_columns(Stream stream, const Matrix& x, const void* weight) {
+  const int64_t count = x.rows * x.cols;
+  with_compute_type(x.dtype, [&]<typename T>(T) {
+    launch("scale_columns", scale_columns_kernel<T>, grid_for(count), kThreads, 0, stream,
+           static_cast<T*>(x.data), static_cast<const T*>(weight), count, x.cols);
+  });
+}
+
+void mix_streams(Stream stream, DType dtype, const void* x, const float* shares, float more,
+                 void* y, const StreamMix& mix) {
+  const int64_t columns = mix.rows * mix.dim;
+  with_compute_type(dtype, [&]<typename T>(T) {
+    launch("mix_streams", mix_streams_kernel<T>, grid_for(columns), kThreads, 0, stream,
+           static_cast<const T*>(x), shares, more, static_cast<T*>(y), mix, columns);
+  });
+}
+
+void match_rms(Stream stream, const Matrix& x, const void* like) {
+  with_compute_type(x.dtype, [&]<typename T>(T) {
+    launch("match_rms", match_rms_kernel<T>, {static_cast<unsigned>(x.rows)}, kThreads,
+           kSharedBytes, stream, static_cast<T*>(x.data), static_cast<const T*>(like), x.cols);
+  });
+}
+
+void cut_below(Stream stream, const Matrix& x, float deviations) {
+  with_compute_type(x.dtype, [&]<typename T>(T) {
+    launch("cut_below", cut_below_kernel<T>, {static_cast<unsigned>(x.rows)}, kThreads,
+           kSharedBytes, stream, static_cast<T*>(x.data), deviations, x.cols);
+  });
+}
+
+}  // namespace fp8kv::FP8KV_GPU

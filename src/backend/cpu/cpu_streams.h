@@ -1,0 +1,16 @@
+// What models with several residual streams do to rows: plain loops.
+#pragma once
+
+#include "backend/backend.h"
+#include "base/thread_pool.h"
+
+namespace fp8kv {
+
+// See Backend, by the same names.
+void cpu_scale_columns(ThreadPool& pool, const TensorView& x, const ConstTensorView& weight);
+void cpu_mix_streams(ThreadPool& pool, const ConstTensorView& x, const ConstTensorView& shares,
+                     float more, const TensorView& y);
+void cpu_match_rms(ThreadPool& pool, const TensorView& x, const ConstTensorView& like);
+void cpu_cut_below(ThreadPool& pool, const TensorView& x, float deviations);
+
+}  // namespace fp8kv

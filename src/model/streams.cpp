@@ -1,0 +1,140 @@
+#include "model/streams.h"
+
+#include <array>
+#include <vector>
+
+namespace fp8kv {
+namespace {
+
+// Rows with all that they have side by side, as copy_columns wants them.
+template <typename View>
+View as_one_head(const View& x) {
+  return {x.data, x.dtype, Shape{x.shape[0], 1, x.shape.elements() / x.shape[0]}};
+}
+
+// Rows of several streams, as mix_streams wants them.
+template <typename View>
+View apart(const View& x, int64_t dim) {
+  return {x.data, x.dtype, Shape{x.shape[0], x.shape.elements() / x.shape[0] / dim, dim}};
+}
+
+Projection project(const Linear& linear, const TensorView& out) {
+  return {linear.weight, linear.bias, out};
+}
+
+void copy_stream(Backend& backend, const ConstTensorView& x, int64_t stream,
+                 const TensorView& out) {
+  const int64_t dim = out.shape[1];
+  backend.copy_columns({as_one_head(x), stream * dim}, {as_one_head(out), 0}, dim);
+}
+
+void put_stream(Backend& backend, const ConstTensorView& from, int64_t stream,
+                const TensorView& x) {
+  const int64_t dim = from.shape[1];
+  backend.copy_columns({as_one_head(from), 0}, {as_one_head(x), stream * dim}, dim);
+}
+
+}  // namespace
+
+void spread_streams(Backend& backend, const ConstTensorView& embedded,
+                    std::span<const Tensor> weights, const TensorView& scratch,
+                    const TensorView& out) {
+  put_stream(backend, embedded, 0, out);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    backend.linear(embedded, std::array{Projection{weights[i].view(), std::nullopt, scratch}});
+    backend.match_rms(scratch, embedded);
+    put_stream(backend, scratch, static_cast<int64_t>(i) + 1, out);
+  }
+}
+
+StreamsForward::StreamsForward(Backend& backend, const ModelConfig& config, int64_t max_rows)
+    : backend_(backend), streams_(*config.streams), dim_(config.dim) {
+  const DType dtype = backend.activation_dtype(config.dtype);
+  const int64_t count = streams_.count;
+  active_ = backend.allocate(dtype, Shape{max_rows, dim_});
+  other_ = backend.allocate(dtype, Shape{max_rows, dim_});
+  product_ = backend.allocate(dtype, Shape{max_rows, dim_});
+  chosen_ = backend.allocate(dtype, Shape{max_rows, count * dim_});
+  routed_ = backend.allocate(dtype, Shape{max_rows, count});
+  shares_ = backend.allocate(DType::f32, Shape{max_rows, count * count});
+  but_first_ = backend.allocate(DType::f32, Shape{max_rows, count});
+  std::vector<float> rows(static_cast<size_t>(max_rows * count), 1.0f);
+  for (size_t i = 0; i < rows.size(); i += static_cast<size_t>(count)) rows[i] = 0.0f;
+  backend.copy_in(but_first_.view(), {reinterpret_cast<const std::byte*>(rows.data()), DType::f32,
+                                      but_first_.view().shape});
+}
+
+uint64_t StreamsForward::bytes() const {
+  uint64_t bytes = 0;
+  for (const Tensor* each :
+       {&active_, &other_, &product_, &chosen_, &routed_, &shares_, &but_first_}) {
+    bytes += each->view().bytes();
+  }
+  return bytes;
+}
+
+// What predictions and corrections follow from, of rows of one stream.   [n, streams]
+TensorView StreamsForward::route(const StreamWeights& weights, const ConstTensorView& active) {
+  const int64_t n = active.shape[0];
+  const TensorView normed = other_.first(n), routed = routed_.first(n);
+  backend_.norm(active, weights.norm, normed);
+  backend_.linear(normed, std::array{project(weights.router, routed)});
+  backend_.scale(routed, 1.0f / static_cast<float>(dim_), 1.0f);  // and its tanh
+  return routed;
+}
+
+void StreamsForward::predict(const StreamWeights& weights, const TensorView& x) {
+  const TensorView routed = route(weights, active(x));
+  const TensorView shares = shares_.first(x.shape[0]);
+  backend_.linear(routed, std::array{project(weights.predict, shares)});
+  backend_.mix_streams(apart(x, dim_), shares, 0.0f, apart(x, dim_));
+}
+
+TensorView StreamsForward::active(const ConstTensorView& x) {
+  const TensorView out = active_.first(x.shape[0]);
+  copy_stream(backend_, x, streams_.active, out);
+  return out;
+}
+
+void StreamsForward::correct(const StreamWeights& weights, const TensorView& made,
+                             const TensorView& x) {
+  const int64_t n = x.shape[0];
+  const TensorView routed = route(weights, made);
+  const TensorView memory = shares_.first(n);
+  const TensorView shares{memory.data, memory.dtype, Shape{n, streams_.count}};
+  backend_.linear(routed, std::array{project(weights.correct, shares)});
+  // How far off the prediction was.
+  const TensorView predicted = other_.first(n);
+  copy_stream(backend_, x, streams_.active, predicted);
+  backend_.add(made, predicted, -1.0f);
+  backend_.mix_streams(apart(made, dim_), shares, 1.0f, apart(x, dim_));
+}
+
+TensorView StreamsForward::for_input(const StreamWeights& weights, const ConstTensorView& x) {
+  const TensorView out = active(x);
+  if (streams_.scaled) backend_.scale_columns(out, weights.scale.value());
+  return out;
+}
+
+void StreamsForward::add_to_others(const ConstTensorView& y, const TensorView& x) {
+  backend_.mix_streams(apart(y, dim_), but_first_.first(x.shape[0]), 0.0f, apart(x, dim_));
+}
+
+void StreamsForward::merge(std::span<const Linear> weights, const ConstTensorView& x,
+                           const ConstTensorView& rows, const TensorView& out) {
+  const int64_t n = rows.shape[0];
+  const TensorView chosen = chosen_.first(n), first = active_.first(n);
+  const TensorView stream = other_.first(n), product = product_.first(n);
+  backend_.embed(x, rows, chosen);
+  copy_stream(backend_, chosen, 0, first);
+  copy_stream(backend_, chosen, 0, out);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    copy_stream(backend_, chosen, static_cast<int64_t>(i) + 1, stream);
+    backend_.linear(stream, std::array{project(weights[i], product)});
+    backend_.match_rms(product, first);
+    backend_.add(out, product, 1.0f);
+  }
+  backend_.scale(out, 1.0f / static_cast<float>(streams_.count), 0.0f);
+}
+
+}  // namespace fp8kv

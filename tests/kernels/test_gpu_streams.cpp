@@ -1,0 +1,85 @@
+// What models with several residual streams do to rows, on every GPU backend that runs here,
+// against the CPU.
+#include <cmath>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "support/backends/activations.h"
+#include "support/backends/compare.h"
+#include "support/backends/gpu_backends.h"
+
+namespace fp8kv {
+namespace {
+
+using test::get;
+using test::kComputeTypes;
+using test::put;
+using test::random_values;
+
+// More than a block has threads, and not a multiple of anything.
+constexpr int64_t kRows = 3, kDim = 301;
+
+// What `work` makes of rows x of each backend and type is within `roundings` of f32 of what the CPU
+// makes of the same values in f32, and one of the type.
+template <typename Work>
+void check_like_cpu(int64_t width, double roundings, const Work& work) {
+  for (const DType dtype : kComputeTypes) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    const std::vector<float> x = random_values(1, kRows * width, dtype);
+    const auto cpu = make_cpu_backend(1);
+    const Tensor exact = put(*cpu, x, DType::f32, {kRows, width});
+    work(*cpu, exact.view(), dtype);
+    std::vector<double> expected, allowed;
+    for (const float value : get(*cpu, exact.view())) {
+      expected.push_back(double{value});
+      allowed.push_back(test::allowed(8.0, double{value}, roundings, dtype));
+    }
+    test::on_every_backend([&](Backend& backend) {
+      const Tensor rows = put(backend, x, dtype, {kRows, width});
+      work(backend, rows.view(), dtype);
+      test::expect_close(get(backend, rows.view()), expected, allowed);
+    });
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gpu scale_columns: as on the CPU") {
+  check_like_cpu(kDim, 1, [](Backend& backend, const TensorView& x, DType dtype) {
+    const std::vector<float> weight = random_values(2, kDim, dtype);
+    backend.scale_columns(x, put(backend, weight, x.dtype, {kDim}).view());
+  });
+}
+
+TEST_CASE("gpu mix_streams: as on the CPU, in place too") {
+  const std::vector<float> shares = random_values(3, kRows * 16, DType::f32);
+  check_like_cpu(4 * kDim, 8, [&](Backend& backend, const TensorView& x, DType) {
+    const TensorView streams = reshaped(x, {kRows, 4, kDim});
+    backend.mix_streams(streams, put(backend, shares, DType::f32, {kRows, 16}).view(), 0.0f,
+                        streams);
+  });
+  check_like_cpu(4 * kDim, 4, [&](Backend& backend, const TensorView& x, DType dtype) {
+    const std::vector<float> one = random_values(4, kRows * kDim, dtype);
+    const std::vector<float> four(shares.begin(), shares.begin() + kRows * 4);
+    backend.mix_streams(put(backend, one, x.dtype, {kRows, 1, kDim}).view(),
+                        put(backend, four, DType::f32, {kRows, 4}).view(), 1.0f,
+                        reshaped(x, {kRows, 4, kDim}));
+  });
+}
+
+TEST_CASE("gpu match_rms: as on the CPU") {
+  // Two sums of 301 squares, by 256 threads: a chain of two, 8 levels of lanes and warps.
+  check_like_cpu(kDim, 24, [](Backend& backend, const TensorView& x, DType dtype) {
+    const std::vector<float> like = random_values(5, kRows * kDim, dtype);
+    backend.match_rms(x, put(backend, like, x.dtype, {kRows, kDim}).view());
+  });
+}
+
+TEST_CASE("gpu cut_below: as on the CPU") {
+  check_like_cpu(kDim, 24,
+                 [](Backend& backend, const TensorView& x, DType) { backend.cut_below(x, 0.25f); });
+}
+
+}  // namespace fp8kv
