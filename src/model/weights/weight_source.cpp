@@ -77,6 +77,12 @@ void norm_row(const ConstTensorView& row, std::byte* to) {
   }
 }
 
+// The last block of rows may be cut short by the end of the matrix.
+bool may_end(const QuantisedMatrix& matrix, int64_t row) {
+  const bool at_end = row == matrix.rows && matrix.zeros_as != ZeroPoints::words_down;
+  return may_be_cut(matrix, row) || (at_end && matrix.codes_as <= WeightCodes::words);
+}
+
 }  // namespace
 
 bool is_copied(const ModelTensor& tensor) {
@@ -111,8 +117,8 @@ bool has_parts(const ModelTensor& tensor, const QuantisedMatrix& matrix) {
   if (is_in_turn(tensor.layout) && !may_be_sorted(matrix)) return false;
   for (int64_t first = 0; first < matrix.rows; first += rows) {
     for (const TensorPart& part : tensor.parts) {
-      const int64_t begin = first + part.first_row;
-      if (!may_be_cut(matrix, begin) || !may_be_cut(matrix, begin + part.rows)) return false;
+      const int64_t begin = first + part.first_row, end = begin + part.rows;
+      if (!may_be_cut(matrix, begin) || !may_end(matrix, end)) return false;
     }
   }
   return true;
