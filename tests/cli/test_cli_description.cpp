@@ -136,9 +136,9 @@ TEST_CASE("cli: the heads of layers that differ are listed, each with its size")
 
 TEST_CASE("cli: layers that are told in a way not known are said to be so") {
   const Folder folder;
-  const std::string config = with(R"("attn_layer_indices": [1])");
+  const std::string config = with(R"("block_types": [1])");
   const std::string why =
-      "attn_layer_indices: which layers hold what cache is said in a way not known here";
+      "block_types: which layers hold what cache is said in a way not known here";
   const test::CliResult inspected = folder.run("inspect", config, false);
   CHECK(inspected.exit_code == 0);
   CHECK(inspected.out.find("\nlayers            4; 4 heads, 2 KV heads of 8\n") !=

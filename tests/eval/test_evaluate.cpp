@@ -200,10 +200,11 @@ TEST_CASE("evaluate: every cache gives what it gives alone, whichever others run
   CHECK(report.candidates[1].layers[1].attention_error == 0);
 }
 
-// Windows of several batches, since caches that are read later hold all of them.
-TEST_CASE("evaluate: layers that read another's cache read that of their own candidate") {
-  const test::FamilyModel model("gemma4");
-  REQUIRE(model.config.shares_caches(model.config.n_layers()));
+namespace {
+
+// Each candidate's numbers are those of a model that has its cache alone. Windows of several
+// batches, since caches that are read later hold all of them.
+void check_candidates_alone(const test::FamilyModel& model) {
   WindowList windows;
   for (size_t i = 0; i < 60; ++i) {
     windows.push_back(model.ids);
@@ -234,6 +235,21 @@ TEST_CASE("evaluate: layers that read another's cache read that of their own can
       CHECK(each.layers[layer].has_cache() == writes);
       CHECK((each.layers[layer].k.relative_error > 0) == writes);
     }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("evaluate: layers that read another's cache read that of their own candidate") {
+  const test::FamilyModel model("gemma4");
+  REQUIRE(model.config.shares_caches(model.config.n_layers()));
+  check_candidates_alone(model);
+}
+
+TEST_CASE("evaluate: states are each candidate's own, and layers without a cache have no errors") {
+  for (const char* name : {"qwen3-next", "granite4", "nemotron-h-new-keys"}) {
+    CAPTURE(std::string(name));
+    check_candidates_alone(test::FamilyModel(name));
   }
 }
 

@@ -35,10 +35,10 @@ TEST_CASE("dialects: missing and surplus layers are named") {
   CHECK(missing.error() ==
         "'MODEL': has KV scales for 1 layer, but none for layers 1, 2, 3, 4 and "
         "65,531 others");
-  missing.config("num_hidden_layers", "2").config("attn_layer_indices", "[0]");
+  missing.config("num_hidden_layers", "2").config("block_types", "[0]");
   CHECK(missing.error() ==
         "'MODEL': has KV scales for 1 layer, but none for layer 1, and which layers of the model "
-        "write a KV cache is not known: 'MODEL/config.json': attn_layer_indices: which layers hold "
+        "write a KV cache is not known: 'MODEL/config.json': block_types: which layers hold "
         "what cache is said in a way not known here");
   ScaledModel surplus;
   for (int layer = 0; layer < 3; ++layer) surplus.layer(layer, "kv_scale", 0.5);
