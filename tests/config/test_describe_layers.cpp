@@ -93,6 +93,16 @@ TEST_CASE("describe_layers: layers without K and V of their own hold nothing") {
   CHECK(with(R"("num_kv_shared_layers": 2)") == "FFFF--");
 }
 
+TEST_CASE("describe_layers: layers of Falcon-H1 keep a state beside their cache") {
+  const ModelDescription model = describe_model(
+      config_with(R"("model_type": "falcon_h1", "mamba_n_heads": 24, "mamba_d_state": 128,
+                     "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_conv": 4)"));
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    CHECK(model.writes_cache(i));
+    CHECK(model.layer(i).state_bytes == 24 * 128 * 64 * 4 + 3 * (24 * 64 + 2 * 128) * 2);
+  }
+}
+
 TEST_CASE("describe_layers: the text part of a multimodal config counts") {
   const Json config = Json::parse(
       R"({"text_config": {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64,

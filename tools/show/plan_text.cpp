@@ -49,11 +49,11 @@ std::string weights_text(const PlanSubject& subject) {
   return human_bytes(all) + (tp > 1 ? cat(", ", per_gpu, " on each of ", tp, " GPUs") : "");
 }
 
-// "states      18 layers; 6.05 MiB a sequence": what layers without a cache keep.
+// "states      18 layers; 6.05 MiB a sequence": what layers keep in place of a cache, or beside it.
 std::string states_text(const ModelDescription& model, int64_t tp) {
   uint64_t layers = 0, bytes = 0, unknown = 0;
   for (const LayerDescription& layer : model.layers) {
-    if (layer.mixing != Mixing::recurrent) continue;
+    if (layer.mixing != Mixing::recurrent && layer.state_bytes == 0) continue;
     ++layers;
     bytes += layer.state_bytes;
     unknown += layer.state_bytes == 0;

@@ -292,6 +292,10 @@ void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
   layer.mixing = mixing;
   switch (mixing) {
     case Mixing::full:
+      // Its layers have attention and Mamba side by side.
+      if (text.get_string("model_type", "") == "falcon_h1") {
+        layer.state_bytes = state_bytes_of(text);
+      }
       return set_global_heads(text, layer);
     case Mixing::window:
       layer.reach = reach_at(text, "sliding_window");

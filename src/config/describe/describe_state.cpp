@@ -24,9 +24,11 @@ constexpr StateKeys kStateKeys[] = {
     {"mamba_num_heads", "ssm_state_size", "mamba_head_dim", "n_groups", "conv_kernel"},
 };
 
-// Granite 4 and Bamba may leave the columns of a head to the width of all.
+// Granite 4, Bamba and Falcon-H1 may leave the columns of a head to the width of all.
 uint64_t columns_by_width(const Json& text, uint64_t heads, int64_t most) {
   const auto dim = find_any(text, kDim), expand = text.find("mamba_expand");
+  const auto width = text.find("mamba_d_ssm");  // Falcon-H1
+  if (heads > 0 && width) return static_cast<uint64_t>(in_range(*width, most)) / heads;
   if (heads == 0 || !dim || !expand) return 0;
   return static_cast<uint64_t>(in_range(*dim, most) * in_range(*expand, most)) / heads;
 }
