@@ -228,8 +228,12 @@ void check_candidates_alone(const test::FamilyModel& model) {
         apart_alone(model, windows, {.cache_dtype = DType::f32},
                     {.cache_dtype = each.dtype, .scales = each.scales ? &*each.scales : nullptr});
     CHECK(each.total.kld > 1e-5);
-    CHECK(std::abs(each.total.nll - alone.nll / alone.count) < 2e-6);
-    CHECK(std::abs(each.total.kld - alone.kld / alone.count) < 1e-6);
+    // All windows have 40 rows, more than the CPU takes for few (kMostDotRows), so a row has the
+    // same bits alone as in a batch, and values are rounded to the same codes. What is left is the
+    // order of a sum in double: of 2,340 terms, of which none is above ln(77) by much, the mean is
+    // off by 2340 * 4.4 * 2^-53 at most, 1.2e-12.
+    CHECK(std::abs(each.total.nll - alone.nll / alone.count) < 2e-12);
+    CHECK(std::abs(each.total.kld - alone.kld / alone.count) < 2e-12);
     for (size_t layer = 0; layer < each.layers.size(); ++layer) {
       const bool writes = model.config.writes_cache(static_cast<int64_t>(layer));
       CHECK(each.layers[layer].has_cache() == writes);
