@@ -195,6 +195,9 @@ struct RopeArguments {
 
 void rope_append(Stream stream, DType activations, const RopeArguments& arguments);
 
+// The half of rope_append that stores latents in blocks: K as it is rotated by then, and V.
+void append_latent(Stream stream, DType activations, const RopeArguments& arguments);
+
 // rope_append for the products of the normalised rows, which are Q, K and V as `arguments` has
 // them. REQUIRES takes_fused, and nothing observed.
 void project_append(Stream stream, DType dtype, const NormedProducts& normed,

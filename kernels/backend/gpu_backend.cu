@@ -98,6 +98,8 @@ RopeArguments rope_arguments(const RopeAppend& args) {
               args.rope.shape[1] % 2 == 0 && args.rope.shape[1] <= args.kv.head_dim &&
               (!args.q_rope || args.q_rope->shape == args.rope.shape),
           "rope_append", "shapes do not fit");
+  require(!args.kv.latent_blocks || (kv_heads == 1 && args.kv.v_in_k % kLatentBlock == 0),
+          "rope_append", "needs one KV head, and a latent of whole blocks");
   RopeArguments arguments;
   arguments.q = args.q.data;
   arguments.k = args.k.data;

@@ -1,5 +1,6 @@
 // Attention over latents: one KV head that all heads read, of which V is the last part. One warp
 // per row and query head; nothing is rounded between the cache and the output.
+#include "kernels/blocks/latent_blocks.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/sequence.cuh"
 #include "kernels/blocks/vec.cuh"
@@ -12,6 +13,24 @@ constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kDimsPerLane = kMostLatentDim / kWarp;
 
+// One token of the pool of K or V; in blocks, of K.
+template <typename Cache>
+struct Token {
+  const Cache* x;
+  __device__ Token(const PagedKv& kv, const void* pool, int page, int in_page)
+      : x(static_cast<const Cache*>(pool) + kv.offset(page, 0, in_page)) {}
+  __device__ float value(int d) const { return x[d].value(); }
+};
+
+template <>
+struct Token<InBlocks> {
+  const uint8_t* x;
+  LatentBlocks blocks;
+  __device__ Token(const PagedKv& kv, const void* /*pool*/, int page, int in_page)
+      : x(block_token(kv, page, in_page)), blocks(kv.blocks()) {}
+  __device__ float value(int d) const { return block_value(x, blocks, d); }
+};
+
 // One warp per (row, head), numbered row by row.
 template <typename T, typename Cache>
 __global__ void attention_latent_kernel(AttentionArguments arguments) {
@@ -19,6 +38,7 @@ __global__ void attention_latent_kernel(AttentionArguments arguments) {
   Shared shared;
   const PagedKv& kv = arguments.kv;
   const int head_dim = kv.head_dim, v_dim = kv.v_in_k;
+  const int first_v = kInBlocks<Cache> ? head_dim - v_dim : 0;
   float* all_queries = shared.take<float>(kWarps * head_dim);
   float* all_weights = shared.take<float>(kThreads);
   const int64_t item = static_cast<int64_t>(block_index().x) * kWarps + warp_index();
@@ -36,8 +56,9 @@ __global__ void attention_latent_kernel(AttentionArguments arguments) {
   for (int d = lane; d < head_dim; d += kWarp) query[d] = q[d].value();
   warp_sync();
 
-  const float k_scale = kIsFp8<Cache> ? kv.k_scale[0] : 1.0f;
-  const float v_scale = kIsFp8<Cache> ? kv.v_scale[0] : 1.0f;
+  constexpr bool kScaled = kIsFp8<Cache> && !kInBlocks<Cache>;
+  const float k_scale = kScaled ? kv.k_scale[0] : 1.0f;
+  const float v_scale = kScaled ? kv.v_scale[0] : 1.0f;
   float acc[kDimsPerLane] = {};
   float sum = 0.0f, max = -INFINITY;
   for (int begin = 0; begin < end; begin += kWarp) {
@@ -45,10 +66,9 @@ __global__ void attention_latent_kernel(AttentionArguments arguments) {
     const int token = begin + lane;
     float score = -INFINITY;
     if (token < end) {
-      const Cache* k = static_cast<const Cache*>(kv.k) +
-                       kv.offset(pages[token / kv.page_size], 0, token % kv.page_size);
+      const Token<Cache> k(kv, kv.k, pages[token / kv.page_size], token % kv.page_size);
       score = 0.0f;
-      for (int d = 0; d < head_dim; ++d) score = fused(query[d], k[d].value(), score);
+      for (int d = 0; d < head_dim; ++d) score = fused(query[d], k.value(d), score);
       score *= k_scale * arguments.scale;
     }
     const float new_max = fmaxf(max, warp_max(score));
@@ -62,11 +82,10 @@ __global__ void attention_latent_kernel(AttentionArguments arguments) {
     for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
     for (int i = 0; i < count; ++i) {
       const int at = begin + i;
-      const Cache* v = static_cast<const Cache*>(kv.v) +
-                       kv.offset(pages[at / kv.page_size], 0, at % kv.page_size);
+      const Token<Cache> v(kv, kv.v, pages[at / kv.page_size], at % kv.page_size);
       for (int j = 0; j < kDimsPerLane; ++j) {
         const int d = lane + j * kWarp;
-        if (d < v_dim) acc[j] = fused(weights[i], v[d].value(), acc[j]);
+        if (d < v_dim) acc[j] = fused(weights[i], v.value(first_v + d), acc[j]);
       }
     }
     warp_sync();
@@ -82,13 +101,15 @@ __global__ void attention_latent_kernel(AttentionArguments arguments) {
 
 void attention_latent(Stream stream, DType activations, const AttentionArguments& arguments) {
   with_compute_type(activations, [&]<typename T>(T) {
-    with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
+    const auto with_cache = [&]<typename Cache>(Cache) {
       const int64_t items = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads;
       const size_t floats = static_cast<size_t>(kWarps * arguments.kv.head_dim + kThreads);
       launch("attention", attention_latent_kernel<T, Cache>,
              {static_cast<unsigned>((items + kWarps - 1) / kWarps)}, kThreads,
              floats * sizeof(float), stream, arguments);
-    });
+    };
+    arguments.kv.latent_blocks ? with_cache(InBlocks{})
+                               : with_cache_type(arguments.kv.dtype, with_cache);
   });
 }
 

@@ -1,5 +1,6 @@
 // Everything between the projections and attention, in one pass over Q, K and V.
 #include "core/histogram.h"
+#include "kernels/blocks/latent_blocks.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/rope.cuh"
 
@@ -117,8 +118,10 @@ __device__ inline void process(const RopeArguments& arguments, const Head& head,
     store_vec(x + place.first, low);
     store_vec(x + place.second, high);
   }
-  if (head.tensor != kQ) {
-    append<Cache, kCount>(arguments, head, arguments.rows.slots[row], place, first, second);
+  if constexpr (!kInBlocks<Cache>) {
+    if (head.tensor != kQ) {
+      append<Cache, kCount>(arguments, head, arguments.rows.slots[row], place, first, second);
+    }
   }
 }
 
@@ -186,7 +189,7 @@ void run(Stream stream, const RopeArguments& arguments) {
 
 void rope_append(Stream stream, DType activations, const RopeArguments& arguments) {
   with_compute_type(activations, [&]<typename T>(T) {
-    with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
+    const auto with_cache = [&]<typename Cache>(Cache) {
       // Vectors of 8 elements in each half of what is rotated, and of what is not.
       const bool vectors = arguments.pairs == RopePairs::halves &&
                            arguments.kv.head_dim % 16 == 0 && arguments.k_dim % 16 == 0 &&
@@ -196,7 +199,10 @@ void rope_append(Stream stream, DType activations, const RopeArguments& argument
                            in_vectors<float>(arguments.q_rope, 8);
       vectors ? run<T, Cache, 16 / sizeof(T)>(stream, arguments)
               : run<T, Cache, 1>(stream, arguments);
-    });
+    };
+    if (!arguments.kv.latent_blocks) return with_cache_type(arguments.kv.dtype, with_cache);
+    with_cache(InBlocks{});
+    append_latent(stream, activations, arguments);
   });
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/latent_blocks.h"
+
 namespace fp8kv {
 namespace {
 
@@ -68,19 +70,37 @@ bool ModelDescription::shares_caches(int64_t n_layers) const {
   return false;
 }
 
-uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads, DType dtype) {
+bool has_latent_blocks(const ModelDescription& model) {
+  bool has_cache = false;
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    if (!model.writes_cache(i)) continue;
+    const LayerDescription& layer = model.layer(i);
+    if (!layer.v_in_k || layer.v_head_dim % kLatentBlock != 0) return false;
+    has_cache = true;
+  }
+  return has_cache;
+}
+
+uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads,
+                            const CacheType& type) {
+  if (type.latent_blocks) {
+    FP8KV_ASSERT(layer.v_in_k && layer.v_head_dim % kLatentBlock == 0);
+    const LatentBlocks blocks{static_cast<int32_t>(layer.v_head_dim),
+                              static_cast<int32_t>(layer.own_k_dim())};
+    return static_cast<uint64_t>(blocks.bytes());
+  }
   const int64_t of_v = layer.v_in_k ? 0 : layer.v_head_dim;
-  const uint64_t per_head = product(layer.k_head_dim + of_v, dtype_bytes(dtype));
+  const uint64_t per_head = product(layer.k_head_dim + of_v, dtype_bytes(type.dtype));
   return product(n_kv_heads, per_head);
 }
 
-uint64_t kv_bytes_per_token(const ModelDescription& model, DType dtype) {
+uint64_t kv_bytes_per_token(const ModelDescription& model, const CacheType& type) {
   FP8KV_ASSERT(!model.unclear);
   uint64_t bytes = 0;
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
     const LayerDescription& layer = model.layer(i);
-    const uint64_t of_layer = kv_bytes_per_token(layer, layer.n_kv_heads, dtype);
+    const uint64_t of_layer = kv_bytes_per_token(layer, layer.n_kv_heads, type);
     if (bytes > kMost - of_layer) {
       fail("a token of more than 2^63 bytes is larger than can be counted");
     }

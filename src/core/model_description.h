@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "core/dtype.h"
+#include "core/cache_type.h"
 
 namespace fp8kv {
 
@@ -98,11 +98,17 @@ struct ModelDescription {
   bool shares_caches(int64_t n_layers) const;
 };
 
+// Whether a cache of the model can be kept in blocks of kLatentBlock: all of its caches are latent,
+// and of whole blocks.
+bool has_latent_blocks(const ModelDescription& model);
+
 // Bytes that one token takes in the caches of all layers, while no window is full: K and V of every
-// KV head. 0 for a model without a cache. Throws when that passes 2^63. REQUIRES known layers.
-uint64_t kv_bytes_per_token(const ModelDescription& model, DType dtype);
+// KV head. 0 for a model without a cache. Throws when that passes 2^63.
+// REQUIRES known layers, and has_latent_blocks for a type in blocks.
+uint64_t kv_bytes_per_token(const ModelDescription& model, const CacheType& type);
 
 // The same of one layer alone, with `n_kv_heads` of its heads.
-uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads, DType dtype);
+uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads,
+                            const CacheType& type);
 
 }  // namespace fp8kv

@@ -1,9 +1,11 @@
 #include "eval/cache_errors.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "core/half.h"
+#include "core/latent_blocks.h"
 
 namespace fp8kv {
 namespace {
@@ -111,6 +113,15 @@ void add_errors(DType dtype, float scale, std::span<const float> x, ErrorSums& s
     }
   });
   sums.values += x.size();
+}
+
+void add_block_errors(std::span<const float> latent, ErrorSums& sums) {
+  for (; !latent.empty(); latent = latent.subspan(kLatentBlock)) {
+    const std::span<const float> block = latent.first(kLatentBlock);
+    float amax = 0.0f;
+    for (const float value : block) amax = std::max(amax, std::abs(value));
+    add_errors(DType::f8_e4m3, latent_block_scale(amax), block, sums);
+  }
 }
 
 bool reads_back_equal(DType dtype_a, float scale_a, DType dtype_b, float scale_b,

@@ -35,6 +35,9 @@ struct ErrorSums {
 // - zero: x is not 0, but its code is.
 void add_errors(DType dtype, float scale, std::span<const float> x, ErrorSums& sums);
 
+// The same of a latent that fp8_ds_mla keeps in blocks, each by the scale of its own values.
+void add_block_errors(std::span<const float> latent, ErrorSums& sums);
+
 // Whether attention gives the same bits with either cache, for these values. True when the scales
 // differ by a power of two, and reading back (code * scale) gives the same number from both for
 // every x.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cache_type.h"
 #include "core/config.h"
 #include "core/scales.h"
 #include "policy/magnitudes.h"
@@ -69,7 +70,7 @@ struct CandidateReport {
   std::string name;        // "fp8_e4m3 amax*2": unique in a report
   std::string dtype_name;  // "fp8_e4m3"
   std::string policy;      // "amax*2", "unit", "kv_cache_scales.json"; "" for 16 and 32 bit
-  DType dtype = DType::f16;
+  CacheType dtype;
   std::optional<KvScales> scales;  // in the format of dtype; absent: 1 everywhere, or no FP8
   uint64_t bytes_per_token = 0;    // of the cache, all layers
   TokenFigures total;

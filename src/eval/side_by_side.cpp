@@ -203,10 +203,12 @@ std::vector<std::vector<size_t>> SideBySide::alike(const std::vector<size_t>& la
 }
 
 bool SideBySide::same_cache(size_t a, size_t b) {
+  const CacheType &type_a = lanes_[a].dtype, &type_b = lanes_[b].dtype;
+  if (type_a.latent_blocks || type_b.latent_blocks) return type_a == type_b;
   std::atomic<bool> same = true;
   for_parts([&](const Part& part, int64_t /*index*/) {
     for (int64_t row = part.begin; row < part.end && same.load(std::memory_order_relaxed); ++row) {
-      if (!reads_back_equal(lanes_[a].dtype, scale_of(a, part), lanes_[b].dtype, scale_of(b, part),
+      if (!reads_back_equal(type_a.dtype, scale_of(a, part), type_b.dtype, scale_of(b, part),
                             values_of(part, row))) {
         same = false;
       }
@@ -215,14 +217,24 @@ bool SideBySide::same_cache(size_t a, size_t b) {
   return same;
 }
 
+void SideBySide::add_lane_errors(size_t lane, const Part& part, int64_t row,
+                                 ErrorSums& sums) const {
+  const CacheType& type = lanes_[lane].dtype;
+  const std::span<const float> values = values_of(part, row);
+  if (type.latent_blocks) {
+    part.is_key ? add_errors(DType::bf16, 1.0f, values, sums) : add_block_errors(values, sums);
+  } else {
+    add_errors(type.dtype, scale_of(lane, part), values, sums);
+  }
+}
+
 void SideBySide::measure_values() {
   std::vector<std::vector<ErrorSums>> sums(lanes_.size());  // [lanes][parts]
   for (auto& of_lane : sums) of_lane.resize(static_cast<size_t>(n_parts()));
   for_parts([&](const Part& part, int64_t index) {
     for (size_t lane = 0; lane < lanes_.size(); ++lane) {
       for (int64_t row = part.begin; row < part.end; ++row) {
-        add_errors(lanes_[lane].dtype, scale_of(lane, part), values_of(part, row),
-                   sums[lane][static_cast<size_t>(index)]);
+        add_lane_errors(lane, part, row, sums[lane][static_cast<size_t>(index)]);
       }
     }
   });

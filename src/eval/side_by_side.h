@@ -22,7 +22,7 @@ namespace fp8kv {
 
 // A cache that takes part.
 struct Lane {
-  DType dtype = DType::f16;
+  CacheType dtype;
   const KvScales* scales = nullptr;  // null: 1 everywhere
 };
 
@@ -91,6 +91,7 @@ class SideBySide {
   void for_parts(const Work& work);
   std::span<const float> values_of(const Part& part, int64_t row) const;
   float scale_of(size_t lane, const Part& part) const;
+  void add_lane_errors(size_t lane, const Part& part, int64_t row, ErrorSums& sums) const;
 
   bool same_cache(size_t a, size_t b);
   void measure_values();

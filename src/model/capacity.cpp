@@ -47,7 +47,8 @@ int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
 }
 
 // Bytes of a sequence of `tokens` on one of `tp` GPUs.
-uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens, DType dtype) {
+uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
+                     const CacheType& dtype) {
   uint64_t bytes = 0;
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
@@ -67,7 +68,8 @@ uint64_t all_state_bytes(const ModelDescription& model, int64_t tp) {
   return share(bytes, tp);
 }
 
-uint64_t sequence_bytes(const ModelDescription& model, int64_t tp, int64_t tokens, DType dtype) {
+uint64_t sequence_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
+                        const CacheType& dtype) {
   return sum(cache_bytes(model, tp, tokens, dtype), all_state_bytes(model, tp));
 }
 
@@ -112,9 +114,10 @@ int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp) {
 }
 
 CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
-                     const Deployment& deployment, DType dtype, DType baseline) {
+                     const Deployment& deployment, const CacheType& dtype,
+                     const CacheType& baseline) {
   FP8KV_ASSERT(deployment.batch > 0 && deployment.context > 0 && !model.unclear);
-  const auto step = [&](DType of) {
+  const auto step = [&](const CacheType& of) {
     const uint64_t cache = sequence_bytes(model, deployment.tp, deployment.context, of);
     return sum(share(weights.read, deployment.tp),
                product(cache, static_cast<uint64_t>(deployment.batch)));

@@ -54,7 +54,7 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
       for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
         if (!config.writes_cache(layer) || config.lends_cache(layer)) continue;
         const LayerDescription& each = config.layer(layer);
-        k = std::max(k, each.n_kv_heads * each.k_head_dim);
+        k = std::max(k, k_elements(each));
         v = std::max(v, v_elements(each));
       }
       in_turn_ = new_pools(k, v);
@@ -65,7 +65,7 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
 void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) {
   const LayerDescription& layer = layers_[static_cast<size_t>(index)];
   if (own_memory) {
-    pools_[index] = new_pools(layer.n_kv_heads * layer.k_head_dim, v_elements(layer));
+    pools_[index] = new_pools(k_elements(layer), v_elements(layer));
   }
   if (!fp8_format(options_.dtype)) return;
   const std::vector<float> ones(static_cast<size_t>(layer.n_kv_heads), 1.0f);
@@ -75,12 +75,19 @@ void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) 
                     to_backend(backend_, broadcast(own.v, layer.n_kv_heads))};
 }
 
+// Of a token; bytes of one in blocks.
+int64_t KvCache::k_elements(const LayerDescription& layer) const {
+  if (!options_.dtype.latent_blocks) return layer.n_kv_heads * layer.k_head_dim;
+  return static_cast<int64_t>(kv_bytes_per_token(layer, layer.n_kv_heads, options_.dtype));
+}
+
 // For so many elements of a token.
 KvCache::Pools KvCache::new_pools(int64_t k_elements, int64_t v_elements) {
   const int64_t tokens = (options_.n_pages + options_.padding_pages) * kPageSize;
   const auto pool = [&](int64_t elements) {
     if (elements == 0) return Tensor();
-    Tensor memory = backend_.allocate(options_.dtype, Shape{tokens, elements});
+    const DType type = options_.dtype.latent_blocks ? DType::u8 : options_.dtype.dtype;
+    Tensor memory = backend_.allocate(type, Shape{tokens, elements});
     bytes_ += memory.view().bytes();
     return memory;
   };
@@ -97,15 +104,16 @@ PagedKv KvCache::layer(int64_t index) const {
   kv.k = pools.k.view().data;
   kv.v = pools.v.view().data;
   if (layer.v_in_k) {
-    const auto before = static_cast<size_t>(layer.own_k_dim());
-    kv.v = pools.k.view().data + before * dtype_bytes(options_.dtype);
+    kv.latent_blocks = options_.dtype.latent_blocks;
+    const auto before = static_cast<size_t>(kv.latent_blocks ? 0 : layer.own_k_dim());
+    kv.v = pools.k.view().data + before * dtype_bytes(options_.dtype.dtype);
     kv.v_in_k = static_cast<int32_t>(layer.v_head_dim);
   }
   if (const auto scales = scales_.find(source); scales != scales_.end()) {
     kv.k_scale = scales->second.k.view().as<const float>();
     kv.v_scale = scales->second.v.view().as<const float>();
   }
-  kv.dtype = options_.dtype;
+  kv.dtype = options_.dtype.dtype;
   kv.page_size = kPageSize;
   kv.n_kv_heads = static_cast<int32_t>(layer.n_kv_heads);
   kv.head_dim = static_cast<int32_t>(layer.k_head_dim);

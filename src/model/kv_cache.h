@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "core/cache_type.h"
 #include "core/config.h"
 #include "core/scales.h"
 #include "model/page_pool.h"
@@ -27,7 +28,7 @@ enum class CacheMemory {
 };
 
 struct KvCacheOptions {
-  DType dtype = DType::f16;
+  CacheType dtype;
   int64_t n_pages = 0;
   int64_t padding_pages = 0;  // beside them, for rows that are there only to fill a step
   CacheMemory memory = CacheMemory::all;
@@ -36,14 +37,14 @@ struct KvCacheOptions {
 class KvCache {
  public:
   // `scales` are needed by FP8 caches alone, in the format of `dtype`; null means 1 everywhere.
-  // A scale per tensor serves every head.
+  // A scale per tensor serves every head. Latents in blocks REQUIRE has_latent_blocks of the model.
   KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
           const KvScales* scales);
 
   // The cache that layer `index` of the model reads, its own or another's; without memory where it
   // has none.
   PagedKv layer(int64_t index) const;
-  DType dtype() const { return options_.dtype; }
+  const CacheType& dtype() const { return options_.dtype; }
   uint64_t bytes() const { return bytes_; }
   int64_t pages() const { return options_.n_pages; }
   // Pages that sequences may take, whether or not they still hold what another may share.
@@ -75,7 +76,8 @@ class KvCache {
  private:
   // Of a layer, or of all that use one memory in turn.
   struct Pools {
-    // [n_pages, n_kv_heads, kPageSize, head_dim] of the layer with most; no V where it is in K
+    // [n_pages, n_kv_heads, kPageSize, head_dim] of the layer with most; no V where it is in K.
+    // Bytes, where the cache holds latents in blocks.
     Tensor k, v;
   };
   struct Scales {
@@ -84,6 +86,7 @@ class KvCache {
 
   void add_layer(int64_t index, bool own_memory, const KvScales* scales);
   Pools new_pools(int64_t k_elements, int64_t v_elements);
+  int64_t k_elements(const LayerDescription& layer) const;
 
   Backend& backend_;
   std::vector<LayerDescription> layers_;  // of the model

@@ -195,7 +195,13 @@ std::vector<double> layer_scales_of(const CandidateReport& candidate, size_t n_l
 
 VerdictText verdict_text(const EvalReport& report) {
   const CandidateReport* best = nearest_fp8(report);
-  if (best == nullptr) return {Loss::unclear, {"No FP8 cache was measured."}};
+  if (best == nullptr) {
+    const bool in_blocks = std::any_of(report.candidates.begin(), report.candidates.end(),
+                                       [](const auto& each) { return each.dtype.latent_blocks; });
+    return {Loss::unclear,
+            {in_blocks ? "No FP8 cache was measured that is not in blocks with their own scales."
+                       : "No FP8 cache was measured."}};
+  }
   VerdictText verdict{loss_of(*best), {}};
   verdict.lines.push_back(headline(report, *best, verdict.loss));
   for (const std::string& line : {choice_line(report, *best), capacity_line(report, *best),

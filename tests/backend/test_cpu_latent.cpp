@@ -1,9 +1,14 @@
 // The ops of latent attention on the CPU.
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "core/fp8.h"
 #include "core/half.h"
 #include "support/backends/compare.h"
 #include "support/backends/latent_scene.h"
@@ -106,6 +111,67 @@ TEST_CASE("latent attention: has the bits of attention with V beside K, of what 
         CHECK(one.attended == two.attended);
         CHECK(one.cache == two.cache);
       }
+    }
+  }
+}
+
+TEST_CASE("latent attention: fp8_ds_mla has codes by blocks, their scales, then BF16") {
+  const LatentScene scene{.tokens = 5, .rope_dim = 6, .rank = 384, .cache = fp8_ds_mla()};
+  const std::vector<float> rotated = scene.rotated(), latent = scene.latent();
+  for (const CpuIsa isa : test::available_isas()) {
+    CAPTURE(std::string(cpu_isa_name(isa)));
+    const auto backend = make_cpu_backend(2, isa);
+    const test::LatentOutcome outcome = run_latent(*backend, scene);
+    REQUIRE(outcome.cache.size() == size_t{2} * 4 * (384 + 3 * 4 + 6 * 2));
+    for (int64_t token = 0; token < scene.tokens; ++token) {
+      CAPTURE(token);
+      // Two pages, the last one first.
+      const auto* bytes = outcome.cache.data() + ((token < 4 ? 4 : 0) + token % 4) * 408;
+      for (int64_t block = 0; block < 3; ++block) {
+        const float* x = latent.data() + token * 384 + block * 128;
+        float amax = 0;
+        for (int i = 0; i < 128; ++i) amax = std::max(amax, std::abs(x[i]));
+        float scale = 0;
+        std::memcpy(&scale, bytes + 384 + block * 4, sizeof scale);
+        CHECK(scale == (token == 0 ? FLT_MIN : amax / 448));
+        int wrong = 0;
+        for (int i = 0; i < 128; ++i) {
+          const auto code = static_cast<uint8_t>(bytes[block * 128 + i]);
+          wrong += code != fp8_encode<Fp8Format::e4m3fn>(x[i] / scale);
+        }
+        CHECK(wrong == 0);
+      }
+      for (int64_t i = 0; i < 6; ++i) {
+        uint16_t code = 0;
+        std::memcpy(&code, bytes + 396 + i * 2, sizeof code);
+        CHECK(code == bf16_from_float(rotated[static_cast<size_t>(token * 6 + i)]));
+      }
+    }
+  }
+}
+
+TEST_CASE("latent attention: fp8_ds_mla has the bits of an F32 cache of what it reads back") {
+  for (const CpuIsa isa : test::available_isas()) {
+    const auto backend = make_cpu_backend(2, isa);
+    for (const int64_t tokens : {7, 300, 1100}) {
+      CAPTURE(std::string(cpu_isa_name(isa)));
+      CAPTURE(tokens);
+      const LatentScene blocks{.tokens = tokens, .rank = 256, .cache = fp8_ds_mla()};
+      LatentScene plain = blocks;
+      plain.cache = DType::f32;
+      std::vector<float> rotated = blocks.rotated(), latent = blocks.latent();
+      for (float& x : rotated) x = bf16_to_float(bf16_from_float(x));
+      for (size_t first = 0; first < latent.size(); first += 128) {
+        float amax = 0;
+        for (size_t i = 0; i < 128; ++i) amax = std::max(amax, std::abs(latent[first + i]));
+        const float scale = std::max(amax / 448, FLT_MIN);
+        for (size_t i = 0; i < 128; ++i) {
+          float& x = latent[first + i];
+          x = fp8_decode<Fp8Format::e4m3fn>(fp8_encode<Fp8Format::e4m3fn>(x / scale)) * scale;
+        }
+      }
+      CHECK(run_latent(*backend, blocks).attended ==
+            run_latent(*backend, plain, rotated, latent).attended);
     }
   }
 }

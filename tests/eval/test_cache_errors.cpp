@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -64,6 +67,29 @@ std::vector<float> some_values(double spread) {
 }
 
 }  // namespace
+
+TEST_CASE("cache errors: a latent in blocks has those of each by its own amax / 448") {
+  Rng rng(3);
+  std::vector<float> latent;
+  for (int i = 0; i < 384; ++i) {
+    latent.push_back(static_cast<float>(rng.uniform() - 0.5) * (i < 128 ? 1e3f : 1e-3f));
+  }
+  std::fill_n(latent.begin() + 256, 128, 0.0f);
+  ErrorSums expected, found;
+  for (size_t first = 0; first < 384; first += 128) {
+    const std::span<const float> block = std::span(latent).subspan(first, 128);
+    float amax = 0;
+    for (const float x : block) amax = std::max(amax, std::abs(x));
+    add_errors(DType::f8_e4m3, std::max(amax / 448, FLT_MIN), block, expected);
+  }
+  add_block_errors(latent, found);
+  CHECK(found.values == 384);
+  CHECK(found.squared_error == expected.squared_error);
+  CHECK(found.squared == expected.squared);
+  CHECK(found.saturated == 0);
+  CHECK(found.relative_error() < 0.04);
+  CHECK(found.relative_error() > 0.01);
+}
 
 TEST_CASE("cache errors: sums and counts equal a search of all the format's values") {
   for (const Format& format : kFormats) {

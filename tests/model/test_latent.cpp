@@ -16,12 +16,26 @@
 namespace fp8kv {
 namespace {
 
-std::vector<std::string> latent_cases() {
+// The cases of which transformers computed these logits.
+std::vector<std::string> cases_with(const char* logits) {
   std::vector<std::string> names;
   for (const std::string& name : test::family_cases()) {
-    if (test::family_golden(name).has("fp8_logits")) names.push_back(name);
+    if (test::family_golden(name).has(logits)) names.push_back(name);
   }
   return names;
+}
+
+// As logit_difference, from others than the golden's `logits`.
+double difference(const test::FamilyModel& model, const char* key,
+                  const std::vector<std::vector<float>>& logits) {
+  const Json golden = model.golden.at(key);
+  std::vector<std::vector<float>> expected, found;
+  for (size_t i = 0; i < golden.size(); ++i) {
+    const std::vector<double> row = test::numbers_of(golden.value(i));
+    expected.emplace_back(row.begin(), row.end());
+    found.push_back(logits[static_cast<size_t>(std::stoi(golden.key(i)))]);
+  }
+  return test::logit_difference(found, expected);
 }
 
 KvScales calibrated(const test::FamilyModel& model, Backend& backend, const char* policy) {
@@ -34,21 +48,32 @@ KvScales calibrated(const test::FamilyModel& model, Backend& backend, const char
 
 TEST_CASE("latent: logits with an FP8 cache by one scale are those of transformers") {
   const auto backend = make_cpu_backend(2);
-  REQUIRE(latent_cases().size() >= 10);
-  for (const std::string& name : latent_cases()) {
+  REQUIRE(cases_with("fp8_logits").size() >= 12);
+  for (const std::string& name : cases_with("fp8_logits")) {
     CAPTURE(name);
     const test::FamilyModel model(name);
     const KvScales scales = calibrated(model, *backend, "amax");
     const auto logits = test::run_model(model.checkpoint, model.config, *backend, model.ids,
                                         {.cache_dtype = DType::f8_e4m3, .scales = &scales});
-    const Json golden = model.golden.at("fp8_logits");
-    std::vector<std::vector<float>> expected, found;
-    for (size_t i = 0; i < golden.size(); ++i) {
-      const std::vector<double> row = test::numbers_of(golden.value(i));
-      expected.emplace_back(row.begin(), row.end());
-      found.push_back(logits[static_cast<size_t>(std::stoi(golden.key(i)))]);
-    }
-    CHECK(test::logit_difference(found, expected) < test::kLogitTolerance);
+    CHECK(difference(model, "fp8_logits", logits) < test::kLogitTolerance);
+  }
+}
+
+TEST_CASE("latent: logits with fp8_ds_mla are those of transformers, in one step or in many") {
+  const auto backend = make_cpu_backend(2);
+  REQUIRE(cases_with("blocks_logits").size() >= 2);
+  for (const std::string& name : cases_with("blocks_logits")) {
+    CAPTURE(name);
+    const test::FamilyModel model(name);
+    const auto at_once = test::run_model(model.checkpoint, model.config, *backend, model.ids,
+                                         {.cache_dtype = fp8_ds_mla()});
+    CHECK(difference(model, "blocks_logits", at_once) < test::kLogitTolerance);
+    const auto in_steps = test::run_model(model.checkpoint, model.config, *backend, model.ids,
+                                          {.cache_dtype = fp8_ds_mla(), .chunk = 1, .prompt = 16});
+    CHECK(difference(model, "blocks_logits", in_steps) < test::kLogitTolerance);
+    // Neither that of one scale, nor that of an exact cache.
+    CHECK(test::logit_difference(model, at_once) > 5 * test::kLogitTolerance);
+    CHECK(difference(model, "fp8_logits", at_once) > 5 * test::kLogitTolerance);
   }
 }
 
@@ -78,6 +103,28 @@ TEST_CASE("latent: the cache is one pool, of rope_dim + rank elements a token") 
   CHECK(kv.head_dim == 30);
   CHECK(kv.v_in_k == 24);
   CHECK(static_cast<std::byte*>(kv.v) - static_cast<std::byte*>(kv.k) == 6);
+}
+
+TEST_CASE("latent: fp8_ds_mla is 656 bytes a token where the latent has 512 elements") {
+  const auto backend = make_cpu_backend(1);
+  const test::FamilyModel model("deepseek-v3-blocks");
+  const KvCache cache(*backend, model.config, {.dtype = fp8_ds_mla(), .n_pages = 2}, nullptr);
+  CHECK(cache.bytes() == 3 * 2 * kPageSize * (128 + 4 + 2 * 8));
+  const PagedKv kv = cache.layer(1);
+  CHECK(kv.latent_blocks);
+  CHECK(kv.v == kv.k);
+  CHECK(kv.k_scale == nullptr);
+  ModelDescription like = model.config;
+  for (LayerDescription& layer : like.layers) {
+    layer.v_head_dim = 512;
+    layer.k_head_dim = 576;
+  }
+  CHECK(kv_bytes_per_token(like, fp8_ds_mla()) == 3 * 656);
+  CHECK(kv_bytes_per_token(like, DType::f8_e4m3) == 3 * 576);
+  CHECK(has_latent_blocks(like));
+  like.layers[1].v_head_dim = 500;
+  CHECK_FALSE(has_latent_blocks(like));
+  CHECK_FALSE(has_latent_blocks(test::FamilyModel("llama-seven").config));
 }
 
 TEST_CASE("latent: scales that differ for K and V are refused") {

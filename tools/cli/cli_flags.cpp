@@ -5,6 +5,7 @@
 #include "backend/open/open.h"
 #include "base/text.h"
 #include "cli/cli_checks.h"
+#include "core/cache_type.h"
 #include "data/files/data_kind.h"
 
 namespace fp8kv {
@@ -31,8 +32,10 @@ CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<T
 }
 template CLI::Option* add_list(CLI::App&, const std::string&, std::vector<Policy>&,
                                Policy (*)(const std::string&), const std::string&);
-template CLI::Option* add_list(CLI::App&, const std::string&, std::vector<std::optional<DType>>&,
-                               std::optional<DType> (*)(const std::string&), const std::string&);
+template CLI::Option* add_list(CLI::App&, const std::string&,
+                               std::vector<std::optional<CacheType>>&,
+                               std::optional<CacheType> (*)(const std::string&),
+                               const std::string&);
 
 CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words) {
   std::string metavar;

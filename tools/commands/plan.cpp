@@ -9,6 +9,7 @@
 #include "config/describe/language_config.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
+#include "inputs/cache_choice.h"
 #include "json/json.h"
 #include "model/capacity.h"
 #include "show/output.h"
@@ -80,8 +81,9 @@ PlanSubject subject_of(const PlanOptions& options) {
 void run_command(const PlanOptions& options) {
   const PlanSubject subject = subject_of(options);
   std::vector<CachePlan> plans;
-  for (const std::optional<DType>& asked : options.kv_cache_dtypes) {
-    const DType dtype = asked.value_or(subject.own);
+  for (const std::optional<CacheType>& asked : options.kv_cache_dtypes) {
+    const CacheType dtype = asked.value_or(subject.own);
+    check_holds(dtype, subject.model);
     plans.push_back(plan_cache(subject.model, subject.weights.value_or(WeightBytes()),
                                subject.deployment, dtype, subject.own));
   }

@@ -40,7 +40,7 @@ void report_figures(const GenerationStats& stats, Log& log) {
 
 void report_cache(const KvCache& cache, const ModelConfig& config, Log& log) {
   const auto here = kv_bytes_per_token(config, cache.dtype());
-  const auto fit = [&](DType dtype) {
+  const auto fit = [&](const CacheType& dtype) {
     return grouped(static_cast<uint64_t>(cache.pages() * kPageSize) * here /
                    kv_bytes_per_token(config, dtype));
   };

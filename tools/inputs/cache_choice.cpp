@@ -1,6 +1,7 @@
 #include "inputs/cache_choice.h"
 
 #include "base/error.h"
+#include "core/latent_blocks.h"
 #include "inputs/scale_source.h"
 #include "options/kv_dtype.h"
 
@@ -20,7 +21,7 @@ std::optional<KvScales> available_scales(const RunOptions& options, const Checkp
   return scales_carried_by(checkpoint, config, log);
 }
 
-CacheChoice choose_fp8(const RunOptions& options, DType dtype,
+CacheChoice choose_fp8(const RunOptions& options, const CacheType& dtype,
                        const std::optional<KvScales>& available, const std::string& model) {
   const Fp8Format format = *fp8_format(dtype);
   const std::string name = kv_dtype_name(dtype);
@@ -46,15 +47,33 @@ CacheChoice choose_fp8(const RunOptions& options, DType dtype,
 
 }  // namespace
 
+void check_holds(const CacheType& type, const ModelDescription& model) {
+  if (!type.latent_blocks || has_latent_blocks(model)) return;
+  std::string found = "its layers have no cache";
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    if (!model.writes_cache(i)) continue;
+    const LayerDescription& layer = model.layer(i);
+    found = layer.v_in_k ? cat("the latent of layer ", i, " has ", layer.v_head_dim, " elements")
+                         : cat("layer ", i, " caches K and V of ",
+                               count_of(static_cast<uint64_t>(layer.n_kv_heads), "head"));
+    if (!layer.v_in_k || layer.v_head_dim % kLatentBlock != 0) break;
+  }
+  throw Error(cat("--kv-cache-dtype ", kv_dtype_name(type), ": ", found,
+                  ", expected latents in whole blocks of ", kLatentBlock),
+              "use fp8_e4m3", ErrorKind::usage);
+}
+
 CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint,
                          const ModelConfig& config, Log& log) {
-  const std::optional<DType> asked = kv_dtype_from_name(options.kv_cache_dtype);
+  const std::optional<CacheType> asked = kv_dtype_from_name(options.kv_cache_dtype);
+  if (asked) check_holds(*asked, config);
   const std::string model = quote(options.model.string());
   const bool scale_flags = !options.scales.empty() || options.unit_scales;
   if (asked && !fp8_format(*asked)) {
     if (scale_flags) {
       throw Error(
-          cat("scales are for an FP8 cache, not for --kv-cache-dtype ", options.kv_cache_dtype),
+          cat("scales are for an FP8 cache", asked->latent_blocks ? " that makes none itself" : "",
+              ", not for --kv-cache-dtype ", options.kv_cache_dtype),
           "leave out --scales and --unit-scales, or choose fp8", ErrorKind::usage);
     }
     return {*asked, std::nullopt, kv_dtype_name(*asked)};

@@ -6,18 +6,21 @@
 
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
+#include "core/cache_type.h"
 #include "core/config.h"
-#include "core/dtype.h"
 #include "core/scales.h"
 #include "options/options.h"
 
 namespace fp8kv {
 
 struct CacheChoice {
-  DType dtype = DType::f16;
+  CacheType dtype;
   std::optional<KvScales> scales;  // in the format of dtype; absent: 1 everywhere
   std::string why;
 };
+
+// Throws a usage Error where the model's caches cannot be of this type.
+void check_holds(const CacheType& type, const ModelDescription& model);
 
 // Throws when an FP8 cache would have no scales and was not told to do without.
 CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "inputs/cache_choice.h"
 #include "inputs/scale_source.h"
 #include "options/kv_dtype.h"
 #include "policy/make_scales.h"
@@ -19,7 +20,8 @@ ScaleChoice scales_of_checkpoint(const Checkpoint& checkpoint, const ModelConfig
   return {"", std::nullopt, {parse_policy("amax")}};
 }
 
-CandidateReport candidate(DType dtype, const std::string& policy, std::optional<KvScales> scales) {
+CandidateReport candidate(const CacheType& dtype, const std::string& policy,
+                          std::optional<KvScales> scales) {
   CandidateReport made;
   made.dtype = dtype;
   made.dtype_name = kv_dtype_name(dtype);
@@ -27,6 +29,22 @@ CandidateReport candidate(DType dtype, const std::string& policy, std::optional<
   made.name = policy.empty() ? made.dtype_name : cat(made.dtype_name, " ", policy);
   if (scales) made.scales = with_format(*scales, *fp8_format(dtype));
   return made;
+}
+
+// What runtimes keep in blocks: the sizes of DeepSeek V3.
+bool in_blocks_elsewhere(const ModelConfig& config) {
+  return config.latent && config.latent->rank == 512 && config.latent->rope_dim == 64;
+}
+
+// The caches to measure. Unless they were named, that in blocks too, where runtimes may serve with
+// it in place of the one with scales.
+std::vector<CacheType> asked_types(const EvalCommandOptions& options, const ModelConfig& config) {
+  std::vector<CacheType> types;
+  for (const std::optional<CacheType>& asked : options.kv_cache_dtypes) {
+    types.push_back(asked.value_or(config.dtype));
+  }
+  if (!options.dtypes_given && in_blocks_elsewhere(config)) types.push_back(fp8_ds_mla());
+  return types;
 }
 
 void check_unique(const std::vector<CandidateReport>& candidates) {
@@ -72,8 +90,8 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
 std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
                                              const ScaleChoice& choice, const ModelConfig& config) {
   std::vector<CandidateReport> candidates;
-  for (const std::optional<DType>& asked : options.kv_cache_dtypes) {
-    const DType dtype = asked.value_or(config.dtype);
+  for (const CacheType& dtype : asked_types(options, config)) {
+    check_holds(dtype, config);
     if (!is_e4m3(dtype)) {
       candidates.push_back(candidate(dtype, "", std::nullopt));
     } else if (choice.policies.empty()) {
@@ -129,8 +147,8 @@ void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const Sca
 }
 
 DType baseline_dtype(const EvalCommandOptions& options, const ModelConfig& config) {
-  const DType dtype = kv_dtype_from_name(options.baseline).value_or(config.dtype);
-  if (is_compute_dtype(dtype)) return dtype;
+  const CacheType type = kv_dtype_from_name(options.baseline).value_or(config.dtype);
+  if (is_compute_dtype(type)) return type.dtype;
   throw Error(
       cat("--baseline ", options.baseline, ": is FP8, expected float32, float16 or bfloat16"),
       "name FP8 caches with --kv-cache-dtype", ErrorKind::usage);

@@ -9,7 +9,7 @@ namespace fp8kv {
 namespace {
 
 struct Spelling {
-  DType dtype;
+  CacheType type;
   std::vector<std::string> names;  // the canonical one first
 };
 
@@ -18,6 +18,7 @@ const std::vector<Spelling>& rows() {
       {DType::f32, {"float32", "fp32"}},
       {DType::f16, {"float16", "fp16", "half"}},
       {DType::bf16, {"bfloat16", "bf16"}},
+      {fp8_ds_mla(), {"fp8_ds_mla"}},
       {DType::f8_e4m3, {"fp8_e4m3", "fp8", "fp8_e4m3fn", "float8_e4m3fn"}},
       {DType::f8_e4m3fnuz, {"fp8_e4m3fnuz", "float8_e4m3fnuz"}},
       {DType::f8_e5m2, {"fp8_e5m2", "float8_e5m2"}},
@@ -33,7 +34,7 @@ std::vector<std::string> kv_dtype_names() {
   return names;
 }
 
-std::optional<DType> kv_dtype_from_name(const std::string& name) {
+std::optional<CacheType> kv_dtype_from_name(const std::string& name) {
   const auto same = [&](std::string_view known) {
     return std::equal(known.begin(), known.end(), name.begin(), name.end(), [](char a, char b) {
       return a == std::tolower(static_cast<unsigned char>(b));
@@ -42,7 +43,7 @@ std::optional<DType> kv_dtype_from_name(const std::string& name) {
   if (same("auto")) return std::nullopt;
   for (const Spelling& row : rows()) {
     for (const std::string& known : row.names) {
-      if (same(known)) return row.dtype;
+      if (same(known)) return row.type;
     }
   }
   const std::vector<std::string> known = kv_dtype_names();
@@ -50,17 +51,19 @@ std::optional<DType> kv_dtype_from_name(const std::string& name) {
               "see 'fp8kv run --help'", ErrorKind::usage);
 }
 
-std::string kv_dtype_name(DType dtype) {
+std::string kv_dtype_name(const CacheType& type) {
   for (const Spelling& row : rows()) {
-    if (row.dtype == dtype) return row.names[0];
+    if (row.type == type) return row.names[0];
   }
-  return std::string(dtype_name(dtype));
+  return std::string(dtype_name(type.dtype));
 }
 
-std::vector<DType> kv_dtypes() {
-  std::vector<DType> dtypes;
-  for (const Spelling& row : rows()) dtypes.push_back(row.dtype);
-  return dtypes;
+std::vector<CacheType> kv_dtypes(const ModelDescription& model) {
+  std::vector<CacheType> types;
+  for (const Spelling& row : rows()) {
+    if (!row.type.latent_blocks || has_latent_blocks(model)) types.push_back(row.type);
+  }
+  return types;
 }
 
 }  // namespace fp8kv

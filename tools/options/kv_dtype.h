@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/cache_type.h"
+#include "core/model_description.h"
 
 namespace fp8kv {
 
@@ -13,12 +14,12 @@ namespace fp8kv {
 std::vector<std::string> kv_dtype_names();
 
 // nullopt for "auto". Throws a usage Error for an unknown name, listing the known ones.
-std::optional<DType> kv_dtype_from_name(const std::string& name);
+std::optional<CacheType> kv_dtype_from_name(const std::string& name);
 
 // The canonical name: "fp8_e4m3".
-std::string kv_dtype_name(DType dtype);
+std::string kv_dtype_name(const CacheType& type);
 
-// Every dtype a cache can have, widest first.
-std::vector<DType> kv_dtypes();
+// Every type that a cache of the model can have, widest first.
+std::vector<CacheType> kv_dtypes(const ModelDescription& model);
 
 }  // namespace fp8kv

@@ -125,7 +125,7 @@ struct EvalCommandOptions : CommonOptions {
   std::string calibrate_split;                      // as DataChoice::split, of `calibrate_on`
   DataChoice choice;
   ChatRequest chat;
-  std::vector<std::optional<DType>> kv_cache_dtypes = {DType::f8_e4m3};  // absent: the model's
+  std::vector<std::optional<CacheType>> kv_cache_dtypes = {DType::f8_e4m3};  // absent: the model's
   bool dtypes_given = false;
   std::filesystem::path against;  // another model, which is the baseline then; "": none
   std::string baseline = "auto";
@@ -195,7 +195,8 @@ struct MergeOptions : CommonOptions {
 struct PlanOptions : CommonOptions {
   std::filesystem::path model;
   uint64_t memory = 0;  // bytes of each GPU; 0: not given
-  std::vector<std::optional<DType>> kv_cache_dtypes = {std::nullopt, DType::f8_e4m3};  // as in eval
+  std::vector<std::optional<CacheType>> kv_cache_dtypes = {std::nullopt,
+                                                           DType::f8_e4m3};  // as in eval
   int64_t tp = 1;
   int64_t batch = 1;
   int64_t context = 0;  // 0: the model's

@@ -32,9 +32,9 @@ std::string kv_heads_text(const ModelDescription& model) {
 std::string cache_table(const ModelDescription& model) {
   if (model.cache_layers() == 0) return "";
   Table table({"KV cache", "bytes a token", "tokens in 1 GiB"});
-  for (const DType dtype : kv_dtypes()) {
-    const uint64_t per_token = kv_bytes_per_token(model, dtype);
-    table.add({kv_dtype_name(dtype), grouped(per_token), grouped((uint64_t{1} << 30) / per_token)});
+  for (const CacheType& type : kv_dtypes(model)) {
+    const uint64_t per_token = kv_bytes_per_token(model, type);
+    table.add({kv_dtype_name(type), grouped(per_token), grouped((uint64_t{1} << 30) / per_token)});
   }
   return table.text();
 }
@@ -56,8 +56,8 @@ void layers_json(JsonWriter& json, const ModelDescription& model) {
     return;
   }
   json.begin_object();
-  for (const DType dtype : kv_dtypes()) {
-    json.member(kv_dtype_name(dtype), kv_bytes_per_token(model, dtype));
+  for (const CacheType& type : kv_dtypes(model)) {
+    json.member(kv_dtype_name(type), kv_bytes_per_token(model, type));
   }
   json.end_object();
 }

@@ -40,15 +40,19 @@ struct Op {
   const AttentionOptions& options;
   int64_t n_heads;
   int64_t group;
-  int64_t head_dim;       // of Q and K
-  int64_t v_dim;          // of V and the output
-  int64_t padded_dim;     // v_dim in whole strips
-  int64_t element_bytes;  // of the cache
+  int64_t head_dim;    // of Q and K
+  int64_t v_dim;       // of V and the output
+  int64_t padded_dim;  // v_dim in whole strips
+  DType element;       // of what is read as K and V: the cache's, but f32 of latents in blocks
+  int64_t element_bytes;
 
   int64_t row_bytes() const { return head_dim * element_bytes; }
   int64_t k_blocks() const { return divide_up(head_dim, kTileStride); }
   int64_t position(int64_t row) const { return batch.positions.as<int32_t>()[row]; }
   int64_t queries(const Span& span) const { return span.n_rows * group; }
+  const int32_t* pages(const Span& span) const {
+    return batch.page_table.as<int32_t>() + span.sequence * batch.page_table.shape[1];
+  }
   int64_t row_of(const Span& span, int64_t query) const { return span.first_row + query / group; }
   // Which of all rows' query heads one is: its elements in q and out come in that order.
   int64_t item(const Span& span, int64_t query) const {
@@ -101,6 +105,7 @@ struct Partial {
 // A thread's working memory.
 struct Work {
   float* panel;    // [kTileStride, strip]
+  float* tokens;   // [kBlockTokens, head_dim] of latents in blocks; none of other caches
   float* queries;  // [k_blocks, queries, kTileStride]
   float* scores;   // [queries, kTileStride]
   Partial chunk;
@@ -111,8 +116,11 @@ struct Work {
     const int64_t queries_size = op.k_blocks() * n * kTileStride;
     const int64_t scores_size = n * kTileStride;
     const int64_t partial_size = Partial::floats(op, n);
-    panel = scratch.floats(panel_size + queries_size + scores_size + 2 * partial_size);
-    queries = panel + panel_size;
+    const int64_t tokens_size = op.kv.latent_blocks ? kBlockTokens * op.head_dim : 0;
+    panel =
+        scratch.floats(panel_size + tokens_size + queries_size + scores_size + 2 * partial_size);
+    tokens = panel + panel_size;
+    queries = tokens + tokens_size;
     scores = queries + queries_size;
     chunk = Partial::at(scores + scores_size, n);
     total = Partial::at(scores + scores_size + partial_size, n);
@@ -139,8 +147,7 @@ alignas(64) constexpr std::array<std::byte, kTileStride * sizeof(float)> kZeroRo
 // after the other.
 void find_tokens(const Op& op, const Span& span, const void* pool, int64_t begin, int64_t end,
                  const std::byte** rows) {
-  const int32_t* pages =
-      op.batch.page_table.as<int32_t>() + span.sequence * op.batch.page_table.shape[1];
+  const int32_t* pages = op.pages(span);
   int64_t page = begin / op.kv.page_size;
   int64_t in_page = begin % op.kv.page_size;
   for (int64_t t = begin; t < end; ++page, in_page = 0) {
@@ -172,15 +179,46 @@ void multiply(const Op& op, const float* a, int64_t n, const float* panel, int64
   }
 }
 
+// A token of latents in blocks, as the elements of K.
+void read_blocks(const Op& op, const std::byte* token, float* to) {
+  const LatentBlocks blocks = op.kv.blocks();
+  op.kernels.to_float[DType::bf16](token + blocks.rope_at(), blocks.rope_dim, to);
+  to += blocks.rope_dim;
+  op.kernels.to_float[op.kv.dtype](token, blocks.rank, to);
+  for (int32_t block = 0; block < blocks.blocks(); ++block, to += kLatentBlock) {
+    float scale = 0.0f;
+    std::memcpy(&scale, token + blocks.scales_at() + block * 4, sizeof scale);
+    for (int32_t i = 0; i < kLatentBlock; ++i) to[i] *= scale;
+  }
+}
+
 // Where the keys and values of a block lie.
 struct BlockRows {
   const std::byte* keys[kBlockTokens + kMaxStrip];
   const std::byte* values[kBlockTokens];
 
-  BlockRows(const Op& op, const Span& span, int64_t begin, int64_t end) {
+  BlockRows(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work) {
+    op.kv.latent_blocks ? read_tokens(op, span, begin, end, work) : find(op, span, begin, end);
+    std::fill_n(keys + (end - begin), kMaxStrip, kZeroRow.data());
+  }
+
+ private:
+  void find(const Op& op, const Span& span, int64_t begin, int64_t end) {
     find_tokens(op, span, op.kv.k, begin, end, keys);
     find_tokens(op, span, op.kv.v, begin, end, values);
-    std::fill_n(keys + (end - begin), kMaxStrip, kZeroRow.data());
+  }
+
+  void read_tokens(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work) {
+    for (int64_t t = begin; t < end; ++t) {
+      float* to = work.tokens + (t - begin) * op.head_dim;
+      const int64_t page = op.pages(span)[t / op.kv.page_size];
+      read_blocks(
+          op,
+          static_cast<const std::byte*>(op.kv.k) + op.kv.block_offset(page, t % op.kv.page_size),
+          to);
+      keys[t - begin] = reinterpret_cast<const std::byte*>(to);
+      values[t - begin] = reinterpret_cast<const std::byte*>(to + op.head_dim - op.v_dim);
+    }
   }
 };
 
@@ -200,7 +238,7 @@ void score_block(const Op& op, const Span& span, const BlockRows& rows, int64_t 
         keys[j] = rows.keys[first + j] + (past_end ? 0 : b * kTileStride * op.element_bytes);
       }
       const int64_t depth = std::min<int64_t>(kTileStride, op.head_dim - b * kTileStride);
-      op.kernels.pack_panel[op.kv.dtype](keys, static_cast<int>(depth), work.panel);
+      op.kernels.pack_panel[op.element](keys, static_cast<int>(depth), work.panel);
       multiply(op, work.queries + b * n * kTileStride, n, work.panel, depth, work.scores + first,
                kTileStride, b > 0);
     }
@@ -245,8 +283,8 @@ void sum_block(const Op& op, const Span& span, BlockRows& rows, int64_t count, c
   const int64_t strip_bytes = width * op.element_bytes;
   for (int64_t d = 0; d < op.v_dim; d += width) {
     const int64_t columns = std::min(width, op.v_dim - d);
-    op.kernels.copy_panel[op.kv.dtype](rows.values, static_cast<int>(count),
-                                       static_cast<int>(columns), work.panel);
+    op.kernels.copy_panel[op.element](rows.values, static_cast<int>(count),
+                                      static_cast<int>(columns), work.panel);
     multiply(op, work.scores, op.queries(span), work.panel, count, work.chunk.sums + d,
              op.padded_dim, true);
     if (d + width >= op.v_dim) break;
@@ -260,7 +298,7 @@ void attend_chunk(const Op& op, const Span& span, int64_t chunk, const Work& wor
   for (int64_t begin = chunk * kChunkTokens; begin < chunk_end; begin += kBlockTokens) {
     const int64_t end = std::min(begin + kBlockTokens, chunk_end);
     if (end <= op.first_token(span.first_row)) continue;
-    BlockRows rows(op, span, begin, end);
+    BlockRows rows(op, span, begin, end, work);
     score_block(op, span, rows, end - begin, work);
     weigh_block(op, span, begin, end, work);
     sum_block(op, span, rows, end - begin, work);
@@ -380,6 +418,7 @@ void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch
                    const AttentionOptions& options, const TensorView& out) {
   const int64_t n_heads = q.shape[1];
   const int64_t head_dim = q.shape[2];
+  const DType element = kv.latent_blocks ? DType::f32 : kv.dtype;
   const Op op{kernels,
               q.as<float>(),
               out.as<float>(),
@@ -391,7 +430,8 @@ void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch
               head_dim,
               kv.v_dim(),
               divide_up(kv.v_dim(), kernels.strip) * kernels.strip,
-              static_cast<int64_t>(dtype_bytes(kv.dtype))};
+              element,
+              static_cast<int64_t>(dtype_bytes(element))};
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
   const std::vector<Span> spans = make_spans(op);
   bool long_context = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 
 #include "core/half.h"
 
@@ -89,10 +90,30 @@ void round_to(const Op& op, Part part, float* x) {
   if (op.args.round_to == DType::bf16) op.kernels.round_bf16(x, op.head_dim(part));
 }
 
+// What is rotated of K, or the latent, to its place in the token.
+void append_blocks(const Op& op, Part part, const float* x, int64_t slot) {
+  const PagedKv& kv = op.args.kv;
+  const LatentBlocks blocks = kv.blocks();
+  auto* token =
+      static_cast<std::byte*>(kv.k) + kv.block_offset(slot / kv.page_size, slot % kv.page_size);
+  if (part == kK) {
+    op.kernels.store[DType::bf16](x, blocks.rope_dim, 1.0f, token + blocks.rope_at());
+    return;
+  }
+  for (int32_t block = 0; block < blocks.blocks(); ++block) {
+    const float* values = x + block * kLatentBlock;
+    const float scale =
+        latent_block_scale(float_from_bits(op.kernels.largest_bits(values, kLatentBlock, 0)));
+    op.kernels.store[kv.dtype](values, kLatentBlock, scale, token + block * kLatentBlock);
+    std::memcpy(token + blocks.scales_at() + block * 4, &scale, sizeof scale);
+  }
+}
+
 void append(const Op& op, Part part, const float* x, int64_t row, int64_t head) {
   const bool is_key = part == kK;
   const PagedKv& kv = op.args.kv;
   const int64_t slot = op.args.batch.slots.as<int32_t>()[row];
+  if (kv.latent_blocks) return append_blocks(op, part, x, slot);
   const int64_t offset = kv.offset(slot / kv.page_size, head, slot % kv.page_size);
   const float* scales = is_key ? kv.k_scale : kv.v_scale;
   auto* cache = static_cast<std::byte*>(is_key ? kv.k : kv.v);

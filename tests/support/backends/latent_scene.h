@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "base/rng.h"
+#include "core/cache_type.h"
 #include "core/histogram.h"
 #include "support/backends/cpu.h"
 
@@ -19,16 +20,32 @@ struct LatentScene {
   int64_t n_heads = 3;
   int64_t rope_dim = 6;
   int64_t rank = 20;
-  DType cache = DType::f32;
+  CacheType cache = DType::f32;
   bool v_in_k = true;  // else V is all of K, in a pool of its own
   float scale = 0.05f;
 
   static constexpr int32_t kPageSize = 4;
   int64_t head_dim() const { return rope_dim + rank; }
+  LatentBlocks blocks() const {
+    return {static_cast<int32_t>(rank), static_cast<int32_t>(rope_dim)};
+  }
   int64_t pages() const { return (tokens + kPageSize - 1) / kPageSize; }
   std::vector<float> values(uint64_t seed, int64_t count) const {
     Rng rng(seed);
     return random_floats(rng, count);
+  }
+  // What is appended of K, and the latents, of magnitudes that differ from block to block and
+  // token to token; the first latent is all zeros.
+  std::vector<float> rotated() const { return values(2, tokens * rope_dim); }
+  std::vector<float> latent() const {
+    std::vector<float> all = values(3, tokens * rank);
+    if (!cache.latent_blocks) return all;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const int64_t block = static_cast<int64_t>(i) / kLatentBlock;
+      all[i] = static_cast<int64_t>(i) < rank ? 0.0f
+                                              : std::ldexp(all[i], static_cast<int>(block % 9) - 4);
+    }
+    return all;
   }
 };
 
@@ -40,10 +57,11 @@ struct LatentOutcome {
 };
 
 // Appends K and V, rotated by nothing, and attends.
-inline LatentOutcome run_latent(Backend& backend, const LatentScene& s) {
+inline LatentOutcome run_latent(Backend& backend, const LatentScene& s,
+                                const std::vector<float>& rotated,
+                                const std::vector<float>& latent) {
   const int64_t n = s.tokens, size = s.head_dim();
   const Tensor q = tensor_of(backend, s.values(1, n * s.n_heads * size), {n, s.n_heads, size});
-  const std::vector<float> rotated = s.values(2, n * s.rope_dim), latent = s.values(3, n * s.rank);
   std::vector<float> whole;
   for (int64_t row = 0; row < n; ++row) {
     whole.insert(whole.end(), rotated.begin() + row * s.rope_dim,
@@ -72,17 +90,21 @@ inline LatentOutcome run_latent(Backend& backend, const LatentScene& s) {
   const Tensor rope = tensor_of(backend, std::vector<float>{1, 0}, {1, 2});
   const Tensor scale = tensor_of(backend, std::vector<float>{s.scale}, {1});
   const Tensor magnitudes = backend.allocate(DType::u64, Shape{3, 1, kMagnitudeWords});
-  const Shape pool{s.pages(), 1, LatentScene::kPageSize, size};
-  const Tensor k_pool = backend.allocate(s.cache, pool), v_pool = backend.allocate(s.cache, pool);
+  const bool blocks = s.cache.latent_blocks;
+  const Shape pool{s.pages(), 1, LatentScene::kPageSize, blocks ? s.blocks().bytes() : size};
+  const DType element = blocks ? DType::u8 : s.cache.dtype;
+  const Tensor k_pool = backend.allocate(element, pool), v_pool = backend.allocate(element, pool);
   PagedKv kv;
   kv.k = k_pool.view().data;
   kv.v = v_pool.view().data;
   if (s.v_in_k) {
-    kv.v = k_pool.view().data + static_cast<size_t>(s.rope_dim) * dtype_bytes(s.cache);
+    const auto before = static_cast<size_t>(blocks ? 0 : s.rope_dim);
+    kv.v = k_pool.view().data + before * dtype_bytes(s.cache.dtype);
     kv.v_in_k = static_cast<int32_t>(s.rank);
   }
   if (fp8_format(s.cache)) kv.k_scale = kv.v_scale = scale.view().as<const float>();
-  kv.dtype = s.cache;
+  kv.dtype = s.cache.dtype;
+  kv.latent_blocks = blocks;
   kv.page_size = LatentScene::kPageSize;
   kv.n_kv_heads = 1;
   kv.head_dim = static_cast<int32_t>(size);
@@ -118,6 +140,10 @@ inline LatentOutcome run_latent(Backend& backend, const LatentScene& s) {
     outcome.n_counted.push_back(counted);
   }
   return outcome;
+}
+
+inline LatentOutcome run_latent(Backend& backend, const LatentScene& s) {
+  return run_latent(backend, s, s.rotated(), s.latent());
 }
 
 inline float largest_magnitude(const std::vector<float>& values) {

@@ -12,7 +12,7 @@
 namespace fp8kv::test {
 
 struct RunSettings {
-  DType cache_dtype = DType::f32;
+  CacheType cache_dtype = DType::f32;
   const KvScales* scales = nullptr;
   int64_t chunk = 1 << 20;  // tokens in a step
   int64_t prompt = 0;       // tokens in the first step, where that is another number; else 0
