@@ -230,6 +230,14 @@ bool is_of_unused_cache(std::string_view name, const ModelConfig& config) {
          (rest->starts_with("k_") || rest->starts_with("v_"));
 }
 
+// Of a sparse indexer, which decides nothing within the context that is computed.
+bool is_of_indexer(std::string_view name, const Checkpoint& checkpoint) {
+  const auto parts = split_layer_name(name);
+  const auto rest = parts ? in_attention(parts->rest) : std::nullopt;
+  return rest && rest->starts_with("indexer.") &&
+         language_config(checkpoint.config()).has("index_topk");
+}
+
 // "model" of "model.layers.{}.mlp.up_proj".
 std::string_view first_part(std::string_view name) {
   return name.substr(0, name.find('.'));
@@ -253,6 +261,7 @@ void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
     if (!weight || !of_model || is_other_part(name) || expected.contains(name)) continue;
     if (is_mask(location.entry)) continue;
     if (is_of_later_layer(name, checkpoint, config) || is_of_unused_cache(name, config)) continue;
+    if (is_of_indexer(name, checkpoint)) continue;
     throw Error(cat(tensor_of(checkpoint, name), ": is not a part of ", config.architecture,
                     " with this config.json"),
                 "config.json and the weights are not of the same model");

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/block.h"
@@ -60,7 +61,9 @@ struct LatentConfig {
 
 // All of it is set, and no layer is Mixing::unknown.
 struct ModelConfig : ModelDescription {
-  DType dtype = DType::f16;               // of the weights: f32, f16 or bf16
+  DType dtype = DType::f16;  // of the weights: f32, f16 or bf16
+  // Which key of config.json says max_seq_len, and why no more is computed if that is not plain.
+  std::string_view context_key = "max_position_embeddings";
   int64_t hidden_dim = 0;                 // of layers without experts
   std::vector<int64_t> hidden_dims = {};  // of each layer, where they differ; else empty
   int64_t vocab_size = 0;

@@ -83,15 +83,16 @@ bool has_latent_blocks(const ModelDescription& model) {
 
 uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads,
                             const CacheType& type) {
+  const auto index_bytes = static_cast<uint64_t>(layer.index_bytes);
   if (type.latent_blocks) {
     FP8KV_ASSERT(layer.v_in_k && layer.v_head_dim % kLatentBlock == 0);
     const LatentBlocks blocks{static_cast<int32_t>(layer.v_head_dim),
                               static_cast<int32_t>(layer.own_k_dim())};
-    return static_cast<uint64_t>(blocks.bytes());
+    return static_cast<uint64_t>(blocks.bytes()) + index_bytes;
   }
   const int64_t of_v = layer.v_in_k ? 0 : layer.v_head_dim;
   const uint64_t per_head = product(layer.k_head_dim + of_v, dtype_bytes(type.dtype));
-  return product(n_kv_heads, per_head);
+  return product(n_kv_heads, per_head) + index_bytes;
 }
 
 uint64_t kv_bytes_per_token(const ModelDescription& model, const CacheType& type) {

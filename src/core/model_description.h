@@ -51,6 +51,8 @@ struct LayerDescription {
   bool v_is_k = false;  // V is what the projection of K gives, before K's norm and rotation
   // V is the last v_head_dim elements of K, in the same memory: latent attention (MLA).
   bool v_in_k = false;
+  // Of a sparse indexer's keys, for each token, which lie beside the cache whatever that holds.
+  int64_t index_bytes = 0;
   bool operator==(const LayerDescription&) const = default;
 
   // Elements of a K head that are not V's as well.
@@ -103,7 +105,7 @@ struct ModelDescription {
 bool has_latent_blocks(const ModelDescription& model);
 
 // Bytes that one token takes in the caches of all layers, while no window is full: K and V of every
-// KV head. 0 for a model without a cache. Throws when that passes 2^63.
+// KV head, and what indexers keep. 0 for a model without a cache. Throws when that passes 2^63.
 // REQUIRES known layers, and has_latent_blocks for a type in blocks.
 uint64_t kv_bytes_per_token(const ModelDescription& model, const CacheType& type);
 

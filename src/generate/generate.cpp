@@ -217,7 +217,7 @@ void check_request(const Request& request, const std::string& name, const ModelC
   }
   if (length >= config.max_seq_len) {
     throw Error(cat(name, " has ", count_of(request.prompt.size(), "token"),
-                    ", the model's context is ", config.max_seq_len, " (max_position_embeddings)"),
+                    ", the model's context is ", config.max_seq_len, " (", config.context_key, ")"),
                 "shorten it");
   }
 }

@@ -1,4 +1,4 @@
-// Commands on models with latent attention: the cache fp8_ds_mla.
+// Commands on models with latent attention: the cache fp8_ds_mla, and sparse attention.
 #include <string>
 #include <vector>
 
@@ -133,6 +133,40 @@ TEST_CASE("cli latent: run takes fp8_ds_mla, which takes no scales") {
         "fp8kv: run: scales are for an FP8 cache that makes none itself, not for --kv-cache-dtype "
         "fp8_ds_mla\n"
         "help: leave out --scales and --unit-scales, or choose fp8\n");
+}
+
+TEST_CASE("cli latent: sparse attention ends where the indexer would leave something out") {
+  std::string config = config_of(cat(kSizes, R"(, "index_topk": 32, "index_head_dim": 128,
+                                                  "index_n_heads": 2)"));
+  for (const auto& [from, to] : {std::pair{"DeepseekV3For", "DeepseekV32For"},
+                                 std::pair{"\"deepseek_v3\"", "\"deepseek_v32\""}}) {
+    config.replace(config.find(from), std::string(from).size(), to);
+  }
+  const Place place(config);
+  place.folder.write("short.jsonl", "{\"input_ids\": [5, 9, 33, 60, 7, 12]}\n");
+  const test::CliResult calibrated =
+      place.run({"calibrate", "m", "--data", "short.jsonl", "-o", "s.json"});
+  CHECK(calibrated.exit_code == 0);
+  CHECK(calibrated.err.find("windows of 32 tokens: the model's whole context") !=
+        std::string::npos);
+  const char* const limit =
+      "32 (index_topk: up to so many tokens each sees all, and choosing among more is not "
+      "computed)\n";
+  CHECK(place.run({"calibrate", "m", "--data", "short.jsonl", "-o", "t.json", "--seq-len", "33"})
+            .err == cat("fp8kv: calibrate: --seq-len 33 is longer than the model's context, ",
+                        limit, "help: --seq-len 32 is the longest\n"));
+  CHECK(place.run({"run", "m", "--prompts", "d.jsonl", "--json", "-q"}).err ==
+        cat("fp8kv: run: 'd.jsonl':1 has 60 tokens, the model's context is ", limit,
+            "help: shorten it\n"));
+  // With the keys of the indexer, as runtimes keep them.
+  const Json plan =
+      Json::parse(place.run({"plan", "m", "--json", "--kv-cache-dtype", "fp8"}).out, "stdout");
+  CHECK(plan.at("plans")[0].at("bytes_per_token").as_int() == 2 * (576 + 132));
+  CHECK(plan.at("context").as_int() == 64);
+  CHECK(place.run({"plan", "m"})
+            .out.find(
+                "indexers    2 layers; 132 bytes a token and layer, whatever the cache holds\n") !=
+        std::string::npos);
 }
 
 }  // namespace fp8kv

@@ -23,14 +23,15 @@ constexpr const char* kSupported =
     "SmolLM3ForCausalLM, StableLmForCausalLM, Starcoder2ForCausalLM, MixtralForCausalLM, "
     "Qwen2MoeForCausalLM, Qwen3MoeForCausalLM, OlmoeForCausalLM, Glm4MoeForCausalLM, "
     "MiniMaxM2ForCausalLM, GptOssForCausalLM, GraniteMoeForCausalLM, DeepseekV2ForCausalLM, "
-    "DeepseekV3ForCausalLM, Glm4MoeLiteForCausalLM, InternLM2ForCausalLM, "
+    "DeepseekV3ForCausalLM, DeepseekV32ForCausalLM, Glm4MoeLiteForCausalLM, "
+    "GlmMoeDsaForCausalLM, InternLM2ForCausalLM, "
     "InternLM3ForCausalLM, BaichuanForCausalLM, BaiChuanForCausalLM, MiniCPMForCausalLM, "
     "Llama4ForCausalLM, GraniteMoeHybridForCausalLM, NemotronHForCausalLM, BambaForCausalLM, "
     "GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, "
     "GPTNeoXForCausalLM, FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, "
     "Qwen3_5MoeForCausalLM, "
     "Gemma3ForConditionalGeneration, Gemma3nForConditionalGeneration, "
-    "Gemma4ForConditionalGeneration, "
+    "Gemma4ForConditionalGeneration, KimiK25ForConditionalGeneration, "
     "Llama4ForConditionalGeneration, "
     "LlavaForConditionalGeneration, "
     "Mistral3ForConditionalGeneration, Qwen2VLForConditionalGeneration, "
@@ -78,9 +79,13 @@ TEST_CASE("architectures: what is not computed of latent attention is refused by
   CHECK(refused("deepseek-v2", "topk_method", "\"noaux_tc\"") ==
         "config.json: topk_method: is \"noaux_tc\", expected 'group_limited_greedy': no other "
         "router of this architecture is supported");
-  CHECK(refused("deepseek-v3", "architectures", R"(["DeepseekV32ForCausalLM"])") ==
-        "config.json: architectures: 'DeepseekV32ForCausalLM' is not supported: a sparse indexer "
-        "chooses what each token sees, and caches keys of its own");
+  CHECK(refused("glm-moe-dsa", "rope_interleave", "false") ==
+        "config.json: rope_interleave: is false, expected true: neighbours are rotated in this "
+        "architecture");
+  CHECK(refused("glm-moe-dsa", "index_topk", "null") ==
+        "config.json: the key 'index_topk' is null");
+  CHECK(refused("glm-moe-dsa-seven", "indexer_types", R"(["full"])") ==
+        R"(config.json: indexer_types: is ["full"], expected one for each of 3 layers)");
 }
 
 TEST_CASE("architectures: Kimi K2 is DeepSeek V3 by another model_type, and Qwen is not") {

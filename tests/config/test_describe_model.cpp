@@ -80,11 +80,12 @@ TEST_CASE("describe_model: what cannot be told is an error") {
         "config.json: the key 'hidden_size' is missing");
   CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "model_type": "minicpm3"})") ==
         "config.json: kv_lora_rank: attention through a latent vector (MLA) is not known of "
-        "model_type 'minicpm3', expected one of deepseek_v2, deepseek_v3, kimi_k2 and "
-        "glm4_moe_lite");
-  CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "index_topk": 2048})") ==
-        "config.json: index_topk: is 2048: a sparse indexer chooses what each token sees, and "
-        "caches keys of its own, which is not supported");
+        "model_type 'minicpm3', expected one of deepseek_v2, deepseek_v3, "
+        "deepseek_v32, kimi_k2, glm4_moe_lite and glm_moe_dsa");
+  CHECK(refused(R"({"num_hidden_layers": 2, "kv_lora_rank": 512, "index_topk": 2048,
+                    "model_type": "deepseek_v3"})") ==
+        "config.json: index_topk: is 2048: a sparse indexer, which chooses what each token sees, "
+        "is not known of model_type 'deepseek_v3', expected 'deepseek_v32' or 'glm_moe_dsa'");
 }
 
 TEST_CASE("describe_model: a wrapped model is described as it is by itself") {

@@ -151,6 +151,13 @@ GLM4_MOE_LITE = family("Glm4MoeLiteForCausalLM", "glm4_moe_lite", rms_norm_eps=0
     "routed_scaling_factor": 1.8, "attention_bias": False, "num_nextn_predict_layers": 1})
 LATENT_YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 32, "beta_slow": 1, "mscale": 0.7,
                "mscale_all_dim": 1.3}
+INDEXER = {"index_topk": 48, "index_head_dim": 8, "index_n_heads": 3, "max_position_embeddings": 64}
+DEEPSEEK_V32 = {**DEEPSEEK_V3, **INDEXER, "architectures": ["DeepseekV32ForCausalLM"], "model_type": "deepseek_v32"}
+GLM_MOE_DSA = {**DEEPSEEK_V3, **INDEXER, "architectures": ["GlmMoeDsaForCausalLM"], "model_type": "glm_moe_dsa", "n_group": 1, "topk_group": 1,
+               "rope_interleave": True, "indexer_rope_interleave": True}
+KIMI_K2 = {**DEEPSEEK_V3, "model_type": "kimi_k2", "n_group": 1, "topk_group": 1, "num_nextn_predict_layers": 0}
+KIMI_VISION = {"model_type": "kimi_k25_vision", "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1,
+               "patch_size": 4, "pos_emb_height": 2, "pos_emb_width": 2, "pos_emb_time": 1}
 TINY_VISION = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "image_size": 4,
                "patch_size": 4}
 NO_IMAGES = {"image_token_index": 0, "image_token_id": 0, "video_token_id": 0, "vision_start_token_id": 0, "vision_end_token_id": 0,
@@ -439,8 +446,28 @@ CASES = {
                            "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}, **TIED},
     "kimi-k2": {**DEEPSEEK_V3, "model_type": "kimi_k2", "n_group": 1, "topk_group": 1, "num_nextn_predict_layers": 0, "qk_nope_head_dim": 16,
                 "v_head_dim": 8, "kv_lora_rank": 40, "rope_scaling": {**LATENT_YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
+    "kimi-k25": wrapper("KimiK25ForConditionalGeneration", "kimi_k25", KIMI_K2, KIMI_VISION, projection_hidden_size=8,
+                        tie_word_embeddings=False),
+    "kimi-k25-seven": wrapper("KimiK25ForConditionalGeneration", "kimi_k25", {
+        **KIMI_K2, "num_attention_heads": 7, "num_key_value_heads": 7, "kv_lora_rank": 22, "rope_scaling": LATENT_YARN}, KIMI_VISION,
+        projection_hidden_size=8, tie_word_embeddings=False),
+    "kimi-k25-tied": wrapper("KimiK25ForConditionalGeneration", "kimi_k25", {**KIMI_K2, "first_k_dense_replace": 2, **TIED},
+                             KIMI_VISION, projection_hidden_size=8, tie_word_embeddings=True),
     "deepseek-v3-blocks": {**DEEPSEEK_V3, "kv_lora_rank": 128, "qk_rope_head_dim": 8},
     "deepseek-v2-blocks": {**DEEPSEEK_V2, "kv_lora_rank": 256, "num_hidden_layers": 2, "hidden_size": 56, "num_attention_heads": 7, "num_key_value_heads": 7},
+    "deepseek-v32": DEEPSEEK_V32,
+    "deepseek-v32-seven": {**DEEPSEEK_V32, "num_attention_heads": 7, "num_key_value_heads": 7, "rope_scaling": LATENT_YARN,
+                           "kv_lora_rank": 18, "index_topk": 40},
+    "deepseek-v32-tied": {**without(DEEPSEEK_V32, "rope_theta", "torch_dtype"), "dtype": "float32", "layer_types": ["indexed_attention"] * 3,
+                          "attention_bias": True, "norm_topk_prob": False, "index_topk": 2048,
+                          "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}, **TIED},
+    "glm-moe-dsa": GLM_MOE_DSA,
+    "glm-moe-dsa-seven": {**without(GLM_MOE_DSA, "first_k_dense_replace"), "num_attention_heads": 7, "num_key_value_heads": 7,
+                          "indexer_types": ["full", "shared", "full"], "mlp_layer_types": ["sparse", "dense", "sparse"],
+                          "kv_lora_rank": 128},
+    "glm-moe-dsa-tied": {**without(GLM_MOE_DSA, "rope_theta", "torch_dtype", "rope_interleave", "indexer_rope_interleave"),
+                         "dtype": "float32", "index_topk_freq": 2, "index_skip_topk_offset": 1, "n_group": 4, "topk_group": 2,
+                         "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}, **TIED},
     "deepseek-v2": {**DEEPSEEK_V2, "rope_scaling": LATENT_YARN},
     "deepseek-v2-lite": {**DEEPSEEK_V2, "q_lora_rank": None, "n_group": 1, "topk_group": 1, "topk_method": "greedy",
                          "routed_scaling_factor": 1.0, "hidden_size": 56, "num_attention_heads": 7, "num_key_value_heads": 7, "kv_lora_rank": 22,
@@ -649,6 +676,9 @@ def stand_in(config):
     if config["model_type"] == "gemma3n":  # whose towers transformers takes from another package
         return {**config["text_config"], "architectures": ["Gemma3nForCausalLM"], "torch_dtype": "float32",
                 "tie_word_embeddings": config.get("tie_word_embeddings", config["text_config"].get("tie_word_embeddings", True))}
+    if of == "KimiK25ForConditionalGeneration":
+        return {**config, "architectures": ["Kimi_K25ForConditionalGeneration"],
+                "text_config": {**config["text_config"], "model_type": "deepseek_v3"}}
     if config["model_type"] == "kimi_k2":
         return {**config, "model_type": "deepseek_v3"}
     if of == "MiniCPMForCausalLM":
@@ -675,6 +705,8 @@ def published_name(name, config):
         name = name.replace(f"self_attn.{part}", FUSED[of])
     for old, new in INTERNLM2_NAMES if of == "InternLM2ForCausalLM" else ():
         name = name.replace(old, new)
+    if of == "KimiK25ForConditionalGeneration":  # 5.23 renames the layers of both parts as it saves
+        name = name.replace("language_model.model.blocks.", "language_model.model.layers.")
     return name
 
 
@@ -736,6 +768,8 @@ def text_of(config):
 def has_layers_of_kinds(config):
     """Layers that keep a state: a cache has to be told."""
     return any(key in text_of(config) for key in ("linear_num_key_heads", "mamba_n_heads", "mamba_num_heads"))
+    """Layers that keep a state or the keys of an indexer: a cache has to be told."""
+    return bool({"linear_num_key_heads", "index_topk"} & set(text_of(config)))
 
 
 def head_amax(kv, config):
@@ -814,7 +848,7 @@ def compute(name, seed):
             folder, dtype=torch.float32, attn_implementation=attention, output_loading_info=True, **experts)
         assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"], info
         model.eval()
-        # Without a config it keeps all tokens, so the amax covers the sequence; layers with a state need one.
+        # Without a config it keeps all tokens, so the amax covers the sequence; layers that keep more need one.
         cache = transformers.DynamicCache(config=model.config) if has_layers_of_kinds(config) else transformers.DynamicCache()
         margin = math.inf
         with torch.no_grad():

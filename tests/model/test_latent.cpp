@@ -7,6 +7,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "base/log.h"
 #include "calib/collect.h"
+#include "config/describe/describe_model.h"
 #include "model/kv_cache.h"
 #include "policy/make_scales.h"
 #include "support/expect_error.h"
@@ -48,7 +49,7 @@ KvScales calibrated(const test::FamilyModel& model, Backend& backend, const char
 
 TEST_CASE("latent: logits with an FP8 cache by one scale are those of transformers") {
   const auto backend = make_cpu_backend(2);
-  REQUIRE(cases_with("fp8_logits").size() >= 12);
+  REQUIRE(cases_with("fp8_logits").size() >= 21);
   for (const std::string& name : cases_with("fp8_logits")) {
     CAPTURE(name);
     const test::FamilyModel model(name);
@@ -61,7 +62,7 @@ TEST_CASE("latent: logits with an FP8 cache by one scale are those of transforme
 
 TEST_CASE("latent: logits with fp8_ds_mla are those of transformers, in one step or in many") {
   const auto backend = make_cpu_backend(2);
-  REQUIRE(cases_with("blocks_logits").size() >= 2);
+  REQUIRE(cases_with("blocks_logits").size() >= 3);
   for (const std::string& name : cases_with("blocks_logits")) {
     CAPTURE(name);
     const test::FamilyModel model(name);
@@ -125,6 +126,20 @@ TEST_CASE("latent: fp8_ds_mla is 656 bytes a token where the latent has 512 elem
   like.layers[1].v_head_dim = 500;
   CHECK_FALSE(has_latent_blocks(like));
   CHECK_FALSE(has_latent_blocks(test::FamilyModel("llama-seven").config));
+}
+
+TEST_CASE("sparse attention: no more tokens are taken than the indexer would choose") {
+  const test::FamilyModel model("deepseek-v32-seven");
+  CHECK(model.config.max_seq_len == 40);
+  CHECK(model.config.context_key.starts_with("index_topk"));
+  const test::FamilyModel wide("deepseek-v32-tied");  // chooses more than its context
+  CHECK(wide.config.max_seq_len == 64);
+  CHECK(wide.config.context_key == "max_position_embeddings");
+  // Keys of an indexer: 8 codes and a scale; none are kept where they decide nothing.
+  const ModelDescription described = describe_model(model.checkpoint.config());
+  CHECK(described.max_seq_len == 64);
+  CHECK(kv_bytes_per_token(described, DType::f8_e4m3) == 3 * (24 + 12));
+  CHECK(kv_bytes_per_token(model.config, DType::f8_e4m3) == 3 * 24);
 }
 
 TEST_CASE("latent: scales that differ for K and V are refused") {

@@ -43,7 +43,7 @@ int64_t window_length(const WindowRequest& request, const ModelConfig& config, L
   if (request.seq_len <= config.max_seq_len) return request.seq_len;
   if (request.seq_len_given) {
     throw Error(cat("--seq-len ", request.seq_len, " is longer than the model's context, ",
-                    config.max_seq_len, " (max_position_embeddings)"),
+                    config.max_seq_len, " (", config.context_key, ")"),
                 cat("--seq-len ", config.max_seq_len, " is the longest"), ErrorKind::usage);
   }
   log.note(cat("windows of ", config.max_seq_len, " tokens: the model's whole context"));

@@ -1,5 +1,7 @@
 #include "show/plan_text.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "json/json.h"
 #include "options/kv_dtype.h"
@@ -66,6 +68,19 @@ std::string states_text(const ModelDescription& model, int64_t tp) {
   return entry("states", cat(count_of(layers, "layer"), "; ", known));
 }
 
+// "indexers    61 layers; 132 bytes a token and layer": keys by which tokens are chosen.
+std::string indexers_text(const ModelDescription& model) {
+  uint64_t layers = 0;
+  int64_t bytes = 0;
+  for (const LayerDescription& layer : model.layers) {
+    layers += layer.index_bytes > 0;
+    bytes = std::max(bytes, layer.index_bytes);
+  }
+  if (layers == 0) return "";
+  return entry("indexers", cat(count_of(layers, "layer"), "; ", bytes,
+                               " bytes a token and layer, whatever the cache holds"));
+}
+
 std::string heading(const PlanSubject& subject) {
   const Deployment& on = subject.deployment;
   std::string text =
@@ -73,6 +88,7 @@ std::string heading(const PlanSubject& subject) {
             cat(count_of(static_cast<uint64_t>(subject.model.cache_layers()), "layer"),
                 kept_parts(subject.model), "; ", kv_heads_text(share_of_gpu(subject.model, on.tp)),
                 on.tp > 1 ? " on each GPU" : ""));
+  text += indexers_text(subject.model);
   text += states_text(subject.model, on.tp);
   text += entry("weights", weights_text(subject));
   if (on.memory > 0) text += entry("memory", human_bytes(on.memory) + (on.tp > 1 ? " each" : ""));

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "config/describe/config_values.h"
+#include "config/describe/describe_indexer.h"
 #include "config/describe/describe_state.h"
 
 namespace fp8kv {
@@ -89,7 +90,12 @@ Mixings told_by_attention(const Json&, const Json& types, const ModelDescription
   return mixings;
 }
 
-Mixings told_by_types(const Json&, const Json& types, const ModelDescription& model) {
+// The type of layers with a sparse indexer, in transformers 5 and before.
+bool is_indexed(std::string_view type) {
+  return type == "indexed_attention" || type == "deepseek_sparse_attention";
+}
+
+Mixings told_by_types(const Json& text, const Json& types, const ModelDescription& model) {
   constexpr std::array<std::pair<const char*, Mixing>, 9> kTypes = {{
       {"attention", Mixing::full},
       {"chunked_attention", Mixing::chunks},
@@ -108,6 +114,10 @@ Mixings told_by_types(const Json&, const Json& types, const ModelDescription& mo
   Mixings mixings;
   for (size_t i = 0; i < types.size(); ++i) {
     const std::string name = types[i].as_string();
+    if (has_indexer(text) && is_indexed(name)) {
+      mixings.push_back(Mixing::full);  // all that the indexer leaves
+      continue;
+    }
     const auto* found = std::find_if(kTypes.begin(), kTypes.end(),
                                      [&](const auto& type) { return type.first == name; });
     if (found == kTypes.end()) {

@@ -10,6 +10,7 @@
 
 #include "config/describe/config_values.h"
 #include "config/describe/describe_feed_forward.h"
+#include "config/describe/describe_indexer.h"
 #include "config/describe/describe_layers.h"
 #include "config/describe/language_config.h"
 
@@ -50,17 +51,12 @@ int64_t parse_head_dim(const Json& text, int64_t n_heads) {
 }
 
 // Families whose layers have latent attention as DeepSeek V2 has it, and cache nothing else.
-constexpr std::string_view kLatentTypes[] = {"deepseek_v2", "deepseek_v3", "kimi_k2",
-                                             "glm4_moe_lite"};
+constexpr std::string_view kLatentTypes[] = {"deepseek_v2", "deepseek_v3",   "deepseek_v32",
+                                             "kimi_k2",     "glm4_moe_lite", "glm_moe_dsa"};
 
 bool has_latent_attention(const Json& text) {
   const auto rank = text.find("kv_lora_rank");
   if (!rank) return false;
-  if (const auto indexer = find_any(text, {"index_topk", "index_n_heads"})) {
-    fail(indexer->where(), ": is ", indexer->brief(),
-         ": a sparse indexer chooses what each token sees, and caches keys of its own, which is "
-         "not supported");
-  }
   const std::string type = text.get_string("model_type", "");
   if (std::find(std::begin(kLatentTypes), std::end(kLatentTypes), type) != std::end(kLatentTypes)) {
     return true;
@@ -110,7 +106,7 @@ ModelDescription describe_model(const Json& config) {
 }
 
 ModelDescription describe_model(const Json& config, const Json& text) {
-  const bool latent = has_latent_attention(text);
+  const bool latent = has_latent_attention(text), indexed = has_indexer(text);
   ModelDescription out;
   out.architecture = architecture_name(config);
   out.model_type = config.get_string("model_type", "");
@@ -124,6 +120,7 @@ ModelDescription describe_model(const Json& config, const Json& text) {
     out.max_seq_len = kFalconContext;
   }
   out.layers.assign(static_cast<size_t>(n_layers), layer);
+  if (indexed) describe_indexer(text, out);
   if (input_error_of([&] { describe_feed_forward(text, out); })) {
     for (LayerDescription& each : out.layers) each.feed_forward = FeedForward::unknown;
   }

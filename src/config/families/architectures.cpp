@@ -32,6 +32,7 @@ constexpr Wrapper kOuterModels[] = {
     {"Gemma3ForConditionalGeneration", "gemma3"},
     {"Gemma3nForConditionalGeneration", "gemma3n"},
     {"Gemma4ForConditionalGeneration", "gemma4"},
+    {"KimiK25ForConditionalGeneration", "kimi_k25"},
     {"Llama4ForConditionalGeneration", "llama4"},
     {"LlavaForConditionalGeneration", "llava"},
     {"Mistral3ForConditionalGeneration", "mistral3"},
@@ -390,9 +391,6 @@ const Architecture& architecture_at(const Json& config) {
     if (wrapper.name == name) return inner_row(wrapper, config);
   }
   std::string hint;
-  if (name == "DeepseekV32ForCausalLM" || name == "GlmMoeDsaForCausalLM") {
-    hint = ": a sparse indexer chooses what each token sees, and caches keys of its own";
-  }
   for (const Architecture& row : architectures()) {
     if (row.name == name) {
       check_model_type(row.name, row.model_type, config, row.more_types);

@@ -129,6 +129,27 @@ void parse_glm4_moe_lite(const Json& text, ModelConfig& out) {
   parse_sigmoid_router(text, out);
 }
 
+// What the indexer leaves is all, as long as there are no more tokens than it chooses: up to there
+// attention is that of other families, and no keys of an indexer are needed.
+void parse_sparse(const Json& text, ModelConfig& out) {
+  // Which layers have experts; transformers takes three without where neither says.
+  if (!text.has("mlp_layer_types")) text.at("first_k_dense_replace");
+  text.find("first_k_dense_replace");
+  parse_latent(text, out);
+  if (const auto pairs = text.find("rope_interleave"); pairs && !pairs->as_bool()) {
+    fail(pairs->where(), ": is false, expected true: neighbours are rotated in this architecture");
+  }
+  parse_latent_experts(text, out);
+  parse_sigmoid_router(text, out);
+  const int64_t chosen = in_range(text.at("index_topk"), kLongestContext);
+  for (const char* key : {"index_n_heads", "indexer_rope_interleave"}) text.find(key);
+  for (LayerDescription& layer : out.layers) layer.index_bytes = 0;
+  if (chosen >= out.max_seq_len) return;
+  out.max_seq_len = chosen;
+  out.context_key =
+      "index_topk: up to so many tokens each sees all, and choosing among more is not computed";
+}
+
 constexpr std::string_view kKimi[] = {"kimi_k2"};
 constexpr RopeStyle kLatentRope = {.pairs = RopePairs::neighbours, .reads_mscale = true};
 
@@ -147,11 +168,26 @@ const Architecture kLatent[] = {
      .tensors = latent_q_tensors(),
      .activations = kSilu,
      .rope = kLatentRope,
-     .more_types = kKimi},
+     .more_types = kKimi,
+     .inner_types = kKimi},
+    {.name = "DeepseekV32ForCausalLM",
+     .model_type = "deepseek_v32",
+     .summary = "DeepSeek V3.2, up to index_topk tokens",
+     .parse = parse_sparse,
+     .tensors = latent_q_tensors(),
+     .activations = kSilu,
+     .rope = kLatentRope},
     {.name = "Glm4MoeLiteForCausalLM",
      .model_type = "glm4_moe_lite",
      .summary = "GLM-4.7 Flash",
      .parse = parse_glm4_moe_lite,
+     .tensors = latent_q_tensors(),
+     .activations = kSilu,
+     .rope = kLatentRope},
+    {.name = "GlmMoeDsaForCausalLM",
+     .model_type = "glm_moe_dsa",
+     .summary = "GLM-5, up to index_topk tokens",
+     .parse = parse_sparse,
      .tensors = latent_q_tensors(),
      .activations = kSilu,
      .rope = kLatentRope},

@@ -27,6 +27,7 @@ constexpr ModelFamily kFamilies[] = {
     {"deepseek_v3", Fact::deepseek, Names::projections},
     // The same attention, in the same class of every runtime.
     {"kimi_k2", Fact::deepseek, Names::projections},
+    {"kimi_k25", Fact::deepseek, Names::projections},
     {"glm4_moe_lite", Fact::deepseek, Names::projections},
     {"gpt2", Fact::gpt2, Names::parameters, true},
     {"gpt_bigcode", Fact::gpt_bigcode, Names::parameters, true},

@@ -1,0 +1,66 @@
+#include "config/describe/describe_indexer.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "config/describe/config_values.h"
+
+namespace fp8kv {
+namespace {
+
+// Codes in E4M3 with an F32 scale for each block of 128, whatever the cache of the latents holds:
+// vLLM's DeepseekV32IndexerCache and SGLang's index_k_with_scale_buffer.
+int64_t key_bytes(int64_t head_dim) {
+  return head_dim + (head_dim + 127) / 128 * 4;
+}
+
+// Whether each layer chooses by itself; else it sees what the last one that did has chosen. As
+// transformers' GlmMoeDsaConfig: a list, a pattern of letters, or every index_topk_freq-th layer
+// from index_skip_topk_offset on; of other families every layer.
+std::vector<bool> choosing_layers(const Json& text, int64_t n_layers) {
+  std::vector<bool> chooses(static_cast<size_t>(n_layers), true);
+  const auto check = [&](const Json& member, size_t count) {
+    if (count == chooses.size()) return;
+    fail(member.where(), ": is ", member.brief(), ", expected one for each of ", n_layers,
+         " layers");
+  };
+  const auto frequency = text.find("index_topk_freq"), offset = text.find("index_skip_topk_offset");
+  const auto pattern = text.find("index_topk_pattern");
+  if (const auto types = text.find("indexer_types")) {
+    check(*types, types->is_array() ? types->size() : 0);
+    for (size_t i = 0; i < chooses.size(); ++i) chooses[i] = (*types)[i].as_string() == "full";
+  } else if (pattern) {
+    const std::string letters = pattern->as_string();
+    check(*pattern, letters.size());
+    for (size_t i = 0; i < chooses.size(); ++i) chooses[i] = letters[i] == 'F';
+  } else if (frequency) {
+    const int64_t every = std::max<int64_t>(frequency->as_int(), 1);
+    const int64_t first = offset ? offset->as_int() : 2;
+    for (int64_t i = 0; i < n_layers; ++i) {
+      chooses[static_cast<size_t>(i)] = std::max<int64_t>(i - first + 1, 0) % every == 0;
+    }
+  }
+  return chooses;
+}
+
+}  // namespace
+
+bool has_indexer(const Json& text) {
+  const std::string type = text.get_string("model_type", "");
+  if (type == "deepseek_v32" || type == "glm_moe_dsa") return true;
+  const auto indexer = find_any(text, {"index_topk", "index_n_heads"});
+  if (!indexer) return false;
+  fail(indexer->where(), ": is ", indexer->brief(),
+       ": a sparse indexer, which chooses what each token sees, is not known of model_type ",
+       quote(type), ", expected 'deepseek_v32' or 'glm_moe_dsa'");
+}
+
+void describe_indexer(const Json& text, ModelDescription& out) {
+  const int64_t bytes = key_bytes(in_range(text.at("index_head_dim"), kLargestDim));
+  const std::vector<bool> chooses = choosing_layers(text, out.n_layers());
+  for (size_t i = 0; i < out.layers.size(); ++i) out.layers[i].index_bytes = chooses[i] ? bytes : 0;
+}
+
+}  // namespace fp8kv
