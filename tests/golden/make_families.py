@@ -766,10 +766,8 @@ def text_of(config):
 
 
 def has_layers_of_kinds(config):
-    """Layers that keep a state: a cache has to be told."""
-    return any(key in text_of(config) for key in ("linear_num_key_heads", "mamba_n_heads", "mamba_num_heads"))
     """Layers that keep a state or the keys of an indexer: a cache has to be told."""
-    return bool({"linear_num_key_heads", "index_topk"} & set(text_of(config)))
+    return bool({"linear_num_key_heads", "mamba_n_heads", "mamba_num_heads", "index_topk"} & set(text_of(config)))
 
 
 def head_amax(kv, config):

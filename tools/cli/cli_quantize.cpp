@@ -14,10 +14,11 @@ namespace {
 
 // "fp8-dynamic: a scale for each row, ...; fp8-block: ...".
 std::string scheme_list() {
-  std::vector<std::string> rows;
-  for (const Fp8Scheme& scheme : fp8_schemes())
-    rows.push_back(cat(scheme.name, ": ", scheme.summary));
-  return join(rows, "; ");
+  std::string rows;
+  for (const Fp8Scheme& scheme : fp8_schemes()) {
+    rows += cat(rows.empty() ? "" : "; ", scheme.name, ": ", scheme.summary);
+  }
+  return rows;
 }
 
 // KV scales in the same folder: those of a file, or of a calibration.
