@@ -77,9 +77,32 @@ void check_latent(const KvScales& scales, const ModelDescription& model,
   }
 }
 
+// How many scales a layer with a cache has to have, where the most of any layer is `most`.
+size_t expected_scales(const KvScales& scales, size_t layer, size_t most) {
+  const bool differ = most > 1 && layer < scales.layer_kv_heads.size();
+  return differ ? static_cast<size_t>(scales.layer_kv_heads[layer]) : std::max<size_t>(most, 1);
+}
+
+// Of scales for each head: whether each layer has as many heads.
+void check_heads(const KvScales& scales, const ModelDescription& model, const std::string& source) {
+  if (!scales.per_head() || model.unclear) return;
+  for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
+    const auto found = static_cast<int64_t>(scales.layers[layer].k.size());
+    if (found == 0 || found == model.layers[layer].n_kv_heads) continue;
+    throw Error(cat(source, ": has scales for ", count_of(static_cast<uint64_t>(found), "KV head"),
+                    " in layer ", layer, ", the model has ", model.layers[layer].n_kv_heads),
+                kMadeForAnother);
+  }
+}
+
 }  // namespace
 
 size_t KvScales::scales_per_layer() const {
+  if (!layer_kv_heads.empty()) {
+    size_t most = 0;
+    for (const LayerScales& layer : layers) most = std::max(most, layer.k.size());
+    return most;
+  }
   const auto cached = std::find_if(layers.begin(), layers.end(),
                                    [](const LayerScales& layer) { return layer.has_cache(); });
   return cached == layers.end() ? 0 : cached->k.size();
@@ -155,9 +178,10 @@ void check_values(const KvScales& scales, const std::string& source) {
   for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
     const LayerScales& found = scales.layers[layer];
     if (!found.has_cache()) continue;
-    if (found.k.empty() || found.k.size() != heads || found.v.size() != heads) {
+    const size_t expected = expected_scales(scales, layer, heads);
+    if (found.k.size() != expected || found.v.size() != expected) {
       fail(source, ": layer ", layer, ": has ", found.k.size(), " K and ", found.v.size(),
-           " V scales, expected ", std::max<size_t>(heads, 1), " of each");
+           " V scales, expected ", expected, " of each");
     }
     if (scales.latent && found.k != found.v) {
       fail(source, ": layer ", layer, ": K has the scale ", found.k[0], " and V ", found.v[0],
@@ -195,6 +219,7 @@ void check_fits(const KvScales& scales, const ModelDescription& model, const std
                     quote(model.model_type)),
                 help);
   }
+  check_heads(scales, model, source);
   check_latent(scales, model, source);
 }
 

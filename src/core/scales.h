@@ -138,7 +138,7 @@ struct KvScales {
   std::vector<LayerScales> layers;
   Provenance provenance;
 
-  // Scales that a layer with a cache has for K, and as many for V; 0 where there is no such layer.
+  // Scales that a layer with a cache has for K, and as many for V, at most; 0 without such a layer.
   size_t scales_per_layer() const;
   bool per_head() const { return scales_per_layer() > 1; }
   size_t cached_layers() const;

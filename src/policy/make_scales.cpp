@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "core/dtype.h"
+#include "core/layer_heads.h"
 
 namespace fp8kv {
 namespace {
@@ -77,14 +78,16 @@ PositionsNote positions_of(const ModelConfig& config, uint64_t longest_window) {
   return {};
 }
 
-// Empty where all layers with a cache have the same.
-std::vector<int64_t> heads_of_layers(const ModelConfig& config) {
+// As KvScales::layer_kv_heads has it.
+std::vector<int64_t> heads_counted(const std::vector<LayerMagnitudes>& layers) {
   std::vector<int64_t> heads;
-  bool alike = true;
-  for (int64_t i = 0; i < config.n_layers(); ++i) {
-    heads.push_back(config.writes_cache(i) ? config.layer(i).n_kv_heads : 0);
-    alike = alike && (heads.back() == 0 || heads.back() == config.n_kv_heads());
+  int64_t most = 0;
+  for (const LayerMagnitudes& layer : layers) {
+    heads.push_back(std::ssize(layer.k));
+    most = std::max(most, heads.back());
   }
+  const bool alike = std::all_of(heads.begin(), heads.end(),
+                                 [&](int64_t each) { return each == 0 || each == most; });
   if (alike) heads.clear();
   return heads;
 }
@@ -103,6 +106,7 @@ KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& p
 void apply_policy(const Policy& policy, const std::vector<LayerMagnitudes>& layers,
                   KvScales& scales) {
   scales.layers.clear();
+  scales.layer_kv_heads = heads_counted(layers);
   for (const LayerMagnitudes& layer : layers) {
     scales.layers.push_back(layer_scales(policy, layer, scales.latent));
   }
@@ -121,7 +125,7 @@ void add_magnitudes(const std::vector<LayerMagnitudes>& layers, Provenance& prov
 void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
   scales.model_type = config.model_type;
   scales.n_kv_heads = config.n_kv_heads();
-  scales.layer_kv_heads = heads_of_layers(config);
+  scales.layer_kv_heads = layer_kv_heads(config);
   scales.latent = config.latent.has_value();
   Provenance& provenance = scales.provenance;
   provenance.source = std::move(run.source);

@@ -227,8 +227,6 @@ ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
   const bool mixed = a.per_head() != b.per_head();
   const KvScales left = comparable(a, "A", mixed, diff);
   const KvScales right = comparable(b, "B", mixed, diff);
-  const size_t heads = left.scales_per_layer();
-  if (heads != right.scales_per_layer()) fail_apart("KV head", heads, right.scales_per_layer());
   diff.per_head = left.per_head();
   diff.layers = left.cached_layers();
   const auto same = [&](const ScalePair& pair) {
@@ -242,7 +240,8 @@ ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
     }
     bool differs = false, neighbours = false;
     const LayerScales &x = left.layers[layer], &y = right.layers[layer];
-    for (size_t head = 0; head < heads; ++head) {
+    if (x.k.size() != y.k.size()) fail_apart("KV head", x.k.size(), y.k.size());
+    for (size_t head = 0; head < x.k.size(); ++head) {
       DiffRow row{layer, head, {x.k[head], y.k[head]}, {x.v[head], y.v[head]}, false};
       row.differs = !same(row.k) || !same(row.v);
       differs = differs || row.differs;

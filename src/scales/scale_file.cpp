@@ -203,8 +203,9 @@ std::vector<bool> layers_with_scales(const KvScales& scales) {
 
 void read_scales(const Json& extension, KvScales& out) {
   const Json k_rows = extension.at("k_scale");
-  const RowShape shape = with_row_length(
-      {layers_with_scales(out), read_granularity(extension, out.n_kv_heads)}, k_rows);
+  const size_t heads = read_granularity(extension, out.n_kv_heads);
+  RowShape shape = with_row_length({layers_with_scales(out), heads}, k_rows);
+  if (heads > 1) shape.of_layers.assign(out.layer_kv_heads.begin(), out.layer_kv_heads.end());
   const auto k = read_rows(k_rows, shape);
   const auto v = read_rows(extension.at("v_scale"), shape);
   for (size_t layer = 0; layer < out.layers.size(); ++layer) {

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "checkpoint/describe_checkpoint.h"
+#include "core/layer_heads.h"
 #include "scales/scale_names.h"
 
 namespace fp8kv {
@@ -43,7 +44,8 @@ class CheckpointStore : public ScaleStore {
   }
   StoredModel model() const override {
     const ModelDescription model = describe_model(*checkpoint_);
-    return {model.model_type, model.n_kv_heads(), layers_with_cache(model), model.unclear};
+    return {model.model_type, model.n_kv_heads(), layers_with_cache(model), model.unclear,
+            layer_kv_heads(model)};
   }
 
   void check_unchanged() const override { checkpoint_->check_unchanged(); }

@@ -32,6 +32,12 @@ struct StoredModel {
   std::vector<bool> has_cache;  // one for every layer
   // Why it is not known which layers write a cache; has_cache is then true for all.
   std::optional<Error> unclear = std::nullopt;
+  std::vector<int64_t> layer_kv_heads = {};  // see KvScales; empty where layers are alike
+
+  int64_t kv_heads_of(int64_t layer) const {
+    const auto i = static_cast<size_t>(layer);
+    return i < layer_kv_heads.size() && layer_kv_heads[i] > 0 ? layer_kv_heads[i] : n_kv_heads;
+  }
 };
 
 // Functions throw for what cannot be read; their messages name file or tensor, not the folder.

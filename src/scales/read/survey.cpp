@@ -94,7 +94,9 @@ class Survey {
     model_ = store_.model();
     in_folder([&] {
       choose_rows(collected_, config_, found_.tensors);
-      for (const ScaleTensor& tensor : found_.tensors) check_scale_form(tensor, model_.n_kv_heads);
+      for (const ScaleTensor& tensor : found_.tensors) {
+        check_scale_form(tensor, model_.kv_heads_of(tensor.layer));
+      }
       ignore_also(take_out_duplicates(found_.tensors));
       ignore_layers_without_cache();
       describe();
@@ -222,6 +224,7 @@ class Survey {
     scales.format = config_.format;
     scales.model_type = model_.model_type;
     scales.n_kv_heads = model_.n_kv_heads;
+    scales.layer_kv_heads = model_.layer_kv_heads;
     scales.provenance = found_.scales.provenance;
     in_folder([&] { scales.layers = scales_by_layer(found_.tensors, model_); });
     check_values(scales, store_.where());

@@ -405,8 +405,10 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
   if (replace) patch.dropped = kv_scale_names(checkpoint);
   patch.renamed = renamed_files(checkpoint, fit);
   patch.files = config_files(checkpoint, target, fit);
-  patch.files[kScaleShard] =
-      shard_bytes(named, fit.compressed_tensors ? Shape{1} : Shape{}, scales.provenance);
+  const Shape of_one = fit.per_head             ? Shape{1, 1, 1}  // a layer with one head
+                       : fit.compressed_tensors ? Shape{1}
+                                                : Shape{};
+  patch.files[kScaleShard] = shard_bytes(named, of_one, scales.provenance);
   patch.files[kIndexFile] = index_text(checkpoint, patch, named);
   patch.notes = notes_on_values(scales, target, fit);
   for (std::string& note : notes_on_form(checkpoint, target, fit, patch)) {
