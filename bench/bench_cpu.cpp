@@ -1,5 +1,7 @@
 // Speed of the CPU backend's ops, each beside the limit that this machine sets it.
-// usage: fp8kv_bench_cpu [threads [part]]     part: linear, coded, experts, attention, rope, states
+// usage: fp8kv_bench_cpu [threads [part]]     part: linear, coded, experts, attention, latent,
+// rope,
+//                                           states
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -13,55 +15,10 @@
 #include "backend/cpu/isa/cpu_isa.h"
 #include "base/cpu_topology.h"
 #include "base/rng.h"
-#include "roofline.h"
+#include "cpu_bench.h"
 
 namespace fp8kv::bench {
 namespace {
-
-constexpr double kSeconds = 0.7;
-
-struct Limits {
-  double peak_f32;
-  double peak_bf16;
-  double bandwidth;
-  int threads;
-};
-
-void print_row(const std::string& name, double rate, const char* unit, double limit,
-               const char* limit_name) {
-  std::printf("%-46s %8.1f %-8s %5.1f %% of %s\n", name.c_str(), rate / 1e9, unit,
-              100 * rate / limit, limit_name);
-  std::fflush(stdout);
-}
-
-// Random bytes that are finite, small values in every type.
-Tensor random_tensor(Backend& backend, DType dtype, const Shape& shape) {
-  Tensor tensor = backend.allocate(dtype, shape);
-  Rng rng(1);
-  const int64_t count = shape.elements();
-  for (int64_t i = 0; i < count; ++i) {
-    const uint64_t bits = rng.next();
-    const float x = static_cast<float>(bits >> 40) * 0x1p-24f - 0.5f;
-    switch (dtype_bytes(dtype)) {
-      case 4:
-        tensor.view().as<float>()[i] = x;
-        break;
-      case 2:
-        tensor.view().as<uint16_t>()[i] =
-            dtype == DType::f16 ? f16_from_float(x) : bf16_from_float(x);
-        break;
-      default:
-        tensor.view().as<uint8_t>()[i] = static_cast<uint8_t>(bits & 0xBBu);
-    }
-  }
-  return tensor;
-}
-
-Tensor int_tensor(Backend& backend, const std::vector<int32_t>& values, const Shape& shape) {
-  Tensor tensor = backend.allocate(DType::i32, shape);
-  std::memcpy(tensor.view().data, values.data(), values.size() * sizeof(int32_t));
-  return tensor;
-}
 
 void bench_linear(Backend& backend, const Limits& limits) {
   constexpr int64_t kIn = 4096, kOut = 11008;
@@ -225,35 +182,6 @@ void bench_experts(Backend& backend, const Limits& limits) {
   }
 }
 
-struct Sequences {
-  Tensor positions, slots, indptr, page_table, context_len;
-  Batch batch() const {
-    return {positions.view(), slots.view(), indptr.view(), page_table.view(), context_len.view()};
-  }
-};
-
-constexpr int32_t kPageSize = 64;  // as in model/kv_cache.h
-
-// `count` sequences of `context` tokens, the last `rows` of each in the step.
-Sequences make_sequences(Backend& backend, int32_t count, int32_t context, int32_t rows) {
-  const int32_t pages = (context + kPageSize - 1) / kPageSize;
-  std::vector<int32_t> positions, slots, indptr = {0}, table(count * pages), contexts;
-  std::iota(table.begin(), table.end(), 0);
-  for (int32_t s = 0; s < count; ++s) {
-    for (int32_t t = context - rows; t < context; ++t) {
-      positions.push_back(t);
-      slots.push_back(s * pages * kPageSize + t);
-    }
-    indptr.push_back((s + 1) * rows);
-    contexts.push_back(context);
-  }
-  const int64_t n = int64_t{count} * rows;
-  return {int_tensor(backend, positions, Shape{n}), int_tensor(backend, slots, Shape{n}),
-          int_tensor(backend, indptr, Shape{count + 1}),
-          int_tensor(backend, table, Shape{count, pages}),
-          int_tensor(backend, contexts, Shape{count})};
-}
-
 constexpr int32_t kKvHeads = 8, kHeadDim = 128;
 
 Tensor make_pool(Backend& backend, DType dtype, int64_t tokens) {
@@ -405,6 +333,7 @@ int run(int threads, const std::string& part) {
   if (part.empty() || part == "linear") bench_scaling(limits);
   if (part.empty() || part == "experts") bench_experts(*backend, limits);
   if (part.empty() || part == "attention") bench_attention(*backend, limits);
+  if (part.empty() || part == "latent") bench_latent(*backend, limits);
   if (part.empty() || part == "rope") bench_rope(*backend, limits);
   if (part.empty() || part == "states") bench_states(*backend, limits);
   return 0;

@@ -8,7 +8,7 @@
 calibrate is a plain forward pass with a cache that keeps the largest |K| and |V| of each layer, in
 batches as large as memory takes, without the logits; reading the weights counts. run generates
 greedily over a static cache in the model's dtype, compiled where the device is a GPU. Both print a
-row like those of scripts/bench, and calibrate can write what it found, to compare. Needs torch and
+row like those of scripts/bench, and calibrate can write what it found, and its seconds, to compare. Needs torch and
 transformers, which nothing else of this project does.
 """
 
@@ -25,8 +25,8 @@ import transformers
 class Observer(transformers.DynamicCache):
     """Sees K after RoPE and V as attention gets them, and keeps nothing but their maxima."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, config):
+        super().__init__(config=config)  # layers that keep a state do that here
         self.maxima = {}
 
     def update(self, key_states, value_states, layer_idx, *args, **kwargs):
@@ -67,7 +67,7 @@ def calibrate(options):
     ids = ids.to(options.device)
     for batch in (16, 8, 4, 2, 1):
         try:
-            observer = Observer()
+            observer = Observer(model.config)
             forward_all(model.model, ids, batch, observer)
             break
         except torch.OutOfMemoryError:
@@ -79,7 +79,8 @@ def calibrate(options):
         seconds, ids.numel() / seconds, "tokens/s", f"batches of {batch}")
     if options.amax:
         with open(options.amax, "w") as file:
-            json.dump({"k": [k for k, _ in maxima], "v": [v for _, v in maxima]}, file)
+            json.dump({"k": [k for k, _ in maxima], "v": [v for _, v in maxima],
+                       "seconds": seconds}, file)
 
 
 @torch.inference_mode()

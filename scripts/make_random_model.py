@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Writes a model folder of TinyLlama's shape with random weights, for benchmarks.
 
-    scripts/make_random_model.py OUT [--layers N] [--dtype bf16|f16] [--dim D ...]
-                                     [--windows N] [--seq-len N]
+    scripts/make_random_model.py OUT [--layers N] [--dtype bf16|f16|f32] [--dim D ...]
+                                     [--windows N] [--seq-len N] [--hybrid]
+
+With --hybrid it is a Qwen3-Next without experts: three of four layers are gated DeltaNet, with heads
+of 128, as many for V as --heads and half as many for K.
 
 With it come windows.jsonl, random ids to calibrate with, and a tokenizer that makes one token of
 every byte. Needs Python alone. Weights are drawn from one block of 2^20 normal values with deviation 0.02,
@@ -17,23 +20,48 @@ from array import array
 from pathlib import Path
 
 
-def half_bits(value, dtype):
+DTYPES = {"bf16": ("H", 2, "bfloat16"), "f16": ("H", 2, "float16"), "f32": ("I", 4, "float32")}
+DELTA_HEAD, DELTA_CONV = 128, 4
+
+
+def number_bits(value, dtype):
     if dtype == "f16":
         return struct.unpack("<H", struct.pack("<e", value))[0]
     bits = struct.unpack("<I", struct.pack("<f", value))[0]
-    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return bits if dtype == "f32" else (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
+def delta_tensors(at, a):
+    k, v = a.heads // 2 * DELTA_HEAD, a.heads * DELTA_HEAD
+    yield at + "in_proj_qkvz.weight", [2 * k + 2 * v, a.dim]
+    yield at + "in_proj_ba.weight", [2 * a.heads, a.dim]
+    yield at + "conv1d.weight", [2 * k + v, 1, DELTA_CONV]
+    yield at + "A_log", [a.heads]
+    yield at + "dt_bias", [a.heads]
+    yield at + "norm.weight", [DELTA_HEAD]
+    yield at + "out_proj.weight", [a.dim, v]
+
+
+def attention_tensors(at, a):
+    q, kv = a.heads * a.head_dim, a.kv_heads * a.head_dim
+    yield at + "q_proj.weight", [2 * q if a.hybrid else q, a.dim]  # beside each head its gate
+    yield at + "k_proj.weight", [kv, a.dim]
+    yield at + "v_proj.weight", [kv, a.dim]
+    yield at + "o_proj.weight", [a.dim, q]
+    if a.hybrid:
+        yield at + "q_norm.weight", [a.head_dim]
+        yield at + "k_norm.weight", [a.head_dim]
 
 
 def tensors(a):
-    q, kv = a.heads * a.head_dim, a.kv_heads * a.head_dim
     yield "model.embed_tokens.weight", [a.vocab, a.dim]
     for i in range(a.layers):
         at = f"model.layers.{i}."
         yield at + "input_layernorm.weight", [a.dim]
-        yield at + "self_attn.q_proj.weight", [q, a.dim]
-        yield at + "self_attn.k_proj.weight", [kv, a.dim]
-        yield at + "self_attn.v_proj.weight", [kv, a.dim]
-        yield at + "self_attn.o_proj.weight", [a.dim, q]
+        if a.hybrid and i % 4 != 3:
+            yield from delta_tensors(at + "linear_attn.", a)
+        else:
+            yield from attention_tensors(at + "self_attn.", a)
         yield at + "post_attention_layernorm.weight", [a.dim]
         yield at + "mlp.gate_proj.weight", [a.hidden, a.dim]
         yield at + "mlp.up_proj.weight", [a.hidden, a.dim]
@@ -69,19 +97,21 @@ def tokenizer(vocab_size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--dtype", choices=["bf16", "f16"], default="bf16")
+    parser.add_argument("--dtype", choices=list(DTYPES), default="bf16")
+    parser.add_argument("--hybrid", action="store_true")
     for name, value in [("layers", 22), ("dim", 2048), ("hidden", 5632), ("heads", 32),
                         ("kv-heads", 4), ("head-dim", 64), ("vocab", 32000), ("context", 2048),
                         ("windows", 64), ("seq-len", 512)]:
         parser.add_argument("--" + name, type=int, default=value)
     a = parser.parse_args()
     rng = random.Random(1)
-    block = array("H", (half_bits(rng.gauss(0, 0.02), a.dtype) for _ in range(1 << 20))).tobytes()
-    one = struct.pack("<H", half_bits(1.0, a.dtype))
+    code, width, torch_dtype = DTYPES[a.dtype]
+    block = array(code, (number_bits(rng.gauss(0, 0.02), a.dtype) for _ in range(1 << 20))).tobytes()
+    one = struct.pack("<" + code, number_bits(1.0, a.dtype))
 
     header, at = {"__metadata__": {"format": "pt"}}, 0
     for name, shape in tensors(a):
-        size = 2
+        size = width
         for dim in shape:
             size *= dim
         header[name] = {"dtype": a.dtype.upper(), "shape": shape, "data_offsets": [at, at + size]}
@@ -97,7 +127,7 @@ def main():
             if len(shape) == 1:
                 file.write(one * shape[0])
                 continue
-            start = 2 * rng.randrange(len(block) // 2)
+            start = width * rng.randrange(len(block) // width)
             while left > 0:
                 piece = block[start : start + left]
                 file.write(piece)
@@ -109,7 +139,14 @@ def main():
               "head_dim": a.head_dim, "vocab_size": a.vocab, "max_position_embeddings": a.context,
               "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": None,
               "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
-              "torch_dtype": "bfloat16" if a.dtype == "bf16" else "float16"}
+              "torch_dtype": torch_dtype}
+    if a.hybrid:
+        config.update({
+            "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next",
+            "full_attention_interval": 4, "partial_rotary_factor": 0.25, "attention_bias": False,
+            "linear_conv_kernel_dim": DELTA_CONV, "linear_key_head_dim": DELTA_HEAD,
+            "linear_value_head_dim": DELTA_HEAD, "linear_num_key_heads": a.heads // 2,
+            "linear_num_value_heads": a.heads, "num_experts": 0})
     (a.out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     with open(a.out / "windows.jsonl", "w") as file:
         for _ in range(a.windows):
