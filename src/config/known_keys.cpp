@@ -135,6 +135,7 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "prefix",
     "pretraining_tp",
     "problem_type",
+    "projection_hidden_size",
     "projector_hidden_act",
     "pruned_heads",
     "qk_head_dim",
