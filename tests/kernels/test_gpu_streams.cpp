@@ -1,6 +1,7 @@
 // What models with several residual streams do to rows, on every GPU backend that runs here,
 // against the CPU.
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -9,6 +10,7 @@
 #include "support/backends/activations.h"
 #include "support/backends/compare.h"
 #include "support/backends/gpu_backends.h"
+#include "support/backends/linear_case.h"
 
 namespace fp8kv {
 namespace {
