@@ -7,11 +7,14 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "calib/collect.h"
 #include "calib/input_ranges.h"
 #include "checkpoint/read_model_config.h"
+#include "quantize/linear_choice.h"
 #include "support/expect_error.h"
+#include "support/models/family_model.h"
 #include "support/models/input_ranges.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
@@ -25,6 +28,32 @@ TEST_CASE("input ranges: every matrix multiplies what it does in transformers") 
   for (const std::string& name : test::input_range_cases()) {
     test::check_input_ranges(name, *backend);
   }
+}
+
+TEST_CASE("input ranges: every matrix that quantize takes is seen, in every family") {
+  const auto backend = make_cpu_backend(2);
+  size_t seen = 0;
+  for (const std::string& name : test::family_cases()) {
+    CAPTURE(name);
+    const test::FamilyModel model(name);
+    LinearChoice choice;
+    try {
+      choice = choose_linears(model.checkpoint, model.config);
+    } catch (const Error&) {
+      continue;  // refused, with or without ranges
+    }
+    InputRanges ranges(*backend, model.config);
+    Log log(Verbosity::quiet);
+    collect_magnitudes(model.checkpoint, model.config, ranges, {model.ids}, log,
+                       {.inputs = &ranges});
+    for (const std::string& tensor : choice.quantised) {
+      CAPTURE(tensor);
+      REQUIRE(ranges.amax().contains(tensor));
+      CHECK(ranges.amax().at(tensor) > 0);
+      ++seen;
+    }
+  }
+  CHECK(seen > 1000);
 }
 
 TEST_CASE("input ranges: the same for any number of threads and any batches") {
