@@ -46,13 +46,9 @@ void parse_glm4_moe(const Json& config, ModelConfig& out) {
   parse_experts(config, {{"n_routed_experts"}, "moe_intermediate_size"}, out);
   if (!out.experts) config.at("n_routed_experts");
   if (!out.experts) return;
-  parse_expert_groups(config, out);
+  parse_sigmoid_router(config, out);
   ExpertsConfig& experts = *out.experts;
-  experts.routing.score = RouterScore::sigmoid;
-  experts.routing.normalise = config.get_bool("norm_topk_prob", true);
-  experts.routing.epsilon = 1e-20;
   experts.routing.scale = positive_or(config, "routed_scaling_factor", 1.0);
-  experts.choice_bias = true;
   const auto shared = config.find("n_shared_experts");
   experts.shared_hidden_dim =
       experts.hidden_dim * (shared ? in_range(*shared, 0, kLargestDim / experts.hidden_dim) : 1);

@@ -54,6 +54,15 @@ void parse_expert_groups(const Json& text, ModelConfig& out) {
   }
 }
 
+void parse_sigmoid_router(const Json& text, ModelConfig& out) {
+  parse_expert_groups(text, out);
+  Routing& routing = out.experts->routing;
+  routing.score = RouterScore::sigmoid;
+  routing.normalise = text.get_bool("norm_topk_prob", true);
+  routing.epsilon = 1e-20;
+  out.experts->choice_bias = true;
+}
+
 void check_router_says(const Json& text, const char* key, const char* expected) {
   const auto said = text.find(key);
   if (!said || said->as_string() == expected) return;

@@ -21,6 +21,10 @@ void parse_experts(const Json& text, const ExpertsKeys& keys, ModelConfig& out);
 // out.experts.
 void parse_expert_groups(const Json& text, ModelConfig& out);
 
+// The router of DeepSeek V3, which others took over: groups, sigmoids with a bias of the choice,
+// and norm_topk_prob. REQUIRES out.experts.
+void parse_sigmoid_router(const Json& text, ModelConfig& out);
+
 // Throws unless the member is absent or has the value that the architecture computes with.
 void check_router_says(const Json& text, const char* key, const char* expected);
 

@@ -78,17 +78,12 @@ void parse_latent_experts(const Json& text, ModelConfig& out) {
       experts.hidden_dim * in_range(text.at("n_shared_experts"), kLargestDim / experts.hidden_dim);
 }
 
-void parse_sigmoid_router(const Json& text, ModelConfig& out) {
+void parse_deepseek_router(const Json& text, ModelConfig& out) {
   check_router_says(text, "scoring_func", "sigmoid");
   check_router_says(text, "topk_method", "noaux_tc");
   if (!out.experts) return;
   for (const char* key : {"n_group", "topk_group"}) text.at(key);
-  parse_expert_groups(text, out);
-  Routing& routing = out.experts->routing;
-  routing.score = RouterScore::sigmoid;
-  routing.normalise = text.get_bool("norm_topk_prob", true);
-  routing.epsilon = 1e-20;
-  out.experts->choice_bias = true;
+  parse_sigmoid_router(text, out);
 }
 
 void set_pairs(const Json& text, ModelConfig& out) {
@@ -119,14 +114,14 @@ void parse_deepseek_v3(const Json& text, ModelConfig& out) {
   parse_latent(text, out);
   set_pairs(text, out);
   parse_latent_experts(text, out);
-  parse_sigmoid_router(text, out);
+  parse_deepseek_router(text, out);
 }
 
 void parse_glm4_moe_lite(const Json& text, ModelConfig& out) {
   parse_latent(text, out);
   set_pairs(text, out);
   parse_latent_experts(text, out);
-  parse_sigmoid_router(text, out);
+  parse_deepseek_router(text, out);
 }
 
 // What the indexer leaves is all, as long as there are no more tokens than it chooses: up to there
@@ -140,7 +135,7 @@ void parse_sparse(const Json& text, ModelConfig& out) {
     fail(pairs->where(), ": is false, expected true: neighbours are rotated in this architecture");
   }
   parse_latent_experts(text, out);
-  parse_sigmoid_router(text, out);
+  parse_deepseek_router(text, out);
   const int64_t chosen = in_range(text.at("index_topk"), kLongestContext);
   for (const char* key : {"index_n_heads", "indexer_rope_interleave"}) text.find(key);
   for (LayerDescription& layer : out.layers) layer.index_bytes = 0;

@@ -130,13 +130,9 @@ void parse_nemotron_experts(const Json& config, ModelConfig& out) {
   parse_experts(config, {{"n_routed_experts", "num_local_experts"}, "moe_intermediate_size"}, out);
   if (!out.experts) return;
   refuse_if_set(config, "mlp_bias", "a bias beside experts");
-  parse_expert_groups(config, out);
+  parse_sigmoid_router(config, out);
   ExpertsConfig& experts = *out.experts;
-  experts.routing.score = RouterScore::sigmoid;
-  experts.routing.normalise = config.get_bool("norm_topk_prob", true);
-  experts.routing.epsilon = 1e-20;
   experts.routing.scale = positive_or(config, "routed_scaling_factor", 1.0);
-  experts.choice_bias = true;
   if (const auto inner = config.find("moe_latent_size")) {
     experts.inner_dim = in_range(*inner, kLargestDim);
   }
