@@ -45,6 +45,17 @@ void bench_linear(Backend& backend, const Limits& limits) {
   }
 }
 
+// Codes as those of weights whose largest is the largest of FP8: few are subnormal, none is NaN.
+Tensor random_codes(Backend& backend, const Shape& shape) {
+  Tensor codes = backend.allocate(DType::f8_e4m3, shape);
+  const Tensor values = random_tensor(backend, DType::f32, shape);
+  const float* from = values.view().as<float>();
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    codes.view().as<uint8_t>()[i] = fp8_encode<Fp8Format::e4m3fn>(from[i] * 2 * 448);
+  }
+  return codes;
+}
+
 // Products with codes as FP8 and INT4 checkpoints have them, beside the bytes that these read.
 void bench_coded(Backend& backend, const Limits& limits) {
   constexpr int64_t kIn = 4096, kOut = 11008, kGroup = 128;
@@ -75,7 +86,7 @@ void bench_coded(Backend& backend, const Limits& limits) {
                 {"INT4, groups of 128", int4, DType::bf16},
                 {"INT4, computed in F16", int4, DType::f16}};
   for (auto [name, matrix, compute] : kForms) {
-    const Tensor codes = random_tensor(backend, DType::f8_e4m3, Shape{kOut, kIn * matrix.bits / 8});
+    const Tensor codes = random_codes(backend, Shape{kOut, kIn * matrix.bits / 8});
     const int64_t n_scales = (kOut + matrix.block_rows - 1) / matrix.block_rows * matrix.n_groups;
     const Tensor scales = random_tensor(backend, matrix.scale_dtype, Shape{n_scales});
     matrix.codes = codes.view().data;

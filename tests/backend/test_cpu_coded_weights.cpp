@@ -1,4 +1,5 @@
 // Products with weights that stay as they are stored, against those with decoded ones.
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -53,6 +54,58 @@ TEST_CASE("cpu coded weights: products have the bits of decoded ones, whatever t
           Rng rng(static_cast<uint64_t>(rows));
           const std::vector<float> x = test::random_floats(rng, rows * matrix.columns);
           CHECK(same_bits(product(*backend, x, rows, coded), product(*backend, x, rows, plain)));
+        }
+      }
+    }
+  }
+}
+
+// Every code, those of NaN in odd rows alone, with scales that leave subnormals, infinities and
+// what is between.
+TEST_CASE("cpu coded weights: products have the bits of decoded ones, whatever codes and scales") {
+  constexpr int64_t kRows = 16, kColumns = 256;
+  const std::vector<float> scales = {0x1p-140f,   0x1.8p-120f, 0x1.3p-91f, 0x1.7p-89f,
+                                     -0x1.7p-60f, 0x1.9p-14f,  0.0f,       1.0f,
+                                     -0x1.55p-5f, 0x1.fp9f,    0x1.1p60f,  0x1.7p89f,
+                                     0x1.7p91f,   0x1p119f,    0x1p127f,   0x1.23p-9f};
+  REQUIRE(scales.size() == kRows);
+  for (const WeightCodes form : {WeightCodes::e4m3fn, WeightCodes::i8}) {
+    std::vector<uint8_t> codes(kRows * kColumns);
+    for (size_t i = 0; i < codes.size(); ++i) {
+      const auto code = static_cast<uint8_t>(i * 37);
+      const bool nan = form == WeightCodes::e4m3fn && (code & 0x7F) == 0x7F;
+      codes[i] = nan && i / kColumns % 2 == 0 ? 0x40 : code;
+    }
+    QuantisedMatrix matrix;
+    matrix.codes_as = form;
+    matrix.rows = kRows;
+    matrix.columns = matrix.block_columns = kColumns;
+    matrix.row_step = 1;
+    matrix.codes = codes.data();
+    matrix.scales = scales.data();
+    for (const CpuIsa isa : test::available_isas()) {
+      CAPTURE(cpu_isa_name(isa));
+      const auto backend = make_cpu_backend(2, isa);
+      for (const DType dtype : {DType::f16, DType::bf16}) {
+        std::vector<Tensor> storage;
+        Projection plain, coded;
+        coded.codes = backend->in_place(matrix, dtype, WeightUse::linear, storage);
+        REQUIRE(coded.codes);
+        const Tensor decoded = backend->allocate(dtype, Shape{kRows, kColumns});
+        backend->decode_weights(matrix, decoded.view());
+        plain.weight = decoded.view();
+        coded.weight = {nullptr, dtype, decoded.view().shape};
+        for (const int64_t rows : {1, 2, 4, 20}) {
+          CAPTURE(rows);
+          Rng rng(static_cast<uint64_t>(rows));
+          const std::vector<float> x = test::random_floats(rng, rows * kColumns);
+          std::vector<float> a = product(*backend, x, rows, coded);
+          std::vector<float> b = product(*backend, x, rows, plain);
+          // Which NaN it is is not promised.
+          for (std::vector<float>* each : {&a, &b}) {
+            for (float& value : *each) value = std::isnan(value) ? -0.0f : value;
+          }
+          CHECK(same_bits(a, b));
         }
       }
     }

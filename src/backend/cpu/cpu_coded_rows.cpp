@@ -148,17 +148,27 @@ void CodedRows::decode(int64_t row, int64_t first, int64_t count, uint16_t* to) 
   });
 }
 
+// Of rows of bytes, where the kernels have them; else null.
+const CodeKernels::ScaledDots* CodedRows::plain_dots() const {
+  const auto& dots = bf16_ ? kernels_.codes->plain_dots : kernels_.codes->plain_dots_f16;
+  const auto of = [&](PlainBytes bytes) { return dots[static_cast<size_t>(bytes)]; };
+  if (matrix_.codes_as == WeightCodes::e4m3fn) return of(PlainBytes::e4m3fn);
+  return matrix_.codes_as == WeightCodes::i8 ? of(PlainBytes::i8) : nullptr;
+}
+
 bool CodedRows::has_dots() const {
   const CodeKernels& kernels = *kernels_.codes;
   const int64_t step = in_bytes_ ? kByteStep : kNibbleStep;
   if (matrix_.columns % step != 0 || run_ % step != 0) return false;
-  if (in_bytes_) return bf16_ && kernels.byte_dots != nullptr;
+  if (in_bytes_) return plain_dots() != nullptr || (bf16_ && kernels.byte_dots != nullptr);
   return (bf16_ ? kernels.nibble_dots : kernels.nibble_dots_f16) != nullptr;
 }
 
 void CodedRows::dots(const int64_t* rows, const float* x, int64_t x_stride, int64_t n, float* out) {
   const CodeKernels& kernels = *kernels_.codes;
-  if (in_bytes_) {
+  const CodeKernels::ScaledDots* kernel =
+      in_bytes_ ? plain_dots() : (bf16_ ? kernels.nibble_dots : kernels.nibble_dots_f16);
+  if (kernel == nullptr) {
     ByteRows four{};
     four.run = run_;
     for (size_t w = 0; w < kDotWeights; ++w) {
@@ -167,7 +177,7 @@ void CodedRows::dots(const int64_t* rows, const float* x, int64_t x_stride, int6
     }
     return kernels.byte_dots[n - 1](four, x, x_stride, matrix_.columns, out);
   }
-  NibbleRows four{};
+  ScaledRows four{};
   four.values = values_;
   four.run = run_;
   const int64_t n_groups = matrix_.n_groups;
@@ -180,7 +190,6 @@ void CodedRows::dots(const int64_t* rows, const float* x, int64_t x_stride, int6
     four.zeros[w] = zeros;
     numbers = zeros + n_groups;
   }
-  const auto* kernel = bf16_ ? kernels.nibble_dots : kernels.nibble_dots_f16;
   kernel[n - 1](four, x, x_stride, matrix_.columns, out);
 }
 

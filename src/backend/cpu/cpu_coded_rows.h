@@ -41,6 +41,7 @@ class CodedRows {
   const uint8_t* codes_of(int64_t row) const;
   void read_scales(int64_t row, float* scales, float* zeros) const;
   const CodeTable* tables_of(int64_t row);
+  const CodeKernels::ScaledDots* plain_dots() const;
 
   const CpuKernels& kernels_;
   const QuantisedMatrix& matrix_;

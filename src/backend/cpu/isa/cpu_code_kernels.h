@@ -24,15 +24,20 @@ struct ByteRows {
   int64_t run;
 };
 
-// Rows with four bits for each column, the first in the low bits of a byte. In columns
-// [i * run, (i + 1) * run) those of row w are worth (values[code] - zeros[w][i]) * scales[w][i].
-struct NibbleRows {
+// Rows with four bits for each column, the first in the low bits of a byte, or with a byte. In
+// columns [i * run, (i + 1) * run) codes of row w are worth
+// (values[code] - zeros[w][i]) * scales[w][i].
+struct ScaledRows {
   std::array<const uint8_t*, kDotWeights> codes;
   std::array<const float*, kDotWeights> scales;
   std::array<const float*, kDotWeights> zeros;
-  const float* values;  // [16]
+  const float* values;  // [16], or [256]
   int64_t run;
 };
+
+// Bytes whose values follow from their bits by a few instructions.
+enum class PlainBytes { e4m3fn, i8 };
+inline constexpr int kPlainBytes = 2;
 
 // Columns that products of codes take at a time: runs are multiples of them, and rows too.
 inline constexpr int64_t kByteStep = 64;
@@ -46,20 +51,23 @@ struct CodeKernels {
   // (values[code] - zero) * scale of `count` codes, rounded to bf16, or to f16.   values [16]
   using Nibbles = void (*)(const uint8_t* codes, int64_t count, const float* values, float zero,
                            float scale, bool bf16, uint16_t* to);
-  // As CpuKernels::Dots of what the rows are worth, with its bits: `byte_dots` and `nibble_dots` in
-  // bf16, as pair_dots, and `nibble_dots_f16` in f16. REQUIRES whole steps.
+  // As CpuKernels::Dots of what the rows are worth, with its bits: in f16 where the name says so,
+  // else in bf16, where it is as pair_dots if there are such. REQUIRES whole steps.
   using ByteDots = void (*)(const ByteRows& rows, const float* x, int64_t x_stride, int64_t count,
                             float* out);
-  using NibbleDots = void (*)(const NibbleRows& rows, const float* x, int64_t x_stride,
+  using ScaledDots = void (*)(const ScaledRows& rows, const float* x, int64_t x_stride,
                               int64_t count, float* out);
 
   Fill fill;
   Bytes bytes;
   Nibbles nibbles;
-  // [kMaxDotRows]: for 1, 2, ... rows of x; null: decoded rows are multiplied.
+  // [kMaxDotRows]: for 1, 2, ... rows of x; null: decoded rows are multiplied. Bytes go by tables,
+  // or by their scales where they are in the order of PlainBytes.
   const ByteDots* byte_dots = nullptr;
-  const NibbleDots* nibble_dots = nullptr;
-  const NibbleDots* nibble_dots_f16 = nullptr;
+  std::array<const ScaledDots*, kPlainBytes> plain_dots = {};
+  std::array<const ScaledDots*, kPlainBytes> plain_dots_f16 = {};
+  const ScaledDots* nibble_dots = nullptr;
+  const ScaledDots* nibble_dots_f16 = nullptr;
 };
 
 // CodeKernels::Bytes, for every processor and for what is left of a step.
@@ -72,6 +80,7 @@ inline void look_up_each(const uint8_t* codes, int64_t count, const CodeTable& t
 
 extern const CodeKernels kPortableCodes;
 #if defined(__x86_64__)
+extern const CodeKernels kAvx2Codes;
 extern const CodeKernels kAvx512Codes;
 extern const CodeKernels kAvx512Bf16Codes;
 // Replaces what reads bytes, where the processor has AVX512_VBMI besides.

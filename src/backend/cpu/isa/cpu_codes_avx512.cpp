@@ -94,7 +94,7 @@ FP8KV_AVX512 void nibbles(const uint8_t* codes, int64_t count, const float* valu
 }
 
 template <int Rows>
-FP8KV_AVX512_BF16 void nibble_dots(const NibbleRows& rows, const float* x, int64_t x_stride,
+FP8KV_AVX512_BF16 void nibble_dots(const ScaledRows& rows, const float* x, int64_t x_stride,
                                    int64_t count, float* out) {
   __m512 sum[kDotWeights][Rows];
 #pragma GCC unroll 4
@@ -136,7 +136,7 @@ FP8KV_AVX512 [[gnu::always_inline]] inline __m512i spread(const uint8_t* codes) 
 }
 
 template <int Rows>
-FP8KV_AVX512 void nibble_dots_f16(const NibbleRows& rows, const float* x, int64_t x_stride,
+FP8KV_AVX512 void nibble_dots_f16(const ScaledRows& rows, const float* x, int64_t x_stride,
                                   int64_t count, float* out) {
   __m512 sum[kDotWeights][Rows];
 #pragma GCC unroll 4
@@ -255,9 +255,9 @@ FP8KV_AVX512_VBMI_BF16 void byte_dots(const ByteRows& rows, const float* x, int6
   byte_dots_of<Rows, 2, 2, false>(rows, x, x_stride, count, out);
 }
 
-constexpr CodeKernels::NibbleDots kNibbleDots[kMaxDotRows] = {nibble_dots<1>, nibble_dots<2>,
+constexpr CodeKernels::ScaledDots kNibbleDots[kMaxDotRows] = {nibble_dots<1>, nibble_dots<2>,
                                                               nibble_dots<3>, nibble_dots<4>};
-constexpr CodeKernels::NibbleDots kNibbleDotsF16[kMaxDotRows] = {
+constexpr CodeKernels::ScaledDots kNibbleDotsF16[kMaxDotRows] = {
     nibble_dots_f16<1>, nibble_dots_f16<2>, nibble_dots_f16<3>, nibble_dots_f16<4>};
 constexpr CodeKernels::ByteDots kByteDots[kMaxDotRows] = {byte_dots<1>, byte_dots<2>, byte_dots<3>,
                                                           byte_dots<4>};

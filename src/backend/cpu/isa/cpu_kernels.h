@@ -152,6 +152,9 @@ struct CpuKernels {
 extern const CpuKernels kPortableKernels;
 #if defined(__x86_64__)
 extern const CpuKernels kAvx2Kernels;
+extern const CpuKernels::Dots kAvx2F32Dots[kMaxDotRows];
+extern const CpuKernels::Dots kAvx2F16Dots[kMaxDotRows];
+extern const CpuKernels::Dots kAvx2Bf16Dots[kMaxDotRows];
 extern const CpuKernels kAvx512Kernels;
 extern const CpuKernels kAvx512Bf16Kernels;
 // Replaces what makes panels of fp8 codes, where the processor has AVX512_VBMI: the same floats,

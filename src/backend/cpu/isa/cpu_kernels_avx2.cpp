@@ -1,74 +1,19 @@
 // AVX2 with FMA and F16C.
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
+#include "backend/cpu/isa/cpu_avx2.h"
 #include "backend/cpu/isa/cpu_kernels.h"
 #include "backend/cpu/isa/cpu_loops.h"
-
-// Named function by function: compiling the whole file for it would leak AVX2 code into inline
-// library functions that other processors run.
-#define FP8KV_AVX2 [[gnu::target("avx2,fma,f16c")]]
 
 namespace fp8kv {
 namespace {
 
-constexpr int kLanes = 8;
+using avx2::kLanes;
+using avx2::Vector;
+
 constexpr int kStrip = 2 * kLanes;
 // 6 rows of two accumulators, the panel's two vectors and one broadcast: 15 of 16 registers.
 constexpr int kTileRows = 6;
-
-// Element::load for 8 elements.
-template <typename Element>
-struct Vector;
-
-template <>
-struct Vector<F32Element> {
-  FP8KV_AVX2 [[gnu::always_inline]] static inline __m256 load(const std::byte* from) {
-    return _mm256_loadu_ps(reinterpret_cast<const float*>(from));
-  }
-};
-
-template <>
-struct Vector<F16Element> {
-  FP8KV_AVX2 [[gnu::always_inline]] static inline __m256 load(const std::byte* from) {
-    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-  }
-};
-
-template <>
-struct Vector<Bf16Element> {
-  FP8KV_AVX2 [[gnu::always_inline]] static inline __m256 load(const std::byte* from) {
-    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(codes), 16));
-  }
-};
-
-// A code's exponent and mantissa, moved into place in an f32, are worth 2^(bias - 127) times the
-// value, subnormals included; the multiplication is exact.
-template <Fp8Format F>
-struct Vector<Fp8Element<F>> {
-  FP8KV_AVX2 [[gnu::always_inline]] static inline __m256 load(const std::byte* from) {
-    constexpr Fp8Spec spec = fp8_spec(F);
-    const __m256i code =
-        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
-    const __m256i magnitude = _mm256_and_si256(code, _mm256_set1_epi32(0x7F));
-    const __m256i sign =
-        _mm256_and_si256(_mm256_slli_epi32(code, 24), _mm256_set1_epi32(INT32_MIN));
-    const __m256i placed = _mm256_slli_epi32(magnitude, 23 - spec.mantissa_bits);
-    const __m256 factor = _mm256_set1_ps(float_from_bits((254u - spec.bias) << 23));
-    __m256i value = _mm256_castps_si256(_mm256_mul_ps(_mm256_castsi256_ps(placed), factor));
-    if constexpr (spec.fnuz) {
-      const __m256i nan = _mm256_cmpeq_epi32(code, _mm256_set1_epi32(0x80));
-      value = _mm256_or_si256(value, _mm256_and_si256(nan, _mm256_set1_epi32(0x7FC00000)));
-    } else {
-      const __m256i special = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(spec.max_code));
-      value = _mm256_blendv_epi8(value, _mm256_or_si256(placed, _mm256_set1_epi32(0x7F800000)),
-                                 special);
-    }
-    return _mm256_castsi256_ps(_mm256_or_si256(value, sign));
-  }
-};
 
 // Stores the transpose of 8 x 8 values: rows in, columns out, `kStrip` apart.
 FP8KV_AVX2 [[gnu::always_inline]] inline void store_transposed(__m256 (&x)[8], float* to) {
@@ -284,9 +229,9 @@ const CpuKernels kAvx2Kernels = {
     .tiles = kTiles,
     .pack_pairs = nullptr,
     .pair_tiles = nullptr,
-    .dots = {},
+    .dots = {kAvx2F32Dots, kAvx2F16Dots, kAvx2Bf16Dots, nullptr, nullptr, nullptr, nullptr},
     .pair_dots = nullptr,
-    .codes = &kPortableCodes,
+    .codes = &kAvx2Codes,
     .to_float = per_type<CpuKernels::ToFloat>([]<typename T>() { return to_float<T>; }),
     .store = {store<F32Element>, store<F16Element>, store<Bf16Element>,
               store_fp8<Fp8Format::e4m3fn>, store_fp8<Fp8Format::e4m3fnuz>,
