@@ -10,7 +10,6 @@
 #include "support/backends/attention_scene.h"
 #include "support/backends/compare.h"
 #include "support/backends/gpu_backends.h"
-#include "support/sanitizers.h"
 
 namespace fp8kv {
 namespace {
@@ -42,7 +41,7 @@ TEST_CASE("gpu attention: equals the definition for every type of activation and
 }
 
 TEST_CASE("gpu attention: takes any ratio of query heads to KV heads") {
-  for (const int64_t group : test::few({1, 2, 4, 7, 8, 12, 20}, {1, 7, 20})) {
+  for (const int64_t group : {1, 2, 4, 7, 8, 12, 20}) {
     CAPTURE(group);
     check_everywhere({.n_heads = 2 * group, .sequences = {{33, 33}, {20, 1}}});
     check_everywhere({.n_heads = 2 * group, .sequences = {{33, 1}, {20, 1}}});
@@ -50,7 +49,7 @@ TEST_CASE("gpu attention: takes any ratio of query heads to KV heads") {
 }
 
 TEST_CASE("gpu attention: takes any even head size up to 256") {
-  for (const int64_t head_dim : test::few({2, 8, 64, 80, 96, 128, 256}, {80, 96, 256})) {
+  for (const int64_t head_dim : {2, 8, 64, 80, 96, 128, 256}) {
     for (const DType cache : {DType::f8_e4m3, DType::f16}) {
       CAPTURE(head_dim);
       CAPTURE(std::string(dtype_name(cache)));
@@ -62,7 +61,7 @@ TEST_CASE("gpu attention: takes any even head size up to 256") {
 
 TEST_CASE("gpu attention: takes contexts that end before, at and after a page and a chunk") {
   for (const int64_t page_size : {16, 32, 64}) {
-    for (const int64_t context : test::few({1, 15, 16, 17, 63, 64, 65, 257, 1030}, {1, 63, 1030})) {
+    for (const int64_t context : {1, 15, 16, 17, 63, 64, 65, 257, 1030}) {
       CAPTURE(page_size);
       CAPTURE(context);
       check_everywhere({.page_size = page_size, .sequences = {{context, 1}, {3, 1}}});
@@ -71,7 +70,7 @@ TEST_CASE("gpu attention: takes contexts that end before, at and after a page an
 }
 
 TEST_CASE("gpu attention: caps scores by tanh, in steps of one row and of many") {
-  for (const float cap : test::few({2.0f, 0.5f, 30.0f}, {2.0f})) {
+  for (const float cap : {2.0f, 0.5f, 30.0f}) {
     for (const DType activations : test::kComputeTypes) {
       CAPTURE(cap);
       CAPTURE(std::string(dtype_name(activations)));
@@ -174,7 +173,7 @@ TEST_CASE("gpu attention: a sequence's bits do not depend on the others, nor on 
     const Scene many({.sequences = {{530, 1}, {70, 1}, {1300, 1}}}, 12);
     const std::vector<float> expected = many.run(*backend);
     CHECK(std::equal(alone.begin(), alone.end(), expected.begin()));
-    for (uint64_t seed = 1; seed < (test::kThreadSanitizer ? 2u : 6u); ++seed) {
+    for (uint64_t seed = 1; seed < 6u; ++seed) {
       CAPTURE(seed);
       test::set_order(seed);
       const std::vector<float> actual = many.run(*backend);

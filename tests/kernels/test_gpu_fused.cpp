@@ -13,7 +13,6 @@
 #include "core/histogram.h"
 #include "support/backends/gpu_backends.h"
 #include "support/expect_error.h"
-#include "support/sanitizers.h"
 
 namespace fp8kv {
 namespace {
@@ -245,7 +244,7 @@ TEST_CASE("gpu project_append: has the bits of its parts in Q, K, V and the whol
 TEST_CASE("gpu hidden: has the bits of its parts") {
   on_every_backend([&](Backend& backend) {
     for (const DType dtype : kComputeTypes) {
-      for (const int64_t rows : test::few({1, 2, 3, 4}, {1, 3, 4})) {
+      for (const int64_t rows : {1, 2, 3, 4}) {
         for (const int64_t hidden_dim : {1, 35, 100}) {
           for (const int64_t dim : {8, 72, 264}) {
             Case c{.dtype = dtype, .dim = dim, .rows = rows, .hidden_dim = hidden_dim};
@@ -328,7 +327,7 @@ TEST_CASE("gpu fused ops: give the same bits in any order of threads, warps and 
     const Case c{.bias = true, .rows = 3, .hidden_dim = 100};
     for (const Op op : {project_append, hidden}) {
       const Outcome expected = op(backend, c, Way::composed);
-      for (uint64_t seed = 1; seed < (test::kThreadSanitizer ? 2u : 5u); ++seed) {
+      for (uint64_t seed = 1; seed < 5u; ++seed) {
         CAPTURE(seed);
         test::set_order(seed);
         const Outcome actual = op(backend, c, Way::fused);

@@ -21,7 +21,6 @@
 #include "support/models/input_ranges.h"
 #include "support/models/run_model.h"
 #include "support/models/tiny_checkpoint.h"
-#include "support/sanitizers.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
 #include "text/tokenizer.h"
@@ -66,20 +65,6 @@ std::vector<test::TinyConfig> tiny_models() {
   olmo2.block.norm_place = NormPlace::after;
   olmo2.block.qk_norm = QkNorm::whole;
   return {test::tiny_config(), qwen3, olmo2};
-}
-
-// All, or what ThreadSanitizer is to see: norms before, around and after the sum, a window, caps,
-// blocks side by side with one norm, biases everywhere, no gate, and sums that are not plain.
-std::vector<test::BlockVariant> variants() {
-  std::vector<test::BlockVariant> chosen;
-  for (const char* name : {"as Gemma 2", "as Phi-2", "as OPT 350m", "residual multiplier"}) {
-    const auto& all = test::block_variants();
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
-    REQUIRE(found != all.end());
-    chosen.push_back(*found);
-  }
-  return test::kThreadSanitizer ? chosen : test::block_variants();
 }
 
 // |actual - expected| / |expected| over all logits.
@@ -163,7 +148,7 @@ TEST_CASE("gpu model: gives the CPU's logits but for the rounding of activations
 }
 
 TEST_CASE("gpu model: gives the CPU's logits whatever layers are made of") {
-  for (const test::BlockVariant& variant : variants()) {
+  for (const test::BlockVariant& variant : test::block_variants()) {
     CAPTURE(variant.name);
     // A knob alone changes nothing between f32 and bf16, whose every op test_gpu_ops.cpp has; f32
     // shows the smaller mistakes. Families go through the kernels for 16 bits too.
@@ -240,8 +225,8 @@ bool is_simulated(const test::NamedBackend& named) {
 
 }  // namespace
 
-// In one pass, and as a prompt with decode steps after it; on the simulators one of the two, in
-// turn.
+// In one pass, and as a prompt with decode steps after it. Of the simulators each golden is on one,
+// in one of the two ways: neighbours by name, which are of one family, take turns.
 TEST_CASE("gpu model: logits of every family are transformers'") {
   const std::vector<test::NamedBackend> backends = test::gpu_backends();
   size_t turn = 0;
@@ -253,26 +238,27 @@ TEST_CASE("gpu model: logits of every family are transformers'") {
     ++turn;
     for (size_t i = 0; i < backends.size(); ++i) {
       CAPTURE(backends[i].name);
+      const bool simulated = is_simulated(backends[i]), first = turn / backends.size() % 2 == 0;
+      if (simulated && turn % backends.size() != i) continue;
       const auto backend = backends[i].make();
-      const bool both = !is_simulated(backends[i]), first = (i + turn) % 2 == 0;
       const auto check = [&](const test::RunSettings& settings) {
         test::check_logits(
             model, test::run_model(model.checkpoint, model.config, *backend, model.ids, settings));
       };
-      if (both || first) check({});
-      if (both || !first) check(steps);
+      if (!simulated || first) check({});
+      if (!simulated || !first) check(steps);
     }
   }
 }
 
-// Of each golden on one of the backends, in turn. Under ThreadSanitizer of a few.
+// Of each golden on one of the backends, in turn; on the simulators of one in three.
 TEST_CASE("gpu model: amax and greedy text of every family are transformers'") {
-  // A prompt, a step that is run, one that is recorded and others that are repeated.
-  constexpr int kSimulated = 6;
+  // A prompt, a step that is run, one that is recorded and one that is repeated.
+  constexpr int kSimulated = 4;
   const std::vector<test::NamedBackend> backends = test::gpu_backends();
   if (backends.empty()) return;
   const std::vector<std::string> names = test::family_cases();
-  const size_t step = test::kThreadSanitizer ? 9 : 1;
+  const size_t step = is_simulated(backends[0]) ? 3 : 1;
   for (size_t i = 0; i < names.size(); i += step) {
     const test::NamedBackend& named = backends[i / step % backends.size()];
     CAPTURE(names[i]);

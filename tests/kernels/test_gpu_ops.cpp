@@ -20,7 +20,6 @@
 #include "support/backends/gpu_backends.h"
 #include "support/backends/linear_case.h"
 #include "support/expect_error.h"
-#include "support/sanitizers.h"
 
 namespace fp8kv {
 namespace {
@@ -86,8 +85,7 @@ TEST_CASE("gpu norm: equals double precision within rounding, in place too") {
     // More rows than a block has warps; dimensions on both sides of where rows get a block each.
     constexpr int64_t kRows = 11;
     for (const NormKind kind : {NormKind::rms, NormKind::layer}) {
-      for (const int64_t dim :
-           test::few({1, 7, 33, 64, 100, 128, 136, 256, 264, 2056}, {1, 128, 2056})) {
+      for (const int64_t dim : {1, 7, 33, 64, 100, 128, 136, 256, 264, 2056}) {
         CAPTURE((kind == NormKind::rms));
         CAPTURE(dim);
         const bool layer = kind == NormKind::layer;
@@ -386,7 +384,7 @@ TEST_CASE("gpu backend: gives the same bits in any order of threads, warps and b
       return get(backend, out.view());
     };
     const std::vector<float> expected_product = product();
-    for (uint64_t seed = 1; seed < (test::kThreadSanitizer ? 2u : 4u); ++seed) {
+    for (uint64_t seed = 1; seed < 4u; ++seed) {
       CAPTURE(seed);
       test::set_order(seed);
       const RopeOutcome actual = run_rope(backend, c);

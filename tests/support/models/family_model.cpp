@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -77,8 +79,13 @@ std::vector<std::string> family_cases() {
   return names;
 }
 
+// Some tests go through all of them many times.
 Json family_golden(const std::string& name) {
-  return Json::read(families_folder() / (name + ".json"), JsonNumbers::python);
+  static std::map<std::string, Json> read;
+  const auto found = read.find(name);
+  if (found != read.end()) return found->second;
+  Json golden = Json::read(families_folder() / (name + ".json"), JsonNumbers::python);
+  return read.emplace(name, std::move(golden)).first->second;
 }
 
 FamilyModel::FamilyModel(const std::string& name) : FamilyModel(name, "", "") {}
