@@ -453,8 +453,8 @@ TEST_CASE("evaluate: perplexities of stories260K equal the float64 reference") {
   // sqrt(1e-4) * 4e-2 = 4e-4. Five times that.
   constexpr double kFp8 = 2e-3;
   check_perplexities({"stories260K-hf-f32", "tinystories_train_head", kFloat, kFp8});
-  // ThreadSanitizer would see the same threads do the same again.
-  if (test::kThreadSanitizer) return;
+  // Sanitizers would see the same code do the same again.
+  if (test::kSanitized) return;
   check_perplexities({"stories260K-hf-f32", "tinyshakespeare", kFloat, kFp8});
 }
 
@@ -462,8 +462,8 @@ TEST_CASE("evaluate: a bfloat16 model is as near the float64 reference as its ar
   // The reference rounds nothing but the weights, the product activations, K and V too, to 8 bits:
   // 5e-4 nats with a float cache when this was written, and 6e-3 where FP8 then rounds other
   // values. Twice that.
-  if (test::kThreadSanitizer) {
-    std::printf("[skipped] ThreadSanitizer sees these threads at this work with float32\n");
+  if (test::kSanitized) {
+    std::printf("[skipped] sanitizers see this work with float32\n");
     return;
   }
   check_perplexities({"stories260K-hf-bf16-sharded", "tinystories_train_head", 1e-3, 1e-2});
