@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/quant_config.h"
+#include "core/matrix_use.h"
 #include "quant/weight_forms.h"
 
 namespace fp8kv {
@@ -27,28 +28,10 @@ void put(float value, DType dtype, std::string& out) {
   }
 }
 
-// A matrix that a product multiplies by, of those that quantisers take.
+// Of those that quantisers take.
 bool is_quantisers(const ModelTensor& tensor) {
-  switch (tensor.parts.front().role) {
-    case TensorRole::q:
-    case TensorRole::k:
-    case TensorRole::v:
-    case TensorRole::o:
-    case TensorRole::state_q:
-    case TensorRole::state_k:
-    case TensorRole::state_v:
-    case TensorRole::state_gate:
-    case TensorRole::state_out:
-    case TensorRole::gate:
-    case TensorRole::up:
-    case TensorRole::down:
-    case TensorRole::expert_gate:
-    case TensorRole::expert_up:
-    case TensorRole::expert_down:
-      return !tensor.is_bias && tensor.shape.rank() == 2;
-    default:
-      return false;
-  }
+  return matrix_use(tensor.parts.front().role) == MatrixUse::quantised && !tensor.is_bias &&
+         tensor.shape.rank() == 2;
 }
 
 std::string module_of(const ModelTensor& tensor) {

@@ -9,7 +9,7 @@
 #include "eval/side_by_side.h"
 #include "eval/token_figures.h"
 #include "model/step.h"
-#include "model/weights/weights.h"
+#include "model/weights/weight_loader.h"
 
 namespace fp8kv {
 namespace {

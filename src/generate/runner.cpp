@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/capacity.h"
+#include "model/weights/weight_loader.h"
 
 namespace fp8kv {
 namespace {

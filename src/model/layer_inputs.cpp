@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "config/families/tensor_table.h"
-#include "model/weights/weights.h"
+#include "model/weights/weight_loader.h"
 
 namespace fp8kv {
 namespace {

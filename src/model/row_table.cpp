@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "model/weights/weights.h"
+#include "model/weights/weight_loader.h"
 
 namespace fp8kv {
 

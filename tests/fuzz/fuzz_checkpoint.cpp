@@ -4,7 +4,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/read_model_config.h"
 #include "fuzz.h"
-#include "model/weights/weights.h"
+#include "model/weights/weight_loader.h"
 #include "model_folder.h"
 #include "scales/read/find_scales.h"
 

@@ -10,6 +10,7 @@
 #include "kernels/sim/sim.h"
 #include "model/model.h"
 #include "model/step.h"
+#include "model/weights/weight_loader.h"
 #include "support/backends/gpu_backends.h"
 #include "support/models/block_model.h"
 

@@ -17,7 +17,7 @@
 #include "core/fp8.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
-#include "model/weights/weights.h"
+#include "model/weights/weight_loader.h"
 #include "support/backends/cpu.h"
 #include "support/backends/logit_tap.h"
 #include "support/models/random_model.h"

@@ -13,7 +13,7 @@
 #include "checkpoint/read_model_config.h"
 #include "core/fp8.h"
 #include "formats/safetensors.h"
-#include "model/weights/weights.h"
+#include "model/weights/weight_loader.h"
 #include "support/backends/logit_tap.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/tensor_row.h"
-#include "model/weights/weights.h"
+#include "model/weights/layer_weights.h"
 
 namespace fp8kv {
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/half.h"
+#include "core/matrix_use.h"
 
 namespace fp8kv {
 namespace {
@@ -149,36 +150,11 @@ float number_in(const Checkpoint& checkpoint, const ModelTensor& tensor) {
 }
 
 bool may_be_codes(const ModelTensor& tensor) {
+  // Those up from a latent are multiplied head by head, some of them turned.
   const auto is_of_products = [](const TensorPart& part) {
-    switch (part.role) {
-      case TensorRole::q:
-      case TensorRole::k:
-      case TensorRole::v:
-      case TensorRole::q_down:
-      case TensorRole::latent:
-      case TensorRole::k_rope:
-      case TensorRole::o:
-      case TensorRole::state_q:
-      case TensorRole::state_k:
-      case TensorRole::state_v:
-      case TensorRole::state_gate:
-      case TensorRole::state_out:
-      case TensorRole::gate:
-      case TensorRole::up:
-      case TensorRole::down:
-      case TensorRole::experts_in:
-      case TensorRole::experts_out:
-      case TensorRole::expert_gate:
-      case TensorRole::expert_up:
-      case TensorRole::expert_down:
-      case TensorRole::shared_gate:
-      case TensorRole::shared_up:
-      case TensorRole::shared_down:
-      case TensorRole::lm_head:
-        return true;
-      default:
-        return false;
-    }
+    const TensorRole role = part.role;
+    if (role == TensorRole::k_up || role == TensorRole::v_up) return false;
+    return role == TensorRole::lm_head || matrix_use(role) == MatrixUse::quantised;
   };
   return !tensor.is_bias && !is_copied(as_decoded(tensor)) &&
          std::all_of(tensor.parts.begin(), tensor.parts.end(), is_of_products);

@@ -8,6 +8,7 @@
 #include "model/embedding.h"
 #include "model/model.h"
 #include "model/step.h"
+#include "model/weights/weight_loader.h"
 
 namespace fp8kv::test {
 

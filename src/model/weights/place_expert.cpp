@@ -1,0 +1,61 @@
+#include "model/weights/place_expert.h"
+
+namespace fp8kv {
+
+size_t expert_matrix(TensorRole role) {
+  switch (role) {
+    case TensorRole::expert_gate:
+      return 0;
+    case TensorRole::expert_up:
+      return 1;
+    case TensorRole::expert_down:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
+LayerExperts& experts_of(LayerWeights& layer) {
+  if (!layer.experts) layer.experts.emplace();
+  return *layer.experts;
+}
+
+void place_expert(const ModelConfig& config, const ModelTensor& tensor, const TensorPart& part,
+                  const ConstTensorView& view, const WeightSource& source, LayerExperts& out) {
+  const size_t matrix = expert_matrix(part.role);
+  out.each.resize(static_cast<size_t>(config.experts->count));
+  if (tensor.expert >= 0) {
+    out.each[static_cast<size_t>(tensor.expert)][matrix] = part_of(tensor, part, view, source);
+    return;
+  }
+  const size_t bytes = view.bytes() / out.each.size();
+  for (size_t i = 0; i < out.each.size(); ++i) {
+    const ConstTensorView one(view.data + i * bytes, view.dtype,
+                              Shape{view.shape[1], view.shape[2]});
+    out.each[i][matrix] = part_of(tensor, part, one, source);
+  }
+}
+
+void place_expert_codes(const ModelConfig& config, const ModelTensor& tensor,
+                        const TensorPart& part, DType dtype, const QuantisedMatrix& codes,
+                        LayerExperts& out) {
+  const size_t matrix = expert_matrix(part.role);
+  const auto count = static_cast<size_t>(config.experts->count);
+  out.each.resize(count);
+  out.codes.resize(3 * count);
+  const auto put = [&](size_t expert, int64_t in_tensor) {
+    out.each[expert][matrix] = {nullptr, dtype, Shape{part.rows, codes.columns}};
+    out.codes[matrix * count + expert] = part_of_codes(tensor, part, in_tensor, codes);
+  };
+  if (tensor.expert >= 0) return put(static_cast<size_t>(tensor.expert), 0);
+  for (size_t expert = 0; expert < count; ++expert) put(expert, static_cast<int64_t>(expert));
+}
+
+void place_expert_bias(TensorRole role, const ConstTensorView& view, LayerExperts& out) {
+  const size_t matrix = expert_matrix(role);
+  if (!out.biases) out.biases.emplace();
+  ExpertBiases& biases = *out.biases;
+  (matrix == 0 ? biases.gate : matrix == 1 ? biases.up : biases.down) = view;
+}
+
+}  // namespace fp8kv

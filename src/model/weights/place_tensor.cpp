@@ -1,0 +1,243 @@
+#include "model/weights/place_tensor.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "model/weights/place_expert.h"
+
+namespace fp8kv {
+namespace {
+
+// Of a norm inside of latent attention.
+void into_latent(const Placing& tensor, Norm& norm) {
+  tensor.into(norm);
+  norm.eps = static_cast<float>(tensor.config.latent->norm_eps);
+}
+
+QkNorms& qk_norms_of(const Placing& tensor, LayerWeights& layer) {
+  if (!layer.attn.norms) layer.attn.norms.emplace();
+  layer.attn.norms->whole = tensor.config.block.qk_norm == QkNorm::whole;
+  return *layer.attn.norms;
+}
+
+NormsBeside& beside_of(LayerWeights& layer) {
+  LayerExperts& experts = experts_of(layer);
+  if (!experts.beside) experts.beside.emplace();
+  return *experts.beside;
+}
+
+LatentWeights& latent_of(LayerWeights& layer) {
+  if (!layer.latent) layer.latent.emplace();
+  return *layer.latent;
+}
+
+std::array<Linear, 3>& shared_of(LayerWeights& layer) {
+  LayerExperts& experts = experts_of(layer);
+  if (!experts.shared) experts.shared.emplace();
+  return *experts.shared;
+}
+
+StreamWeights& streams_of(LayerWeights& layer) {
+  if (!layer.streams) layer.streams.emplace();
+  return *layer.streams;
+}
+
+LaurelWeights& laurel_of(LayerWeights& layer) {
+  if (!layer.laurel) layer.laurel.emplace();
+  return *layer.laurel;
+}
+
+StateWeights& state_of(LayerWeights& layer) {
+  if (!layer.state) layer.state.emplace();
+  return *layer.state;
+}
+
+void place_state(TensorRole role, const Placing& tensor, LayerWeights& layer) {
+  StateWeights& state = state_of(layer);
+  switch (role) {
+    case TensorRole::state_q:
+      return tensor.into(state.q);
+    case TensorRole::state_k:
+      return tensor.into(state.k);
+    case TensorRole::state_v:
+      return tensor.into(state.v);
+    case TensorRole::state_gate:
+      return tensor.into(state.gate);
+    case TensorRole::state_step:
+      return tensor.into(state.step);
+    case TensorRole::state_strength:
+      return tensor.into(state.strength);
+    case TensorRole::conv_q:
+      return tensor.into(state.conv_q);
+    case TensorRole::conv_k:
+      return tensor.into(state.conv_k);
+    case TensorRole::conv_v:
+      return tensor.into(state.conv_v);
+    case TensorRole::state_decay:
+      state.decay = tensor.view;
+      return;
+    case TensorRole::state_step_bias:
+      state.step_bias = tensor.view;
+      return;
+    case TensorRole::state_skip:
+      state.skip = tensor.view;
+      return;
+    case TensorRole::state_norm:
+      tensor.into(state.norm);
+      state.norm.weight_offset = 0.0f;
+      return;
+    case TensorRole::state_out:
+      return tensor.into(layer.o);
+    default:
+      assertion_failed("a role of a state", __FILE__, __LINE__);
+  }
+}
+
+LayerInput& input_of(LayerWeights& layer) {
+  if (!layer.input) layer.input.emplace();
+  return *layer.input;
+}
+
+}  // namespace
+
+void Placing::into(Linear& linear) const {
+  if (is_bias) {
+    linear.bias = view;
+  } else {
+    linear.weight = view;
+    linear.codes = codes;
+  }
+}
+
+void Placing::into(std::optional<Linear>& linear) const {
+  if (!linear) linear.emplace();
+  into(*linear);
+}
+
+void Placing::into(Norm& norm) const {
+  norm.kind = config.block.norm;
+  norm.eps = static_cast<float>(config.norm_eps);
+  norm.weight_offset = config.block.norm_plus_one ? 1.0f : 0.0f;
+  if (is_bias) {
+    norm.bias = view;
+  } else {
+    norm.weight = view;
+  }
+}
+
+void Placing::into(std::optional<Norm>& norm) const {
+  if (!norm) norm.emplace();
+  into(*norm);
+}
+
+void place(TensorRole role, const Placing& tensor, LayerWeights& layer) {
+  if (role >= TensorRole::state_q && role <= TensorRole::state_out) {
+    return place_state(role, tensor, layer);
+  }
+  switch (role) {
+    case TensorRole::attn_norm:
+      return tensor.into(layer.attn_norm);
+    case TensorRole::q:
+      return tensor.into(layer.attn.q);
+    case TensorRole::k:
+      return tensor.into(layer.attn.k);
+    case TensorRole::v:
+      return tensor.into(layer.attn.v);
+    case TensorRole::attn_gate:
+      return tensor.into(layer.attn_gate);
+    case TensorRole::q_down:
+      return tensor.into(latent_of(layer).q_down);
+    case TensorRole::q_down_norm:
+      return into_latent(tensor, latent_of(layer).q_down_norm.emplace());
+    case TensorRole::latent:
+      return tensor.into(latent_of(layer).latent);
+    case TensorRole::k_rope:
+      return tensor.into(latent_of(layer).k_rope);
+    case TensorRole::latent_norm:
+      return into_latent(tensor, latent_of(layer).norm);
+    case TensorRole::k_up:
+      latent_of(layer).k_up = tensor.view;
+      return;
+    case TensorRole::v_up:
+      latent_of(layer).v_up = {
+          tensor.view.data, tensor.view.dtype,
+          Shape{tensor.config.n_heads, tensor.config.latent->v_dim, tensor.config.latent->rank}};
+      return;
+    case TensorRole::q_norm:
+      return tensor.into(qk_norms_of(tensor, layer).q);
+    case TensorRole::k_norm:
+      return tensor.into(qk_norms_of(tensor, layer).k);
+    case TensorRole::sinks:
+      layer.sinks = tensor.view;
+      return;
+    case TensorRole::o:
+      return tensor.into(layer.o);
+    case TensorRole::attn_post_norm:
+      return tensor.into(layer.attn_post_norm);
+    case TensorRole::ffn_norm:
+      return tensor.into(layer.ffn_norm);
+    case TensorRole::gate:
+      return tensor.into(layer.gate);
+    case TensorRole::up:
+      return tensor.into(layer.up);
+    case TensorRole::down:
+      return tensor.into(layer.down);
+    case TensorRole::ffn_post_norm:
+      return tensor.into(layer.ffn_post_norm);
+    case TensorRole::stream_norm:
+      return tensor.into(streams_of(layer).norm);
+    case TensorRole::stream_router:
+      return tensor.into(streams_of(layer).router);
+    case TensorRole::stream_predict:
+      return tensor.into(streams_of(layer).predict);
+    case TensorRole::stream_correct:
+      return tensor.into(streams_of(layer).correct);
+    case TensorRole::stream_scale:
+      streams_of(layer).scale = tensor.view;
+      return;
+    case TensorRole::laurel_down:
+      return tensor.into(laurel_of(layer).down);
+    case TensorRole::laurel_up:
+      return tensor.into(laurel_of(layer).up);
+    case TensorRole::laurel_norm:
+      return tensor.into(laurel_of(layer).norm);
+    case TensorRole::input_gate:
+      return tensor.into(input_of(layer).gate);
+    case TensorRole::input_out:
+      return tensor.into(input_of(layer).out);
+    case TensorRole::input_post_norm:
+      return tensor.into(input_of(layer).post_norm);
+    case TensorRole::router:
+      return tensor.into(experts_of(layer).router);
+    case TensorRole::router_norm:
+      return tensor.into(experts_of(layer).router_norm);
+    case TensorRole::choice_bias:
+      experts_of(layer).terms.choice_bias = tensor.view;
+      return;
+    case TensorRole::expert_factors:
+      experts_of(layer).terms.factors = tensor.view;
+      return;
+    case TensorRole::experts_norm:
+      return tensor.into(beside_of(layer).experts);
+    case TensorRole::experts_post_norm:
+      return tensor.into(beside_of(layer).experts_post);
+    case TensorRole::dense_post_norm:
+      return tensor.into(beside_of(layer).dense_post);
+    case TensorRole::experts_in:
+      return tensor.into(experts_of(layer).in);
+    case TensorRole::experts_out:
+      return tensor.into(experts_of(layer).out);
+    case TensorRole::shared_gate:
+      return tensor.into(shared_of(layer)[0]);
+    case TensorRole::shared_up:
+      return tensor.into(shared_of(layer)[1]);
+    case TensorRole::shared_down:
+      return tensor.into(shared_of(layer)[2]);
+    case TensorRole::shared_router:
+      return tensor.into(experts_of(layer).shared_router);
+    default:
+      assertion_failed("a role of a layer", __FILE__, __LINE__);
+  }
+}
+
+}  // namespace fp8kv
