@@ -105,6 +105,20 @@ struct ExpertPart {
   uint64_t bytes;
 };
 
+// Where the matrices of one expert lie, each as if it were apart, and how long they are; all of
+// them as one where their rows are columns, or in turn. In bytes.
+std::vector<std::pair<uint64_t, uint64_t>> places_of(const ModelTensor& tensor, uint64_t bytes) {
+  if (tensor.layout != TensorLayout::rows) return {{0, bytes}};
+  const TensorPart& last = tensor.parts.back();
+  const uint64_t row_bytes = bytes / static_cast<uint64_t>(last.first_row + last.rows);
+  std::vector<std::pair<uint64_t, uint64_t>> places;
+  for (const TensorPart& part : tensor.parts) {
+    places.push_back({static_cast<uint64_t>(part.first_row) * row_bytes,
+                      static_cast<uint64_t>(part.rows) * row_bytes});
+  }
+  return places;
+}
+
 // The matrices of each expert of a layer, in tensors of their own or in those of all experts.
 std::vector<std::vector<ExpertPart>> expert_parts(const ModelWeights& weights,
                                                   const std::vector<ModelTensor>& tensors,
@@ -118,8 +132,11 @@ std::vector<std::vector<ExpertPart>> expert_parts(const ModelWeights& weights,
       parts[static_cast<size_t>(tensor.expert)].push_back({weight, 0, bytes});
       continue;
     }
+    const uint64_t of_one = bytes / parts.size();
     for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i].push_back({weight, i * (bytes / parts.size()), bytes / parts.size()});
+      for (const auto& [first, size] : places_of(tensor, of_one)) {
+        parts[i].push_back({weight, i * of_one + first, size});
+      }
     }
   }
   return parts;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/quant_config.h"
 #include "core/matrix_use.h"
+#include "quant/expert_forms.h"
 #include "quant/weight_forms.h"
 
 namespace fp8kv {
@@ -80,19 +81,24 @@ std::optional<Weight> ModelWeights::find(const ModelTensor& tensor) const {
   if (entry && is_compute_dtype(entry->dtype)) {
     return Weight{tensor.name, entry->dtype, entry->shape, entry, std::nullopt};
   }
-  // Of matrices that are transposed only those of experts: whether others are turned when they are
-  // quantised, no file says.
-  const bool of_experts = tensor.shape.rank() == 3;
-  const bool by_rows = tensor.shape.rank() == 2 && tensor.layout != TensorLayout::transposed;
-  if ((of_experts || by_rows) && !tensor.is_bias) {
-    const auto lookup = [&](const std::string& name) { return checkpoint_.find(name); };
-    if (auto stored = find_stored_weight(module_of(tensor), as_decoded(tensor).shape, settings_,
-                                         lookup, quote(checkpoint_.folder().string()))) {
-      return Weight{tensor.name, dtype_, tensor.shape, nullptr, std::move(stored)};
-    }
+  if (auto stored = find_stored(tensor)) {
+    return Weight{tensor.name, dtype_, tensor.shape, nullptr, std::move(stored)};
   }
   if (!entry) return std::nullopt;
   return Weight{tensor.name, entry->dtype, entry->shape, entry, std::nullopt};
+}
+
+std::optional<StoredWeight> ModelWeights::find_stored(const ModelTensor& tensor) const {
+  if (tensor.is_bias) return std::nullopt;
+  const std::string module = module_of(tensor), source = quote(checkpoint_.folder().string());
+  const Shape shape = as_decoded(tensor).shape;
+  const auto lookup = [&](const std::string& name) { return checkpoint_.find(name); };
+  if (is_of_all_experts(tensor)) {
+    return find_stored_experts(module, shape, is_turned(tensor.layout), settings_, lookup, source);
+  }
+  // Whether other matrices that are transposed are turned when they are quantised, no file says.
+  if (tensor.shape.rank() != 2 || tensor.layout == TensorLayout::transposed) return std::nullopt;
+  return find_stored_weight(module, shape, settings_, lookup, source);
 }
 
 Weight ModelWeights::at(const ModelTensor& tensor) const {
@@ -127,6 +133,10 @@ QuantisedMatrix ModelWeights::map(const StoredWeight& stored,
   return matrix_of(stored, [&](const TensorEntry& entry) {
     return mapped.emplace_back(checkpoint_.map(entry.name)).view;
   });
+}
+
+ModelTensor decoded_tensor(const ModelTensor& tensor, const StoredWeight& stored) {
+  return stored.turned ? tensor : as_decoded(tensor);
 }
 
 std::string check_stored_weights(const ModelWeights& weights, const ModelConfig& config) {

@@ -45,12 +45,17 @@ class ModelWeights {
   const Checkpoint& checkpoint() const { return checkpoint_; }
 
  private:
+  std::optional<StoredWeight> find_stored(const ModelTensor& tensor) const;
   QuantisedMatrix map(const StoredWeight& stored, std::vector<MappedTensor>& mapped) const;
 
   const Checkpoint& checkpoint_;
   DType dtype_;
   QuantSettings settings_;
 };
+
+// What a quantised tensor is once it is decoded: as_decoded, or the plain tensor itself where that
+// is the order of its codes.
+ModelTensor decoded_tensor(const ModelTensor& tensor, const StoredWeight& stored);
 
 // Throws unless quantised weights are those that the config says.
 // Returns the forms that there are: "fp8, a scale for each row"; "" where all weights are plain.

@@ -23,10 +23,11 @@ enum class WeightCodes : uint8_t {
   e5m2,
   e5m2fnuz,
   i8,
-  e2m1,           // [rows, columns / 2] bytes of two, the first in the low bits
-  words,          // [rows, ceil(columns / n)] along a row: compressed-tensors
-  words_down,     // [columns / n, rows]: GPTQ
-  words_shuffled  // [columns, rows / 8] of 4 bits, in the order of rows 0 2 4 6 1 3 5 7: AWQ
+  e2m1,            // [rows, columns / 2] bytes of two, the first in the low bits
+  words,           // [rows, ceil(columns / n)] along a row: compressed-tensors
+  words_down,      // [columns / n, rows]: GPTQ
+  words_shuffled,  // [columns, rows / 8] of 4 bits, in the order of rows 0 2 4 6 1 3 5 7: AWQ
+  e2m1_down  // [rows / 2, columns] bytes of two, the upper in the low bits: ModelOpt's experts
 };
 
 enum class ZeroPoints : uint8_t {
@@ -115,6 +116,8 @@ FP8KV_HD float code_value(const QuantisedMatrix& matrix, int64_t r, int64_t c) {
   switch (matrix.codes_as) {
     case WeightCodes::e2m1:
       return e2m1_decode(bytes[at / 2] >> (at % 2 * 4) & 15u);
+    case WeightCodes::e2m1_down:
+      return e2m1_decode(bytes[row / 2 * matrix.columns + c] >> (row % 2 * 4) & 15u);
     case WeightCodes::words:
       word = row * ((matrix.columns + per_word - 1) / per_word) + c / per_word;
       place = c % per_word;
@@ -193,7 +196,8 @@ FP8KV_HD float weight_value(const QuantisedMatrix& matrix, int64_t r, int64_t c)
   return (code_value(matrix, r, c) - zero_value(matrix, r, group)) * scale_value(matrix, r, group);
 }
 
-// Rows [first, first + count), where codes lie along rows. REQUIRES that `first` begins a block.
+// Rows [first, first + count), where codes lie along rows. REQUIRES that `first` begins a block, or
+// that all of them are in one.
 inline QuantisedMatrix rows_of(const QuantisedMatrix& matrix, int64_t first, int64_t count) {
   const auto skip = [](const void* from, int64_t bytes) {
     return from == nullptr ? nullptr

@@ -7,7 +7,9 @@
 namespace fp8kv {
 namespace {
 
-std::string scale_text(const QuantisedMatrix& matrix) {
+std::string scale_text(const StoredWeight& weight) {
+  const QuantisedMatrix& matrix = weight.matrix;
+  if (*weight.scales_for != 0) return cat("a scale for ", weight.scales_for);
   const bool by_row = matrix.row_step > 0, by_group = matrix.n_groups > 1;
   if (!by_row && !by_group) return "one scale";
   if (matrix.block_rows > 1) {
@@ -59,7 +61,7 @@ QuantisedMatrix matrix_of(const StoredWeight& weight,
 }
 
 std::string form_text(const StoredWeight& weight) {
-  return cat(weight.form, ", ", scale_text(weight.matrix));
+  return cat(weight.form, ", ", scale_text(weight));
 }
 
 void check_values(const StoredWeight& weight, const QuantisedMatrix& matrix,

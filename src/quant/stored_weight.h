@@ -11,9 +11,17 @@
 
 namespace fp8kv {
 
+// Where tensors are looked for; null where there is none of the name.
+using FindTensor = std::function<const TensorEntry*(const std::string& name)>;
+
 struct StoredWeight {
-  const char* form = "";   // "fp8", "nvfp4", ...: see weight_forms.h
-  QuantisedMatrix matrix;  // without its pointers
+  const char* form = "";  // "fp8", "nvfp4", ...: see weight_forms.h
+  // Without its pointers. Of all experts in one tensor it has the rows of one after another.
+  QuantisedMatrix matrix;
+  const char* scales_for = "";  // "each expert"; "": what the matrix says
+  // The matrix has the order of the plain tensor, which has rows as columns: what it is decoded to
+  // is turned as that is.
+  bool turned = false;
   // The tensors that these are to point at; null where the form has none.
   const TensorEntry* codes = nullptr;
   const TensorEntry* scales = nullptr;

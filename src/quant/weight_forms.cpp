@@ -1,98 +1,15 @@
 #include "quant/weight_forms.h"
 
-#include <algorithm>
-#include <iterator>
-#include <span>
 #include <vector>
 
 #include "base/error.h"
+#include "quant/weight_search.h"
 
 namespace fp8kv {
 namespace {
 
 constexpr int64_t kWordBits = 32;
 constexpr int64_t kUsualBlock = 128;
-
-int64_t parts_of(int64_t all, int64_t part) {
-  return (all + part - 1) / part;
-}
-
-// One module whose weight is looked for.
-class Search {
- public:
-  Search(const std::string& module, const Shape& shape, const QuantSettings& settings,
-         const FindTensor& find, const std::string& source)
-      : module_(module), shape_(shape), settings_(settings), find_(find), source_(source) {}
-
-  bool of_experts() const { return shape_.rank() == 3; }  // all in one tensor
-  const Shape& shape() const { return shape_; }
-  int64_t rows() const { return shape_.elements() / columns(); }
-  int64_t columns() const { return shape_[shape_.rank() - 1]; }
-  const QuantSettings& settings() const { return settings_; }
-
-  const TensorEntry* find(const char* suffix) const { return find_(module_ + suffix); }
-
-  const TensorEntry& at(std::span<const char* const> suffixes, const TensorEntry& beside) const {
-    std::vector<std::string> names;
-    for (const char* const suffix : suffixes) {
-      if (const TensorEntry* entry = find(suffix)) return *entry;
-      names.push_back(quote(module_ + suffix));
-    }
-    throw Error(cat(where(beside), "is ", dtype_name(beside.dtype), ", and there is no ",
-                    join(names, " or "), " beside it"),
-                "a quantised weight is nothing without its scales: fetch all files of the model");
-  }
-
-  [[noreturn]] void refuse_shape(const TensorEntry& entry, const std::string& expected) const {
-    fail(where(entry), "has the shape ", entry.shape.text(), ", expected ", expected,
-         " for a weight of ", shape_.text());
-  }
-
-  void check_shape(const TensorEntry& entry, const Shape& expected) const {
-    if (entry.shape != expected) refuse_shape(entry, expected.text());
-  }
-
-  void check_dtype(const TensorEntry& entry, DType expected) const {
-    if (entry.dtype == expected) return;
-    fail(where(entry), "is ", dtype_name(entry.dtype), ", expected ", dtype_name(expected));
-  }
-
-  // F32, F16 or BF16.
-  void check_scale_dtype(const TensorEntry& entry) const {
-    if (is_compute_dtype(entry.dtype)) return;
-    fail(where(entry), "is ", dtype_name(entry.dtype), ", expected F32, F16 or BF16");
-  }
-
-  StoredWeight start(const char* form, const TensorEntry& codes) const {
-    StoredWeight out;
-    out.form = form;
-    out.codes = &codes;
-    out.matrix.rows = rows();
-    out.matrix.columns = columns();
-    return out;
-  }
-
-  // Groups of columns of a whole number each, each with a scale: [rows, groups] of a row.
-  void set_groups(const TensorEntry& scales, int64_t groups, StoredWeight& out) const {
-    if (groups < 1 || columns() % groups != 0) {
-      fail(where(scales), "has ", groups, " groups, which do not divide the ", columns(),
-           " columns of the weight");
-    }
-    out.matrix.n_groups = groups;
-    out.matrix.block_columns = columns() / groups;
-  }
-
- private:
-  std::string where(const TensorEntry& entry) const {
-    return cat(source_, ": tensor ", quote(entry.name), ": ");
-  }
-
-  const std::string& module_;
-  const Shape& shape_;
-  const QuantSettings& settings_;
-  const FindTensor& find_;
-  const std::string& source_;
-};
 
 // A shape without its dimensions of one element behind the first.
 std::vector<int64_t> squeezed(const Shape& shape) {
@@ -103,16 +20,8 @@ std::vector<int64_t> squeezed(const Shape& shape) {
   return dims;
 }
 
-void set_blocks(int64_t block_rows, int64_t block_columns, int64_t across, StoredWeight& out) {
-  out.matrix.block_rows = block_rows;
-  out.matrix.block_columns = block_columns;
-  out.matrix.row_step = across;
-  out.matrix.group_step = 1;
-  out.matrix.n_groups = across;
-}
-
 // Where the scales of a matrix of bytes are for, by their shape.
-void set_scales(const Search& search, const TensorEntry& scales, StoredWeight& out) {
+void set_scales(const WeightSearch& search, const TensorEntry& scales, StoredWeight& out) {
   out.scales = &scales;
   out.matrix.scale_dtype = scales.dtype == DType::u8 ? DType::f8_e8m0 : scales.dtype;
   if (out.matrix.scale_dtype != DType::f8_e8m0) search.check_scale_dtype(scales);
@@ -145,22 +54,7 @@ void set_scales(const Search& search, const TensorEntry& scales, StoredWeight& o
                           block_rows, " x ", block_columns));
 }
 
-WeightCodes codes_of(DType dtype) {
-  switch (dtype) {
-    case DType::f8_e4m3:
-      return WeightCodes::e4m3fn;
-    case DType::f8_e4m3fnuz:
-      return WeightCodes::e4m3fnuz;
-    case DType::f8_e5m2:
-      return WeightCodes::e5m2;
-    case DType::f8_e5m2fnuz:
-      return WeightCodes::e5m2fnuz;
-    default:
-      return WeightCodes::i8;
-  }
-}
-
-std::optional<StoredWeight> find_bytes(const Search& search) {
+std::optional<StoredWeight> find_bytes(const WeightSearch& search) {
   constexpr const char* kScales[] = {".weight_scale", ".weight_scale_inv", ".scale",
                                      ".qscale_weight"};
   const TensorEntry* codes = search.find(".weight");
@@ -169,7 +63,7 @@ std::optional<StoredWeight> find_bytes(const Search& search) {
   if (!is_fp8 && codes->dtype != DType::i8) return std::nullopt;
   search.check_shape(*codes, {search.rows(), search.columns()});
   StoredWeight out = search.start(is_fp8 ? "fp8" : "int8", *codes);
-  out.matrix.codes_as = codes_of(codes->dtype);
+  out.matrix.codes_as = byte_codes(codes->dtype);
   set_scales(search, search.at(kScales, *codes), out);
   if (is_fp8) return out;
   if (const TensorEntry* zeros = search.find(".weight_zero_point")) {
@@ -181,7 +75,7 @@ std::optional<StoredWeight> find_bytes(const Search& search) {
   return out;
 }
 
-std::optional<StoredWeight> find_fp4(const Search& search) {
+std::optional<StoredWeight> find_fp4(const WeightSearch& search) {
   constexpr const char* kScales[] = {".weight_scale"};
   const TensorEntry* codes = search.find(".weight_packed");
   // Others than these have bytes under this name too.
@@ -211,28 +105,6 @@ std::optional<StoredWeight> find_fp4(const Search& search) {
   return out;
 }
 
-std::optional<StoredWeight> find_blocks(const Search& search) {
-  constexpr const char* kScales[] = {"_scales"};
-  constexpr int64_t kGroup = 32;
-  const TensorEntry* codes = search.of_experts() ? search.find("_blocks") : nullptr;
-  if (codes == nullptr) return std::nullopt;
-  search.check_dtype(*codes, DType::u8);
-  const int64_t experts = search.shape()[0], rows = search.shape()[1];
-  if (search.columns() % kGroup != 0) search.refuse_shape(*codes, "groups of 32 columns");
-  const int64_t groups = search.columns() / kGroup;
-  search.check_shape(*codes, {experts, rows, groups, kGroup / 2});
-  StoredWeight out = search.start("mxfp4", *codes);
-  out.matrix.codes_as = WeightCodes::e2m1;
-  out.matrix.bits = 4;
-  const TensorEntry& scales = search.at(kScales, *codes);
-  if (scales.dtype != DType::u8) search.check_dtype(scales, DType::f8_e8m0);
-  search.check_shape(scales, {experts, rows, groups});
-  out.scales = &scales;
-  out.matrix.scale_dtype = DType::f8_e8m0;
-  set_blocks(1, kGroup, groups, out);
-  return out;
-}
-
 // Of 4 and 8 bits, those with which `along` codes take `words` words; 0: neither.
 int32_t bits_of(int64_t words, int64_t along) {
   for (const int32_t bits : {4, 8}) {
@@ -241,7 +113,7 @@ int32_t bits_of(int64_t words, int64_t along) {
   return 0;
 }
 
-std::optional<StoredWeight> find_packed(const Search& search) {
+std::optional<StoredWeight> find_packed(const WeightSearch& search) {
   constexpr const char* kScales[] = {".weight_scale"};
   const TensorEntry* codes = search.find(".weight_packed");
   if (codes == nullptr || codes->dtype != DType::i32) return std::nullopt;
@@ -270,7 +142,7 @@ std::optional<StoredWeight> find_packed(const Search& search) {
 }
 
 // GPTQ's and AWQ's, which have the same names and lie in other ways.
-std::optional<StoredWeight> find_gptq_or_awq(const Search& search) {
+std::optional<StoredWeight> find_gptq_or_awq(const WeightSearch& search) {
   constexpr const char* kScales[] = {".scales"};
   constexpr const char* kZeros[] = {".qzeros"};
   const TensorEntry* codes = search.find(".qweight");
@@ -314,22 +186,18 @@ std::optional<StoredWeight> find_gptq_or_awq(const Search& search) {
   return out;
 }
 
-using Find = std::optional<StoredWeight> (*)(const Search& search);
+using Find = std::optional<StoredWeight> (*)(const WeightSearch& search);
 
 // The first that finds its tensors.
 constexpr Find kForms[] = {find_bytes, find_packed, find_fp4, find_gptq_or_awq};
-// The same of all experts in one tensor.
-constexpr Find kFormsOfExperts[] = {find_blocks};
 
 }  // namespace
 
 std::optional<StoredWeight> find_stored_weight(const std::string& module, const Shape& shape,
                                                const QuantSettings& settings,
                                                const FindTensor& find, const std::string& source) {
-  const Search search(module, shape, settings, find, source);
-  const std::span<const Find> forms =
-      search.of_experts() ? std::span<const Find>(kFormsOfExperts) : std::span<const Find>(kForms);
-  for (const Find form : forms) {
+  const WeightSearch search(module, shape, settings, find, source);
+  for (const Find form : kForms) {
     if (auto found = form(search)) return found;
   }
   return std::nullopt;

@@ -7,16 +7,14 @@
 //   nvfp4          .weight or .weight_packed U8 [rows, columns / 2], .weight_scale F8_E4M3,
 //                  .weight_scale_2 (ModelOpt) or .weight_global_scale (compressed-tensors)
 //   mxfp4          the same with .weight_scale U8 or F8_E8M0 and nothing more
-//                  or, of all experts in one tensor, [module]_blocks U8 [experts, rows, columns /
-//                  32, 16] and _scales: gpt-oss
 //   pack-quantized .weight_packed I32 [rows, columns / n], .weight_scale: compressed-tensors
 //   gptq           .qweight I32 [columns / n, rows], .qzeros, .scales
 //   awq            .qweight I32 [columns, rows / 8], .qzeros, .scales
 //
-// Where a scale is for: all of a matrix, a row, a group of columns, a block of both.
+// Where a scale is for: all of a matrix, a row, a group of columns, a block of both. Of all experts
+// in one tensor: see expert_forms.h.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -25,11 +23,7 @@
 
 namespace fp8kv {
 
-// Where tensors are looked for; null where there is none of the name.
-using FindTensor = std::function<const TensorEntry*(const std::string& name)>;
-
-// How the weight [rows, columns] of a module is stored, or [experts, rows, columns], whose matrix
-// has the rows of one expert after another; nullopt where it is in none of the forms.
+// How the weight [rows, columns] of a module is stored; nullopt where it is in none of the forms.
 // Throws where it is in one, and a tensor of it is missing or does not fit. `source`: "'model'",
 // for messages.
 std::optional<StoredWeight> find_stored_weight(const std::string& module, const Shape& shape,

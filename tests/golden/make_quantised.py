@@ -40,6 +40,22 @@ GPT_OSS = {**make_goldens.COMMON, "architectures": ["GptOssForCausalLM"], "model
            "rope_theta": 150000.0, "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096,
                                                     "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}}
 
+GRANITE_MOE = {**make_goldens.moe.CASES["granite-moe"], "tie_word_embeddings": True}
+LLAMA4 = {**make_goldens.COMMON, "architectures": ["Llama4ForCausalLM"], "model_type": "llama4_text", "hidden_size": 32,
+          "intermediate_size": 48, "intermediate_size_mlp": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+          "rms_norm_eps": 1e-5, "num_local_experts": 3, "num_experts_per_tok": 1, "interleave_moe_layer_step": 2,
+          "attention_chunk_size": 8, "no_rope_layer_interval": 4, "use_qk_norm": True, "attn_temperature_tuning": False,
+          "floor_scale": 8192, "attn_scale": 0.1, "attention_bias": False, "pad_token_id": 0}
+GEMMA4 = {**make_goldens.COMMON, "architectures": ["Gemma4ForCausalLM"], "model_type": "gemma4_text", "hidden_size": 32,
+          "intermediate_size": 40, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "global_head_dim": 16,
+          "rms_norm_eps": 1e-6, "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 8, "attention_bias": False,
+          "layer_types": ["sliding_attention", "full_attention"], "hidden_size_per_layer_input": 0, "vocab_size_per_layer_input": 96,
+          "num_kv_shared_layers": 0, "attention_k_eq_v": False, "use_double_wide_mlp": False, "enable_moe_block": True,
+          "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 24, "tie_word_embeddings": True,
+          "rope_parameters": {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 50.0},
+                              "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}}
+del GEMMA4["rope_theta"], GEMMA4["hidden_act"]
+
 E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
 
@@ -145,6 +161,54 @@ def mxfp4_blocks(w):
     return stored, worth
 
 
+# Of all experts of a layer in one tensor, where `w` has three dimensions. What is stored as "" has the name of the plain tensor.
+
+
+def fp8_experts(w):
+    """As llm-compressor wrote Granite 4: rows of one expert after another, a scale for each."""
+    if w.ndim == 2:
+        return fp8_channel(w)
+    codes, scale = f8(w.shape), positive(*w.shape[:2], 1, size=w.std() / 60).to(torch.bfloat16)
+    return {"weight": codes, "weight_scale": scale}, codes.float() * scale.float()
+
+
+def fp8_experts_blocks(w, rows=8, columns=20):
+    """As transformers' FP8Experts has them."""
+    if w.ndim == 2:
+        return fp8_block(w, rows, columns)
+    each = [fp8_block(one, rows, columns) for one in w]
+    return ({"": torch.stack([stored["weight"] for stored, _ in each]),
+             "scale_inv": torch.stack([stored["weight_scale_inv"] for stored, _ in each])}, torch.stack([worth for _, worth in each]))
+
+
+def fp8_experts_modelopt(w):
+    """Of Llama 4, whose rows are columns: [experts, columns, rows]. One scale for all."""
+    if w.ndim == 2:
+        return fp8_tensor(w)
+    codes, scale = f8(w.shape), positive(1, size=w.std() / 60)[0]
+    return {"": codes, "weight_scale": scale, "input_scale": torch.tensor(0.5)}, codes.float() * scale
+
+
+def fp8_experts_fbgemm(w):
+    """The same with a scale for each row, which is stored in another shape for down_proj."""
+    if w.ndim == 2:
+        return fp8_channel(w, torch.float32)
+    codes, scale = f8(w.shape), positive(w.shape[0], 1, w.shape[2], size=w.std() / 60)
+    is_down = w.shape[2] == LLAMA4["hidden_size"]
+    return {"": codes, "scale": scale.transpose(1, 2).contiguous() if is_down else scale}, codes.float() * scale
+
+
+def nvfp4_experts(w):
+    """ModelOpt's: two codes a byte down the columns."""
+    if w.ndim == 2:
+        return nvfp4_modelopt(w)
+    codes, overall = torch.randint(0, 16, w.shape), w.std() / 300
+    scale = positive(w.shape[0], w.shape[1] // 16, w.shape[2], size=100).to(torch.float8_e4m3fn)
+    stored = {"": (codes[:, 0::2] | codes[:, 1::2] << 4).to(torch.uint8), "weight_scale": scale, "weight_scale_2": overall,
+              "input_scale": torch.tensor(0.01)}
+    return stored, E2M1[codes] * (scale.float() * overall).repeat_interleave(16, 1)
+
+
 def grouped(w, group, bits):
     codes = torch.randint(-2 ** (bits - 1), 2 ** (bits - 1), w.shape)
     scale = positive(w.shape[0], w.shape[1] // group, size=w.std() * 2.0 ** (1 - bits)).half()
@@ -242,6 +306,15 @@ CASES = {
                            mxfp4_blocks, MXFP4),
     "gpt-oss-three-experts": ({**GPT_OSS, "num_key_value_heads": 2, "num_attention_heads": 4, "num_experts_per_tok": 3,
                                "num_local_experts": 5, "attention_bias": False}, mxfp4_blocks, MXFP4),
+    "granite-moe-fp8": (GRANITE_MOE, fp8_experts, ct("float-quantized", num_bits=8, type="float", strategy="channel")),
+    "gemma4-fp8": (GEMMA4, fp8_experts_blocks, {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [8, 20],
+                                                "modules_to_not_convert": ["lm_head"]}),
+    "llama4-fp8-modelopt": (LLAMA4, fp8_experts_modelopt, {"quant_method": "modelopt", "quant_algo": "FP8", "ignore": ["lm_head"],
+                                                           "producer": {"name": "modelopt", "version": "0.47.0"}}),
+    "llama4-fp8-fbgemm": (LLAMA4, fp8_experts_fbgemm, {"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0,
+                                                       "modules_to_not_convert": ["lm_head"]}),
+    "llama4-nvfp4": (LLAMA4, nvfp4_experts, {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"],
+                                             "producer": {"name": "modelopt", "version": "0.47.0"}}),
     "packed-int4": (TIED, packed, ct("pack-quantized", num_bits=4, type="int", strategy="group", group_size=16)),
     "packed-int8": (TIED, packed_channel_int8, ct("pack-quantized", num_bits=8, type="int", strategy="channel")),
     "packed-ordered": (TIED, packed_zeros_ordered, ct("pack-quantized", num_bits=4, type="int", strategy="group", group_size=16,
@@ -259,8 +332,8 @@ CASES = {
 def is_quantised(name, tensor, quantise):
     if quantise is mxfp4_blocks:
         return tensor.ndim == 3
-    left = ("embed_tokens", "lm_head", "mlp.gate.")
-    return tensor.ndim == 2 and not any(part in name for part in left)
+    left = ("embed_tokens", "lm_head", "mlp.gate.", "router")
+    return tensor.ndim >= 2 and not any(part in name for part in left)
 
 
 def make(name, seed):
@@ -269,7 +342,7 @@ def make(name, seed):
     folder.mkdir(parents=True, exist_ok=True)
     golden = f"quantised/{name}"
     make_goldens.CASES[golden] = config
-    if "num_experts" in config:  # of which the reference has a forward pass
+    if "num_experts" in config or config["model_type"] == "granitemoe":  # of which the reference has a forward pass
         make_goldens.moe.CASES[golden] = config
     # What the weights are worth, as a model of plain F32 that transformers loads.
     make_goldens.make(golden, seed)
@@ -282,11 +355,12 @@ def make(name, seed):
         parts, worth = quantise(plain[key])
         plain[key] = worth.contiguous()
         join = "." if key.endswith(".weight") else "_"
-        stored.update({f"{key.removesuffix('.weight')}{join}{part}": tensor for part, tensor in parts.items()})
+        module = key.removesuffix(".weight")
+        stored.update({f"{module}{join}{part}" if part else key: tensor for part, tensor in parts.items()})
     save_file(plain, folder / "model.safetensors", metadata={"format": "pt"})
     make_goldens.write_golden(golden, seed)
-    # Which has no fused projections, and no sinks.
-    clear = 1 if config["model_type"] in ("phi3", "gpt_oss") else make_goldens.check(golden)
+    # Which has no fused projections, no sinks, no chunks and no layers that differ.
+    clear = 1 if config["model_type"] in ("phi3", "gpt_oss", "llama4_text", "gemma4_text") else make_goldens.check(golden)
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
     config = {**json.loads((folder / "config.json").read_text()), "quantization_config": block}
     (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")

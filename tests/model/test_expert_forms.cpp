@@ -8,11 +8,14 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "checkpoint/model_identity.h"
 #include "checkpoint/read_model_config.h"
 #include "config/families/tensor_table.h"
 #include "core/fp8.h"
 #include "formats/safetensors.h"
+#include "model/weights/weight_loader.h"
 #include "support/models/family_model.h"
+#include "support/models/goldens.h"
 #include "support/models/run_model.h"
 #include "support/temp_dir.h"
 
@@ -98,6 +101,39 @@ Checkpoint taken_apart(const test::FamilyModel& model, Rewritten& out, IndexOf i
   return out.write(model.golden.at("config"));
 }
 
+// Rows of all experts in one tensor taken apart, of weights or of codes and their scales: those of
+// "..experts.gate_up_proj" or "..block_sparse_moe.input_linear.weight" and so on.
+Checkpoint rows_taken_apart(const Checkpoint& from, const Json& config, Rewritten& out) {
+  size_t taken = 0;
+  for (const auto& [name, location] : from.tensors()) {
+    constexpr std::string_view kGranite = "block_sparse_moe.", kExperts = "experts.";
+    const size_t granite = name.find(kGranite), experts = name.find(kExperts);
+    if (location.entry.shape.rank() != 3 || (granite == name.npos && experts == name.npos)) {
+      out.keep(name);
+      continue;
+    }
+    const std::string before = granite != name.npos
+                                   ? cat(name.substr(0, granite + kGranite.size()), kExperts)
+                                   : name.substr(0, experts + kExperts.size());
+    const bool down = name.find("output_linear") != name.npos || name.find("down_") != name.npos;
+    const char* end = name.ends_with("_scale")       ? "weight_scale"
+                      : name.ends_with("_scale_inv") ? "weight_scale_inv"
+                                                     : "weight";
+    const MappedTensor whole = from.map(name);
+    const Shape& shape = whole.view.shape;
+    const int64_t roles = down ? 1 : 2;
+    const size_t bytes = whole.view.bytes() / static_cast<size_t>(shape[0] * roles);
+    const auto* at = reinterpret_cast<const uint8_t*>(whole.view.data);
+    for (int64_t i = 0; i < shape[0] * roles; ++i, at += bytes, ++taken) {
+      const char* role = down ? "down" : i % roles == 0 ? "gate" : "up";
+      out.add(cat(before, i / roles, ".", role, "_proj.", end), whole.view.dtype,
+              {shape[1] / roles, shape[2]}, std::vector<uint8_t>(at, at + bytes));
+    }
+  }
+  CHECK(taken > 10);
+  return out.write(config);
+}
+
 std::vector<std::vector<float>> logits_of(const Checkpoint& checkpoint,
                                           const std::vector<int32_t>& ids) {
   const auto backend = make_cpu_backend(2);
@@ -152,6 +188,92 @@ TEST_CASE("expert forms: experts in one tensor, gate before up, or up alone") {
     const Checkpoint together = out.write(model.golden.at("config"));
     CHECK(logits_of(together, model.ids) == logits_of(model.checkpoint, model.ids));
   }
+}
+
+TEST_CASE("expert forms: Granite and Gemma 4 with experts apart, as llm-compressor writes them") {
+  for (const char* name : {"granite4", "gemma4-experts", "gemma4-vision-experts"}) {
+    CAPTURE(std::string(name));
+    const test::FamilyModel model(name);
+    Rewritten out(model.checkpoint);
+    const Checkpoint apart = rows_taken_apart(model.checkpoint, model.golden.at("config"), out);
+    CHECK(logits_of(apart, model.ids) == logits_of(model.checkpoint, model.ids));
+    // Scales of one are known to be near the other's weights.
+    const ModelIdentity one = model_identity(model.checkpoint, model.config);
+    const ModelIdentity other = model_identity(apart, read_model_config(apart));
+    REQUIRE(one.layers.size() == other.layers.size());
+    for (size_t i = 0; i < one.layers.size(); ++i) {
+      CHECK(one.layers[i].samples == other.layers[i].samples);
+    }
+  }
+}
+
+TEST_CASE("expert forms: quantised experts in one tensor give the bits of those apart") {
+  for (const char* name : {"granite-moe-fp8", "gemma4-fp8"}) {
+    CAPTURE(std::string(name));
+    const auto [folder, golden, all_ids] = test::golden(cat("quantised/", name).c_str());
+    const std::vector<int32_t>& ids = all_ids;
+    const Checkpoint together = Checkpoint::open(folder);
+    Rewritten out(together);
+    const Checkpoint apart = rows_taken_apart(together, together.config(), out);
+    CHECK(logits_of(apart, ids) == logits_of(together, ids));
+    const auto backend = make_cpu_backend(2);
+    const auto in_bf16 = [&](const Checkpoint& checkpoint) {
+      ModelConfig config = read_model_config(checkpoint);
+      config.dtype = DType::bf16;  // products read codes
+      return test::run_model(checkpoint, config, *backend, ids);
+    };
+    CHECK(in_bf16(apart) == in_bf16(together));
+  }
+}
+
+// Gate and up are parts of what one scale is for, and products read each in place.
+TEST_CASE("expert forms: one scale for each expert gives the bits of the same for each matrix") {
+  const auto [folder, golden, ids] = test::golden("quantised/granite-moe-fp8");
+  const Checkpoint from = Checkpoint::open(folder);
+  Rewritten one_each(from), apart(from);
+  constexpr std::string_view kMoe = "block_sparse_moe.";
+  for (const auto& [name, location] : from.tensors()) {
+    const MappedTensor whole = from.map(name);
+    const Shape& shape = whole.view.shape;
+    if (shape.rank() != 3) {
+      one_each.keep(name);
+      apart.keep(name);
+      continue;
+    }
+    const bool scales = name.ends_with("_scale"), down = name.find("output_") != name.npos;
+    const std::string before = cat(name.substr(0, name.find(kMoe) + kMoe.size()), "experts.");
+    const int64_t count = shape[0], roles = down ? 1 : 2, rows = shape[1] / roles;
+    std::vector<uint16_t> first;  // of each expert's scales
+    for (int64_t i = 0; i < count * roles; ++i) {
+      const std::string matrix = cat(before, i / roles, ".",
+                                     down             ? "down"
+                                     : i % roles == 0 ? "gate"
+                                                      : "up",
+                                     "_proj.");
+      if (scales) {
+        const uint16_t scale = whole.view.as<uint16_t>()[i / roles * shape[1]];
+        if (i % roles == 0) first.push_back(scale);
+        apart.add(matrix + "weight_scale", DType::bf16, Shape{1}, std::vector<uint16_t>{scale});
+      } else {
+        const auto* at = whole.view.as<uint8_t>() + i * rows * shape[2];
+        apart.add(matrix + "weight", DType::f8_e4m3, {rows, shape[2]},
+                  std::vector<uint8_t>(at, at + rows * shape[2]));
+      }
+    }
+    if (scales) {
+      one_each.add(name, DType::bf16, Shape{count, 1, 1}, first);
+    } else {
+      one_each.keep(name);
+    }
+  }
+  const Checkpoint a = one_each.write(from.config()), b = apart.write(from.config());
+  ModelConfig of_one = read_model_config(a), of_apart = read_model_config(b);
+  CHECK(of_one.stored_as == "fp8, a scale for each expert; fp8, a scale for each row");
+  of_one.dtype = of_apart.dtype = DType::bf16;  // products of f32 read nothing in place
+  const auto backend = make_cpu_backend(2);
+  const LayerWeights layer = WeightLoader(a, of_one, *backend).layer(0);
+  CHECK(!layer.experts.value().codes.empty());
+  CHECK(test::run_model(a, of_one, *backend, ids) == test::run_model(b, of_apart, *backend, ids));
 }
 
 }  // namespace fp8kv

@@ -1,9 +1,11 @@
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "quant/expert_forms.h"
 #include "quant/weight_forms.h"
 #include "support/expect_error.h"
 
@@ -37,6 +39,20 @@ struct Module {
           return at == tensors.end() ? nullptr : &at->second;
         },
         "'m'");
+  }
+  // Of all experts in one tensor.
+  std::optional<StoredWeight> find_experts(bool turned = false,
+                                           const Shape& shape = {3, 64, 96}) const {
+    return find_stored_experts(
+        kModule, shape, turned, settings,
+        [&](const std::string& name) -> const TensorEntry* {
+          const auto at = tensors.find(name);
+          return at == tensors.end() ? nullptr : &at->second;
+        },
+        "'m'");
+  }
+  std::string experts_error(bool turned = false, const Shape& shape = {3, 64, 96}) const {
+    return test::error_of([&] { static_cast<void>(find_experts(turned, shape)); });
   }
   std::string error() const {
     return test::error_of([&] { static_cast<void>(find()); });
@@ -165,31 +181,112 @@ TEST_CASE("weight_forms: what does not fit is an error with both shapes") {
 }
 
 TEST_CASE("weight_forms: MXFP4 of all experts in one tensor, as gpt-oss has it") {
-  const Shape experts{3, 64, 96};
   const Module module =
       Module().add("_blocks", DType::u8, {3, 64, 3, 16}).add("_scales", DType::u8, {3, 64, 3});
-  const auto error = [&](const Module& changed, const Shape& shape) {
-    return test::error_of([&] { static_cast<void>(changed.find(shape)); });
-  };
-  const StoredWeight weight = *module.find(experts);
+  const StoredWeight weight = *module.find_experts();
   CHECK(form_text(weight) == "mxfp4, a scale for each 32 columns of a row");
   CHECK(weight.matrix.rows == 3 * 64);
   CHECK(weight.matrix.columns == 96);
   CHECK(weight.matrix.row_step == 3);
   CHECK_FALSE(module.find({64, 96}));
-  CHECK(error(module.without("_scales"), experts) ==
+  CHECK(module.without("_scales").experts_error() ==
         "'m': tensor 'l.q_proj_blocks': is U8, and there is no 'l.q_proj_scales' beside it");
-  CHECK(error(Module(module).add("_scales", DType::f16, {3, 64, 3}), experts) ==
+  CHECK(Module(module).add("_scales", DType::f16, {3, 64, 3}).experts_error() ==
         "'m': tensor 'l.q_proj_scales': is F16, expected F8_E8M0");
-  CHECK(error(Module(module).add("_scales", DType::u8, {3, 64, 2}), experts) ==
+  CHECK(Module(module).add("_scales", DType::u8, {3, 64, 2}).experts_error() ==
         "'m': tensor 'l.q_proj_scales': has the shape [3, 64, 2], expected [3, 64, 3] for a weight "
         "of [3, 64, 96]");
-  CHECK(error(Module(module).add("_blocks", DType::i8, {3, 64, 3, 16}), experts) ==
+  CHECK(Module(module).add("_blocks", DType::i8, {3, 64, 3, 16}).experts_error() ==
         "'m': tensor 'l.q_proj_blocks': is I8, expected U8");
   CHECK(
-      error(module, {3, 64, 95}) ==
+      module.experts_error(false, {3, 64, 95}) ==
       "'m': tensor 'l.q_proj_blocks': has the shape [3, 64, 3, 16], expected groups of 32 columns "
       "for a weight of [3, 64, 95]");
+}
+
+TEST_CASE("weight_forms: FP8 of all experts in one tensor, each with rows") {
+  const auto of = [](const std::string& codes, const std::string& scales, const Shape& shape) {
+    return Module().add(codes, DType::f8_e4m3, {3, 64, 96}).add(scales, DType::f32, shape);
+  };
+  const auto text = [](const Module& module) { return form_text(*module.find_experts()); };
+  CHECK(text(of(".weight", ".weight_scale", {3, 64, 1})) == "fp8, a scale for each row");
+  CHECK(text(of("", "_scale_inv", {})) == "fp8, one scale");
+  CHECK(text(of("", "_scale_inv", {3, 1, 1})) == "fp8, a scale for each expert");
+  CHECK(text(of("", "_scale_inv", {3})) == "fp8, a scale for each expert");
+  CHECK(text(of("", "_scale_inv", {3, 2, 1})) == "fp8, a scale for each half of an expert's rows");
+  CHECK(text(of("", "_scale_inv", {3, 64, 3})) == "fp8, a scale for each 32 columns of a row");
+  Module blocks = of("", "_scale_inv", {3, 4, 5});
+  blocks.settings.block_rows = 16;
+  blocks.settings.block_columns = 20;
+  CHECK(text(blocks) == "fp8, a scale for each 16 x 20");
+  const QuantisedMatrix matrix = blocks.find_experts()->matrix;
+  CHECK(matrix.rows == 3 * 64);
+  CHECK(matrix.row_step == 5);
+  CHECK_FALSE(blocks.find_experts()->turned);
+  // A matrix alone has other names.
+  CHECK_FALSE(of("", "_scale_inv", {}).find({64, 96}));
+}
+
+TEST_CASE("weight_forms: experts in one tensor whose scales do not fit are refused with numbers") {
+  const auto of = [](const std::string& scales, const Shape& shape, DType dtype = DType::f32) {
+    return Module().add("", DType::f8_e4m3, {3, 64, 96}).add(scales, dtype, shape);
+  };
+  CHECK(of("_other", {}).experts_error() ==
+        "'m': tensor 'l.q_proj': is F8_E4M3, and there is no 'l.q_proj_scale_inv' beside it");
+  CHECK(of("_scale_inv", {4, 64, 1}).experts_error() ==
+        "'m': tensor 'l.q_proj_scale_inv': has the shape [4, 64, 1], expected one scale, one for "
+        "each expert, for each row of each, for each group of columns, or for each 128 x 128 for a "
+        "weight of [3, 64, 96]");
+  CHECK(of("_scale_inv", {3, 64, 5}).experts_error().find("has the shape [3, 64, 5]") !=
+        std::string::npos);
+  CHECK(of("_scale_inv", {192, 1}).experts_error().find("has the shape [192, 1]") !=
+        std::string::npos);
+  CHECK(of("_scale_inv", {3, 64, 1}, DType::i32).experts_error() ==
+        "'m': tensor 'l.q_proj_scale_inv': is I32, expected F32, F16 or BF16");
+  CHECK(Module(of("_scale_inv", {})).add("", DType::f8_e4m3, {2, 64, 96}).experts_error() ==
+        "'m': tensor 'l.q_proj': has the shape [2, 64, 96], expected [3, 64, 96] for a weight of "
+        "[3, 64, 96]");
+  Module blocks = of("_scale_inv", {3, 3, 4});
+  blocks.settings.block_rows = blocks.settings.block_columns = 24;
+  CHECK(blocks.experts_error() ==
+        "'m': tensor 'l.q_proj_scale_inv': has the shape [3, 3, 4], expected blocks of 24 rows "
+        "that divide those of an expert for a weight of [3, 64, 96]");
+}
+
+TEST_CASE("weight_forms: experts whose rows are columns, as ModelOpt and fbgemm leave them") {
+  const auto fp8_of = [](const std::string& scales, const Shape& shape) {
+    return Module().add("", DType::f8_e4m3, {3, 96, 64}).add(scales, DType::f32, shape);
+  };
+  const auto text = [](const Module& module) { return form_text(*module.find_experts(true)); };
+  CHECK(text(fp8_of("_weight_scale", {})) == "fp8, one scale");
+  CHECK(text(fp8_of("_weight_scale", {3})) == "fp8, a scale for each expert");
+  CHECK(text(fp8_of("_scale", {3, 1, 64})) == "fp8, a scale for each row");
+  CHECK(text(fp8_of("_scale", {3, 64, 1})) == "fp8, a scale for each row");
+  const StoredWeight weight = *fp8_of("_scale", {3, 1, 64}).find_experts(true);
+  CHECK(weight.turned);
+  CHECK(weight.matrix.rows == 3 * 96);
+  CHECK(weight.matrix.columns == 64);
+  CHECK(fp8_of("_scale", {3, 96, 1}).experts_error(true) ==
+        "'m': tensor 'l.q_proj_scale': has the shape [3, 96, 1], expected one scale, one for each "
+        "expert, or for each row of each for a weight of [3, 64, 96]");
+  const Module nvfp4 = Module()
+                           .add("", DType::u8, {3, 48, 64})
+                           .add("_weight_scale", DType::f8_e4m3, {3, 6, 64})
+                           .add("_weight_scale_2", DType::f32, {});
+  CHECK(text(nvfp4) == "nvfp4, a scale for each 16 columns of a row");
+  CHECK_FALSE(nvfp4.find_experts());  // of rows: none writes that
+  CHECK(nvfp4.without("_weight_scale_2").experts_error(true) ==
+        "'m': tensor 'l.q_proj_weight_scale': is F8_E4M3, and there is no "
+        "'l.q_proj_weight_scale_2' beside it");
+  CHECK(Module(nvfp4).add("_weight_scale", DType::f8_e4m3, {3, 5, 64}).experts_error(true) ==
+        "'m': tensor 'l.q_proj_weight_scale': has the shape [3, 5, 64], expected [3, 6, 64] for a "
+        "weight of [3, 64, 96]");
+  CHECK(Module(nvfp4).add("", DType::u8, {2, 48, 64}).experts_error(true) ==
+        "'m': tensor 'l.q_proj': has the shape [2, 48, 64], expected [3, 48, 64] for a weight of "
+        "[3, 64, 96]");
+  CHECK(nvfp4.experts_error(true, {3, 64, 88}) ==
+        "'m': tensor 'l.q_proj': has the shape [3, 48, 64], expected groups of 16 columns for a "
+        "weight of [3, 64, 88]");
 }
 
 TEST_CASE("weight_forms: scales that are no numbers, and groups that are not there, are refused") {
@@ -211,6 +308,20 @@ TEST_CASE("weight_forms: scales that are no numbers, and groups that are not the
   scales[191] = 0x7E00;
   CHECK(test::error_of([&] { check_values(weight, matrix, "'m'"); }) ==
         "'m': tensor 'l.q_proj.scales': element 191 is nan, expected a finite scale");
+}
+
+TEST_CASE("weight_forms: of experts in one tensor every scale is looked at") {
+  const StoredWeight weight = *Module()
+                                   .add("", DType::f8_e4m3, {3, 96, 64})
+                                   .add("_scale", DType::f32, {3, 1, 64})
+                                   .find_experts(true);
+  std::vector<float> scales(3 * 64, 1.0f);
+  QuantisedMatrix matrix = weight.matrix;
+  matrix.scales = scales.data();
+  check_values(weight, matrix, "'m'");
+  scales.back() = std::numeric_limits<float>::quiet_NaN();
+  CHECK(test::error_of([&] { check_values(weight, matrix, "'m'"); }) ==
+        "'m': tensor 'l.q_proj_scale': element 191 is nan, expected a finite scale");
 }
 
 }  // namespace fp8kv

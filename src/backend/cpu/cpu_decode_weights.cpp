@@ -17,9 +17,10 @@ constexpr int64_t kTile = 64;
 
 using Table = std::array<float, 256>;
 
-// What each byte, or each of 16 codes, is worth.
+// What each byte, or each of 16 codes, is worth. Words have none.
 Table table_of(WeightCodes codes) {
   Table table{};
+  if (codes > WeightCodes::e2m1 && codes != WeightCodes::e2m1_down) return table;
   const bool in_bytes = codes <= WeightCodes::i8;
   for (uint32_t code = 0; code < (in_bytes ? table.size() : 16); ++code) {
     table[code] = in_bytes ? byte_value(codes, static_cast<uint8_t>(code)) : e2m1_decode(code);
@@ -49,6 +50,13 @@ void read_codes(const QuantisedMatrix& matrix, const Table& table, int64_t r, in
         const int64_t at = before + i;
         to[i] = table[codes[at / 2] >> (at % 2 * 4) & 15];
       }
+      return;
+    }
+    case WeightCodes::e2m1_down: {
+      const uint8_t* codes =
+          static_cast<const uint8_t*>(matrix.codes) + stored_row / 2 * matrix.columns + first;
+      const int64_t shift = stored_row % 2 * 4;
+      for (int64_t i = 0; i < count; ++i) to[i] = table[codes[i] >> shift & 15];
       return;
     }
     case WeightCodes::words: {
@@ -114,7 +122,7 @@ void cpu_decode_weights(const CpuKernels& kernels, ThreadPool& pool, const Quant
   FP8KV_ASSERT(is_compute_dtype(to.dtype) && to.shape.rank() == 2);
   FP8KV_ASSERT(to.shape[0] == matrix.rows && to.shape[1] == matrix.columns);
   if (reads_codes(matrix, to.dtype)) return decode_rows(kernels, pool, matrix, to);
-  const Table table = matrix.codes_as <= WeightCodes::e2m1 ? table_of(matrix.codes_as) : Table{};
+  const Table table = table_of(matrix.codes_as);
   pool.run((matrix.rows + kTile - 1) / kTile, [&](int64_t job, int /*thread*/) {
     const int64_t end = std::min((job + 1) * kTile, matrix.rows);
     std::array<float, kTile> values;

@@ -203,6 +203,7 @@ const Architecture kArchitectures[] = {
      .shapes = true,
      .parse = parse_gemma4,
      .tensors = gemma4_tensors(),
+     .other_tensors = gemma4_tensors_apart(),
      .activations = kGelu,
      .activation = "hidden_activation",
      .tied = true,
@@ -358,6 +359,7 @@ const Architecture kArchitectures[] = {
      .summary = "Granite 3 with experts",
      .parse = parse_granite_moe,
      .tensors = granite_moe_tensors(),
+     .other_tensors = granite_moe_tensors_apart(),
      .activations = kSilu},
 };
 
@@ -378,6 +380,7 @@ std::span<const Architecture> architectures() {
 std::span<const TensorRow> other_tensors(std::span<const TensorRow> tensors) {
   for (const Architecture& row : architectures()) {
     if (row.tensors.data() == tensors.data()) return row.other_tensors;
+    if (row.other_tensors.data() == tensors.data()) return row.tensors;
   }
   return {};
 }

@@ -12,7 +12,8 @@ namespace fp8kv {
 
 std::span<const Architecture> architectures();
 
-// What files have in place of a row's tensors where experts lie otherwise; empty: nothing.
+// What files have in place of an architecture's tensors, or of those that it has in their place,
+// where experts lie otherwise; empty: nothing.
 std::span<const TensorRow> other_tensors(std::span<const TensorRow> tensors);
 
 // The row that config.json names, or that of its language model where it names a model with more

@@ -211,6 +211,11 @@ std::span<const TensorRow> granite_moe_tensors() {
   return rows;
 }
 
+std::span<const TensorRow> granite_moe_tensors_apart() {
+  static const TensorRows rows = with_experts(granite_moe_tensors(), granite_experts_apart());
+  return rows;
+}
+
 std::span<const TensorRow> mixtral_tensors() {
   // Those of Mistral but for the experts, w1 being the gate, w3 up and w2 down.
   static const TensorRows rows =

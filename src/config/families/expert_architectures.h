@@ -28,6 +28,7 @@ std::span<const TensorRow> gpt_oss_tensors_apart();
 std::span<const TensorRow> qwen_moe_tensors();
 std::span<const TensorRow> qwen_moe_tensors_together();
 std::span<const TensorRow> granite_moe_tensors();
+std::span<const TensorRow> granite_moe_tensors_apart();
 std::span<const TensorRow> minimax_m2_tensors();
 std::span<const TensorRow> mixtral_tensors();
 

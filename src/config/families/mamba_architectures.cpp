@@ -183,6 +183,11 @@ std::span<const TensorRow> granite_hybrid_tensors() {
   return rows;
 }
 
+std::span<const TensorRow> granite_hybrid_tensors_apart() {
+  static const TensorRows rows = with_experts(granite_hybrid_tensors(), granite_experts_apart());
+  return rows;
+}
+
 std::span<const TensorRow> bamba_tensors() {
   static const TensorRows rows = joined({opening(),
                                          qkv(),
@@ -251,6 +256,7 @@ const Architecture kMamba[] = {
      .states = true,
      .parse = parse_granite_hybrid,
      .tensors = granite_hybrid_tensors(),
+     .other_tensors = granite_hybrid_tensors_apart(),
      .activations = kSilu},
     {.name = "NemotronHForCausalLM",
      .model_type = "nemotron_h",

@@ -66,6 +66,12 @@ TensorRows experts_apart() {
           {"model.layers.{}.mlp.experts.{e}.down_proj", {expert_down}}};
 }
 
+TensorRows granite_experts_apart() {
+  return {{"model.layers.{}.block_sparse_moe.experts.{e}.gate_proj", {expert_gate}},
+          {"model.layers.{}.block_sparse_moe.experts.{e}.up_proj", {expert_up}},
+          {"model.layers.{}.block_sparse_moe.experts.{e}.down_proj", {expert_down}}};
+}
+
 TensorRows experts_together() {
   return {{.name = "model.layers.{}.mlp.experts.gate_up_proj",
            .roles = {expert_gate, expert_up},

@@ -21,11 +21,12 @@ TensorRows opening();  // the embedding, and the norm before attention
 TensorRows qkv();      // as three matrices
 TensorRows qk_norms();
 TensorRows attention_out();
-TensorRows next_norm();         // before the feed-forward part
-TensorRows gated_mlp();         // as three matrices
-TensorRows fused_mlp();         // gate and up in one
-TensorRows experts_apart();     // each in tensors of its own
-TensorRows experts_together();  // all in one, rows of gate before those of up
+TensorRows next_norm();              // before the feed-forward part
+TensorRows gated_mlp();              // as three matrices
+TensorRows fused_mlp();              // gate and up in one
+TensorRows experts_apart();          // each in tensors of its own
+TensorRows experts_together();       // all in one, rows of gate before those of up
+TensorRows granite_experts_apart();  // each in tensors of its own, as llm-compressor names them
 TensorRows deepseek_experts();  // a router, with a bias of the choice, experts and a shared one
 TensorRows ending();            // the last norm, and lm_head
 

@@ -99,6 +99,15 @@ std::span<const TensorRow> gemma4_tensors() {
   return rows;
 }
 
+std::span<const TensorRow> gemma4_tensors_apart() {
+  // As llm-compressor writes them.
+  static const TensorRows rows =
+      with_experts(gemma4_tensors(), {{"model.layers.{}.experts.{e}.gate_proj", {expert_gate}},
+                                      {"model.layers.{}.experts.{e}.up_proj", {expert_up}},
+                                      {"model.layers.{}.experts.{e}.down_proj", {expert_down}}});
+  return rows;
+}
+
 std::span<const TensorRow> phi3_tensors() {
   static const TensorRows rows = joined({opening(),
                                          {{"model.layers.{}.self_attn.qkv_proj", {q, k, v}}},

@@ -13,6 +13,7 @@ std::span<const TensorRow> olmo2_tensors();
 std::span<const TensorRow> gemma2_tensors();
 std::span<const TensorRow> gemma3n_tensors();
 std::span<const TensorRow> gemma4_tensors();
+std::span<const TensorRow> gemma4_tensors_apart();
 std::span<const TensorRow> phi3_tensors();
 std::span<const TensorRow> glm_tensors();
 std::span<const TensorRow> glm4_tensors();

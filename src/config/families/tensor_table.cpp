@@ -37,11 +37,6 @@ std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t
   return name == kLogits ? config.lm_head : name;
 }
 
-// Whether its rows are columns of what files have.
-bool is_turned(TensorLayout layout) {
-  return layout == TensorLayout::transposed || layout == TensorLayout::columns_in_turn;
-}
-
 bool is_of_expert(TensorRole role) {
   return role == expert_gate || role == expert_up || role == expert_down;
 }
@@ -284,6 +279,14 @@ void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
 }
 
 }  // namespace
+
+bool is_turned(TensorLayout layout) {
+  return layout == TensorLayout::transposed || layout == TensorLayout::columns_in_turn;
+}
+
+bool is_of_all_experts(const ModelTensor& tensor) {
+  return tensor.expert < 0 && is_of_expert(tensor.parts.front().role);
+}
 
 std::vector<ModelTensor> layer_tensors(const ModelConfig& config, int64_t layer) {
   std::vector<ModelTensor> tensors;

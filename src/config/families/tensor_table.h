@@ -35,6 +35,12 @@ struct ModelTensor {
   int64_t groups = 0;  // of rows, where the layout has each role's by heads
 };
 
+// Whether its rows are columns of what files have.
+bool is_turned(TensorLayout layout);
+
+// Whether it has the matrices of all experts of a layer, or their biases.
+bool is_of_all_experts(const ModelTensor& tensor);
+
 // All of a layer, and all that belong to no layer, in the order of config.tensors. Of models with
 // tied embeddings both the embedding and lm_head are listed, though either may be absent.
 std::vector<ModelTensor> layer_tensors(const ModelConfig& config, int64_t layer);

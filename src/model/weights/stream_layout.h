@@ -74,9 +74,9 @@ FoundTensor find_weight(const ModelTensor& tensor, const Weight& weight, Backend
                         const FindFile& find_file, const Take& take) {
   if (weight.plain) return {find_file(*weight.plain)};
   const QuantisedMatrix matrix = matrix_of(*weight.stored, find_file);
-  const TensorView decoded = take(weight.dtype, as_decoded(tensor).shape);
-  if (backend != nullptr) decode(tensor, matrix, *backend, decoded);
-  return {decoded, {}, true};
+  const TensorView decoded = take(weight.dtype, decoded_tensor(tensor, *weight.stored).shape);
+  if (backend != nullptr) decode(tensor, *weight.stored, matrix, *backend, decoded);
+  return {decoded, {}, !weight.stored->turned};
 }
 
 // `backend` null: only sizes are asked for, and nothing is looked at.

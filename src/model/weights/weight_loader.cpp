@@ -34,7 +34,7 @@ FoundTensor WeightLoader::upload(const ModelTensor& tensor, bool may_have_codes,
   const QuantisedMatrix matrix = matrix_of(*weight.stored, [&](const TensorEntry& entry) {
     return ConstTensorView(files.emplace_back(upload_file(entry.name)).view());
   });
-  if (may_have_codes && may_be_codes(tensor)) {
+  if (may_have_codes && !weight.stored->turned && may_be_codes(tensor)) {
     const bool of_expert = expert_matrix(tensor.parts.front().role) < 3;
     const WeightUse use = of_expert ? WeightUse::experts : WeightUse::linear;
     const auto codes = backend_.in_place(matrix, weight.dtype, use, turned);
@@ -46,10 +46,10 @@ FoundTensor WeightLoader::upload(const ModelTensor& tensor, bool may_have_codes,
     }
   }
   Tensor decoded = with_context(cat("weight ", quote(weight.name)), [&] {
-    return backend_.allocate(weight.dtype, as_decoded(tensor).shape);
+    return backend_.allocate(weight.dtype, decoded_tensor(tensor, *weight.stored).shape);
   });
-  decode(tensor, matrix, backend_, decoded.view());
-  return {storage.emplace_back(std::move(decoded)).view(), {}, true};
+  decode(tensor, *weight.stored, matrix, backend_, decoded.view());
+  return {storage.emplace_back(std::move(decoded)).view(), {}, !weight.stored->turned};
 }
 
 ModelTensor embedding_tensor(const Checkpoint& checkpoint, const ModelConfig& config) {
@@ -83,9 +83,9 @@ std::vector<Tensor> WeightLoader::outers(TensorRole role) const {
 LayerWeights WeightLoader::layer(int64_t index) const {
   std::vector<Tensor> storage, not_kept;
   const auto find = [&](const ModelTensor& tensor) {
-    const bool stored = weights_.at(tensor).stored.has_value();
-    return upload(tensor, true,
-                  is_copied(stored ? as_decoded(tensor) : tensor) ? not_kept : storage);
+    const auto stored = weights_.at(tensor).stored;
+    const bool copied = is_copied(stored ? decoded_tensor(tensor, *stored) : tensor);
+    return upload(tensor, true, copied ? not_kept : storage);
   };
   const auto room = [&](DType dtype, const Shape& shape) {
     return storage.emplace_back(backend_.allocate(dtype, shape)).view();

@@ -78,10 +78,16 @@ void norm_row(const ConstTensorView& row, std::byte* to) {
   }
 }
 
-// The last block of rows may be cut short by the end of the matrix.
-bool may_end(const QuantisedMatrix& matrix, int64_t row) {
-  const bool at_end = row == matrix.rows && matrix.zeros_as != ZeroPoints::words_down;
-  return may_be_cut(matrix, row) || (at_end && matrix.codes_as <= WeightCodes::words);
+// Whether these rows can be a matrix of their own: whole blocks of rows, the last of which may be
+// cut short by the end of the matrix, or a part of one block.
+bool may_be_part(const QuantisedMatrix& matrix, int64_t begin, int64_t end) {
+  const bool along_rows = matrix.codes_as <= WeightCodes::words;
+  if (!along_rows || matrix.zeros_as == ZeroPoints::words_down) {
+    return may_be_cut(matrix, begin) && may_be_cut(matrix, end);
+  }
+  const bool in_one_block = begin / matrix.block_rows == (end - 1) / matrix.block_rows;
+  return in_one_block ||
+         (may_be_cut(matrix, begin) && (end == matrix.rows || may_be_cut(matrix, end)));
 }
 
 }  // namespace
@@ -97,10 +103,10 @@ bool is_copied(const ModelTensor& tensor) {
   }
 }
 
-void decode(const ModelTensor& tensor, const QuantisedMatrix& matrix, Backend& backend,
-            const TensorView& to) {
+void decode(const ModelTensor& tensor, const StoredWeight& stored, const QuantisedMatrix& matrix,
+            Backend& backend, const TensorView& to) {
   const int64_t columns = matrix.columns;
-  if (!is_in_turn(tensor.layout)) {
+  if (stored.turned || !is_in_turn(tensor.layout)) {
     return backend.decode_weights(matrix, reshaped(to, {matrix.rows, columns}));
   }
   std::byte* at = to.data;
@@ -119,7 +125,7 @@ bool has_parts(const ModelTensor& tensor, const QuantisedMatrix& matrix) {
   for (int64_t first = 0; first < matrix.rows; first += rows) {
     for (const TensorPart& part : tensor.parts) {
       const int64_t begin = first + part.first_row, end = begin + part.rows;
-      if (!may_be_cut(matrix, begin) || !may_end(matrix, end)) return false;
+      if (!may_be_part(matrix, begin, end)) return false;
     }
   }
   return true;

@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "checkpoint/checkpoint.h"
 #include "config/families/tensor_table.h"
+#include "quant/stored_weight.h"
 
 namespace fp8kv {
 
@@ -18,7 +19,7 @@ namespace fp8kv {
 struct FoundTensor {
   ConstTensorView view;
   std::optional<QuantisedMatrix> codes = {};
-  bool was_codes = false;  // the view is of what a quantised tensor was decoded to: see as_decoded
+  bool is_decoded = false;  // the view is as_decoded, of a quantised tensor
 };
 
 // What a layer is made of. All of it lives as long as the weights.
@@ -41,9 +42,9 @@ bool is_copied(const ModelTensor& tensor);
 // Whether all that is made of a tensor is rows of it, for products alone.
 bool may_be_codes(const ModelTensor& tensor);
 
-// Decodes a quantised tensor to `to`, which is as_decoded.
-void decode(const ModelTensor& tensor, const QuantisedMatrix& matrix, Backend& backend,
-            const TensorView& to);
+// Decodes a quantised tensor, whose `matrix` has pointers, to `to`, which is decoded_tensor.
+void decode(const ModelTensor& tensor, const StoredWeight& stored, const QuantisedMatrix& matrix,
+            Backend& backend, const TensorView& to);
 
 // Whether part_of_codes can take all parts of the tensor.
 bool has_parts(const ModelTensor& tensor, const QuantisedMatrix& matrix);

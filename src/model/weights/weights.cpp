@@ -69,8 +69,8 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
   layer.feeds_forward = config.layer(index).feed_forward != FeedForward::none;
   std::map<TensorRole, TensorView> joined_rows;  // of what files have one by one
   for (const ModelTensor& needed : needed_tensors(config, index, part)) {
-    const auto [view, codes, was_codes] = source.find(needed);
-    const ModelTensor tensor = was_codes ? as_decoded(needed) : needed;
+    const auto [view, codes, is_decoded] = source.find(needed);
+    const ModelTensor tensor = is_decoded ? as_decoded(needed) : needed;
     for (const TensorPart& each : tensor.parts) {
       const bool of_expert = expert_matrix(each.role) < 3;
       if (of_expert && tensor.is_bias && tensor.expert >= 0) {

@@ -117,6 +117,14 @@ inline std::vector<QuantisedCase> quantised_cases() {
     nv.overall = {float_bits(0.37f)};
     nv.matrix.divides = divides;
   }
+  QuantisedCase& down = add("nvfp4 down columns", 96, 67);
+  down.matrix.codes_as = WeightCodes::e2m1_down;
+  down.matrix.bits = 4;
+  down.codes = random(48 * 67);
+  down.matrix.scale_dtype = DType::f8_e4m3;
+  down.scales = random(by_blocks(down.matrix, 16, 1));
+  for (uint32_t& word : down.scales) word &= 0x7E7E7E7Eu;
+  down.overall = {float_bits(0.37f)};
   QuantisedCase& mx = add("mxfp4", 66, 96);
   mx.matrix.codes_as = WeightCodes::e2m1;
   mx.matrix.bits = 4;
