@@ -1,11 +1,14 @@
 #include "quantize/linear_choice.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "checkpoint/linear_modules.h"
 #include "checkpoint/quant_config.h"
+#include "config/families/architectures.h"
 #include "config/families/tensor_table.h"
 #include "core/matrix_use.h"
 #include "scales/write/quant_block.h"
@@ -23,7 +26,7 @@ std::string module_of(std::string_view tensor) {
 void check_layout(const Checkpoint& checkpoint, const ModelTensor& tensor) {
   const std::string what =
       cat(quote(checkpoint.folder().string()), ": tensor ", quote(tensor.name), ": ");
-  if (tensor.layout == TensorLayout::transposed) {
+  if (is_turned(tensor.layout)) {
     throw Error(cat(what, "is stored with its rows as columns, which no runtime reads in FP8"),
                 "serve this model in 16 bit; its KV cache can be FP8: see 'fp8kv calibrate'");
   }
@@ -31,6 +34,28 @@ void check_layout(const Checkpoint& checkpoint, const ModelTensor& tensor) {
   throw Error(cat(what, "has all experts of a layer in one tensor, ", tensor.shape.text(),
                   ", which no runtime reads in FP8"),
               "serve this model in 16 bit; its KV cache can be FP8: see 'fp8kv calibrate'");
+}
+
+// Whether experts lie in one tensor of rows.
+bool has_rows_of_all(const ModelConfig& config) {
+  return std::any_of(config.tensors.begin(), config.tensors.end(), [](const TensorRow& row) {
+    return row.roles.back() == TensorRole::expert_up && row.layout == TensorLayout::rows &&
+           row.name.find("{e}") == row.name.npos;
+  });
+}
+
+// The matrices of `written` that a tensor of all experts has.
+std::vector<RowsApart> rows_apart(const ModelTensor& tensor,
+                                  const std::vector<ModelTensor>& written) {
+  std::vector<RowsApart> all;
+  for (const ModelTensor& one : written) {
+    if (one.expert < 0 || one.is_bias) continue;
+    for (const TensorPart& part : tensor.parts) {
+      if (part.role != one.parts.front().role) continue;
+      all.push_back({one.name, one.expert * tensor.shape[1] + part.first_row, one.shape});
+    }
+  }
+  return all;
 }
 
 // "re:.*vision_tower\..*" of "model.vision_tower.layers.0.mlp.fc1": runtimes and versions of them
@@ -60,25 +85,42 @@ void check_unquantised(const Checkpoint& checkpoint) {
                             quote(checkpoint.folder().string()), " brings its scales along"));
 }
 
+ModelConfig written_config(const ModelConfig& config) {
+  const std::span<const TensorRow> other = other_tensors(config.tensors);
+  ModelConfig written = config;
+  if (!other.empty() && has_rows_of_all(config)) written.tensors = other;
+  return written;
+}
+
 LinearChoice choose_linears(const Checkpoint& checkpoint, const ModelConfig& config) {
+  const ModelConfig as_written = written_config(config);
+  const bool takes_apart = as_written.tensors.data() != config.tensors.data();
   LinearChoice choice;
   std::set<std::string> ignore = {"lm_head", config.lm_head};
   std::set<std::string> known;
-  const auto add = [&](const std::vector<ModelTensor>& tensors) {
+  const auto add = [&](const std::vector<ModelTensor>& tensors,
+                       const std::vector<ModelTensor>& written) {
     for (const ModelTensor& tensor : tensors) {
       known.insert(tensor.name);
       const MatrixUse use = matrix_use(tensor.parts.front().role);
       if (tensor.is_bias || use == MatrixUse::none) continue;
       if (use == MatrixUse::left_alone) {
         ignore.insert(module_of(tensor.name));
+      } else if (takes_apart && is_of_all_experts(tensor)) {
+        for (RowsApart& rows : rows_apart(tensor, written)) {
+          choice.quantised.insert(rows.name);
+          choice.apart[tensor.name].push_back(std::move(rows));
+        }
       } else {
         check_layout(checkpoint, tensor);
         choice.quantised.insert(tensor.name);
       }
     }
   };
-  for (int64_t layer = 0; layer < config.n_layers(); ++layer) add(layer_tensors(config, layer));
-  add(outer_tensors(config));
+  for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
+    add(layer_tensors(config, layer), layer_tensors(as_written, layer));
+  }
+  add(outer_tensors(config), {});
   for (const std::string& module : linear_modules(checkpoint.tensors())) {
     if (!known.contains(cat(module, kWeight))) ignore.insert(ignored_other(module, config));
   }

@@ -64,18 +64,36 @@ float input_amax_of(const std::string& weight, const std::map<std::string, float
   return inputs == nullptr ? 0.0f : inputs->at(weight);
 }
 
+// The tensor, or what it is taken apart to.
+std::vector<MovedTensor> moved(const TensorEntry& entry, const LinearChoice& choice) {
+  const auto apart = choice.apart.find(entry.name);
+  if (apart == choice.apart.end()) return {MovedTensor{.from = entry}};
+  std::vector<MovedTensor> all;
+  for (const RowsApart& rows : apart->second) {
+    const uint64_t row_bytes = static_cast<uint64_t>(rows.shape[1]) * dtype_bytes(entry.dtype);
+    const uint64_t begin = entry.begin + static_cast<uint64_t>(rows.first_row) * row_bytes;
+    const uint64_t end = begin + static_cast<uint64_t>(rows.shape[0]) * row_bytes;
+    all.push_back(
+        {.from = {rows.name, entry.dtype, rows.shape, begin, end}, .rows_of = entry.name});
+  }
+  return all;
+}
+
 ShardPlan plan_shard(const Shard& shard, const LinearChoice& choice, const Fp8Scheme& scheme,
                      const std::map<std::string, float>* inputs) {
   ShardPlan plan;
   plan.file = shard.file;
   for (const TensorEntry& entry : shard.header.tensors) {
-    MovedTensor tensor{.from = entry, .quantised = choice.quantised.contains(entry.name)};
-    if (tensor.quantised) tensor.scales = scales_shape(entry.shape, scheme);
-    if (tensor.quantised && scheme.static_inputs) {
-      tensor.input_amax = input_amax_of(entry.name, inputs);
+    for (MovedTensor& tensor : moved(entry, choice)) {
+      const std::string& name = tensor.from.name;
+      tensor.quantised = choice.quantised.contains(name);
+      if (tensor.quantised) tensor.scales = scales_shape(tensor.from.shape, scheme);
+      if (tensor.quantised && scheme.static_inputs) {
+        tensor.input_amax = input_amax_of(name, inputs);
+      }
+      add_entries(tensor, plan.entries);
+      plan.tensors.push_back(std::move(tensor));
     }
-    add_entries(tensor, plan.entries);
-    plan.tensors.push_back(std::move(tensor));
   }
   sort_as_written(plan.entries);
   plan.head = safetensors_head(plan.entries, shard.header.metadata);

@@ -15,9 +15,10 @@ namespace fp8kv {
 
 // A tensor on its way: `from` is in the source's shard, the offsets are in the new one.
 struct MovedTensor {
-  TensorEntry from;
-  uint64_t to = 0;         // its bytes, or its codes
-  bool quantised = false;  // with scales
+  TensorEntry from;          // or the rows of one that are a matrix of their own
+  std::string rows_of = {};  // of which; "": it is a whole tensor
+  uint64_t to = 0;           // its bytes, or its codes
+  bool quantised = false;    // with scales
   uint64_t scales_to = 0;
   Shape scales = {};  // [rows, 1], [blocks of rows, blocks of columns] or [1]
   // Of a scheme with static inputs: the largest magnitude of what the matrix multiplies.

@@ -18,6 +18,12 @@ namespace {
 constexpr uint64_t kPieceBytes = uint64_t(1) << 20;
 constexpr uint64_t kStepBytes = uint64_t(32) << 20;
 
+// As people find it in the source.
+std::string name_of(const MovedTensor& tensor) {
+  const std::string name = quote(tensor.from.name);
+  return tensor.rows_of.empty() ? name : cat(quote(tensor.rows_of), ", in what becomes ", name);
+}
+
 class ShardWriter {
  public:
   ShardWriter(const ShardTools& tools, const ShardPlan& plan, const std::filesystem::path& to)
@@ -129,11 +135,10 @@ class ShardWriter {
     if (*std::max_element(amax.begin(), amax.end()) < kInfinityBits) return;
     const auto n_rows = static_cast<int64_t>(rows.size() / m.row_bytes);
     const int64_t at = encoder.find_not_finite(rows.data(), n_rows).value();
-    throw Error(
-        cat(quote(tools_.checkpoint.folder().string()), ": tensor ", quote(m.tensor.from.name),
-            ": element [", first + at / m.columns, ", ", at % m.columns, "] is ",
-            encoder.element(rows.data(), at), ", expected a finite number"),
-        "the file is damaged, or the model was: fetch it again, or from whoever made it");
+    throw Error(cat(quote(tools_.checkpoint.folder().string()), ": tensor ", name_of(m.tensor),
+                    ": element [", first + at / m.columns, ", ", at % m.columns, "] is ",
+                    encoder.element(rows.data(), at), ", expected a finite number"),
+                "the file is damaged, or the model was: fetch it again, or from whoever made it");
   }
 
   // One scale for all rows, which takes reading them twice.

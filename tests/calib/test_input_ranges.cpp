@@ -42,7 +42,8 @@ TEST_CASE("input ranges: every matrix that quantize takes is seen, in every fami
     } catch (const Error&) {
       continue;  // refused, with or without ranges
     }
-    InputRanges ranges(*backend, model.config);
+    const ModelConfig written = written_config(model.config);
+    InputRanges ranges(*backend, written);
     Log log(Verbosity::quiet);
     collect_magnitudes(model.checkpoint, model.config, ranges, {model.ids}, log,
                        {.inputs = &ranges});

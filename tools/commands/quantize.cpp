@@ -139,8 +139,9 @@ OfData measured(const QuantizeOptions& options, const Checkpoint& checkpoint,
   const size_t in_half = put_half_first(windows.ids);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
+  const ModelConfig written = written_config(config);
   std::optional<InputRanges> inputs;
-  if (with_inputs) inputs.emplace(*backend, config);
+  if (with_inputs) inputs.emplace(*backend, written);
   Calibrated made =
       calibrated_scales(checkpoint, config, inputs ? static_cast<Backend&>(*inputs) : *backend,
                         {.windows = windows,
