@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "base/error.h"
-#include "model/capacity.h"
 #include "model/weights/weight_loader.h"
 
 namespace fp8kv {
@@ -14,6 +14,17 @@ namespace {
 template <typename Make>
 auto working_memory(Make make) {
   return with_context("working memory", make);
+}
+
+// Each once, by where it lies: the embedding may be the output matrix too.
+uint64_t bytes_of(const std::vector<const Tensor*>& weights) {
+  std::map<const std::byte*, uint64_t> bytes;
+  for (const Tensor* each : weights) {
+    if (each->view().data != nullptr) bytes[each->view().data] = each->view().bytes();
+  }
+  uint64_t sum = 0;
+  for (const auto& [data, size] : bytes) sum += size;
+  return sum;
 }
 
 }  // namespace
@@ -42,7 +53,12 @@ Runner::Runner(const Checkpoint& checkpoint, const ModelConfig& config, Backend&
   embedding_.emplace(checkpoint, config, backend, EmbeddingTable::on_backend);
   for (int64_t i = 0; i < config.n_layers(); ++i) layers_.push_back(loader.layer(i));
   head_ = loader.head();
-  weight_bytes_ = fp8kv::weight_bytes(checkpoint).all;
+  std::vector<const Tensor*> weights = embedding_->weights();
+  for (const LayerWeights& layer : layers_) {
+    for (const Tensor& each : layer.storage) weights.push_back(&each);
+  }
+  for (const Tensor& each : head_.storage) weights.push_back(&each);
+  weight_bytes_ = bytes_of(weights);
 }
 
 // Steps are recorded for a few numbers of rows: powers of two.

@@ -44,7 +44,7 @@ class Runner {
 
   // Pages that a cache needs beside those of sequences, see KvCacheOptions.
   int64_t padding_pages() const;
-  uint64_t weight_bytes() const { return weight_bytes_; }
+  uint64_t weight_bytes() const { return weight_bytes_; }  // in memory, decoded where they are
   uint64_t working_bytes() const;
 
   // Tokens of prompts. Gives the next token of each part that asks for it, in order.

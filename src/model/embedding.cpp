@@ -44,6 +44,19 @@ Embedding::Embedding(const Checkpoint& checkpoint, const ModelConfig& config, Ba
   if (config.layer_input_dim > 0) inputs_.emplace(checkpoint, config, backend, table);
 }
 
+std::vector<const Tensor*> Embedding::weights() const {
+  std::vector<const Tensor*> all = {&table_.table()};
+  for (const std::optional<Tensor>* each : {&up_, &positions_}) {
+    if (*each) all.push_back(&**each);
+  }
+  for (const Tensor& stream : streams_) all.push_back(&stream);
+  if (inputs_) {
+    const std::vector<const Tensor*> inputs = inputs_->weights();
+    all.insert(all.end(), inputs.begin(), inputs.end());
+  }
+  return all;
+}
+
 void Embedding::embed(const Step& step, const TensorView& x) {
   if (streams_.empty()) return embed_tokens(step, x);
   const TensorView tokens = embedded(step);

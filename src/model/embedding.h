@@ -29,6 +29,8 @@ class Embedding {
   // next call.   [rows, layer_input_dim] activation dtype
   std::optional<ConstTensorView> layer_input(const Step& step, int64_t index);
 
+  std::vector<const Tensor*> weights() const;  // all that are held
+
  private:
   void embed_tokens(const Step& step, const TensorView& x);
   TensorView embedded(const Step& step);

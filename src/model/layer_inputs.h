@@ -24,6 +24,10 @@ class LayerInputs {
   // dtype
   TensorView of(const Step& step, const ConstTensorView& embedded, int64_t index);
 
+  std::vector<const Tensor*> weights() const {
+    return {&table_.table(), &projection_, &norm_weight_};
+  }
+
  private:
   void make_room(int64_t rows);
 

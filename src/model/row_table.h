@@ -31,6 +31,8 @@ class RowTable {
   // activation dtype
   void rows(std::span<const int32_t> host_ids, const ConstTensorView& ids, const TensorView& out);
 
+  const Tensor& table() const { return table_; }  // empty where rows are read from the file
+
  private:
   void read_rows(std::span<const int32_t> ids);
 

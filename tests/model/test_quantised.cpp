@@ -11,8 +11,10 @@
 #include "base/log.h"
 #include "calib/collect.h"
 #include "checkpoint/read_model_config.h"
+#include "config/families/tensor_table.h"
 #include "core/fp8.h"
 #include "formats/safetensors.h"
+#include "generate/runner.h"
 #include "model/weights/weight_loader.h"
 #include "support/backends/logit_tap.h"
 #include "support/models/family_model.h"
@@ -143,6 +145,22 @@ TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' ca
       check_amax(layers[layer].v, v[layer]);
     }
   }
+}
+
+TEST_CASE("quantised: a runner counts weights as they lie in memory, not as files have them") {
+  const auto backend = make_cpu_backend(2);
+  const auto folder = test::golden("quantised/nvfp4-modelopt").folder;
+  const Checkpoint checkpoint = Checkpoint::open(folder);
+  const ModelConfig config = read_model_config(checkpoint);
+  const Runner runner(checkpoint, config, *backend,
+                      {.max_rows = 8, .max_sequences = 1, .max_tokens = 16});
+  // In F32 products read nothing in place. The embedding is the output matrix too.
+  int64_t elements = -config.vocab_size * config.dim;
+  for (const ModelTensor& tensor : outer_tensors(config)) elements += tensor.shape.elements();
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    for (const ModelTensor& tensor : layer_tensors(config, i)) elements += tensor.shape.elements();
+  }
+  CHECK(runner.weight_bytes() == static_cast<uint64_t>(4 * elements));
 }
 
 // Bringing rows to length 1 takes their scales out again: so it has to be the codes' values that
