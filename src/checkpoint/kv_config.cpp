@@ -81,6 +81,7 @@ void add_rope(const RopeConfig& rope, const std::string& prefix, ConfigNumbers& 
   if (rope.pairs == RopePairs::neighbours) out.add(prefix + "rotated pairs", "neighbours");
   out.add_unless(0.0, prefix + "llama_4_scaling_beta", rope.q_growth);
   out.add_unless(0.0, prefix + "q_growth_from", rope.q_growth_from);
+  out.add_unless(1.0, prefix + "key_multiplier", rope.k_factor);
   if (!rope.turns) out.add(prefix + "floor_scale", rope.original_context);
   if (rope.scaling == RopeScaling::none) return;
   out.add(prefix + "rope_type", rope_type(rope.scaling));
@@ -131,7 +132,8 @@ void add_layers(const ModelConfig& config, ConfigNumbers& out) {
             const std::string reach = layer.reach > 0 ? cat(" ", layer.reach) : "";
             const std::string of =
                 layer.cache_of >= 0 && layer.cache_of != i ? cat(" of layer ", layer.cache_of) : "";
-            return cat(mixing_name(layer.mixing), reach, of);
+            return cat(mixing_name(layer.mixing), reach, of,
+                       layer.state_beside ? " beside a state" : "");
           }));
 }
 
@@ -165,6 +167,12 @@ void add_block(const BlockConfig& block, ConfigNumbers& out) {
   out.add_unless(usual.gated, "gated", block.gated);
   out.add_unless(usual.embed_multiplier, "embed_multiplier", block.embed_multiplier);
   out.add_unless(usual.residual_multiplier, "residual_multiplier", block.residual_multiplier);
+  out.add_unless(usual.attention_in_multiplier, "attention_in_multiplier",
+                 block.attention_in_multiplier);
+  out.add_unless(usual.attention_out_multiplier, "attention_out_multiplier",
+                 block.attention_out_multiplier);
+  out.add_unless(usual.gate_multiplier, "gate_multiplier", block.gate_multiplier);
+  out.add_unless(usual.down_multiplier, "down_multiplier", block.down_multiplier);
   out.add_unless(usual.attention_gated, "attention_gated", block.attention_gated);
   out.add_unless(usual.attention_scale, "attention_scale", block.attention_scale);
   out.add_unless(usual.attention_scale_by_layer, "attention_scale_by_layer",
@@ -183,10 +191,19 @@ void add_recurrence(const ModelConfig& config, ConfigNumbers& out) {
   out.add("state_v_dim", state.v_dim);
   out.add("state_conv_width", state.conv_width);
   const RecurrenceConfig usual;
-  if (state.norm == StateNorm::groups_after_gate) out.add("state_norm", "groups_after_gate");
+  constexpr const char* kNorms[] = {"none", "heads", "groups", "groups_after_gate"};
+  if (state.norm != usual.norm) out.add("state_norm", kNorms[static_cast<size_t>(state.norm)]);
   out.add_unless(usual.skip, "state_skip", state.skip);
   out.add_unless(usual.conv_bias, "state_conv_bias", state.conv_bias);
   out.add_unless(usual.bias, "state_bias", state.bias);
+  out.add_unless(state.bias, "state_out_bias", state.out_bias);
+  const StateMultipliers& by = state.multipliers;
+  for (const auto& [name, multiplier] :
+       {std::pair{"in", by.in}, std::pair{"gate", by.gate}, std::pair{"v", by.v},
+        std::pair{"k", by.k}, std::pair{"q", by.q}, std::pair{"step", by.step},
+        std::pair{"out", by.out}}) {
+    out.add_unless(1.0, cat("state_", name, "_multiplier"), multiplier);
+  }
   out.add_unless(usual.least_step, "state_least_step", state.least_step);
   out.add_unless(usual.most_step, "state_most_step", state.most_step);
 }

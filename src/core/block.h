@@ -68,6 +68,12 @@ struct BlockConfig {
   bool head_normed = false;  // rows of lm_head are brought to length 1: Baichuan 2
   double embed_multiplier = 1.0;
   double residual_multiplier = 1.0;  // of what a block adds to the stream
+  // Of one block alone: of the rows that go into attention, of what it gives, of the gate's
+  // product, and of what the feed-forward part gives.
+  double attention_in_multiplier = 1.0;
+  double attention_out_multiplier = 1.0;
+  double gate_multiplier = 1.0;
+  double down_multiplier = 1.0;
   double logit_multiplier = 1.0;
   double attention_scale = 0.0;  // multiplies q . k; 0: 1 / sqrt(head_dim)
   // Layer i multiplies by 1 / (i + 1) besides: GPT-2.

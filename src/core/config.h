@@ -44,6 +44,7 @@ struct RopeConfig {
   int64_t turning_pairs = 0;  // the other pairs stay as they are; 0: all turn
   bool base_grows = false;    // dynamic: theta is another in prompts beyond the context
   bool turns = true;          // false: nothing is rotated, and Q grows all the same: Llama 4
+  double k_factor = 1.0;      // multiplies K as it is rotated; REQUIRES that all of a head is
   bool operator==(const RopeConfig&) const = default;
 };
 
@@ -90,7 +91,7 @@ struct ModelConfig : ModelDescription {
   std::optional<LatentConfig> latent;  // of all layers
   std::optional<ExpertsConfig>
       experts;  // of layers whose feed-forward part is FeedForward::experts
-  std::optional<RecurrenceConfig> recurrence;  // of layers that are Mixing::recurrent
+  std::optional<RecurrenceConfig> recurrence;  // of layers that keep a state
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;

@@ -48,7 +48,8 @@ struct LayerDescription {
   FeedForward feed_forward = FeedForward::gated;
   // Of a layer that keeps a state, what that takes for each sequence; 0 where it is not known.
   uint64_t state_bytes = 0;
-  bool v_is_k = false;  // V is what the projection of K gives, before K's norm and rotation
+  bool state_beside = false;  // it keeps a state beside its cache, side by side: Falcon-H1
+  bool v_is_k = false;        // V is what the projection of K gives, before K's norm and rotation
   // V is the last v_head_dim elements of K, in the same memory: latent attention (MLA).
   bool v_in_k = false;
   // Of a sparse indexer's keys, for each token, which lie beside the cache whatever that holds.
@@ -78,10 +79,16 @@ struct ModelDescription {
   int64_t n_kv_heads() const;
   int64_t head_dim() const;
 
-  // These five REQUIRE the layers to be known.
+  // These six REQUIRE the layers to be known.
   bool writes_cache(int64_t index) const { return layer(index).cache_of == index; }
-  // Whether the layer keeps a state of each sequence, instead of a cache.
-  bool keeps_state(int64_t index) const { return layer(index).mixing == Mixing::recurrent; }
+  // Whether the layer has attention, to a cache of its own or another's.
+  bool attends(int64_t index) const {
+    return layer(index).mixing != Mixing::recurrent && layer(index).mixing != Mixing::none;
+  }
+  // Whether the layer keeps a state of each sequence, instead of a cache or beside it.
+  bool keeps_state(int64_t index) const {
+    return layer(index).mixing == Mixing::recurrent || layer(index).state_beside;
+  }
   // Tokens that the sliding window of a layer holds; 0: it has none.
   int64_t window(int64_t index) const {
     return layer(index).mixing == Mixing::window ? layer(index).reach : 0;

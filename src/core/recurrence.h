@@ -1,5 +1,5 @@
-// Layers that keep a state of fixed size instead of a KV cache: their sizes as data, for the config
-// and for the ops that compute with it.
+// Layers that keep a state of fixed size, instead of a KV cache or beside it: their sizes as data,
+// for the config and for the ops that compute with it.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,23 @@ enum class StateUpdate {
 
 // How what is read from a state is normalised, and multiplied by the SiLU of a gate.
 enum class StateNorm {
-  heads,  // every head, all with the same v_dim weights, before it is gated: gated DeltaNet
-  groups_after_gate  // a group for each of k_heads, with weights of its own, once gated: Mamba-2
+  none,    // it is gated alone: Falcon-H1
+  heads,   // every head, all with the same v_dim weights, before it is gated: gated DeltaNet
+  groups,  // a group for each of k_heads, with weights of its own, before it is gated: Falcon-H1
+  groups_after_gate  // the same once gated: Mamba-2
+};
+
+// What multiplies the rows that go into a state's products, what these give, and what comes out at
+// the end: Falcon-H1.
+struct StateMultipliers {
+  double in = 1.0;
+  double gate = 1.0;
+  double v = 1.0;
+  double k = 1.0;
+  double q = 1.0;
+  double step = 1.0;
+  double out = 1.0;
+  bool operator==(const StateMultipliers&) const = default;
 };
 
 struct RecurrenceConfig {
@@ -24,7 +39,9 @@ struct RecurrenceConfig {
   StateNorm norm = StateNorm::heads;
   bool skip = false;       // V times a number of its head is added to what is read: Mamba-2
   bool conv_bias = false;  // of the convolution
-  bool bias = false;       // of the products before it and at the end
+  bool bias = false;       // of the products before it
+  bool out_bias = false;   // of that at the end
+  StateMultipliers multipliers;
   // What a time step is brought within; see Recurrence.
   double least_step = 0.0;
   double most_step = std::numeric_limits<double>::infinity();

@@ -123,27 +123,29 @@ void SideBySide::advance(size_t stream, const LayerWeights& weights, const Windo
   const bool measured = stream == 0 && is_measured(batch);
   const size_t lead = streams_[stream].lanes[0];
   const TensorView x = rows_of(streams_[stream], batch);
-  if (config_.keeps_state(layer_)) {
-    // A window is one step, from its first row to its last: no state is needed after it.
-    const TensorView read = forward_.recur(weights, x, rows_.step.batch(), {});
-    return forward_.finish(weights, read, x, input_);
-  }
-  if (!weights.mixes) return forward_.finish(weights, {}, x, input_);
+  MixedRows mixed;
+  // A window is one step, from its first row to its last: no state is needed after it.
+  if (config_.keeps_state(layer_)) mixed.read = forward_.recur(weights, x, rows_.step.batch(), {});
+  if (!config_.attends(layer_)) return forward_.finish(weights, mixed, x, input_);
   const TensorView attended = attention_buffer(attended_, batch);
   const PagedKv cache = caches_[lead].layer(layer_);
   const AttentionInputs inputs = forward_.project(layer_, weights, x, rows_.step.batch(), cache,
                                                   measured ? magnitudes_ : std::nullopt);
   forward_.attend(layer_, inputs, rows_.step.batch(), cache, attended);
+  mixed.attended = attended;
   // Lanes of a stream have read back the same from a cache that is another layer's.
   const bool compared = measured || streams_[stream].lanes.size() > 1;
-  if (compared && config_.writes_cache(layer_)) compare(stream, inputs, weights, batch);
-  forward_.finish(weights, attended, x, input_);
+  if (compared && config_.writes_cache(layer_)) {
+    compare(stream, {inputs, mixed.read}, weights, batch);
+  }
+  forward_.finish(weights, mixed, x, input_);
 }
 
 // Measures lanes on the stream's Q, K and V, and gives those of its lanes that read back something
 // else a stream of their own, which is taken through the layer at once.
-void SideBySide::compare(size_t stream, const AttentionInputs& inputs, const LayerWeights& weights,
+void SideBySide::compare(size_t stream, const Lead& lead, const LayerWeights& weights,
                          const WindowBatch& batch) {
+  const AttentionInputs& inputs = lead.inputs;
   const bool with_attention = stream == 0 && is_attention_measured(batch);
   fetch(inputs.k, k_);
   fetch(inputs.v, v_);
@@ -170,7 +172,7 @@ void SideBySide::compare(size_t stream, const AttentionInputs& inputs, const Lay
                           std::back_inserter(leaving));
     if (leaving.empty()) continue;
     fork(stream, leaving);
-    forward_.finish(weights, attended, rows_of(streams_.back(), batch), input_);
+    forward_.finish(weights, {attended, lead.read}, rows_of(streams_.back(), batch), input_);
   }
 }
 

@@ -73,7 +73,12 @@ class SideBySide {
   bool is_measured(const WindowBatch& batch) const { return batch.first < n_measured_; }
   bool is_attention_measured(const WindowBatch& batch) const;
   void advance(size_t stream, const LayerWeights& weights, const WindowBatch& batch);
-  void compare(size_t stream, const AttentionInputs& inputs, const LayerWeights& weights,
+  // What a stream's first lane made of a batch on its way through the layer.
+  struct Lead {
+    AttentionInputs inputs;
+    std::optional<ConstTensorView> read;  // from the state, where the layer keeps one as well
+  };
+  void compare(size_t stream, const Lead& lead, const LayerWeights& weights,
                const WindowBatch& batch);
   void fork(size_t from, const std::vector<size_t>& leaving);
   std::vector<std::vector<size_t>> alike(const std::vector<size_t>& lanes);

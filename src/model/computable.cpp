@@ -36,6 +36,10 @@ void check_layer(const ModelConfig& config, int64_t index) {
   const LayerDescription& layer = config.layer(index);
   const std::string name = cat("layer ", index);
   if (layer.mixing == Mixing::recurrent && config.recurrence) return;
+  if (layer.state_beside && !config.recurrence) {
+    refuse(config, cat(name, " keeps a state of unknown size beside its cache"),
+           "RecurrenceConfig, or none");
+  }
   if (layer.mixing == Mixing::none && layer.feed_forward != FeedForward::none) return;
   if (layer.mixing != Mixing::full && layer.mixing != Mixing::window &&
       layer.mixing != Mixing::chunks) {
@@ -96,9 +100,16 @@ void check_ropes(const ModelConfig& config) {
                  " elements have the rotation ", number),
              "one for each size");
     }
-    if (size == 0 || (rope.rotary_dim % 2 == 0 && rope.rotary_dim <= size)) continue;
-    refuse(config, cat(rope.rotary_dim, " elements of a head are rotated"),
-           cat("an even number of its ", size));
+    if (size > 0 && (rope.rotary_dim % 2 != 0 || rope.rotary_dim > size)) {
+      refuse(config, cat(rope.rotary_dim, " elements of a head are rotated"),
+             cat("an even number of its ", size));
+    }
+    if (rope.k_factor != 1.0 && rope.rotary_dim > 0 && rope.rotary_dim < size) {
+      refuse(
+          config,
+          cat("K has a factor where ", rope.rotary_dim, " of its ", size, " elements are rotated"),
+          "all of them");
+    }
   }
 }
 
@@ -126,6 +137,26 @@ void check_block(const ModelConfig& config) {
   }
   if (block.qk_norm_bias && (block.qk_norm != QkNorm::per_head || !layer_norms)) {
     refuse(config, "norms of Q and K have a bias", "QkNorm::per_head and NormKind::layer");
+  }
+}
+
+// Multipliers of one block alone are of blocks that have nothing else of the kind.
+void check_multipliers(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  if (block.attention_in_multiplier != 1.0 && !norms_input(block.norm_place)) {
+    refuse(config, "rows that go into attention are multiplied and not normed", "both or neither");
+  }
+  const bool feed_forward = block.gate_multiplier != 1.0 || block.down_multiplier != 1.0;
+  if (feed_forward && (config.experts || !block.gated)) {
+    refuse(config, "the feed-forward part has multipliers, and experts or no gate",
+           "a gate and no experts");
+  }
+  for (int64_t index = 0; index < config.n_layers(); ++index) {
+    if (!config.layer(index).state_beside || block.norm_place == NormPlace::before) continue;
+    refuse(config,
+           cat("layer ", index, " has attention and a state side by side, with a norm of ",
+               "what they give"),
+           "a norm before them alone");
   }
 }
 
@@ -178,6 +209,7 @@ void check_computable(const ModelConfig& config) {
   check_latent(config);
   check_ropes(config);
   check_block(config);
+  check_multipliers(config);
   check_experts(config);
   check_streams(config);
 }

@@ -23,9 +23,17 @@ Projection project_onto(const Linear& linear, const TensorView& out) {
   return {linear.weight, linear.bias, out, true, linear.codes};
 }
 
-// Whether what a block gives goes into the residual stream as it is.
-bool adds_plainly(const BlockConfig& block) {
-  return !norms_output(block.norm_place) && block.residual_multiplier == 1.0;
+// Whether what a block gives, times this, goes into the residual stream as it is.
+bool adds_plainly(const BlockConfig& block, double multiplier) {
+  return !norms_output(block.norm_place) && block.residual_multiplier * multiplier == 1.0;
+}
+
+// The same of all blocks.
+bool all_add_plainly(const ModelConfig& config) {
+  const BlockConfig& block = config.block;
+  const double of_state = config.recurrence ? config.recurrence->multipliers.out : 1.0;
+  return adds_plainly(block, block.attention_out_multiplier) &&
+         adds_plainly(block, block.down_multiplier) && adds_plainly(block, of_state);
 }
 
 const ModelConfig& checked(const ModelConfig& config) {
@@ -88,7 +96,7 @@ Forward::Forward(Backend& backend, const ModelConfig& config, int64_t max_rows,
     laurel_ = buffer(config.dim);
     laurel_low_ = buffer(config.laurel_rank);
   }
-  if (config.experts || !adds_plainly(config.block)) output_ = buffer(config.dim);
+  if (config.experts || !all_add_plainly(config)) output_ = buffer(config.dim);
   if (config.experts && config.experts->beside_dense) mixed_ = buffer(config.dim);
   if (config.embed_dim > 0) down_ = buffer(config.embed_dim);
   if (config.block.score_bias != ScoreBias::none) {
@@ -106,8 +114,9 @@ Tensor Forward::to_backend(const std::vector<float>& rows, int64_t n_rows) const
 
 Forward::RopeTable Forward::rope_rows(const RopeConfig& rope, int64_t head_dim,
                                       int64_t positions) const {
-  RopeTable table{to_backend(rope_table(rope, head_dim, positions), positions), {}, rope.pairs};
-  if (rope.q_growth != 0.0) {
+  RopeTable table{
+      to_backend(rope_table(rope, head_dim, positions, rope.k_factor), positions), {}, rope.pairs};
+  if (rope.q_growth != 0.0 || rope.k_factor != 1.0) {
     table.q_rows = to_backend(q_rope_table(rope, head_dim, positions), positions);
   }
   return table;
@@ -144,14 +153,17 @@ void Forward::layer(int64_t index, const LayerWeights& weights, const TensorView
                     const Batch& batch, const PagedKv& kv,
                     const std::optional<TensorView>& magnitudes, LayerPart part,
                     const LayerState& state, const std::optional<ConstTensorView>& input) {
-  if (config_.keeps_state(index)) return finish(weights, recur(weights, x, batch, state), x, input);
-  if (!weights.mixes) return finish(weights, {}, x, input);
-  const AttentionInputs inputs = project(index, weights, x, batch, kv, magnitudes);
-  if (part == LayerPart::up_to_kv) return;
-  const int64_t n = x.shape[0], heads = config_.n_heads, size = config_.layer(index).v_head_dim;
-  const TensorView attended = reshaped(scratch(attended_, n, heads * size), {n, heads, size});
-  attend(index, inputs, batch, kv, attended);
-  finish(weights, attended, x, input);
+  MixedRows mixed;
+  if (config_.attends(index)) {
+    const AttentionInputs inputs = project(index, weights, x, batch, kv, magnitudes);
+    if (part == LayerPart::up_to_kv) return;
+    const int64_t n = x.shape[0], heads = config_.n_heads, size = config_.layer(index).v_head_dim;
+    const TensorView attended = reshaped(scratch(attended_, n, heads * size), {n, heads, size});
+    attend(index, inputs, batch, kv, attended);
+    mixed.attended = attended;
+  }
+  if (config_.keeps_state(index)) mixed.read = recur(weights, x, batch, state);
+  finish(weights, mixed, x, input);
 }
 
 TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
@@ -164,13 +176,17 @@ TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x,
   const TensorView v = scratch(state_v_, n, width), gate = scratch(state_gate_, n, width);
   const TensorView read = scratch(state_read_, n, width);
   const TensorView step = state_step_.first(n), strength = state_strength_.first(n);
-  const Entry in = entry(weights.attn_norm, n);
-  if (in.norm) backend_.norm(x, *in.norm, in.scratch);
   std::vector<Projection> projections = {project_to(own.q, q), project_to(own.k, k),
                                          project_to(own.v, v), project_to(own.gate, gate),
                                          project_to(own.step, step)};
   if (own.strength) projections.push_back(project_to(*own.strength, strength));
-  backend_.linear(in.norm ? ConstTensorView(in.scratch) : x, projections);
+  const StateMultipliers& by = sizes.multipliers;
+  backend_.linear(entered(x, entry(weights.attn_norm, n), by.in), projections);
+  multiply(gate, by.gate);
+  multiply(v, by.v);
+  multiply(k, by.k);
+  multiply(q, by.q);
+  multiply(step, by.step);
   backend_.causal_conv(q, {own.conv_q.weight, own.conv_q.bias, state.conv_q}, batch);
   backend_.causal_conv(k, {own.conv_k.weight, own.conv_k.bias, state.conv_k}, batch);
   backend_.causal_conv(v, {own.conv_v.weight, own.conv_v.bias, state.conv_v}, batch);
@@ -189,15 +205,13 @@ TensorView Forward::recur(const LayerWeights& weights, const ConstTensorView& x,
   args.unit = sizes.update == StateUpdate::delta;
   args.state = state.recurrent;
   backend_.recur(args, batch, reshaped(read, {n, heads, sizes.v_dim}));
-  if (sizes.norm == StateNorm::heads) {
-    const TensorView by_head = reshaped(read, {n * heads, sizes.v_dim});
-    backend_.norm(by_head, own.norm, by_head);
-    backend_.activate(Activation::silu, gate, read);
-  } else {
-    backend_.activate(Activation::silu, gate, read);
-    const TensorView by_group = reshaped(gate, {n * sizes.k_heads, width / sizes.k_heads});
-    backend_.norm(by_group, own.norm, by_group);
-  }
+  const Shape by_head = {n * heads, sizes.v_dim};
+  const Shape by_group = {n * sizes.k_heads, width / sizes.k_heads};
+  const auto norm = [&](const TensorView& rows) { backend_.norm(rows, own.norm.value(), rows); };
+  if (sizes.norm == StateNorm::heads) norm(reshaped(read, by_head));
+  if (sizes.norm == StateNorm::groups) norm(reshaped(read, by_group));
+  backend_.activate(Activation::silu, gate, read);
+  if (sizes.norm == StateNorm::groups_after_gate) norm(reshaped(gate, by_group));
   return gate;
 }
 
@@ -218,15 +232,17 @@ AttentionInputs Forward::project(int64_t index, const LayerWeights& weights, con
       weights.sinks,
   };
   const Entry in = entry(weights.attn_norm, n);
+  const double multiplier = config_.block.attention_in_multiplier;
   const RopeAppend args =
       rotation(config_.layer_ropes[static_cast<size_t>(index)], inputs, batch, kv, magnitudes);
-  if (!latent_) {
+  if (latent_) {
+    latent_->project(weights, entered(x, in, multiplier), inputs.q, inputs.k, inputs.v);
+    backend_.rope_append(args);
+  } else if (multiplier != 1.0) {
+    backend_.project_append(entered(x, in, multiplier), {}, weights.attn, args);
+  } else {
     backend_.project_append(x, in, weights.attn, args);
-    return inputs;
   }
-  if (in.norm) backend_.norm(x, *in.norm, in.scratch);
-  latent_->project(weights, in.norm ? in.scratch : x, inputs.q, inputs.k, inputs.v);
-  backend_.rope_append(args);
   return inputs;
 }
 
@@ -238,6 +254,19 @@ void Forward::append(const AttentionInputs& inputs, const Batch& batch, const Pa
 Entry Forward::entry(const std::optional<Norm>& norm, int64_t rows) const {
   FP8KV_ASSERT(norm.has_value() == norms_input(config_.block.norm_place));
   return {norm, scratch(normed_, rows, config_.dim)};
+}
+
+// Rows x on their way into products, times `multiplier`; they are x itself where nothing is done.
+ConstTensorView Forward::entered(const ConstTensorView& x, const Entry& in, double multiplier) {
+  FP8KV_ASSERT(in.norm || multiplier == 1.0);
+  if (!in.norm) return x;
+  backend_.norm(x, *in.norm, in.scratch);
+  multiply(in.scratch, multiplier);
+  return in.scratch;
+}
+
+void Forward::multiply(const TensorView& x, double multiplier) {
+  if (multiplier != 1.0) backend_.scale(x, static_cast<float>(multiplier), 0.0f);
 }
 
 RopeAppend Forward::rotation(int32_t rope, const AttentionInputs& inputs, const Batch& batch,
@@ -274,46 +303,50 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
   backend_.attention(inputs.q, kv, batch, options, out);
 }
 
-void Forward::finish(const LayerWeights& weights, const ConstTensorView& attended,
-                     const TensorView& x, const std::optional<ConstTensorView>& input) {
+void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
+                     const std::optional<ConstTensorView>& input) {
   if (streams_) {
     const TensorView made = streams_->active(x);
-    finish_stream(weights, attended, made);
+    finish_stream(weights, mixed, made);
     streams_->correct(*weights.streams, made, x);
     const TensorView active = streams_->for_input(*weights.streams, x);
     return streams_->add_to_others(taken_in(weights.input.value(), input.value(), active), x);
   }
-  finish_stream(weights, attended, x);
+  finish_stream(weights, mixed, x);
   if (weights.input) backend_.add(x, taken_in(*weights.input, input.value(), x), 1.0f);
   if (weights.scale != 1.0f) backend_.scale(x, weights.scale, 0.0f);
 }
 
 // The same of one stream, without an input of the layer's own.
-void Forward::finish_stream(const LayerWeights& weights, const ConstTensorView& attended,
+void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
                             const TensorView& x) {
   // Blocks side by side both read x as the layer got it.
   std::optional<TensorView> made;
   if (config_.block.parallel) made = hidden(weights, x);
-  if (weights.mixes) add_mixed(weights, attended, x);
+  if (mixed.attended) add_attended(weights, *mixed.attended, x);
+  if (mixed.read) {
+    add_output(weights.state->out, *mixed.read, weights.attn_post_norm, x,
+               config_.recurrence->multipliers.out);
+  }
   if (weights.experts && weights.experts->beside) {
     mix_beside_dense(weights, x);
   } else if (weights.experts) {
     mix(weights, x);
   } else if (weights.feeds_forward) {
     if (!made) made = hidden(weights, x);
-    add_output(weights.down, *made, weights.ffn_post_norm, x);
+    add_output(weights.down, *made, weights.ffn_post_norm, x, config_.block.down_multiplier);
   }
 }
 
-// What attention gave, or was read from a state, joins the stream.
-void Forward::add_mixed(const LayerWeights& weights, const ConstTensorView& attended,
-                        const TensorView& x) {
+// What attention gave joins the stream.
+void Forward::add_attended(const LayerWeights& weights, const ConstTensorView& attended,
+                           const TensorView& x) {
   ConstTensorView flat{attended.data, attended.dtype,
                        Shape{x.shape[0], attended.shape.elements() / x.shape[0]}};
   if (latent_) flat = latent_->values(*weights.latent, attended);
   if (weights.laurel) go_around(*weights.laurel, x, entry(weights.attn_norm, x.shape[0]));
   add_output(weights.o, weights.attn_gate ? gated(weights, flat, x) : flat, weights.attn_post_norm,
-             x);
+             x, config_.block.attention_out_multiplier);
   if (!weights.laurel) return;
   backend_.add(x, laurel_.first(x.shape[0]), 1.0f);
   backend_.scale(x, std::sqrt(0.5f), 0.0f);
@@ -346,20 +379,17 @@ TensorView Forward::taken_in(const LayerInput& weights, const ConstTensorView& i
 ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorView& attended,
                                const ConstTensorView& x) {
   const TensorView gate = scratch(attn_gate_, x.shape[0], attended.shape[1]);
-  const Entry in = entry(weights.attn_norm, x.shape[0]);
-  if (in.norm) backend_.norm(x, *in.norm, in.scratch);
-  backend_.linear(in.norm ? ConstTensorView(in.scratch) : x,
-                  std::array{project_to(*weights.attn_gate, gate)});
+  const ConstTensorView rows =
+      entered(x, entry(weights.attn_norm, x.shape[0]), config_.block.attention_in_multiplier);
+  backend_.linear(rows, std::array{project_to(*weights.attn_gate, gate)});
   backend_.activate(Activation::sigmoid, gate, attended);
   return gate;
 }
 
 // The feed-forward part of a layer with experts.
 void Forward::mix(const LayerWeights& weights, const TensorView& x) {
-  const Entry in = entry(weights.ffn_norm, x.shape[0]);
-  if (in.norm) backend_.norm(x, *in.norm, in.scratch);
+  const ConstTensorView rows = entered(x, entry(weights.ffn_norm, x.shape[0]), 1.0);
   const TensorView output = scratch(output_, x.shape[0], config_.dim);
-  const ConstTensorView rows = in.norm ? in.scratch : x;
   experts_->choose(*weights.experts, rows);
   experts_->run(*weights.experts, rows, output);
   join(output, weights.ffn_post_norm, x);
@@ -392,11 +422,12 @@ TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
     products.gate = project_to(*weights.gate, scratch(gate_, n, hidden_dim));
   }
   const Entry in = entry(weights.ffn_norm, n);
-  if (weights.gate_cut) {
+  const double multiplier = config_.block.gate_multiplier;
+  if (weights.gate_cut || multiplier != 1.0) {
     const TensorView gate = products.gate.value().out;
-    if (in.norm) backend_.norm(x, *in.norm, in.scratch);
-    backend_.linear(in.norm ? in.scratch : x, std::array{*products.gate, products.up});
-    backend_.cut_below(gate, *weights.gate_cut);
+    backend_.linear(entered(x, in, 1.0), std::array{*products.gate, products.up});
+    multiply(gate, multiplier);
+    if (weights.gate_cut) backend_.cut_below(gate, *weights.gate_cut);
     backend_.activate(products.activation, gate, up);
     return gate;
   }
@@ -404,26 +435,28 @@ TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
   return products.gate ? products.gate->out : up;
 }
 
-// The residual connection: what a block gives, `linear` of `from`, joins the stream.
+// The residual connection: what a block gives, `linear` of `from`, times `multiplier`, joins the
+// stream.
 void Forward::add_output(const Linear& linear, const ConstTensorView& from,
-                         const std::optional<Norm>& post_norm, const TensorView& x) {
+                         const std::optional<Norm>& post_norm, const TensorView& x,
+                         double multiplier) {
   const BlockConfig& block = config_.block;
-  if (adds_plainly(block)) {
+  if (adds_plainly(block, multiplier)) {
     backend_.linear(from, std::array{project_onto(linear, x)});
   } else {
     const TensorView output = scratch(output_, x.shape[0], config_.dim);
     backend_.linear(from, std::array{project_to(linear, output)});
-    return join(output, post_norm, x);
+    return join(output, post_norm, x, multiplier);
   }
   if (block.norm_place == NormPlace::after_add) backend_.norm(x, post_norm.value(), x);
 }
 
 // The same of a block's output that lies by itself.
 void Forward::join(const TensorView& output, const std::optional<Norm>& post_norm,
-                   const TensorView& x) {
+                   const TensorView& x, double multiplier) {
   const BlockConfig& block = config_.block;
   if (norms_output(block.norm_place)) backend_.norm(output, post_norm.value(), output);
-  backend_.add(x, output, static_cast<float>(block.residual_multiplier));
+  backend_.add(x, output, static_cast<float>(block.residual_multiplier * multiplier));
   if (block.norm_place == NormPlace::after_add) backend_.norm(x, post_norm.value(), x);
 }
 

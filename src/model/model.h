@@ -24,6 +24,13 @@ struct AttentionInputs {
   std::optional<ConstTensorView> sinks = {};  // of the layer: see AttentionOptions
 };
 
+// What a layer made of a step's rows before its feed-forward part: none of it where it only feeds
+// forward. The state's is scratch of the Forward that made it, valid until it reads another.
+struct MixedRows {
+  std::optional<ConstTensorView> attended = {};  // [n, n_heads, v_head_dim]
+  std::optional<ConstTensorView> read = {};      // [n, v_width], of a layer that keeps a state
+};
+
 // Scratch memory and the forward pass, for steps of up to `max_rows` rows and positions below
 // `max_positions`. Holds no weights.
 class Forward {
@@ -34,7 +41,7 @@ class Forward {
   // Runs layer `index` on x [n, dim], in place; here and below x is [n, streams * dim] of models
   // with several streams. `kv` is the cache that it reads, and writes where
   // it is its own. With `magnitudes`, Q, K and V are observed as they are cached (see RopeAppend).
-  // `state` is where a layer without a cache keeps what it does; see Batch::states. `input` is what
+  // `state` is where a layer that keeps a state does so; see Batch::states. `input` is what
   // Embedding has for the layer, of models with such.
   void layer(int64_t index, const LayerWeights& weights, const TensorView& x, const Batch& batch,
              const PagedKv& kv, const std::optional<TensorView>& magnitudes, LayerPart part,
@@ -56,9 +63,9 @@ class Forward {
   // Attention of layer `index` over what `kv` holds.   out [n, n_heads, v_head_dim]
   void attend(int64_t index, const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv,
               const TensorView& out);
-  // The rest of the layer: adds its output to x [n, dim].   attended as attend or recur gives it,
-  // unused where the layer only feeds forward; input as of `layer`
-  void finish(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x,
+  // The rest of the layer: adds its output to x [n, dim].   mixed as attend and recur give it;
+  // input as of `layer`
+  void finish(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
               const std::optional<ConstTensorView>& input = {});
 
   // logits [n_rows, vocab_size] f32 of the rows of x named by `rows` [n_rows] i32.
@@ -83,9 +90,11 @@ class Forward {
   Tensor to_backend(const std::vector<float>& rows, int64_t n_rows) const;
   RopeTable rope_rows(const RopeConfig& rope, int64_t head_dim, int64_t positions) const;
   Entry entry(const std::optional<Norm>& norm, int64_t rows) const;
-  void finish_stream(const LayerWeights& weights, const ConstTensorView& attended,
-                     const TensorView& x);
-  void add_mixed(const LayerWeights& weights, const ConstTensorView& attended, const TensorView& x);
+  ConstTensorView entered(const ConstTensorView& x, const Entry& in, double multiplier);
+  void multiply(const TensorView& x, double multiplier);
+  void finish_stream(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x);
+  void add_attended(const LayerWeights& weights, const ConstTensorView& attended,
+                    const TensorView& x);
   void go_around(const LaurelWeights& weights, const ConstTensorView& x, const Entry& in);
   ConstTensorView gated(const LayerWeights& weights, const ConstTensorView& attended,
                         const ConstTensorView& x);
@@ -94,9 +103,11 @@ class Forward {
   void mix_beside_dense(const LayerWeights& weights, const TensorView& x);
   TensorView taken_in(const LayerInput& weights, const ConstTensorView& input,
                       const ConstTensorView& x);
-  void join(const TensorView& output, const std::optional<Norm>& post_norm, const TensorView& x);
+  void join(const TensorView& output, const std::optional<Norm>& post_norm, const TensorView& x,
+            double multiplier = 1.0);
   void add_output(const Linear& linear, const ConstTensorView& from,
-                  const std::optional<Norm>& post_norm, const TensorView& x);
+                  const std::optional<Norm>& post_norm, const TensorView& x,
+                  double multiplier = 1.0);
   // By the config's rotation `rope`; -1: by nothing.
   RopeAppend rotation(int32_t rope, const AttentionInputs& inputs, const Batch& batch,
                       const PagedKv& kv, const std::optional<TensorView>& magnitudes) const;
@@ -117,7 +128,7 @@ class Forward {
   std::optional<LatentForward> latent_;
   std::optional<StreamsForward> streams_;
   Tensor laurel_, laurel_low_;  // [max_rows, dim], [max_rows, laurel_rank]
-  Tensor output_;  // [max_rows, dim]: of a block, where it is not added to the stream as it is
+  Tensor output_;  // [max_rows, dim]: of a block, where one is not added to the stream as it is
   Tensor mixed_;   // [max_rows, dim]: of experts that are beside a dense part
   Tensor down_;    // [max_rows, embed_dim]: on the way to logits, where that is another size
   std::optional<Tensor> score_bias_;  // [n_heads, max_positions] f32

@@ -63,7 +63,8 @@ int64_t rotary_dim(const RopeConfig& rope, int64_t head_dim) {
   return rope.rotary_dim > 0 ? rope.rotary_dim : head_dim;
 }
 
-std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t n_positions) {
+std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t n_positions,
+                              double factor) {
   const int64_t rotated = rotary_dim(rope, head_dim);
   const auto half = static_cast<size_t>(rotated / 2);
   const bool goes_beyond = static_cast<double>(n_positions) > rope.original_context;
@@ -78,8 +79,8 @@ std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t 
     float* row = table.data() + position * 2 * half;
     for (size_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(position) * frequencies[i];
-      row[i] = static_cast<float>(std::cos(angle) * rope.attention_factor);
-      row[half + i] = static_cast<float>(std::sin(angle) * rope.attention_factor);
+      row[i] = static_cast<float>(std::cos(angle) * rope.attention_factor * factor);
+      row[half + i] = static_cast<float>(std::sin(angle) * rope.attention_factor * factor);
     }
   }
   return table;

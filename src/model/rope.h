@@ -12,10 +12,11 @@ namespace fp8kv {
 int64_t rotary_dim(const RopeConfig& rope, int64_t head_dim);
 
 // [n_positions, rotary_dim] f32: for each position the cosines, then the sines, of its
-// rotary_dim / 2 angles, computed in double, times rope.attention_factor. Of longrope the long
-// factors hold where there are more positions than the original context has.
-// Sources: transformers' rope initialisation for "linear", "llama3", "yarn" and "longrope".
-std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t n_positions);
+// rotary_dim / 2 angles, computed in double, times rope.attention_factor and `factor`. Of longrope
+// the long factors hold where there are more positions than the original context has. Sources:
+// transformers' rope initialisation for "linear", "llama3", "yarn" and "longrope".
+std::vector<float> rope_table(const RopeConfig& rope, int64_t head_dim, int64_t n_positions,
+                              double factor = 1.0);
 
 // The same times what Q is multiplied by at each position; see RopeConfig::q_growth.
 std::vector<float> q_rope_table(const RopeConfig& rope, int64_t head_dim, int64_t n_positions);

@@ -27,6 +27,7 @@ constexpr const char* kSupported =
     "GlmMoeDsaForCausalLM, InternLM2ForCausalLM, "
     "InternLM3ForCausalLM, BaichuanForCausalLM, BaiChuanForCausalLM, MiniCPMForCausalLM, "
     "Llama4ForCausalLM, GraniteMoeHybridForCausalLM, NemotronHForCausalLM, BambaForCausalLM, "
+    "FalconH1ForCausalLM, "
     "GPT2LMHeadModel, GPTBigCodeForCausalLM, OPTForCausalLM, "
     "GPTNeoXForCausalLM, FalconForCausalLM, Qwen3NextForCausalLM, Qwen3_5ForCausalLM, "
     "Qwen3_5MoeForCausalLM, "

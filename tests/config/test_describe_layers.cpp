@@ -99,6 +99,8 @@ TEST_CASE("describe_layers: layers of Falcon-H1 keep a state beside their cache"
                      "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_conv": 4)"));
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     CHECK(model.writes_cache(i));
+    CHECK(model.attends(i));
+    CHECK(model.keeps_state(i));
     CHECK(model.layer(i).state_bytes == 24 * 128 * 64 * 4 + 3 * (24 * 64 + 2 * 128) * 2);
   }
 }
@@ -230,7 +232,7 @@ TEST_CASE("describe_layers: layers without a window may have heads of their own 
   const LayerDescription window = {Mixing::window, 4, 2, 16, 16, 0, FeedForward::unknown};
   CHECK(gemma4("true").layer(0) == window);
   CHECK(gemma4("true").layer(1) ==
-        LayerDescription{Mixing::full, 0, 1, 32, 32, 1, FeedForward::unknown, 0, true});
+        LayerDescription{Mixing::full, 0, 1, 32, 32, 1, FeedForward::unknown, 0, false, true});
   // transformers counts them only where K serves as V.
   for (const char* apart : {"false", "null"}) {
     CHECK(gemma4(apart).layer(0) == window);

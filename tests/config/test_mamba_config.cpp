@@ -42,6 +42,32 @@ TEST_CASE("mamba config: a model whose layers all have attention needs none of i
   CHECK_FALSE(parse_config(config).recurrence.has_value());
 }
 
+TEST_CASE("mamba config: Falcon-H1 says the width of all heads, or how many times the model's") {
+  const std::string width = family_with("falcon-h1", "mamba_d_head", "\"auto\"");
+  CHECK(parse_config(width).recurrence->v_dim == 8);
+  const std::string times = json_with_member(width, "mamba_d_ssm", "null");
+  CHECK(parse_config(json_with_member(times, "mamba_n_heads", "4")).recurrence->v_dim == 16);
+  // transformers takes 1024 then, whatever the other numbers say.
+  CHECK(error_of_config(json_without_member(width, "mamba_d_ssm")) ==
+        "config.json: the key 'mamba_d_ssm' is missing");
+}
+
+TEST_CASE("mamba config: what Falcon-H1 says of norms and multipliers, and what it has without") {
+  const auto norm = [](const char* rms, const char* before) {
+    const std::string config = family_with("falcon-h1", "mamba_rms_norm", rms);
+    return parse_config(json_with_member(config, "mamba_norm_before_gate", before))
+        .recurrence->norm;
+  };
+  CHECK(norm("false", "true") == StateNorm::none);
+  CHECK(norm("null", "false") == StateNorm::none);
+  CHECK(norm("true", "false") == StateNorm::groups_after_gate);
+  CHECK(norm("true", "null") == StateNorm::groups);
+  const RecurrenceConfig plain = state_with("falcon-h1-in-bias", "ssm_in_multiplier", "null");
+  CHECK(plain.multipliers == StateMultipliers{.out = 0.6});
+  CHECK(plain.bias);
+  CHECK_FALSE(plain.out_bias);
+}
+
 TEST_CASE("mamba config: what is not computed of Mamba-2 is refused by name") {
   const auto refused = [](const char* name, const char* key, const char* value) {
     return error_of_config(family_with(name, key, value));
@@ -71,6 +97,18 @@ TEST_CASE("mamba config: what is not computed of Mamba-2 is refused by name") {
         "config.json: attn_rotary_emb: is 8, expected 4, the elements of a head that are rotated");
   CHECK(refused("bamba", "partial_rotary_factor", "0.25") ==
         "config.json: partial_rotary_factor: is 0.25, expected 0.5");
+  CHECK(refused("falcon-h1", "mamba_d_ssm", "40") ==
+        "config.json: mamba_d_ssm: makes the heads 40 wide together, but 6 heads of 8 are 48");
+  CHECK(refused("falcon-h1", "ssm_multipliers", "[1.0, 2.0]") ==
+        "config.json: ssm_multipliers: is [1.0, 2.0], expected an array of 5 numbers");
+  CHECK(refused("falcon-h1", "mlp_multipliers", "[1.0, 0.0]") ==
+        "config.json: mlp_multipliers[1]: is 0.0, expected a positive number");
+  CHECK(refused("falcon-h1", "attn_layer_indices", "[1]") ==
+        "config.json: attn_layer_indices: is [1], which makes the mixing of layer 0 'recurrent', "
+        "expected 'full' in FalconH1ForCausalLM");
+  CHECK(refused("falcon-h1", "mamba_use_mlp", "false") ==
+        "config.json: mamba_use_mlp: is false, which changes what other models compute, and is "
+        "not read for FalconH1ForCausalLM");
   CHECK(refused("nemotron-h", "time_step_limit", "[0.001, Infinity]") ==
         "config.json: time_step_limit: is [0.001, Infinity], expected [0.0, Infinity]: a limit of "
         "time steps is not supported in this architecture");

@@ -251,7 +251,7 @@ TEST_CASE("evaluate: layers that read another's cache read that of their own can
 }
 
 TEST_CASE("evaluate: states are each candidate's own, and layers without a cache have no errors") {
-  for (const char* name : {"qwen3-next", "granite4", "nemotron-h-new-keys"}) {
+  for (const char* name : {"qwen3-next", "granite4", "nemotron-h-new-keys", "falcon-h1"}) {
     CAPTURE(std::string(name));
     check_candidates_alone(test::FamilyModel(name));
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kModels[] = {"qwen3-next", "qwen3.5",        "qwen3.5-moe-tied",
                                    "granite4",   "granite4-dense", "nemotron-h",
-                                   "bamba"};
+                                   "bamba",      "falcon-h1",      "falcon-h1-bias"};
 
 std::vector<int32_t> ids_from(int seed, int count) {
   std::vector<int32_t> ids;

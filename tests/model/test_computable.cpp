@@ -78,6 +78,43 @@ TEST_CASE("computable: layers that are of another kind are refused") {
         "one for each size");
 }
 
+TEST_CASE("computable: a state beside a cache has a size, and nothing norms what it gives") {
+  CHECK(refusal([](ModelConfig& c) { c.layers[1].state_beside = true; }) ==
+        "LlamaForCausalLM: layer 1 keeps a state of unknown size beside its cache, expected "
+        "RecurrenceConfig, or none");
+  CHECK(refusal([](ModelConfig& c) {
+          c.layers[1].state_beside = true;
+          c.recurrence.emplace();
+          c.block.norm_place = NormPlace::around;
+        }) ==
+        "LlamaForCausalLM: layer 1 has attention and a state side by side, with a norm of what "
+        "they give, expected a norm before them alone");
+}
+
+TEST_CASE("computable: multipliers are of blocks that have nothing else of the kind") {
+  CHECK(refusal([](ModelConfig& c) {
+          c.block.norm_place = NormPlace::after;
+          c.block.attention_in_multiplier = 2;
+        }) ==
+        "LlamaForCausalLM: rows that go into attention are multiplied and not normed, expected "
+        "both or neither");
+  for (double BlockConfig::*multiplier :
+       {&BlockConfig::gate_multiplier, &BlockConfig::down_multiplier}) {
+    CHECK(refusal([&](ModelConfig& c) {
+            c.block.gated = false;
+            c.block.*multiplier = 2;
+          }) ==
+          "LlamaForCausalLM: the feed-forward part has multipliers, and experts or no gate, "
+          "expected a gate and no experts");
+  }
+  CHECK(refusal([](ModelConfig& c) {
+          c.ropes[0].rotary_dim = 4;
+          c.ropes[0].k_factor = 2;
+        }) ==
+        "LlamaForCausalLM: K has a factor where 4 of its 8 elements are rotated, expected all of "
+        "them");
+}
+
 TEST_CASE("computable: a layer reads its own cache, or that of one before it like it") {
   ModelConfig sharing = tiny_model();
   sharing.layers[1].cache_of = 0;

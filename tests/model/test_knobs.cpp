@@ -73,6 +73,42 @@ const Knob kKnobs[] = {
     {"recurrence.skip", "granite4", [](ModelConfig& c) { c.recurrence->skip = false; }},
     {"recurrence.conv_bias", "granite4", [](ModelConfig& c) { c.recurrence->conv_bias = false; }},
     {"recurrence.bias", "granite4-dense", [](ModelConfig& c) { c.recurrence->bias = false; }},
+    {"recurrence.out_bias", "granite4-dense",
+     [](ModelConfig& c) { c.recurrence->out_bias = false; }},
+    {"recurrence.norm, none", "falcon-h1-bias",
+     [](ModelConfig& c) { c.recurrence->norm = StateNorm::none; }},
+    {"recurrence.norm, before the gate", "falcon-h1-new-keys",
+     [](ModelConfig& c) { c.recurrence->norm = StateNorm::groups_after_gate; }},
+    {"recurrence.norm, after the gate", "falcon-h1-bias",
+     [](ModelConfig& c) { c.recurrence->norm = StateNorm::groups; }},
+    {"recurrence.multipliers.in", "falcon-h1",
+     [](ModelConfig& c) { c.recurrence->multipliers.in = 1; }},
+    {"recurrence.multipliers.gate", "falcon-h1",
+     [](ModelConfig& c) { c.recurrence->multipliers.gate = 1; }},
+    {"recurrence.multipliers.v", "falcon-h1",
+     [](ModelConfig& c) { c.recurrence->multipliers.v = 1; }},
+    {"recurrence.multipliers.k", "falcon-h1",
+     [](ModelConfig& c) { c.recurrence->multipliers.k = 1; }},
+    {"recurrence.multipliers.q", "falcon-h1",
+     [](ModelConfig& c) { c.recurrence->multipliers.q = 1; }},
+    {"recurrence.multipliers.step", "falcon-h1",
+     [](ModelConfig& c) { c.recurrence->multipliers.step = 1; }},
+    {"recurrence.multipliers.out", "falcon-h1",
+     [](ModelConfig& c) { c.recurrence->multipliers.out = 1; }},
+    {"recurrence.multipliers, of biases too", "falcon-h1-bias",
+     [](ModelConfig& c) { c.recurrence->multipliers.gate = 1; }},
+    {"attention_in_multiplier", "falcon-h1",
+     [](ModelConfig& c) { c.block.attention_in_multiplier = 1; }},
+    {"attention_out_multiplier", "falcon-h1",
+     [](ModelConfig& c) { c.block.attention_out_multiplier = 1; }},
+    {"gate_multiplier", "falcon-h1", [](ModelConfig& c) { c.block.gate_multiplier = 1; }},
+    {"down_multiplier", "falcon-h1", [](ModelConfig& c) { c.block.down_multiplier = 1; }},
+    {"k_factor", "falcon-h1",
+     [](ModelConfig& c) { each_rope(c, [](RopeConfig& r) { r.k_factor = 1; }); }},
+    {"state_beside", "falcon-h1",
+     [](ModelConfig& c) {
+       for (LayerDescription& layer : c.layers) layer.state_beside = false;
+     }},
     {"recurrence.least_step", "granite4-dense",
      [](ModelConfig& c) { c.recurrence->least_step = 0; }},
     {"recurrence.most_step", "granite4-dense", [](ModelConfig& c) { c.recurrence->most_step = 9; }},
@@ -235,8 +271,11 @@ const Knob kKnobs[] = {
   [[maybe_unused]] const auto [count, hidden_dim, inner_dim, routing, choice_bias, shared, gate,
                                bias, beside, router_norm, factors, swiglu] = ExpertsConfig{};
   // conv_width is what the tensors' shapes say.
-  [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, least, most,
-                               k_heads, k_dim, v_heads, of_v_dim, width] = RecurrenceConfig{};
+  [[maybe_unused]] const auto [update, state_norm, skip, conv_bias, state_bias, state_out_bias,
+                               multipliers, least, most, k_heads, k_dim, v_heads, of_v_dim, width] =
+      RecurrenceConfig{};
+  [[maybe_unused]] const auto [by_in, by_gate, by_v, by_k, by_q, by_step, by_out] =
+      StateMultipliers{};
   [[maybe_unused]] const auto [alpha, limit] = ClampedSwiglu{};
   // The rows of attn_gate are in one tensor with those of Q: without it no table of tensors fits.
   // epsilon is too small to show in any model.
@@ -244,8 +283,9 @@ const Knob kKnobs[] = {
                                input] = Routing{};
   [[maybe_unused]] const auto [norm, plus_one, norm_bias, place, parallel, shared_norm, qk,
                                attn_gate, qk_bias, v_norm, activation, gated, head_bias,
-                               head_normed, embed, residual, logit, attention, by_layer, score_bias,
-                               sinks, score_cap, logit_cap, layer_scale] = BlockConfig{};
+                               head_normed, embed, residual, attention_in, attention_out, gate_by,
+                               down_by, logit, attention, by_layer, score_bias, sinks, score_cap,
+                               logit_cap, layer_scale] = BlockConfig{};
   // count is what the tensors' shapes say.
   [[maybe_unused]] const auto [streams, active, scaled] = StreamsConfig{};
   // But for norm_eps these are what the tensors' shapes say.
@@ -254,7 +294,7 @@ const Knob kKnobs[] = {
   // base_grows is said in the certificate, and computed nowhere.
   [[maybe_unused]] const auto [theta, scaling, factor, low, high, context, fast, slow, truncate,
                                attention_factor, dim, pairs, shorts, longs, growth, from,
-                               turning_pairs, grows, turns] = RopeConfig{};
+                               turning_pairs, grows, turns, k_factor] = RopeConfig{};
 }
 
 struct Logits {

@@ -71,7 +71,8 @@ TEST_CASE("inject: those of layers between states go by the prefix that the file
   const std::pair<const char*, std::string> kCases[] = {
       {"granite4-new-keys", "model.layers.0.self_attn."},
       {"nemotron-h-model-names", "model.layers.0.mixer."},
-      {"bamba-bias", "model.layers.0.self_attn."}};
+      {"bamba-bias", "model.layers.0.self_attn."},
+      {"falcon-h1-bias", "model.layers.0.self_attn."}};
   for (const auto& [golden, at] : kCases) {
     CAPTURE(std::string(golden));
     CHECK(scale_names_for(golden, "vllm") == Strings{at + "k_scale", at + "v_scale"});

@@ -305,6 +305,7 @@ void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
       // Its layers have attention and Mamba side by side.
       if (text.get_string("model_type", "") == "falcon_h1") {
         layer.state_bytes = state_bytes_of(text);
+        layer.state_beside = true;
       }
       return set_global_heads(text, layer);
     case Mixing::window:

@@ -1,6 +1,7 @@
 #include "config/families/mamba_architectures.h"
 
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "config/describe/config_values.h"
@@ -21,6 +22,7 @@ constexpr MambaKeys kGraniteKeys = {.heads = "mamba_n_heads",
                                     .conv_width = "mamba_d_conv",
                                     .conv_bias = "mamba_conv_bias",
                                     .bias = "mamba_proj_bias",
+                                    .out_bias = "mamba_proj_bias",
                                     .expand = "mamba_expand",
                                     .checks_expand = true};
 
@@ -83,6 +85,7 @@ constexpr MambaKeys kNemotronKeys = {.heads = "mamba_num_heads",
                                      .conv_width = "conv_kernel",
                                      .conv_bias = "use_conv_bias",
                                      .bias = "use_bias",
+                                     .out_bias = "use_bias",
                                      .expand = "expand",
                                      .checks_expand = false};
 
@@ -153,6 +156,65 @@ void parse_nemotron_h(const Json& config, ModelConfig& out) {
   parse_nemotron_experts(config, out);
 }
 
+constexpr MambaKeys kFalconKeys = {.heads = "mamba_n_heads",
+                                   .head_dim = "mamba_d_head",
+                                   .groups = "mamba_n_groups",
+                                   .state_dim = "mamba_d_state",
+                                   .conv_width = "mamba_d_conv",
+                                   .conv_bias = "mamba_conv_bias",
+                                   .bias = "mamba_proj_bias",
+                                   .out_bias = "projectors_bias",
+                                   .expand = "mamba_expand",
+                                   .checks_expand = true,
+                                   .width = "mamba_d_ssm"};
+
+// [count] numbers, each of which a product is multiplied by; all 1 where nothing is said.
+std::vector<double> multipliers(const Json& config, const char* key, size_t count) {
+  const auto said = config.find(key);
+  if (!said) return std::vector<double>(count, 1.0);
+  if (!said->is_array() || said->size() != count) {
+    fail(said->where(), ": is ", said->brief(), ", expected an array of ", count, " numbers");
+  }
+  std::vector<double> out;
+  for (size_t i = 0; i < count; ++i) out.push_back(positive_number((*said)[i]));
+  return out;
+}
+
+StateMultipliers state_multipliers(const Json& config) {
+  const std::vector<double> parts = multipliers(config, "ssm_multipliers", 5);
+  return {.in = positive_or(config, "ssm_in_multiplier", 1.0),
+          .gate = parts[0],
+          .v = parts[1],
+          .k = parts[2],
+          .q = parts[3],
+          .step = parts[4],
+          .out = positive_or(config, "ssm_out_multiplier", 1.0)};
+}
+
+void parse_falcon_h1(const Json& config, ModelConfig& out) {
+  out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
+  out.mlp_bias = config.get_bool("mlp_bias", false);
+  // transformers takes 1024 where the config does not say; null has mamba_expand say it.
+  if (!mentions(config, "mamba_d_ssm")) config.at("mamba_d_ssm");
+  parse_mamba(config, kFalconKeys, out);
+  parse_step_limit(config, out);
+  const bool before = config.get_bool("mamba_norm_before_gate", true);
+  const bool normed = config.get_bool("mamba_rms_norm", false);
+  out.recurrence->norm = !normed  ? StateNorm::none
+                         : before ? StateNorm::groups
+                                  : StateNorm::groups_after_gate;
+  out.recurrence->multipliers = state_multipliers(config);
+  BlockConfig& block = out.block;
+  block.embed_multiplier = positive_or(config, "embedding_multiplier", 1.0);
+  block.logit_multiplier = positive_or(config, "lm_head_multiplier", 1.0);
+  block.attention_in_multiplier = positive_or(config, "attention_in_multiplier", 1.0);
+  block.attention_out_multiplier = positive_or(config, "attention_out_multiplier", 1.0);
+  const std::vector<double> mlp = multipliers(config, "mlp_multipliers", 2);
+  block.gate_multiplier = mlp[0];
+  block.down_multiplier = mlp[1];
+  out.ropes[0].k_factor = positive_or(config, "key_multiplier", 1.0);
+}
+
 // What follows: layers of Mamba-2.
 TensorRows mamba() {
   return {{"model.layers.{}.mamba.in_proj", {state_gate, state_v, state_k, state_q, state_step}},
@@ -188,6 +250,7 @@ std::span<const TensorRow> granite_hybrid_tensors_apart() {
   return rows;
 }
 
+// Falcon-H1's too, of which every layer has all of them.
 std::span<const TensorRow> bamba_tensors() {
   static const TensorRows rows = joined({opening(),
                                          qkv(),
@@ -278,6 +341,12 @@ const Architecture kMamba[] = {
      .tensors = bamba_tensors(),
      .activations = kSilu,
      .rope = {.part = 0.5, .reads_part = true}},
+    {.name = "FalconH1ForCausalLM",
+     .model_type = "falcon_h1",
+     .summary = "Falcon-H1",
+     .parse = parse_falcon_h1,
+     .tensors = bamba_tensors(),
+     .activations = kSilu},
 };
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "config/families/mamba_config.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -14,12 +12,28 @@ namespace {
 constexpr const char* kLimit = "time_step_limit";
 
 bool has_states(const ModelConfig& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const auto& layer) { return layer.mixing == Mixing::recurrent; });
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    if (model.keeps_state(i)) return true;
+  }
+  return false;
+}
+
+struct SaidWidth {
+  int64_t width = 0;  // of all heads
+  Json by;
+};
+
+SaidWidth width_of(const Json& text, const MambaKeys& keys, int64_t dim) {
+  if (const auto said = keys.width ? text.find(keys.width) : std::nullopt) {
+    text.find(keys.expand);
+    return {in_range(*said, kLargestDim), *said};
+  }
+  const Json expand = text.at(keys.expand);
+  return {dim * in_range(expand, kLargestDim / dim), expand};
 }
 
 int64_t head_dim_of(const Json& text, const MambaKeys& keys, int64_t heads, int64_t dim) {
-  const int64_t width = dim * in_range(text.at(keys.expand), kLargestDim / dim);
+  const auto [width, by] = width_of(text, keys, dim);
   const auto said = text.find(keys.head_dim);
   const bool by_width = !said || said->is_string();
   if (said && said->is_string() && said->as_string() != "auto") {
@@ -27,8 +41,8 @@ int64_t head_dim_of(const Json& text, const MambaKeys& keys, int64_t heads, int6
   }
   const int64_t size = by_width ? width / heads : in_range(*said, kLargestDim / heads);
   if (size * heads != width) {
-    fail(text.at(keys.expand).where(), ": makes the heads ", width, " wide together, but ", heads,
-         " heads of ", size, " are ", size * heads);
+    fail(by.where(), ": makes the heads ", width, " wide together, but ", heads, " heads of ", size,
+         " are ", size * heads);
   }
   return size;
 }
@@ -66,7 +80,7 @@ StepLimit step_limit(const Json& text) {
 void parse_mamba(const Json& text, const MambaKeys& keys, ModelConfig& out) {
   if (!has_states(out)) {
     for (const char* key : {keys.heads, keys.head_dim, keys.groups, keys.state_dim, keys.conv_width,
-                            keys.conv_bias, keys.bias, keys.expand}) {
+                            keys.conv_bias, keys.bias, keys.out_bias, keys.expand}) {
       text.find(key);
     }
     return;
@@ -88,6 +102,7 @@ void parse_mamba(const Json& text, const MambaKeys& keys, ModelConfig& out) {
   state.conv_width = in_range(text.at(keys.conv_width), kMostConvWidth);
   state.conv_bias = text.get_bool(keys.conv_bias, true);
   state.bias = text.get_bool(keys.bias, false);
+  state.out_bias = text.get_bool(keys.out_bias, false);
   if (state.v_heads % state.k_heads != 0) {
     fail(heads.where(), ": is ", state.v_heads, ", expected a multiple of the ", state.k_heads,
          " groups of ", keys.groups);

@@ -15,8 +15,10 @@ struct MambaKeys {
   const char* conv_width;
   const char* conv_bias;
   const char* bias;
-  const char* expand;  // of the width of all heads from `dim`
-  bool checks_expand;  // whether that has to fit the heads; else it counts for nothing
+  const char* out_bias;         // of the product at the end
+  const char* expand;           // of the width of all heads from `dim`
+  bool checks_expand;           // whether that has to fit the heads; else it counts for nothing
+  const char* width = nullptr;  // of all heads, in place of `expand` where it is not null
 };
 
 // out.recurrence of a model with such layers; of others the keys are passed over.

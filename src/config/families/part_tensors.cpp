@@ -75,9 +75,10 @@ RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_
     case state_skip:
       return {{state.v_heads}, has_state && state.skip};
     case state_norm:
-      return {{by_head ? state.v_dim : state.v_width()}, has_state};
+      return {{by_head ? state.v_dim : state.v_width()},
+              has_state && state.norm != StateNorm::none};
     case state_out:
-      return {{config.dim, state.v_width()}, has_state, state.bias};
+      return {{config.dim, state.v_width()}, has_state, state.out_bias};
     default:
       assertion_failed("a TensorRole of a state", __FILE__, __LINE__);
   }

@@ -106,9 +106,9 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   const bool has_experts = config.has_experts(layer), has_dense = config.has_dense(layer);
   const bool feeds_forward = of_layer.feed_forward != FeedForward::none;
   const bool has_kv = config.writes_cache(layer);
-  const bool has_state = of_layer.mixing == Mixing::recurrent;
+  const bool has_state = config.keeps_state(layer);
   const bool mixes = of_layer.mixing != Mixing::none;
-  const bool attends = mixes && !has_state;
+  const bool attends = config.attends(layer);
   const bool normed_before = norms_input(block.norm_place);
   const int64_t q_dim = config.n_heads * of_layer.k_head_dim;
   const int64_t kv_dim = of_layer.n_kv_heads * of_layer.k_head_dim;

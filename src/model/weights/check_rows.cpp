@@ -137,11 +137,15 @@ void check_rows_of_layer(const ModelConfig& config) {
 
 // One layer of each kind that has tensors of its own.
 void check_rows(const ModelConfig& config) {
-  std::set<std::tuple<Mixing, FeedForward, bool, bool>> checked;
+  std::set<std::tuple<Mixing, FeedForward, bool, bool, bool>> checked;
   for (int64_t index = 0; index < config.n_layers(); ++index) {
     LayerDescription layer = config.layer(index);
     const bool writes = config.writes_cache(index);
-    if (!checked.insert({layer.mixing, layer.feed_forward, writes, layer.v_is_k}).second) continue;
+    if (!checked
+             .insert({layer.mixing, layer.feed_forward, writes, layer.v_is_k, layer.state_beside})
+             .second) {
+      continue;
+    }
     layer.cache_of = writes ? 0 : -1;
     ModelConfig one = config;
     one.layers = {layer};

@@ -54,7 +54,8 @@ struct StateWeights {
   Linear conv_q, conv_k, conv_v;        // [channels, conv_width]: see CausalConv
   ConstTensorView decay, step_bias;     // [v_heads]: see Recurrence
   std::optional<ConstTensorView> skip;  // [v_heads]
-  Norm norm;                            // [v_dim], or [v_width] of groups: see StateNorm
+  std::optional<Norm> norm;             // [v_dim], or [v_width] of groups: see StateNorm
+  Linear out;                           // [dim, v_width]
 };
 
 // What of several streams a layer predicts and corrects with: see StreamsConfig.
@@ -91,8 +92,8 @@ struct LayerWeights {
   std::optional<LatentWeights> latent;
   std::optional<ConstTensorView> sinks;  // [n_heads]
   std::optional<Linear> attn_gate;       // [n_heads * head_dim, dim]
-  std::optional<StateWeights> state;     // in place of attention
-  Linear o;                              // [dim, n_heads * head_dim], or [dim, v_width] of a state
+  std::optional<StateWeights> state;     // in place of attention, or beside it
+  Linear o;                              // [dim, n_heads * head_dim]
   std::optional<Linear> gate;  // [hidden_dim, dim]; this and the next two of layers with has_dense
   Linear up;                   // [hidden_dim, dim]
   Linear down;                 // [dim, hidden_dim]
@@ -101,7 +102,6 @@ struct LayerWeights {
   std::optional<StreamWeights> streams;
   std::optional<LaurelWeights> laurel;
   std::optional<float> gate_cut;  // see ModelConfig::gate_cuts; in deviations above the mean
-  bool mixes = true;              // else there is nothing of the part before the feed-forward one
   bool feeds_forward = true;      // else there is nothing of that part
   float scale = 1.0f;             // what the stream is multiplied by at the layer's end
   std::vector<Tensor> storage;

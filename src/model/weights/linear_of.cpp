@@ -21,6 +21,8 @@ const Linear* of_state(const StateWeights& state, TensorRole role) {
       return &state.step;
     case TensorRole::state_strength:
       return get(state.strength);
+    case TensorRole::state_out:
+      return &state.out;
     default:
       return nullptr;
   }
@@ -71,7 +73,6 @@ const Linear* of_layer(const LayerWeights& layer, TensorRole role) {
     case TensorRole::attn_gate:
       return get(layer.attn_gate);
     case TensorRole::o:
-    case TensorRole::state_out:
       return &layer.o;
     case TensorRole::gate:
       return get(layer.gate);

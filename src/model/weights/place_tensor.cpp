@@ -84,10 +84,10 @@ void place_state(TensorRole role, const Placing& tensor, LayerWeights& layer) {
       return;
     case TensorRole::state_norm:
       tensor.into(state.norm);
-      state.norm.weight_offset = 0.0f;
+      state.norm->weight_offset = 0.0f;
       return;
     case TensorRole::state_out:
-      return tensor.into(layer.o);
+      return tensor.into(state.out);
     default:
       assertion_failed("a role of a state", __FILE__, __LINE__);
   }

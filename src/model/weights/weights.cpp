@@ -65,7 +65,6 @@ std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index
 LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,
                                 const WeightSource& source) {
   LayerWeights layer;
-  layer.mixes = config.layer(index).mixing != Mixing::none;
   layer.feeds_forward = config.layer(index).feed_forward != FeedForward::none;
   std::map<TensorRole, TensorView> joined_rows;  // of what files have one by one
   for (const ModelTensor& needed : needed_tensors(config, index, part)) {
