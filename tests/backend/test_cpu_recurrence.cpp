@@ -1,7 +1,9 @@
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
+#include "base/text.h"
 #include "support/backends/recurrence_scene.h"
 
 namespace fp8kv {
@@ -64,7 +66,40 @@ TEST_CASE("recur and causal_conv: how rows are cut into steps changes no bit") {
     CHECK(test::run_steps(*threads, scene, together) == whole);
     RecurrenceScene unkept = scene;
     unkept.slots = {-1, -1, -1};
-    CHECK(test::run_steps(*threads, unkept, {whole_step(unkept)}) == whole);
+    CHECK(test::run_steps(*threads, unkept, {whole_step(unkept)}).same_rows(whole));
+  }
+}
+
+// Every cut in two and in three, and so those just before, at and after the width of the
+// convolution, whose state then holds rows of one step, of two or of three.
+TEST_CASE("recur and causal_conv: what is kept after all rows is that of any other cut") {
+  std::vector<Named> all;
+  for (const int64_t width : {1, 2, 4, 8}) {
+    RecurrenceScene delta{.conv_width = width, .lengths = {11}, .slots = {1}, .n_slots = 2};
+    RecurrenceScene add = delta;
+    add.update = StateUpdate::add;
+    add.conv_bias = add.skip = true;
+    RecurrenceScene limited = add;
+    limited.least_step = 0.5f;
+    limited.most_step = 0.9f;
+    all.push_back({cat("delta, a convolution of ", width), delta});
+    all.push_back({cat("add, a convolution of ", width), add});
+    all.push_back({cat("add within limits, a convolution of ", width), limited});
+  }
+  const auto backend = make_cpu_backend(2);
+  for (Named& each : all) {
+    CAPTURE(each.name);
+    each.scene.randomise(13);
+    const RecurrenceScene& scene = each.scene;
+    const auto whole = test::run_steps(*backend, scene, {whole_step(scene)});
+    for (int64_t first = 1; first < scene.lengths[0]; ++first) {
+      CAPTURE(first);
+      CHECK(test::run_steps(*backend, scene, cut_before(scene, 0, {first})) == whole);
+      for (int64_t second = first + 1; second < scene.lengths[0]; ++second) {
+        CAPTURE(second);
+        CHECK(test::run_steps(*backend, scene, cut_before(scene, 0, {first, second})) == whole);
+      }
+    }
   }
 }
 

@@ -32,7 +32,7 @@ TEST_CASE("gpu recur and causal_conv: what double precision gives, however rows 
       CHECK(cut == whole);
       RecurrenceScene unkept = *scene;
       unkept.slots = {-1, -1, -1};
-      CHECK(test::run_steps(*backend, unkept, {whole_step(unkept)}) == whole);
+      CHECK(test::run_steps(*backend, unkept, {whole_step(unkept)}).same_rows(whole));
     }
   }
 }

@@ -75,11 +75,29 @@ inline SceneStep whole_step(const RecurrenceScene& scene) {
   return step;
 }
 
+// A sequence of the scene alone, in steps that end before these rows, and before its last.
+inline std::vector<SceneStep> cut_before(const RecurrenceScene& scene, size_t sequence,
+                                         const std::vector<int64_t>& rows) {
+  std::vector<SceneStep> steps;
+  int64_t first = 0;
+  for (const int64_t row : rows) {
+    steps.push_back({{sequence, first, row - first}});
+    first = row;
+  }
+  steps.push_back({{sequence, first, scene.lengths[sequence] - first}});
+  return steps;
+}
+
 // What the steps give, one after the other on one backend, in the order of the scene's rows.
 struct RecurrenceOutcome {
   std::vector<float> recurred;   // [rows, v_heads, v_dim]
   std::vector<float> convolved;  // [rows, channels]
+  // What is kept in the end: of Recurrence::state and of CausalConv::state.
+  std::vector<float> states, tails;
   bool operator==(const RecurrenceOutcome&) const = default;
+  bool same_rows(const RecurrenceOutcome& other) const {
+    return recurred == other.recurred && convolved == other.convolved;
+  }
 };
 
 inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
@@ -171,6 +189,8 @@ inline RecurrenceOutcome run_steps(Backend& backend, const RecurrenceScene& s,
     scatter(floats_of(backend, made.view()), width(s.v_heads, s.v_dim), out.recurred);
     scatter(floats_of(backend, x.view()), width(s.channels(), 1), out.convolved);
   }
+  out.states = floats_of(backend, state.view());
+  out.tails = floats_of(backend, tail.view());
   return out;
 }
 

@@ -1,0 +1,79 @@
+// What layers keep of a sequence, beside what they give.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "model/embedding.h"
+#include "model/layer_states.h"
+#include "model/model.h"
+#include "model/step.h"
+#include "support/backends/cpu.h"
+#include "support/models/family_model.h"
+
+namespace fp8kv {
+namespace {
+
+// All that the states of all layers hold once the ids have gone through in steps of these sizes.
+std::vector<float> kept_after(const test::FamilyModel& model, const std::vector<size_t>& sizes) {
+  const ModelConfig& config = model.config;
+  const auto backend = make_cpu_backend(2);
+  const auto n = static_cast<int64_t>(model.ids.size());
+  const int64_t pages = KvCache::pages_for(n);
+  KvCache cache(*backend, config, {DType::f8_e4m3, pages}, nullptr);
+  const WeightLoader loader(model.checkpoint, config, *backend);
+  Embedding embedding(model.checkpoint, config, *backend, EmbeddingTable::on_backend);
+  Forward forward(*backend, config, n, n);
+  const LayerStates states(*backend, config, 1);
+  Step step(*backend, n, 1, pages);
+  const Tensor x = backend->allocate(forward.activation_dtype(), Shape{n, config.stream_dim()});
+  KvCache::Sequence sequence;
+  size_t at = 0;
+  for (const size_t size : sizes) {
+    cache.extend(sequence, static_cast<int64_t>(size));
+    step.clear(kPromptStep);
+    step.add(std::span(model.ids).subspan(at, size), sequence, true, 0);
+    step.upload();
+    const TensorView part = x.first(step.rows());
+    embedding.embed(step, part);
+    for (int64_t i = 0; i < config.n_layers(); ++i) {
+      forward.layer(i, loader.layer(i), part, step.batch(), cache.layer(i), std::nullopt,
+                    LayerPart::whole, states.layer(i));
+    }
+    at += size;
+  }
+  REQUIRE(at == model.ids.size());
+  std::vector<float> all;
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    if (!config.keeps_state(i)) continue;
+    const LayerState own = states.layer(i);
+    for (const TensorView& view : {own.conv_q, own.conv_k, own.conv_v, own.recurrent}) {
+      const std::vector<float> values = test::floats_of(*backend, view);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+  }
+  return all;
+}
+
+TEST_CASE("layer states: what is kept after a text is the same however it was cut into steps") {
+  for (const char* name : {"qwen3-next", "granite4", "nemotron-h", "bamba", "falcon-h1",
+                           "falcon-h1-bias", "falcon-h1-new-keys"}) {
+    CAPTURE(std::string(name));
+    const test::FamilyModel model(name);
+    const size_t n = model.ids.size();
+    const auto width = static_cast<size_t>(model.config.recurrence.value().conv_width);
+    const std::vector<float> whole = kept_after(model, {n});
+    CHECK_FALSE(whole.empty());
+    CHECK(kept_after(model, std::vector<size_t>(n, 1)) == whole);
+    for (size_t first = width - 1; first <= width + 1; ++first) {
+      CAPTURE(first);
+      if (first > 0) CHECK(kept_after(model, {first, n - first}) == whole);
+      CHECK(kept_after(model, {n - first - 1, 1, first}) == whole);
+    }
+    CHECK(kept_after(model, {16, 1, 1, n - 18}) == whole);
+  }
+}
+
+}  // namespace
+}  // namespace fp8kv
