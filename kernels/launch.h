@@ -222,8 +222,12 @@ struct ScoreOptions {
   const void* sinks = nullptr;  // [n_heads], activations; may be null
 };
 
-// Any head size and types, one warp per row and head; what the specialised kernels do not take.
-// Only this one takes scores that are capped or have a bias, sinks, and chunks.
+// What attention_any has room for: the global heads of Gemma 4.
+inline constexpr int kMostHeadDim = 512;
+
+// Any types and any even head size up to kMostHeadDim, one warp per row and head; what the
+// specialised kernels do not take. Only this one takes scores that are capped or have a bias,
+// sinks, and chunks.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
                    const ScoreOptions& scores);
 

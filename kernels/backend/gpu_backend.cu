@@ -172,7 +172,8 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   require(out.shape == Shape{q.shape[0], q.shape[1], kv.v_dim()} &&
               q.shape[1] % kv.n_kv_heads == 0 && q.shape[2] == kv.head_dim,
           "attention", "shapes do not fit");
-  require(kv.head_dim <= 256 || kv.v_in_k > 0, "attention", "a head has more than 256 elements");
+  require(kv.head_dim <= kMostHeadDim || kv.v_in_k > 0, "attention",
+          "a head has more than 512 elements");
   AttentionArguments arguments;
   arguments.q = q.data;
   arguments.out = out.data;

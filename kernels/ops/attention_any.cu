@@ -1,5 +1,6 @@
-// Attention for any head size and any types: the reference among the kernels, and what f32 models
-// run with. One warp per row and query head; nothing is rounded between the cache and the output.
+// Attention for any even head size up to kMostHeadDim and any types: the reference among the
+// kernels, and what f32 models run with. One warp per row, query head and kPartDim elements of the
+// head; nothing is rounded between the cache and the output.
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/sequence.cuh"
 #include "kernels/blocks/vec.cuh"
@@ -10,23 +11,31 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kMaxHeadDim = 256;
-constexpr int kDimsPerLane = kMaxHeadDim / kWarp;
+// Elements of V that a warp sums up. Of larger heads each warp computes all scores: more sums to a
+// lane would take registers from heads of any size.
+constexpr int kPartDim = 256;
+constexpr int kDimsPerLane = kPartDim / kWarp;
 
-// One warp per (row, head), numbered row by row.
+FP8KV_HD int parts_of(int head_dim) {
+  return (head_dim + kPartDim - 1) / kPartDim;
+}
+
+// One warp per (row, head, part of the head), numbered row by row, then head by head.
 template <typename T, typename Cache, bool kChanged>
 __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions options) {
   after_previous();
   Shared shared;
-  float* all_queries = shared.take<float>(kWarps * kMaxHeadDim);
-  float* all_weights = shared.take<float>(kThreads);
-  const int64_t item = static_cast<int64_t>(block_index().x) * kWarps + warp_index();
-  if (item >= static_cast<int64_t>(arguments.rows.n) * arguments.n_heads) return;
-  float* query = all_queries + warp_index() * kMaxHeadDim;
-  float* weights = all_weights + warp_index() * kWarp;
-
   const PagedKv& kv = arguments.kv;
   const int head_dim = kv.head_dim;
+  float* all_queries = shared.take<float>(kWarps * head_dim);
+  float* all_weights = shared.take<float>(kThreads);
+  const int64_t number = static_cast<int64_t>(block_index().x) * kWarps + warp_index();
+  const int64_t item = number / parts_of(head_dim);
+  if (item >= static_cast<int64_t>(arguments.rows.n) * arguments.n_heads) return;
+  const int first = static_cast<int>(number % parts_of(head_dim)) * kPartDim;
+  float* query = all_queries + warp_index() * head_dim;
+  float* weights = all_weights + warp_index() * kWarp;
+
   const auto row = static_cast<int>(item / arguments.n_heads);
   const auto head = static_cast<int>(item % arguments.n_heads);
   const int kv_head = head / (arguments.n_heads / kv.n_kv_heads);
@@ -76,7 +85,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
       const Cache* v = static_cast<const Cache*>(kv.v) +
                        kv.offset(pages[at / kv.page_size], kv_head, at % kv.page_size);
       for (int j = 0; j < kDimsPerLane; ++j) {
-        const int d = lane + j * kWarp;
+        const int d = first + lane + j * kWarp;
         if (d < head_dim) acc[j] = fused(weights[i], v[d].value(), acc[j]);
       }
     }
@@ -93,7 +102,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   }
   T* out = static_cast<T*>(arguments.out) + item * head_dim;
   for (int j = 0; j < kDimsPerLane; ++j) {
-    const int d = lane + j * kWarp;
+    const int d = first + lane + j * kWarp;
     if (d < head_dim) out[d] = T::of(acc[j] / sum * v_scale);
   }
 }
@@ -104,13 +113,16 @@ void attention_any(Stream stream, DType activations, const AttentionArguments& a
                    const ScoreOptions& scores) {
   with_compute_type(activations, [&]<typename T>(T) {
     with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
-      const int64_t items = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads;
+      const int head_dim = arguments.kv.head_dim;
+      const int64_t warps =
+          static_cast<int64_t>(arguments.rows.n) * arguments.n_heads * parts_of(head_dim);
       const bool changed = scores.chunk > 0 || scores.cap != 0.0f || scores.bias != nullptr ||
                            scores.sinks != nullptr;
       launch("attention",
              changed ? attention_any_kernel<T, Cache, true> : attention_any_kernel<T, Cache, false>,
-             {static_cast<unsigned>((items + kWarps - 1) / kWarps)}, kThreads,
-             (kWarps * kMaxHeadDim + kThreads) * sizeof(float), stream, arguments, scores);
+             {static_cast<unsigned>((warps + kWarps - 1) / kWarps)}, kThreads,
+             static_cast<size_t>(kWarps * head_dim + kThreads) * sizeof(float), stream, arguments,
+             scores);
     });
   });
 }

@@ -519,6 +519,8 @@ CASES = {
                         "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e5},
                                             "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}, **UNTIED},
     "gemma4": {**GEMMA4, "num_kv_shared_layers": 2, "use_double_wide_mlp": True, "final_logit_softcapping": 3.0, **TIED},
+    "gemma4-heads": {**GEMMA4, "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 2, "head_dim": 256,
+                     "global_head_dim": 512, "layer_types": ["sliding_attention", "full_attention"], **TIED},
     "gemma4-k-is-v": {**GEMMA4, "hidden_size_per_layer_input": 0, "attention_k_eq_v": True, "num_global_key_value_heads": 1,
                       "attention_bias": True},
     "gemma4-one-kv-head": {**without(GEMMA4, "global_head_dim", "tie_word_embeddings"), **SEVEN, "hidden_size": 35,

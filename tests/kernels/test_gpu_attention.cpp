@@ -48,8 +48,8 @@ TEST_CASE("gpu attention: takes any ratio of query heads to KV heads") {
   }
 }
 
-TEST_CASE("gpu attention: takes any even head size up to 256") {
-  for (const int64_t head_dim : {2, 8, 64, 80, 96, 128, 256}) {
+TEST_CASE("gpu attention: takes any even head size up to 512") {
+  for (const int64_t head_dim : {2, 8, 64, 80, 96, 128, 256, 258, 320, 510, 512}) {
     for (const DType cache : {DType::f8_e4m3, DType::f16}) {
       CAPTURE(head_dim);
       CAPTURE(std::string(dtype_name(cache)));

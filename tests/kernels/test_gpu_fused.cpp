@@ -232,7 +232,7 @@ TEST_CASE("gpu project_append: has the bits of its parts in Q, K, V and the whol
           c.bias = number % 3 == 0;
           c.n_kv_heads = 1 + number % 2;
           c.n_heads = c.n_kv_heads * kQueriesPerHead[(number + number / 4) % 4];
-          c.head_dim = number % 5 == 0 ? 6 : 16;
+          c.head_dim = number % 5 == 0 ? 6 : number % 11 == 1 ? 512 : 16;
           c.dim = number % 7 == 0 ? 8 : number % 7 == 1 ? 264 : 72;
           check_same(project_append, backend, c, true);
         }

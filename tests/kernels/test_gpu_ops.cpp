@@ -346,7 +346,7 @@ TEST_CASE("gpu rope_append: has the CPU's bits in Q, K, the cache and the statis
   const auto cpu = make_cpu_backend(1);
   on_every_backend_and_type([&](Backend& backend, DType dtype) {
     for (const DType cache : test::cache_types()) {
-      for (const int64_t head_dim : {6, 64, 96}) {
+      for (const int64_t head_dim : {6, 64, 96, 512}) {
         RopeCase c{dtype, cache, 5, head_dim, 6, 2, 16, DType::f32, head_dim};
         if (head_dim == 64) c.n = 67;
         if (head_dim == 64) c.page_size = 64;
