@@ -17,9 +17,16 @@ EXPERTS = dict(DENSE, head_dim=64, moe_intermediate_size=128)
 HYBRID = dict(HEADS, intermediate_size=512, head_dim=64, num_hidden_layers=4, linear_key_head_dim=64, linear_value_head_dim=64,
               linear_num_key_heads=2, linear_num_value_heads=4)
 OLDER = dict(vocab_size=256, n_embd=256, n_head=4, n_layer=2, n_positions=512, bos_token_id=1, eos_token_id=2)
+MAMBA = dict(HEADS, intermediate_size=512, num_hidden_layers=2, mamba_n_heads=8, mamba_d_head=64, mamba_n_groups=1, mamba_d_state=16,
+             mamba_expand=2)
 MLA = dict(DENSE, moe_intermediate_size=128, n_routed_experts=8, num_experts_per_tok=2, n_group=1,
            topk_group=1, first_k_dense_replace=1, kv_lora_rank=64, q_lora_rank=64,
            qk_nope_head_dim=64, qk_rope_head_dim=32, v_head_dim=64, num_key_value_heads=4)
+INDEXER = dict(index_topk=256, index_head_dim=128, index_n_heads=4)
+GEMMA4 = dict(DENSE, head_dim=64, global_head_dim=64, sliding_window=128, hidden_size_per_layer_input=0, num_kv_shared_layers=0,
+              layer_types=["sliding_attention", "full_attention"])
+# What is no model type of transformers: the one that makes it, and the one that its config.json then has.
+AS = {"kimi_k2": ("deepseek_v3", "kimi_k2"), "gemma4_text_experts": ("gemma4_text", "gemma4_text")}
 FAMILIES = {
     "llama": dict(DENSE, head_dim=64),
     "mistral": dict(DENSE, head_dim=64, sliding_window=None),
@@ -45,6 +52,16 @@ FAMILIES = {
     "granite": dict(DENSE),
     "deepseek_v2": dict(MLA),
     "deepseek_v3": dict(MLA),
+    "kimi_k2": dict(MLA),
+    "glm4_moe_lite": dict(MLA, n_shared_experts=1),
+    "deepseek_v32": dict(MLA, **INDEXER),
+    "glm_moe_dsa": dict(MLA, **INDEXER),
+    "granitemoehybrid": dict(MAMBA, layer_types=["mamba", "attention"], num_local_experts=4, num_experts_per_tok=2,
+                             shared_intermediate_size=128),
+    "bamba": dict(MAMBA, attn_layer_indices=[1], attn_rotary_emb=32),
+    "falcon_h1": dict(MAMBA, head_dim=64, mamba_d_ssm=512),
+    "gemma4_text": dict(GEMMA4),
+    "gemma4_text_experts": dict(GEMMA4, enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=128),
     "gpt2": OLDER,
     "gpt_bigcode": OLDER,
     "gpt_neox": dict(DENSE, num_key_value_heads=4),
@@ -55,13 +72,15 @@ FAMILIES = {
 def make(family, folder):
     torch.manual_seed(7)
     values = FAMILIES[family]
-    config = AutoConfig.for_model(family, **values)
+    made_as, model_type = AS.get(family, (family, family))
+    config = AutoConfig.for_model(made_as, **values)
     auto = AutoModelForImageTextToText if hasattr(config, "text_config") else AutoModelForCausalLM
     model = auto.from_config(config).to(torch.bfloat16)
     model.save_pretrained(folder)
     # As configs were written before transformers 5, beside what it writes.
     path = folder / "config.json"
     saved = json.loads(path.read_text())
+    saved["model_type"] = model_type
     for part in [saved, saved.get("text_config")]:
         if part is None:
             continue
@@ -84,7 +103,7 @@ def make(family, folder):
     kv_heads = 1 if one_head else values.get("num_kv_heads") or getattr(
         text, "num_key_value_heads", None) or text.num_attention_heads
     Path(str(folder) + ".json").write_text(
-        json.dumps({"model_type": family, "layers": text.num_hidden_layers, "cached": cached,
+        json.dumps({"model_type": model_type, "layers": text.num_hidden_layers, "cached": cached,
                     "kv_heads": kv_heads}))
 
 

@@ -19,6 +19,7 @@
 #include "policy/policies.h"
 #include "scales/diagnose.h"
 #include "scales/dialects.h"
+#include "scales/rules/runtime_models.h"
 #include "scales/rules/runtime_rules.h"
 #include "scales/scale_file.h"
 #include "scales/write/inject.h"
@@ -228,6 +229,23 @@ TEST_CASE("docs: runtimes explains every fact and every result") {
     outcomes.push_back(runtime_outcome_name(static_cast<RuntimeOutcome>(i)));
   }
   CHECK(lines(test::first_column("docs/runtimes.md", {"result", "meaning"})) == lines(outcomes));
+}
+
+TEST_CASE("docs: runtimes says which models each runtime has, and what that was read from") {
+  Cells head = {"`architectures`", "`model_type`"};
+  std::vector<Cells> models, sources;
+  for (const RuntimeSource& source : runtime_model_sources()) {
+    head.push_back(source.runtime);
+    sources.push_back({source.runtime, source.releases, source.place});
+  }
+  for (const RuntimeModel& model : runtime_models()) {
+    models.push_back({code(std::string(model.architecture)), code(std::string(model.model_type))});
+    for (const KnownVersions& known : model.known) {
+      models.back().push_back(known_versions_text(known));
+    }
+  }
+  check_table("docs/runtimes.md", head, models);
+  check_table("docs/runtimes.md", {"runtime", "releases", "where they list their models"}, sources);
 }
 
 TEST_CASE("docs: commands lists every policy, metric and form of records") {

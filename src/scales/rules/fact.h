@@ -90,16 +90,26 @@ class FactSet {
   constexpr bool has_all(FactSet others) const { return (bits_ & others.bits_) == others.bits_; }
   constexpr bool has_any(FactSet others) const { return (bits_ & others.bits_) != 0; }
   // All but `others`; and both.
-  constexpr FactSet without(FactSet others) const { return FactSet(bits_ & ~others.bits_); }
-  constexpr FactSet with(FactSet others) const { return FactSet(bits_ | others.bits_); }
+  constexpr FactSet without(FactSet others) const { return of(bits_ & ~others.bits_); }
+  constexpr FactSet with(FactSet others) const { return of(bits_ | others.bits_); }
   std::vector<std::string> names() const;
+  // Whose model it is: a number of runtime_models.h, 0 for one that is not listed there. No set of
+  // facts takes it from another.
+  constexpr uint8_t model() const { return model_; }
+  constexpr void set_model(uint8_t number) { model_ = number; }
   bool operator==(const FactSet&) const = default;
 
  private:
-  explicit constexpr FactSet(uint64_t bits) : bits_(bits) {}
+  // Of the same model.
+  constexpr FactSet of(uint64_t bits) const {
+    FactSet facts = *this;
+    facts.bits_ = bits;
+    return facts;
+  }
 
   static_assert(static_cast<unsigned>(Fact::count) <= 64);
   uint64_t bits_ = 0;
+  uint8_t model_ = 0;
 };
 
 }  // namespace fp8kv

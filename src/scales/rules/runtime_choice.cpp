@@ -98,7 +98,7 @@ std::vector<ChosenRuntime> choose_runtimes(const std::string& text) {
   const RuntimeColumn* column =
       number ? find_runtime_column(columns[0]->runtime, *number) : nullptr;
   if (!column) fail_unknown_version(text, columns);
-  return {{column, version}};
+  return {{column, version, number}};
 }
 
 std::vector<ChosenRuntime> usual_runtimes() {

@@ -11,7 +11,8 @@ namespace fp8kv {
 
 struct ChosenRuntime {
   const RuntimeColumn* column = nullptr;
-  std::string version = {};  // as it was asked for; "" where the whole column was
+  std::string version = {};                   // as it was asked for; "" where the whole column was
+  std::optional<RuntimeVersion> number = {};  // of that
 };
 
 // NAME, for the newest versions; NAME@VERSION, with what pip shows behind a version too

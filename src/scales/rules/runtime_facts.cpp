@@ -9,6 +9,7 @@
 #include "checkpoint/linear_modules.h"
 #include "checkpoint/quant_config.h"
 #include "scales/rules/model_families.h"
+#include "scales/rules/runtime_models.h"
 #include "scales/scale_names.h"
 
 namespace fp8kv {
@@ -150,6 +151,9 @@ void add_config(const ModelFiles& model, FactSet& facts) {
   for (const ModelFamily& family : model_families()) {
     facts.add(family.fact, type == family.model_type);
   }
+  const std::vector<std::string> architectures = texts(model.config.find("architectures"));
+  const std::string architecture = architectures.empty() ? "" : architectures[0];
+  facts.set_model(runtime_model_number(architecture, type));
 }
 
 }  // namespace

@@ -36,6 +36,10 @@ std::string rule_result(const RuntimeRule& rule) {
              rule.at_one ? ", ignores" : "");
 }
 
+std::string runtime_version_text(RuntimeVersion version) {
+  return cat(version.major, ".", version.minor, version.patch ? cat(".", version.patch) : "");
+}
+
 std::optional<RuntimeVersion> parse_runtime_version(std::string_view text) {
   if (text.starts_with('v')) text.remove_prefix(1);
   int parts[3] = {};

@@ -34,6 +34,9 @@ struct RuntimeVersion {
   auto operator<=>(const RuntimeVersion&) const = default;
 };
 
+// Without a 0 behind the second number: "0.17", "0.5.19".
+std::string runtime_version_text(RuntimeVersion version);
+
 // "0.32", "0.32.0", "v5"; nullopt for anything else.
 std::optional<RuntimeVersion> parse_runtime_version(std::string_view text);
 

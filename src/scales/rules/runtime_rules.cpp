@@ -1,10 +1,13 @@
 #include "scales/rules/runtime_rules.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "scales/rules/rule_tables.h"
+#include "scales/rules/runtime_models.h"
 
 namespace fp8kv {
 namespace {
@@ -34,6 +37,26 @@ std::span<const RuntimeColumn> columns() {
   return kColumns;
 }
 
+// "0.16" is its last patch, too.
+RuntimeVersion last_of(const RuntimeColumn& column) {
+  constexpr int kAny = std::numeric_limits<int>::max();
+  const std::string_view newest = column.newest;
+  if (newest.empty()) return {kAny};
+  RuntimeVersion last = parse_runtime_version(newest).value();
+  const auto dots = std::count(newest.begin(), newest.end(), '.');
+  if (dots < 1) last.minor = kAny;
+  if (dots < 2) last.patch = kAny;
+  return last;
+}
+
+// nullptr for a branch or a backend, which has no versions.
+const RuntimeRule* find_model_rule(FactSet facts, const RuntimeColumn& column,
+                                   std::optional<RuntimeVersion> version) {
+  if (*column.key) return nullptr;
+  return model_rule(facts.model(), column.runtime, version.value_or(column.first),
+                    version.value_or(last_of(column)));
+}
+
 }  // namespace
 
 std::string versions_text(const RuntimeColumn& first, const RuntimeColumn& last) {
@@ -45,6 +68,15 @@ std::string versions_text(const RuntimeColumn& first, const RuntimeColumn& last)
 
 std::string versions_text(const RuntimeColumn& column) {
   return versions_text(column, column);
+}
+
+std::string versions_text(const RuntimeColumn& first, const RuntimeColumn& last, FactSet facts) {
+  const RuntimeVersion known = first_version(facts.model(), first.runtime);
+  if (*first.key || known <= first.first) return versions_text(first, last);
+  RuntimeColumn begins = first;
+  const std::string oldest = runtime_version_text(known);
+  begins.oldest = oldest.c_str();
+  return versions_text(begins, last);
 }
 
 std::span<const RuntimeColumn> runtime_columns() {
@@ -59,7 +91,8 @@ std::vector<const RuntimeRule*> rules_of(const RuntimeColumn& column) {
   return rules;
 }
 
-RuntimeVerdict runtime_verdict(FactSet facts, const RuntimeColumn& column) {
+RuntimeVerdict runtime_verdict(FactSet facts, const RuntimeColumn& column,
+                               std::optional<RuntimeVersion> version) {
   RuntimeVerdict verdict{&column, nullptr, {}};
   for (const RuntimeRule* rule : rules_of(column)) {
     if (!facts.has_all(rule->with) || facts.has_any(rule->without)) continue;
@@ -71,7 +104,19 @@ RuntimeVerdict runtime_verdict(FactSet facts, const RuntimeColumn& column) {
     }
   }
   FP8KV_ASSERT(verdict.rule);
+  const RuntimeRule* of_model = find_model_rule(facts, column, version);
+  if (of_model && of_model->outcome == RuntimeOutcome::note) {
+    verdict.notes.push_back(of_model);
+  } else if (of_model && verdict.rule->outcome != RuntimeOutcome::fails) {
+    verdict = {&column, of_model, {}};
+  }
   return verdict;
+}
+
+bool knows_model(FactSet facts, const RuntimeColumn& column,
+                 std::optional<RuntimeVersion> version) {
+  const RuntimeRule* rule = find_model_rule(facts, column, version);
+  return !rule || rule->outcome == RuntimeOutcome::note;
 }
 
 std::vector<RuntimeVerdict> runtime_verdicts(FactSet facts) {
@@ -93,7 +138,7 @@ std::optional<RuntimeVerdict> runtime_verdict(FactSet facts, std::string_view ru
                                               RuntimeVersion version) {
   const RuntimeColumn* column = find_runtime_column(runtime, version);
   if (!column) return std::nullopt;
-  return runtime_verdict(facts, *column);
+  return runtime_verdict(facts, *column, version);
 }
 
 }  // namespace fp8kv

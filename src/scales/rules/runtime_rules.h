@@ -30,6 +30,8 @@ struct RuntimeColumn {
 // "all versions".
 std::string versions_text(const RuntimeColumn& first, const RuntimeColumn& last);
 std::string versions_text(const RuntimeColumn& column);
+// The same without versions that do not know the model of these facts: "0.8.4 and newer".
+std::string versions_text(const RuntimeColumn& first, const RuntimeColumn& last, FactSet facts);
 
 std::span<const RuntimeColumn> runtime_columns();
 // Those of one column, in order.
@@ -41,14 +43,22 @@ struct RuntimeVerdict {
   std::vector<const RuntimeRule*> notes;
 };
 
-RuntimeVerdict runtime_verdict(FactSet facts, const RuntimeColumn& column);
+// Whether it has the model of these facts: in the newest of its versions, or in `version` where it
+// is given. True where that is not known.
+bool knows_model(FactSet facts, const RuntimeColumn& column,
+                 std::optional<RuntimeVersion> version = std::nullopt);
+
+// A model that the runtime does not know in any of the column's versions, or in `version` where it
+// is given, loads no scales, whatever the rules say.
+RuntimeVerdict runtime_verdict(FactSet facts, const RuntimeColumn& column,
+                               std::optional<RuntimeVersion> version = std::nullopt);
 // One per column, in the table's order.
 std::vector<RuntimeVerdict> runtime_verdicts(FactSet facts);
 
 // The column that this version is in, or else follows. `runtime` as a column spells it; nullptr for
 // one of no column.
 const RuntimeColumn* find_runtime_column(std::string_view runtime, RuntimeVersion version);
-// Of that column.
+// Of that column, in this version.
 std::optional<RuntimeVerdict> runtime_verdict(FactSet facts, std::string_view runtime,
                                               RuntimeVersion version);
 

@@ -164,14 +164,14 @@ bool arrives(Fate fate) {
 }
 
 RuntimeFate runtime_fate(const ScalesOnDisk& scales, const RuntimeColumn& column,
-                         const ServingCase& serving) {
-  RuntimeFate fate{runtime_verdict(scales.facts, column), {}};
+                         const ServingCase& serving, std::optional<RuntimeVersion> version) {
+  RuntimeFate fate{runtime_verdict(scales.facts, column, version), {}};
   const auto is_failure = [](const RuntimeVerdict& verdict) {
     return verdict.rule->outcome == RuntimeOutcome::fails;
   };
   std::vector<RuntimeVerdict> verdicts;
   for (const LayerOnDisk& layer : scales.layers) {
-    verdicts.push_back(runtime_verdict(layer.facts, column));
+    verdicts.push_back(runtime_verdict(layer.facts, column, version));
     // One layer that it cannot take stops it.
     if (is_failure(verdicts.back()) && !is_failure(fate.verdict)) fate.verdict = verdicts.back();
   }

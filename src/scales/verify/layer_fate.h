@@ -51,8 +51,10 @@ struct RuntimeFate {
   bool arrives = false;           // every scale of every layer; never where there are none
 };
 
+// In `version` of that column, where it is given.
 RuntimeFate runtime_fate(const ScalesOnDisk& scales, const RuntimeColumn& column,
-                         const ServingCase& serving);
+                         const ServingCase& serving,
+                         std::optional<RuntimeVersion> version = std::nullopt);
 
 // "exact", "rounded by 0.28 % (layer 3)", where that is the most; "ignored in layers 3 and 7-9".
 std::string fate_text(const RuntimeFate& fate);

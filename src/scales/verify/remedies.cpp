@@ -59,7 +59,8 @@ std::vector<std::string> arriving(const ScalesOnDisk& on_disk, const ServingCase
     if (!is_one(columns[i])) continue;
     const size_t first = i;
     while (i + 1 < columns.size() && is_one(columns[i + 1])) ++i;
-    names.push_back(cat(columns[first].runtime, " ", versions_text(columns[first], columns[i])));
+    names.push_back(
+        cat(columns[first].runtime, " ", versions_text(columns[first], columns[i], on_disk.facts)));
   }
   return names;
 }
@@ -112,16 +113,18 @@ std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundS
 }
 
 std::vector<std::string> remedies(const std::string& path, const ScalesOnDisk& on_disk,
-                                  const RuntimeColumn& column, const ServingCase& serving,
+                                  const ChosenRuntime& chosen, const ServingCase& serving,
                                   const std::vector<Reinjection>& reinjections) {
   std::vector<std::string> ways;
+  const RuntimeColumn& column = *chosen.column;
   const Server* server = find_server(column);
   const ServingCase with_fp8{CacheFlag::fp8, serving.fnuz};
-  if (serving.flag != CacheFlag::fp8 && server && runtime_fate(on_disk, column, with_fp8).arrives) {
+  if (serving.flag != CacheFlag::fp8 && server &&
+      runtime_fate(on_disk, column, with_fp8, chosen.number).arrives) {
     return {serve_command(*server, path, CacheFlag::fp8)};
   }
   for (const Reinjection& each : reinjections) {
-    if (!runtime_fate(each.scales, column, with_fp8).arrives) continue;
+    if (!runtime_fate(each.scales, column, with_fp8, chosen.number).arrives) continue;
     ways.push_back(each.command);
     break;
   }
@@ -133,7 +136,8 @@ std::vector<std::string> remedies(const std::string& path, const ScalesOnDisk& o
   if (!others.empty() && in_pairs) {
     ways.push_back(cat("use ", others.back(), ", which loads these scales as they are"));
   }
-  if (ways.empty()) ways.push_back(last_resort(runtime_fate(on_disk, column, with_fp8)));
+  if (ways.empty())
+    ways.push_back(last_resort(runtime_fate(on_disk, column, with_fp8, chosen.number)));
   return ways;
 }
 

@@ -6,6 +6,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "scales/read/found_scales.h"
+#include "scales/rules/runtime_choice.h"
 #include "scales/verify/layer_fate.h"
 
 namespace fp8kv {
@@ -22,10 +23,10 @@ struct Reinjection {
 std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundScales& found,
                                       const ScalesOnDisk& on_disk);
 
-// The ways out for one column, the best first; none only where `fate` arrives. `path` is the folder
-// or the scale file; `reinjections` are empty for a scale file.
+// The ways out for one runtime, the best first; none only where its fate arrives. `path` is the
+// folder or the scale file; `reinjections` are empty for a scale file.
 std::vector<std::string> remedies(const std::string& path, const ScalesOnDisk& on_disk,
-                                  const RuntimeColumn& column, const ServingCase& serving,
+                                  const ChosenRuntime& chosen, const ServingCase& serving,
                                   const std::vector<Reinjection>& reinjections);
 
 }  // namespace fp8kv

@@ -1,6 +1,7 @@
 #include "scales/verify/verify_scales.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "scales/read/find_scales.h"
 #include "scales/read/open_store.h"
@@ -10,12 +11,22 @@
 namespace fp8kv {
 namespace {
 
-// Those asked for, and where all are shown the others, in the table's order.
-std::vector<VerifiedRuntime> listed(const VerifyRequest& request) {
+// What a model is asked for.
+std::vector<ChosenRuntime> asked_for(const VerifyRequest& request, FactSet facts) {
+  if (!request.usual) return request.asked;
+  std::vector<ChosenRuntime> asked;
+  std::copy_if(request.asked.begin(), request.asked.end(), std::back_inserter(asked),
+               [&](const ChosenRuntime& each) { return knows_model(facts, *each.column); });
+  return asked.empty() ? request.asked : asked;
+}
+
+// Those asked for, and where nobody chose them the others, in the table's order.
+std::vector<VerifiedRuntime> listed(const VerifyRequest& request, FactSet facts) {
+  const std::vector<ChosenRuntime> wanted = asked_for(request, facts);
   std::vector<VerifiedRuntime> runtimes;
   for (const RuntimeColumn& column : runtime_columns()) {
     bool asked = false;
-    for (const ChosenRuntime& each : request.asked) {
+    for (const ChosenRuntime& each : wanted) {
       if (each.column != &column) continue;
       const bool again = std::any_of(runtimes.begin(), runtimes.end(), [&](const auto& other) {
         return other.chosen.column == &column && other.chosen.version == each.version;
@@ -23,18 +34,18 @@ std::vector<VerifiedRuntime> listed(const VerifyRequest& request) {
       if (!again) runtimes.push_back({each, true, {}, "", {}});
       asked = true;
     }
-    if (!asked && request.show_all) runtimes.push_back({{&column}, false, {}, "", {}});
+    if (!asked && request.usual) runtimes.push_back({{&column}, false, {}, "", {}});
   }
   return runtimes;
 }
 
 void fill_in(VerifyReport& report, const std::string& path, const VerifyRequest& request) {
-  report.runtimes = listed(request);
+  report.runtimes = listed(request, report.scales.facts);
   const bool is_file = report.scales.facts.has(Fact::scale_file);
   report.arrives = !report.refusal;
   for (VerifiedRuntime& each : report.runtimes) {
     const RuntimeColumn& column = *each.chosen.column;
-    each.fate = runtime_fate(report.scales, column, request.serving);
+    each.fate = runtime_fate(report.scales, column, request.serving, each.chosen.number);
     const Server* server = find_server(column);
     if (each.fate.arrives && server) {
       each.serve = serve_command(*server, path, request.serving.flag, is_file);
@@ -47,7 +58,7 @@ void add_fixes(VerifyReport& report, const std::string& path, const ServingCase&
                const std::vector<Reinjection>& made) {
   for (VerifiedRuntime& each : report.runtimes) {
     if (!each.asked || each.fate.arrives) continue;
-    each.fixes = remedies(path, report.scales, *each.chosen.column, serving, made);
+    each.fixes = remedies(path, report.scales, each.chosen, serving, made);
   }
 }
 

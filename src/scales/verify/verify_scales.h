@@ -16,7 +16,9 @@ namespace fp8kv {
 
 struct VerifyRequest {
   std::vector<ChosenRuntime> asked;  // those in which every scale must arrive
-  bool show_all = false;             // tell of all other columns of the table too
+  // Nobody chose them: tell of all other columns of the table too, and ask for those that have the
+  // model alone, if any has.
+  bool usual = false;
   ServingCase serving;
 };
 

@@ -23,7 +23,7 @@ std::vector<std::string> runtimes_where(FactSet facts, const Holds& holds) {
            std::string_view(first.runtime) == verdicts[i + 1].column->runtime) {
       ++i;
     }
-    names.push_back(cat(first.runtime, " ", versions_text(first, *verdicts[i].column)));
+    names.push_back(cat(first.runtime, " ", versions_text(first, *verdicts[i].column, facts)));
   }
   return names;
 }
@@ -67,7 +67,8 @@ std::vector<std::string> loss_warnings(FactSet facts) {
   const std::string instead = load.empty() ? "" : cat("; loaded by ", join(load));
   for (const ChosenRuntime& usual : usual_runtimes()) {
     const RuntimeRule& rule = *runtime_verdict(facts, *usual.column).rule;
-    if (uses_scales(rule)) continue;
+    // Nobody serves the model where it is not known.
+    if (uses_scales(rule) || !knows_model(facts, *usual.column)) continue;
     // The newest of those that do the same.
     const auto same = [&](const RuntimeRule& other) { return &other == &rule; };
     warnings.push_back(cat(runtimes_where(facts, same).back(), ": ", rule.sentence, instead));

@@ -1,0 +1,101 @@
+// Made by scripts/make_runtime_models.py: see there and runtime_models.h.
+#include "scales/rules/runtime_models.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr KnownVersions always = {}, never = {.ever = false};
+
+constexpr KnownVersions from(RuntimeVersion first) {
+  return {.since = first};
+}
+
+// clang-format off
+constexpr RuntimeSource kSources[] = {
+    {"vLLM", "49 releases, 0.7.2 to 0.33.0", "model_executor/models/registry.py"},
+    {"SGLang", "34 releases, 0.4.0 to 0.5.23", "EntryClass in srt/models"},
+    {"TGI", "19 releases, 2.4.0 to 3.3.7", "ModelType in models/__init__.py"},
+    {"transformers", "88 releases, 4.45.0 to 5.23.0", "models/auto/configuration_auto.py"},
+};
+
+// In the order of kSources.
+constexpr RuntimeModel kModels[] = {
+    {"LlamaForCausalLM", "llama", {always, always, always, always}},
+    {"MistralForCausalLM", "mistral", {always, always, always, always}},
+    {"Ministral3ForCausalLM", "ministral3", {from({0, 20}), from({0, 5, 7}), never, from({5})}},
+    {"Qwen2ForCausalLM", "qwen2", {always, always, always, always}},
+    {"Qwen3ForCausalLM", "qwen3", {from({0, 8, 4}), from({0, 4, 6}), never, from({4, 51})}},
+    {"GemmaForCausalLM", "gemma", {always, always, always, always}},
+    {"Gemma2ForCausalLM", "gemma2", {always, always, always, always}},
+    {"Gemma3ForCausalLM", "gemma3_text", {from({0, 8}), from({0, 4, 5}), from({3, 2}), from({4, 50})}},
+    {"Gemma3nForCausalLM", "gemma3n_text", {from({0, 10, 1}), from({0, 4, 9}), never, from({4, 53})}},
+    {"Gemma4ForCausalLM", "gemma4_text", {from({0, 19}), from({0, 5, 11}), never, from({5, 5})}},
+    {"Phi3ForCausalLM", "phi3", {always, always, always, always}},
+    {"PhiForCausalLM", "phi", {always, from({0, 4, 10}), always, always}},
+    {"GlmForCausalLM", "glm", {always, never, never, from({4, 46, 1})}},
+    {"Glm4ForCausalLM", "glm4", {from({0, 8, 4}), from({0, 4, 8}), never, from({4, 51, 3})}},
+    {"GraniteForCausalLM", "granite", {always, from({0, 4, 1}), always, always}},
+    {"Olmo2ForCausalLM", "olmo2", {always, always, never, from({4, 47})}},
+    {"Olmo3ForCausalLM", "olmo3", {from({0, 11}), never, never, from({4, 57, 1})}},
+    {"CohereForCausalLM", "cohere", {always, always, always, always}},
+    {"Cohere2ForCausalLM", "cohere2", {always, from({0, 4, 2}), never, from({4, 48})}},
+    {"SmolLM3ForCausalLM", "smollm3", {from({0, 10, 1}), never, never, from({4, 53})}},
+    {"StableLmForCausalLM", "stablelm", {always, always, never, always}},
+    {"Starcoder2ForCausalLM", "starcoder2", {always, from({0, 5, 3}), always, always}},
+    {"MixtralForCausalLM", "mixtral", {always, always, always, always}},
+    {"Qwen2MoeForCausalLM", "qwen2_moe", {always, always, never, always}},
+    {"Qwen3MoeForCausalLM", "qwen3_moe", {from({0, 8, 4}), from({0, 4, 6}), never, from({4, 51})}},
+    {"OlmoeForCausalLM", "olmoe", {always, always, never, always}},
+    {"Glm4MoeForCausalLM", "glm4_moe", {from({0, 10}), from({0, 4, 10}), never, from({4, 54})}},
+    {"MiniMaxM2ForCausalLM", "minimax_m2", {from({0, 11, 1}), from({0, 5, 5}), never, from({5})}},
+    {"GptOssForCausalLM", "gpt_oss", {from({0, 10, 1}), from({0, 5, 1}), never, from({4, 55})}},
+    {"GraniteMoeForCausalLM", "granitemoe", {always, from({0, 4, 10}), never, always}},
+    {"DeepseekV2ForCausalLM", "deepseek_v2", {always, always, always, from({4, 54})}},
+    {"DeepseekV3ForCausalLM", "deepseek_v3", {always, from({0, 4, 1}), from({3, 1}), from({4, 51})}},
+    {"DeepseekV32ForCausalLM", "deepseek_v32", {from({0, 11}), from({0, 5, 3}), never, from({5, 11})}},
+    {"Glm4MoeLiteForCausalLM", "glm4_moe_lite", {from({0, 15}), from({0, 5, 8}), never, from({5})}},
+    {"GlmMoeDsaForCausalLM", "glm_moe_dsa", {from({0, 16}), from({0, 5, 9}), never, from({5, 2})}},
+    {"InternLM2ForCausalLM", "internlm2", {always, always, never, never}},
+    {"InternLM3ForCausalLM", "internlm3", {always, from({0, 4, 2}), never, from({5, 23})}},
+    {"BaichuanForCausalLM", "baichuan", {always.until({0, 25}), always, always, never}},
+    {"BaiChuanForCausalLM", "baichuan", {always.until({0, 25}), never, always, never}},
+    {"MiniCPMForCausalLM", "minicpm", {always, always, never, never}},
+    {"Llama4ForCausalLM", "llama4_text", {from({0, 10, 1}), from({0, 4, 5}), never, from({4, 51})}},
+    {"GraniteMoeHybridForCausalLM", "granitemoehybrid", {from({0, 9}), from({0, 5, 9}), never, from({4, 52, 1})}},
+    {"NemotronHForCausalLM", "nemotron_h", {from({0, 9, 1}), from({0, 5, 4}), never, from({5, 3})}},
+    {"BambaForCausalLM", "bamba", {from({0, 7, 3}).until({0, 24}), never, never, from({4, 48})}},
+    {"FalconH1ForCausalLM", "falcon_h1", {from({0, 9}), from({0, 5, 3}), never, from({4, 53})}},
+    {"GPT2LMHeadModel", "gpt2", {always, always, always, always}},
+    {"GPTBigCodeForCausalLM", "gpt_bigcode", {always, always, always, always}},
+    {"OPTForCausalLM", "opt", {always, from({0, 5, 2}), always, always}},
+    {"GPTNeoXForCausalLM", "gpt_neox", {always, never, always, always}},
+    {"FalconForCausalLM", "falcon", {always, never, always, always}},
+    {"Qwen3NextForCausalLM", "qwen3_next", {from({0, 10, 2}), from({0, 5, 2}), never, from({4, 57, 1})}},
+    {"Qwen3_5ForCausalLM", "qwen3_5_text", {from({0, 27}), from({0, 5, 17}), never, from({5, 2})}},
+    {"Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", {from({0, 27}), from({0, 5, 17}), never, from({5, 2})}},
+    {"Gemma3ForConditionalGeneration", "gemma3", {from({0, 8}), from({0, 4, 5}), from({3, 2}), from({4, 50})}},
+    {"Gemma3nForConditionalGeneration", "gemma3n", {from({0, 9, 2}), from({0, 4, 9}), never, from({4, 53})}},
+    {"Gemma4ForConditionalGeneration", "gemma4", {from({0, 19}), from({0, 5, 11}), never, from({5, 5})}},
+    {"KimiK25ForConditionalGeneration", "kimi_k25", {from({0, 15}), from({0, 5, 9}), never, from({5, 13})}},
+    {"Llama4ForConditionalGeneration", "llama4", {from({0, 8, 3}), from({0, 4, 5}), from({3, 2, 2}), from({4, 51})}},
+    {"LlavaForConditionalGeneration", "llava", {always, from({0, 4, 7}), never, always}},
+    {"Mistral3ForConditionalGeneration", "mistral3", {from({0, 8, 3}), from({0, 4, 7}), never, from({4, 50})}},
+    {"Qwen2VLForConditionalGeneration", "qwen2_vl", {always, always, from({2, 4, 1}), always}},
+    {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", {always, from({0, 4, 4}), from({3, 1, 1}), from({4, 49})}},
+    {"Qwen3VLForConditionalGeneration", "qwen3_vl", {from({0, 11}), from({0, 5, 3}), never, from({4, 57, 1})}},
+    {"Qwen3_5ForConditionalGeneration", "qwen3_5", {from({0, 17}), from({0, 5, 9}), never, from({5, 2})}},
+    {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", {from({0, 17}), from({0, 5, 9}), never, from({5, 2})}},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const RuntimeSource> runtime_model_sources() {
+  return kSources;
+}
+
+std::span<const RuntimeModel> runtime_models() {
+  return kModels;
+}
+
+}  // namespace fp8kv
