@@ -80,7 +80,8 @@ def scale_file(model, per_head):
     def in_f32(lists):
         return [[struct.unpack("<f", struct.pack("<f", x))[0] for x in each] for each in lists]
 
-    k, v = in_f32(scales(0)), in_f32(scales(0.3))
+    # A latent vector is one tensor, and has one scale.
+    k, v = in_f32(scales(0)), in_f32(scales(0 if model.get("latent") else 0.3))
     return {
         "model_type": model["model_type"],
         "kv_cache": {"dtype": "float8_e4m3fn", "scaling_factor": {

@@ -104,7 +104,7 @@ def make(family, folder):
         text, "num_key_value_heads", None) or text.num_attention_heads
     Path(str(folder) + ".json").write_text(
         json.dumps({"model_type": model_type, "layers": text.num_hidden_layers, "cached": cached,
-                    "kv_heads": kv_heads}))
+                    "kv_heads": kv_heads, "latent": "kv_lora_rank" in values}))
 
 
 def main():
