@@ -14,7 +14,7 @@ import tempfile
 
 from make_families import HERE, model_class, save, shortest, values
 
-CASES = ["mistral-seven", "phi3", "gemma3", "cohere", "glm4-moe", "deepseek-v3", "qwen3-next"]
+CASES = ["mistral-seven", "phi3", "gemma3", "cohere", "glm4-moe", "deepseek-v3", "qwen3-next", "falcon-h1"]
 
 
 def amax_of_inputs(golden):
