@@ -104,7 +104,8 @@ FactSet facts_of(const std::string& family, const Form& form) {
   for (const std::string& name : projections) {
     add(cat(layer, attention, name, ".weight"), {8, 8}, DType::bf16);
   }
-  const bool experts = family.find("moe") != family.npos || family == "mixtral";
+  const bool experts = family.find("moe") != family.npos || family.find("experts") != family.npos ||
+                       family == "mixtral";
   add(layer + (experts ? "mlp.experts.0.up_proj.weight" : "mlp.up_proj.weight"), {8, 8},
       DType::bf16);
   const std::string block = block_text(form.block, files.tensors);
