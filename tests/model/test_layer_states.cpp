@@ -9,6 +9,7 @@
 #include "model/layer_states.h"
 #include "model/model.h"
 #include "model/step.h"
+#include "model/weights/weight_loader.h"
 #include "support/backends/cpu.h"
 #include "support/models/family_model.h"
 
