@@ -6,8 +6,6 @@
 namespace fp8kv {
 namespace {
 
-constexpr int64_t kUsualBlock = 128;
-
 struct Experts {
   const WeightSearch& search;
   bool turned;
@@ -168,10 +166,10 @@ std::optional<StoredWeight> find_mxfp4(const Experts& experts) {
   return out;
 }
 
-using Find = std::optional<StoredWeight> (*)(const Experts& experts);
+using FindExperts = std::optional<StoredWeight> (*)(const Experts& experts);
 
 // The first that finds its tensors.
-constexpr Find kForms[] = {find_mxfp4, find_bytes, find_nvfp4};
+constexpr FindExperts kExpertForms[] = {find_mxfp4, find_bytes, find_nvfp4};
 
 }  // namespace
 
@@ -179,7 +177,7 @@ std::optional<StoredWeight> find_stored_experts(const std::string& module, const
                                                 bool turned, const QuantSettings& settings,
                                                 const FindTensor& find, const std::string& source) {
   const WeightSearch search(module, shape, settings, find, source);
-  for (const Find form : kForms) {
+  for (const FindExperts form : kExpertForms) {
     if (auto found = form({search, turned})) return found;
   }
   return std::nullopt;

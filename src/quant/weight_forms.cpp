@@ -9,7 +9,6 @@ namespace fp8kv {
 namespace {
 
 constexpr int64_t kWordBits = 32;
-constexpr int64_t kUsualBlock = 128;
 
 // A shape without its dimensions of one element behind the first.
 std::vector<int64_t> squeezed(const Shape& shape) {

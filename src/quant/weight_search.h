@@ -13,6 +13,9 @@
 
 namespace fp8kv {
 
+// Rows and columns that share a scale where the config says nothing.
+inline constexpr int64_t kUsualBlock = 128;
+
 inline int64_t parts_of(int64_t all, int64_t part) {
   return (all + part - 1) / part;
 }
