@@ -59,7 +59,8 @@ TEST_CASE("inject: models of every architecture take scales, and give them back 
 }
 
 TEST_CASE("inject: those of a latent go by the names that SGLang reads") {
-  for (const char* golden : {"deepseek-v2", "deepseek-v3", "kimi-k2", "glm4-moe-lite"}) {
+  for (const char* golden :
+       {"deepseek-v2", "deepseek-v3", "kimi-k2", "glm4-moe-lite", "deepseek-v32", "glm-moe-dsa"}) {
     CAPTURE(std::string(golden));
     CHECK(scale_names_for(golden, "portable") ==
           Strings{"model.layers.0.self_attn.k_proj.k_scale",

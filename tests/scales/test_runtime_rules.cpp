@@ -253,6 +253,16 @@ TEST_CASE("runtimes: a block for the cache alone stops vLLM up to 0.11 where the
   }
 }
 
+TEST_CASE("runtimes: the FP8 cache of sparse latent attention has no use for scales") {
+  for (const char* type : {"deepseek_v32", "glm_moe_dsa"}) {
+    CAPTURE(std::string(type));
+    ModelFiles files = model({{"k_proj.k_scale", {}}, {"v_proj.v_scale", {}}});
+    files.config = Json::parse(cat(R"({"model_type": ")", type, R"(", )", kCovered, "}"), "config");
+    CHECK(vllm(files) == RuntimeOutcome::ignores);
+    CHECK(sglang(files) == RuntimeOutcome::ignores);
+  }
+}
+
 TEST_CASE("runtimes: facts have distinct names") {
   FactSet all;
   for (unsigned fact = 0; fact < static_cast<unsigned>(Fact::count); ++fact) {

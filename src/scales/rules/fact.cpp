@@ -56,6 +56,7 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::nemotron_h, "nemotron_h"},
     {Fact::granite, "granite"},
     {Fact::deepseek, "deepseek"},
+    {Fact::deepseek_sparse, "deepseek_sparse"},
     {Fact::gpt2, "gpt2"},
     {Fact::gpt_bigcode, "gpt_bigcode"},
     {Fact::gpt_neox, "gpt_neox"},

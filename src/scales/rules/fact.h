@@ -57,7 +57,8 @@ enum class Fact : uint8_t {
   glm4_moe,
   nemotron_h,
   granite,
-  deepseek,  // and Kimi K2 and K2.5, GLM-4.7 Flash: the cache is MLA's
+  deepseek,         // and Kimi K2 and K2.5, GLM-4.7 Flash: the cache is MLA's
+  deepseek_sparse,  // DeepSeek V3.2 and GLM-5: MLA that sees a choice of tokens
   gpt2,
   gpt_bigcode,  // StarCoder 1
   gpt_neox,

@@ -29,6 +29,8 @@ constexpr ModelFamily kFamilies[] = {
     {"kimi_k2", Fact::deepseek, Names::projections},
     {"kimi_k25", Fact::deepseek, Names::projections},
     {"glm4_moe_lite", Fact::deepseek, Names::projections},
+    {"deepseek_v32", Fact::deepseek_sparse, Names::projections},
+    {"glm_moe_dsa", Fact::deepseek_sparse, Names::projections},
     {"gpt2", Fact::gpt2, Names::parameters, true},
     {"gpt_bigcode", Fact::gpt_bigcode, Names::parameters, true},
     {"gpt_neox", Fact::gpt_neox, Names::parameters, true},

@@ -46,6 +46,9 @@ constexpr RuntimeRule kSglangRules[] = {
     RuntimeRule{{}, {}, ignores,
      "reads k_proj.k_scale and v_proj.v_scale alone for MLA: an FP8 cache runs with 1", ""}
         .of({deepseek}).seen(kSglangRun),
+    RuntimeRule{{}, {}, ignores,
+     "the FP8 cache of its sparse attention makes scales of its own: these have no use",
+     "sglang 0.5.23: DSA"}.of({deepseek_sparse}),
     RuntimeRule{{}, {}, fails, "has no model of this family", ""}.of({falcon}).seen(kSglangRun),
     RuntimeRule{{apart}, {}, fails,
      "stops at the attention's own k_scale with a KeyError: write attn.k_scale below it alone", ""}

@@ -65,6 +65,9 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{}, {}, ignores,
      "drops the scales of MLA, with one warning: an FP8 cache runs with 1", ""}
         .of({deepseek}).seen(kRunFamilies),
+    RuntimeRule{{}, {}, ignores,
+     "the FP8 cache of its sparse attention, fp8_ds_mla, makes scales of its own: these have no use",
+     "vllm v0.33: config/cache.py:43-66"}.of({deepseek_sparse}),
 
     // Q, K and V in one matrix, beside which there is no k_proj.
     RuntimeRule{{}, {}, unknown, "its loaders of this family were not run before 0.16", kOldKv}
