@@ -311,10 +311,9 @@ TEST_CASE("weight_forms: scales that are no numbers, and groups that are not the
 }
 
 TEST_CASE("weight_forms: of experts in one tensor every scale is looked at") {
-  const StoredWeight weight = *Module()
-                                   .add("", DType::f8_e4m3, {3, 96, 64})
-                                   .add("_scale", DType::f32, {3, 1, 64})
-                                   .find_experts(true);
+  Module module;
+  module.add("", DType::f8_e4m3, {3, 96, 64}).add("_scale", DType::f32, {3, 1, 64});
+  const StoredWeight weight = *module.find_experts(true);
   std::vector<float> scales(3 * 64, 1.0f);
   QuantisedMatrix matrix = weight.matrix;
   matrix.scales = scales.data();
