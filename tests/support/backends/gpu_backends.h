@@ -16,7 +16,6 @@
 #include "backend/open/plugin.h"
 #include "base/error.h"
 #include "core/half.h"
-#include "support/sanitizers.h"
 #ifdef FP8KV_TEST_SIM
 #include "kernels/sim/sim.h"
 #include "kernels/sim/sim_queues.h"
@@ -93,9 +92,8 @@ void on_every_backend(Work work) {
 // What activations may be, and what a cache may hold.
 inline constexpr DType kComputeTypes[] = {DType::f32, DType::f16, DType::bf16};
 inline std::vector<DType> cache_types() {
-  return few({DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e4m3fnuz,
-              DType::f8_e5m2, DType::f8_e5m2fnuz},
-             {DType::f32, DType::f16, DType::f8_e4m3});
+  return {DType::f32,         DType::f16,     DType::bf16,       DType::f8_e4m3,
+          DType::f8_e4m3fnuz, DType::f8_e5m2, DType::f8_e5m2fnuz};
 }
 
 // Unit roundoff of a compute type.
