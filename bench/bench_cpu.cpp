@@ -207,6 +207,8 @@ void bench_attention(Backend& backend, const Limits& limits) {
     const Tensor k = make_pool(backend, dtype, kSequences * kContext);
     const Tensor v = make_pool(backend, dtype, kSequences * kContext);
     const bool fp8 = fp8_format(dtype).has_value();
+    AttentionOptions options{0.088f};
+    options.rounded_to = fp8 ? DType::bf16 : dtype;  // of the model
     const PagedKv kv{k.view().data,
                      v.view().data,
                      fp8 ? scale.view().as<float>() : nullptr,
@@ -220,9 +222,8 @@ void bench_attention(Backend& backend, const Limits& limits) {
       const Shape shape{kSequences, kKvHeads * group, kHeadDim};
       const Tensor q = random_tensor(backend, DType::f32, shape);
       const Tensor out = backend.allocate(DType::f32, shape);
-      const double time = best_time(kSeconds, [&] {
-        backend.attention(q.view(), kv, steps.batch(), {0.088f, 0}, out.view());
-      });
+      const double time = best_time(
+          kSeconds, [&] { backend.attention(q.view(), kv, steps.batch(), options, out.view()); });
       print_row("attention " + std::string(dtype_name(dtype)) + " 4 x 8192 tokens, " +
                     std::to_string(group) + " heads per KV head",
                 2.0 * static_cast<double>(k.view().bytes()) / time, "GB/s", limits.bandwidth,
@@ -234,9 +235,8 @@ void bench_attention(Backend& backend, const Limits& limits) {
     const Shape shape{kPrompt, kKvHeads * 4, kHeadDim};
     const Tensor q = random_tensor(backend, DType::f32, shape);
     const Tensor out = backend.allocate(DType::f32, shape);
-    const double time = best_time(kSeconds, [&] {
-      backend.attention(q.view(), kv, prompt.batch(), {0.088f, 0}, out.view());
-    });
+    const double time = best_time(
+        kSeconds, [&] { backend.attention(q.view(), kv, prompt.batch(), options, out.view()); });
     const double flop = 4.0 * kHeadDim * kKvHeads * 4 * (0.5 * kPrompt * (kPrompt + 1));
     print_row("attention " + std::string(dtype_name(dtype)) + " prompt of 2048, 32 / 8 heads",
               flop / time, "GFLOP/s", limits.peak_f32 * limits.threads, "peak multiply-add");
@@ -331,7 +331,7 @@ void bench_states(Backend& backend, const Limits& limits) {
 }
 
 int run(int threads, const std::string& part) {
-  const CpuIsa isa = best_cpu_isa();
+  const CpuIsa isa = chosen_cpu_isa();
   const auto backend = make_cpu_backend(threads, isa);
   ThreadPool pool(threads);
   const Limits limits{peak_f32(isa), peak_bf16(isa), read_bandwidth(pool), threads};

@@ -96,7 +96,7 @@ double peak_f32(CpuIsa isa) {
 
 double peak_bf16(CpuIsa isa) {
 #if defined(__x86_64__)
-  if (isa == CpuIsa::avx512_bf16) return rate(multiply_add_bf16, 32);
+  if (isa >= CpuIsa::avx512_bf16) return rate(multiply_add_bf16, 32);
 #endif
   return peak_f32(isa);
 }

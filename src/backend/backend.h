@@ -240,6 +240,8 @@ struct AttentionOptions {
   // [n_heads], model dtype: scores of one more token for each head, which is always seen and whose
   // value is 0. Absent: there is none.
   std::optional<ConstTensorView> sinks = {};
+  // As RopeAppend::round_to of these tokens: Q and the cache hold no number that this dtype cannot.
+  DType rounded_to = DType::f32;
 };
 
 enum class WeightUse { linear, experts };  // the op that a matrix is for

@@ -300,6 +300,7 @@ void Forward::attend(int64_t index, const AttentionInputs& inputs, const Batch& 
   if (config_.block.attention_scale_by_layer) options.scale /= static_cast<float>(index + 1);
   if (score_bias_) options.bias = score_bias_->view();
   if (config_.block.sinks) options.sinks = inputs.sinks.value();
+  options.rounded_to = config_.dtype;
   backend_.attention(inputs.q, kv, batch, options, out);
 }
 

@@ -30,7 +30,7 @@ class ShardWriter {
       : tools_(tools),
         in_(tools.checkpoint.folder() / plan.file),
         out_(to, to.filename(), plan.bytes),
-        kernels_(cpu_kernels(best_cpu_isa())),
+        kernels_(cpu_kernels(chosen_cpu_isa())),
         scratch_(static_cast<size_t>(tools.threads.threads())) {}
 
   void write(const ShardPlan& plan) {

@@ -27,6 +27,7 @@ struct Setup {
   DType sink_dtype = DType::f32;
   bool exact_scales = false;             // powers of two
   std::optional<DType> rounded_to = {};  // values are first rounded as this fp8 type would
+  DType model = DType::f16;              // what Q, K and V were rounded to
   // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
 };
@@ -87,7 +88,8 @@ class Scene {
         row_sequence_.push_back(s);
         // Queries of a position are the same whichever rows are in the step.
         Rng row_rng(seed * 1000003 + static_cast<uint64_t>(s * 65536 + t));
-        const auto row = test::random_floats(row_rng, setup.n_heads * setup.head_dim);
+        auto row = test::random_floats(row_rng, setup.n_heads * setup.head_dim);
+        for (float& x : row) x = of_model(x);
         q_.insert(q_.end(), row.begin(), row.end());
       }
       indptr.push_back(indptr.back() + static_cast<int32_t>(rows));
@@ -125,6 +127,7 @@ class Scene {
     }
     const test::Elements sinks(sinks_, setup_.sink_dtype, {setup_.n_heads});
     if (setup_.sinks) options.sinks = sinks.view();
+    options.rounded_to = setup_.model;
     backend.attention(q.view(), kv, batch, options, out.view());
     return test::floats_of(backend, out.view());
   }
@@ -173,8 +176,13 @@ class Scene {
     }
   }
 
+  float of_model(float x) const {
+    std::byte bytes[4];
+    return round_trip(setup_.model, x, 1.0f, bytes);
+  }
+
   double put(Rng& rng, std::vector<std::byte>& bytes, int64_t at, float scale, double range) {
-    auto x = static_cast<float>(test::random_value(rng) * range);
+    float x = of_model(static_cast<float>(test::random_value(rng) * range));
     std::byte code;
     if (setup_.rounded_to) x = round_trip(*setup_.rounded_to, x, scale, &code) * scale;
     const float used = fp8_format(setup_.dtype) ? scale : 1.0f;
@@ -244,12 +252,16 @@ class Scene {
   std::vector<Tensor> tensors_;
 };
 
-void check_everywhere(const Setup& setup) {
+void check_everywhere(Setup setup) {
   for (const CpuIsa isa : test::available_isas()) {
-    CAPTURE(std::string(cpu_isa_name(isa)));
-    const auto backend = make_cpu_backend(3, isa);
-    const Scene scene(*backend, setup, 11);
-    scene.check(scene.run(*backend));
+    for (const DType model : {DType::f16, DType::bf16, DType::f32}) {
+      CAPTURE(std::string(cpu_isa_name(isa)));
+      CAPTURE(std::string(dtype_name(model)));
+      setup.model = model;
+      const auto backend = make_cpu_backend(3, isa);
+      const Scene scene(*backend, setup, 11);
+      scene.check(scene.run(*backend));
+    }
   }
 }
 

@@ -173,6 +173,8 @@ TEST_CASE("linear: a row has the same bits whatever rows are beside it") {
         CHECK(row_of(rows_from(27, 20, size), 1) == row_of(named, 28));
         CHECK(row_of(named, 28) == (size <= 64 ? row_of(four, 0) : row_of(all, 28)));
       }
+      const bool one_way = cpu_kernels(isa).matrix_unit != nullptr && dtype == DType::bf16;
+      if (one_way) CHECK(row_of(all, 28) == row_of(four, 0));
     }
   }
 }

@@ -67,6 +67,31 @@ TEST_CASE("doctor: says what this machine has and why a GPU is not used") {
   CHECK_FALSE(json.at("devices")[0].at("usable").as_bool());
 }
 
+TEST_CASE("doctor: FP8KV_CPU names the instruction set that every command takes") {
+  const Installed installed;
+  const auto with = [&](const std::string& name, std::vector<std::string> arguments) {
+    return test::run_cli(arguments, {.folder = installed.folder.path(),
+                                     .program = installed.folder / "bin/fp8kv",
+                                     .environment = {"FP8KV_CPU=" + name}});
+  };
+  CHECK(line_with(with("portable", {"doctor"}).out, "cpu ").ends_with(", portable by FP8KV_CPU"));
+  const Json json = Json::parse(with("portable", {"doctor", "--json"}).out, "doctor");
+  CHECK(json.at("cpu").at("instructions").as_string() == "portable");
+  CHECK(with("", {"doctor"}).out == installed.run({"doctor"}).out);
+  const std::string demo = (test::source_dir() / "datasets/demo").string();
+  const std::vector<std::string> run = {"run", demo, "--prompt", "The", "-n", "1"};
+  CHECK(with("portable", run).err.find("cpu: portable, ") != std::string::npos);
+  CHECK(with("plain-amx", run).err.find("cpu: AMX in plain C++, ") != std::string::npos);
+  for (const std::vector<std::string>& command : {run, {"doctor"}}) {
+    const test::CliResult wrong = with("sse9", command);
+    CHECK(wrong.exit_code == 2);
+    CHECK(wrong.out == "");
+    CHECK(wrong.err.find("FP8KV_CPU is 'sse9', which is no instruction set") != std::string::npos);
+    CHECK(wrong.err.find("this processor has ") != std::string::npos);
+    CHECK(wrong.err.find("portable") != std::string::npos);
+  }
+}
+
 TEST_CASE("doctor: a module that cannot be used is named with the reason") {
   struct Case {
     const char* module;  // what lies there; "": a file that is no library

@@ -58,7 +58,8 @@ GpuState look_at(const std::string& name) {
 
 struct Findings {
   std::string processor = line_of("/proc/cpuinfo", "model name");
-  std::string isa = std::string(cpu_isa_name(best_cpu_isa()));
+  std::string isa = std::string(cpu_isa_name(chosen_cpu_isa()));
+  bool isa_is_best = chosen_cpu_isa() == best_cpu_isa();
   int cores = usable_cores();
   MachineMemory memory = machine_memory();
   std::vector<GpuState> gpus;
@@ -88,7 +89,8 @@ std::string text_of(const Findings& found) {
   };
   std::string text = row("fp8kv", FP8KV_VERSION);
   text += row("cpu", cat(plain(found.processor.empty() ? "unknown" : found.processor), ", ",
-                         count_of(static_cast<uint64_t>(found.cores), "core"), ", ", found.isa));
+                         count_of(static_cast<uint64_t>(found.cores), "core"), ", ", found.isa,
+                         found.isa_is_best ? "" : " by FP8KV_CPU"));
   text += row("memory", cat(human_bytes(found.memory.total_bytes), ", ",
                             human_bytes(found.memory.available_bytes), " available"));
   for (const GpuState& gpu : found.gpus) {

@@ -11,6 +11,6 @@ namespace fp8kv {
 
 // `threads` 0: one per physical core this process may use. Results are the same bits for any
 // number of threads. `isa` is for tests; throws a device error if the processor lacks it.
-std::unique_ptr<Backend> make_cpu_backend(int threads = 0, CpuIsa isa = best_cpu_isa());
+std::unique_ptr<Backend> make_cpu_backend(int threads = 0, CpuIsa isa = chosen_cpu_isa());
 
 }  // namespace fp8kv

@@ -52,6 +52,10 @@ bool reads_codes(const QuantisedMatrix& matrix, DType compute) {
          (one_group || matrix.block_columns >= kNibbleStep);
 }
 
+uint16_t* room_for(CodeScratch& scratch, int64_t count) {
+  return reinterpret_cast<uint16_t*>(scratch.rows.floats(static_cast<size_t>((count + 1) / 2)));
+}
+
 CodedRows::CodedRows(const CpuKernels& kernels, const QuantisedMatrix& matrix, DType compute,
                      CodeScratch& scratch)
     : kernels_(kernels),

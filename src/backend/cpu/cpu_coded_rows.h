@@ -23,6 +23,9 @@ struct CodeScratch {
   Scratch rows;
 };
 
+// Room for decoded rows of `count` numbers of 16 bits in all.
+uint16_t* room_for(CodeScratch& scratch, int64_t count);
+
 // A matrix as one job of a product reads it. REQUIRES reads_codes.
 class CodedRows {
  public:

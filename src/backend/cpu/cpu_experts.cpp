@@ -33,19 +33,28 @@ struct Segment {
   int64_t expert;
   int64_t first;  // in the wave
   int64_t count;
+  int64_t packed_first;  // where its rows are packed
+};
+
+// Rows of a segment that are packed together.
+struct Group {
+  const Segment* segment;
+  int64_t first;  // in the segment
+  int64_t count;
 };
 
 class Experts {
  public:
   Experts(const CpuKernels& kernels, ThreadPool& pool, ExpertScratch& scratch,
-          const ConstTensorView& x, const ExpertMatrices& matrices, const TensorView& out)
+          const ConstTensorView& x, const ExpertMatrices& matrices, const TensorView& out,
+          RowForm form)
       : kernels_(kernels),
         pool_(pool),
         scratch_(scratch),
         x_(x),
         matrices_(matrices),
         out_(out),
-        form_(row_form(kernels, matrices.dtype)),
+        form_(form),
         activate_(kernels.activate[static_cast<size_t>(matrices.activation)]) {
     scratch.threads.resize(static_cast<size_t>(pool.threads()));
     scratch.codes.resize(static_cast<size_t>(pool.threads()));
@@ -61,10 +70,14 @@ class Experts {
     for (int64_t expert = 0, at = 0; expert < n_experts;) {
       std::vector<Segment> wave;
       const int64_t wave_begin = at;
+      int64_t packed = 0;
       while (expert < n_experts && at - wave_begin < kWaveRows) {
         const int64_t end = std::min(
             {begins_[static_cast<size_t>(expert) + 1], at + kMostRows, wave_begin + kWaveRows});
-        if (end > at) wave.push_back({expert, at - wave_begin, end - at});
+        if (end > at) {
+          wave.push_back({expert, at - wave_begin, end - at, packed});
+          packed += divide_up(end - at, kPackRows) * kPackRows;
+        }
         at = end;
         if (at == begins_[static_cast<size_t>(expert) + 1]) ++expert;
       }
@@ -80,6 +93,7 @@ class Experts {
  private:
   int64_t dim() const { return x_.shape[1]; }
   int64_t hidden_dim() const { return matrices_.hidden_dim; }
+  int64_t width() const { return strip_width(kernels_, form_); }
 
   WeightRows weight(int64_t matrix, int64_t expert) const {
     const int64_t at = matrix * matrices_.addresses.shape[1] + expert;
@@ -178,38 +192,46 @@ class Experts {
 
   // A segment's part of the rows of a wave, each segment's packed by itself.
   PackedRows packed(float* wave, const Segment& segment, int64_t in_dim) const {
-    PackedRows rows{nullptr, segment.count, in_dim, step_elements(form_)};
-    rows.data = wave + segment.first * rows.blocks() * kTileStride;
+    PackedRows rows{nullptr, segment.count, in_dim, form_};
+    rows.data = wave + segment.packed_first * rows.blocks() * kTileStride;
     return rows;
   }
 
-  float* packed_wave(Scratch& scratch, size_t n_rows, int64_t in_dim) const {
-    const PackedRows all{nullptr, static_cast<int64_t>(n_rows), in_dim, step_elements(form_)};
+  float* packed_wave(Scratch& scratch, const std::vector<Segment>& wave, int64_t in_dim) const {
+    const Segment& last = wave.back();
+    const PackedRows all{nullptr, last.packed_first + last.count, in_dim, form_};
     return scratch.floats(all.floats());
   }
 
   // By tiles.
   void many(const std::vector<Segment>& wave, std::span<const Sent> rows) {
-    float* in = packed_wave(scratch_.rows, rows.size(), dim());
-    float* hidden = packed_wave(scratch_.prepared, rows.size(), hidden_dim());
+    float* in = packed_wave(scratch_.rows, wave, dim());
+    float* hidden = packed_wave(scratch_.prepared, wave, hidden_dim());
     float* weighed = weighed_rows(rows.size());
-    std::vector<const Segment*> segment_of;
+    std::vector<Group> groups;
     for (const Segment& segment : wave) {
-      segment_of.insert(segment_of.end(), static_cast<size_t>(segment.count), &segment);
+      for (int64_t first = 0; first < segment.count; first += kPackRows) {
+        groups.push_back({&segment, first, std::min(kPackRows, segment.count - first)});
+      }
     }
-    pool_.run(static_cast<int64_t>(rows.size()), [&](int64_t i, int /*thread*/) {
-      const Segment& segment = *segment_of[static_cast<size_t>(i)];
-      pack_row(kernels_, form_, row_of(rows[static_cast<size_t>(i)], i, weighed),
-               packed(in, segment, dim()), i - segment.first);
+    pool_.run(static_cast<int64_t>(groups.size()), [&](int64_t job, int /*thread*/) {
+      const Group& group = groups[static_cast<size_t>(job)];
+      std::array<const float*, kPackRows> from{};
+      for (int64_t i = 0; i < group.count; ++i) {
+        const int64_t at = group.segment->first + group.first + i;
+        from[static_cast<size_t>(i)] = row_of(rows[static_cast<size_t>(at)], at, weighed);
+      }
+      pack_rows(kernels_, std::span(from).first(static_cast<size_t>(group.count)),
+                packed(in, *group.segment, dim()), group.first);
     });
-    const int64_t strips = divide_up(hidden_dim(), kernels_.strip);
+    const int64_t strips = divide_up(hidden_dim(), width());
     pool_.run(static_cast<int64_t>(wave.size()) * strips, [&](int64_t job, int thread) {
       const Segment& segment = wave[static_cast<size_t>(job / strips)];
       hidden_strip(segment, job % strips, packed(in, segment, dim()),
                    packed(hidden, segment, hidden_dim()), scratch_.threads[thread],
                    scratch_.codes[thread]);
     });
-    const int64_t out_strips = divide_up(dim(), kernels_.strip);
+    const int64_t out_strips = divide_up(dim(), width());
     const int64_t parts = row_parts(out_strips);
     pool_.run(out_strips * parts, [&](int64_t job, int thread) {
       const int64_t n = x_.shape[0], part = job % parts;
@@ -238,11 +260,12 @@ class Experts {
   // activation(gate) * up of a strip, prepared for down.
   void hidden_strip(const Segment& segment, int64_t strip, const PackedRows& in,
                     const PackedRows& out, Scratch& scratch, CodeScratch& codes) const {
-    const int64_t width = kernels_.strip, size = segment.count * width;
-    float* panel = scratch.floats(static_cast<size_t>(kTileStride * width + 2 * size));
-    float* gate = panel + kTileStride * width;
+    const int64_t width = this->width(), size = segment.count * width;
+    const int64_t panel_size = panel_floats(kernels_, form_, segment.count, 1);
+    float* panel = scratch.floats(static_cast<size_t>(panel_size + 2 * size));
+    float* gate = panel + panel_size;
     float* up = gate + size;
-    const TileRows rows{kernels_, form_, in, 0, segment.count};
+    const TileRows rows{kernels_, in, 0, segment.count};
     const int64_t first = strip * width, count = std::min(width, hidden_dim() - first);
     for (int64_t matrix = first_matrix(); matrix < 2; ++matrix) {
       float* to = matrix == first_matrix() ? gate : up;
@@ -251,8 +274,11 @@ class Experts {
     }
     activate(gate, up, size);
     look_at(segment.expert, gate, segment.count, count, width);
-    for (int64_t row = 0; row < segment.count; ++row) {
-      pack_part(kernels_, form_, gate + row * width, first, count, out, row);
+    for (int64_t row = 0; row < segment.count; row += kPackRows) {
+      const int64_t n = std::min(kPackRows, segment.count - row);
+      std::array<const float*, kPackRows> from{};
+      for (int64_t i = 0; i < n; ++i) from[static_cast<size_t>(i)] = gate + (row + i) * width;
+      pack_part(kernels_, std::span(from).first(static_cast<size_t>(n)), first, count, out, row);
     }
   }
 
@@ -264,11 +290,12 @@ class Experts {
     const auto begin = std::lower_bound(sent.begin(), sent.end(), part.begin, below);
     const auto end = std::lower_bound(begin, sent.end(), part.end, below);
     if (begin == end) return;
-    const int64_t width = kernels_.strip, n = end - begin;
-    float* panel = scratch.floats(static_cast<size_t>(kTileStride * width + n * width));
-    float* sums = panel + kTileStride * width;
-    multiply_strips({kernels_, form_, hidden, begin - sent.begin(), n}, weight(2, segment.expert),
-                    strip, 1, panel, sums, codes);
+    const int64_t width = this->width(), n = end - begin;
+    const int64_t panel_size = panel_floats(kernels_, form_, n, 1);
+    float* panel = scratch.floats(static_cast<size_t>(panel_size + n * width));
+    float* sums = panel + panel_size;
+    multiply_strips({kernels_, hidden, begin - sent.begin(), n}, weight(2, segment.expert), strip,
+                    1, panel, sums, codes);
     const int64_t first = strip * width, count = std::min(width, dim() - first);
     const auto added = bias(2, segment.expert, first, count);
     for (int64_t i = 0; i < n; ++i) {
@@ -353,8 +380,9 @@ void cpu_experts(const CpuKernels& kernels, ThreadPool& pool, ExpertScratch& scr
                  const TensorView& out, int64_t computed_as) {
   if (x.shape[0] == 0) return;
   FP8KV_ASSERT(x.dtype == DType::f32 && out.dtype == DType::f32 && x.shape == out.shape);
-  Experts(kernels, pool, scratch, x, matrices, out)
-      .run(routed, takes_dots(kernels, x.shape[0], computed_as));
+  const bool coded = !matrices.codes.empty();
+  const ProductWay way = product_way(kernels, matrices.dtype, coded, x.shape[0], computed_as);
+  Experts(kernels, pool, scratch, x, matrices, out, way.form).run(routed, way.dots);
 }
 
 }  // namespace fp8kv

@@ -11,8 +11,9 @@ namespace {
 
 // Rows in one go: with kTileStride steps each they fill half of a 1 MiB L2 cache.
 constexpr int64_t kBlockRows = 512;
-// Strips whose sums are kept at once; the packed rows are read once for all of them.
-constexpr int64_t kUnitStrips = 2;
+// Strips whose sums are kept at once; the packed rows are read once for all of them. A matrix unit
+// reads them so fast that it wants more.
+constexpr int64_t kStrips = 2, kMaxStrips = 8;
 // Pieces of work a thread should find, so that a slow one does not hold up the rest.
 constexpr int64_t kJobsPerThread = 4;
 
@@ -31,17 +32,19 @@ struct Piece {
 // What all jobs of a block of rows share.
 struct Block {
   const CpuKernels& kernels;
-  RowForm form;
   PackedRows rows;
   int64_t first_row;  // of the block within x and out
+
+  int64_t strip_width() const { return fp8kv::strip_width(kernels, rows.form); }
 };
 
-void write_strip(const Block& block, const Piece& piece, int64_t strip, const float* sums) {
-  const int64_t width = block.kernels.strip;
+// Row by row, so that what lies side by side is written together.   sums [strips][rows][width]
+void write_strips(const Block& block, const Piece& piece, const float* sums) {
+  const int64_t width = block.strip_width();
   const int64_t out_dim = piece.projection->weight.shape[0];
-  const int64_t first = strip * width;
-  const int64_t count = std::min(width, out_dim - first);
-  std::array<float, kMaxStrip> bias{};
+  const int64_t first = piece.first_strip * width;
+  const int64_t count = std::min(piece.n_strips() * width, out_dim - first);
+  std::array<float, kMaxStrips * kMaxStrip> bias{};
   if (const auto& given = piece.projection->bias) {
     const int64_t offset = first * static_cast<int64_t>(dtype_bytes(given->dtype));
     block.kernels.to_float[given->dtype](given->data + offset, count, bias.data());
@@ -49,11 +52,15 @@ void write_strip(const Block& block, const Piece& piece, int64_t strip, const fl
   float* out = piece.projection->out.as<float>();
   for (int64_t r = 0; r < piece.n_rows(); ++r) {
     float* to = out + (block.first_row + piece.first_row + r) * out_dim + first;
-    const float* from = sums + r * width;
-    if (piece.projection->accumulate) {
-      for (int64_t j = 0; j < count; ++j) to[j] += from[j] + bias[j];
-    } else {
-      for (int64_t j = 0; j < count; ++j) to[j] = from[j] + bias[j];
+    for (int64_t done = 0; done < count; done += width) {
+      const int64_t now = std::min(width, count - done);
+      const float* from = sums + (done * piece.n_rows()) + r * width;
+      const float* added = bias.data() + done;
+      if (piece.projection->accumulate) {
+        for (int64_t j = 0; j < now; ++j) to[done + j] += from[j] + added[j];
+      } else {
+        for (int64_t j = 0; j < now; ++j) to[done + j] = from[j] + added[j];
+      }
     }
   }
 }
@@ -63,35 +70,34 @@ WeightRows weight_rows(const Projection& projection) {
 }
 
 void compute(const Block& block, const Piece& piece, Scratch& scratch, CodeScratch& codes) {
-  const int64_t width = block.kernels.strip;
-  const int64_t sums_size = piece.n_rows() * width;
-  float* panel = scratch.floats(kTileStride * width + piece.n_strips() * sums_size);
-  float* sums = panel + kTileStride * width;
-  const TileRows rows{block.kernels, block.form, block.rows, piece.first_row, piece.n_rows()};
+  const int64_t sums_size = piece.n_rows() * block.strip_width();
+  const int64_t panel_size =
+      panel_floats(block.kernels, block.rows.form, piece.n_rows(), piece.n_strips());
+  float* panel = scratch.floats(panel_size + piece.n_strips() * sums_size);
+  float* sums = panel + panel_size;
+  const TileRows rows{block.kernels, block.rows, piece.first_row, piece.n_rows()};
   multiply_strips(rows, weight_rows(*piece.projection), piece.first_strip, piece.n_strips(), panel,
                   sums, codes);
-  for (int64_t s = 0; s < piece.n_strips(); ++s) {
-    write_strip(block, piece, piece.first_strip + s, sums + s * sums_size);
-  }
+  write_strips(block, piece, sums);
 }
 
 // Cuts all projections of a block into jobs. How is a matter of speed alone: no result depends on
 // it.
-std::vector<Piece> make_pieces(const CpuKernels& kernels, int64_t threads, int64_t n_rows,
+std::vector<Piece> make_pieces(const Block& block, int64_t threads, int64_t n_rows,
                                std::span<const Projection* const> projections) {
+  const int64_t width = block.strip_width();
   int64_t strips = 0;
-  for (const Projection* each : projections) {
-    strips += divide_up(each->weight.shape[0], kernels.strip);
-  }
+  for (const Projection* each : projections) strips += divide_up(each->weight.shape[0], width);
   const int64_t wanted = threads == 1 ? 1 : threads * kJobsPerThread;
-  const int64_t unit = std::clamp<int64_t>(strips / wanted, 1, kUnitStrips);
+  const int64_t most = is_for_unit(block.rows.form) ? kMaxStrips : kStrips;
+  const int64_t unit = std::clamp<int64_t>(strips / wanted, 1, most);
   // Rows are cut only where there are too few strips to go round, and then not below a few tiles.
   const int64_t row_parts =
       std::clamp<int64_t>(wanted / std::max<int64_t>(strips, 1), 1,
-                          std::max<int64_t>(1, n_rows / (4 * kernels.tile_rows)));
+                          std::max<int64_t>(1, n_rows / (4 * block.kernels.tile_rows)));
   std::vector<Piece> pieces;
   for (const Projection* each : projections) {
-    const int64_t n_strips = divide_up(each->weight.shape[0], kernels.strip);
+    const int64_t n_strips = divide_up(each->weight.shape[0], width);
     for (int64_t strip = 0; strip < n_strips; strip += unit) {
       for (int64_t part = 0; part < row_parts; ++part) {
         pieces.push_back({each, strip, std::min(strip + unit, n_strips),
@@ -108,16 +114,21 @@ void multiply(const CpuKernels& kernels, RowForm form, ThreadPool& pool, LinearS
   const int64_t n = x.shape[0];
   const int64_t in_dim = x.shape[1];
   const int64_t row_blocks = divide_up(n, kBlockRows);
-  for (int64_t i = 0; i < row_blocks; ++i) {
-    const int64_t first = part_begin(n, row_blocks, i);
-    const int64_t rows = part_begin(n, row_blocks, i + 1) - first;
-    PackedRows packed{nullptr, rows, in_dim, step_elements(form)};
+  for (int64_t part = 0; part < row_blocks; ++part) {
+    const int64_t first = part_begin(n, row_blocks, part);
+    const int64_t rows = part_begin(n, row_blocks, part + 1) - first;
+    PackedRows packed{nullptr, rows, in_dim, form};
     packed.data = scratch.rows.floats(packed.floats());
-    pool.run(rows, [&](int64_t row, int /*thread*/) {
-      pack_row(kernels, form, x.as<float>() + (first + row) * in_dim, packed, row);
+    pool.run(divide_up(rows, kPackRows), [&](int64_t job, int /*thread*/) {
+      const int64_t begin = job * kPackRows, count = std::min(kPackRows, rows - begin);
+      std::array<const float*, kPackRows> from{};
+      for (int64_t i = 0; i < count; ++i) {
+        from[static_cast<size_t>(i)] = x.as<float>() + (first + begin + i) * in_dim;
+      }
+      pack_rows(kernels, std::span(from).first(static_cast<size_t>(count)), packed, begin);
     });
-    const Block block{kernels, form, packed, first};
-    const std::vector<Piece> pieces = make_pieces(kernels, pool.threads(), rows, projections);
+    const Block block{kernels, packed, first};
+    const std::vector<Piece> pieces = make_pieces(block, pool.threads(), rows, projections);
     pool.run(static_cast<int64_t>(pieces.size()), [&](int64_t job, int thread) {
       compute(block, pieces[job], scratch.threads[thread], scratch.codes[thread]);
     });
@@ -183,14 +194,19 @@ void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scra
   if (x.shape[0] == 0) return;
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
   scratch.codes.resize(static_cast<size_t>(pool.threads()));
-  for (const RowForm form : {RowForm::plain, RowForm::rounded_to_bf16, RowForm::bf16_pairs}) {
-    std::vector<const Projection*> chosen;
-    for (const Projection& each : projections) {
-      if (row_form(kernels, each.weight.dtype) == form) chosen.push_back(&each);
-    }
-    if (chosen.empty()) continue;
-    const auto way = takes_dots(kernels, x.shape[0], computed_as) ? multiply_few : multiply;
-    way(kernels, form, pool, scratch, x, chosen);
+  std::vector<const Projection*> left;
+  for (const Projection& each : projections) left.push_back(&each);
+  while (!left.empty()) {
+    const auto way_of = [&](const Projection* each) {
+      return product_way(kernels, each->weight.dtype, each->codes.has_value(), x.shape[0],
+                         computed_as);
+    };
+    const ProductWay way = way_of(left.front());
+    const auto others = std::stable_partition(
+        left.begin(), left.end(), [&](const Projection* each) { return way_of(each) == way; });
+    const std::span alike(left.begin(), others);
+    (way.dots ? multiply_few : multiply)(kernels, way.form, pool, scratch, x, alike);
+    left.erase(left.begin(), others);
   }
 }
 

@@ -1,6 +1,8 @@
 #include "backend/cpu/cpu_linear_heads.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "backend/cpu/cpu_products.h"
 #include "base/error.h"
@@ -59,17 +61,20 @@ void multiply_few(const Op& op, ThreadPool& pool, LinearScratch& scratch) {
 // Rows [first, end) of one head, strip by strip.
 void multiply_job(const Op& op, int64_t head, int64_t first, int64_t end, Scratch& memory,
                   CodeScratch& codes) {
-  const int64_t width = op.kernels.strip, count = end - first;
-  PackedRows packed{nullptr, count, op.in_dim, step_elements(op.form)};
-  const auto packed_floats = static_cast<int64_t>(packed.floats());
-  packed.data =
-      memory.floats(static_cast<size_t>(packed_floats + kTileStride * width + count * width));
-  float* panel = packed.data + packed_floats;
-  float* sums = panel + kTileStride * width;
-  for (int64_t row = 0; row < count; ++row) {
-    pack_row(op.kernels, op.form, op.x_at(first + row, head), packed, row);
+  const int64_t width = strip_width(op.kernels, op.form), count = end - first;
+  PackedRows packed{nullptr, count, op.in_dim, op.form};
+  const auto packed_size = static_cast<int64_t>(packed.floats());
+  const int64_t panel_size = panel_floats(op.kernels, op.form, count, 1);
+  packed.data = memory.floats(static_cast<size_t>(packed_size + panel_size + count * width));
+  float* panel = packed.data + packed_size;
+  float* sums = panel + panel_size;
+  for (int64_t begin = 0; begin < count; begin += kPackRows) {
+    std::array<const float*, kPackRows> from{};
+    const int64_t n = std::min(kPackRows, count - begin);
+    for (int64_t i = 0; i < n; ++i) from[static_cast<size_t>(i)] = op.x_at(first + begin + i, head);
+    pack_rows(op.kernels, std::span(from).first(static_cast<size_t>(n)), packed, begin);
   }
-  const TileRows rows{op.kernels, op.form, packed, 0, count};
+  const TileRows rows{op.kernels, packed, 0, count};
   const WeightRows weight = op.weight_of(head);
   for (int64_t strip = 0; strip < divide_up(op.out_dim, width); ++strip) {
     multiply_strips(rows, weight, strip, 1, panel, sums, codes);
@@ -85,14 +90,15 @@ void multiply_job(const Op& op, int64_t head, int64_t first, int64_t end, Scratc
 void cpu_linear_heads(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
                       const ConstHeadColumns& x, const ConstTensorView& weights,
                       const HeadColumns& out, int64_t computed_as) {
-  const Op op{kernels, row_form(kernels, weights.dtype), x, weights, out};
+  const ProductWay way = product_way(kernels, weights.dtype, false, x.rows.shape[0], computed_as);
+  const Op op{kernels, way.form, x, weights, out};
   FP8KV_ASSERT(x.rows.dtype == DType::f32 && out.rows.dtype == DType::f32);
   FP8KV_ASSERT(x.first + op.in_dim <= x.rows.shape[2]);
   FP8KV_ASSERT(out.first + op.out_dim <= out.rows.shape[2]);
   if (op.n == 0) return;
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
   scratch.codes.resize(static_cast<size_t>(pool.threads()));
-  if (takes_dots(kernels, op.n, computed_as)) return multiply_few(op, pool, scratch);
+  if (way.dots) return multiply_few(op, pool, scratch);
   const int64_t parts = divide_up(op.n, kJobRows);
   pool.run(op.n_heads * parts, [&](int64_t job, int thread) {
     const int64_t head = job / parts, part = job % parts;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "backend/cpu/cpu_unit_products.h"
 #include "core/half.h"
 
 namespace fp8kv {
@@ -10,11 +11,6 @@ namespace {
 
 // Stands in for the rows of a weight past its last one.
 alignas(64) constexpr std::array<std::byte, kTileStride * sizeof(float)> kZeroRow{};
-
-// Numbers of 16 bits.
-uint16_t* room_for(CodeScratch& scratch, int64_t count) {
-  return reinterpret_cast<uint16_t*>(scratch.rows.floats(static_cast<size_t>((count + 1) / 2)));
-}
 
 void pack_pairs(const float* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count / 2; ++i) {
@@ -36,7 +32,7 @@ void pack_strip(const TileRows& rows, const ConstTensorView& weight, CodedRows* 
                 CodeScratch& scratch, int64_t strip, int64_t k_block, float* panel) {
   const int width = rows.kernels.strip, depth = rows.packed.depth(k_block);
   const int64_t element = static_cast<int64_t>(dtype_bytes(weight.dtype));
-  const int64_t row_bytes = rows.packed.in_dim * element, first = k_block * rows.packed.block;
+  const int64_t row_bytes = rows.packed.in_dim * element, first = k_block * rows.packed.block();
   uint16_t* decoded = coded == nullptr ? nullptr : room_for(scratch, width * depth);
   const std::byte* from[kMaxStrip];
   for (int j = 0; j < width; ++j) {
@@ -51,7 +47,7 @@ void pack_strip(const TileRows& rows, const ConstTensorView& weight, CodedRows* 
       from[j] = reinterpret_cast<const std::byte*>(to);
     }
   }
-  if (rows.form == RowForm::bf16_pairs) {
+  if (rows.packed.form == RowForm::bf16_pairs) {
     rows.kernels.pack_pairs(from, depth, panel);
   } else {
     rows.kernels.pack_panel[weight.dtype](from, depth, panel);
@@ -60,7 +56,7 @@ void pack_strip(const TileRows& rows, const ConstTensorView& weight, CodedRows* 
 
 // sums [rows][strip] gets one block of k added to it, or is set by the first.
 void multiply_strip(const TileRows& rows, int64_t k_block, const float* panel, float* sums) {
-  const bool pairs = rows.form == RowForm::bf16_pairs;
+  const bool pairs = rows.packed.form == RowForm::bf16_pairs;
   const CpuKernels::Tile* tiles = pairs ? rows.kernels.pair_tiles : rows.kernels.tiles;
   const int depth = rows.packed.depth(k_block);
   const int steps = pairs ? (depth + 1) / 2 : depth;
@@ -76,35 +72,61 @@ void multiply_strip(const TileRows& rows, int64_t k_block, const float* panel, f
 
 }  // namespace
 
-bool takes_dots(const CpuKernels& kernels, int64_t rows, int64_t computed_as) {
-  if (kernels.dots.f32 == nullptr) return false;
-  return computed_as > 0 ? computed_as <= kMostNamedDotRows : rows <= kMostDotRows;
+ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int64_t rows,
+                       int64_t computed_as) {
+  const bool bf16 = weight == DType::bf16, f16 = weight == DType::f16;
+  const bool few = computed_as > 0 ? computed_as <= kMostNamedDotRows : rows <= kMostDotRows;
+  const bool dots = kernels.dots.f32 != nullptr && few;
+  // Few rows of codes, and of f16, are faster by dot products: a unit needs them decoded, or
+  // parted, before.
+  if (kernels.matrix_unit != nullptr && (bf16 || f16) && !(dots && (coded || f16))) {
+    return {bf16 ? RowForm::unit_bf16 : RowForm::unit_f16, false};
+  }
+  if (!bf16) return {RowForm::plain, dots};
+  return {kernels.pack_pairs != nullptr ? RowForm::bf16_pairs : RowForm::rounded_to_bf16, dots};
 }
 
-RowForm row_form(const CpuKernels& kernels, DType weight) {
-  if (weight != DType::bf16) return RowForm::plain;
-  return kernels.pack_pairs != nullptr ? RowForm::bf16_pairs : RowForm::rounded_to_bf16;
+int64_t strip_width(const CpuKernels& kernels, RowForm form) {
+  return is_for_unit(form) ? kUnitWeights : kernels.strip;
 }
 
-void pack_row(const CpuKernels& kernels, RowForm form, const float* row, const PackedRows& packed,
-              int64_t index) {
+void pack_rows(const CpuKernels& kernels, std::span<const float* const> rows,
+               const PackedRows& packed, int64_t index) {
+  std::array<const float*, kPackRows> from{};
   for (int64_t b = 0; b < packed.blocks(); ++b) {
-    prepare(kernels, form, row + b * packed.block, packed.depth(b), packed.at(b, index));
+    for (size_t i = 0; i < rows.size(); ++i) from[i] = rows[i] + b * packed.block();
+    pack_part(kernels, std::span(from).first(rows.size()), b * packed.block(), packed.depth(b),
+              packed, index);
   }
 }
 
-void pack_part(const CpuKernels& kernels, RowForm form, const float* from, int64_t first,
+void pack_part(const CpuKernels& kernels, std::span<const float* const> rows, int64_t first,
                int64_t count, const PackedRows& packed, int64_t index) {
-  const int64_t within = first % packed.block;
-  float* to = packed.at(first / packed.block, index);
-  prepare(kernels, form, from, count, to + (form == RowForm::bf16_pairs ? within / 2 : within));
+  const int64_t within = first % packed.block(), k_block = first / packed.block();
+  if (is_for_unit(packed.form)) {
+    return pack_unit_rows(kernels, rows, within, count, packed.at(k_block, index), packed.form);
+  }
+  const int64_t at = packed.form == RowForm::bf16_pairs ? within / 2 : within;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    float* to = packed.at(k_block, index + static_cast<int64_t>(i)) + at;
+    prepare(kernels, packed.form, rows[i], count, to);
+  }
+}
+
+int64_t panel_floats(const CpuKernels& kernels, RowForm form, int64_t n_rows, int64_t n_strips) {
+  const int64_t panel = kTileStride * strip_width(kernels, form);
+  return is_for_unit(form) ? panel + unit_sums_floats(n_rows, n_strips) : panel;
 }
 
 void multiply_strips(const TileRows& rows, const WeightRows& weight, int64_t first_strip,
                      int64_t n_strips, float* panel, float* sums, CodeScratch& scratch) {
-  const int64_t size = rows.n_rows * rows.kernels.strip;
   std::optional<CodedRows> coded;
   if (weight.codes) coded.emplace(rows.kernels, *weight.codes, weight.view.dtype, scratch);
+  if (is_for_unit(rows.packed.form)) {
+    return multiply_unit_strips(rows, weight.view, coded ? &*coded : nullptr, first_strip, n_strips,
+                                panel, sums, scratch);
+  }
+  const int64_t size = rows.n_rows * rows.kernels.strip;
   for (int64_t b = 0; b < rows.packed.blocks(); ++b) {
     for (int64_t s = 0; s < n_strips; ++s) {
       pack_strip(rows, weight.view, coded ? &*coded : nullptr, scratch, first_strip + s, b, panel);

@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "backend/cpu/cpu_coded_rows.h"
+#include "backend/cpu/cpu_product_rows.h"
 #include "backend/cpu/isa/cpu_kernels.h"
 #include "core/tensor.h"
 
@@ -21,49 +23,30 @@ namespace fp8kv {
 inline constexpr int64_t kMostDotRows = 16;
 inline constexpr int64_t kMostNamedDotRows = 64;
 
-// Whether a step of `rows` rows, computed as one of `computed_as` unless that is 0, takes dot
-// products.
-bool takes_dots(const CpuKernels& kernels, int64_t rows, int64_t computed_as);
-
-constexpr int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // Part `part` of `parts` nearly equal ones of [0, n) begins here.
 constexpr int64_t part_begin(int64_t n, int64_t parts, int64_t part) {
   return n * part / parts;
 }
 
-// How activations have to be prepared for products with weights of a type.
-enum class RowForm { plain, rounded_to_bf16, bf16_pairs };
-RowForm row_form(const CpuKernels& kernels, DType weight);
-
-// Elements of in_dim in kTileStride steps.
-constexpr int64_t step_elements(RowForm form) {
-  return form == RowForm::bf16_pairs ? 2 * kTileStride : kTileStride;
-}
-
-// Rows for tiles, cut along k: [k blocks][rows][kTileStride] steps.
-struct PackedRows {
-  float* data;
-  int64_t n;
-  int64_t in_dim;
-  int64_t block;  // step_elements
-
-  int64_t blocks() const { return divide_up(in_dim, block); }
-  size_t floats() const { return static_cast<size_t>(blocks() * n * kTileStride); }
-  float* at(int64_t k_block, int64_t row) const { return data + (k_block * n + row) * kTileStride; }
-  int depth(int64_t k_block) const {
-    return static_cast<int>(std::min(block, in_dim - k_block * block));
-  }
+// How a step of `rows` rows, computed as one of `computed_as` unless that is 0, is multiplied with
+// weights of a type, which may lie as codes.
+struct ProductWay {
+  RowForm form;
+  bool dots;  // by dot products along the weights; else in strips
+  bool operator==(const ProductWay&) const = default;
 };
+ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int64_t rows,
+                       int64_t computed_as);
 
-// Row `index` of `packed`, from all its elements.
-void pack_row(const CpuKernels& kernels, RowForm form, const float* row, const PackedRows& packed,
-              int64_t index);
-// `count` elements of it, from element `first` on. REQUIRES that these are within a k block, and
-// an even `first`.
-void pack_part(const CpuKernels& kernels, RowForm form, const float* from, int64_t first,
+// Weights whose products are computed together.
+int64_t strip_width(const CpuKernels& kernels, RowForm form);
+
+// Rows [index, index + rows.size()) of `packed`, from all their elements.
+void pack_rows(const CpuKernels& kernels, std::span<const float* const> rows,
+               const PackedRows& packed, int64_t index);
+// `count` elements of them, from element `first` on. REQUIRES that these are within a k block,
+// and that `first` is a multiple of the strip's width.
+void pack_part(const CpuKernels& kernels, std::span<const float* const> rows, int64_t first,
                int64_t count, const PackedRows& packed, int64_t index);
 
 // Rows of weights as products read them: numbers, or codes.
@@ -72,17 +55,11 @@ struct WeightRows {
   const QuantisedMatrix* codes = nullptr;  // of the same shape
 };
 
-// Rows that are multiplied together.
-struct TileRows {
-  const CpuKernels& kernels;
-  RowForm form;
-  PackedRows packed;
-  int64_t first_row;  // of those to multiply, within `packed`
-  int64_t n_rows;
-};
+// Floats of working memory for the products of n_rows rows with n_strips strips at once.
+int64_t panel_floats(const CpuKernels& kernels, RowForm form, int64_t n_rows, int64_t n_strips);
 
 // The products of the rows with strips [first_strip, first_strip + n_strips) of a weight:
-// sums [n_strips][n_rows][strip], overwritten.   panel: room for kTileStride * strip floats
+// sums [n_strips][n_rows][strip], overwritten.   panel: room for panel_floats
 void multiply_strips(const TileRows& rows, const WeightRows& weight, int64_t first_strip,
                      int64_t n_strips, float* panel, float* sums, CodeScratch& scratch);
 

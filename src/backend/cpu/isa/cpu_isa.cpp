@@ -1,14 +1,28 @@
 #include "backend/cpu/isa/cpu_isa.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "backend/cpu/isa/cpu_kernels.h"
+#include "base/error.h"
+#include "base/text.h"
 
 namespace fp8kv {
 namespace {
 
 const CpuKernels& portable_kernels() {
   return kPortableKernels;
+}
+
+const CpuKernels& plain_amx_kernels() {
+  static const CpuKernels kKernels = [] {
+    CpuKernels kernels = kPortableKernels;
+    kernels.matrix_unit = &kPlainMatrixUnit;
+    return kernels;
+  }();
+  return kKernels;
 }
 
 #if defined(__x86_64__)
@@ -50,25 +64,45 @@ const CpuKernels& avx512_bf16_kernels() {
   return kKernels;
 }
 
+bool has_amx() {
+  return has_avx512_bf16() && __builtin_cpu_supports("avx512vbmi") && take_amx();
+}
+
+const CpuKernels& amx_kernels() {
+  static const CpuKernels kKernels = [] {
+    CpuKernels kernels = avx512_bf16_kernels();
+    kernels.matrix_unit = &kAmxMatrixUnit;
+    return kernels;
+  }();
+  return kKernels;
+}
+
 #else
 
 bool is_not_here() {
   return false;
 }
-constexpr auto has_avx2 = is_not_here, has_avx512 = is_not_here, has_avx512_bf16 = is_not_here;
+constexpr auto has_avx2 = is_not_here, has_avx512 = is_not_here, has_avx512_bf16 = is_not_here,
+               has_amx = is_not_here;
 constexpr auto avx2_kernels = portable_kernels, avx512_kernels = portable_kernels,
-               avx512_bf16_kernels = portable_kernels;
+               avx512_bf16_kernels = portable_kernels, amx_kernels = portable_kernels;
 
 #endif
 
 constexpr CpuIsaRow kRows[] = {
-    {CpuIsa::portable, "portable", "nothing", [] { return true; }, portable_kernels},
-    {CpuIsa::avx2, "AVX2", "avx2, fma and f16c", has_avx2, avx2_kernels},
-    {CpuIsa::avx512, "AVX-512", "avx2, fma, f16c, avx512f, avx512bw, avx512dq and avx512vl",
-     has_avx512, avx512_kernels},
-    {CpuIsa::avx512_bf16, "AVX-512 BF16",
+    {CpuIsa::plain_amx, "plain-amx", "AMX in plain C++", "nothing", [] { return true; },
+     plain_amx_kernels},
+    {CpuIsa::portable, "portable", "portable", "nothing", [] { return true; }, portable_kernels},
+    {CpuIsa::avx2, "avx2", "AVX2", "avx2, fma and f16c", has_avx2, avx2_kernels},
+    {CpuIsa::avx512, "avx512", "AVX-512",
+     "avx2, fma, f16c, avx512f, avx512bw, avx512dq and avx512vl", has_avx512, avx512_kernels},
+    {CpuIsa::avx512_bf16, "avx512-bf16", "AVX-512 BF16",
      "avx2, fma, f16c, avx512f, avx512bw, avx512dq, avx512vl and avx512_bf16", has_avx512_bf16,
      avx512_bf16_kernels},
+    {CpuIsa::amx, "amx", "AMX",
+     "avx2, fma, f16c, avx512f, avx512bw, avx512dq, avx512vl, avx512_bf16, avx512_vbmi, "
+     "amx_tile and amx_bf16",
+     has_amx, amx_kernels},
 };
 
 }  // namespace
@@ -82,10 +116,26 @@ const CpuIsaRow& cpu_isa_row(CpuIsa isa) {
 }
 
 CpuIsa best_cpu_isa() {
-  // `portable`, the first, is always there.
+  // `portable` is always there.
   return std::find_if(std::rbegin(kRows), std::rend(kRows),
                       [](const CpuIsaRow& row) { return row.is_here(); })
       ->isa;
+}
+
+CpuIsa chosen_cpu_isa() {
+  const char* given = std::getenv("FP8KV_CPU");
+  if (given == nullptr || *given == '\0') return best_cpu_isa();
+  std::vector<std::string> ids;
+  for (const CpuIsaRow& row : kRows) {
+    if (row.id == given && row.is_here()) return row.isa;
+    if (row.id == given) {
+      throw Error(cat("FP8KV_CPU is ", quote(given), ", but this processor has no ", row.name),
+                  cat("it needs ", row.needs), ErrorKind::usage);
+    }
+    if (row.is_here()) ids.emplace_back(row.id);
+  }
+  throw Error(cat("FP8KV_CPU is ", quote(given), ", which is no instruction set"),
+              cat("this processor has ", join(ids, ", ")), ErrorKind::usage);
 }
 
 bool has_cpu_isa(CpuIsa isa) {

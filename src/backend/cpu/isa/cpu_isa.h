@@ -8,11 +8,13 @@ namespace fp8kv {
 
 struct CpuKernels;
 
-// In rising order.
-enum class CpuIsa { portable, avx2, avx512, avx512_bf16 };
+// In rising order. The first is AMX's matrix unit in plain C++, with its bits: for tests on
+// machines without it.
+enum class CpuIsa { plain_amx, portable, avx2, avx512, avx512_bf16, amx };
 
 struct CpuIsaRow {
   CpuIsa isa;
+  std::string_view id;             // for FP8KV_CPU: "avx512-bf16"
   std::string_view name;           // "AVX-512 BF16"
   std::string_view needs;          // what /proc/cpuinfo calls it: "avx2, fma and f16c"
   bool (*is_here)();               // whether this processor has all of that
@@ -26,6 +28,9 @@ const CpuIsaRow& cpu_isa_row(CpuIsa isa);
 
 // The best set this processor has.
 CpuIsa best_cpu_isa();
+// The set that the environment variable FP8KV_CPU names, by its id; else the best.
+// Throws a usage error where it names none, or one that this processor lacks.
+CpuIsa chosen_cpu_isa();
 
 bool has_cpu_isa(CpuIsa isa);
 std::string_view cpu_isa_name(CpuIsa isa);

@@ -14,6 +14,8 @@
 #include <optional>
 
 #include "backend/cpu/isa/cpu_code_kernels.h"
+#include "backend/cpu/isa/cpu_matrix_unit.h"
+#include "backend/cpu/isa/cpu_per_type.h"
 #include "core/block.h"
 #include "core/dtype.h"
 #include "core/experts.h"
@@ -26,36 +28,6 @@ namespace fp8kv {
 inline constexpr int kTileStride = 256;
 inline constexpr int kMaxTileRows = 14;
 inline constexpr int kMaxStrip = 32;
-
-// One function for every element type that weights and caches can have.
-template <typename Function>
-struct PerType {
-  Function f32;
-  Function f16;
-  Function bf16;
-  Function e4m3fn;
-  Function e4m3fnuz;
-  Function e5m2;
-  Function e5m2fnuz;
-
-  // REQUIRES a compute or fp8 type.
-  Function operator[](DType dtype) const {
-    if (const std::optional<Fp8Format> format = fp8_format(dtype)) {
-      switch (*format) {
-        case Fp8Format::e4m3fn:
-          return e4m3fn;
-        case Fp8Format::e4m3fnuz:
-          return e4m3fnuz;
-        case Fp8Format::e5m2:
-          return e5m2;
-        case Fp8Format::e5m2fnuz:
-          return e5m2fnuz;
-      }
-    }
-    if (dtype == DType::f16) return f16;
-    return dtype == DType::bf16 ? bf16 : f32;
-  }
-};
 
 // What a token does to a block of a state, and what is read of it: see CpuKernels::StatePass.
 struct StateWrite {
@@ -91,8 +63,8 @@ struct CpuKernels {
   using Store = void (*)(const float* from, int64_t count, float scale, std::byte* to);
   // Replaces the scores of the tokens [begin, end) of a block by exp(score * scale - new max), and
   // the other scores of [0, count) by 0. Updates `state` and returns exp(old max - new max); the
-  // caller multiplies its earlier sums by that. `scores` has room for a multiple of 16. REQUIRES
-  // begin < end.
+  // caller multiplies its earlier sums by that. `scores` has room for a multiple of 16, and is
+  // 64-byte aligned. REQUIRES begin < end.
   using Softmax = float (*)(float* scores, int begin, int end, int count, float scale,
                             SoftmaxState& state);
   // x[i] = activation(x[i]) * up[i]; activation(x[i]) where `up` is null.
@@ -135,6 +107,9 @@ struct CpuKernels {
   const Dots* pair_dots;
   const CodeKernels* codes;
 
+  // Takes products with weights of 16 bits, whatever their number of rows, where it is not null.
+  const MatrixUnit* matrix_unit = nullptr;
+
   PerType<ToFloat> to_float;
   PerType<Store> store;
   Softmax softmax;
@@ -157,6 +132,8 @@ extern const CpuKernels::Dots kAvx2F16Dots[kMaxDotRows];
 extern const CpuKernels::Dots kAvx2Bf16Dots[kMaxDotRows];
 extern const CpuKernels kAvx512Kernels;
 extern const CpuKernels kAvx512Bf16Kernels;
+float softmax_avx512(float* scores, int begin, int end, int count, float scale,
+                     SoftmaxState& state);
 // Replaces what makes panels of fp8 codes, where the processor has AVX512_VBMI: the same floats,
 // from tables in registers.
 void take_vbmi_panels(CpuKernels& kernels);

@@ -239,11 +239,6 @@ FP8KV_AVX512 void store(const float* from, int64_t count, float scale, std::byte
   loops::store<Element>(from, count, scale, to);
 }
 
-FP8KV_AVX512 float softmax(float* scores, int begin, int end, int count, float scale,
-                           SoftmaxState& state) {
-  return loops::softmax(scores, begin, end, count, scale, state);
-}
-
 template <Activation A>
 FP8KV_AVX512 void activate(float* x, const float* up, int64_t count) {
   loops::activate<A>(x, up, count);
@@ -381,7 +376,7 @@ constexpr CpuKernels make_table(CpuKernels::PackPanel pairs, const CpuKernels::T
       .store = {store<F32Element>, store_f16, store<Bf16Element>, store_fp8<Fp8Format::e4m3fn>,
                 store_fp8<Fp8Format::e4m3fnuz>, store_fp8<Fp8Format::e5m2>,
                 store_fp8<Fp8Format::e5m2fnuz>},
-      .softmax = softmax,
+      .softmax = softmax_avx512,
       .activate = per_activation([]<Activation A>() { return activate<A>; }),
       .clamped_swiglu = clamped_swiglu,
       .cap = cap,

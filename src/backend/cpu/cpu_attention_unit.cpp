@@ -1,0 +1,177 @@
+// Products of attention by a matrix unit: scores are products of keys, as weights, with queries, as
+// rows; outputs are products of the softmax's weights with values, as rows that lie the other way.
+#include "backend/cpu/cpu_attention_op.h"
+
+namespace fp8kv::attention {
+namespace {
+
+constexpr int64_t kBlockSteps = kBlockTokens / kUnitDepth;
+// Parts of a block whose scores are computed together.
+constexpr int64_t kParts = kBlockTokens / kUnitWeights;
+// Of the softmax's weights, which keep 16 bits.
+constexpr int kWeightParts = 2;
+
+alignas(64) constexpr std::array<std::byte, kBlockTokens * sizeof(float)> kZeroRow{};
+
+int query_parts(const Op& op) {
+  return parts_of(op.options.rounded_to);
+}
+int cache_parts(const Op& op) {
+  return parts_of(op.element);
+}
+int64_t key_steps(const Op& op) {
+  return divide_up(op.head_dim, kUnitDepth);
+}
+int64_t query_words(const Op& op) {
+  return key_steps(op) * query_parts(op) * kUnitWords;
+}
+int64_t value_blocks(const Op& op) {
+  return divide_up(op.v_dim, kUnitRows);
+}
+int64_t value_words(const Op& op) {
+  return kBlockSteps * cache_parts(op) * kUnitWords;
+}
+
+// Parts of Work::panel.
+struct Panel {
+  float* keys;     // [kParts, key_floats]
+  float* weights;  // of kUnitWeights queries
+  float* values;   // [value_blocks, value_words]
+  float* scores;   // [kParts, query blocks, kUnitSums]
+
+  static constexpr int64_t kWeights = kBlockSteps * kWeightParts * kUnitWeights * kUnitDepth / 2;
+  // Of kUnitWeights tokens.
+  static int64_t key_floats(const Op& op) {
+    return key_steps(op) * cache_parts(op) * kUnitWeights * kUnitDepth / 2;
+  }
+
+  Panel(const Op& op, float* memory)
+      : keys(memory),
+        weights(keys + kParts * key_floats(op)),
+        values(weights + kWeights),
+        scores(values + value_blocks(op) * value_words(op)) {}
+};
+
+uint16_t* numbers(float* memory) {
+  return reinterpret_cast<uint16_t*>(memory);
+}
+
+int64_t panel_floats(const Op& op, int64_t queries) {
+  return kParts * Panel::key_floats(op) + Panel::kWeights + value_blocks(op) * value_words(op) +
+         kParts * divide_up(queries, kUnitRows) * kUnitSums;
+}
+
+int64_t query_floats(const Op& op, int64_t queries) {
+  return divide_up(queries, kUnitRows) * query_words(op);
+}
+
+void load_queries(const Op& op, const Span& span, const Work& work) {
+  const int64_t n = op.queries(span);
+  const auto pack = op.kernels.matrix_unit->pack_rows[query_parts(op) - 1];
+  for (int64_t first = 0; first < n; first += kUnitRows) {
+    const int64_t count = std::min<int64_t>(kUnitRows, n - first);
+    std::array<const float*, kUnitRows> rows{};
+    for (int64_t i = 0; i < count; ++i) {
+      rows[static_cast<size_t>(i)] = op.q + op.item(span, first + i) * op.head_dim;
+    }
+    pack(rows.data(), static_cast<int>(count), op.head_dim,
+         work.queries + first / kUnitRows * query_words(op));
+  }
+}
+
+// Keys [first, first + 32) of a block of `count`, where they lie if they can be read there. Those
+// past the last one may be anything: their scores are not used.
+UnitWeights keys_of(const Op& op, const BlockRows& rows, int64_t first, int64_t count,
+                    uint16_t* packed) {
+  const std::byte* const* keys = rows.keys + first;
+  const int64_t left = count - first;
+  if (op.element == DType::bf16 && op.head_dim % kUnitDepth == 0 &&
+      op.kv.page_size % kUnitRows == 0) {
+    const std::byte* other = left > kUnitRows ? keys[kUnitRows] : keys[0];
+    return {keys[0], op.row_bytes(), other - keys[0], 0, kUnitDepth * 2};
+  }
+  const std::byte* from[kUnitWeights];
+  for (int64_t i = 0; i < kUnitWeights; ++i) from[i] = keys[i < left ? i : 0];
+  op.kernels.matrix_unit->pack_weights[op.element](from, kUnitWeights, op.head_dim, packed);
+  return packed_weights(packed, cache_parts(op));
+}
+
+// Rows of the next block's K or V, in even shares for `turns` steps of products.
+UnitAhead ahead(const Op& op, const std::byte* const* rows, int64_t count, int64_t turns) {
+  UnitAhead ahead;
+  ahead.pieces = rows;
+  ahead.n_pieces = count;
+  ahead.in_step = divide_up(count, turns);
+  ahead.piece_bytes = op.row_bytes();
+  return ahead;
+}
+
+void score(const Op& op, const Span& span, const BlockRows& rows, const BlockRows& next,
+           const Work& work) {
+  const MatrixUnit& unit = *op.kernels.matrix_unit;
+  const auto multiply = unit.multiply[cache_parts(op) - 1][query_parts(op) - 1];
+  const int64_t n = op.queries(span), blocks = divide_up(n, kUnitRows);
+  const Panel panel(op, work.panel);
+  const int64_t parts = divide_up(rows.count, kUnitWeights);
+  // One after the other for the whole block: a tile waits for what was stored just before.
+  UnitWeights keys[kParts];
+  for (int64_t part = 0; part < parts; ++part) {
+    keys[part] = keys_of(op, rows, part * kUnitWeights, rows.count,
+                         numbers(panel.keys + part * Panel::key_floats(op)));
+  }
+  const UnitTurn turn(unit);
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t first = part * kUnitWeights;
+    const int64_t then = std::clamp<int64_t>(next.count - first, 0, kUnitWeights);
+    multiply(keys[part], key_steps(op), work.queries, blocks, query_words(op),
+             packed_sums(panel.scores + part * blocks * kUnitSums), false,
+             ahead(op, next.keys + first, then, key_steps(op) * divide_up(blocks, 2)));
+  }
+  for (int64_t part = 0; part < parts; ++part) {
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t in_block = std::min<int64_t>(kUnitRows, n - b * kUnitRows);
+      unit.unpack(panel.scores + (part * blocks + b) * kUnitSums, 0, static_cast<int>(in_block),
+                  work.scores + b * kUnitRows * kTileStride + part * kUnitWeights, kTileStride);
+    }
+  }
+}
+
+void sum(const Op& op, const Span& span, const BlockRows& rows, const BlockRows& next,
+         const Work& work) {
+  const MatrixUnit& unit = *op.kernels.matrix_unit;
+  const int64_t n = op.queries(span), steps = divide_up(rows.count, kUnitDepth);
+  const Panel panel(op, work.panel);
+  for (int64_t step = 0; step < steps; ++step) {
+    const int64_t first = step * kUnitDepth;
+    unit.pack_columns[op.element](
+        rows.values + first, static_cast<int>(std::min<int64_t>(kUnitDepth, rows.count - first)),
+        op.v_dim, panel.values + step * cache_parts(op) * kUnitWords, value_words(op));
+  }
+  const UnitTurn turn(unit);
+  for (int64_t query = 0; query < n; query += kUnitWeights) {
+    const std::byte* from[kUnitWeights];
+    for (int64_t i = 0; i < kUnitWeights; ++i) {
+      const bool is_query = query + i < n;
+      from[i] = is_query
+                    ? reinterpret_cast<const std::byte*>(work.scores + (query + i) * kTileStride)
+                    : kZeroRow.data();
+    }
+    const bool half = n - query <= kUnitRows;
+    unit.pack_weights.f32(from, half ? kUnitRows : kUnitWeights, rows.count,
+                          numbers(panel.weights));
+    UnitWeights weights = packed_weights(panel.weights, kWeightParts);
+    if (half) weights.half_bytes = 0;
+    const UnitSums sums{work.chunk.sums + query * op.padded_dim, op.padded_dim * 4,
+                        kUnitRows * op.padded_dim, kUnitRows};
+    const int64_t turns = steps * divide_up(value_blocks(op), 2);
+    unit.multiply[kWeightParts - 1][cache_parts(op) - 1](
+        weights, steps, panel.values, value_blocks(op), value_words(op), sums, true,
+        ahead(op, next.values, query == 0 ? next.count : 0, turns));
+  }
+}
+
+}  // namespace
+
+const Way kByUnit = {query_floats, panel_floats, load_queries, score, sum};
+
+}  // namespace fp8kv::attention

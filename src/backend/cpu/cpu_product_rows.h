@@ -1,0 +1,61 @@
+// Rows of activations as products want them. Internal to backend/cpu.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/isa/cpu_kernels.h"
+
+namespace fp8kv {
+
+constexpr int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// How activations have to be prepared for products with weights of a type; the last two are those
+// of a matrix unit, for weights in bf16 and f16.
+enum class RowForm { plain, rounded_to_bf16, bf16_pairs, unit_bf16, unit_f16 };
+
+constexpr bool is_for_unit(RowForm form) {
+  return form == RowForm::unit_bf16 || form == RowForm::unit_f16;
+}
+
+// Elements of in_dim in kTileStride steps.
+constexpr int64_t step_elements(RowForm form) {
+  return form == RowForm::bf16_pairs || form == RowForm::unit_bf16 ? 2 * kTileStride : kTileStride;
+}
+
+// Rows are prepared up to this many at once; what is to be packed begins at a multiple of it.
+inline constexpr int64_t kPackRows = kUnitRows;
+
+// Rows for tiles, cut along k: [k blocks][rows][kTileStride] steps. For a matrix unit in blocks of
+// kPackRows rows, each laid out as MatrixUnit says.
+struct PackedRows {
+  float* data;
+  int64_t n;
+  int64_t in_dim;
+  RowForm form;
+
+  int64_t block() const { return step_elements(form); }
+  int64_t blocks() const { return divide_up(in_dim, block()); }
+  // Rows that there is room for.
+  int64_t room() const { return is_for_unit(form) ? divide_up(n, kPackRows) * kPackRows : n; }
+  size_t floats() const { return static_cast<size_t>(blocks() * room() * kTileStride); }
+  float* at(int64_t k_block, int64_t row) const {
+    return data + (k_block * room() + row) * kTileStride;
+  }
+  int depth(int64_t k_block) const {
+    return static_cast<int>(std::min(block(), in_dim - k_block * block()));
+  }
+};
+
+// Rows that are multiplied together.
+struct TileRows {
+  const CpuKernels& kernels;
+  PackedRows packed;
+  int64_t first_row;  // of those to multiply, within `packed`
+  int64_t n_rows;
+};
+
+}  // namespace fp8kv

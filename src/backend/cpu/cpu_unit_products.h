@@ -1,0 +1,25 @@
+// Products by a matrix unit: see MatrixUnit. For cpu_products.cpp alone.
+#pragma once
+
+#include <span>
+
+#include "backend/cpu/cpu_coded_rows.h"
+#include "backend/cpu/cpu_product_rows.h"
+#include "core/tensor.h"
+
+namespace fp8kv {
+
+// As pack_part, into a k block of a block of rows.
+void pack_unit_rows(const CpuKernels& kernels, std::span<const float* const> rows, int64_t within,
+                    int64_t count, float* to, RowForm form);
+
+// Room for the sums of n_rows rows, wherever they begin.
+int64_t unit_sums_floats(int64_t n_rows, int64_t n_strips);
+
+// As multiply_strips, with room for decoded rows in `scratch`.   coded: null where the weight is
+// numbers
+void multiply_unit_strips(const TileRows& rows, const ConstTensorView& weight, CodedRows* coded,
+                          int64_t first_strip, int64_t n_strips, float* panel, float* sums,
+                          CodeScratch& scratch);
+
+}  // namespace fp8kv

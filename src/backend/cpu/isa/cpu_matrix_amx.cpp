@@ -1,0 +1,301 @@
+// AMX with BF16: the tile registers, and what is packed for them by AVX-512.
+#if defined(__x86_64__)
+
+#include <array>
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <type_traits>
+#include <unistd.h>
+
+#include "backend/cpu/isa/cpu_avx512.h"
+#include "backend/cpu/isa/cpu_loops.h"
+#include "backend/cpu/isa/cpu_matrix_loops.h"
+#include "backend/cpu/isa/cpu_vbmi.h"
+
+#define FP8KV_AMX_VECTORS \
+  [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx512vbmi,avx2,fma,f16c")]]
+
+namespace fp8kv {
+namespace {
+
+using avx512::transpose;
+
+// The instructions are written out, since intrinsics would ask for functions of another target, and
+// g++ 12 forgets that a configuration is 64 bytes long.
+class AmxTiles {
+ public:
+  template <int kTile>
+  [[gnu::always_inline]] void load(const void* from, int64_t row_bytes) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row_bytes), "i"(kTile)
+                 : "memory");
+  }
+  template <int kTile>
+  [[gnu::always_inline]] void load_once(const void* from, int64_t row_bytes) {
+    asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row_bytes), "i"(kTile)
+                 : "memory");
+  }
+  template <int kTile>
+  [[gnu::always_inline]] void store(float* to, int64_t row_bytes) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(row_bytes), "i"(kTile) : "memory");
+  }
+  template <int kTile>
+  [[gnu::always_inline]] void zero() {
+    asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
+  }
+  template <int kSums, int kA, int kB>
+  [[gnu::always_inline]] void multiply() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
+  }
+};
+
+// Eight tiles of 16 rows of 64 bytes.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+constexpr TileConfig kConfig;
+
+void begin() {
+  asm volatile("ldtilecfg %0" ::"m"(kConfig));
+}
+void end() {
+  asm volatile("tilerelease");
+}
+
+// 16 elements of each of two vectors as 32 bf16; those below 2^-126 become zero.
+FP8KV_AMX_VECTORS [[gnu::always_inline]] inline __m512i to_bf16(__m512 low, __m512 high) {
+  return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+// What is left of `x` beside its bf16, which may be the low or high 16 of `codes`; nothing where
+// that is no number.
+template <int kHalf>
+FP8KV_AMX_VECTORS [[gnu::always_inline]] inline __m512 rest(__m512 x, __m512i codes) {
+  const __m256i half = _mm512_extracti64x4_epi64(codes, kHalf);
+  const __m512i bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
+  const __m512i exponent = _mm512_set1_epi32(0x7F800000);
+  const __mmask16 finite = _mm512_cmpneq_epi32_mask(_mm512_and_si512(bits, exponent), exponent);
+  return _mm512_maskz_sub_ps(finite, x, _mm512_castsi512_ps(bits));
+}
+
+// 32 elements in kParts vectors of bf16.
+template <int kParts>
+FP8KV_AMX_VECTORS [[gnu::always_inline]] inline void split(__m512 low, __m512 high,
+                                                           __m512i (&parts)[kParts]) {
+  parts[0] = to_bf16(low, high);
+  if constexpr (kParts == 2) {
+    parts[1] = to_bf16(rest<0>(low, parts[0]), rest<1>(high, parts[0]));
+  }
+}
+
+[[gnu::always_inline]] inline uint32_t first_bits(int64_t count) {
+  return count >= 32 ? ~0u : (1u << count) - 1;
+}
+
+template <int kParts>
+FP8KV_AMX_VECTORS void pack_rows(const float* const* rows, int n_rows, int64_t count, float* to) {
+  for (int64_t k = 0; k < count; k += kUnitDepth, to += kParts * kUnitWords) {
+    const uint32_t mask = first_bits(count - k);
+    __m512 words[kParts][16];
+#pragma GCC unroll 16
+    for (int row = 0; row < 16; ++row) {
+      __m512i parts[kParts] = {};
+      if (row < n_rows) {
+        const float* from = rows[row] + k;
+        const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);
+        const __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 16);
+        split<kParts>(low, high, parts);
+      }
+      for (int part = 0; part < kParts; ++part) words[part][row] = _mm512_castsi512_ps(parts[part]);
+    }
+    for (int part = 0; part < kParts; ++part) {
+      transpose(words[part]);
+#pragma GCC unroll 16
+      for (int pair = 0; pair < 16; ++pair) {
+        _mm512_store_ps(to + part * kUnitWords + pair * kUnitRows, words[part][pair]);
+      }
+    }
+  }
+}
+
+// 32 numbers of a type in parts, of which `mask` counts; the others are zero.
+template <typename Element>
+struct Parts;
+
+template <>
+struct Parts<Bf16Element> {
+  FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline void load(const std::byte* from,
+                                                                   uint32_t mask,
+                                                                   __m512i (&parts)[1]) {
+    parts[0] = _mm512_maskz_loadu_epi16(mask, from);
+  }
+};
+
+template <>
+struct Parts<F16Element> {
+  FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline void load(const std::byte* from,
+                                                                   uint32_t mask,
+                                                                   __m512i (&parts)[2]) {
+    const __m512i codes = _mm512_maskz_loadu_epi16(mask, from);
+    split<2>(_mm512_cvtph_ps(_mm512_castsi512_si256(codes)),
+             _mm512_cvtph_ps(_mm512_extracti64x4_epi64(codes, 1)), parts);
+  }
+};
+
+template <>
+struct Parts<F32Element> {
+  FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline void load(const std::byte* from,
+                                                                   uint32_t mask,
+                                                                   __m512i (&parts)[2]) {
+    split<2>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
+             _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 64), parts);
+  }
+};
+
+// 64 numbers in fp8, of which `mask` counts, as two vectors of bf16.
+template <Fp8Format F>
+FP8KV_AMX_VECTORS [[gnu::always_inline]] inline void load_fp8(const std::byte* from, uint64_t mask,
+                                                              __m512i& low, __m512i& high) {
+  // Bytes of the first and of the last 32 numbers: the low ones of each from one vector, the high
+  // ones from the other.
+  alignas(64) static constexpr auto kBytes = [] {
+    std::array<std::array<uint8_t, 64>, 2> at{};
+    for (uint8_t i = 0; i < 64; ++i) {
+      at[i / 32][2 * (i % 32)] = i;
+      at[i / 32][2 * (i % 32) + 1] = 64 + i;
+    }
+    return at;
+  }();
+  const vbmi::Halves halves =
+      vbmi::look_up<F>(vbmi::load_tables<F>(), _mm512_maskz_loadu_epi8(mask, from));
+  low = _mm512_permutex2var_epi8(halves.low, _mm512_load_si512(kBytes[0].data()), halves.high);
+  high = _mm512_permutex2var_epi8(halves.low, _mm512_load_si512(kBytes[1].data()), halves.high);
+}
+
+// Numbers that are read at once.
+constexpr int64_t kReadOnce = 64;
+
+// kReadOnce numbers of a type, of which `count` are there and the others are zero: for each 32 of
+// them their parts.
+template <typename Element, int kParts>
+FP8KV_AMX_VECTORS [[gnu::always_inline]] inline void load_parts(const std::byte* from,
+                                                                int64_t count,
+                                                                __m512i (&parts)[2][kParts]) {
+  const uint64_t mask = count >= kReadOnce ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+  if constexpr (Element::kBytes == 1) {
+    load_fp8<Element::kFormat>(from, mask, parts[0][0], parts[1][0]);
+  } else {
+    Parts<Element>::load(from, static_cast<uint32_t>(mask), parts[0]);
+    Parts<Element>::load(from + 32 * Element::kBytes, static_cast<uint32_t>(mask >> 32), parts[1]);
+  }
+}
+
+template <typename Element>
+constexpr int kPartsOf = Element::kBytes == 1 || std::is_same_v<Element, Bf16Element> ? 1 : 2;
+
+template <typename Element>
+FP8KV_AMX_VECTORS void pack_weights(const std::byte* const* rows, int n_rows, int64_t count,
+                                    uint16_t* to) {
+  constexpr int kParts = kPartsOf<Element>;
+  constexpr int64_t kPart = kUnitWeights * kUnitDepth;
+  for (int row = 0; row < n_rows; ++row) {
+    uint16_t* out = to + row * kUnitDepth;
+    for (int64_t k = 0; k < count; k += kReadOnce, out += 2 * kParts * kPart) {
+      __m512i parts[2][kParts];
+      load_parts<Element>(rows[row] + k * Element::kBytes, count - k, parts);
+      for (int part = 0; part < kParts; ++part) {
+        _mm512_store_si512(out + part * kPart, parts[0][part]);
+        if (count - k <= kUnitDepth) continue;
+        _mm512_store_si512(out + (kParts + part) * kPart, parts[1][part]);
+      }
+    }
+  }
+}
+
+// Pairs of lines side by side: words of 16 columns.
+alignas(64) constexpr auto kLowPairs = [] {
+  std::array<uint16_t, 32> at{};
+  for (uint16_t i = 0; i < 32; ++i) at[i] = static_cast<uint16_t>(i / 2 + i % 2 * 32);
+  return at;
+}();
+alignas(64) constexpr auto kHighPairs = [] {
+  std::array<uint16_t, 32> at = kLowPairs;
+  for (uint16_t& each : at) each = static_cast<uint16_t>(each + 16);
+  return at;
+}();
+
+template <typename Element>
+FP8KV_AMX_VECTORS void pack_columns(const std::byte* const* lines, int n, int64_t columns,
+                                    float* to, int64_t block_words) {
+  constexpr int kParts = kPartsOf<Element>;
+  const __m512i pairs[2] = {_mm512_load_si512(kLowPairs.data()),
+                            _mm512_load_si512(kHighPairs.data())};
+  for (int64_t first = 0; first < columns; first += kReadOnce, to += 4 * block_words) {
+    const int64_t count = columns - first, offset = first * Element::kBytes;
+    for (int pair = 0; pair < 16; ++pair) {
+      __m512i one[2][kParts] = {}, other[2][kParts] = {};
+      if (2 * pair < n) load_parts<Element>(lines[2 * pair] + offset, count, one);
+      if (2 * pair + 1 < n) load_parts<Element>(lines[2 * pair + 1] + offset, count, other);
+#pragma GCC unroll 4
+      for (int block = 0; block < 4; ++block) {
+        if (count <= block * kUnitRows) break;
+        for (int part = 0; part < kParts; ++part) {
+          float* at = to + block * block_words + part * kUnitWords + pair * kUnitRows;
+          _mm512_store_si512(at, _mm512_permutex2var_epi16(one[block / 2][part], pairs[block % 2],
+                                                           other[block / 2][part]));
+        }
+      }
+    }
+  }
+}
+
+FP8KV_AVX512 void unpack(const float* sums, int first, int n, float* out, int64_t stride) {
+  for (int half = 0; half < 2; ++half) {
+    __m512 x[16];
+#pragma GCC unroll 16
+    for (int w = 0; w < 16; ++w) x[w] = _mm512_load_ps(sums + half * kUnitWords + w * kUnitRows);
+    transpose(x);
+    float* to = out + half * 16;
+    if (n == kUnitRows) {
+#pragma GCC unroll 16
+      for (int row = 0; row < 16; ++row) _mm512_storeu_ps(to + row * stride, x[row]);
+    } else {
+      for (int row = 0; row < n; ++row) _mm512_storeu_ps(to + row * stride, x[first + row]);
+    }
+  }
+}
+
+// Of this processor, by a leaf of CPUID.
+bool has_bits(unsigned leaf, unsigned subleaf, unsigned edx_bits) {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(leaf, subleaf, &eax, &ebx, &ecx, &edx) != 0 &&
+         (edx & edx_bits) == edx_bits;
+}
+
+}  // namespace
+
+bool take_amx() {
+  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // Linux: arch_prctl
+  static const bool kTaken = has_bits(7, 0, kAmxBf16 | kAmxTile) &&
+                             syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return kTaken;
+}
+
+const MatrixUnit kAmxMatrixUnit = {
+    .begin = begin,
+    .end = end,
+    .pack_rows = {pack_rows<1>, pack_rows<2>},
+    .pack_weights = per_type<MatrixUnit::PackWeights>([]<typename T>() { return pack_weights<T>; }),
+    .pack_columns = per_type<MatrixUnit::PackColumns>([]<typename T>() { return pack_columns<T>; }),
+    .multiply = {{matrix::multiply<AmxTiles, 1, 1>, matrix::multiply<AmxTiles, 1, 2>},
+                 {matrix::multiply<AmxTiles, 2, 1>, matrix::multiply<AmxTiles, 2, 2>}},
+    .unpack = unpack,
+};
+
+}  // namespace fp8kv
+
+#endif

@@ -1,0 +1,158 @@
+// The product of a matrix unit, written once for all units. Tiles are the registers of one:
+// 16 rows of 64 bytes each.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backend/cpu/isa/cpu_matrix_unit.h"
+
+namespace fp8kv::matrix {
+
+// Of the eight tiles: sums [row block][half], then weights [half] and rows [row block].
+constexpr int sums_tile(int block, int half) {
+  return 2 * block + half;
+}
+inline constexpr int kWeightTile = 4, kRowTile = 6;
+inline constexpr int64_t kPackedRow = 64, kLineFloats = 16;
+
+template <typename Tiles, int kBlocks, int kHalves>
+[[gnu::always_inline]] inline void load_weights(Tiles& tiles, const std::byte* at,
+                                                const UnitWeights& weights) {
+  tiles.template load<kWeightTile>(at, weights.row_bytes);
+  if constexpr (kHalves == 2) {
+    tiles.template load<kWeightTile + 1>(at + weights.half_bytes, weights.row_bytes);
+  }
+}
+
+template <typename Tiles, int kBlocks, int kHalves>
+[[gnu::always_inline]] inline void load_rows(Tiles& tiles, const float* rows, int64_t block_words) {
+  tiles.template load_once<kRowTile>(rows, kPackedRow);
+  if constexpr (kBlocks == 2) {
+    tiles.template load_once<kRowTile + 1>(rows + block_words, kPackedRow);
+  }
+}
+
+template <typename Tiles, int kBlocks, int kHalves>
+[[gnu::always_inline]] inline void multiply_tiles(Tiles& tiles) {
+  tiles.template multiply<sums_tile(0, 0), kWeightTile, kRowTile>();
+  if constexpr (kHalves == 2) {
+    tiles.template multiply<sums_tile(0, 1), kWeightTile + 1, kRowTile>();
+  }
+  if constexpr (kBlocks == 2) {
+    tiles.template multiply<sums_tile(1, 0), kWeightTile, kRowTile + 1>();
+  }
+  if constexpr (kBlocks == 2 && kHalves == 2) {
+    tiles.template multiply<sums_tile(1, 1), kWeightTile + 1, kRowTile + 1>();
+  }
+}
+
+// The lesser part of the weights comes first and that of the rows last, so that a tile is loaded
+// once for products that follow each other.
+template <typename Tiles, int kWeightParts, int kRowParts, int kBlocks, int kHalves>
+[[gnu::always_inline]] inline void step(Tiles& tiles, const UnitWeights& weights,
+                                        const std::byte* at, const float* rows,
+                                        int64_t block_words) {
+  load_rows<Tiles, kBlocks, kHalves>(tiles, rows, block_words);
+  if constexpr (kWeightParts == 2) {
+    load_weights<Tiles, kBlocks, kHalves>(tiles, at + weights.part_bytes, weights);
+    multiply_tiles<Tiles, kBlocks, kHalves>(tiles);
+  }
+  load_weights<Tiles, kBlocks, kHalves>(tiles, at, weights);
+  multiply_tiles<Tiles, kBlocks, kHalves>(tiles);
+  if constexpr (kRowParts == 2) {
+    load_rows<Tiles, kBlocks, kHalves>(tiles, rows + kUnitWords, block_words);
+    multiply_tiles<Tiles, kBlocks, kHalves>(tiles);
+  }
+}
+
+// Calls with<tile>(where its sums are) for each tile of sums.
+template <int kBlocks, int kHalves, typename With>
+[[gnu::always_inline]] inline void for_sums(const UnitSums& sums, const With& with) {
+  const auto at = [&](int block, int half) {
+    return sums.at + block * sums.block_floats + half * sums.half_floats;
+  };
+  with.template operator()<sums_tile(0, 0)>(at(0, 0));
+  if constexpr (kHalves == 2) with.template operator()<sums_tile(0, 1)>(at(0, 1));
+  if constexpr (kBlocks == 2) with.template operator()<sums_tile(1, 0)>(at(1, 0));
+  if constexpr (kBlocks == 2 && kHalves == 2) {
+    with.template operator()<sums_tile(1, 1)>(at(1, 1));
+  }
+}
+
+// A step's share of what is to be fetched, rows into the second cache.
+[[gnu::always_inline]] inline void fetch(const UnitAhead& ahead, int64_t step) {
+  for (int i = 0; i < ahead.lines; ++i) {
+    __builtin_prefetch(ahead.rows + (step * ahead.lines + i) * kLineFloats, 0, 2);
+  }
+  const int64_t end = std::min(ahead.n_pieces, (step + 1) * ahead.in_step);
+  for (int64_t i = step * ahead.in_step; i < end; ++i) {
+    for (int64_t at = 0; at < ahead.piece_bytes; at += 64) {
+      __builtin_prefetch(ahead.pieces[i] + at, 0, 2);
+    }
+  }
+  if (ahead.weights == nullptr) return;
+  for (int row = 0; row < kUnitWeights; ++row) {
+    __builtin_prefetch(ahead.weights + row * ahead.row_bytes + step * kUnitDepth * 2);
+  }
+}
+
+template <typename Tiles, int kWeightParts, int kRowParts, int kBlocks, int kHalves>
+[[gnu::always_inline]] inline void multiply_blocks(const UnitWeights& weights, int64_t steps,
+                                                   const float* rows, int64_t block_words,
+                                                   const UnitSums& sums, bool add,
+                                                   const UnitAhead& ahead) {
+  Tiles tiles;
+  for_sums<kBlocks, kHalves>(sums, [&]<int kTile>(const float* tile) {
+    if (add) {
+      tiles.template load<kTile>(tile, sums.row_bytes);
+    } else {
+      tiles.template zero<kTile>();
+    }
+  });
+  const std::byte* at = weights.at;
+  for (int64_t i = 0; i < steps; ++i) {
+    fetch(ahead, i);
+    step<Tiles, kWeightParts, kRowParts, kBlocks, kHalves>(tiles, weights, at, rows, block_words);
+    at += weights.step_bytes;
+    rows += kRowParts * kUnitWords;
+  }
+  for_sums<kBlocks, kHalves>(
+      sums, [&]<int kTile>(float* tile) { tiles.template store<kTile>(tile, sums.row_bytes); });
+}
+
+template <typename Tiles, int kWeightParts, int kRowParts, int kHalves>
+[[gnu::always_inline]] inline void multiply_all(const UnitWeights& weights, int64_t steps,
+                                                const float* rows, int64_t blocks,
+                                                int64_t block_words, const UnitSums& sums, bool add,
+                                                const UnitAhead& ahead) {
+  UnitSums to = sums;
+  UnitAhead fetched = ahead;
+  for (; blocks >= 2; blocks -= 2, rows += 2 * block_words, to.at += 2 * sums.block_floats) {
+    multiply_blocks<Tiles, kWeightParts, kRowParts, 2, kHalves>(weights, steps, rows, block_words,
+                                                                to, add, fetched);
+    fetched.weights = nullptr;
+    fetched.rows += steps * fetched.lines * kLineFloats;
+    fetched.pieces += steps * fetched.in_step;
+    fetched.n_pieces -= steps * fetched.in_step;
+  }
+  if (blocks == 1) {
+    multiply_blocks<Tiles, kWeightParts, kRowParts, 1, kHalves>(weights, steps, rows, block_words,
+                                                                to, add, fetched);
+  }
+}
+
+// MatrixUnit::Multiply
+template <typename Tiles, int kWeightParts, int kRowParts>
+void multiply(const UnitWeights& weights, int64_t steps, const float* rows, int64_t blocks,
+              int64_t block_words, const UnitSums& sums, bool add, const UnitAhead& ahead) {
+  if (weights.half_bytes == 0) {
+    multiply_all<Tiles, kWeightParts, kRowParts, 1>(weights, steps, rows, blocks, block_words, sums,
+                                                    add, ahead);
+  } else {
+    multiply_all<Tiles, kWeightParts, kRowParts, 2>(weights, steps, rows, blocks, block_words, sums,
+                                                    add, ahead);
+  }
+}
+
+}  // namespace fp8kv::matrix

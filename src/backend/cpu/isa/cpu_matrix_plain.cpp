@@ -1,0 +1,157 @@
+// A matrix unit in plain C++, with the bits of AMX: so its callers and its loops run in every test,
+// whatever the processor.
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "backend/cpu/isa/cpu_elements.h"
+#include "backend/cpu/isa/cpu_loops.h"
+#include "backend/cpu/isa/cpu_matrix_loops.h"
+#include "core/half.h"
+
+namespace fp8kv {
+namespace {
+
+// As AMX: numbers below the normal range are zero, before and after.
+float flushed(float x) {
+  return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x;
+}
+
+float number(uint32_t word, int part) {
+  return flushed(bf16_to_float(static_cast<uint16_t>(word >> (16 * part))));
+}
+
+// Eight registers of 16 rows of 16 words.
+class PlainTiles {
+ public:
+  template <int kTile>
+  void load(const void* from, int64_t row_bytes) {
+    for (int row = 0; row < 16; ++row) {
+      std::memcpy(words_[kTile][row], static_cast<const std::byte*>(from) + row * row_bytes, 64);
+    }
+  }
+  template <int kTile>
+  void load_once(const void* from, int64_t row_bytes) {
+    load<kTile>(from, row_bytes);
+  }
+  template <int kTile>
+  void store(float* to, int64_t row_bytes) const {
+    for (int row = 0; row < 16; ++row) {
+      std::memcpy(reinterpret_cast<std::byte*>(to) + row * row_bytes, words_[kTile][row], 64);
+    }
+  }
+  template <int kTile>
+  void zero() {
+    std::memset(words_[kTile], 0, sizeof words_[kTile]);
+  }
+  // TDPBF16PS: the even elements of a step and the odd ones are summed up apart, each product and
+  // its addition rounded once; then both sums are added, and the tile.
+  template <int kSums, int kA, int kB>
+  void multiply() {
+    for (int i = 0; i < 16; ++i) {
+      for (int j = 0; j < 16; ++j) {
+        float sum[2] = {0.0f, 0.0f};
+        for (int k = 0; k < 16; ++k) {
+          for (int part = 0; part < 2; ++part) {
+            const float a = number(words_[kA][i][k], part), b = number(words_[kB][k][j], part);
+            sum[part] = flushed(std::fma(a, b, sum[part]));
+          }
+        }
+        const float both = flushed(sum[0] + sum[1]);
+        uint32_t& to = words_[kSums][i][j];
+        to = float_bits(flushed(flushed(float_from_bits(to)) + both));
+      }
+    }
+  }
+
+ private:
+  uint32_t words_[8][16][16];
+};
+
+// The parts of a number, the greater first; what is no number is so in its first part.
+struct Parts {
+  uint16_t part[2];
+  explicit Parts(float x) {
+    part[0] = bf16_from_float(flushed(x));
+    const float first = bf16_to_float(part[0]);
+    part[1] = std::isfinite(first) ? bf16_from_float(flushed(x - first)) : uint16_t{0};
+  }
+};
+
+template <typename Element>
+constexpr int kPartsOf = Element::kBytes == 1 || std::is_same_v<Element, Bf16Element> ? 1 : 2;
+
+template <int kParts>
+void pack_rows(const float* const* rows, int n_rows, int64_t count, float* to) {
+  const int64_t steps = (count + kUnitDepth - 1) / kUnitDepth;
+  std::memset(to, 0, static_cast<size_t>(steps * kParts * kUnitWords) * sizeof(float));
+  for (int row = 0; row < n_rows; ++row) {
+    for (int64_t k = 0; k < count; ++k) {
+      const Parts parts(rows[row][k]);
+      const int64_t step = k / kUnitDepth, pair = k % kUnitDepth / 2;
+      for (int64_t part = 0; part < kParts; ++part) {
+        float* word = to + (step * kParts + part) * kUnitWords + pair * kUnitRows + row;
+        std::memcpy(reinterpret_cast<std::byte*>(word) + k % 2 * 2, &parts.part[part], 2);
+      }
+    }
+  }
+}
+
+template <typename Element, int kParts>
+void pack_weights(const std::byte* const* rows, int n_rows, int64_t count, uint16_t* to) {
+  constexpr int64_t kPart = kUnitWeights * kUnitDepth;
+  const int64_t steps = (count + kUnitDepth - 1) / kUnitDepth;
+  std::memset(to, 0, static_cast<size_t>(steps * kParts * kPart) * sizeof(uint16_t));
+  for (int row = 0; row < n_rows; ++row) {
+    for (int64_t k = 0; k < count; ++k) {
+      const Parts parts(Element::load(rows[row] + k * Element::kBytes));
+      for (int64_t part = 0; part < kParts; ++part) {
+        to[(k / kUnitDepth * kParts + part) * kPart + row * kUnitDepth + k % kUnitDepth] =
+            parts.part[part];
+      }
+    }
+  }
+}
+
+template <typename Element, int kParts>
+void pack_columns(const std::byte* const* lines, int n, int64_t columns, float* to,
+                  int64_t block_words) {
+  for (int64_t first = 0; first < columns; first += kUnitRows, to += block_words) {
+    float values[kUnitRows][kUnitDepth] = {};
+    const float* rows[kUnitRows];
+    for (int64_t row = 0; row < kUnitRows; ++row) {
+      rows[row] = values[row];
+      for (int k = 0; k < n && first + row < columns; ++k) {
+        values[row][k] = Element::load(lines[k] + (first + row) * Element::kBytes);
+      }
+    }
+    pack_rows<kParts>(rows, kUnitRows, kUnitDepth, to);
+  }
+}
+
+void unpack(const float* sums, int first, int n, float* out, int64_t stride) {
+  for (int row = 0; row < n; ++row) {
+    for (int w = 0; w < kUnitWeights; ++w) {
+      out[row * stride + w] = sums[w * kUnitRows + first + row];
+    }
+  }
+}
+
+void nothing() {}
+
+}  // namespace
+
+const MatrixUnit kPlainMatrixUnit = {
+    .begin = nothing,
+    .end = nothing,
+    .pack_rows = {pack_rows<1>, pack_rows<2>},
+    .pack_weights = per_type<MatrixUnit::PackWeights>(
+        []<typename T>() { return pack_weights<T, kPartsOf<T>>; }),
+    .pack_columns = per_type<MatrixUnit::PackColumns>(
+        []<typename T>() { return pack_columns<T, kPartsOf<T>>; }),
+    .multiply = {{matrix::multiply<PlainTiles, 1, 1>, matrix::multiply<PlainTiles, 1, 2>},
+                 {matrix::multiply<PlainTiles, 2, 1>, matrix::multiply<PlainTiles, 2, 2>}},
+    .unpack = unpack,
+};
+
+}  // namespace fp8kv

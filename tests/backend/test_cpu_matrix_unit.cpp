@@ -1,0 +1,328 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/isa/cpu_kernels.h"
+#include "core/half.h"
+#include "support/backends/compare.h"
+#include "support/backends/cpu.h"
+
+namespace fp8kv {
+namespace {
+
+// Room of a matrix unit, aligned as its callers' memory is.
+template <typename T>
+struct Room {
+  explicit Room(int64_t count) : size(static_cast<size_t>(count)) {
+    memory.resize(size + 64 / sizeof(T));
+  }
+  T* data() {
+    const auto at = reinterpret_cast<uintptr_t>(memory.data());
+    return memory.data() + (64 - at % 64) % 64 / sizeof(T);
+  }
+  std::vector<T> values() { return {data(), data() + size}; }
+  size_t size;
+  std::vector<T> memory;
+};
+
+// The bits, so that NaNs and zeros with a sign are compared too.
+std::vector<uint32_t> bits_of(const std::vector<float>& values) {
+  std::vector<uint32_t> bits;
+  for (const float value : values) {
+    bits.push_back(std::isnan(value) ? 0x7FC00000u : float_bits(value));
+  }
+  return bits;
+}
+
+struct Operands {
+  int64_t count;                  // elements of a row
+  std::vector<float> x;           // [rows][count]
+  std::vector<uint16_t> weights;  // [kUnitWeights][count]
+};
+
+constexpr int kRows = 41;  // blocks of 16, 16 and 9
+
+Operands random_operands(Rng& rng, int64_t count, bool f16) {
+  Operands operands{count, test::random_floats(rng, kRows * count), {}};
+  for (int64_t i = 0; i < kUnitWeights * count; ++i) {
+    const auto value = static_cast<float>(test::random_value(rng));
+    operands.weights.push_back(f16 ? f16_from_float(value) : bf16_from_float(value));
+  }
+  return operands;
+}
+
+struct Product {
+  std::vector<float> rows;        // packed
+  std::vector<uint16_t> weights;  // packed
+  std::vector<float> out;         // [kRows][kUnitWeights]
+};
+
+// As cpu_unit_products.cpp puts them together, twice: the second time sums are added to.
+Product multiply(const MatrixUnit& unit, bool f16, const Operands& operands) {
+  const int parts = f16 ? 2 : 1;
+  const int64_t steps = (operands.count + kUnitDepth - 1) / kUnitDepth;
+  constexpr int64_t kBlocks = (kRows + kUnitRows - 1) / kUnitRows;
+  const int64_t block_words = steps * parts * kUnitWords;
+  Room<float> rows(kBlocks * block_words), sums(kBlocks * kUnitSums), out(kRows * kUnitWeights);
+  Room<uint16_t> weights(steps * parts * kUnitWeights * kUnitDepth);
+  for (int64_t block = 0; block < kBlocks; ++block) {
+    std::array<const float*, kUnitRows> from{};
+    const int n = static_cast<int>(std::min<int64_t>(kUnitRows, kRows - block * kUnitRows));
+    for (int i = 0; i < n; ++i) {
+      from[static_cast<size_t>(i)] = &operands.x[(block * kUnitRows + i) * operands.count];
+    }
+    unit.pack_rows[parts - 1](from.data(), n, operands.count, rows.data() + block * block_words);
+  }
+  std::array<const std::byte*, kUnitWeights> from{};
+  for (int64_t w = 0; w < kUnitWeights; ++w) {
+    from[static_cast<size_t>(w)] =
+        reinterpret_cast<const std::byte*>(operands.weights.data() + w * operands.count);
+  }
+  unit.pack_weights[f16 ? DType::f16 : DType::bf16](from.data(), kUnitWeights, operands.count,
+                                                    weights.data());
+  unit.begin();
+  for (const bool add : {false, true}) {
+    unit.multiply[parts - 1][parts - 1](packed_weights(weights.data(), parts), steps, rows.data(),
+                                        kBlocks, block_words, packed_sums(sums.data()), add, {});
+  }
+  unit.end();
+  for (int64_t block = 0; block < kBlocks; ++block) {
+    const int n = static_cast<int>(std::min<int64_t>(kUnitRows, kRows - block * kUnitRows));
+    // In two turns, to begin within a block too.
+    const int first = n / 3;
+    float* to = out.data() + block * kUnitRows * kUnitWeights;
+    const float* of_block = sums.data() + block * kUnitSums;
+    unit.unpack(of_block, 0, first, to, kUnitWeights);
+    unit.unpack(of_block, first, n - first, to + first * kUnitWeights, kUnitWeights);
+  }
+  return {rows.values(), weights.values(), out.values()};
+}
+
+}  // namespace
+
+TEST_CASE("cpu matrix unit: products are those of the parts' numbers") {
+  Rng rng(3);
+  for (const bool f16 : {false, true}) {
+    for (const int64_t count : {1, 31, 32, 33, 96, 200}) {
+      CAPTURE(f16);
+      CAPTURE(count);
+      const Operands operands = random_operands(rng, count, f16);
+      const Product product = multiply(kPlainMatrixUnit, f16, operands);
+      for (int64_t row = 0; row < kRows; ++row) {
+        for (int64_t w = 0; w < kUnitWeights; ++w) {
+          double sum = 0, magnitudes = 0;
+          for (int64_t k = 0; k < count; ++k) {
+            const float x = operands.x[row * count + k];
+            const uint16_t code = operands.weights[w * count + k];
+            const double one =
+                f16 ? double{x} * f16_to_float(code)
+                    : double{bf16_to_float(bf16_from_float(x))} * bf16_to_float(code);
+            sum += 2 * one;
+            magnitudes += 2 * std::abs(one);
+          }
+          // Of bf16 products are exact, and each addition rounds once. Of f16 2^-18 of x and the
+          // product of the lesser parts are missing.
+          const double allowed = (static_cast<double>(count) + 4) * test::kUnitF32 * magnitudes +
+                                 (f16 ? 0x1p-16 * magnitudes : 0);
+          REQUIRE(std::abs(product.out[row * kUnitWeights + w] - sum) <= allowed);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("cpu matrix unit: f16 weights lose nothing, and activations keep 16 bits") {
+  std::array<const std::byte*, kUnitWeights> from{};
+  for (uint32_t high = 0; high < 0x10000; high += kUnitWeights) {
+    std::array<uint16_t, kUnitWeights> codes;
+    for (uint32_t w = 0; w < kUnitWeights; ++w) {
+      codes[w] = static_cast<uint16_t>(high + w);
+      from[w] = reinterpret_cast<const std::byte*>(&codes[w]);
+    }
+    Room<uint16_t> packed(2 * kUnitWeights * kUnitDepth);
+    kPlainMatrixUnit.pack_weights.f16(from.data(), kUnitWeights, 1, packed.data());
+    for (uint32_t w = 0; w < kUnitWeights; ++w) {
+      const float value = f16_to_float(codes[w]);
+      const float first = bf16_to_float(packed.data()[w * kUnitDepth]);
+      const float second = bf16_to_float(packed.data()[kUnitWeights * kUnitDepth + w * kUnitDepth]);
+      CAPTURE(codes[w]);
+      if (std::isfinite(value)) {
+        REQUIRE(first + second == value);
+      } else {
+        REQUIRE((second == 0.0f && !std::isfinite(first)));
+      }
+    }
+  }
+  Rng rng(9);
+  for (int i = 0; i < 2000; ++i) {
+    const auto x = static_cast<float>(std::ldexp(test::random_value(rng), i % 200 - 100));
+    const float* row = &x;
+    Room<float> packed(2 * kUnitWords);
+    kPlainMatrixUnit.pack_rows[1](&row, 1, 1, packed.data());
+    const auto part = [&](int64_t at) {
+      return bf16_to_float(static_cast<uint16_t>(float_bits(packed.data()[at])));
+    };
+    CAPTURE(x);
+    REQUIRE(std::abs(double{part(0)} + part(kUnitWords) - x) <= 0x1p-17 * std::abs(double{x}));
+  }
+}
+
+namespace {
+
+// Packed weights and packed columns of the same numbers, for 32 rows of `count` codes.
+struct Packed {
+  std::vector<uint16_t> weights;
+  std::vector<float> columns;
+};
+
+Packed pack(const MatrixUnit& unit, DType dtype, const std::vector<std::byte>& codes, int n,
+            int64_t count) {
+  const auto bytes = static_cast<int64_t>(dtype_bytes(dtype));
+  const int64_t steps = (count + kUnitDepth - 1) / kUnitDepth, parts = parts_of(dtype);
+  const int64_t blocks = (count + kUnitRows - 1) / kUnitRows, block_words = parts * kUnitWords;
+  Room<uint16_t> weights(steps * parts * kUnitWeights * kUnitDepth);
+  Room<float> columns(blocks * block_words);
+  std::array<const std::byte*, kUnitWeights> rows{};
+  for (int64_t i = 0; i < kUnitWeights; ++i) {
+    rows[static_cast<size_t>(i)] = codes.data() + i * count * bytes;
+  }
+  unit.pack_weights[dtype](rows.data(), kUnitWeights, count, weights.data());
+  unit.pack_columns[dtype](rows.data(), n, count, columns.data(), block_words);
+  return {weights.values(), columns.values()};
+}
+
+constexpr DType kPacked[] = {DType::f32,         DType::f16,     DType::bf16,       DType::f8_e4m3,
+                             DType::f8_e4m3fnuz, DType::f8_e5m2, DType::f8_e5m2fnuz};
+
+// Whether the parts of `value` sum up to `sum`.
+bool is_packed(DType dtype, float sum, float value) {
+  if (std::isnan(value)) return std::isnan(sum);
+  if (dtype != DType::f32) return sum == value;
+  return std::abs(sum - value) <= 0x1p-17f * std::abs(value);
+}
+
+// Every code of 8 bits is among them, and in f32 and f16 NaN and infinity are not.
+std::vector<std::byte> some_codes(Rng& rng, DType dtype, int64_t count) {
+  std::vector<std::byte> codes(static_cast<size_t>(count) * dtype_bytes(dtype));
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value =
+        static_cast<float>(std::ldexp(test::random_value(rng), static_cast<int>(i % 9) - 4));
+    std::byte* to = codes.data() + i * static_cast<int64_t>(dtype_bytes(dtype));
+    if (dtype == DType::f32) F32Element::store(value, 1, to);
+    if (dtype == DType::f16) F16Element::store(value, 1, to);
+    if (dtype == DType::bf16) Bf16Element::store(value, 1, to);
+    if (dtype_bytes(dtype) == 1) *to = static_cast<std::byte>(i);
+  }
+  return codes;
+}
+
+}  // namespace
+
+TEST_CASE("cpu matrix unit: packed numbers are the numbers, in either order") {
+  Rng rng(11);
+  for (const DType dtype : kPacked) {
+    for (const auto& [n, count] : {std::pair{32, 40}, {32, 64}, {1, 16}, {31, 7}}) {
+      CAPTURE(dtype_name(dtype));
+      CAPTURE(n);
+      CAPTURE(count);
+      const std::vector<std::byte> codes = some_codes(rng, dtype, kUnitWeights * count);
+      std::vector<float> values(static_cast<size_t>(kUnitWeights * count));
+      kPortableKernels.to_float[dtype](codes.data(), kUnitWeights * count, values.data());
+      const Packed packed = pack(kPlainMatrixUnit, dtype, codes, n, count);
+      const int64_t parts = parts_of(dtype);
+      const int64_t steps = (count + kUnitDepth - 1) / kUnitDepth;
+      for (int64_t row = 0; row < kUnitWeights; ++row) {
+        for (int64_t k = 0; k < steps * kUnitDepth; ++k) {
+          float sum = 0;
+          for (int64_t part = 0; part < parts; ++part) {
+            const int64_t at = (k / kUnitDepth * parts + part) * kUnitWeights * kUnitDepth +
+                               row * kUnitDepth + k % kUnitDepth;
+            sum += bf16_to_float(packed.weights[at]);
+          }
+          const float value = k < count ? values[row * count + k] : 0.0f;
+          REQUIRE(is_packed(dtype, sum, value));
+        }
+      }
+      const int64_t blocks = (count + kUnitRows - 1) / kUnitRows;
+      for (int64_t column = 0; column < blocks * kUnitRows; ++column) {
+        for (int64_t line = 0; line < kUnitDepth; ++line) {
+          float sum = 0;
+          for (int64_t part = 0; part < parts; ++part) {
+            const float word = packed.columns[(column / kUnitRows * parts + part) * kUnitWords +
+                                              line / 2 * kUnitRows + column % kUnitRows];
+            sum += bf16_to_float(static_cast<uint16_t>(float_bits(word) >> (line % 2 * 16)));
+          }
+          const float value = line < n && column < count ? values[line * count + column] : 0.0f;
+          REQUIRE(is_packed(dtype, sum, value));
+        }
+      }
+    }
+  }
+}
+
+#if defined(__x86_64__)
+TEST_CASE("cpu matrix unit: AMX packs what the plain one packs") {
+  if (!has_cpu_isa(CpuIsa::amx)) {
+    MESSAGE("[skipped] this processor has no AMX");
+    return;
+  }
+  Rng rng(13);
+  for (const DType dtype : kPacked) {
+    for (const auto& [n, count] : {std::pair{32, 128}, {32, 64}, {17, 16}, {31, 7}, {1, 100}}) {
+      CAPTURE(dtype_name(dtype));
+      CAPTURE(n);
+      CAPTURE(count);
+      const std::vector<std::byte> codes = some_codes(rng, dtype, kUnitWeights * count);
+      const Packed plain = pack(kPlainMatrixUnit, dtype, codes, n, count);
+      const Packed amx = pack(kAmxMatrixUnit, dtype, codes, n, count);
+      CHECK((plain.weights == amx.weights));
+      CHECK(std::memcmp(plain.columns.data(), amx.columns.data(), plain.columns.size() * 4) == 0);
+    }
+  }
+}
+
+TEST_CASE("cpu matrix unit: AMX has the bits of the plain one") {
+  if (!has_cpu_isa(CpuIsa::amx)) {
+    MESSAGE("[skipped] this processor has no AMX");
+    return;
+  }
+  Rng rng(5);
+  const float inf = std::numeric_limits<float>::infinity();
+  const float odd[] = {inf,          -inf,      std::nanf(""), 0x1p-130f,
+                       -0x1.8p-127f, 0x1p-126f, 3.4e38f,       -0.0f};
+  for (const bool f16 : {false, true}) {
+    for (const int64_t count : {1, 15, 32, 47, 512, 1000}) {
+      for (const bool with_odd : {false, true}) {
+        CAPTURE(f16);
+        CAPTURE(count);
+        CAPTURE(with_odd);
+        Operands operands = random_operands(rng, count, f16);
+        // Magnitudes whose products are below the normal range, beside others.
+        for (size_t i = 0; i < operands.x.size(); i += 5) {
+          operands.x[i] = std::ldexp(operands.x[i], -static_cast<int>(i % 140));
+        }
+        for (size_t i = 0; with_odd && i < 8; ++i) {
+          operands.x[(i * 37) % operands.x.size()] = odd[i];
+          operands.weights[(i * 61) % operands.weights.size()] =
+              f16 ? f16_from_float(odd[i]) : bf16_from_float(odd[i]);
+        }
+        const Product plain = multiply(kPlainMatrixUnit, f16, operands);
+        const Product amx = multiply(kAmxMatrixUnit, f16, operands);
+        if (!with_odd) {  // a NaN's other bits may differ
+          CHECK((bits_of(plain.rows) == bits_of(amx.rows)));
+          CHECK((plain.weights == amx.weights));
+        }
+        CHECK((bits_of(plain.out) == bits_of(amx.out)));
+      }
+    }
+  }
+}
+#endif
+
+}  // namespace fp8kv
