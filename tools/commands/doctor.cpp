@@ -11,6 +11,7 @@
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
+#include "base/text.h"
 #include "commands/commands.h"
 #include "json/json.h"
 #include "show/output.h"
@@ -72,6 +73,15 @@ Findings examine() {
   return found;
 }
 
+// Names of the instruction sets that the program has kernels for, and this machine has or lacks.
+std::string instruction_sets(bool here) {
+  std::vector<std::string> names;
+  for (const CpuIsaRow& row : cpu_isas()) {
+    if (row.kernels != nullptr && row.is_here() == here) names.emplace_back(row.name);
+  }
+  return join(names, ", ");
+}
+
 // What --device auto takes: the first of its GPUs that works.
 std::string automatic(const Findings& found) {
   for (const std::string& name : automatic_gpus()) {
@@ -89,6 +99,8 @@ std::string text_of(const Findings& found) {
   std::string text = row("fp8kv", FP8KV_VERSION);
   text += row("cpu", cat(plain(found.processor.empty() ? "unknown" : found.processor), ", ",
                          count_of(static_cast<uint64_t>(found.cores), "core"), ", ", found.isa));
+  const std::string lacking = instruction_sets(false);
+  text += row("", cat("has ", instruction_sets(true), lacking.empty() ? "" : "; lacks ", lacking));
   text += row("memory", cat(human_bytes(found.memory.total_bytes), ", ",
                             human_bytes(found.memory.available_bytes), " available"));
   for (const GpuState& gpu : found.gpus) {
@@ -111,7 +123,14 @@ std::string json_of(const Findings& found) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.doctor/1").member("version", FP8KV_VERSION);
   json.key("cpu").begin_object().member("processor", plain(found.processor));
-  json.member("cores", int64_t{found.cores}).member("instructions", found.isa).end_object();
+  json.member("cores", int64_t{found.cores}).member("instructions", found.isa);
+  json.key("instruction_sets").begin_array();
+  for (const CpuIsaRow& each : cpu_isas()) {
+    if (each.kernels == nullptr) continue;
+    json.begin_object().member("name", each.name).member("needs", each.needs);
+    json.member("here", each.is_here()).end_object();
+  }
+  json.end_array().end_object();
   json.key("memory").begin_object().member("bytes", found.memory.total_bytes);
   json.member("available_bytes", found.memory.available_bytes).end_object();
   json.member("auto", automatic(found)).key("devices").begin_array();

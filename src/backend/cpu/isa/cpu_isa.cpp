@@ -11,6 +11,10 @@ const CpuKernels& portable_kernels() {
   return kPortableKernels;
 }
 
+[[maybe_unused]] bool is_not_here() {
+  return false;
+}
+
 #if defined(__x86_64__)
 
 // __builtin_cpu_supports also asks whether the operating system saves the registers.
@@ -52,12 +56,10 @@ const CpuKernels& avx512_bf16_kernels() {
 
 #else
 
-bool is_not_here() {
-  return false;
-}
 constexpr auto has_avx2 = is_not_here, has_avx512 = is_not_here, has_avx512_bf16 = is_not_here;
-constexpr auto avx2_kernels = portable_kernels, avx512_kernels = portable_kernels,
-               avx512_bf16_kernels = portable_kernels;
+constexpr const CpuKernels& (*avx2_kernels)() = nullptr;
+constexpr const CpuKernels& (*avx512_kernels)() = nullptr;
+constexpr const CpuKernels& (*avx512_bf16_kernels)() = nullptr;
 
 #endif
 

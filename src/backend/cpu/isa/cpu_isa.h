@@ -8,7 +8,7 @@ namespace fp8kv {
 
 struct CpuKernels;
 
-// In rising order.
+// In rising order, for each architecture.
 enum class CpuIsa { portable, avx2, avx512, avx512_bf16 };
 
 struct CpuIsaRow {
@@ -16,7 +16,7 @@ struct CpuIsaRow {
   std::string_view name;           // "AVX-512 BF16"
   std::string_view needs;          // what /proc/cpuinfo calls it: "avx2, fma and f16c"
   bool (*is_here)();               // whether this processor has all of that
-  const CpuKernels& (*kernels)();  // REQUIRES is_here()
+  const CpuKernels& (*kernels)();  // REQUIRES is_here(); null: for another architecture
 };
 
 // One row for each CpuIsa, in the same order.
