@@ -31,6 +31,9 @@ TEST_CASE("cpu_isa: a row for each set in rising order, and the best one is here
   }
   CHECK(has_cpu_isa(CpuIsa::portable));
   CHECK(has_cpu_isa(best_cpu_isa()));
+#if defined(__aarch64__)
+  CHECK(has_cpu_isa(CpuIsa::neon));
+#endif
 }
 
 TEST_CASE("cpu backend: says what it is") {

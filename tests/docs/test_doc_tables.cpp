@@ -293,7 +293,8 @@ TEST_CASE("docs: accuracy lists the FP8 formats") {
 
 TEST_CASE("docs: performance lists the instruction sets, the best first") {
   std::vector<std::string> names;
-  for (const CpuIsa isa : {CpuIsa::avx512_bf16, CpuIsa::avx512, CpuIsa::avx2, CpuIsa::portable}) {
+  for (const CpuIsa isa : {CpuIsa::avx512_bf16, CpuIsa::avx512, CpuIsa::avx2, CpuIsa::neon_bf16,
+                           CpuIsa::neon, CpuIsa::portable}) {
     names.push_back(std::string(cpu_isa_name(isa)));
   }
   CHECK(lines(test::first_column("docs/performance.md",

@@ -1,6 +1,9 @@
 #include "backend/cpu/isa/cpu_isa.h"
 
 #include <algorithm>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 #include "backend/cpu/isa/cpu_kernels.h"
 
@@ -63,8 +66,42 @@ constexpr const CpuKernels& (*avx512_bf16_kernels)() = nullptr;
 
 #endif
 
+#if defined(__aarch64__)
+
+bool has_neon() {
+  return true;
+}
+
+bool has_neon_bf16() {
+  constexpr unsigned long kBf16 = 1ul << 14;  // HWCAP2_BF16, which older headers lack
+  return (getauxval(AT_HWCAP2) & kBf16) != 0;
+}
+
+const CpuKernels& neon_kernels() {
+  return kNeonKernels;
+}
+
+const CpuKernels& neon_bf16_kernels() {
+  static const CpuKernels kKernels = [] {
+    CpuKernels kernels = kNeonKernels;
+    take_neon_pairs(kernels);
+    return kernels;
+  }();
+  return kKernels;
+}
+
+#else
+
+constexpr auto has_neon = is_not_here, has_neon_bf16 = is_not_here;
+constexpr const CpuKernels& (*neon_kernels)() = nullptr;
+constexpr const CpuKernels& (*neon_bf16_kernels)() = nullptr;
+
+#endif
+
 constexpr CpuIsaRow kRows[] = {
     {CpuIsa::portable, "portable", "nothing", [] { return true; }, portable_kernels},
+    {CpuIsa::neon, "NEON", "asimd", has_neon, neon_kernels},
+    {CpuIsa::neon_bf16, "NEON BF16", "asimd and bf16", has_neon_bf16, neon_bf16_kernels},
     {CpuIsa::avx2, "AVX2", "avx2, fma and f16c", has_avx2, avx2_kernels},
     {CpuIsa::avx512, "AVX-512", "avx2, fma, f16c, avx512f, avx512bw, avx512dq and avx512vl",
      has_avx512, avx512_kernels},

@@ -9,7 +9,14 @@ namespace fp8kv {
 struct CpuKernels;
 
 // In rising order, for each architecture.
-enum class CpuIsa { portable, avx2, avx512, avx512_bf16 };
+enum class CpuIsa {
+  portable,
+  neon,
+  neon_bf16,
+  avx2,
+  avx512,
+  avx512_bf16,
+};
 
 struct CpuIsaRow {
   CpuIsa isa;

@@ -124,8 +124,8 @@ struct CpuKernels {
   PerType<CopyPanel> copy_panel;
   const Tile* tiles;  // [tile_rows]: for 1, 2, ... rows
 
-  // Products of bf16 pairs, or null. A step is then two elements, bf16 side by side, in `a` and in
-  // the panel.
+  // Products of bf16 pairs, or null. A step is then two elements, bf16 side by side, in `a`; how
+  // the panel has them is between these two. Its depth is in steps, for `pack_pairs` in elements.
   PackPanel pack_pairs;
   const Tile* pair_tiles;
 
@@ -160,6 +160,15 @@ extern const CpuKernels kAvx512Bf16Kernels;
 // Replaces what makes panels of fp8 codes, where the processor has AVX512_VBMI: the same floats,
 // from tables in registers.
 void take_vbmi_panels(CpuKernels& kernels);
+#endif
+#if defined(__aarch64__)
+extern const CpuKernels kNeonKernels;
+extern const CpuKernels::Dots kNeonF32Dots[kMaxDotRows];
+extern const CpuKernels::Dots kNeonF16Dots[kMaxDotRows];
+extern const CpuKernels::Dots kNeonBf16Dots[kMaxDotRows];
+extern const CpuKernels::Dots kNeonPairDots[kMaxDotRows];  // with FEAT_BF16
+// Adds products of bf16 pairs, for processors with FEAT_BF16.
+void take_neon_pairs(CpuKernels& kernels);
 #endif
 
 }  // namespace fp8kv
