@@ -18,10 +18,6 @@ struct Floats {
   float32x4_t low, high;
 };
 
-inline uint8x8_t bytes_at(const std::byte* from) {
-  return vld1_u8(reinterpret_cast<const uint8_t*>(from));
-}
-
 // Words of 16 bits at any alignment.
 inline uint16x8_t words_at(const void* from) {
   return vreinterpretq_u16_u8(vld1q_u8(static_cast<const uint8_t*>(from)));
@@ -42,24 +38,39 @@ inline Floats floats_of_bf16(uint16x8_t codes) {
           vreinterpretq_f32_u32(vshll_high_n_u16(codes, 16))};
 }
 
-// A code's exponent and mantissa, moved into place in an f32, are worth 2^(bias - 127) times the
-// value, subnormals included; the multiplication is exact.
+// fp8 codes as f16: e5m2 is its upper byte. The others' exponents and mantissas, moved into place,
+// are worth 2^(bias - 15) times the value, subnormals included; the multiplication is exact.
 template <Fp8Format F>
-inline float32x4_t floats_of_fp8(uint32x4_t code) {
+inline Floats floats_of_fp8(uint8x8_t codes) {
   constexpr Fp8Spec spec = fp8_spec(F);
-  const uint32x4_t magnitude = vandq_u32(code, vdupq_n_u32(0x7F));
-  const uint32x4_t sign = vshlq_n_u32(vshrq_n_u32(code, 7), 31);
-  const uint32x4_t placed = vshlq_n_u32(magnitude, 23 - spec.mantissa_bits);
-  const float32x4_t factor = vdupq_n_f32(float_from_bits((254u - spec.bias) << 23));
-  uint32x4_t value = vreinterpretq_u32_f32(vmulq_f32(vreinterpretq_f32_u32(placed), factor));
-  if constexpr (spec.fnuz) {
-    const uint32x4_t nan = vceqq_u32(code, vdupq_n_u32(0x80));
-    value = vorrq_u32(value, vandq_u32(nan, vdupq_n_u32(0x7FC00000)));
+  if constexpr (F == Fp8Format::e5m2) {
+    return floats_of_f16(vshll_n_u8(codes, 8));
   } else {
-    const uint32x4_t special = vcgtq_u32(magnitude, vdupq_n_u32(spec.max_code));
-    value = vbslq_u32(special, vorrq_u32(placed, vdupq_n_u32(0x7F800000)), value);
+    static_assert(spec.mantissa_bits == 3);
+    const int16x8_t placed = vshll_n_s8(vreinterpret_s8_u8(codes), 7);  // two bits of the sign
+    const uint16x8_t words = vandq_u16(vreinterpretq_u16_s16(placed), vdupq_n_u16(0xBFFF));
+    uint16x8_t nan;
+    if constexpr (spec.fnuz) {
+      nan = vceqq_u16(words, vdupq_n_u16(0x8000));
+    } else {
+      nan = vceqq_u16(vorrq_u16(words, vdupq_n_u16(0x8000)), vdupq_n_u16(0xBF80));
+    }
+    const Floats small = floats_of_f16(vorrq_u16(words, vandq_u16(nan, vdupq_n_u16(0x7E00))));
+    constexpr auto kFactor = static_cast<float>(1 << (15 - spec.bias));
+    return {vmulq_n_f32(small.low, kFactor), vmulq_n_f32(small.high, kFactor)};
   }
-  return vreinterpretq_f32_u32(vorrq_u32(value, sign));
+}
+
+// Its largest exponent is no number in f16, so the same is done in f32.
+inline float32x4_t floats_of_e5m2fnuz(uint32x4_t code) {
+  constexpr Fp8Spec spec = fp8_spec(Fp8Format::e5m2fnuz);
+  const uint32x4_t placed =
+      vshlq_n_u32(vandq_u32(code, vdupq_n_u32(0x7F)), 23 - spec.mantissa_bits);
+  const float32x4_t factor = vdupq_n_f32(float_from_bits((254u - spec.bias) << 23));
+  const uint32x4_t value = vreinterpretq_u32_f32(vmulq_f32(vreinterpretq_f32_u32(placed), factor));
+  const uint32x4_t sign = vshlq_n_u32(vshrq_n_u32(code, 7), 31);
+  const uint32x4_t nan = vandq_u32(vceqq_u32(code, vdupq_n_u32(0x80)), vdupq_n_u32(0x7FC00000));
+  return vreinterpretq_f32_u32(vorrq_u32(vorrq_u32(value, sign), nan));
 }
 
 // Element::load for 8 elements.
@@ -87,9 +98,14 @@ struct Vector<Bf16Element> {
 template <Fp8Format F>
 struct Vector<Fp8Element<F>> {
   static inline Floats load(const std::byte* from) {
-    const uint16x8_t words = vmovl_u8(bytes_at(from));
-    return {floats_of_fp8<F>(vmovl_u16(vget_low_u16(words))),
-            floats_of_fp8<F>(vmovl_high_u16(words))};
+    const uint8x8_t codes = vld1_u8(reinterpret_cast<const uint8_t*>(from));
+    if constexpr (F == Fp8Format::e5m2fnuz) {
+      const uint16x8_t words = vmovl_u8(codes);
+      return {floats_of_e5m2fnuz(vmovl_u16(vget_low_u16(words))),
+              floats_of_e5m2fnuz(vmovl_high_u16(words))};
+    } else {
+      return floats_of_fp8<F>(codes);
+    }
   }
 };
 
