@@ -11,6 +11,8 @@
 #include <cstring>
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "backend/cpu/cpu_memory.h"
@@ -66,6 +68,35 @@ volatile float g_sink;
 #pragma GCC unroll 12
   for (const __m256& each : sum) g_sink = g_sink + each[0];
 }
+#elif defined(__aarch64__)
+// Two vectors to a sum: processors have up to four pipelines.
+void multiply_add_neon(int64_t steps) {
+  float32x4_t sum[2 * kSums] = {};
+  const float32x4_t x = vdupq_n_f32(g_sink);
+  for (int64_t i = 0; i < steps; ++i) {
+#pragma GCC unroll 24
+    for (int j = 0; j < 2 * kSums; ++j) {
+      sum[j] = vfmaq_f32(sum[j], x, x);
+      asm volatile("" : "+w"(sum[j]));  // each to be computed, and in a register
+    }
+  }
+#pragma GCC unroll 24
+  for (const float32x4_t& each : sum) g_sink = g_sink + vaddvq_f32(each);
+}
+
+[[gnu::target("arch=armv8.2-a+bf16")]] void multiply_add_neon_bf16(int64_t steps) {
+  float32x4_t sum[2 * kSums] = {};
+  const bfloat16x8_t x = vreinterpretq_bf16_f32(vdupq_n_f32(g_sink));
+  for (int64_t i = 0; i < steps; ++i) {
+#pragma GCC unroll 24
+    for (int j = 0; j < 2 * kSums; ++j) {
+      sum[j] = vbfmmlaq_f32(sum[j], x, x);
+      asm volatile("" : "+w"(sum[j]));
+    }
+  }
+#pragma GCC unroll 24
+  for (const float32x4_t& each : sum) g_sink = g_sink + vaddvq_f32(each);
+}
 #endif
 
 // Four lanes, as the vectors of every 64-bit processor have.
@@ -89,6 +120,8 @@ double peak_f32(CpuIsa isa) {
 #if defined(__x86_64__)
   if (isa >= CpuIsa::avx512) return rate(multiply_add_avx512, 16);
   if (isa == CpuIsa::avx2) return rate(multiply_add_avx2, 8);
+#elif defined(__aarch64__)
+  if (isa >= CpuIsa::neon) return rate(multiply_add_neon, 2 * 4);
 #endif
   (void)isa;
   return rate(multiply_add_portable, 4);
@@ -97,6 +130,8 @@ double peak_f32(CpuIsa isa) {
 double peak_bf16(CpuIsa isa) {
 #if defined(__x86_64__)
   if (isa == CpuIsa::avx512_bf16) return rate(multiply_add_bf16, 32);
+#elif defined(__aarch64__)
+  if (isa == CpuIsa::neon_bf16) return rate(multiply_add_neon_bf16, 2 * 16);
 #endif
   return peak_f32(isa);
 }
