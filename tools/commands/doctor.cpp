@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
+#include "base/processor_name.h"
 #include "base/text.h"
 #include "commands/commands.h"
 #include "json/json.h"
@@ -18,18 +18,6 @@
 
 namespace fp8kv {
 namespace {
-
-// What follows `key` and its colon on a line of a file of the kernel; "" where there is none.
-std::string line_of(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(':');
-    if (!line.starts_with(key) || colon == line.npos) continue;
-    const size_t begin = line.find_first_not_of(" \t", colon + 1);
-    if (begin != line.npos) return line.substr(begin);
-  }
-  return "";
-}
 
 struct GpuState {
   std::string name;                             // "cuda"
@@ -58,7 +46,7 @@ GpuState look_at(const std::string& name) {
 }
 
 struct Findings {
-  std::string processor = line_of("/proc/cpuinfo", "model name");
+  std::string processor = processor_name("/proc/cpuinfo");
   std::string isa = std::string(cpu_isa_name(best_cpu_isa()));
   int cores = usable_cores();
   MachineMemory memory = machine_memory();
