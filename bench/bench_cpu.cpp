@@ -20,6 +20,12 @@
 namespace fp8kv::bench {
 namespace {
 
+// Of one core, for products with weights of a type.
+double peak_of(const Limits& limits, DType weights) {
+  if (weights == DType::bf16) return limits.peak_bf16;
+  return weights == DType::f16 ? limits.peak_f16 : limits.peak_f32;
+}
+
 void bench_linear(Backend& backend, const Limits& limits) {
   constexpr int64_t kIn = 4096, kOut = 11008;
   for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
@@ -32,8 +38,7 @@ void bench_linear(Backend& backend, const Limits& limits) {
           best_time(kSeconds, [&] { backend.linear(x.view(), std::span(&projection, 1)); });
       const double flop = 2.0 * static_cast<double>(rows * kIn * kOut);
       const auto bytes = static_cast<double>(weight.view().bytes());
-      const double peak =
-          (dtype == DType::bf16 ? limits.peak_bf16 : limits.peak_f32) * limits.threads;
+      const double peak = peak_of(limits, dtype) * limits.threads;
       const std::string name = "linear " + std::string(dtype_name(dtype)) + " 11008 x 4096, " +
                                std::to_string(rows) + " rows";
       if (flop / peak > bytes / limits.bandwidth) {
@@ -110,8 +115,7 @@ void bench_coded(Backend& backend, const Limits& limits) {
           best_time(kSeconds, [&] { backend.linear(x.view(), std::span(&projection, 1)); });
       const std::string row = std::string("linear ") + name + ", " + std::to_string(rows) + " rows";
       if (rows > 16) {
-        const double peak =
-            (compute == DType::bf16 ? limits.peak_bf16 : limits.peak_f32) * limits.threads;
+        const double peak = peak_of(limits, compute) * limits.threads;
         print_row(row, 2.0 * static_cast<double>(rows * kIn * kOut) / time, "GFLOP/s", peak,
                   "peak multiply-add");
       } else {
@@ -229,7 +233,7 @@ void bench_attention(Backend& backend, const Limits& limits) {
                 2.0 * static_cast<double>(k.view().bytes()) / time, "GB/s", limits.bandwidth,
                 "memory read");
     }
-    if (dtype != DType::f16 && dtype != DType::f8_e4m3) continue;
+    if (dtype == DType::f32 || dtype == DType::f8_e5m2) continue;
     constexpr int32_t kPrompt = 2048;
     const Sequences prompt = make_sequences(backend, 1, kPrompt, kPrompt);
     const Shape shape{kPrompt, kKvHeads * 4, kHeadDim};
@@ -239,7 +243,8 @@ void bench_attention(Backend& backend, const Limits& limits) {
         kSeconds, [&] { backend.attention(q.view(), kv, prompt.batch(), options, out.view()); });
     const double flop = 4.0 * kHeadDim * kKvHeads * 4 * (0.5 * kPrompt * (kPrompt + 1));
     print_row("attention " + std::string(dtype_name(dtype)) + " prompt of 2048, 32 / 8 heads",
-              flop / time, "GFLOP/s", limits.peak_f32 * limits.threads, "peak multiply-add");
+              flop / time, "GFLOP/s", peak_of(limits, options.rounded_to) * limits.threads,
+              "peak multiply-add");
   }
 }
 
@@ -334,7 +339,7 @@ int run(int threads, const std::string& part) {
   const CpuIsa isa = chosen_cpu_isa();
   const auto backend = make_cpu_backend(threads, isa);
   ThreadPool pool(threads);
-  const Limits limits{peak_f32(isa), peak_bf16(isa), read_bandwidth(pool), threads};
+  const Limits limits{peak_f32(isa), peak_bf16(isa), peak_f16(isa), read_bandwidth(pool), threads};
   std::printf("%s\n", backend->describe().c_str());
   std::printf("peak multiply-add of one core: %.0f GFLOP/s f32, %.0f GFLOP/s bf16\n",
               limits.peak_f32 / 1e9, limits.peak_bf16 / 1e9);

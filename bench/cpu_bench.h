@@ -16,6 +16,7 @@ inline constexpr int32_t kPageSize = 64;  // as in model/kv_cache.h
 struct Limits {
   double peak_f32;
   double peak_bf16;
+  double peak_f16;
   double bandwidth;
   int threads;
 };

@@ -31,6 +31,8 @@ double best_time(double seconds, const Work& work) {
 double peak_f32(CpuIsa isa);
 // The same for products of bf16 where the processor has them, else as f32.
 double peak_bf16(CpuIsa isa);
+// The same for products of f16 weights.
+double peak_f16(CpuIsa isa);
 
 // Bytes/s of all threads of the pool reading memory that no cache holds.
 double read_bandwidth(ThreadPool& pool);

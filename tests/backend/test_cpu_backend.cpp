@@ -27,9 +27,13 @@ TEST_CASE("cpu_isa: a row for each set in rising order, and the best one is here
     CHECK(names.insert(row.name).second);
     CHECK_FALSE(row.needs.empty());
     CHECK((!row.is_here() || row.isa <= best_cpu_isa()));
+    CHECK((!row.is_here() || row.kernels != nullptr));
   }
   CHECK(has_cpu_isa(CpuIsa::portable));
   CHECK(has_cpu_isa(best_cpu_isa()));
+#if defined(__aarch64__)
+  CHECK(has_cpu_isa(CpuIsa::neon));
+#endif
 }
 
 TEST_CASE("cpu backend: says what it is") {

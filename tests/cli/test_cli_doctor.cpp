@@ -60,6 +60,18 @@ TEST_CASE("doctor: says what this machine has and why a GPU is not used") {
   CHECK(text.out.ends_with("auto      takes cpu\n"));
   const Json json = Json::parse(installed.run({"doctor", "--json"}).out, "doctor");
   CHECK(json.at("schema").as_string() == "fp8kv.doctor/1");
+  const Json sets = json.at("cpu").at("instruction_sets");
+  std::string here, lacking, best;
+  for (size_t i = 0; i < sets.size(); ++i) {
+    const std::string name = sets[i].at("name").as_string();
+    std::string& list = sets[i].at("here").as_bool() ? here : lacking;
+    list += (list.empty() ? "" : ", ") + name;
+    if (sets[i].at("here").as_bool()) best = name;
+  }
+  CHECK(here.starts_with("portable"));
+  CHECK(best == json.at("cpu").at("instructions").as_string());
+  CHECK(text.out.find("\n          has " + here + (lacking.empty() ? "" : "; lacks " + lacking) +
+                      "\n") != std::string::npos);
   CHECK(json.at("memory").at("bytes").as_int() > 1 << 20);
   CHECK(json.at("auto").as_string() == "cpu");
   CHECK(json.at("devices").size() == 2);

@@ -26,9 +26,12 @@ std::string build_type() {
   return cat(FP8KV_BUILD_TYPE, sanitizers.empty() ? "" : " with sanitizers: ", sanitizers);
 }
 
+// Those of the architecture that the program was built for.
 std::vector<std::string> instruction_sets() {
   std::vector<std::string> names;
-  for (const CpuIsaRow& row : cpu_isas()) names.emplace_back(row.name);
+  for (const CpuIsaRow& row : cpu_isas()) {
+    if (is_for_users(row)) names.emplace_back(row.name);
+  }
   return names;
 }
 

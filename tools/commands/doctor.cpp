@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,24 +10,14 @@
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/machine_memory.h"
+#include "base/processor_name.h"
+#include "base/text.h"
 #include "commands/commands.h"
 #include "json/json.h"
 #include "show/output.h"
 
 namespace fp8kv {
 namespace {
-
-// What follows `key` and its colon on a line of a file of the kernel; "" where there is none.
-std::string line_of(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(':');
-    if (!line.starts_with(key) || colon == line.npos) continue;
-    const size_t begin = line.find_first_not_of(" \t", colon + 1);
-    if (begin != line.npos) return line.substr(begin);
-  }
-  return "";
-}
 
 struct GpuState {
   std::string name;                             // "cuda"
@@ -57,7 +46,7 @@ GpuState look_at(const std::string& name) {
 }
 
 struct Findings {
-  std::string processor = line_of("/proc/cpuinfo", "model name");
+  std::string processor = processor_name("/proc/cpuinfo");
   std::string isa = std::string(cpu_isa_name(chosen_cpu_isa()));
   bool isa_is_best = chosen_cpu_isa() == best_cpu_isa();
   int cores = usable_cores();
@@ -71,6 +60,15 @@ Findings examine() {
     if (name != "auto" && name != "cpu") found.gpus.push_back(look_at(name));
   }
   return found;
+}
+
+// Names of the instruction sets that the program has kernels for, and this machine has or lacks.
+std::string instruction_sets(bool here) {
+  std::vector<std::string> names;
+  for (const CpuIsaRow& row : cpu_isas()) {
+    if (is_for_users(row) && row.is_here() == here) names.emplace_back(row.name);
+  }
+  return join(names, ", ");
 }
 
 // What --device auto takes: the first of its GPUs that works.
@@ -91,6 +89,8 @@ std::string text_of(const Findings& found) {
   text += row("cpu", cat(plain(found.processor.empty() ? "unknown" : found.processor), ", ",
                          count_of(static_cast<uint64_t>(found.cores), "core"), ", ", found.isa,
                          found.isa_is_best ? "" : " by FP8KV_CPU"));
+  const std::string lacking = instruction_sets(false);
+  text += row("", cat("has ", instruction_sets(true), lacking.empty() ? "" : "; lacks ", lacking));
   text += row("memory", cat(human_bytes(found.memory.total_bytes), ", ",
                             human_bytes(found.memory.available_bytes), " available"));
   for (const GpuState& gpu : found.gpus) {
@@ -113,7 +113,14 @@ std::string json_of(const Findings& found) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.doctor/1").member("version", FP8KV_VERSION);
   json.key("cpu").begin_object().member("processor", plain(found.processor));
-  json.member("cores", int64_t{found.cores}).member("instructions", found.isa).end_object();
+  json.member("cores", int64_t{found.cores}).member("instructions", found.isa);
+  json.key("instruction_sets").begin_array();
+  for (const CpuIsaRow& each : cpu_isas()) {
+    if (!is_for_users(each)) continue;
+    json.begin_object().member("name", each.name).member("needs", each.needs);
+    json.member("here", each.is_here()).end_object();
+  }
+  json.end_array().end_object();
   json.key("memory").begin_object().member("bytes", found.memory.total_bytes);
   json.member("available_bytes", found.memory.available_bytes).end_object();
   json.member("auto", automatic(found)).key("devices").begin_array();

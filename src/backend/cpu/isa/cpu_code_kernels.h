@@ -86,5 +86,9 @@ extern const CodeKernels kAvx512Bf16Codes;
 // Replaces what reads bytes, where the processor has AVX512_VBMI besides.
 void take_vbmi_bytes(CodeKernels& kernels);
 #endif
+#if defined(__aarch64__)
+extern const CodeKernels kNeonCodes;
+extern const CodeKernels kNeonBf16Codes;
+#endif
 
 }  // namespace fp8kv

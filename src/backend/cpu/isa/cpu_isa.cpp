@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 #include <vector>
 
 #include "backend/cpu/isa/cpu_kernels.h"
@@ -23,6 +26,10 @@ const CpuKernels& plain_amx_kernels() {
     return kernels;
   }();
   return kKernels;
+}
+
+[[maybe_unused]] bool is_not_here() {
+  return false;
 }
 
 #if defined(__x86_64__)
@@ -79,13 +86,44 @@ const CpuKernels& amx_kernels() {
 
 #else
 
-bool is_not_here() {
-  return false;
-}
 constexpr auto has_avx2 = is_not_here, has_avx512 = is_not_here, has_avx512_bf16 = is_not_here,
                has_amx = is_not_here;
-constexpr auto avx2_kernels = portable_kernels, avx512_kernels = portable_kernels,
-               avx512_bf16_kernels = portable_kernels, amx_kernels = portable_kernels;
+constexpr const CpuKernels& (*avx2_kernels)() = nullptr;
+constexpr const CpuKernels& (*avx512_kernels)() = nullptr;
+constexpr const CpuKernels& (*avx512_bf16_kernels)() = nullptr;
+constexpr const CpuKernels& (*amx_kernels)() = nullptr;
+
+#endif
+
+#if defined(__aarch64__)
+
+bool has_neon() {
+  return true;
+}
+
+bool has_neon_bf16() {
+  constexpr unsigned long kBf16 = 1ul << 14;  // HWCAP2_BF16, which older headers lack
+  return (getauxval(AT_HWCAP2) & kBf16) != 0;
+}
+
+const CpuKernels& neon_kernels() {
+  return kNeonKernels;
+}
+
+const CpuKernels& neon_bf16_kernels() {
+  static const CpuKernels kKernels = [] {
+    CpuKernels kernels = kNeonKernels;
+    take_neon_pairs(kernels);
+    return kernels;
+  }();
+  return kKernels;
+}
+
+#else
+
+constexpr auto has_neon = is_not_here, has_neon_bf16 = is_not_here;
+constexpr const CpuKernels& (*neon_kernels)() = nullptr;
+constexpr const CpuKernels& (*neon_bf16_kernels)() = nullptr;
 
 #endif
 
@@ -93,6 +131,9 @@ constexpr CpuIsaRow kRows[] = {
     {CpuIsa::plain_amx, "plain-amx", "AMX in plain C++", "nothing", [] { return true; },
      plain_amx_kernels},
     {CpuIsa::portable, "portable", "portable", "nothing", [] { return true; }, portable_kernels},
+    {CpuIsa::neon, "neon", "NEON", "asimd", has_neon, neon_kernels},
+    {CpuIsa::neon_bf16, "neon-bf16", "NEON BF16", "asimd and bf16", has_neon_bf16,
+     neon_bf16_kernels},
     {CpuIsa::avx2, "avx2", "AVX2", "avx2, fma and f16c", has_avx2, avx2_kernels},
     {CpuIsa::avx512, "avx512", "AVX-512",
      "avx2, fma, f16c, avx512f, avx512bw, avx512dq and avx512vl", has_avx512, avx512_kernels},

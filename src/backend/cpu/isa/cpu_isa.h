@@ -8,9 +8,18 @@ namespace fp8kv {
 
 struct CpuKernels;
 
-// In rising order. The first is AMX's matrix unit in plain C++, with its bits: for tests on
-// machines without it.
-enum class CpuIsa { plain_amx, portable, avx2, avx512, avx512_bf16, amx };
+// In rising order, for each architecture. The first is AMX's matrix unit in plain C++, with its
+// bits: for tests on machines without it.
+enum class CpuIsa {
+  plain_amx,
+  portable,
+  neon,
+  neon_bf16,
+  avx2,
+  avx512,
+  avx512_bf16,
+  amx,
+};
 
 struct CpuIsaRow {
   CpuIsa isa;
@@ -18,13 +27,18 @@ struct CpuIsaRow {
   std::string_view name;           // "AVX-512 BF16"
   std::string_view needs;          // what /proc/cpuinfo calls it: "avx2, fma and f16c"
   bool (*is_here)();               // whether this processor has all of that
-  const CpuKernels& (*kernels)();  // REQUIRES is_here()
+  const CpuKernels& (*kernels)();  // REQUIRES is_here(); null: for another architecture
 };
 
 // One row for each CpuIsa, in the same order.
 std::span<const CpuIsaRow> cpu_isas();
 
 const CpuIsaRow& cpu_isa_row(CpuIsa isa);
+
+// Whether the program has kernels of this architecture for it, which are not for tests alone.
+inline bool is_for_users(const CpuIsaRow& row) {
+  return row.kernels != nullptr && row.isa != CpuIsa::plain_amx;
+}
 
 // The best set this processor has.
 CpuIsa best_cpu_isa();

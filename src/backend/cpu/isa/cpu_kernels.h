@@ -63,8 +63,8 @@ struct CpuKernels {
   using Store = void (*)(const float* from, int64_t count, float scale, std::byte* to);
   // Replaces the scores of the tokens [begin, end) of a block by exp(score * scale - new max), and
   // the other scores of [0, count) by 0. Updates `state` and returns exp(old max - new max); the
-  // caller multiplies its earlier sums by that. `scores` has room for a multiple of 16, and is
-  // 64-byte aligned. REQUIRES begin < end.
+  // caller multiplies its earlier sums by that. `scores` has room for a multiple of 16. REQUIRES
+  // begin < end.
   using Softmax = float (*)(float* scores, int begin, int end, int count, float scale,
                             SoftmaxState& state);
   // x[i] = activation(x[i]) * up[i]; activation(x[i]) where `up` is null.
@@ -96,8 +96,8 @@ struct CpuKernels {
   PerType<CopyPanel> copy_panel;
   const Tile* tiles;  // [tile_rows]: for 1, 2, ... rows
 
-  // Products of bf16 pairs, or null. A step is then two elements, bf16 side by side, in `a` and in
-  // the panel.
+  // Products of bf16 pairs, or null. A step is then two elements, bf16 side by side, in `a`; how
+  // the panel has them is between these two. Its depth is in steps, for `pack_pairs` in elements.
   PackPanel pack_pairs;
   const Tile* pair_tiles;
 
@@ -137,6 +137,15 @@ float softmax_avx512(float* scores, int begin, int end, int count, float scale,
 // Replaces what makes panels of fp8 codes, where the processor has AVX512_VBMI: the same floats,
 // from tables in registers.
 void take_vbmi_panels(CpuKernels& kernels);
+#endif
+#if defined(__aarch64__)
+extern const CpuKernels kNeonKernels;
+extern const CpuKernels::Dots kNeonF32Dots[kMaxDotRows];
+extern const CpuKernels::Dots kNeonF16Dots[kMaxDotRows];
+extern const CpuKernels::Dots kNeonBf16Dots[kMaxDotRows];
+extern const CpuKernels::Dots kNeonPairDots[kMaxDotRows];  // with FEAT_BF16
+// Adds products of bf16 pairs, for processors with FEAT_BF16.
+void take_neon_pairs(CpuKernels& kernels);
 #endif
 
 }  // namespace fp8kv

@@ -45,7 +45,7 @@ FP8KV_AVX512 float softmax_avx512(float* scores, int begin, int end, int count, 
   __m512 most = _mm512_set1_ps(state.max);
   for (int t = 0; t < padded; t += kLanes) {
     const auto within = static_cast<__mmask16>(lanes_within(t, begin, end));
-    const __m512 x = _mm512_mul_ps(_mm512_load_ps(scores + t), factor);
+    const __m512 x = _mm512_mul_ps(_mm512_loadu_ps(scores + t), factor);
     most = _mm512_mask_max_ps(most, within, x, most);  // passes by a NaN
   }
   const float max = _mm512_reduce_max_ps(most);
@@ -53,9 +53,9 @@ FP8KV_AVX512 float softmax_avx512(float* scores, int begin, int end, int count, 
   __m512 sum = _mm512_setzero_ps();
   for (int t = 0; t < padded; t += kLanes) {
     const auto within = static_cast<__mmask16>(lanes_within(t, begin, end));
-    const __m512 x = _mm512_mul_ps(_mm512_load_ps(scores + t), factor);
+    const __m512 x = _mm512_mul_ps(_mm512_loadu_ps(scores + t), factor);
     const __m512 p = _mm512_maskz_mov_ps(within, exp(_mm512_sub_ps(x, largest)));
-    _mm512_store_ps(scores + t, p);
+    _mm512_storeu_ps(scores + t, p);
     sum = _mm512_add_ps(sum, p);
   }
   alignas(64) float lanes[kLanes];
