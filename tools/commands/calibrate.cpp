@@ -11,7 +11,6 @@
 #include "commands/calibrated_scales.h"
 #include "commands/commands.h"
 #include "data/files/find_data.h"
-#include "data/halves.h"
 #include "files/file.h"
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
@@ -124,11 +123,9 @@ void run_command(const CalibrateOptions& given) {
   }
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
-  const size_t in_half = put_half_first(windows.ids);
   std::optional<CalibrationState> state = state_for(options, checkpoint, config, windows, *backend);
   const Calibrated calibrated = calibrated_scales(checkpoint, config, *backend,
                                                   {.windows = windows,
-                                                   .in_half = in_half,
                                                    .shards = shards,
                                                    .policy = options.policy,
                                                    .max_memory = options.max_memory,

@@ -20,8 +20,7 @@
 namespace fp8kv {
 
 struct CalibrationRun {
-  const Windows& windows;  // after put_half_first
-  size_t in_half;          // what that gave
+  const Windows& windows;
   ShardNote shards;
   Policy policy;
   std::optional<uint64_t> max_memory;
