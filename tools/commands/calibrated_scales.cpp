@@ -8,6 +8,7 @@
 #include "calib/rounds.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
+#include "commands/work_note.h"
 #include "policy/make_scales.h"
 
 namespace fp8kv {
@@ -49,6 +50,10 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
   identity.projections = model_fingerprint(checkpoint, config);
   const char* less = backend.memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                       : "use fewer --samples or a smaller --seq-len";
+  if (!run.inputs) {  // which would take what is measured for a product of the model
+    const auto work = work_note(config, backend, run.windows, run.windows.ids.size());
+    if (work) log.note(*work);
+  }
   Rounds rounds = with_way_out(less, [&] {
     return collect_windows(checkpoint, config, backend, run.windows, log,
                            {.collect = {.max_memory = {run.max_memory, "--max-memory"},
