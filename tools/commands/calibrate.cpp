@@ -69,8 +69,13 @@ std::optional<CalibrationState> state_for(const CalibrateOptions& options,
                                           const Checkpoint& checkpoint, const ModelConfig& config,
                                           const Windows& windows, const Backend& backend) {
   if (!options.resume) return std::nullopt;
-  return CalibrationState(CalibrationState::path_for(options.out),
-                          run_identity(FP8KV_VERSION, checkpoint, config, windows.ids, backend));
+  RunIdentity run = run_identity(FP8KV_VERSION, checkpoint, config, windows.ids, backend);
+  const bool each_head = options.policy.kind->sharing == ScaleSharing::head;
+  run.parts.push_back({"samples", "way of choosing windows (--samples)",
+                       !options.windows.until_settled ? "all"
+                       : each_head                    ? "until heads settle"
+                                                      : "until layers settle"});
+  return CalibrationState(CalibrationState::path_for(options.out), std::move(run));
 }
 
 void check_state(const CalibrateOptions& options, const std::filesystem::path& state) {
@@ -127,6 +132,7 @@ void run_command(const CalibrateOptions& given) {
   const Calibrated calibrated = calibrated_scales(checkpoint, config, *backend,
                                                   {.windows = windows,
                                                    .shards = shards,
+                                                   .until_settled = options.windows.until_settled,
                                                    .policy = options.policy,
                                                    .max_memory = options.max_memory,
                                                    .state = state ? &*state : nullptr},

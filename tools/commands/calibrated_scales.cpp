@@ -42,6 +42,19 @@ Rounds collect_windows(const Checkpoint& checkpoint, const ModelConfig& config, 
   }
 }
 
+void say_settled(const Rounds& rounds, Log& log) {
+  const std::string taken = count_of(rounds.windows, "window");
+  if (rounds.growth && rounds.growth->share <= kSettledGrowth) {
+    return log.note(cat("took ", taken, ": amax has settled"));
+  }
+  const std::string unsettled = cat("amax has not settled in ", taken);
+  if (rounds.windows == kMostWindows) {
+    return log.warn(
+        cat(unsettled, ", the most that are taken; --samples ", 2 * kMostWindows, " takes more"));
+  }
+  log.warn(cat(unsettled, ", which is all of the text; add data"));
+}
+
 }  // namespace
 
 Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& config,
@@ -50,18 +63,23 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
   identity.projections = model_fingerprint(checkpoint, config);
   const char* less = backend.memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                       : "use fewer --samples or a smaller --seq-len";
+  const size_t least = run.until_settled ? 2 * kFirstRound : run.windows.ids.size();
   if (!run.inputs) {  // which would take what is measured for a product of the model
-    const auto work = work_note(config, backend, run.windows, run.windows.ids.size());
-    if (work) log.note(*work);
+    if (const auto work = work_note(config, backend, run.windows, least)) log.note(*work);
   }
+  const bool each_head = run.policy.kind->sharing == ScaleSharing::head;
   Rounds rounds = with_way_out(less, [&] {
     return collect_windows(checkpoint, config, backend, run.windows, log,
                            {.collect = {.max_memory = {run.max_memory, "--max-memory"},
                                         .state = run.state,
-                                        .inputs = run.inputs}});
+                                        .inputs = run.inputs},
+                            .first_round = run.until_settled ? kFirstRound : 0,
+                            .growth = each_head ? GrowthOf::head : GrowthOf::layer});
   });
   CollectedMagnitudes& collected = rounds.collected;
-  const Windows& windows = run.windows;
+  const bool all = rounds.windows == run.windows.ids.size();
+  const Windows windows = all ? run.windows : first_windows(run.windows, rounds.windows);
+  if (run.until_settled) say_settled(rounds, log);
   if (const auto unreached = unreached_experts(config, collected.reached)) log.note(*unreached);
   Calibrated made{make_scales(collected.layers, run.policy, config.latent.has_value()), {}};
   add_run(config,
