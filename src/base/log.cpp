@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "base/interrupt.h"
 #include "base/text.h"
 
@@ -14,13 +15,6 @@ constexpr const char* kErase = "\r\033[K";  // the line that the cursor is in
 
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
-std::string duration(double seconds) {
-  const auto total = static_cast<uint64_t>(seconds + 0.5);
-  if (total < 60) return cat(total, " s");
-  if (total < 3600) return cat(total / 60, " min ", total % 60, " s");
-  return cat(total / 3600, " h ", total / 60 % 60, " min");
 }
 
 }  // namespace

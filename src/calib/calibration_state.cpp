@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "core/histogram.h"
+#include "calib/collected_tensors.h"
 #include "files/atomic_file.h"
 #include "files/file.h"
 
@@ -15,10 +18,9 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr char kSchema[] = "fp8kv.partial/2";
-constexpr char kCounted[] = "counted";
-constexpr char kHalf[] = "half";
-constexpr char kReached[] = "reached";
+constexpr char kSchema[] = "fp8kv.partial/3";
+constexpr char kRound[] = "round";  // "FIRST COUNT", of windows
+constexpr char kBefore[] = "before.";
 constexpr char kResidual[] = "residual";
 constexpr char kSeal[] = "seal";  // hex digits, the last bytes of the file
 constexpr uint64_t kSealBytes = 64;
@@ -30,52 +32,13 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Shape counted_shape(int64_t layers, const ModelConfig& config) {
-  return {layers, 3, config.n_kv_heads(), kMagnitudeWords};
+std::string text_of(const Round& round) {
+  return cat(round.first, " ", round.count);
 }
 
-// [layers, 3, n_kv_heads]: Q, K and V. Layers with fewer heads have zeros at the end, as they have
-// in what was counted.
-Shape half_shape(int64_t layers, const ModelConfig& config) {
-  return {layers, 3, config.n_kv_heads()};
-}
-
-int64_t expert_count(const ModelConfig& config) {
-  return config.experts ? config.experts->count : 0;
-}
-
-std::vector<float> flat(const std::vector<LayerAmax>& layers, const ModelConfig& config) {
-  const auto width = static_cast<size_t>(3 * config.n_kv_heads());
-  std::vector<float> values;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    for (const auto* heads : {&layers[i].q, &layers[i].k, &layers[i].v}) {
-      values.insert(values.end(), heads->begin(), heads->end());
-    }
-    values.resize((i + 1) * width);
-  }
-  return values;
-}
-
-std::vector<LayerAmax> layers_in(const std::vector<float>& values, const ModelConfig& config) {
-  const auto width = static_cast<size_t>(3 * config.n_kv_heads());
-  std::vector<LayerAmax> layers(values.size() / width);
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const auto index = static_cast<int64_t>(i);
-    if (!config.writes_cache(index)) continue;
-    auto at = values.begin() + static_cast<std::ptrdiff_t>(i * width);
-    for (auto* heads : {&layers[i].q, &layers[i].k, &layers[i].v}) {
-      heads->assign(at, at + config.layer(index).n_kv_heads);
-      at += config.layer(index).n_kv_heads;
-    }
-  }
-  return layers;
-}
-
-const TensorEntry* find_entry(const SafetensorsHeader& header, const char* name) {
-  for (const TensorEntry& entry : header.tensors) {
-    if (entry.name == name) return &entry;
-  }
-  return nullptr;
+std::string round_of(const SafetensorsHeader& header) {
+  const auto at = header.metadata.find(kRound);
+  return at == header.metadata.end() ? "" : at->second;
 }
 
 std::string with_help_to_start_over(const fs::path& path) {
@@ -107,9 +70,9 @@ void CalibrationState::check_identity(const SafetensorsHeader& header) const {
     if (value(part.key) != part.value) refuse(part.what, value(part.key), part.value);
   }
   for (const auto& [key, found] : header.metadata) {
-    const bool known =
-        key == "schema" || std::any_of(identity_.parts.begin(), identity_.parts.end(),
-                                       [&](const auto& part) { return part.key == key; });
+    const bool known = key == "schema" || key == kRound ||
+                       std::any_of(identity_.parts.begin(), identity_.parts.end(),
+                                   [&](const auto& part) { return part.key == key; });
     if (!known) refuse(key, found, "");
   }
 }
@@ -133,53 +96,53 @@ void CalibrationState::check_seal() const {
               cat(with_help_to_start_over(path_), "; to keep it, choose another output"));
 }
 
-std::optional<CalibrationState::Progress> CalibrationState::find(const ModelConfig& config,
-                                                                 int64_t total_rows,
-                                                                 DType activation) {
+void CalibrationState::fail_tensors() const {
+  throw Error(cat(quote(path_.string()), ": does not have the tensors of this calibration"),
+              with_help_to_start_over(path_));
+}
+
+std::optional<SafetensorsHeader> CalibrationState::open() const {
   std::error_code error;
   if (fs::symlink_status(path_, error).type() == fs::file_type::not_found) return std::nullopt;
   check_seal();
-  const SafetensorsHeader header = read_safetensors_header(path_);
+  SafetensorsHeader header = read_safetensors_header(path_);
   check_identity(header);
-  const TensorEntry* counted = find_entry(header, kCounted);
-  const TensorEntry* half = find_entry(header, kHalf);
-  const TensorEntry* residual = find_entry(header, kResidual);
-  const bool whole =
-      counted && residual && counted->dtype == DType::u64 && counted->shape.rank() == 4 &&
-      counted->shape[0] > 0 && counted->shape[0] < config.n_layers() &&
-      counted->shape == counted_shape(counted->shape[0], config) && residual->dtype == activation &&
-      residual->shape == Shape{total_rows, config.stream_dim()};
-  const bool half_fits = !half || (whole && half->dtype == DType::f32 &&
-                                   half->shape == half_shape(counted->shape[0], config));
-  const TensorEntry* reached = find_entry(header, kReached);
-  const bool reached_fits =
-      whole && (reached != nullptr) == config.experts.has_value() &&
-      (!reached || (reached->dtype == DType::u64 &&
-                    reached->shape == Shape{counted->shape[0], expert_count(config)}));
-  if (!whole || !half_fits || !reached_fits) {
-    throw Error(cat(quote(path_.string()), ": does not have the tensors of this calibration"),
-                with_help_to_start_over(path_));
-  }
-  Progress progress;
-  progress.layers = counted->shape[0];
-  progress.counted.resize(static_cast<size_t>(counted->shape.elements()));
-  InputFile(path_).read(counted->begin, std::as_writable_bytes(std::span(progress.counted)));
-  if (half) {
-    std::vector<float> values(static_cast<size_t>(half->shape.elements()));
-    InputFile(path_).read(half->begin, std::as_writable_bytes(std::span(values)));
-    progress.half = layers_in(values, config);
-  }
-  if (reached) {
-    std::vector<uint64_t> row(static_cast<size_t>(expert_count(config)));
-    for (int64_t layer = 0; layer < progress.layers; ++layer) {
-      const uint64_t at = static_cast<uint64_t>(layer) * row.size() * sizeof(uint64_t);
-      InputFile(path_).read(reached->begin + at, std::as_writable_bytes(std::span(row)));
-      progress.reached.push_back(row);
-    }
-  }
+  return header;
+}
+
+std::optional<Round> CalibrationState::find_round(const ModelConfig& config) {
+  opened_ = open();
+  if (!opened_) return std::nullopt;
+  Round round;
+  const std::string text = round_of(*opened_);
+  std::istringstream words(text);
+  if (!(words >> round.first >> round.count) || text_of(round) != text) fail_tensors();
+  if (round.first == 0) return round;
+  auto before = collected_in(path_, *opened_, config, kBefore);
+  if (!before || std::ssize(before->layers) != config.n_layers()) fail_tensors();
+  round.before = std::move(*before);
+  return round;
+}
+
+void CalibrationState::begin_round(Round round) {
+  round_ = std::move(round);
+  saved_layers_ = 0;
+}
+
+std::optional<CollectedMagnitudes> CalibrationState::find(const ModelConfig& config,
+                                                          int64_t total_rows, DType activation) {
+  const std::optional<SafetensorsHeader> header =
+      opened_ ? std::exchange(opened_, std::nullopt) : open();
+  if (!header || round_of(*header) != text_of(round_)) return std::nullopt;
+  const TensorEntry* residual = find_entry(*header, kResidual);
+  auto found = collected_in(path_, *header, config, "");
+  const bool fits = found && residual && std::ssize(found->layers) < config.n_layers() &&
+                    residual->dtype == activation &&
+                    residual->shape == Shape{total_rows, config.stream_dim()};
+  if (!fits) fail_tensors();
   residual_ = *residual;
-  saved_layers_ = progress.layers;
-  return progress;
+  saved_layers_ = std::ssize(found->layers);
+  return found;
 }
 
 void CalibrationState::restore(ResidualStream& residual) const {
@@ -195,34 +158,28 @@ void CalibrationState::restore(ResidualStream& residual) const {
   }
 }
 
-void CalibrationState::save(const Progress& progress, const ModelConfig& config, int64_t total_rows,
-                            DType activation, ResidualStream& residual) {
-  const auto counted_bytes = static_cast<uint64_t>(progress.counted.size()) * sizeof(uint64_t);
-  const std::vector<float> half = flat(progress.half, config);
-  std::vector<uint64_t> reached;
-  for (const auto& layer : progress.reached) {
-    reached.insert(reached.end(), layer.begin(), layer.end());
+void CalibrationState::save(const CollectedMagnitudes& layers, const ModelConfig& config,
+                            int64_t total_rows, DType activation, ResidualStream& residual) {
+  std::vector<StateTensor> collected = tensors_of(layers, config, "");
+  if (round_.first > 0) {
+    for (StateTensor& each : tensors_of(round_.before, config, kBefore)) {
+      collected.push_back(std::move(each));
+    }
   }
-  const uint64_t reached_end = counted_bytes + reached.size() * sizeof(uint64_t);
-  const uint64_t bytes = reached_end + half.size() * sizeof(float);
+  std::vector<TensorEntry> tensors;
+  uint64_t end = 0;
+  const auto add = [&](const std::string& name, DType dtype, const Shape& shape, uint64_t bytes) {
+    tensors.push_back({name, dtype, shape, end, end + bytes});
+    end += bytes;
+  };
+  for (const StateTensor& each : collected) {
+    add(each.name, each.dtype, each.shape, each.bytes.size());
+  }
   const Shape rows{total_rows, config.stream_dim()};
-  const uint64_t row_bytes = static_cast<uint64_t>(rows.elements()) * dtype_bytes(activation);
-  const uint64_t end = bytes + row_bytes;
-  std::vector<TensorEntry> tensors = {
-      {kCounted, DType::u64, counted_shape(progress.layers, config), 0, counted_bytes}};
-  if (!reached.empty()) {
-    tensors.push_back({kReached,
-                       DType::u64,
-                       {progress.layers, expert_count(config)},
-                       counted_bytes,
-                       reached_end});
-  }
-  if (!half.empty()) {
-    tensors.push_back({kHalf, DType::f32, half_shape(progress.layers, config), reached_end, bytes});
-  }
-  tensors.push_back({kResidual, activation, rows, bytes, end});
-  tensors.push_back({kSeal, DType::u8, {int64_t{kSealBytes}}, end, end + kSealBytes});
-  std::map<std::string, std::string> metadata = {{"schema", kSchema}};
+  add(kResidual, activation, rows,
+      static_cast<uint64_t>(rows.elements()) * dtype_bytes(activation));
+  add(kSeal, DType::u8, {int64_t{kSealBytes}}, kSealBytes);
+  std::map<std::string, std::string> metadata = {{"schema", kSchema}, {kRound, text_of(round_)}};
   for (const RunPart& part : identity_.parts) metadata[part.key] = part.value;
   AtomicFile file(path_);
   Sha256 digest;
@@ -231,16 +188,14 @@ void CalibrationState::save(const Progress& progress, const ModelConfig& config,
     file.write(part);
   };
   write(safetensors_head(tensors, metadata));
-  write(text_of(std::as_bytes(std::span(progress.counted))));
-  write(text_of(std::as_bytes(std::span(reached))));
-  write(text_of(std::as_bytes(std::span(half))));
+  for (const StateTensor& each : collected) write(text_of(std::span(each.bytes)));
   residual.read([&](std::span<const std::byte> part) {
     check_interrupt();
     write(text_of(part));
   });
   file.write(digest.hex());
   file.commit();
-  saved_layers_ = progress.layers;
+  saved_layers_ = std::ssize(layers.layers);
 }
 
 void CalibrationState::remove() {

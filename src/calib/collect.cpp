@@ -6,6 +6,7 @@
 #include "calib/residual.h"
 #include "calib/window_plan.h"
 #include "calib/workspace.h"
+#include "data/dataset.h"
 #include "model/embedding.h"
 #include "model/weights/weights.h"
 
@@ -32,18 +33,23 @@ class Collector {
         options_(options),
         activation_(backend.activation_dtype(config.dtype)),
         n_layers_(options.inputs ? config.n_layers() : config.layers_to_last_cache()),
-        plan_(plan_windows(windows, options.half, options.batch_rows)),
+        plan_(plan_windows(windows, {options.parts.begin(), options.parts.end()},
+                           options.batch_rows)),
         memory_(
             plan_memory(checkpoint, config, backend, plan_, layers_from(0), options.max_memory)) {}
 
   CollectedMagnitudes run(Log& log) {
     if (options_.state) {
       if (auto found = options_.state->find(config_, plan_.total_rows, activation_)) {
-        done_ = std::move(*found);
-        found_ = found_in(done_);
-        log.note(cat("going on from ", quote(options_.state->path().string()), ": ", done_.layers,
-                     " of ", count_of(static_cast<uint64_t>(n_layers_), "layer"), " done"));
+        found_ = std::move(*found);
+        log.note(cat("going on from ", quote(options_.state->path().string()), ": ",
+                     found_.layers.size(), " of ",
+                     count_of(static_cast<uint64_t>(n_layers_), "layer"), " done"));
       }
+    }
+    const int64_t done = std::ssize(found_.layers);
+    for (size_t part = 0; part < kTextParts; ++part) {
+      found_.parts[part].tokens = tokens_in(std::span(windows_).first(options_.parts[part]));
     }
     say_plan(log);
     Workspace workspace = with_context(
@@ -53,25 +59,32 @@ class Collector {
     });
     StreamOptions stream_options = options_.stream;
     stream_options.buffers = memory_.layer_buffers;
-    WeightStream weights(checkpoint_, config_, backend_, layers_from(done_.layers), stream_options);
+    WeightStream weights(checkpoint_, config_, backend_, layers_from(done), stream_options);
     Embedding embedding(checkpoint_, config_, backend_, EmbeddingTable::in_file);
-    if (done_.layers > 0) {
+    if (done > 0) {
       options_.state->restore(residual);
     } else {
       embed(workspace, embedding, residual);
     }
-    const auto left = static_cast<uint64_t>(n_layers_ - done_.layers);
+    const auto left = static_cast<uint64_t>(n_layers_ - done);
     Progress progress(log, "calibrating", left * plan_.batches.size());
-    for (int64_t index = done_.layers; index < n_layers_; ++index) {
+    for (int64_t index = done; index < n_layers_; ++index) {
       layer(index, workspace, embedding, residual, weights, progress);
     }
     const auto all = static_cast<size_t>(config_.n_layers());
     found_.layers.resize(all);
-    if (!found_.half.empty()) found_.half.resize(all);
+    for (AmaxAfter& part : found_.parts) {
+      if (part.tokens > 0) part.layers.resize(all);
+    }
+    if (config_.experts) found_.reached.resize(all, none_reached());
     return std::move(found_);
   }
 
  private:
+  std::vector<uint64_t> none_reached() const {
+    return std::vector<uint64_t>(static_cast<size_t>(config_.experts->count));
+  }
+
   // Layers after the last that writes a cache change no cache, nor what follows K and V in it.
   LayerPart part_of(int64_t index) const {
     return index + 1 == n_layers_ && !options_.inputs ? LayerPart::up_to_kv : LayerPart::whole;
@@ -121,9 +134,7 @@ class Collector {
         residual.end();
         progress.advance();
         const WindowBatch& batch = plan_.batches[i];
-        if (batch.first + batch.count == options_.half) {
-          found_.half.push_back(magnitudes ? download_amax(backend_, *magnitudes) : LayerAmax());
-        }
+        note_parts(batch.first + batch.count, magnitudes);
       }
     });
     std::vector<uint64_t> words;
@@ -137,14 +148,18 @@ class Collector {
     if (config_.experts) {
       found_.reached.push_back(download_words(backend_, workspace.reached.view(), index));
     }
-    if (!options_.state) return;
-    done_.reached = found_.reached;
-    words.resize(static_cast<size_t>(workspace.magnitudes.view().shape.elements()));
-    done_.counted.insert(done_.counted.end(), words.begin(), words.end());
-    done_.half = found_.half;
-    done_.layers = index + 1;
-    if (index + 1 < n_layers_)
-      options_.state->save(done_, config_, plan_.total_rows, activation_, residual);
+    if (options_.state && index + 1 < n_layers_) {
+      options_.state->save(found_, config_, plan_.total_rows, activation_, residual);
+    }
+  }
+
+  // After so many windows.
+  void note_parts(size_t windows, const std::optional<TensorView>& magnitudes) {
+    for (size_t part = 0; part < kTextParts; ++part) {
+      if (options_.parts[part] != windows) continue;
+      found_.parts[part].layers.push_back(magnitudes ? download_amax(backend_, *magnitudes)
+                                                     : LayerAmax());
+    }
   }
 
   void clear(const TensorView& counters) {
@@ -164,18 +179,6 @@ class Collector {
     return config_.writes_cache(index) ? config_.layer(index).n_kv_heads : 0;
   }
 
-  CollectedMagnitudes found_in(const CalibrationState::Progress& done) const {
-    CollectedMagnitudes found;
-    found.half = done.half;
-    found.reached = done.reached;
-    const size_t size = done.counted.size() / static_cast<size_t>(done.layers);
-    for (int64_t index = 0; index < done.layers; ++index) {
-      const std::span words(done.counted.data() + static_cast<size_t>(index) * size, size);
-      found.layers.push_back(magnitudes_from(words, heads_of(index), index));
-    }
-    return found;
-  }
-
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;
   Backend& backend_;
@@ -185,7 +188,6 @@ class Collector {
   const int64_t n_layers_;  // that are run
   const WindowPlan plan_;
   const MemoryPlan memory_;
-  CalibrationState::Progress done_;  // what is saved; `layers` is 0 unless there is a state
   CollectedMagnitudes found_;
 };
 
@@ -213,14 +215,13 @@ std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,
                                                 const std::vector<std::vector<int32_t>>& windows,
                                                 Log& log, const CollectOptions& options) {
-  return collect_halves(checkpoint, config, backend, windows, log, options).layers;
+  return collect(checkpoint, config, backend, windows, log, options).layers;
 }
 
-CollectedMagnitudes collect_halves(const Checkpoint& checkpoint, const ModelConfig& config,
-                                   Backend& backend,
-                                   const std::vector<std::vector<int32_t>>& windows, Log& log,
-                                   const CollectOptions& options) {
-  FP8KV_ASSERT(!windows.empty() && options.half <= windows.size());
+CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& config,
+                            Backend& backend, const std::vector<std::vector<int32_t>>& windows,
+                            Log& log, const CollectOptions& options) {
+  FP8KV_ASSERT(!windows.empty() && options.parts.back() <= windows.size());
   return with_unchanged(checkpoint, [&] {
     return Collector(checkpoint, config, backend, windows, options).run(log);
   });

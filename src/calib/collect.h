@@ -9,11 +9,13 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "calib/calibration_state.h"
+#include "calib/collected.h"
 #include "calib/input_ranges.h"
 #include "calib/memory_plan.h"
 #include "calib/window_plan.h"
 #include "checkpoint/checkpoint.h"
 #include "core/config.h"
+#include "data/text_parts.h"
 #include "model/weights/weight_stream.h"
 #include "policy/magnitudes.h"
 
@@ -32,18 +34,11 @@ struct CollectOptions {
   StreamOptions stream = {};          // its number of buffers is the plan's
   CalibrationState* state = nullptr;  // saved after each layer, and gone on with
   int64_t batch_rows = kBatchRows;    // see window_plan.h
-  // Amax is noted after so many windows; 0: it is not. REQUIRES no more than there are.
-  size_t half = 0;
+  // Amax is noted after so many windows; 0: it is not. REQUIRES no more than there are, rising.
+  TextParts parts = {};
   // What matrices multiply is looked at too, which takes whole layers, all of them. REQUIRES that
   // it is the backend, and no state.
   InputRanges* inputs = nullptr;
-};
-
-struct CollectedMagnitudes {
-  std::vector<LayerMagnitudes> layers;
-  std::vector<LayerAmax> half;  // empty unless asked for
-  // [n_layers][experts]: tokens that were sent to each; empty for a model without experts.
-  std::vector<std::vector<uint64_t>> reached;
 };
 
 // Reads each weight once, in file order. Memory: two layers of weights, the residual stream of all
@@ -52,10 +47,9 @@ struct CollectedMagnitudes {
 // or several that go on with a saved state.
 // Throws as download_magnitudes, plan_memory and WeightStream do; after each layer, when a file of
 // the model changed (see Checkpoint::check_unchanged).
-CollectedMagnitudes collect_halves(const Checkpoint& checkpoint, const ModelConfig& config,
-                                   Backend& backend,
-                                   const std::vector<std::vector<int32_t>>& windows, Log& log,
-                                   const CollectOptions& options);
+CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& config,
+                            Backend& backend, const std::vector<std::vector<int32_t>>& windows,
+                            Log& log, const CollectOptions& options);
 // The layers alone.
 std::vector<LayerMagnitudes> collect_magnitudes(const Checkpoint& checkpoint,
                                                 const ModelConfig& config, Backend& backend,

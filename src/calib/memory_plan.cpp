@@ -63,6 +63,13 @@ uint64_t working_bytes(const ModelConfig& config, const Backend& backend, const 
 
 }  // namespace
 
+uint64_t memory_beside_weights(const ModelConfig& config, const Backend& backend,
+                               const WindowPlan& windows, int64_t n_layers) {
+  return working_bytes(config, backend, windows, n_layers) +
+         ResidualStream::device_bytes(windows, config.stream_dim(),
+                                      backend.activation_dtype(config.dtype), true);
+}
+
 MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                        const WindowPlan& windows, const std::vector<StreamedLayer>& layers,
                        const MemoryBound& bound) {

@@ -26,6 +26,11 @@ struct MemoryBound {
   std::string name = "max_memory";     // what the caller calls it, for messages: "--max-memory"
 };
 
+// What a batch is computed with and the residual stream of all windows take, wherever they are, in
+// the first `n_layers`; without weights.
+uint64_t memory_beside_weights(const ModelConfig& config, const Backend& backend,
+                               const WindowPlan& windows, int64_t n_layers);
+
 // Takes the first of these that fits into `bound` (where given) and into what the device has left:
 //   1. two layers and the whole residual stream on the device;
 //   2. two layers on the device, the stream in host memory;

@@ -6,13 +6,14 @@
 
 namespace fp8kv {
 
-WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows, size_t boundary,
-                        int64_t batch_rows) {
+WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows,
+                        const std::vector<size_t>& boundaries, int64_t batch_rows) {
   WindowPlan plan;
   int64_t pages = 0;
   for (size_t i = 0; i < windows.size(); ++i) {
     const auto length = static_cast<int64_t>(windows[i].size());
-    if (plan.batches.empty() || i == boundary || plan.batches.back().rows + length > batch_rows) {
+    const bool begins = std::find(boundaries.begin(), boundaries.end(), i) != boundaries.end();
+    if (plan.batches.empty() || begins || plan.batches.back().rows + length > batch_rows) {
       plan.batches.push_back({plan.batches.size(), i, 0, plan.total_rows, 0});
       pages = 0;
     }

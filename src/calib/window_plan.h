@@ -30,9 +30,10 @@ struct WindowPlan {
 // Enough for matrix products to run at full speed.
 inline constexpr int64_t kBatchRows = 2048;
 
-// Batches of up to `batch_rows`, or one longer window. No batch has windows from both sides of
-// window `boundary`.
-WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows, size_t boundary = 0,
+// Batches of up to `batch_rows`, or one longer window. At each of `boundaries`, numbers of windows,
+// a batch begins.
+WindowPlan plan_windows(const std::vector<std::vector<int32_t>>& windows,
+                        const std::vector<size_t>& boundaries = {},
                         int64_t batch_rows = kBatchRows);
 
 }  // namespace fp8kv

@@ -1,6 +1,7 @@
 // KV-cache scales: the one thing that calibrate makes, extract and inject move, and run uses.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -42,6 +43,12 @@ struct AmaxAfter {
   std::vector<LayerAmax> layers;
   bool operator==(const AmaxAfter&) const = default;
 };
+
+// Parts of a text after which maxima are noted: an eighth, a quarter and half of its windows, each
+// with those of the one before.
+inline constexpr size_t kTextParts = 3;
+inline constexpr std::array<const char*, kTextParts> kTextPartNames = {"eighth", "quarter", "half"};
+using AmaxParts = std::array<AmaxAfter, kTextParts>;
 
 // Magnitudes of one layer, all KV heads together; none in a layer without a cache.
 struct LayerOctaves {
@@ -112,7 +119,7 @@ struct Provenance {
   std::string policy;  // "mse" (policy/policies.h); "" where granularity and headroom say it all
   std::vector<LayerAmax> amax;        // one per layer, or empty
   std::vector<LayerOctaves> octaves;  // one per layer, or empty
-  AmaxAfter half;                     // of the windows (data/halves.h), or empty
+  AmaxParts parts;                    // of the windows (data/text_parts.h); each may be empty
   uint64_t documents = 0;             // whose first window was counted
   uint64_t windows = 0;
   uint64_t tokens = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -107,14 +108,14 @@ class WindowReader {
       fail("no text in ", names_of(files), ": every document is empty");
     }
     const bool all_there = out_.ids.size() >= options_.max_windows;
-    if (!all_there && options_.exact) {
+    if (!all_there && options_.shortage == Shortage::refused) {
       throw Error(
           cat(names_of(files), files.size() == 1 ? " gives " : " give ", grouped(out_.ids.size()),
               " of the ", count_of(options_.max_windows, "window"), " asked for"),
           cat("add data, or pass ", options_.max_windows_name, " ", out_.ids.size(),
               " to use what is there"));
     }
-    if (!all_there) {
+    if (!all_there && options_.shortage == Shortage::warned_of) {
       log_.warn(cat(names_of(files), files.size() == 1 ? " gives " : " give ",
                     count_of(out_.ids.size(), "window"), ", where up to ",
                     grouped(options_.max_windows), " are taken by default"));
@@ -134,6 +135,7 @@ class WindowReader {
 
   Counts begin_file(const DataSource& source) {
     out_.files.push_back(source.file);
+    out_.files_at.push_back(out_.ids.size());
     if (options_.shuffle) out_.files.back().name += cat(" --shuffle ", *options_.shuffle);
     file_ = {};
     return {out_.documents, out_.ids.size(), out_.tokens};
@@ -325,6 +327,22 @@ Windows read_windows(std::span<const fs::path> files, const TextEncoder& encoder
     }
   }
   return reader.finish(files);
+}
+
+Windows first_windows(const Windows& windows, size_t count) {
+  FP8KV_ASSERT(count <= windows.ids.size() && windows.document.size() == windows.ids.size());
+  Windows first;
+  const auto end = static_cast<ptrdiff_t>(count);
+  first.ids.assign(windows.ids.begin(), windows.ids.begin() + end);
+  first.document.assign(windows.document.begin(), windows.document.begin() + end);
+  first.documents = std::set<uint64_t>(first.document.begin(), first.document.end()).size();
+  first.tokens = tokens_in(first.ids);
+  for (size_t i = 0; i < windows.files.size() && windows.files_at[i] < count; ++i) {
+    first.files.push_back(windows.files[i]);
+    first.files_at.push_back(windows.files_at[i]);
+  }
+  first.chat_templates = windows.chat_templates;
+  return first;
 }
 
 std::string names_of(std::span<const fs::path> files) {

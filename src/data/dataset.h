@@ -28,9 +28,12 @@ struct TextEncoder {
   std::function<std::vector<int32_t>(const Json& record)> encode_chat = {};
 };
 
+// Fewer windows in the data than max_windows.
+enum class Shortage { refused, warned_of, accepted };
+
 struct WindowOptions {
   uint64_t max_windows = 512;
-  bool exact = false;      // true: fewer windows than asked for are an error
+  Shortage shortage = Shortage::warned_of;
   int64_t seq_len = 2048;  // tokens in a window at most, prefix included
   // What the caller calls these two, for messages: "--samples".
   std::string max_windows_name = "max_windows";
@@ -48,8 +51,13 @@ struct Windows {
   uint64_t documents = 0;                        // taken, at least in part
   uint64_t tokens = 0;                           // in all windows, prefixes included
   std::vector<DataFile> files;                   // those that were read
+  std::vector<size_t> files_at = {};             // windows that there were before each of them
   std::vector<std::string> chat_templates = {};  // which one rendered conversations, if any did
 };
+
+// The first `count` windows, as if no more had been asked for. REQUIRES windows in the order that
+// they were read in, and no more than there are.
+Windows first_windows(const Windows& windows, size_t count);
 
 // For messages: "'a.txt' and 'b.txt'", "'a.txt', 'b.txt', 'c.txt' and 5 other files".
 std::string names_of(std::span<const std::filesystem::path> files);

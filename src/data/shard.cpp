@@ -28,6 +28,7 @@ ShardNote take_shard(Windows& windows, const WindowShard& shard) {
   ShardNote note{shard.of, {shard.index}, windows.documents, n_windows, windows.tokens};
   Windows kept;
   kept.files = std::move(windows.files);
+  kept.chat_templates = std::move(windows.chat_templates);
   for (uint64_t i = shard.index; i < n_windows; i += shard.of) {
     const bool first = i == 0 || windows.document[i] != windows.document[i - 1];
     kept.documents += first ? 1 : 0;

@@ -11,7 +11,7 @@ KvScales with_evidence(const EvalReport& report, const CandidateReport& candidat
           {.source = "fp8kv eval",
            .tool_version = report.tool_version,
            .model_fingerprint = report.fingerprint,
-           .half = report.half,
+           .parts = {AmaxAfter(), AmaxAfter(), report.half},
            .documents = report.documents,
            .windows = report.windows,
            .tokens = report.tokens,

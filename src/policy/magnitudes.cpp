@@ -64,6 +64,27 @@ LayerAmax layer_amax(const LayerMagnitudes& layer) {
   return {amax(layer.k), amax(layer.v), amax(layer.q)};
 }
 
+void add_up(LayerAmax& amax, const LayerAmax& other) {
+  const auto raise = [](std::vector<float>& to, const std::vector<float>& from) {
+    FP8KV_ASSERT(to.size() == from.size());
+    for (size_t head = 0; head < to.size(); ++head) to[head] = std::max(to[head], from[head]);
+  };
+  raise(amax.k, other.k);
+  raise(amax.v, other.v);
+  raise(amax.q, other.q);
+}
+
+void add_up(AmaxAfter& sum, const AmaxAfter& other) {
+  sum.tokens += other.tokens;
+  if (sum.layers.empty()) {
+    sum.layers = other.layers;
+    return;
+  }
+  for (size_t layer = 0; layer < other.layers.size(); ++layer) {
+    add_up(sum.layers[layer], other.layers[layer]);
+  }
+}
+
 std::vector<LayerMagnitudes> magnitudes_of(const std::vector<LayerAmax>& layers) {
   const auto counts = [](const std::vector<float>& heads) {
     std::vector<MagnitudeCounts> of;
@@ -90,6 +111,18 @@ LayerMagnitudes magnitudes_from(std::span<const uint64_t> words, int64_t n_kv_he
   check_finite(found.v, "V", layer);
   check_finite(found.q, "Q", layer);
   return found;
+}
+
+std::vector<uint64_t> words_of(const LayerMagnitudes& layer) {
+  std::vector<uint64_t> words;
+  for (const std::vector<MagnitudeCounts>* heads : {&layer.q, &layer.k, &layer.v}) {
+    for (const MagnitudeCounts& head : *heads) {
+      words.push_back(float_bits(head.amax));
+      words.push_back(head.nonfinite);
+      words.insert(words.end(), head.bins.begin(), head.bins.end());
+    }
+  }
+  return words;
 }
 
 }  // namespace fp8kv

@@ -33,11 +33,18 @@ void add_up(std::vector<LayerMagnitudes>& sum, const std::vector<LayerMagnitudes
 
 LayerAmax layer_amax(const LayerMagnitudes& layer);
 
+// Raises each maximum of `amax` to that of `other`. REQUIRES the same heads.
+void add_up(LayerAmax& amax, const LayerAmax& other);
+// The text of both. REQUIRES the same layers and heads, where both have layers.
+void add_up(AmaxAfter& sum, const AmaxAfter& other);
+
 // Magnitudes of which only the maxima are known: without histograms.
 std::vector<LayerMagnitudes> magnitudes_of(const std::vector<LayerAmax>& layers);
 
 // `words` as RopeAppend fills them: [3, n_kv_heads, kMagnitudeWords].
 // Throws when a value was NaN or infinite, naming tensor, layer and head.
 LayerMagnitudes magnitudes_from(std::span<const uint64_t> words, int64_t n_kv_heads, int64_t layer);
+// The words that it was made from.
+std::vector<uint64_t> words_of(const LayerMagnitudes& layer);
 
 }  // namespace fp8kv

@@ -136,7 +136,7 @@ void add_run(const ModelConfig& config, CountedRun run, KvScales& scales) {
   provenance.unknown_keys = config.unknown_keys;
   provenance.weights_from = config.stored_as;
   provenance.compute_dtype = torch_name(config.dtype);
-  provenance.half = std::move(run.half);
+  provenance.parts = std::move(run.parts);
   provenance.documents = run.documents;
   provenance.windows = run.windows;
   provenance.tokens = run.tokens;

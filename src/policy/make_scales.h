@@ -34,7 +34,7 @@ struct CountedRun {
   std::string tool_version;
   std::string model_fingerprint;
   std::optional<ModelIdentity> model_identity = {};
-  AmaxAfter half = {};
+  AmaxParts parts = {};
   uint64_t documents = 0;
   uint64_t windows = 0;
   uint64_t tokens = 0;

@@ -170,35 +170,14 @@ void check_data(const std::vector<Calibration>& parts) {
   }
 }
 
-void add_amax(LayerAmax& amax, const LayerAmax& other) {
-  const auto raise = [](std::vector<float>& to, const std::vector<float>& from) {
-    FP8KV_ASSERT(to.size() == from.size());
-    for (size_t head = 0; head < to.size(); ++head) to[head] = std::max(to[head], from[head]);
-  };
-  raise(amax.k, other.k);
-  raise(amax.v, other.v);
-  raise(amax.q, other.q);
-}
-
-// A window is in the half whatever else there is, so that halves add up.
-void add_half(AmaxAfter& sum, const AmaxAfter& part) {
-  sum.tokens += part.tokens;
-  if (sum.layers.empty()) {
-    sum.layers = part.layers;
-    return;
-  }
-  for (size_t layer = 0; layer < part.layers.size(); ++layer) {
-    add_amax(sum.layers[layer], part.layers[layer]);
-  }
-}
-
 void add_part(Provenance& sum, const Provenance& part, bool sharded) {
   for (size_t layer = 0; layer < sum.amax.size(); ++layer) {
-    add_amax(sum.amax[layer], part.amax[layer]);
+    add_up(sum.amax[layer], part.amax[layer]);
     sum.octaves[layer].k.add(part.octaves[layer].k);
     sum.octaves[layer].v.add(part.octaves[layer].v);
   }
-  add_half(sum.half, part.half);
+  // A window is in a part of a text whatever else there is, so that parts add up.
+  for (size_t i = 0; i < kTextParts; ++i) add_up(sum.parts[i], part.parts[i]);
   sum.documents += part.documents;
   sum.windows += part.windows;
   sum.tokens += part.tokens;

@@ -10,29 +10,12 @@
 namespace fp8kv {
 namespace {
 
-// By each doubling, where `tokens` are `doublings` times twice as many as those that reached
-// `half`.
-double growth_of(float half, float all, double doublings) {
-  return all == half ? 0 : std::pow(double{all} / double{half}, 1 / doublings) - 1;
-}
-
-std::optional<AmaxGrowth> fastest_growth(const Provenance& from) {
-  const AmaxAfter& half = from.half;
-  // Far from half, a small step would be taken for the growth of a whole doubling.
-  const bool usable = half.tokens >= from.tokens / 4 && half.tokens <= from.tokens / 4 * 3;
-  if (half.tokens == 0 || !usable || half.layers.size() != from.amax.size()) return std::nullopt;
-  const double doublings =
-      std::log2(static_cast<double>(from.tokens) / static_cast<double>(half.tokens));
-  AmaxGrowth fastest;
-  for (size_t layer = 0; layer < from.amax.size(); ++layer) {
-    for (const bool key : {true, false}) {
-      const auto tensor = key ? &LayerAmax::k : &LayerAmax::v;
-      const double share = growth_of(largest(half.layers[layer].*tensor),
-                                     largest(from.amax[layer].*tensor), doublings);
-      if (share > fastest.share) fastest = {layer, key, share};
-    }
-  }
-  return fastest;
+// Nothing where `part` is far from half of `whole`: a small step would be taken for the growth of
+// a whole doubling.
+std::optional<AmaxGrowth> last_doubling(const AmaxAfter& part, const AmaxAfter& whole) {
+  const bool usable = part.tokens >= whole.tokens / 4 && part.tokens <= whole.tokens / 4 * 3;
+  if (part.tokens == 0 || !usable || part.layers.size() != whole.layers.size()) return std::nullopt;
+  return amax_growth(part, whole, GrowthOf::layer);
 }
 
 // How often the text must double until a doubling brings no more than kMostGrowth, where each
@@ -51,13 +34,17 @@ uint64_t about(double number) {
 std::string growth_words(const TextEvidence& evidence) {
   if (!evidence.growth) return "";
   const AmaxGrowth& growth = *evidence.growth;
-  if (growth.share == 0) return "; amax grew nowhere when the text last doubled";
-  if (std::isinf(growth.share)) {
-    return cat("; amax of layer ", growth.layer, growth.key ? " K" : " V", " was 0 in half of it");
+  if (std::isinf(growth.share)) return cat("; amax of ", growth.where(), " was 0 in half of it");
+  std::string text = "; when the text last doubled, amax grew ";
+  text += growth.share == 0 ? "nowhere"
+                            : cat("by ", short_number(growth.octaves(), 2), " octaves at most (",
+                                  growth.where(), ")");
+  if (evidence.earlier.empty()) return text;
+  std::vector<std::string> before;
+  for (const AmaxGrowth& each : evidence.earlier) {
+    before.push_back(short_number(each.octaves(), 2));
   }
-  return cat("; amax grew by ", short_number(growth.share * 100, 2),
-             " % at most when the text last doubled (layer ", growth.layer,
-             growth.key ? " K)" : " V)");
+  return cat(text, ", before that by ", join(before));
 }
 
 }  // namespace
@@ -66,7 +53,12 @@ TextEvidence text_evidence(const Provenance& from) {
   TextEvidence evidence;
   if (from.windows == 0) return evidence;
   evidence.tokens = from.tokens;
-  evidence.growth = fastest_growth(from);
+  evidence.growth = last_doubling(from.parts.back(), {from.tokens, from.amax});
+  for (size_t i = kTextParts - 1; i > 0; --i) {
+    const auto earlier = last_doubling(from.parts[i - 1], from.parts[i]);
+    if (!earlier || std::isinf(earlier->share)) break;
+    evidence.earlier.push_back(*earlier);
+  }
   const auto tokens = static_cast<double>(from.tokens);
   double more = std::max(0.0, static_cast<double>(kLeastTokens) - tokens);
   if (evidence.growth) {
@@ -83,7 +75,7 @@ std::string too_little_text(const TextEvidence& evidence) {
   std::string text = count_of(*evidence.tokens, "token");
   if (evidence.growth && evidence.growth->share > 0) {
     const AmaxGrowth& growth = *evidence.growth;
-    text += cat("; amax of layer ", growth.layer, growth.key ? " K" : " V",
+    text += cat("; amax of ", growth.where(),
                 std::isinf(growth.share) ? " was 0 in half of it"
                                          : cat(" grew by ", fixed(growth.share * 100, 0),
                                                " % when the text last doubled"));

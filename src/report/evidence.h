@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/scales.h"
+#include "policy/amax_growth.h"
 
 namespace fp8kv {
 
@@ -16,16 +18,10 @@ inline constexpr uint64_t kLeastTokens = 1000;
 // the octave of room that "1.0 is safe" leaves would be used up (1.25^3 = 1.95).
 inline constexpr double kMostGrowth = 0.25;
 
-// Of amax where it grew fastest.
-struct AmaxGrowth {
-  size_t layer = 0;
-  bool key = true;   // K, or V
-  double share = 0;  // by each doubling of the text: 0.35 is 35 %; infinity from 0
-};
-
 struct TextEvidence {
   std::optional<uint64_t> tokens;    // absent: the source does not say
-  std::optional<AmaxGrowth> growth;  // absent: nothing is known of about half of the text
+  std::optional<AmaxGrowth> growth;  // of layers; absent: nothing is known of half of the text
+  std::vector<AmaxGrowth> earlier;   // in the doublings before the last, the latest first
   bool enough = false;
   // What is missing, about; 0 where it is enough or cannot be said.
   uint64_t more_tokens = 0;

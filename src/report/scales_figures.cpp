@@ -35,12 +35,12 @@ std::string share_tick(double value) {
 }
 
 bool knows_half(const KvScales& scales) {
-  return !scales.provenance.half.layers.empty();
+  return !scales.provenance.parts.back().layers.empty();
 }
 
 // What half of the text reached, as a share of what all of it did; NaN in a layer of zeros.
 double share_of_half(const KvScales& scales, size_t layer, CacheTensor tensor) {
-  const double half = largest(amax_of(scales.provenance.half.layers[layer], tensor));
+  const double half = largest(amax_of(scales.provenance.parts.back().layers[layer], tensor));
   const double all = largest(amax_of(scales.provenance.amax[layer], tensor));
   return half / all;
 }
@@ -135,14 +135,15 @@ std::string half_figure(const KvScales& scales) {
 std::string half_table(const KvScales& scales) {
   if (!knows_half(scales)) return "";
   const Provenance& from = scales.provenance;
+  const AmaxAfter& part = from.parts.back();
   HtmlTable table{.caption = "Largest magnitude after so many tokens of the text.",
-                  .header = {"layer", "tensor", grouped(from.half.tokens), grouped(from.tokens)},
+                  .header = {"layer", "tensor", grouped(part.tokens), grouped(from.tokens)},
                   .rows = {},
                   .names = 2,
                   .sortable = true};
   for (const size_t layer : cached_layers(scales)) {
     for (const CacheTensor tensor : {CacheTensor::k, CacheTensor::v}) {
-      const double half = largest(amax_of(from.half.layers[layer], tensor));
+      const double half = largest(amax_of(part.layers[layer], tensor));
       const double all = largest(amax_of(from.amax[layer], tensor));
       table.rows.push_back({{cat(layer), ""},
                             {tensor_letter(tensor), ""},

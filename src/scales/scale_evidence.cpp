@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "base/error.h"
 
@@ -59,18 +61,34 @@ std::vector<LayerAmax> read_amax(const Json& amax, const RowShape& given) {
   return layers;
 }
 
-// A part cannot reach beyond the whole.
-void read_half(const Json& half, const RowShape& shape, Provenance& out) {
-  out.half = {count_at(half, "tokens"), read_amax(half, shape)};
-  const auto within = [](const std::vector<float>& part, const std::vector<float>& whole) {
-    return part.size() == whole.size() &&
-           std::equal(part.begin(), part.end(), whole.begin(), std::less_equal<>());
+// The first layer in which a part reaches beyond what holds it.
+std::optional<size_t> layer_beyond(const std::vector<LayerAmax>& part,
+                                   const std::vector<LayerAmax>& whole) {
+  const auto within = [](const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), std::less_equal<>());
   };
-  for (size_t layer = 0; layer < out.amax.size(); ++layer) {
-    const LayerAmax &part = out.half.layers[layer], &whole = out.amax[layer];
-    if (within(part.k, whole.k) && within(part.v, whole.v) && within(part.q, whole.q)) continue;
-    throw Error(cat(half.where(), ": layer ", layer, ": is above the layer's amax"),
-                "one of the two was edited: calibrate again");
+  for (size_t layer = 0; layer < whole.size(); ++layer) {
+    const LayerAmax &a = part[layer], &b = whole[layer];
+    if (!within(a.k, b.k) || !within(a.v, b.v) || !within(a.q, b.q)) return layer;
+  }
+  return std::nullopt;
+}
+
+// From the largest part on: older versions wrote "half" alone. Each is a part of the next that is
+// there.
+void read_parts(const Json& extension, const RowShape& shape, Provenance& out) {
+  const std::vector<LayerAmax>* whole = &out.amax;
+  std::string name = "the layer's amax";
+  for (size_t i = kTextParts; i-- > 0;) {
+    const auto part = extension.find(kTextPartNames[i]);
+    if (!part) continue;
+    out.parts[i] = {count_at(*part, "tokens"), read_amax(*part, shape)};
+    if (const auto layer = layer_beyond(out.parts[i].layers, *whole)) {
+      throw Error(cat(part->where(), ": layer ", *layer, ": is above ", name),
+                  "one of the two was edited: calibrate again");
+    }
+    whole = &out.parts[i].layers;
+    name = cat("that of ", quote(kTextPartNames[i]));
   }
 }
 
@@ -269,9 +287,11 @@ void write_magnitudes(JsonWriter& out, const Provenance& provenance) {
   out.key("amax").begin_object();
   write_amax(out, provenance.amax);
   out.end_object();
-  if (const AmaxAfter& half = provenance.half; half.tokens > 0) {
-    out.key("half").begin_object().member("tokens", half.tokens);
-    write_amax(out, half.layers);
+  for (size_t i = 0; i < kTextParts; ++i) {
+    const AmaxAfter& part = provenance.parts[i];
+    if (part.tokens == 0) continue;
+    out.key(kTextPartNames[i]).begin_object().member("tokens", part.tokens);
+    write_amax(out, part.layers);
     out.end_object();
   }
   if (provenance.octaves.empty()) return;
@@ -302,7 +322,7 @@ void read_magnitudes(const Json& extension, const RowShape& shape, Provenance& o
   const auto amax = extension.find("amax");
   if (!amax) return;
   out.amax = read_amax(*amax, shape);
-  if (const auto half = extension.find("half")) read_half(*half, shape, out);
+  read_parts(extension, shape, out);
   if (const auto octaves = extension.find("octaves")) read_octaves(*octaves, shape, out);
 }
 

@@ -35,7 +35,8 @@ RowShape with_row_length(RowShape shape, const Json& rows);
 // Rows of numbers. Throws for any of another shape. REQUIRES a known per_row.
 std::vector<std::vector<float>> read_rows(const Json& rows, const RowShape& shape);
 
-// The members "counted"; "amax", "half" and "octaves". Nothing where they are not known.
+// The members "counted"; "amax", its parts ("eighth", "quarter", "half") and "octaves". Nothing
+// where they are not known.
 void write_counted(JsonWriter& out, const Provenance& provenance);
 void write_magnitudes(JsonWriter& out, const Provenance& provenance);
 

@@ -120,6 +120,7 @@ TEST_CASE("completions: bash offers commands, flags, words, files, and nothing f
   CHECK(offered({"fp8kv", "calibrate", ""}) == files);
   CHECK(offered({"fp8kv", "calibrate", "m", "-d", "te"}) == std::set<std::string>{"text one.txt"});
   CHECK(offered({"fp8kv", "run", "m", "--seed", ""}).empty());
+  CHECK(offered({"fp8kv", "calibrate", "m", "--samples", ""}) == std::set<std::string>{"auto"});
   CHECK(offered({"fp8kv", "help", "inj"}) == std::set<std::string>{"inject"});
   CHECK(offered({"fp8kv", "completions", ""}) == std::set<std::string>{"bash", "zsh", "fish"});
 }

@@ -7,6 +7,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "calib/collect.h"
 #include "checkpoint/read_model_config.h"
+#include "data/dataset.h"
 #include "json/json.h"
 #include "support/expect_error.h"
 #include "support/models/goldens.h"
@@ -140,22 +141,29 @@ TEST_CASE("collect: amax after a part of the windows is that of the part alone")
   Log log = quiet_log();
   const auto windows = windows_of({100, 3, 90, 17, 128, 128, 64});
   const auto backend = make_cpu_backend(2);
-  const auto collect = [&](size_t count, size_t half, int64_t batch_rows) {
-    return collect_halves(model.checkpoint, model.config, *backend,
-                          {windows.begin(), windows.begin() + static_cast<ptrdiff_t>(count)}, log,
-                          {.batch_rows = batch_rows, .half = half});
+  const auto run = [&](size_t count, const TextParts& parts, int64_t batch_rows) {
+    return collect(model.checkpoint, model.config, *backend,
+                   {windows.begin(), windows.begin() + static_cast<ptrdiff_t>(count)}, log,
+                   {.batch_rows = batch_rows, .parts = parts});
   };
-  const CollectedMagnitudes whole = collect(7, 0, kBatchRows);
-  CHECK(whole.half.empty());
-  for (const size_t count : {1, 4, 7}) {
-    const CollectedMagnitudes alone = collect(count, 0, kBatchRows);
+  const CollectedMagnitudes whole = run(7, {}, kBatchRows);
+  CHECK(whole.parts == AmaxParts());
+  for (const TextParts& counts : {TextParts{1, 4, 7}, TextParts{0, 2, 2}}) {
     for (const int64_t batch_rows : {int64_t{130}, kBatchRows}) {
-      CAPTURE(count);
-      const CollectedMagnitudes found = collect(7, count, batch_rows);
+      const CollectedMagnitudes found = run(7, counts, batch_rows);
       CHECK(test::same_bits(found.layers, whole.layers));
-      REQUIRE(found.half.size() == alone.layers.size());
-      for (size_t layer = 0; layer < found.half.size(); ++layer) {
-        CHECK(found.half[layer] == layer_amax(alone.layers[layer]));
+      for (size_t part = 0; part < kTextParts; ++part) {
+        CAPTURE(counts[part]);
+        if (counts[part] == 0) {
+          CHECK(found.parts[part] == AmaxAfter());
+          continue;
+        }
+        const CollectedMagnitudes alone = run(counts[part], {}, kBatchRows);
+        CHECK(found.parts[part].tokens == tokens_in(std::span(windows).first(counts[part])));
+        REQUIRE(found.parts[part].layers.size() == alone.layers.size());
+        for (size_t layer = 0; layer < alone.layers.size(); ++layer) {
+          CHECK(found.parts[part].layers[layer] == layer_amax(alone.layers[layer]));
+        }
       }
     }
   }

@@ -16,7 +16,8 @@ constexpr int64_t kDim = 3;
 // Three batches, more rows than are read at a time.
 WindowPlan three_batches() {
   return plan_windows(
-      {std::vector<int32_t>(1500), std::vector<int32_t>(1400), std::vector<int32_t>(200)}, 0, 1500);
+      {std::vector<int32_t>(1500), std::vector<int32_t>(1400), std::vector<int32_t>(200)}, {},
+      1500);
 }
 
 std::vector<float> numbered(int64_t rows) {

@@ -26,7 +26,7 @@ using Extents = std::vector<std::pair<size_t, size_t>>;
 }  // namespace
 
 TEST_CASE("window_plan: batches are full to the row, and a longer window is one of its own") {
-  const WindowPlan plan = plan_windows(windows_of({5, 3, 4, 20, 1}), 0, 8);
+  const WindowPlan plan = plan_windows(windows_of({5, 3, 4, 20, 1}), {}, 8);
   CHECK(extents(plan) == Extents{{0, 2}, {2, 1}, {3, 1}, {4, 1}});
   CHECK(plan.batches[2].index == 2);
   CHECK(plan.batches[2].first_row == 12);
@@ -39,15 +39,17 @@ TEST_CASE("window_plan: batches are full to the row, and a longer window is one 
 }
 
 TEST_CASE("window_plan: no batch has windows from both sides of the boundary") {
-  CHECK(extents(plan_windows(windows_of({2, 2, 2, 2}), 0, 100)) == Extents{{0, 4}});
-  CHECK(extents(plan_windows(windows_of({2, 2, 2, 2}), 3, 100)) == Extents{{0, 3}, {3, 1}});
-  CHECK(extents(plan_windows(windows_of({2, 2, 2, 2}), 3, 4)) == Extents{{0, 2}, {2, 1}, {3, 1}});
+  CHECK(extents(plan_windows(windows_of({2, 2, 2, 2}), {}, 100)) == Extents{{0, 4}});
+  CHECK(extents(plan_windows(windows_of({2, 2, 2, 2}), {3}, 100)) == Extents{{0, 3}, {3, 1}});
+  CHECK(extents(plan_windows(windows_of({2, 2, 2, 2}), {3}, 4)) == Extents{{0, 2}, {2, 1}, {3, 1}});
+  CHECK(extents(plan_windows(windows_of({2, 2, 2, 2}), {0, 1, 1, 4}, 4)) ==
+        Extents{{0, 1}, {1, 2}, {3, 1}});
 }
 
 TEST_CASE("window_plan: every window has pages of its own") {
   const size_t page = static_cast<size_t>(kPageSize);
-  CHECK(plan_windows(windows_of({1, 1, 1}), 0, 100).most_pages == 3);
-  CHECK(plan_windows(windows_of({page, page + 1, 1}), 0, kPageSize).most_pages == 2);
+  CHECK(plan_windows(windows_of({1, 1, 1}), {}, 100).most_pages == 3);
+  CHECK(plan_windows(windows_of({page, page + 1, 1}), {}, kPageSize).most_pages == 2);
 }
 
 }  // namespace fp8kv

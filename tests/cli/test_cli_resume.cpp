@@ -26,11 +26,14 @@ using Strings = std::vector<std::string>;
 Strings calibrate_model(const std::string& model, const Strings& more = {},
                         const std::string& out = "s.json") {
   const fs::path datasets = test::source_dir() / "datasets";
-  Strings arguments = {"calibrate", model, "--data",    (datasets / "calibration.txt").string(),
-                       "--samples", "12",  "--seq-len", "32",
-                       "--device",  "cpu", "--threads", "1",
-                       "--out",     out,   "--resume"};
+  Strings arguments = {"calibrate", model, "--data",   (datasets / "calibration.txt").string(),
+                       "--seq-len", "32",  "--device", "cpu",
+                       "--threads", "1",   "--out",    out,
+                       "--resume"};
   arguments.insert(arguments.end(), more.begin(), more.end());
+  if (std::find(more.begin(), more.end(), "--samples") == more.end()) {
+    arguments.insert(arguments.end(), {"--samples", "12"});
+  }
   return arguments;
 }
 
@@ -72,8 +75,8 @@ test::CliResult run_faulty(const test::TempDir& folder, int operation, int error
 }
 
 // A state of some layers, left by a run that was killed.
-bool leave_state(const test::TempDir& folder, const Strings& more = {}) {
-  for (int operation = 1; !fs::exists(folder / "s.json.partial"); ++operation) {
+bool leave_state(const test::TempDir& folder, const Strings& more = {}, int step = 1) {
+  for (int operation = 1; !fs::exists(folder / "s.json.partial"); operation += step) {
     if (run_faulty(folder, operation, 0, more).exit_code == 0) return false;
   }
   return true;
@@ -83,11 +86,15 @@ bool leave_state(const test::TempDir& folder, const Strings& more = {}) {
 
 TEST_CASE("cli resume: killed at any file operation, the next run gives the same bytes") {
   if (!can_kill()) return;
-  for (const Strings& more : {Strings{}, Strings{"--shard", "1/2", "--granularity", "head"}}) {
+  const Strings automatic = {"--samples", "auto"};
+  for (const Strings& more :
+       {Strings{}, Strings{"--shard", "1/2", "--granularity", "head"}, automatic}) {
     const std::string expected = bytes_of_whole_run(more);
     int gone_on = 0;
-    // Before the first state there is little to lose: every seventh operation.
-    for (int operation = 1;; operation += gone_on == 0 ? 7 : 1) {
+    // Before the first state there is little to lose: every seventh operation, or of rounds every
+    // hundredth. These have thirty states, one like the other.
+    const bool rounds = more == automatic;
+    for (int operation = 1;; operation += gone_on == 0 ? (rounds ? 101 : 7) : (rounds ? 41 : 1)) {
       CAPTURE(operation);
       const test::TempDir folder;
       const test::CliResult killed = run_faulty(folder, operation, 0, more);
@@ -139,6 +146,25 @@ TEST_CASE("cli resume: the state of another run is refused, naming what differs"
              "other data, or other windows or shards of it ('', this run has '')\n"
              "help: to start over, remove it: rm 's.json.partial'\n"));
   CHECK(test::read_file(folder / "s.json.partial") == state);
+}
+
+TEST_CASE(
+    "cli resume: a state of rounds is not gone on with by a run without, nor by other rounds") {
+  if (!can_kill()) return;
+  const test::TempDir folder;
+  REQUIRE(leave_state(folder, {"--samples", "auto"}, 101));
+  const auto refusal = [&](const Strings& more) {
+    const test::CliResult result = test::run_cli(calibrate(more), folder.path());
+    CHECK(result.exit_code == 3);
+    return result.err.substr(std::min(result.err.find("fp8kv: "), result.err.size()));
+  };
+  const std::string help = "help: to start over, remove it: rm 's.json.partial'\n";
+  const std::string said =
+      "fp8kv: calibrate: 's.json.partial': is the state of a run with another way of choosing "
+      "windows (--samples) ('until layers settle', this run has '";
+  CHECK(refusal({"--samples", "auto", "--policy", "head"}) ==
+        said + "until heads settle')\n" + help);
+  CHECK(refusal({"--samples", "512"}) == said + "all')\n" + help);
 }
 
 TEST_CASE("cli resume: the state of a model with another config or other weights is refused") {

@@ -180,12 +180,12 @@ TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
     std::string message;
   } cases[] = {
       {{"calibrate", "m", "--data", "d", "--samples", "0"},
-       "--samples: '0' is not a positive whole number"},
+       "--samples: '0' is not a positive whole number, nor auto"},
       {{"calibrate", "m", "--data", "d", "--samples", "1e3"},
-       "--samples: '1e3' is not a positive whole number"},
+       "--samples: '1e3' is not a positive whole number, nor auto"},
       {{"calibrate", "m", "--data", "d", "--seq-len", "-5"},
        "--seq-len: '-5' is not a positive whole number"},
-      {{"calibrate", "m", "--data", "d", "--samples"}, "--samples needs a value: --samples N"},
+      {{"calibrate", "m", "--data", "d", "--samples"}, "--samples needs a value: --samples N|auto"},
       {{"calibrate", "m", "--data"}, "--data needs a value: --data FILE..."},
       {{"calibrate", "m", "--data", "d", "--samples", "4", "--samples", "5"},
        "--samples is given 2 times"},

@@ -278,7 +278,7 @@ TEST_CASE("dataset: standard input is read like a file without a name") {
 TEST_CASE("dataset: fewer windows than asked for are an error when exactly so many are needed") {
   const test::TempDir folder;
   const fs::path file = folder.write("a.txt", "abcdefghij");
-  const WindowOptions exact{.max_windows = 4, .exact = true, .seq_len = 5};
+  const WindowOptions exact{.max_windows = 4, .shortage = Shortage::refused, .seq_len = 5};
   Log log(Verbosity::quiet);
   try {
     read_windows(std::vector<fs::path>{file}, byte_encoder(), exact, log);
@@ -286,6 +286,26 @@ TEST_CASE("dataset: fewer windows than asked for are an error when exactly so ma
   } catch (const Error& error) {
     CHECK(error.what() == quote(file.string()) + " gives 3 of the 4 windows asked for");
     CHECK(error.help() == "add data, or pass max_windows 3 to use what is there");
+  }
+}
+
+TEST_CASE("dataset: the first windows are those of a run that asked for no more") {
+  const test::TempDir folder;
+  const std::vector<fs::path> files = {folder.write("a.jsonl",
+                                                    "{\"text\": \"abcdefghij\"}\n"
+                                                    "{\"text\": \"kl\"}\n"),
+                                       folder.write("b.txt", "mnopq"), folder.write("c.txt", "r")};
+  const Windows all = read(files, {.max_windows = 8, .seq_len = 5}).windows;
+  REQUIRE(all.ids.size() == 7);
+  for (size_t count = 1; count <= 7; ++count) {
+    CAPTURE(count);
+    const Windows asked = read(files, {.max_windows = count, .seq_len = 5}).windows;
+    const Windows first = first_windows(all, count);
+    CHECK(first.ids == asked.ids);
+    CHECK(first.document == asked.document);
+    CHECK(first.documents == asked.documents);
+    CHECK(first.tokens == asked.tokens);
+    CHECK(first.files == asked.files);
   }
 }
 

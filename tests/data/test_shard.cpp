@@ -19,6 +19,7 @@ Windows seven_windows() {
     windows.tokens += static_cast<uint64_t>(i + 1);
   }
   windows.files = {{"a.txt", 10, "aa"}};
+  windows.chat_templates = {"chat.jinja"};
   return windows;
 }
 
@@ -35,6 +36,7 @@ TEST_CASE("shard: every n-th window is taken, and documents count with their fir
   CHECK(windows.tokens == 2 + 5);
   CHECK(windows.documents == 1);  // the third: window 1 is the second of the first
   CHECK(windows.files == std::vector<DataFile>{{"a.txt", 10, "aa"}});
+  CHECK(windows.chat_templates == std::vector<std::string>{"chat.jinja"});
   CHECK(note == ShardNote{3, {1}, 4, 7, 28});
 }
 

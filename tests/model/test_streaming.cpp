@@ -39,7 +39,7 @@ std::vector<StreamedLayer> all_layers(const ModelConfig& config) {
 MemoryPlan plan_for(const test::StreamedModel& model, Backend& backend,
                     std::optional<uint64_t> bound = {}) {
   const WindowPlan windows =
-      plan_windows(test::StreamedModel::windows(), 0, test::StreamedModel::kRows);
+      plan_windows(test::StreamedModel::windows(), {}, test::StreamedModel::kRows);
   return plan_memory(model.checkpoint, model.config, backend, windows, all_layers(model.config),
                      {bound});
 }
@@ -243,7 +243,7 @@ TEST_CASE("streaming: what ops take for windows of one token counts too") {
     for (int i = 0; i < count; ++i) windows.push_back({i});
     windows.push_back(std::vector<int32_t>(20, count));
   }
-  const WindowPlan plan = plan_windows(windows, 0, 20);
+  const WindowPlan plan = plan_windows(windows, {}, 20);
   Log log(Verbosity::quiet);
   for (const test::NamedBackend& named : test::gpu_backends()) {
     const auto backend = named.make();

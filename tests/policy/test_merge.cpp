@@ -30,7 +30,7 @@ Calibration part(const std::string& name, int seed) {
   const auto k = static_cast<float>(seed);
   from.amax = {{{k, 2}, {1, 10 - k}, {3, k}}};
   scales.layers = {{{std::max(k, 2.0f) / 448}, {std::max(1.0f, 10 - k) / 448}}};
-  from.half = {static_cast<uint64_t>(40 * seed), {{{k / 2, 1}, {1, k / 4}, {1, 1}}}};
+  from.parts.back() = {static_cast<uint64_t>(40 * seed), {{{k / 2, 1}, {1, k / 4}, {1, 1}}}};
   from.octaves = {{{1, 0, {uint64_t(seed), 5}}, {0, -1, {4, 4}}}};
   from.documents = 1;
   from.windows = 2;
@@ -58,7 +58,7 @@ TEST_CASE("merge: maxima are the larger, counts add up, scales follow") {
   CHECK(from.amax == std::vector<LayerAmax>{{{6, 2}, {1, 7}, {3, 6}}});
   CHECK(sum.layers == std::vector<LayerScales>{{{6.0f / 448}, {7.0f / 448}}});
   CHECK(from.octaves == std::vector<LayerOctaves>{{{2, 0, {9, 10}}, {0, -1, {8, 8}}}});
-  CHECK(from.half == AmaxAfter{360, {{{3, 1}, {1, 1.5f}, {1, 1}}}});
+  CHECK(from.parts.back() == AmaxAfter{360, {{{3, 1}, {1, 1.5f}, {1, 1}}}});
   CHECK(from.documents == 2);
   CHECK(from.windows == 4);
   CHECK(from.tokens == 900);
@@ -89,12 +89,22 @@ TEST_CASE("merge: the longest window of every part is kept, once") {
         PositionsNote{"longrope", 512, 4096, {256, 1024}});
 }
 
+TEST_CASE("merge: eighths and quarters add up as halves do") {
+  Calibration a = part("a", 6), b = part("b", 3);
+  a.scales.provenance.parts[0] = {10, {{{1, 2}, {1, 0}, {1, 1}}}};
+  b.scales.provenance.parts[0] = {7, {{{2, 1}, {0, 1}, {1, 3}}}};
+  b.scales.provenance.parts[1] = {70, {{{2, 1}, {0, 1}, {1, 3}}}};
+  const AmaxParts sum = merged({a, b}).provenance.parts;
+  CHECK(sum[0] == AmaxAfter{17, {{{2, 2}, {1, 1}, {1, 3}}}});
+  CHECK(sum[1] == b.scales.provenance.parts[1]);
+}
+
 TEST_CASE("merge: a part none of whose windows is in the half adds nothing to it") {
   Calibration none = part("a", 6);
-  none.scales.provenance.half = {};
-  const AmaxAfter half = part("b", 3).scales.provenance.half;
-  CHECK(merged({none, part("b", 3)}).provenance.half == half);
-  CHECK(merged({part("b", 3), none}).provenance.half == half);
+  none.scales.provenance.parts.back() = {};
+  const AmaxAfter half = part("b", 3).scales.provenance.parts.back();
+  CHECK(merged({none, part("b", 3)}).provenance.parts.back() == half);
+  CHECK(merged({part("b", 3), none}).provenance.parts.back() == half);
 }
 
 TEST_CASE("merge: any order and any grouping give the same bytes") {

@@ -16,7 +16,7 @@ Provenance counted(uint64_t tokens, uint64_t half_tokens, float k, float v) {
   from.windows = 8;
   from.tokens = tokens;
   from.amax = {{{4}, {8}, {1}}, {{16}, {2}, {1}}};
-  from.half = {half_tokens, {{{4}, {v}, {1}}, {{k}, {2}, {1}}}};
+  from.parts.back() = {half_tokens, {{{4}, {v}, {1}}, {{k}, {2}, {1}}}};
   return from;
 }
 
@@ -54,6 +54,25 @@ TEST_CASE("evidence: growth counts by doublings, where about half of the text is
   CHECK_FALSE(text_evidence(counted(8000, 1999, 8, 8)).growth);
   CHECK_FALSE(text_evidence(counted(8000, 6001, 8, 8)).growth);
   CHECK(text_evidence(counted(8000, 0, 8, 8)).enough);
+}
+
+TEST_CASE("evidence: says what each of the last doublings brought, in octaves") {
+  Provenance from = counted(8000, 4000, 8, 8);  // K of layer 1 from 8 to 16
+  CHECK(evidence_words(from).find("; when the text last doubled, amax grew by 1 octaves at most "
+                                  "(layer 1 K)") != std::string::npos);
+  from.parts[1] = {2000, {{{4}, {4}, {1}}, {{8}, {2}, {1}}}};
+  from.parts[0] = {500, {{{1}, {4}, {1}}, {{8}, {2}, {1}}}};  // two doublings before a quarter
+  const TextEvidence evidence = text_evidence(from);
+  REQUIRE(evidence.earlier.size() == 2);
+  CHECK(evidence.earlier[0].octaves() == doctest::Approx(1));
+  CHECK(evidence.earlier[0].where() == "layer 0 V");
+  CHECK(evidence.earlier[1].octaves() == doctest::Approx(1));
+  CHECK(evidence.earlier[1].where() == "layer 0 K");
+  CHECK(evidence_words(from).find(" octaves at most (layer 1 K), before that by 1 and 1") !=
+        std::string::npos);
+  // What is not known of a quarter is not known of an eighth.
+  from.parts[1] = {};
+  CHECK(text_evidence(from).earlier.empty());
 }
 
 TEST_CASE("evidence: what says nothing of its text is not enough") {

@@ -70,7 +70,8 @@ TEST_CASE("page of scales: a row for each layer, and for K and V of each with a 
   CHECK(texts_of(html, "figure").size() == 5);
   KvScales mixed = scales;
   mixed.layers[1] = {};
-  for (auto* layers : {&mixed.provenance.amax, &mixed.provenance.half.layers}) (*layers)[1] = {};
+  for (auto* layers : {&mixed.provenance.amax, &mixed.provenance.parts.back().layers})
+    (*layers)[1] = {};
   mixed.provenance.octaves[1] = {};
   const std::string other = page(mixed);
   CHECK(rows_under(other, layer + halves) == 10);

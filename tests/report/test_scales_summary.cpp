@@ -38,7 +38,7 @@ TEST_CASE("summary: one scale for each head needs another target of inject") {
 TEST_CASE("summary: where 1.0 would have done, that is said") {
   KvScales tame = scales();
   for (size_t i = 0; i < 2; ++i) {
-    tame.provenance.amax[i] = tame.provenance.half.layers[i] = {{4, 4}, {4, 4}, {4, 4}};
+    tame.provenance.amax[i] = tame.provenance.parts.back().layers[i] = {{4, 4}, {4, 4}, {4, 4}};
     tame.provenance.octaves[i] = {{0, 0, {10, 10, 1}}, {0, 0, {10, 10, 1}}};
     tame.layers[i] = {{4.0f / 448}, {4.0f / 448}};
   }
@@ -57,7 +57,7 @@ TEST_CASE("summary: what has to be done first comes before inject") {
   CHECK(summary(part).next == "calibrate the other 3 shards, then fp8kv merge");
   KvScales little = scales();
   little.provenance.tokens = 100;
-  little.provenance.half.tokens = 50;
+  little.provenance.parts.back().tokens = 50;
   CHECK(summary(little).at_1 ==
         "cannot be judged: too little text: 100 tokens; amax of layer 0 K grew by 11 % when the "
         "text last doubled; about 900 more are needed");

@@ -17,7 +17,9 @@ KvScales example() {
   scales.layers = {{{0.5f}, {0.25f}}, {{2.0f}, {1.0f}}};
   Provenance& from = scales.provenance;
   from.amax = {{{224}, {112}, {3}}, {{896}, {0}, {5}}};
-  from.half = {16, {{{200}, {112}, {3}}, {{448}, {0}, {2}}}};
+  from.parts = {AmaxAfter{4, {{{100}, {50}, {1}}, {{448}, {0}, {2}}}},
+                AmaxAfter{8, {{{100}, {70}, {3}}, {{448}, {0}, {2}}}},
+                AmaxAfter{16, {{{200}, {112}, {3}}, {{448}, {0}, {2}}}}};
   from.octaves = {{{3, -2, {1, 0, 7, 0, 0, 0, 0, 0, 0, 2}}, {0, 6, {9}}},
                   {{1, 9, {uint64_t{1} << 40}}, {10, 0, {}}}};
   from.documents = 2;
@@ -79,16 +81,27 @@ TEST_CASE("scale_evidence: octaves and shards read back equal") {
   CHECK(parse(scale_file_text(example())) == example());
 }
 
-TEST_CASE("scale_evidence: half of the windows is written beside amax, and reaches no further") {
+TEST_CASE("scale_evidence: parts of the windows are written beside amax, and reach no further") {
   CHECK(scale_file_text(example()).find(R"(    "half": {
       "tokens": 16,
       "k": [
         [200],
         [448]
       ],)") != std::string::npos);
-  CHECK(error_with("[448]", "[897]") == "'s.json': fp8kv.half: layer 1: is above the layer's amax");
+  CHECK(error_with("[200]", "[897]") == "'s.json': fp8kv.half: layer 0: is above the layer's amax");
+  CHECK(error_with("[70]", "[113]") == "'s.json': fp8kv.quarter: layer 0: is above that of 'half'");
+  CHECK(error_with("[50]", "[71]") ==
+        "'s.json': fp8kv.eighth: layer 0: is above that of 'quarter'");
   CHECK(error_with("\"tokens\": 16", "\"tokens\": -1") ==
         "'s.json': fp8kv.half.tokens: is -1, expected 0 or more");
+}
+
+TEST_CASE("scale_evidence: files of older versions have half of the windows alone") {
+  KvScales old = example();
+  old.provenance.parts[0] = old.provenance.parts[1] = {};
+  const std::string text = scale_file_text(old);
+  CHECK(text.find("eighth") == std::string::npos);
+  CHECK(parse(text) == old);
 }
 
 TEST_CASE("scale_evidence: octaves that contradict the amax are refused") {

@@ -130,7 +130,8 @@ std::string lasting_lines(const std::string& err) {
   for (std::string line; std::getline(lines, line);) {
     const size_t percent = line.find(" % ");
     const bool progress = percent != line.npos && percent > 0 && std::isdigit(line[percent - 1]);
-    if (progress || line.starts_with("computing on ") || line.starts_with("first token after ")) {
+    if (progress || line.starts_with("computing on ") || line.starts_with("first token after ") ||
+        line.starts_with("about ")) {
       continue;
     }
     kept += line + "\n";

@@ -232,8 +232,8 @@ KvScales sample_scales(const SampleShape& shape) {
   from.windows = 4;
   from.tokens = 8192;
   from.data = {{"text.txt" + shape.name, 4096, "abcd" + shape.name}};
-  from.half = {4096, from.amax};
-  for (LayerAmax& layer : from.half.layers) {
+  from.parts.back() = {4096, from.amax};
+  for (LayerAmax& layer : from.parts.back().layers) {
     for (float& each : layer.k) each *= 0.9f;
   }
   return scales;
@@ -250,7 +250,7 @@ std::vector<std::pair<std::string, KvScales>> sample_scale_files() {
   add("scales-many", sample_scales({.layers = 128, .heads = 32, .name = ""}));
   KvScales bare = plain;
   bare.provenance.octaves.clear();
-  bare.provenance.half = {};
+  bare.provenance.parts.back() = {};
   bare.provenance.windows = bare.provenance.tokens = 0;
   bare.provenance.data.clear();
   add("scales-bare", bare);
@@ -261,11 +261,12 @@ std::vector<std::pair<std::string, KvScales>> sample_scale_files() {
   dead.provenance.amax.clear();
   dead.provenance.octaves.clear();
   add_magnitudes(odd, dead.provenance);
-  dead.provenance.half = {4096, dead.provenance.amax};
+  dead.provenance.parts.back() = {4096, dead.provenance.amax};
   add("scales-dead", dead);
   KvScales mixed = plain;
   mixed.layers[1] = {};
-  for (auto* layers : {&mixed.provenance.amax, &mixed.provenance.half.layers}) (*layers)[1] = {};
+  for (auto* layers : {&mixed.provenance.amax, &mixed.provenance.parts.back().layers})
+    (*layers)[1] = {};
   mixed.provenance.octaves[1] = {};
   mixed.provenance.shards = {4, {1}, 9, 16, 32768};
   add("scales-mixed", mixed);

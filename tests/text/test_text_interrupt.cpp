@@ -102,7 +102,7 @@ TEST_CASE("interrupt: reading data looks for one, in one line and in many record
   const test::TempDir temp;
   const size_t bytes = size_t{8} << 20;
   const TextEncoder nothing{[](std::string_view) { return std::vector<int32_t>(); }, {}, 10};
-  const WindowOptions options{.max_windows = 100, .exact = false, .seq_len = 8};
+  const WindowOptions options{.max_windows = 100, .shortage = Shortage::warned_of, .seq_len = 8};
   Log log(Verbosity::quiet);
   const auto read = [&](const std::string& name, const std::string& text) {
     const std::vector<std::filesystem::path> files = {

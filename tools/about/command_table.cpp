@@ -16,10 +16,13 @@ namespace {
 constexpr std::string_view kPaths[] = {"A",     "B",    "CHECKPOINT", "FILE", "FILE...", "FOLDER",
                                        "MODEL", "NAME", "OUT",        "PATH", "PYTHON"};
 
+// Without what stands for a number among them: "N|auto".
 std::vector<std::string> words_between_bars(const std::string& metavar) {
   std::istringstream in(metavar);
   std::vector<std::string> words;
-  for (std::string word; std::getline(in, word, '|');) words.push_back(word);
+  for (std::string word; std::getline(in, word, '|');) {
+    if (word != "N") words.push_back(word);
+  }
   return words;
 }
 

@@ -63,6 +63,15 @@ Policy chosen_policy(const PolicyFlags& flags) {
   return *policy;
 }
 
+// Windows that settle amax are the first ones of one run.
+void check_auto(const CalibrateOptions& options) {
+  if (!options.windows.until_settled) return;
+  const char* other = options.shard.of > 1 ? "--shard" : options.choice.shuffle ? "--shuffle" : "";
+  if (*other == 0) return;
+  throw Error(cat("calibrate: --samples auto and ", other, " cannot be given together"),
+              "pass a number of windows, such as --samples 512", ErrorKind::usage);
+}
+
 // For runs that one machine cannot do at once.
 void add_large_runs(CLI::App& command, CalibrateOptions& options) {
   command
@@ -105,7 +114,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   add_data_choice(*command, options.choice);
   add_shuffle(*command, options.choice);
   add_chat(*command, options.chat);
-  add_windows(*command, options.windows, 1);
+  add_windows_or_auto(*command, options.windows);
   const PolicyFlags policy = add_policies(*command);
   command
       ->add_option("--histograms", options.histograms,
@@ -123,6 +132,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   plot->excludes(command->get_option("--json"));
   command->final_callback([&options, data, policy] {
     options.policy = chosen_policy(policy);
+    check_auto(options);
     options.data.assign(data->results().begin(), data->results().end());
   });
   return command;

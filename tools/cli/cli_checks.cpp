@@ -75,6 +75,17 @@ CLI::Validator whole_number(uint64_t least, uint64_t most) {
   });
 }
 
+CLI::Validator a_count_or_auto() {
+  return check_with([](std::string& given) -> std::string {
+    if (lower(given) == "auto") {
+      given = "auto";
+      return "";
+    }
+    std::string error = whole_number(1)(given);
+    return error.empty() ? "" : error + ", nor auto";
+  });
+}
+
 CLI::Validator number_between(double least, double most) {
   return check_with([least, most](std::string& given) -> std::string {
     const auto value = parse<double>(given);

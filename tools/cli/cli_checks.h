@@ -19,6 +19,9 @@ CLI::Validator one_of(std::vector<std::string> allowed);
 // A whole number in decimal digits, from `least` to `most`.
 CLI::Validator whole_number(uint64_t least, uint64_t most = 1'000'000'000'000'000);
 
+// A positive whole number, or "auto".
+CLI::Validator a_count_or_auto();
+
 // A number from `least` to `most`, both included.
 CLI::Validator number_between(double least, double most);
 

@@ -106,6 +106,20 @@ void add_data_choice(CLI::App& command, DataChoice& choice) {
       ->type_name("NAME");
 }
 
+namespace {
+
+void add_seq_len(CLI::App& command, WindowRequest& request, int64_t least) {
+  command
+      .add_option("--seq-len", request.seq_len,
+                  "Tokens in a window at most; the model's context if shorter")
+      ->transform(whole_number(static_cast<uint64_t>(least)))
+      ->each([&request](const std::string&) { request.seq_len_given = true; })
+      ->capture_default_str()
+      ->type_name("N");
+}
+
+}  // namespace
+
 void add_windows(CLI::App& command, WindowRequest& request, int64_t least) {
   command
       .add_option("--samples", request.samples,
@@ -114,13 +128,25 @@ void add_windows(CLI::App& command, WindowRequest& request, int64_t least) {
       ->each([&request](const std::string&) { request.samples_given = true; })
       ->capture_default_str()
       ->type_name("N");
+  add_seq_len(command, request, least);
+}
+
+void add_windows_or_auto(CLI::App& command, WindowRequest& request) {
+  const auto take = [&request](const std::string& given) {
+    request.samples_given = true;
+    request.until_settled = given == "auto";
+    if (!request.until_settled) request.samples = std::stoull(given);
+  };
   command
-      .add_option("--seq-len", request.seq_len,
-                  "Tokens in a window at most; the model's context if shorter")
-      ->transform(whole_number(static_cast<uint64_t>(least)))
-      ->each([&request](const std::string&) { request.seq_len_given = true; })
-      ->capture_default_str()
-      ->type_name("N");
+      .add_option_function<std::string>(
+          "--samples", take,
+          cat("Windows of text to run; fewer in the data is an error only when given. auto: 16, ",
+              "and twice as many until the largest magnitudes settle, ", request.samples,
+              " at most"))
+      ->transform(a_count_or_auto())
+      ->default_str(cat(request.samples))
+      ->type_name("N|auto");
+  add_seq_len(command, request, 1);
 }
 
 void add_chat(CLI::App& command, ChatRequest& request) {

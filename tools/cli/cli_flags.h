@@ -54,6 +54,8 @@ void add_data_choice(CLI::App& command, DataChoice& choice);
 
 // --samples, and --seq-len from `least` on.
 void add_windows(CLI::App& command, WindowRequest& request, int64_t least);
+// The same, where --samples may be "auto" too.
+void add_windows_or_auto(CLI::App& command, WindowRequest& request);
 
 // --chat-template and --user-special-tokens.
 void add_chat(CLI::App& command, ChatRequest& request);

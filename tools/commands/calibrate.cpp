@@ -11,7 +11,6 @@
 #include "commands/calibrated_scales.h"
 #include "commands/commands.h"
 #include "data/files/find_data.h"
-#include "data/halves.h"
 #include "files/file.h"
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
@@ -70,8 +69,13 @@ std::optional<CalibrationState> state_for(const CalibrateOptions& options,
                                           const Checkpoint& checkpoint, const ModelConfig& config,
                                           const Windows& windows, const Backend& backend) {
   if (!options.resume) return std::nullopt;
-  return CalibrationState(CalibrationState::path_for(options.out),
-                          run_identity(FP8KV_VERSION, checkpoint, config, windows.ids, backend));
+  RunIdentity run = run_identity(FP8KV_VERSION, checkpoint, config, windows.ids, backend);
+  const bool each_head = options.policy.kind->sharing == ScaleSharing::head;
+  run.parts.push_back({"samples", "way of choosing windows (--samples)",
+                       !options.windows.until_settled ? "all"
+                       : each_head                    ? "until heads settle"
+                                                      : "until layers settle"});
+  return CalibrationState(CalibrationState::path_for(options.out), std::move(run));
 }
 
 void check_state(const CalibrateOptions& options, const std::filesystem::path& state) {
@@ -124,12 +128,11 @@ void run_command(const CalibrateOptions& given) {
   }
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
-  const size_t in_half = put_half_first(windows.ids);
   std::optional<CalibrationState> state = state_for(options, checkpoint, config, windows, *backend);
   const Calibrated calibrated = calibrated_scales(checkpoint, config, *backend,
                                                   {.windows = windows,
-                                                   .in_half = in_half,
                                                    .shards = shards,
+                                                   .until_settled = options.windows.until_settled,
                                                    .policy = options.policy,
                                                    .max_memory = options.max_memory,
                                                    .state = state ? &*state : nullptr},

@@ -4,10 +4,11 @@
 #include <span>
 
 #include "base/error.h"
-#include "calib/collect.h"
 #include "calib/expert_reach.h"
+#include "calib/rounds.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
+#include "commands/work_note.h"
 #include "policy/make_scales.h"
 
 namespace fp8kv {
@@ -20,13 +21,13 @@ uint64_t longest_of(const std::vector<std::vector<int32_t>>& windows) {
 }
 
 // With `state`, says what a run that ends early has left.
-CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& config,
-                            Backend& backend, const Windows& windows, Log& log,
-                            const CollectOptions& options) {
+Rounds collect_windows(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+                       const Windows& windows, Log& log, const RoundOptions& options) {
+  const CalibrationState* state = options.collect.state;
   try {
-    return collect_halves(checkpoint, config, backend, windows.ids, log, options);
+    return collect_in_rounds(checkpoint, config, backend, windows.ids, log, options);
   } catch (const Error& error) {
-    const auto done = options.state ? static_cast<uint64_t>(options.state->saved_layers()) : 0;
+    const auto done = state ? static_cast<uint64_t>(state->saved_layers()) : 0;
     if (done == 0) throw;
     const std::string kept = count_of(done, "layer");
     if (error.kind() == ErrorKind::interrupted) {
@@ -34,29 +35,51 @@ CollectedMagnitudes collect(const Checkpoint& checkpoint, const ModelConfig& con
                   ErrorKind::interrupted);
     }
     if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::resource) {
-      log.note(cat(kept, " done, kept in ", quote(options.state->path().string()),
+      log.note(cat(kept, " done, kept in ", quote(state->path().string()),
                    ": the same command goes on from there"));
     }
     throw;
   }
 }
 
+void say_settled(const Rounds& rounds, Log& log) {
+  const std::string taken = count_of(rounds.windows, "window");
+  if (rounds.growth && rounds.growth->share <= kSettledGrowth) {
+    return log.note(cat("took ", taken, ": amax has settled"));
+  }
+  const std::string unsettled = cat("amax has not settled in ", taken);
+  if (rounds.windows == kMostWindows) {
+    return log.warn(
+        cat(unsettled, ", the most that are taken; --samples ", 2 * kMostWindows, " takes more"));
+  }
+  log.warn(cat(unsettled, ", which is all of the text; add data"));
+}
+
 }  // namespace
 
 Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& config,
                              Backend& backend, const CalibrationRun& run, Log& log) {
-  const Windows& windows = run.windows;
   ModelIdentity identity = model_identity(checkpoint, config);
   identity.projections = model_fingerprint(checkpoint, config);
   const char* less = backend.memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                       : "use fewer --samples or a smaller --seq-len";
-  CollectedMagnitudes collected = with_way_out(less, [&] {
-    return collect(checkpoint, config, backend, windows, log,
-                   {.max_memory = {run.max_memory, "--max-memory"},
-                    .state = run.state,
-                    .half = run.in_half,
-                    .inputs = run.inputs});
+  const size_t least = run.until_settled ? 2 * kFirstRound : run.windows.ids.size();
+  if (!run.inputs) {  // which would take what is measured for a product of the model
+    if (const auto work = work_note(config, backend, run.windows, least)) log.note(*work);
+  }
+  const bool each_head = run.policy.kind->sharing == ScaleSharing::head;
+  Rounds rounds = with_way_out(less, [&] {
+    return collect_windows(checkpoint, config, backend, run.windows, log,
+                           {.collect = {.max_memory = {run.max_memory, "--max-memory"},
+                                        .state = run.state,
+                                        .inputs = run.inputs},
+                            .first_round = run.until_settled ? kFirstRound : 0,
+                            .growth = each_head ? GrowthOf::head : GrowthOf::layer});
   });
+  CollectedMagnitudes& collected = rounds.collected;
+  const bool all = rounds.windows == run.windows.ids.size();
+  const Windows windows = all ? run.windows : first_windows(run.windows, rounds.windows);
+  if (run.until_settled) say_settled(rounds, log);
   if (const auto unreached = unreached_experts(config, collected.reached)) log.note(*unreached);
   Calibrated made{make_scales(collected.layers, run.policy, config.latent.has_value()), {}};
   add_run(config,
@@ -64,7 +87,7 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
            .tool_version = FP8KV_VERSION,
            .model_fingerprint = fingerprint_of(identity),
            .model_identity = identity,
-           .half = {tokens_in(std::span(windows.ids).first(run.in_half)), collected.half},
+           .parts = std::move(collected.parts),
            .documents = windows.documents,
            .windows = windows.ids.size(),
            .tokens = windows.tokens,

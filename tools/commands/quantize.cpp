@@ -13,7 +13,6 @@
 #include "commands/calibrated_scales.h"
 #include "commands/commands.h"
 #include "data/files/find_data.h"
-#include "data/halves.h"
 #include "files/finished_files.h"
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
@@ -135,8 +134,7 @@ struct OfData {
 OfData measured(const QuantizeOptions& options, const Checkpoint& checkpoint,
                 const ModelConfig& config, bool with_inputs, Log& log) {
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
-  Windows windows = text.read(options.data, log);
-  const size_t in_half = put_half_first(windows.ids);
+  const Windows windows = text.read(options.data, log);
   const auto [backend, why] = open_backend(options.device, options.threads);
   log.note(cat("computing on ", backend->describe(), why));
   const ModelConfig written = written_config(config);
@@ -145,7 +143,6 @@ OfData measured(const QuantizeOptions& options, const Checkpoint& checkpoint,
   Calibrated made =
       calibrated_scales(checkpoint, config, inputs ? static_cast<Backend&>(*inputs) : *backend,
                         {.windows = windows,
-                         .in_half = in_half,
                          .shards = {},
                          .policy = options.policy,
                          .max_memory = options.max_memory,

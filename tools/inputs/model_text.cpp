@@ -56,7 +56,9 @@ ModelText::ModelText(const Checkpoint& checkpoint, const ModelConfig& config,
                      const WindowRequest& request, const DataChoice& choice,
                      const ChatRequest& chat, Log& log)
     : options_{.max_windows = request.samples,
-               .exact = request.samples_given,
+               .shortage = request.until_settled   ? Shortage::accepted
+                           : request.samples_given ? Shortage::refused
+                                                   : Shortage::warned_of,
                .seq_len = window_length(request, config, log),
                .max_windows_name = "--samples",
                .seq_len_name = "--seq-len",

@@ -28,6 +28,7 @@ struct CommonOptions {
 struct WindowRequest {
   uint64_t samples;  // windows at most
   bool samples_given = false;
+  bool until_settled = false;  // no more of them than amax takes to settle
   int64_t seq_len = 2048;
   bool seq_len_given = false;
 };

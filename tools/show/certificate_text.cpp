@@ -127,15 +127,21 @@ void format_json(JsonWriter& json, const Certificate& certificate) {
 void enough_json(JsonWriter& json, const Provenance& from) {
   const TextEvidence evidence = text_evidence(from);
   json.member("enough_text", evidence.enough).member("more_tokens", evidence.more_tokens);
-  json.member("half_tokens", from.half.tokens).key("amax_growth");
+  json.member("half_tokens", from.parts.back().tokens).key("amax_growth");
   if (!evidence.growth) {
     json.null();
     return;
   }
   json.begin_object().member("layer", uint64_t{evidence.growth->layer});
-  json.member("tensor", evidence.growth->key ? "k" : "v").key("per_doubling");
-  std::isinf(evidence.growth->share) ? json.null() : json.value(evidence.growth->share);
-  json.end_object();
+  json.member("tensor", evidence.growth->key ? "k" : "v");
+  const bool bounded = std::isfinite(evidence.growth->share);
+  json.key("per_doubling");
+  bounded ? json.value(evidence.growth->share) : json.null();
+  json.key("octaves");
+  bounded ? json.value(evidence.growth->octaves()) : json.null();
+  json.key("octaves_before").begin_array();
+  for (const AmaxGrowth& each : evidence.earlier) json.value(each.octaves());
+  json.end_array().end_object();
 }
 
 void positions_json(JsonWriter& json, const PositionsNote& note) {

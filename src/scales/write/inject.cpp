@@ -129,7 +129,9 @@ void add_last_layers(KvScales& scales, size_t n_layers) {
   if (!scales.layer_kv_heads.empty()) scales.layer_kv_heads.resize(n_layers);
   if (!from.amax.empty()) from.amax.resize(n_layers);
   if (!from.octaves.empty()) from.octaves.resize(n_layers);
-  if (!from.half.layers.empty()) from.half.layers.resize(n_layers);
+  for (AmaxAfter& part : from.parts) {
+    if (!part.layers.empty()) part.layers.resize(n_layers);
+  }
 }
 
 InjectReport write_scale_file(const ModelDescription& model, const KvScales& scales,

@@ -1,0 +1,22 @@
+#include "calib/collected.h"
+
+#include "base/error.h"
+
+namespace fp8kv {
+
+void add_up(CollectedMagnitudes& sum, const CollectedMagnitudes& other) {
+  if (sum.layers.empty()) {
+    sum = other;
+    return;
+  }
+  add_up(sum.layers, other.layers);
+  for (size_t part = 0; part < kTextParts; ++part) add_up(sum.parts[part], other.parts[part]);
+  FP8KV_ASSERT(sum.reached.size() == other.reached.size());
+  for (size_t layer = 0; layer < sum.reached.size(); ++layer) {
+    for (size_t expert = 0; expert < sum.reached[layer].size(); ++expert) {
+      sum.reached[layer][expert] += other.reached[layer][expert];
+    }
+  }
+}
+
+}  // namespace fp8kv
