@@ -67,13 +67,13 @@ void multiply_add_amx(int64_t steps) {
   const UnitTurn turn(*cpu_kernels(CpuIsa::amx).matrix_unit);
   asm volatile(
       "tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3\n"
-      "tileloadd (%0,%1,1), %%tmm4" ::"r"(kOnes.data()),
+      "tileloadd (%0,%1,1), %%tmm4\n tileloadd (%0,%1,1), %%tmm5" ::"r"(kOnes.data()),
       "r"(int64_t{64})
       : "memory");
   for (int64_t i = 0; i < steps; ++i) {
     asm volatile(
-        "tdpbf16ps %tmm4, %tmm4, %tmm0\n tdpbf16ps %tmm4, %tmm4, %tmm1\n"
-        "tdpbf16ps %tmm4, %tmm4, %tmm2\n tdpbf16ps %tmm4, %tmm4, %tmm3");
+        "tdpbf16ps %tmm5, %tmm4, %tmm0\n tdpbf16ps %tmm5, %tmm4, %tmm1\n"
+        "tdpbf16ps %tmm5, %tmm4, %tmm2\n tdpbf16ps %tmm5, %tmm4, %tmm3");
   }
 }
 

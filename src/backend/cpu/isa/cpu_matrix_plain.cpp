@@ -21,6 +21,14 @@ float number(uint32_t word, int part) {
   return flushed(bf16_to_float(static_cast<uint16_t>(word >> (16 * part))));
 }
 
+// a * b + sum, rounded once. The product of two bf16 is exact within the normal range.
+float fused(float a, float b, float sum) {
+  const float product = a * b, magnitude = std::fabs(product);
+  const bool normal = magnitude >= 0x1p-126f && magnitude <= 0x1.fffffep127f;
+  const bool zero = magnitude == 0.0f && (a == 0.0f || b == 0.0f);
+  return normal || zero ? product + sum : std::fma(a, b, sum);
+}
+
 // Eight registers of 16 rows of 16 words.
 class PlainTiles {
  public:
@@ -54,7 +62,7 @@ class PlainTiles {
         for (int k = 0; k < 16; ++k) {
           for (int part = 0; part < 2; ++part) {
             const float a = number(words_[kA][i][k], part), b = number(words_[kB][k][j], part);
-            sum[part] = flushed(std::fma(a, b, sum[part]));
+            sum[part] = flushed(fused(a, b, sum[part]));
           }
         }
         const float both = flushed(sum[0] + sum[1]);
