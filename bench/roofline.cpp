@@ -171,7 +171,6 @@ double peak_f16(CpuIsa isa) {
 double read_bandwidth(ThreadPool& pool) {
   constexpr int64_t kBytes = int64_t{1} << 30;
   constexpr int64_t kPiece = int64_t{1} << 20;
-  constexpr int64_t kAhead = 512;  // words: what processors fetch by themselves may not be enough
   const std::shared_ptr<std::byte> memory = allocate_zeroed(kBytes);
   std::memset(memory.get(), 1, kBytes);
   std::atomic<uint64_t> total = 0;
@@ -180,7 +179,6 @@ double read_bandwidth(ThreadPool& pool) {
       const auto* words = reinterpret_cast<const uint64_t*>(memory.get() + job * kPiece);
       uint64_t sums[16] = {};
       for (int64_t i = 0; i < kPiece / 8; i += 16) {
-        for (int j = 0; j < 16; j += 8) __builtin_prefetch(words + i + kAhead + j);
         for (int j = 0; j < 16; ++j) sums[j] ^= words[i + j];
       }
       for (const uint64_t sum : sums) total.fetch_add(sum, std::memory_order_relaxed);
