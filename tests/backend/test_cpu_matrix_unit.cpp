@@ -47,6 +47,11 @@ struct Operands {
 };
 
 constexpr int kRows = 41;  // blocks of 16, 16 and 9
+constexpr int64_t kNarrow = 21;
+
+float bias_of(int64_t column) {
+  return 0.25f * static_cast<float>(column) - 2;
+}
 
 Operands random_operands(Rng& rng, int64_t count, bool f16) {
   Operands operands{count, test::random_floats(rng, kRows * count), {}};
@@ -61,6 +66,7 @@ struct Product {
   std::vector<float> rows;        // packed
   std::vector<uint16_t> weights;  // packed
   std::vector<float> out;         // [kRows][kUnitWeights]
+  std::vector<float> narrow;      // [kRows][kNarrow]: with a bias, added to what was there
 };
 
 // As cpu_unit_products.cpp puts them together, twice: the second time sums are added to.
@@ -98,10 +104,17 @@ Product multiply(const MatrixUnit& unit, bool f16, const Operands& operands) {
     const int first = n / 3;
     float* to = out.data() + block * kUnitRows * kUnitWeights;
     const float* of_block = sums.data() + block * kUnitSums;
-    unit.unpack(of_block, 0, first, to, kUnitWeights);
-    unit.unpack(of_block, first, n - first, to + first * kUnitWeights, kUnitWeights);
+    unit.unpack(of_block, 0, first, {to, kUnitWeights, kUnitWeights});
+    unit.unpack(of_block, first, n - first,
+                {to + first * kUnitWeights, kUnitWeights, kUnitWeights});
   }
-  return {rows.values(), weights.values(), out.values()};
+  std::vector<float> bias, narrow(kRows * kNarrow, 3.0f);
+  for (int64_t w = 0; w < kNarrow; ++w) bias.push_back(bias_of(w));
+  for (int64_t row = 0; row < kRows; ++row) {
+    unit.unpack(sums.data() + row / kUnitRows * kUnitSums, static_cast<int>(row % kUnitRows), 1,
+                {narrow.data() + row * kNarrow, kNarrow, kNarrow, bias.data(), true});
+  }
+  return {rows.values(), weights.values(), out.values(), narrow};
 }
 
 }  // namespace
@@ -130,7 +143,11 @@ TEST_CASE("cpu matrix unit: products are those of the parts' numbers") {
           // product of the lesser parts are missing.
           const double allowed = (static_cast<double>(count) + 4) * test::kUnitF32 * magnitudes +
                                  (f16 ? 0x1p-16 * magnitudes : 0);
-          REQUIRE(std::abs(product.out[row * kUnitWeights + w] - sum) <= allowed);
+          const float found = product.out[row * kUnitWeights + w];
+          REQUIRE(std::abs(found - sum) <= allowed);
+          if (w < kNarrow) {
+            REQUIRE(product.narrow[row * kNarrow + w] == 3.0f + (found + bias_of(w)));
+          }
         }
       }
     }
@@ -319,6 +336,7 @@ TEST_CASE("cpu matrix unit: AMX has the bits of the plain one") {
           CHECK((plain.weights == amx.weights));
         }
         CHECK((bits_of(plain.out) == bits_of(amx.out)));
+        CHECK((bits_of(plain.narrow) == bits_of(amx.narrow)));
       }
     }
   }

@@ -131,7 +131,8 @@ void score(const Op& op, const Span& span, const BlockRows& rows, const BlockRow
     for (int64_t b = 0; b < blocks; ++b) {
       const int64_t in_block = std::min<int64_t>(kUnitRows, n - b * kUnitRows);
       unit.unpack(panel.scores + (part * blocks + b) * kUnitSums, 0, static_cast<int>(in_block),
-                  work.scores + b * kUnitRows * kTileStride + part * kUnitWeights, kTileStride);
+                  {work.scores + b * kUnitRows * kTileStride + part * kUnitWeights, kTileStride,
+                   kUnitWeights});
     }
   }
 }

@@ -269,7 +269,8 @@ class Experts {
     const int64_t first = strip * width, count = std::min(width, hidden_dim() - first);
     for (int64_t matrix = first_matrix(); matrix < 2; ++matrix) {
       float* to = matrix == first_matrix() ? gate : up;
-      multiply_strips(rows, weight(matrix, segment.expert), strip, 1, panel, to, codes);
+      multiply_strips(rows, weight(matrix, segment.expert), strip, 1, panel, {to, width, width},
+                      codes);
       add_bias(matrix, segment.expert, first, count, to, segment.count, width);
     }
     activate(gate, up, size);
@@ -295,7 +296,7 @@ class Experts {
     float* panel = scratch.floats(static_cast<size_t>(panel_size + n * width));
     float* sums = panel + panel_size;
     multiply_strips({kernels_, hidden, begin - sent.begin(), n}, weight(2, segment.expert), strip,
-                    1, panel, sums, codes);
+                    1, panel, {sums, width, width}, codes);
     const int64_t first = strip * width, count = std::min(width, dim() - first);
     const auto added = bias(2, segment.expert, first, count);
     for (int64_t i = 0; i < n; ++i) {

@@ -38,47 +38,26 @@ struct Block {
   int64_t strip_width() const { return fp8kv::strip_width(kernels, rows.form); }
 };
 
-// Row by row, so that what lies side by side is written together.   sums [strips][rows][width]
-void write_strips(const Block& block, const Piece& piece, const float* sums) {
-  const int64_t width = block.strip_width();
-  const int64_t out_dim = piece.projection->weight.shape[0];
-  const int64_t first = piece.first_strip * width;
-  const int64_t count = std::min(piece.n_strips() * width, out_dim - first);
-  std::array<float, kMaxStrips * kMaxStrip> bias{};
-  if (const auto& given = piece.projection->bias) {
-    const int64_t offset = first * static_cast<int64_t>(dtype_bytes(given->dtype));
-    block.kernels.to_float[given->dtype](given->data + offset, count, bias.data());
-  }
-  float* out = piece.projection->out.as<float>();
-  for (int64_t r = 0; r < piece.n_rows(); ++r) {
-    float* to = out + (block.first_row + piece.first_row + r) * out_dim + first;
-    for (int64_t done = 0; done < count; done += width) {
-      const int64_t now = std::min(width, count - done);
-      const float* from = sums + (done * piece.n_rows()) + r * width;
-      const float* added = bias.data() + done;
-      if (piece.projection->accumulate) {
-        for (int64_t j = 0; j < now; ++j) to[done + j] += from[j] + added[j];
-      } else {
-        for (int64_t j = 0; j < now; ++j) to[done + j] = from[j] + added[j];
-      }
-    }
-  }
-}
-
 WeightRows weight_rows(const Projection& projection) {
   return {projection.weight, projection.codes ? &*projection.codes : nullptr};
 }
 
 void compute(const Block& block, const Piece& piece, Scratch& scratch, CodeScratch& codes) {
-  const int64_t sums_size = piece.n_rows() * block.strip_width();
-  const int64_t panel_size =
-      panel_floats(block.kernels, block.rows.form, piece.n_rows(), piece.n_strips());
-  float* panel = scratch.floats(panel_size + piece.n_strips() * sums_size);
-  float* sums = panel + panel_size;
+  const int64_t width = block.strip_width(), first = piece.first_strip * width;
+  const int64_t out_dim = piece.projection->weight.shape[0];
+  const int64_t columns = std::min(piece.n_strips() * width, out_dim - first);
+  std::array<float, kMaxStrips * kMaxStrip> bias{};
+  if (const auto& given = piece.projection->bias) {
+    const int64_t offset = first * static_cast<int64_t>(dtype_bytes(given->dtype));
+    block.kernels.to_float[given->dtype](given->data + offset, columns, bias.data());
+  }
+  float* out =
+      piece.projection->out.as<float>() + (block.first_row + piece.first_row) * out_dim + first;
+  float* panel = scratch.floats(
+      panel_floats(block.kernels, block.rows.form, piece.n_rows(), piece.n_strips()));
   const TileRows rows{block.kernels, block.rows, piece.first_row, piece.n_rows()};
   multiply_strips(rows, weight_rows(*piece.projection), piece.first_strip, piece.n_strips(), panel,
-                  sums, codes);
-  write_strips(block, piece, sums);
+                  {out, out_dim, columns, bias.data(), piece.projection->accumulate}, codes);
 }
 
 // Cuts all projections of a block into jobs. How is a matter of speed alone: no result depends on

@@ -65,9 +65,8 @@ void multiply_job(const Op& op, int64_t head, int64_t first, int64_t end, Scratc
   PackedRows packed{nullptr, count, op.in_dim, op.form};
   const auto packed_size = static_cast<int64_t>(packed.floats());
   const int64_t panel_size = panel_floats(op.kernels, op.form, count, 1);
-  packed.data = memory.floats(static_cast<size_t>(packed_size + panel_size + count * width));
+  packed.data = memory.floats(static_cast<size_t>(packed_size + panel_size));
   float* panel = packed.data + packed_size;
-  float* sums = panel + panel_size;
   for (int64_t begin = 0; begin < count; begin += kPackRows) {
     std::array<const float*, kPackRows> from{};
     const int64_t n = std::min(kPackRows, count - begin);
@@ -76,12 +75,11 @@ void multiply_job(const Op& op, int64_t head, int64_t first, int64_t end, Scratc
   }
   const TileRows rows{op.kernels, packed, 0, count};
   const WeightRows weight = op.weight_of(head);
+  const int64_t stride = op.n_heads * op.out.rows.shape[2];
   for (int64_t strip = 0; strip < divide_up(op.out_dim, width); ++strip) {
-    multiply_strips(rows, weight, strip, 1, panel, sums, codes);
     const int64_t columns = std::min(width, op.out_dim - strip * width);
-    for (int64_t row = 0; row < count; ++row) {
-      std::copy_n(sums + row * width, columns, op.out_at(first + row, head) + strip * width);
-    }
+    multiply_strips(rows, weight, strip, 1, panel,
+                    {op.out_at(first, head) + strip * width, stride, columns}, codes);
   }
 }
 

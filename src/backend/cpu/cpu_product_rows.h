@@ -58,4 +58,13 @@ struct TileRows {
   int64_t n_rows;
 };
 
+// Where products go: rows `stride` floats apart, with the columns of all strips.
+struct ProductsOut {
+  float* at;
+  int64_t stride;
+  int64_t columns;
+  const float* bias = nullptr;  // [columns], added to each row; null: nothing
+  bool add = false;             // to what is there
+};
+
 }  // namespace fp8kv

@@ -70,6 +70,22 @@ void multiply_strip(const TileRows& rows, int64_t k_block, const float* panel, f
   }
 }
 
+// Columns [first, first + strip) of what goes out.
+void write_strip(const TileRows& rows, const float* sums, int64_t first, const ProductsOut& out) {
+  const int64_t width = rows.kernels.strip, count = std::min(width, out.columns - first);
+  std::array<float, kMaxStrip> bias{};
+  if (out.bias != nullptr) std::copy_n(out.bias + first, count, bias.data());
+  for (int64_t r = 0; r < rows.n_rows; ++r) {
+    float* to = out.at + r * out.stride + first;
+    const float* from = sums + r * width;
+    if (out.add) {
+      for (int64_t j = 0; j < count; ++j) to[j] += from[j] + bias[j];
+    } else {
+      for (int64_t j = 0; j < count; ++j) to[j] = from[j] + bias[j];
+    }
+  }
+}
+
 }  // namespace
 
 ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int64_t rows,
@@ -114,25 +130,29 @@ void pack_part(const CpuKernels& kernels, std::span<const float* const> rows, in
 }
 
 int64_t panel_floats(const CpuKernels& kernels, RowForm form, int64_t n_rows, int64_t n_strips) {
-  const int64_t panel = kTileStride * strip_width(kernels, form);
-  return is_for_unit(form) ? panel + unit_sums_floats(n_rows, n_strips) : panel;
+  const int64_t width = strip_width(kernels, form);
+  const int64_t sums =
+      is_for_unit(form) ? unit_sums_floats(n_rows, n_strips) : n_strips * n_rows * width;
+  return kTileStride * width + sums;
 }
 
 void multiply_strips(const TileRows& rows, const WeightRows& weight, int64_t first_strip,
-                     int64_t n_strips, float* panel, float* sums, CodeScratch& scratch) {
+                     int64_t n_strips, float* panel, const ProductsOut& out, CodeScratch& scratch) {
   std::optional<CodedRows> coded;
   if (weight.codes) coded.emplace(rows.kernels, *weight.codes, weight.view.dtype, scratch);
   if (is_for_unit(rows.packed.form)) {
     return multiply_unit_strips(rows, weight.view, coded ? &*coded : nullptr, first_strip, n_strips,
-                                panel, sums, scratch);
+                                panel, out, scratch);
   }
-  const int64_t size = rows.n_rows * rows.kernels.strip;
+  const int64_t width = rows.kernels.strip, size = rows.n_rows * width;
+  float* sums = panel + kTileStride * width;
   for (int64_t b = 0; b < rows.packed.blocks(); ++b) {
     for (int64_t s = 0; s < n_strips; ++s) {
       pack_strip(rows, weight.view, coded ? &*coded : nullptr, scratch, first_strip + s, b, panel);
       multiply_strip(rows, b, panel, sums + s * size);
     }
   }
+  for (int64_t s = 0; s < n_strips; ++s) write_strip(rows, sums + s * size, s * width, out);
 }
 
 DotWeights::DotWeights(const CpuKernels& kernels, RowForm form, const WeightRows& weight, int64_t n,

@@ -58,10 +58,10 @@ struct WeightRows {
 // Floats of working memory for the products of n_rows rows with n_strips strips at once.
 int64_t panel_floats(const CpuKernels& kernels, RowForm form, int64_t n_rows, int64_t n_strips);
 
-// The products of the rows with strips [first_strip, first_strip + n_strips) of a weight:
-// sums [n_strips][n_rows][strip], overwritten.   panel: room for panel_floats
+// The products of the rows with strips [first_strip, first_strip + n_strips) of a weight.
+//   panel: room for panel_floats
 void multiply_strips(const TileRows& rows, const WeightRows& weight, int64_t first_strip,
-                     int64_t n_strips, float* panel, float* sums, CodeScratch& scratch);
+                     int64_t n_strips, float* panel, const ProductsOut& out, CodeScratch& scratch);
 
 // Floats between rows that are prepared for dot products.
 int64_t dot_stride(RowForm form, int64_t in_dim);

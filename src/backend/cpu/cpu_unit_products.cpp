@@ -133,8 +133,8 @@ int64_t unit_sums_floats(int64_t n_rows, int64_t n_strips) {
 }
 
 void multiply_unit_strips(const TileRows& rows, const ConstTensorView& weight, CodedRows* coded,
-                          int64_t first_strip, int64_t n_strips, float* panel, float* sums,
-                          CodeScratch& scratch) {
+                          int64_t first_strip, int64_t n_strips, float* panel,
+                          const ProductsOut& out, CodeScratch& scratch) {
   const MatrixUnit& unit = *rows.kernels.matrix_unit;
   const UnitTurn turn(unit);
   const Strips strips(rows, weight, coded, first_strip, n_strips, panel, scratch);
@@ -152,15 +152,18 @@ void multiply_unit_strips(const TileRows& rows, const ConstTensorView& weight, C
     strips.multiply(now, next, of_unit + (now.strip - first_strip) * size);
   }
   const int64_t offset = rows.first_row % kUnitRows;
-  for (int64_t strip = 0; strip < n_strips; ++strip) {
-    for (int64_t done = 0; done < rows.n_rows;) {
-      const int64_t row = offset + done;
-      const int64_t count = std::min(kUnitRows - row % kUnitRows, rows.n_rows - done);
+  for (int64_t done = 0; done < rows.n_rows;) {
+    const int64_t row = offset + done;
+    const int64_t count = std::min(kUnitRows - row % kUnitRows, rows.n_rows - done);
+    for (int64_t strip = 0; strip < n_strips; ++strip) {
+      const int64_t first = strip * kUnitWeights;
       unit.unpack(of_unit + strip * size + row / kUnitRows * kUnitSums,
                   static_cast<int>(row % kUnitRows), static_cast<int>(count),
-                  sums + (strip * rows.n_rows + done) * kUnitWeights, kUnitWeights);
-      done += count;
+                  {out.at + done * out.stride + first, out.stride,
+                   std::min<int64_t>(kUnitWeights, out.columns - first),
+                   out.bias == nullptr ? nullptr : out.bias + first, out.add});
     }
+    done += count;
   }
 }
 

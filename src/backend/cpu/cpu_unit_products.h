@@ -19,7 +19,7 @@ int64_t unit_sums_floats(int64_t n_rows, int64_t n_strips);
 // As multiply_strips, with room for decoded rows in `scratch`.   coded: null where the weight is
 // numbers
 void multiply_unit_strips(const TileRows& rows, const ConstTensorView& weight, CodedRows* coded,
-                          int64_t first_strip, int64_t n_strips, float* panel, float* sums,
-                          CodeScratch& scratch);
+                          int64_t first_strip, int64_t n_strips, float* panel,
+                          const ProductsOut& out, CodeScratch& scratch);
 
 }  // namespace fp8kv

@@ -252,18 +252,32 @@ FP8KV_AMX_VECTORS void pack_columns(const std::byte* const* lines, int n, int64_
   }
 }
 
-FP8KV_AVX512 void unpack(const float* sums, int first, int n, float* out, int64_t stride) {
+// 16 columns of a row, of which `mask` counts.
+FP8KV_AVX512 [[gnu::always_inline]] inline void write(__m512 x, __m512 bias, __mmask16 mask,
+                                                      bool add, float* to) {
+  x = _mm512_add_ps(x, bias);
+  if (add) x = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, to), x);
+  _mm512_mask_storeu_ps(to, mask, x);
+}
+
+FP8KV_AVX512 void unpack(const float* sums, int first, int n, const UnitOut& out) {
+  const uint32_t columns = first_bits(out.columns);
   for (int half = 0; half < 2; ++half) {
+    const auto mask = static_cast<__mmask16>(columns >> (16 * half));
     __m512 x[16];
 #pragma GCC unroll 16
     for (int w = 0; w < 16; ++w) x[w] = _mm512_load_ps(sums + half * kUnitWords + w * kUnitRows);
     transpose(x);
-    float* to = out + half * 16;
+    const __m512 bias = out.bias == nullptr ? _mm512_set1_ps(-0.0f)  // which changes no number
+                                            : _mm512_maskz_loadu_ps(mask, out.bias + half * 16);
+    float* to = out.at + half * 16;
     if (n == kUnitRows) {
 #pragma GCC unroll 16
-      for (int row = 0; row < 16; ++row) _mm512_storeu_ps(to + row * stride, x[row]);
+      for (int row = 0; row < 16; ++row) write(x[row], bias, mask, out.add, to + row * out.stride);
     } else {
-      for (int row = 0; row < n; ++row) _mm512_storeu_ps(to + row * stride, x[first + row]);
+      for (int row = 0; row < n; ++row) {
+        write(x[first + row], bias, mask, out.add, to + row * out.stride);
+      }
     }
   }
 }

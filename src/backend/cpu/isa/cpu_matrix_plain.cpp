@@ -137,10 +137,13 @@ void pack_columns(const std::byte* const* lines, int n, int64_t columns, float* 
   }
 }
 
-void unpack(const float* sums, int first, int n, float* out, int64_t stride) {
+void unpack(const float* sums, int first, int n, const UnitOut& out) {
   for (int row = 0; row < n; ++row) {
-    for (int w = 0; w < kUnitWeights; ++w) {
-      out[row * stride + w] = sums[w * kUnitRows + first + row];
+    for (int64_t w = 0; w < out.columns; ++w) {
+      const float sum = sums[w * kUnitRows + first + row];
+      const float value = out.bias == nullptr ? sum : sum + out.bias[w];
+      float& to = out.at[row * out.stride + w];
+      to = out.add ? to + value : value;
     }
   }
 }

@@ -58,6 +58,15 @@ constexpr UnitSums packed_sums(float* at) {
   return {at, kUnitRows * 4, kUnitWords, kUnitSums};
 }
 
+// Where products go: rows `stride` floats apart.
+struct UnitOut {
+  float* at;
+  int64_t stride;
+  int64_t columns;              // up to kUnitWeights
+  const float* bias = nullptr;  // added to each row; null: nothing
+  bool add = false;             // to what is there
+};
+
 // What will be multiplied next, to be fetched meanwhile.
 struct UnitAhead {
   // 64 bytes of each of 32 rows of weights in a step, for the first rows. Null: nothing.
@@ -91,8 +100,8 @@ struct MatrixUnit {
   using Multiply = void (*)(const UnitWeights& weights, int64_t steps, const float* rows,
                             int64_t blocks, int64_t block_words, const UnitSums& sums, bool add,
                             const UnitAhead& ahead);
-  // out[r][w] for rows [first, first + n) of a block of packed sums, `stride` floats apart.
-  using Unpack = void (*)(const float* sums, int first, int n, float* out, int64_t stride);
+  // Rows [first, first + n) of a block of packed sums.
+  using Unpack = void (*)(const float* sums, int first, int n, const UnitOut& out);
 
   Turn begin;
   Turn end;
