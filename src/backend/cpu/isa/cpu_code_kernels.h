@@ -70,6 +70,18 @@ struct CodeKernels {
   const ScaledDots* nibble_dots_f16 = nullptr;
 };
 
+// Rows of codes are short: what the processor fetches by itself comes too late. Past the end of a
+// row the next one begins; past the end of memory nothing is fetched.
+[[gnu::always_inline]] inline void fetch_ahead(const uint8_t* codes) {
+  constexpr int kAhead = 1024;
+  __builtin_prefetch(codes + kAhead);
+}
+
+// The last run may be shorter than the others.
+constexpr int64_t run_end(int64_t run, int64_t begin, int64_t count) {
+  return begin + run < count ? begin + run : count;
+}
+
 // CodeKernels::Bytes, for every processor and for what is left of a step.
 inline void look_up_each(const uint8_t* codes, int64_t count, const CodeTable& table,
                          uint16_t* to) {

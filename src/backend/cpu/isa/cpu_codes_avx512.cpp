@@ -13,18 +13,6 @@
 namespace fp8kv {
 namespace {
 
-// Rows of codes are short: what the processor fetches by itself comes too late. Past the end of a
-// row the next one begins; past the end of memory nothing is fetched.
-[[gnu::always_inline]] inline void fetch_ahead(const uint8_t* codes) {
-  constexpr int kAhead = 1024;
-  __builtin_prefetch(codes + kAhead);
-}
-
-// The last run may be shorter than the others.
-constexpr int64_t run_end(int64_t run, int64_t begin, int64_t count) {
-  return begin + run < count ? begin + run : count;
-}
-
 // bf16_from_float and f16_from_float of 16 values, in the low halves of words.
 FP8KV_AVX512 [[gnu::always_inline]] inline __m512i rounded(__m512 values, bool bf16) {
   if (!bf16) return _mm512_cvtepu16_epi32(_mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));

@@ -139,7 +139,7 @@ void dots(const ScaledRows& rows, const float* x, int64_t x_stride, int64_t coun
   }
   Sums sums;
   for (int64_t i = 0, begin = 0; begin < count; ++i, begin += rows.run) {
-    const int64_t end = std::min(begin + rows.run, count);
+    const int64_t end = run_end(rows.run, begin, count);
     std::array<Way, kDotWeights> ways;
     for (size_t w = 0; w < kDotWeights; ++w) {
       ways[w].begin(rows.values, rows.zeros[w][i], rows.scales[w][i]);
