@@ -31,15 +31,6 @@ struct Room {
   std::vector<T> memory;
 };
 
-// The bits, so that NaNs and zeros with a sign are compared too.
-std::vector<uint32_t> bits_of(const std::vector<float>& values) {
-  std::vector<uint32_t> bits;
-  for (const float value : values) {
-    bits.push_back(std::isnan(value) ? 0x7FC00000u : float_bits(value));
-  }
-  return bits;
-}
-
 struct Operands {
   int64_t count;                  // elements of a row
   std::vector<float> x;           // [rows][count]
@@ -284,6 +275,19 @@ TEST_CASE("cpu matrix unit: packed numbers are the numbers, in either order") {
 }
 
 #if defined(__x86_64__)
+namespace {
+
+// The bits, so that NaNs and zeros with a sign are compared too.
+std::vector<uint32_t> bits_of(const std::vector<float>& values) {
+  std::vector<uint32_t> bits;
+  for (const float value : values) {
+    bits.push_back(std::isnan(value) ? 0x7FC00000u : float_bits(value));
+  }
+  return bits;
+}
+
+}  // namespace
+
 TEST_CASE("cpu matrix unit: AMX packs what the plain one packs") {
   if (!has_cpu_isa(CpuIsa::amx)) {
     MESSAGE("[skipped] this processor has no AMX");
