@@ -324,8 +324,8 @@ TEST_CASE("route: a row with NaN has NaN for weights, and no other row has") {
 namespace {
 
 // Three sums of 71 of products that are sums of 37, of values near 10; in bf16 the hidden value may
-// round to the other neighbour, by 2^-8 of some of these, and by a matrix unit f16 loses some 2^-17
-// of every value in each of the two products.
+// round to the other neighbour, by 2^-8 of some of these. By a matrix unit f16 loses parted_error
+// of the magnitudes of a sum, which are some 50 here, in each of two products after each other.
 double tolerance_of(CpuIsa isa, DType dtype) {
   const double parted = 100 * test::parted_error(isa, dtype);
   return dtype == DType::bf16 ? 0.6 : 2e-4 + parted;

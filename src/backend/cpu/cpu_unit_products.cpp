@@ -140,8 +140,8 @@ void multiply_unit_strips(const TileRows& rows, const ConstTensorView& weight, C
   const Strips strips(rows, weight, coded, first_strip, n_strips, panel, scratch);
   float* of_unit = panel + kTileStride * kUnitWeights;
   const int64_t size = strips.blocks() * kUnitSums;
-  // Where weights are read in place all of a strip comes first, since memory gives whole rows
-  // fastest; else all strips of a k block, for which its rows stay in the cache.
+  // With few rows all of a strip comes first, since memory gives whole rows of weights fastest and
+  // tables of codes are made once; else all strips of a k block, whose rows stay in the cache.
   const int64_t k_blocks = rows.packed.blocks(), n_steps = k_blocks * n_strips;
   const auto step_at = [&](int64_t i) {
     return strips.few() ? Step{first_strip + i / k_blocks, i % k_blocks}

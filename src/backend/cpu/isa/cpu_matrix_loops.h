@@ -16,7 +16,7 @@ constexpr int sums_tile(int block, int half) {
 inline constexpr int kWeightTile = 4, kRowTile = 6;
 inline constexpr int64_t kPackedRow = 64, kLineFloats = 16;
 
-template <typename Tiles, int kBlocks, int kHalves>
+template <int kHalves, typename Tiles>
 [[gnu::always_inline]] inline void load_weights(Tiles& tiles, const std::byte* at,
                                                 const UnitWeights& weights) {
   tiles.template load<kWeightTile>(at, weights.row_bytes);
@@ -25,7 +25,7 @@ template <typename Tiles, int kBlocks, int kHalves>
   }
 }
 
-template <typename Tiles, int kBlocks, int kHalves>
+template <int kBlocks, typename Tiles>
 [[gnu::always_inline]] inline void load_rows(Tiles& tiles, const float* rows, int64_t block_words) {
   tiles.template load_once<kRowTile>(rows, kPackedRow);
   if constexpr (kBlocks == 2) {
@@ -33,7 +33,7 @@ template <typename Tiles, int kBlocks, int kHalves>
   }
 }
 
-template <typename Tiles, int kBlocks, int kHalves>
+template <int kBlocks, int kHalves, typename Tiles>
 [[gnu::always_inline]] inline void multiply_tiles(Tiles& tiles) {
   tiles.template multiply<sums_tile(0, 0), kWeightTile, kRowTile>();
   if constexpr (kHalves == 2) {
@@ -53,16 +53,16 @@ template <typename Tiles, int kWeightParts, int kRowParts, int kBlocks, int kHal
 [[gnu::always_inline]] inline void step(Tiles& tiles, const UnitWeights& weights,
                                         const std::byte* at, const float* rows,
                                         int64_t block_words) {
-  load_rows<Tiles, kBlocks, kHalves>(tiles, rows, block_words);
+  load_rows<kBlocks>(tiles, rows, block_words);
   if constexpr (kWeightParts == 2) {
-    load_weights<Tiles, kBlocks, kHalves>(tiles, at + weights.part_bytes, weights);
-    multiply_tiles<Tiles, kBlocks, kHalves>(tiles);
+    load_weights<kHalves>(tiles, at + weights.part_bytes, weights);
+    multiply_tiles<kBlocks, kHalves>(tiles);
   }
-  load_weights<Tiles, kBlocks, kHalves>(tiles, at, weights);
-  multiply_tiles<Tiles, kBlocks, kHalves>(tiles);
+  load_weights<kHalves>(tiles, at, weights);
+  multiply_tiles<kBlocks, kHalves>(tiles);
   if constexpr (kRowParts == 2) {
-    load_rows<Tiles, kBlocks, kHalves>(tiles, rows + kUnitWords, block_words);
-    multiply_tiles<Tiles, kBlocks, kHalves>(tiles);
+    load_rows<kBlocks>(tiles, rows + kUnitWords, block_words);
+    multiply_tiles<kBlocks, kHalves>(tiles);
   }
 }
 
