@@ -14,6 +14,12 @@ bool lies_in_bytes(const QuantisedMatrix& matrix) {
          (matrix.codes_as == WeightCodes::words && matrix.bits == 8);
 }
 
+// Whether the upper half of the codes are the lower ones with a sign.
+bool is_mirrored(const QuantisedMatrix& matrix) {
+  return matrix.zeros_as == ZeroPoints::none &&
+         (matrix.codes_as == WeightCodes::e4m3fn || matrix.codes_as == WeightCodes::e5m2);
+}
+
 // What codes are worth before zero points and scales.
 const float* values_of(const QuantisedMatrix& matrix) {
   using Values = std::array<float, 256>;
@@ -175,6 +181,7 @@ void CodedRows::dots(const int64_t* rows, const float* x, int64_t x_stride, int6
   if (kernel == nullptr) {
     ByteRows four{};
     four.run = run_;
+    four.mirrored = is_mirrored(matrix_);
     for (size_t w = 0; w < kDotWeights; ++w) {
       four.codes[w] = codes_of(rows[w]);
       four.tables[w] = tables_of(rows[w]);

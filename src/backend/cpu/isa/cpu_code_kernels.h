@@ -17,11 +17,13 @@ struct CodeTable {
 };
 
 // Rows with a byte for each column. In columns [i * run, (i + 1) * run) those of row w are worth
-// what tables[w][i] says.
+// what tables[w][i] says. `mirrored`: the upper half of each table is the lower one with the other
+// sign, NaN's aside, as tables of FP8 with infinities or NaN at its ends are.
 struct ByteRows {
   std::array<const uint8_t*, kDotWeights> codes;
   std::array<const CodeTable*, kDotWeights> tables;
   int64_t run;
+  bool mirrored;
 };
 
 // Rows with four bits for each column, the first in the low bits of a byte, or with a byte. In
@@ -70,11 +72,23 @@ struct CodeKernels {
   const ScaledDots* nibble_dots_f16 = nullptr;
 };
 
-// Rows of codes are short: what the processor fetches by itself comes too late. Past the end of a
-// row the next one begins; past the end of memory nothing is fetched.
-[[gnu::always_inline]] inline void fetch_ahead(const uint8_t* codes) {
-  constexpr int kAhead = 1024;
-  __builtin_prefetch(codes + kAhead);
+// Rows of codes are short: what the processor fetches by itself comes too late. Fetches what is
+// read some time after byte `at` of a row of `row_bytes`, of which kDotWeights are read together:
+// past the end of a row the row that comes after them. Past the end of memory nothing is fetched.
+[[gnu::always_inline]] inline void fetch_ahead(const uint8_t* row, int64_t at, int64_t row_bytes) {
+  constexpr int64_t kAhead = 1024;
+  const int64_t to = at + kAhead;
+  __builtin_prefetch(row + (to < row_bytes ? to : to + (kDotWeights - 1) * row_bytes));
+}
+
+// The same for each line of the cache that begins in bytes [begin, end): once, as a second time
+// costs as much as reading the codes.
+[[gnu::always_inline]] inline void fetch_ahead(const uint8_t* row, int64_t begin, int64_t end,
+                                               int64_t row_bytes) {
+  constexpr int64_t kLine = 64;
+  for (int64_t at = (begin + kLine - 1) / kLine * kLine; at < end; at += kLine) {
+    fetch_ahead(row, at, row_bytes);
+  }
 }
 
 // The last run may be shorter than the others.

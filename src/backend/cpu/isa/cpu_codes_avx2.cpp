@@ -98,7 +98,7 @@ FP8KV_AVX2 void dots_with(const ScaledRows& rows, const float* x, int64_t x_stri
     int most = 0;
     for (int w = 0; w < Count; ++w) {
       const uint8_t* from = codes[w] + k / Way::kPerByte;
-      fetch_ahead(from);
+      fetch_ahead(codes[w], k / Way::kPerByte, count / Way::kPerByte);
       most = std::max(most, Way::special(from));
     }
     return most;

@@ -39,12 +39,15 @@ FP8KV_AVX512 void fill(const float* values, float zero, float scale, bool bf16, 
   }
 }
 
-// The same by the processor's own conversion, which takes subnormal numbers for 0: for scales that
-// leave none. A code that is not 0 is worth 2^-17 at least.
+// Whether no code is worth a subnormal number, which the processor's own conversion to bf16 takes
+// for 0: one that is not 0 is worth 2^-17 times its scale at least.
+bool leaves_no_subnormal(float scale) {
+  return __builtin_fabsf(scale) > 0x1p-100f;
+}
+
 FP8KV_AVX512_BF16 void fill_fast(const float* values, float zero, float scale, bool bf16,
                                  CodeTable& table) {
-  constexpr float kLeast = 0x1p-100f;
-  if (!bf16 || !(scale > kLeast || scale < -kLeast)) return fill(values, zero, scale, bf16, table);
+  if (!bf16 || !leaves_no_subnormal(scale)) return fill(values, zero, scale, bf16, table);
   for (size_t code = 0; code < table.low.size(); code += 2 * avx512::kLanes) {
     const auto made = (__m512i)_mm512_cvtne2ps_pbh(
         worth(values + code + avx512::kLanes, zero, scale), worth(values + code, zero, scale));
@@ -81,6 +84,25 @@ FP8KV_AVX512 void nibbles(const uint8_t* codes, int64_t count, const float* valu
   for (int64_t i = whole; i < count; ++i) to[i] = all[codes[i / 2] >> (i % 2 * 4) & 15];
 }
 
+// Those of four rows in bf16, by the processor's own conversion where it is right.
+FP8KV_AVX512_BF16 [[gnu::always_inline]] inline void tables_of_16(const ScaledRows& rows, int64_t i,
+                                                                  __m512i (&to)[kDotWeights]) {
+  bool fast = true;
+  for (const float* scales : rows.scales) fast = fast && leaves_no_subnormal(scales[i]);
+  if (fast) {
+#pragma GCC unroll 4
+    for (int w = 0; w < kDotWeights; ++w) {
+      const __m512 values = worth(rows.values, rows.zeros[w][i], rows.scales[w][i]);
+      to[w] = _mm512_broadcast_i64x4((__m256i)_mm512_cvtneps_pbh(values));
+    }
+  } else {
+#pragma GCC unroll 4
+    for (int w = 0; w < kDotWeights; ++w) {
+      to[w] = table_of_16(rows.values, rows.zeros[w][i], rows.scales[w][i], true);
+    }
+  }
+}
+
 template <int Rows>
 FP8KV_AVX512_BF16 void nibble_dots(const ScaledRows& rows, const float* x, int64_t x_stride,
                                    int64_t count, float* out) {
@@ -93,14 +115,11 @@ FP8KV_AVX512_BF16 void nibble_dots(const ScaledRows& rows, const float* x, int64
   for (int64_t i = 0, begin = 0; begin < count; ++i, begin += rows.run) {
     const int64_t end = run_end(rows.run, begin, count);
     __m512i tables[kDotWeights];
-#pragma GCC unroll 4
-    for (int w = 0; w < kDotWeights; ++w) {
-      tables[w] = table_of_16(rows.values, rows.zeros[w][i], rows.scales[w][i], true);
-    }
+    tables_of_16(rows, i, tables);
+    for (const uint8_t* codes : rows.codes) fetch_ahead(codes, begin / 2, end / 2, count / 2);
     for (int64_t k = begin; k < end; k += kNibbleStep) {
 #pragma GCC unroll 4
       for (int w = 0; w < kDotWeights; ++w) {
-        fetch_ahead(rows.codes[w] + k / 2);
         const auto weight = (__m512bh)look_up(tables[w], rows.codes[w] + k / 2);
 #pragma GCC unroll 4
         for (int r = 0; r < Rows; ++r) {
@@ -140,6 +159,7 @@ FP8KV_AVX512 void nibble_dots_f16(const ScaledRows& rows, const float* x, int64_
       tables[w] = _mm512_cvtph_ps(_mm512_cvtps_ph(
           worth(rows.values, rows.zeros[w][i], rows.scales[w][i]), _MM_FROUND_TO_NEAREST_INT));
     }
+    for (const uint8_t* codes : rows.codes) fetch_ahead(codes, begin / 2, end / 2, count / 2);
     for (int64_t k = begin; k < end; k += avx512::kLanes) {
 #pragma GCC unroll 4
       for (int w = 0; w < kDotWeights; ++w) {
@@ -174,14 +194,31 @@ FP8KV_AVX512_VBMI_BF16 [[gnu::always_inline]] inline __m512i look_up_bytes(
   return _mm512_mask_mov_epi8(low, upper, high);
 }
 
+// The same of a table whose upper half is its lower half with the bits `other` changed.
+FP8KV_AVX512_VBMI_BF16 [[gnu::always_inline]] inline __m512i look_up_half(
+    const std::array<uint8_t, 256>& table, __m512i codes, __m512i other) {
+  const uint8_t* from = table.data();
+  const __m512i low =
+      _mm512_permutex2var_epi8(_mm512_load_si512(from), codes, _mm512_load_si512(from + 64));
+  return _mm512_ternarylogic_epi32(low, codes, other, 0x78);  // low ^ (codes & other)
+}
+
+template <bool Mirrored>
 FP8KV_AVX512_VBMI_BF16 [[gnu::always_inline]] inline Looked look_up(const CodeTable& table,
                                                                     const uint8_t* codes) {
   // Unpacking takes 8 bytes of each 16: so the first 32 codes have to be there.
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
   const __m512i all = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(codes));
-  const __mmask64 upper = _mm512_movepi8_mask(all);
-  const __m512i low = look_up_bytes(table.low, all, upper);
-  const __m512i high = look_up_bytes(table.high, all, upper);
+  __m512i low, high;
+  if constexpr (Mirrored) {
+    const uint8_t* from = table.low.data();
+    low = _mm512_permutex2var_epi8(_mm512_load_si512(from), all, _mm512_load_si512(from + 64));
+    high = look_up_half(table.high, all, _mm512_set1_epi8(static_cast<char>(0x80)));
+  } else {
+    const __mmask64 upper = _mm512_movepi8_mask(all);
+    low = look_up_bytes(table.low, all, upper);
+    high = look_up_bytes(table.high, all, upper);
+  }
   return {_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)};
 }
 
@@ -189,7 +226,7 @@ FP8KV_AVX512_VBMI_BF16 void bytes(const uint8_t* codes, int64_t count, const Cod
                                   uint16_t* to) {
   const int64_t whole = count / kByteStep * kByteStep;
   for (int64_t i = 0; i < whole; i += kByteStep) {
-    const Looked looked = look_up(table, codes + i);
+    const Looked looked = look_up<false>(table, codes + i);
     _mm512_storeu_si512(to + i, looked.first);
     _mm512_storeu_si512(to + i + 32, looked.second);
   }
@@ -197,8 +234,8 @@ FP8KV_AVX512_VBMI_BF16 void bytes(const uint8_t* codes, int64_t count, const Cod
 }
 
 // Rows [First, First + Count) of them. `Shared`: all have the tables of the first. So few that the
-// tables stay in registers, eight for a row.
-template <int Rows, int First, int Count, bool Shared>
+// tables stay in registers, eight for a row, or four where they are mirrored.
+template <int Rows, int First, int Count, bool Shared, bool Mirrored>
 FP8KV_AVX512_VBMI_BF16 void byte_dots_of(const ByteRows& rows, const float* x, int64_t x_stride,
                                          int64_t count, float* out) {
   __m512 sum[Count][Rows];
@@ -213,8 +250,8 @@ FP8KV_AVX512_VBMI_BF16 void byte_dots_of(const ByteRows& rows, const float* x, i
 #pragma GCC unroll 4
       for (int w = 0; w < Count; ++w) {
         const uint8_t* codes = rows.codes[First + w] + k;
-        fetch_ahead(codes);
-        const Looked looked = look_up(rows.tables[Shared ? 0 : First + w][i], codes);
+        fetch_ahead(rows.codes[First + w], k, count);
+        const Looked looked = look_up<Mirrored>(rows.tables[Shared ? 0 : First + w][i], codes);
 #pragma GCC unroll 4
         for (int r = 0; r < Rows; ++r) {
           const float* pairs = x + r * x_stride + k / 2;
@@ -233,14 +270,27 @@ FP8KV_AVX512_VBMI_BF16 void byte_dots_of(const ByteRows& rows, const float* x, i
   }
 }
 
+template <int Rows, bool Mirrored>
+FP8KV_AVX512_VBMI_BF16 void byte_dots_by(const ByteRows& rows, const float* x, int64_t x_stride,
+                                         int64_t count, float* out) {
+  bool shared = true;
+  for (const CodeTable* tables : rows.tables) shared = shared && tables == rows.tables[0];
+  constexpr bool kAtOnce = Mirrored && Rows <= 2;
+  if (shared) {
+    byte_dots_of<Rows, 0, kDotWeights, true, Mirrored>(rows, x, x_stride, count, out);
+  } else if (kAtOnce) {
+    byte_dots_of<Rows, 0, kDotWeights, false, Mirrored>(rows, x, x_stride, count, out);
+  } else {
+    byte_dots_of<Rows, 0, 2, false, Mirrored>(rows, x, x_stride, count, out);
+    byte_dots_of<Rows, 2, 2, false, Mirrored>(rows, x, x_stride, count, out);
+  }
+}
+
 template <int Rows>
 FP8KV_AVX512_VBMI_BF16 void byte_dots(const ByteRows& rows, const float* x, int64_t x_stride,
                                       int64_t count, float* out) {
-  bool shared = true;
-  for (const CodeTable* tables : rows.tables) shared = shared && tables == rows.tables[0];
-  if (shared) return byte_dots_of<Rows, 0, kDotWeights, true>(rows, x, x_stride, count, out);
-  byte_dots_of<Rows, 0, 2, false>(rows, x, x_stride, count, out);
-  byte_dots_of<Rows, 2, 2, false>(rows, x, x_stride, count, out);
+  return (rows.mirrored ? byte_dots_by<Rows, true> : byte_dots_by<Rows, false>)(rows, x, x_stride,
+                                                                                count, out);
 }
 
 constexpr CodeKernels::ScaledDots kNibbleDots[kMaxDotRows] = {nibble_dots<1>, nibble_dots<2>,
