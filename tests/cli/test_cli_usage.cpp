@@ -91,6 +91,8 @@ TEST_CASE("cli: an unknown flag is blamed, not the value behind it") {
        "'--ctx_sze' is not a flag of plan (did you mean '--context'?)"},
       {{"run", "m", "-f", "file"}, "'-f' is not a flag of run (did you mean '--prompts'?)"},
       {{"run", "m", "-ngl", "9"}, "'-ngl' is not a flag of run (did you mean '--device'?)"},
+      {{"verify", "m", "--for", "vllm"},
+       "'--for' is not a flag of verify (did you mean '--runtime'?)"},
       {{"run", "m", "--gpu-memory-utilization", "0.9"},
        "'--gpu-memory-utilization' is not a flag of run (did you mean '--gpu-memory'?)"},
       {{"run", "--model", "m"}, "'--model' is not a flag of run; the model goes without a flag"},

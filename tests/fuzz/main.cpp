@@ -1,8 +1,10 @@
 // Fuzzing guided by coverage: inputs are changed at random, and those that reach code which none
 // before them reached are kept and changed further. The sanitizers, `require` and any exception but
 // Error end it with the input saved.
-//   fp8kv_fuzz TARGET SECONDS [--seed N] [--more FOLDER]...   fuzz; FOLDER has further inputs
-//   fp8kv_fuzz TARGET --replay FILE                           run one input
+//   fp8kv_fuzz TARGET SECONDS [--seed N] [--inputs N] [--more FOLDER]...
+//       fuzz; FOLDER has further inputs; ends before SECONDS when N inputs have run
+//   fp8kv_fuzz TARGET --replay FILE
+//       run one input
 // What is fuzzed is built with -fsanitize-coverage=trace-pc, so no other compiler is needed.
 // Without AddressSanitizer it is several times faster and sees less: see scripts/fuzz.
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <sanitizer/common_interface_defs.h>
 #include <sstream>
 #include <sys/resource.h>
@@ -96,12 +99,12 @@ class Fuzzer {
     if (input.size() <= kLongest) consider(input);
   }
 
-  void fuzz(double seconds) {
+  void fuzz(double seconds, uint64_t most_inputs) {
     if (corpus_.empty()) corpus_.push_back("");
     const auto begin = Clock::now();
     double shown = 0;
-    while (since(begin) < seconds) {
-      for (int i = 0; i < 64; ++i) consider(changed());
+    while (since(begin) < seconds && runs_ < most_inputs) {
+      for (int i = 0; i < 64 && runs_ < most_inputs; ++i) consider(changed());
       if (since(begin) - shown < 10) continue;
       shown = since(begin);
       report(stderr, shown);
@@ -159,7 +162,7 @@ class Fuzzer {
 
 [[noreturn]] void usage() {
   std::fprintf(stderr,
-               "usage: fp8kv_fuzz TARGET SECONDS [--seed N] [--more FOLDER]...\n"
+               "usage: fp8kv_fuzz TARGET SECONDS [--seed N] [--inputs N] [--more FOLDER]...\n"
                "       fp8kv_fuzz TARGET --replay FILE\ntargets:");
   for (const Target* target : kTargets) std::fprintf(stderr, " %s", target->name.c_str());
   std::fprintf(stderr, "\n");
@@ -185,11 +188,14 @@ int main_of(const std::vector<std::string>& words) {
     return 0;
   }
   uint64_t seed = 1;
+  uint64_t most_inputs = std::numeric_limits<uint64_t>::max();
   std::vector<std::string> more;
   for (size_t i = 2; i < words.size(); i += 2) {
     if (i + 1 == words.size()) usage();
     if (words[i] == "--seed") {
       seed = std::strtoull(words[i + 1].c_str(), nullptr, 10);
+    } else if (words[i] == "--inputs") {
+      most_inputs = std::strtoull(words[i + 1].c_str(), nullptr, 10);
     } else if (words[i] == "--more") {
       for (std::string& input : files_below(words[i + 1], "")) more.push_back(std::move(input));
     } else {
@@ -199,7 +205,7 @@ int main_of(const std::vector<std::string>& words) {
   Fuzzer fuzzer(target, seed);
   for (const std::string& input : target.seeds(FP8KV_SOURCE_DIR)) fuzzer.add(input);
   for (const std::string& input : more) fuzzer.add(input);
-  fuzzer.fuzz(std::strtod(words[1].c_str(), nullptr));
+  fuzzer.fuzz(std::strtod(words[1].c_str(), nullptr), most_inputs);
   std::filesystem::remove_all(work_folder());
   return 0;
 }

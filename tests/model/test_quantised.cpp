@@ -49,7 +49,7 @@ TEST_CASE("quantised: each form is known by its name") {
   const auto form = [](const char* name) {
     return read_model_config(Checkpoint::open(test::golden(name).folder)).stored_as;
   };
-  CHECK(cases().size() == 26);
+  CHECK(cases().size() == 30);
   CHECK(form("llama-gqa") == "");
   CHECK(form("quantised/fp8-channel") == "fp8, a scale for each row");
   CHECK(form("quantised/fp8-tensor") == "fp8, one scale");
@@ -73,6 +73,11 @@ TEST_CASE("quantised: each form is known by its name") {
   CHECK(form("quantised/gptq") == "gptq, a scale for each 16 columns of a row");
   CHECK(form("quantised/gptq-v2") == "gptq, a scale for each row");
   CHECK(form("quantised/awq") == "awq, a scale for each 16 columns of a row");
+  CHECK(form("quantised/llmcompressor-w4a16") ==
+        "pack-quantized, a scale for each 32 columns of a row");
+  CHECK(form("quantised/llmcompressor-w8a8") == "int8, a scale for each row");
+  CHECK(form("quantised/modelopt-fp8") == "fp8, one scale");
+  CHECK(form("quantised/modelopt-fp8-channel") == "fp8, a scale for each row");
 }
 
 TEST_CASE("quantised: logits and greedy text are transformers'") {
@@ -126,7 +131,8 @@ TEST_CASE("quantised: weights that products read in place give the bits of decod
   CHECK(in_place ==
         "fp8-block-ct fp8-channel fp8-tensor gpt-oss gpt-oss-one-expert gpt-oss-three-experts "
         "gptq-v2 granite-moe-fp8 int8-channel int8-zero llama4-fp8-fbgemm llama4-fp8-modelopt "
-        "mxfp4 mxfp8 packed-int8 ");
+        "llmcompressor-w4a16 llmcompressor-w8a8 modelopt-fp8 modelopt-fp8-channel mxfp4 mxfp8 "
+        "packed-int8 ");
 }
 
 TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' cache") {
