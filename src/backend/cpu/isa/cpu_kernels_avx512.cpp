@@ -187,6 +187,7 @@ FP8KV_AVX512_BF16 void pair_dots(const std::byte* const* weights, const float* x
 #pragma GCC unroll 4
     for (int w = 0; w < kDotWeights; ++w) {
       const auto weight = (__m512bh)_mm512_loadu_si512(weights[w] + 4 * k);
+      fetch_ahead(reinterpret_cast<const uint8_t*>(weights[w]), 4 * k, 2 * count);
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) {
         const auto pairs = (__m512bh)_mm512_loadu_si512(x + r * x_stride + k);
