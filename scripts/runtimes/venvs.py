@@ -33,10 +33,11 @@ if needs.get("torchaudio") == "":
 print(*(name + versions for name, versions in needs.items()), sep="\\n")
 """
 
-# Releases that take any later transformers, and work with none from years after: before which
-# version of the runtime, and which transformers it then gets.
-TRANSFORMERS_OF_ITS_TIME = {"vllm": [((0, 9), "transformers<4.52"), ((0, 12), "transformers<4.58"),
-                                     ((0, 16), "transformers<5")]}
+# Releases that take any later transformers or compressed-tensors, and work with none from years
+# after: before which version of the runtime, and what it then gets.
+OF_ITS_TIME = {"vllm": [((0, 9), "transformers<4.52"), ((0, 12), "transformers<4.58"),
+                        ((0, 16), "transformers<5")],
+               "transformers": [((4, 49), "compressed-tensors<0.9"), ((4, 57), "compressed-tensors<0.11")]}
 
 INSTALLED = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
 
@@ -51,7 +52,7 @@ def said(command):
 
 def of_its_time(runtime, version):
     numbers = tuple(int(part) for part in version.split(".")[:2])
-    return [limit for before, limit in TRANSFORMERS_OF_ITS_TIME.get(runtime, []) if numbers < before][:1]
+    return [limit for before, limit in OF_ITS_TIME.get(runtime, []) if numbers < before][:1]
 
 
 def make_venv(runtime, version, cache, base_python=sys.executable):

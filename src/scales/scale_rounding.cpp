@@ -11,9 +11,9 @@
 namespace fp8kv {
 namespace {
 
-bool is_lost(float stored, DType dtype) {
+bool is_normal(float stored, DType dtype) {
   const float least_normal = dtype == DType::f16 ? 0x1p-14f : 0x1p-126f;
-  return !std::isfinite(stored) || stored < least_normal;
+  return std::isfinite(stored) && stored >= least_normal;
 }
 
 std::optional<DType> dtype_of_config(const Json& config) {
@@ -54,8 +54,9 @@ ScaleRounding scale_rounding(const KvScales& scales, DType dtype) {
   const auto look = [&](size_t layer, char of, const std::vector<float>& values) {
     for (const float scale : values) {
       const ScaleAt at{layer, of, scale, rounded_to(scale, dtype)};
-      if (is_lost(at.stored, dtype)) {
-        if (!found.lost) found.lost = at;
+      if (!is_normal(at.stored, dtype)) {
+        auto& first = at.stored == scale ? found.subnormal : found.lost;
+        if (!first) first = at;
         continue;
       }
       const double error = std::abs(double(at.stored) / scale - 1);
@@ -72,12 +73,15 @@ ScaleRounding scale_rounding(const KvScales& scales, DType dtype) {
 }
 
 std::string lost_number_text(const ScaleAt& lost, DType dtype) {
-  const std::string becomes = lost.stored == 0              ? "becomes 0"
-                              : !std::isfinite(lost.stored) ? "becomes infinite"
-                              : lost.stored == lost.scale
-                                  ? "is subnormal"
+  const std::string name = dtype == DType::f16 ? "float16" : "bfloat16";
+  if (lost.stored == lost.scale) {
+    return cat(lost.scale, " is subnormal in ", name, ", which some kernels take for 0");
+  }
+  const std::string becomes = lost.stored == 0 ? "becomes 0"
+                              : !std::isfinite(lost.stored)
+                                  ? "becomes infinite"
                                   : cat("becomes ", lost.stored, ", a subnormal number,");
-  return cat(lost.scale, " ", becomes, " in ", dtype == DType::f16 ? "float16" : "bfloat16");
+  return cat(lost.scale, " ", becomes, " in ", name);
 }
 
 std::string lost_text(const ScaleAt& lost, DType dtype) {

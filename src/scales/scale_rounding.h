@@ -24,7 +24,8 @@ struct ScaleAt {
 struct ScaleRounding {
   double error = 0;             // the largest of |stored / scale - 1|
   ScaleAt farthest;             // where; of the first layer
-  std::optional<ScaleAt> lost;  // the first that becomes 0, infinite or subnormal
+  std::optional<ScaleAt> lost;  // the first that becomes 0, infinite or another that is subnormal
+  std::optional<ScaleAt> subnormal;  // the first that is subnormal, and still the same number
 };
 
 // REQUIRES f16 or bf16.

@@ -39,7 +39,12 @@ vLLM          0.15 and newer     exact, FP8 on  one scale for K and one for V, a
                                  note           an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100
 SGLang        up to 0.5.18       ignored        kv_cache_scheme means nothing to it: an FP8 cache runs with 1
 SGLang        0.5.19 and newer   exact          with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
-transformers  4.45 to 4.57       rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
+transformers  4.45 to 4.46       rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
+                                                rounded by 0.04 % (layer 1)
+transformers  4.53               rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
+                                                rounded by 0.04 % (layer 1)
+                                 note           stops with compressed-tensors 0.20: install 0.10
+transformers  4.57               rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
                                                 rounded by 0.04 % (layer 1)
 transformers  5 and newer        rounded        with the package compressed-tensors: rounds K and V by these scales
                                                 rounded by 0.04 % (layer 1)

@@ -54,9 +54,26 @@ TEST_CASE("arrival: scales that a dtype cannot hold are lost, in float16 long be
   CHECK(lost(7e4f, DType::f16) == "layer 0 V: 70000 becomes infinite in float16");
   CHECK(lost(1e-6f, DType::f16) ==
         "layer 0 V: 1e-06 becomes 1.013279e-06, a subnormal number, in float16");
-  CHECK(lost(0x1p-20f, DType::f16) == "layer 0 V: 9.536743e-07 is subnormal in float16");
+  CHECK(lost(0x1p-20f, DType::f16).empty());  // float16 has this one: only it is subnormal
   CHECK(lost(0x1p-14f, DType::f16).empty());
   CHECK(lost(2e-8f, DType::bf16).empty());
+}
+
+TEST_CASE("arrival: a subnormal number that a dtype has is exact there, and told of") {
+  const auto found = [](float k, float v, DType dtype) {
+    return scale_rounding(scales_of({{{1}, {0.5f}}, {{k}, {v}}}), dtype);
+  };
+  const ScaleRounding least = found(0x1p-24f, 0x1p-20f, DType::f16);
+  CHECK(least.error == 0);
+  CHECK_FALSE(least.lost);
+  REQUIRE(least.subnormal);
+  CHECK(lost_text(*least.subnormal, DType::f16) ==
+        "layer 1 K: 5.9604645e-08 is subnormal in float16, which some kernels take for 0");
+  CHECK_FALSE(found(0x1p-14f, 1, DType::f16).subnormal);
+  CHECK_FALSE(found(0x1p-24f, 1, DType::bf16).subnormal);
+  const ScaleRounding both = found(1e-6f, 0x1p-20f, DType::f16);
+  CHECK(both.lost->of == 'K');
+  CHECK(both.subnormal->of == 'V');
 }
 
 TEST_CASE("arrival: powers of two are the next above, and exact in both dtypes") {
@@ -97,6 +114,10 @@ TEST_CASE("arrival: rounding is said for the runtimes that do it, with the way o
         Strings{who + "4e-08 becomes 5.9604645e-08, a subnormal number, in float16; " + instead});
   CHECK(rounding_notes(least, facts_with({}), DType::f16).warnings ==
         Strings{who + "1e-09 becomes 0 in float16; " + instead});
+  const KvScales exact = scales_of({{{1}, {0x1p-20f}}});
+  CHECK(rounding_notes(exact, facts_with({}), DType::f16).warnings ==
+        Strings{who + "9.536743e-07 is subnormal in float16, which some kernels take for 0; " +
+                instead});
   const KvScales large = scales_of({{{1}, {0x1.9p-15f}}});
   CHECK(rounding_notes(large, facts_with({}), DType::f16)
             .warnings[0]

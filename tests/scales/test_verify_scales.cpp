@@ -62,12 +62,30 @@ TEST_CASE("verify: rounding is told of each layer, and is no loss unless a scale
   // In the form that newer versions keep as F32.
   CHECK(verified(place, "vllm").runtimes[0].fixes.at(0).starts_with("fp8kv inject "));
 
-  // A power of two that F16 has, beside a number that it has not.
-  place.inject("model", two_layers(0.5f, 0x1.9p-15f), "out", "vllm-rocm");
+  // A power of two that is normal in F16, beside a number that it has not.
+  place.inject("model", two_layers(0.5f, 0x1.9005p-15f), "out", "vllm-rocm");
   CHECK(verified(place, "vllm@0.9.2")
             .runtimes[0]
             .fixes.at(0)
             .ends_with(" --scale-rounding power-of-two"));
+}
+
+TEST_CASE("verify: a subnormal number that the dtype has arrives, with a warning") {
+  const InjectPlace place(of_dtype(DType::f16));
+  place.inject("model", two_layers(0.5f, 0x1p-20f), "out", "vllm-rocm");
+  const VerifyReport report = verified(place, "vllm@0.9.2");
+  CHECK(fates(report) == "exact, exact");
+  CHECK(report.arrives);
+  CHECK(fate_text(report.runtimes[0].fate) == "exact; subnormal in layer 1");
+  CHECK(report.runtimes[0].fate.layers[1].why ==
+        "model.layers.1.self_attn.v_scale: 9.536743e-07 is subnormal in float16, which some "
+        "kernels take for 0");
+  CHECK(report.warnings == std::vector<std::string>{report.runtimes[0].fate.layers[1].why});
+  // 2^-14 is the least normal number.
+  place.inject("model", two_layers(0.5f, 0x1p-14f), "out", "vllm-rocm");
+  const VerifyReport normal = verified(place, "vllm@0.9.2");
+  CHECK(fate_text(normal.runtimes[0].fate) == "exact");
+  CHECK(normal.warnings.empty());
 }
 
 TEST_CASE("verify: without a dtype in the config, that of the weights rounds") {

@@ -66,6 +66,7 @@ void run_command(const VerifyOptions& options) {
       report.diagnoses.begin(), report.diagnoses.end(), std::back_inserter(said),
       [&](const Diagnosis& each) { return each.grave || (!each.harmless && !report.refusal); });
   say_diagnoses(options.path, said, log);
+  for (const std::string& each : report.warnings) log.warn(printable(each));
   print(options.json ? verify_json(options, report) : verify_text(report));
   if (!options.junit.empty()) {
     write_output_file(options.junit, verify_junit(utf8_name(options.path.string()), report),

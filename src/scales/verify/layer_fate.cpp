@@ -47,9 +47,10 @@ void round_to(DType dtype, const LayerOnDisk& layer, LayerFate& fate) {
   const ScaleRounding found = scale_rounding(numbers, dtype);
   fate.error = found.error;
   if (found.error > 0) fate.fate = Fate::rounded;
-  if (!found.lost) return;
-  fate.fate = Fate::vanishes;
-  fate.why = cat(layer.scales[found.lost->layer].name, ": ", lost_number_text(*found.lost, dtype));
+  if (found.lost) fate.fate = Fate::vanishes;
+  fate.subnormal = !found.lost && found.subnormal;
+  const auto& told = found.lost ? found.lost : found.subnormal;
+  if (told) fate.why = cat(layer.scales[told->layer].name, ": ", lost_number_text(*told, dtype));
 }
 
 // What becomes of scales that the runtime does use.
@@ -90,7 +91,7 @@ void carry_on(const LayerOnDisk& layer, std::optional<DType> dtype, const Runtim
 
 LayerFate layer_fate(const LayerOnDisk& layer, std::optional<DType> dtype,
                      const RuntimeVerdict& verdict, const ServingCase& serving) {
-  LayerFate fate{layer.layer, Fate::exact, false, 0.0, verdict.rule->sentence};
+  LayerFate fate{.layer = layer.layer, .error = 0.0, .why = verdict.rule->sentence};
   if (verdict.rule->outcome == RuntimeOutcome::fails) {
     fate.fate = Fate::fails;
   } else if (layer.scales.empty()) {
@@ -191,12 +192,15 @@ std::string fate_text(const RuntimeFate& fate) {
   if (fate.layers.empty()) return fate_name(Fate::missing);
   std::map<Fate, std::vector<size_t>> layers;
   std::vector<std::string> parts;
+  std::vector<size_t> subnormal;
   bool any_arrives = false;
   for (const LayerFate& each : fate.layers) {
     any_arrives |= arrives(each.fate);
     if (!arrives(each.fate)) layers[each.fate].push_back(static_cast<size_t>(each.layer));
+    if (each.subnormal) subnormal.push_back(static_cast<size_t>(each.layer));
   }
   if (any_arrives) parts.push_back(arrival_text(fate));
+  if (!subnormal.empty()) parts.push_back(cat("subnormal in ", layer_list(subnormal)));
   for (const auto& [kind, numbers] : layers) {
     const bool all = numbers.size() == fate.layers.size();
     parts.push_back(cat(fate_name(kind), all ? "" : cat(" in ", layer_list(numbers))));

@@ -15,7 +15,7 @@ namespace fp8kv {
 enum class Fate {
   exact,        // in memory with the bits of the file
   rounded,      // to the model's dtype
-  vanishes,     // rounded to 0, to infinity or to a subnormal number
+  vanishes,     // rounded to 0, to infinity or to another number, a subnormal one
   not_doubled,  // on a GPU with FNUZ, which needs them twice as large
   unused,       // the cache is not FP8
   missing,      // the layer has a cache and no scales
@@ -40,6 +40,7 @@ struct LayerFate {
   int64_t layer = 0;
   Fate fate = Fate::exact;
   bool doubled = false;         // for FNUZ, as it must be
+  bool subnormal = false;       // arrives as such a number; `why` says which
   std::optional<double> error;  // the largest share that rounding takes, where it is known
   std::string why;              // one sentence
 };

@@ -39,6 +39,14 @@ std::vector<VerifiedRuntime> listed(const VerifyRequest& request, FactSet facts)
   return runtimes;
 }
 
+// One for each layer, whatever the number of runtimes.
+void add_warnings(const RuntimeFate& fate, std::vector<std::string>& warnings) {
+  for (const LayerFate& each : fate.layers) {
+    const bool again = std::find(warnings.begin(), warnings.end(), each.why) != warnings.end();
+    if (each.subnormal && !again) warnings.push_back(each.why);
+  }
+}
+
 void fill_in(VerifyReport& report, const std::string& path, const VerifyRequest& request) {
   report.runtimes = listed(request, report.scales.facts);
   const bool is_file = report.scales.facts.has(Fact::scale_file);
@@ -51,6 +59,7 @@ void fill_in(VerifyReport& report, const std::string& path, const VerifyRequest&
       each.serve = serve_command(*server, path, request.serving.flag, is_file);
     }
     if (each.asked && !each.fate.arrives) report.arrives = false;
+    if (each.asked) add_warnings(each.fate, report.warnings);
   }
 }
 

@@ -36,8 +36,9 @@ struct VerifyReport {
   Provenance provenance;
   std::vector<VerifiedRuntime> runtimes;  // in the table's order
   std::vector<Diagnosis> diagnoses;
-  std::optional<Error> refusal;  // why the scales that are there cannot be used
-  bool arrives = false;          // every scale in everything asked for, and there is no refusal
+  std::vector<std::string> warnings;  // of scales that arrive where they were asked for
+  std::optional<Error> refusal;       // why the scales that are there cannot be used
+  bool arrives = false;  // every scale in everything asked for, and there is no refusal
 };
 
 VerifyReport verify_scales(const std::filesystem::path& path, const VerifyRequest& request);

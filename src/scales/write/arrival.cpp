@@ -51,10 +51,12 @@ ArrivalNotes rounding_notes(const KvScales& scales, FactSet facts, std::optional
                             percent(found.error), " (layer ", found.farthest.layer, " ",
                             found.farthest.of, ")"));
   }
-  if (!found.lost) return out;
-  const bool helps = !scale_rounding(at_powers_of_two(scales), *dtype).lost;
+  const auto& told = found.lost ? found.lost : found.subnormal;
+  if (!told) return out;
+  const ScaleRounding raised = scale_rounding(at_powers_of_two(scales), *dtype);
+  const bool helps = !raised.lost && !raised.subnormal;
   const std::vector<std::string> exact = runtimes_where(facts, keeps);
-  out.warnings.push_back(cat(who, ": ", lost_text(*found.lost, *dtype), "; ",
+  out.warnings.push_back(cat(who, ": ", lost_text(*told, *dtype), "; ",
                              helps ? "a power of two survives: --scale-rounding power-of-two"
                              : exact.empty() ? "a model stored as bfloat16 has room for it"
                                              : cat(join(exact), ": kept as float32")));
