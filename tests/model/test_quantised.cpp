@@ -49,7 +49,7 @@ TEST_CASE("quantised: each form is known by its name") {
   const auto form = [](const char* name) {
     return read_model_config(Checkpoint::open(test::golden(name).folder)).stored_as;
   };
-  CHECK(cases().size() == 30);
+  CHECK(cases().size() == 40);
   CHECK(form("llama-gqa") == "");
   CHECK(form("quantised/fp8-channel") == "fp8, a scale for each row");
   CHECK(form("quantised/fp8-tensor") == "fp8, one scale");
@@ -76,6 +76,17 @@ TEST_CASE("quantised: each form is known by its name") {
   CHECK(form("quantised/llmcompressor-w4a16") ==
         "pack-quantized, a scale for each 32 columns of a row");
   CHECK(form("quantised/llmcompressor-w8a8") == "int8, a scale for each row");
+  CHECK(form("quantised/llmcompressor-fp8-block") ==
+        "fp8, a scale for each 128 x 128; fp8, one scale");
+  CHECK(form("quantised/llmcompressor-nvfp4") == "nvfp4, a scale for each 16 columns of a row");
+  CHECK(form("quantised/modelopt-nvfp4") == "nvfp4, a scale for each 16 columns of a row");
+  CHECK(form("quantised/gptqmodel-ordered") == "gptq, a scale for each 32 columns of a row");
+  CHECK(form("quantised/gptqmodel-zero") == "gptq, a scale for each 32 columns of a row");
+  CHECK(form("quantised/autoawq") == "awq, a scale for each 32 columns of a row");
+  CHECK(form("quantised/quark-fp8") == "fp8, one scale");
+  CHECK(form("quantised/quark-fp8-rows") == "fp8, a scale for each row");
+  CHECK(form("quantised/quark-int8") == "int8, one scale");
+  CHECK(form("quantised/quark-mxfp4") == "mxfp4, a scale for each 32 columns of a row");
   CHECK(form("quantised/modelopt-fp8") == "fp8, one scale");
   CHECK(form("quantised/modelopt-fp8-channel") == "fp8, a scale for each row");
 }
@@ -129,10 +140,11 @@ TEST_CASE("quantised: weights that products read in place give the bits of decod
           test::run_model(checkpoint, config, decoding, ids, {.chunk = 2}));
   }
   CHECK(in_place ==
-        "fp8-block-ct fp8-channel fp8-tensor gpt-oss gpt-oss-one-expert gpt-oss-three-experts "
-        "gptq-v2 granite-moe-fp8 int8-channel int8-zero llama4-fp8-fbgemm llama4-fp8-modelopt "
-        "llmcompressor-w4a16 llmcompressor-w8a8 modelopt-fp8 modelopt-fp8-channel mxfp4 mxfp8 "
-        "packed-int8 ");
+        "autoawq fp8-block-ct fp8-channel fp8-tensor gpt-oss gpt-oss-one-expert "
+        "gpt-oss-three-experts gptq-v2 gptqmodel-zero granite-moe-fp8 int8-channel int8-zero "
+        "llama4-fp8-fbgemm llama4-fp8-modelopt llmcompressor-fp8-block llmcompressor-w4a16 "
+        "llmcompressor-w8a8 modelopt-fp8 modelopt-fp8-channel mxfp4 mxfp8 packed-int8 "
+        "quark-fp8 quark-fp8-rows quark-int8 quark-mxfp4 ");
 }
 
 TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' cache") {
