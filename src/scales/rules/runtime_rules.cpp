@@ -29,7 +29,7 @@ std::span<const RuntimeColumn> columns() {
       {"SGLang", "", "0.5.18", {}, sglang_rules()},
       {"SGLang", "0.5.19", "", {0, 5, 19}, sglang_rules()},
       {"transformers", "4.45", "4.46", {4, 45}, transformers_rules()},
-      {"transformers", "4.53", "4.53", {4, 53}, transformers_rules()},
+      {"transformers", "4.49", "4.53", {4, 49}, transformers_rules()},
       {"transformers", "4.57", "4.57", {4, 57}, transformers_rules()},
       {"transformers", "5", "", {5}, transformers_rules()},
       {"TensorRT-LLM", "engine builder", "engine builder", {}, trtllm_builder_rules(), "engine"},
