@@ -44,8 +44,8 @@ vLLM          0.15 and newer     turns FP8 on    one scale for K and one for V, 
 SGLang        up to 0.5.18       ignores         kv_cache_scheme means nothing to it: an FP8 cache runs with 1
 SGLang        0.5.19 and newer   loads           with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
 transformers  4.45 to 4.46       loads, rounded  with the package compressed-tensors: loads them, and keeps a 16-bit cache
-transformers  4.53               loads, rounded  with the package compressed-tensors: loads them, and keeps a 16-bit cache
-                                 note            stops with compressed-tensors 0.20: install 0.10
+transformers  4.49 to 4.53       loads, rounded  with the package compressed-tensors: loads them, and keeps a 16-bit cache
+                                 note            stops with compressed-tensors 0.20: install 0.9 for 4.49, 0.10 for 4.53
 transformers  4.57               loads, rounded  with the package compressed-tensors: loads them, and keeps a 16-bit cache
 transformers  5 and newer        loads, rounded  with the package compressed-tensors: rounds K and V by these scales
 TensorRT-LLM  engine builder     ignores         reads k_proj.k_scale and v_proj.v_scale alone: an FP8 cache runs with 1

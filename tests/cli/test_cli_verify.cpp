@@ -41,9 +41,9 @@ SGLang        up to 0.5.18       ignored        kv_cache_scheme means nothing to
 SGLang        0.5.19 and newer   exact          with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
 transformers  4.45 to 4.46       rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
                                                 rounded by 0.04 % (layer 1)
-transformers  4.53               rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
+transformers  4.49 to 4.53       rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
                                                 rounded by 0.04 % (layer 1)
-                                 note           stops with compressed-tensors 0.20: install 0.10
+                                 note           stops with compressed-tensors 0.20: install 0.9 for 4.49, 0.10 for 4.53
 transformers  4.57               rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
                                                 rounded by 0.04 % (layer 1)
 transformers  5 and newer        rounded        with the package compressed-tensors: rounds K and V by these scales
