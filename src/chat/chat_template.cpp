@@ -8,6 +8,7 @@
 #include "chat/token_defaults.h"
 #include "files/file.h"
 #include "jinja/values/json_text.h"
+#include "json/object_file.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
@@ -39,17 +40,17 @@ void read_tokens(const Json& json, Variables& tokens) {
 Variables special_tokens(const fs::path& folder) {
   Variables tokens;
   bool is_old = true;
-  if (const fs::path path = folder / "tokenizer_config.json"; fs::exists(path)) {
-    const Json json = Json::read(path);
-    for (const auto& [name, token] : token_defaults(json.get_string("tokenizer_class", ""),
+  if (const auto json = find_object(folder / "tokenizer_config.json")) {
+    for (const auto& [name, token] : token_defaults(json->get_string("tokenizer_class", ""),
                                                     fs::exists(folder / "tokenizer.json"))) {
       tokens.emplace_back(std::string(name), jinja::Value::text(std::string(token)));
     }
-    read_tokens(json, tokens);
-    is_old = !json.has("added_tokens_decoder");
+    read_tokens(*json, tokens);
+    is_old = !json->has("added_tokens_decoder");
   }
-  if (const fs::path path = folder / "special_tokens_map.json"; is_old && fs::exists(path)) {
-    read_tokens(Json::read(path), tokens);
+  if (is_old) {
+    if (const auto json = find_object(folder / "special_tokens_map.json"))
+      read_tokens(*json, tokens);
   }
   return tokens;
 }

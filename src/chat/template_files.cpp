@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "files/file.h"
-#include "json/json.h"
+#include "json/object_file.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
@@ -36,9 +36,8 @@ std::vector<NamedTemplate> from_files(const fs::path& folder) {
 
 // The value of "chat_template": a text, or a list of {"name", "template"}.
 std::vector<NamedTemplate> from_json(const fs::path& path) {
-  if (!fs::exists(path)) return {};
-  const Json json = Json::read(path);
-  const auto value = json.find("chat_template");
+  const auto json = find_object(path);
+  const auto value = json ? json->find("chat_template") : std::nullopt;
   if (!value) return {};
   const std::string file = path.filename().string();
   if (!value->is_array()) {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "config/describe/config_values.h"
 #include "config/describe/token_ids.h"
-#include "json/json.h"
+#include "json/object_file.h"
 
 namespace fp8kv {
 namespace {
@@ -59,9 +59,7 @@ float number_between(const Json& number, double least, double most) {
 }
 
 std::optional<Json> read_file(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "generation_config.json";
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  return Json::read(path, JsonNumbers::python);
+  return find_object(folder / "generation_config.json", JsonNumbers::python);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "checkpoint/linear_modules.h"
 #include "config/describe/language_config.h"
+#include "json/object_file.h"
 
 namespace fp8kv {
 namespace {
@@ -328,9 +329,7 @@ std::string QuantConfig::name() const {
 }
 
 std::optional<Json> read_hf_quant(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / kModelOptFile;
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  return Json::read(path, JsonNumbers::python, kLargestConfig);
+  return find_object(folder / kModelOptFile, JsonNumbers::python, kLargestConfig);
 }
 
 QuantConfig read_quant_config(const Json& config, const std::optional<Json>& hf_quant) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "json/object_file.h"
 
 namespace fp8kv {
 namespace {
@@ -89,13 +90,6 @@ void read_config(const Json& json, TokenizerConfig& config) {
   read_named(json, config);
 }
 
-std::optional<Json> read_object(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  Json json = Json::read(path);
-  if (!json.is_object()) fail(json.where(), ": is ", json.brief(), ", expected an object");
-  return json;
-}
-
 // Gives tokens their ids.
 class Resolver {
  public:
@@ -140,9 +134,9 @@ TokenizerConfig TokenizerConfig::read(const std::filesystem::path& folder) {
   TokenizerConfig config;
   const std::filesystem::path path = folder / "tokenizer_config.json";
   config.where = quote(path.string());
-  if (const auto json = read_object(path)) read_config(*json, config);
-  if (const auto json = read_object(folder / "special_tokens_map.json")) read_named(*json, config);
-  if (const auto json = read_object(folder / "added_tokens.json")) {
+  if (const auto json = find_object(path)) read_config(*json, config);
+  if (const auto json = find_object(folder / "special_tokens_map.json")) read_named(*json, config);
+  if (const auto json = find_object(folder / "added_tokens.json")) {
     for (size_t i = 0; i < json->size(); ++i) {
       Token token;
       token.content = json->key(i);

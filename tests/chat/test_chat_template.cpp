@@ -92,6 +92,22 @@ TEST_CASE(
   CHECK(tokens() == "<s>||False|None|None");
 }
 
+TEST_CASE("chat template: a file of settings that holds no object is refused") {
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    const test::TempDir temp;
+    temp.write("chat_template.jinja", "{{ bos_token }}");
+    const std::string file = temp.write(name, "[1]").string();
+    CHECK(test::error_of([&] { template_in(temp.path()); }) ==
+          cat(quote(file), ": is [1], expected an object"));
+  }
+  for (const char* name : {"tokenizer_config.json", "chat_template.json"}) {
+    const test::TempDir temp;
+    const std::string file = temp.write(name, "[1]").string();
+    CHECK(test::error_of([&] { chat_templates_in(temp.path()); }) ==
+          cat(quote(file), ": is [1], expected an object"));
+  }
+}
+
 TEST_CASE("chat template: a class of tokenizers has tokens that its files do not name") {
   // What transformers 5.23 writes for folders of tokenizer.json and this tokenizer_config.json.
   const struct {

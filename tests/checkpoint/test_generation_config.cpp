@@ -78,6 +78,7 @@ TEST_CASE("generation_config: values that cannot be are refused by key") {
   CHECK(error(R"({"do_sample": true, "top_k": "5"})") ==
         "top_k: is a string (\"5\"), expected an integer");
   CHECK(error(R"({"max_new_tokens": 0})").starts_with("max_new_tokens: is 0, expected "));
+  CHECK(test::error_of([] { config_of("[1]"); }).ends_with("': is [1], expected an object"));
   CHECK(error(R"({"do_sample": 1})") == "do_sample: is a number (1), expected true or false");
 }
 

@@ -255,6 +255,10 @@ TEST_CASE("quant_config: hf_quant_config.json is read where it is there, up to 1
   CHECK_FALSE(read_hf_quant(folder.path()));
   const auto path = folder.write(kModelOptFile, R"({"quantization": {"quant_algo": "FP8"}})");
   CHECK(read_hf_quant(folder.path())->at("quantization").at("quant_algo").as_string() == "FP8");
+  folder.write("hf_quant_config.json", "[1]");
+  CHECK(test::error_of([&] {
+          read_hf_quant(folder.path());
+        }).ends_with("hf_quant_config.json': is [1], expected an object"));
   std::filesystem::resize_file(path, (size_t{16} << 20) + 1);
   CHECK(test::error_of([&] { read_hf_quant(folder.path()); }) ==
         cat(quote(path.string()), ": longer than the 16.0 MiB that are accepted here"));

@@ -100,6 +100,8 @@ TEST_CASE("cli: an unknown flag is blamed, not the value behind it") {
        "'--promt' is not a flag of run (did you mean '--prompt'?)"},
       {{"run", "m", "--zzzz", "London"}, "'--zzzz' is not a flag of run"},
       {{"run", "m", "-qx", "London"}, "'-qx' is not a flag of run"},
+      {{"run", "m", "-x", "London"}, "'-x' is not a flag of run"},
+      {{"eval", "m", "-o", "out"}, "'-o' is not a flag of eval"},
       {{"calibrate", "m", "--dataset", "d"},
        "'--dataset' is not a flag of calibrate (did you mean '--data'?)"},
       {{"calibrate", "m", "-d", "d", "--max-model-len", "2"},

@@ -115,6 +115,7 @@ std::string flag_of_others(std::string_view name, std::span<const std::string> k
 }
 
 std::string flag_near_others(std::string_view name, std::span<const std::string> known) {
+  if (!name.starts_with("--")) return "";
   std::vector<std::string> theirs;
   for (const ForeignFlag& row : kForeignFlags) {
     if (find_row(row.name, known) != nullptr) theirs.emplace_back(row.name);

@@ -13,7 +13,7 @@ namespace fp8kv {
 // of ours is there. `name` has its dashes, and may have underscores instead of those inside.
 std::string flag_of_others(std::string_view name, std::span<const std::string> known);
 
-// The same, for a name that is only near one of theirs.
+// The same, for a name that is only near one of theirs; of one letter, every letter is near.
 std::string flag_near_others(std::string_view name, std::span<const std::string> known);
 
 // The same as flag_of_others, for a name that means exactly what ours does, and is taken in its
