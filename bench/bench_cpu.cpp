@@ -248,10 +248,25 @@ void bench_attention(Backend& backend, const Limits& limits) {
   }
 }
 
+// Cosines and sines of angles that grow with the position: what is rotated again and again keeps
+// its length.   [rows, kHeadDim]
+Tensor rope_table(Backend& backend, int32_t rows) {
+  Tensor table = backend.allocate(DType::f32, Shape{rows, kHeadDim});
+  for (int32_t row = 0; row < rows; ++row) {
+    float* to = table.view().as<float>() + int64_t{row} * kHeadDim;
+    for (int32_t i = 0; i < kHeadDim / 2; ++i) {
+      const double angle = row * std::pow(10000.0, -2.0 * i / kHeadDim);
+      to[i] = static_cast<float>(std::cos(angle));
+      to[kHeadDim / 2 + i] = static_cast<float>(std::sin(angle));
+    }
+  }
+  return table;
+}
+
 void bench_rope(Backend& backend, const Limits& limits) {
   constexpr int32_t kRows = 4096;
   const Sequences step = make_sequences(backend, 1, kRows, kRows);
-  const Tensor rope = random_tensor(backend, DType::f32, Shape{kRows, kHeadDim});
+  const Tensor rope = rope_table(backend, kRows);
   const Tensor scale = random_tensor(backend, DType::f32, Shape{kKvHeads});
   std::fill_n(scale.view().as<float>(), kKvHeads, 0.01f);
   const Tensor q = random_tensor(backend, DType::f32, Shape{kRows, kKvHeads * 4, kHeadDim});

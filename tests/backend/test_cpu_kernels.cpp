@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -5,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/isa/cpu_kernels.h"
+#include "core/histogram.h"
 #include "support/backends/cpu.h"
 
 namespace fp8kv {
@@ -127,6 +129,42 @@ TEST_CASE("kernels: the largest magnitude and the quotients are those of plain l
       cpu_kernels(isa).divide(quotients.data(), count, 0.3f);
       int64_t wrong = 0;
       for (size_t i = 0; i < values.size(); ++i) wrong += quotients[i] == values[i] / 0.3f ? 0 : 1;
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+// Every bin's first and last magnitude, those below and above all bins, infinity and NaN, with both
+// signs.
+TEST_CASE("kernels: bins of magnitudes are those of each alone") {
+  std::vector<float> values;
+  for (int bin = 0; bin < kMagnitudeBins; ++bin) {
+    const uint32_t first = float_bits(magnitude_bin_floor(bin));
+    for (const uint32_t bits : {first - 1, first, first | 0x80000000u}) {
+      values.push_back(float_from_bits(bits));
+    }
+  }
+  for (const uint32_t bits : {0u, 1u, 0x80000000u, 0x7F7FFFFFu}) {
+    values.push_back(float_from_bits(bits));
+  }
+  std::vector<float> special = values;
+  special.push_back(-INFINITY);
+  std::vector<float> with_nan = special;
+  with_nan.insert(with_nan.begin(), NAN);
+  for (const CpuIsa isa : test::available_isas()) {
+    CAPTURE(std::string(cpu_isa_name(isa)));
+    for (const std::vector<float>& each : {std::vector<float>{}, values, special, with_nan}) {
+      std::vector<uint32_t> bins(each.size());
+      const uint32_t largest = cpu_kernels(isa).magnitude_bins(
+          each.data(), static_cast<int64_t>(each.size()), bins.data());
+      uint32_t expected = 0;
+      int64_t wrong = 0;
+      for (size_t i = 0; i < each.size(); ++i) {
+        const uint32_t magnitude = float_bits(each[i]) & 0x7FFFFFFFu;
+        expected = std::max(expected, magnitude);
+        wrong += static_cast<int>(bins[i]) == magnitude_bin(magnitude) ? 0 : 1;
+      }
+      CHECK(largest == expected);
       CHECK(wrong == 0);
     }
   }

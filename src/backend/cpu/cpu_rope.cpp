@@ -10,24 +10,29 @@
 namespace fp8kv {
 namespace {
 
-// Rows of one job: enough for its 16 KiB of counters to be small beside the work.
-constexpr int64_t kJobRows = 128;
+// Jobs that a thread should find, so that a slow one does not hold up the rest; and rows of one at
+// least. Each adds 4096 counters to those of all.
+constexpr int64_t kJobsPerThread = 8, kLeastRows = 128;
+// Elements whose bins are found together.
+constexpr int64_t kBinned = 128;
 
 // Magnitudes of the values of one job, before they are added to everyone's.
 class LocalMagnitudes {
  public:
-  void add(const float* x, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      const uint32_t magnitude = float_bits(x[i]) & 0x7FFFFFFFu;
-      if (magnitude >= 0x7F800000u) {
-        ++nonfinite_;
+  void add(const CpuKernels& kernels, const float* x, int64_t count) {
+    std::array<uint32_t, kBinned> bins;
+    for (int64_t first = 0; first < count; first += kBinned) {
+      const int64_t n = std::min(kBinned, count - first);
+      const uint32_t largest = kernels.magnitude_bins(x + first, n, bins.data());
+      if (largest >= kInfinity) {
+        add_each(x + first, n);
         continue;
       }
-      amax_ = std::max(amax_, magnitude);
-      ++bins_[static_cast<size_t>(magnitude_bin(magnitude))];
+      amax_ = std::max(amax_, largest);
+#pragma GCC unroll 8
+      for (int64_t i = 0; i < n; ++i) ++bins_[bins[static_cast<size_t>(i)]];
     }
   }
-
   // Adds to a head's words, to which other threads add too. Integers: any order gives the same.
   void merge_into(uint64_t* words) const {
     std::atomic_ref<uint64_t> amax(words[kMagnitudeAmax]);
@@ -41,6 +46,20 @@ class LocalMagnitudes {
   }
 
  private:
+  static constexpr uint32_t kInfinity = 0x7F800000u;  // and NaN above it
+
+  void add_each(const float* x, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t magnitude = float_bits(x[i]) & 0x7FFFFFFFu;
+      if (magnitude >= kInfinity) {
+        ++nonfinite_;
+        continue;
+      }
+      amax_ = std::max(amax_, magnitude);
+      ++bins_[static_cast<size_t>(magnitude_bin(magnitude))];
+    }
+  }
+
   static void add_to(uint64_t& word, uint64_t count) {
     if (count == 0) return;
     std::atomic_ref<uint64_t>(word).fetch_add(count, std::memory_order_relaxed);
@@ -121,6 +140,14 @@ void append(const Op& op, Part part, const float* x, int64_t row, int64_t head) 
                              cache + offset * static_cast<int64_t>(dtype_bytes(kv.dtype)));
 }
 
+// The heads of a row lie together, those of the next row elsewhere: the processor does not see it
+// coming.
+void fetch_row(const float* x, int64_t count) {
+  constexpr int64_t kLine = 64 / sizeof(float);
+  constexpr int kWritten = 1;
+  for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(x + i, kWritten);
+}
+
 // One KV head's part of the op, or of a group of query heads, for rows [begin, end).
 void process(const Op& op, Part part, int64_t kv_head, int64_t begin, int64_t end) {
   const int64_t group = op.n_heads / op.groups;
@@ -130,12 +157,15 @@ void process(const Op& op, Part part, int64_t kv_head, int64_t begin, int64_t en
   const int64_t size = op.head_dim(part);
   std::optional<LocalMagnitudes> magnitudes;
   if (op.args.magnitudes) magnitudes.emplace();
+  float* elements = op.view(part).as<float>();
   for (int64_t row = begin; row < end; ++row) {
+    if (row + 1 < end)
+      fetch_row(elements + ((row + 1) * row_heads + first_head) * size, heads * size);
     for (int64_t head = first_head; head < first_head + heads; ++head) {
-      float* x = op.view(part).as<float>() + (row * row_heads + head) * size;
+      float* x = elements + (row * row_heads + head) * size;
       if (part != kV) rotate(op, part, x, row);
       round_to(op, part, x);
-      if (magnitudes) magnitudes->add(x, size);
+      if (magnitudes) magnitudes->add(op.kernels, x, size);
       if (part != kQ) append(op, part, x, row, head);
     }
   }
@@ -152,12 +182,13 @@ void cpu_rope_append(const CpuKernels& kernels, ThreadPool& pool, const RopeAppe
   const int64_t groups = std::max<int64_t>(n_kv_heads, 1);
   const int64_t parts = n_kv_heads > 0 ? kParts : 1;
   const Op op{kernels, args, args.q.shape[0], args.q.shape[1], n_kv_heads, groups};
-  const int64_t row_blocks = (op.n + kJobRows - 1) / kJobRows;
-  pool.run(row_blocks * groups * parts, [&](int64_t job, int /*thread*/) {
+  const int64_t wanted = pool.threads() * kJobsPerThread / (groups * parts);
+  const int64_t blocks = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, op.n / kLeastRows));
+  pool.run(blocks * groups * parts, [&](int64_t job, int /*thread*/) {
     const auto part = static_cast<Part>(job % parts);
     const int64_t head = job / parts % groups;
     const int64_t block = job / parts / groups;
-    process(op, part, head, block * kJobRows, std::min(op.n, (block + 1) * kJobRows));
+    process(op, part, head, op.n * block / blocks, op.n * (block + 1) / blocks);
   });
 }
 

@@ -81,6 +81,8 @@ struct CpuKernels {
   // The bits of the largest magnitude of x and of `least`, which is that of bits itself: those of
   // infinity and NaN are above all others.
   using LargestBits = uint32_t (*)(const float* x, int64_t count, uint32_t least);
+  // bins[i] = magnitude_bin of |x[i]|; returns what LargestBits does with `least` 0.
+  using MagnitudeBins = uint32_t (*)(const float* x, int64_t count, uint32_t* bins);
   // x[i] /= by
   using Divide = void (*)(float* x, int64_t count, float by);
   // On a block of a state [k_dim][kStateColumns], 64-byte aligned: with `write`
@@ -120,6 +122,7 @@ struct CpuKernels {
   Round round_f16;
   Round round_bf16;
   LargestBits largest_bits;
+  MagnitudeBins magnitude_bins;
   Divide divide;
   StatePass state_pass;
 };

@@ -207,6 +207,10 @@ FP8KV_AVX2 uint32_t largest_bits(const float* x, int64_t count, uint32_t least) 
   return loops::largest_bits(x, count, least);
 }
 
+FP8KV_AVX2 uint32_t magnitude_bins(const float* x, int64_t count, uint32_t* bins) {
+  return loops::magnitude_bins(x, count, bins);
+}
+
 FP8KV_AVX2 void divide(float* x, int64_t count, float by) {
   loops::divide(x, count, by);
 }
@@ -244,6 +248,7 @@ const CpuKernels kAvx2Kernels = {
     .round_f16 = round_f16,
     .round_bf16 = round_bf16,
     .largest_bits = largest_bits,
+    .magnitude_bins = magnitude_bins,
     .divide = divide,
     .state_pass = state_pass,
 };

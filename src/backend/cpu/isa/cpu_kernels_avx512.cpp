@@ -275,6 +275,10 @@ FP8KV_AVX512 uint32_t largest_bits(const float* x, int64_t count, uint32_t least
   return loops::largest_bits(x, count, least);
 }
 
+FP8KV_AVX512 uint32_t magnitude_bins(const float* x, int64_t count, uint32_t* bins) {
+  return loops::magnitude_bins(x, count, bins);
+}
+
 FP8KV_AVX512 void divide(float* x, int64_t count, float by) {
   loops::divide(x, count, by);
 }
@@ -385,6 +389,7 @@ constexpr CpuKernels make_table(CpuKernels::PackPanel pairs, const CpuKernels::T
       .round_f16 = round_f16,
       .round_bf16 = round_bf16,
       .largest_bits = largest_bits,
+      .magnitude_bins = magnitude_bins,
       .divide = divide,
       .state_pass = state_pass,
   };

@@ -196,6 +196,7 @@ const CpuKernels kNeonKernels = {
     .round_f16 = round_f16,
     .round_bf16 = loops::round_bf16,
     .largest_bits = loops::largest_bits,
+    .magnitude_bins = loops::magnitude_bins,
     .divide = loops::divide,
     .state_pass = loops::state_pass,
 };

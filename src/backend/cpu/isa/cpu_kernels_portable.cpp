@@ -67,6 +67,7 @@ const CpuKernels kPortableKernels = {
     .round_f16 = loops::round_f16,
     .round_bf16 = loops::round_bf16,
     .largest_bits = loops::largest_bits,
+    .magnitude_bins = loops::magnitude_bins,
     .divide = loops::divide,
     .state_pass = loops::state_pass,
 };

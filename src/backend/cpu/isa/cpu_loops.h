@@ -10,6 +10,7 @@
 
 #include "backend/cpu/isa/cpu_elements.h"
 #include "backend/cpu/isa/cpu_kernels.h"
+#include "core/histogram.h"
 
 namespace fp8kv {
 
@@ -204,6 +205,28 @@ template <Activation A>
   for (int64_t i = whole; i < count; ++i) {
     const auto bits = static_cast<int32_t>(float_bits(x[i]) & 0x7FFFFFFFu);
     most = bits > most ? bits : most;
+  }
+  return static_cast<uint32_t>(most);
+}
+
+// In few lanes, since `count` is small.
+[[gnu::always_inline]] inline uint32_t magnitude_bins(const float* x, int64_t count,
+                                                      uint32_t* bins) {
+  int32_t lanes[kLanes] = {};
+  const int64_t whole = count / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    for (int j = 0; j < kLanes; ++j) {
+      const uint32_t bits = float_bits(x[i + j]) & 0x7FFFFFFFu;
+      bins[i + j] = static_cast<uint32_t>(magnitude_bin(bits));
+      lanes[j] = static_cast<int32_t>(bits) > lanes[j] ? static_cast<int32_t>(bits) : lanes[j];
+    }
+  }
+  int32_t most = 0;
+  for (const int32_t lane : lanes) most = lane > most ? lane : most;
+  for (int64_t i = whole; i < count; ++i) {
+    const uint32_t bits = float_bits(x[i]) & 0x7FFFFFFFu;
+    bins[i] = static_cast<uint32_t>(magnitude_bin(bits));
+    most = static_cast<int32_t>(bits) > most ? static_cast<int32_t>(bits) : most;
   }
   return static_cast<uint32_t>(most);
 }
