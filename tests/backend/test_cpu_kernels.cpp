@@ -170,6 +170,48 @@ TEST_CASE("kernels: bins of magnitudes are those of each alone") {
   }
 }
 
+// Codes of all kinds, NaN too; columns that are whole strips but not whole groups of them.
+TEST_CASE("kernels: a tile of rows has the bits of one with a panel") {
+  constexpr int64_t kColumns = 160, kStride = 200;
+  Rng rng(47);
+  for (const CpuIsa isa : test::available_isas()) {
+    const CpuKernels& kernels = cpu_kernels(isa);
+    if (kernels.row_tiles.f32 == nullptr) continue;
+    CAPTURE(std::string(cpu_isa_name(isa)));
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f8_e4m3,
+                              DType::f8_e4m3fnuz, DType::f8_e5m2, DType::f8_e5m2fnuz}) {
+      CAPTURE(std::string(dtype_name(dtype)));
+      const size_t size = dtype_bytes(dtype);
+      for (const int depth : {1, 9, 256}) {
+        std::vector<std::byte> elements(static_cast<size_t>(depth * kColumns) * size + 1);
+        for (std::byte& each : elements) each = static_cast<std::byte>(rng.next() >> 56);
+        std::vector<const std::byte*> rows;
+        for (int k = 0; k < depth; ++k) {
+          rows.push_back(elements.data() + 1 + static_cast<size_t>(k * kColumns) * size);
+        }
+        for (int n = 1; n <= kMaxRowTiles; ++n) {
+          const std::vector<float> a =
+              test::random_floats(rng, static_cast<size_t>(n * kTileStride));
+          std::vector<float> expected = test::random_floats(rng, static_cast<size_t>(n * kStride));
+          std::vector<float> actual = expected;
+          alignas(64) float panel[kTileStride * kMaxStrip];
+          for (int64_t first = 0; first < kColumns; first += kernels.strip) {
+            std::vector<const std::byte*> part = rows;
+            for (const std::byte*& row : part) row += first * static_cast<int64_t>(size);
+            kernels.copy_panel[dtype](part.data(), depth, kernels.strip, panel);
+            kernels.tiles[n - 1](a.data(), panel, depth, expected.data() + first, kStride, true);
+          }
+          kernels.row_tiles[dtype][n - 1](a.data(), rows.data(), depth, kColumns, actual.data(),
+                                          kStride);
+          int64_t wrong = 0;
+          for (size_t i = 0; i < actual.size(); ++i) wrong += same(actual[i], expected[i]) ? 0 : 1;
+          CHECK(wrong == 0);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("kernels: rounding in place is a store and a load") {
   Rng rng(41);
   std::vector<float> values = test::random_floats(rng, 1003);

@@ -130,11 +130,15 @@ struct BlockRows {
   BlockRows(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work);
 };
 
-// The processor's own prefetching stops at the end of a page of the cache, which is short.
+// The processor's own prefetching stops at the end of a page of the cache, which is short. Into the
+// first cache, or from afar into the second one, which has room for more requests on their way.
+enum class Fetch { near, far };
+template <Fetch kFetch>
 inline void prefetch(const Op& op, const std::byte* const* rows, int64_t count) {
+  constexpr int kRead = 0, kCache = kFetch == Fetch::near ? 3 : 2;
   const int64_t row_bytes = op.row_bytes();
   for (int64_t r = 0; r < count; ++r) {
-    for (int64_t i = 0; i < row_bytes; i += 64) __builtin_prefetch(rows[r] + i);
+    for (int64_t i = 0; i < row_bytes; i += 64) __builtin_prefetch(rows[r] + i, kRead, kCache);
   }
 }
 

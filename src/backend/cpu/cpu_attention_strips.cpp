@@ -40,14 +40,17 @@ void multiply(const Op& op, const float* a, int64_t n, const float* panel, int64
 }
 
 // scores[i][t] = q_i . k_t, with values and the keys of the next strip on their way meanwhile.
-void score(const Op& op, const Span& span, const BlockRows& rows, const BlockRows& /*next*/,
+void score(const Op& op, const Span& span, const BlockRows& rows, const BlockRows& next,
            const Work& work) {
   const int64_t n = op.queries(span), count = rows.count;
   const int64_t width = op.kernels.strip;
-  prefetch(op, rows.keys, std::min(width, count));
+  prefetch<Fetch::near>(op, rows.keys, std::min(width, count));
   for (int64_t first = 0; first < count; first += width) {
-    prefetch(op, rows.keys + first + width, std::clamp<int64_t>(count - first - width, 0, width));
-    prefetch(op, rows.values + first, std::min(width, count - first));
+    prefetch<Fetch::near>(op, rows.keys + first + width,
+                          std::clamp<int64_t>(count - first - width, 0, width));
+    const int64_t then = std::clamp<int64_t>(next.count - first, 0, width);
+    prefetch<Fetch::far>(op, next.keys + first, then);
+    prefetch<Fetch::far>(op, next.values + first, then);
     for (int64_t b = 0; b < op.k_blocks(); ++b) {
       const std::byte* keys[kMaxStrip];
       for (int64_t j = 0; j < width; ++j) {
@@ -68,14 +71,19 @@ void sum(const Op& op, const Span& span, const BlockRows& rows, const BlockRows&
   const int64_t count = rows.count;
   const std::byte* values[kBlockTokens];
   std::copy_n(rows.values, count, values);
-  const int64_t width = op.kernels.strip;
+  const int64_t n = op.queries(span), width = op.kernels.strip;
+  const CpuKernels::RowTile* row_tiles = op.kernels.row_tiles[op.element];
+  if (row_tiles != nullptr && n <= kMaxRowTiles && op.v_dim % width == 0) {
+    row_tiles[n - 1](work.scores, values, static_cast<int>(count), op.v_dim, work.chunk.sums,
+                     op.padded_dim);
+    return;
+  }
   const int64_t strip_bytes = width * op.element_bytes;
   for (int64_t d = 0; d < op.v_dim; d += width) {
     const int64_t columns = std::min(width, op.v_dim - d);
     op.kernels.copy_panel[op.element](values, static_cast<int>(count), static_cast<int>(columns),
                                       work.panel);
-    multiply(op, work.scores, op.queries(span), work.panel, count, work.chunk.sums + d,
-             op.padded_dim, true);
+    multiply(op, work.scores, n, work.panel, count, work.chunk.sums + d, op.padded_dim, true);
     if (d + width >= op.v_dim) break;
     for (int64_t t = 0; t < count; ++t) values[t] += strip_bytes;
   }

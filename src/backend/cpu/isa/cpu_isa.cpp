@@ -63,6 +63,7 @@ const CpuKernels& avx512_bf16_kernels() {
     CpuKernels kernels = kAvx512Bf16Kernels;
     if (__builtin_cpu_supports("avx512vbmi")) {
       take_vbmi_panels(kernels);
+      take_vbmi_row_tiles(kernels);
       take_vbmi_bytes(codes);
       kernels.codes = &codes;
     }

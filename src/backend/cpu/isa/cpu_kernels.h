@@ -28,6 +28,8 @@ namespace fp8kv {
 inline constexpr int kTileStride = 256;
 inline constexpr int kMaxTileRows = 14;
 inline constexpr int kMaxStrip = 32;
+// Rows of a tile that is made without a panel.
+inline constexpr int kMaxRowTiles = 8;
 
 // What a token does to a block of a state, and what is read of it: see CpuKernels::StatePass.
 struct StateWrite {
@@ -53,6 +55,11 @@ struct CpuKernels {
   // `c_stride` apart, is added to, or overwritten. 64-byte aligned panel.
   using Tile = void (*)(const float* a, const float* panel, int depth, float* c, int64_t c_stride,
                         bool add);
+  // For a number of rows of `a` that the function stands for, c[r][j] += sum over k of
+  // a[r][k] * rows[k][j], j < columns, with the tile's bits: the sum is made, then added. Elements
+  // of `rows` at any alignment. REQUIRES whole strips of columns.
+  using RowTile = void (*)(const float* a, const std::byte* const* rows, int depth, int64_t columns,
+                           float* c, int64_t c_stride);
   // out[r * kDotWeights + w] = sum over k < count of weights[w][k] * x[r * x_stride + k] for a
   // number of rows r that the function stands for; weights at any alignment.
   using Dots = void (*)(const std::byte* const* weights, const float* x, int64_t x_stride,
@@ -98,6 +105,9 @@ struct CpuKernels {
   PerType<CopyPanel> copy_panel;
   const Tile* tiles;  // [tile_rows]: for 1, 2, ... rows
 
+  // [kMaxRowTiles]: for 1, 2, ... rows; null where panels serve.
+  PerType<const RowTile*> row_tiles = {};
+
   // Products of bf16 pairs, or null. A step is then two elements, bf16 side by side, in `a`; how
   // the panel has them is between these two. Its depth is in steps, for `pack_pairs` in elements.
   PackPanel pack_pairs;
@@ -140,6 +150,8 @@ float softmax_avx512(float* scores, int begin, int end, int count, float scale,
 // Replaces what makes panels of fp8 codes, where the processor has AVX512_VBMI: the same floats,
 // from tables in registers.
 void take_vbmi_panels(CpuKernels& kernels);
+// Adds tiles without a panel, of all types.
+void take_vbmi_row_tiles(CpuKernels& kernels);
 #endif
 #if defined(__aarch64__)
 extern const CpuKernels kNeonKernels;

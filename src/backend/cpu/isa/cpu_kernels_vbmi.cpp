@@ -12,35 +12,13 @@ namespace {
 
 using avx512::kLanes;
 using avx512::kStrip;
+using vbmi::floats_at;
 using vbmi::Halves;
+using vbmi::kParts;
+using vbmi::kQuarters;
 using vbmi::load_tables;
 using vbmi::look_up;
 using vbmi::Tables;
-
-// Where the bytes of 16 floats come from: element i of a vector of floats takes byte first + i *
-// step of the high bytes and of the low ones.
-struct Places {
-  alignas(64) std::array<uint8_t, 64> at{};
-
-  constexpr Places(int first, int step) {
-    for (int i = 0; i < kLanes; ++i) {
-      const auto from = static_cast<uint8_t>(first + i * step);
-      at[4 * i + 2] = 64 + from;
-      at[4 * i + 3] = from;
-    }
-  }
-};
-// Parts of the words of a vector; and quarters of a vector of codes in their order.
-constexpr Places kParts[4] = {{0, 4}, {1, 4}, {2, 4}, {3, 4}};
-constexpr Places kQuarters[4] = {{0, 1}, {16, 1}, {32, 1}, {48, 1}};
-
-FP8KV_VBMI [[gnu::always_inline]] inline __m512 floats_at(const Halves& halves,
-                                                          const Places& places) {
-  constexpr __mmask64 kUpperTwo = 0xCCCCCCCCCCCCCCCCu;  // bytes of each float; the others are zero
-  const __m512i at = _mm512_load_si512(places.at.data());
-  return _mm512_castsi512_ps(
-      _mm512_maskz_permutex2var_epi8(kUpperTwo, halves.high, at, halves.low));
-}
 
 template <Fp8Format F>
 FP8KV_VBMI void pack_panel(const std::byte* const* rows, int depth, float* panel) {
