@@ -85,6 +85,10 @@ std::string element(std::string_view name, std::string_view attributes, std::str
   return cat("<", name, attributes.empty() ? "" : " ", attributes, ">", content, "</", name, ">");
 }
 
+std::string scroll_hint() {
+  return element("p", "class=\"hint\" aria-hidden=\"true\"", "Scroll sideways for the rest →");
+}
+
 std::string html_table(const HtmlTable& table) {
   const auto kind = [&](size_t column) { return column < table.names ? " class=\"n\"" : ""; };
   std::string head;
@@ -99,10 +103,7 @@ std::string html_table(const HtmlTable& table) {
   }
   std::string classes = table.sortable ? "sortable" : "";
   if (table.header.size() > kManyColumns) classes += classes.empty() ? "wide" : " wide";
-  const std::string hint =
-      table.header.size() > kFewColumns
-          ? element("p", "class=\"hint\" aria-hidden=\"true\"", "Scroll sideways for the rest →")
-          : "";
+  const std::string hint = table.header.size() > kFewColumns ? scroll_hint() : "";
   // Caption and hint stand beside the box, so that they do not scroll with it.
   return cat(element("p", "class=\"note\"", escape_html(table.caption)), hint,
              "\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",

@@ -16,6 +16,9 @@ std::string escape_html(std::string_view text);
 // "<name attributes>content</name>"; `attributes` and `content` are markup.
 std::string element(std::string_view name, std::string_view attributes, std::string_view content);
 
+// For what scrolls sideways by itself: a line just before the box, which narrow windows show.
+std::string scroll_hint();
+
 struct HtmlCell {
   std::string text;       // plain
   std::string order;      // what to sort by; "": the text

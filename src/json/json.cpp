@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <unordered_set>
+#include <variant>
 
 #include <nlohmann/json.hpp>
 
@@ -17,30 +18,42 @@
 namespace fp8kv {
 
 // One value, small, because a hostile header may hold a hundred million of them.
-// A number that was written as a plain integer is in `integer`; of any other the double is in
-// `number` and its spelling in `text`, so that copying a document changes no digit.
 struct JsonNode {
-  enum class Type : uint8_t { null, boolean, number, string, array, object };
   struct Children {
     std::vector<JsonNode> values;
     std::vector<std::string> keys;  // object: one per value
+    bool is_object = false;
   };
+  // A number that is no plain integer, with its spelling, so that copying a document changes no
+  // digit.
+  struct Number {
+    double value = 0;
+    std::string text;
+  };
+  using Text = std::unique_ptr<std::string>;
 
-  Type type = Type::null;
-  bool boolean = false;
-  union {
-    int64_t integer = 0;
-    double number;
-  };
-  std::unique_ptr<std::string> text;   // strings, and numbers that are no plain integers
-  std::unique_ptr<Children> children;  // arrays and objects
+  std::variant<std::monostate, bool, int64_t, std::unique_ptr<Number>, Text,
+               std::unique_ptr<Children>>
+      is;
+
+  const Children* children() const {
+    const auto* children = std::get_if<std::unique_ptr<Children>>(&is);
+    return children ? children->get() : nullptr;
+  }
+  // Null for plain integers.
+  const Number* number() const {
+    const auto* number = std::get_if<std::unique_ptr<Number>>(&is);
+    return number ? number->get() : nullptr;
+  }
 };
+static_assert(sizeof(JsonNode) == 16);
 
 struct Json::Document {
   // Millions of nodes take seconds to free. One who has interrupted the program does not wait.
   ~Document() {
     constexpr size_t kLarge = size_t{1} << 20;
-    if (bytes > kLarge && is_interrupted()) root.children.release();
+    auto* children = std::get_if<std::unique_ptr<JsonNode::Children>>(&root.is);
+    if (bytes > kLarge && children && is_interrupted()) children->release();
   }
 
   std::string source;
@@ -85,17 +98,10 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   TreeBuilder(JsonNode& root, std::string_view text, const std::string& source,
               std::span<const PythonNumber> taken)
-      : text_(text), source_(source), taken_(taken) {
-    open_.push_back(&root);
-  }
+      : text_(text), source_(source), taken_(taken), root_(root) {}
 
   bool null() override { return put({}); }
-  bool boolean(bool flag) override {
-    JsonNode node;
-    node.type = JsonNode::Type::boolean;
-    node.boolean = flag;
-    return put(std::move(node));
-  }
+  bool boolean(bool flag) override { return put({flag}); }
   bool number_integer(number_integer_t value) override {
     // Only what has a minus sign comes here, so that a zero was written "-0".
     return value == 0 ? put_number(-0.0, "-0") : put_integer(value);
@@ -110,21 +116,18 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return put_number(value, written);
   }
   bool string(string_t& text) override {
-    JsonNode node;
-    node.type = JsonNode::Type::string;
-    node.text = std::make_unique<std::string>(std::move(text));
-    return put(std::move(node));
+    return put({std::make_unique<std::string>(std::move(text))});
   }
   bool binary(binary_t&) override { return false; }
-  bool start_object(size_t) override { return start(JsonNode::Type::object); }
-  bool start_array(size_t) override { return start(JsonNode::Type::array); }
+  bool start_object(size_t) override { return start(true); }
+  bool start_array(size_t) override { return start(false); }
   bool key(string_t& name) override {
-    open_.back()->children->keys.push_back(std::move(name));
+    open_.back()->keys.push_back(std::move(name));
     return true;
   }
   bool end_object() override {
     std::unordered_set<std::string_view> seen;
-    for (const std::string& name : open_.back()->children->keys) {
+    for (const std::string& name : open_.back()->keys) {
       check_interrupt();
       if (!seen.insert(name).second) fail(source_, ": the key ", quote(name), " is there twice");
     }
@@ -163,40 +166,28 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
       return put_number(number.value, number.written);
     }
     ++numbers_;
-    JsonNode node;
-    node.type = JsonNode::Type::number;
-    node.integer = value;
-    return put(std::move(node));
+    return put({value});
   }
   bool put_number(double value, const std::string& written) {
     ++numbers_;
-    JsonNode node;
-    node.type = JsonNode::Type::number;
-    node.number = value;
-    node.text = std::make_unique<std::string>(written);
-    return put(std::move(node));
+    return put({std::make_unique<JsonNode::Number>(JsonNode::Number{value, written})});
   }
 
-  JsonNode& place(JsonNode node) {
-    if (open_.size() == 1 && !root_placed_) {
-      root_placed_ = true;
-      *open_.back() = std::move(node);
-      return *open_.back();
-    }
-    return open_.back()->children->values.emplace_back(std::move(node));
-  }
   bool put(JsonNode node) {
-    place(std::move(node));
+    if (open_.empty()) {
+      root_ = std::move(node);
+    } else {
+      open_.back()->values.push_back(std::move(node));
+    }
     return true;
   }
-  bool start(JsonNode::Type type) {
-    if (open_.size() > kDeepest) fail(source_, ": nested deeper than ", kDeepest, " levels");
-    JsonNode node;
-    node.type = type;
-    node.children = std::make_unique<JsonNode::Children>();
-    // Pointers stay valid: a parent's vector grows only after its open child is closed.
-    JsonNode& placed = place(std::move(node));
-    open_.push_back(&placed);
+  bool start(bool is_object) {
+    if (open_.size() >= kDeepest) fail(source_, ": nested deeper than ", kDeepest, " levels");
+    auto children = std::make_unique<JsonNode::Children>();
+    children->is_object = is_object;
+    JsonNode::Children* const opened = children.get();
+    put({std::move(children)});
+    open_.push_back(opened);
     return true;
   }
 
@@ -204,26 +195,16 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   const std::string& source_;
   std::span<const PythonNumber> taken_;  // that are to come
   size_t numbers_ = 0;                   // that have come
-  std::vector<JsonNode*> open_;
-  bool root_placed_ = false;
+  JsonNode& root_;
+  std::vector<JsonNode::Children*> open_;
 };
 
-const char* type_name(const JsonNode& node) {
-  switch (node.type) {
-    case JsonNode::Type::null:
-      return "null";
-    case JsonNode::Type::boolean:
-      return "true or false";
-    case JsonNode::Type::number:
-      return "a number";
-    case JsonNode::Type::string:
-      return "a string";
-    case JsonNode::Type::array:
-      return "an array";
-    case JsonNode::Type::object:
-      return "an object";
-  }
-  return "?";
+const char* type_name(const Json& json) {
+  if (json.is_null()) return "null";
+  if (json.is_bool()) return "true or false";
+  if (json.is_number()) return "a number";
+  if (json.is_string()) return "a string";
+  return json.is_array() ? "an array" : "an object";
 }
 
 }  // namespace
@@ -275,70 +256,71 @@ Json Json::read(const std::filesystem::path& path, JsonNumbers numbers, uint64_t
 }
 
 bool Json::is_null() const {
-  return node_->type == JsonNode::Type::null;
+  return std::holds_alternative<std::monostate>(node_->is);
 }
 bool Json::is_bool() const {
-  return node_->type == JsonNode::Type::boolean;
+  return std::holds_alternative<bool>(node_->is);
 }
 bool Json::is_number() const {
-  return node_->type == JsonNode::Type::number;
+  return std::holds_alternative<int64_t>(node_->is) || node_->number();
 }
 bool Json::is_string() const {
-  return node_->type == JsonNode::Type::string;
+  return std::holds_alternative<JsonNode::Text>(node_->is);
 }
 bool Json::is_array() const {
-  return node_->type == JsonNode::Type::array;
+  return node_->children() && !node_->children()->is_object;
 }
 bool Json::is_object() const {
-  return node_->type == JsonNode::Type::object;
+  return node_->children() && node_->children()->is_object;
 }
 
 void Json::fail_type(const char* expected) const {
-  const std::string type = type_name(*node_), value = brief();
+  const std::string type = type_name(*this), value = brief();
   fail(where(), ": is ", type, type == value ? "" : cat(" (", value, ")"), ", expected ", expected);
 }
 
 bool Json::as_bool() const {
   if (!is_bool()) fail_type("true or false");
-  return node_->boolean;
+  return std::get<bool>(node_->is);
 }
 
 int64_t Json::as_int() const {
   if (!is_number()) fail_type("an integer");
-  if (!node_->text) return node_->integer;
-  const bool whole = node_->number == std::floor(node_->number) && std::abs(node_->number) < 9e15;
-  if (!whole) fail_type("an integer");
-  return static_cast<int64_t>(node_->number);
+  if (!node_->number()) return std::get<int64_t>(node_->is);
+  const double value = node_->number()->value;
+  if (value != std::floor(value) || !(std::abs(value) < 9e15)) fail_type("an integer");
+  return static_cast<int64_t>(value);
 }
 
 double Json::as_double() const {
   if (!is_number()) fail_type("a number");
-  return node_->text ? node_->number : static_cast<double>(node_->integer);
+  if (node_->number()) return node_->number()->value;
+  return static_cast<double>(std::get<int64_t>(node_->is));
 }
 
 const std::string& Json::as_string() const {
   if (!is_string()) fail_type("a string");
-  return *node_->text;
+  return *std::get<JsonNode::Text>(node_->is);
 }
 
 std::string Json::number_text() const {
   if (!is_number()) fail_type("a number");
-  return node_->text ? *node_->text : cat(node_->integer);
+  return node_->number() ? node_->number()->text : cat(std::get<int64_t>(node_->is));
 }
 
 size_t Json::size() const {
-  return node_->children ? node_->children->values.size() : 0;
+  return node_->children() ? node_->children()->values.size() : 0;
 }
 
 Json Json::operator[](size_t index) const {
   FP8KV_ASSERT(index < size());
-  return Json(document_, &node_->children->values[index], cat(path_, "[", index, "]"), reads_);
+  return Json(document_, &node_->children()->values[index], cat(path_, "[", index, "]"), reads_);
 }
 
 const std::string& Json::key(size_t index) const {
   if (!is_object()) fail_type("an object");
   FP8KV_ASSERT(index < size());
-  return node_->children->keys[index];
+  return node_->children()->keys[index];
 }
 
 Json Json::value(size_t index) const {
@@ -348,7 +330,7 @@ Json Json::value(size_t index) const {
     return std::isalnum(c) || c == '_' || c == '-' || c == '.';
   });
   const std::string shown = plain && !name.empty() ? name : quote(name);
-  return Json(document_, &node_->children->values[index],
+  return Json(document_, &node_->children()->values[index],
               path_.empty() ? shown : path_ + "." + shown, reads_);
 }
 
@@ -358,9 +340,9 @@ Json Json::noting(JsonReads& reads) const {
 
 std::optional<Json> Json::find(std::string_view key) const {
   if (!is_object()) return std::nullopt;
-  const auto at = std::find(node_->children->keys.begin(), node_->children->keys.end(), key);
-  if (at == node_->children->keys.end()) return std::nullopt;
-  Json found = value(static_cast<size_t>(at - node_->children->keys.begin()));
+  const auto at = std::find(node_->children()->keys.begin(), node_->children()->keys.end(), key);
+  if (at == node_->children()->keys.end()) return std::nullopt;
+  Json found = value(static_cast<size_t>(at - node_->children()->keys.begin()));
   if (reads_ != nullptr) reads_->nodes_.insert(found.node_);
   if (found.is_null()) return std::nullopt;
   return found;
@@ -369,11 +351,12 @@ std::optional<Json> Json::find(std::string_view key) const {
 Json Json::at(std::string_view key) const {
   if (!is_object()) fail_type("an object");
   if (auto found = find(key)) return *found;
-  if (std::find(node_->children->keys.begin(), node_->children->keys.end(), key) !=
-      node_->children->keys.end()) {
+  if (std::find(node_->children()->keys.begin(), node_->children()->keys.end(), key) !=
+      node_->children()->keys.end()) {
     fail(where(), ": the key ", quote(key), " is null");
   }
-  fail(where(), ": the key ", quote(key), " is missing", did_you_mean(key, node_->children->keys));
+  fail(where(), ": the key ", quote(key), " is missing",
+       did_you_mean(key, node_->children()->keys));
 }
 
 int64_t Json::get_int(std::string_view key, int64_t otherwise) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fcntl.h>
+#include <map>
 #include <optional>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -61,44 +62,47 @@ std::string ones(uint64_t count) {
 }
 
 void lay_out_model(std::vector<FolderFile> files, const fs::path& folder) {
+  std::map<std::string, uint64_t> grown;  // to sizes with a hole at the end
   for (FolderFile& file : files) {
+    grown.erase(file.name);  // the last file of a name is the one that is left
     if (!is_shard(file)) continue;
     const uint64_t data = data_bytes(file.bytes);
     file.bytes = little_endian(file.bytes.size()) + file.bytes + ones(std::min(data, kFilled));
+    if (data > kFilled) grown[file.name] = file.bytes.size() - kFilled + data;
   }
   lay_out(files, folder);
-  for (const FolderFile& file : files) {
-    if (!file.name.ends_with(".safetensors") || file.bytes.size() < 8) continue;
-    uint64_t header = 0;
-    for (int i = 7; i >= 0; --i) header = header << 8 | static_cast<uint8_t>(file.bytes[size_t(i)]);
-    if (header > file.bytes.size() - 8) continue;
-    fs::resize_file(folder / file.name, 8 + header + data_bytes(file.bytes.substr(8, header)));
-  }
+  for (const auto& [name, size] : grown) fs::resize_file(folder / name, size);
 }
 
-// What is printed, instead of standard output.
+// What is printed, instead of standard output; in a file that all runs share.
 class Captured {
  public:
-  Captured() : kept_(dup(STDOUT_FILENO)), to_(memfd_create("stdout", 0)) {
-    require(kept_ >= 0 && to_ >= 0 && dup2(to_, STDOUT_FILENO) >= 0, "stdout can be captured");
+  Captured() : kept_(dup(STDOUT_FILENO)) {
+    require(kept_ >= 0 && file() >= 0 && ftruncate(file(), 0) == 0 &&
+                lseek(file(), 0, SEEK_SET) == 0 && dup2(file(), STDOUT_FILENO) >= 0,
+            "stdout can be captured");
   }
   ~Captured() {
     dup2(kept_, STDOUT_FILENO);
     close(kept_);
-    close(to_);
   }
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
 
   std::string text() const {
-    std::string text(static_cast<size_t>(lseek(to_, 0, SEEK_END)), '\0');
-    require(pread(to_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()), "a read");
+    std::string text(static_cast<size_t>(lseek(file(), 0, SEEK_END)), '\0');
+    require(pread(file(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()),
+            "a read");
     return text;
   }
 
  private:
+  static int file() {
+    static const int file = memfd_create("stdout", 0);
+    return file;
+  }
+
   int kept_;
-  int to_;
 };
 
 bool prints_first(const ExtractOptions& options) {
@@ -167,25 +171,6 @@ void plan(const fs::path& model, uint64_t choice, const fs::path& outputs) {
   runs(options, outputs);
 }
 
-// The scales of the folder as a file; nullopt where it has none that can be used.
-std::optional<std::string> extract(const fs::path& model, uint64_t choice,
-                                   const fs::path& outputs) {
-  ExtractOptions options;
-  options.source = model;
-  options.json = choice % 2 == 0;
-  options.list = true;
-  if (choice % 5 == 0) runs(options, outputs);
-  options.list = false;
-  options.out = outputs / "scales.json";
-  if (!runs(options, outputs)) return std::nullopt;
-  const std::string text = read(options.out);
-  require(scale_file_text(parse_scale_file(Json::parse(text, "file"), "file")) == text,
-          "what is extracted is read back");
-  fs::remove(options.out);
-  require(fs::is_empty(outputs), "extract writes one file");
-  return text;
-}
-
 void inject(const fs::path& model, const std::string& scales, uint64_t choice,
             const fs::path& outputs) {
   const auto targets = inject_targets();
@@ -206,24 +191,46 @@ void inject(const fs::path& model, const std::string& scales, uint64_t choice,
   require(runs(again, outputs), "what was injected can be extracted");
 }
 
+void inject_given(const fs::path& model, uint64_t choice, const fs::path& outputs) {
+  const std::string given = R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
+      "scaling_factor": {"0": {"0": 0.5, "1": 2}}}})";
+  inject(model, given, choice, outputs);
+}
+
+// The scales of the folder go into a file, and back into the folder.
+void extract(const fs::path& model, uint64_t choice, const fs::path& outputs) {
+  ExtractOptions options;
+  options.source = model;
+  options.json = choice % 2 == 0;
+  options.list = choice % 5 == 0;
+  if (!options.list) options.out = outputs / "scales.json";
+  if (!runs(options, outputs) || options.list) return;
+  const std::string text = read(options.out);
+  require(scale_file_text(parse_scale_file(Json::parse(text, "file"), "file")) == text,
+          "what is extracted is read back");
+  fs::remove(options.out);
+  require(fs::is_empty(outputs), "extract writes one file");
+  inject(model, text, choice, outputs);
+}
+
+constexpr void (*kEach[])(const fs::path& model, uint64_t choice, const fs::path& outputs) = {
+    inspect, verify, plan, extract, inject_given};
+
+// One command for an input, as all read the same files: the other commands get its neighbours.
 void run(const std::string& input) {
   const fs::path model = work_folder() / "commands/model";
   const fs::path outputs = work_folder() / "commands/outputs";
-  fs::remove_all(outputs);
   fs::create_directories(outputs);
+  if (!fs::is_empty(outputs)) {
+    fs::remove_all(outputs);
+    fs::create_directory(outputs);
+  }
   lay_out_model(files_of(input), model);
   const std::string before = contents(model);
   uint64_t choice = 0;
   for (const char c : input) choice = choice * 31 + static_cast<uint8_t>(c);
   choice >>= 16;
-  // Not all of them each time: most of their time goes into reading the same files.
-  inspect(model, choice, outputs);
-  if (choice % 3 == 0) verify(model, choice, outputs);
-  plan(model, choice, outputs);
-  const std::optional<std::string> extracted = extract(model, choice, outputs);
-  inject(model, extracted.value_or(R"({"model_type": "llama", "kv_cache": {"dtype":
-      "float8_e4m3fn", "scaling_factor": {"0": {"0": 0.5, "1": 2}}}})"),
-         choice, outputs);
+  kEach[choice % std::size(kEach)](model, choice / std::size(kEach), outputs);
   require(contents(model) == before, "the model is as it was");
   static_cast<void>(read_generation_config(model));
 }

@@ -43,6 +43,8 @@ void compare(const ModelIdentity& identity) {
 void run(const std::string& input) {
   const KvScales scales = parse_scale_file(Json::parse(input, "file"), "file");
   if (scales.provenance.model_identity) compare(*scales.provenance.model_identity);
+  // Thousands of layers that one number asks for are like the two of another input.
+  if (scales.layers.size() > input.size()) return;
   const std::string text = scale_file_text(scales);
   const KvScales again = parse_scale_file(Json::parse(text, "again"), "again");
   require(scale_file_text(again) == text, "what is accepted is written and read back");

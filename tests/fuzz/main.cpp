@@ -17,6 +17,7 @@
 #include <sanitizer/common_interface_defs.h>
 #include <sstream>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -38,7 +39,8 @@ namespace {
 constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint, &kCommands,  &kScaleFile,
                                       &kNpz,         &kJinja,      &kTokenizer, &kParquet};
 constexpr size_t kLongest = 64 * 1024;
-constexpr unsigned kSecondsAnInput = 10;
+constexpr unsigned kSecondsAnInput = 10;       // of the processor
+constexpr unsigned kLongestWaitSeconds = 600;  // also where the machine gives us no time
 #ifndef __SANITIZE_ADDRESS__
 constexpr rlim_t kMostMemory = rlim_t{2} << 30;  // of addresses; AddressSanitizer has its own limit
 #endif
@@ -77,9 +79,23 @@ void save_on_signals() {
 #endif
 }
 
+// An input that computes too long, or waits for what never comes, ends the process.
+void watch_time() {
+  std::signal(SIGPROF, [](int) {
+    std::fprintf(stderr, "an input takes more than %u seconds\n", kSecondsAnInput);
+    std::abort();
+  });
+  std::signal(SIGALRM, [](int) {
+    std::fprintf(stderr, "an input waits for more than %u seconds\n", kLongestWaitSeconds);
+    std::abort();
+  });
+}
+
 void run_one(const Target& target, const std::string& input) {
   running = &input;
-  alarm(kSecondsAnInput);
+  const itimerval busy{{}, {kSecondsAnInput, 0}};
+  require(setitimer(ITIMER_PROF, &busy, nullptr) == 0, "there is a timer");
+  alarm(kLongestWaitSeconds);
   try {
     target.run(input);
   } catch (const Error& error) {
@@ -118,16 +134,17 @@ class Fuzzer {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  // Half of the time one of the newest, which nobody has changed much yet; else the shorter of two,
-  // since what is short is soon tried.
+  // The shortest of some, since what is short is soon tried and soon read; half of the time of the
+  // newest, which nobody has changed much yet.
   const std::string& chosen() {
-    if (rng_.next() % 2) {
-      const size_t newest = std::min<size_t>(corpus_.size(), 32);
-      return corpus_[corpus_.size() - 1 - rng_.next() % newest];
+    const bool newest = rng_.next() % 2;
+    const size_t among = newest ? std::min<size_t>(corpus_.size(), 32) : corpus_.size();
+    const std::string* shortest = nullptr;
+    for (int i = 0; i < (newest ? 2 : 4); ++i) {
+      const std::string& one = corpus_[corpus_.size() - 1 - rng_.next() % among];
+      if (!shortest || one.size() < shortest->size()) shortest = &one;
     }
-    const std::string& one = corpus_[rng_.next() % corpus_.size()];
-    const std::string& other = corpus_[rng_.next() % corpus_.size()];
-    return one.size() < other.size() ? one : other;
+    return *shortest;
   }
 
   std::string changed() {
@@ -178,10 +195,7 @@ int main_of(const std::vector<std::string>& words) {
   const Target& target = **found;
   running_target = target.name;
   save_on_signals();
-  std::signal(SIGALRM, [](int) {
-    std::fprintf(stderr, "an input takes more than %u seconds\n", kSecondsAnInput);
-    std::abort();
-  });
+  watch_time();
   if (words[1] == "--replay" && words.size() == 3) {
     run_one(target, read(words[2]));
     std::printf("%s: no finding\n", target.name.c_str());
