@@ -1,5 +1,5 @@
 """Makes folders of every form in which scales may stand in a model, for check_runtimes: those that
-inject writes, and others of them by renaming tensors."""
+inject and quantize write, and others of them by renaming tensors and by another config."""
 import json
 import os
 import re
@@ -24,9 +24,40 @@ DERIVED = {
     "B": lambda name: [renamed(name, r"attn.\1_scale")],
     "C": lambda name: [name, renamed(name, r"attn.\1_scale")],
     "P": lambda name: [renamed(name, r"\1_proj.\1_scale")],
+    "M": lambda name: [renamed(name, r"\1_proj.\1_scale")],
     "vllm, shape []": lambda name: [name],
+    "gptq": lambda name: [name],
+    "awq": lambda name: [name],
+    "auto-round": lambda name: [name],
+    "auto-round fp8": lambda name: [name],
+    "auto-round blocks": lambda name: [name],
 }
-FORMS = [*INJECTED, *DERIVED]
+
+# The config that goes with them, where it is not that of form A: as ModelOpt, GPTQModel, AutoAWQ
+# and AutoRound write it. Loaders are shown no weights, so these stay as they were.
+AUTOROUND = {"quant_method": "auto-round", "autoround_version": "0.16.1", "static_kv_dtype": "fp8",
+             "static_kv_granularity": "tensor", "sym": True}
+FP8 = {**AUTOROUND, "bits": 8, "data_type": "fp", "fmt": "e4m3", "act_bits": 8, "act_data_type": "fp",
+       "act_sym": True}
+CONFIGS = {
+    "M": {"quant_method": "modelopt", "quant_algo": "FP8",
+          "kv_cache_scheme": {"type": "float", "num_bits": 8, "dynamic": False}},
+    "gptq": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True,
+             "lm_head": False, "true_sequential": True, "checkpoint_format": "gptq",
+             "meta": {"quantizer": ["gptqmodel:7.7.0"]}},
+    "awq": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm",
+            "modules_to_not_convert": None},
+    "auto-round": {**AUTOROUND, "bits": 4, "group_size": 128, "data_type": "int",
+                   "packing_format": "auto_round:auto_gptq"},
+    "auto-round fp8": {**FP8, "group_size": -1, "act_dynamic": False, "act_group_size": 0,
+                       "activation_scheme": "static", "packing_format": "auto_round:fp8_static"},
+    "auto-round blocks": {**FP8, "group_size": [128, 128], "act_dynamic": True, "act_group_size": 128,
+                          "activation_scheme": "dynamic", "packing_format": "auto_round:fp8",
+                          "weight_block_size": [128, 128]},
+}
+# Made with FP8 weights by 'fp8kv quantize'.
+QUANTISED = ["fp8-dynamic", "fp8-block", "fp8-static"]
+FORMS = [*INJECTED, *DERIVED, *QUANTISED]
 
 
 def read_safetensors(path):
@@ -59,8 +90,11 @@ def derive(source, folder, form):
     for name, (dtype, shape, data) in old.items():
         for new in DERIVED[form](name):
             tensors[new] = (dtype, [] if form == "vllm, shape []" else shape, data)
-    for name in (SHARD, INDEX):  # links until now
+    for name in (SHARD, INDEX, "config.json"):  # links until now
         (folder / name).unlink()
+    config = json.loads((source / "config.json").read_text())
+    config["quantization_config"] = CONFIGS.get(form, config["quantization_config"])
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
     write_safetensors(folder / SHARD, tensors, metadata)
     index = json.loads((source / INDEX).read_text())
     index["weight_map"] = {name: shard for name, shard in index["weight_map"].items() if shard != SHARD}
@@ -105,11 +139,16 @@ def make_form(fp8kv, models, family, form, out):
             make_form(fp8kv, models, family, "A", out)
         derive(source, folder, form)
         return folder
-    scales = Path(str(folder) + ".json")
-    described = json.loads((models / f"{family}.json").read_text())
-    scales.write_text(json.dumps(scale_file(described, form == "vllm-per-head")))
-    subprocess.run([fp8kv, "inject", models / family, "-s", scales, "-o", folder, "--for",
-                    INJECTED[form], "-q"], check=True, capture_output=True, text=True)
+    beside = Path(str(folder) + ".json")
+    if form == "fp8-static":  # the inputs of its matrices have scales too
+        beside.write_text(json.dumps({"input_ids": [3 + i * i % 250 for i in range(64)]}))
+        command = ["quantize", models / family, "--scheme", form, "--data", beside, "--seq-len", "64"]
+    else:
+        described = json.loads((models / f"{family}.json").read_text())
+        beside.write_text(json.dumps(scale_file(described, form == "vllm-per-head")))
+        command = (["quantize", models / family, "--scheme", form] if form in QUANTISED else
+                   ["inject", models / family, "--for", INJECTED[form]]) + ["--scales", beside]
+    subprocess.run([fp8kv, *command, "-o", folder, "-q"], check=True, capture_output=True, text=True)
     return folder
 
 

@@ -2,7 +2,7 @@
 
 Imported by check_runtimes, and run by the runtime's own Python: generate.py FOLDER DTYPE WINDOWS
 prints the perplexity and the greedy text of the windows, as JSON on the last line; generate.py
---windows FOLDER TEXT OUT writes them.
+--windows FOLDER TEXT OUT writes them; generate.py --codes says how its CPU kernel rounds.
 """
 import json
 import math
@@ -43,6 +43,28 @@ def generate(folder, dtype, windows):
                       "ids": [list(each.outputs[0].token_ids) for each in greedy]}))
 
 
+def codes():
+    """Which codes the kernel that fills an FP8 cache on this processor makes of known numbers."""
+    import torch
+    import vllm._custom_ops as ops
+
+    torch.manual_seed(3)
+    tokens, heads, dim, block = 4096, 2, 32, 32
+    x = torch.randn(tokens, heads, dim).half()
+    scale = x.float().abs().max().item() / 448
+    cache = torch.zeros(tokens // block, heads, 2 * block, dim, dtype=torch.uint8)
+    keys, values = cache.chunk(2, dim=2)
+    ops.cpu_attn_reshape_and_cache(x, x, keys, values, torch.arange(tokens), "vec", k_scale=scale,
+                                   v_scale=scale, kv_cache_dtype="fp8")
+    seen = values.permute(0, 2, 1, 3).reshape(x.shape).view(torch.float8_e4m3fn)
+    scaled = x.float() * (1 / scale)
+    nearest = scaled.to(torch.float8_e4m3fn)
+    numbers = seen.float()
+    print(json.dumps({"to_nearest": (numbers == nearest.float()).float().mean().item(),
+                      "beyond": (numbers.abs() > scaled.abs()).float().mean().item(),
+                      "error": ((numbers - scaled).norm() / (nearest.float() - scaled).norm()).item()}))
+
+
 def last_json(command):
     done = subprocess.run(command, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
@@ -51,9 +73,20 @@ def last_json(command):
     return json.loads(lines[-1])
 
 
+def print_rounding(python):
+    try:
+        seen = last_json([python, __file__, "--codes"])
+    except RuntimeError as error:
+        print(f"  FP8 codes        vLLM: {error}", flush=True)
+        return
+    print(f"  FP8 codes        {seen['to_nearest']:.1%} are those of rounding to nearest, {seen['beyond']:.1%} are of "
+          f"larger numbers than were to be stored; errors {seen['error']:.2f} times those of nearest", flush=True)
+
+
 def compare(fp8kv, python, root, out):
     """Prints a line for each cache: perplexity in vLLM and in fp8kv, and the texts that stay."""
     out.mkdir(parents=True, exist_ok=True)
+    print_rounding(python)
     demo, text = root / "datasets/demo", root / "datasets/calibration.txt"
     windows, scales, folder = out / "windows.jsonl", out / "scales.json", out / "folder"
     subprocess.run([python, __file__, "--windows", demo, text, windows], check=True, capture_output=True)
@@ -83,5 +116,7 @@ def compare(fp8kv, python, root, out):
 if __name__ == "__main__":
     if sys.argv[1] == "--windows":
         write_windows(*sys.argv[2:])
+    elif sys.argv[1] == "--codes":
+        codes()
     else:
         generate(*sys.argv[1:])

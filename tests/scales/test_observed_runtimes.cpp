@@ -31,8 +31,20 @@ Names operator+(Names a, const Names& b) {
   return a;
 }
 
-enum class Block { none, cache, cache_per_head, fp8, modelopt };
+enum class Block {
+  none,
+  cache,
+  cache_per_head,
+  fp8,
+  modelopt,
+  gptq,
+  awq,
+  autoround,
+  autoround_static,
+  quantised
+};
 
+// No names: those of the portable form, which differ by family.
 struct Form {
   Names names;
   Block block = Block::none;
@@ -54,8 +66,21 @@ const std::map<std::string, Form>& forms() {
       {"C", {kA + kB, Block::cache, {1}}},
       {"P", {kP, Block::cache, {1}}},
       {"M", {kP, Block::modelopt}},
+      {"gptq", {kA, Block::gptq, {1}}},
+      {"awq", {kA, Block::awq, {1}}},
+      {"auto-round", {kA, Block::autoround, {1}}},
+      {"auto-round blocks", {kA, Block::autoround, {1}}},
+      {"auto-round fp8", {kA, Block::autoround_static, {1}}},
+      {"fp8-dynamic", {{}, Block::quantised, {1}}},
+      {"fp8-block", {{}, Block::quantised, {1}}},
+      {"fp8-static", {{}, Block::quantised, {1}}},
   };
   return kForms;
+}
+
+Names portable_form(const std::string& family) {
+  const PortableNames names = portable_names(family);
+  return names == PortableNames::both ? kA + kB : names == PortableNames::parameters ? kB : kP;
 }
 
 std::string block_text(Block block, const TensorMap& tensors) {
@@ -69,10 +94,25 @@ std::string block_text(Block block, const TensorMap& tensors) {
     case Block::fp8:
       return fp8_block(tensors);
     case Block::modelopt:
+      return R"({"quant_method": "modelopt", "quant_algo": "FP8",
+                 "kv_cache_scheme": {"type": "float", "num_bits": 8, "dynamic": false}})";
+    case Block::gptq:
+      return R"({"quant_method": "gptq", "bits": 4, "group_size": 128})";
+    case Block::awq:
+      return R"({"quant_method": "awq", "bits": 4, "group_size": 128})";
+    case Block::autoround:
+      return R"({"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq"})";
+    case Block::autoround_static:
+      return R"({"quant_method": "auto-round", "packing_format": "auto_round:fp8_static"})";
+    case Block::quantised:
       break;
   }
-  return R"({"quant_method": "modelopt", "quant_algo": "FP8",
-             "kv_cache_scheme": {"type": "float", "num_bits": 8, "dynamic": false}})";
+  return R"({"quant_method": "compressed-tensors", "quantization_status": "compressed",
+             "format": "float-quantized", "ignore": ["lm_head"],
+             "config_groups": {"group_0": {"targets": ["Linear"], "weights":
+                 {"num_bits": 8, "type": "float", "strategy": "channel", "symmetric": true}}},
+             "kv_cache_scheme": {"type": "float", "num_bits": 8, "strategy": "tensor",
+                                 "dynamic": false, "symmetric": true}})";
 }
 
 // Where the attention of a layer is, and what its projections are called.
@@ -109,7 +149,7 @@ FactSet facts_of(const std::string& family, const Form& form) {
   add(layer + (experts ? "mlp.experts.0.up_proj.weight" : "mlp.up_proj.weight"), {8, 8},
       DType::bf16);
   const std::string block = block_text(form.block, files.tensors);
-  for (const std::string& name : form.names) {
+  for (const std::string& name : form.names.empty() ? portable_form(family) : form.names) {
     add(cat(layer, attention, name), name == "kv_scale" ? Shape{} : form.shape, DType::f32);
   }
   files.config = Json::parse(
@@ -156,7 +196,7 @@ Json observed() {
 TEST_CASE("runtimes: no rule says otherwise than what was seen") {
   const Json file = observed();
   const Json list = file.at("observations");
-  CHECK(list.size() > 450);
+  CHECK(list.size() > 700);
   for (size_t i = 0; i < list.size(); ++i) {
     const Json& seen = list[i];
     const std::string runtime = seen.get_string("runtime", ""),

@@ -23,6 +23,7 @@ for name, value in {
     "HIP_VISIBLE_DEVICES": "",
     "OMP_NUM_THREADS": "1",
     "TORCHDYNAMO_DISABLE": "1",
+    "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -173,6 +174,10 @@ class Vllm:
         import vllm.model_executor.model_loader
 
         stub_missing_ops(("_C", "_moe"))
+        import torch.cpu
+
+        # FP8 by blocks is refused without AMX, and no product is computed here.
+        torch.cpu._is_amx_tile_supported = lambda: True
         for name in ("vllm.v1.attention.backends.cpu_attn", "vllm.attention.backends.torch_sdpa"):
             with contextlib.suppress(ImportError):
                 backend = importlib.import_module(name)

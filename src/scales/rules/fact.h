@@ -37,6 +37,8 @@ enum class Fact : uint8_t {
   attention_ignored,  // `ignore` covers an attention module
   ignore_unclear,     // `ignore` has an expression that is not understood here
   quant_algo,         // ModelOpt: it names how weights are quantised
+  weights_method,     // it is of a method that knows weights alone: gptq, awq or auto-round
+  static_packing,     // AutoRound: the weights are packed as auto_round:fp8_static
   fp8_weights,        // some tensor is FP8
   // The rest of the folder.
   experts,

@@ -56,6 +56,12 @@ constexpr RuntimeRule kVllmRules[] = {
      "without FlashAttention stops with an AssertionError: scales per KV head are not supported", ""}
         .from(k15).until(k18).seen(kRun15),
     RuntimeRule{{per_head}, {}, fails, kOnePerLayer, kOldKv}.until(k15),
+    RuntimeRule{{static_packing}, {}, fails,
+     "does not know the packing auto_round:fp8_static; AutoRound's format llm_compressor loads", ""}
+        .from(k25).seen("run: vLLM 0.32.0"),
+    RuntimeRule{{weights_method}, {}, ignores,
+     "has no KV scales beside weights of GPTQ, AWQ or AutoRound: an FP8 cache runs with 1", ""}
+        .from(k25).seen("run: vLLM 0.32.0"),
     {{other_method}, {}, unknown, kMethodNotSeen, kVllmKv},
 
     // The cache of MLA.

@@ -117,6 +117,13 @@ void add_modelopt(const QuantConfig& quant, FactSet& facts) {
   }
 }
 
+void add_other_method(const QuantConfig& quant, FactSet& facts) {
+  const std::string& method = quant.quant_method;
+  facts.add(Fact::weights_method, method == "gptq" || method == "awq" || method == "auto-round");
+  facts.add(Fact::static_packing,
+            text_at(quant.block, "packing_format") == "auto_round:fp8_static");
+}
+
 Fact fact_of(QuantMethod method) {
   switch (method) {
     case QuantMethod::none:
@@ -144,6 +151,7 @@ void add_config(const ModelFiles& model, FactSet& facts) {
     add_compressed_tensors(model.tensors, *quant.block, facts);
   }
   if (quant.method == QuantMethod::modelopt) add_modelopt(quant, facts);
+  if (quant.method == QuantMethod::other) add_other_method(quant, facts);
   const std::string dtype = text_at(model.config, "kv_cache_torch_dtype");
   facts.add(Fact::torch_dtype, dtype == "float8_e4m3fn" || dtype == "float8_e4m3fnuz");
   const std::string type = text_at(model.config, "model_type");
