@@ -22,7 +22,7 @@ std::string plain_name(std::string_view line) {
 std::vector<FolderFile> files_of(std::string_view input) {
   std::vector<FolderFile> files;
   size_t at = input.find(kFile);
-  while (at != input.npos && files.size() < 8) {
+  while (at != input.npos && files.size() < kMostFiles) {
     const size_t name_at = at + kFile.size();
     const size_t line_end = input.find('\n', name_at);
     if (line_end == input.npos) break;

@@ -13,14 +13,16 @@ struct FolderFile {
   std::string bytes;
 };
 
-// At most eight: more find nothing more. No name leaves the folder.
+inline constexpr size_t kMostFiles = 8;  // more find nothing more
+
+// At most kMostFiles. No name leaves the folder.
 std::vector<FolderFile> files_of(std::string_view input);
 std::string input_of(const std::vector<FolderFile>& files);
 
 // Makes `folder` have these files and nothing else.
 void lay_out(const std::vector<FolderFile>& files, const std::filesystem::path& folder);
 
-// The model folders directly below `parent`, in the order of their names.
+// The folders directly below `parent`, in the order of their names.
 std::vector<std::vector<FolderFile>> folders_below(const std::filesystem::path& parent);
 
 }  // namespace fp8kv::fuzz
