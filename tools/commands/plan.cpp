@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
@@ -43,33 +44,52 @@ bool is_lfs_pointer_file(const std::filesystem::directory_entry& entry) {
 }
 
 // A folder with a config.json and nothing that could be weights, or git-LFS's pointers to them, as
-// someone has it who asks before fetching 140 GB. Anything between that and a model is an error of
-// Checkpoint::open.
-bool is_bare(const std::filesystem::path& folder) {
-  if (!std::filesystem::exists(folder / "config.json")) return false;
+// someone has it who asks before fetching 140 GB: the first of the pointers, or "". Anything
+// between that and a model is an error of Checkpoint::open.
+std::optional<std::string> pointer_of_bare(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "config.json")) return std::nullopt;
+  std::string first;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     for (const char* weights : {".safetensors", ".bin", ".pt", ".pth"}) {
-      if (entry.path().extension() == weights && !is_lfs_pointer_file(entry)) return false;
+      if (entry.path().extension() != weights) continue;
+      if (!is_lfs_pointer_file(entry)) return std::nullopt;
+      const std::string pointer = entry.path().string();
+      first = first.empty() ? pointer : std::min(first, pointer);
     }
   }
-  return true;
+  return first;
+}
+
+[[noreturn]] void fail_for_memory(const std::string& folder, const std::string& pointer) {
+  const std::string open = ", so what weights leave of --memory is not known";
+  if (pointer.empty()) {
+    throw Error(cat(quote(folder), ": has no weights", open),
+                "leave out --memory, or fetch the model", ErrorKind::usage);
+  }
+  throw Error(cat(quote(pointer), ": is a git-LFS pointer, not the file itself", open),
+              "leave out --memory, or run 'git lfs pull' in the repository that it is from",
+              ErrorKind::usage);
 }
 
 PlanSubject subject_of(const PlanOptions& options) {
-  const bool bare = is_bare(options.model);
-  if (bare && options.memory > 0) {
-    throw Error(cat(quote(options.model.string()),
-                    ": has no weights, so what they leave of --memory is not known"),
-                "leave out --memory, or fetch the model", ErrorKind::usage);
-  }
+  const std::optional<std::string> pointer = pointer_of_bare(options.model);
+  const bool bare = pointer.has_value();
+  if (bare && options.memory > 0) fail_for_memory(options.model.string(), *pointer);
   std::optional<Checkpoint> checkpoint;
   if (!bare) checkpoint = Checkpoint::open(options.model);
   const std::filesystem::path file = options.model / "config.json";
   const Json config = bare ? Json::read(file, JsonNumbers::python) : checkpoint->config();
-  PlanSubject subject{
-      bare ? describe_model(config) : describe_model(*checkpoint), {}, {}, own_dtype(config, file)};
+  PlanSubject subject{bare ? describe_model(config) : describe_model(*checkpoint),
+                      {},
+                      {},
+                      {},
+                      own_dtype(config, file)};
   if (subject.model.unclear) throw *subject.model.unclear;
-  if (!bare) subject.weights = weight_bytes(*checkpoint);
+  if (bare) {
+    subject.lfs_pointer = *pointer;
+  } else {
+    subject.weights = weight_bytes(*checkpoint);
+  }
   with_context(cat("--tp ", options.tp), [&] { kv_heads_per_gpu(subject.model, options.tp); });
   subject.deployment = {options.memory, options.tp, options.batch,
                         context_of(options, subject.model)};

@@ -117,9 +117,11 @@ std::string table_of(const PlanSubject& subject, const std::vector<CachePlan>& p
 
 std::string notes(const PlanSubject& subject, const std::vector<CachePlan>& plans) {
   if (!subject.weights) {
-    return "\nThe folder has no weights: what fits beside them, and what a decode step reads, is "
-           "not "
-           "known.\n";
+    const std::string unknown =
+        ": what fits beside them, and what a decode step reads, is not known";
+    if (subject.lfs_pointer.empty()) return cat("\nThe folder has no weights", unknown, ".\n");
+    return cat("\n", quote(subject.lfs_pointer), " is a git-LFS pointer, not weights", unknown,
+               "\nbefore 'git lfs pull'.\n");
   }
   std::string text = cat("\ngain: bytes read in a decode step with a ", kv_dtype_name(subject.own),
                          " cache over those with this one; what a step that\nis bound by memory "

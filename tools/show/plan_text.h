@@ -13,6 +13,7 @@ namespace fp8kv {
 struct PlanSubject {
   ModelDescription model;
   std::optional<WeightBytes> weights;  // absent: the folder has only its config
+  std::string lfs_pointer;             // or "": a file of git-LFS that stands for weights
   Deployment deployment;
   DType own;  // what a cache holds unless told otherwise: the model's dtype
 };
