@@ -13,8 +13,8 @@
 
 namespace fp8kv {
 
-// What tells of more layers is not of a model.
-inline constexpr int64_t kMostLayers = int64_t(1) << 16;
+// What tells of more layers is not of a model; the deepest that were published have some 1000.
+inline constexpr int64_t kMostLayers = 4096;
 
 // What lets the tokens of a layer see each other.
 enum class Mixing {

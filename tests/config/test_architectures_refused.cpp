@@ -201,7 +201,9 @@ TEST_CASE("architectures: impossible dimensions are refused by key") {
   CHECK(error_of_config(llama_with("hidden_size", "0")) ==
         "config.json: hidden_size: is 0, expected 1 to 268435456");
   CHECK(error_of_config(llama_with("num_hidden_layers", "-1")) ==
-        "config.json: num_hidden_layers: is -1, expected 1 to 65536");
+        "config.json: num_hidden_layers: is -1, expected 1 to 4096");
+  CHECK(error_of_config(llama_with("num_hidden_layers", "4097")) ==
+        "config.json: num_hidden_layers: is 4097, expected 1 to 4096");
   CHECK(error_of_config(llama_with("vocab_size", "4611686018427387904")) ==
         "config.json: vocab_size: is 4611686018427387904, expected 1 to 268435456");
   CHECK(error_of_config(llama_with("intermediate_size", "1.5")) ==

@@ -131,7 +131,7 @@ TEST_CASE("describe_layers: a list with a name for each layer says how many ther
   CHECK(layers_of(listed("layer_types", R"(["full_attention", "linear_attention"])")) == "F-");
   CHECK(layers_of(listed("hybrid_override_pattern", R"("M-M*")")) == "---F");
   CHECK(test::error_of([&] { describe_model(listed("layer_types", "[]")); }) ==
-        "config.json: layer_types: is [], expected 1 to 65536 layers");
+        "config.json: layer_types: is [], expected 1 to 4096 layers");
   CHECK(unclear_with(R"("layers_block_type": ["mamba", "attention"])") ==
         "config.json: layers_block_type: is [\"mamba\", \"attention\"], expected an array of 6 "
         "layer types");

@@ -31,10 +31,10 @@ TEST_CASE("dialects: missing and surplus layers are named") {
   ScaledModel missing;
   missing.layer(0, "kv_scale", 0.5);
   CHECK(missing.error() == "'MODEL': has KV scales for 1 layer, but none for layer 1");
-  missing.config("num_hidden_layers", "65536");
+  missing.config("num_hidden_layers", "4096");
   CHECK(missing.error() ==
         "'MODEL': has KV scales for 1 layer, but none for layers 1, 2, 3, 4 and "
-        "65,531 others");
+        "4,091 others");
   missing.config("num_hidden_layers", "2").config("block_types", "[0]");
   CHECK(missing.error() ==
         "'MODEL': has KV scales for 1 layer, but none for layer 1, and which layers of the model "

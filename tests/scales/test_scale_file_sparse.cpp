@@ -134,8 +134,8 @@ TEST_CASE("scale_file: a plain file names the layers that have a cache, up to th
   CHECK(error_in(plain(R"({"0": {"0": 0.5, "1": 1}, "1": {"0": 0.5, "2": 1}})")) ==
         "'s.json': kv_cache.scaling_factor: rank 0 has layer 1 where rank 1 has layer 2, expected "
         "the same in every rank");
-  CHECK(error_in(plain(R"({"0": {"65536": 0.5}})")) ==
-        "'s.json': kv_cache.scaling_factor.0: the key '65536' is not the number of a layer");
+  CHECK(error_in(plain(R"({"0": {"4096": 0.5}})")) ==
+        "'s.json': kv_cache.scaling_factor.0: the key '4096' is not the number of a layer");
 }
 
 TEST_CASE("scale_file: a version 2 that contradicts itself is refused") {
