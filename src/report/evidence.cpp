@@ -97,4 +97,10 @@ std::string evidence_words(const Provenance& from) {
   return text;
 }
 
+std::string decoded_words(const std::string& stored_as, const std::string& compute_dtype) {
+  if (stored_as.empty()) return "";
+  return cat("decoded from ", stored_as, "; activations in ", compute_dtype,
+             ", which runtimes may quantise too");
+}
+
 }  // namespace fp8kv

@@ -37,4 +37,8 @@ std::string too_little_text(const TextEvidence& evidence);
 // in float16".
 std::string evidence_words(const Provenance& from);
 
+// "decoded from fp8, one scale; activations in bfloat16, which runtimes may quantise too", of
+// ModelConfig::stored_as; "" where that is.
+std::string decoded_words(const std::string& stored_as, const std::string& compute_dtype);
+
 }  // namespace fp8kv

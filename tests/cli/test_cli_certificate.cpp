@@ -251,5 +251,27 @@ TEST_CASE(
   CHECK(run(with_plot) == shown + "\n" + run({"inspect", "--plot", "made.json"}));
 }
 
+TEST_CASE("cli certificate: calibrate and eval say what weights were decoded from") {
+  const test::TempDir folder;
+  folder.write("data.jsonl", R"({"input_ids": [3, 4, 5, 6, 7, 8, 9, 10]})");
+  const std::string model = (test::source_dir() / "tests/golden/quantised/nvfp4-ct").string();
+  const auto run = [&](std::vector<std::string> arguments) {
+    for (const char* more : {"--data", "data.jsonl", "--device", "cpu", "-q"}) {
+      arguments.emplace_back(more);
+    }
+    const test::CliResult result = test::run_cli(arguments, folder.path());
+    CHECK(result.exit_code == 0);
+    return result.out;
+  };
+  const std::string line =
+      "\nweights   decoded from nvfp4, a scale for each 16 columns of a row; activations in "
+      "float32, which runtimes may quantise too\n";
+  CHECK(run({"calibrate", model, "-o", "s.json"}).find(line) != std::string::npos);
+  CHECK(run({"eval", model, "--scales", "s.json"}).find(line) != std::string::npos);
+  const Json made = Json::parse(run({"calibrate", model, "-o", "t.json", "--json"}), "made");
+  CHECK(made.at("certificate").at("evidence").at("quantised_weights").as_string() ==
+        "nvfp4, a scale for each 16 columns of a row");
+}
+
 }  // namespace
 }  // namespace fp8kv

@@ -9,6 +9,7 @@
 #include "policy/make_scales.h"
 #include "report/certificate.h"
 #include "report/certificate_words.h"
+#include "report/evidence.h"
 #include "report/positions_words.h"
 #include "show/output.h"
 
@@ -187,6 +188,9 @@ std::string certificate_text(const KvScales& scales) {
     text += "policy    " + plain(policy) + "\n";
   }
   text += "evidence  " + evidence_words(scales.provenance) + "\n";
+  const std::string weights =
+      decoded_words(scales.provenance.weights_from, scales.provenance.compute_dtype);
+  if (!weights.empty()) text += "weights   " + plain(weights) + "\n";
   const std::vector<std::string> positions = positions_lines(scales.provenance.positions);
   for (size_t i = 0; i < positions.size(); ++i) {
     text += (i == 0 ? "positions " : "          ") + positions[i] + "\n";
@@ -212,6 +216,7 @@ void certificate_json(JsonWriter& json, const KvScales& scales) {
   json.member("documents", from.documents).member("windows", from.windows);
   json.member("tokens", from.tokens).member("observation", observation_name(from.observation));
   json.member("compute_dtype", from.compute_dtype).member("amax", !from.amax.empty());
+  if (!from.weights_from.empty()) json.member("quantised_weights", from.weights_from);
   json.member("octaves", !from.octaves.empty());
   enough_json(json, from);
   positions_json(json, from.positions);

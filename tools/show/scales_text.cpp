@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "report/evidence.h"
 #include "show/certificate_text.h"
 #include "show/output.h"
 #include "show/summary_text.h"
@@ -71,9 +72,8 @@ void unknown_keys_json(JsonWriter& json, const std::vector<std::string>& keys) {
 }
 
 std::string quantised_text(const std::string& stored_as, const std::string& compute_dtype) {
-  if (stored_as.empty()) return "";
-  return described("weights", cat("decoded from ", plain(stored_as), "; activations in ",
-                                  plain(compute_dtype), ", which runtimes may quantise too"));
+  const std::string words = decoded_words(stored_as, compute_dtype);
+  return words.empty() ? "" : described("weights", plain(words));
 }
 
 void quantised_json(JsonWriter& json, const std::string& stored_as) {
