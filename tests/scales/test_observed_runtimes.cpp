@@ -41,6 +41,7 @@ enum class Block {
   awq,
   autoround,
   autoround_static,
+  autoround_blocks,
   quantised
 };
 
@@ -69,7 +70,7 @@ const std::map<std::string, Form>& forms() {
       {"gptq", {kA, Block::gptq, {1}}},
       {"awq", {kA, Block::awq, {1}}},
       {"auto-round", {kA, Block::autoround, {1}}},
-      {"auto-round blocks", {kA, Block::autoround, {1}}},
+      {"auto-round blocks", {kA, Block::autoround_blocks, {1}}},
       {"auto-round fp8", {kA, Block::autoround_static, {1}}},
       {"fp8-dynamic", {{}, Block::quantised, {1}}},
       {"fp8-block", {{}, Block::quantised, {1}}},
@@ -104,6 +105,8 @@ std::string block_text(Block block, const TensorMap& tensors) {
       return R"({"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq"})";
     case Block::autoround_static:
       return R"({"quant_method": "auto-round", "packing_format": "auto_round:fp8_static"})";
+    case Block::autoround_blocks:
+      return R"({"quant_method": "auto-round", "packing_format": "auto_round:fp8"})";
     case Block::quantised:
       break;
   }

@@ -39,6 +39,7 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::quant_algo, "quant_algo"},
     {Fact::weights_method, "weights_method"},
     {Fact::static_packing, "static_packing"},
+    {Fact::block_packing, "block_packing"},
     {Fact::fp8_weights, "fp8_weights"},
     {Fact::experts, "experts"},
     {Fact::torch_dtype, "torch_dtype"},

@@ -39,6 +39,7 @@ enum class Fact : uint8_t {
   quant_algo,         // ModelOpt: it names how weights are quantised
   weights_method,     // it is of a method that knows weights alone: gptq, awq or auto-round
   static_packing,     // AutoRound: the weights are packed as auto_round:fp8_static
+  block_packing,      // AutoRound: they are packed as auto_round:fp8
   fp8_weights,        // some tensor is FP8
   // The rest of the folder.
   experts,

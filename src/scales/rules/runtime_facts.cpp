@@ -120,8 +120,9 @@ void add_modelopt(const QuantConfig& quant, FactSet& facts) {
 void add_other_method(const QuantConfig& quant, FactSet& facts) {
   const std::string& method = quant.quant_method;
   facts.add(Fact::weights_method, method == "gptq" || method == "awq" || method == "auto-round");
-  facts.add(Fact::static_packing,
-            text_at(quant.block, "packing_format") == "auto_round:fp8_static");
+  const std::string packing = text_at(quant.block, "packing_format");
+  facts.add(Fact::static_packing, packing == "auto_round:fp8_static");
+  facts.add(Fact::block_packing, packing == "auto_round:fp8");
 }
 
 Fact fact_of(QuantMethod method) {
