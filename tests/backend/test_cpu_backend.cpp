@@ -10,8 +10,11 @@
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/isa/cpu_isa.h"
+#include "backend/cpu/isa/cpu_pair_speed.h"
 #include "backend/open/open.h"
 #include "backend/open/plugin.h"
+#include "base/cpu_topology.h"
 #include "support/backends/activations.h"
 #include "support/backends/compare.h"
 #include "support/backends/cpu.h"
@@ -26,13 +29,24 @@ TEST_CASE("cpu_isa: a row for each set in rising order, and the best one is here
     CHECK(static_cast<size_t>(row.isa) == i);
     CHECK(names.insert(row.name).second);
     CHECK_FALSE(row.needs.empty());
-    CHECK((!row.is_here() || row.isa <= best_cpu_isa()));
+    CHECK((!row.is_here() || is_slow_here(row) || row.isa <= best_cpu_isa()));
     CHECK((!row.is_here() || row.kernels != nullptr));
   }
   CHECK(has_cpu_isa(CpuIsa::portable));
   CHECK(has_cpu_isa(best_cpu_isa()));
 #if defined(__aarch64__)
   CHECK(has_cpu_isa(CpuIsa::neon));
+#endif
+}
+
+// The answer decides which bits products have, so that it must be the same in every run.
+TEST_CASE("cpu_isa: however often they are timed, products of bf16 are faster, or never") {
+#if defined(__x86_64__)
+  if (!has_cpu_isa(CpuIsa::avx512_bf16)) return;
+  const bool slow = is_slow_here(cpu_isa_row(CpuIsa::avx512_bf16));
+  int others = 0;
+  for (int i = 0; i < 1000; ++i) others += (measure_bf16_pairs() > 1.0) != slow ? 1 : 0;
+  CHECK(others == 0);
 #endif
 }
 
@@ -46,6 +60,11 @@ TEST_CASE("open_backend: gives the CPU for auto and cpu, says why, and lists wha
   CHECK(best.backend->describe() == cpu.backend->describe());
   CHECK(best.why == " (no GPU: no module for one is installed)");
   CHECK(cpu.why == "");
+  const int cores = usable_cores();
+  CHECK(open_backend("cpu", cores).why == "");
+  CHECK(open_backend("cpu", cores + 1).why == cat(" (more than the ", cores,
+                                                  cores == 1 ? " core" : " cores",
+                                                  " there are: they take turns)"));
   CHECK(device_names() == std::vector<std::string>{"auto", "cpu", "cuda", "hip"});
   CHECK(test::error_of([] { open_backend("cpx", 1); }, ErrorKind::usage) ==
         "unknown device 'cpx' (did you mean 'cpu'?)");

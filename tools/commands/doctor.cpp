@@ -91,6 +91,10 @@ std::string text_of(const Findings& found) {
                          found.isa_is_best ? "" : " by FP8KV_CPU"));
   const std::string lacking = instruction_sets(false);
   text += row("", cat("has ", instruction_sets(true), lacking.empty() ? "" : "; lacks ", lacking));
+  for (const CpuIsaRow& each : cpu_isas()) {
+    if (!each.is_here() || !is_slow_here(each)) continue;
+    text += row("", cat(each.name, " is not taken: its products are slower here"));
+  }
   text += row("memory", cat(human_bytes(found.memory.total_bytes), ", ",
                             human_bytes(found.memory.available_bytes), " available"));
   for (const GpuState& gpu : found.gpus) {

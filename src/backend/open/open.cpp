@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/open/plugin.h"
+#include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -12,6 +13,16 @@ namespace {
 
 constexpr const char* kGpus[] = {"cuda", "hip"};
 constexpr char kSimulator[] = "sim";
+
+// The CPU, and what is to be said of so many threads.
+OpenedBackend open_cpu(int threads) {
+  const int cores = usable_cores();
+  const std::string beyond =
+      threads <= cores ? ""
+                       : cat(" (more than the ", count_of(static_cast<uint64_t>(cores), "core"),
+                             " there are: they take turns)");
+  return {make_cpu_backend(threads), beyond};
+}
 
 OpenedBackend open_best(int threads) {
   std::string reasons;
@@ -25,7 +36,9 @@ OpenedBackend open_best(int threads) {
     }
   }
   if (reasons.empty()) reasons = "no module for one is installed";
-  return {make_cpu_backend(threads), cat(" (no GPU: ", reasons, ")")};
+  OpenedBackend cpu = open_cpu(threads);
+  cpu.why += cat(" (no GPU: ", reasons, ")");
+  return cpu;
 }
 
 }  // namespace
@@ -43,7 +56,7 @@ std::vector<std::string> automatic_gpus() {
 
 OpenedBackend open_backend(const std::string& device, int threads) {
   if (device == "auto") return open_best(threads);
-  if (device == "cpu") return {make_cpu_backend(threads), ""};
+  if (device == "cpu") return open_cpu(threads);
   const std::vector<std::string> names = device_names();
   if (std::find(names.begin(), names.end(), device) != names.end()) {
     return {load_plugin(device), ""};

@@ -17,7 +17,9 @@ std::vector<std::string> automatic_gpus();
 
 struct OpenedBackend {
   std::unique_ptr<Backend> backend;
-  std::string why;  // " (no GPU: <reason>)" where "auto" had to take the CPU, else ""
+  // " (no GPU: <reason>)" where "auto" had to take the CPU; before it, of more threads than cores,
+  // that they take turns.
+  std::string why;
 };
 
 // "auto" takes the first GPU that can be had, else the CPU. `threads` is for the CPU; 0 means one

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/cpu/isa/cpu_kernels.h"
+#include "backend/cpu/isa/cpu_pair_speed.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -49,12 +50,22 @@ bool has_avx512_bf16() {
   return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 
+void take_vbmi(CpuKernels& kernels) {
+  take_vbmi_panels(kernels);
+  take_vbmi_row_tiles(kernels);
+}
+
 const CpuKernels& avx2_kernels() {
   return kAvx2Kernels;
 }
 
 const CpuKernels& avx512_kernels() {
-  return kAvx512Kernels;
+  static const CpuKernels kKernels = [] {
+    CpuKernels kernels = kAvx512Kernels;
+    if (__builtin_cpu_supports("avx512vbmi")) take_vbmi(kernels);
+    return kernels;
+  }();
+  return kKernels;
 }
 
 const CpuKernels& avx512_bf16_kernels() {
@@ -62,8 +73,7 @@ const CpuKernels& avx512_bf16_kernels() {
   static const CpuKernels kKernels = [] {
     CpuKernels kernels = kAvx512Bf16Kernels;
     if (__builtin_cpu_supports("avx512vbmi")) {
-      take_vbmi_panels(kernels);
-      take_vbmi_row_tiles(kernels);
+      take_vbmi(kernels);
       take_vbmi_bytes(codes);
       kernels.codes = &codes;
     }
@@ -157,10 +167,21 @@ const CpuIsaRow& cpu_isa_row(CpuIsa isa) {
   return kRows[static_cast<size_t>(isa)];
 }
 
+bool is_slow_here(const CpuIsaRow& row) {
+#if defined(__x86_64__)
+  if (row.isa != CpuIsa::avx512_bf16) return false;
+  static const bool kSlow = measure_bf16_pairs() > 1.0;
+  return kSlow;
+#else
+  (void)row;
+  return false;
+#endif
+}
+
 CpuIsa best_cpu_isa() {
   // `portable` is always there.
   return std::find_if(std::rbegin(kRows), std::rend(kRows),
-                      [](const CpuIsaRow& row) { return row.is_here(); })
+                      [](const CpuIsaRow& row) { return row.is_here() && !is_slow_here(row); })
       ->isa;
 }
 

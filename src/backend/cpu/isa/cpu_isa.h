@@ -40,7 +40,11 @@ inline bool is_for_users(const CpuIsaRow& row) {
   return row.kernels != nullptr && row.isa != CpuIsa::plain_amx;
 }
 
-// The best set this processor has.
+// Whether the set, which this processor has, is slower on it than the one before: AVX-512 BF16
+// where products of bf16 take longer than those of F32. Measured once.
+bool is_slow_here(const CpuIsaRow& row);
+
+// The best set this processor has that is not slow here.
 CpuIsa best_cpu_isa();
 // The set that the environment variable FP8KV_CPU names, by its id; else the best.
 // Throws a usage error where it names none, or one that this processor lacks.
