@@ -28,6 +28,7 @@ struct Setup {
   bool exact_scales = false;             // powers of two
   std::optional<DType> rounded_to = {};  // values are first rounded as this fp8 type would
   DType model = DType::f16;              // what Q, K and V were rounded to
+  int power = 0;                         // Q is 2^power as large, and the scale of scores less
   // Per sequence: tokens in the cache, and how many of them are rows of this step (the last ones).
   std::vector<std::pair<int64_t, int64_t>> sequences = {{20, 20}};
 };
@@ -89,7 +90,7 @@ class Scene {
         // Queries of a position are the same whichever rows are in the step.
         Rng row_rng(seed * 1000003 + static_cast<uint64_t>(s * 65536 + t));
         auto row = test::random_floats(row_rng, setup.n_heads * setup.head_dim);
-        for (float& x : row) x = of_model(x);
+        for (float& x : row) x = std::ldexp(of_model(x), setup.power);
         q_.insert(q_.end(), row.begin(), row.end());
       }
       indptr.push_back(indptr.back() + static_cast<int32_t>(rows));
@@ -141,7 +142,9 @@ class Scene {
     test::expect_close(actual, expected, allowed);
   }
 
-  float scale() const { return 1.0f / std::sqrt(static_cast<float>(setup_.head_dim)); }
+  float scale() const {
+    return std::ldexp(1.0f / std::sqrt(static_cast<float>(setup_.head_dim)), -setup_.power);
+  }
 
  private:
   void fill_cache(Rng& rng, int64_t max_pages) {
@@ -275,6 +278,24 @@ TEST_CASE("attention: equals the definition in double for every type of cache") 
   for (const DType dtype : kCacheTypes) {
     CAPTURE(std::string(dtype_name(dtype)));
     check_everywhere({.dtype = dtype, .sequences = {{37, 37}, {50, 1}}});
+  }
+}
+
+// A power of two moves no bit of a score, so that none may be lost at either end of a range.
+TEST_CASE("attention: has the same bits with larger and smaller queries") {
+  for (const CpuIsa isa : test::available_isas()) {
+    for (const DType dtype : kCacheTypes) {
+      CAPTURE(std::string(cpu_isa_name(isa)));
+      CAPTURE(std::string(dtype_name(dtype)));
+      const auto backend = make_cpu_backend(2, isa);
+      Setup setup{.dtype = dtype, .sequences = {{37, 37}, {50, 1}}};
+      const std::vector<float> expected = Scene(*backend, setup, 12).run(*backend);
+      for (const int power : {-40, -12, 20, 40}) {
+        setup.power = power;
+        CAPTURE(power);
+        CHECK(Scene(*backend, setup, 12).run(*backend) == expected);
+      }
+    }
   }
 }
 

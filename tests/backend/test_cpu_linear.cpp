@@ -142,6 +142,31 @@ TEST_CASE("linear: adds to what is there when told to accumulate") {
   }
 }
 
+// A power of two moves no bit of a product, so that none may be lost at either end of a range.
+TEST_CASE("linear: a row times a power of two gives the same bits times that") {
+  for (const CpuIsa isa : test::available_isas()) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      CAPTURE(std::string(cpu_isa_name(isa)));
+      CAPTURE(std::string(dtype_name(dtype)));
+      const auto backend = make_cpu_backend(2, isa);
+      const Case c{dtype, 21, 300, 33};
+      const Inputs in = make_inputs(c, 8);
+      const Elements no_bias(std::vector<float>(33), dtype, Shape{33});
+      const auto scaled = [&](std::vector<float> values, int64_t columns, int sign) {
+        for (size_t i = 0; i < values.size(); ++i) {
+          const auto row = static_cast<int>(static_cast<int64_t>(i) / columns);
+          values[i] = std::ldexp(values[i], sign * (row * 5 - 50));
+        }
+        return values;
+      };
+      const std::vector<float> expected = run_linear(*backend, in.x, in.weight, no_bias, c);
+      const std::vector<float> found =
+          run_linear(*backend, scaled(in.x, 300, 1), in.weight, no_bias, c);
+      CHECK(scaled(found, 33, -1) == expected);
+    }
+  }
+}
+
 // Few rows go one way, more rows another (cpu_linear.h); within each a row stands alone.
 TEST_CASE("linear: a row has the same bits whatever rows are beside it") {
   for (const CpuIsa isa : test::available_isas()) {
@@ -173,7 +198,9 @@ TEST_CASE("linear: a row has the same bits whatever rows are beside it") {
         CHECK(row_of(rows_from(27, 20, size), 1) == row_of(named, 28));
         CHECK(row_of(named, 28) == (size <= 64 ? row_of(four, 0) : row_of(all, 28)));
       }
-      const bool one_way = cpu_kernels(isa).matrix_unit != nullptr && dtype == DType::bf16;
+      const MatrixUnit* unit = cpu_kernels(isa).matrix_unit;
+      const bool one_way = unit != nullptr &&
+                           (dtype == DType::bf16 || (dtype == DType::f16 && unit->f16 != nullptr));
       if (one_way) CHECK(row_of(all, 28) == row_of(four, 0));
     }
   }

@@ -382,7 +382,9 @@ void cpu_experts(const CpuKernels& kernels, ThreadPool& pool, ExpertScratch& scr
   if (x.shape[0] == 0) return;
   FP8KV_ASSERT(x.dtype == DType::f32 && out.dtype == DType::f32 && x.shape == out.shape);
   const bool coded = !matrices.codes.empty();
-  const ProductWay way = product_way(kernels, matrices.dtype, coded, x.shape[0], computed_as);
+  // What comes out of gate and up comes strip by strip.
+  const ProductWay way =
+      product_way(kernels, matrices.dtype, coded, x.shape[0], computed_as, RowsCome::in_parts);
   Experts(kernels, pool, scratch, x, matrices, out, way.form).run(routed, way.dots);
 }
 

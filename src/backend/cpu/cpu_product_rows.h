@@ -13,12 +13,12 @@ constexpr int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// How activations have to be prepared for products with weights of a type; the last two are those
-// of a matrix unit, for weights in bf16 and f16.
-enum class RowForm { plain, rounded_to_bf16, bf16_pairs, unit_bf16, unit_f16 };
+// How activations have to be prepared for products with weights of a type; the last three are those
+// of a matrix unit, for weights in bf16, and in f16 by two bf16 or by f16.
+enum class RowForm { plain, rounded_to_bf16, bf16_pairs, unit_bf16, unit_two_bf16, unit_f16 };
 
 constexpr bool is_for_unit(RowForm form) {
-  return form == RowForm::unit_bf16 || form == RowForm::unit_f16;
+  return form >= RowForm::unit_bf16;
 }
 
 // Elements of in_dim in kTileStride steps.
@@ -30,7 +30,8 @@ constexpr int64_t step_elements(RowForm form) {
 inline constexpr int64_t kPackRows = kUnitRows;
 
 // Rows for tiles, cut along k: [k blocks][rows][kTileStride] steps. For a matrix unit in blocks of
-// kPackRows rows, each laid out as MatrixUnit says.
+// kPackRows rows, each laid out as MatrixUnit says. Those of unit_f16 are multiplied by a power of
+// two each, their scale.
 struct PackedRows {
   float* data;
   int64_t n;
@@ -41,7 +42,14 @@ struct PackedRows {
   int64_t blocks() const { return divide_up(in_dim, block()); }
   // Rows that there is room for.
   int64_t room() const { return is_for_unit(form) ? divide_up(n, kPackRows) * kPackRows : n; }
-  size_t floats() const { return static_cast<size_t>(blocks() * room() * kTileStride); }
+  size_t floats() const {
+    const int64_t of_scales = form == RowForm::unit_f16 ? room() : 0;
+    return static_cast<size_t>(blocks() * room() * kTileStride + of_scales);
+  }
+  // [room]; null: they have none
+  float* scales() const {
+    return form == RowForm::unit_f16 ? data + blocks() * room() * kTileStride : nullptr;
+  }
   float* at(int64_t k_block, int64_t row) const {
     return data + (k_block * room() + row) * kTileStride;
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_unit_products.h"
+#include "base/error.h"
 #include "core/half.h"
 
 namespace fp8kv {
@@ -25,6 +26,26 @@ void prepare(const CpuKernels& kernels, RowForm form, const float* from, int64_t
   if (form == RowForm::bf16_pairs) return pack_pairs(from, count, to);
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
   if (form == RowForm::rounded_to_bf16) kernels.round_bf16(to, count);
+}
+
+// For f16 numbers: scaled, k block by k block.
+void pack_scaled_rows(const CpuKernels& kernels, std::span<const float* const> rows,
+                      const PackedRows& packed, int64_t index) {
+  alignas(64) float scaled[kPackRows][kTileStride];
+  std::array<const float*, kPackRows> from{};
+  float* scales = packed.scales() + index;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    scales[i] = f16_scale(kernels.largest_bits(rows[i], packed.in_dim, 0));
+    from[i] = scaled[i];
+  }
+  for (int64_t b = 0; b < packed.blocks(); ++b) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const float* row = rows[i] + b * packed.block();
+      for (int k = 0; k < packed.depth(b); ++k) scaled[i][k] = row[k] * scales[i];
+    }
+    pack_unit_rows(kernels, std::span(from).first(rows.size()), 0, packed.depth(b),
+                   packed.at(b, index), packed.form);
+  }
 }
 
 // `coded`: null where the weight is numbers.
@@ -89,14 +110,17 @@ void write_strip(const TileRows& rows, const float* sums, int64_t first, const P
 }  // namespace
 
 ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int64_t rows,
-                       int64_t computed_as) {
+                       int64_t computed_as, RowsCome come) {
   const bool bf16 = weight == DType::bf16, f16 = weight == DType::f16;
   const bool few = computed_as > 0 ? computed_as <= kMostNamedDotRows : rows <= kMostDotRows;
   const bool dots = kernels.dots.f32 != nullptr && few;
-  // Few rows of codes, and of f16, are faster by dot products: a unit needs them decoded, or
-  // parted, before.
-  if (kernels.matrix_unit != nullptr && (bf16 || f16) && !(dots && (coded || f16))) {
-    return {bf16 ? RowForm::unit_bf16 : RowForm::unit_f16, false};
+  // Few rows of codes, and of f16 in parts, are faster by dot products: a unit needs them decoded,
+  // or parted, before.
+  if (kernels.matrix_unit != nullptr && (bf16 || f16)) {
+    const bool as_f16 = kernels.matrix_unit->f16 != nullptr && come == RowsCome::whole;
+    const RowForm of_f16 = as_f16 ? RowForm::unit_f16 : RowForm::unit_two_bf16;
+    const RowForm form = bf16 ? RowForm::unit_bf16 : of_f16;
+    if (!(dots && (coded || form == RowForm::unit_two_bf16))) return {form, false};
   }
   if (!bf16) return {RowForm::plain, dots};
   return {kernels.pack_pairs != nullptr ? RowForm::bf16_pairs : RowForm::rounded_to_bf16, dots};
@@ -108,6 +132,7 @@ int64_t strip_width(const CpuKernels& kernels, RowForm form) {
 
 void pack_rows(const CpuKernels& kernels, std::span<const float* const> rows,
                const PackedRows& packed, int64_t index) {
+  if (packed.form == RowForm::unit_f16) return pack_scaled_rows(kernels, rows, packed, index);
   std::array<const float*, kPackRows> from{};
   for (int64_t b = 0; b < packed.blocks(); ++b) {
     for (size_t i = 0; i < rows.size(); ++i) from[i] = rows[i] + b * packed.block();
@@ -118,6 +143,7 @@ void pack_rows(const CpuKernels& kernels, std::span<const float* const> rows,
 
 void pack_part(const CpuKernels& kernels, std::span<const float* const> rows, int64_t first,
                int64_t count, const PackedRows& packed, int64_t index) {
+  FP8KV_ASSERT(packed.form != RowForm::unit_f16);
   const int64_t within = first % packed.block(), k_block = first / packed.block();
   if (is_for_unit(packed.form)) {
     return pack_unit_rows(kernels, rows, within, count, packed.at(k_block, index), packed.form);

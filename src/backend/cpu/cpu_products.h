@@ -35,8 +35,10 @@ struct ProductWay {
   bool dots;  // by dot products along the weights; else in strips
   bool operator==(const ProductWay&) const = default;
 };
+// Whether rows are there before they are packed. In parts, their largest number is not known.
+enum class RowsCome { whole, in_parts };
 ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int64_t rows,
-                       int64_t computed_as);
+                       int64_t computed_as, RowsCome come = RowsCome::whole);
 
 // Weights whose products are computed together.
 int64_t strip_width(const CpuKernels& kernels, RowForm form);
@@ -45,7 +47,7 @@ int64_t strip_width(const CpuKernels& kernels, RowForm form);
 void pack_rows(const CpuKernels& kernels, std::span<const float* const> rows,
                const PackedRows& packed, int64_t index);
 // `count` elements of them, from element `first` on. REQUIRES that these are within a k block,
-// and that `first` is a multiple of the strip's width.
+// that `first` is a multiple of the strip's width, and a form of RowsCome::in_parts.
 void pack_part(const CpuKernels& kernels, std::span<const float* const> rows, int64_t first,
                int64_t count, const PackedRows& packed, int64_t index);
 

@@ -17,7 +17,14 @@ constexpr int kLinesAhead = 4;
 // Stands in for the rows of a weight past its last one.
 alignas(64) constexpr std::array<std::byte, kTileStride * sizeof(float)> kZeroRow{};
 
-int parts_of(RowForm form) {
+const UnitNumbers& numbers_of(const CpuKernels& kernels, RowForm form) {
+  const MatrixUnit& unit = *kernels.matrix_unit;
+  return form == RowForm::unit_f16 ? *unit.f16 : unit.bf16;
+}
+int weight_parts(RowForm form) {
+  return form == RowForm::unit_two_bf16 ? 2 : 1;
+}
+int row_parts(RowForm form) {
   return form == RowForm::unit_bf16 ? 1 : 2;
 }
 
@@ -33,8 +40,8 @@ class Strips {
   Strips(const TileRows& rows, const ConstTensorView& weight, CodedRows* coded, int64_t first_strip,
          int64_t n_strips, float* panel, CodeScratch& scratch)
       : packed_(rows.packed),
-        unit_(*rows.kernels.matrix_unit),
-        parts_(parts_of(rows.packed.form)),
+        numbers_(numbers_of(rows.kernels, rows.packed.form)),
+        parts_(weight_parts(rows.packed.form)),
         weight_(weight),
         coded_(coded),
         panel_(reinterpret_cast<uint16_t*>(panel)),
@@ -59,7 +66,7 @@ class Strips {
             ? UnitWeights{at(now), row_bytes(), kUnitRows * row_bytes(), 0, kUnitDepth * 2}
             : packed_weights(panel_, parts_);
     const int64_t steps = divide_up(packed_.depth(now.k_block), kUnitDepth);
-    unit_.multiply[parts_ - 1][parts_ - 1](
+    numbers_.multiply[parts_ - 1][row_parts(packed_.form) - 1](
         weights, steps, packed_.at(now.k_block, first_ * kUnitRows), blocks_,
         kUnitRows * kTileStride, packed_sums(sums), now.k_block > 0, ahead(now, next));
   }
@@ -103,12 +110,12 @@ class Strips {
         from[j] = reinterpret_cast<const std::byte*>(to);
       }
     }
-    unit_.pack_weights[weight_.dtype](from, kUnitWeights, depth, panel_);
+    numbers_.pack_weights[weight_.dtype](from, kUnitWeights, depth, panel_);
   }
 
   const PackedRows& packed_;
-  const MatrixUnit& unit_;
-  int parts_;
+  const UnitNumbers& numbers_;
+  int parts_;  // of weights
   const ConstTensorView& weight_;
   CodedRows* coded_;
   uint16_t* panel_;
@@ -123,9 +130,10 @@ class Strips {
 
 void pack_unit_rows(const CpuKernels& kernels, std::span<const float* const> rows, int64_t within,
                     int64_t count, float* to, RowForm form) {
-  const int parts = parts_of(form);
-  kernels.matrix_unit->pack_rows[parts - 1](rows.data(), static_cast<int>(rows.size()), count,
-                                            to + within / kUnitDepth * parts * kUnitWords);
+  const int parts = row_parts(form);
+  numbers_of(kernels, form)
+      .pack_rows[parts - 1](rows.data(), static_cast<int>(rows.size()), count,
+                            to + within / kUnitDepth * parts * kUnitWords);
 }
 
 int64_t unit_sums_floats(int64_t n_rows, int64_t n_strips) {
@@ -151,6 +159,7 @@ void multiply_unit_strips(const TileRows& rows, const ConstTensorView& weight, C
     const Step now = step_at(i), next = step_at(std::min(i + 1, n_steps - 1));
     strips.multiply(now, next, of_unit + (now.strip - first_strip) * size);
   }
+  const float* scales = rows.packed.scales();
   const int64_t offset = rows.first_row % kUnitRows;
   for (int64_t done = 0; done < rows.n_rows;) {
     const int64_t row = offset + done;
@@ -161,7 +170,8 @@ void multiply_unit_strips(const TileRows& rows, const ConstTensorView& weight, C
                   static_cast<int>(row % kUnitRows), static_cast<int>(count),
                   {out.at + done * out.stride + first, out.stride,
                    std::min<int64_t>(kUnitWeights, out.columns - first),
-                   out.bias == nullptr ? nullptr : out.bias + first, out.add});
+                   out.bias == nullptr ? nullptr : out.bias + first, out.add,
+                   scales == nullptr ? nullptr : scales + rows.first_row + done});
     }
     done += count;
   }

@@ -28,17 +28,18 @@ inline std::vector<CpuIsa> available_isas() {
 
 // What a product of `dtype` may be wrong by, as part of the magnitudes it sums up, beside its
 // additions: a matrix unit keeps 16 bits of what f16 weights are multiplied by, and leaves out the
-// product of the lesser parts.
+// product of the lesser parts. One that multiplies f16 keeps 22 bits of it, but of experts.
 inline double parted_error(CpuIsa isa, DType dtype) {
   const bool parted = dtype == DType::f16 && cpu_kernels(isa).matrix_unit != nullptr;
   return parted ? 0x1p-17 + 0x1p-18 : 0.0;
 }
 
 // The set whose products of decoded weights those of codes are like, for a step of `rows` rows: AMX
-// multiplies few rows of bf16 by its tiles, but few rows of codes as AVX-512 BF16 does.
+// multiplies few rows of its own numbers by its tiles, but few rows of codes as AVX-512 BF16 does.
 inline CpuIsa isa_like_codes(CpuIsa isa, DType dtype, int64_t rows) {
-  const bool by_vectors = isa == CpuIsa::amx && dtype == DType::bf16 && rows <= 16;
-  return by_vectors ? CpuIsa::avx512_bf16 : isa;
+  const bool by_tiles = (isa >= CpuIsa::amx && dtype == DType::bf16) ||
+                        (isa == CpuIsa::amx_fp16 && dtype == DType::f16);
+  return by_tiles && rows <= 16 ? CpuIsa::avx512_bf16 : isa;
 }
 
 inline double random_value(Rng& rng) {

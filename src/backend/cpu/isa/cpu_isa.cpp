@@ -20,12 +20,19 @@ const CpuKernels& portable_kernels() {
   return kPortableKernels;
 }
 
+CpuKernels with_unit(const CpuKernels& others, const MatrixUnit& unit) {
+  CpuKernels kernels = others;
+  kernels.matrix_unit = &unit;
+  return kernels;
+}
+
 const CpuKernels& plain_amx_kernels() {
-  static const CpuKernels kKernels = [] {
-    CpuKernels kernels = kPortableKernels;
-    kernels.matrix_unit = &kPlainMatrixUnit;
-    return kernels;
-  }();
+  static const CpuKernels kKernels = with_unit(kPortableKernels, kPlainMatrixUnit);
+  return kKernels;
+}
+
+const CpuKernels& plain_amx_fp16_kernels() {
+  static const CpuKernels kKernels = with_unit(kPortableKernels, kPlainF16MatrixUnit);
   return kKernels;
 }
 
@@ -87,22 +94,28 @@ bool has_amx() {
 }
 
 const CpuKernels& amx_kernels() {
-  static const CpuKernels kKernels = [] {
-    CpuKernels kernels = avx512_bf16_kernels();
-    kernels.matrix_unit = &kAmxMatrixUnit;
-    return kernels;
-  }();
+  static const CpuKernels kKernels = with_unit(avx512_bf16_kernels(), kAmxMatrixUnit);
+  return kKernels;
+}
+
+bool has_amx_fp16() {
+  return has_amx() && take_amx_fp16();
+}
+
+const CpuKernels& amx_fp16_kernels() {
+  static const CpuKernels kKernels = with_unit(avx512_bf16_kernels(), kAmxF16MatrixUnit);
   return kKernels;
 }
 
 #else
 
 constexpr auto has_avx2 = is_not_here, has_avx512 = is_not_here, has_avx512_bf16 = is_not_here,
-               has_amx = is_not_here;
+               has_amx = is_not_here, has_amx_fp16 = is_not_here;
 constexpr const CpuKernels& (*avx2_kernels)() = nullptr;
 constexpr const CpuKernels& (*avx512_kernels)() = nullptr;
 constexpr const CpuKernels& (*avx512_bf16_kernels)() = nullptr;
 constexpr const CpuKernels& (*amx_kernels)() = nullptr;
+constexpr const CpuKernels& (*amx_fp16_kernels)() = nullptr;
 
 #endif
 
@@ -141,6 +154,8 @@ constexpr const CpuKernels& (*neon_bf16_kernels)() = nullptr;
 constexpr CpuIsaRow kRows[] = {
     {CpuIsa::plain_amx, "plain-amx", "AMX in plain C++", "nothing", [] { return true; },
      plain_amx_kernels},
+    {CpuIsa::plain_amx_fp16, "plain-amx-fp16", "AMX FP16 in plain C++", "nothing",
+     [] { return true; }, plain_amx_fp16_kernels},
     {CpuIsa::portable, "portable", "portable", "nothing", [] { return true; }, portable_kernels},
     {CpuIsa::neon, "neon", "NEON", "asimd", has_neon, neon_kernels},
     {CpuIsa::neon_bf16, "neon-bf16", "NEON BF16", "asimd and bf16", has_neon_bf16,
@@ -155,6 +170,10 @@ constexpr CpuIsaRow kRows[] = {
      "avx2, fma, f16c, avx512f, avx512bw, avx512dq, avx512vl, avx512_bf16, avx512_vbmi, "
      "amx_tile and amx_bf16",
      has_amx, amx_kernels},
+    {CpuIsa::amx_fp16, "amx-fp16", "AMX FP16",
+     "avx2, fma, f16c, avx512f, avx512bw, avx512dq, avx512vl, avx512_bf16, avx512_vbmi, "
+     "amx_tile, amx_bf16 and amx_fp16",
+     has_amx_fp16, amx_fp16_kernels},
 };
 
 }  // namespace

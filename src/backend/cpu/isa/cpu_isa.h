@@ -8,10 +8,11 @@ namespace fp8kv {
 
 struct CpuKernels;
 
-// In rising order, for each architecture. The first is AMX's matrix unit in plain C++, with its
-// bits: for tests on machines without it.
+// In rising order, for each architecture. The first are AMX's matrix units in plain C++, with their
+// bits: for tests on machines without them.
 enum class CpuIsa {
   plain_amx,
+  plain_amx_fp16,
   portable,
   neon,
   neon_bf16,
@@ -19,6 +20,7 @@ enum class CpuIsa {
   avx512,
   avx512_bf16,
   amx,
+  amx_fp16,
 };
 
 struct CpuIsaRow {
@@ -37,7 +39,7 @@ const CpuIsaRow& cpu_isa_row(CpuIsa isa);
 
 // Whether the program has kernels of this architecture for it, which are not for tests alone.
 inline bool is_for_users(const CpuIsaRow& row) {
-  return row.kernels != nullptr && row.isa != CpuIsa::plain_amx;
+  return row.kernels != nullptr && row.isa > CpuIsa::plain_amx_fp16;
 }
 
 // Whether the set, which this processor has, is slower on it than the one before: AVX-512 BF16

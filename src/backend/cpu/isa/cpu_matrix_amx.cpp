@@ -1,4 +1,4 @@
-// AMX with BF16: the tile registers, and what is packed for them by AVX-512.
+// AMX with BF16, and with FP16: the tile registers, and what is packed for them by AVX-512.
 #if defined(__x86_64__)
 
 #include <array>
@@ -21,8 +21,30 @@ namespace {
 
 using avx512::transpose;
 
+// The numbers that a unit multiplies, 16 elements of each of two vectors as 32 of them.
+struct Bf16Number {
+  // Those below 2^-126 become zero.
+  FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline __m512i from(__m512 low, __m512 high) {
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+  }
+  FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline __m512 value(__m256i codes) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(codes), 16));
+  }
+};
+struct F16Number {
+  FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline __m512i from(__m512 low, __m512 high) {
+    constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(low, kNearest)),
+                              _mm512_cvtps_ph(high, kNearest), 1);
+  }
+  FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline __m512 value(__m256i codes) {
+    return _mm512_cvtph_ps(codes);
+  }
+};
+
 // The instructions are written out, since intrinsics would ask for functions of another target, and
 // g++ 12 forgets that a configuration is 64 bytes long.
+template <typename Number>
 class AmxTiles {
  public:
   template <int kTile>
@@ -45,7 +67,13 @@ class AmxTiles {
   }
   template <int kSums, int kA, int kB>
   [[gnu::always_inline]] void multiply() {
-    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
+    if constexpr (std::is_same_v<Number, Bf16Number>) {
+      asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
+    } else {
+      // tdpfp16ps, in bytes: assemblers before binutils 2.40 lack its name.
+      asm volatile(".byte 0xc4, 0xe2, %c2, 0x5c, %c1" ::"i"(kSums), "i"(0xC0 | kSums << 3 | kA),
+                   "i"((15 - kB) << 3 | 3));
+    }
   }
 };
 
@@ -66,28 +94,24 @@ void end() {
   asm volatile("tilerelease");
 }
 
-// 16 elements of each of two vectors as 32 bf16; those below 2^-126 become zero.
-FP8KV_AMX_VECTORS [[gnu::always_inline]] inline __m512i to_bf16(__m512 low, __m512 high) {
-  return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-}
-// What is left of `x` beside its bf16, which may be the low or high 16 of `codes`; nothing where
+// What is left of `x` beside its number, which may be the low or high 16 of `codes`; nothing where
 // that is no number.
-template <int kHalf>
+template <typename Number, int kHalf>
 FP8KV_AMX_VECTORS [[gnu::always_inline]] inline __m512 rest(__m512 x, __m512i codes) {
-  const __m256i half = _mm512_extracti64x4_epi64(codes, kHalf);
-  const __m512i bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
+  const __m512 first = Number::value(_mm512_extracti64x4_epi64(codes, kHalf));
   const __m512i exponent = _mm512_set1_epi32(0x7F800000);
-  const __mmask16 finite = _mm512_cmpneq_epi32_mask(_mm512_and_si512(bits, exponent), exponent);
-  return _mm512_maskz_sub_ps(finite, x, _mm512_castsi512_ps(bits));
+  const __mmask16 finite =
+      _mm512_cmpneq_epi32_mask(_mm512_and_si512(_mm512_castps_si512(first), exponent), exponent);
+  return _mm512_maskz_sub_ps(finite, x, first);
 }
 
-// 32 elements in kParts vectors of bf16.
-template <int kParts>
+// 32 elements in kParts vectors of numbers.
+template <typename Number, int kParts>
 FP8KV_AMX_VECTORS [[gnu::always_inline]] inline void split(__m512 low, __m512 high,
                                                            __m512i (&parts)[kParts]) {
-  parts[0] = to_bf16(low, high);
+  parts[0] = Number::from(low, high);
   if constexpr (kParts == 2) {
-    parts[1] = to_bf16(rest<0>(low, parts[0]), rest<1>(high, parts[0]));
+    parts[1] = Number::from(rest<Number, 0>(low, parts[0]), rest<Number, 1>(high, parts[0]));
   }
 }
 
@@ -95,7 +119,7 @@ FP8KV_AMX_VECTORS [[gnu::always_inline]] inline void split(__m512 low, __m512 hi
   return count >= 32 ? ~0u : (1u << count) - 1;
 }
 
-template <int kParts>
+template <typename Number, int kParts>
 FP8KV_AMX_VECTORS void pack_rows(const float* const* rows, int n_rows, int64_t count, float* to) {
   for (int64_t k = 0; k < count; k += kUnitDepth, to += kParts * kUnitWords) {
     const uint32_t mask = first_bits(count - k);
@@ -107,7 +131,7 @@ FP8KV_AMX_VECTORS void pack_rows(const float* const* rows, int n_rows, int64_t c
         const float* from = rows[row] + k;
         const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);
         const __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 16);
-        split<kParts>(low, high, parts);
+        split<Number, kParts>(low, high, parts);
       }
       for (int part = 0; part < kParts; ++part) words[part][row] = _mm512_castsi512_ps(parts[part]);
     }
@@ -121,37 +145,28 @@ FP8KV_AMX_VECTORS void pack_rows(const float* const* rows, int n_rows, int64_t c
   }
 }
 
-// 32 numbers of a type in parts, of which `mask` counts; the others are zero.
-template <typename Element>
-struct Parts;
+// 32 elements of a type in parts, of which `mask` counts; the others are zero. The numbers
+// themselves are one part as they are.
+template <typename Number, typename Element>
+struct Parts {
+  static constexpr bool kIsNumber = std::is_same_v<
+      Element, std::conditional_t<std::is_same_v<Number, F16Number>, F16Element, Bf16Element>>;
+  static constexpr int kParts = kIsNumber || Element::kBytes == 1 ? 1 : 2;
 
-template <>
-struct Parts<Bf16Element> {
   FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline void load(const std::byte* from,
                                                                    uint32_t mask,
-                                                                   __m512i (&parts)[1]) {
-    parts[0] = _mm512_maskz_loadu_epi16(mask, from);
-  }
-};
-
-template <>
-struct Parts<F16Element> {
-  FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline void load(const std::byte* from,
-                                                                   uint32_t mask,
-                                                                   __m512i (&parts)[2]) {
-    const __m512i codes = _mm512_maskz_loadu_epi16(mask, from);
-    split<2>(_mm512_cvtph_ps(_mm512_castsi512_si256(codes)),
-             _mm512_cvtph_ps(_mm512_extracti64x4_epi64(codes, 1)), parts);
-  }
-};
-
-template <>
-struct Parts<F32Element> {
-  FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline void load(const std::byte* from,
-                                                                   uint32_t mask,
-                                                                   __m512i (&parts)[2]) {
-    split<2>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
-             _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 64), parts);
+                                                                   __m512i (&parts)[kParts]) {
+    if constexpr (kIsNumber) {
+      parts[0] = _mm512_maskz_loadu_epi16(mask, from);
+    } else if constexpr (std::is_same_v<Element, F16Element>) {
+      const __m512i codes = _mm512_maskz_loadu_epi16(mask, from);
+      split<Number, 2>(_mm512_cvtph_ps(_mm512_castsi512_si256(codes)),
+                       _mm512_cvtph_ps(_mm512_extracti64x4_epi64(codes, 1)), parts);
+    } else {
+      static_assert(std::is_same_v<Element, F32Element>);
+      split<Number, 2>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from),
+                       _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 64), parts);
+    }
   }
 };
 
@@ -180,7 +195,7 @@ constexpr int64_t kReadOnce = 64;
 
 // kReadOnce numbers of a type, of which `count` are there and the others are zero: for each 32 of
 // them their parts.
-template <typename Element, int kParts>
+template <typename Number, typename Element, int kParts>
 FP8KV_AMX_VECTORS [[gnu::always_inline]] inline void load_parts(const std::byte* from,
                                                                 int64_t count,
                                                                 __m512i (&parts)[2][kParts]) {
@@ -188,24 +203,22 @@ FP8KV_AMX_VECTORS [[gnu::always_inline]] inline void load_parts(const std::byte*
   if constexpr (Element::kBytes == 1) {
     load_fp8<Element::kFormat>(from, mask, parts[0][0], parts[1][0]);
   } else {
-    Parts<Element>::load(from, static_cast<uint32_t>(mask), parts[0]);
-    Parts<Element>::load(from + 32 * Element::kBytes, static_cast<uint32_t>(mask >> 32), parts[1]);
+    Parts<Number, Element>::load(from, static_cast<uint32_t>(mask), parts[0]);
+    Parts<Number, Element>::load(from + 32 * Element::kBytes, static_cast<uint32_t>(mask >> 32),
+                                 parts[1]);
   }
 }
 
-template <typename Element>
-constexpr int kPartsOf = Element::kBytes == 1 || std::is_same_v<Element, Bf16Element> ? 1 : 2;
-
-template <typename Element>
+template <typename Number, typename Element>
 FP8KV_AMX_VECTORS void pack_weights(const std::byte* const* rows, int n_rows, int64_t count,
                                     uint16_t* to) {
-  constexpr int kParts = kPartsOf<Element>;
+  constexpr int kParts = Parts<Number, Element>::kParts;
   constexpr int64_t kPart = kUnitWeights * kUnitDepth;
   for (int row = 0; row < n_rows; ++row) {
     uint16_t* out = to + row * kUnitDepth;
     for (int64_t k = 0; k < count; k += kReadOnce, out += 2 * kParts * kPart) {
       __m512i parts[2][kParts];
-      load_parts<Element>(rows[row] + k * Element::kBytes, count - k, parts);
+      load_parts<Number, Element>(rows[row] + k * Element::kBytes, count - k, parts);
       for (int part = 0; part < kParts; ++part) {
         _mm512_store_si512(out + part * kPart, parts[0][part]);
         if (count - k <= kUnitDepth) continue;
@@ -227,18 +240,18 @@ alignas(64) constexpr auto kHighPairs = [] {
   return at;
 }();
 
-template <typename Element>
+template <typename Number, typename Element>
 FP8KV_AMX_VECTORS void pack_columns(const std::byte* const* lines, int n, int64_t columns,
                                     float* to, int64_t block_words) {
-  constexpr int kParts = kPartsOf<Element>;
+  constexpr int kParts = Parts<Number, Element>::kParts;
   const __m512i pairs[2] = {_mm512_load_si512(kLowPairs.data()),
                             _mm512_load_si512(kHighPairs.data())};
   for (int64_t first = 0; first < columns; first += kReadOnce, to += 4 * block_words) {
     const int64_t count = columns - first, offset = first * Element::kBytes;
     for (int pair = 0; pair < 16; ++pair) {
       __m512i one[2][kParts] = {}, other[2][kParts] = {};
-      if (2 * pair < n) load_parts<Element>(lines[2 * pair] + offset, count, one);
-      if (2 * pair + 1 < n) load_parts<Element>(lines[2 * pair + 1] + offset, count, other);
+      if (2 * pair < n) load_parts<Number, Element>(lines[2 * pair] + offset, count, one);
+      if (2 * pair + 1 < n) load_parts<Number, Element>(lines[2 * pair + 1] + offset, count, other);
 #pragma GCC unroll 4
       for (int block = 0; block < 4; ++block) {
         if (count <= block * kUnitRows) break;
@@ -253,15 +266,19 @@ FP8KV_AMX_VECTORS void pack_columns(const std::byte* const* lines, int n, int64_
 }
 
 // 16 columns of a row, of which `mask` counts.
-FP8KV_AVX512 [[gnu::always_inline]] inline void write(__m512 x, __m512 bias, __mmask16 mask,
-                                                      bool add, float* to) {
-  x = _mm512_add_ps(x, bias);
+FP8KV_AVX512 [[gnu::always_inline]] inline void write(__m512 x, float factor, __m512 bias,
+                                                      __mmask16 mask, bool add, float* to) {
+  x = _mm512_add_ps(_mm512_mul_ps(x, _mm512_set1_ps(factor)), bias);
   if (add) x = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, to), x);
   _mm512_mask_storeu_ps(to, mask, x);
 }
 
 FP8KV_AVX512 void unpack(const float* sums, int first, int n, const UnitOut& out) {
   const uint32_t columns = first_bits(out.columns);
+  float factors[16];
+  for (int row = 0; row < n; ++row) {
+    factors[row] = out.scales == nullptr ? 1.0f : 1.0f / out.scales[row];
+  }
   for (int half = 0; half < 2; ++half) {
     const auto mask = static_cast<__mmask16>(columns >> (16 * half));
     __m512 x[16];
@@ -273,20 +290,49 @@ FP8KV_AVX512 void unpack(const float* sums, int first, int n, const UnitOut& out
     float* to = out.at + half * 16;
     if (n == kUnitRows) {
 #pragma GCC unroll 16
-      for (int row = 0; row < 16; ++row) write(x[row], bias, mask, out.add, to + row * out.stride);
+      for (int row = 0; row < 16; ++row)
+        write(x[row], factors[row], bias, mask, out.add, to + row * out.stride);
     } else {
       for (int row = 0; row < n; ++row) {
-        write(x[first + row], bias, mask, out.add, to + row * out.stride);
+        write(x[first + row], factors[row], bias, mask, out.add, to + row * out.stride);
       }
     }
   }
 }
 
-// Of this processor, by a leaf of CPUID.
-bool has_bits(unsigned leaf, unsigned subleaf, unsigned edx_bits) {
+using Bf16Tiles = AmxTiles<Bf16Number>;
+using F16Tiles = AmxTiles<F16Number>;
+
+constexpr UnitNumbers kBf16 = {
+    .type = DType::bf16,
+    .pack_rows = {pack_rows<Bf16Number, 1>, pack_rows<Bf16Number, 2>},
+    .pack_weights = per_type<UnitNumbers::PackWeights>(
+        []<typename T>() { return pack_weights<Bf16Number, T>; }),
+    .pack_columns = per_type<UnitNumbers::PackColumns>(
+        []<typename T>() { return pack_columns<Bf16Number, T>; }),
+    .multiply = {{matrix::multiply<Bf16Tiles, 1, 1>, matrix::multiply<Bf16Tiles, 1, 2>},
+                 {matrix::multiply<Bf16Tiles, 2, 1>, matrix::multiply<Bf16Tiles, 2, 2>}},
+};
+
+constexpr UnitNumbers kF16 = {
+    .type = DType::f16,
+    .pack_rows = {pack_rows<F16Number, 1>, pack_rows<F16Number, 2>},
+    .pack_weights = matrix::wide_types<UnitNumbers::PackWeights>(
+        pack_weights<F16Number, F32Element>, pack_weights<F16Number, F16Element>),
+    .pack_columns = matrix::wide_types<UnitNumbers::PackColumns>(
+        pack_columns<F16Number, F32Element>, pack_columns<F16Number, F16Element>),
+    .multiply = {{matrix::multiply<F16Tiles, 1, 1>, matrix::multiply<F16Tiles, 1, 2>},
+                 {matrix::multiply<F16Tiles, 2, 1>, matrix::multiply<F16Tiles, 2, 2>}},
+};
+
+// Registers of CPUID.
+enum class Register { eax, edx };
+
+// Whether this processor has all of the bits in a register of a leaf.
+bool has_bits(unsigned leaf, unsigned subleaf, Register which, unsigned bits) {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid_count(leaf, subleaf, &eax, &ebx, &ecx, &edx) != 0 &&
-         (edx & edx_bits) == edx_bits;
+         ((which == Register::eax ? eax : edx) & bits) == bits;
 }
 
 }  // namespace
@@ -294,21 +340,20 @@ bool has_bits(unsigned leaf, unsigned subleaf, unsigned edx_bits) {
 bool take_amx() {
   constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // Linux: arch_prctl
-  static const bool kTaken = has_bits(7, 0, kAmxBf16 | kAmxTile) &&
+  static const bool kTaken = has_bits(7, 0, Register::edx, kAmxBf16 | kAmxTile) &&
                              syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   return kTaken;
 }
 
-const MatrixUnit kAmxMatrixUnit = {
-    .begin = begin,
-    .end = end,
-    .pack_rows = {pack_rows<1>, pack_rows<2>},
-    .pack_weights = per_type<MatrixUnit::PackWeights>([]<typename T>() { return pack_weights<T>; }),
-    .pack_columns = per_type<MatrixUnit::PackColumns>([]<typename T>() { return pack_columns<T>; }),
-    .multiply = {{matrix::multiply<AmxTiles, 1, 1>, matrix::multiply<AmxTiles, 1, 2>},
-                 {matrix::multiply<AmxTiles, 2, 1>, matrix::multiply<AmxTiles, 2, 2>}},
-    .unpack = unpack,
-};
+bool take_amx_fp16() {
+  constexpr unsigned kAmxFp16 = 1u << 21;
+  static const bool kTaken = take_amx() && has_bits(7, 1, Register::eax, kAmxFp16) &&
+                             same_f16_product(kAmxF16MatrixUnit, kPlainF16MatrixUnit);
+  return kTaken;
+}
+
+const MatrixUnit kAmxMatrixUnit = {begin, end, kBf16, nullptr, unpack};
+const MatrixUnit kAmxF16MatrixUnit = {begin, end, kBf16, &kF16, unpack};
 
 }  // namespace fp8kv
 

@@ -142,7 +142,7 @@ template <typename Tiles, int kWeightParts, int kRowParts, int kHalves>
   }
 }
 
-// MatrixUnit::Multiply
+// UnitNumbers::Multiply
 template <typename Tiles, int kWeightParts, int kRowParts>
 void multiply(const UnitWeights& weights, int64_t steps, const float* rows, int64_t blocks,
               int64_t block_words, const UnitSums& sums, bool add, const UnitAhead& ahead) {
@@ -153,6 +153,12 @@ void multiply(const UnitWeights& weights, int64_t steps, const float* rows, int6
     multiply_all<Tiles, kWeightParts, kRowParts, 2>(weights, steps, rows, blocks, block_words, sums,
                                                     add, ahead);
   }
+}
+
+// The functions of numbers that f16 makes.
+template <typename Function>
+constexpr PerType<Function> wide_types(Function f32, Function f16) {
+  return {f32, f16, nullptr, nullptr, nullptr, nullptr, nullptr};
 }
 
 }  // namespace fp8kv::matrix

@@ -1,5 +1,5 @@
-// A matrix unit in plain C++, with the bits of AMX: so its callers and its loops run in every test,
-// whatever the processor.
+// Matrix units in plain C++, with the bits of AMX and AMX-FP16: so its callers and its loops run in
+// every test, whatever the processor.
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -17,11 +17,22 @@ float flushed(float x) {
   return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x;
 }
 
+// The numbers that a unit multiplies.
+struct Bf16Number {
+  static uint16_t from(float x) { return bf16_from_float(flushed(x)); }
+  static float value(uint16_t code) { return flushed(bf16_to_float(code)); }
+};
+struct F16Number {
+  static uint16_t from(float x) { return f16_from_float(x); }
+  static float value(uint16_t code) { return f16_to_float(code); }
+};
+
+template <typename Number>
 float number(uint32_t word, int part) {
-  return flushed(bf16_to_float(static_cast<uint16_t>(word >> (16 * part))));
+  return Number::value(static_cast<uint16_t>(word >> (16 * part)));
 }
 
-// a * b + sum, rounded once. The product of two bf16 is exact within the normal range.
+// a * b + sum, rounded once. The product of two numbers is exact within the normal range.
 float fused(float a, float b, float sum) {
   const float product = a * b, magnitude = std::fabs(product);
   const bool normal = magnitude >= 0x1p-126f && magnitude <= 0x1.fffffep127f;
@@ -30,6 +41,7 @@ float fused(float a, float b, float sum) {
 }
 
 // Eight registers of 16 rows of 16 words.
+template <typename Number>
 class PlainTiles {
  public:
   template <int kTile>
@@ -52,8 +64,8 @@ class PlainTiles {
   void zero() {
     std::memset(words_[kTile], 0, sizeof words_[kTile]);
   }
-  // TDPBF16PS: the even elements of a step and the odd ones are summed up apart, each product and
-  // its addition rounded once; then both sums are added, and the tile.
+  // TDPBF16PS and TDPFP16PS: the even elements of a step and the odd ones are summed up apart, each
+  // product and its addition rounded once; then both sums are added, and the tile.
   template <int kSums, int kA, int kB>
   void multiply() {
     for (int i = 0; i < 16; ++i) {
@@ -61,7 +73,8 @@ class PlainTiles {
         float sum[2] = {0.0f, 0.0f};
         for (int k = 0; k < 16; ++k) {
           for (int part = 0; part < 2; ++part) {
-            const float a = number(words_[kA][i][k], part), b = number(words_[kB][k][j], part);
+            const float a = number<Number>(words_[kA][i][k], part);
+            const float b = number<Number>(words_[kB][k][j], part);
             sum[part] = flushed(fused(a, b, sum[part]));
           }
         }
@@ -77,25 +90,23 @@ class PlainTiles {
 };
 
 // The parts of a number, the greater first; what is no number is so in its first part.
+template <typename Number>
 struct Parts {
   uint16_t part[2];
   explicit Parts(float x) {
-    part[0] = bf16_from_float(flushed(x));
-    const float first = bf16_to_float(part[0]);
-    part[1] = std::isfinite(first) ? bf16_from_float(flushed(x - first)) : uint16_t{0};
+    part[0] = Number::from(x);
+    const float first = Number::value(part[0]);
+    part[1] = std::isfinite(first) ? Number::from(x - first) : uint16_t{0};
   }
 };
 
-template <typename Element>
-constexpr int kPartsOf = Element::kBytes == 1 || std::is_same_v<Element, Bf16Element> ? 1 : 2;
-
-template <int kParts>
+template <typename Number, int kParts>
 void pack_rows(const float* const* rows, int n_rows, int64_t count, float* to) {
   const int64_t steps = (count + kUnitDepth - 1) / kUnitDepth;
   std::memset(to, 0, static_cast<size_t>(steps * kParts * kUnitWords) * sizeof(float));
   for (int row = 0; row < n_rows; ++row) {
     for (int64_t k = 0; k < count; ++k) {
-      const Parts parts(rows[row][k]);
+      const Parts<Number> parts(rows[row][k]);
       const int64_t step = k / kUnitDepth, pair = k % kUnitDepth / 2;
       for (int64_t part = 0; part < kParts; ++part) {
         float* word = to + (step * kParts + part) * kUnitWords + pair * kUnitRows + row;
@@ -105,14 +116,14 @@ void pack_rows(const float* const* rows, int n_rows, int64_t count, float* to) {
   }
 }
 
-template <typename Element, int kParts>
+template <typename Number, typename Element, int kParts>
 void pack_weights(const std::byte* const* rows, int n_rows, int64_t count, uint16_t* to) {
   constexpr int64_t kPart = kUnitWeights * kUnitDepth;
   const int64_t steps = (count + kUnitDepth - 1) / kUnitDepth;
   std::memset(to, 0, static_cast<size_t>(steps * kParts * kPart) * sizeof(uint16_t));
   for (int row = 0; row < n_rows; ++row) {
     for (int64_t k = 0; k < count; ++k) {
-      const Parts parts(Element::load(rows[row] + k * Element::kBytes));
+      const Parts<Number> parts(Element::load(rows[row] + k * Element::kBytes));
       for (int64_t part = 0; part < kParts; ++part) {
         to[(k / kUnitDepth * kParts + part) * kPart + row * kUnitDepth + k % kUnitDepth] =
             parts.part[part];
@@ -121,7 +132,7 @@ void pack_weights(const std::byte* const* rows, int n_rows, int64_t count, uint1
   }
 }
 
-template <typename Element, int kParts>
+template <typename Number, typename Element, int kParts>
 void pack_columns(const std::byte* const* lines, int n, int64_t columns, float* to,
                   int64_t block_words) {
   for (int64_t first = 0; first < columns; first += kUnitRows, to += block_words) {
@@ -133,14 +144,15 @@ void pack_columns(const std::byte* const* lines, int n, int64_t columns, float* 
         values[row][k] = Element::load(lines[k] + (first + row) * Element::kBytes);
       }
     }
-    pack_rows<kParts>(rows, kUnitRows, kUnitDepth, to);
+    pack_rows<Number, kParts>(rows, kUnitRows, kUnitDepth, to);
   }
 }
 
 void unpack(const float* sums, int first, int n, const UnitOut& out) {
   for (int row = 0; row < n; ++row) {
+    const float factor = out.scales == nullptr ? 1.0f : 1.0f / out.scales[row];
     for (int64_t w = 0; w < out.columns; ++w) {
-      const float sum = sums[w * kUnitRows + first + row];
+      const float sum = sums[w * kUnitRows + first + row] * factor;
       const float value = out.bias == nullptr ? sum : sum + out.bias[w];
       float& to = out.at[row * out.stride + w];
       to = out.add ? to + value : value;
@@ -150,19 +162,37 @@ void unpack(const float* sums, int first, int n, const UnitOut& out) {
 
 void nothing() {}
 
+template <typename Element>
+constexpr int kBf16Parts = Element::kBytes == 1 || std::is_same_v<Element, Bf16Element> ? 1 : 2;
+
+using Bf16Tiles = PlainTiles<Bf16Number>;
+using F16Tiles = PlainTiles<F16Number>;
+
+constexpr UnitNumbers kBf16 = {
+    .type = DType::bf16,
+    .pack_rows = {pack_rows<Bf16Number, 1>, pack_rows<Bf16Number, 2>},
+    .pack_weights = per_type<UnitNumbers::PackWeights>(
+        []<typename T>() { return pack_weights<Bf16Number, T, kBf16Parts<T>>; }),
+    .pack_columns = per_type<UnitNumbers::PackColumns>(
+        []<typename T>() { return pack_columns<Bf16Number, T, kBf16Parts<T>>; }),
+    .multiply = {{matrix::multiply<Bf16Tiles, 1, 1>, matrix::multiply<Bf16Tiles, 1, 2>},
+                 {matrix::multiply<Bf16Tiles, 2, 1>, matrix::multiply<Bf16Tiles, 2, 2>}},
+};
+
+constexpr UnitNumbers kF16 = {
+    .type = DType::f16,
+    .pack_rows = {pack_rows<F16Number, 1>, pack_rows<F16Number, 2>},
+    .pack_weights = matrix::wide_types<UnitNumbers::PackWeights>(
+        pack_weights<F16Number, F32Element, 2>, pack_weights<F16Number, F16Element, 1>),
+    .pack_columns = matrix::wide_types<UnitNumbers::PackColumns>(
+        pack_columns<F16Number, F32Element, 2>, pack_columns<F16Number, F16Element, 1>),
+    .multiply = {{matrix::multiply<F16Tiles, 1, 1>, matrix::multiply<F16Tiles, 1, 2>},
+                 {matrix::multiply<F16Tiles, 2, 1>, matrix::multiply<F16Tiles, 2, 2>}},
+};
+
 }  // namespace
 
-const MatrixUnit kPlainMatrixUnit = {
-    .begin = nothing,
-    .end = nothing,
-    .pack_rows = {pack_rows<1>, pack_rows<2>},
-    .pack_weights = per_type<MatrixUnit::PackWeights>(
-        []<typename T>() { return pack_weights<T, kPartsOf<T>>; }),
-    .pack_columns = per_type<MatrixUnit::PackColumns>(
-        []<typename T>() { return pack_columns<T, kPartsOf<T>>; }),
-    .multiply = {{matrix::multiply<PlainTiles, 1, 1>, matrix::multiply<PlainTiles, 1, 2>},
-                 {matrix::multiply<PlainTiles, 2, 1>, matrix::multiply<PlainTiles, 2, 2>}},
-    .unpack = unpack,
-};
+const MatrixUnit kPlainMatrixUnit = {nothing, nothing, kBf16, nullptr, unpack};
+const MatrixUnit kPlainF16MatrixUnit = {nothing, nothing, kBf16, &kF16, unpack};
 
 }  // namespace fp8kv

@@ -1,9 +1,12 @@
 // Products by a matrix unit (AMX): sums of 16 rows of weights and 16 rows of activations at once,
 // 32 numbers of 16 bits of each at a step.
 //
-// A unit multiplies bf16 alone. So numbers are made of parts, each a bf16: one part of bf16 and
-// FP8, exactly; two of f16, exactly (11 bits are 8 and 3); two of f32, which keep 16 bits of 24. Of
-// two parts each, the product of the lesser ones is left out: it is below 2^-18 of the whole.
+// A unit multiplies numbers of 16 bits: bf16, and some units f16 too. Everything else is made of
+// parts. By bf16: one part of bf16 and FP8, exactly; two of f16, exactly (11 bits are 8 and 3); two
+// of f32, which keep 16 bits of 24. Of two parts each, the product of the lesser ones is left out:
+// it is below 2^-18 of the whole. By f16: one part of f16, exactly; two of f32, which keep 22 bits
+// where both parts are in the normal range, and else are off by 2^-25 at most. So rows of f32 are
+// multiplied by a power of two before that brings their largest number to f16_scale's range.
 //
 // A sum adds up its steps in ascending order, so that it has the same bits whatever is beside it,
 // and however many rows there are. Numbers below 2^-126 count as zero.
@@ -14,6 +17,8 @@
 //   sums     [blocks of rows][2 halves][16 weights][16 rows] f32
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,8 +33,18 @@ inline constexpr int kUnitDepth = 32;
 inline constexpr int kUnitWords = kUnitRows * kUnitDepth / 2;
 inline constexpr int kUnitSums = kUnitRows * kUnitWeights;
 
-constexpr int parts_of(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::f32 ? 2 : 1;
+// Of what has `dtype`, made of numbers of the type `of`.
+constexpr int parts_of(DType dtype, DType of = DType::bf16) {
+  return dtype == DType::f32 || (dtype == DType::f16 && of == DType::bf16) ? 2 : 1;
+}
+
+// The power of two that brings a row of f32, whose largest magnitude has these bits, within
+// [2^14, 2^15), or as near to it as its reciprocal is a normal number too. 1 for a row of zeros or
+// with what is no number.
+inline float f16_scale(uint32_t largest_bits) {
+  const int exponent = static_cast<int>(largest_bits >> 23) - 127;
+  if (largest_bits == 0 || exponent == 128) return 1.0f;
+  return std::ldexp(1.0f, std::min(14 - exponent, 126));
 }
 
 // 32 rows of weights as `multiply` finds them: packed, or one part where it lies already.
@@ -62,9 +77,10 @@ constexpr UnitSums packed_sums(float* at) {
 struct UnitOut {
   float* at;
   int64_t stride;
-  int64_t columns;              // up to kUnitWeights
-  const float* bias = nullptr;  // added to each row; null: nothing
-  bool add = false;             // to what is there
+  int64_t columns;                // up to kUnitWeights
+  const float* bias = nullptr;    // added to each row; null: nothing
+  bool add = false;               // to what is there
+  const float* scales = nullptr;  // of the rows, by which sums are divided first; null: 1
 };
 
 // What will be multiplied next, to be fetched meanwhile.
@@ -82,9 +98,8 @@ struct UnitAhead {
   int64_t piece_bytes = 0;
 };
 
-struct MatrixUnit {
-  // What a thread has to do before `multiply` and after it.
-  using Turn = void (*)();
+// Products of numbers of one type.
+struct UnitNumbers {
   // `count` elements of n_rows <= 16 rows; the rest of 16 rows and of whole steps is zero.
   using PackRows = void (*)(const float* const* rows, int n_rows, int64_t count, float* to);
   // `count` numbers of 32 rows, or of the first 16, at any alignment; the rest of whole steps is
@@ -100,15 +115,24 @@ struct MatrixUnit {
   using Multiply = void (*)(const UnitWeights& weights, int64_t steps, const float* rows,
                             int64_t blocks, int64_t block_words, const UnitSums& sums, bool add,
                             const UnitAhead& ahead);
+
+  DType type;                         // bf16 or f16
+  PackRows pack_rows[2];              // in one part, and in two
+  PerType<PackWeights> pack_weights;  // in parts_of; by f16 of f32 and f16 alone
+  PerType<PackColumns> pack_columns;  // the same
+  Multiply multiply[2][2];            // [parts of weights - 1][parts of rows - 1]
+};
+
+struct MatrixUnit {
+  // What a thread has to do before UnitNumbers::Multiply and after it.
+  using Turn = void (*)();
   // Rows [first, first + n) of a block of packed sums.
   using Unpack = void (*)(const float* sums, int first, int n, const UnitOut& out);
 
   Turn begin;
   Turn end;
-  PackRows pack_rows[2];              // in one part, and in two
-  PerType<PackWeights> pack_weights;  // in parts_of
-  PerType<PackColumns> pack_columns;
-  Multiply multiply[2][2];  // [parts of weights - 1][parts of rows - 1]
+  UnitNumbers bf16;
+  const UnitNumbers* f16;  // null: it multiplies none
   Unpack unpack;
 };
 
@@ -124,14 +148,23 @@ class UnitTurn {
   const MatrixUnit& unit_;
 };
 
-// By plain C++, with the bits of AMX: for machines without it, and for tests.
+// Whether one product of f16 numbers has the same bits by both. REQUIRES both to have them.
+bool same_f16_product(const MatrixUnit& one, const MatrixUnit& other);
+
+// By plain C++, with the bits of AMX, and of AMX-FP16: for machines without it, and for tests.
 extern const MatrixUnit kPlainMatrixUnit;
+extern const MatrixUnit kPlainF16MatrixUnit;
 #if defined(__x86_64__)
 // REQUIRES AVX-512 with BF16 and VBMI, and leave to use AMX: take_amx.
 extern const MatrixUnit kAmxMatrixUnit;
+// REQUIRES take_amx_fp16 too.
+extern const MatrixUnit kAmxF16MatrixUnit;
 // Whether the processor and the system have AMX with BF16; asks the system to let this process use
 // it.
 bool take_amx();
+// Whether it has FP16 too, whose products are the plain ones: nobody has run this on such a
+// processor, so that one product is compared with the plain one before any is trusted.
+bool take_amx_fp16();
 #endif
 
 }  // namespace fp8kv
