@@ -113,8 +113,8 @@ extern const CodeKernels kPortableCodes;
 extern const CodeKernels kAvx2Codes;
 extern const CodeKernels kAvx512Codes;
 extern const CodeKernels kAvx512Bf16Codes;
-// Replaces what reads bytes, where the processor has AVX512_VBMI besides.
-void take_vbmi_bytes(CodeKernels& kernels);
+// Replaces what is faster by AVX512_VBMI, where the processor has that besides.
+void take_vbmi_codes(CodeKernels& kernels);
 #endif
 #if defined(__aarch64__)
 extern const CodeKernels kNeonCodes;

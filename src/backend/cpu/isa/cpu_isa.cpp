@@ -81,7 +81,7 @@ const CpuKernels& avx512_bf16_kernels() {
     CpuKernels kernels = kAvx512Bf16Kernels;
     if (__builtin_cpu_supports("avx512vbmi")) {
       take_vbmi(kernels);
-      take_vbmi_bytes(codes);
+      take_vbmi_codes(codes);
       kernels.codes = &codes;
     }
     return kernels;
