@@ -212,6 +212,40 @@ TEST_CASE("kernels: a tile of rows has the bits of one with a panel") {
   }
 }
 
+TEST_CASE("kernels: a tile of keys has the bits of one with a panel") {
+  Rng rng(48);
+  for (const CpuIsa isa : test::available_isas()) {
+    const CpuKernels& kernels = cpu_kernels(isa);
+    CAPTURE(std::string(cpu_isa_name(isa)));
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f8_e4m3,
+                              DType::f8_e4m3fnuz, DType::f8_e5m2, DType::f8_e5m2fnuz}) {
+      if (kernels.key_tiles[dtype] == nullptr) continue;
+      CAPTURE(std::string(dtype_name(dtype)));
+      const auto size = static_cast<int64_t>(dtype_bytes(dtype));
+      for (const int depth : {64, 128, 256}) {
+        std::vector<std::byte> elements(static_cast<size_t>(kernels.strip * depth * size) + 1);
+        for (std::byte& each : elements) each = static_cast<std::byte>(rng.next() >> 56);
+        std::vector<const std::byte*> keys;
+        for (int j = 0; j < kernels.strip; ++j) {
+          keys.push_back(elements.data() + 1 + j * depth * size);
+        }
+        alignas(64) float panel[kTileStride * kMaxStrip];
+        kernels.pack_panel[dtype](keys.data(), depth, panel);
+        for (int n = 1; n <= kMaxRowTiles; ++n) {
+          const std::vector<float> a =
+              test::random_floats(rng, static_cast<size_t>(n * kTileStride));
+          std::vector<float> expected(static_cast<size_t>(n * kTileStride)), actual = expected;
+          kernels.tiles[n - 1](a.data(), panel, depth, expected.data(), kTileStride, false);
+          kernels.key_tiles[dtype][n - 1](a.data(), keys.data(), depth, actual.data(), kTileStride);
+          int64_t wrong = 0;
+          for (size_t i = 0; i < actual.size(); ++i) wrong += same(actual[i], expected[i]) ? 0 : 1;
+          CHECK(wrong == 0);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("kernels: rounding in place is a store and a load") {
   Rng rng(41);
   std::vector<float> values = test::random_floats(rng, 1003);

@@ -60,6 +60,7 @@ bool has_avx512_bf16() {
 void take_vbmi(CpuKernels& kernels) {
   take_vbmi_panels(kernels);
   take_vbmi_row_tiles(kernels);
+  take_vbmi_key_tiles(kernels);
 }
 
 const CpuKernels& avx2_kernels() {

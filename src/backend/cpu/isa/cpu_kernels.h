@@ -30,6 +30,7 @@ inline constexpr int kMaxTileRows = 14;
 inline constexpr int kMaxStrip = 32;
 // Rows of a tile that is made without a panel.
 inline constexpr int kMaxRowTiles = 8;
+inline constexpr int kKeyDepth = 64;
 
 // What a token does to a block of a state, and what is read of it: see CpuKernels::StatePass.
 struct StateWrite {
@@ -60,6 +61,11 @@ struct CpuKernels {
   // of `rows` at any alignment. REQUIRES whole strips of columns.
   using RowTile = void (*)(const float* a, const std::byte* const* rows, int depth, int64_t columns,
                            float* c, int64_t c_stride);
+  // For a number of rows of `a` that the function stands for, c[r][j] = sum over k of
+  // a[r][k] * keys[j][k], j < strip, with the tile's bits. Elements of `keys` at any alignment.
+  // REQUIRES a depth that is a multiple of kKeyDepth, and at most kTileStride.
+  using KeyTile = void (*)(const float* a, const std::byte* const* keys, int depth, float* c,
+                           int64_t c_stride);
   // out[r * kDotWeights + w] = sum over k < count of weights[w][k] * x[r * x_stride + k] for a
   // number of rows r that the function stands for; weights at any alignment.
   using Dots = void (*)(const std::byte* const* weights, const float* x, int64_t x_stride,
@@ -107,6 +113,7 @@ struct CpuKernels {
 
   // [kMaxRowTiles]: for 1, 2, ... rows; null where panels serve.
   PerType<const RowTile*> row_tiles = {};
+  PerType<const KeyTile*> key_tiles = {};
 
   // Products of bf16 pairs, or null. A step is then two elements, bf16 side by side, in `a`; how
   // the panel has them is between these two. Its depth is in steps, for `pack_pairs` in elements.
@@ -152,6 +159,8 @@ float softmax_avx512(float* scores, int begin, int end, int count, float scale,
 void take_vbmi_panels(CpuKernels& kernels);
 // Adds tiles without a panel, of all types.
 void take_vbmi_row_tiles(CpuKernels& kernels);
+// Adds key_tiles of fp8.
+void take_vbmi_key_tiles(CpuKernels& kernels);
 #endif
 #if defined(__aarch64__)
 extern const CpuKernels kNeonKernels;
