@@ -1,5 +1,8 @@
 #include "text/steps/pattern_classes.h"
 
+#include <map>
+#include <mutex>
+
 #include "base/error.h"
 #include "text/steps/pattern.h"
 #include "unicode/characters.h"
@@ -53,7 +56,7 @@ std::optional<Property> find_property(std::string_view name) {
 // that is newer than this PCRE2.
 constexpr CharRanges::Range kCompared[] = {{0, 0xD800}, {0xE000, 0x40000}, {0xE0000, 0xF0000}};
 
-std::optional<CharRanges> known_to_pcre2(const std::string& spelling) {
+std::optional<CharRanges> ask_pcre2(const std::string& spelling) {
   std::optional<Pattern> pattern;
   try {
     pattern = Pattern::from_pcre2(cat("\\p{", spelling, "}+"), "a property");
@@ -75,6 +78,16 @@ std::optional<CharRanges> known_to_pcre2(const std::string& spelling) {
   return made;
 }
 
+// It answers the same every time, and takes milliseconds.
+const std::optional<CharRanges>& known_to_pcre2(const std::string& spelling) {
+  static std::mutex mutex;
+  static std::map<std::string, std::optional<CharRanges>> answers;
+  const std::lock_guard lock(mutex);
+  const auto known = answers.find(spelling);
+  if (known != answers.end()) return known->second;
+  return answers.emplace(spelling, ask_pcre2(spelling)).first->second;
+}
+
 }  // namespace
 
 std::optional<PatternClasses::Set> PatternClasses::make(std::string_view property) {
@@ -84,7 +97,7 @@ std::optional<PatternClasses::Set> PatternClasses::make(std::string_view propert
   const CharRanges others = ours.others();
   Set set{{cat("\\p{", found->spelling, "}"), ours.class_items()},
           {cat("\\P{", found->spelling, "}"), others.class_items()}};
-  const std::optional<CharRanges> theirs = known_to_pcre2(found->spelling);
+  const std::optional<CharRanges>& theirs = known_to_pcre2(found->spelling);
   if (!theirs) {
     set.members.fast = set.members.exact;
     set.others.fast = set.others.exact;
