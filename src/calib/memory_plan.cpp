@@ -51,7 +51,7 @@ uint64_t working_bytes(const ModelConfig& config, const Backend& backend, const 
   throw Error(cat(bound.name, " ", human_bytes(*bound.bytes),
                   ": too little for this model and these windows, which need ", human_bytes(least),
                   " of device memory"),
-              cat("pass ", bound.name, " ", least, " or more, or take shorter windows"),
+              cat("pass ", bound.name, " ", least, "B or more, or take shorter windows"),
               ErrorKind::usage);
 }
 

@@ -213,6 +213,22 @@ TEST_CASE("cli quantize: refuses by name, with a way out") {
         std::string::npos);
 }
 
+TEST_CASE("cli quantize: what says how to calibrate is refused without --data, never ignored") {
+  const Place place;
+  const std::vector<Strings> flags = {
+      {"--samples", "4"},     {"--seq-len", "8"},       {"--column", "text"},
+      {"--shuffle", "1"},     {"--split", "train"},     {"--chat-template", "none"},
+      {"--policy", "amax*2"}, {"--max-memory", "1GiB"}, {"--user-special-tokens"}};
+  for (const Strings& flag : flags) {
+    for (Strings command : {Strings{"quantize", "m", "-o", "out"},
+                            Strings{"quantize", "m", "-o", "out", "-s", "scales.json"}}) {
+      command.insert(command.end(), flag.begin(), flag.end());
+      CHECK(place.refusal(command, 2) == cat("fp8kv: quantize: ", flag[0], " requires --data\n",
+                                             "help: see 'fp8kv quantize --help'\n"));
+    }
+  }
+}
+
 TEST_CASE("cli quantize: an architecture that is not known is named") {
   const Place place;
   const std::string config = test::read_file(place / "m/config.json");

@@ -224,7 +224,7 @@ TEST_CASE("streaming: a bound that nothing fits in says the smallest that would 
               ": too little for this model and these windows, which need ", human_bytes(least),
               " of device memory"));
     CHECK(test::help_of([&] { model.collect(*backend, {.max_memory = {least - 1}}); }) ==
-          cat("pass max_memory ", least, " or more, or take shorter windows"));
+          cat("pass max_memory ", least, "B or more, or take shorter windows"));
     CHECK(backend->memory()->peak == 0);  // nothing was allocated
   }
 }

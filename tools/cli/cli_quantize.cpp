@@ -42,6 +42,7 @@ ScaleFlags add_scales(CLI::App& command, QuantizeOptions& options) {
                    ->check(a_path())
                    ->type_name("FILE...");
   flags.data->excludes(scales);
+  const size_t before = command.get_options().size();
   add_data_choice(command, options.choice);
   add_shuffle(command, options.choice);
   add_chat(command, options.chat);
@@ -54,6 +55,9 @@ ScaleFlags add_scales(CLI::App& command, QuantizeOptions& options) {
           "Device memory that the calibration may use at most")
       ->check(a_byte_size())
       ->type_name("SIZE");
+  // What says how to calibrate means nothing where nothing is calibrated.
+  const std::vector<CLI::Option*> all = command.get_options();
+  for (size_t i = before; i < all.size(); ++i) all[i]->needs(flags.data);
   return flags;
 }
 

@@ -64,6 +64,13 @@ std::string table_of(const Certificate& certificate) {
   return table.text();
 }
 
+// "verdict   1.0 is safe in every layer": a line below the table.
+std::string noted(const std::string& name, const std::string& value) {
+  constexpr size_t kNames = 10;
+  const std::string line = name + std::string(kNames - name.size(), ' ') + value;
+  return sentence(line, kNames) + "\n";
+}
+
 std::string tokens_in_windows(const Provenance& from) {
   return cat(count_of(from.tokens, "token"), " in ", count_of(from.windows, "window"));
 }
@@ -164,36 +171,36 @@ std::string certificate_text(const KvScales& scales) {
   const Certificate certificate = certify(scales, Fp8Format::e4m3fn);
   const Certificate fnuz = certify(scales, Fp8Format::e4m3fnuz);
   std::string text = table_of(certificate);
-  text +=
+  text += sentence(
       "Octaves between amax and the largest code, and between the median and full precision;\n"
-      "flushed: share of values that become zero. First with the scale in force, then with 1.0.\n";
+      "flushed: share of values that become zero. First with the scale in force, then with 1.0.");
   if (scales.latent) {
-    text +=
-        "K: what is rotated of the vector that is cached; V: the latent, its rest. One scale.\n";
+    text += "\n" + sentence(
+                       "K: what is rotated of the vector that is cached; V: the latent, its "
+                       "rest. One scale.");
   }
   const std::string verdict = verdict_sentence(certificate);
-  text += "\nverdict   " + verdict + "\n";
+  text += "\n\n" + noted("verdict", verdict);
   const std::vector<size_t> lost = certificate.layers_that_do_not_hold();
   if (!lost.empty()) {
     const std::string policy = plain(scales.provenance.policy);
-    text +=
-        cat("in force  the scales lose values that were seen in ", layer_list(lost),
-            policy.empty() ? ": calibrate again"
-                           : cat(": 'fp8kv eval --policy amax,", policy, "' says what it costs"),
-            "\n");
+    text += noted("in force", cat("the scales lose values that were seen in ", layer_list(lost),
+                                  policy.empty() ? ": calibrate again"
+                                                 : cat(": 'fp8kv eval --policy amax,", policy,
+                                                       "' says what it costs")));
   }
   const std::string on_fnuz = verdict_sentence(fnuz);
-  text += cat("on FNUZ   ", on_fnuz == verdict ? "the same" : on_fnuz, " (scales doubled)\n");
+  text += noted("on FNUZ", (on_fnuz == verdict ? "the same" : on_fnuz) + " (scales doubled)");
   if (const std::string policy = policy_name(scales); !policy.empty()) {
-    text += "policy    " + plain(policy) + "\n";
+    text += noted("policy", plain(policy));
   }
-  text += "evidence  " + evidence_words(scales.provenance) + "\n";
+  text += noted("evidence", evidence_words(scales.provenance));
   const std::string weights =
       decoded_words(scales.provenance.weights_from, scales.provenance.compute_dtype);
-  if (!weights.empty()) text += "weights   " + plain(weights) + "\n";
+  if (!weights.empty()) text += noted("weights", plain(weights));
   const std::vector<std::string> positions = positions_lines(scales.provenance.positions);
   for (size_t i = 0; i < positions.size(); ++i) {
-    text += (i == 0 ? "positions " : "          ") + positions[i] + "\n";
+    text += noted(i == 0 ? "positions" : "", positions[i]);
   }
   const std::string flag = skip_flag(certificate);
   if (!flag.empty()) text += "for vLLM  " + flag + "\n";

@@ -33,6 +33,10 @@ std::string printable(std::string_view line) {
   return harmless ? std::string(line) : plain(line);
 }
 
+std::string sentence(const std::string& text, size_t indent) {
+  return sentence_text(text, stdout_width(), indent);
+}
+
 Table::Table(std::vector<std::string> header, std::vector<bool> left, size_t names)
     : cells_{{}, std::move(left), names} {
   FP8KV_ASSERT(names <= header.size());

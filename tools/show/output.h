@@ -17,6 +17,10 @@ void print(std::string_view text);
 // something to a terminal.
 std::string printable(std::string_view line);
 
+// A sentence for standard output, a line without its end: as it is, or where that is a narrower
+// terminal, in lines that begin below what follows the first `indent` characters.
+std::string sentence(const std::string& text, size_t indent = 0);
+
 // Text in columns two blanks apart: the first column left-aligned, the others right-aligned, unless
 // `left` says otherwise. The first `names` columns say what a row is.
 class Table {

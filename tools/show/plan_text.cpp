@@ -40,7 +40,8 @@ std::string kept_parts(const ModelDescription& model) {
 }
 
 std::string entry(const std::string& name, const std::string& value) {
-  return name + std::string(12 - name.size(), ' ') + value + "\n";
+  constexpr size_t kNames = 12;
+  return sentence(name + std::string(kNames - name.size(), ' ') + value, kNames) + "\n";
 }
 
 std::string weights_text(const PlanSubject& subject) {
@@ -119,19 +120,23 @@ std::string notes(const PlanSubject& subject, const std::vector<CachePlan>& plan
   if (!subject.weights) {
     const std::string unknown =
         ": what fits beside them, and what a decode step reads, is not known";
-    if (subject.lfs_pointer.empty()) return cat("\nThe folder has no weights", unknown, ".\n");
-    return cat("\n", quote(subject.lfs_pointer), " is a git-LFS pointer, not weights", unknown,
-               "\nbefore 'git lfs pull'.\n");
+    const std::string known =
+        subject.lfs_pointer.empty()
+            ? cat("The folder has no weights", unknown, ".")
+            : cat(quote(subject.lfs_pointer), " is a git-LFS pointer, not weights", unknown,
+                  "\nbefore 'git lfs pull'.");
+    return "\n" + sentence(known) + "\n";
   }
-  std::string text = cat("\ngain: bytes read in a decode step with a ", kv_dtype_name(subject.own),
+  std::string gain = cat("gain: bytes read in a decode step with a ", kv_dtype_name(subject.own),
                          " cache over those with this one; what a step that\nis bound by memory "
                          "can gain in speed.");
   const Deployment& on = subject.deployment;
   if (subject.weights->experts) {
-    text += " All experts are counted: a small batch reads fewer,\nand gains more.";
+    gain += " All experts are counted: a small batch reads fewer,\nand gains more.";
   }
-  if (on.memory == 0) return text + "\n";
-  text += " Activations and the runtime need memory too: it is not\nset aside here.\n";
+  if (on.memory == 0) return "\n" + sentence(gain) + "\n";
+  gain += " Activations and the runtime need memory too: it is not\nset aside here.";
+  std::string text = "\n" + sentence(gain) + "\n";
   std::vector<std::string> short_of;
   for (const CachePlan& plan : plans) {
     if (plan.sequences < static_cast<uint64_t>(on.batch)) {
@@ -139,10 +144,12 @@ std::string notes(const PlanSubject& subject, const std::vector<CachePlan>& plan
     }
   }
   if (plans[0].free_bytes == 0) {
-    text += "the weights alone do not fit: give it more memory, or share it with --tp\n";
+    text += sentence("the weights alone do not fit: give it more memory, or share it with --tp");
+    text += "\n";
   } else if (!short_of.empty()) {
-    text += cat("a step of ", grouped(static_cast<uint64_t>(on.batch)), " does not fit with ",
-                join(short_of), "\n");
+    text += sentence(cat("a step of ", grouped(static_cast<uint64_t>(on.batch)),
+                         " does not fit with ", join(short_of))) +
+            "\n";
   }
   return text;
 }

@@ -49,7 +49,7 @@ void scales_json(JsonWriter& json, const KvScales& scales, const std::string& fo
 
 std::string diagnoses_text(const std::vector<Diagnosis>& diagnoses) {
   std::string text;
-  for (const Diagnosis& diagnosis : diagnoses) text += diagnosis_text(diagnosis) + "\n";
+  for (const Diagnosis& diagnosis : diagnoses) text += sentence(diagnosis_text(diagnosis)) + "\n";
   return text.empty() ? "" : "\n" + text;
 }
 
@@ -91,7 +91,8 @@ void templates_json(JsonWriter& json, const std::vector<std::string>& templates)
 }
 
 std::string described(const std::string& name, const std::string& value) {
-  return name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') + value + "\n";
+  const std::string begin = name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ');
+  return sentence(begin + value, begin.size()) + "\n";
 }
 
 std::string producer_text(const Provenance& provenance) {

@@ -44,8 +44,9 @@ std::string scales_page(const std::filesystem::path& about, const KvScales& scal
 
 std::string summary_text(const KvScales& scales, const ServingNames& names) {
   const ScalesSummary summary = summary_of(scales, certify(scales, Fp8Format::e4m3fn), names);
-  return cat("made      ", printable(summary.made), "\nat 1.0    ", printable(summary.at_1),
-             "\nnext      ", printable(summary.next), "\n\n");
+  return cat(sentence("made      " + printable(summary.made), 10), "\n",
+             sentence("at 1.0    " + printable(summary.at_1), 10), "\nnext      ",
+             printable(summary.next), "\n\n");
 }
 
 }  // namespace fp8kv

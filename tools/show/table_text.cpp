@@ -148,4 +148,20 @@ std::string table_text(const TableCells& cells, size_t width) {
   return Layout(cells, width).text();
 }
 
+std::string sentence_text(const std::string& sentence, size_t width, size_t indent) {
+  size_t widest = 0;
+  for (size_t at = 0, end = 0; end != sentence.npos; at = end + 1) {
+    end = sentence.find('\n', at);
+    widest = std::max(widest, width_of(sentence.substr(at, end - at)));
+  }
+  if (widest <= width || width < indent + kNarrowestText) return sentence;
+  std::string words = sentence.substr(indent);
+  std::replace(words.begin(), words.end(), '\n', ' ');
+  std::string text = sentence.substr(0, indent);
+  for (const std::string& line : wrapped(words, width - indent)) {
+    text += (text.size() == indent ? "" : "\n" + std::string(indent, ' ')) + line;
+  }
+  return text;
+}
+
 }  // namespace fp8kv

@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
+using Names = std::set<std::string>;
 
 constexpr int kLayers = 4;
 
@@ -58,13 +59,14 @@ class Place {
     return test::run_cli(arguments, {.folder = temp_.path(), .environment = environment});
   }
 
-  std::set<std::string> made() const {
-    std::set<std::string> names;
+  Names made() const {
+    Names names;
     for (const auto& entry : fs::directory_iterator(temp_ / "made")) {
       names.insert(entry.path().filename().string());
     }
     return names;
   }
+  void write(const std::string& name, const std::string& text) const { temp_.write(name, text); }
   std::string read(const std::string& name) const { return test::read_file(temp_ / "made" / name); }
   void clear() const {
     for (const std::string& name : made()) fs::remove(temp_ / "made" / name);
@@ -81,6 +83,17 @@ const Strings kEval = {"eval",       "model",       "--data",          "text.jso
                        "--seq-len",  "16",          "--policy",        "amax,amax*2",
                        "--report",   "made/r.html", "--junit",         "made/j.xml",
                        "--baseline", "float32",     "--greedy-tokens", "2"};
+
+std::string records(const Strings& windows) {
+  std::string text;
+  for (const std::string& ids : windows) text += cat("{\"input_ids\": [", ids, "]}\n");
+  return text;
+}
+
+Strings with(Strings command, const Strings& more) {
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
 
 const std::string kSyncHelp =
     "help: run again with FP8KV_SYNC=1 to have the fault named where it happens\n";
@@ -151,7 +164,7 @@ TEST_CASE("cli device faults: calibrate goes on after any of them to the same by
   const Place place;
   REQUIRE(place.run(kCalibrate, "").exit_code == 0);
   const std::string expected = place.read("s.json");
-  CHECK(place.made() == std::set<std::string>{"s.json"});
+  CHECK(place.made() == Names{"s.json"});
   place.clear();
   int faults = 0;
   int gone_on = 0;
@@ -167,12 +180,11 @@ TEST_CASE("cli device faults: calibrate goes on after any of them to the same by
         CHECK(faulty.out.empty());
         const int layer = launch / step - (step > 1 ? 0 : 1);
         CHECK(faulty.err.starts_with(cat("fp8kv: calibrate: layer ", layer, ": ")));
-        const auto left =
-            layer == 0 ? std::set<std::string>{} : std::set<std::string>{"s.json.partial"};
+        const auto left = layer == 0 ? Names{} : Names{"s.json.partial"};
         CHECK(place.made() == left);
         gone_on += layer == 0 ? 0 : 1;
         CHECK(place.run(kCalibrate, "").exit_code == 0);
-        CHECK(place.made() == std::set<std::string>{"s.json"});
+        CHECK(place.made() == Names{"s.json"});
         CHECK(place.read("s.json") == expected);
         place.clear();
         ++faults;
@@ -183,6 +195,72 @@ TEST_CASE("cli device faults: calibrate goes on after any of them to the same by
   // The last layer ends with its keys and values.
   CHECK(faults == 2 * (kOncePerLayer * kLayers + kMorePerLayer * (kLayers - 1)));
   CHECK(gone_on == faults - 2 * (kOncePerLayer + kMorePerLayer));
+}
+
+TEST_CASE("cli device faults: with steps a layer, or little memory, calibrate goes on as well") {
+  const Place place;
+  // Windows of an eighth, a quarter, half and all of the text: a step for each.
+  place.write("steps.jsonl", records({"2, 4, 6", "1, 3, 5, 7", "7, 6, 5, 4", "7, 1"}));
+  const int steps = 4;
+  const Strings whole = {"calibrate", "model", "--data",      "steps.jsonl", "--seq-len",
+                         "16",        "--out", "made/s.json", "--resume"};
+  REQUIRE(place.run(whole, "").exit_code == 0);
+  const std::string expected = place.read("s.json");
+  place.clear();
+  // One layer at a time on the device, and activations in host memory.
+  const std::string refused = place.run(with(whole, {"--max-memory", "1KiB"}), "").err;
+  const size_t begin = refused.find("pass --max-memory ") + 18, end = refused.find(" or more");
+  REQUIRE(end != refused.npos);
+  const std::string least = refused.substr(begin, end - begin);
+  for (const Strings& command : {whole, with(whole, {"--max-memory", least})}) {
+    CAPTURE(command.back());
+    const int stride = test::kThreadSanitizer ? 7 : 3;  // each step of a layer comes in its turn
+    int launch = 1;
+    for (;; launch += stride) {
+      const std::string fault = at(launch % 2 == 0 ? "lost" : "fault", "rope_append", launch);
+      CAPTURE(fault);
+      const test::CliResult faulty = place.run(command, fault);
+      if (faulty.exit_code == 0) break;
+      const int layer = (launch - 1) / steps;
+      CHECK(faulty.exit_code == 4);
+      CHECK(faulty.err.starts_with(cat("fp8kv: calibrate: layer ", layer, ": ")));
+      CHECK(place.made() == (layer == 0 ? Names{} : Names{"s.json.partial"}));
+      CHECK(place.run(command, "").exit_code == 0);
+      CHECK(place.made() == Names{"s.json"});
+      CHECK(place.read("s.json") == expected);
+      place.clear();
+    }
+    CHECK(launch > steps * kLayers);
+    CHECK(launch <= steps * kLayers + stride);
+    place.clear();
+  }
+}
+
+TEST_CASE("cli device faults: in either round of --samples auto, calibrate goes on as well") {
+  const Place place;
+  Strings windows;  // 16 in the first round, the others in the second
+  for (int i = 0; i < 20; ++i) windows.push_back(cat(1 + i % 7, ", ", 1 + i / 7, ", 3"));
+  place.write("rounds.jsonl", records(windows));
+  const Strings rounds = {"calibrate", "model",       "--data",   "rounds.jsonl", "--seq-len", "16",
+                          "--out",     "made/s.json", "--resume", "--samples",    "auto"};
+  REQUIRE(place.run(rounds, "").exit_code == 0);
+  const std::string expected = place.read("s.json");
+  place.clear();
+  int faults = 0, gone_on = 0;
+  for (int launch = 1;; launch += test::kThreadSanitizer ? 7 : 3) {
+    CAPTURE(launch);
+    const test::CliResult faulty = place.run(rounds, at("lost", "attention", launch));
+    if (faulty.exit_code == 0) break;
+    CHECK(faulty.exit_code == 4);
+    gone_on += place.made() == Names{"s.json.partial"};
+    CHECK(place.run(rounds, "").exit_code == 0);
+    CHECK(place.made() == Names{"s.json"});
+    CHECK(place.read("s.json") == expected);
+    place.clear();
+    ++faults;
+  }
+  CHECK(faults > kLayers);
+  CHECK(gone_on > faults / 2);
 }
 
 TEST_CASE("cli device faults: a full device is told with what it had no room for") {

@@ -55,6 +55,7 @@ class Place {
           "in/" + part + ".json", "-q", "--threads", "1"});
     }
     ok({"merge", "in/0.json", "in/1.json", "-o", "in/scales.json", "-q"});
+    ok({"inject", "in/model", "-s", "in/scales.json", "-o", "in/served", "--link", "copy", "-q"});
     inputs_ = contents_of(temp_ / "in");
   }
 
@@ -188,6 +189,19 @@ TEST_CASE("cli kills: eval with a page and an outcome, in place of other files")
                    "--threads", "1", "--device", "cpu", "-q", "--force"},
        .outputs = {"out/r.html", "out/j.xml"},
        .replaces = true});
+}
+
+TEST_CASE("cli kills: pages of calibrate and inspect, and an outcome of verify") {
+  kill_everywhere({.command = with(kCalibrate, {"--report", "out/r.html", "--force"}),
+                   .outputs = {"out/s.json", "out/h.hist", "out/r.html"},
+                   .replaces = true});
+  kill_everywhere(
+      {.command = {"inspect", "in/scales.json", "--report", "out/r.html", "-q", "--force"},
+       .outputs = {"out/r.html"},
+       .replaces = true});
+  kill_everywhere(
+      {.command = {"verify", "in/served", "--runtime", "vllm", "--junit", "out/j.xml", "-q"},
+       .outputs = {"out/j.xml"}});
 }
 
 TEST_CASE("cli kills: merge, extract and a scale file of inject, in place of other files") {

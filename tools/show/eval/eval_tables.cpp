@@ -88,10 +88,11 @@ std::string attention_table(const EvalReport& report) {
   const std::string part = report.attention_tokens == report.tokens
                                ? ""
                                : cat(" of ", count_of(report.attention_tokens, "token"));
-  return cat("\nRelative error of the attention output, on the ",
-             report.against.empty() ? "baseline" : report.candidates.front().name,
-             report.against.empty() ? "'s Q, K and V" : " cache's Q, K and V", part, "\n",
-             table.text());
+  const std::string title =
+      cat("Relative error of the attention output, on the ",
+          report.against.empty() ? "baseline" : report.candidates.front().name,
+          report.against.empty() ? "'s Q, K and V" : " cache's Q, K and V", part);
+  return cat("\n", sentence(title), "\n", table.text());
 }
 
 std::string layer_table(const CandidateReport& of) {
@@ -108,7 +109,8 @@ std::string layer_table(const CandidateReport& of) {
     add("K", of.layers[i].k);
     add("V", of.layers[i].v);
   }
-  return cat("\n", of.name, ": what the cache does to K and V\n", table.text());
+  const std::string title = of.name + ": what the cache does to K and V";
+  return cat("\n", sentence(title), "\n", table.text());
 }
 
 std::string held_out_table(const EvalReport& report) {
@@ -133,9 +135,9 @@ std::string held_out_table(const EvalReport& report) {
     add("K", &LayerAmax::k);
     add("V", &LayerAmax::v);
   }
-  return "\nLargest magnitude after so many tokens of the calibration text, and in the "
-         "evaluated\n" +
-         table.text();
+  const std::string title =
+      "Largest magnitude after so many tokens of the calibration text, and in the evaluated";
+  return cat("\n", sentence(title), "\n", table.text());
 }
 
 // One in full will do, as verdicts on layers are the same for all scales; of the others, what
@@ -143,14 +145,17 @@ std::string held_out_table(const EvalReport& report) {
 std::string certificate(const EvalReport& report) {
   const CandidateReport* const shown = certified_candidate(report);
   if (shown == nullptr) return "";
-  std::string text = cat("\n", shown->name, ": are its scales safe for the evaluated text?\n",
-                         certificate_text(with_evidence(report, *shown)));
+  std::string text =
+      cat("\n", sentence(shown->name + ": are its scales safe for the evaluated text?"), "\n",
+          certificate_text(with_evidence(report, *shown)));
   for (const CandidateReport& each : report.candidates) {
     if (&each == shown || !is_e4m3(each.dtype)) continue;
     const KvScales scales = with_evidence(report, each);
     const auto lost = certify(scales, scales.format).layers_that_do_not_hold();
     if (!lost.empty()) {
-      text += cat(each.name, ": its scales lose values that were seen in ", layer_list(lost), "\n");
+      text += sentence(
+                  cat(each.name, ": its scales lose values that were seen in ", layer_list(lost))) +
+              "\n";
     }
   }
   return text;

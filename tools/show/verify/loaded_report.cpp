@@ -73,8 +73,10 @@ void numbers_json(JsonWriter& json, std::string_view name, const std::vector<flo
 }  // namespace
 
 std::string loaded_text(const LoadedScales& loaded, std::span<const ComparedScale> compared) {
-  std::string text = cat("runtime   ", runtime_title(loaded.runtime), " ", plain(loaded.version),
-                         ", its loader on the CPU, without the weights\n");
+  const std::string loader =
+      cat("runtime   ", runtime_title(loaded.runtime), " ", plain(loaded.version),
+          ", its loader on the CPU, without the weights");
+  std::string text = sentence(loader, 10) + "\n";
   if (!loaded.failure.empty()) return cat(text, "scales    none: loading stopped\n");
   if (loaded.turns_on) {
     text += *loaded.turns_on ? "cache     FP8 without being asked\n"
@@ -82,9 +84,9 @@ std::string loaded_text(const LoadedScales& loaded, std::span<const ComparedScal
   }
   const auto arrive = std::count_if(compared.begin(), compared.end(),
                                     [](const ComparedScale& each) { return arrived(each.how); });
-  return cat(text, "scales    ", arrive, " of ", compared.size(),
-             " arrive: ", counts_text(compared), "\n", rounding_text(compared),
-             lost_rows(compared));
+  const std::string counts =
+      cat("scales    ", arrive, " of ", compared.size(), " arrive: ", counts_text(compared));
+  return cat(text, sentence(counts, 10), "\n", rounding_text(compared), lost_rows(compared));
 }
 
 std::string loaded_json(const VerifyOptions& options, const LoadedScales& loaded,

@@ -35,6 +35,13 @@ bool is_the_same(const RuntimeVerdict& a, const RuntimeVerdict& b) {
 
 }  // namespace
 
+std::string runtime_sources() {
+  return sentence(
+             "From runs of the runtimes' loaders, their sources and issues: see "
+             "docs/runtimes.md.") +
+         "\n";
+}
+
 std::string runtimes_table(FactSet facts) {
   Table table({"runtime", "version", "result", "how"}, {true, true, true, true}, 2);
   const std::vector<RuntimeVerdict> verdicts = runtime_verdicts(facts);
@@ -49,7 +56,7 @@ std::string runtimes_table(FactSet facts) {
     }
     i = end;
   }
-  return table.text() + kRuntimeSources;
+  return table.text() + runtime_sources();
 }
 
 void verdict_json(JsonWriter& json, const RuntimeVerdict& verdict) {

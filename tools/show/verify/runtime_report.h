@@ -11,8 +11,7 @@ namespace fp8kv {
 std::string runtimes_table(FactSet facts);
 
 // Where all of that is from: the last line of such a table.
-inline constexpr const char* kRuntimeSources =
-    "From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.\n";
+std::string runtime_sources();
 
 // Adds the member "runtimes" (an array) and "runtime_facts".
 void runtimes_json(JsonWriter& json, FactSet facts);

@@ -119,8 +119,9 @@ std::string losses_of(const RuntimeFate& fate, const ScalesOnDisk& scales) {
   for (const auto& [what, layers] : groups) {
     std::vector<size_t> numbers;
     for (const LayerOnDisk* layer : layers) numbers.push_back(static_cast<size_t>(layer->layer));
-    text += cat("  ", fate_name(what.first), " in ", layer_list(numbers), names_of(layers), "\n",
-                "    ", printable(what.second), "\n");
+    const std::string lost =
+        cat("  ", fate_name(what.first), " in ", layer_list(numbers), names_of(layers));
+    text += cat(sentence(lost, 4), "\n", sentence("    " + printable(what.second), 4), "\n");
   }
   return fate.layers.empty() ? "  there are no scales\n" : text;
 }
@@ -140,13 +141,14 @@ std::string serving_of(const VerifyReport& report) {
 std::string producer_line(const VerifyReport& report) {
   const std::string producer = producer_text(report.provenance);
   if (producer.empty() || producer == "fp8kv" || producer == report.dialect) return "";
-  return cat("The scales are by ", producer, ", in the dialect ", report.dialect, ".\n");
+  return sentence(cat("The scales are by ", producer, ", in the dialect ", report.dialect, ".")) +
+         "\n";
 }
 
 }  // namespace
 
 std::string verify_text(const VerifyReport& report) {
-  std::string text = table_of(all_rows(report)) + kRuntimeSources + producer_line(report);
+  std::string text = table_of(all_rows(report)) + runtime_sources() + producer_line(report);
   for (const Row& row : lost_rows(report)) {
     text += cat("\n", row.name(), ":\n", losses_of(row.first->fate, report.scales));
     for (const std::string& fix : row.first->fixes) text += cat("  fix: ", printable(fix), "\n");
