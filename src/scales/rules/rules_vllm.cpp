@@ -50,6 +50,10 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{compressed_tensors, attention_ignored}, {}, ignores,
      "`ignore` covers the attention, which then has no scales: an FP8 cache runs with 1",
      "vllm v0.10.0: compressed_tensors.py"}.until(k15),
+    RuntimeRule{{compressed_tensors, cache_scheme}, {}, fails,
+     "stops at a kv_cache_scheme without a strategy, or without symmetric: true", ""}
+        .of({no_strategy, not_symmetric})
+        .seen("run: vLLM 0.16.0, 0.27.1, 0.32.0; read: 0.8.5 to 0.28, eight of them"),
     RuntimeRule{{compressed_tensors, attn_head}, {}, fails, kOnePerLayer, ""}
         .until(k15).seen(kRunOld),
     RuntimeRule{{compressed_tensors, attn_head}, {}, fails,
