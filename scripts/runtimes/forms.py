@@ -26,6 +26,8 @@ DERIVED = {
     "P": lambda name: [renamed(name, r"\1_proj.\1_scale")],
     "M": lambda name: [renamed(name, r"\1_proj.\1_scale")],
     "vllm, shape []": lambda name: [name],
+    "A, no strategy": lambda name: [name],
+    "A, not symmetric": lambda name: [name],
     "gptq": lambda name: [name],
     "awq": lambda name: [name],
     "auto-round": lambda name: [name],
@@ -55,6 +57,8 @@ CONFIGS = {
                           "activation_scheme": "dynamic", "packing_format": "auto_round:fp8",
                           "weight_block_size": [128, 128]},
 }
+# What is left out of the kv_cache_scheme of form A.
+LEFT_OUT = {"A, no strategy": "strategy", "A, not symmetric": "symmetric"}
 # Made with FP8 weights by 'fp8kv quantize'.
 QUANTISED = ["fp8-dynamic", "fp8-block", "fp8-static"]
 FORMS = [*INJECTED, *DERIVED, *QUANTISED]
@@ -94,6 +98,8 @@ def derive(source, folder, form):
         (folder / name).unlink()
     config = json.loads((source / "config.json").read_text())
     config["quantization_config"] = CONFIGS.get(form, config["quantization_config"])
+    if form in LEFT_OUT:
+        del config["quantization_config"]["kv_cache_scheme"][LEFT_OUT[form]]
     (folder / "config.json").write_text(json.dumps(config, indent=2))
     write_safetensors(folder / SHARD, tensors, metadata)
     index = json.loads((source / INDEX).read_text())

@@ -35,6 +35,8 @@ enum class Block {
   none,
   cache,
   cache_per_head,
+  no_strategy,
+  not_symmetric,
   fp8,
   modelopt,
   gptq,
@@ -62,6 +64,8 @@ const std::map<std::string, Form>& forms() {
       {"vllm-per-head", {kA, Block::cache_per_head, {2, 1, 1}}},
       {"vllm+kv_scale", {kA + kFused, Block::cache, {1}}},
       {"vllm, shape []", {kA, Block::cache}},
+      {"A, no strategy", {kA, Block::no_strategy, {1}}},
+      {"A, not symmetric", {kA, Block::not_symmetric, {1}}},
       {"A", {kA, Block::cache, {1}}},
       {"B", {kB, Block::cache, {1}}},
       {"C", {kA + kB, Block::cache, {1}}},
@@ -84,6 +88,12 @@ Names portable_form(const std::string& family) {
   return names == PortableNames::both ? kA + kB : names == PortableNames::parameters ? kB : kP;
 }
 
+std::string without(std::string text, std::string_view part) {
+  const size_t at = text.find(part);
+  REQUIRE(at != text.npos);
+  return text.erase(at, part.size());
+}
+
 std::string block_text(Block block, const TensorMap& tensors) {
   switch (block) {
     case Block::none:
@@ -92,6 +102,10 @@ std::string block_text(Block block, const TensorMap& tensors) {
       return compressed_tensors_block(tensors, false);
     case Block::cache_per_head:
       return compressed_tensors_block(tensors, true);
+    case Block::no_strategy:
+      return without(compressed_tensors_block(tensors, false), R"(, "strategy": "tensor")");
+    case Block::not_symmetric:
+      return without(compressed_tensors_block(tensors, false), R"(, "symmetric": true)");
     case Block::fp8:
       return fp8_block(tensors);
     case Block::modelopt:

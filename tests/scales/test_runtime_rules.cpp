@@ -41,7 +41,9 @@ const std::vector<std::pair<std::string, Shape>> kApart = {{"k_scale", {}}, {"v_
 const std::vector<std::pair<std::string, Shape>> kUnion = {
     {"kv_scale", {}}, {"k_scale", {}}, {"v_scale", {}}};
 
-std::string compressed_tensors(const std::string& ignore, const std::string& more = "") {
+std::string compressed_tensors(
+    const std::string& ignore,
+    const std::string& more = R"(, "strategy": "tensor", "symmetric": true)") {
   return cat(
       R"("quantization_config": {"quant_method": "compressed-tensors", "config_groups": {},)",
       R"( "quantization_status": "frozen", "ignore": )", ignore,
@@ -207,12 +209,30 @@ TEST_CASE("runtimes: kv_scale beside a config is half read, and a union is misre
 
 TEST_CASE("runtimes: one scale per head is read by today's vLLM alone") {
   const std::string config =
-      compressed_tensors(R"(["re:.*_proj$"])", R"(, "strategy": "attn_head")");
+      compressed_tensors(R"(["re:.*_proj$"])", R"(, "strategy": "attn_head", "symmetric": true)");
   const ModelFiles files = model({{"k_scale", {2, 1, 1}}, {"v_scale", {2, 1, 1}}}, config);
   CHECK(tgi(files) == RuntimeOutcome::fails);
   CHECK(old_vllm(files) == RuntimeOutcome::fails);
   CHECK(vllm(files) == RuntimeOutcome::turns_on);
   CHECK(sglang(files) == RuntimeOutcome::ignores);
+}
+
+TEST_CASE("runtimes: vLLM stops at a scheme without a strategy, or that is not symmetric") {
+  const auto scheme = [](const std::string& more) {
+    return model({{"k_scale", {1}}, {"v_scale", {1}}}, compressed_tensors("[]", more));
+  };
+  for (const char* more :
+       {"", R"(, "strategy": "tensor")", R"(, "symmetric": true)",
+        R"(, "strategy": "channel", "symmetric": true)", R"(, "strategy": null, "symmetric": true)",
+        R"(, "strategy": "tensor", "symmetric": false)"}) {
+    CAPTURE(more);
+    CHECK(vllm(scheme(more)) == RuntimeOutcome::fails);
+    CHECK(old_vllm(scheme(more)) == RuntimeOutcome::fails);
+  }
+  // compressed-tensors itself, and so transformers, takes one that is not said for "tensor".
+  CHECK(transformers(scheme("")) == RuntimeOutcome::loads);
+  CHECK(sglang(scheme(R"(, "symmetric": true)")) == RuntimeOutcome::ignores);
+  CHECK(sglang(scheme(R"(, "strategy": "tensor")")) == RuntimeOutcome::loads);
 }
 
 TEST_CASE("runtimes: a block without scales turns FP8 on with 1") {

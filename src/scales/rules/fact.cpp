@@ -33,6 +33,8 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::frozen, "frozen"},
     {Fact::cache_scheme, "cache_scheme"},
     {Fact::attn_head, "attn_head"},
+    {Fact::no_strategy, "no_strategy"},
+    {Fact::not_symmetric, "not_symmetric"},
     {Fact::linear_missed, "linear_missed"},
     {Fact::attention_ignored, "attention_ignored"},
     {Fact::ignore_unclear, "ignore_unclear"},

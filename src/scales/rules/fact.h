@@ -33,6 +33,8 @@ enum class Fact : uint8_t {
   frozen,             // its quantization_status is "frozen" or "compressed"
   cache_scheme,       // it asks for an FP8 cache
   attn_head,          // with one scale per head
+  no_strategy,        // compressed-tensors: without the strategy "tensor" or "attn_head"
+  not_symmetric,      // compressed-tensors: without `symmetric: true`
   linear_missed,      // `ignore` leaves out a linear layer
   attention_ignored,  // `ignore` covers an attention module
   ignore_unclear,     // `ignore` has an expression that is not understood here

@@ -34,6 +34,9 @@ constexpr RuntimeRule kSglangRules[] = {
     RuntimeRule{{compressed_tensors}, {}, ignores,
      "kv_cache_scheme means nothing to it: an FP8 cache runs with 1", ""}
         .until(k19).seen("run: SGLang 0.5.9"),
+    {{compressed_tensors, cache_scheme, no_strategy}, {}, ignores,
+     "takes a kv_cache_scheme with the strategy tensor alone: an FP8 cache runs with 1",
+     "sglang 0.5.23: compressed_tensors.py:1276-1285"},
     RuntimeRule{{compressed_tensors, attn_head}, {}, ignores,
      "takes static, symmetric scales per tensor alone: an FP8 cache runs with 1", ""}.seen(kSglangRun),
     {{per_head}, {}, unknown,

@@ -50,6 +50,10 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{compressed_tensors, attention_ignored}, {}, ignores,
      "`ignore` covers the attention, which then has no scales: an FP8 cache runs with 1",
      "vllm v0.10.0: compressed_tensors.py"}.until(k15),
+    RuntimeRule{{compressed_tensors, cache_scheme}, {}, fails,
+     "stops at a kv_cache_scheme without a strategy, or without symmetric: true", ""}
+        .of({no_strategy, not_symmetric})
+        .seen("run: vLLM 0.16.0, 0.27.1, 0.32.0; read: 0.8.5 to 0.28, eight of them"),
     RuntimeRule{{compressed_tensors, attn_head}, {}, fails, kOnePerLayer, ""}
         .until(k15).seen(kRunOld),
     RuntimeRule{{compressed_tensors, attn_head}, {}, fails,
@@ -125,11 +129,6 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{compressed_tensors, projections}, {apart, parameters}, ignores, kUnknownNames, ""}
         .of({qwen3_moe}).until(k18).seen("run: vLLM 0.12.0, 0.14.1"),
 
-    RuntimeRule{{compressed_tensors, apart}, {parameters}, ignores,
-     "0.27.1 is reported to drop the scales of Qwen3.5, unless they are called "
-     "self_attn.attn.k_scale: an FP8 cache runs with 1", "vllm issue 54623", Basis::reports}
-        .of({qwen3_5}).from(k27).until(k32),
-
     RuntimeRule{{modelopt}, {quant_algo}, fails,
      "takes no ModelOpt config without a quant_algo", "vllm: quantization/modelopt.py:314"}
         .from(k25),
@@ -182,6 +181,9 @@ constexpr RuntimeRule kVllmRules[] = {
         .until(k15),
     RuntimeRule{{projections}, {}, note,
      "0.7.3 is reported to fail on these names", "vllm issue 15784", Basis::reports}.until(k15),
+    RuntimeRule{{scales}, {}, note,
+     "0.27.1 is reported to drop the scales of Qwen3.5; its loader, when it was run, took them",
+     "vllm issue 54623", Basis::reports}.of({qwen3_5}).from(k27).until(k32),
     RuntimeRule{{compressed_tensors, scales}, {}, note, kNotDoubled, kVllmCompressed}.from(k15).keeps(),
     RuntimeRule{{compressed_tensors, apart, attn_head}, {}, note,
      "only FlashAttention has one scale per head; elsewhere the largest is used", kVllmCompressed}

@@ -97,14 +97,22 @@ std::string text_at(const std::optional<Json>& object, std::string_view key) {
   return value && value->is_string() ? value->as_string() : "";
 }
 
+void add_cache_scheme(const Json& scheme, FactSet& facts) {
+  const std::string strategy = text_at(scheme, "strategy");
+  const auto symmetric = scheme.find("symmetric");
+  facts.add(Fact::cache_scheme);
+  facts.add(Fact::attn_head, strategy == "attn_head");
+  facts.add(Fact::no_strategy, strategy != "tensor" && strategy != "attn_head");
+  facts.add(Fact::not_symmetric, !symmetric || !symmetric->is_bool() || !symmetric->as_bool());
+}
+
 void add_compressed_tensors(const TensorMap& tensors, const Json& block, FactSet& facts) {
   const auto groups = block.find("config_groups");
   const std::string status = text_at(block, "quantization_status");
   const auto scheme = block.find("kv_cache_scheme");
   facts.add(Fact::no_groups, !groups || groups->size() == 0);
   facts.add(Fact::frozen, status == "frozen" || status == "compressed");
-  facts.add(Fact::cache_scheme, is_fp8_scheme(scheme));
-  facts.add(Fact::attn_head, text_at(scheme, "strategy") == "attn_head");
+  if (is_fp8_scheme(scheme)) add_cache_scheme(*scheme, facts);
   add_ignore(tensors, block, facts);
 }
 
