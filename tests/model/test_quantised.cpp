@@ -16,10 +16,14 @@
 #include "formats/safetensors.h"
 #include "generate/runner.h"
 #include "model/weights/weight_loader.h"
+#include "quantize/quantise_folder.h"
+#include "quantize/schemes.h"
+#include "support/backends/counting_backend.h"
 #include "support/backends/logit_tap.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"
 #include "support/models/run_model.h"
+#include "support/models/streamed_model.h"
 
 namespace fp8kv {
 namespace {
@@ -179,6 +183,41 @@ TEST_CASE("quantised: a runner counts weights as they lie in memory, not as file
     for (const ModelTensor& tensor : layer_tensors(config, i)) elements += tensor.shape.elements();
   }
   CHECK(runner.weight_bytes() == static_cast<uint64_t>(4 * elements));
+}
+
+namespace {
+
+// Bytes allocated at most while `checkpoint` is calibrated.
+uint64_t calibration_peak(const Checkpoint& checkpoint) {
+  test::CountingBackend backend(make_cpu_backend(1));
+  Log log(Verbosity::quiet);
+  collect_magnitudes(checkpoint, read_model_config(checkpoint), backend,
+                     test::StreamedModel::windows(), log);
+  return backend.peak();
+}
+
+Checkpoint quantised(const test::StreamedModel& model, const std::filesystem::path& out) {
+  Log log(Verbosity::quiet);
+  quantise_folder(model.checkpoint, model.config, nullptr, nullptr, out,
+                  {.scheme = &fp8_scheme_at("fp8-dynamic"), .threads = 1, .version = "test"}, log);
+  return Checkpoint::open(out);
+}
+
+}  // namespace
+
+TEST_CASE("quantised: a calibration on the CPU holds one layer decoded, of however many") {
+  for (const int64_t n_layers : {3, 8}) {
+    CAPTURE(n_layers);
+    const test::StreamedModel plain(DType::bf16, n_layers);
+    const Checkpoint fp8 = quantised(plain, plain.folder / "fp8");
+    uint64_t layer_bytes = 0;  // of what is decoded: matrices
+    for (const ModelTensor& tensor : layer_tensors(plain.config, 0)) {
+      if (tensor.shape.rank() == 2) {
+        layer_bytes += static_cast<uint64_t>(tensor.shape.elements()) * dtype_bytes(DType::bf16);
+      }
+    }
+    CHECK(calibration_peak(fp8) == calibration_peak(plain.checkpoint) + layer_bytes);
+  }
 }
 
 // Bringing rows to length 1 takes their scales out again: so it has to be the codes' values that
