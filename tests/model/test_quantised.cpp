@@ -53,7 +53,7 @@ TEST_CASE("quantised: each form is known by its name") {
   const auto form = [](const char* name) {
     return read_model_config(Checkpoint::open(test::golden(name).folder)).stored_as;
   };
-  CHECK(cases().size() == 40);
+  CHECK(cases().size() == 45);
   CHECK(form("llama-gqa") == "");
   CHECK(form("quantised/fp8-channel") == "fp8, a scale for each row");
   CHECK(form("quantised/fp8-tensor") == "fp8, one scale");
@@ -93,6 +93,11 @@ TEST_CASE("quantised: each form is known by its name") {
   CHECK(form("quantised/quark-mxfp4") == "mxfp4, a scale for each 32 columns of a row");
   CHECK(form("quantised/modelopt-fp8") == "fp8, one scale");
   CHECK(form("quantised/modelopt-fp8-channel") == "fp8, a scale for each row");
+  CHECK(form("quantised/modelopt-fp8-blocks") == "fp8, a scale for each 128 x 128; fp8, one scale");
+  CHECK(form("quantised/modelopt-mxfp8") == "fp8, a scale for each 32 columns of a row");
+  CHECK(form("quantised/modelopt-mxfp4") == "mxfp4, a scale for each 32 columns of a row");
+  CHECK(form("quantised/autoround-gptq") == "gptq, a scale for each 32 columns of a row");
+  CHECK(form("quantised/autoround-awq") == "awq, a scale for each 32 columns of a row");
 }
 
 TEST_CASE("quantised: logits and greedy text are transformers'") {
@@ -144,11 +149,12 @@ TEST_CASE("quantised: weights that products read in place give the bits of decod
           test::run_model(checkpoint, config, decoding, ids, {.chunk = 2}));
   }
   CHECK(in_place ==
-        "autoawq fp8-block-ct fp8-channel fp8-tensor gpt-oss gpt-oss-one-expert "
-        "gpt-oss-three-experts gptq-v2 gptqmodel-zero granite-moe-fp8 int8-channel int8-zero "
-        "llama4-fp8-fbgemm llama4-fp8-modelopt llmcompressor-fp8-block llmcompressor-w4a16 "
-        "llmcompressor-w8a8 modelopt-fp8 modelopt-fp8-channel mxfp4 mxfp8 packed-int8 "
-        "quark-fp8 quark-fp8-rows quark-int8 quark-mxfp4 ");
+        "autoawq autoround-awq autoround-gptq fp8-block-ct fp8-channel fp8-tensor gpt-oss "
+        "gpt-oss-one-expert gpt-oss-three-experts gptq-v2 gptqmodel-zero granite-moe-fp8 "
+        "int8-channel int8-zero llama4-fp8-fbgemm llama4-fp8-modelopt llmcompressor-fp8-block "
+        "llmcompressor-w4a16 llmcompressor-w8a8 modelopt-fp8 modelopt-fp8-blocks "
+        "modelopt-fp8-channel modelopt-mxfp4 mxfp4 mxfp8 packed-int8 quark-fp8 quark-fp8-rows "
+        "quark-int8 quark-mxfp4 ");
 }
 
 TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' cache") {
