@@ -19,9 +19,12 @@
 #include "config/families/architectures.h"
 #include "config/families/tensor_table.h"
 #include "config/parse_model_config.h"
+#include "quant/changed_values.h"
 
 namespace fp8kv {
 namespace {
+
+constexpr const char* kUnquantised = "calibrate the unquantised model that this one was made from";
 
 // The tensors that a checkpoint of this model has to hold.
 class Expected {
@@ -75,7 +78,7 @@ std::string tensor_of(const Checkpoint& checkpoint, const std::string& name) {
   throw Error(cat(found,
                   ", and what is computed with are F32, F16 and BF16 weights, or weights "
                   "stored as fp8, int8, nvfp4, mxfp4, pack-quantized, gptq or awq"),
-              "calibrate the unquantised model that this one was made from");
+              kUnquantised);
 }
 
 void check_shapes(const Checkpoint& checkpoint, const ModelWeights& weights,
@@ -249,19 +252,32 @@ bool is_mask(const TensorEntry& entry) {
          (entry.name.ends_with("attn.bias") || entry.name.ends_with("attention.bias"));
 }
 
+// That values are multiplied by the weights, and nothing else.
+void check_unchanged_values(const QuantConfig& quant) {
+  const std::string change = change_at_run_time(quant.block);
+  if (!change.empty()) throw Error(cat(change, ", which is not computed here"), kUnquantised);
+}
+
 // A weight that nothing reads means that the model is not what its config.json says: biases that
 // are switched off, norms of another architecture, more layers. Scales and buffers are no weights.
 void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
                      const Expected& expected) {
+  const auto find = [&](const std::string& name) { return checkpoint.find(name); };
   for (const auto& [name, location] : checkpoint.tensors()) {
     const bool weight = name.ends_with(".weight") || name.ends_with(".bias");
+    const std::string change = weight ? "" : change_by(name, find);
     const bool of_model = config.model_prefix.empty() ||
                           first_part(name) == first_part(config.model_prefix) ||
                           first_part(name) == first_part(config.lm_head);
-    if (!weight || !of_model || is_other_part(name) || expected.contains(name)) continue;
+    if ((!weight && change.empty()) || !of_model || is_other_part(name) || expected.contains(name))
+      continue;
     if (is_mask(location.entry)) continue;
     if (is_of_later_layer(name, checkpoint, config) || is_of_unused_cache(name, config)) continue;
     if (is_of_indexer(name, checkpoint)) continue;
+    if (!weight) {
+      throw Error(cat(tensor_of(checkpoint, name), ": ", change, ", which is not computed here"),
+                  kUnquantised);
+    }
     throw Error(cat(tensor_of(checkpoint, name), ": is not a part of ", config.architecture,
                     " with this config.json"),
                 "config.json and the weights are not of the same model");
@@ -288,12 +304,13 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   const Expected expected(config, needs_embed, !tied || has_lm_head);
   config.dtype = shared_dtype(checkpoint, config, expected);
   const ModelWeights weights(checkpoint, config.dtype);
-  check_shapes(checkpoint, weights, expected,
-               quantised_weights(read_quant_config(checkpoint), linear_modules(config)));
+  const QuantConfig quant = read_quant_config(checkpoint);
+  check_shapes(checkpoint, weights, expected, quantised_weights(quant, linear_modules(config)));
   config.stored_as = check_stored_weights(weights, config);
   if (tied && has_embed && has_lm_head) {
     check_tied(checkpoint, weight_name(config, TensorRole::embedding), lm_head);
   }
+  check_unchanged_values(quant);
   check_no_others(checkpoint, config, expected);
   // transformers saves what generation stops at there; a chat model's config.json often lacks one.
   if (const auto ids = read_eos_ids(checkpoint.folder())) config.eos_ids = *ids;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <string_view>
 
 #include "base/error.h"
@@ -33,19 +34,28 @@ void read_block(const Json& sides, QuantSettings& out) {
   out.block_columns = block_side(sides, 1);
 }
 
+// 0 where there is none, as of a scale for each row: -1, or null.
+int64_t group_size(const Json& object) {
+  const auto size = object.find("group_size");
+  return size && size->is_number() ? std::max<int64_t>(size->as_int(), 0) : 0;
+}
+
 // Of compressed-tensors, where all groups are for "Linear".
 void read_groups(const Json& groups, QuantSettings& out) {
   out.all_others = groups.size() > 0;
+  std::set<int64_t> sizes;
   for (size_t i = 0; i < groups.size(); ++i) {
     const Json group = groups.value(i);
     if (!group.is_object()) continue;
     const auto weights = group.find("weights");
     const auto sides = weights ? weights->find("block_structure") : std::nullopt;
     if (sides && sides->is_array()) read_block(*sides, out);
+    if (weights) sizes.insert(group_size(*weights));
     const auto targets = group.find("targets");
     out.all_others &= weights && targets && targets->size() == 1 && (*targets)[0].is_string() &&
                       (*targets)[0].as_string() == "Linear";
   }
+  if (sizes.size() == 1) out.group_columns = *sizes.begin();
 }
 
 void read_list(const Json& block, QuantSettings& out) {
@@ -108,6 +118,7 @@ QuantSettings read_quant_settings(const std::optional<Json>& block,
   if (!block) return out;
   out.quant_method = block->get_string("quant_method", "");
   if (const auto sides = block->find("weight_block_size")) read_block(*sides, out);
+  out.group_columns = group_size(*block);
   out.plain_zeros = block->get_string("checkpoint_format", "") == "gptq_v2";
   if (out.left_out.empty()) read_list(*block, out);
   if (const auto groups = block->find("config_groups")) {

@@ -15,6 +15,7 @@ struct QuantSettings {
   // Of scales for blocks; 0: not said.
   int64_t block_rows = 0;
   int64_t block_columns = 0;
+  int64_t group_columns = 0;  // that share a scale; 0: not said, or not the same everywhere
   // GPTQ's zero points are stored as they are meant: its second form. In the first they are stored
   // less one.
   bool plain_zeros = false;

@@ -197,7 +197,10 @@ std::optional<StoredWeight> find_stored_weight(const std::string& module, const 
                                                const FindTensor& find, const std::string& source) {
   const WeightSearch search(module, shape, settings, find, source);
   for (const Find form : kForms) {
-    if (auto found = form(search)) return found;
+    if (auto found = form(search)) {
+      search.check_group_size(*found);
+      return found;
+    }
   }
   return std::nullopt;
 }

@@ -55,6 +55,17 @@ void WeightSearch::set_groups(const TensorEntry& scales, int64_t groups, StoredW
   out.matrix.block_columns = columns() / groups;
 }
 
+void WeightSearch::check_group_size(const StoredWeight& found) const {
+  const QuantisedMatrix& matrix = found.matrix;
+  const int64_t size = settings_.group_columns;
+  if (size == 0 || matrix.columns % size == 0 || matrix.block_rows != 1) return;
+  if (found.groups != nullptr || matrix.n_groups == 1) return;
+  if (matrix.n_groups != parts_of(matrix.columns, size)) return;
+  fail(where(*found.scales), "has ", matrix.n_groups, " groups, of ", size,
+       " columns as config.json says, which do not divide the ", matrix.columns,
+       " columns of the weight");
+}
+
 std::string WeightSearch::where(const TensorEntry& entry) const {
   return cat(source_, ": tensor ", quote(entry.name), ": ");
 }

@@ -44,6 +44,8 @@ class WeightSearch {
   StoredWeight start(const char* form, const TensorEntry& codes) const;
   // Groups of columns of a whole number each, each with a scale: [rows, groups] of a row.
   void set_groups(const TensorEntry& scales, int64_t groups, StoredWeight& out) const;
+  // Throws where the config's groups, the last of them cut off, are as many as these.
+  void check_group_size(const StoredWeight& found) const;
 
  private:
   std::string where(const TensorEntry& entry) const;

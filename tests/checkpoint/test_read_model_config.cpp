@@ -255,6 +255,22 @@ TEST_CASE("read_model_config: weights that the model has no use for are refused,
                              "LlamaForCausalLM with this config.json"));
 }
 
+TEST_CASE("read_model_config: what changes values beside the weights is refused") {
+  TinyFolder model;
+  const std::string tensor = "model.layers.0.self_attn.o_proj.pre_quant_scale";
+  model.add(tensor, {32});
+  CHECK(model.error() == cat(model.name, ": tensor '", tensor,
+                             "': multiplies what the matrix is given, which is not computed here"));
+  model.remove(tensor);
+  model.set("quantization_config",
+            R"({"quant_method": "compressed-tensors", "kv_cache_scheme": null, "transform_config":
+            {"config_groups": {"R3": {"apply": [{"location": "k_cache"}]}}}})");
+  CHECK(model.error() ==
+        cat("'", (model.path / "config.json").string(),
+            "': quantization_config.transform_config.config_groups.R3.apply[0]: changes values at "
+            "the location 'k_cache' while the model runs, which is not computed here"));
+}
+
 TEST_CASE("read_model_config: generation_config.json overrules the end tokens") {
   const TinyFolder model;
   model.temp.write("model/generation_config.json", R"({"eos_token_id": [3, 4]})");

@@ -5,10 +5,10 @@
 Writes quantised/<case>/ as make_quantised.py does, with the config.json and the tensors of the producer, from a model in F32.
 Needs torch, transformers and safetensors; the producer is run by PYTHON, another Python that may have older ones of these.
 Made on a CPU with llmcompressor 0.14.0.1, compressed-tensors 0.19.0, nvidia-modelopt 0.47.0, gptqmodel 7.7.0, amd-quark 0.13,
-and autoawq 0.2.9 with transformers 4.51.3.
-What weights are worth: of llm-compressor what compressed-tensors decodes as transformers loads the folder (FP4 in F32); of ModelOpt
-and Quark what their quantisers make of the weights in memory, before anything is packed; of GPTQModel, AutoAWQ and ModelOpt's
-NVFP4, which ModelOpt makes in memory with CUDA alone, what their own functions that run on a CPU decode, with scales in F32.
+auto-round 0.16.1 and autoawq 0.2.9 with transformers 4.51.3.
+What weights are worth: of llm-compressor what compressed-tensors decodes as transformers loads the folder (FP4 in F32); of ModelOpt,
+Quark and AutoRound what their quantisers make of the weights in memory, before anything is packed; of GPTQModel, AutoAWQ and
+ModelOpt's blocks, NVFP4 and MX what their own functions that run on a CPU decode, with scales in F32.
 """
 
 import json
@@ -29,6 +29,7 @@ LLAMA = {**make_goldens.LLAMA, "hidden_size": 64, "intermediate_size": 128, "tie
 CHANGES = {
     "llmcompressor-fp8-block": {"intermediate_size": 160},  # blocks of 128 x 128, not all of them full
     "autoawq": {"num_key_value_heads": 4},  # it wants a multiple of 64 rows
+    "modelopt-fp8-blocks": {"intermediate_size": 160},
 }
 
 
@@ -96,10 +97,11 @@ def modelopt(plain, out, config):
     return worth
 
 
-def modelopt_nvfp4(plain, out, config):
+def modelopt_packed(plain, out, config):
+    """Of codes that it makes with CUDA alone while in memory, or with other scales than when it packs."""
     import modelopt.torch.quantization as mtq
     from modelopt.torch.export import export_hf_checkpoint
-    from modelopt.torch.quantization.qtensor import NVFP4QTensor
+    from modelopt.torch.quantization import qtensor
 
     model = load(plain)
     mtq.quantize(model, getattr(mtq, config))  # running it would want CUDA
@@ -107,10 +109,18 @@ def modelopt_nvfp4(plain, out, config):
     with torch.inference_mode():
         export_hf_checkpoint(model, export_dir=out)
     stored = load_file(out + "/model.safetensors")
-    for name in [key for key in stored if stored[key].dtype == torch.uint8]:
-        rows, packed = stored[name].shape
-        worth[name] = NVFP4QTensor((rows, 2 * packed), torch.float32, stored[name]).dequantize(
-            torch.float32, scale=stored[name + "_scale"], double_scale=stored[name + "_scale_2"], block_sizes={-1: 16})
+    for name in [key for key in stored if key + "_scale" in stored]:
+        codes, scale, overall = stored[name], stored[name + "_scale"], stored.get(name + "_scale_2")
+        is_fp4 = codes.dtype == torch.uint8
+        shape = (codes.shape[0], codes.shape[1] * (2 if is_fp4 else 1))
+        if scale.dtype == torch.float32:
+            decoder, blocks = qtensor.FP8QTensor, {-1: 128, -2: 128} if scale.dim() == 4 else None
+            scale = scale[:, 0, :, 0] if blocks else scale
+        else:
+            decoder = qtensor.MXFP8QTensor if not is_fp4 else qtensor.MXFP4QTensor if overall is None else qtensor.NVFP4QTensor
+            blocks = {-1: shape[1] // scale.shape[1]}
+        worth[name] = decoder(shape, torch.float32, codes).dequantize(
+            torch.float32, scale=scale, double_scale=overall, block_sizes=blocks)
     return worth
 
 
@@ -145,6 +155,18 @@ def autoawq(plain, out, settings):
         if hasattr(module, "qweight"):
             worth[f"{name}.weight"] = dequantize_gemm(module.qweight, module.qzeros, module.scales.float(), 4, 32).T
     return worth
+
+
+def autoround(plain, out, settings):
+    from auto_round import AutoRound
+
+    def maker():
+        return AutoRound(load(plain), tokenizer(), iters=0, disable_opt_rtn=True, nsamples=4, seqlen=32, device_map="cpu",
+                         amp=False, dataset=windows(), **settings)
+
+    maker().quantize_and_save(f"{out}-made", format="auto_round")
+    shutil.move(next(pathlib.Path(f"{out}-made").rglob("config.json")).parent, out)
+    return dict(maker().quantize()[0].state_dict())
 
 
 def quark(plain, out, scheme):
@@ -190,12 +212,21 @@ PRODUCERS = {
         "modelopt-fp8": lambda mtq: mtq.FP8_DEFAULT_CFG,
         "modelopt-fp8-channel": lambda mtq: mtq.FP8_PER_CHANNEL_PER_TOKEN_CFG,
     }),
-    "modelopt-nvfp4": (modelopt_nvfp4, {"modelopt-nvfp4": "W4A16_NVFP4_CFG"}),
+    "modelopt-packed": (modelopt_packed, {
+        "modelopt-nvfp4": "W4A16_NVFP4_CFG",
+        "modelopt-fp8-blocks": "FP8_2D_BLOCKWISE_WEIGHT_ONLY_CFG",
+        "modelopt-mxfp8": "MXFP8_DEFAULT_CFG",
+        "modelopt-mxfp4": "MXFP4_DEFAULT_CFG",
+    }),
     "gptqmodel": (gptqmodel, {
         "gptqmodel-ordered": {"desc_act": True, "act_group_aware": False, "sym": True},
         "gptqmodel-zero": {"desc_act": False, "sym": False},
     }),
     "autoawq": (autoawq, {"autoawq": {}}),
+    "autoround": (autoround, {
+        "autoround-gptq": {"scheme": "W4A16", "group_size": 32},
+        "autoround-awq": {"scheme": "W4A16", "group_size": 32, "sym": False},
+    }),
     "quark": (quark, {"quark-fp8": "fp8", "quark-fp8-rows": "ptpc_fp8", "quark-int8": "int8", "quark-mxfp4": "mxfp4_weight_only"}),
 }
 

@@ -16,10 +16,14 @@
 #include "formats/safetensors.h"
 #include "generate/runner.h"
 #include "model/weights/weight_loader.h"
+#include "quantize/quantise_folder.h"
+#include "quantize/schemes.h"
+#include "support/backends/counting_backend.h"
 #include "support/backends/logit_tap.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"
 #include "support/models/run_model.h"
+#include "support/models/streamed_model.h"
 
 namespace fp8kv {
 namespace {
@@ -49,7 +53,7 @@ TEST_CASE("quantised: each form is known by its name") {
   const auto form = [](const char* name) {
     return read_model_config(Checkpoint::open(test::golden(name).folder)).stored_as;
   };
-  CHECK(cases().size() == 40);
+  CHECK(cases().size() == 45);
   CHECK(form("llama-gqa") == "");
   CHECK(form("quantised/fp8-channel") == "fp8, a scale for each row");
   CHECK(form("quantised/fp8-tensor") == "fp8, one scale");
@@ -89,6 +93,11 @@ TEST_CASE("quantised: each form is known by its name") {
   CHECK(form("quantised/quark-mxfp4") == "mxfp4, a scale for each 32 columns of a row");
   CHECK(form("quantised/modelopt-fp8") == "fp8, one scale");
   CHECK(form("quantised/modelopt-fp8-channel") == "fp8, a scale for each row");
+  CHECK(form("quantised/modelopt-fp8-blocks") == "fp8, a scale for each 128 x 128; fp8, one scale");
+  CHECK(form("quantised/modelopt-mxfp8") == "fp8, a scale for each 32 columns of a row");
+  CHECK(form("quantised/modelopt-mxfp4") == "mxfp4, a scale for each 32 columns of a row");
+  CHECK(form("quantised/autoround-gptq") == "gptq, a scale for each 32 columns of a row");
+  CHECK(form("quantised/autoround-awq") == "awq, a scale for each 32 columns of a row");
 }
 
 TEST_CASE("quantised: logits and greedy text are transformers'") {
@@ -140,11 +149,12 @@ TEST_CASE("quantised: weights that products read in place give the bits of decod
           test::run_model(checkpoint, config, decoding, ids, {.chunk = 2}));
   }
   CHECK(in_place ==
-        "autoawq fp8-block-ct fp8-channel fp8-tensor gpt-oss gpt-oss-one-expert "
-        "gpt-oss-three-experts gptq-v2 gptqmodel-zero granite-moe-fp8 int8-channel int8-zero "
-        "llama4-fp8-fbgemm llama4-fp8-modelopt llmcompressor-fp8-block llmcompressor-w4a16 "
-        "llmcompressor-w8a8 modelopt-fp8 modelopt-fp8-channel mxfp4 mxfp8 packed-int8 "
-        "quark-fp8 quark-fp8-rows quark-int8 quark-mxfp4 ");
+        "autoawq autoround-awq autoround-gptq fp8-block-ct fp8-channel fp8-tensor gpt-oss "
+        "gpt-oss-one-expert gpt-oss-three-experts gptq-v2 gptqmodel-zero granite-moe-fp8 "
+        "int8-channel int8-zero llama4-fp8-fbgemm llama4-fp8-modelopt llmcompressor-fp8-block "
+        "llmcompressor-w4a16 llmcompressor-w8a8 modelopt-fp8 modelopt-fp8-blocks "
+        "modelopt-fp8-channel modelopt-mxfp4 mxfp4 mxfp8 packed-int8 quark-fp8 quark-fp8-rows "
+        "quark-int8 quark-mxfp4 ");
 }
 
 TEST_CASE("quantised: amax of K and V, head by head, is that of transformers' cache") {
@@ -179,6 +189,41 @@ TEST_CASE("quantised: a runner counts weights as they lie in memory, not as file
     for (const ModelTensor& tensor : layer_tensors(config, i)) elements += tensor.shape.elements();
   }
   CHECK(runner.weight_bytes() == static_cast<uint64_t>(4 * elements));
+}
+
+namespace {
+
+// Bytes allocated at most while `checkpoint` is calibrated.
+uint64_t calibration_peak(const Checkpoint& checkpoint) {
+  test::CountingBackend backend(make_cpu_backend(1));
+  Log log(Verbosity::quiet);
+  collect_magnitudes(checkpoint, read_model_config(checkpoint), backend,
+                     test::StreamedModel::windows(), log);
+  return backend.peak();
+}
+
+Checkpoint quantised(const test::StreamedModel& model, const std::filesystem::path& out) {
+  Log log(Verbosity::quiet);
+  quantise_folder(model.checkpoint, model.config, nullptr, nullptr, out,
+                  {.scheme = &fp8_scheme_at("fp8-dynamic"), .threads = 1, .version = "test"}, log);
+  return Checkpoint::open(out);
+}
+
+}  // namespace
+
+TEST_CASE("quantised: a calibration on the CPU holds one layer decoded, of however many") {
+  for (const int64_t n_layers : {3, 8}) {
+    CAPTURE(n_layers);
+    const test::StreamedModel plain(DType::bf16, n_layers);
+    const Checkpoint fp8 = quantised(plain, plain.folder / "fp8");
+    uint64_t layer_bytes = 0;  // of what is decoded: matrices
+    for (const ModelTensor& tensor : layer_tensors(plain.config, 0)) {
+      if (tensor.shape.rank() == 2) {
+        layer_bytes += static_cast<uint64_t>(tensor.shape.elements()) * dtype_bytes(DType::bf16);
+      }
+    }
+    CHECK(calibration_peak(fp8) == calibration_peak(plain.checkpoint) + layer_bytes);
+  }
 }
 
 // Bringing rows to length 1 takes their scales out again: so it has to be the codes' values that

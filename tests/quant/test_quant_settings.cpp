@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/text.h"
 #include "quant/quant_settings.h"
 #include "support/expect_error.h"
 
@@ -25,6 +26,20 @@ TEST_CASE("quant_settings: blocks, from whichever key") {
         "c.json: weight_block_size: is [128], expected two numbers");
   CHECK(test::error_of([] { settings_of(R"({"weight_block_size": [128, 0]})"); }) ==
         "c.json: weight_block_size: is [128, 0], expected two numbers above 0");
+}
+
+TEST_CASE("quant_settings: columns of a group, where they are the same everywhere") {
+  const auto of = [](const std::string& block) { return settings_of(block).group_columns; };
+  CHECK(of(R"({"quant_method": "gptq", "group_size": 128})") == 128);
+  CHECK(of(R"({"quant_method": "awq", "group_size": -1})") == 0);  // a row is one group
+  CHECK(of(R"({"quant_method": "fp8"})") == 0);
+  const auto of_groups = [&](const char* first, const char* second) {
+    return of(cat(R"({"config_groups": {"a": {"weights": {"group_size": )", first,
+                  R"(}}, "b": {"weights": {"group_size": )", second, "}}}}"));
+  };
+  CHECK(of_groups("32", "32") == 32);
+  CHECK(of_groups("32", "64") == 0);
+  CHECK(of_groups("null", "null") == 0);
 }
 
 TEST_CASE("quant_settings: what is left out is named by whole names, parts, parents and patterns") {

@@ -180,6 +180,27 @@ TEST_CASE("weight_forms: what does not fit is an error with both shapes") {
         "'m': tensor 'l.q_proj.qweight': is F32, expected I32");
 }
 
+TEST_CASE("weight_forms: a group size of the config that does not divide the columns is refused") {
+  // 96 columns in groups of 64 would be two groups, as are groups of 48.
+  const auto of_64 = [](Module module, const char* scales, const Shape& shape) {
+    module.settings.group_columns = 64;
+    return module.add(scales, DType::bf16, shape);
+  };
+  const std::string refused =
+      "has 2 groups, of 64 columns as config.json says, which do not divide the 96 columns of the "
+      "weight";
+  CHECK(of_64(packed(), ".weight_scale", {64, 2}).error() ==
+        "'m': tensor 'l.q_proj.weight_scale': " + refused);
+  CHECK(of_64(fp8({}), ".weight_scale", {64, 2}).error() ==
+        "'m': tensor 'l.q_proj.weight_scale': " + refused);
+  Module words = of_64(gptq(), ".scales", {2, 64}).add(".qzeros", DType::i32, {2, 8});
+  CHECK(words.error() == "'m': tensor 'l.q_proj.scales': " + refused);
+  // Where each column has its group, that decides.
+  CHECK(words.add(".g_idx", DType::i32, {96}).find());
+  // Layers may have other groups than most.
+  CHECK(of_64(packed(), ".weight_scale", {64, 3}).find());
+}
+
 TEST_CASE("weight_forms: MXFP4 of all experts in one tensor, as gpt-oss has it") {
   const Module module =
       Module().add("_blocks", DType::u8, {3, 64, 3, 16}).add("_scales", DType::u8, {3, 64, 3});
