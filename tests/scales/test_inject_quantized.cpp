@@ -118,6 +118,23 @@ TEST_CASE("targets: a model of an early ModelOpt has its quantisation in a file 
   CHECK(file.at("quantization").at("kv_cache_quant_algo").as_string() == "FP8");
 }
 
+TEST_CASE("targets: ModelOpt's own file beside a block by another tool is refused") {
+  for (const char* target : {"portable", "tgi", "json"}) {
+    CAPTURE(target);
+    const test::InjectPlace place(one_layer());
+    place.add_to_config("quantization_config", R"({"quant_method": "compressed-tensors"})");
+    place.folder.write("model/hf_quant_config.json",
+                       R"({"producer": {"name": "modelopt"}, "quantization": {}})");
+    if (std::string(target) == "json") {  // which changes no model
+      place.inject("model", one_scale(), "out.json", target);
+      continue;
+    }
+    CHECK(place.error(one_scale(), target) ==
+          "'model/hf_quant_config.json': is ModelOpt's, but 'model/config.json': "
+          "quantization_config: is of quant_method 'compressed-tensors'");
+  }
+}
+
 TEST_CASE("targets: a model whose cache is quantised otherwise is refused") {
   const test::InjectPlace place(one_layer());
   place.add_to_config("quantization_config",

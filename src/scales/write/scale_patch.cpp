@@ -255,10 +255,20 @@ Naming naming_of(const Checkpoint& checkpoint, const InjectTarget& target, Quant
   return naming;
 }
 
+// ModelOpt's own file stays in the folder, so that a block by another tool beside it would leave two
+// stories of the same scales.
+void check_one_producer(const QuantConfig& quant) {
+  if (!quant.hf_quant || !quant.block || quant.method == QuantMethod::modelopt) return;
+  throw Error(cat(quant.hf_quant->where(), ": is ModelOpt's, but ", quant.block->where(),
+                  ": is of quant_method ", quote(quant.name())),
+              "the two are of different checkpoints: remove the one that is not this one's");
+}
+
 Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::string& stack,
            bool replace, bool scales_per_head) {
   Fit fit;
   fit.quant = read_quant_config(checkpoint);
+  check_one_producer(fit.quant);
   fit.replaces_block = replace && is_for_cache_alone(fit.quant, checkpoint.tensors());
   if (fit.replaces_block) fit.quant = {};
   const QuantMethod method = fit.quant.method;
