@@ -62,12 +62,12 @@ constexpr RuntimeRule kVllmRules[] = {
     RuntimeRule{{per_head}, {}, fails, kOnePerLayer, kOldKv}.until(k15),
     RuntimeRule{{static_packing}, {}, fails,
      "does not know the packing auto_round:fp8_static; AutoRound's format llm_compressor loads", ""}
-        .from(k24).seen("run: vLLM 0.24.0, 0.32.0"),
+        .from(k15).seen("run: vLLM 0.16.0, 0.24.0, 0.27.1, 0.28.0, 0.32.0"),
     RuntimeRule{{block_packing}, {}, fails, "does not know the packing auto_round:fp8", ""}
-        .from(k24).until(k25).seen("run: vLLM 0.24.0"),
+        .from(k15).until(k32).seen("run: vLLM 0.16.0, 0.24.0, 0.27.1, 0.28.0"),
     RuntimeRule{{weights_method}, {}, ignores,
      "has no KV scales beside weights of GPTQ, AWQ or AutoRound: an FP8 cache runs with 1", ""}
-        .from(k24).seen("run: vLLM 0.24.0, 0.32.0"),
+        .from(k15).seen("run: vLLM 0.16.0, 0.24.0, 0.27.1, 0.32.0"),
     {{other_method}, {}, unknown, kMethodNotSeen, kVllmKv},
 
     // The cache of MLA.
