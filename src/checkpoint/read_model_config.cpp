@@ -72,9 +72,9 @@ std::string tensor_of(const Checkpoint& checkpoint, const std::string& name) {
 [[noreturn]] void refuse_form(const Checkpoint& checkpoint, const std::string& name,
                               const std::string& why) {
   const TensorEntry* entry = checkpoint.find(name);
-  const std::string found = entry ? cat(tensor_of(checkpoint, name), ": is ",
-                                        dtype_name(entry->dtype), why.empty() ? "" : "; ", why)
-                                  : why;
+  const std::string found = cat(tensor_of(checkpoint, name),
+                                entry ? cat(": is ", dtype_name(entry->dtype)) : ": is missing",
+                                why.empty() ? "" : "; ", why);
   throw Error(cat(found,
                   ", and what is computed with are F32, F16 and BF16 weights, or weights "
                   "stored as fp8, int8, nvfp4, mxfp4, pack-quantized, gptq or awq"),

@@ -145,10 +145,12 @@ TEST_CASE("model_weights: a form that is not read, and a missing part, are named
   CHECK(folder.error() == cat(folder.name(), ": tensor '", kQ,
                               ".qweight': is I32, and there is no '", kQ, ".qzeros' beside it"));
   folder.remove(kQ + ".qweight");
-  const std::string error = folder.error();
-  CHECK(error.find("the weights are quantised (quant_method 'gptq'), and what is computed with are "
-                   "F32, F16 and BF16 weights, or weights stored as fp8, int8, nvfp4, mxfp4, "
-                   "pack-quantized, gptq or awq") != std::string::npos);
+  CHECK(folder.error() ==
+        cat(folder.name(), ": tensor '", kQ, ".weight': is missing; '",
+            (folder.open().folder() / "config.json").string(),
+            "': quantization_config: the weights are quantised (quant_method 'gptq'), and what is "
+            "computed with are F32, F16 and BF16 weights, or weights stored as fp8, int8, nvfp4, "
+            "mxfp4, pack-quantized, gptq or awq"));
 }
 
 TEST_CASE("model_weights: a scale that is no number is found when the weight is") {
