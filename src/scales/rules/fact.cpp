@@ -68,6 +68,7 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::falcon, "falcon"},
     {Fact::internlm2, "internlm2"},
     {Fact::baichuan, "baichuan"},
+    {Fact::bamba, "bamba"},
     {Fact::single_file, "single_file"},
     {Fact::index, "index"},
     {Fact::consolidated, "consolidated"},

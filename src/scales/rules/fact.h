@@ -70,6 +70,7 @@ enum class Fact : uint8_t {
   falcon,
   internlm2,
   baichuan,
+  bamba,
   // Files.
   single_file,   // model.safetensors is there
   index,         // and its index

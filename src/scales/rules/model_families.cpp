@@ -37,6 +37,7 @@ constexpr ModelFamily kFamilies[] = {
     {"falcon", Fact::falcon, Names::parameters, true},
     {"internlm2", Fact::internlm2, Names::parameters, true},
     {"baichuan", Fact::baichuan, Names::parameters, true},
+    {"bamba", Fact::bamba, Names::both},
 };
 
 }  // namespace

@@ -102,6 +102,11 @@ constexpr RuntimeRule kVllmRules[] = {
         .of(kOneMatrix).from(k15).seen("run: vLLM 0.16.0, 0.24.0, 0.32.0"),
 
     // Families whose loaders stop at a name, or do not know it.
+    RuntimeRule{{scales}, {}, fails, "stops at every name of a scale with a KeyError", ""}
+        .of({bamba}).from(k15).until(k18).seen("run: vLLM 0.16.0"),
+    RuntimeRule{{scales}, {}, unknown,
+     "0.16 stops at every name of a scale; others were not run with this family", kVllmKv}
+        .of({bamba}),
     RuntimeRule{{compressed_tensors, apart}, {}, fails,
      "stops at self_attn.k_scale with a KeyError: write self_attn.attn.k_scale alone", ""}
         .of({qwen2_moe}).until(k25).seen("run: vLLM 0.12.0, 0.14.1, 0.16.0, 0.20.2, 0.24.0"),
