@@ -255,8 +255,8 @@ Naming naming_of(const Checkpoint& checkpoint, const InjectTarget& target, Quant
   return naming;
 }
 
-// ModelOpt's own file stays in the folder, so that a block by another tool beside it would leave two
-// stories of the same scales.
+// ModelOpt's own file stays in the folder, so that a block by another tool beside it would leave
+// two stories of the same scales.
 void check_one_producer(const QuantConfig& quant) {
   if (!quant.hf_quant || !quant.block || quant.method == QuantMethod::modelopt) return;
   throw Error(cat(quant.hf_quant->where(), ": is ModelOpt's, but ", quant.block->where(),
