@@ -31,17 +31,12 @@ FP8KV_AVX512 [[gnu::always_inline]] inline __m512 worth(const float* values, flo
                        _mm512_set1_ps(scale));
 }
 
-// Whether no code is worth a subnormal number, which the processor's own conversion to bf16 takes
-// for 0: one that is not 0 is worth 2^-17 times its scale at least.
-inline bool leaves_no_subnormal(float scale) {
-  return __builtin_fabsf(scale) > 0x1p-100f;
-}
+// With a larger scale no code is worth a subnormal number, which the processor's own conversion to
+// bf16 takes for 0: one that is not 0 is worth 2^-17 times its scale at least.
+inline constexpr float kSubnormalScale = 0x1p-100f;
 
-// The numbers of 16 codes, twice: an index counts by its low five bits, of which codes have four.
-FP8KV_AVX512 [[gnu::always_inline]] inline __m512i table_of_16(const float* values, float zero,
-                                                               float scale, bool bf16) {
-  const __m512i made = rounded(worth(values, zero, scale), bf16);
-  return _mm512_broadcast_i64x4(_mm512_cvtepi32_epi16(made));
+inline bool leaves_no_subnormal(float scale) {
+  return __builtin_fabsf(scale) > kSubnormalScale;
 }
 
 // The same of all scales of four rows.
@@ -53,13 +48,21 @@ FP8KV_AVX512 inline bool leave_no_subnormal(const ScaledRows& rows, int64_t coun
       const int64_t left = groups - i;
       const auto there = static_cast<__mmask16>(left >= kLanes ? 0xFFFF : (1 << left) - 1);
       const __m512 magnitudes = _mm512_abs_ps(_mm512_maskz_loadu_ps(there, scales + i));
-      small |= _mm512_mask_cmp_ps_mask(there, magnitudes, _mm512_set1_ps(0x1p-100f), _CMP_NGT_UQ);
+      small |=
+          _mm512_mask_cmp_ps_mask(there, magnitudes, _mm512_set1_ps(kSubnormalScale), _CMP_NGT_UQ);
     }
   }
   return small == 0;
 }
 
-// Those of four rows in bf16. `fast`: by the processor's own conversion, two rows at once.
+// The numbers of 16 codes, twice: an index counts by its low five bits, of which codes have four.
+FP8KV_AVX512 [[gnu::always_inline]] inline __m512i table_of_16(const float* values, float zero,
+                                                               float scale, bool bf16) {
+  const __m512i made = rounded(worth(values, zero, scale), bf16);
+  return _mm512_broadcast_i64x4(_mm512_cvtepi32_epi16(made));
+}
+
+// Tables of four rows in bf16. `fast`: by the processor's own conversion, two rows at once.
 FP8KV_AVX512_BF16 [[gnu::always_inline]] inline void tables_of_16(const ScaledRows& rows, int64_t i,
                                                                   bool fast,
                                                                   __m512i (&to)[kDotWeights]) {

@@ -300,9 +300,6 @@ FP8KV_AVX512 void unpack(const float* sums, int first, int n, const UnitOut& out
   }
 }
 
-using Bf16Tiles = AmxTiles<Bf16Number>;
-using F16Tiles = AmxTiles<F16Number>;
-
 constexpr UnitNumbers kBf16 = {
     .type = DType::bf16,
     .pack_rows = {pack_rows<Bf16Number, 1>, pack_rows<Bf16Number, 2>},
@@ -310,8 +307,7 @@ constexpr UnitNumbers kBf16 = {
         []<typename T>() { return pack_weights<Bf16Number, T>; }),
     .pack_columns = per_type<UnitNumbers::PackColumns>(
         []<typename T>() { return pack_columns<Bf16Number, T>; }),
-    .multiply = {{matrix::multiply<Bf16Tiles, 1, 1>, matrix::multiply<Bf16Tiles, 1, 2>},
-                 {matrix::multiply<Bf16Tiles, 2, 1>, matrix::multiply<Bf16Tiles, 2, 2>}},
+    .multiply = matrix::kMultiply<AmxTiles<Bf16Number>>,
 };
 
 constexpr UnitNumbers kF16 = {
@@ -321,8 +317,7 @@ constexpr UnitNumbers kF16 = {
         pack_weights<F16Number, F32Element>, pack_weights<F16Number, F16Element>),
     .pack_columns = matrix::wide_types<UnitNumbers::PackColumns>(
         pack_columns<F16Number, F32Element>, pack_columns<F16Number, F16Element>),
-    .multiply = {{matrix::multiply<F16Tiles, 1, 1>, matrix::multiply<F16Tiles, 1, 2>},
-                 {matrix::multiply<F16Tiles, 2, 1>, matrix::multiply<F16Tiles, 2, 2>}},
+    .multiply = matrix::kMultiply<AmxTiles<F16Number>>,
 };
 
 // Registers of CPUID.

@@ -155,6 +155,12 @@ void multiply(const UnitWeights& weights, int64_t steps, const float* rows, int6
   }
 }
 
+// UnitNumbers::multiply
+template <typename Tiles>
+inline constexpr std::array<std::array<UnitNumbers::Multiply, 2>, 2> kMultiply = {
+    {{multiply<Tiles, 1, 1>, multiply<Tiles, 1, 2>},
+     {multiply<Tiles, 2, 1>, multiply<Tiles, 2, 2>}}};
+
 // The functions of numbers that f16 makes.
 template <typename Function>
 constexpr PerType<Function> wide_types(Function f32, Function f16) {

@@ -165,9 +165,6 @@ void nothing() {}
 template <typename Element>
 constexpr int kBf16Parts = Element::kBytes == 1 || std::is_same_v<Element, Bf16Element> ? 1 : 2;
 
-using Bf16Tiles = PlainTiles<Bf16Number>;
-using F16Tiles = PlainTiles<F16Number>;
-
 constexpr UnitNumbers kBf16 = {
     .type = DType::bf16,
     .pack_rows = {pack_rows<Bf16Number, 1>, pack_rows<Bf16Number, 2>},
@@ -175,8 +172,7 @@ constexpr UnitNumbers kBf16 = {
         []<typename T>() { return pack_weights<Bf16Number, T, kBf16Parts<T>>; }),
     .pack_columns = per_type<UnitNumbers::PackColumns>(
         []<typename T>() { return pack_columns<Bf16Number, T, kBf16Parts<T>>; }),
-    .multiply = {{matrix::multiply<Bf16Tiles, 1, 1>, matrix::multiply<Bf16Tiles, 1, 2>},
-                 {matrix::multiply<Bf16Tiles, 2, 1>, matrix::multiply<Bf16Tiles, 2, 2>}},
+    .multiply = matrix::kMultiply<PlainTiles<Bf16Number>>,
 };
 
 constexpr UnitNumbers kF16 = {
@@ -186,8 +182,7 @@ constexpr UnitNumbers kF16 = {
         pack_weights<F16Number, F32Element, 2>, pack_weights<F16Number, F16Element, 1>),
     .pack_columns = matrix::wide_types<UnitNumbers::PackColumns>(
         pack_columns<F16Number, F32Element, 2>, pack_columns<F16Number, F16Element, 1>),
-    .multiply = {{matrix::multiply<F16Tiles, 1, 1>, matrix::multiply<F16Tiles, 1, 2>},
-                 {matrix::multiply<F16Tiles, 2, 1>, matrix::multiply<F16Tiles, 2, 2>}},
+    .multiply = matrix::kMultiply<PlainTiles<F16Number>>,
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -120,7 +121,8 @@ struct UnitNumbers {
   PackRows pack_rows[2];              // in one part, and in two
   PerType<PackWeights> pack_weights;  // in parts_of; by f16 of f32 and f16 alone
   PerType<PackColumns> pack_columns;  // the same
-  Multiply multiply[2][2];            // [parts of weights - 1][parts of rows - 1]
+  // [parts of weights - 1][parts of rows - 1]
+  std::array<std::array<Multiply, 2>, 2> multiply;
 };
 
 struct MatrixUnit {
