@@ -247,7 +247,7 @@ TEST_CASE("cli device faults: in either round of --samples auto, calibrate goes 
   const std::string expected = place.read("s.json");
   place.clear();
   int faults = 0, gone_on = 0;
-  for (int launch = 1;; launch += test::kThreadSanitizer ? 7 : 3) {
+  for (int launch = 1;; launch += test::kThreadSanitizer ? 4 : 3) {
     CAPTURE(launch);
     const test::CliResult faulty = place.run(rounds, at("lost", "attention", launch));
     if (faulty.exit_code == 0) break;
