@@ -116,7 +116,8 @@ int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp) {
 CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
                      const Deployment& deployment, const CacheType& dtype,
                      const CacheType& baseline) {
-  FP8KV_ASSERT(deployment.batch > 0 && deployment.context > 0 && !model.unclear);
+  FP8KV_ASSERT(deployment.batch > 0 && deployment.context > 0 && !model.unclear &&
+               model.cache_layers() > 0);
   const auto step = [&](const CacheType& of) {
     const uint64_t cache = sequence_bytes(model, deployment.tp, deployment.context, of);
     return sum(share(weights.read, deployment.tp),
@@ -127,7 +128,6 @@ CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
   plan.bytes_per_token = cache_bytes(model, deployment.tp, 1, dtype);
   plan.bytes_per_sequence = sequence_bytes(model, deployment.tp, deployment.context, dtype);
   plan.state_bytes = all_state_bytes(model, deployment.tp);
-  if (plan.bytes_per_token == 0) fail("no layer of this model holds a KV cache");
   plan.step_bytes = step(dtype);
   plan.gain = static_cast<double>(step(baseline)) / static_cast<double>(plan.step_bytes);
   const uint64_t weights_here = share(weights.all, deployment.tp);

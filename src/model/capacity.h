@@ -50,7 +50,7 @@ struct CachePlan {
 };
 
 // Throws as kv_heads_per_gpu, and when a size passes 2^63, which no model does. REQUIRES known
-// layers; batch, context and tp of at least 1.
+// layers, one of them with a cache; batch, context and tp of at least 1.
 CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
                      const Deployment& deployment, const CacheType& dtype,
                      const CacheType& baseline);

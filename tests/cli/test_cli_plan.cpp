@@ -76,6 +76,26 @@ The folder has no weights: what fits beside them, and what a decode step reads, 
   CHECK(run({}).exit_code == 3);
 }
 
+TEST_CASE("cli plan: a model without any KV cache has nothing to plan") {
+  const test::TempDir temp;
+  temp.write("m/config.json",
+             R"({"architectures": ["NemotronHForCausalLM"], "model_type": "nemotron_h",
+                 "hidden_size": 64, "head_dim": 16, "num_attention_heads": 4,
+                 "num_key_value_heads": 2, "num_hidden_layers": 1, "torch_dtype": "float16",
+                 "max_position_embeddings": 128, "hybrid_override_pattern": "-"})");
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{}, {"--json"}}) {
+    std::vector<std::string> arguments = {"plan", "m"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const test::CliResult result = test::run_cli(arguments, {.folder = temp.path()});
+    CHECK(result.exit_code == 3);
+    CHECK(result.out == "");
+    CHECK(result.err ==
+          "fp8kv: plan: 'm/config.json': no layer of this model holds a KV cache\n"
+          "help: there is nothing to plan: FP8 makes no other memory smaller\n");
+  }
+}
+
 TEST_CASE("cli plan: pointers of git-LFS are no weights yet, and anything else needs them") {
   const test::TempDir temp;
   const std::string pointer =

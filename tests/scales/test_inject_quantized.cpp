@@ -150,6 +150,18 @@ TEST_CASE("targets: a model whose cache is quantised otherwise is refused") {
   CHECK(modelopt.error(one_scale(), "vllm") ==
         "'model/hf_quant_config.json': quantization.kv_cache_quant_algo: is 'NVFP4', expected "
         "'FP8'");
+  // A key of a block that is left as it is, or gets a scheme beside it.
+  for (const auto& [method, target] :
+       {std::pair{"auto-round", "tgi"}, {"gptq", "tgi"}, {"fp8", "tgi"}, {"fp8", "vllm"}}) {
+    CAPTURE(std::string(method));
+    const test::InjectPlace autoround(one_layer());
+    autoround.add_to_config("quantization_config",
+                            cat(R"({"quant_method": ")", method, R"(", "provider": "auto-round",
+                                    "bits": 4, "group_size": 8, "static_kv_dtype": "int8"})"));
+    CHECK(autoround.error(one_scale(), target) ==
+          "'model/config.json': quantization_config.static_kv_dtype: is 'int8', expected an FP8 "
+          "cache");
+  }
 }
 
 TEST_CASE("targets: what a runtime cannot take beside a quantisation is refused with the reason") {

@@ -85,6 +85,10 @@ PlanSubject subject_of(const PlanOptions& options) {
                       {},
                       own_dtype(config, file)};
   if (subject.model.unclear) throw *subject.model.unclear;
+  if (subject.model.cache_layers() == 0) {
+    throw Error(cat(quote(file.string()), ": no layer of this model holds a KV cache"),
+                "there is nothing to plan: FP8 makes no other memory smaller");
+  }
   if (bare) {
     subject.lfs_pointer = *pointer;
   } else {

@@ -287,9 +287,25 @@ Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::
   return fit;
 }
 
+// What stays of the model's own configs must not say that the cache is of another type: nobody
+// would then take the scales for those of an FP8 cache.
+void check_says_fp8(const Checkpoint& checkpoint, const std::map<std::string, std::string>& files) {
+  const auto parsed = [&](const std::string& name, const std::string& text) {
+    return Json::parse(text, quote((checkpoint.folder() / name).string()), JsonNumbers::python);
+  };
+  std::optional<Json> hf_quant = read_hf_quant(checkpoint.folder());
+  if (const auto it = files.find(kModelOptFile); it != files.end()) {
+    hf_quant = parsed(it->first, it->second);
+  }
+  const KvConfig config = read_kv_config(parsed("config.json", files.at("config.json")), hf_quant);
+  if (config.statement.empty() || config.is_fp8) return;
+  throw Error(cat(config.statement, ", expected an FP8 cache"),
+              "these scales are for FP8; inject into the model this one was made from");
+}
+
 // The configs of the result, by name.
-std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
-                                                const InjectTarget& target, const Fit& fit) {
+std::map<std::string, std::string> new_configs(const Checkpoint& checkpoint,
+                                               const InjectTarget& target, const Fit& fit) {
   std::map<std::string, std::string> files;
   switch (fit.quant.method) {
     case QuantMethod::compressed_tensors:
@@ -322,6 +338,13 @@ std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
       config = json_with_member(config, "quantization_config", fp8_block(checkpoint.tensors()));
       break;
   }
+  return files;
+}
+
+std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
+                                                const InjectTarget& target, const Fit& fit) {
+  std::map<std::string, std::string> files = new_configs(checkpoint, target, fit);
+  check_says_fp8(checkpoint, files);
   return files;
 }
 
