@@ -9,6 +9,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -38,7 +39,24 @@ Pipe make_pipe() {
   return {above(first), above(second)};
 }
 
-// What posix_spawn asks for, freed again.
+// An array of C strings that ends with a null pointer, for exec.
+class Strings {
+ public:
+  explicit Strings(std::vector<std::string> strings) : strings_(std::move(strings)) {
+    for (std::string& each : strings_) pointers_.push_back(each.data());
+    pointers_.push_back(nullptr);
+  }
+  Strings(const Strings&) = delete;
+  Strings& operator=(const Strings&) = delete;
+
+  char* const* data() { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> strings_;
+  std::vector<char*> pointers_;
+};
+
+// The arguments of posix_spawn, freed again.
 class SpawnSetup {
  public:
   SpawnSetup() {
@@ -64,14 +82,16 @@ class SpawnSetup {
   void give(const FileDescriptor& end, int as) {
     posix_spawn_file_actions_adddup2(&actions_, end.get(), as);
   }
-  pid_t start(const std::vector<std::string>& words) {
-    std::vector<std::string> copies = words;
-    std::vector<char*> argv;
-    for (std::string& word : copies) argv.push_back(word.data());
-    argv.push_back(nullptr);
+  pid_t start(const ChildCommand& command) {
+    if (!command.folder.empty()) {
+      posix_spawn_file_actions_addchdir_np(&actions_, command.folder.c_str());
+    }
+    Strings words(command.words);
+    Strings environment(command.environment.value_or(std::vector<std::string>()));
     pid_t child = 0;
-    const int error = posix_spawnp(&child, argv[0], &actions_, &attributes_, argv.data(), environ);
-    if (error != 0) fail_system(words.front(), "start", error);
+    const int error = posix_spawnp(&child, words.data()[0], &actions_, &attributes_, words.data(),
+                                   command.environment ? environment.data() : environ);
+    if (error != 0) fail_system(command.words.front(), "start", error);
     return child;
   }
 
@@ -176,7 +196,7 @@ ChildResult run_child(const ChildCommand& command) {
   setup.give(said.write, STDOUT_FILENO);
   setup.give(said.write, STDERR_FILENO);
   setup.give(answer.write, kAnswerDescriptor);
-  Child child(setup.start(command.words));
+  Child child(setup.start(command));
   input.read.close();
   said.write.close();
   answer.write.close();

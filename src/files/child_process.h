@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,9 @@ struct ChildCommand {
   std::vector<std::string> words;  // the program, by path or found in PATH, and its arguments
   std::string input;               // all of its standard input
   double time_limit_s = 0;
+  std::filesystem::path folder = {};  // its working folder; "": this process's
+  // NAME=VALUE: all of its environment; nothing: this process's.
+  std::optional<std::vector<std::string>> environment = {};
 };
 
 struct ChildResult {

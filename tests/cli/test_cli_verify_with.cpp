@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -144,10 +145,10 @@ TEST_CASE("cli verify --with: a loader that stops is a no, with what it said") {
 
 TEST_CASE("cli verify --with: the Python gets the script by its input, and the question in it") {
   const Place at;
-  at.python("echo $* > words\ncat > question\nexit 3");
+  at.python(cat("cd '", at.temp.path().string(), "'\necho $* > words\ncat > question\nexit 3"));
   const test::CliResult result = at.verify({"--runtime", "vllm"});
   CHECK(result.exit_code == 3);
-  CHECK(test::read_file(at.temp / "words") == "-u -B -\n");
+  CHECK(test::read_file(at.temp / "words") == "-I -u -B -\n");
   const std::string question = test::read_file(at.temp / "question");
   const std::string begin = "REQUEST = ";
   REQUIRE(question.starts_with(begin));
@@ -193,7 +194,7 @@ TEST_CASE("cli verify --with: one that hangs ends at the time limit") {
 
 TEST_CASE("cli verify --with: an interrupt ends it, and what it runs") {
   const Place at;
-  at.python("echo $$ > pid\nexec sleep 60");
+  at.python(cat("echo $$ > '", (at.temp / "pid").string(), "'\nexec sleep 60"));
   const test::CliResult result = at.run(
       {"verify", "folder", "--with", "./python"}, {.interrupt_when = [&](const auto&) {
         const std::string pid = fs::exists(at.temp / "pid") ? test::read_file(at.temp / "pid") : "";
@@ -221,7 +222,7 @@ TEST_CASE("cli verify --with: nothing is written") {
 
 TEST_CASE("cli verify --with: what cannot be asked for is refused before anything runs") {
   const Place at;
-  at.python("touch ran");
+  at.python(cat("touch '", (at.temp / "ran").string(), "'"));
   const auto err = [&](const Strings& more) { return at.verify(more).err; };
   CHECK(err({"--runtime", "vllm@0.32"}) ==
         "fp8kv: verify: --runtime: is 'vllm@0.32', expected vllm, sglang or transformers\n"
@@ -237,8 +238,8 @@ TEST_CASE("cli verify --with: what cannot be asked for is refused before anythin
   CHECK_FALSE(fs::exists(at.temp / "ran"));
   const test::CliResult none = at.run({"verify", "folder", "--with", "./no-python", "-q"});
   CHECK(none.exit_code == 3);
-  CHECK(none.err.starts_with(
-      "fp8kv: verify: './no-python': cannot start: No such file or directory\n"));
+  CHECK(none.err.starts_with(cat("fp8kv: verify: '", (at.temp / "./no-python").string(),
+                                 "': cannot start: No such file or directory\n")));
 }
 
 TEST_CASE("cli verify --with: a Python without any of the runtimes says so itself") {
@@ -256,6 +257,77 @@ TEST_CASE("cli verify --with: a Python without any of the runtimes says so itsel
   CHECK(at.verify({"-q", "--runtime", "sglang"}).err ==
         "fp8kv: verify: './python': has no SGLang\n"
         "help: give --with the Python of the environment that it is installed in\n");
+}
+
+TEST_CASE("cli verify --with: it runs in an empty folder, with few variables") {
+  const Place at;
+  const std::string into = (at.temp / "seen").string();
+  at.python(cat("{ pwd; ls -A | wc -l; env | cut -d= -f1 | sort; } > '", into, "'\nexit 3"));
+  at.run({"verify", "folder", "--with", "./python", "-q"},
+         {.environment = {"PYTHONSTARTUP=x.py", "PYTHONHOME=/x", "VLLM_PLUGINS=x", "HF_HOME=/hf",
+                          "LD_LIBRARY_PATH=", "IFS=x"}});
+  const std::string seen = test::read_file(into);
+  const std::string folder = seen.substr(0, seen.find('\n'));
+  CHECK(fs::path(folder).filename().string().starts_with("fp8kv-"));
+  CHECK_FALSE(fs::exists(folder));
+  CHECK(seen.starts_with(folder + "\n0\n"));
+  for (const char* name : {"HF_HOME", "PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONSAFEPATH"}) {
+    CHECK(seen.find(cat("\n", name, "\n")) != seen.npos);
+  }
+  for (const char* name : {"PYTHONSTARTUP", "PYTHONHOME", "VLLM_PLUGINS", "IFS"}) {
+    CHECK(seen.find(cat("\n", name, "\n")) == seen.npos);
+  }
+}
+
+// Modules of the packages that are installed beside: a transformers that loads every model.
+constexpr const char* kTransformers = R"(
+__version__ = "9.9"
+class PreTrainedModel: pass
+class Model:
+    def named_modules(self): return []
+class AutoModelForCausalLM:
+    @staticmethod
+    def from_pretrained(folder, **more): return Model(), {"missing_keys": []}
+)";
+constexpr const char* kTorch = R"(
+import contextlib
+no_grad = contextlib.nullcontext
+)";
+
+TEST_CASE("cli verify --with: no module of the working folder or of the model is run") {
+  if (std::system("python3 -c '' > /dev/null 2>&1") != 0) {
+    std::printf("[skipped] there is no python3\n");
+    return;
+  }
+  const Place at;
+  at.temp.write("site/transformers.py", kTransformers);
+  at.temp.write("site/torch.py", kTorch);
+  at.temp.write("site/safetensors/__init__.py", "safe_open = None");
+  at.temp.write("site/safetensors/torch.py", "");
+  // Every name that the script or an import of it could ask for.
+  const std::string list = (at.temp / "modules").string();
+  REQUIRE(std::system(
+              ("python3 -c 'import sys; print(*sys.stdlib_module_names)' > " + list).c_str()) == 0);
+  std::istringstream names(test::read_file(list) +
+                           " sitecustomize usercustomize transformers torch safetensors vllm sglang"
+                           " numpy configuration_tiny modeling_tiny");
+  const std::string marker = (at.temp / "ran").string();
+  for (std::string name; names >> name;) {
+    for (const char* folder : {"", "folder/"}) {
+      at.temp.write(cat(folder, name, ".py"), cat("open('", marker, "', 'a').write(__name__)"));
+    }
+  }
+  const std::string site = (at.temp / "site").string();
+  const std::string model = (at.temp / "folder").string();
+  for (const std::string& path : std::vector<std::string>{
+           site, ":" + site, site + ":.:", cat(at.temp.path().string(), ":", model, ":", site)}) {
+    CAPTURE(path);
+    const test::CliResult result = at.run({"verify", "folder", "--with", "python3", "-q"},
+                                          {.environment = {"PYTHONPATH=" + path}});
+    CHECK(result.exit_code == 1);
+    CHECK(result.out.starts_with("runtime   transformers 9.9, its loader on the CPU"));
+    CHECK_FALSE(fs::exists(marker));
+  }
 }
 
 }  // namespace

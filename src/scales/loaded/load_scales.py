@@ -1,8 +1,9 @@
 # Loads a model folder by the own loader of the vLLM, SGLang or transformers that this Python has,
 # and says which K and V scales are then in memory. Before it stands the line REQUEST = {...}:
 #   folder, runtime ("" for the one that is there), tensors (the names of the KV scales),
-#   kv_cache_dtype ("": "auto", and if that makes no FP8 cache, "fp8"), answer (the descriptor that
-#   gets one JSON object).
+#   kv_cache_dtype ("": "auto", and if that makes no FP8 cache, "fp8"), python_path (entries of
+#   PYTHONPATH), answer (the descriptor that gets one JSON object).
+# Runs isolated (python -I) in an empty folder: no import finds a file of the user's folders.
 # On the CPU, whatever devices there are. Of all tensors the loader is shown the KV scales alone:
 # weights are neither read nor touched, so that a model of any size loads in the memory that its
 # modules take without them. No file is written, and no code of the folder is run.
@@ -11,6 +12,7 @@ import importlib.util
 import json
 import os
 import re
+import site
 import sys
 import traceback
 
@@ -42,6 +44,15 @@ def end_with_parent():
         import ctypes
 
         ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+
+
+def find_installed_packages():
+    """Adds the packages that isolated mode hides: of the user, and of PYTHONPATH before others."""
+    if sys.prefix == sys.base_prefix:
+        site.addsitedir(site.getusersitepackages())
+    packages = [at for at, path in enumerate(sys.path) if path.endswith("-packages")]
+    first = min(packages, default=len(sys.path))
+    sys.path[first:first] = REQUEST["python_path"]
 
 
 def answer(content):
@@ -420,7 +431,7 @@ def load():
 
 def main():
     end_with_parent()
-    sys.path[:] = [path for path in sys.path if path]  # not the working folder
+    find_installed_packages()
     try:
         answer(load())
     except Refused as refused:
