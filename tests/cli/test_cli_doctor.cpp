@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/text.h"
 #include "json/json.h"
 #include "support/places.h"
 #include "support/run_cli.h"
@@ -104,6 +105,23 @@ TEST_CASE("doctor: FP8KV_CPU names the instruction set that every command takes"
   }
 }
 
+TEST_CASE("doctor: a module that others may change is named and not loaded") {
+  const Installed installed;
+  fs::copy_file(FP8KV_EMPTY_MODULE, installed.folder / "bin/fp8kv_cuda.so");
+  const fs::path others = installed.folder / "bin";
+  fs::permissions(others, fs::perms(0777));
+  const std::string reason = cat("is not loaded, since its code may be anyone's: '",
+                                 others.string(), "' can be changed by other users");
+  CHECK(line_with(installed.run({"doctor"}).out, "cuda ").find(reason) != std::string::npos);
+  const test::CliResult chosen = generate(installed, "cuda");
+  CHECK(chosen.exit_code == 4);
+  CHECK(chosen.err.find(reason + "\nhelp: take away the right to write there") !=
+        std::string::npos);
+  const test::CliResult automatic = generate(installed, "auto");
+  CHECK(automatic.exit_code == 0);
+  CHECK(automatic.err.substr(0, automatic.err.find('\n')).find(reason) != std::string::npos);
+}
+
 TEST_CASE("doctor: a module that cannot be used is named with the reason") {
   struct Case {
     const char* module;  // what lies there; "": a file that is no library
@@ -117,7 +135,7 @@ TEST_CASE("doctor: a module that cannot be used is named with the reason") {
   for (const Case& c : cases) {
     CAPTURE(c.reason);
     const Installed installed;
-    installed.folder.write("bin/fp8kv_cuda.so", "no library");
+    fs::permissions(installed.folder.write("bin/fp8kv_cuda.so", "no library"), fs::perms(0755));
     if (*c.module) {
       fs::copy_file(c.module, installed.folder / "bin/fp8kv_cuda.so",
                     fs::copy_options::overwrite_existing);

@@ -3,6 +3,7 @@
 #include <array>
 #include <dlfcn.h>
 
+#include "backend/open/trusted_file.h"
 #include "base/error.h"
 
 namespace fp8kv {
@@ -44,8 +45,13 @@ std::unique_ptr<Backend> load_plugin(const std::string& name) {
     refuse(cat(file_name(name), " is not installed in ", join(folders, " or ")),
            cat("build with -DFP8KV_GPU=", name, ", or run on the CPU"));
   }
+  const std::filesystem::path real = std::filesystem::canonical(*path);
+  if (const std::string why = why_not_trusted(real); !why.empty()) {
+    refuse(cat(quote(path->string()), ": is not loaded, since its code may be anyone's: ", why),
+           "take away the right to write there (chmod go-w), or install the program anew");
+  }
   // Never closed: the backend's code is in it.
-  void* module = dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* module = dlopen(real.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!module) refuse(cat(quote(path->string()), ": cannot be loaded: ", dlerror()));
   const auto open = reinterpret_cast<OpenPlugin>(dlsym(module, kOpenPlugin));
   if (!open) refuse(cat(quote(path->string()), ": is not a module of this program"));
