@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "core/dtype.h"
+#include "core/fp8.h"
 
 namespace fp8kv {
 namespace {
@@ -164,7 +166,15 @@ KvScales per_tensor(const KvScales& scales) {
 }
 
 void check_scale(float scale, const std::string& where) {
-  if (std::isnormal(scale) && scale > 0) return;
+  // E5M2 runs without scales, so 448 is the largest code that a scale multiplies.
+  constexpr float kLargestCode = fp8_spec(Fp8Format::e4m3fn).max;
+  if (std::isnormal(scale) && scale > 0) {
+    if (std::isfinite(scale * kLargestCode)) return;
+    throw Error(cat(where, " is ", scale, ", expected at most ",
+                    std::numeric_limits<float>::max() / kLargestCode,
+                    ": the largest code times this scale is infinite"),
+                "no runtime can serve it; calibrate again or repair the source");
+  }
   const std::string found = std::isnan(scale) ? "NaN" : cat(scale);
   throw Error(cat(where, " is ", found, ", expected a positive, finite, normal number"),
               "a scale of 0 or below means 'missing' or undefined to every runtime; calibrate "

@@ -109,6 +109,12 @@ std::vector<Gate> parse_gates(const std::string& text) {
   return gates;
 }
 
+bool see_perplexity_alone(const std::vector<Gate>& gates) {
+  return !gates.empty() && std::all_of(gates.begin(), gates.end(), [](const Gate& gate) {
+    return gate.metric->name.starts_with("ppl");
+  });
+}
+
 GateResult check_gate(const CandidateReport& candidate, const Gate& gate) {
   GateResult result{candidate.name, gate.text, gate.metric->name, false,
                     cat("no ", gate.metric->name, " measured")};

@@ -36,6 +36,9 @@ const std::vector<DefaultGate>& default_gates();
 // One gate, or those of the set "default".
 std::vector<Gate> parse_gates(const std::string& text);
 
+// True for one gate or more that all ask for perplexity. A broken cache can have a lower one.
+bool see_perplexity_alone(const std::vector<Gate>& gates);
+
 struct GateResult {
   std::string candidate;
   std::string gate;

@@ -353,6 +353,10 @@ KvScales read_scale_file(const std::filesystem::path& path) {
   const std::string text = read_text(path, kLargestFile);
   const std::string name = quote(path.string());
   refuse_lfs_pointer(text, name);
+  if (text.starts_with("\xEF\xBB\xBF")) {
+    throw Error(cat(name, ": begins with a byte order mark, which JSON must not have (RFC 8259)"),
+                cat("remove its 3 bytes: tail -c +4 ", name, " > NEW"));
+  }
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos || text[first] != '{') {
     throw Error(cat(name, ": is not a scale file"),

@@ -145,9 +145,9 @@ TEST_CASE("cli: every command that reads scales warns of one that no model leads
                         folder.path())
               .exit_code == 0);
   folder.write("plain.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
-      "scaling_factor": {"0": {"0": 1, "1": 1, "2": 1, "3": 3.4e38, "4": 1, "5": 2e-38}}}})");
+      "scaling_factor": {"0": {"0": 1, "1": 1, "2": 1, "3": 3.4e35, "4": 1, "5": 2e-38}}}})");
   const std::string warning =
-      "'plain.json': implausible-scale: the scale of layer 3 K and V is 3.4e+38, expected 1.3e-10 "
+      "'plain.json': implausible-scale: the scale of layer 3 K and V is 3.4e+35, expected 1.3e-10 "
       "to 9358";
   const auto says = [&](std::vector<std::string> arguments) {
     const test::CliResult result = test::run_cli(arguments, folder.path());
@@ -167,7 +167,7 @@ TEST_CASE("cli: every command that reads scales warns of one that no model leads
       test::run_cli({"run", "out", "--prompt", "London", "-n", "1"}, folder.path());
   CHECK(carried.err.find("implausible-scale: the scale of layer 3 K") != std::string::npos);
   CHECK(test::run_cli({"inspect", "plain.json"}, folder.path())
-            .out.find("implausible-scale: the scale of layer 3 K and V is 3.4e+38") !=
+            .out.find("implausible-scale: the scale of layer 3 K and V is 3.4e+35") !=
         std::string::npos);
 }
 

@@ -294,10 +294,26 @@ TEST_CASE("cli: scales that no runtime could use are refused with their layer") 
         "fp8kv: inject: 's.json': layer 1: the K scale is inf, expected a positive, finite, normal "
         "number\n" +
             help);
+  CHECK(inject("3.4e38") ==
+        "fp8kv: inject: 's.json': layer 1: the K scale is 3.4e+38, expected at most "
+        "7.595588e+35: the largest code times this scale is infinite\n"
+        "help: no runtime can serve it; calibrate again or repair the source\n");
   CHECK(inject("NaN") ==
         "fp8kv: inject: 's.json': not valid JSON at line 1, column 104: NaN and Infinity are no "
         "numbers of JSON\n");
   CHECK_FALSE(fs::exists(in.temp / "out"));
+}
+
+TEST_CASE("cli: a byte order mark before a scale file is named by every command") {
+  const Inputs in;
+  in.temp.write("s.json", "\xEF\xBB\xBF" + scale_file({"0.5", "0.25"}));
+  const std::string why =
+      "'s.json': begins with a byte order mark, which JSON must not have (RFC 8259)\n"
+      "help: remove its 3 bytes: tail -c +4 's.json' > NEW\n";
+  CHECK(in.failure({"inject", "model", "-s", "s.json", "-o", "out"}) == "fp8kv: inject: " + why);
+  for (const char* command : {"inspect", "extract", "verify"}) {
+    CHECK(in.failure({command, "s.json"}) == cat("fp8kv: ", command, ": ", why));
+  }
 }
 
 TEST_CASE("cli: what is no scale file is told apart") {

@@ -42,6 +42,15 @@ set aside here.
 )");
 }
 
+TEST_CASE("cli plan: a context beyond the model's is warned of") {
+  CHECK(plan({"--context", "512"}).err == "");
+  const test::CliResult result = plan({"--context", "513"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err ==
+        "warning: --context 513: is longer than the model's context, 512 tokens; runtimes refuse "
+        "it or need a RoPE scaling\n");
+}
+
 TEST_CASE("cli plan: a folder with a config alone says what the cache costs") {
   const test::TempDir temp;
   temp.write("m/config.json",

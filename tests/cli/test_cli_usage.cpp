@@ -185,6 +185,8 @@ TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
   } cases[] = {
       {{"calibrate", "m", "--data", "d", "--samples", "0"},
        "--samples: '0' is not a positive whole number, nor auto"},
+      {{"calibrate", "m", "--data", "d", "-o", "s", "--samples", "99999999999999999999"},
+       "--samples: '99999999999999999999' is more than 1000000000000000"},
       {{"calibrate", "m", "--data", "d", "--samples", "1e3"},
        "--samples: '1e3' is not a positive whole number, nor auto"},
       {{"calibrate", "m", "--data", "d", "--seq-len", "-5"},

@@ -165,3 +165,18 @@ TEST_CASE("gates: the rise that is sure is what two standard errors leave") {
   CHECK(!check_gate(of, parse_gate("ppl_rise > 3.125%")).failed);
   CHECK(check_gate(of, parse_gate("ppl_rise > 3%")).failed);
 }
+
+TEST_CASE("gates: perplexity alone is no proof that a cache works") {
+  const auto alone = [](const std::vector<std::string>& texts) {
+    std::vector<Gate> gates;
+    for (const std::string& text : texts) {
+      for (const Gate& gate : parse_gates(text)) gates.push_back(gate);
+    }
+    return see_perplexity_alone(gates);
+  };
+  CHECK_FALSE(alone({}));
+  CHECK(alone({"ppl_delta > 1%"}));
+  CHECK(alone({"ppl > 5", "ppl_rise > 1%"}));
+  CHECK_FALSE(alone({"ppl_delta > 1%", "kld > 0.1"}));
+  CHECK_FALSE(alone({"default"}));
+}

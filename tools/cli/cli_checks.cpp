@@ -65,7 +65,10 @@ CLI::Validator one_of(std::vector<std::string> allowed) {
 
 CLI::Validator whole_number(uint64_t least, uint64_t most) {
   return check_with([least, most](std::string& given) -> std::string {
+    const bool is_digits =
+        !given.empty() && given.find_first_not_of("0123456789") == std::string::npos;
     const auto value = parse<uint64_t>(given);
+    if (is_digits && !value) return cat(quote(given), " is more than ", most);
     if (!value || *value < least) {
       return cat(quote(given), " is not a ", least == 0 ? "" : "positive ", "whole number");
     }
@@ -81,8 +84,8 @@ CLI::Validator a_count_or_auto() {
       given = "auto";
       return "";
     }
-    std::string error = whole_number(1)(given);
-    return error.empty() ? "" : error + ", nor auto";
+    const std::string error = whole_number(1)(given);
+    return error.ends_with("whole number") ? error + ", nor auto" : error;
   });
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/describe_checkpoint.h"
 #include "commands/commands.h"
@@ -103,7 +104,12 @@ PlanSubject subject_of(const PlanOptions& options) {
 }  // namespace
 
 void run_command(const PlanOptions& options) {
+  Log log(options.verbosity);
   const PlanSubject subject = subject_of(options);
+  if (subject.model.max_seq_len > 0 && options.context > subject.model.max_seq_len) {
+    log.warn(cat("--context ", options.context, ": is longer than the model's context, ",
+                 subject.model.max_seq_len, " tokens; runtimes refuse it or need a RoPE scaling"));
+  }
   std::vector<CachePlan> plans;
   for (const std::optional<CacheType>& asked : options.kv_cache_dtypes) {
     const CacheType dtype = asked.value_or(subject.own);
