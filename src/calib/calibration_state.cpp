@@ -1,9 +1,11 @@
 #include "calib/calibration_state.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <sstream>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -200,7 +202,10 @@ void CalibrationState::save(const CollectedMagnitudes& layers, const ModelConfig
 
 void CalibrationState::remove() {
   std::error_code ignored;
-  fs::remove(path_, ignored);
+  if (fs::symlink_status(path_, ignored).type() == fs::file_type::not_found) return;
+  // The header is that of a state of this run: nothing else is removed.
+  check_identity(read_safetensors_header(path_));
+  if (::unlink(path_.c_str()) != 0) fail_system(path_.string(), "remove", errno);
 }
 
 }  // namespace fp8kv

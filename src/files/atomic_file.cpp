@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 namespace {
 
 Temporary only_temporary(const fs::path& path) {
-  for (const Leftover& each : sweep_temporaries(path)) {
-    if (each.state != Leftover::State::in_use) continue;
+  for (const Leftover& each : find_leftovers(path)) {
+    if (!each.in_use) continue;
     throw Error(cat(quote(path.string()), ": is being written by another process"),
                 "wait for it, or choose another output");
   }

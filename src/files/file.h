@@ -103,11 +103,20 @@ struct ByteRange {
 void write_new_file(const std::filesystem::path& path, std::string_view head,
                     const std::filesystem::path& from, std::span<const ByteRange> parts);
 
+// The path that a symbolic link leads to, there or not; any other path as it is. An output replaces
+// what a link leads to, and the link stays.
+std::filesystem::path behind_links(const std::filesystem::path& path);
+
 // Replaces `path` with `bytes` atomically: a temporary sibling, fsync, rename.
 // Refuses an existing file unless `overwrite`. "-" writes to standard output, and what is a special
 // file (see files/special_file.h) is written to, never replaced.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
                            bool overwrite);
+
+// Renames a file, or to a free name a folder. Throws already_exists when `to` is taken; with
+// `overwrite`, a file there is replaced. Syncs nothing.
+void rename_into_place(const std::filesystem::path& from, const std::filesystem::path& to,
+                       bool overwrite);
 
 // A directory that is filled under a temporary name (see files/temporary.h) and then renamed.
 // Until `publish` succeeds nothing is visible at `target`; the destructor removes what was made.
@@ -122,12 +131,15 @@ class StagedDirectory {
   // The temporary directory to fill.
   const std::filesystem::path& path() const;
 
-  // Syncs everything that was made in it (files with other hard links were not) and renames. With
-  // `overwrite`, an existing target is exchanged for the new one in one step (where the file system
-  // can), then removed.
+  // Writes the record of the folder (files/made_folder.h), syncs everything that was made in it
+  // (files with other hard links were not) and renames. With `overwrite`, an existing target that
+  // this program made is exchanged for the new one in one step, then removed. Throws for a target
+  // that it did not make, and where the file system cannot exchange folders.
   void publish();
 
  private:
+  void replace_target();
+
   std::filesystem::path target_;
   std::unique_ptr<Temporary> temporary_;
   bool overwrite_;

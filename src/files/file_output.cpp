@@ -15,6 +15,7 @@
 #include "base/interrupt.h"
 #include "files/descriptor.h"
 #include "files/file.h"
+#include "files/made_folder.h"
 #include "files/special_file.h"
 #include "files/temporary.h"
 
@@ -192,6 +193,17 @@ void write_stdout(std::string_view bytes) {
   write_all(STDOUT_FILENO, bytes, "standard output");
 }
 
+fs::path behind_links(const fs::path& path) {
+  constexpr int kMostLinks = 40;  // like Linux
+  fs::path at = path;
+  std::error_code ignored;
+  for (int links = 0; fs::is_symlink(fs::symlink_status(at, ignored)); ++links) {
+    if (links == kMostLinks) fail_system(path.string(), "follow", ELOOP);
+    at = at.parent_path() / fs::read_symlink(at);  // an absolute one stands for itself
+  }
+  return at;
+}
+
 Error already_exists(const fs::path& path) {
   return Error::wanting_way_out(cat(quote(path.string()), ": already exists"));
 }
@@ -212,28 +224,33 @@ void check_output_file(const fs::path& path, bool overwrite) {
     if (fs::is_block_file(path)) fail(quote(path.string()), ": is a disk, expected a file");
     if (!overwrite) throw already_exists(path);
   }
-  check_parent(path);
+  check_parent(behind_links(path));
 }
 
-void write_file_atomically(const fs::path& path, std::string_view bytes, bool overwrite) {
-  if (path == "-") return write_stdout(bytes);
-  if (is_special_file(path)) return write_special(path, bytes);
-  check_output_file(path, overwrite);
+void write_file_atomically(const fs::path& named, std::string_view bytes, bool overwrite) {
+  if (named == "-") return write_stdout(bytes);
+  if (is_special_file(named)) return write_special(named, bytes);
+  check_output_file(named, overwrite);
+  const fs::path path = behind_links(named);
   Temporary temporary = Temporary::file(path);
   write_all(temporary.descriptor().get(), bytes, path.string());
   sync_file(temporary.descriptor(), path);
   check_interrupt();
-  // RENAME_NOREPLACE keeps a file that appeared meanwhile; file systems without it get rename.
-  const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
-  const fs::path& from = temporary.path();
-  int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), flags);
-  if (result != 0 && (errno == EINVAL || errno == ENOSYS) && !exists_at(path)) {
-    result = ::rename(from.c_str(), path.c_str());
-  }
-  if (result != 0 && errno == EEXIST) throw already_exists(path);
-  if (result != 0) fail_system(path.string(), "rename into place", errno);
+  rename_into_place(temporary.path(), path, overwrite);
   temporary.keep();
   sync_directory(parent_of(path));
+}
+
+void rename_into_place(const fs::path& from, const fs::path& to, bool overwrite) {
+  // RENAME_NOREPLACE keeps what appeared at `to` meanwhile; file systems without it get rename,
+  // which replaces nothing but a file or an empty folder that appears in between.
+  const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
+  int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags);
+  if (result != 0 && (errno == EINVAL || errno == ENOSYS) && !exists_at(to)) {
+    result = ::rename(from.c_str(), to.c_str());
+  }
+  if (result != 0 && (errno == EEXIST || errno == ENOTEMPTY)) throw already_exists(to);
+  if (result != 0) fail_system(to.string(), "rename into place", errno);
 }
 
 StagedDirectory::StagedDirectory(fs::path target, bool overwrite)
@@ -241,6 +258,7 @@ StagedDirectory::StagedDirectory(fs::path target, bool overwrite)
   // "out/" and "out" are the same folder; only the second has a name to put a suffix on.
   if (target_.filename().empty()) target_ = target_.parent_path();
   if (exists_at(target_) && !overwrite_) throw already_exists(target_);
+  target_ = behind_links(target_);
   if (exists_at(target_) && !fs::is_directory(target_)) {
     fail(quote(target_.string()), ": is a file, expected a folder");
   }
@@ -257,30 +275,31 @@ const fs::path& StagedDirectory::path() const {
 void StagedDirectory::publish() {
   check_interrupt();
   const fs::path& staging = path();
+  write_made_folder_record(staging);
   sync_tree(staging);
-  const bool replace = overwrite_ && exists_at(target_);
-  // It gets the temporary's name, and others are to leave it alone until it is removed.
-  const FileDescriptor old(replace ? ::open(target_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                                   : -1);
-  if (old.get() >= 0) ::flock(old.get(), LOCK_EX | LOCK_NB);
-  const unsigned flags = replace ? RENAME_EXCHANGE : RENAME_NOREPLACE;
-  int result = ::renameat2(AT_FDCWD, staging.c_str(), AT_FDCWD, target_.c_str(), flags);
-  if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {
-    if (replace) {
-      throw Error(cat(quote(target_.string()), ": this file system cannot exchange two folders"),
-                  "remove the output folder yourself, then run again", ErrorKind::resource);
-    }
-    result = exists_at(target_) ? (errno = EEXIST, -1) : ::rename(staging.c_str(), target_.c_str());
-  }
-  if (result != 0 && (errno == EEXIST || errno == ENOTEMPTY)) throw already_exists(target_);
-  if (result != 0) fail_system(target_.string(), "rename into place", errno);
-  temporary_->keep();
-  if (replace) {  // after the exchange the old folder has the temporary name
-    std::error_code error;
-    fs::remove_all(staging, error);
-    if (error) fail_system(staging.string(), "remove the replaced folder", error.value());
+  if (overwrite_ && exists_at(target_)) {
+    replace_target();
+  } else {
+    rename_into_place(staging, target_, false);
+    temporary_->keep();
   }
   sync_directory(parent_of(target_));
+}
+
+void StagedDirectory::replace_target() {
+  check_made_folder(target_, target_);
+  const fs::path& staging = path();
+  // An exchange loses nothing: the old folder gets the temporary's name.
+  if (::renameat2(AT_FDCWD, staging.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) != 0) {
+    if (errno != EINVAL && errno != ENOSYS) {
+      fail_system(target_.string(), "rename into place", errno);
+    }
+    throw Error(cat(quote(target_.string()), ": this file system cannot exchange two folders"),
+                "remove the output folder yourself, then run again", ErrorKind::resource);
+  }
+  temporary_->keep();
+  with_context(cat(quote(target_.string()), " is made, but the folder before it is not removed"),
+               [&] { remove_made_folder(staging); });
 }
 
 LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode) {
@@ -294,7 +313,7 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
       return LinkResult::reflinked;
     }
     const int reason = errno;
-    ::unlink(to.c_str());
+    ::unlink(to.c_str());  // create_new made it above, with O_EXCL
     if (!not_supported_here(reason)) fail_system(to.string(), "create", reason);
     if (mode == LinkMode::reflink) fail_link(from, "reflinked", reason);
   }
@@ -313,7 +332,7 @@ LinkResult link_or_copy(const fs::path& from, const fs::path& to, LinkMode mode)
     keep_mode(in, out, to);
     close_file(out, to);
   } catch (...) {
-    ::unlink(to.c_str());
+    ::unlink(to.c_str());  // create_new made it above, with O_EXCL
     throw;
   }
   return LinkResult::copied;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "files/descriptor.h"
 #include "files/file.h"
+#include "files/made_folder.h"
 #include "files/temporary.h"
 
 namespace fp8kv {
@@ -18,11 +19,26 @@ namespace {
 constexpr const char* kIdentity = "fp8kv-resume.json";
 constexpr const char* kUnfinished = ".unfinished";
 
-// The folder, made where it is not there.
-FileDescriptor locked(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directory(folder, error);
-  if (error) fail_system(folder.string(), "create folder", error.value());
+// Appears whole: an unfinished one keeps the name of a temporary.
+void make_folder(const fs::path& folder, const std::string& identity) {
+  Temporary made = Temporary::folder(folder);
+  const fs::path file = made.path() / kIdentity;
+  write_new_file(file, identity);
+  if (::fsync(open_for_reading(file).get()) != 0 && errno != EINVAL) {
+    fail_system(file.string(), "sync", errno);
+  }
+  rename_into_place(made.path(), folder, false);
+  made.keep();
+}
+
+// Opens and locks the folder, which is made if there is none.
+FileDescriptor locked(const fs::path& folder, const std::string& identity) {
+  // A run that is killed while it removes the folder leaves it empty. rmdir keeps any other.
+  ::rmdir(folder.c_str());
+  std::error_code ignored;
+  if (fs::symlink_status(folder, ignored).type() == fs::file_type::not_found) {
+    make_folder(folder, identity);
+  }
   FileDescriptor lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (lock.get() < 0) fail_system(folder.string(), "open", errno);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -30,6 +46,10 @@ FileDescriptor locked(const fs::path& folder) {
                 "wait for it, or name another output");
   }
   return lock;
+}
+
+void unlink_if_there(const fs::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_system(path.string(), "remove", errno);
 }
 
 }  // namespace
@@ -40,17 +60,13 @@ fs::path FinishedFiles::path_for(const fs::path& out) {
 }
 
 FinishedFiles::FinishedFiles(const fs::path& out, const std::string& identity)
-    : folder_(path_for(out)), lock_(locked(folder_)) {
+    : folder_(path_for(out)), lock_(locked(folder_, identity)) {
   const fs::path file = folder_ / kIdentity;
   if (!fs::exists(file)) {
-    sweep_temporaries(file);
-    if (!fs::is_empty(folder_)) {
-      throw Error(
-          cat(quote(folder_.string()), ": is not empty, and not from an earlier run with --resume"),
-          "move it away: that is where files are kept that are done");
-    }
-    write_file_atomically(file, identity, false);
-  } else if (read_regular_text(file) != identity) {
+    throw Error(cat(quote(folder_.string()), ": is not from an earlier run with --resume"),
+                "move it away: that is where files are kept that are done");
+  }
+  if (read_regular_text(file) != identity) {
     throw Error(cat(quote(folder_.string()),
                     ": is of a run with another model, other options or another version"),
                 cat("run that again to go on, or remove it: rm -r ", quote(folder_.string())));
@@ -66,7 +82,7 @@ bool FinishedFiles::has(const std::string& file, uint64_t bytes) const {
 fs::path FinishedFiles::unfinished(const std::string& file) const {
   fs::path path = folder_ / (file + kUnfinished);
   fs::create_directories(path.parent_path());
-  fs::remove(path);
+  unlink_if_there(path);  // an earlier run of this identity began it
   return path;
 }
 
@@ -84,10 +100,14 @@ void FinishedFiles::take(const std::string& file, const fs::path& to) const {
   if (error) fs::rename(folder_ / file, to);
 }
 
-void FinishedFiles::remove() const {
-  std::error_code error;
-  fs::remove_all(folder_, error);
-  if (error) fail_system(folder_.string(), "remove", error.value());
+void FinishedFiles::remove(std::span<const std::string> files) const {
+  // Runs of this identity alone write these names into a folder with this identity.
+  for (const std::string& file : files) {
+    unlink_if_there(folder_ / file);
+    unlink_if_there(folder_ / (file + kUnfinished));
+  }
+  unlink_if_there(folder_ / kIdentity);
+  remove_empty_folders(folder_);
 }
 
 }  // namespace fp8kv

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include "files/descriptor.h"
@@ -27,8 +28,9 @@ class FinishedFiles {
   void finish(const std::string& file) const;
   // Brings a finished one to `to`, as a second name where the file system has these.
   void take(const std::string& file, const std::filesystem::path& to) const;
-  // Once the output is there.
-  void remove() const;
+  // Once the output is there: removes these files and the folder. Throws when another file lies
+  // there, which stays.
+  void remove(std::span<const std::string> files) const;
 
   const std::filesystem::path& path() const { return folder_; }
 

@@ -1,16 +1,12 @@
 #include "files/temporary.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -21,7 +17,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMostNames = 1000;
-constexpr std::string_view kMark = ".tmp-";
+constexpr int kMostLockAttempts = 100;  // of a millisecond each
+constexpr std::string_view kMark = ".fp8kv-tmp-";
 
 // "out/" and "out" are the same folder; only the second has a name to put a suffix on.
 fs::path without_slash(const fs::path& target) {
@@ -54,44 +51,18 @@ bool is_same_file(int descriptor, const fs::path& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-// Whether it was taken from whoever made it: one who sweeps may come between making and locking.
-bool is_lost(int descriptor, const fs::path& path) {
-  return (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
-         !is_same_file(descriptor, path);
-}
-
-// Not all of these tell one machine of another's locks.
-bool is_shared_between_machines(int descriptor) {
-  constexpr std::array<unsigned long, 10> kTypes = {
-      NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC, CIFS_SUPER_MAGIC,
-      CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC, AFS_SUPER_MAGIC,  V9FS_MAGIC,
-      0x0BD00BD0,  // Lustre
-      0x47504653   // GPFS
-  };
-  struct statfs system {};
-  if (::fstatfs(descriptor, &system) != 0) return true;
-  const auto type = static_cast<unsigned long>(system.f_type) & 0xFFFFFFFFu;
-  return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
-}
-
-// Nothing when it has gone by itself.
-std::optional<Leftover> sweep(const fs::path& path) {
-  using State = Leftover::State;
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file.get() < 0 && errno == ENOENT) return std::nullopt;
-  if (file.get() < 0) return Leftover{path, State::unsure};
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) return Leftover{path, State::unsure};
-  const bool ours =
-      status.st_uid == ::geteuid() && (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode));
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Leftover{path, errno == EWOULDBLOCK ? State::in_use : State::unsure};
+// Locks a temporary that was just made. find_leftovers may hold the lock for a moment. A file
+// system without locks leaves the temporary unlocked.
+void lock(const FileDescriptor& file) {
+  for (int attempt = 0; attempt < kMostLockAttempts; ++attempt) {
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    ::usleep(1000);
   }
-  if (!is_same_file(file.get(), path)) return std::nullopt;
-  if (!ours || is_shared_between_machines(file.get())) return Leftover{path, State::unsure};
-  std::error_code error;
-  fs::remove_all(path, error);
-  return Leftover{path, error ? State::unsure : State::removed};
+}
+
+bool is_locked_by_another(const fs::path& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file.get() >= 0 && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 }  // namespace
@@ -102,7 +73,9 @@ Temporary Temporary::file(const fs::path& target) {
     FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     const bool taken = file.get() < 0 && errno == EEXIST && attempt < kMostNames;
     if (file.get() < 0 && !taken) fail_system(target.string(), "create", errno);
-    if (!taken && !is_lost(file.get(), path)) return {std::move(path), std::move(file)};
+    if (taken) continue;
+    lock(file);
+    return {std::move(path), std::move(file)};
   }
 }
 
@@ -113,23 +86,24 @@ Temporary Temporary::folder(const fs::path& target) {
     if (!made && errno == EEXIST && attempt < kMostNames) continue;
     if (!made) fail_system(path.string(), "create folder", errno);
     FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (folder.get() < 0 && errno == ENOENT) continue;
     if (folder.get() < 0) {
       const int reason = errno;
-      ::rmdir(path.c_str());
+      ::rmdir(path.c_str());  // made above; rmdir removes it only while it is empty
       fail_system(path.string(), "open", reason);
     }
-    if (!is_lost(folder.get(), path)) return {std::move(path), std::move(folder)};
+    lock(folder);
+    return {std::move(path), std::move(folder)};
   }
 }
 
 Temporary::~Temporary() {
-  if (kept_ || descriptor_.get() < 0) return;
+  // O_EXCL or mkdir made it in this process, and the name still leads to the same inode.
+  if (kept_ || descriptor_.get() < 0 || !is_same_file(descriptor_.get(), path_)) return;
   std::error_code ignored;
   fs::remove_all(path_, ignored);
 }
 
-std::vector<Leftover> sweep_temporaries(const fs::path& target) {
+std::vector<Leftover> find_leftovers(const fs::path& target) {
   const fs::path named = without_slash(target);
   const fs::path folder = named.parent_path();
   std::vector<fs::path> found;
@@ -141,8 +115,9 @@ std::vector<Leftover> sweep_temporaries(const fs::path& target) {
   }
   std::sort(found.begin(), found.end());
   std::vector<Leftover> left;
-  for (const fs::path& path : found) {
-    if (auto one = sweep(path)) left.push_back(*std::move(one));
+  for (fs::path& path : found) {
+    const bool in_use = is_locked_by_another(path);
+    left.push_back({std::move(path), in_use});
   }
   return left;
 }

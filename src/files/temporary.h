@@ -1,5 +1,6 @@
-// What an output is while it is made: a file or folder "OUT.tmp-PID" beside it, locked as long as
-// somebody writes it. A run that is killed leaves one, which the next one removes.
+// The temporary file or folder that becomes an output: "OUT.fp8kv-tmp-PID" beside OUT, locked while
+// it is written. A killed run leaves one behind. It is reported and never removed, since a name and
+// an old lock prove nothing about who filled it.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +21,7 @@ class Temporary {
 
   const std::filesystem::path& path() const { return path_; }
   const FileDescriptor& descriptor() const { return descriptor_; }  // of a file: to write to
-  // What is at path() now has another owner, or no more is there.
+  // Call it after the rename to the output's name: the destructor then removes nothing.
   void keep() { kept_ = true; }
 
  private:
@@ -32,17 +33,13 @@ class Temporary {
   bool kept_ = false;
 };
 
+// A path that has the name of a temporary.
 struct Leftover {
-  enum class State {
-    removed,
-    in_use,  // of a run that goes on
-    unsure   // not removed: locks of other machines may not be seen here, or it is another user's
-  };
   std::filesystem::path path;
-  State state = State::removed;
+  bool in_use = false;  // another process of this machine holds its lock
 };
 
-// Removes the temporaries of `target` that nobody writes any more; says what there was, by name.
-std::vector<Leftover> sweep_temporaries(const std::filesystem::path& target);
+// Lists the temporaries of `target` that lie beside it, sorted by name. Changes nothing.
+std::vector<Leftover> find_leftovers(const std::filesystem::path& target);
 
 }  // namespace fp8kv

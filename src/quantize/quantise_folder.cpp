@@ -119,19 +119,25 @@ class Folder {
     }
   }
 
+  std::vector<std::string> shard_names() const {
+    std::vector<std::string> names;
+    for (const ShardPlan& shard : report_.plan.shards) names.push_back(shard.file);
+    return names;
+  }
+
   // Into the folder, which is complete but for them. What they change is written anew.
   void write_scales(const fs::path& folder, const KvScales& scales) {
     const Checkpoint made = Checkpoint::open(folder);
     const ScalePatch patch = make_patch(made, scales, inject_target_at(kScalesForm), false);
     for (const auto& [from, to] : patch.renamed) {
-      fs::rename(folder / from, folder / to);
+      fs::rename(folder / from, folder / to);  // in the staged folder, which this run fills
       for (InjectedFile& file : report_.files) {
         if (file.name == from) file.name = to;
       }
     }
     for (const auto& [name, contents] : patch.files) {
       std::erase_if(report_.files, [&](const InjectedFile& file) { return file.name == name; });
-      fs::remove(folder / name);
+      fs::remove(folder / name);  // in the staged folder, which this run fills
       write_new_file(folder / name, contents);
       add(name, FileMade::written, contents.size());
     }
@@ -246,7 +252,7 @@ QuantiseReport quantise_folder(const Checkpoint& checkpoint, const ModelConfig& 
       staged.publish();
     };
     finished ? keeping(*finished, write) : write();
-    if (finished) finished->remove();
+    if (finished) finished->remove(folder.shard_names());
     sort_files(folder.report());
     return folder.report();
   });

@@ -55,7 +55,7 @@ void check_failed(const test::CliResult& result, int exit_code, const std::strin
 
 // Temporary names end in a process id.
 std::string without_ids(const std::string& text) {
-  return test::without_hex_after(text, ".tmp-");
+  return test::without_hex_after(text, ".fp8kv-tmp-");
 }
 
 const Names kUntouched = {"data.jsonl", "model", "scales.json"};
@@ -194,10 +194,10 @@ TEST_CASE("cli: a write that fails half-way leaves nothing behind") {
   const test::CliResult result =
       at.run({"inject", "model", "-s", "scales.json", "-o", "out", "--link", "copy", "-q"}, limit);
   CHECK(result.exit_code == 5);
-  CHECK(
-      without_ids(result.err) ==
-      "fp8kv: inject: 'out' was not made: 'out.tmp-/config.json': cannot write: File too large\n" +
-          help);
+  CHECK(without_ids(result.err) ==
+        "fp8kv: inject: 'out' was not made: 'out.fp8kv-tmp-/config.json': cannot write: File too "
+        "large\n" +
+            help);
   CHECK(at.names() == kUntouched);
 }
 
@@ -229,10 +229,10 @@ TEST_CASE("cli: a full disk is named, and nothing is left on it") {
   const test::CliResult result =
       at.run({"inject", "model", "-s", "scales.json", "-o", "disk/out", "--for", "tgi", "-q"});
   CHECK(result.exit_code == 5);
-  CHECK(
-      without_ids(result.err) ==
-      "fp8kv: inject: 'disk/out' was not made: 'disk/out.tmp-/model-kv-scales.safetensors': cannot "
-      "write: No space left on device\nhelp: free some space, or choose another place\n");
+  CHECK(without_ids(result.err) ==
+        "fp8kv: inject: 'disk/out' was not made: "
+        "'disk/out.fp8kv-tmp-/model-kv-scales.safetensors': cannot "
+        "write: No space left on device\nhelp: free some space, or choose another place\n");
   at.temp.write("disk/filler", std::string(64 << 10, 'x'));
   check_failed(at.run({"calibrate", "model", "--data", "data.jsonl", "-o", "disk/new.json", "-q"}),
                5,

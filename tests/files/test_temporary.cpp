@@ -18,7 +18,6 @@ namespace fp8kv {
 namespace {
 
 namespace fs = std::filesystem;
-using State = Leftover::State;
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -36,72 +35,75 @@ TEST_CASE("temporary: has this process's number and goes unless it is kept") {
   {
     const Temporary file = Temporary::file(temp / "a");
     const Temporary folder = Temporary::folder(temp / "b/");
-    CHECK(names_in(temp.path()) == Names{cat("a.tmp-", getpid()), cat("b.tmp-", getpid())});
+    CHECK(names_in(temp.path()) ==
+          Names{cat("a.fp8kv-tmp-", getpid()), cat("b.fp8kv-tmp-", getpid())});
   }
   CHECK(names_in(temp.path()).empty());
   { Temporary::file(temp / "a").keep(); }
-  CHECK(names_in(temp.path()) == Names{cat("a.tmp-", getpid())});
+  CHECK(names_in(temp.path()) == Names{cat("a.fp8kv-tmp-", getpid())});
 }
 
 TEST_CASE("temporary: a name that is taken is left to whoever has it") {
   const test::TempDir temp;
-  const std::string taken = cat("a.tmp-", getpid());  // of a process of the same number elsewhere
+  const std::string taken =
+      cat("a.fp8kv-tmp-", getpid());  // of a process of the same number elsewhere
   temp.write(taken, "theirs");
-  fs::create_directory(temp / cat("b.tmp-", getpid()));
+  fs::create_directory(temp / cat("b.fp8kv-tmp-", getpid()));
   const Temporary file = Temporary::file(temp / "a");
   const Temporary folder = Temporary::folder(temp / "b");
   CHECK(file.path() == temp / (taken + ".1"));
-  CHECK(folder.path() == temp / cat("b.tmp-", getpid(), ".1"));
+  CHECK(folder.path() == temp / cat("b.fp8kv-tmp-", getpid(), ".1"));
   CHECK(test::read_file(temp / taken) == "theirs");
 }
 
-TEST_CASE("temporary: what nobody writes any more is swept, files and folders") {
+TEST_CASE("temporary: leftovers are listed by name, and nothing of them is removed") {
   const test::TempDir temp;
-  temp.write("out.tmp-0", "left");
-  temp.write("out.tmp-0.3/sub/file", "left");
-  temp.write(cat("out.tmp-", getpid()), "left by a process of this number before");
-  const std::vector<Leftover> left = sweep_temporaries(temp / "out/");
-  REQUIRE(left.size() == 3);
-  CHECK(left[0].path == temp / "out.tmp-0");
-  CHECK(std::all_of(left.begin(), left.end(),
-                    [](const Leftover& each) { return each.state == State::removed; }));
-  CHECK(names_in(temp.path()).empty());
+  temp.write("out.fp8kv-tmp-0", "left");
+  temp.write("out.fp8kv-tmp-0.3/sub/file", "left");
+  temp.write(cat("out.fp8kv-tmp-", getpid()), "left by a process of this number before");
+  fs::create_symlink("nowhere", temp / "out.fp8kv-tmp-5");
+  const std::vector<Leftover> left = find_leftovers(temp / "out/");
+  REQUIRE(left.size() == 4);
+  CHECK(left[0].path == temp / "out.fp8kv-tmp-0");
+  CHECK(left[1].path == temp / "out.fp8kv-tmp-0.3");
+  for (const Leftover& each : left) CHECK_FALSE(each.in_use);
+  CHECK(names_in(temp.path()).size() == 4);
+  CHECK(test::read_file(temp / "out.fp8kv-tmp-0.3/sub/file") == "left");
 }
 
-TEST_CASE("temporary: what is being written is named and kept, whatever its number") {
+TEST_CASE("temporary: one that is being written is in use, whatever its number") {
   const test::TempDir temp;
   const Temporary file = Temporary::file(temp / "out");
   const Temporary folder = Temporary::folder(temp / "out");
-  // As a process of another container, whose number no process has here.
-  fs::rename(file.path(), temp / "out.tmp-999999999");
-  const std::vector<Leftover> left = sweep_temporaries(temp / "out");
+  // A process of another container has a number that no process has here.
+  fs::rename(file.path(), temp / "out.fp8kv-tmp-999999999");
+  const std::vector<Leftover> left = find_leftovers(temp / "out");
   REQUIRE(left.size() == 2);
-  CHECK(left[0].state == State::in_use);
-  CHECK(left[1].state == State::in_use);
-  CHECK(names_in(temp.path()).size() == 2);
+  CHECK(left[0].in_use);
+  CHECK(left[1].in_use);
 }
 
-TEST_CASE("temporary: names that only look alike are nobody's to remove") {
+TEST_CASE("temporary: names that only look alike are not listed") {
   const test::TempDir temp;
-  const Names names = {"out",           "out.tmp",       "out.tmp-",   "out.tmp-1x",
-                       "out.tmp-1.",    "out.tmp-1.x",   "out2.tmp-1", "xout.tmp-1",
-                       "out.tmp-1.2.3", "out.json.tmp-1"};
-  for (const std::string& name : names) temp.write(name, "mine");
-  fs::create_symlink("out", temp / "out.tmp-5");
-  const std::vector<Leftover> left = sweep_temporaries(temp / "out");
-  REQUIRE(left.size() == 1);
-  CHECK(left[0].path == temp / "out.tmp-5");
-  CHECK(left[0].state == State::unsure);
-  CHECK(names_in(temp.path()).size() == names.size() + 1);
+  for (const char* name :
+       {"out", "out.fp8kv-tmp", "out.fp8kv-tmp-", "out.fp8kv-tmp-1x", "out.fp8kv-tmp-1.",
+        "out.fp8kv-tmp-1.x", "out2.fp8kv-tmp-1", "xout.fp8kv-tmp-1", "out.fp8kv-tmp-1.2.3",
+        "out.json.fp8kv-tmp-1", "out.tmp-1"}) {
+    temp.write(name, "mine");
+  }
+  CHECK(find_leftovers(temp / "out").empty());
 }
 
-TEST_CASE("temporary: a folder that is being replaced is not swept before it is removed") {
+TEST_CASE("temporary: a path that another file has taken is not removed") {
   const test::TempDir temp;
-  temp.write("out/old", "1");
-  StagedDirectory staged(temp / "out", true);
-  staged.publish();
-  CHECK(sweep_temporaries(temp / "out").empty());
-  CHECK(names_in(temp.path()) == Names{"out"});
+  fs::path path;
+  {
+    const Temporary file = Temporary::file(temp / "a");
+    path = file.path();
+    fs::rename(path, temp / "moved");
+    temp.write(path.filename().string(), "the user's");
+  }
+  CHECK(test::read_file(path) == "the user's");
 }
 
 TEST_CASE("temporary: a second writer of one state is refused, and the first goes on") {
@@ -115,12 +117,11 @@ TEST_CASE("temporary: a second writer of one state is refused, and the first goe
   CHECK(test::read_file(temp / "s") == "one");
 }
 
-TEST_CASE(
-    "temporary: a state's temporary that a killed run left is replaced, a link is not followed") {
+TEST_CASE("temporary: a new state takes another name than what a killed run left") {
   const test::TempDir temp;
   temp.write("model", "weights");
-  fs::create_hard_link(temp / "model", temp / "s.tmp-3");
-  fs::create_symlink("model", temp / cat("s.tmp-", getpid()));
+  fs::create_hard_link(temp / "model", temp / "s.fp8kv-tmp-3");
+  fs::create_symlink("model", temp / cat("s.fp8kv-tmp-", getpid()));
   AtomicFile file(temp / "s");
   file.write("two");
   file.commit();

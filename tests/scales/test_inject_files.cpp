@@ -99,8 +99,9 @@ TEST_CASE(
   std::ofstream(place.out() / "chat_template.jinja") << "edited in place";
   CHECK(test::read_file(place.model() / "chat_template.jinja") == "of the source");
   CHECK(how_of(report, "tokenizer.json") == "copied");
-  const InjectReport hard = place.inject(
-      scales_for(place.config), {.target = "tgi", .link = LinkMode::hard, .overwrite = true});
+  fs::remove_all(place.out());
+  const InjectReport hard =
+      place.inject(scales_for(place.config), {.target = "tgi", .link = LinkMode::hard});
   CHECK(how_of(hard, "tokenizer.json") == "copied");
   for (const char* name : {"chat_template.jinja", "tokenizer.json"}) CHECK_FALSE(is_same(name));
   CHECK(is_same("model.safetensors"));

@@ -29,10 +29,11 @@ using test::Workplace;
 TEST_CASE("inject: an output that exists is kept, unless replacing it was asked for") {
   const Workplace place;
   const KvScales scales = scales_for(place.config);
-  place.folder.write("out/config.json", "old");
+  place.inject(scales_for(place.config, 7));
+  const std::string before = test::read_file(place.out() / kScaleShard);
   CHECK(place.error(scales) == "'out': already exists");
   CHECK(place.error(scales, {.target = "tgi", .dry_run = true}) == "'out': already exists");
-  CHECK(test::read_file(place.out() / "config.json") == "old");
+  CHECK(test::read_file(place.out() / kScaleShard) == before);
   place.inject(scales, {.target = "tgi", .overwrite = true});
   CHECK(scales_at(Checkpoint::open(place.out())).scales.layers == scales.layers);
   CHECK(place.beside() == Strings{"out"});
@@ -40,10 +41,13 @@ TEST_CASE("inject: an output that exists is kept, unless replacing it was asked 
 
 TEST_CASE("inject: a folder that holds something else is never replaced") {
   const Workplace place;
-  place.folder.write("out/thesis.tex", "mine");
-  CHECK(place.error(scales_for(place.config), {.target = "tgi", .overwrite = true}) ==
-        "'out': is not a model folder, and is not replaced");
-  CHECK(test::read_file(place.out() / "thesis.tex") == "mine");
+  const std::string why =
+      "'out': has no fp8kv-files.txt, which folders of fp8kv have, so 'out' is not replaced";
+  for (const char* file : {"thesis.tex", "config.json"}) {
+    place.folder.write(cat("out/", file), "mine");
+    CHECK(place.error(scales_for(place.config), {.target = "tgi", .overwrite = true}) == why);
+    CHECK(test::read_file(place.out() / file) == "mine");
+  }
 }
 
 TEST_CASE("inject: the source, what is in it and what holds it are no output") {
@@ -119,7 +123,7 @@ TEST_CASE("inject: a disk that fills up on the way leaves nothing behind") {
         ErrorKind::resource);
   }
   std::signal(SIGXFSZ, handler);
-  CHECK(place.without_folder(message) == cat("'out' was not made: 'out.tmp-", getpid(),
+  CHECK(place.without_folder(message) == cat("'out' was not made: 'out.fp8kv-tmp-", getpid(),
                                              "/model.safetensors': cannot write: File too large"));
   CHECK(place.beside().empty());
 }
@@ -139,7 +143,7 @@ TEST_CASE("inject: killed on the way, it leaves nothing under the name of the ou
   int status = 0;
   waitpid(child, &status, 0);
   REQUIRE(WIFSIGNALED(status));
-  CHECK(place.beside() == Strings{cat("out.tmp-", child)});
+  CHECK(place.beside() == Strings{cat("out.fp8kv-tmp-", child)});
   place.inject(scales_for(place.config));
   CHECK(scales_at(Checkpoint::open(place.out())).scales.layers.size() == 2);
 }

@@ -107,6 +107,7 @@ FP8KV_COUNTED(int, linkat, (int a, const char* from, int b, const char* to, int 
 FP8KV_COUNTED(int, symlink, (const char* from, const char* to), (from, to))
 FP8KV_COUNTED(int, unlink, (const char* path), (path))
 FP8KV_COUNTED(int, unlinkat, (int folder, const char* path, int flags), (folder, path, flags))
+FP8KV_COUNTED(int, remove, (const char* path), (path))
 FP8KV_COUNTED(int, rmdir, (const char* path), (path))
 FP8KV_COUNTED(int, mkdir, (const char* path, mode_t mode), (path, mode))
 FP8KV_COUNTED(int, mkdirat, (int folder, const char* path, mode_t mode), (folder, path, mode))

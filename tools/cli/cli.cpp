@@ -78,7 +78,7 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
       ->default_str("auto");
   command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");
   command->add_flag("-f,--force", options.force,
-                    "Replace an existing model folder OUT, in one step");
+                    "Replace a folder OUT that fp8kv made, in one step");
   command->add_flag("--replace", options.replace, "Leave out the scales that MODEL has");
   add_accept_foreign(*command, options.accept_foreign);
   add_common(*command, options);

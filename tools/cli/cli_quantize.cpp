@@ -88,7 +88,7 @@ CLI::App* add_quantize(CLI::App& app, QuantizeOptions& options) {
                     "Keep finished shards in OUT.partial, and go on from there");
   command->add_flag("--dry-run", options.dry_run, "Check everything, write nothing");
   command->add_flag("-f,--force", options.force,
-                    "Replace an existing model folder OUT, in one step");
+                    "Replace a folder OUT that fp8kv made, in one step");
   add_device(*command, options.device, options.threads);
   add_strict(*command, options.strict);
   add_common(*command, options);

@@ -104,8 +104,8 @@ void check_outputs(const CalibrateOptions& options, Log& log) {
   check_output_files(outputs, options.force);
   check_json_apart(options.json, options.out);
   if (options.resume) check_state(options, state.path);
-  sweep_outputs(outputs, log);
-  if (options.out != "-") sweep_outputs({state}, log);
+  report_leftovers(outputs, log);
+  if (options.out != "-") report_leftovers({state}, log);
 }
 
 }  // namespace

@@ -92,7 +92,21 @@ void check_outputs(const EvalCommandOptions& options, Log& log) {
                                            {"--report", options.report}};
   check_inputs_kept(inputs, outputs);
   check_output_files(outputs, options.force);
-  sweep_outputs(outputs, log);
+  report_leftovers(outputs, log);
+}
+
+std::vector<Gate> gates_of(const EvalCommandOptions& options, Log& log) {
+  std::vector<Gate> gates;
+  for (const std::string& text : options.fail_if) {
+    const auto parsed = with_context("--fail-if", [&] { return parse_gates(text); });
+    gates.insert(gates.end(), parsed.begin(), parsed.end());
+  }
+  if (see_perplexity_alone(gates)) {
+    log.warn(
+        "--fail-if looks at perplexity alone, which a broken cache can lower; "
+        "add --fail-if default");
+  }
+  return gates;
 }
 
 void write_junit(const EvalCommandOptions& options, const EvalReport& report,
@@ -128,11 +142,7 @@ void run_command(const EvalCommandOptions& given) {
   check_outputs(options, log);
   EvalReport report;
   report.date = run_date();
-  std::vector<Gate> gates;
-  for (const std::string& text : options.fail_if) {
-    const auto parsed = with_context("--fail-if", [&] { return parse_gates(text); });
-    gates.insert(gates.end(), parsed.begin(), parsed.end());
-  }
+  const std::vector<Gate> gates = gates_of(options, log);
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   report.config = read_known_config(checkpoint, options.strict, log);
   const ModelConfig& config = report.config;

@@ -67,7 +67,7 @@ void run_command(const ExtractOptions& options) {
   check_inputs_kept({{"CHECKPOINT", options.source}}, outputs);
   check_output_files(outputs, options.force);
   check_json_apart(options.json, options.out);
-  sweep_outputs(outputs, log);
+  report_leftovers(outputs, log);
   const FoundScales found = load_diagnosed(options.source, log);
   const size_t cached = found.scales.cached_layers(), all = found.scales.layers.size();
   log.note(cat("found scales of ", count_of(cached, "layer"),

@@ -92,7 +92,7 @@ void run_command(const InjectCommandOptions& options) {
   const std::vector<OutputFile> outputs = {
       {.flag = "--out", .path = options.out, .is_folder = is_folder}};
   check_inputs_kept({{"MODEL", options.model}, {"--scales", options.scales}}, outputs);
-  if (!options.dry_run) sweep_outputs(outputs, log);
+  if (!options.dry_run) report_leftovers(outputs, log);
   const bool to_stdout = options.out == "-";
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const KvScales scales = load_scales(options.scales, log);

@@ -116,7 +116,7 @@ std::string page_of(const InspectOptions& options) {
   check_inputs_kept({{"PATH", options.path}}, outputs);
   check_output_files(outputs, options.force);
   Log log(options.verbosity);
-  sweep_outputs(outputs, log);
+  report_leftovers(outputs, log);
   const std::string date = run_date();
   Log silent(Verbosity::quiet);
   const KvScales scales = load_scales(options.path, silent);

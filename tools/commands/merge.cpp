@@ -39,7 +39,7 @@ void run_command(const MergeOptions& options) {
   check_inputs_kept(inputs, outputs);
   check_output_files(outputs, options.force);
   check_json_apart(options.json, options.out);
-  sweep_outputs(outputs, log);
+  report_leftovers(outputs, log);
   std::vector<Calibration> parts;
   for (const std::filesystem::path& path : options.parts) {
     parts.push_back({quote(path.string()), load_scale_file(path, log)});

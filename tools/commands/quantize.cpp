@@ -104,13 +104,12 @@ void check_outputs(const QuantizeOptions& options, Log& log) {
   add_inputs(inputs, "--data", options.data);
   const OutputFile out = {.flag = "--out", .path = options.out, .is_folder = true};
   check_inputs_kept(inputs, {out});
-  if (options.resume) {
-    check_inputs_kept(inputs, {{.flag = "--resume",
-                                .path = FinishedFiles::path_for(options.out),
-                                .is_folder = true,
-                                .own = true}});
-  }
-  if (!options.dry_run) sweep_outputs({out}, log);
+  const OutputFile finished = {.flag = "--resume",
+                               .path = FinishedFiles::path_for(options.out),
+                               .is_folder = true,
+                               .own = true};
+  if (options.resume) check_inputs_kept(inputs, {finished});
+  if (!options.dry_run) report_leftovers({out, finished}, log);
 }
 
 // Of a scale file or folder, checked against the model.

@@ -58,7 +58,7 @@ void run_command(const VerifyOptions& options) {
   const std::vector<OutputFile> outputs = {{"--junit", options.junit}};
   check_inputs_kept({{"PATH", options.path}}, outputs);
   check_output_files(outputs, options.force);
-  sweep_outputs(outputs, log);
+  report_leftovers(outputs, log);
   const VerifyReport report = verify_scales(options.path, request);
   // Where the scales cannot be used, most of what is remarkable about them is the reason.
   std::vector<Diagnosis> said;

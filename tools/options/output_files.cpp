@@ -19,25 +19,17 @@ void check_output_files(const std::vector<OutputFile>& files, bool force) {
   }
 }
 
-void sweep_outputs(const std::vector<OutputFile>& files, Log& log) {
+void report_leftovers(const std::vector<OutputFile>& files, Log& log) {
   for (const OutputFile& file : files) {
     if (file.path.empty() || file.path == "-" || is_special_file(file.path)) continue;
-    for (const Leftover& left : sweep_temporaries(file.path)) {
+    for (const Leftover& left : find_leftovers(behind_links(file.path))) {
       const std::string name = quote(left.path.string());
-      switch (left.state) {
-        case Leftover::State::removed:
-          log.note(cat("removed ", name, ", which a run that was killed has left"));
-          break;
-        case Leftover::State::in_use:
-          log.warn(cat(name, ": another run is writing ", quote(file.path.string()), " now"));
-          break;
-        case Leftover::State::unsure:
-          log.warn(cat(name,
-                       ": left by a run that was killed, or in use by one on another machine "
-                       "or of another user; if there is none, remove it: rm -r ",
-                       name));
-          break;
-      }
+      log.warn(left.in_use
+                   ? cat(name, ": another run is writing ", quote(file.path.string()), " now")
+                   : cat(name,
+                         ": left by a run that was killed, unless one on another machine is "
+                         "writing it; to remove it: rm -r ",
+                         name));
     }
   }
 }

@@ -24,9 +24,9 @@ struct OutputFile {
 // Error where two of them are the same.
 void check_output_files(const std::vector<OutputFile>& files, bool force);
 
-// Removes, and says on `log`, what runs that were killed have left beside these outputs; says what
-// another run is writing now.
-void sweep_outputs(const std::vector<OutputFile>& files, Log& log);
+// Warns of every temporary beside these outputs: of killed runs, and of runs that are writing now.
+// Removes nothing.
+void report_leftovers(const std::vector<OutputFile>& files, Log& log);
 
 // See write_file_atomically.
 void write_output_file(const std::filesystem::path& path, std::string_view bytes, bool force);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "files/made_folder.h"
 
 namespace fp8kv {
 namespace fs = std::filesystem;
@@ -107,6 +108,7 @@ void plan_shards(const Checkpoint& checkpoint, const std::vector<std::string>& n
 InjectPlan plan_injection(const Checkpoint& checkpoint, const ScalePatch& patch) {
   InjectPlan plan;
   plan.renamed = patch.renamed;
+  plan.left_out.insert(kMadeFolderRecord);  // the output gets one of its own
   for (const auto& [name, contents] : patch.files) {
     plan.files[name] = {{}, contents, {}, contents.size()};
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "files/made_folder.h"
 #include "files/special_file.h"
 
 namespace fp8kv {
@@ -87,10 +88,7 @@ void check_output(const fs::path& source_folder, const fs::path& out, bool is_fi
     throw Error(cat(shown, ": is a folder, expected a scale file to write"),
                 "name a file, such as kv_cache_scales.json");
   }
-  if (fs::is_directory(target) && !fs::exists(target / "config.json") && !fs::is_empty(target)) {
-    throw Error(cat(shown, ": is not a model folder, and is not replaced"),
-                "choose another output, or remove it yourself");
-  }
+  if (fs::is_directory(target)) check_made_folder(target, out);
 }
 
 FileMade planned_making(const PlannedFile& file, LinkMode link) {

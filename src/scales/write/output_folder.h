@@ -24,8 +24,8 @@ enum class FileMade {
 const char* made_name(FileMade made);  // "hard-linked"
 
 // Throws when `out` is within the source or holds it, when its parent is not there, and when it
-// exists; with `overwrite` a model folder is replaced, any other folder is not. `is_file`: what is
-// to be made is a file.
+// exists. With `overwrite`, a folder that exists must pass check_made_folder. `is_file`: the output
+// is a file.
 void check_output(const std::filesystem::path& source_folder, const std::filesystem::path& out,
                   bool is_file, bool overwrite);
 

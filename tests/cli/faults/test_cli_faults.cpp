@@ -157,6 +157,8 @@ class Place {
     }
     if (case_.replaces) {
       fs::copy(temp_ / "before", temp_ / case_.out, fs::copy_options::recursive);
+      // A record is the last file that is written.
+      fs::last_write_time(temp_ / case_.out / "fp8kv-files.txt", fs::file_time_type::clock::now());
     }
     source_ = tree_of(temp_ / model_);
   }
@@ -195,7 +197,7 @@ class Place {
     for (const auto& entry : fs::directory_iterator(temp_.path())) {
       const std::string name = entry.path().filename().string();
       CAPTURE(name);
-      if (name.starts_with(case_.out + ".tmp-")) CHECK((whole && case_.replaces));
+      if (name.starts_with(case_.out + ".fp8kv-tmp-")) CHECK((whole && case_.replaces));
     }
   }
 

@@ -72,35 +72,67 @@ TEST_CASE("cli killed: a terminal that hangs up ends the work, and leaves nothin
   CHECK(at.names() == Strings{"data.jsonl", "model", "new.json"});
 }
 
-TEST_CASE("cli killed: what killed runs have left is removed and named, whatever writes there") {
+TEST_CASE("cli killed: what killed runs have left is named with a way to remove it, and kept") {
   const Workplace at;
-  const Strings calibrate = {"calibrate", "model",  "--data",       "data.jsonl",
-                             "-o",        "s.json", "--histograms", "h.hist"};
-  for (const char* name : {"s.json.tmp-1", "s.json.partial.tmp-2", "h.hist.tmp-3"}) {
-    at.temp.write(name, "left");
-  }
-  const std::string said = at.run(calibrate).err;
-  const auto removed = [](const std::string& name) {
-    return cat("removed '", name, "', which a run that was killed has left\n");
+  const auto named = [](const std::string& name) {
+    return cat("warning: '", name,
+               "': left by a run that was killed, unless one on another machine is writing it; to "
+               "remove it: rm -r '",
+               name, "'\n");
   };
-  CHECK(said.starts_with(removed("s.json.tmp-1") + removed("h.hist.tmp-3") +
-                         removed("s.json.partial.tmp-2")));
-  at.temp.write("out.tmp-9/config.json", "left");
-  CHECK(at.run({"inject", "model", "-s", "s.json", "-o", "out/", "--dry-run", "-q"}).exit_code ==
-        0);
-  CHECK(fs::exists(at.temp / "out.tmp-9"));  // a dry run changes nothing
-  CHECK(at.run({"inject", "model", "-s", "s.json", "-o", "out/"})
-            .err.starts_with(removed("out.tmp-9")));
-  at.temp.write("e.json.tmp-9", "left");
-  CHECK(at.run({"extract", "out", "-o", "e.json"}).err.starts_with(removed("e.json.tmp-9")));
-  at.temp.write("m.json.tmp-9", "left");
-  CHECK(at.run({"merge", "s.json", "-o", "m.json"}).err.starts_with(removed("m.json.tmp-9")));
-  at.temp.write("r.html.tmp-9", "left");
-  at.temp.write("j.xml.tmp-9", "left");
+  const auto left = [&](const std::string& name) {
+    at.temp.write(name + ".fp8kv-tmp-9", "left");
+    return named(name + ".fp8kv-tmp-9");
+  };
+  const std::string calibrate = left("s.json") + left("h.hist") + left("s.json.partial");
+  CHECK(at.run({"calibrate", "model", "--data", "data.jsonl", "-o", "s.json", "--histograms",
+                "h.hist"})
+            .err.starts_with(calibrate));
+  at.temp.write("out.fp8kv-tmp-9/config.json", "left");
+  const Strings inject = {"inject", "model", "-s", "s.json", "-o", "out/"};
+  CHECK(at.run(inject).err.starts_with(named("out.fp8kv-tmp-9")));
+  const std::string extract = left("e.json");
+  CHECK(at.run({"extract", "out", "-o", "e.json"}).err.starts_with(extract));
+  const std::string merge = left("m.json");
+  CHECK(at.run({"merge", "s.json", "-o", "m.json"}).err.starts_with(merge));
+  const std::string eval = left("j.xml") + left("r.html");
   CHECK(at.run({"eval", "model", "--data", "data.jsonl", "--report", "r.html", "--junit", "j.xml"})
-            .err.starts_with(removed("j.xml.tmp-9") + removed("r.html.tmp-9")));
-  CHECK(at.names() == Strings{"data.jsonl", "e.json", "h.hist", "j.xml", "m.json", "model", "out",
-                              "r.html", "s.json"});
+            .err.starts_with(eval));
+  for (const char* name : {"s.json", "h.hist", "s.json.partial", "e.json", "m.json", "j.xml"}) {
+    CHECK(test::read_file(at.temp / cat(name, ".fp8kv-tmp-9")) == "left");
+  }
+  CHECK(test::read_file(at.temp / "out.fp8kv-tmp-9/config.json") == "left");
+}
+
+TEST_CASE("cli killed: no input and no other folder is removed for its name") {
+  const Workplace at;
+  REQUIRE(
+      at.run({"calibrate", "model", "--data", "data.jsonl", "-o", "scales.json", "-q"}).exit_code ==
+      0);
+  for (const char* ending : {".tmp-1", ".fp8kv-tmp-1"}) {
+    const std::string suffix = ending;
+    fs::copy(at.temp / "model", at.temp / ("m" + suffix), fs::copy_options::recursive);
+    at.temp.write("s.json" + suffix, test::read_file(at.temp / "scales.json"));
+    at.temp.write("n.json" + suffix, test::read_file(at.temp / "data.jsonl"));
+    at.temp.write("m" + suffix + "4/backup/notes.txt", "of years");
+    const Strings before = at.names();
+    const auto run = [&](const Strings& command) {
+      const test::CliResult result = at.run(command);
+      INFO(result.err);
+      CHECK(result.exit_code == 0);
+    };
+    run({"inject", "m" + suffix, "-s", "s.json" + suffix, "-o", "m", "-q"});
+    run({"quantize", "m" + suffix, "-s", "s.json" + suffix, "-o", "m", "-q", "--force"});
+    run({"calibrate", "m" + suffix, "--data", "n.json" + suffix, "-o", "n.json", "-q"});
+    run({"merge", "s.json" + suffix, "-o", "s.json", "-q"});
+    run({"extract", "s.json" + suffix, "-o", "s.json", "-q", "--force"});
+    run({"eval", "m" + suffix, "--data", "n.json" + suffix, "--junit", "n.json", "-q", "--force"});
+    for (const char* made : {"m", "n.json", "s.json"}) fs::remove_all(at.temp / made);
+    CHECK(at.names() == before);
+    CHECK(test::read_file(at.temp / ("m" + suffix + "4/backup/notes.txt")) == "of years");
+    CHECK(test::read_file(at.temp / ("m" + suffix + "/config.json")) ==
+          test::read_file(at.temp / "model/config.json"));
+  }
 }
 
 TEST_CASE("cli killed: what another run is writing is named and left to it") {
@@ -110,7 +142,7 @@ TEST_CASE("cli killed: what another run is writing is named and left to it") {
       at.run({"calibrate", "model", "--data", "data.jsonl", "-o", "s.json"});
   CHECK(result.exit_code == 0);
   CHECK(result.err.starts_with(
-      cat("warning: 's.json.tmp-", getpid(), "': another run is writing 's.json' now\n")));
+      cat("warning: 's.json.fp8kv-tmp-", getpid(), "': another run is writing 's.json' now\n")));
   CHECK(fs::exists(theirs.path()));
 }
 

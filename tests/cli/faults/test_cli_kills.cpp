@@ -1,5 +1,5 @@
 // Every command that writes files is killed before each of its file operations: outputs are whole
-// or not there, inputs are as they were, and the next run works and removes what was left.
+// or not there, inputs are as they were, and the next run works and names what was left.
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -30,13 +30,15 @@ struct Case {
   bool keeps_state = false;  // OUT.partial may be left, and is taken up again
 };
 
+// The record of a folder counts without its text, which holds times of hard links.
 Contents contents_of(const fs::path& path) {
   Contents found;
   if (fs::is_regular_file(path)) found[""] = test::read_file(path);
   if (!fs::is_directory(path)) return found;
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    const bool has_text = entry.is_regular_file() && entry.path().filename() != "fp8kv-files.txt";
     found[fs::relative(entry.path(), path).string()] =
-        entry.is_regular_file() ? test::read_file(entry.path()) : "";
+        has_text ? test::read_file(entry.path()) : "";
   }
   return found;
 }
@@ -76,16 +78,29 @@ class Place {
       check_outputs(of, before, whole);
       CHECK(contents_of(temp_ / "in") == inputs_);
       Strings again = of.command;
+      std::erase(again, "-q");
       again.push_back("--force");
       const test::CliResult next = test::run_cli(again, temp_.path());
       INFO(next.err);
       CHECK(next.exit_code == 0);
+      remove_leftovers(next.err);
       CHECK(contents_of(temp_ / "out") == whole);
       CHECK(contents_of(temp_ / "in") == inputs_);
     }
   }
 
  private:
+  // Removes the temporaries that the run has named.
+  void remove_leftovers(const std::string& said) const {
+    std::vector<fs::path> left;
+    for (const auto& entry : fs::directory_iterator(temp_ / "out")) {
+      const std::string name = "out/" + entry.path().filename().string();
+      if (name.find(".fp8kv-tmp-") == name.npos) continue;
+      CHECK(said.find(cat("to remove it: rm -r '", name, "'\n")) != said.npos);
+      left.push_back(entry.path());
+    }
+    for (const fs::path& path : left) fs::remove_all(path);
+  }
   test::CliResult run(const Strings& command, Strings environment) const {
     environment.push_back(cat("LD_PRELOAD=", test::fault_shim()));
     environment.push_back("FP8KV_FAULT_ERRNO=0");  // a kill
@@ -100,13 +115,13 @@ class Place {
     fs::remove_all(temp_ / "out");
     fs::create_directory(temp_ / "out");
   }
-  // What is to be replaced is the output of another command: a model folder, or any file.
+  // A run with --force replaces another output: a folder that inject made, or any file.
   void prepare(const Case& of) const {
     clear();
     if (!of.replaces) return;
     for (const std::string& output : of.outputs) {
       if (fs::path(output).extension().empty()) {
-        fs::copy(temp_ / "in/model", temp_ / output, fs::copy_options::recursive);
+        ok({"inject", "in/model", "-s", "in/0.json", "-o", output, "-q"});
       } else {
         temp_.write(output, "before");
       }
@@ -143,7 +158,7 @@ class Place {
       });
       const bool is_state = of.keeps_state && top.ends_with(".partial");
       CAPTURE(top);
-      CHECK((is_output || is_state || top.find(".tmp-") != top.npos));
+      CHECK((is_output || is_state || top.find(".fp8kv-tmp-") != top.npos));
     }
   }
 
