@@ -1,10 +1,12 @@
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "calib/calibration_state.h"
 #include "calib/collect.h"
 #include "calib/rounds.h"
 #include "checkpoint/draft_model.h"
@@ -115,6 +117,32 @@ TEST_CASE("draft pass: rounds add up to one run over all windows") {
   Windows run(windows.begin(), windows.begin() + static_cast<std::ptrdiff_t>(rounds.windows));
   const auto whole = drafted.collect_over(golden, run).drafts;
   CHECK(words_of(rounds.collected.drafts[0]) == words_of(whole[0]));
+}
+
+TEST_CASE("draft pass: what earlier rounds counted of a draft layer comes back from the state") {
+  const DraftGolden golden("glm4-moe");
+  const Drafted drafted(golden);
+  const auto backend = make_cpu_backend(2);
+  Log log(Verbosity::quiet);
+  const CollectedMagnitudes before = drafted.collect_over(golden, {golden.ids});
+  const std::filesystem::path path = golden.folder / "s.partial";
+  CalibrationState state(path, {});
+  state.begin_round({1, 1, before});
+  const CollectOptions options{.state = &state, .drafts = drafted.drafts.measured};
+  const auto second =
+      collect(golden.checkpoint, drafted.config, *backend, {golden.ids}, log, options);
+  CHECK(words_of(second.drafts.at(0)) == words_of(before.drafts[0]));
+  CalibrationState again(path, {});
+  const auto round = again.find_round(drafted.config);
+  REQUIRE(round);
+  REQUIRE(round->before.drafts.size() == 1);
+  CHECK(words_of(round->before.drafts[0]) == words_of(before.drafts[0]));
+  // The last layer was not done when the state was saved, and the draft layer follows it.
+  again.begin_round(*round);
+  const CollectOptions resumed{.state = &again, .drafts = drafted.drafts.measured};
+  const auto rest =
+      collect(golden.checkpoint, drafted.config, *backend, {golden.ids}, log, resumed);
+  CHECK(words_of(rest.drafts.at(0)) == words_of(before.drafts[0]));
 }
 
 }  // namespace fp8kv
