@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "calib/draft_pass.h"
 #include "calib/memory_plan.h"
 #include "calib/residual.h"
 #include "calib/window_plan.h"
@@ -32,11 +33,11 @@ class Collector {
         windows_(windows),
         options_(options),
         activation_(backend.activation_dtype(config.dtype)),
-        n_layers_(options.inputs ? config.n_layers() : config.layers_to_last_cache()),
+        whole_(options.inputs != nullptr || !options.drafts.empty()),
+        n_layers_(whole_ ? config.n_layers() : config.layers_to_last_cache()),
         plan_(plan_windows(windows, {options.parts.begin(), options.parts.end()},
                            options.batch_rows)),
-        memory_(
-            plan_memory(checkpoint, config, backend, plan_, layers_from(0), options.max_memory)) {}
+        memory_(plan_memory(checkpoint, config, backend, plan_, layers_from(0), bound())) {}
 
   CollectedMagnitudes run(Log& log) {
     if (options_.state) {
@@ -52,11 +53,27 @@ class Collector {
       found_.parts[part].tokens = tokens_in(std::span(windows_).first(options_.parts[part]));
     }
     say_plan(log);
-    Workspace workspace = with_context(
-        "working memory", [&] { return Workspace(backend_, config_, plan_, n_layers_); });
     ResidualStream residual = with_context("activations", [&] {
       return ResidualStream(backend_, plan_, config_.stream_dim(), activation_, memory_.resident);
     });
+    const auto left = static_cast<uint64_t>(n_layers_ - done) + options_.drafts.size();
+    Progress progress(log, "calibrating", left * plan_.batches.size());
+    run_layers(done, residual, progress);
+    for (const DraftModel& draft : options_.drafts) {
+      found_.drafts.push_back(
+          collect_draft({checkpoint_, config_, backend_, windows_, plan_, residual}, draft,
+                        progress)
+              .value_or(LayerMagnitudes()));
+      checkpoint_.check_unchanged();
+    }
+    fill_up();
+    return std::move(found_);
+  }
+
+ private:
+  void run_layers(int64_t done, ResidualStream& residual, Progress& progress) {
+    Workspace workspace = with_context(
+        "working memory", [&] { return Workspace(backend_, config_, plan_, n_layers_); });
     StreamOptions stream_options = options_.stream;
     stream_options.buffers = memory_.layer_buffers;
     WeightStream weights(checkpoint_, config_, backend_, layers_from(done), stream_options);
@@ -66,28 +83,34 @@ class Collector {
     } else {
       embed(workspace, embedding, residual);
     }
-    const auto left = static_cast<uint64_t>(n_layers_ - done);
-    Progress progress(log, "calibrating", left * plan_.batches.size());
     for (int64_t index = done; index < n_layers_; ++index) {
       layer(index, workspace, embedding, residual, weights, progress);
     }
+  }
+
+  // Layers that were not run have counted nothing.
+  void fill_up() {
     const auto all = static_cast<size_t>(config_.n_layers());
     found_.layers.resize(all);
     for (AmaxAfter& part : found_.parts) {
       if (part.tokens > 0) part.layers.resize(all);
     }
     if (config_.experts) found_.reached.resize(all, none_reached());
-    return std::move(found_);
   }
 
- private:
+  MemoryBound bound() const {
+    MemoryBound bound = options_.max_memory;
+    if (!options_.drafts.empty()) bound.beside = draft_bytes(config_, backend_, plan_);
+    return bound;
+  }
+
   std::vector<uint64_t> none_reached() const {
     return std::vector<uint64_t>(static_cast<size_t>(config_.experts->count));
   }
 
   // Layers after the last that writes a cache change no cache, nor what follows K and V in it.
   LayerPart part_of(int64_t index) const {
-    return index + 1 == n_layers_ && !options_.inputs ? LayerPart::up_to_kv : LayerPart::whole;
+    return index + 1 == n_layers_ && !whole_ ? LayerPart::up_to_kv : LayerPart::whole;
   }
 
   std::vector<StreamedLayer> layers_from(int64_t first) const {
@@ -185,6 +208,7 @@ class Collector {
   const std::vector<std::vector<int32_t>>& windows_;
   const CollectOptions& options_;
   const DType activation_;
+  const bool whole_;        // what the last layer gives is wanted too
   const int64_t n_layers_;  // that are run
   const WindowPlan plan_;
   const MemoryPlan memory_;

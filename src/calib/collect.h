@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -14,6 +15,7 @@
 #include "calib/memory_plan.h"
 #include "calib/window_plan.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/draft_model.h"
 #include "core/config.h"
 #include "data/text_parts.h"
 #include "model/weights/weight_stream.h"
@@ -39,6 +41,8 @@ struct CollectOptions {
   // What matrices multiply is looked at too, which takes whole layers, all of them. REQUIRES that
   // it is the backend, and no state.
   InputRanges* inputs = nullptr;
+  // Measured as well, behind the model's last layer, which takes whole layers, all of them.
+  std::span<const DraftModel> drafts = {};
 };
 
 // Reads each weight once, in file order. Memory: two layers of weights, the residual stream of all

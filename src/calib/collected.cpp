@@ -3,6 +3,21 @@
 #include "base/error.h"
 
 namespace fp8kv {
+namespace {
+
+// A layer without heads is one of which nothing was counted.
+void add_drafts(std::vector<LayerMagnitudes>& sum, const std::vector<LayerMagnitudes>& other) {
+  FP8KV_ASSERT(sum.size() == other.size());
+  for (size_t i = 0; i < sum.size(); ++i) {
+    if (!sum[i].has_cache()) {
+      sum[i] = other[i];
+    } else if (other[i].has_cache()) {
+      sum[i].add(other[i]);
+    }
+  }
+}
+
+}  // namespace
 
 void add_up(CollectedMagnitudes& sum, const CollectedMagnitudes& other) {
   if (sum.layers.empty()) {
@@ -10,6 +25,7 @@ void add_up(CollectedMagnitudes& sum, const CollectedMagnitudes& other) {
     return;
   }
   add_up(sum.layers, other.layers);
+  add_drafts(sum.drafts, other.drafts);
   for (size_t part = 0; part < kTextParts; ++part) add_up(sum.parts[part], other.parts[part]);
   FP8KV_ASSERT(sum.reached.size() == other.reached.size());
   for (size_t layer = 0; layer < sum.reached.size(); ++layer) {

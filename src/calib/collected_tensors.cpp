@@ -1,7 +1,9 @@
 #include "calib/collected_tensors.h"
 
+#include <algorithm>
 #include <span>
 
+#include "base/error.h"
 #include "core/histogram.h"
 #include "files/file.h"
 
@@ -11,6 +13,7 @@ namespace {
 constexpr char kCounted[] = "counted";
 constexpr char kPartTokens[] = "part_tokens";
 constexpr char kReached[] = "reached";
+constexpr char kDrafts[] = "drafts";
 
 template <typename T>
 StateTensor tensor(std::string name, DType dtype, Shape shape, const std::vector<T>& values) {
@@ -73,6 +76,38 @@ std::optional<std::vector<T>> values_in(const std::filesystem::path& path,
   return values;
 }
 
+// Counted of draft layers, all of as many heads, or of none.
+std::optional<StateTensor> drafts_of(const CollectedMagnitudes& collected,
+                                     const std::string& prefix) {
+  if (collected.drafts.empty()) return std::nullopt;
+  const auto heads = std::ssize(collected.drafts[0].k);
+  std::vector<uint64_t> words;
+  for (const LayerMagnitudes& draft : collected.drafts) {
+    FP8KV_ASSERT(std::ssize(draft.k) == heads);
+    const std::vector<uint64_t> of_layer = words_of(draft);
+    words.insert(words.end(), of_layer.begin(), of_layer.end());
+  }
+  return tensor(prefix + kDrafts, DType::u64,
+                {std::ssize(collected.drafts), 3, heads, kMagnitudeWords}, words);
+}
+
+// False where the file has them in another form.
+bool read_drafts(const std::filesystem::path& path, const SafetensorsHeader& header,
+                 const std::string& prefix, CollectedMagnitudes& found) {
+  const TensorEntry* entry = find_entry(header, prefix + kDrafts);
+  if (!entry) return true;
+  const Shape& shape = entry->shape;
+  if (shape.rank() != 4 || shape[1] != 3 || shape[3] != kMagnitudeWords) return false;
+  const auto words = values_in<uint64_t>(path, header, prefix + kDrafts, DType::u64, shape);
+  if (!words) return false;
+  const size_t of_layer = words->size() / static_cast<size_t>(std::max<int64_t>(shape[0], 1));
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    found.drafts.push_back(magnitudes_from(
+        std::span(*words).subspan(static_cast<size_t>(i) * of_layer, of_layer), shape[2], i));
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<StateTensor> tensors_of(const CollectedMagnitudes& collected, const ModelConfig& config,
@@ -96,6 +131,7 @@ std::vector<StateTensor> tensors_of(const CollectedMagnitudes& collected, const 
     tensors.push_back(tensor(prefix + kTextPartNames[i], DType::f32, amax_shape(layers, config),
                              flat(collected.parts[i].layers, config)));
   }
+  if (auto drafts = drafts_of(collected, prefix)) tensors.push_back(std::move(*drafts));
   if (!config.experts) return tensors;
   std::vector<uint64_t> reached;
   for (const auto& layer : collected.reached) {
@@ -132,6 +168,7 @@ std::optional<CollectedMagnitudes> collected_in(const std::filesystem::path& pat
     if (!values) return std::nullopt;
     found.parts[i] = {(*part_tokens)[i], layers_in(*values, config)};
   }
+  if (!read_drafts(path, header, prefix, found)) return std::nullopt;
   if (!config.experts) return found;
   const auto reached = values_in<uint64_t>(path, header, prefix + kReached, DType::u64,
                                            reached_shape(layers, config));

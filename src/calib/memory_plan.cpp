@@ -83,7 +83,8 @@ MemoryPlan plan_memory(const Checkpoint& checkpoint, const ModelConfig& config, 
   }
   const DType activation = backend.activation_dtype(config.dtype);
   const uint64_t layer_bytes = stream_buffer_bytes(checkpoint, config, layers);
-  const uint64_t working = working_bytes(config, backend, windows, layers.back().index + 1);
+  const uint64_t working =
+      working_bytes(config, backend, windows, layers.back().index + 1) + bound.beside;
   const uint64_t all_rows =
       ResidualStream::device_bytes(windows, config.stream_dim(), activation, true);
   const uint64_t two_batches =

@@ -24,6 +24,7 @@ struct MemoryPlan {
 struct MemoryBound {
   std::optional<uint64_t> bytes = {};  // on the device
   std::string name = "max_memory";     // what the caller calls it, for messages: "--max-memory"
+  uint64_t beside = 0;  // taken on the device by what is computed beside the model's layers
 };
 
 // What a batch is computed with and the residual stream of all windows take, wherever they are, in

@@ -79,6 +79,19 @@ void check_latent(const KvScales& scales, const ModelDescription& model,
   }
 }
 
+void check_draft(const DraftScales& draft, bool latent, const std::string& where) {
+  const auto& [k, v] = draft.scales;
+  if (k.empty() || k.size() != v.size()) {
+    fail(where, ": has ", k.size(), " K and ", v.size(), " V scales, expected as many of each");
+  }
+  if (latent && k != v) {
+    fail(where, ": K has the scale ", k[0], " and V ", v[0],
+         ", expected one for both, since the cache is a latent vector");
+  }
+  check_each(k, "K", where);
+  check_each(v, "V", where);
+}
+
 // How many scales a layer with a cache has to have, where the most of any layer is `most`.
 size_t expected_scales(const KvScales& scales, size_t layer, size_t most) {
   const bool differ = most > 1 && layer < scales.layer_kv_heads.size();
@@ -93,6 +106,13 @@ void check_heads(const KvScales& scales, const ModelDescription& model, const st
     if (found == 0 || found == model.layers[layer].n_kv_heads) continue;
     throw Error(cat(source, ": has scales for ", count_of(static_cast<uint64_t>(found), "KV head"),
                     " in layer ", layer, ", the model has ", model.layers[layer].n_kv_heads),
+                kMadeForAnother);
+  }
+  for (const DraftScales& draft : scales.drafts) {
+    const size_t found = draft.scales.k.size();
+    if (found == 1 || static_cast<int64_t>(found) == model.n_kv_heads()) continue;
+    throw Error(cat(source, ": has scales for ", count_of(found, "KV head"), " in the draft layer ",
+                    draft.layer, ", the model has ", model.n_kv_heads()),
                 kMadeForAnother);
   }
 }
@@ -148,20 +168,20 @@ KvScales with_format(const KvScales& scales, Fp8Format format) {
   KvScales converted = scales;
   converted.format = format;
   const float factor = factor_between(scales.format, format);
-  for (LayerScales& layer : converted.layers) {
+  for_each_layer(converted, [&](LayerScales& layer) {
     for (float& scale : layer.k) scale *= factor;
     for (float& scale : layer.v) scale *= factor;
-  }
+  });
   return converted;
 }
 
 KvScales per_tensor(const KvScales& scales) {
   KvScales reduced = scales;
-  for (LayerScales& layer : reduced.layers) {
-    if (!layer.has_cache()) continue;
+  for_each_layer(reduced, [](LayerScales& layer) {
+    if (!layer.has_cache()) return;
     layer.k = {largest(layer.k)};
     layer.v = {largest(layer.v)};
-  }
+  });
   return reduced;
 }
 
@@ -199,6 +219,9 @@ void check_values(const KvScales& scales, const std::string& source) {
     }
     check_each(found.k, "K", cat(source, ": layer ", layer));
     check_each(found.v, "V", cat(source, ": layer ", layer));
+  }
+  for (const DraftScales& draft : scales.drafts) {
+    check_draft(draft, scales.latent, cat(source, ": draft layer ", draft.layer));
   }
 }
 
@@ -251,6 +274,11 @@ std::string layer_list(const std::vector<size_t>& layers) {
     i = end;
   }
   return (layers.size() == 1 ? "layer " : "layers ") + join(runs);
+}
+
+void for_each_layer(KvScales& scales, const std::function<void(LayerScales&)>& change) {
+  for (LayerScales& layer : scales.layers) change(layer);
+  for (DraftScales& draft : scales.drafts) change(draft.scales);
 }
 
 std::string format_name(Fp8Format format) {

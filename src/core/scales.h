@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -130,6 +131,14 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
+// A layer that drafts tokens (MTP), with a cache of its own beside those of the model's layers.
+struct DraftScales {
+  std::string layer;   // its name in the checkpoint: "mtp.layers.0", "model.layers.46"
+  LayerScales scales;  // never empty
+  LayerAmax amax;      // empty where nobody says what the scales were made from
+  bool operator==(const DraftScales&) const = default;
+};
+
 struct KvScales {
   Fp8Format format = Fp8Format::e4m3fn;  // what the scales are made for
   std::string model_type;                // "llama", or "" where the source does not say
@@ -143,6 +152,7 @@ struct KvScales {
   // One for every layer of the model. Where the source names none but layers with a cache, as
   // vLLM's JSON does, those behind the last of them may be missing.
   std::vector<LayerScales> layers;
+  std::vector<DraftScales> drafts = {};  // in the checkpoint's order
   Provenance provenance;
 
   // Scales that a layer with a cache has for K, and as many for V, at most; 0 without such a layer.
@@ -167,6 +177,9 @@ KvScales with_format(const KvScales& scales, Fp8Format format);
 
 // Each layer reduced to one scale for K and one for V: the maximum over heads.
 KvScales per_tensor(const KvScales& scales);
+
+// Those of the model's layers, then those of draft layers.
+void for_each_layer(KvScales& scales, const std::function<void(LayerScales&)>& change);
 
 // Throws unless `scale` is a positive, finite, normal float: what every runtime can use. The
 // message is "<where> is 0, expected ...".

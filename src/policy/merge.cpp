@@ -42,6 +42,29 @@ void check_scales(const Calibration& part) {
               "the file was edited: calibrate again");
 }
 
+LayerScales draft_scales(const Policy& policy, const DraftScales& draft, bool latent) {
+  KvScales made;
+  made.latent = latent;
+  apply_policy(policy, magnitudes_of({draft.amax}), made);
+  return made.layers[0];
+}
+
+void check_drafts(const Calibration& part) {
+  const Policy policy = with_context(part.name, [&] { return policy_of(part.scales); });
+  for (const DraftScales& draft : part.scales.drafts) {
+    const std::string where = cat(part.name, ": draft layer ", draft.layer);
+    if (draft.amax.k.empty()) {
+      throw Error(cat(where, ": does not say what magnitudes were seen"),
+                  "merge takes scale files of 'fp8kv calibrate' alone");
+    }
+    if (policy.kind->needs == PolicyNeeds::histograms) continue;
+    const LayerScales again = draft_scales(policy, draft, part.scales.latent);
+    if (are_near(again.k, draft.scales.k) && are_near(again.v, draft.scales.v)) continue;
+    throw Error(cat(where, ": its scales do not follow from its amax"),
+                "the file was edited: calibrate again");
+  }
+}
+
 void check_calibration(const Calibration& part) {
   const Provenance& from = part.scales.provenance;
   const std::string help = "merge takes scale files of 'fp8kv calibrate' alone";
@@ -55,6 +78,7 @@ void check_calibration(const Calibration& part) {
                 help);
   }
   check_scales(part);
+  check_drafts(part);
 }
 
 void check_same_caches(const Calibration& a, const Calibration& b) {
@@ -85,6 +109,14 @@ void check_same_model(const Calibration& a, const Calibration& b) {
               "only calibrations of one model, made in the same way, can be merged");
 }
 
+std::string draft_names(const KvScales& scales) {
+  std::vector<std::string> names;
+  for (const DraftScales& draft : scales.drafts) {
+    names.push_back(cat(draft.layer, " of ", count_of(draft.amax.k.size(), "KV head")));
+  }
+  return names.empty() ? "none" : join(names);
+}
+
 void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
   const auto same = [&](const char* what, const std::string& x, const std::string& y) {
     if (x == y) return;
@@ -104,6 +136,7 @@ void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
     return join(words);
   };
   same("the KV heads of layers", heads(a.scales), heads(b.scales));
+  same("the list of draft layers", draft_names(a.scales), draft_names(b.scales));
   same("the number of heads in amax", cat(heads_in_amax(from)), cat(heads_in_amax(other)));
   same("the format", format_name(a.scales.format), format_name(b.scales.format));
   same("the cache", a.scales.latent ? "'latent'" : "K and V",
@@ -247,6 +280,25 @@ std::vector<LayerMagnitudes> add_histograms(const std::vector<Histograms>& files
   return total;
 }
 
+// Maxima of all parts, and what the policy makes of them: the files of histograms do not have those
+// of draft layers.
+void merge_drafts(const std::vector<Calibration>& parts, const Policy& policy, KvScales& merged) {
+  if (merged.drafts.empty()) return;
+  if (policy.kind->needs == PolicyNeeds::histograms) {
+    throw Error(cat(parts[0].name, ": has scales of draft layers (", draft_names(merged),
+                    "), and the policy ", quote(policy_name(policy)),
+                    " needs histograms of them, which no file has"),
+                "merge by a policy that needs maxima alone, or calibrate in one run");
+  }
+  for (size_t i = 0; i < merged.drafts.size(); ++i) {
+    DraftScales& draft = merged.drafts[i];
+    for (size_t part = 1; part < parts.size(); ++part) {
+      add_up(draft.amax, parts[part].scales.drafts[i].amax);
+    }
+    draft.scales = draft_scales(policy, draft, merged.latent);
+  }
+}
+
 // A calibration whose shards are all there is whole again.
 void close_shards(Provenance& sum, Log& log) {
   ShardNote& shards = sum.shards;
@@ -296,6 +348,7 @@ KvScales merge_calibrations(const std::vector<Calibration>& parts, Log& log, con
                            : magnitudes_of(sum.amax);
   if (sharded) close_shards(sum, log);
   apply_policy(policy, counted, merged);
+  merge_drafts(parts, policy, merged);
   warn_of_zeros(merged, log);
   sum.tool_version = FP8KV_VERSION;
   return merged;

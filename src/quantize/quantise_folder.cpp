@@ -15,6 +15,7 @@
 #include "scales/read/find_scales.h"
 #include "scales/scale_rounding.h"
 #include "scales/write/arrival.h"
+#include "scales/write/draft_tensors.h"
 #include "scales/write/output_folder.h"
 #include "scales/write/scale_patch.h"
 
@@ -150,6 +151,7 @@ class Folder {
     };
     append(report_.notes, rounding.notes);
     append(report_.warnings, rounding.warnings);
+    append(report_.warnings, drafts_at_one(made, scales));
     append(report_.warnings, loss_warnings(facts));
     report_.facts = facts;
   }

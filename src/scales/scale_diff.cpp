@@ -219,6 +219,29 @@ KvScales comparable(const KvScales& scales, const char* name, bool reduce, Scale
   return per_tensor(converted);
 }
 
+// Draft layers of both, those of A first. REQUIRES sides that were made comparable.
+std::vector<DraftDiff> diff_drafts(const KvScales& a, const KvScales& b,
+                                   const std::function<bool(const ScalePair&)>& same) {
+  std::vector<DraftDiff> drafts;
+  for (const DraftScales& draft : a.drafts) drafts.push_back({draft.layer, draft.scales, {}, true});
+  for (const DraftScales& draft : b.drafts) {
+    const auto known = std::find_if(drafts.begin(), drafts.end(),
+                                    [&](const auto& each) { return each.layer == draft.layer; });
+    if (known == drafts.end()) {
+      drafts.push_back({draft.layer, {}, draft.scales, true});
+      continue;
+    }
+    known->b = draft.scales;
+    const auto alike = [&](const std::vector<float>& x, const std::vector<float>& y) {
+      return std::equal(x.begin(), x.end(), y.begin(), y.end(), [&](float of_a, float of_b) {
+        return same({of_a, of_b});
+      });
+    };
+    known->differs = !alike(known->a.k, known->b.k) || !alike(known->a.v, known->b.v);
+  }
+  return drafts;
+}
+
 }  // namespace
 
 ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
@@ -255,6 +278,7 @@ ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
     diff.last_place_layers += !differs && neighbours;
   }
   diff.findings = findings_of(sides);
+  diff.drafts = diff_drafts(left, right, same);
   return diff;
 }
 

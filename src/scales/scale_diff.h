@@ -24,6 +24,14 @@ struct DiffRow {
   bool differs = false;  // K or V, beyond the tolerance
 };
 
+// The scales of a draft layer on both sides; a side without them has none.
+struct DraftDiff {
+  std::string layer;
+  LayerScales a;
+  LayerScales b;
+  bool differs = false;  // beyond the tolerance, or there on one side alone
+};
+
 // A pattern in the difference: its name, what it means, and what to do.
 struct DiffFinding {
   std::string name;
@@ -38,6 +46,7 @@ struct ScaleDiff {
   size_t last_place_layers = 0;  // the same but for the last place; not among those that differ
   size_t layers = 0;             // with a KV cache
   std::vector<size_t> without_cache;  // no row
+  std::vector<DraftDiff> drafts;      // no row either
   DiffRow farthest;  // whose K or V is farthest from a ratio of 1; the first of equals
   std::vector<DiffFinding> findings;
   std::vector<std::string> notes;  // what was done to make the two comparable
@@ -49,7 +58,8 @@ struct ScaleDiff {
 // per head and the other one per layer, the heads are reduced to their maximum. Findings are made
 // from all scales, whatever the tolerance; there are none where every scale is the same. Throws a
 // check error when the numbers of layers or of heads differ, and when a layer has a KV cache on one
-// side alone. REQUIRES values that check_values accepts, tolerance >= 0.
+// side alone. Draft layers count in `drafts` alone: no finding is made from them. REQUIRES values
+// that check_values accepts, tolerance >= 0.
 ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance);
 
 }  // namespace fp8kv

@@ -13,6 +13,7 @@
 #include "core/model_description.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
+#include "scales/draft_json.h"
 #include "scales/identity_json.h"
 #include "scales/scale_evidence.h"
 
@@ -86,6 +87,7 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   write_rows(out, "k_scale", scales.layers, &LayerScales::k);
   write_rows(out, "v_scale", scales.layers, &LayerScales::v);
   write_magnitudes(out, provenance);
+  write_drafts(out, scales);
   out.end_object();
 }
 
@@ -306,6 +308,7 @@ void read_extension(const Json& extension, bool sparse, KvScales& out) {
   RowShape shape{layers_with_scales(out), heads};
   shape.of_layers.assign(out.layer_kv_heads.begin(), out.layer_kv_heads.end());
   read_magnitudes(extension, shape, provenance);
+  read_drafts(extension, out);
 }
 
 }  // namespace

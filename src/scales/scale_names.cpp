@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "checkpoint/draft_layers.h"
 #include "checkpoint/layer_name.h"
 
 namespace fp8kv {
@@ -52,6 +53,14 @@ std::vector<std::string> kv_scale_names(const Checkpoint& checkpoint) {
     if (scale_spelling(name)) names.push_back(name);
   }
   return names;
+}
+
+void drop_draft_scales(TensorMap& tensors, const Json& config) {
+  const std::vector<DraftLayer> drafts = find_draft_layers(tensors, config);
+  if (drafts.empty()) return;
+  std::erase_if(tensors, [&](const auto& tensor) {
+    return scale_spelling(tensor.first) && draft_of(drafts, tensor.first) < drafts.size();
+  });
 }
 
 }  // namespace fp8kv

@@ -31,4 +31,7 @@ std::optional<ScaleSpelling> scale_spelling(std::string_view tensor);
 // The tensors of a checkpoint that have a spelling, in order.
 std::vector<std::string> kv_scale_names(const Checkpoint& checkpoint);
 
+// Takes out the scales of draft layers, which say nothing of the model's own.
+void drop_draft_scales(TensorMap& tensors, const Json& config);
+
 }  // namespace fp8kv

@@ -97,10 +97,10 @@ KvScales at_powers_of_two(const KvScales& scales) {
       scale = std::ldexp(1.0f, mantissa == 0.5f ? exponent - 1 : exponent);
     }
   };
-  for (LayerScales& layer : out.layers) {
+  for_each_layer(out, [&](LayerScales& layer) {
     raise(layer.k);
     raise(layer.v);
-  }
+  });
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "docs/markdown.h"
 #include "json/json.h"
+#include "support/models/draft_golden.h"
 #include "support/places.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
@@ -130,6 +131,9 @@ std::vector<Json> outputs() {
   const std::string golden = (test::source_dir() / "tests/golden/dialects/").string();
   const std::string text = (test::source_dir() / "datasets/calibration.txt").string();
   const std::string yarn = (test::source_dir() / "tests/golden/qwen2-yarn").string();
+  const test::DraftGolden golden_with_draft("qwen3.5");
+  const std::string draft = (golden_with_draft.folder / "m").string();
+  const std::string draft_text = (golden_with_draft.folder / "d.jsonl").string();
   temp.write("ids.jsonl", "{\"input_ids\": [1, 2, 3, 4]}\n");
   const std::filesystem::path python = temp.write(
       "python",
@@ -165,6 +169,12 @@ std::vector<Json> outputs() {
       {"inspect", "s.json", "--certificate"},
       {"inspect", demo + "/model.safetensors"},
       {"diff", "s.json", "doubled.json"},
+      {"calibrate", draft, "--data", draft_text, "-o", "draft.json"},
+      {"inject", draft, "--scales", "draft.json", "-o", "draft"},
+      {"inspect", "draft"},
+      {"verify", "draft", "--runtime", "vllm"},
+      {"extract", "--list", "draft"},
+      {"diff", "draft.json", "draft"},
       {"plan", demo, "--memory", "1GiB"},
       {"tokenize", demo, text, "--records", "1"},
       {"doctor"},

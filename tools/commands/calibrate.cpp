@@ -24,6 +24,7 @@
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
 #include "show/colour.h"
+#include "show/draft_text.h"
 #include "show/output.h"
 #include "show/summary_text.h"
 
@@ -38,6 +39,11 @@ std::string table_of(const KvScales& scales) {
     table.add({cat(i), significant(largest(amax.k)), significant(largest(of.k)),
                significant(largest(amax.v)), significant(largest(of.v)),
                significant(largest(amax.q))});
+  }
+  for (const DraftScales& draft : scales.drafts) {
+    table.add({draft.layer, significant(largest(draft.amax.k)),
+               significant(largest(draft.scales.k)), significant(largest(draft.amax.v)),
+               significant(largest(draft.scales.v)), significant(largest(draft.amax.q))});
   }
   return table.text();
 }
@@ -60,6 +66,7 @@ std::string summary_json(const CalibrateOptions& options, const KvScales& scales
     json.member("q_amax", std::span<const float>(provenance.amax[i].q)).end_object();
   }
   json.end_array();
+  drafts_json(json, scales.drafts);
   certificate_json(json, scales);
   return json.end_object().text();
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "calib/expert_reach.h"
 #include "calib/rounds.h"
+#include "checkpoint/draft_model.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
 #include "commands/work_note.h"
@@ -55,6 +56,36 @@ void say_settled(const Rounds& rounds, Log& log) {
   log.warn(cat(unsettled, ", which is all of the text; add data"));
 }
 
+// The draft layers to measure. Says on `log` which cannot be.
+std::vector<DraftModel> drafts_of(const Checkpoint& checkpoint, const ModelConfig& config,
+                                  const CalibrationRun& run, Log& log) {
+  DraftModels drafts = read_draft_models(checkpoint, config);
+  const auto warn = [&](const std::string& why) {
+    log.warn(cat(why, "; no scale is made for its cache, where runtimes then use 1"));
+  };
+  for (const std::string& why : drafts.left_out) warn(why);
+  if (!run.inputs) return drafts.measured;
+  for (const DraftModel& draft : drafts.measured) {
+    warn(cat("draft layer ", draft.layer.name,
+             ": is not measured together with what matrices multiply"));
+  }
+  return {};
+}
+
+void add_drafts(const std::vector<DraftModel>& drafts, const CollectedMagnitudes& collected,
+                const Policy& policy, KvScales& scales, Log& log) {
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    const std::string& name = drafts[i].layer.name;
+    if (!collected.drafts[i].has_cache()) {
+      log.warn(
+          cat("draft layer ", name, ": no window has two tokens; no scale is made for its cache"));
+      continue;
+    }
+    const KvScales made = make_scales({collected.drafts[i]}, policy, scales.latent);
+    scales.drafts.push_back({name, made.layers[0], made.provenance.amax[0]});
+  }
+}
+
 }  // namespace
 
 Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& config,
@@ -68,11 +99,13 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
     if (const auto work = work_note(config, backend, run.windows, least)) log.note(*work);
   }
   const bool each_head = run.policy.kind->sharing == ScaleSharing::head;
+  const std::vector<DraftModel> drafts = drafts_of(checkpoint, config, run, log);
   Rounds rounds = with_way_out(less, [&] {
     return collect_windows(checkpoint, config, backend, run.windows, log,
                            {.collect = {.max_memory = {run.max_memory, "--max-memory"},
                                         .state = run.state,
-                                        .inputs = run.inputs},
+                                        .inputs = run.inputs,
+                                        .drafts = drafts},
                             .first_round = run.until_settled ? kFirstRound : 0,
                             .growth = each_head ? GrowthOf::head : GrowthOf::layer});
   });
@@ -82,6 +115,7 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
   if (run.until_settled) say_settled(rounds, log);
   if (const auto unreached = unreached_experts(config, collected.reached)) log.note(*unreached);
   Calibrated made{make_scales(collected.layers, run.policy, config.latent.has_value()), {}};
+  add_drafts(drafts, collected, run.policy, made.scales, log);
   add_run(config,
           {.source = kCalibrateSource,
            .tool_version = FP8KV_VERSION,

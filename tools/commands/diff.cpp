@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,24 @@ std::vector<std::string> cells_of(const DiffRow& row, bool per_head) {
   return cells;
 }
 
+// The largest scale of each side; "none" where a side has none.
+void add_draft(Table& table, const DraftDiff& draft, bool per_head) {
+  std::vector<std::string> cells = {plain(draft.layer)};
+  if (per_head) cells.push_back("");
+  for (std::vector<float> LayerScales::*part : {&LayerScales::k, &LayerScales::v}) {
+    const float a = largest(draft.a.*part), b = largest(draft.b.*part);
+    cells.push_back(a > 0 ? cat(a) : "none");
+    cells.push_back(b > 0 ? cat(b) : "none");
+    cells.push_back(a == b ? "=" : a > 0 && b > 0 ? significant(ScalePair{a, b}.ratio(), 6) : "");
+  }
+  table.add(std::move(cells));
+}
+
+size_t differing_drafts(const ScaleDiff& diff) {
+  return static_cast<size_t>(std::count_if(diff.drafts.begin(), diff.drafts.end(),
+                                           [](const DraftDiff& each) { return each.differs; }));
+}
+
 std::string diff_table(const ScaleDiff& diff) {
   std::vector<std::string> header = {"layer"};
   if (diff.per_head) header.push_back("head");
@@ -43,7 +62,17 @@ std::string diff_table(const ScaleDiff& diff) {
       table.add(cells_of(*row, diff.per_head));
     }
   }
+  for (const DraftDiff& draft : diff.drafts) add_draft(table, draft, diff.per_head);
   return table.text();
+}
+
+// "1 of 1 draft layer differs"; "" without any.
+std::string drafts_summary(const ScaleDiff& diff) {
+  if (diff.drafts.empty()) return "";
+  const size_t differing = differing_drafts(diff);
+  return cat(differing == 0 ? "no" : cat(differing), " of ",
+             count_of(diff.drafts.size(), "draft layer"), differing > 1 ? " differ" : " differs",
+             "\n");
 }
 
 std::string place_of(const ScaleDiff& diff) {
@@ -73,7 +102,8 @@ std::string summary(const ScaleDiff& diff, double tolerance) {
 }
 
 std::string diff_text(const ScaleDiff& diff, double tolerance) {
-  std::string text = diff_table(diff) + "\n" + summary(diff, tolerance) + "\n";
+  std::string text =
+      diff_table(diff) + "\n" + summary(diff, tolerance) + "\n" + drafts_summary(diff);
   for (const DiffFinding& finding : diff.findings) {
     text += cat(finding.name, ": ", finding.sentence, "; ", finding.remedy, "\n");
   }
@@ -99,10 +129,23 @@ std::string apart_json(const DiffOptions& options, const Error& reason) {
   return json.end_object().text();
 }
 
+void drafts_json(JsonWriter& json, const std::vector<DraftDiff>& drafts) {
+  if (drafts.empty()) return;
+  json.key("draft_layers").begin_array();
+  for (const DraftDiff& draft : drafts) {
+    json.begin_object().member("layer", draft.layer).member("differs", draft.differs);
+    json.member("k_of_a", std::span<const float>(draft.a.k));
+    json.member("k_of_b", std::span<const float>(draft.b.k));
+    json.member("v_of_a", std::span<const float>(draft.a.v));
+    json.member("v_of_b", std::span<const float>(draft.b.v)).end_object();
+  }
+  json.end_array();
+}
+
 std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const FoundScales& a,
                       const FoundScales& b) {
   JsonWriter json;
-  begin_json(json, options, diff.differing_layers == 0);
+  begin_json(json, options, diff.differing_layers == 0 && differing_drafts(diff) == 0);
   json.member("comparable", true);
   json.member("layers", uint64_t{diff.layers});
   json.member("differing_layers", uint64_t{diff.differing_layers});
@@ -115,6 +158,7 @@ std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const F
     json.member("remedy", finding.remedy).end_object();
   }
   json.end_array().member("notes", std::span<const std::string>(diff.notes));
+  drafts_json(json, diff.drafts);
   for (const auto& [name, side] : {std::pair("of_a", &a), std::pair("of_b", &b)}) {
     json.key(name).begin_object().member("form", side->dialect);
     diagnoses_json(json, side->diagnoses);
@@ -150,9 +194,15 @@ void run_command(const DiffOptions& options) {
   const ScaleDiff diff = compare(options, a, b);
   for (const std::string& note : diff.notes) log.note("note: " + note);
   print(options.json ? diff_json(options, diff, a, b) : diff_text(diff, options.tolerance));
-  if (diff.differing_layers == 0) return;
+  const size_t drafts = differing_drafts(diff);
+  if (diff.differing_layers == 0 && drafts == 0) return;
+  const std::string in_drafts =
+      drafts == 0 ? "" : cat(drafts, " of ", count_of(diff.drafts.size(), "draft layer"));
+  const std::string in_layers =
+      diff.differing_layers == 0 ? "" : cat(diff.differing_layers, " of ", all_layers(diff));
+  const bool both = !in_layers.empty() && !in_drafts.empty();
   throw Error(cat(quote(options.a.string()), " and ", quote(options.b.string()), " differ in ",
-                  diff.differing_layers, " of ", all_layers(diff)),
+                  in_layers, both ? " and in " : "", in_drafts),
               "", ErrorKind::check);
 }
 

@@ -8,6 +8,7 @@
 #include "show/extract_list.h"
 #include "show/output.h"
 #include "show/scales_text.h"
+#include "show/summary_text.h"
 
 namespace fp8kv {
 namespace {
@@ -37,6 +38,10 @@ std::string text_of(const ExtractOptions& options, const KvScales& scales, Log& 
   for (const LayerScales& layer : scales.layers) fused = fused && layer.k == layer.v;
   if (!fused) {
     log.note("note: vllm-json has one scale per layer: the largest of K's and V's is taken");
+  }
+  if (!scales.drafts.empty()) {
+    log.note(cat("note: vllm-json has no place for draft layers: the scales of ",
+                 count_of(scales.drafts.size(), "draft layer"), " are left out"));
   }
   return vllm_json_text(scales, options.tp);
 }
@@ -70,7 +75,7 @@ void run_command(const ExtractOptions& options) {
   report_leftovers(outputs, log);
   const FoundScales found = load_diagnosed(options.source, log);
   const size_t cached = found.scales.cached_layers(), all = found.scales.layers.size();
-  log.note(cat("found scales of ", count_of(cached, "layer"),
+  log.note(cat("found scales of ", count_of(cached, "layer"), and_drafts(found.scales),
                cached < all ? cat(" (no KV cache in the other ", all - cached, ")") : "", " as ",
                quote(found.dialect), " for ", format_name(found.scales.format)));
   const KvScales portable = with_format(found.scales, Fp8Format::e4m3fn);

@@ -12,6 +12,7 @@
 #include "report/evidence.h"
 #include "report/positions_words.h"
 #include "show/output.h"
+#include "show/summary_text.h"
 
 namespace fp8kv {
 namespace {
@@ -209,7 +210,7 @@ std::string certificate_text(const KvScales& scales) {
 
 std::string written_note(const std::filesystem::path& out, const KvScales& scales) {
   return cat("wrote ", quote(out.string()), ": scales of ",
-             count_of(scales.cached_layers(), "layer"), " from ",
+             count_of(scales.cached_layers(), "layer"), and_drafts(scales), " from ",
              tokens_in_windows(scales.provenance));
 }
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "json/json.h"
 #include "show/description_text.h"
+#include "show/draft_text.h"
 #include "show/output.h"
 #include "show/scales_text.h"
 
@@ -50,6 +51,10 @@ std::string layers_text(const ModelDescription& model) {
   return text;
 }
 
+std::vector<DraftLayer> drafts_in(const CheckpointView& view) {
+  return find_draft_layers(view.checkpoint.tensors(), view.checkpoint.config());
+}
+
 }  // namespace
 
 std::string checkpoint_description(const CheckpointView& view) {
@@ -62,6 +67,7 @@ std::string checkpoint_description(const CheckpointView& view) {
   text += unknown_keys_text(view.unknown_keys);
   text += quantised_text(view.stored_as, view.compute_dtype);
   text += layers_text(model);
+  text += draft_layers_text(drafts_in(view), view.found.scales);
   if (model.max_seq_len > 0) text += described("context", cat(model.max_seq_len, " tokens"));
   uint64_t bytes = 0;
   for (const Shard& shard : view.checkpoint.shards()) bytes += shard.bytes;
@@ -101,6 +107,7 @@ std::string checkpoint_json(const CheckpointView& view) {
   }
   json.end_object();
   layers_json(json, model);
+  draft_layers_json(json, drafts_in(view), view.found.scales);
   found_scales_json(json, view.found, view.found.dialect);
   return json.end_object().text();
 }

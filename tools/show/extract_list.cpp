@@ -36,15 +36,31 @@ void form_json(JsonWriter& json, DType dtype, const Shape& shape) {
   json.value(std::span<const int64_t>(dims));
 }
 
+// Nothing where there are none. The name says which layer a tensor is of.
+void draft_tensors_json(JsonWriter& json, const std::vector<ScaleTensor>& tensors) {
+  if (tensors.empty()) return;
+  json.key("draft_tensors").begin_array();
+  for (const ScaleTensor& tensor : tensors) {
+    json.begin_object().member("name", plain(tensor.name));
+    json.member("dialect", tensor.dialect_name).member("of", use_of(tensor.of));
+    form_json(json, tensor.dtype, tensor.shape);
+    values_json(json, tensor.values);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 }  // namespace
 
 std::string list_text(const FoundScales& found) {
   Table table({"tensor", "dialect", "of", "dtype", "shape", "value"},
               {true, true, true, true, true, true});
-  for (const ScaleTensor& tensor : found.tensors) {
-    table.add({plain(tensor.name), plain(tensor.dialect_name), use_of(tensor.of),
-               std::string(dtype_name(tensor.dtype)), tensor.shape.text(),
-               values_text(tensor.values)});
+  for (const std::vector<ScaleTensor>* tensors : {&found.tensors, &found.draft_tensors}) {
+    for (const ScaleTensor& tensor : *tensors) {
+      table.add({plain(tensor.name), plain(tensor.dialect_name), use_of(tensor.of),
+                 std::string(dtype_name(tensor.dtype)), tensor.shape.text(),
+                 values_text(tensor.values)});
+    }
   }
   for (const IgnoredTensor& tensor : found.ignored) {
     table.add({plain(tensor.name), cat("ignored: ", tensor.reason), "-",
@@ -67,7 +83,9 @@ std::string list_json(const std::filesystem::path& source, const FoundScales& fo
     values_json(json, tensor.values);
     json.end_object();
   }
-  json.end_array().key("ignored").begin_array();
+  json.end_array();
+  draft_tensors_json(json, found.draft_tensors);
+  json.key("ignored").begin_array();
   for (const IgnoredTensor& tensor : found.ignored) {
     json.begin_object().member("name", plain(tensor.name)).member("reason", tensor.reason);
     form_json(json, tensor.dtype, tensor.shape);

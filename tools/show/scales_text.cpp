@@ -31,6 +31,15 @@ std::string scales_table(const KvScales& scales) {
       table.add(std::move(row));
     }
   }
+  for (const DraftScales& draft : scales.drafts) {
+    for (size_t head = 0; head < draft.scales.k.size(); ++head) {
+      std::vector<std::string> row = {plain(draft.layer)};
+      if (per_head) row.push_back(cat(head));
+      row.push_back(cat(draft.scales.k[head]));
+      row.push_back(cat(draft.scales.v[head]));
+      table.add(std::move(row));
+    }
+  }
   return table.text();
 }
 
@@ -44,7 +53,17 @@ void scales_json(JsonWriter& json, const KvScales& scales, const std::string& fo
     json.begin_object().member("k", std::span<const float>(layer.k));
     json.member("v", std::span<const float>(layer.v)).end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  if (!scales.drafts.empty()) {
+    json.key("draft_layers").begin_array();
+    for (const DraftScales& draft : scales.drafts) {
+      json.begin_object().member("layer", draft.layer);
+      json.member("k", std::span<const float>(draft.scales.k));
+      json.member("v", std::span<const float>(draft.scales.v)).end_object();
+    }
+    json.end_array();
+  }
+  json.end_object();
 }
 
 std::string diagnoses_text(const std::vector<Diagnosis>& diagnoses) {

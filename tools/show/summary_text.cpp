@@ -42,6 +42,11 @@ std::string scales_page(const std::filesystem::path& about, const KvScales& scal
                               .tool_version = FP8KV_VERSION});
 }
 
+std::string and_drafts(const KvScales& scales) {
+  if (scales.drafts.empty()) return "";
+  return cat(" and ", count_of(scales.drafts.size(), "draft layer"));
+}
+
 std::string summary_text(const KvScales& scales, const ServingNames& names) {
   const ScalesSummary summary = summary_of(scales, certify(scales, Fp8Format::e4m3fn), names);
   return cat(sentence("made      " + printable(summary.made), 10), "\n",

@@ -16,6 +16,9 @@ ServingNames serving_names(const std::filesystem::path& scales, const std::files
 // one. REQUIRES has_evidence().
 std::string summary_text(const KvScales& scales, const ServingNames& names);
 
+// " and 1 draft layer"; "" for scales of the model's layers alone.
+std::string and_drafts(const KvScales& scales);
+
 // The page of --report. `about` is the model's folder or the file of the scales, which names it.
 std::string scales_page(const std::filesystem::path& about, const KvScales& scales,
                         const ServingNames& names, const std::string& date);

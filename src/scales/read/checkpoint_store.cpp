@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "checkpoint/describe_checkpoint.h"
+#include "checkpoint/draft_layers.h"
 #include "core/layer_heads.h"
 #include "scales/scale_names.h"
 
@@ -38,6 +39,14 @@ class CheckpointStore : public ScaleStore {
       if (found != shard.header.metadata.end()) return found->second;
     }
     return "";
+  }
+  std::vector<std::string> draft_layers() const override {
+    std::vector<std::string> names;
+    for (const DraftLayer& layer :
+         find_draft_layers(checkpoint_->tensors(), checkpoint_->config())) {
+      names.push_back(layer.name);
+    }
+    return names;
   }
   KvConfig config() const override {
     return read_kv_config(checkpoint_->config(), read_hf_quant(checkpoint_->folder()));

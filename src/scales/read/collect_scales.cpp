@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -13,6 +14,35 @@ namespace {
 // "k_proj.v_scale" and "v_proj.k_scale".
 bool is_crossed(std::string_view rest) {
   return rest.ends_with("k_proj.v_scale") || rest.ends_with("v_proj.k_scale");
+}
+
+// The place of the draft layer that a tensor is of, and what follows the layer's name.
+struct InDraft {
+  size_t draft;
+  std::string_view rest;
+};
+
+std::optional<InDraft> in_draft(const std::vector<std::string>& drafts, std::string_view tensor) {
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    const std::string& layer = drafts[i];
+    const bool within =
+        tensor.size() > layer.size() && tensor.starts_with(layer) && tensor[layer.size()] == '.';
+    if (within) return InDraft{i, tensor.substr(layer.size() + 1)};
+  }
+  return std::nullopt;
+}
+
+// Adds a tensor of a draft layer, as add_if_known does those of others.
+bool add_draft(const ScaleStore& store, const StoredTensor& tensor, const InDraft& place,
+               Collected& out) {
+  DialectMatch match = match_scale_name(store.carrier(), place.rest);
+  if (match.rows.empty()) {
+    const char* reason = why_ignored(place.rest);
+    if (reason) out.ignored.push_back({tensor.name, reason, tensor.dtype, tensor.shape, {}});
+    return reason != nullptr;
+  }
+  out.drafts.push_back({&tensor, static_cast<int64_t>(place.draft), std::move(match)});
+  return true;
 }
 
 // Adds a tensor whose name is of a row, or of one of the tensors that stand beside scales.
@@ -117,8 +147,10 @@ std::string values_text(const ScaleTensor& tensor) {
 
 Collected collect_scales(const ScaleStore& store) {
   Collected out;
+  const std::vector<std::string> drafts = store.draft_layers();
   for (const StoredTensor& tensor : store.tensors()) {
-    if (add_if_known(store, tensor, out)) continue;
+    const auto place = in_draft(drafts, tensor.name);
+    if (place ? add_draft(store, tensor, *place, out) : add_if_known(store, tensor, out)) continue;
     if (looks_like_kv_scale(tensor.name)) out.unknown.push_back(&tensor);
   }
   return out;
@@ -135,9 +167,9 @@ void check_known(const Collected& collected) {
       "or rename the tensors");
 }
 
-std::vector<ScaleTensor> candidate_tensors(const Collected& collected) {
+std::vector<ScaleTensor> candidate_tensors(const std::vector<Collected::Candidate>& candidates) {
   std::vector<ScaleTensor> tensors;
-  for (const Collected::Candidate& candidate : collected.candidates) {
+  for (const Collected::Candidate& candidate : candidates) {
     const StoredTensor& stored = *candidate.stored;
     tensors.push_back({stored.name,
                        candidate.layer,
@@ -151,10 +183,10 @@ std::vector<ScaleTensor> candidate_tensors(const Collected& collected) {
   return tensors;
 }
 
-void choose_rows(const Collected& collected, const KvConfig& config,
+void choose_rows(const std::vector<Collected::Candidate>& candidates, const KvConfig& config,
                  std::vector<ScaleTensor>& tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) {
-    tensors[i].dialect = choose(collected.candidates[i], config);
+    tensors[i].dialect = choose(candidates[i], config);
     tensors[i].dialect_name = tensors[i].dialect->name;
   }
 }

@@ -18,6 +18,7 @@ struct Collected {
     DialectMatch match;
   };
   std::vector<Candidate> candidates;  // by name
+  std::vector<Candidate> drafts;  // the same of draft layers, by their place in the store's list
   std::vector<IgnoredTensor> ignored;
   std::vector<const StoredTensor*> unknown;  // look like scales, but no row has them
   std::string_view prefix;
@@ -31,11 +32,11 @@ Collected collect_scales(const ScaleStore& store);
 void check_known(const Collected& collected);
 
 // The candidates with the names of the rows that they could be of.
-std::vector<ScaleTensor> candidate_tensors(const Collected& collected);
+std::vector<ScaleTensor> candidate_tensors(const std::vector<Collected::Candidate>& candidates);
 
 // Gives each tensor the row that the config says. Throws where the config leaves that open or names
-// another tool. REQUIRES candidate_tensors(collected).
-void choose_rows(const Collected& collected, const KvConfig& config,
+// another tool. REQUIRES candidate_tensors(candidates).
+void choose_rows(const std::vector<Collected::Candidate>& candidates, const KvConfig& config,
                  std::vector<ScaleTensor>& tensors);
 
 // A scale may stand under several names, each for another runtime: keeps that of the first row, and

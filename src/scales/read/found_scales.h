@@ -17,7 +17,8 @@ struct FoundScales {
   std::string dialect;  // the name of its row; joined by " and " where there are two
   // Without layers where there is a refusal. FNUZ when kv_cache_torch_dtype says so, else E4M3FN.
   KvScales scales;
-  std::vector<ScaleTensor> tensors;    // by name
+  std::vector<ScaleTensor> tensors;             // by name
+  std::vector<ScaleTensor> draft_tensors = {};  // of layers that draft tokens, by name
   std::vector<IgnoredTensor> ignored;  // what stands beside them, and what is in no known form
   std::string kv_cache_torch_dtype;    // of config.json; "" when absent
   std::vector<std::string> notes;      // what was there and not used, with the reason

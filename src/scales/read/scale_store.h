@@ -57,6 +57,8 @@ class ScaleStore {
   virtual Observation noted_observation(const std::string& tensor) const = 0;
   // The same of scales of another model that were put in all the same: in what it differs; else "".
   virtual std::string noted_foreign() const { return ""; }
+  // The names of the layers that draft tokens, "mtp.layers.0".
+  virtual std::vector<std::string> draft_layers() const { return {}; }
   virtual KvConfig config() const = 0;
   virtual StoredModel model() const = 0;
   // Throws "'FILE': changed while it was read" where a model's shards are not what was opened.

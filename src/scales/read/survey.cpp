@@ -87,13 +87,18 @@ class Survey {
       read_values();
       check_known(collected_);
     });
+    if (collected_.candidates.empty() && !collected_.drafts.empty()) {
+      throw Error(cat(store_.where(), ": has KV scales of layers that draft tokens alone, such as ",
+                      quote(collected_.drafts[0].stored->name)),
+                  kMakeSome);
+    }
     if (collected_.candidates.empty()) refuse_absence();
     config_ = store_.config();
     found_.kv_cache_torch_dtype = config_.torch_dtype;
     check_is_fp8();
     model_ = store_.model();
     in_folder([&] {
-      choose_rows(collected_, config_, found_.tensors);
+      choose_rows(collected_.candidates, config_, found_.tensors);
       for (const ScaleTensor& tensor : found_.tensors) {
         check_scale_form(tensor, model_.kv_heads_of(tensor.layer));
       }
@@ -106,7 +111,8 @@ class Survey {
   }
 
   void list_tensors() {
-    found_.tensors = candidate_tensors(collected_);
+    found_.tensors = candidate_tensors(collected_.candidates);
+    found_.draft_tensors = candidate_tensors(collected_.drafts);
     found_.ignored = collected_.ignored;
     found_.notes = notes_on(found_.ignored);
     for (const StoredTensor* tensor : collected_.unknown) {
@@ -127,6 +133,7 @@ class Survey {
       });
     };
     for (ScaleTensor& tensor : found_.tensors) add(tensor);
+    for (ScaleTensor& tensor : found_.draft_tensors) add(tensor);
     for (IgnoredTensor& tensor : found_.ignored) add(tensor);
     for (const auto& [place, read] : reads) read();
   }
@@ -226,9 +233,34 @@ class Survey {
     scales.n_kv_heads = model_.n_kv_heads;
     scales.layer_kv_heads = model_.layer_kv_heads;
     scales.provenance = found_.scales.provenance;
-    in_folder([&] { scales.layers = scales_by_layer(found_.tensors, model_); });
+    in_folder([&] {
+      scales.layers = scales_by_layer(found_.tensors, model_);
+      scales.drafts = scales_of_drafts();
+    });
     check_values(scales, store_.where());
     found_.scales = std::move(scales);
+  }
+
+  std::vector<DraftScales> scales_of_drafts() {
+    choose_rows(collected_.drafts, config_, found_.draft_tensors);
+    for (const ScaleTensor& tensor : found_.draft_tensors) {
+      check_scale_form(tensor, model_.n_kv_heads);
+    }
+    ignore_also(take_out_duplicates(found_.draft_tensors));
+    // Draft layers as a model of their own, of those alone that have scales: `layer` of a tensor is
+    // the place of its layer in the store's list.
+    const std::vector<std::string> names = store_.draft_layers();
+    StoredModel drafting{model_.model_type, model_.n_kv_heads, std::vector<bool>(names.size())};
+    for (const ScaleTensor& tensor : found_.draft_tensors) {
+      drafting.has_cache[static_cast<size_t>(tensor.layer)] = true;
+      for (const float value : tensor.values) check_value(value, tensor, quote(tensor.name) + ":");
+    }
+    const std::vector<LayerScales> layers = scales_by_layer(found_.draft_tensors, drafting);
+    std::vector<DraftScales> drafts;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (layers[i].has_cache()) drafts.push_back({names[i], layers[i], {}});
+    }
+    return drafts;
   }
 
   const ScaleStore& store_;

@@ -13,7 +13,7 @@ namespace fp8kv {
 
 // What the facts are read from: a folder that is there, or one that is only planned.
 struct ModelFiles {
-  TensorMap tensors;  // shards do not count
+  TensorMap tensors;  // shards do not count, nor do scales of draft layers
   Json config;
   std::optional<Json> modelopt;    // hf_quant_config.json
   std::vector<std::string> names;  // of the files in the folder itself

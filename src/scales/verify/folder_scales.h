@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint.h"
 #include "core/dtype.h"
 #include "core/scales.h"
+#include "scales/rules/draft_rules.h"
 #include "scales/rules/runtime_facts.h"
 
 namespace fp8kv {
@@ -26,12 +27,20 @@ struct LayerOnDisk {
   std::string unusable;            // why no runtime can use one of the values; "" where all can
 };
 
+// A layer that drafts tokens, with its scales.
+struct DraftOnDisk {
+  DraftFacts facts;
+  std::vector<NamedScale> scales;
+  std::string unusable;  // as LayerOnDisk has it
+};
+
 struct ScalesOnDisk {
   FactSet facts;
   std::vector<LayerOnDisk> layers;  // those that write a cache, and any that have scales if that is
                                     // not known; rising
   std::optional<DType> dtype;       // the 16-bit one that the model is served in, where it has one
-  bool layers_known = true;         // which of the model's layers write a cache
+  std::vector<DraftOnDisk> drafts = {};  // those of a scale file are of no known kind
+  bool layers_known = true;              // which of the model's layers write a cache
 
   size_t scale_count() const;
 };

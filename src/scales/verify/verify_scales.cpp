@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/error.h"
 #include "scales/read/find_scales.h"
 #include "scales/read/open_store.h"
 #include "scales/scale_file.h"
@@ -31,10 +32,10 @@ std::vector<VerifiedRuntime> listed(const VerifyRequest& request, FactSet facts)
       const bool again = std::any_of(runtimes.begin(), runtimes.end(), [&](const auto& other) {
         return other.chosen.column == &column && other.chosen.version == each.version;
       });
-      if (!again) runtimes.push_back({each, true, {}, "", {}});
+      if (!again) runtimes.push_back({each, true, {}, {}, "", {}});
       asked = true;
     }
-    if (!asked && request.usual) runtimes.push_back({{&column}, false, {}, "", {}});
+    if (!asked && request.usual) runtimes.push_back({{&column}, false, {}, {}, "", {}});
   }
   return runtimes;
 }
@@ -47,6 +48,23 @@ void add_warnings(const RuntimeFate& fate, std::vector<std::string>& warnings) {
   }
 }
 
+// A runtime that does not take the scales of the model's layers has no place for those of drafts;
+// and none can use a scale that is 0 or negative.
+DraftVerdict draft_fate(const DraftOnDisk& draft, const ChosenRuntime& chosen,
+                        const RuntimeVerdict& of_model) {
+  if (draft.facts.layer.kind == nullptr) {
+    return {RuntimeOutcome::ignores, "reads none of draft layers from a scale file", ""};
+  }
+  DraftVerdict verdict = draft_verdict(draft.facts, *chosen.column, chosen.number);
+  if (verdict.outcome != RuntimeOutcome::loads) return verdict;
+  const RuntimeRule& rule = *of_model.rule;
+  if (!uses_scales(rule)) {
+    return {rule.outcome, cat("as the model's own scales: ", rule.sentence), rule.source};
+  }
+  if (draft.unusable.empty()) return verdict;
+  return {RuntimeOutcome::misreads, draft.unusable, verdict.source};
+}
+
 void fill_in(VerifyReport& report, const std::string& path, const VerifyRequest& request) {
   report.runtimes = listed(request, report.scales.facts);
   const bool is_file = report.scales.facts.has(Fact::scale_file);
@@ -54,6 +72,9 @@ void fill_in(VerifyReport& report, const std::string& path, const VerifyRequest&
   for (VerifiedRuntime& each : report.runtimes) {
     const RuntimeColumn& column = *each.chosen.column;
     each.fate = runtime_fate(report.scales, column, request.serving, each.chosen.number);
+    for (const DraftOnDisk& draft : report.scales.drafts) {
+      each.drafts.push_back(draft_fate(draft, each.chosen, each.fate.verdict));
+    }
     const Server* server = find_server(column);
     if (each.fate.arrives && server) {
       each.serve = serve_command(*server, path, request.serving.flag, is_file);

@@ -26,8 +26,9 @@ struct VerifiedRuntime {
   ChosenRuntime chosen;
   bool asked = false;
   RuntimeFate fate;
-  std::string serve;               // the command to serve with; "" where nothing arrives
-  std::vector<std::string> fixes;  // ways out, the best first; for those that were asked for
+  std::vector<DraftVerdict> drafts = {};  // one for each of ScalesOnDisk, in order
+  std::string serve;                      // the command to serve with; "" where nothing arrives
+  std::vector<std::string> fixes;         // ways out, the best first; for those that were asked for
 };
 
 struct VerifyReport {

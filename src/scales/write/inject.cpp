@@ -10,6 +10,7 @@
 #include "scales/scale_names.h"
 #include "scales/scale_rounding.h"
 #include "scales/write/arrival.h"
+#include "scales/write/draft_tensors.h"
 #include "scales/write/inject_plan.h"
 #include "scales/write/output_folder.h"
 #include "scales/write/scale_patch.h"
@@ -72,6 +73,7 @@ FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const In
   for (const TensorEntry& entry : parse_safetensors(shard, shard.size(), kScaleShard).tensors) {
     model.tensors[entry.name] = {0, entry};
   }
+  drop_draft_scales(model.tensors, model.config);
   if (const auto changed = patch.files.find(kModelOptFile); changed != patch.files.end()) {
     model.modelopt = Json::parse(changed->second, kModelOptFile, JsonNumbers::python);
   }
@@ -91,6 +93,9 @@ InjectReport report_on(const Checkpoint& checkpoint, const KvScales& scales,
   const ArrivalNotes rounding = rounding_notes(written, report.facts, serving_dtype(checkpoint));
   report.notes.insert(report.notes.end(), rounding.notes.begin(), rounding.notes.end());
   report.warnings = rounding.warnings;
+  for (std::string& each : drafts_at_one(checkpoint, scales)) {
+    report.warnings.push_back(std::move(each));
+  }
   if (!target.portable) return report;
   const std::vector<std::string> lost = loss_warnings(report.facts);
   report.warnings.insert(report.warnings.end(), lost.begin(), lost.end());

@@ -21,6 +21,7 @@ struct InjectTarget {
   bool apart = false;     // writes k_scale and v_scale
   bool portable = false;  // k_scale and v_scale under the names that the model's family needs
   Block block = Block::none;
+  bool drafts = false;    // layers that draft tokens get scales too
   bool per_head = false;  // keeps one scale per KV head, where the form has room for them
 };
 

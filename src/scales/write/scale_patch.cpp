@@ -9,12 +9,14 @@
 #include <set>
 
 #include "base/error.h"
+#include "checkpoint/draft_layers.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
 #include "files/file.h"
 #include "json/json.h"
 #include "scales/rules/model_families.h"
 #include "scales/scale_names.h"
+#include "scales/write/draft_tensors.h"
 #include "scales/write/quant_block.h"
 
 namespace fp8kv {
@@ -44,8 +46,11 @@ std::string block_of_k(std::string_view rest) {
 
 // The one stack of layers with a K projection wherever there are scales to put.
 AttentionName attention_of(const Checkpoint& checkpoint, const KvScales& scales) {
+  const std::vector<DraftLayer> drafts =
+      find_draft_layers(checkpoint.tensors(), checkpoint.config());
   std::map<AttentionName, std::set<size_t>> stacks;
   for (const auto& [name, location] : checkpoint.tensors()) {
+    if (draft_of(drafts, name) < drafts.size()) continue;
     const auto parts = split_layer_name(name);
     const std::string block = parts ? block_of_k(parts->rest) : "";
     if (block.empty()) continue;
@@ -432,7 +437,10 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
   const Fit fit = fit_to(checkpoint, target, attention.stack, replace, scales.per_head());
   const KvScales converted = with_format(scales, Fp8Format::e4m3fn);
   const KvScales written = fit.per_head ? converted : per_tensor(converted);
-  const std::vector<NamedScale> named = named_scales(written, attention, fit.naming);
+  std::vector<NamedScale> named = named_scales(written, attention, fit.naming);
+  for (DraftTensor& draft : draft_tensors(checkpoint, written, target)) {
+    named.push_back({std::move(draft.name), std::move(draft.values)});
+  }
 
   ScalePatch patch;
   if (replace) patch.dropped = kv_scale_names(checkpoint);
@@ -444,6 +452,9 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
   patch.files[kScaleShard] = shard_bytes(named, of_one, scales.provenance);
   patch.files[kIndexFile] = index_text(checkpoint, patch, named);
   patch.notes = notes_on_values(scales, target, fit);
+  for (std::string& note : drafts_left_out(checkpoint, scales, target)) {
+    patch.notes.push_back(std::move(note));
+  }
   for (std::string& note : notes_on_form(checkpoint, target, fit, patch)) {
     patch.notes.push_back(std::move(note));
   }

@@ -79,6 +79,10 @@ std::vector<std::string> family_cases() {
   return names;
 }
 
+Checkpoint write_golden_model(const fs::path& folder, const Json& golden) {
+  return written(folder, golden, "", "");
+}
+
 // Some tests go through all of them many times.
 Json family_golden(const std::string& name) {
   static std::map<std::string, Json> read;

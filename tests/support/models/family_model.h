@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ namespace fp8kv::test {
 std::vector<std::string> family_cases();
 
 Json family_golden(const std::string& name);
+
+// Writes the model that a golden describes.
+Checkpoint write_golden_model(const std::filesystem::path& folder, const Json& golden);
 
 struct FamilyModel {
   explicit FamilyModel(const std::string& name);

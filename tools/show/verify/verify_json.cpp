@@ -41,6 +41,24 @@ void layer_json(JsonWriter& json, const LayerFate& fate, const LayerOnDisk& laye
   json.end_object();
 }
 
+// Nothing where the folder has no draft layers.
+void drafts_json(JsonWriter& json, const VerifiedRuntime& runtime, const ScalesOnDisk& scales) {
+  if (scales.drafts.empty()) return;
+  json.key("draft_layers").begin_array();
+  for (size_t i = 0; i < scales.drafts.size(); ++i) {
+    const DraftVerdict& verdict = runtime.drafts[i];
+    json.begin_object().member("layer", utf8_name(scales.drafts[i].facts.layer.name));
+    json.member("result", runtime_outcome_name(verdict.outcome));
+    json.member("sentence", utf8_name(verdict.sentence));
+    text_or_null(json, "source", verdict.source);
+    std::vector<std::string> names;
+    for (const NamedScale& scale : scales.drafts[i].scales) names.push_back(scale.name);
+    texts(json, "tensors", names);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void runtime_json(JsonWriter& json, const VerifiedRuntime& runtime, const ScalesOnDisk& scales) {
   const RuntimeFate& fate = runtime.fate;
   json.begin_object().member("runtime", runtime.chosen.column->runtime);
@@ -51,6 +69,7 @@ void runtime_json(JsonWriter& json, const VerifiedRuntime& runtime, const Scales
   verdict_json(json, fate.verdict);
   text_or_null(json, "serve", runtime.serve);
   texts(json, "fixes", runtime.fixes);
+  drafts_json(json, runtime, scales);
   json.key("layers").begin_array();
   for (size_t i = 0; i < fate.layers.size(); ++i) {
     layer_json(json, fate.layers[i], scales.layers[i]);

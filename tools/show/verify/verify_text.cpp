@@ -90,6 +90,32 @@ std::string table_of(const std::vector<Row>& rows) {
   return table.text();
 }
 
+// What becomes of the scales of draft layers; "" where there are no such layers.
+std::string drafts_of(const VerifyReport& report) {
+  if (report.scales.drafts.empty()) return "";
+  Table table({"draft layer", "runtime", "version", "scales", "how"},
+              {true, true, true, true, true}, 2);
+  for (size_t draft = 0; draft < report.scales.drafts.size(); ++draft) {
+    const std::string name = plain(report.scales.drafts[draft].facts.layer.name);
+    for (size_t i = 0; i < report.runtimes.size();) {
+      const VerifiedRuntime& first = report.runtimes[i];
+      const DraftVerdict& verdict = first.drafts[draft];
+      size_t end = i + 1;
+      const auto is_alike = [&](const VerifiedRuntime& next) {
+        return next.chosen.version.empty() && first.chosen.version.empty() &&
+               std::string_view(next.chosen.column->runtime) == first.chosen.column->runtime &&
+               next.drafts[draft].sentence == verdict.sentence;
+      };
+      while (end < report.runtimes.size() && is_alike(report.runtimes[end])) ++end;
+      const Row row{&first, &report.runtimes[end - 1]};
+      table.add({name, first.chosen.column->runtime, row.versions(),
+                 runtime_outcome_name(verdict.outcome), printable(verdict.sentence)});
+      i = end;
+    }
+  }
+  return "\n" + table.text();
+}
+
 // "32 scales, model.layers.3.self_attn.k_scale to model.layers.63.self_attn.v_scale".
 std::string names_of(const std::vector<const LayerOnDisk*>& layers) {
   std::vector<std::string> names;
@@ -148,7 +174,8 @@ std::string producer_line(const VerifyReport& report) {
 }  // namespace
 
 std::string verify_text(const VerifyReport& report) {
-  std::string text = table_of(all_rows(report)) + runtime_sources() + producer_line(report);
+  std::string text =
+      table_of(all_rows(report)) + runtime_sources() + producer_line(report) + drafts_of(report);
   for (const Row& row : lost_rows(report)) {
     text += cat("\n", row.name(), ":\n", losses_of(row.first->fate, report.scales));
     for (const std::string& fix : row.first->fixes) text += cat("  fix: ", printable(fix), "\n");

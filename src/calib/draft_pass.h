@@ -1,0 +1,38 @@
+// Takes the windows of a calibration through a draft layer, behind the model's last one. The draft
+// layer is given the model's last hidden state at a position and the token after it, as in the
+// first step of speculative decoding; the last token of a window has no next one, and is left out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/log.h"
+#include "calib/residual.h"
+#include "calib/window_plan.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/draft_model.h"
+#include "core/config.h"
+#include "policy/magnitudes.h"
+
+namespace fp8kv {
+
+struct DraftPass {
+  const Checkpoint& checkpoint;
+  const ModelConfig& config;  // the model's
+  Backend& backend;
+  const std::vector<std::vector<int32_t>>& windows;
+  const WindowPlan& plan;    // of these windows
+  ResidualStream& residual;  // what the model's last layer gave
+};
+
+// Device memory that a draft layer takes beside its weights and what a layer is computed with.
+uint64_t draft_bytes(const ModelConfig& config, const Backend& backend, const WindowPlan& plan);
+
+// What the draft layer caches. nullopt where no window has two tokens. `progress` advances by the
+// batches of the plan. Throws as collect does.
+std::optional<LayerMagnitudes> collect_draft(const DraftPass& pass, const DraftModel& draft,
+                                             Progress& progress);
+
+}  // namespace fp8kv

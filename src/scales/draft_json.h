@@ -1,0 +1,16 @@
+// The member of a scale file that has the scales of draft layers. Internal to scales; scale_file.h
+// has the format.
+#pragma once
+
+#include "core/scales.h"
+#include "json/json.h"
+
+namespace fp8kv {
+
+// Nothing where there are none.
+void write_drafts(JsonWriter& out, const KvScales& scales);
+
+// `extension` is the object that has the member, or not. Throws for one of another form.
+void read_drafts(const Json& extension, KvScales& out);
+
+}  // namespace fp8kv
