@@ -1,6 +1,7 @@
 #include "options/output_files.h"
 
 #include "base/error.h"
+#include "base/shell.h"
 #include "files/file.h"
 #include "files/special_file.h"
 #include "files/temporary.h"
@@ -35,7 +36,7 @@ void sweep_outputs(const std::vector<OutputFile>& files, Log& log) {
           log.warn(cat(name,
                        ": left by a run that was killed, or in use by one on another machine "
                        "or of another user; if there is none, remove it: rm -r ",
-                       name));
+                       shell_path(left.path.string())));
           break;
       }
     }
