@@ -248,8 +248,7 @@ TEST_CASE("cli hostile names: templates, tokenizers, prompts and data files") {
   place.run({kHostile});
 }
 
-TEST_CASE(
-    "cli hostile names: a prompt and its answer act on no terminal, and are whole elsewhere") {
+TEST_CASE("cli hostile names: a prompt and its answer act on no terminal") {
   const Strings command = {
       "run", (test::source_dir() / "datasets/demo").string(), "--prompt", kActs, "-n", "1", "-q"};
   CHECK(test::run_cli(command).out.starts_with(kActs));
