@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/error_text.h"
 #include "base/interrupt.h"
 #include "cli/cli.h"
 #include "commands/commands.h"
@@ -18,8 +19,7 @@ std::string prefix(const std::string& command) {
 // The whole chain of context on one line, then the way out on another.
 int report(const std::string& command, const fp8kv::Error& error) {
   if (error.kind() == fp8kv::ErrorKind::interrupted) fp8kv::heard_interrupt();
-  std::string text = prefix(command) + error.what() + "\n";
-  if (!error.help().empty()) text += "help: " + error.help() + "\n";
+  const std::string text = fp8kv::error_text(prefix(command), error);
   std::fwrite(text.data(), 1, text.size(), stderr);
   return static_cast<int>(error.kind());
 }

@@ -6,6 +6,7 @@
 
 #include "base/duration.h"
 #include "base/interrupt.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace fp8kv {
@@ -33,7 +34,7 @@ void Log::detail(const std::string& line) {
 
 // Progress is drawn again below the line.
 void Log::say(const std::string& line) {
-  print(cat(line_open_ ? kErase : "", line, "\n"));
+  print(cat(line_open_ ? kErase : "", terminal_line(line), "\n"));
   line_open_ = false;
 }
 
@@ -50,7 +51,7 @@ void Log::end_progress() {
 
 Progress::Progress(Log& log, std::string what, uint64_t total)
     : log_(log),
-      what_(std::move(what)),
+      what_(terminal_line(what)),
       total_(total),
       terminal_(isatty(STDERR_FILENO) == 1),
       start_(std::chrono::steady_clock::now()),

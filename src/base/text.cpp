@@ -4,30 +4,11 @@
 #include <cstdio>
 #include <vector>
 
+#include "base/terminal_text.h"
+#include "base/utf8.h"
+
 namespace fp8kv {
 namespace {
-
-// Length of the well-formed UTF-8 sequence at the front of `s`, or 0.
-size_t utf8_length(std::string_view s) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
-  const auto tail = [&](size_t i) { return i < s.size() && (byte(i) & 0xC0) == 0x80; };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return tail(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    if (!tail(1) || !tail(2)) return 0;
-    if (lead == 0xE0 && byte(1) < 0xA0) return 0;  // overlong
-    if (lead == 0xED && byte(1) > 0x9F) return 0;  // surrogate
-    return 3;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    if (!tail(1) || !tail(2) || !tail(3)) return 0;
-    if (lead == 0xF0 && byte(1) < 0x90) return 0;  // overlong
-    if (lead == 0xF4 && byte(1) > 0x8F) return 0;  // past U+10FFFF
-    return 4;
-  }
-  return 0;
-}
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -44,18 +25,6 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Whether the character at the front of `s`, of `length` bytes, is one that a terminal obeys
-// without showing it: a C1 control, a mark that turns the direction of writing, a line separator.
-bool is_hidden(std::string_view s, size_t length) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
-  if (length == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;  // U+0080 to U+009F
-  if (length != 3 || byte(0) != 0xE2) return false;
-  if (byte(1) == 0x80) {  // U+200E, U+200F; U+2028 to U+202E
-    return byte(2) == 0x8E || byte(2) == 0x8F || (byte(2) >= 0xA8 && byte(2) <= 0xAE);
-  }
-  return byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9;  // U+2066 to U+2069
-}
-
 }  // namespace
 
 std::string quote(std::string_view name) {
@@ -66,15 +35,14 @@ std::string quote(std::string_view name) {
       out += "...";
       break;
     }
-    const auto byte = static_cast<unsigned char>(name[i]);
-    const size_t length = utf8_length(name.substr(i));
-    if (length == 0 || byte < 0x20 || byte == 0x7F || is_hidden(name.substr(i), length)) {
-      for (const size_t end = i + std::max<size_t>(1, length); i < end; ++i) {
+    const auto [length, shows] = visible_front(name.substr(i));
+    if (!shows) {
+      for (const size_t end = i + length; i < end; ++i) {
         char escaped[5];
         std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned char>(name[i]));
         out += escaped;
       }
-    } else if (byte == '\'' || byte == '\\') {
+    } else if (name[i] == '\'' || name[i] == '\\') {
       out += '\\';
       out += name[i++];
     } else {

@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/shell.h"
 #include "calib/collected_tensors.h"
 #include "files/atomic_file.h"
 #include "files/file.h"
@@ -44,7 +45,7 @@ std::string round_of(const SafetensorsHeader& header) {
 }
 
 std::string with_help_to_start_over(const fs::path& path) {
-  return cat("to start over, remove it: rm ", quote(path.string()));
+  return cat("to start over, remove it: rm ", shell_path(path.string()));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/shell.h"
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "files/file.h"
@@ -73,10 +74,12 @@ std::string shown(const HubName& name) {
 
 // The line that fetches all that is needed, or `files` alone.
 std::string fetch_line(const HubName& name, const std::vector<std::string>& files = {}) {
-  std::string line = cat("hf download ", name.repo);
-  if (name.revision != "main") line += cat(" --revision ", name.revision);
-  if (!files.empty() && files.size() <= kMostNamed) {
-    for (const std::string& file : files) line += " " + file;
+  std::string line = cat("hf download ", shell_word(name.repo));
+  if (name.revision != "main") line += cat(" --revision ", shell_word(name.revision));
+  const bool none_is_a_flag = std::none_of(
+      files.begin(), files.end(), [](const std::string& file) { return file.starts_with('-'); });
+  if (!files.empty() && files.size() <= kMostNamed && none_is_a_flag) {
+    for (const std::string& file : files) line += " " + shell_word(file);
     return line;
   }
   for (const char* pattern :
@@ -168,12 +171,12 @@ fs::path find_snapshot(const HubName& name, const fs::path& entry) {
     const std::string there =
         others.empty() ? "no revision"
                        : cat(others.size() == 1 ? "the revision " : "the revisions ", join(others));
-    throw Error(
-        cat(quote(shown(name)), ": the hub's cache has ", there, " of it, not ",
-            quote(name.revision), " (", entry.string(), ")"),
-        cat("fetch it: ", fetch_line(name),
-            others.empty() ? ""
-                           : cat("; or name one that is there: ", name.repo, "@", others.back())));
+    throw Error(cat(quote(shown(name)), ": the hub's cache has ", there, " of it, not ",
+                    quote(name.revision), " (", entry.string(), ")"),
+                cat("fetch it: ", fetch_line(name),
+                    others.empty() ? ""
+                                   : cat("; or name one that is there: ",
+                                         shell_word(cat(name.repo, "@", others.back())))));
   }
   check_whole(name, snapshot);
   return snapshot;

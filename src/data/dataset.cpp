@@ -174,7 +174,8 @@ class WindowReader {
     const Record record = read_record(json);
     if (record.ids) return take_ids(*record.ids);
     TextStream text(record.text);
-    take_document(text);
+    take_document(
+        text, form.is_chat && encoder_.encode_joined ? encoder_.encode_joined : encoder_.encode);
   }
 
   void take_chat(std::span<const int32_t> ids) {
@@ -194,14 +195,17 @@ class WindowReader {
     count_document(windows_before);
   }
 
-  void take_document(TextStream& text) {
+  void take_document(TextStream& text) { take_document(text, encoder_.encode); }
+
+  void take_document(TextStream& text,
+                     const std::function<std::vector<int32_t>(std::string_view)>& encode) {
     const size_t body = static_cast<size_t>(options_.seq_len) - encoder_.prefix.size();
     const size_t windows_before = out_.ids.size();
     std::vector<int32_t> pending;
     while (!text.at_end() && !stop()) {
       const std::string_view next = text.peek(kEncodedAtOnce + 1);
       const size_t length = piece_end(next, kEncodedAtOnce);
-      const std::vector<int32_t> ids = encoder_.encode(next.substr(0, length));
+      const std::vector<int32_t> ids = encode(next.substr(0, length));
       text.skip(length);
       pending.insert(pending.end(), ids.begin(), ids.end());
       size_t used = 0;

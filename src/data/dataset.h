@@ -26,6 +26,8 @@ struct TextEncoder {
   // A record that is a conversation, with the special tokens that it has and no others; absent: its
   // messages are joined as plain text.
   std::function<std::vector<int32_t>(const Json& record)> encode_chat = {};
+  // Messages that were joined; absent: as any text.
+  std::function<std::vector<int32_t>(std::string_view)> encode_joined = {};
 };
 
 // Fewer windows in the data than max_windows.

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/shell.h"
 #include "files/descriptor.h"
 #include "files/file.h"
 #include "files/made_folder.h"
@@ -60,7 +61,7 @@ void check_parent(const fs::path& path) {
   const fs::path parent = parent_of(path);
   if (!fs::is_directory(parent)) {
     throw Error(cat(quote(parent.string()), ": no such folder"),
-                cat("make it first: mkdir -p ", quote(parent.string())));
+                cat("make it first: mkdir -p ", shell_path(parent.string())));
   }
   if (::access(parent.c_str(), W_OK) != 0) fail_system(path.string(), "create", errno);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/shell.h"
 #include "files/descriptor.h"
 #include "files/file.h"
 #include "files/made_folder.h"
@@ -69,7 +70,7 @@ FinishedFiles::FinishedFiles(const fs::path& out, const std::string& identity)
   if (read_regular_text(file) != identity) {
     throw Error(cat(quote(folder_.string()),
                     ": is of a run with another model, other options or another version"),
-                cat("run that again to go on, or remove it: rm -r ", quote(folder_.string())));
+                cat("run that again to go on, or remove it: rm -r ", shell_path(folder_.string())));
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/shell.h"
 #include "files/file.h"
 
 namespace fp8kv {
@@ -97,8 +98,9 @@ State state_of(const fs::path& name, const struct stat& file, const std::set<std
 }
 
 [[noreturn]] void refuse(const std::string& what, const fs::path& shown) {
-  throw Error(cat(what, ", so ", quote(shown.string()), " is not replaced"),
-              cat("choose another output, or remove it yourself: rm -r ", quote(shown.string())));
+  throw Error(
+      cat(what, ", so ", quote(shown.string()), " is not replaced"),
+      cat("choose another output, or remove it yourself: rm -r ", shell_path(shown.string())));
 }
 
 }  // namespace

@@ -97,8 +97,8 @@ class HeardText {
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   TreeBuilder(JsonNode& root, std::string_view text, const std::string& source,
-              std::span<const PythonNumber> taken)
-      : text_(text), source_(source), taken_(taken), root_(root) {}
+              std::span<const PythonNumber> taken, size_t first_line)
+      : text_(text), source_(source), taken_(taken), first_line_(first_line), root_(root) {}
 
   bool null() override { return put({}); }
   bool boolean(bool flag) override { return put({flag}); }
@@ -152,7 +152,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
       reason = "NaN and Infinity are no numbers of JSON";
     }
     const std::string_view before = text_.substr(0, std::min(position, text_.size()));
-    const auto line = static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1;
+    const auto line =
+        first_line_ + static_cast<size_t>(std::count(before.begin(), before.end(), '\n'));
     const size_t line_start = before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1;
     fail(source_, ": not valid JSON at line ", line, ", column ", position - line_start, ": ",
          reason);
@@ -195,6 +196,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   const std::string& source_;
   std::span<const PythonNumber> taken_;  // that are to come
   size_t numbers_ = 0;                   // that have come
+  size_t first_line_;                    // of `text_`, for messages
   JsonNode& root_;
   std::vector<JsonNode::Children*> open_;
 };
@@ -207,13 +209,10 @@ const char* type_name(const Json& json) {
   return json.is_array() ? "an array" : "an object";
 }
 
-}  // namespace
-
-Json Json::parse(std::string_view text, const std::string& source, JsonNumbers numbers) {
+// `first_line`: the number of the line that `text` begins with, for messages.
+void build_tree(JsonNode& root, std::string_view text, const std::string& source,
+                JsonNumbers numbers, size_t first_line) {
   check_interrupt();  // there may be millions of small ones
-  auto document = std::make_shared<Document>();
-  document->source = source;
-  document->bytes = text.size();
   // The parser takes this byte for the end of the text and would not look at what follows.
   if (const size_t nul = text.find('\0'); nul != text.npos) {
     fail(source, ": not valid JSON: byte ", nul, " is NUL");
@@ -228,24 +227,29 @@ Json Json::parse(std::string_view text, const std::string& source, JsonNumbers n
     taken = take_python_numbers(plain);
     text = plain;
   }
-  TreeBuilder builder(document->root, text, document->source, taken);
+  TreeBuilder builder(root, text, source, taken, first_line);
   if (!nlohmann::json::sax_parse(HeardText(text.data()), HeardText(text.data() + text.size()),
                                  &builder)) {
     fail(source, ": not valid JSON");
   }
-  const JsonNode* root = &document->root;
-  return Json(std::move(document), root, "");
+}
+
+}  // namespace
+
+Json Json::parse(std::string_view text, const std::string& source, JsonNumbers numbers) {
+  auto document = std::make_shared<Document>();
+  document->source = source;
+  document->bytes = text.size();
+  build_tree(document->root, text, document->source, numbers, 1);
+  return Json(document, &document->root, "");
 }
 
 Json Json::parse_line(std::string_view line, size_t number, const std::string& label) {
-  const std::string source = cat(label, ":", number);
-  try {
-    return parse(line, source);
-  } catch (const Error&) {
-    // The parser counts lines itself, so it is given the line behind as many newlines.
-    parse(std::string(number - 1, '\n') + std::string(line), source);
-    throw;
-  }
+  auto document = std::make_shared<Document>();
+  document->source = cat(label, ":", number);
+  document->bytes = line.size();
+  build_tree(document->root, line, document->source, JsonNumbers::finite, number);
+  return Json(document, &document->root, "");
 }
 
 Json Json::read(const std::filesystem::path& path, JsonNumbers numbers, uint64_t max_bytes) {

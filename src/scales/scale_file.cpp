@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/shell.h"
 #include "core/model_description.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
@@ -358,7 +359,7 @@ KvScales read_scale_file(const std::filesystem::path& path) {
   refuse_lfs_pointer(text, name);
   if (text.starts_with("\xEF\xBB\xBF")) {
     throw Error(cat(name, ": begins with a byte order mark, which JSON must not have (RFC 8259)"),
-                cat("remove its 3 bytes: tail -c +4 ", name, " > NEW"));
+                cat("remove its 3 bytes: tail -c +4 ", shell_path(path.string()), " > NEW"));
   }
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos || text[first] != '{') {

@@ -92,7 +92,7 @@ TokenizerParts parts_from_pieces(const std::filesystem::path& folder) {
   std::vector<Token> tokens = config.resolve(vocabulary, TokenizerConfig::Renames::allowed);
   name_from_file(file, vocabulary, config);
   Template affixes = config.affixes(bos, config.add_eos_token.value_or(false), tokens, vocabulary);
-  return {Normalizer::of_pieces(PieceNormalizer(file, !config.legacy)),
+  return {Normalizer::of_pieces(PieceNormalizer(file, !config.legacy), file.where),
           PreTokenizer(),
           std::move(model),
           added_tokens(file, std::move(tokens)),

@@ -62,7 +62,7 @@ struct Saved {
     const std::string error = test::error_of([&] { calibrate(other, out); });
     const std::string state = quote((folder / "out.json.partial").string());
     CHECK(test::help_of([&] { calibrate(other, out); }) ==
-          cat("to start over, remove it: rm ", state));
+          cat("to start over, remove it: rm ", (folder / "out.json.partial").string()));
     CHECK(error.starts_with(state + ": is the state of a run with another "));
     return error.substr(error.find("another ") + 8);
   }

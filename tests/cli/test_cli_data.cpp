@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -139,6 +140,23 @@ TEST_CASE("cli data: what cannot be used is refused with the way out") {
         "help: name one of these with --column\n");
   CHECK(refused({"d/*.txt"}) ==
         "fp8kv: tokenize: 'd/*.txt': no file fits this pattern\nhelp: check the path\n");
+}
+
+TEST_CASE("cli data: a Parquet file without rows is passed over, and alone has no text") {
+  const Place in;
+  test::write_tiny_checkpoint(in.temp / "model", test::tiny_config());
+  const fs::path goldens = test::source_dir() / "tests/golden/parquet";
+  fs::create_directories(in.temp / "rows");
+  fs::copy(goldens / "arrow-zero.zero.parquet", in.temp / "rows/1.parquet");
+  fs::copy(goldens / "arrow-none.text.parquet", in.temp / "rows/2.parquet");
+  const test::CliResult both = in.run({"tokenize", "model", "rows", "--json", "-q"});
+  CAPTURE(both.err);
+  CHECK(both.exit_code == 0);
+  CHECK(std::count(both.out.begin(), both.out.end(), '\n') == 40);
+  const test::CliResult alone =
+      in.run({"calibrate", "model", "--data", "rows/1.parquet", "-o", "s.json", "-q"});
+  CHECK(alone.exit_code == 3);
+  CHECK(alone.err.find("'rows/1.parquet'") != std::string::npos);
 }
 
 }  // namespace fp8kv

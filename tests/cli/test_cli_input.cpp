@@ -309,7 +309,7 @@ TEST_CASE("cli: a byte order mark before a scale file is named by every command"
   in.temp.write("s.json", "\xEF\xBB\xBF" + scale_file({"0.5", "0.25"}));
   const std::string why =
       "'s.json': begins with a byte order mark, which JSON must not have (RFC 8259)\n"
-      "help: remove its 3 bytes: tail -c +4 's.json' > NEW\n";
+      "help: remove its 3 bytes: tail -c +4 s.json > NEW\n";
   CHECK(in.failure({"inject", "model", "-s", "s.json", "-o", "out"}) == "fp8kv: inject: " + why);
   for (const char* command : {"inspect", "extract", "verify"}) {
     CHECK(in.failure({command, "s.json"}) == cat("fp8kv: ", command, ": ", why));

@@ -89,11 +89,11 @@ TEST_CASE("cli: --force replaces an output") {
 TEST_CASE("cli: an output in a folder that is not there is refused before any work") {
   const Workplace at;
   check_failed(at.run({"calibrate", "model", "--data", "no.txt", "-o", "no/s.json"}), 3,
-               "fp8kv: calibrate: 'no': no such folder\nhelp: make it first: mkdir -p 'no'\n");
+               "fp8kv: calibrate: 'no': no such folder\nhelp: make it first: mkdir -p no\n");
   check_failed(at.run({"extract", "scales.json", "-o", "no/s.json"}), 3,
-               "fp8kv: extract: 'no': no such folder\nhelp: make it first: mkdir -p 'no'\n");
+               "fp8kv: extract: 'no': no such folder\nhelp: make it first: mkdir -p no\n");
   check_failed(at.run({"verify", "no-model", "--junit", "no/j.xml"}), 3,
-               "fp8kv: verify: 'no': no such folder\nhelp: make it first: mkdir -p 'no'\n");
+               "fp8kv: verify: 'no': no such folder\nhelp: make it first: mkdir -p no\n");
 }
 
 TEST_CASE("cli: two outputs in one file are refused before any work, however it is spelt") {

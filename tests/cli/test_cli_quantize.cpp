@@ -269,7 +269,7 @@ TEST_CASE("cli quantize: --resume takes finished shards, of the same run alone")
   other.insert(other.end(), {"--scheme", "fp8-block"});
   CHECK(place.refusal(other).ends_with(
       "fp8kv: quantize: 'out.partial': is of a run with another model, other options or another "
-      "version\nhelp: run that again to go on, or remove it: rm -r 'out.partial'\n"));
+      "version\nhelp: run that again to go on, or remove it: rm -r out.partial\n"));
   const test::CliResult result = place.ok(command);
   CHECK(result.err.find("took 1 shard of an earlier run\n") != std::string::npos);
   auto made = contents(place / "out");

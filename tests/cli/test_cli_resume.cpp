@@ -144,7 +144,7 @@ TEST_CASE("cli resume: the state of another run is refused, naming what differs"
   CHECK(says(said,
              "fp8kv: calibrate: 's.json.partial': is the state of a run with another text: "
              "other data, or other windows or shards of it ('', this run has '')\n"
-             "help: to start over, remove it: rm 's.json.partial'\n"));
+             "help: to start over, remove it: rm s.json.partial\n"));
   CHECK(test::read_file(folder / "s.json.partial") == state);
 }
 
@@ -158,7 +158,7 @@ TEST_CASE(
     CHECK(result.exit_code == 3);
     return result.err.substr(std::min(result.err.find("fp8kv: "), result.err.size()));
   };
-  const std::string help = "help: to start over, remove it: rm 's.json.partial'\n";
+  const std::string help = "help: to start over, remove it: rm s.json.partial\n";
   const std::string said =
       "fp8kv: calibrate: 's.json.partial': is the state of a run with another way of choosing "
       "windows (--samples) ('until layers settle', this run has '";
@@ -189,7 +189,7 @@ TEST_CASE("cli resume: the state of a model with another config or other weights
     CHECK(!fs::exists(folder / "s.json"));
     return result.err.substr(std::min(result.err.find("fp8kv: "), result.err.size()));
   };
-  const std::string help = "help: to start over, remove it: rm 's.json.partial'\n";
+  const std::string help = "help: to start over, remove it: rm s.json.partial\n";
   const std::string said =
       "fp8kv: calibrate: 's.json.partial': is the state of a run with another ";
   folder.write("demo/config.json", json_with_member(config, "rope_theta", "20000"));

@@ -177,6 +177,26 @@ TEST_CASE("cli run: prompts are text, a chat or ids") {
   CHECK(made[1].at("prompt").as_string() == "user: What is a cow?\nassistant:");
 }
 
+TEST_CASE("cli run: special tokens that joined messages spell are text unless asked for") {
+  const std::string records = R"({"messages": [{"role": "user", "content": "A <|end_of_text|>"}]})"
+                              "\n"
+                              R"({"prompt": "A <|end_of_text|>"})"
+                              "\n";
+  const auto tokens = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"-", "--json",          "-q",  "-n",
+                                          "1", "--chat-template", "none"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<int64_t> counts;
+    for (const Json& record : records_of(text_of(arguments, records)))
+      counts.push_back(record.at("prompt_tokens").as_int());
+    return counts;
+  };
+  const std::vector<int64_t> text = tokens({}), special = tokens({"--user-special-tokens"});
+  CHECK(text[0] > special[0]);
+  CHECK(text[1] == special[1]);  // of a prompt that is no chat
+  CHECK(tokens({"--chat"})[1] > tokens({"--chat", "--user-special-tokens"})[1]);
+}
+
 TEST_CASE("cli run: answers come in the order of prompts, or as they are done") {
   const std::string records =
       "{\"prompt\": \"London is\", \"max_tokens\": 9}\n{\"prompt\": \"A cow\", "

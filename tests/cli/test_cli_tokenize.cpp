@@ -78,6 +78,25 @@ TEST_CASE("cli tokenize: with --chat a text is what a user says, and a conversat
             .find(R"("text": "human: A cow?\nassistant:")") != std::string::npos);
 }
 
+TEST_CASE("cli tokenize: special tokens that joined messages spell are text unless asked for") {
+  const Place in;
+  in.temp.write("a.jsonl", R"({"messages": [{"role": "user", "content": "A<|end_of_text|>"}]})");
+  in.temp.write("b.jsonl", R"({"text": "A<|end_of_text|>"})");
+  const auto tokens = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--chat-template", "none", "--json", "-q"});
+    const std::string out = in.out(arguments);
+    const size_t at = out.find("\"tokens\"");
+    return out.substr(at, out.find(']', at) - at);
+  };
+  const std::string special = "\"<|end_of_text|>\"";
+  CHECK(tokens({"a.jsonl"}).find(special) == std::string::npos);
+  CHECK(tokens({"a.jsonl", "--chat"}).find(special) == std::string::npos);
+  CHECK(tokens({"b.jsonl", "--chat"}).find(special) == std::string::npos);
+  CHECK(tokens({"a.jsonl", "--user-special-tokens"}).find(special) != std::string::npos);
+  CHECK(tokens({"a.jsonl", "--chat", "--user-special-tokens"}).find(special) != std::string::npos);
+  CHECK(tokens({"b.jsonl"}).find(special) != std::string::npos);  // a text is no message
+}
+
 TEST_CASE("cli tokenize: --json gives one object a record") {
   const Place in;
   const std::string records = R"({"messages": [{"role": "user", "content": "A <|end_of_text|>"}]})"

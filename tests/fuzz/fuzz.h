@@ -27,7 +27,9 @@ extern const Target kCommands;
 extern const Target kScaleFile;
 extern const Target kNpz;
 extern const Target kJinja;
+extern const Target kMessages;
 extern const Target kParquet;
+extern const Target kParquetFooter;
 extern const Target kTokenizer;
 
 // Ends the process, with the input saved, when it does not hold.

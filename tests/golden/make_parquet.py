@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Small Parquet files of several writers, and what pyarrow reads from each, one record a line: of
-NAME.KIND.parquet what is in KIND.jsonl.
+NAME.KIND.parquet what is in KIND.jsonl, of NAME.zero.parquet nothing.
 
 Usage: make_parquet.py    (needs pyarrow, pandas, polars and duckdb; writes into tests/golden/parquet)
 """
@@ -33,6 +33,7 @@ PARTS = [
     [{"role": "assistant", "content": [], "tool_calls": [{"id": "1", "n": [1, 2], "ok": True, "p": 0.5}]}],
 ]
 
+ZERO = pa.table({"text": pa.array([], pa.string())})
 TEXT = pa.table({"id": list(range(N)), "text": TEXTS, "flag": [i % 3 == 0 for i in range(N)]})
 CHAT = pa.table({"messages": pa.array(MESSAGES, type=MESSAGE_LIST), "id": list(range(N))})
 TOKENS = pa.table({"input_ids": pa.array(IDS, type=pa.list_(pa.int32()))})
@@ -55,6 +56,7 @@ def write_all():
     arrow("arrow-ids-delta", TOKENS, use_dictionary=False, column_encoding={"input_ids.list.element": "DELTA_BINARY_PACKED"})
     arrow("arrow-old-lists", CHAT, use_compliant_nested_type=False, version="1.0")
     arrow("arrow-parts", pa.table({"messages": PARTS}))
+    write_groups_without_rows()
     pandas.DataFrame({"text": TEXTS}).to_parquet(OUT / "pandas.parquet")
     polars.DataFrame({"messages": MESSAGES}).write_parquet(OUT / "polars-zstd.parquet", data_page_size=300)
     duck = duckdb.connect()
@@ -64,6 +66,15 @@ def write_all():
         for name, packing in (("chat", "snappy"), ("texts", "zstd")):
             path = OUT / f"duckdb-{name}-{version.lower()}.parquet"
             duck.execute(f"COPY {name} TO '{path}' (FORMAT parquet, COMPRESSION {packing}, PARQUET_VERSION {version})")
+
+
+def write_groups_without_rows():
+    for name, sizes in (("arrow-zero", [0]), ("arrow-zeros", [0, 0]), ("arrow-zero-groups", [0, 13, 0, 0, 27, 0])):
+        with pq.ParquetWriter(OUT / f"{name}.parquet", ZERO.schema) as writer:
+            begin = 0
+            for size in sizes:
+                writer.write_table(TEXT.select(["text"]).slice(begin, size))
+                begin += size
 
 
 def write_refused():
@@ -87,6 +98,9 @@ def main():
         column = next(name for name in ("text", "messages", "input_ids") if name in schema)
         rows = pq.read_table(path, columns=[column]).to_pylist()
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        if not rows:
+            path.rename(OUT / f"{path.stem}.zero.parquet")
+            continue
         kind = "parts" if "parts" in path.stem else column
         expected = OUT / f"{kind}.jsonl"
         assert not expected.exists() or expected.read_text() == lines, path

@@ -139,6 +139,61 @@ TEST_CASE("jinja: what a template may take is limited") {
             {.steps = 100'000}) == "t.jinja: line 1: the template takes more than 100,000 steps");
 }
 
+TEST_CASE("jinja: every loop over a text, a list or members costs steps") {
+  // `source` is run over and over: its work has to be seen, whatever it gives back.
+  const auto is_counted = [](const std::string& before, const std::string& source) {
+    const std::string repeated =
+        before + "{% for i in range(300) %}{% set x = " + source + " %}{% endfor %}";
+    CAPTURE(source);
+    // The texts are made once: it is the loop that does not fit.
+    CHECK_NOTHROW(render(before, "{}", {.steps = 150'000}));
+    CHECK(refusal(repeated, "{}", {.steps = 150'000}).find("more than 150,000 steps") !=
+          std::string::npos);
+  };
+  const std::string text = "{% set t = 'ab' * 100000 %}";
+  for (const char* source : {"'c' in t",
+                             "t.find('c')",
+                             "t.rfind('c')",
+                             "t.count('c')",
+                             "t.partition('c')",
+                             "t.rpartition('c')",
+                             "t.split('c')",
+                             "t.rsplit('c', 1)",
+                             "t.replace('c', 'd')",
+                             "t|int",
+                             "t|float",
+                             "t|truncate(9999999)",
+                             "t.isascii()",
+                             "t|length",
+                             "t|wordcount",
+                             "t.startswith(t)",
+                             "t.endswith((t, t))",
+                             "t == t ~ ''",
+                             "[1][t]",
+                             "[{}]|map(attribute=t)|list",
+                             "[{}, {}]|sort(attribute=t)",
+                             "'x'.strip(t)",
+                             "'x' * 3 in t"}) {
+    is_counted(text, source);
+  }
+  is_counted("{% set t = 'ab' * 1000 %}", "t.strip('ba' ~ t)");
+  is_counted("{% set d = {'a' * 100000: 1} %}{% set k = 'a' * 99999 ~ 'b' %}", "d[k]");
+  is_counted("{% set n = [1] * 10000 %}", "n == n + [1] - 0 if false else n|join|length");
+}
+
+TEST_CASE("jinja: a tuple of tuples as a key is looked at within the limit") {
+  // 2^60 tuples, if each were looked at as often as it is reached.
+  CHECK(refusal("{% set n = namespace(a=(1,)) %}{% for i in range(60) %}{% set n.a = (n.a, n.a) %}"
+                "{% endfor %}{{ {n.a: 1} }}",
+                "{}", {.steps = 100'000})
+            .ends_with("takes more than 100,000 steps"));
+}
+
+TEST_CASE("jinja: separators of tojson are text that is made") {
+  CHECK(refusal("{{ ([1] * 1000)|tojson(separators=('x' * 1000000, ':')) }}")
+            .ends_with("makes a text of more than 64.0 MiB"));
+}
+
 TEST_CASE("jinja: twice the conversation takes at most about twice the steps") {
   const std::string source =
       "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content']|trim + "

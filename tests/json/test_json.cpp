@@ -321,5 +321,16 @@ TEST_CASE("json_with_member: whatever the document, reads back with only that me
   }
 }
 
+TEST_CASE("Json::parse_line: the number of the line costs nothing, and is in the message") {
+  constexpr size_t kFar = size_t{1} << 50;  // no memory holds that many newlines
+  CHECK(test::error_of([&] { Json::parse_line(R"({"a": x})", kFar, "'f'"); }) ==
+        cat("'f':", kFar, ": not valid JSON at line ", kFar, ", column 7: invalid literal"));
+  CHECK(test::error_of([&] { Json::parse_line("", 7, "'f'"); }) ==
+        "'f':7: not valid JSON: there is nothing in it");
+  CHECK(test::error_of([&] { Json::parse_line(std::string("1\0", 2), 7, "'f'"); }) ==
+        "'f':7: not valid JSON: byte 1 is NUL");
+  CHECK(Json::parse_line("[1]", kFar, "'f'")[0].where() == cat("'f':", kFar, ": [0]"));
+}
+
 }  // namespace
 }  // namespace fp8kv

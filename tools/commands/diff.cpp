@@ -193,7 +193,8 @@ void run_command(const DiffOptions& options) {
   const FoundScales b = load_diagnosed(options.b, log);
   const ScaleDiff diff = compare(options, a, b);
   for (const std::string& note : diff.notes) log.note("note: " + note);
-  print(options.json ? diff_json(options, diff, a, b) : diff_text(diff, options.tolerance));
+  options.json ? print(diff_json(options, diff, a, b))
+               : print_text(diff_text(diff, options.tolerance));
   const size_t drafts = differing_drafts(diff);
   if (diff.differing_layers == 0 && drafts == 0) return;
   const std::string in_drafts =

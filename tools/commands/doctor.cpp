@@ -144,7 +144,7 @@ std::string json_of(const Findings& found) {
 
 void run_command(const DoctorOptions& options) {
   const Findings found = examine();
-  print(options.json ? json_of(found) : text_of(found));
+  options.json ? print(json_of(found)) : print_text(text_of(found));
 }
 
 }  // namespace fp8kv

@@ -53,7 +53,7 @@ void list_scales(const ExtractOptions& options) {
   if (options.json) {
     print(list_json(options.source, found));
   } else {
-    if (!found.absent) print(list_text(found));
+    if (!found.absent) print_text(list_text(found));
     say_diagnoses(options.source, found.diagnoses, log);
   }
   if (found.refusal) throw *found.refusal;

@@ -49,7 +49,7 @@ std::string report_table(const InjectCommandOptions& options, const InjectReport
   std::string text = table.text() + "\n" + runtimes_table(report.facts);
   const std::vector<ServeCommand> commands = serve_commands(report.facts, options.out.string());
   if (!commands.empty()) text += "\nServe it with\n";
-  for (const ServeCommand& each : commands) text += cat("  ", printable(each.command), "\n");
+  for (const ServeCommand& each : commands) text += cat("  ", each.command, "\n");
   return text;
 }
 
@@ -115,7 +115,7 @@ void run_command(const InjectCommandOptions& options) {
   if (to_stdout && !options.dry_run) return;  // which holds the scales, and nothing else
   log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
                options.dry_run ? " to make " : " and made ", quote(options.out.string())));
-  print(options.json ? report_json(options, report) : report_table(options, report));
+  options.json ? print(report_json(options, report)) : print_text(report_table(options, report));
 }
 
 }  // namespace fp8kv

@@ -84,7 +84,8 @@ void inspect_checkpoint(const InspectOptions& options) {
 
 void inspect_safetensors(const InspectOptions& options) {
   const SafetensorsHeader header = read_safetensors_header(options.path);
-  print(options.json ? tensor_list_json(options.path, header) : tensor_list_text(header));
+  options.json ? print(tensor_list_json(options.path, header))
+               : print_text(tensor_list_text(header));
 }
 
 void inspect_scale_file(const InspectOptions& options) {

@@ -117,7 +117,7 @@ void run_command(const PlanOptions& options) {
     plans.push_back(plan_cache(subject.model, subject.weights.value_or(WeightBytes()),
                                subject.deployment, dtype, subject.own));
   }
-  print(options.json ? plan_json(subject, plans) : plan_text(subject, plans));
+  options.json ? print(plan_json(subject, plans)) : print_text(plan_text(subject, plans));
 }
 
 }  // namespace fp8kv

@@ -6,6 +6,7 @@
 
 #include "backend/open/open.h"
 #include "base/error.h"
+#include "base/shell.h"
 #include "calib/input_ranges.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/describe_checkpoint.h"
@@ -46,7 +47,7 @@ std::vector<Serve> serving(const QuantizeOptions& options, const QuantiseReport&
     }
   }
   if (!commands.empty()) return commands;
-  return {{"vLLM", cat("vllm serve ", shell_word(out))}};
+  return {{"vLLM", cat("vllm serve ", shell_path(out))}};
 }
 
 std::string report_json(const QuantizeOptions& options, const QuantiseReport& report) {
@@ -94,7 +95,7 @@ std::string report_text(const QuantizeOptions& options, const QuantiseReport& re
   if (report.facts) text += "\n" + runtimes_table(*report.facts);
   text += "\nServe it with\n";
   for (const Serve& each : serving(options, report)) {
-    text += cat("  ", printable(each.command), "\n");
+    text += cat("  ", each.command, "\n");
   }
   return text;
 }
@@ -202,7 +203,7 @@ void run_command(const QuantizeOptions& given) {
   for (const std::string& line : report.warnings) log.warn(line);
   log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
                options.dry_run ? " to make " : " and made ", quote(options.out.string())));
-  print(options.json ? report_json(options, report) : report_text(options, report));
+  options.json ? print(report_json(options, report)) : print_text(report_text(options, report));
 }
 
 }  // namespace fp8kv

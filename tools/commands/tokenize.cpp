@@ -59,15 +59,22 @@ class Tokenizing {
     if (options_.as_chat && !form.is_chat) {
       return show_text(form.name(), said(record.text), json.where());
     }
-    const bool goes_on = form.is_chat && options_.as_chat;
-    show_text(form.name(), record.text + (goes_on ? "\nassistant:" : ""), json.where());
+    if (form.is_chat) {
+      const char* begin_of_answer = options_.as_chat ? "\nassistant:" : "";
+      return show_text(form.name(), Joined{record.text + begin_of_answer}, json.where());
+    }
+    show_text(form.name(), record.text, json.where());
   }
 
  private:
-  using Text = std::variant<std::string, ChatText::Rendered>;
+  // Messages, joined as plain text.
+  struct Joined {
+    std::string text;
+  };
+  using Text = std::variant<std::string, Joined, ChatText::Rendered>;
 
   Text said(std::string_view text) {
-    if (chats_.joins()) return cat("user: ", text, "\nassistant:");
+    if (chats_.joins()) return Joined{cat("user: ", text, "\nassistant:")};
     return chats_.turn(text);
   }
 
@@ -75,8 +82,9 @@ class Tokenizing {
     if (auto* chat = std::get_if<ChatText::Rendered>(&text)) {
       return show_chat(form, std::move(*chat), where);
     }
-    std::string& plain = std::get<std::string>(text);
-    std::vector<int32_t> ids = tokenizer_.encode(plain, false);
+    auto* joined = std::get_if<Joined>(&text);
+    std::string& plain = joined ? joined->text : std::get<std::string>(text);
+    std::vector<int32_t> ids = joined ? chats_.joined(plain) : tokenizer_.encode(plain, false);
     const std::vector<int32_t>& prefix = tokenizer_.prefix();
     if (!ids.empty()) ids.insert(ids.begin(), prefix.begin(), prefix.end());
     show({0, where, form, std::move(plain), std::move(ids), {}}, prefix.size());
@@ -118,7 +126,7 @@ class Tokenizing {
       list.windows.push_back(list.windows.empty() ? 0 : at);
     }
     if (options_.json) return print(token_list_json(list, tokenizer_));
-    print((count_ > 1 ? "\n" : "") + token_list_text(list, tokenizer_));
+    print_text((count_ > 1 ? "\n" : "") + token_list_text(list, tokenizer_));
   }
 
   const TokenizeOptions& options_;

@@ -44,8 +44,7 @@ void throw_losses(const VerifyOptions& options, const VerifyReport& report) {
                                  [](const auto& each) { return !each.fixes.empty(); });
   std::string text = cat(quote(options.path.string()), ": not every scale arrives");
   for (const std::string& each : verify_failures(report)) text += "; " + each;
-  throw Error(text, lost == report.runtimes.end() ? "" : printable(lost->fixes[0]),
-              ErrorKind::check);
+  throw Error(text, lost == report.runtimes.end() ? "" : lost->fixes[0], ErrorKind::check);
 }
 
 }  // namespace
@@ -66,8 +65,8 @@ void run_command(const VerifyOptions& options) {
       report.diagnoses.begin(), report.diagnoses.end(), std::back_inserter(said),
       [&](const Diagnosis& each) { return each.grave || (!each.harmless && !report.refusal); });
   say_diagnoses(options.path, said, log);
-  for (const std::string& each : report.warnings) log.warn(printable(each));
-  print(options.json ? verify_json(options, report) : verify_text(report));
+  for (const std::string& each : report.warnings) log.warn(each);
+  options.json ? print(verify_json(options, report)) : print_text(verify_text(report));
   if (!options.junit.empty()) {
     write_output_file(options.junit, verify_junit(utf8_name(options.path.string()), report),
                       options.force);

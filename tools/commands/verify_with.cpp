@@ -50,7 +50,8 @@ void verify_with(const VerifyOptions& options) {
   const FoundScales found = scales_at(checkpoint);
   const LoadedScales loaded = load_with_python(request_of(options, checkpoint), log);
   const std::vector<ComparedScale> compared = compare_loaded(found.scales, loaded);
-  print(options.json ? loaded_json(options, loaded, compared) : loaded_text(loaded, compared));
+  options.json ? print(loaded_json(options, loaded, compared))
+               : print_text(loaded_text(loaded, compared));
   const std::string runtime = cat(runtime_title(loaded.runtime), " ", loaded.version);
   if (!loaded.failure.empty()) {
     throw Error(cat(runtime, " does not load ", quote(options.path.string()), ": ", loaded.failure),

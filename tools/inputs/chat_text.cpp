@@ -52,4 +52,10 @@ ChatText::Rendered ChatText::turn(std::string_view said) {
   return {std::move(text), std::move(ids)};
 }
 
+std::vector<int32_t> ChatText::joined(std::string_view text) const {
+  if (request_.user_special_tokens) return tokenizer_.encode(text, false);
+  const TextSpan whole{0, text.size()};
+  return tokenizer_.encode_guarded(text, {&whole, 1}, tokenizer_.control_tokens(""));
+}
+
 }  // namespace fp8kv

@@ -22,7 +22,7 @@ class ChatText {
   ChatText(std::filesystem::path folder, ChatRequest request, const Tokenizer& tokenizer, Log& log);
   ~ChatText();
 
-  // Whether messages are to be joined as plain text, for which this is not asked.
+  // Whether messages are to be joined as plain text; only joined() is asked then.
   bool joins() const { return request_.chat_template == "none"; }
 
   // ChatTemplate::file() of the template that was used; "" where none was.
@@ -35,6 +35,10 @@ class ChatText {
   // Each says on the log which template is used, the first time. Throws where the model has none.
   Rendered record(const Json& record, bool add_generation_prompt);
   Rendered turn(std::string_view text);
+
+  // Ids of messages that were joined as plain text, without BOS. Special tokens that they spell are
+  // text, unless the request says otherwise. Thread-safe.
+  std::vector<int32_t> joined(std::string_view text) const;
 
  private:
   struct Loaded;

@@ -12,7 +12,6 @@ namespace fp8kv {
 namespace {
 
 constexpr size_t kBlock = 64 * 1024;
-constexpr size_t kLongestLine = size_t{1} << 30;
 // So that an interrupt that arrives between the check and the wait is seen.
 constexpr int kWaitMs = 200;
 
@@ -22,19 +21,30 @@ std::optional<std::string> LineReader::next(bool wait) {
   while (true) {
     const size_t newline = buffer_.find('\n', std::max(begin_, scanned_));
     if (newline != buffer_.npos || (ended_ && begin_ < buffer_.size())) {
-      const size_t end = std::min(newline, buffer_.size());
-      std::string line = buffer_.substr(begin_, end - begin_);
-      begin_ = std::min(end + 1, buffer_.size());
-      scanned_ = begin_;
-      return line;
+      return take_line(std::min(newline, buffer_.size()));
     }
     if (ended_) return std::nullopt;
     buffer_.erase(0, begin_);
     begin_ = 0;
     scanned_ = buffer_.size();
-    if (scanned_ > kLongestLine) fail("standard input: a line of more than 1 GiB");
+    if (scanned_ > longest_line_) fail_long();
     if (!read_more(wait)) return std::nullopt;
   }
+}
+
+std::string LineReader::take_line(size_t end) {
+  if (end - begin_ > longest_line_) fail_long();
+  std::string line = buffer_.substr(begin_, end - begin_);
+  begin_ = std::min(end + 1, buffer_.size());
+  scanned_ = begin_;
+  ++lines_;
+  return line;
+}
+
+void LineReader::fail_long() const {
+  throw Error(cat("standard input: line ", lines_ + 1, " is longer than ",
+                  human_bytes(longest_line_), ", the most that a line may have"),
+              "write one JSON record a line; is a newline missing?");
 }
 
 // False when nothing came, which with `wait` is never.

@@ -30,8 +30,12 @@ TextEncoder make_encoder(const Checkpoint& checkpoint, const ModelConfig& config
       tokenizer->prefix(), vocab_size};
   const auto chats = std::make_shared<ChatText>(checkpoint.folder(), chat, *tokenizer, log);
   used = chats;
-  if (!chats->joins()) {
-    // The tokenizer is held for the chats, which refer to it.
+  // The tokenizer is held for the chats, which refer to it.
+  if (chats->joins()) {
+    encoder.encode_joined = [tokenizer, chats](std::string_view text) {
+      return chats->joined(text);
+    };
+  } else {
     encoder.encode_chat = [tokenizer, chats](const Json& record) {
       return chats->record(record, false).ids;
     };

@@ -73,11 +73,20 @@ Prompt Prompts::from_text(const std::string& text, const std::string& name) cons
   return prompt;
 }
 
+Prompt Prompts::from_joined(const std::string& text, const std::string& name) const {
+  Prompt prompt{name, text, std::nullopt, std::nullopt, {}, defaults_};
+  std::vector<int32_t>& ids = prompt.request.prompt;
+  ids = chats_->joined(text);
+  ids.insert(ids.begin(), tokenizer_->prefix().begin(), tokenizer_->prefix().end());
+  ids.insert(ids.end(), tokenizer_->suffix().begin(), tokenizer_->suffix().end());
+  return prompt;
+}
+
 // With --chat it is what a user says.
 Prompt Prompts::from_said(const std::string& text, const std::string& name) const {
   if (!options_.as_chat) return from_text(text, name);
   need_tokenizer(name);
-  if (chats_->joins()) return from_text(cat("user: ", text, "\nassistant:"), name);
+  if (chats_->joins()) return from_joined(cat("user: ", text, "\nassistant:"), name);
   ChatText::Rendered chat = chats_->turn(text);
   Prompt prompt{name, chat.text.bytes(), std::nullopt, std::nullopt, {}, defaults_};
   prompt.request.prompt = std::move(chat.ids);
@@ -87,7 +96,9 @@ Prompt Prompts::from_said(const std::string& text, const std::string& name) cons
 Prompt Prompts::from_chat(const Json& record) const {
   need_tokenizer(record.where());
   // As calibration reads it, up to where it goes on.
-  if (chats_->joins()) return from_text(read_record(record).text + "\nassistant:", record.where());
+  if (chats_->joins()) {
+    return from_joined(read_record(record).text + "\nassistant:", record.where());
+  }
   ChatText::Rendered chat = chats_->record(record, true);
   Prompt prompt{record.where(), chat.text.bytes(), std::nullopt, std::nullopt, {}, defaults_};
   prompt.request.prompt = std::move(chat.ids);

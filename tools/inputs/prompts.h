@@ -64,6 +64,7 @@ class Prompts {
 
  private:
   Prompt from_text(const std::string& text, const std::string& name) const;
+  Prompt from_joined(const std::string& text, const std::string& name) const;
   Prompt from_said(const std::string& text, const std::string& name) const;
   Prompt from_chat(const Json& record) const;
   void need_tokenizer(const std::string& name) const;

@@ -1,6 +1,7 @@
 #include "options/output_files.h"
 
 #include "base/error.h"
+#include "base/shell.h"
 #include "files/file.h"
 #include "files/special_file.h"
 #include "files/temporary.h"
@@ -29,7 +30,7 @@ void report_leftovers(const std::vector<OutputFile>& files, Log& log) {
                    : cat(name,
                          ": left by a run that was killed, unless one on another machine is "
                          "writing it; to remove it: rm -r ",
-                         name));
+                         shell_path(left.path.string())));
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/error_text.h"
 #include "json/json.h"
 #include "show/output.h"
 
@@ -37,8 +38,7 @@ void Answers::begin(Prompt prompt) {
 
 void Answers::refuse(const RefusedPrompt& refused) {
   if (!json_) {
-    std::string text = cat("fp8kv: run: ", refused.error.what(), "\n");
-    if (!refused.error.help().empty()) text += cat("help: ", refused.error.help(), "\n");
+    const std::string text = error_text("fp8kv: run: ", refused.error);
     std::fwrite(text.data(), 1, text.size(), stderr);
   }
   Prompt prompt;
@@ -51,13 +51,13 @@ void Answers::refuse(const RefusedPrompt& refused) {
 void Answers::take_turn() {
   const auto answer = answers_.find(turn_);
   if (answer == answers_.end() || answer->second.error) return;
-  print((std::exchange(first_, false) ? "" : "\n") + answer->second.prompt.text +
-        answer->second.text);
+  print_made((std::exchange(first_, false) ? "" : "\n") + answer->second.prompt.text +
+             answer->second.text);
 }
 
 void Answers::show(size_t index, const std::string& piece) {
   answers_.at(index).text += piece;
-  if (shown(index) && !piece.empty()) print(piece);
+  if (shown(index) && !piece.empty()) print_made(piece);
 }
 
 void Answers::token(size_t number, int32_t id) {
@@ -106,7 +106,7 @@ void Answers::print_done(size_t index) {
   if (!json_) {
     const bool whole = order_ == AnswerOrder::finished;  // else the rest is there
     const std::string begin = whole && !std::exchange(first_, false) ? "\n" : "";
-    print(whole ? cat(begin, prompt.text, answer.text, "\n") : "\n");
+    print_made(whole ? cat(begin, prompt.text, answer.text, "\n") : "\n");
     return;
   }
   JsonWriter json = begun_line(index, prompt.id);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/shell.h"
 #include "base/text.h"
 #include "policy/make_scales.h"
 #include "report/certificate.h"
@@ -184,11 +185,12 @@ std::string certificate_text(const KvScales& scales) {
   text += "\n\n" + noted("verdict", verdict);
   const std::vector<size_t> lost = certificate.layers_that_do_not_hold();
   if (!lost.empty()) {
-    const std::string policy = plain(scales.provenance.policy);
-    text += noted("in force", cat("the scales lose values that were seen in ", layer_list(lost),
-                                  policy.empty() ? ": calibrate again"
-                                                 : cat(": 'fp8kv eval --policy amax,", policy,
-                                                       "' says what it costs")));
+    const std::string& policy = scales.provenance.policy;
+    text += noted("in force",
+                  cat("the scales lose values that were seen in ", layer_list(lost),
+                      policy.empty() ? ": calibrate again"
+                                     : cat(": 'fp8kv eval --policy ", shell_word("amax," + policy),
+                                           "' says what it costs")));
   }
   const std::string on_fnuz = verdict_sentence(fnuz);
   text += noted("on FNUZ", (on_fnuz == verdict ? "the same" : on_fnuz) + " (scales doubled)");

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <unistd.h>
 
+#include "base/terminal_text.h"
 #include "show/output.h"
 
 namespace fp8kv {
@@ -86,7 +87,8 @@ bool wants_colour() {
 }
 
 void show(std::string_view text) {
-  print(wants_colour() ? coloured(text) : std::string(text));
+  const std::string cleaned = terminal_text(text);
+  print(wants_colour() ? coloured(cleaned) : cleaned);
 }
 
 }  // namespace fp8kv

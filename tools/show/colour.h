@@ -14,7 +14,7 @@ std::string coloured(std::string_view text);
 // not say otherwise. A TERM that is "dumb", or none at all, has none.
 bool wants_colour();
 
-// Writes `text` as print() does, in colour where that is wanted.
+// Writes `text` as print_text() does, in colour where that is wanted.
 void show(std::string_view text);
 
 }  // namespace fp8kv

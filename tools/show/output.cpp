@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "files/file.h"
 
@@ -26,11 +27,12 @@ void print(std::string_view text) {
   write_stdout(text);
 }
 
-std::string printable(std::string_view line) {
-  const bool harmless = is_utf8(line) && std::none_of(line.begin(), line.end(), [](char c) {
-                          return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-                        });
-  return harmless ? std::string(line) : plain(line);
+void print_text(std::string_view text) {
+  write_stdout(terminal_text(text));
+}
+
+void print_made(std::string_view text) {
+  isatty(STDOUT_FILENO) == 1 ? print_text(text) : print(text);
 }
 
 std::string sentence(const std::string& text, size_t indent) {
@@ -46,6 +48,7 @@ Table::Table(std::vector<std::string> header, std::vector<bool> left, size_t nam
 
 void Table::add(std::vector<std::string> row) {
   FP8KV_ASSERT(row.size() == cells_.rows[0].size());
+  for (std::string& cell : row) cell = terminal_line(cell);
   cells_.rows.push_back(std::move(row));
 }
 

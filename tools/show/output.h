@@ -10,12 +10,14 @@
 
 namespace fp8kv {
 
-// Writes at once, so that text appears as it is made. Throws as write_stdout does.
+// Writes JSON, or what else is printed as it is. Throws as write_stdout does.
 void print(std::string_view text);
 
-// A line of our own in which a name may stand: as it is, or escaped as in `plain` where it could do
-// something to a terminal.
-std::string printable(std::string_view line);
+// Writes lines for people, in which foreign names may stand: see terminal_text().
+void print_text(std::string_view text);
+
+// Writes at once, so that text appears as a model makes it. Only a terminal gets it cleaned.
+void print_made(std::string_view text);
 
 // A sentence for standard output, a line without its end: as it is, or where that is a narrower
 // terminal, in lines that begin below what follows the first `indent` characters.

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "report/evidence.h"
 #include "show/certificate_text.h"
@@ -111,7 +112,7 @@ void templates_json(JsonWriter& json, const std::vector<std::string>& templates)
 
 std::string described(const std::string& name, const std::string& value) {
   const std::string begin = name + std::string(name.size() < 18 ? 18 - name.size() : 1, ' ');
-  return sentence(begin + value, begin.size()) + "\n";
+  return sentence(begin + terminal_line(value), begin.size()) + "\n";
 }
 
 std::string producer_text(const Provenance& provenance) {

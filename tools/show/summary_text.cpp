@@ -1,8 +1,9 @@
 #include "show/summary_text.h"
 
+#include "base/shell.h"
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "report/scales_html.h"
-#include "scales/rules/serving.h"
 #include "show/output.h"
 
 namespace fp8kv {
@@ -25,11 +26,11 @@ std::string model_name(const std::filesystem::path& model) {
 ServingNames serving_names(const std::filesystem::path& scales,
                            const std::filesystem::path& model) {
   ServingNames names;
-  names.scales = shell_word(scales.string());
+  names.scales = shell_path(scales.string());
   if (model.empty()) return names;
-  names.model = shell_word(model.string());
+  names.model = shell_path(model.string());
   const std::string name = model_name(model);
-  if (!name.empty()) names.copy = shell_word(name + "-fp8");
+  if (!name.empty()) names.copy = shell_path(name + "-fp8");
   return names;
 }
 
@@ -49,9 +50,9 @@ std::string and_drafts(const KvScales& scales) {
 
 std::string summary_text(const KvScales& scales, const ServingNames& names) {
   const ScalesSummary summary = summary_of(scales, certify(scales, Fp8Format::e4m3fn), names);
-  return cat(sentence("made      " + printable(summary.made), 10), "\n",
-             sentence("at 1.0    " + printable(summary.at_1), 10), "\nnext      ",
-             printable(summary.next), "\n\n");
+  return cat(sentence("made      " + terminal_line(summary.made), 10), "\n",
+             sentence("at 1.0    " + terminal_line(summary.at_1), 10), "\nnext      ",
+             terminal_line(summary.next), "\n\n");
 }
 
 }  // namespace fp8kv

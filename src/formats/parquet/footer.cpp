@@ -102,7 +102,14 @@ class SchemaReader {
   size_t leaves_ = 0;
 };
 
-ParquetChunk read_chunk(ThriftReader& in, uint64_t data_end) {
+// Nothing is read of a group without rows, of which writers name any places.
+void check_within(const ParquetChunk& chunk, uint64_t data_end) {
+  if (chunk.begin < kMarkBytes || chunk.begin > chunk.end || chunk.end > data_end) {
+    fail("the metadata names a column that does not lie within the file");
+  }
+}
+
+ParquetChunk read_chunk(ThriftReader& in) {
   ParquetChunk out;
   int64_t values = 0, size = 0, data = -1, dictionary = -1;
   const auto meta = [&](int id, Type type) {
@@ -131,11 +138,7 @@ ParquetChunk read_chunk(ThriftReader& in, uint64_t data_end) {
   if (out.is_elsewhere || out.is_encrypted) return out;
   // Some writers say 0 where there is no dictionary.
   const int64_t begin = dictionary > 0 && dictionary < data ? dictionary : data;
-  if (begin < static_cast<int64_t>(kMarkBytes) || size < 0 || values < 0 ||
-      static_cast<uint64_t>(begin) > data_end ||
-      static_cast<uint64_t>(size) > data_end - static_cast<uint64_t>(begin)) {
-    fail("the metadata names a column that does not lie within the file");
-  }
+  if (begin < 0 || size < 0 || values < 0) return out;  // which lies nowhere
   out.begin = static_cast<uint64_t>(begin);
   out.end = out.begin + static_cast<uint64_t>(size);
   out.values = static_cast<uint64_t>(values);
@@ -148,10 +151,14 @@ ParquetRowGroup read_group(ThriftReader& in, uint64_t data_end) {
   in.read_struct([&](int id, Type type) {
     if (id == 3) return in.read(type, rows);
     if (id != 1) return false;
-    return in.read_list(type, [&](Type) { out.chunks.push_back(read_chunk(in, data_end)); });
+    return in.read_list(type, [&](Type) { out.chunks.push_back(read_chunk(in)); });
   });
   if (rows < 0) fail("a group of rows has ", rows, " of them");
   out.rows = static_cast<uint64_t>(rows);
+  for (const ParquetChunk& chunk : out.chunks) {
+    const bool is_here = !chunk.is_elsewhere && !chunk.is_encrypted;
+    if (rows > 0 && is_here) check_within(chunk, data_end);
+  }
   return out;
 }
 

@@ -224,6 +224,12 @@ void ParquetRows::open_group() {
   }
 }
 
+// Where a group has no rows, nothing of it is read.
+void ParquetRows::open_next_group() {
+  while (file_.footer_.groups[next_group_].rows == 0) ++next_group_;
+  open_group();
+}
+
 void ParquetRows::skip(uint64_t rows) {
   rows = std::min(rows, file_.footer_.rows - number_);
   while (rows > 0) {
@@ -253,7 +259,7 @@ bool ParquetRows::next() {
   ++number_;
   const auto where = [this] { return cat(file_.label_, ": row ", number_); };
   try {
-    while (!group_ || group_->left == 0) open_group();
+    while (!group_ || group_->left == 0) open_next_group();
     --group_->left;
     JsonWriter json(JsonWriter::Layout::one_line);
     json.begin_object();

@@ -54,6 +54,7 @@ class ParquetRows {
  private:
   struct Group;
   void open_group();
+  void open_next_group();
 
   const ParquetFile& file_;
   std::vector<const ParquetNode*> columns_;

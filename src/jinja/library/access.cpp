@@ -17,9 +17,10 @@ Value no_attribute(const Value& object, std::string_view name) {
   return Value::undefined(cat(object_name(object), " has no attribute '", name, "'"));
 }
 
-const Value* namespace_member(const Value& object, std::string_view name) {
+const Value* namespace_member(Runtime& runtime, const Value& object, std::string_view name) {
   const auto* space = object.get<Namespace*>();
   if (space == nullptr) return nullptr;
+  runtime.spend(1 + (*space)->members.size() / 8);
   for (const auto& [each, value] : (*space)->members) {
     if (each == name) return &value;
   }
@@ -29,7 +30,7 @@ const Value* namespace_member(const Value& object, std::string_view name) {
 // What Python's getattr() finds, as a value.
 std::optional<Value> own_attribute(Runtime& runtime, const Value& object, std::string_view name) {
   if (const auto* loop = object.get<LoopState*>()) return loop_attribute(runtime, **loop, name);
-  if (const Value* member = namespace_member(object, name)) return *member;
+  if (const Value* member = namespace_member(runtime, object, name)) return *member;
   const Sequence* sequence = object.sequence();
   if (sequence != nullptr && sequence->kind == SequenceKind::group) {
     if (name == "grouper") return sequence->items[0];
@@ -139,6 +140,7 @@ Value item_of(Runtime& runtime, const Value& object, const Value& key) {
     if (auto element = element_at(object, *index)) return *std::move(element);
   }
   if (const MarkedText* name = key.string()) {
+    runtime.spend(1 + name->size() / 16);
     if (auto own = own_attribute(runtime, object, name->bytes())) return *std::move(own);
     return no_attribute(object, name->bytes());
   }
@@ -156,7 +158,9 @@ Value at_path(Runtime& runtime, Value object, const Value& path, const Value& ot
     return object;
   }
   const std::string_view names = path.string()->bytes();
+  runtime.spend(1 + names.size() / 16);
   for (size_t at = 0; at <= names.size();) {
+    runtime.spend(4);
     const size_t end = std::min(names.find('.', at), names.size());
     const std::string_view part = names.substr(at, end - at);
     int64_t index = 0;

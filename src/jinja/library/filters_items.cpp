@@ -36,6 +36,7 @@ Value keys_by(Call& call, const Value& item, const Value* attribute, bool as_is)
     return Value::list({key_by(call, item, attribute, as_is)});
   }
   const std::string_view names = attribute->string()->bytes();
+  call.runtime.spend(1 + names.size() / 16);
   Values keys;
   for (size_t at = 0; at <= names.size();) {
     const size_t end = std::min(names.find(',', at), names.size());
@@ -256,6 +257,7 @@ Value filter_items(Call& call) {
   if (call.self.is_undefined()) return one_by_one(call.runtime, {}, 0);
   const Dict* dict = call.self.dict();
   if (dict == nullptr) call.runtime.fail("Can only get item pairs from a mapping.");
+  call.runtime.spend_items(3 * dict->members.size());
   Values items;
   for (const auto& [key, value] : dict->members) {
     items.push_back(Value::list({key, value}, SequenceKind::tuple));

@@ -51,9 +51,11 @@ std::optional<std::string> number_text(const MarkedText& text) {
   return bad ? std::nullopt : std::optional(out);
 }
 
-std::optional<double> read_float(const Value& value) {
+std::optional<double> read_float(Call& call) {
+  const Value& value = call.self;
   if (value.number()) return value.number();
   if (!value.string()) return std::nullopt;
+  call.runtime.spend_bytes(value.string()->size());
   const auto text = number_text(*value.string());
   if (!text) return std::nullopt;
   double out = 0;
@@ -66,6 +68,7 @@ std::optional<double> read_float(const Value& value) {
 
 std::optional<int64_t> read_int(Call& call, int base) {
   const MarkedText* text = call.self.string();
+  call.runtime.spend_bytes(text->size());
   const auto digits = number_text(*text);
   if (!digits) return std::nullopt;
   int64_t out = 0;
@@ -112,7 +115,7 @@ Value filter_forceescape(Call& call) {
 }
 
 Value filter_float(Call& call) {
-  const auto number = read_float(call.self);
+  const auto number = read_float(call);
   return number ? Value(*number) : call.get(0, Value(0.0));
 }
 
@@ -166,7 +169,7 @@ Value filter_int(Call& call) {
     if (base < 2 || base > 36) call.runtime.fail("int with base ", base, " is not supported");
     if (const auto whole = read_int(call, static_cast<int>(base))) return Value(*whole);
   }
-  const auto real = read_float(call.self);
+  const auto real = read_float(call);
   if (!real || std::isnan(*real) || std::isinf(*real)) return otherwise;
   if (*real < -9.2e18 || *real > 9.2e18) call.runtime.fail("a number is more than 64 bits hold");
   return Value(static_cast<int64_t>(*real));
@@ -279,10 +282,12 @@ Value filter_trim(Call& call) {
 Value filter_truncate(Call& call) {
   if (!call.self.string()) call.runtime.fail("truncate needs a string");
   const MarkedText& text = *call.self.string();
+  call.runtime.spend_bytes(text.size());
   const int64_t length = call.whole(0, 255);
   const Value end_value = call.get(2, Value::text("..."));
   if (!end_value.string()) call.runtime.fail("truncate: end is a string");
   const MarkedText& end = *end_value.string();
+  call.runtime.spend_bytes(end.size());
   const auto end_chars = static_cast<int64_t>(char_count(end.bytes()));
   if (length < end_chars) call.runtime.fail("expected length >= ", end_chars, ", got ", length);
   // Beyond the text itself it does not matter how long.

@@ -37,6 +37,7 @@ Value dict_get(Call& call) {
 }
 
 Value dict_parts(Call& call, SequenceKind kind) {
+  call.runtime.spend_items(call.self.dict()->members.size());
   Values parts;
   for (const auto& [key, value] : call.self.dict()->members) {
     if (kind == SequenceKind::items) {

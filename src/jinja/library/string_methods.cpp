@@ -6,6 +6,7 @@
 #include "jinja/values/chars.h"
 #include "jinja/values/iteration.h"
 #include "jinja/values/percent_format.h"
+#include "jinja/values/text_search.h"
 #include "jinja/values/text_tools.h"
 #include "unicode/characters.h"
 #include "unicode/unicode_tables.h"
@@ -81,10 +82,12 @@ Value run_affix(Call& call, const Matches& matches) {
   }
   const Sequence* tuple = call.args[0]->sequence();
   if (tuple == nullptr || tuple->kind != SequenceKind::tuple) {
+    call.runtime.spend(text_of(call, 0).size() / 64);
     return Value(matches(self_of(call).bytes(), text_of(call, 0).bytes()));
   }
   for (const Value& each : tuple->items) {
     if (!each.string()) call.runtime.fail("a tuple of strings is expected");
+    call.runtime.spend(1 + each.string()->size() / 64);
     if (matches(self_of(call).bytes(), each.string()->bytes())) return Value(true);
   }
   return Value(false);
@@ -135,13 +138,16 @@ Value split(Call& call) {
   const MarkedText& text = self_of(call);
   const MarkedText* separator = maybe_text(call, 0);
   int64_t most = std::max<int64_t>(call.whole(1, -1), -1);
-  call.runtime.spend_bytes(text.size());
-  if (separator == nullptr) return made_list(call, words_of(text, most));
+  if (separator == nullptr) {
+    call.runtime.spend_bytes(text.size());
+    return made_list(call, words_of(text, most));
+  }
   if (separator->empty()) call.runtime.fail("empty separator");
+  const TextSearch search(call.runtime, text.bytes(), separator->bytes());
   std::vector<MarkedText> parts;
   size_t at = 0;
   for (; most != 0; --most) {
-    const size_t found = text.bytes().find(separator->bytes(), at);
+    const size_t found = search.find(at);
     if (found == std::string::npos) break;
     call.runtime.spend(4);
     parts.push_back(text.part(at, found));
@@ -158,12 +164,13 @@ Value rsplit(Call& call) {
   if (most < 0) return split(call);
   if (separator == nullptr) call.runtime.fail("rsplit at white space is not supported");
   if (separator->empty()) call.runtime.fail("empty separator");
-  call.runtime.spend_bytes(text.size());
+  const TextSearch search(call.runtime, text.bytes(), separator->bytes());
   std::vector<MarkedText> parts;
   size_t end = text.size();
-  for (; most > 0 && end >= separator->size(); --most) {
-    const size_t found = text.bytes().rfind(separator->bytes(), end - separator->size());
+  for (; most > 0; --most) {
+    const size_t found = search.find_last(end);
     if (found == std::string::npos) break;
+    call.runtime.spend(4);
     parts.push_back(text.part(found + separator->size(), end));
     end = found;
   }
@@ -176,9 +183,8 @@ Value run_partition(Call& call, bool from_right) {
   const MarkedText& text = self_of(call);
   const MarkedText& separator = text_of(call, 0);
   if (separator.empty()) call.runtime.fail("empty separator");
-  const size_t found =
-      from_right ? text.bytes().rfind(separator.bytes()) : text.bytes().find(separator.bytes());
-  call.runtime.spend_bytes(text.size());
+  const TextSearch search(call.runtime, text.bytes(), separator.bytes());
+  const size_t found = from_right ? search.find_last(text.size()) : search.find(0);
   std::vector<MarkedText> parts(3);
   if (found == std::string::npos) {
     parts[from_right ? 2 : 0] = text;
@@ -224,9 +230,8 @@ int64_t place_of(Call& call, bool from_right) {
   if (call.args[1] != nullptr || call.args[2] != nullptr) {
     call.runtime.fail("find and index with a place are not supported");
   }
-  call.runtime.spend_bytes(text.size());
-  const std::string& part = text_of(call, 0).bytes();
-  const size_t found = from_right ? text.rfind(part) : text.find(part);
+  const TextSearch search(call.runtime, text, text_of(call, 0).bytes());
+  const size_t found = from_right ? search.find_last(text.size()) : search.find(0);
   if (found == std::string::npos) return -1;
   return static_cast<int64_t>(char_count(std::string_view(text).substr(0, found)));
 }
@@ -251,12 +256,10 @@ Value rindex(Call& call) {
 Value count(Call& call) {
   const std::string& text = self_of(call).bytes();
   const std::string& part = text_of(call, 0).bytes();
-  call.runtime.spend_bytes(text.size());
+  const TextSearch search(call.runtime, text, part);
   if (part.empty()) return Value(static_cast<int64_t>(char_count(text) + 1));
   int64_t found = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) {
-    ++found;
-  }
+  for (size_t at = search.find(0); at != text.npos; at = search.find(at + part.size())) ++found;
   return Value(found);
 }
 
@@ -328,6 +331,7 @@ Value isalnum(Call& call) {
 }
 Value isascii(Call& call) {
   const std::string& text = self_of(call).bytes();
+  call.runtime.spend_bytes(text.size());
   return Value(std::none_of(text.begin(), text.end(),
                             [](char c) { return static_cast<unsigned char>(c) >= 0x80; }));
 }

@@ -4,6 +4,7 @@
 
 #include "jinja/values/iteration.h"
 #include "jinja/values/runtime.h"
+#include "jinja/values/text_search.h"
 
 namespace fp8kv::jinja {
 namespace {
@@ -88,8 +89,8 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
     if (!item.string()) {
       runtime.fail("'in <string>' requires string as left operand, not ", type_name(item));
     }
-    runtime.spend_bytes(text->size());
-    return text->bytes().find(item.string()->bytes()) != std::string::npos;
+    const TextSearch search(runtime, text->bytes(), item.string()->bytes());
+    return search.find(0) != std::string::npos;
   }
   if (const Dict* dict = container.dict()) {
     check_hashable(runtime, item);
@@ -101,6 +102,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& item) {
 }
 
 void check_hashable(Runtime& runtime, const Value& key) {
+  runtime.spend();
   const Sequence* sequence = key.sequence();
   if (sequence != nullptr && sequence->kind == SequenceKind::tuple) {
     for (const Value& item : sequence->items) check_hashable(runtime, item);
@@ -137,7 +139,9 @@ const Value* find_member(Runtime& runtime, const Dict& dict, const Value& key) {
 const Value* find_member(Runtime& runtime, const Dict& dict, std::string_view key) {
   runtime.spend(1 + dict.members.size() / 8);
   for (const auto& [each, value] : dict.members) {
-    if (each.string() && each.string()->bytes() == key) return &value;
+    if (!each.string() || each.string()->size() != key.size()) continue;
+    runtime.spend(key.size() / 64);
+    if (each.string()->bytes() == key) return &value;
   }
   return nullptr;
 }

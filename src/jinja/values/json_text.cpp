@@ -87,13 +87,19 @@ class DumpWriter {
   void new_line(size_t level) {
     if (!style_.indent) return;
     ours("\n");
-    runtime_.spend_bytes(style_.indent->size() * level);
-    for (size_t i = 0; i < level; ++i) out_.append(*style_.indent);
+    for (size_t i = 0; i < level; ++i) add_own(*style_.indent);
+  }
+
+  // Text of the style, which can be as long as any.
+  void add_own(const MarkedText& text) {
+    runtime_.spend(1 + text.size() / 16);
+    runtime_.check_size(out_.size() + text.size());
+    out_.append(text);
   }
 
   void separate(size_t level) {
     if (style_.item_separator) {
-      out_.append(*style_.item_separator);
+      add_own(*style_.item_separator);
     } else {
       ours(style_.indent ? "," : ", ");
     }
@@ -122,7 +128,7 @@ class DumpWriter {
     for (size_t i = 0; i < members.size(); ++i) {
       i == 0 ? new_line(level + 1) : separate(level + 1);
       add_key(members[i]->first);
-      style_.key_separator ? out_.append(*style_.key_separator) : ours(": ");
+      style_.key_separator ? add_own(*style_.key_separator) : ours(": ");
       add(members[i]->second, level + 1);
     }
     if (!members.empty()) new_line(level);

@@ -2,6 +2,7 @@
 
 #include "jinja/values/chars.h"
 #include "jinja/values/runtime.h"
+#include "jinja/values/text_search.h"
 #include "unicode/characters.h"
 #include "unicode/upper_case.h"
 
@@ -88,7 +89,10 @@ MarkedText stripped(Runtime& runtime, const MarkedText& text, const std::string*
   runtime.spend_bytes(text.size());
   const std::string_view bytes = text.bytes();
   const auto goes = [&](std::string_view one) {
-    if (chars != nullptr) return chars->find(one) != std::string::npos;
+    if (chars != nullptr) {
+      runtime.spend(1 + chars->size() / 64);
+      return chars->find(one) != std::string::npos;
+    }
     size_t at = 0;
     return is_python_space(next_char(one, at));
   };
@@ -110,12 +114,12 @@ MarkedText stripped(Runtime& runtime, const MarkedText& text, const std::string*
 
 MarkedText replaced(Runtime& runtime, const MarkedText& text, const MarkedText& old,
                     const MarkedText& by, int64_t most) {
-  runtime.spend_bytes(text.size());
   const std::string& bytes = text.bytes();
+  const TextSearch search(runtime, bytes, old.bytes());
   MarkedText out;
   size_t done = 0;
   for (size_t at = 0; most != 0; --most) {
-    const size_t found = bytes.find(old.bytes(), at);
+    const size_t found = search.find(at);
     if (found == std::string::npos) break;
     runtime.spend(1 + by.size() / 16);
     out.append(text, done, found);

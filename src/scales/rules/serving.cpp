@@ -1,8 +1,8 @@
 #include "scales/rules/serving.h"
 
-#include <algorithm>
 #include <string_view>
 
+#include "base/shell.h"
 #include "base/text.h"
 
 namespace fp8kv {
@@ -46,20 +46,9 @@ const Server* find_server(const RuntimeColumn& column) {
 std::string serve_command(const Server& server, const std::string& path, CacheFlag flag,
                           bool is_file) {
   std::string command = server.before;
-  command += is_file ? cat("MODEL ", server.file_flag, shell_word(path)) : shell_word(path);
+  command += is_file ? cat("MODEL ", server.file_flag, shell_path(path)) : shell_path(path);
   if (flag == CacheFlag::automatic) return command;
   return cat(command, " --kv-cache-dtype ", flag == CacheFlag::e5m2 ? "fp8_e5m2" : server.e4m3);
-}
-
-std::string shell_word(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("-_./+,:@%").find(c) != std::string_view::npos;
-  });
-  if (plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 }  // namespace fp8kv

@@ -39,7 +39,4 @@ const Server* find_server(const RuntimeColumn& column);
 std::string serve_command(const Server& server, const std::string& path, CacheFlag flag,
                           bool is_file = false);
 
-// As one word of a POSIX shell.
-std::string shell_word(const std::string& text);
-
 }  // namespace fp8kv

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/shell.h"
 #include "base/text.h"
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/read_model_config.h"
@@ -83,7 +84,7 @@ std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundS
   const bool own = !found.refusal;
   const KvScales scales = own ? found.scales : stand_ins(checkpoint);
   const fs::path out = free_output(checkpoint.folder());
-  const std::string folder = shell_word(checkpoint.folder().string());
+  const std::string folder = shell_path(checkpoint.folder().string());
   const std::string source = own ? folder : can_calibrate(checkpoint) ? kNewScales : "SCALES";
   const bool replace = on_disk.facts.has(Fact::scales);
   std::vector<Reinjection> made;
@@ -91,7 +92,7 @@ std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundS
     for (const InjectTarget& target : inject_targets()) {
       if (target.is_file) continue;
       std::string command = cat("fp8kv inject ", folder, " --scales ", source, " -o ",
-                                shell_word(out.string()), replace ? " --replace" : "");
+                                shell_path(out.string()), replace ? " --replace" : "");
       if (target.name != inject_targets()[0].name) command += " --for " + target.name;
       if (powers) command += " --scale-rounding power-of-two";
       if (source == kNewScales) {
@@ -129,7 +130,7 @@ std::vector<std::string> remedies(const std::string& path, const ScalesOnDisk& o
     break;
   }
   if (on_disk.facts.has(Fact::scale_file)) {
-    ways.push_back(cat("fp8kv inject MODEL --scales ", shell_word(path), " -o MODEL-kv"));
+    ways.push_back(cat("fp8kv inject MODEL --scales ", shell_path(path), " -o MODEL-kv"));
   }
   const std::vector<std::string> others = arriving(on_disk, serving, column.runtime);
   const bool in_pairs = !on_disk.facts.has_any({Fact::k_only, Fact::v_only});

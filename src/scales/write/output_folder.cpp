@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/shell.h"
 #include "files/made_folder.h"
 #include "files/special_file.h"
 
@@ -18,7 +19,7 @@ fs::path resolved_output(const fs::path& out) {
   if (fs::is_directory(named)) return fs::canonical(named);
   if (!fs::is_directory(named.parent_path())) {
     throw Error(cat(quote(named.parent_path().string()), ": no such folder"),
-                cat("make it first: mkdir -p ", quote(named.parent_path().string())));
+                cat("make it first: mkdir -p ", shell_path(named.parent_path().string())));
   }
   return fs::canonical(named.parent_path()) / named.filename();
 }

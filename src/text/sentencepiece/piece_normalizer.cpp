@@ -43,7 +43,8 @@ void PieceNormalizer::append(std::string_view text, std::string& out) const {
   }
 }
 
-void PieceNormalizer::apply(std::string_view text, bool is_first, std::string& out) const {
+void PieceNormalizer::apply(std::string_view text, bool is_first, std::string& out,
+                            const GrowthLimit& limit) const {
   out.clear();
   size_t at = 0;
   InterruptEvery interrupt;
@@ -62,6 +63,7 @@ void PieceNormalizer::apply(std::string_view text, bool is_first, std::string& o
     while (after_space && next.text.starts_with(' ')) next.text.remove_prefix(1);
     if (!next.text.empty()) {
       append(next.text, out);
+      limit.check(out.size());
       after_space = remove_extra_ && next.text.ends_with(' ');
     }
     at += next.length;

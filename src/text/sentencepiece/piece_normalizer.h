@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "text/models/byte_trie.h"
+#include "text/models/growth_limit.h"
 #include "text/sentencepiece/charsmap.h"
 #include "text/sentencepiece/sentencepiece_file.h"
 
@@ -20,7 +21,8 @@ class PieceNormalizer {
 
   // Replaces `out` by the normalised `text`, which is valid UTF-8; so is the result. `is_first`:
   // `text` begins where the whole text does.
-  void apply(std::string_view text, bool is_first, std::string& out) const;
+  void apply(std::string_view text, bool is_first, std::string& out,
+             const GrowthLimit& limit) const;
 
  private:
   struct Front {

@@ -20,16 +20,6 @@ size_t count_at(const Json& json, std::string_view key) {
   return static_cast<size_t>(count);
 }
 
-std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
-  std::string out;
-  size_t copied = 0;
-  for (size_t at; (at = text.find(from, copied)) != text.npos; copied = at + from.size()) {
-    out += text.substr(copied, at - copied);
-    out += to;
-  }
-  return out += text.substr(copied);
-}
-
 // "<0x0A>" is the byte 10; -1 for anything else. Like the library, either case of digits.
 int byte_of_any_piece(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
@@ -49,6 +39,7 @@ int byte_of_any_piece(std::string_view token) {
 Decoder Decoder::from_json(const std::optional<Json>& decoder) {
   Decoder made;
   if (decoder) {
+    made.where_ = decoder->where();
     made.add(*decoder);
   } else {
     made.steps_.emplace_back(Spaces{});
@@ -58,6 +49,7 @@ Decoder Decoder::from_json(const std::optional<Json>& decoder) {
 
 Decoder Decoder::of_pieces(const SentencePieceFile& file) {
   Decoder made;
+  made.where_ = file.where;
   made.steps_.emplace_back(
       Pieces{file.byte_fallback, file.add_dummy_prefix || file.remove_extra_whitespaces,
              file.remove_extra_whitespaces, file.pieces[static_cast<size_t>(file.unknown_id)].text,
@@ -107,9 +99,22 @@ void Decoder::add(const Json& json) {
 }
 
 Decoding::Decoding(const Decoder& decoder)
-    : steps_(decoder.steps_), states_(decoder.steps_.size()) {}
+    : steps_(decoder.steps_), states_(decoder.steps_.size()), limit_(0, decoder.where_) {}
+
+std::string Decoding::replaced(std::string_view text, std::string_view from,
+                               std::string_view to) const {
+  std::string out;
+  size_t copied = 0;
+  for (size_t at; (at = text.find(from, copied)) != text.npos; copied = at + from.size()) {
+    out += text.substr(copied, at - copied);
+    limit_.check(out.size() + to.size());
+    out += to;
+  }
+  return out += text.substr(copied);
+}
 
 void Decoding::add(std::string_view token) {
+  limit_.add_given(token.size() + 1);  // what a space is put between can be empty
   text(0, token);
   end_token(0);
 }
@@ -120,6 +125,8 @@ void Decoding::finish() {
 
 void Decoding::text(size_t step, std::string_view fragment) {
   if (step == steps_.size()) {
+    made_ += fragment.size();
+    limit_.check(made_);
     out_ += fragment;
     return;
   }
@@ -184,6 +191,7 @@ void Decoding::whole_token(size_t step, const Decoder::Step& kind) {
     size_t copied = 0;
     replace->pattern.for_each(token, match_, [&](const Pattern::Match& found) {
       out.append(token, copied, found.begin - copied);
+      limit_.check(out.size() + replace->content.size());
       out += replace->content;
       copied = found.end;
     });

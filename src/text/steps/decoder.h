@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "json/json.h"
+#include "text/models/growth_limit.h"
 #include "text/sentencepiece/sentencepiece_file.h"
 #include "text/steps/pattern.h"
 
@@ -58,6 +59,7 @@ class Decoder {
   void add(const Json& decoder);
 
   std::vector<Step> steps_;
+  std::string where_;  // for messages
 };
 
 // Decodes one sequence of tokens. Each step of the decoder passes on what no later token can
@@ -66,6 +68,7 @@ class Decoding {
  public:
   explicit Decoding(const Decoder& decoder);
 
+  // Throws where the tokens become much longer: see GrowthLimit.
   void add(std::string_view token);
   void finish();  // no token follows; call once
   // The text that is certain since the last call.
@@ -94,12 +97,16 @@ class Decoding {
   void flush_piece_bytes(size_t step, bool last);
   void strip(size_t step, const Decoder::Strip& kind, std::string_view fragment);
   void pass(size_t step, std::string_view fragment) {
+    limit_.check(fragment.size());
     if (!fragment.empty()) text(step + 1, fragment);
   }
+  std::string replaced(std::string_view text, std::string_view from, std::string_view to) const;
 
   const std::vector<Decoder::Step>& steps_;
   std::vector<State> states_;
   PatternScratch match_;
+  GrowthLimit limit_;  // of all tokens together
+  size_t made_ = 0;    // bytes of text
   std::string out_;
 };
 

@@ -11,12 +11,15 @@ namespace fp8kv {
 
 Normalizer Normalizer::from_json(const std::optional<Json>& normalizer) {
   Normalizer made;
-  if (normalizer) made.add(*normalizer);
+  if (!normalizer) return made;
+  made.where_ = normalizer->where();
+  made.add(*normalizer);
   return made;
 }
 
-Normalizer Normalizer::of_pieces(PieceNormalizer normalizer) {
+Normalizer Normalizer::of_pieces(PieceNormalizer normalizer, const std::string& where) {
   Normalizer made;
+  made.where_ = where;
   made.steps_.emplace_back(std::make_shared<const PieceNormalizer>(std::move(normalizer)));
   return made;
 }
@@ -75,15 +78,17 @@ void Normalizer::add(const Json& normalizer) {
 std::string_view Normalizer::apply(std::string_view text, bool is_first, Scratch& scratch,
                                    PatternScratch& match) const {
   size_t next = 0;
+  const GrowthLimit limit(text.size(), where_);
   for (const Step& step : steps_) {
     std::string& out = scratch.buffers[next];
     std::string_view result;
     if (const auto* pieces = std::get_if<Pieces>(&step)) {
-      (*pieces)->apply(text, is_first, out);
+      (*pieces)->apply(text, is_first, out, limit);
       result = out;
     } else {
-      result = run(step, text, out, match);
+      result = run(step, text, out, match, limit);
     }
+    limit.check(result.size());
     // The other buffer may hold the input of the step after this one.
     if (result.data() == out.data()) next = 1 - next;
     text = result;
@@ -140,24 +145,32 @@ std::string_view for_each_char(std::string_view text, std::string& out, Change&&
 
 }  // namespace
 
+void Normalizer::replace(const Replace& step, std::string_view text, std::string& out,
+                         PatternScratch& match, const GrowthLimit& limit) {
+  out.clear();
+  size_t copied = 0;
+  step.pattern.for_each(text, match, [&](const Pattern::Match& found) {
+    out += text.substr(copied, found.begin - copied);
+    limit.check(out.size() + step.content.size());
+    out += step.content;
+    copied = found.end;
+  });
+  out += text.substr(copied);
+}
+
 std::string_view Normalizer::run(const Step& step, std::string_view text, std::string& out,
-                                 PatternScratch& match) {
+                                 PatternScratch& match, const GrowthLimit& limit) {
   if (const auto* form = std::get_if<NormalForm>(&step))
     return normal_form(text, *form, out, check_interrupt);
   if (const auto* prepend = std::get_if<Prepend>(&step)) {
     if (text.empty()) return text;
+    limit.check(prepend->text.size() + text.size());
     out.assign(prepend->text);
     return out += text;
   }
-  if (const auto* replace = std::get_if<Replace>(&step)) {
-    out.clear();
-    size_t copied = 0;
-    replace->pattern.for_each(text, match, [&](const Pattern::Match& found) {
-      out += text.substr(copied, found.begin - copied);
-      out += replace->content;
-      copied = found.end;
-    });
-    return out += text.substr(copied);
+  if (const auto* replacing = std::get_if<Replace>(&step)) {
+    replace(*replacing, text, out, match, limit);
+    return out;
   }
   if (const auto* sides = std::get_if<Strip>(&step)) return strip(text, sides->left, sides->right);
   if (std::holds_alternative<Lowercase>(step)) {

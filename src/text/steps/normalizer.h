@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "json/json.h"
+#include "text/models/growth_limit.h"
 #include "text/sentencepiece/piece_normalizer.h"
 #include "text/steps/pattern.h"
 #include "unicode/normal_form.h"
@@ -20,13 +21,15 @@ class Normalizer {
   Normalizer() = default;  // changes nothing
   // Throws for a kind that is not implemented, and for broken members.
   static Normalizer from_json(const std::optional<Json>& normalizer);
-  static Normalizer of_pieces(PieceNormalizer normalizer);
+  // `where`: the file, for messages.
+  static Normalizer of_pieces(PieceNormalizer normalizer, const std::string& where);
 
   struct Scratch {
     std::string buffers[2];
   };
   // The result is `text` itself where nothing changes, else it lies in `scratch`. `is_first`:
-  // `text` begins where the whole text does.
+  // `text` begins where the whole text does. Throws for a text that becomes much longer: see
+  // GrowthLimit.
   std::string_view apply(std::string_view text, bool is_first, Scratch& scratch,
                          PatternScratch& match) const;
 
@@ -58,9 +61,12 @@ class Normalizer {
   static std::optional<Step> plain_step(const std::string& type);
   void add(const Json& normalizer);
   static std::string_view run(const Step& step, std::string_view text, std::string& out,
-                              PatternScratch& match);
+                              PatternScratch& match, const GrowthLimit& limit);
+  static void replace(const Replace& step, std::string_view text, std::string& out,
+                      PatternScratch& match, const GrowthLimit& limit);
 
   std::vector<Step> steps_;
+  std::string where_;  // for messages
 };
 
 }  // namespace fp8kv

@@ -18,7 +18,9 @@ constexpr std::string_view kGpt2 =
 PreTokenizer PreTokenizer::from_json(const std::optional<Json>& pre_tokenizer,
                                      const Normalizer& normalizer) {
   PreTokenizer made;
-  if (pre_tokenizer) made.add(*pre_tokenizer, normalizer);
+  if (!pre_tokenizer) return made;
+  made.where_ = pre_tokenizer->where();
+  made.add(*pre_tokenizer, normalizer);
   return made;
 }
 
@@ -124,6 +126,7 @@ struct PreTokenizer::Words {
   Scratch& scratch;
   PatternScratch& match;
   std::string_view text;
+  GrowthLimit limit;
   size_t next_buffer = 0;
 
   // Runs `change(piece, index, out)` for every word; what it appends replaces the word.
@@ -136,6 +139,7 @@ struct PreTokenizer::Words {
       Span& span = scratch.spans[i];
       const size_t begin = out.size();
       change(text.substr(span.begin, span.end - span.begin), span, out);
+      limit.check(out.size());
       span = {begin, out.size()};
     }
     text = out;
@@ -152,7 +156,7 @@ void PreTokenizer::cut(std::string_view text, bool is_first, bool raw_bytes, Scr
   words.clear();
   scratch.spans.clear();
   if (!text.empty()) scratch.spans.push_back({0, text.size()});
-  Words state{scratch, match, text};
+  Words state{scratch, match, text, GrowthLimit(text.size(), where_)};
   for (const Step& step : steps_) {
     if (const auto* split = std::get_if<Split>(&step)) {
       run(*split, state);

@@ -79,6 +79,7 @@ class PreTokenizer {
   static void find_cuts(const Split& split, std::string_view text, Words& words);
 
   std::vector<Step> steps_;
+  std::string where_;  // for messages
 };
 
 }  // namespace fp8kv

@@ -77,8 +77,8 @@ TEST_CASE("cli killed: what killed runs have left is named with a way to remove 
   const auto named = [](const std::string& name) {
     return cat("warning: '", name,
                "': left by a run that was killed, unless one on another machine is writing it; to "
-               "remove it: rm -r '",
-               name, "'\n");
+               "remove it: rm -r ",
+               name, "\n");
   };
   const auto left = [&](const std::string& name) {
     at.temp.write(name + ".fp8kv-tmp-9", "left");

@@ -96,7 +96,7 @@ class Place {
     for (const auto& entry : fs::directory_iterator(temp_ / "out")) {
       const std::string name = "out/" + entry.path().filename().string();
       if (name.find(".fp8kv-tmp-") == name.npos) continue;
-      CHECK(said.find(cat("to remove it: rm -r '", name, "'\n")) != said.npos);
+      CHECK(said.find(cat("to remove it: rm -r ", name, "\n")) != said.npos);
       left.push_back(entry.path());
     }
     for (const fs::path& path : left) fs::remove_all(path);

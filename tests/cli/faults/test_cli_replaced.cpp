@@ -56,7 +56,7 @@ void check_kept(const Workplace& at, const std::string& message) {
   const test::CliResult result = at.inject();
   CHECK(result.exit_code == 3);
   CHECK(result.err == cat("fp8kv: inject: ", message, ", so 'out' is not replaced\n",
-                          "help: choose another output, or remove it yourself: rm -r 'out'\n"));
+                          "help: choose another output, or remove it yourself: rm -r out\n"));
   CHECK(at.contents() == before);
 }
 

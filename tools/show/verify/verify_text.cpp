@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/terminal_text.h"
 #include "base/text.h"
 #include "show/junit.h"
 #include "show/output.h"
@@ -147,7 +148,7 @@ std::string losses_of(const RuntimeFate& fate, const ScalesOnDisk& scales) {
     for (const LayerOnDisk* layer : layers) numbers.push_back(static_cast<size_t>(layer->layer));
     const std::string lost =
         cat("  ", fate_name(what.first), " in ", layer_list(numbers), names_of(layers));
-    text += cat(sentence(lost, 4), "\n", sentence("    " + printable(what.second), 4), "\n");
+    text += cat(sentence(lost, 4), "\n", sentence("    " + terminal_line(what.second), 4), "\n");
   }
   return fate.layers.empty() ? "  there are no scales\n" : text;
 }
@@ -159,7 +160,7 @@ std::string serving_of(const VerifyReport& report) {
     if (each.asked && !each.serve.empty() && !known) commands.push_back(each.serve);
   }
   std::string text = commands.empty() ? "" : "\nServe it with\n";
-  for (const std::string& command : commands) text += cat("  ", printable(command), "\n");
+  for (const std::string& command : commands) text += cat("  ", terminal_line(command), "\n");
   return text;
 }
 
@@ -178,7 +179,8 @@ std::string verify_text(const VerifyReport& report) {
       table_of(all_rows(report)) + runtime_sources() + producer_line(report) + drafts_of(report);
   for (const Row& row : lost_rows(report)) {
     text += cat("\n", row.name(), ":\n", losses_of(row.first->fate, report.scales));
-    for (const std::string& fix : row.first->fixes) text += cat("  fix: ", printable(fix), "\n");
+    for (const std::string& fix : row.first->fixes)
+      text += cat("  fix: ", terminal_line(fix), "\n");
   }
   return report.refusal ? text : text + serving_of(report);
 }

@@ -1,0 +1,12 @@
+// UTF-8, byte by byte: no surrogates, no overlong forms.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace fp8kv {
+
+// Length of the well-formed sequence at the front of `s`, or 0. REQUIRES `s` not to be empty.
+size_t utf8_length(std::string_view s);
+
+}  // namespace fp8kv
