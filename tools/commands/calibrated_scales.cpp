@@ -8,6 +8,7 @@
 #include "calib/rounds.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
+#include "checkpoint/sampled_rows.h"
 #include "commands/work_note.h"
 #include "policy/make_scales.h"
 
@@ -60,6 +61,7 @@ void say_settled(const Rounds& rounds, Log& log) {
 Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& config,
                              Backend& backend, const CalibrationRun& run, Log& log) {
   ModelIdentity identity = model_identity(checkpoint, config);
+  identity.rows = sampled_rows(checkpoint, config);
   identity.projections = model_fingerprint(checkpoint, config);
   const char* less = backend.memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                       : "use fewer --samples or a smaller --seq-len";
