@@ -1,12 +1,15 @@
 #include "files/finished_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "files/descriptor.h"
 #include "files/file.h"
 #include "files/temporary.h"
@@ -17,6 +20,8 @@ namespace {
 
 constexpr const char* kIdentity = "fp8kv-resume.json";
 constexpr const char* kUnfinished = ".unfinished";
+constexpr const char* kDigest = ".sha256";
+constexpr uint64_t kPieceBytes = uint64_t(1) << 20;
 
 // The folder, made where it is not there.
 FileDescriptor locked(const fs::path& folder) {
@@ -30,6 +35,16 @@ FileDescriptor locked(const fs::path& folder) {
                 "wait for it, or name another output");
   }
   return lock;
+}
+
+std::string digest_of(const fs::path& path) {
+  const InputFile file(path);
+  Sha256 digest;
+  for (uint64_t at = 0; at < file.size(); at += kPieceBytes) {
+    check_interrupt();
+    digest.add(file.read(at, std::min(kPieceBytes, file.size() - at)));
+  }
+  return digest.hex() + "\n";
 }
 
 }  // namespace
@@ -57,10 +72,11 @@ FinishedFiles::FinishedFiles(const fs::path& out, const std::string& identity)
   }
 }
 
-bool FinishedFiles::has(const std::string& file, uint64_t bytes) const {
-  std::error_code error;
-  const uint64_t found = fs::file_size(folder_ / file, error);
-  return !error && found == bytes;
+Kept FinishedFiles::has(const std::string& file, uint64_t bytes) const {
+  const fs::path path = folder_ / file, digest = folder_ / (file + kDigest);
+  if (!fs::exists(path)) return Kept::absent;
+  if (!fs::exists(digest) || fs::file_size(path) != bytes) return Kept::damaged;
+  return read_regular_text(digest) == digest_of(path) ? Kept::whole : Kept::damaged;
 }
 
 fs::path FinishedFiles::unfinished(const std::string& file) const {
@@ -74,6 +90,8 @@ void FinishedFiles::finish(const std::string& file) const {
   const fs::path path = folder_ / (file + kUnfinished);
   const FileDescriptor opened = open_for_reading(path);
   if (::fsync(opened.get()) != 0 && errno != EINVAL) fail_system(path.string(), "sync", errno);
+  // Before the file has its name, so that none is ever finished without a digest.
+  write_file_atomically(folder_ / (file + kDigest), digest_of(path), true);
   fs::rename(path, folder_ / file);
 }
 
