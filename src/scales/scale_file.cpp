@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "core/amax_scales.h"
 #include "core/model_description.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
@@ -346,6 +347,7 @@ KvScales parse_scale_file(const Json& document, const std::string& source) {
     scales.provenance.source = kVllmSource;
   }
   check_values(scales, source);
+  check_follows_amax(scales, source);
   return scales;
 }
 
