@@ -347,7 +347,6 @@ KvScales parse_scale_file(const Json& document, const std::string& source) {
     scales.provenance.source = kVllmSource;
   }
   check_values(scales, source);
-  check_follows_amax(scales, source);
   return scales;
 }
 
@@ -360,7 +359,9 @@ KvScales read_scale_file(const std::filesystem::path& path) {
     throw Error(cat(name, ": is not a scale file"),
                 "a scale file is the JSON that 'fp8kv calibrate' or 'fp8kv extract' writes");
   }
-  return parse_scale_file(Json::parse(text, name), name);
+  KvScales scales = parse_scale_file(Json::parse(text, name), name);
+  check_follows_amax(scales, name);
+  return scales;
 }
 
 bool is_scale_file(const Json& document) {

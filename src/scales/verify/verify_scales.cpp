@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "checkpoint/quantised_tensors.h"
 #include "scales/read/find_scales.h"
 #include "scales/read/open_store.h"
 #include "scales/scale_file.h"
@@ -91,6 +92,7 @@ VerifyReport verify_scales(const std::filesystem::path& path, const VerifyReques
     return report;
   }
   const Checkpoint checkpoint = Checkpoint::open(path);
+  check_quantised_tensors(checkpoint);
   FoundScales found = survey_scales(checkpoint);
   report.scales = scales_on_disk(checkpoint);
   if (found.refusal && !found.absent) report.refusal = found.refusal;
