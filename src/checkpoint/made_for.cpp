@@ -6,6 +6,7 @@
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
 #include "checkpoint/read_model_config.h"
+#include "checkpoint/sampled_rows.h"
 #include "core/compare_models.h"
 
 namespace fp8kv {
@@ -30,16 +31,26 @@ class MadeFor {
       return std::move(fit_);
     }
     try {
-      compare(model_identity(checkpoint_, read_model_config(checkpoint_)));
+      compare(identity_of_model());
     } catch (const Error& error) {
       if (is_foreign_ || error.kind() != ErrorKind::input) throw;
       checkpoint_.check_unchanged();
-      compare_uncomputed(model, error.what());
+      refuse(cat("that one was computed, and this one cannot be: ", error.what()));
     }
     return std::move(fit_);
   }
 
  private:
+  // With the rows that the scales' own was sampled in.
+  ModelIdentity identity_of_model() const {
+    const ModelConfig config = read_model_config(checkpoint_);
+    ModelIdentity identity = model_identity(checkpoint_, config);
+    if (from_.model_identity && !from_.model_identity->rows.empty()) {
+      identity.rows = sampled_rows(checkpoint_, config);
+    }
+    return identity;
+  }
+
   // Throws unless that is accepted.
   void refuse(const std::string& what) {
     is_foreign_ = true;
@@ -61,17 +72,6 @@ class MadeFor {
           cat("the K and V projections are others (", found, " instead of ", plain(wanted), ")"));
     }
     fit_.notes.push_back(cat(source_, ": ", why));
-  }
-
-  // Of a model that the scales' own could be compared with only if it were computed here.
-  void compare_uncomputed(const ModelDescription& model, const std::string& why) {
-    if (!from_.model_identity || from_.model_identity->projections.empty()) {
-      return refuse(cat("that one was computed, and this one cannot be: ", why));
-    }
-    compare_projections(from_.model_identity->projections, model,
-                        cat("only the K and V projections were compared, since the model cannot be "
-                            "computed here: ",
-                            why));
   }
 
   void compare(const ModelIdentity& found) {

@@ -29,8 +29,9 @@ struct ScalesFit {
 //   the same K and V           taken; a note where only what comes behind them differs
 //   a fine-tune                taken with a warning that says how far weights moved
 //   another model              refused, saying what differs, unless `foreign` accepts it
-// A fingerprint of version 1 tells of the K and V projections alone, which a note says. So is a
-// model compared whose config cannot be computed here. `source` is named in messages.
+// A fingerprint of version 1 tells of the K and V projections alone, which a note says. A model
+// that cannot be computed here is another one: the scales' own was computed. `source` is named in
+// messages.
 ScalesFit check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
                          const ModelDescription& model, const std::string& source,
                          const ForeignScales& foreign = {});

@@ -10,6 +10,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "checkpoint/identity_tensors.h"
 #include "checkpoint/kv_config.h"
 #include "checkpoint/model_weights.h"
 #include "config/families/tensor_table.h"
@@ -92,56 +93,6 @@ std::string sampled_embedding(const ModelWeights& weights, const Weight& weight)
   return bytes;
 }
 
-bool is_of_experts(const ModelTensor& tensor) {
-  const TensorRole role = tensor.parts.front().role;
-  return role == TensorRole::expert_gate || role == TensorRole::expert_up ||
-         role == TensorRole::expert_down;
-}
-
-// One matrix of an expert, in bytes of a weight.
-struct ExpertPart {
-  Weight weight;
-  uint64_t offset;
-  uint64_t bytes;
-};
-
-// Where the matrices of one expert lie, each as if it were apart, and how long they are; all of
-// them as one where their rows are columns, or in turn. In bytes.
-std::vector<std::pair<uint64_t, uint64_t>> places_of(const ModelTensor& tensor, uint64_t bytes) {
-  if (tensor.layout != TensorLayout::rows) return {{0, bytes}};
-  const TensorPart& last = tensor.parts.back();
-  const uint64_t row_bytes = bytes / static_cast<uint64_t>(last.first_row + last.rows);
-  std::vector<std::pair<uint64_t, uint64_t>> places;
-  for (const TensorPart& part : tensor.parts) {
-    places.push_back({static_cast<uint64_t>(part.first_row) * row_bytes,
-                      static_cast<uint64_t>(part.rows) * row_bytes});
-  }
-  return places;
-}
-
-// The matrices of each expert of a layer, in tensors of their own or in those of all experts.
-std::vector<std::vector<ExpertPart>> expert_parts(const ModelWeights& weights,
-                                                  const std::vector<ModelTensor>& tensors,
-                                                  int64_t n_experts) {
-  std::vector<std::vector<ExpertPart>> parts(static_cast<size_t>(n_experts));
-  for (const ModelTensor& tensor : tensors) {
-    if (!is_of_experts(tensor)) continue;
-    const Weight weight = weights.at(tensor);
-    const uint64_t bytes = weight.bytes();
-    if (tensor.expert >= 0) {
-      parts[static_cast<size_t>(tensor.expert)].push_back({weight, 0, bytes});
-      continue;
-    }
-    const uint64_t of_one = bytes / parts.size();
-    for (size_t i = 0; i < parts.size(); ++i) {
-      for (const auto& [first, size] : places_of(tensor, of_one)) {
-        parts[i].push_back({weight, i * of_one + first, size});
-      }
-    }
-  }
-  return parts;
-}
-
 // A block of every `stride`-th expert, of its matrices in turn, and of another place in each.
 std::string sampled_experts(const ModelWeights& weights,
                             const std::vector<std::vector<ExpertPart>>& experts, size_t first,
@@ -157,28 +108,11 @@ std::string sampled_experts(const ModelWeights& weights,
   return bytes;
 }
 
-// K and V, and what they are made from in their own layer.
-bool makes_kv(const ModelTensor& tensor) {
-  return std::any_of(tensor.parts.begin(), tensor.parts.end(), [](const TensorPart& part) {
-    return part.role == TensorRole::attn_norm || part.role == TensorRole::stream_norm ||
-           part.role == TensorRole::stream_router || part.role == TensorRole::stream_predict ||
-           part.role == TensorRole::k || part.role == TensorRole::v ||
-           part.role == TensorRole::latent || part.role == TensorRole::latent_norm ||
-           part.role == TensorRole::k_norm;
-  });
-}
-
 // All layers read what these give.
 bool joins_embedding(const ModelTensor& tensor) {
   const TensorRole role = tensor.parts.front().role;
   return role == TensorRole::positions || role == TensorRole::embed_up ||
          role == TensorRole::stream_in;
-}
-
-int64_t last_cache(const ModelConfig& config) {
-  int64_t last = config.n_layers() - 1;
-  while (last > 0 && !config.writes_cache(last)) --last;
-  return last;
 }
 
 }  // namespace

@@ -41,6 +41,16 @@ std::string module_of(const ModelTensor& tensor) {
   return tensor.name.substr(0, tensor.name.size() - after);
 }
 
+// Every module that has a tensor.
+std::vector<std::string> modules_of(const Checkpoint& checkpoint) {
+  std::vector<std::string> modules;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    std::string module = name.substr(0, std::min(name.rfind('.'), name.size()));
+    if (modules.empty() || modules.back() != module) modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
 // That what the config leaves out is plain, and what it does not is quantised.
 void check_said(const ModelWeights& weights, const ModelTensor& tensor, const Weight& weight) {
   const QuantSettings& said = weights.settings();
@@ -74,6 +84,7 @@ ModelWeights::ModelWeights(const Checkpoint& checkpoint, DType dtype)
     : checkpoint_(checkpoint), dtype_(dtype) {
   const QuantConfig quant = read_quant_config(checkpoint);
   settings_ = read_quant_settings(quant.block, quant.hf_quant);
+  groups_ = read_quant_groups(quant.block);
 }
 
 std::optional<Weight> ModelWeights::find(const ModelTensor& tensor) const {
@@ -147,11 +158,14 @@ std::string check_stored_weights(const ModelWeights& weights, const ModelConfig&
       if (!weight) continue;
       check_said(weights, tensor, *weight);
       if (!weight->stored) continue;
+      check_group_of(weights.groups(), module_of(tensor), *weight->stored,
+                     quote(weights.checkpoint().folder().string()));
       forms.insert(form_text(*weight->stored));
     }
   };
   check(outer_tensors(config));
   for (int64_t layer = 0; layer < config.n_layers(); ++layer) check(layer_tensors(config, layer));
+  if (!forms.empty()) check_groups_used(weights.groups(), modules_of(weights.checkpoint()));
   return join(std::vector<std::string>(forms.begin(), forms.end()), "; ");
 }
 

@@ -9,6 +9,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "config/families/tensor_table.h"
+#include "quant/quant_groups.h"
 #include "quant/quant_settings.h"
 #include "quant/stored_weight.h"
 
@@ -37,11 +38,13 @@ class ModelWeights {
   // A part of a weight's bytes as it is computed with, without reading more of the files than that.
   // REQUIRES offset and length to be of whole elements.
   std::string read(const Weight& weight, uint64_t offset, uint64_t length) const;
-  // Throws where a scale of a quantised weight is no finite number, or a group is not there.
+  // Throws where a scale of a quantised weight is none (see check_values of StoredWeight), or a
+  // group is not there.
   // Whoever decodes has to ask first: reading a model's config looks at no values.
   void check_values(const Weight& weight) const;
 
   const QuantSettings& settings() const { return settings_; }
+  const std::vector<QuantGroup>& groups() const { return groups_; }
   const Checkpoint& checkpoint() const { return checkpoint_; }
 
  private:
@@ -51,6 +54,7 @@ class ModelWeights {
   const Checkpoint& checkpoint_;
   DType dtype_;
   QuantSettings settings_;
+  std::vector<QuantGroup> groups_;
 };
 
 // What a quantised tensor is once it is decoded: as_decoded, or the plain tensor itself where that

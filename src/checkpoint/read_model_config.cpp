@@ -15,6 +15,7 @@
 #include "checkpoint/layer_name.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/quant_config.h"
+#include "checkpoint/quantised_tensors.h"
 #include "config/describe/language_config.h"
 #include "config/families/architectures.h"
 #include "config/families/tensor_table.h"
@@ -302,6 +303,7 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   // Tied: one matrix under either name.
   const bool needs_embed = !tied || has_embed || !has_lm_head;
   const Expected expected(config, needs_embed, !tied || has_lm_head);
+  check_quantised_tensors(checkpoint);
   config.dtype = shared_dtype(checkpoint, config, expected);
   const ModelWeights weights(checkpoint, config.dtype);
   const QuantConfig quant = read_quant_config(checkpoint);

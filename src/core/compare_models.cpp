@@ -95,6 +95,44 @@ double moved(const WeightsIdentity& before, const WeightsIdentity& after, DType 
   return std::sqrt(sum / static_cast<double>(a.size()));
 }
 
+// By what factor the larger one of two sizes is larger.
+double factor_of(double before, double after) {
+  if (before == after) return 1;
+  const double factor = std::max(before, after) / std::min(before, after);
+  return factor >= 1 ? factor : HUGE_VAL;  // also where one is a NaN
+}
+
+void note_size(double before, double after, const std::string& of, ModelComparison& out) {
+  const double factor = factor_of(before, after);
+  if (factor <= out.grown) return;
+  out.grown = factor;
+  if (factor <= kMostGrown) return;
+  const std::string by = std::isinf(factor) ? "of another size"
+                         : factor < 1e6     ? cat(fixed(factor, factor < 10 ? 1 : 0), " times as ",
+                                              after > before ? "large" : "small")
+                                            : "more than a million times as large or small";
+  out.grown_text = cat("rows of ", of, " that are ", by);
+}
+
+// Files of older versions have no rows, and are compared without.
+void compare_rows(const ModelIdentity& made_for, const ModelIdentity& found, ModelComparison& out) {
+  const size_t n = std::min(made_for.rows.size(), found.rows.size());
+  for (size_t i = 0; i < n; ++i) {
+    const RowsIdentity &a = made_for.rows[i], &b = found.rows[i];
+    if (a.digest == b.digest) continue;
+    if (std::find(out.layers.begin(), out.layers.end(), i) == out.layers.end()) {
+      out.layers.push_back(i);
+    }
+    for (size_t tensor = 0; tensor < std::min(a.sizes.size(), b.sizes.size()); ++tensor) {
+      const RowSizes &before = a.sizes[tensor], &after = b.sizes[tensor];
+      const std::string of = after.name.empty() ? cat("layer ", i) : quote(after.name);
+      note_size(before.all, after.all, of, out);
+      note_size(before.largest, after.largest, of, out);
+    }
+  }
+  std::sort(out.layers.begin(), out.layers.end());
+}
+
 void compare_weights(const ModelIdentity& made_for, const ModelIdentity& found, DType dtype,
                      ModelComparison& out) {
   const auto note = [&](const WeightsIdentity& before, const WeightsIdentity& after,
@@ -126,10 +164,12 @@ ModelComparison compare_models(const ModelIdentity& made_for, const ModelIdentit
     return out;
   }
   compare_weights(made_for, found, *dtype, out);
+  compare_rows(made_for, found, out);
   if (out.layers.empty() && !out.embedding) {
     out.match = out.rest ? ModelMatch::same_kv : ModelMatch::same;
   } else {
-    out.match = out.moved <= kMostMoved ? ModelMatch::fine_tune : ModelMatch::other;
+    const bool near = out.moved <= kMostMoved && out.grown <= kMostGrown;
+    out.match = near ? ModelMatch::fine_tune : ModelMatch::other;
   }
   return out;
 }
@@ -151,7 +191,9 @@ std::string difference_text(const ModelComparison& comparison) {
                                : cat(", moved by up to ",
                                      fixed(100 * comparison.moved, comparison.moved < 0.1 ? 2 : 0),
                                      " % of their size (", comparison.moved_most, ")");
-    return cat("the weights of ", join(parts), " are others", by);
+    const std::string rows =
+        comparison.grown_text.empty() ? "" : cat(", with ", comparison.grown_text);
+    return cat("the weights of ", join(parts), " are others", by, rows);
   }
   return comparison.rest ? "what comes behind the last K and V (Q, O, MLP, final norm, lm_head)"
                          : "";

@@ -22,6 +22,10 @@ enum class ModelMatch {
 // independent values of the same spread differ by sqrt(2) of it). In between are long trainings.
 inline constexpr double kMostMoved = 0.3;
 
+// A tensor whose sampled rows, or whose largest one, grew or shrank by more than that factor moved
+// by more than its own size. No fine-tune does that, and a cache's scales follow the largest row.
+inline constexpr double kMostGrown = 2;
+
 struct ModelComparison {
   ModelMatch match = ModelMatch::same;
   std::vector<std::string> config;  // "rope_theta is 10000 instead of 500000"
@@ -31,6 +35,9 @@ struct ModelComparison {
   // How far the sampled weights moved where they moved furthest, relative to their size: the root
   // of the mean over a layer's tensors of (sum of squared differences) / (sum of squares).
   double moved = 0;
+  // Of the sampled rows, the tensor whose size changed most: by that factor, 1 or more.
+  double grown = 1;
+  std::string grown_text;  // "rows of 'NAME' that are 1000 times as large"; "" up to kMostGrown
   std::string moved_most;  // "layer 3", "the embedding"; "" where no sample moved
 };
 

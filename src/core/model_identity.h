@@ -23,19 +23,39 @@ struct WeightsIdentity {
   bool operator==(const WeightsIdentity&) const = default;
 };
 
+// How large the sampled rows of one tensor are.
+struct RowSizes {
+  double all = 0;      // root of the mean square over all of them
+  double largest = 0;  // that of the row where it is largest
+  std::string name;    // "model.layers.0.self_attn.v_proj.weight"; scale files leave it out
+  bool operator==(const RowSizes& other) const {
+    return all == other.all && largest == other.largest;
+  }
+};
+
+// Pieces of many rows of every tensor of a layer.
+struct RowsIdentity {
+  std::string digest;  // 16 hex digits, over these pieces
+  std::vector<RowSizes> sizes;
+  bool operator==(const RowsIdentity&) const = default;
+};
+
 struct ModelIdentity {
   std::vector<ConfigNumber> config;     // rising by key
   std::vector<WeightsIdentity> layers;  // all tensors from which K and V of any layer follow
   WeightsIdentity embedding;
   // Digest of what changes no K and V: what comes behind them in the last layer, and after it.
   std::string rest;
+  // By layer, of the tensors of `layers`; empty in files of older versions. Made by
+  // checkpoint/sampled_rows.h.
+  std::vector<RowsIdentity> rows;
   std::string projections;  // the fingerprint of version 1 (checkpoint/fingerprint.h)
   bool operator==(const ModelIdentity&) const = default;
 };
 
 inline constexpr const char* kIdentityFingerprint = "kv-v2:";
 
-// That and a SHA-256, over all but `rest`, `projections` and the samples.
+// That and a SHA-256, over all but `rest`, `rows`, `projections` and the samples.
 std::string fingerprint_of(const ModelIdentity& identity);
 
 }  // namespace fp8kv

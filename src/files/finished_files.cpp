@@ -1,12 +1,15 @@
 #include "files/finished_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
 
+#include "base/digest.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/shell.h"
 #include "files/descriptor.h"
 #include "files/file.h"
@@ -19,6 +22,8 @@ namespace {
 
 constexpr const char* kIdentity = "fp8kv-resume.json";
 constexpr const char* kUnfinished = ".unfinished";
+constexpr const char* kDigest = ".sha256";
+constexpr uint64_t kPieceBytes = uint64_t(1) << 20;
 
 // Appears whole: an unfinished one keeps the name of a temporary.
 void make_folder(const fs::path& folder, const std::string& identity) {
@@ -53,6 +58,16 @@ void unlink_if_there(const fs::path& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_system(path.string(), "remove", errno);
 }
 
+std::string digest_of(const fs::path& path) {
+  const InputFile file(path);
+  Sha256 digest;
+  for (uint64_t at = 0; at < file.size(); at += kPieceBytes) {
+    check_interrupt();
+    digest.add(file.read(at, std::min(kPieceBytes, file.size() - at)));
+  }
+  return digest.hex() + "\n";
+}
+
 }  // namespace
 
 fs::path FinishedFiles::path_for(const fs::path& out) {
@@ -74,10 +89,11 @@ FinishedFiles::FinishedFiles(const fs::path& out, const std::string& identity)
   }
 }
 
-bool FinishedFiles::has(const std::string& file, uint64_t bytes) const {
-  std::error_code error;
-  const uint64_t found = fs::file_size(folder_ / file, error);
-  return !error && found == bytes;
+Kept FinishedFiles::has(const std::string& file, uint64_t bytes) const {
+  const fs::path path = folder_ / file, digest = folder_ / (file + kDigest);
+  if (!fs::exists(path)) return Kept::absent;
+  if (!fs::exists(digest) || fs::file_size(path) != bytes) return Kept::damaged;
+  return read_regular_text(digest) == digest_of(path) ? Kept::whole : Kept::damaged;
 }
 
 fs::path FinishedFiles::unfinished(const std::string& file) const {
@@ -91,6 +107,13 @@ void FinishedFiles::finish(const std::string& file) const {
   const fs::path path = folder_ / (file + kUnfinished);
   const FileDescriptor opened = open_for_reading(path);
   if (::fsync(opened.get()) != 0 && errno != EINVAL) fail_system(path.string(), "sync", errno);
+  // The digest comes first: no file has its name without one. A digest cut short makes it damaged.
+  const fs::path digest = folder_ / (file + kDigest);
+  unlink_if_there(digest);  // an earlier run of this identity wrote it
+  write_new_file(digest, digest_of(path));
+  if (::fsync(open_for_reading(digest).get()) != 0 && errno != EINVAL) {
+    fail_system(digest.string(), "sync", errno);
+  }
   fs::rename(path, folder_ / file);
 }
 
@@ -106,6 +129,7 @@ void FinishedFiles::remove(std::span<const std::string> files) const {
   for (const std::string& file : files) {
     unlink_if_there(folder_ / file);
     unlink_if_there(folder_ / (file + kUnfinished));
+    unlink_if_there(folder_ / (file + kDigest));
   }
   unlink_if_there(folder_ / kIdentity);
   remove_empty_folders(folder_);

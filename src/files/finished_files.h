@@ -10,6 +10,9 @@
 
 namespace fp8kv {
 
+// What became of a file that was finished once.
+enum class Kept { absent, damaged, whole };
+
 class FinishedFiles {
  public:
   // The folder for an output.
@@ -20,10 +23,11 @@ class FinishedFiles {
   // uses it.
   FinishedFiles(const std::filesystem::path& out, const std::string& identity);
 
-  // Whether the file is there, all `bytes` of it.
-  bool has(const std::string& file, uint64_t bytes) const;
+  // Whether the file is there with all its `bytes`, and they have the SHA-256 of when it was
+  // finished. Reads all of it.
+  Kept has(const std::string& file, uint64_t bytes) const;
   // Where to write it, and, once it is there, what makes it one that is finished: it is brought to
-  // the disk first.
+  // the disk first, with its SHA-256 beside it.
   std::filesystem::path unfinished(const std::string& file) const;
   void finish(const std::string& file) const;
   // Brings a finished one to `to`, as a second name where the file system has these.

@@ -1,10 +1,10 @@
 #include "policy/merge.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "base/error.h"
+#include "core/amax_scales.h"
 #include "core/compare_models.h"
 #include "policy/make_scales.h"
 
@@ -12,35 +12,6 @@ namespace fp8kv {
 namespace {
 
 constexpr uint64_t kMostNamed = 32;  // missing shards
-
-// A scale is the F32 of amax / 448, times a headroom. Older versions multiplied amax by the F32 of
-// 1/448: the same number or its neighbour (tried for all 2^23 significands), 2^-23 away at most.
-// The product with the headroom rounds each by 2^-24 of its size, which makes 2^-22 in all.
-bool are_near(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](float x, float y) { return std::abs(x / y - 1) <= 0x1p-22f; });
-}
-
-// The scales of a part are what its policy makes of its maxima, where those are enough to tell; but
-// for the last place, as older versions multiplied by 1/448.
-void check_scales(const Calibration& part) {
-  const KvScales& scales = part.scales;
-  const Policy policy = with_context(part.name, [&] { return policy_of(scales); });
-  if (policy.kind->needs == PolicyNeeds::histograms) return;
-  KvScales again;
-  again.latent = scales.latent;
-  with_context(part.name,
-               [&] { apply_policy(policy, magnitudes_of(scales.provenance.amax), again); });
-  const auto [other, found] =
-      std::mismatch(again.layers.begin(), again.layers.end(), scales.layers.begin(),
-                    [](const LayerScales& a, const LayerScales& b) {
-                      return are_near(a.k, b.k) && are_near(a.v, b.v);
-                    });
-  if (other == again.layers.end()) return;
-  throw Error(cat(part.name, ": the scales of layer ", other - again.layers.begin(),
-                  " do not follow from its amax"),
-              "the file was edited: calibrate again");
-}
 
 LayerScales draft_scales(const Policy& policy, const DraftScales& draft, bool latent) {
   KvScales made;
@@ -50,18 +21,11 @@ LayerScales draft_scales(const Policy& policy, const DraftScales& draft, bool la
 }
 
 void check_drafts(const Calibration& part) {
-  const Policy policy = with_context(part.name, [&] { return policy_of(part.scales); });
   for (const DraftScales& draft : part.scales.drafts) {
-    const std::string where = cat(part.name, ": draft layer ", draft.layer);
-    if (draft.amax.k.empty()) {
-      throw Error(cat(where, ": does not say what magnitudes were seen"),
-                  "merge takes scale files of 'fp8kv calibrate' alone");
-    }
-    if (policy.kind->needs == PolicyNeeds::histograms) continue;
-    const LayerScales again = draft_scales(policy, draft, part.scales.latent);
-    if (are_near(again.k, draft.scales.k) && are_near(again.v, draft.scales.v)) continue;
-    throw Error(cat(where, ": its scales do not follow from its amax"),
-                "the file was edited: calibrate again");
+    if (!draft.amax.k.empty()) continue;
+    throw Error(
+        cat(part.name, ": draft layer ", draft.layer, ": does not say what magnitudes were seen"),
+        "merge takes scale files of 'fp8kv calibrate' alone");
   }
 }
 
@@ -77,7 +41,8 @@ void check_calibration(const Calibration& part) {
                     from.windows == 0 ? "how much was counted" : "what magnitudes were seen"),
                 help);
   }
-  check_scales(part);
+  with_context(part.name, [&] { policy_of(part.scales); });  // throws for one that is not known
+  check_follows_amax(part.scales, part.name);
   check_drafts(part);
 }
 

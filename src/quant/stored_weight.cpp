@@ -19,10 +19,32 @@ std::string scale_text(const StoredWeight& weight) {
   return cat("a scale for each ", matrix.block_columns, " columns of a row");
 }
 
-void check_scale(float scale, const TensorEntry& entry, int64_t at, const std::string& source) {
-  if (std::isfinite(scale)) return;
+// AutoRound gives integers the sign of what is furthest from zero.
+bool may_be_negative(const QuantisedMatrix& matrix) {
+  return matrix.codes_as == WeightCodes::words || matrix.codes_as == WeightCodes::words_down ||
+         matrix.codes_as == WeightCodes::words_shuffled;
+}
+
+void check_scale(float scale, const TensorEntry& entry, int64_t at, const std::string& source,
+                 bool any_sign) {
+  if (std::isfinite(scale) && (any_sign || scale >= 0)) return;
   fail(source, ": tensor ", quote(entry.name), ": element ", at, " is ", scale,
-       ", expected a finite scale");
+       any_sign ? ", expected a finite scale" : ", expected a finite scale of 0 or more");
+}
+
+// REQUIRES that some scale is 0: all elements are looked at.
+void check_zero_scales(const StoredWeight& weight, const QuantisedMatrix& matrix,
+                       const std::string& source) {
+  for (int64_t r = 0; r < matrix.rows; ++r) {
+    for (int64_t c = 0; c < matrix.columns; ++c) {
+      const int64_t group = group_of(matrix, c);
+      if (scale_value(matrix, r, group) != 0) continue;
+      if (code_value(matrix, r, c) == zero_value(matrix, r, group)) continue;
+      const int64_t at = r / matrix.block_rows * matrix.row_step + group * matrix.group_step;
+      fail(source, ": tensor ", quote(weight.scales->name), ": element ", at,
+           " is 0, which makes weights 0 whose codes are not");
+    }
+  }
 }
 
 void check_groups(const StoredWeight& weight, const QuantisedMatrix& matrix,
@@ -68,11 +90,10 @@ void check_values(const StoredWeight& weight, const QuantisedMatrix& matrix,
                   const std::string& source) {
   if (matrix.groups != nullptr) check_groups(weight, matrix, source);
   if (matrix.overall != nullptr) {
-    check_scale(*matrix.overall, *weight.overall, 0, source);
-    if (matrix.divides && *matrix.overall == 0) {
-      fail(source, ": tensor ", quote(weight.overall->name),
-           ": is 0, which all scales are divided "
-           "by, expected another number");
+    check_scale(*matrix.overall, *weight.overall, 0, source, false);
+    if (*matrix.overall == 0) {
+      fail(source, ": tensor ", quote(weight.overall->name), ": is 0, which all scales are ",
+           matrix.divides ? "divided" : "multiplied", " by, expected another number");
     }
   }
   QuantisedMatrix each = matrix;  // every scale once, in the order of its tensor
@@ -80,9 +101,13 @@ void check_values(const StoredWeight& weight, const QuantisedMatrix& matrix,
   each.block_rows = 1;
   each.row_step = 1;
   const int64_t count = weight.scales->shape.elements();
+  bool any_zero = false;
   for (int64_t at = 0; at < count; ++at) {
-    check_scale(scale_value(each, at, 0), *weight.scales, at, source);
+    const float scale = scale_value(each, at, 0);
+    check_scale(scale, *weight.scales, at, source, may_be_negative(matrix));
+    any_zero |= scale == 0;
   }
+  if (any_zero && matrix.scale_dtype != DType::f8_e4m3) check_zero_scales(weight, matrix, source);
 }
 
 }  // namespace fp8kv

@@ -106,12 +106,8 @@ class Folder {
       if (finished == nullptr) {
         fs::create_directories((folder / shard.file).parent_path());
         write_shard(tools, shard, folder / shard.file);
-      } else if (finished->has(shard.file, shard.bytes)) {
-        ++report_.kept_shards;
-        progress.advance(bytes_in(shard));
       } else {
-        write_shard(tools, shard, finished->unfinished(shard.file));
-        finished->finish(shard.file);
+        write_or_keep(tools, shard, *finished, log);
       }
       add(shard.file, FileMade::written, shard.bytes);
     }
@@ -157,6 +153,22 @@ class Folder {
   }
 
  private:
+  void write_or_keep(const ShardTools& tools, const ShardPlan& shard, const FinishedFiles& finished,
+                     Log& log) {
+    const Kept kept = finished.has(shard.file, shard.bytes);
+    if (kept == Kept::whole) {
+      ++report_.kept_shards;
+      return tools.progress.advance(bytes_in(shard));
+    }
+    if (kept == Kept::damaged) {
+      log.warn(cat(quote((finished.path() / shard.file).string()),
+                   ": changed since it was finished: its size or its SHA-256 is not the one that "
+                   "was recorded; it is written anew"));
+    }
+    write_shard(tools, shard, finished.unfinished(shard.file));
+    finished.finish(shard.file);
+  }
+
   static uint64_t bytes_in(const ShardPlan& shard) {
     uint64_t bytes = 0;
     for (const MovedTensor& tensor : shard.tensors) bytes += tensor.from.end - tensor.from.begin;

@@ -1,5 +1,12 @@
 #include "scales/identity_json.h"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <string_view>
+
 #include "base/error.h"
 
 namespace fp8kv {
@@ -10,6 +17,59 @@ std::vector<std::string> texts_of(const Json& array) {
   std::vector<std::string> texts;
   for (size_t i = 0; i < array.size(); ++i) texts.push_back(array[i].as_string());
   return texts;
+}
+
+// "0.0213/0.0541 ": of each tensor both sizes, with the four digits that telling a factor of 2
+// takes.
+std::string sizes_text(const std::vector<RowSizes>& sizes) {
+  std::string text;
+  for (const RowSizes& size : sizes) {
+    std::array<char, 64> buffer{};
+    std::snprintf(buffer.data(), buffer.size(), "%.4g/%.4g", size.all, size.largest);
+    if (!text.empty()) text += ' ';
+    text += buffer.data();
+  }
+  return text;
+}
+
+double read_size(std::string_view text, const Json& at) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 0 &&
+      std::isfinite(value)) {
+    return value;
+  }
+  throw Error(
+      cat(at.where(), ": ", quote(text), " is no size of rows, expected a number from 0 on"),
+      "the file was edited: calibrate again");
+}
+
+std::vector<RowSizes> read_sizes(const Json& json) {
+  const std::string whole = json.as_string();
+  std::vector<RowSizes> sizes;
+  for (std::string_view text = whole; !text.empty();) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const size_t slash = std::min(word.find('/'), word.size());
+    sizes.push_back({.all = read_size(word.substr(0, slash), json),
+                     .largest = read_size(word.substr(std::min(slash + 1, word.size())), json),
+                     .name = {}});
+  }
+  return sizes;
+}
+
+void read_rows(const Json& object, size_t n_layers, ModelIdentity& identity) {
+  const auto digests = object.find("row_digests"), sizes = object.find("row_sizes");
+  if (!digests && !sizes) return;
+  if (!digests || !sizes) {
+    fail(object.where(), ": has one of 'row_digests' and 'row_sizes', expected both");
+  }
+  const std::vector<std::string> texts = texts_of(*digests);
+  if (!sizes->is_array() || sizes->size() != n_layers || texts.size() != n_layers) {
+    fail(object.where(), ": 'row_digests' and 'row_sizes' are not of ", n_layers, " layers each");
+  }
+  for (size_t i = 0; i < n_layers; ++i)
+    identity.rows.push_back({texts[i], read_sizes((*sizes)[i])});
 }
 
 }  // namespace
@@ -27,6 +87,15 @@ void write_identity(JsonWriter& out, const ModelIdentity& identity) {
   }
   out.member("layers", std::span<const std::string>(digests));
   out.member("samples", std::span<const std::string>(samples));
+  if (!identity.rows.empty()) {
+    std::vector<std::string> row_digests, row_sizes;
+    for (const RowsIdentity& rows : identity.rows) {
+      row_digests.push_back(rows.digest);
+      row_sizes.push_back(sizes_text(rows.sizes));
+    }
+    out.member("row_digests", std::span<const std::string>(row_digests));
+    out.member("row_sizes", std::span<const std::string>(row_sizes));
+  }
   out.member("rest", identity.rest).end_object();
 }
 
@@ -49,6 +118,7 @@ ModelIdentity read_identity(const Json& object, const std::string& fingerprint) 
          digests.size());
   }
   for (size_t i = 0; i < digests.size(); ++i) identity.layers.push_back({digests[i], samples[i]});
+  read_rows(object, digests.size(), identity);
   identity.rest = object.at("rest").as_string();
   if (fingerprint_of(identity) == fingerprint) return identity;
   throw Error(cat(object.where(), ": does not give the fingerprint beside it"),

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/shell.h"
+#include "core/amax_scales.h"
 #include "core/model_description.h"
 #include "files/file.h"
 #include "files/lfs_pointer.h"
@@ -366,7 +367,9 @@ KvScales read_scale_file(const std::filesystem::path& path) {
     throw Error(cat(name, ": is not a scale file"),
                 "a scale file is the JSON that 'fp8kv calibrate' or 'fp8kv extract' writes");
   }
-  return parse_scale_file(Json::parse(text, name), name);
+  KvScales scales = parse_scale_file(Json::parse(text, name), name);
+  check_follows_amax(scales, name);
+  return scales;
 }
 
 bool is_scale_file(const Json& document) {

@@ -123,11 +123,9 @@ TEST_CASE("read_model_config: weights of another or of two dtypes are refused") 
   };
   write(DType::f8_e4m3, DType::bf16);
   CHECK(model.error() == cat(model.name,
-                             ": tensor 'model.layers.0.self_attn.q_proj.weight': is F8_E4M3, and "
-                             "there is no 'model.layers.0.self_attn.q_proj.weight_scale', "
-                             "'model.layers.0.self_attn.q_proj.weight_scale_inv', "
-                             "'model.layers.0.self_attn.q_proj.scale' or "
-                             "'model.layers.0.self_attn.q_proj.qscale_weight' beside it"));
+                             ": tensor 'model.layers.0.self_attn.q_proj.weight': is F8_E4M3 "
+                             "without a scale beside it, but config.json has no "
+                             "quantization_config"));
   write(DType::bf16, DType::f32);
   CHECK(model.error() == cat(model.name,
                              ": tensor 'model.norm.weight': is F32, but "

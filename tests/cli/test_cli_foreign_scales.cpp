@@ -196,27 +196,120 @@ TEST_CASE("cli foreign scales: a fingerprint of version 1 is read, and what it l
                             own, " instead of kv-proj-v1:", std::string(64, '0'), ")\n", kHelp)));
 }
 
-TEST_CASE("cli foreign scales: a model that cannot be computed is compared by its projections") {
+TEST_CASE("cli foreign scales: a model that cannot be computed is another, with -q too") {
   const Shell shell;
-  const auto inject = [&] {
-    shell.set_in("tuned/config.json", "architectures", "[\"FooForCausalLM\"]");
-    return shell.run({"inject", "tuned", "-s", "s.json", "--for", "json", "-o", "-"});
+  const auto check = [&](const std::string& why) {
+    for (Strings command : shell.users("tuned")) {
+      if (command[0] != "inject") continue;
+      command.push_back("-q");
+      const test::CliResult result = shell.run(command);
+      CHECK(result.exit_code == 3);
+      CHECK(says(result.err,
+                 "'s.json': was calibrated on another model than 'tuned': that one was computed, "
+                 "and this one cannot be: "));
+      CHECK(says(result.err, why));
+      CHECK(says(result.err, kHelp));
+      CHECK(!fs::exists(shell.temp / "out"));
+      CHECK(!fs::exists(shell.temp / "out.json"));
+    }
   };
   shell.write_tuned([](test::TinyTensor&) {});
-  const test::CliResult same = inject();
-  CHECK(same.exit_code == 0);
+  shell.set_in("tuned/config.json", "hidden_act", "\"gelu\"");
+  check("hidden_act");
+  shell.write_tuned([](test::TinyTensor&) {});
+  shell.set_in("tuned/config.json", "architectures", "[\"FooForCausalLM\"]");
+  check("'FooForCausalLM' is not supported");
+  test::write_tiny_checkpoint(shell.temp / "tuned", test::tiny_config());
+  std::vector<test::TinyTensor> tensors = test::tiny_tensors(test::tiny_config());
+  tensors.push_back(
+      {"model.layers.0.self_attn.stray.weight", Shape{{4, 4}}, std::vector<float>(16, 1.0f)});
+  test::write_tiny_weights(shell.temp / "tuned", tensors, DType::f32);
+  check("model.layers.0.self_attn.stray.weight");
+}
+
+TEST_CASE("cli foreign scales: a model that cannot be computed is taken where that is asked for") {
+  const Shell shell;
+  shell.write_tuned([](test::TinyTensor&) {});
+  shell.set_in("tuned/config.json", "hidden_act", "\"gelu\"");
+  const test::CliResult result =
+      shell.run({"inject", "tuned", "-s", "s.json", "-o", "out", "--accept-foreign-scales"});
+  CHECK(result.exit_code == 0);
+  CHECK(says(result.err, "that one was computed, and this one cannot be: "));
   CHECK(
-      says(same.err,
-           "note: 's.json': only the K and V projections were compared, since the model cannot be "
-           "computed here: 'tuned/config.json': architectures: 'FooForCausalLM' is not supported"));
+      says(shell.run({"inspect", "out"}).out, "another model's   accepted: that one was computed"));
+}
+
+TEST_CASE("cli foreign scales: a few rows that grew are another model's, and named") {
+  const Shell shell;
+  const auto check_refused = [&](const std::string& name, size_t first_row, size_t n_rows,
+                                 const std::string& said) {
+    CAPTURE(name);
+    shell.write_tuned([&](test::TinyTensor& tensor) {
+      if (tensor.name != name) return;
+      const auto columns = static_cast<size_t>(tensor.shape[tensor.shape.rank() - 1]);
+      for (size_t i = first_row * columns; i < (first_row + n_rows) * columns; ++i) {
+        tensor.values.at(i) *= 1000;
+      }
+    });
+    for (const Strings& command : shell.users("tuned")) {
+      const test::CliResult result = shell.run(command);
+      CHECK(result.exit_code == 3);
+      CHECK(says(result.err, said));
+      CHECK(says(result.err, kHelp));
+    }
+  };
+  check_refused("model.layers.1.self_attn.v_proj.weight", 3, 2,
+                "with rows of 'model.layers.1.self_attn.v_proj.weight' that are ");
+  check_refused("model.layers.0.self_attn.k_proj.weight", 5, 1, "k_proj.weight' that are ");
+  check_refused("model.layers.0.mlp.down_proj.weight", 13, 1, "down_proj.weight' that are ");
+  check_refused("model.layers.0.self_attn.q_proj.weight", 9, 1, "q_proj.weight' that are ");
+}
+
+TEST_CASE("cli foreign scales: one row that changed a little is warned of, whichever it is") {
+  const Shell shell;
+  for (const size_t row : {1u, 7u, 18u}) {
+    shell.write_tuned([&](test::TinyTensor& tensor) {
+      if (tensor.name != "model.layers.0.mlp.down_proj.weight") return;
+      const auto columns = static_cast<size_t>(tensor.shape[1]);
+      for (size_t i = 0; i < columns; ++i) tensor.values.at(row * columns + i) *= 1.25f;
+    });
+    const test::CliResult result =
+        shell.run({"inject", "tuned", "-s", "s.json", "-o", "out", "--force"});
+    CHECK(result.exit_code == 0);
+    CHECK(says(result.err, "'tuned' is a fine-tune: the weights of layer 0 are others"));
+  }
+}
+
+TEST_CASE("cli foreign scales: a file without sizes of rows is compared by the old rule") {
+  const Shell shell;
+  const Json file = Json::parse(shell.file("s.json"), "s.json");
+  const Json model = file.at("fp8kv").at("model");
+  std::string identity;
+  {
+    const Json whole = model.at("identity");
+    JsonWriter out;
+    out.begin_object();
+    for (size_t i = 0; i < whole.size(); ++i) {
+      if (!whole.key(i).starts_with("row_")) out.key(whole.key(i)).value(whole.value(i));
+    }
+    identity = std::move(out.end_object()).text();
+  }
+  const auto written = [](const Json& json) {
+    JsonWriter out;
+    out.value(json);
+    return out.text();
+  };
+  const std::string old_model = json_with_member(written(model), "identity", identity);
+  CHECK(!says(old_model, "row_"));
+  const std::string extension = json_with_member(written(file.at("fp8kv")), "model", old_model);
+  shell.temp.write("s.json", json_with_member(shell.file("s.json"), "fp8kv", extension));
   shell.write_tuned([](test::TinyTensor& tensor) {
-    if (tensor.name == "model.layers.1.self_attn.k_proj.weight") tensor.values[0] += 1;
+    if (tensor.name == "model.layers.0.mlp.up_proj.weight") tensor.values.back() *= 1.01f;
   });
-  const test::CliResult other = inject();
-  CHECK(other.exit_code == 3);
-  CHECK(says(other.err,
-             "'s.json': was calibrated on another model than 'tuned': the K and V "
-             "projections are others (kv-proj-v1:"));
+  CHECK(shell.run({"inject", "model", "-s", "s.json", "-o", "out"}).exit_code == 0);
+  const test::CliResult tuned = shell.run({"inject", "tuned", "-s", "s.json", "-o", "out2"});
+  CHECK(tuned.exit_code == 0);
+  CHECK(says(tuned.err, "'tuned' is a fine-tune: the weights of layer 0 are others"));
 }
 
 TEST_CASE("cli foreign scales: an identity that was edited does not give its fingerprint") {

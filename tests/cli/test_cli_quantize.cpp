@@ -1,6 +1,7 @@
 // `fp8kv quantize`, as processes of the built program: what it makes, says and refuses.
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -72,6 +73,24 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
     }
   }
   return files;
+}
+
+// Killed later and later, until the first shard is done and the second is not.
+bool killed_after_a_shard(const Place& place, const Strings& command) {
+  using Entries = std::vector<fs::directory_entry>;
+  bool kept = false;
+  for (int at = 10; at < 400 && !kept; ++at) {
+    for (const auto& entry : Entries(fs::directory_iterator(place / "."), {})) {
+      if (entry.path().filename().string().starts_with("out.")) fs::remove_all(entry.path());
+    }
+    const test::CliResult killed = test::run_cli(
+        command, {.folder = place.folder().path(),
+                  .environment = {cat("LD_PRELOAD=", test::fault_shim()),
+                                  cat("FP8KV_FAULT_AT=", at), "FP8KV_FAULT_ERRNO=0"}});
+    REQUIRE(killed.exit_code == 128 + SIGKILL);
+    kept = fs::exists(place / "out.partial/model-00001-of-00002.safetensors");
+  }
+  return kept;
 }
 
 }  // namespace
@@ -242,6 +261,39 @@ TEST_CASE("cli quantize: an architecture that is not known is named") {
         std::string::npos);
 }
 
+TEST_CASE("cli quantize: --resume writes a finished shard anew that was damaged since") {
+  const Place place;
+  place.ok({"quantize", "m", "-o", "expected", "-q"});
+  const Strings command = {"quantize", "m", "-o", "out", "--resume"};
+  const std::string shard = "out.partial/model-00001-of-00002.safetensors";
+  const auto resume_after = [&](const std::function<void()>& damage) {
+    fs::remove_all(place / "out");
+    REQUIRE(killed_after_a_shard(place, command));
+    damage();
+    const test::CliResult result = place.ok(command);
+    auto made = contents(place / "out");
+    made["fp8kv-files.txt"] = contents(place / "expected").at("fp8kv-files.txt");  // times of links
+    CHECK(made == contents(place / "expected"));
+    CHECK(!fs::exists(place / "out.partial"));
+    CHECK(result.err.find("of an earlier run") == std::string::npos);
+    return result.err.find(cat("warning: '", shard,
+                               "': changed since it was finished: its size or its SHA-256 is not "
+                               "the one that was recorded; it is written anew\n")) !=
+           std::string::npos;
+  };
+  if (test::fault_shim().empty()) {
+    MESSAGE("[skipped] sanitizers must be loaded before the shim");
+    return;
+  }
+  CHECK(resume_after([&] {
+    std::string bytes = test::read_file(place / shard);
+    bytes[bytes.size() - 5] ^= 1;
+    place.folder().write(shard, bytes);
+  }));
+  CHECK(resume_after([&] { fs::resize_file(place / shard, fs::file_size(place / shard) - 1); }));
+  CHECK(resume_after([&] { fs::remove(place / (shard + ".sha256")); }));
+}
+
 TEST_CASE("cli quantize: --resume takes finished shards, of the same run alone") {
   const Place place;
   place.ok({"quantize", "m", "-o", "expected", "-q"});
@@ -250,21 +302,7 @@ TEST_CASE("cli quantize: --resume takes finished shards, of the same run alone")
     return;
   }
   const Strings command = {"quantize", "m", "-o", "out", "--resume", "--threads", "1"};
-  using Entries = std::vector<fs::directory_entry>;
-  // Killed later and later, until the first shard is done and the second is not.
-  bool kept = false;
-  for (int at = 10; at < 400 && !kept; ++at) {
-    for (const auto& entry : Entries(fs::directory_iterator(place / "."), {})) {
-      if (entry.path().filename().string().starts_with("out.")) fs::remove_all(entry.path());
-    }
-    const test::CliResult killed = test::run_cli(
-        command, {.folder = place.folder().path(),
-                  .environment = {cat("LD_PRELOAD=", test::fault_shim()),
-                                  cat("FP8KV_FAULT_AT=", at), "FP8KV_FAULT_ERRNO=0"}});
-    REQUIRE(killed.exit_code == 128 + SIGKILL);
-    kept = fs::exists(place / "out.partial/model-00001-of-00002.safetensors");
-  }
-  REQUIRE(kept);
+  REQUIRE(killed_after_a_shard(place, command));
   Strings other = command;
   other.insert(other.end(), {"--scheme", "fp8-block"});
   CHECK(place.refusal(other).ends_with(

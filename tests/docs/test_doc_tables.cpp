@@ -357,6 +357,7 @@ TEST_CASE("docs: the scale file's specification names every key that is written"
                                       .layers = {{"0", "0"}},
                                       .embedding = {"0", "0"},
                                       .rest = "0",
+                                      .rows = {{"0", {{1, 1, ""}}}},
                                       .projections = "kv-proj-v1:0"},
       .accepted_foreign = "rope_theta is 2 instead of 1",
       .compute_dtype = "bfloat16",

@@ -182,7 +182,7 @@ TEST_CASE("merge: what is no calibration, or was edited, is refused") {
   CHECK(refusal([](KvScales& s) { s.provenance.windows = 0; }) ==
         "'b.json': does not say how much was counted");
   CHECK(refusal([](KvScales& s) { s.layers[0].v[0] = 1; }) ==
-        "'b.json': the scales of layer 0 do not follow from its amax");
+        "'b.json': layer 0, V: the scale is 1, but its amax of 6 gives 0.013392857");
 }
 
 TEST_CASE("merge: nothing is counted twice") {
@@ -328,7 +328,8 @@ TEST_CASE("merge: a shared scale that was edited is found out as any other") {
   CHECK(merged_by({a}, "", {}) == a.calibration.scales);
   a.calibration.scales.layers[0].v[0] /= 2;
   CHECK(test::error_of([&] { merged_by({a}, "", {}); }) ==
-        "'a.json': the scales of layer 0 do not follow from its amax");
+        "'a.json': layer 0, V: the scale is 0.0078125, but its amax of 7 by the policy 'shared' "
+        "gives 0.015625");
 }
 
 // The same with a layer before it that writes no cache.

@@ -341,7 +341,7 @@ TEST_CASE("weight_forms: of experts in one tensor every scale is looked at") {
   check_values(weight, matrix, "'m'");
   scales.back() = std::numeric_limits<float>::quiet_NaN();
   CHECK(test::error_of([&] { check_values(weight, matrix, "'m'"); }) ==
-        "'m': tensor 'l.q_proj_scale': element 191 is nan, expected a finite scale");
+        "'m': tensor 'l.q_proj_scale': element 191 is nan, expected a finite scale of 0 or more");
 }
 
 }  // namespace fp8kv

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "checkpoint/quantised_tensors.h"
 #include "scales/read/find_scales.h"
 #include "scales/read/open_store.h"
 #include "scales/scale_file.h"
@@ -112,6 +113,7 @@ VerifyReport verify_scales(const std::filesystem::path& path, const VerifyReques
     return report;
   }
   const Checkpoint checkpoint = Checkpoint::open(path);
+  check_quantised_tensors(checkpoint);
   FoundScales found = survey_scales(checkpoint);
   report.scales = scales_on_disk(checkpoint);
   if (found.refusal && !found.absent) report.refusal = found.refusal;

@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "checkpoint/describe_checkpoint.h"
 #include "checkpoint/made_for.h"
+#include "checkpoint/quantised_tensors.h"
 #include "scales/dialects.h"
 #include "scales/read/find_scales.h"
 #include "scales/scale_file.h"
@@ -172,6 +173,7 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
   return as_our_error([&] {
     const InjectTarget& target = inject_target_at(options.target);
     const ModelDescription model = describe_model(checkpoint);
+    check_quantised_tensors(checkpoint);
     check_output(checkpoint.folder(), out, target.is_file, options.overwrite);
     if (!target.is_file) {
       if (options.replace) {
