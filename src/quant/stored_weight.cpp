@@ -32,6 +32,37 @@ void check_scale(float scale, const TensorEntry& entry, int64_t at, const std::s
        any_sign ? ", expected a finite scale" : ", expected a finite scale of 0 or more");
 }
 
+float largest_code(const QuantisedMatrix& matrix) {
+  switch (matrix.codes_as) {
+    case WeightCodes::e4m3fn:
+      return fp8_spec(Fp8Format::e4m3fn).max;
+    case WeightCodes::e4m3fnuz:
+      return fp8_spec(Fp8Format::e4m3fnuz).max;
+    case WeightCodes::e5m2:
+    case WeightCodes::e5m2fnuz:
+      return fp8_spec(Fp8Format::e5m2).max;
+    case WeightCodes::i8:
+      return 128;
+    case WeightCodes::e2m1:
+    case WeightCodes::e2m1_down:
+      return 6;
+    default:
+      return static_cast<float>(1 << matrix.bits);
+  }
+}
+
+float overall_scale(const QuantisedMatrix& matrix, float scale) {
+  if (matrix.overall == nullptr) return scale;
+  return matrix.divides ? scale / *matrix.overall : scale * *matrix.overall;
+}
+
+void check_range(float scale, const StoredWeight& weight, int64_t at, const std::string& source) {
+  if (std::isfinite(scale * largest_code(weight.matrix))) return;
+  fail(source, ": tensor ", quote(weight.scales->name), ": element ", at, " makes a scale of ",
+       scale, ", which times the largest code, ", largest_code(weight.matrix),
+       ", is no finite number");
+}
+
 // REQUIRES that some scale is 0: all elements are looked at.
 void check_zero_scales(const StoredWeight& weight, const QuantisedMatrix& matrix,
                        const std::string& source) {
@@ -105,6 +136,7 @@ void check_values(const StoredWeight& weight, const QuantisedMatrix& matrix,
   for (int64_t at = 0; at < count; ++at) {
     const float scale = scale_value(each, at, 0);
     check_scale(scale, *weight.scales, at, source, may_be_negative(matrix));
+    check_range(overall_scale(matrix, scale), weight, at, source);
     any_zero |= scale == 0;
   }
   if (any_zero && matrix.scale_dtype != DType::f8_e4m3) check_zero_scales(weight, matrix, source);

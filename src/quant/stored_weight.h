@@ -40,10 +40,10 @@ QuantisedMatrix matrix_of(const StoredWeight& weight,
 // "fp8 (F8_E4M3), a scale for each row", for people.
 std::string form_text(const StoredWeight& weight);
 
-// Throws for a scale that is no finite number or is negative, for a scale of 0 whose codes are not
-// all 0, and for a group that is not there. Codes packed into words may have negative scales, as
-// AutoRound writes them, and groups of NVFP4 scales that rounding made 0. `matrix` with pointers to
-// memory of the host. `source`: "'model'", for messages.
+// Throws for a scale that is no finite number, also times the largest code, or is negative, for a
+// scale of 0 whose codes are not all 0, and for a group that is not there. Codes packed into words
+// may have negative scales, as AutoRound writes them, and groups of NVFP4 scales that rounding made
+// 0. `matrix` with pointers to memory of the host. `source`: "'model'", for messages.
 void check_values(const StoredWeight& weight, const QuantisedMatrix& matrix,
                   const std::string& source);
 

@@ -10,6 +10,7 @@
 
 #include "checkpoint/model_identity.h"
 #include "checkpoint/read_model_config.h"
+#include "checkpoint/sampled_rows.h"
 #include "config/families/tensor_table.h"
 #include "core/compare_models.h"
 #include "support/models/tiny_config.h"
@@ -68,19 +69,34 @@ void write_sparse(const fs::path& path, const std::vector<TensorEntry>& tensors,
   fs::resize_file(path, head.size() + bytes);
 }
 
-// Bytes that this process has read from files, as the system counts them.
-uint64_t bytes_read() {
+// A counter of what this process has read from files, as the system keeps it.
+uint64_t read_counter(const std::string& name) {
   std::ifstream in("/proc/self/io");
   for (std::string key; in >> key;) {
     uint64_t value = 0;
     in >> value;
-    if (key == "rchar:") return value;
+    if (key == name) return value;
   }
   return 0;
 }
 
+uint64_t bytes_read() {
+  return read_counter("rchar:");
+}
+
+// Every row that is sampled is one read, and so one page of 4 KiB that a cold file costs.
+void check_rows_cost(const Checkpoint& checkpoint, const ModelConfig& config, uint64_t most_reads) {
+  const uint64_t bytes = bytes_read(), reads = read_counter("syscr:");
+  CHECK(sampled_rows(checkpoint, config).size() == static_cast<size_t>(config.n_layers()));
+  const uint64_t taken = read_counter("syscr:") - reads;
+  std::printf("sampled rows: %llu reads, %llu bytes\n", static_cast<unsigned long long>(taken),
+              static_cast<unsigned long long>(bytes_read() - bytes));
+  CHECK(taken <= most_reads);
+  CHECK(bytes_read() - bytes <= most_reads * 640);  // norms and biases are read in one piece
+}
+
 // The time and the bytes that the identity of a model of this shape takes.
-void check_cost(const test::TinyConfig& shape, size_t n_layers) {
+void check_cost(const test::TinyConfig& shape, size_t n_layers, uint64_t most_reads) {
   const test::TempDir temp;
   temp.write("config.json", test::tiny_config_json(shape));
   std::vector<TensorEntry> tensors;
@@ -108,6 +124,7 @@ void check_cost(const test::TinyConfig& shape, size_t n_layers) {
   CHECK(bytes_read() - before <= 1'000'000);
   CHECK(bytes_read() - before >= 500'000);  // and is not given away
   CHECK(identity.layers.size() == n_layers);
+  check_rows_cost(checkpoint, config, most_reads);
 }
 
 }  // namespace
@@ -306,7 +323,7 @@ TEST_CASE("identity: a model of thousands of experts costs at most a megabyte") 
   shape.experts->count = 128;
   shape.experts->hidden_dim = 768;
   shape.experts->routing.per_token = 8;
-  check_cost(shape, 48);
+  check_cost(shape, 48, 32768 + 18432 + 2000);
 }
 
 TEST_CASE("identity: a model of 140 GB costs at most a megabyte") {
@@ -319,7 +336,7 @@ TEST_CASE("identity: a model of 140 GB costs at most a megabyte") {
   shape.n_kv_heads = 8;
   shape.head_dim = 128;
   shape.vocab_size = 128256;
-  check_cost(shape, 80);
+  check_cost(shape, 80, 32768 + 2000);
 }
 
 }  // namespace fp8kv

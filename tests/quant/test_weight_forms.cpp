@@ -339,6 +339,10 @@ TEST_CASE("weight_forms: of experts in one tensor every scale is looked at") {
   QuantisedMatrix matrix = weight.matrix;
   matrix.scales = scales.data();
   check_values(weight, matrix, "'m'");
+  scales.back() = 1e38f;
+  CHECK(test::error_of([&] { check_values(weight, matrix, "'m'"); }) ==
+        "'m': tensor 'l.q_proj_scale': element 191 makes a scale of 1e+38, which times the largest "
+        "code, 448, is no finite number");
   scales.back() = std::numeric_limits<float>::quiet_NaN();
   CHECK(test::error_of([&] { check_values(weight, matrix, "'m'"); }) ==
         "'m': tensor 'l.q_proj_scale': element 191 is nan, expected a finite scale of 0 or more");
