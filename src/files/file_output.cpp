@@ -243,8 +243,9 @@ void write_file_atomically(const fs::path& named, std::string_view bytes, bool o
 }
 
 void rename_into_place(const fs::path& from, const fs::path& to, bool overwrite) {
-  // RENAME_NOREPLACE keeps what appeared at `to` meanwhile; file systems without it get rename,
-  // which replaces nothing but a file or an empty folder that appears in between.
+  // With `overwrite`, a file is replaced that the user named with --force. Without it,
+  // RENAME_NOREPLACE keeps what appeared at `to` meanwhile. File systems without that flag get
+  // rename, which can replace a file or an empty folder that appears after the check.
   const unsigned flags = overwrite ? 0 : RENAME_NOREPLACE;
   int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags);
   if (result != 0 && (errno == EINVAL || errno == ENOSYS) && !exists_at(to)) {

@@ -114,14 +114,14 @@ void FinishedFiles::finish(const std::string& file) const {
   if (::fsync(open_for_reading(digest).get()) != 0 && errno != EINVAL) {
     fail_system(digest.string(), "sync", errno);
   }
-  fs::rename(path, folder_ / file);
+  fs::rename(path, folder_ / file);  // replaces at most a damaged one of this identity
 }
 
 void FinishedFiles::take(const std::string& file, const fs::path& to) const {
   fs::create_directories(to.parent_path());
   std::error_code error;
   fs::create_hard_link(folder_ / file, to, error);
-  if (error) fs::rename(folder_ / file, to);
+  if (error) fs::rename(folder_ / file, to);  // `to` is in the staged folder, which this run fills
 }
 
 void FinishedFiles::remove(std::span<const std::string> files) const {

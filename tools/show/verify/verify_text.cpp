@@ -110,7 +110,7 @@ std::string drafts_of(const VerifyReport& report) {
       while (end < report.runtimes.size() && is_alike(report.runtimes[end])) ++end;
       const Row row{&first, &report.runtimes[end - 1]};
       table.add({name, first.chosen.column->runtime, row.versions(),
-                 runtime_outcome_name(verdict.outcome), printable(verdict.sentence)});
+                 runtime_outcome_name(verdict.outcome), verdict.sentence});
       i = end;
     }
   }
