@@ -28,6 +28,7 @@ extern const Target kScaleFile;
 extern const Target kNpz;
 extern const Target kJinja;
 extern const Target kParquet;
+extern const Target kQuantConfig;
 extern const Target kTokenizer;
 
 // Ends the process, with the input saved, when it does not hold.
