@@ -37,7 +37,10 @@ void read_block(const Json& sides, QuantSettings& out) {
 // 0 where there is none, as of a scale for each row: -1, or null.
 int64_t group_size(const Json& object) {
   const auto size = object.find("group_size");
-  return size && size->is_number() ? std::max<int64_t>(size->as_int(), 0) : 0;
+  if (!size || !size->is_number()) return 0;
+  const int64_t columns = std::max<int64_t>(size->as_int(), 0);
+  if (columns <= kLargestBlock) return columns;
+  fail(size->where(), ": is ", columns, ", expected at most ", kLargestBlock);
 }
 
 // Of compressed-tensors, where all groups are for "Linear".

@@ -274,7 +274,7 @@ TEST_CASE("cli foreign scales: one row that changed a little is warned of, which
       for (size_t i = 0; i < columns; ++i) tensor.values.at(row * columns + i) *= 1.25f;
     });
     const test::CliResult result =
-        shell.run({"inject", "tuned", "-s", "s.json", "-o", "out", "--force"});
+        shell.run({"inject", "tuned", "-s", "s.json", "-o", cat("out", row)});
     CHECK(result.exit_code == 0);
     CHECK(says(result.err, "'tuned' is a fine-tune: the weights of layer 0 are others"));
   }

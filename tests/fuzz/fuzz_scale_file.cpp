@@ -15,6 +15,7 @@ ModelIdentity known_identity() {
           {{"0011223344556677", "803F 0040"}, {"8899aabbccddeeff", "803f 0080"}},
           {"0123456789abcdef", "803f"},
           "fedcba9876543210",
+          {{"00", {{1, 2, ""}}}, {"01", {{3, 4, ""}}}},
           "kv-proj-v1:00"};
 }
 
@@ -27,7 +28,7 @@ std::string file_with_identity() {
          R"("rope_theta":"10000","torch_dtype":"bfloat16"},)"
          R"("embedding":{"digest":"0123456789abcdef","samples":"803f"},)"
          R"("layers":["0011223344556677","8899aabbccddeeff"],"samples":["803F 0040","803f 0080"],)"
-         R"("rest":"fedcba9876543210"},"n_layers":2,"n_kv_heads":1}}})";
+         R"("row_digests":["00","01"],"row_sizes":["1/2","3/4"],"rest":"fedcba9876543210"},"n_layers":2,"n_kv_heads":1}}})";
 }
 
 void compare(const ModelIdentity& identity) {

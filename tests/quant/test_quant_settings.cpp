@@ -40,6 +40,9 @@ TEST_CASE("quant_settings: columns of a group, where they are the same everywher
   CHECK(of_groups("32", "32") == 32);
   CHECK(of_groups("32", "64") == 0);
   CHECK(of_groups("null", "null") == 0);
+  // Rounding up to whole groups would pass the largest number.
+  CHECK(test::error_of([&] { of(R"({"group_size": 9223372036854775807})"); }) ==
+        "c.json: group_size: is 9223372036854775807, expected at most 1048576");
 }
 
 TEST_CASE("quant_settings: what is left out is named by whole names, parts, parents and patterns") {

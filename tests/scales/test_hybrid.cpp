@@ -78,12 +78,15 @@ TEST_CASE("hybrid: a scale file for the model tells all its layers, also the las
   const Place place(model);
   KvScales scales = test::hybrid_scales(model);
   scales.layers.resize(4);  // as a file of vLLM's schema tells them
-  const LayerAmax some = {{112, 1}, {28, 1}, {3, 1}};
-  scales.provenance.amax = {{}, some, {}, some};
+  const auto amax = [&](size_t layer) {
+    const LayerScales& of = scales.layers[layer];
+    return LayerAmax{{448 * of.k[0], 1}, {448 * of.v[0], 1}, {3, 1}};
+  };
+  scales.provenance.amax = {{}, amax(1), {}, amax(3)};
   place.inject(scales, "json", "s.json");
   const KvScales written = read_scale_file(place.folder / "s.json");
   CHECK(written.layers == test::hybrid_scales(model).layers);
-  CHECK(written.provenance.amax == std::vector<LayerAmax>{{}, some, {}, some, {}});
+  CHECK(written.provenance.amax == std::vector<LayerAmax>{{}, amax(1), {}, amax(3), {}});
   CHECK(written.n_kv_heads == 2);
 }
 

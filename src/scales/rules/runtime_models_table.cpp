@@ -15,7 +15,7 @@ constexpr RuntimeSource kSources[] = {
     {"vLLM", "49 releases, 0.7.2 to 0.33.0", "model_executor/models/registry.py"},
     {"SGLang", "34 releases, 0.4.0 to 0.5.23", "EntryClass in srt/models"},
     {"TGI", "19 releases, 2.4.0 to 3.3.7", "ModelType in models/__init__.py"},
-    {"transformers", "88 releases, 4.45.0 to 5.23.0", "models/auto/configuration_auto.py"},
+    {"transformers", "89 releases, 4.45.0 to 5.24.0", "models/auto/configuration_auto.py"},
 };
 
 // In the order of kSources.
