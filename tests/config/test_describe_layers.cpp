@@ -105,6 +105,29 @@ TEST_CASE("describe_layers: layers of Falcon-H1 keep a state beside their cache"
   }
 }
 
+// transformers 5.24 puts zeros in front of the number where the model has ten layers and more.
+TEST_CASE("describe_layers: a layer's own heads are those of its number, zeros in front or not") {
+  const auto head_dim = [](const char* number, int64_t layer) {
+    const Json config = config_with(cat(R"("model_type": "gemma4_text", "per_layer_config": {")",
+                                        number, R"(": {"head_dim": 32}})"),
+                                    12);
+    return describe_model(config).layer(layer).k_head_dim;
+  };
+  CHECK(head_dim("5", 5) == 32);
+  CHECK(head_dim("05", 5) == 32);
+  CHECK(head_dim("05", 4) == 16);
+  CHECK(head_dim("11", 11) == 32);
+  const auto error = [](const char* number) {
+    return unclear_with(cat(R"("model_type": "gemma4_text", "per_layer_config": {")", number,
+                            R"(": {"head_dim": 32}})"));
+  };
+  for (const char* number : {"6", "06", "5x", "x", "-1", ""}) {
+    CAPTURE(number);
+    CHECK(error(number) == cat("config.json: per_layer_config.", number, ": is for layer '", number,
+                               "', expected a number from 0 to 5"));
+  }
+}
+
 TEST_CASE("describe_layers: the text part of a multimodal config counts") {
   const Json config = Json::parse(
       R"({"text_config": {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64,

@@ -264,6 +264,16 @@ void set_global_heads(const Json& text, LayerDescription& layer) {
   }
 }
 
+// The number of a layer as transformers 5 writes it: with zeros in front where another has more
+// digits. -1 for what is no number of a layer.
+int64_t layer_of(const std::string& number, int64_t n_layers) {
+  int64_t index = -1;
+  const char* const end = number.data() + number.size();
+  const auto [stop, error] = std::from_chars(number.data(), end, index);
+  const bool whole = error == std::errc() && stop == end;
+  return whole && index >= 0 && index < n_layers ? index : -1;
+}
+
 // What transformers 5 writes of layers that differ from the config: {"3": {"head_dim": 512}}.
 void set_own_heads(const Json& text, ModelDescription& out) {
   const auto layers = text.find("per_layer_config");
@@ -271,9 +281,8 @@ void set_own_heads(const Json& text, ModelDescription& out) {
   for (size_t i = 0; i < layers->size(); ++i) {
     const Json own = layers->value(i);
     const std::string& number = layers->key(i);
-    int64_t index = -1;
-    std::from_chars(number.data(), number.data() + number.size(), index);
-    if (index < 0 || index >= out.n_layers() || cat(index) != number) {
+    const int64_t index = layer_of(number, out.n_layers());
+    if (index < 0) {
       fail(own.where(), ": is for layer ", quote(number), ", expected a number from 0 to ",
            out.n_layers() - 1);
     }
