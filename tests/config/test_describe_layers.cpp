@@ -166,7 +166,7 @@ TEST_CASE("describe_layers: a layer's own heads are those of its number, zeros i
     return unclear_with(cat(R"("model_type": "gemma4_text", "per_layer_config": {")", number,
                             R"(": {"head_dim": 32}})"));
   };
-  for (const char* number : {"6", "06", "5x", "x", "-1", ""}) {
+  for (const char* number : {"6", "06", "5x", "x", "-1"}) {
     CAPTURE(number);
     CHECK(error(number) == cat("config.json: per_layer_config.", number, ": is for layer '", number,
                                "', expected a number from 0 to 5"));
