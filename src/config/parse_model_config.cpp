@@ -10,6 +10,7 @@
 #include "config/describe/describe_model.h"
 #include "config/describe/language_config.h"
 #include "config/describe/token_ids.h"
+#include "config/describe/window_keys.h"
 #include "config/families/architectures.h"
 #include "config/families/rope_config.h"
 #include "config/known_keys.h"
@@ -125,6 +126,7 @@ void check_experts(const Json& text, const Architecture& architecture, const Mod
 std::vector<std::string> unknown_keys(const Json& config, const Json& text, const JsonReads& reads,
                                       const std::string& architecture) {
   std::vector<std::string> unknown = check_keys(text, reads, architecture);
+  for (const std::string& key : unread_window_keys(text)) unknown.push_back(key);
   if (!wrapped_config(config)) return unknown;
   for (const std::string& key : check_keys(config, reads, architecture)) {
     if (std::find(unknown.begin(), unknown.end(), key) == unknown.end()) unknown.push_back(key);

@@ -51,6 +51,7 @@ struct Tokenizer::State : TokenizerParts {
   // `guard`: hides control tokens in what is normalised; nullptr hides none.
   void encode_text(std::string_view text, bool is_first, const TokenGuard* guard,
                    EncodeScratch& scratch, std::vector<int32_t>& ids) const;
+  bool has(int32_t id) const { return added.text(id) != nullptr || model.vocabulary().has(id); }
   std::string_view token_text(int32_t id) const;
   int32_t end_id() const { return std::max(model.vocabulary().end_id(), added.end_id()); }
 
@@ -166,6 +167,7 @@ namespace {
 
 template <typename State>
 void add_token(const State& state, int32_t id, bool skip_special_tokens, Decoding& decoding) {
+  if (!state.has(id)) return;
   const std::string_view token = state.token_text(id);
   if (!skip_special_tokens || !state.added.is_skipped(token)) decoding.add(token);
 }
@@ -192,6 +194,10 @@ const std::vector<int32_t>& Tokenizer::suffix() const {
 
 int32_t Tokenizer::vocab_size() const {
   return state_->end_id();
+}
+
+bool Tokenizer::has(int32_t id) const {
+  return state_->has(id);
 }
 
 std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {

@@ -48,7 +48,8 @@ class Tokenizer {
   // See AddedTokens::control_tokens.
   std::unordered_set<int32_t> control_tokens(std::string_view literals) const;
 
-  // Text of `ids`; ids outside the vocabulary throw. Bytes that are not UTF-8 become U+FFFD.
+  // Text of `ids`. An id without a token has none, as in the tokenizers library: models pad their
+  // vocabulary. Bytes that are not UTF-8 become U+FFFD.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
   // What the template puts before a single text (BOS where there is one), and after it.
@@ -57,6 +58,8 @@ class Tokenizer {
 
   // One more than the largest id.
   int32_t vocab_size() const;
+  // Whether the id has a token.
+  bool has(int32_t id) const;
   std::optional<int32_t> id_of(std::string_view token) const;
   // As the tokenizer spells it, such as "▁the". Throws for ids outside the vocabulary.
   std::string_view token(int32_t id) const;

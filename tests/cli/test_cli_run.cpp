@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 #include "json/json.h"
+#include "support/models/small_tokenizer.h"
+#include "support/models/tiny_checkpoint.h"
 #include "support/run_cli.h"
 #include "support/skip.h"
 #include "support/temp_dir.h"
@@ -257,6 +259,32 @@ TEST_CASE("cli run: --gpu-memory decides how much is cached, and says what is to
   CHECK(refused.err.find("--gpu-memory 5.00 MiB: 96KiB of cache are needed for the longest prompt "
                          "and its answer (1 page) beside 5.25 MiB of weights and ") !=
         std::string::npos);
+}
+
+// The tokenizer has 8 tokens, the model 64 ids.
+TEST_CASE("cli run: an id of a padded vocabulary has no text, and the answer comes with a note") {
+  const test::TempDir temp;
+  test::write_tiny_checkpoint(temp / "model", test::tiny_config());
+  temp.write("model/tokenizer.json", test::SmallTokenizer().text());
+  temp.write("ids.jsonl", "{\"input_ids\": [1, 5, 60, 2]}\n");
+  const auto answer = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "model", "--prompts", "ids.jsonl", "-n", "9"});
+    return test::run_cli(more, {.folder = temp.path()});
+  };
+  const test::CliResult result = answer({"--json"});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Json record = Json::parse(result.out, "stdout");
+  const Json ids = record.at("ids");
+  size_t without = 0, with = 0;
+  for (size_t i = 0; i < ids.size(); ++i) ++(ids[i].as_int() < 8 ? with : without);
+  REQUIRE(without > 0);
+  CHECK(ids.size() == 9);
+  CHECK(record.at("prompt").as_string() == "a-b");
+  CHECK(record.at("text").as_string().empty() == (with == 0));
+  CHECK(result.err.find(cat("generated ", count_of(without, "id"),
+                            " that the tokenizer has no token for")) != std::string::npos);
+  CHECK(answer({}).out == cat("a-b", record.at("text").as_string(), "\n"));
 }
 
 TEST_CASE("cli run: prompts that begin alike share pages, and it says how many") {

@@ -2,6 +2,7 @@
 
 #include "config/families/architectures.h"
 #include "support/expect_error.h"
+#include "support/models/family_model.h"
 #include "support/models/tiny_config.h"
 
 namespace fp8kv {
@@ -273,6 +274,24 @@ TEST_CASE("architectures: a language model inside another has what its family le
   CHECK(llava.n_layers() == 32);
   CHECK(llava.dim == 4096);
   CHECK(llava.vocab_size == 32064);
+}
+
+TEST_CASE("architectures: InternLM 3 has its biases under the names of transformers 5 as well") {
+  JsonWriter text;
+  text.value(test::family_golden("internlm3-bias").at("config"));
+  const auto with = [&](const char* attention, const char* rest) {
+    std::string config = json_with_member(text.text(), "qkv_bias", "null");
+    config = json_with_member(config, "bias", "null");
+    config = json_with_member(config, "attention_bias", attention);
+    return parse_config(json_with_member(config, "mlp_bias", rest));
+  };
+  CHECK(with("true", "true").qkv_bias);
+  CHECK(with("true", "true").o_bias);
+  CHECK(with("true", "true").mlp_bias);
+  CHECK_FALSE(with("true", "false").o_bias);
+  CHECK_FALSE(with("null", "null").qkv_bias);
+  CHECK(test::error_of_config(json_with_member(text.text(), "mlp_bias", "false")) ==
+        "config.json: bias: is true, but config.json: mlp_bias is false");
 }
 
 // As transformers 5.23 saves Mistral 3 by default, and what it goes by, of every such model.

@@ -69,6 +69,51 @@ TEST_CASE("describe_layers: windows as the families spell them") {
              "chunked_attention"])") == "777F77");
 }
 
+// Source: the config classes and models of transformers 5.24 and 4.57.
+TEST_CASE("describe_layers: keys of windows that a family does not read move no window") {
+  const std::string others = R"(, "sliding_window": 4, "max_window_layers": 2,
+      "sliding_window_pattern": 3, "use_sliding_window": false)";
+  const std::string typed = others + R"(, "layer_types": ["full_attention", "sliding_attention",
+      "full_attention", "full_attention", "full_attention", "full_attention"])";
+  for (const char* type : {"ministral3", "mixtral", "phi3", "starcoder2"}) {
+    CAPTURE(type);
+    CHECK(with(cat(R"("model_type": ")", type, "\"", typed)) == "444444");
+  }
+  CHECK(with(R"("model_type": "gemma2")" + others) == "4F4F4F");
+  CHECK(with(R"("model_type": "gpt_oss")" + others) == "4F4F4F");
+  CHECK(with(R"("model_type": "olmo3")" + others) == "444F44");
+  CHECK(with(R"("model_type": "cohere2")" + others) == "44F44F");
+  CHECK(with(R"("model_type": "gemma3_text")" + others) == "44F44F");
+  CHECK(with(R"("architectures": ["MixtralForCausalLM"])" + typed) == "444444");
+}
+
+// Source: the config classes of transformers 5.24 and 4.57, which agree.
+TEST_CASE("describe_layers: a config without sliding_window has the window of its family") {
+  const auto reaches = [](const std::string& more) {
+    const ModelDescription model = describe_model(config_with(more));
+    std::vector<int64_t> out;
+    for (const LayerDescription& layer : model.layers) out.push_back(layer.reach);
+    return out;
+  };
+  using Reaches = std::vector<int64_t>;
+  CHECK(reaches(R"("model_type": "gemma2")") == Reaches{4096, 0, 4096, 0, 4096, 0});
+  CHECK(reaches(R"("model_type": "cohere2")") == Reaches{4096, 4096, 4096, 0, 4096, 4096});
+  CHECK(reaches(R"("model_type": "olmo3")") == Reaches{4096, 4096, 4096, 0, 4096, 4096});
+  CHECK(reaches(R"("model_type": "gemma3_text")") == Reaches{4096, 4096, 4096, 4096, 4096, 0});
+  CHECK(reaches(R"("model_type": "gemma4_text")") == Reaches{512, 512, 512, 512, 512, 0});
+  CHECK(reaches(R"("model_type": "gemma2", "layer_types": ["full_attention", "full_attention",
+      "full_attention", "full_attention", "full_attention", "sliding_attention"])") ==
+        Reaches{0, 0, 0, 0, 0, 4096});
+  for (const char* type : {"qwen2", "qwen3", "qwen2_vl_text", "qwen2_5_vl_text"}) {
+    CAPTURE(type);
+    const std::string named = cat(R"("model_type": ")", type, R"(", "max_window_layers": 4)");
+    CHECK(reaches(named + R"(, "use_sliding_window": true)") == Reaches{0, 0, 0, 0, 4096, 4096});
+    CHECK(reaches(named) == Reaches(6, 0));
+  }
+  CHECK(reaches(R"("model_type": "mixtral")") == Reaches(6, 0));
+  CHECK(reaches(R"("model_type": "gemma2", "sliding_window": null)") == Reaches(6, 0));
+}
+
 // Of Llama 4 Scout's config.json: "no_rope_layers": [] and no layer_types.
 TEST_CASE("describe_layers: of Llama 4 every fourth layer sees more than its chunk") {
   CHECK(with(R"("attention_chunk_size": 7, "no_rope_layers": [])") == "777F77");
@@ -102,6 +147,29 @@ TEST_CASE("describe_layers: layers of Falcon-H1 keep a state beside their cache"
     CHECK(model.attends(i));
     CHECK(model.keeps_state(i));
     CHECK(model.layer(i).state_bytes == 24 * 128 * 64 * 4 + 3 * (24 * 64 + 2 * 128) * 2);
+  }
+}
+
+// transformers 5.24 puts zeros in front of the number where the model has ten layers and more.
+TEST_CASE("describe_layers: a layer's own heads are those of its number, zeros in front or not") {
+  const auto head_dim = [](const char* number, int64_t layer) {
+    const Json config = config_with(cat(R"("model_type": "gemma4_text", "per_layer_config": {")",
+                                        number, R"(": {"head_dim": 32}})"),
+                                    12);
+    return describe_model(config).layer(layer).k_head_dim;
+  };
+  CHECK(head_dim("5", 5) == 32);
+  CHECK(head_dim("05", 5) == 32);
+  CHECK(head_dim("05", 4) == 16);
+  CHECK(head_dim("11", 11) == 32);
+  const auto error = [](const char* number) {
+    return unclear_with(cat(R"("model_type": "gemma4_text", "per_layer_config": {")", number,
+                            R"(": {"head_dim": 32}})"));
+  };
+  for (const char* number : {"6", "06", "5x", "x", "-1"}) {
+    CAPTURE(number);
+    CHECK(error(number) == cat("config.json: per_layer_config.", number, ": is for layer '", number,
+                               "', expected a number from 0 to 5"));
   }
 }
 

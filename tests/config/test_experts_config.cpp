@@ -1,10 +1,12 @@
 // What config.json says of experts, and what is refused.
 #include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
 
 #include "config/families/tensor_table.h"
 #include "support/expect_error.h"
+#include "support/models/family_model.h"
 #include "support/models/tiny_checkpoint.h"
 #include "support/models/tiny_config.h"
 
@@ -133,6 +135,31 @@ TEST_CASE("experts config: layers without experts have Llama's feed-forward part
   const auto last_name = [&](int64_t layer) { return layer_tensors(config, layer).back().name; };
   CHECK(last_name(0) == "model.layers.0.mlp.down_proj.weight");
   CHECK(last_name(1) == "model.layers.1.mlp.experts.5.down_proj.weight");
+}
+
+// transformers 5 saves such keys with the defaults of the family.
+TEST_CASE("experts config: what is said of experts counts for nothing where no layer has any") {
+  const auto dense = [](const char* golden, const char* dense_layers) {
+    JsonWriter text;
+    text.value(test::family_golden(golden).at("config"));
+    std::string config = json_with_member(text.text(), "first_k_dense_replace", dense_layers);
+    for (const auto& [key, value] : {std::pair{"n_group", "8"},
+                                     {"topk_group", "4"},
+                                     {"n_shared_experts", "2"},
+                                     {"routed_scaling_factor", "2.5"}}) {
+      config = json_with_member(config, key, value);
+    }
+    return parse_config(config);
+  };
+  for (const char* golden : {"deepseek-v2", "deepseek-v3", "glm4-moe"}) {
+    CAPTURE(golden);
+    const ModelConfig config = dense(golden, "99");
+    CHECK_FALSE(config.experts);
+    CHECK(config.unknown_keys.empty());
+  }
+  const ModelConfig nemotron = dense("nemotron-h-dense", "null");
+  CHECK_FALSE(nemotron.experts);
+  CHECK(nemotron.unknown_keys.empty());
 }
 
 TEST_CASE("experts config: an expert that is missing is named") {

@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
 #include <doctest/doctest.h>
 
+#include "config/describe/window_keys.h"
+#include "config/families/architectures.h"
 #include "config/known_keys.h"
 #include "support/models/family_model.h"
 #include "support/models/tiny_config.h"
@@ -36,6 +40,32 @@ TEST_CASE("known keys: a rope's own are named with their path, and a rope of ano
   CHECK(unknown("rope_parameters", R"({"rope_type": "default", "factor": 2})") ==
         Keys{"rope_parameters.factor"});
   CHECK(unknown("rope_scaling", R"({"type": "linear", "factor": 2, "finetuned": true})").empty());
+}
+
+TEST_CASE("known keys: keys of windows that the family does not read are named as unknown") {
+  const auto unknown = [](const char* key, const char* value) {
+    const std::string config = test::config_with("MixtralForCausalLM", "sliding_window", "4");
+    return parse_config(json_with_member(config, key, value)).unknown_keys;
+  };
+  CHECK(unknown("layer_types", R"(["full_attention", "full_attention"])") == Keys{"layer_types"});
+  CHECK(unknown("max_window_layers", "1") == Keys{"max_window_layers"});
+  CHECK(unknown("sliding_window_pattern", "2") == Keys{"sliding_window_pattern"});
+  CHECK(unknown("use_sliding_window", "false") == Keys{"use_sliding_window"});
+  CHECK(unknown("use_sliding_window", "null").empty());
+  CHECK(parse_config(test::config_with("MixtralForCausalLM", "max_window_layers", "1"))
+            .unknown_keys.empty());
+}
+
+TEST_CASE("known keys: each family with windows has a row that says which of their keys it reads") {
+  for (const Architecture& row : architectures()) {
+    if (!row.windows) continue;
+    CAPTURE(row.name);
+    const auto found = [&](const WindowReader& reader) {
+      return reader.model_type == row.model_type && reader.architecture == row.name;
+    };
+    const std::span<const WindowReader> readers = window_readers();
+    CHECK(std::count_if(readers.begin(), readers.end(), found) == 1);
+  }
 }
 
 // Of the language model first, then of what it is in.

@@ -29,6 +29,133 @@ TEST_CASE("rope config: rope scaling is read in every spelling") {
   CHECK(rope("rope_theta", "12345.5").theta == 12345.5);
 }
 
+namespace {
+
+// The config of a golden without anything that says how to rotate.
+std::string without_rope(const std::string& golden) {
+  JsonWriter text;
+  text.value(test::family_golden(golden).at("config"));
+  std::string config = json_with_member(text.text(), "rope_theta", "null");
+  return json_with_member(config, "rope_scaling", "null");
+}
+
+}  // namespace
+
+// Source: the config classes of transformers 5.24 and 4.57, which scripts/check_defaults reads.
+TEST_CASE("rope config: without a base in the config it is that of the family in transformers") {
+  CHECK(
+      parse_config(test::config_with("MixtralForCausalLM", "rope_theta", "null")).ropes[0].theta ==
+      1e6);
+  CHECK(parse_config(without_rope("smollm3")).ropes[0].theta == 2e6);
+  CHECK(parse_config(without_rope("minimax-m2")).ropes[0].theta == 5e6);
+  CHECK(parse_config(without_rope("cohere2")).ropes[0].theta == 10000);
+  CHECK(parse_config(without_rope("qwen2-vl-flat")).ropes[0].theta == 1e6);
+  const char* linear = R"({"rope_type": "linear", "factor": 2.0})";
+  CHECK(parse_config(json_with_member(without_rope("smollm3"), "rope_parameters", linear))
+            .ropes[0]
+            .theta == 2e6);
+}
+
+TEST_CASE("rope config: a base that versions of transformers differ in has to be said") {
+  const auto help = [](const std::string& config) {
+    try {
+      parse_config(config);
+    } catch (const Error& error) {
+      CHECK(std::string(error.what()) == "config.json: the key 'rope_theta' is missing");
+      return error.help();
+    }
+    return std::string();
+  };
+  const auto takes = [](const char* now, const char* before) {
+    return cat("write the one that the model was trained with: transformers 5.24 takes ", now,
+               ", and 4.57 takes ", before);
+  };
+  CHECK(help(without_rope("cohere")) == takes("500000", "10000"));
+  CHECK(help(without_rope("falcon-h1")) == takes("10000", "100000"));
+  CHECK(help(without_rope("olmo3")) == takes("500000", "10000"));
+}
+
+// transformers 5.24 adds rope_scaling to the full layers; 4.57 reads rope_scaling alone.
+TEST_CASE("rope config: rope_scaling beside ropes by type of layer may only repeat them") {
+  const char* nested = R"({"full_attention": {"rope_type": "linear", "factor": 4.0,
+      "rope_theta": 1000.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}})";
+  for (const char* golden : {"gemma3-new-keys", "olmo3"}) {
+    CAPTURE(golden);
+    const auto with = [&](const char* scaling) {
+      const std::string config = json_with_member(without_rope(golden), "rope_parameters", nested);
+      return json_with_member(config, "rope_scaling", scaling);
+    };
+    CHECK(parse_config(with(R"({"type": "linear", "factor": 4})")).ropes[0].factor == 4);
+    CHECK(parse_config(with("{}")).ropes[0].factor == 4);
+    CHECK(error_of_config(with(R"({"type": "linear", "factor": 8.0})")) ==
+          "config.json: rope_scaling.factor: is 8.0, but config.json: "
+          "rope_parameters.full_attention.factor is 4.0");
+    CHECK(error_of_config(with(R"({"rope_type": "yarn", "factor": 4.0})")) ==
+          "config.json: rope_scaling.rope_type: is \"yarn\", but config.json: "
+          "rope_parameters.full_attention.rope_type is \"linear\"");
+    CHECK(error_of_config(with(R"({"beta_fast": 2.0})")) ==
+          "config.json: rope_scaling.beta_fast: is 2.0, but config.json: "
+          "rope_parameters.full_attention does not say so");
+  }
+}
+
+// Source: Gemma3TextConfig and Olmo3Config of transformers 5.24.
+TEST_CASE("rope config: a base outside of ropes by type of layer counts where they have none") {
+  const char* nested = R"({"full_attention": {"rope_type": "default"},
+      "sliding_attention": {"rope_type": "default"}})";
+  const auto ropes = [&](const char* golden, const char* local) {
+    std::string config = json_with_member(without_rope(golden), "rope_parameters", nested);
+    config = json_with_member(config, "rope_local_base_freq", local);
+    return parse_config(json_with_member(config, "rope_theta", "777.0")).ropes;
+  };
+  CHECK(ropes("gemma3-new-keys", "33.0")[0].theta == 777);
+  CHECK(ropes("gemma3-new-keys", "33.0")[1].theta == 33);
+  CHECK(ropes("gemma3-new-keys", "null")[1].theta == 10000);
+  CHECK(ropes("olmo3", "null")[0].theta == 777);
+  CHECK(ropes("olmo3", "null")[1].theta == 500000);
+}
+
+// transformers 4.57 saves both.
+TEST_CASE("rope config: GPT-NeoX may give its rotated part under the newer name as well") {
+  const auto with = [](const char* old_name, const char* new_name) {
+    const std::string config = json_with_member(without_rope("gpt-neox"), "rotary_pct", old_name);
+    return json_with_member(config, "partial_rotary_factor", new_name);
+  };
+  CHECK(parse_config(with("0.5", "0.5")).ropes[0].rotary_dim == 4);
+  CHECK(parse_config(with("null", "0.25")).ropes[0].rotary_dim == 2);
+  CHECK(error_of_config(with("0.5", "0.25")) ==
+        "config.json: partial_rotary_factor: is 0.25, but config.json: rotary_pct is 0.5");
+  CHECK(error_of_config(with("null", "0.5")) == "config.json: the key 'rotary_pct' is null");
+}
+
+// As transformers 5 saves them.
+TEST_CASE("rope config: a base in rope_parameters counts in a language model inside another") {
+  for (const char* golden : {"qwen2-vl", "qwen2.5-vl", "qwen3-vl"}) {
+    CAPTURE(golden);
+    const Json config = test::family_golden(golden).at("config");
+    JsonWriter text;
+    text.value(config.at("text_config"));
+    const auto with = [&](const char* parameters) {
+      std::string inner = json_with_member(text.text(), "rope_theta", "null");
+      inner = json_with_member(inner, "rope_scaling", "null");
+      inner = json_with_member(inner, "rope_parameters", parameters);
+      JsonWriter whole;
+      whole.value(config);
+      return json_with_member(whole.text(), "text_config", inner);
+    };
+    CHECK(parse_config(with(R"({"rope_type": "default", "rope_theta": 777.0,
+        "mrope_section": [2, 3, 3]})"))
+              .ropes[0]
+              .theta == 777);
+    if (std::string(golden) == "qwen3-vl") {
+      CHECK(error_of_config(with(R"({"rope_type": "default"})")) ==
+            "config.json: text_config: the key 'rope_theta' is missing");
+    } else {
+      CHECK(parse_config(with(R"({"rope_type": "default"})")).ropes[0].theta == 1e6);
+    }
+  }
+}
+
 // What transformers 5.23 makes of these, tried with a random model: the angles it has. Two that
 // contradict each other are refused, see test_architectures_refused.
 TEST_CASE("rope config: of two spellings of a rope, that counts which counts in transformers") {

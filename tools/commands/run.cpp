@@ -38,6 +38,14 @@ void report_figures(const GenerationStats& stats, Log& log) {
   }
 }
 
+// transformers does not keep a model from generating such ids either.
+void report_padding(uint64_t ids, Log& log) {
+  if (ids == 0) return;
+  log.note(cat("generated ", count_of(ids, "id"),
+               " that the tokenizer has no token for: the model's vocabulary is larger, and the "
+               "answers have no text there"));
+}
+
 void report_cache(const KvCache& cache, const ModelConfig& config, Log& log) {
   const auto here = kv_bytes_per_token(config, cache.dtype());
   const auto fit = [&](const CacheType& dtype) {
@@ -122,6 +130,7 @@ void run_command(const RunOptions& options) {
   const GenerationStats stats = with_way_out("use a smaller --max-batch or --gpu-memory", [&] {
     return with_unchanged(checkpoint, [&] { return generator.run(cache, next, events); });
   });
+  report_padding(answers.ids_without_text(), log);
   if (stats.requests > 0) report_figures(stats, log);
   prompts.fail_late();
 }

@@ -64,6 +64,7 @@ void Answers::token(size_t number, int32_t id) {
   const size_t index = indices_.at(number);
   Answer& answer = answers_.at(index);
   answer.ids.push_back(id);
+  if (tokenizer_ != nullptr && !tokenizer_->has(id)) ++ids_without_text_;
   if (answer.stream) show(index, answer.stops.add(answer.stream->add(id)));
 }
 

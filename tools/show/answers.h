@@ -1,6 +1,7 @@
 // What `run` prints: the text while it is made, or a JSON record for each prompt that is done.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,6 +31,8 @@ class Answers {
   // Whether the text of an answer came to one of its stops.
   bool ended(size_t number) const;
   void finished(size_t number, FinishReason reason);
+  // How many ids came that the tokenizer has no token for; 0 without a tokenizer.
+  uint64_t ids_without_text() const { return ids_without_text_; }
 
  private:
   struct Answer {
@@ -67,6 +70,7 @@ class Answers {
   size_t count_ = 0;  // begun or refused
   size_t turn_ = 0;   // the index of the first that is not printed
   bool first_ = true;
+  uint64_t ids_without_text_ = 0;
 };
 
 }  // namespace fp8kv

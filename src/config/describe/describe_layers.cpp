@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "config/describe/config_values.h"
 #include "config/describe/describe_indexer.h"
 #include "config/describe/describe_state.h"
+#include "config/describe/window_keys.h"
 
 namespace fp8kv {
 namespace {
@@ -182,15 +184,17 @@ Mixings told_by_window(const Json& text, const Json&, const ModelDescription& mo
   if (is("mistral", "MistralForCausalLM")) return windows;
   if (is("smollm3", "SmolLM3ForCausalLM")) return windows_without_rotation(text, model);
   const bool qwen = type.starts_with("qwen") || model.architecture.starts_with("Qwen");
-  if (!text.get_bool("use_sliding_window", !qwen)) return full;
-  if (const auto first = text.find("max_window_layers")) {
+  const auto reads = [&](const char* key) { return reads_window_key(text, key); };
+  if (reads("use_sliding_window") && !text.get_bool("use_sliding_window", !qwen)) return full;
+  if (const auto first = text.find("max_window_layers"); first && reads("max_window_layers")) {
     Mixings mixings = windows;
     std::fill_n(mixings.begin(), std::min(in_range(*first, 0, kLongestContext), n_layers),
                 Mixing::full);
     return mixings;
   }
   const int64_t usual = usual_pattern(type);
-  const int64_t pattern = number_or(text, "sliding_window_pattern", 1, usual);
+  const bool said = reads("sliding_window_pattern");
+  const int64_t pattern = said ? number_or(text, "sliding_window_pattern", 1, usual) : usual;
   return pattern == 0 ? windows : periodic(pattern, pattern - 1, Mixing::window, n_layers);
 }
 
@@ -219,9 +223,16 @@ constexpr Decider kDeciders[] = {
     {"sliding_window", told_by_window},
 };
 
+constexpr std::string_view kWindow = "sliding_window";
+
+bool decides(const Json& text, const Decider& row) {
+  if (row.key == kWindow && usual_window(text) > 0) return true;
+  return text.has(row.key) && reads_window_key(text, row.key);
+}
+
 const Decider* find_decider(const Json& text) {
   const auto* found = std::find_if(std::begin(kDeciders), std::end(kDeciders),
-                                   [&](const Decider& row) { return text.has(row.key); });
+                                   [&](const Decider& row) { return decides(text, row); });
   return found == std::end(kDeciders) ? nullptr : found;
 }
 
@@ -246,7 +257,8 @@ Mixings told_mixings(const Json& text, const ModelDescription& model) {
     return Mixings(model.layers.size(), Mixing::recurrent);
   }
   if (decider == nullptr) return Mixings(model.layers.size(), Mixing::full);
-  return decider->told(text, text.at(decider->key), model);
+  const auto member = text.find(decider->key);
+  return decider->told(text, member ? *member : text, model);
 }
 
 // Gemma 4: the layers without a window have heads of another size; and where K serves as V too,
@@ -264,6 +276,16 @@ void set_global_heads(const Json& text, LayerDescription& layer) {
   }
 }
 
+// The number of a layer as transformers 5 writes it: with zeros in front where another has more
+// digits. -1 for what is no number of a layer.
+int64_t layer_of(const std::string& number, int64_t n_layers) {
+  int64_t index = -1;
+  const char* const end = number.data() + number.size();
+  const auto [stop, error] = std::from_chars(number.data(), end, index);
+  const bool whole = error == std::errc() && stop == end;
+  return whole && index >= 0 && index < n_layers ? index : -1;
+}
+
 // What transformers 5 writes of layers that differ from the config: {"3": {"head_dim": 512}}.
 void set_own_heads(const Json& text, ModelDescription& out) {
   const auto layers = text.find("per_layer_config");
@@ -271,9 +293,8 @@ void set_own_heads(const Json& text, ModelDescription& out) {
   for (size_t i = 0; i < layers->size(); ++i) {
     const Json own = layers->value(i);
     const std::string& number = layers->key(i);
-    int64_t index = -1;
-    std::from_chars(number.data(), number.data() + number.size(), index);
-    if (index < 0 || index >= out.n_layers() || cat(index) != number) {
+    const int64_t index = layer_of(number, out.n_layers());
+    if (index < 0) {
       fail(own.where(), ": is for layer ", quote(number), ", expected a number from 0 to ",
            out.n_layers() - 1);
     }
@@ -295,6 +316,7 @@ void set_own_heads(const Json& text, ModelDescription& out) {
 
 int64_t reach_at(const Json& text, const char* key) {
   if (const auto reach = text.find(key)) return in_range(*reach, kLongestContext);
+  if (const int64_t usual = usual_window(text); key == kWindow && usual > 0) return usual;
   fail(text.where(), ": the key ", quote(key), " is missing, though there are layers that need it");
 }
 

@@ -18,7 +18,7 @@ struct Family {
 constexpr const char* kQwen2Vl = R"({"hidden_size": 8192, "intermediate_size": 29568,
     "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
     "vocab_size": 152064, "max_position_embeddings": 32768, "rms_norm_eps": 1e-05,
-    "hidden_act": "silu", "rope_theta": 1000000.0})";
+    "hidden_act": "silu"})";
 
 constexpr Family kFamilies[] = {
     {"gemma3_text", R"({"hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
@@ -45,8 +45,7 @@ constexpr Family kFamilies[] = {
     {"qwen2_vl_text", kQwen2Vl},
     {"qwen3_vl_text", R"({"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
       "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128, "vocab_size": 151936,
-      "max_position_embeddings": 128000, "rms_norm_eps": 1e-06, "hidden_act": "silu",
-      "rope_theta": 500000.0})"},
+      "max_position_embeddings": 128000, "rms_norm_eps": 1e-06, "hidden_act": "silu"})"},
 };
 
 }  // namespace

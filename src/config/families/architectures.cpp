@@ -119,6 +119,8 @@ constexpr std::string_view kQwen2Inside[] = {"qwen2_vl", "qwen2_vl_text", "qwen2
 constexpr std::string_view kQwen3Inside[] = {"qwen3_vl_text"};
 
 constexpr RopeStyle kNeighbours = {.pairs = RopePairs::neighbours};
+constexpr RopeStyle kCohereRope = {
+    .theta = 500000.0, .older_theta = 10000.0, .pairs = RopePairs::neighbours};
 constexpr RopeStyle kGlmRope = {.part = 0.5, .reads_part = true, .pairs = RopePairs::neighbours};
 
 const Architecture kArchitectures[] = {
@@ -142,7 +144,7 @@ const Architecture kArchitectures[] = {
      .parse = parse_ministral3,
      .tensors = llama_tensors(),
      .activations = kSilu,
-     .rope = {.reads_mscale = true}},
+     .rope = {.theta = 1e6, .reads_mscale = true}},
     {.name = "Qwen2ForCausalLM",
      .model_type = "qwen2",
      .summary = "Qwen 2, 2.5",
@@ -257,7 +259,10 @@ const Architecture kArchitectures[] = {
      .parse = parse_olmo2,
      .tensors = olmo2_tensors(),
      .activations = kSilu,
-     .rope = {.theta = 500000.0, .by_layer_type = true, .local_theta = 500000.0}},
+     .rope = {.theta = 500000.0,
+              .older_theta = 10000.0,
+              .by_layer_type = true,
+              .local_theta = 500000.0}},
     {.name = "CohereForCausalLM",
      .model_type = "cohere",
      .summary = "Command R, Aya 23",
@@ -266,7 +271,7 @@ const Architecture kArchitectures[] = {
      .activations = kSilu,
      .norm_eps = "layer_norm_eps",
      .tied = true,
-     .rope = kNeighbours},
+     .rope = kCohereRope},
     {.name = "Cohere2ForCausalLM",
      .model_type = "cohere2",
      .summary = "Command R7B, Command A",
@@ -284,7 +289,8 @@ const Architecture kArchitectures[] = {
      .parse = parse_smollm3,
      .tensors = llama_tensors(),
      .activations = kSilu,
-     .tied = true},
+     .tied = true,
+     .rope = {.theta = 2e6}},
     {.name = "StableLmForCausalLM",
      .model_type = "stablelm",
      .summary = "StableLM",
@@ -308,7 +314,8 @@ const Architecture kArchitectures[] = {
      .windows = true,
      .parse = parse_mixtral,
      .tensors = mixtral_tensors(),
-     .activations = kSilu},
+     .activations = kSilu,
+     .rope = {.theta = 1e6}},
     {.name = "Qwen2MoeForCausalLM",
      .model_type = "qwen2_moe",
      .summary = "Qwen 1.5 and 2 with experts",
@@ -344,7 +351,7 @@ const Architecture kArchitectures[] = {
      .parse = parse_minimax_m2,
      .tensors = minimax_m2_tensors(),
      .activations = kSilu,
-     .rope = {.reads_part = true}},
+     .rope = {.theta = 5e6, .reads_part = true}},
     {.name = "GptOssForCausalLM",
      .model_type = "gpt_oss",
      .summary = "gpt-oss",

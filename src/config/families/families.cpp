@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "config/describe/config_values.h"
 #include "config/describe/describe_layers.h"
+#include "config/describe/window_keys.h"
 #include "config/families/experts_config.h"
 #include "config/families/tensor_rows.h"
 #include "core/half.h"
@@ -29,7 +30,8 @@ void check_qwen_window(const Json& config, const ModelConfig& model) {
     fail(mixing_member(config)->where(),
          ": has sliding_attention, but use_sliding_window is not true");
   }
-  if (used && config.has("sliding_window") && !config.has("layer_types")) {
+  const bool windowed = config.has("sliding_window") || usual_window(config) > 0;
+  if (used && windowed && !config.has("layer_types")) {
     config.at("max_window_layers");
   }
 }

@@ -81,9 +81,16 @@ void parse_internlm2(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool("bias", true);
 }
 
+// A switch under its published name, or under the one that transformers 5 saves.
+bool is_set(const Json& config, const char* published, const char* saved) {
+  const auto one = config.find(published), other = config.find(saved);
+  check_same(one, other);
+  return one ? one->as_bool() : other && other->as_bool();
+}
+
 void parse_internlm3(const Json& config, ModelConfig& out) {
-  out.qkv_bias = config.get_bool("qkv_bias", false);
-  out.o_bias = out.mlp_bias = config.get_bool("bias", false);
+  out.qkv_bias = is_set(config, "qkv_bias", "attention_bias");
+  out.o_bias = out.mlp_bias = is_set(config, "bias", "mlp_bias");
 }
 
 // The 7B models rotate, and say how far; the 13B models, whose configs do not, have ALiBi. Version

@@ -346,7 +346,8 @@ const Architecture kMamba[] = {
      .summary = "Falcon-H1",
      .parse = parse_falcon_h1,
      .tensors = bamba_tensors(),
-     .activations = kSilu},
+     .activations = kSilu,
+     .rope = {.theta = 10000.0, .older_theta = 100000.0}},
 };
 
 }  // namespace

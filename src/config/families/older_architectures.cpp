@@ -144,6 +144,10 @@ void parse_gpt_neox(const Json& config, ModelConfig& out) {
   set_older_block(out, true);
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", true);
   out.block.parallel = config.get_bool("use_parallel_residual", true);
+  // transformers 4.57 saves the part of a head that is rotated under this name as well.
+  const auto part = config.find("partial_rotary_factor"), usual = config.find("rotary_pct");
+  if (usual) check_same(part, usual);
+  if (part && !usual && part->as_double() != 0.25) config.at("rotary_pct");
 }
 
 void parse_falcon(const Json& config, ModelConfig& out) {

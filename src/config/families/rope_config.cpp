@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "config/describe/config_values.h"
+#include "config/families/rope_spellings.h"
+#include "config/families/usual_theta.h"
 
 namespace fp8kv {
 namespace {
@@ -163,6 +165,8 @@ void parse_longrope(const Source& from, RopeConfig& out) {
   }
 }
 
+constexpr double kUnsaid = 0.0;  // no base in the config
+
 constexpr const char* kProportional = "proportional";
 
 struct ScalingRow {
@@ -184,11 +188,6 @@ constexpr ScalingRow kScalings[] = {
     // The three positions of a token of an image. Those of a token of text are one.
     {"mrope", RopeScaling::none, parse_nothing},
 };
-
-std::optional<Json> type_of(const Json& scaling) {
-  const auto type = scaling.find("rope_type");
-  return type ? type : scaling.find("type");
-}
 
 const ScalingRow& scaling_row(const Json& scaling) {
   const auto type = type_of(scaling);
@@ -243,6 +242,7 @@ void parse_scaling(const Source& from, RopeConfig& out) {
     set_part(from.scaling, "partial_rotary_factor", from.style, from.head_dim, out);
   }
   if (const auto theta = from.scaling.find("rope_theta")) out.theta = positive_number(*theta);
+  if (out.theta == kUnsaid) out.theta = usual_theta(from.text, from.style);
   if (const auto beta = from.scaling.find("llama_4_scaling_beta")) {
     out.q_growth = beta->as_double();
     out.original_context = original_context(from);
@@ -251,41 +251,8 @@ void parse_scaling(const Source& from, RopeConfig& out) {
   row.parse(from, out);
 }
 
-// The object with what is not plain: of either spelling; nullopt where there is none.
-std::optional<Json> find_scaling(const Json& text) {
-  const auto old_spelling = text.find("rope_scaling");
-  // An empty object says nothing, as in transformers.
-  const bool says = old_spelling && (!old_spelling->is_object() || old_spelling->size() > 0);
-  const auto scaling = says ? old_spelling : text.find("rope_parameters");
-  if (scaling && !scaling->is_object()) {
-    fail(scaling->where(), ": is ", scaling->brief(), ", expected an object");
-  }
-  return scaling;
-}
-
-std::optional<Json> find_object_in(const Json& object) {
-  for (size_t i = 0; i < object.size(); ++i) {
-    if (object.value(i).is_object()) return object.value(i);
-  }
-  return std::nullopt;
-}
-
-// Files have the older spelling, that of transformers 5, or both.
-void check_spellings(const Json& text, const RopeStyle& style) {
-  const auto now = text.find("rope_parameters"), before = text.find("rope_scaling");
-  if (!now || !now->is_object() || find_object_in(*now)) return;
-  check_same(text.find(style.theta_key), now->find("rope_theta"));
-  check_same(text.find(style.part_key), now->find("partial_rotary_factor"));
-  if (!before || !before->is_object() || before->size() == 0) return;
-  check_same(type_of(*before), type_of(*now));
-  for (size_t i = 0; i < before->size(); ++i) {
-    const std::string& key = before->key(i);
-    if (key != "type" && key != "rope_type") check_same(before->find(key), now->find(key));
-  }
-}
-
 RopeConfig parse_rope(const Json& text, const RopeStyle& style, const ModelConfig& model) {
-  RopeConfig out = plain_rope(style, style.theta, model.head_dim());
+  RopeConfig out = plain_rope(style, kUnsaid, model.head_dim());
   set_part(text, style.part_key, style, model.head_dim(), out);
   if (const auto theta = text.find(style.theta_key)) out.theta = positive_number(*theta);
   if (const auto scaling = find_scaling(text)) {
@@ -294,10 +261,10 @@ RopeConfig parse_rope(const Json& text, const RopeStyle& style, const ModelConfi
     }
     parse_scaling({text, *scaling, style, model}, out);
   }
+  if (out.theta == kUnsaid) out.theta = usual_theta(text, style);
   return out;
 }
 
-// That of the layers of one type, as transformers 5 writes it.
 // That of the layers of one type, as transformers 5 writes it.
 RopeConfig parse_rope_of(const Json& text, const Json& parameters, const char* type,
                          const RopeConfig& otherwise, int64_t head_dim, const RopeStyle& style,
@@ -334,6 +301,13 @@ void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& ou
   RopeConfig local = plain_rope(style, style.local_theta, of_window);
   const auto parameters = text.find("rope_parameters");
   if (parameters && find_object_in(*parameters)) {
+    check_scaling_repeats(text, *parameters);
+    // Outside of the objects they count where those have none.
+    if (style.full_turning == 1) {
+      full.theta = positive_or(text, style.theta_key, full.theta);
+      const bool own = std::string_view(style.local_key) != style.theta_key;
+      if (own) local.theta = positive_or(text, style.local_key, local.theta);
+    }
     full = parse_rope_of(text, *parameters, "full_attention", full, of_full, style, out);
     local = parse_rope_of(text, *parameters, "sliding_attention", local, of_window, style, out);
   } else {

@@ -1,0 +1,143 @@
+#include "config/describe/window_keys.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "config/describe/config_values.h"
+
+namespace fp8kv {
+namespace {
+
+struct WindowKey {
+  std::string_view name;
+  bool WindowReader::*read;
+};
+
+constexpr std::array<WindowKey, 4> kKeys = {{
+    {"layer_types", &WindowReader::layer_types},
+    {"sliding_window_pattern", &WindowReader::pattern},
+    {"max_window_layers", &WindowReader::first},
+    {"use_sliding_window", &WindowReader::switched},
+}};
+
+// Source: the config classes and the models of transformers 5.24 and 4.57. Mistral counts as a
+// reader of layer_types: transformers ignores the key, vLLM does not, and a contradiction is
+// refused.
+constexpr WindowReader kReaders[] = {
+    {.model_type = "cohere2",
+     .architecture = "Cohere2ForCausalLM",
+     .layer_types = true,
+     .pattern = true,
+     .usual_window = 4096},
+    {.model_type = "gemma2",
+     .architecture = "Gemma2ForCausalLM",
+     .layer_types = true,
+     .usual_window = 4096},
+    {.model_type = "gemma3_text",
+     .architecture = "Gemma3ForCausalLM",
+     .layer_types = true,
+     .pattern = true,
+     .usual_window = 4096},
+    {.model_type = "gemma3n_text",
+     .architecture = "Gemma3nForCausalLM",
+     .layer_types = true,
+     .usual_window = 512},
+    {.model_type = "gemma4_text",
+     .architecture = "Gemma4ForCausalLM",
+     .layer_types = true,
+     .usual_window = 512},
+    {.model_type = "gpt_oss", .architecture = "GptOssForCausalLM", .layer_types = true},
+    {.model_type = "ministral3", .architecture = "Ministral3ForCausalLM"},
+    {.model_type = "mistral", .architecture = "MistralForCausalLM", .layer_types = true},
+    {.model_type = "mixtral", .architecture = "MixtralForCausalLM"},
+    {.model_type = "olmo3",
+     .architecture = "Olmo3ForCausalLM",
+     .layer_types = true,
+     .usual_window = 4096},
+    {.model_type = "phi3", .architecture = "Phi3ForCausalLM"},
+    {.model_type = "qwen2",
+     .architecture = "Qwen2ForCausalLM",
+     .layer_types = true,
+     .first = true,
+     .switched = true,
+     .usual_window = 4096},
+    {.model_type = "qwen2_5_vl",
+     .architecture = "",
+     .layer_types = true,
+     .first = true,
+     .switched = true,
+     .usual_window = 4096},
+    {.model_type = "qwen2_5_vl_text",
+     .architecture = "",
+     .layer_types = true,
+     .first = true,
+     .switched = true,
+     .usual_window = 4096},
+    {.model_type = "qwen2_vl",
+     .architecture = "",
+     .layer_types = true,
+     .first = true,
+     .switched = true,
+     .usual_window = 4096},
+    {.model_type = "qwen2_vl_text",
+     .architecture = "",
+     .layer_types = true,
+     .first = true,
+     .switched = true,
+     .usual_window = 4096},
+    {.model_type = "qwen3",
+     .architecture = "Qwen3ForCausalLM",
+     .layer_types = true,
+     .first = true,
+     .switched = true,
+     .usual_window = 4096},
+    {.model_type = "smollm3",
+     .architecture = "SmolLM3ForCausalLM",
+     .layer_types = true,
+     .switched = true},
+    {.model_type = "starcoder2", .architecture = "Starcoder2ForCausalLM"},
+};
+
+const WindowReader* reader_of(const Json& text) {
+  const std::string type = text.get_string("model_type", "");
+  const std::string architecture = type.empty() ? architecture_name(text) : "";
+  if (type.empty() && architecture.empty()) return nullptr;
+  const auto* found =
+      std::find_if(std::begin(kReaders), std::end(kReaders), [&](const WindowReader& row) {
+        return type.empty() ? row.architecture == architecture : row.model_type == type;
+      });
+  return found == std::end(kReaders) ? nullptr : found;
+}
+
+}  // namespace
+
+std::span<const WindowReader> window_readers() {
+  return kReaders;
+}
+
+bool reads_window_key(const Json& text, std::string_view key) {
+  const WindowReader* reader = reader_of(text);
+  if (reader == nullptr) return true;
+  return std::none_of(kKeys.begin(), kKeys.end(), [&](const WindowKey& each) {
+    return each.name == key && !(reader->*each.read);
+  });
+}
+
+int64_t usual_window(const Json& text) {
+  const WindowReader* reader = reader_of(text);
+  return reader == nullptr || mentions(text, "sliding_window") ? 0 : reader->usual_window;
+}
+
+std::vector<std::string> unread_window_keys(const Json& text) {
+  std::vector<std::string> unread;
+  const bool windowed = text.has("sliding_window") || usual_window(text) > 0;
+  for (const WindowKey& key : kKeys) {
+    // SmolLM3 as published has max_window_layers, and no window.
+    if (!windowed && key.name != "layer_types") continue;
+    if (text.has(key.name) && !reads_window_key(text, key.name)) unread.emplace_back(key.name);
+  }
+  return unread;
+}
+
+}  // namespace fp8kv
