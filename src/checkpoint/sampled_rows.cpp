@@ -23,7 +23,8 @@ namespace {
 
 constexpr uint64_t kPieceBytes = 512;
 constexpr uint64_t kVectorBytes = uint64_t(16) << 10;  // of a norm or a bias
-constexpr uint64_t kMostRows = 128;                    // of a tensor
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kMostRows = 128;  // of a tensor
 constexpr uint64_t kLeastRows = 16;
 // Of all tensors but those of experts: 128 MiB of pages.
 constexpr uint64_t kRowsOfModel = 32768;
@@ -114,7 +115,8 @@ class LayerRows {
     Pieces pieces(first.name, weight.dtype);
     for (const std::vector<ExpertPart>& parts : experts) {
       for (const ExpertPart& part : parts) {
-        pieces.add(piece(part.weight, part.offset, part.bytes));
+        const Piece piece = next_piece(part.offset, part.bytes);
+        pieces.add(weights_.read(part.weight, piece.offset, piece.length));
       }
     }
     add(weight, pieces);
@@ -133,18 +135,25 @@ class LayerRows {
   // One row of each of `most` equal parts.
   void add_rows(const Weight& weight, uint64_t n_rows, uint64_t most, Pieces& pieces) {
     const uint64_t taken = std::min(n_rows, most);
+    const uint64_t row_bytes = weight.bytes() / n_rows;
+    // A small matrix is read at once: its pieces lie in as many pages as it has.
+    const bool at_once = taken * kPageBytes >= weight.bytes();
+    const std::string all = at_once ? weights_.read(weight, 0, weight.bytes()) : "";
     for (uint64_t i = 0; i < taken; ++i) {
       const uint64_t first = i * n_rows / taken, end = (i + 1) * n_rows / taken;
-      const uint64_t row = first + next() % (end - first);
-      const uint64_t row_bytes = weight.bytes() / n_rows;
-      pieces.add(piece(weight, row * row_bytes, row_bytes));
+      const Piece piece = next_piece((first + next() % (end - first)) * row_bytes, row_bytes);
+      pieces.add(at_once ? all.substr(piece.offset, piece.length)
+                         : weights_.read(weight, piece.offset, piece.length));
     }
   }
 
-  std::string piece(const Weight& weight, uint64_t offset, uint64_t bytes) {
-    const uint64_t length = std::min(bytes, kPieceBytes);
+  struct Piece {
+    uint64_t offset, length;
+  };
+
+  Piece next_piece(uint64_t offset, uint64_t bytes) {
     const uint64_t places = std::max(bytes / kPieceBytes, uint64_t{1});
-    return weights_.read(weight, offset + next() % places * kPieceBytes, length);
+    return {offset + next() % places * kPieceBytes, std::min(bytes, kPieceBytes)};
   }
 
   uint64_t next() { return mixed(seed_ ^ count_++); }
