@@ -237,6 +237,7 @@ TEST_CASE("targets: vllm-rocm lists every layer by name, and so wants names it k
         "them, whatever is to be left out");
   place.inject("model", one_scale(), "out", "vllm");
   CHECK(block_of(place, "out").find(R"("re:.*experts$")") != std::string::npos);
+  std::filesystem::remove_all(place.folder / "out");
   tensors.pop_back();
   for (auto& tensor : tensors) tensor.name = "language_" + tensor.name;
   test::write_tiny_weights(place.folder / "model", tensors, DType::f32);

@@ -74,6 +74,7 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::consolidated, "consolidated"},
     {Fact::scale_file, "scale_file"},
     {Fact::with_model_type, "with_model_type"},
+    {Fact::scale_file_loader, "scale_file_loader"},
 }};
 
 constexpr bool in_order() {

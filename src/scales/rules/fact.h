@@ -78,6 +78,7 @@ enum class Fact : uint8_t {
   // Instead of a folder: a JSON file of scales.
   scale_file,
   with_model_type,
+  scale_file_loader,  // SGLang reads scale files into models of this model_type
   count
 };
 

@@ -23,6 +23,9 @@ constexpr RuntimeRule kSglangRules[] = {
     {{scale_file}, {with_model_type}, ignores,
      "a file without model_type does not pass its check: an FP8 cache runs with 1",
      "sglang: docs/advanced_features/quantized_kv_cache.md"},
+    {{scale_file}, {scale_file_loader}, fails,
+     "stops with a RuntimeError: its model of this model_type has no load_kv_cache_scales",
+     "sglang 0.5.23: load_model_utils.py:119-137, models/*.py"},
     {{scale_file}, {}, loads,
      "with --quantization-param-path and --kv-cache-dtype fp8_e4m3: one scale for K and V", kSglangKv},
     {{}, {scales}, ignores, kNoScales, kSglangKv},
@@ -81,9 +84,9 @@ constexpr RuntimeRule kSglangRules[] = {
      "some of its loaders drop KV scales without a word, and that of this family was not run",
      "sglang issue 39942"},
 
-    {{scale_file, with_model_type}, {}, note,
+    {{scale_file, scale_file_loader}, {}, note,
      "is reported to read the file and then not to use it", "sglang issue 18818", Basis::reports},
-    RuntimeRule{{scale_file, with_model_type}, {}, note, kNotDoubled, kSglangKv}.keeps(),
+    RuntimeRule{{scale_file, scale_file_loader}, {}, note, kNotDoubled, kSglangKv}.keeps(),
 };
 // clang-format on
 

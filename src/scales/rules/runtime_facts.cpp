@@ -1,5 +1,6 @@
 #include "scales/rules/runtime_facts.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -218,6 +219,14 @@ FactSet layer_facts(const ModelFiles& model, FactSet facts, int64_t layer) {
 FactSet scale_file_facts(const std::string& model_type) {
   FactSet facts = {Fact::scale_file};
   facts.add(Fact::with_model_type, !model_type.empty());
+  // Model types whose class in sglang 0.5.23 (srt/models) has load_kv_cache_scales, by itself or by
+  // the class that it extends.
+  constexpr std::string_view kLoaders[] = {
+      "apertus",        "arcee", "exaone4",     "glm4",  "hunyuan", "hunyuan_v1_dense",
+      "hunyuan_v1_moe", "llama", "llama4_text", "mimo",  "mimo_v2", "ministral3",
+      "mistral",        "opt",   "phi3",        "qwen2", "qwen3",   "solar"};
+  facts.add(Fact::scale_file_loader,
+            std::find(std::begin(kLoaders), std::end(kLoaders), model_type) != std::end(kLoaders));
   return facts;
 }
 
