@@ -29,11 +29,8 @@ extern const Target kNpz;
 extern const Target kJinja;
 extern const Target kMessages;
 extern const Target kParquet;
-<<<<<<< HEAD
 extern const Target kParquetFooter;
-=======
 extern const Target kQuantConfig;
->>>>>>> shards
 extern const Target kTokenizer;
 
 // Ends the process, with the input saved, when it does not hold.

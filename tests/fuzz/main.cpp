@@ -36,14 +36,9 @@ extern "C" const char* __asan_default_options() {
 namespace fp8kv::fuzz {
 namespace {
 
-<<<<<<< HEAD
-constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint,   &kCommands,  &kScaleFile,
-                                      &kNpz,         &kJinja,        &kTokenizer, &kParquet,
-                                      &kMessages,    &kParquetFooter};
-=======
-constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint, &kCommands, &kScaleFile,  &kNpz,
-                                      &kJinja,       &kTokenizer,  &kParquet,  &kQuantConfig};
->>>>>>> shards
+constexpr const Target* kTargets[] = {&kSafetensors, &kCheckpoint,    &kCommands,   &kScaleFile,
+                                      &kNpz,         &kJinja,         &kTokenizer,  &kParquet,
+                                      &kMessages,    &kParquetFooter, &kQuantConfig};
 constexpr size_t kLongest = 192 * 1024;        // of the tests' goldens
 constexpr unsigned kSecondsAnInput = 10;       // of the processor
 constexpr unsigned kLongestWaitSeconds = 600;  // also where the machine gives us no time
