@@ -275,10 +275,10 @@ TEST_CASE("cli device faults: a full device is told with what it had no room for
   const std::string none = " on the device, which has 0 B left\n";
   const std::string calibrate =
       none + "help: use a smaller --max-memory or --seq-len, or free memory\n";
-  check(kCalibrate, 1, "working memory: cannot allocate 352 B" + calibrate);
-  check(kCalibrate, 19,
+  check(kCalibrate, 1, "activations: cannot allocate 2.25 KiB" + calibrate);
+  check(kCalibrate, 2, "working memory: cannot allocate 352 B" + calibrate);
+  check(kCalibrate, 20,
         "working memory: KV cache of 3 pages, 192 tokens: cannot allocate 12.0 KiB" + calibrate);
-  check(kCalibrate, 22, "activations: cannot allocate 2.25 KiB" + calibrate);
   check(kCalibrate, 23, "layer buffer 1 of 2: cannot allocate 30.5 KiB" + calibrate);
   check(kRun, 1,
         "working memory: cannot allocate 2.00 KiB" + none +
