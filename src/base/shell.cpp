@@ -13,7 +13,7 @@ bool needs_no_quotes(char c) {
          std::string_view("-_./+,:@%").find(c) != std::string_view::npos;
 }
 
-// What stands between $' and '. Octal, as what follows a hexadecimal escape could belong to it.
+// The text between $' and '. Escapes are octal: a hexadecimal one could take in the next digit.
 std::string escaped(std::string_view text) {
   std::string out;
   while (!text.empty()) {

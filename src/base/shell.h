@@ -12,7 +12,7 @@ namespace fp8kv {
 // as $'\033', which bash, zsh, ksh and POSIX of 2024 know.
 std::string shell_word(std::string_view text);
 
-// The same for a path, which no command takes for a flag: "./-x" for "-x".
+// A path as one word that no command takes for a flag: "./-x" for "-x".
 std::string shell_path(std::string_view path);
 
 }  // namespace fp8kv

@@ -14,7 +14,7 @@ struct CollectedMagnitudes {
   AmaxParts parts;  // those that were asked for
   // [n_layers][experts]: tokens that were sent to each; empty for a model without experts.
   std::vector<std::vector<uint64_t>> reached;
-  // Of the draft layers that were asked for; without heads where no window had two tokens.
+  // One entry a draft layer of CollectOptions. An entry has no heads if no window had two tokens.
   std::vector<LayerMagnitudes> drafts;
 };
 

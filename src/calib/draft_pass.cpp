@@ -126,7 +126,7 @@ class Drafting {
                              LayerPart::up_to_kv);
   }
 
-  // What the draft layer is given.   [rows, dim]
+  // Computes the input of the draft layer: [rows, dim].
   TensorView input(const WindowBatch& of_model, const TensorView& stream) {
     host_rows_ = rows_with_next(pass_.windows, of_model);
     const auto n = std::ssize(host_rows_);

@@ -30,8 +30,8 @@ struct DraftPass {
 // Device memory that a draft layer takes beside its weights and what a layer is computed with.
 uint64_t draft_bytes(const ModelConfig& config, const Backend& backend, const WindowPlan& plan);
 
-// What the draft layer caches. nullopt where no window has two tokens. `progress` advances by the
-// batches of the plan. Throws as collect does.
+// Counts the magnitudes that the draft layer caches; nullopt if no window has two tokens.
+// `progress` advances by the batches of the plan. Throws like collect.
 std::optional<LayerMagnitudes> collect_draft(const DraftPass& pass, const DraftModel& draft,
                                              Progress& progress);
 

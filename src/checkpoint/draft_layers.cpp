@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// Of a layer, in any form that its weight may have: "self_attn.k_proj.weight".
+// `rest` is a name below the layer, such as "self_attn.k_proj.weight"; quantised weights count.
 bool is_k_projection(std::string_view rest) {
   constexpr std::string_view kProjections[] = {"k_proj.weight", "k_proj.qweight", "qkv_proj.weight",
                                                "kv_a_proj_with_mqa.weight"};

@@ -22,11 +22,11 @@ struct DraftLayer {
 // config.json says that there are such.
 std::vector<DraftLayer> find_draft_layers(const TensorMap& tensors, const Json& config);
 
-// What follows the layer's name and a dot in that of one of its tensors: "self_attn.k_scale". ""
-// for any other tensor.
+// The part of the tensor's name below the layer: "self_attn.k_scale". "" for a tensor of another
+// layer.
 std::string_view rest_in(const DraftLayer& layer, std::string_view tensor);
 
-// The place in `layers` of the one that the tensor is of; layers.size() for none.
+// The index in `layers` of the layer that has the tensor; layers.size() if none has.
 size_t draft_of(const std::vector<DraftLayer>& layers, std::string_view tensor);
 
 // The name of a part of DraftEntry in the checkpoint, without ".weight".

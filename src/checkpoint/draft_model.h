@@ -36,7 +36,7 @@ struct DraftModels {
   std::vector<std::string> left_out;  // "draft layer mtp.layers.1: ..."
 };
 
-// Of several draft layers the first alone is computed: the others follow what drafts chose.
+// Only the first of several draft layers is computed. The others read tokens that drafts chose.
 DraftModels read_draft_models(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace fp8kv

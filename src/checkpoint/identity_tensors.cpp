@@ -6,8 +6,8 @@
 namespace fp8kv {
 namespace {
 
-// Where the matrices of one expert lie, each as if it were apart, and how long they are; all of
-// them as one where their rows are columns, or in turn. In bytes.
+// Offset and length in bytes of each matrix of one expert. Matrices whose rows are columns, or take
+// turns, count as one.
 std::vector<std::pair<uint64_t, uint64_t>> places_of(const ModelTensor& tensor, uint64_t bytes) {
   if (tensor.layout != TensorLayout::rows) return {{0, bytes}};
   const TensorPart& last = tensor.parts.back();

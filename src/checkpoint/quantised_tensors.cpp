@@ -24,7 +24,7 @@ bool are_codes(const TensorEntry& entry) {
          (fp8_format(entry.dtype) || entry.dtype == DType::i8);
 }
 
-// Where the scale of a weight stands; null: nowhere.
+// The scale tensor beside a weight; null if there is none.
 const TensorEntry* scale_beside(const Checkpoint& checkpoint, const std::string& name) {
   const std::string module = name.substr(0, name.rfind('.'));
   for (const char* const suffix :

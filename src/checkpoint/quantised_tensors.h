@@ -1,5 +1,5 @@
-// What the tensors of a quantised checkpoint must be, whatever the architecture: said by a config,
-// and with input scales that a runtime can divide by. Decodes no weights.
+// Checks the tensors of a quantised checkpoint of any architecture: a config must speak of them,
+// and a runtime must be able to divide by their input scales. Decodes no weights.
 #pragma once
 
 #include "checkpoint/checkpoint.h"

@@ -26,7 +26,7 @@ constexpr uint64_t kVectorBytes = uint64_t(16) << 10;  // of a norm or a bias
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kMostRows = 128;  // of a tensor
 constexpr uint64_t kLeastRows = 16;
-// Of all tensors but those of experts: 128 MiB of pages.
+// For all tensors but those of experts: 128 MiB of pages.
 constexpr uint64_t kRowsOfModel = 32768;
 constexpr size_t kDigestDigits = 16;
 

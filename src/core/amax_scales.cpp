@@ -18,7 +18,7 @@ namespace {
 constexpr double kRounding = 0x1p-22;
 constexpr double kOctavesOfLeastSquares = 4;  // as policy/policies.cpp searches them
 
-// What a policy allows a scale to be, relative to amax / 448 times the headroom.
+// The scales that a policy allows, relative to amax / 448 times the headroom.
 struct Bounds {
   double least = 1, most = 1;
   bool shared = false;  // K and V have one scale

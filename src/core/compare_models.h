@@ -35,7 +35,7 @@ struct ModelComparison {
   // How far the sampled weights moved where they moved furthest, relative to their size: the root
   // of the mean over a layer's tensors of (sum of squared differences) / (sum of squares).
   double moved = 0;
-  // Of the sampled rows, the tensor whose size changed most: by that factor, 1 or more.
+  // The largest factor, 1 or more, by which the sampled rows of one tensor grew or shrank.
   double grown = 1;
   std::string grown_text;  // "rows of 'NAME' that are 1000 times as large"; "" up to kMostGrown
   std::string moved_most;  // "layer 3", "the embedding"; "" where no sample moved

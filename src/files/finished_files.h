@@ -10,7 +10,7 @@
 
 namespace fp8kv {
 
-// What became of a file that was finished once.
+// The state of a file that an earlier run finished.
 enum class Kept { absent, damaged, whole };
 
 class FinishedFiles {

@@ -7,7 +7,7 @@
 
 namespace fp8kv {
 
-// Nothing where there are none.
+// Writes the member `draft_layers`, if there are draft layers.
 void write_drafts(JsonWriter& out, const KvScales& scales);
 
 // `extension` is the object that has the member, or not. Throws for one of another form.

@@ -29,7 +29,7 @@ const std::string kActs = "\x1b[2J\u009b2J\x7f\r\u202e\u2066\nFORGED";
 const std::string kRuns = "a; touch X; '$(touch X)`touch X`";
 const std::string kHostile = kRuns + kActs;
 
-// As a string of JSON, with its quotes.
+// A string of JSON, with its quotes.
 std::string in_json(const std::string& name) {
   JsonWriter json(JsonWriter::Layout::one_line);
   json.value(name);
@@ -77,7 +77,7 @@ struct Place {
   test::TempDir temp;
 };
 
-// What the shell makes of the commands that stand behind `begin` in `text`.
+// The words that the shell reads in each command behind `begin` in `text`.
 std::vector<Strings> commands_behind(const std::string& begin, const std::string& text,
                                      const fs::path& folder) {
   std::vector<Strings> commands;

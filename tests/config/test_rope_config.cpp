@@ -128,7 +128,7 @@ TEST_CASE("rope config: GPT-NeoX may give its rotated part under the newer name 
   CHECK(error_of_config(with("null", "0.5")) == "config.json: the key 'rotary_pct' is null");
 }
 
-// As transformers 5 saves them.
+// The form that transformers 5 saves.
 TEST_CASE("rope config: a base in rope_parameters counts in a language model inside another") {
   for (const char* golden : {"qwen2-vl", "qwen2.5-vl", "qwen3-vl"}) {
     CAPTURE(golden);

@@ -26,7 +26,7 @@ struct Named {
   std::string file;
 };
 
-// What JSON can hold.
+// At most 300 bytes as a name that JSON can hold.
 std::string text_of(std::string_view bytes) {
   std::string text(bytes.substr(0, 300));
   std::replace(text.begin(), text.end(), '\0', '\n');
@@ -68,7 +68,7 @@ void read_escaped(std::string_view line, size_t& at, std::string& word) {
   ++at;
 }
 
-// What a shell makes of a line that has nothing but words, by its rules for quotes.
+// The words that a shell reads in a line of plain and quoted words.
 Words words_of(std::string_view line) {
   Words words;
   for (size_t at = 0; at < line.size();) {

@@ -27,7 +27,7 @@ constexpr const char* kBlock = "quantization_config";
 constexpr const char* kWeights = "model.safetensors";
 constexpr size_t kMostEdits = 8;
 
-// Of tests/golden/quantised.
+// A model of tests/golden/quantised.
 struct Golden {
   std::string config;
   std::string weights;
@@ -93,7 +93,7 @@ struct Tensor {
   std::string bytes;
 };
 
-// What scales are set to: numbers that break a product, and such that do not.
+// Values for scales: some break a product, some do not.
 constexpr float kNumbers[] = {0, -1, NAN, INFINITY, -INFINITY, 1, 1e-38f, 3e38f, -0.0f, 0.5f};
 
 void put_number(Tensor& tensor, float value) {

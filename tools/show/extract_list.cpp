@@ -36,7 +36,7 @@ void form_json(JsonWriter& json, DType dtype, const Shape& shape) {
   json.value(std::span<const int64_t>(dims));
 }
 
-// Nothing where there are none. The name says which layer a tensor is of.
+// Writes nothing if there are none. The name says which layer has the tensor.
 void draft_tensors_json(JsonWriter& json, const std::vector<ScaleTensor>& tensors) {
   if (tensors.empty()) return;
   json.key("draft_tensors").begin_array();

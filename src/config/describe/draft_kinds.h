@@ -10,8 +10,8 @@
 
 namespace fp8kv {
 
-// What makes the input of a draft layer: product([norm(embedding of the next token),
-// norm(the model's last hidden state)]). Names are within the checkpoint; "{}" stands for the
+// The tensors that make the input of a draft layer: product([norm(embedding of the next token),
+// norm(the model's last hidden state)]). Names are those of the checkpoint; "{}" stands for the
 // layer's own name.
 struct DraftEntry {
   std::string_view embedding_norm;

@@ -5,7 +5,7 @@
 
 namespace fp8kv {
 
-// What a family takes for what its configs leave out, and what of them it reads.
+// The defaults of a family for keys that its configs leave out, and the keys that it reads.
 struct RopeStyle {
   bool none = false;       // layers rotate nothing
   double theta = 10000.0;  // in transformers 5.24
@@ -22,7 +22,7 @@ struct RopeStyle {
   double local_theta = 10000.0;
   // The others turn this part of their pairs where the config says nothing: Gemma 4.
   double full_turning = 1.0;
-  // What older configs call these two.
+  // The names of these two keys in older configs.
   const char* theta_key = "rope_theta";
   const char* part_key = "partial_rotary_factor";
 };

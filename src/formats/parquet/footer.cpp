@@ -102,7 +102,7 @@ class SchemaReader {
   size_t leaves_ = 0;
 };
 
-// Nothing is read of a group without rows, of which writers name any places.
+// REQUIRES a group with rows: for one without, writers name any offsets, and none is read.
 void check_within(const ParquetChunk& chunk, uint64_t data_end) {
   if (chunk.begin < kMarkBytes || chunk.begin > chunk.end || chunk.end > data_end) {
     fail("the metadata names a column that does not lie within the file");

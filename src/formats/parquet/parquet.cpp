@@ -224,7 +224,7 @@ void ParquetRows::open_group() {
   }
 }
 
-// Where a group has no rows, nothing of it is read.
+// Skips groups without rows. REQUIRES one with rows ahead.
 void ParquetRows::open_next_group() {
   while (file_.footer_.groups[next_group_].rows == 0) ++next_group_;
   open_group();

@@ -1,5 +1,5 @@
-// What runtimes do with the scales of layers that draft tokens: a table of rules. A rule repeats
-// what the runtime's source says, or what its own loader of drafts did where its source says so.
+// A table of rules: how runtimes treat the scales of layers that draft tokens. A rule repeats the
+// runtime's source, or what its loader of drafts did; `source` says which.
 #pragma once
 
 #include <optional>
@@ -30,8 +30,7 @@ struct DraftVerdict {
   std::string source;
 };
 
-// Where the runtime takes the scales of the model's own layers; in `version` of that column, where
-// it is given, else in its newest.
+// The verdict for `version` of the column, or for its newest one.
 DraftVerdict draft_verdict(const DraftFacts& draft, const RuntimeColumn& column,
                            std::optional<RuntimeVersion> version);
 

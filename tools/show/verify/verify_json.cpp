@@ -41,7 +41,7 @@ void layer_json(JsonWriter& json, const LayerFate& fate, const LayerOnDisk& laye
   json.end_object();
 }
 
-// Nothing where the folder has no draft layers.
+// Writes nothing for a folder without draft layers.
 void drafts_json(JsonWriter& json, const VerifiedRuntime& runtime, const ScalesOnDisk& scales) {
   if (scales.drafts.empty()) return;
   json.key("draft_layers").begin_array();

@@ -91,7 +91,7 @@ std::string table_of(const std::vector<Row>& rows) {
   return table.text();
 }
 
-// What becomes of the scales of draft layers; "" where there are no such layers.
+// The fate of the scales of draft layers; "" if there are none.
 std::string drafts_of(const VerifyReport& report) {
   if (report.scales.drafts.empty()) return "";
   Table table({"draft layer", "runtime", "version", "scales", "how"},
