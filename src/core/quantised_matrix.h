@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "core/dtype.h"
+#include "core/e2m1.h"
 #include "core/fp8.h"
 #include "core/half.h"
 #include "core/hd.h"
@@ -65,14 +66,6 @@ struct QuantisedMatrix {
   const int32_t* groups = nullptr;  // [columns]; null: in their order
   const float* overall = nullptr;   // one number for all; null: none
 };
-
-FP8KV_HD float e2m1_decode(uint32_t code) {
-  const uint32_t magnitude = code & 7u;
-  // 0, 0.5, 1, 1.5, 2, 3, 4, 6
-  const float value = magnitude < 5 ? 0.5f * static_cast<float>(magnitude)
-                                    : static_cast<float>(magnitude < 7 ? magnitude - 2u : 6u);
-  return (code & 8u) != 0 ? -value : value;
-}
 
 // 2^(code - 127); 255 is NaN.
 FP8KV_HD float e8m0_decode(uint32_t code) {

@@ -1,0 +1,53 @@
+// The randomised Hadamard transform of int4_per_token_head: signs, then the Walsh-Hadamard matrix
+// without a factor, in blocks of the largest power of two that divides the row.
+// Applied twice, in turn forwards and backwards, it multiplies by hadamard_block(dim).
+// Source: vLLM 0.33 v1/attention/ops/int4_per_token_head.py (single_rht).
+#pragma once
+
+#include <cstdint>
+
+#include "core/hd.h"
+
+namespace fp8kv {
+
+inline constexpr int32_t kMostHadamardBlock = 512;
+
+FP8KV_HD constexpr int32_t hadamard_block(int32_t dim) {
+  return dim & -dim;
+}
+
+// The sign of element i of a block: bit i is set for +1. The i-th number of MT19937 seeded with
+// 0x9E3779B9 decides it, as torch.bernoulli does: +1 where bit 23 is clear.
+// REQUIRES 0 <= i < kMostHadamardBlock.
+FP8KV_HD float hadamard_sign(int32_t i) {
+  constexpr uint32_t kSigns[kMostHadamardBlock / 32] = {
+      0x6573590Du, 0x808035B1u, 0xA6443D6Cu, 0x6B7F5438u, 0x4AA48B81u, 0xABAFC441u,
+      0x320B9848u, 0xFA2043A0u, 0x4D6E1C33u, 0xA8A9C7CBu, 0x1B951DDAu, 0x9803B359u,
+      0x3038796Eu, 0xCD26200Eu, 0xC9A02476u, 0x8A9DACB9u};
+  return (kSigns[i / 32] >> (i % 32) & 1u) != 0 ? 1.0f : -1.0f;
+}
+
+// The first element of butterfly number `pair` of a stage; the second lies `step` behind it.
+FP8KV_HD constexpr int32_t hadamard_first(int32_t pair, int32_t step) {
+  return pair / step * 2 * step + pair % step;
+}
+
+// The whole transform, in place. REQUIRES hadamard_block(dim) <= kMostHadamardBlock.
+inline void hadamard(float* x, int32_t dim, bool inverse) {
+  const int32_t block = hadamard_block(dim);
+  const auto signs = [&] {
+    for (int32_t i = 0; i < dim; ++i) x[i] *= hadamard_sign(i % block);
+  };
+  if (!inverse) signs();
+  for (int32_t step = 1; step < block; step *= 2) {
+    for (int32_t pair = 0; pair < dim / 2; ++pair) {
+      const int32_t first = hadamard_first(pair, step);
+      const float a = x[first], b = x[first + step];
+      x[first] = a + b;
+      x[first + step] = a - b;
+    }
+  }
+  if (inverse) signs();
+}
+
+}  // namespace fp8kv
