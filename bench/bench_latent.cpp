@@ -17,7 +17,7 @@ PagedKv paged(const Tensor& k, std::byte* v, int32_t heads, int64_t head_dim, in
   PagedKv kv;
   kv.k = k.view().data;
   kv.v = v;
-  kv.dtype = DType::f32;
+  kv.k_format = kv.v_format = KvFormat::f32;
   kv.page_size = kPageSize;
   kv.n_kv_heads = heads;
   kv.head_dim = static_cast<int32_t>(head_dim);

@@ -195,8 +195,9 @@ struct RopeArguments {
 
 void rope_append(Stream stream, DType activations, const RopeArguments& arguments);
 
-// The half of rope_append that stores latents in blocks: K as it is rotated by then, and V.
-void append_latent(Stream stream, DType activations, const RopeArguments& arguments);
+// The half of rope_append that stores rows which are not elements of one type: K as it is rotated
+// by then, and V. REQUIRES kv heads.
+void append_rows(Stream stream, DType activations, const RopeArguments& arguments);
 
 // rope_append for the products of the normalised rows, which are Q, K and V as `arguments` has
 // them. REQUIRES takes_fused, and nothing observed.
@@ -222,21 +223,16 @@ struct ScoreOptions {
   const void* sinks = nullptr;  // [n_heads], activations; may be null
 };
 
-// What attention_any has room for: the global heads of Gemma 4.
+// The largest V that attention_any has room for: latents, and the global heads of Gemma 4.
 inline constexpr int kMostHeadDim = 512;
+// The largest head of a cache in a rotated format.
+inline constexpr int kMostRotatedDim = 256;
 
-// Any types and any even head size up to kMostHeadDim, one warp per row and head; what the
-// specialised kernels do not take. Only this one takes scores that are capped or have a bias,
-// sinks, and chunks.
+// Any types and formats and any even head size up to kMostHeadDim, one warp per row and head; the
+// specialised kernels do not take all of these. Only this one takes scores that are capped or have
+// a bias, sinks, chunks, and caches of latents.
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
                    const ScoreOptions& scores);
-
-// What attention_latent has room for.
-inline constexpr int kMostLatentDim = 512;
-
-// Attention where V is in K: any types, one KV head, v_in_k up to kMostLatentDim. Neither windows
-// nor other options.
-void attention_latent(Stream stream, DType activations, const AttentionArguments& arguments);
 
 // Whether the kernels below take these types, head size and addresses.
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments);

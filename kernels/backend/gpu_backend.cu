@@ -98,8 +98,9 @@ RopeArguments rope_arguments(const RopeAppend& args) {
               args.rope.shape[1] % 2 == 0 && args.rope.shape[1] <= args.kv.head_dim &&
               (!args.q_rope || args.q_rope->shape == args.rope.shape),
           "rope_append", "shapes do not fit");
-  require(!args.kv.latent_blocks || (kv_heads == 1 && args.kv.v_in_k % kLatentBlock == 0),
-          "rope_append", "needs one KV head, and a latent of whole blocks");
+  require(
+      args.kv.k_format != KvFormat::ds_mla || (kv_heads <= 1 && args.kv.v_in_k % kLatentBlock == 0),
+      "rope_append", "needs one KV head, and a latent of whole blocks");
   RopeArguments arguments;
   arguments.q = args.q.data;
   arguments.k = args.k.data;
@@ -196,11 +197,12 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
   }
   const bool plain = options.chunk == 0 && options.cap == 0.0f && !options.bias && !options.sinks;
   if (kv.v_in_k > 0) {
-    require(plain && options.window == 0 && kv.n_kv_heads == 1 && kv.v_in_k <= kMostLatentDim,
+    require(plain && options.window == 0 && kv.n_kv_heads == 1 && kv.v_in_k <= kMostHeadDim,
             "attention", "needs one KV head of a latent, of at most 512 elements, and no options");
-    return attention_latent(device_.stream(), q.dtype, arguments);
   }
-  if (!plain || !takes_fast_attention(q.dtype, arguments)) {
+  require(!kv.rotated() || kv.head_dim <= kMostRotatedDim, "attention",
+          "a head of a rotated cache has more than 256 elements");
+  if (!plain || kv.v_in_k > 0 || !takes_fast_attention(q.dtype, arguments)) {
     attention_any(device_.stream(), q.dtype, arguments, scores);
   } else if (takes_decode(arguments, step_size().rows_per_sequence)) {
     attention_decode(device_.stream(), q.dtype, arguments, decode_scratch(decode_sizes(arguments)),

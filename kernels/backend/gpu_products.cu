@@ -109,7 +109,8 @@ void GpuBackend::project_append(const ConstTensorView& x, const Entry& entry,
                                 const AttentionWeights& weights, const RopeAppend& args) {
   if (x.shape[0] == 0) return;
   const auto normed = normed_products(x, entry, projections_of(weights, args), step_size());
-  if (!normed || args.magnitudes || weights.norms || args.k.shape[1] == 0) {
+  if (!normed || args.magnitudes || weights.norms || args.k.shape[1] == 0 ||
+      !args.kv.in_elements()) {
     return Backend::project_append(x, entry, weights, args);
   }
   FP8KV_GPU::project_append(device_.stream(), x.dtype, *normed, rope_arguments(args),

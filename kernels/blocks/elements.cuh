@@ -3,6 +3,8 @@
 
 #include <optional>
 
+#include "core/kv_rows.h"
+#include "core/paged.h"
 #include "kernels/device/gpu.h"
 
 namespace fp8kv::FP8KV_GPU {
@@ -53,7 +55,12 @@ struct Fp8 {
 };
 
 template <typename T>
-inline constexpr bool kIsFp8 = sizeof(T) == 1;
+inline constexpr bool kIsFp8 = false;
+template <Fp8Format F>
+inline constexpr bool kIsFp8<Fp8<F>> = true;
+
+// Stands for the element type in kernels for caches whose rows are not elements of one type.
+struct AnyRow {};
 
 // Two values as they lie in memory, the first in the low half.
 template <typename T>
@@ -66,34 +73,49 @@ __device__ inline uint32_t packed_pair(float first, float second) {
   }
 }
 
-// Calls work(T{}) for the element type `dtype` names.
+// Calls work(T{}) for the element type `dtype` names. REQUIRES a compute type.
 template <typename Work>
 void with_compute_type(DType dtype, Work&& work) {
-  switch (dtype) {
-    case DType::f16:
-      return work(F16{});
-    case DType::bf16:
-      return work(Bf16{});
-    default:
-      return work(F32{});
-  }
+  FP8KV_ASSERT(is_compute_dtype(dtype));
+  if (dtype == DType::f16) return work(F16{});
+  if (dtype == DType::bf16) return work(Bf16{});
+  work(F32{});
 }
 
+// Calls work(T{}) for the element type of a format in elements. False, and no call, for others.
 template <typename Work>
-void with_cache_type(DType dtype, Work&& work) {
-  if (const std::optional<Fp8Format> format = fp8_format(dtype)) {
-    switch (*format) {
-      case Fp8Format::e4m3fn:
-        return work(Fp8<Fp8Format::e4m3fn>{});
-      case Fp8Format::e4m3fnuz:
-        return work(Fp8<Fp8Format::e4m3fnuz>{});
-      case Fp8Format::e5m2:
-        return work(Fp8<Fp8Format::e5m2>{});
-      case Fp8Format::e5m2fnuz:
-        return work(Fp8<Fp8Format::e5m2fnuz>{});
-    }
+bool with_elements(KvFormat format, Work&& work) {
+  switch (format) {
+    case KvFormat::f32:
+      return work(F32{}), true;
+    case KvFormat::f16:
+      return work(F16{}), true;
+    case KvFormat::bf16:
+      return work(Bf16{}), true;
+    case KvFormat::e4m3fn:
+      return work(Fp8<Fp8Format::e4m3fn>{}), true;
+    case KvFormat::e4m3fnuz:
+      return work(Fp8<Fp8Format::e4m3fnuz>{}), true;
+    case KvFormat::e5m2:
+      return work(Fp8<Fp8Format::e5m2>{}), true;
+    case KvFormat::e5m2fnuz:
+      return work(Fp8<Fp8Format::e5m2fnuz>{}), true;
+    case KvFormat::ds_mla:
+    case KvFormat::nvfp4:
+    case KvFormat::nvfp4_4over6:
+    case KvFormat::int8_per_token_head:
+    case KvFormat::fp8_per_token_head:
+    case KvFormat::int4_per_token_head:
+    case KvFormat::int4_values:
+      break;
   }
-  with_compute_type(dtype, work);
+  return false;
+}
+
+// Calls work(T{}) for the element type of the cache, or work(AnyRow{}).
+template <typename Work>
+void with_cache_type(const PagedKv& kv, Work&& work) {
+  if (!kv.in_elements() || !with_elements(kv.k_format, work)) work(AnyRow{});
 }
 
 }  // namespace fp8kv::FP8KV_GPU

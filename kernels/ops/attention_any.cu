@@ -1,6 +1,7 @@
-// Attention for any even head size up to kMostHeadDim and any types: the reference among the
-// kernels, and what f32 models run with. One warp per row, query head and kPartDim elements of the
-// head; nothing is rounded between the cache and the output.
+// Attention for any even head size up to kMostHeadDim, any types and any format of rows: the
+// reference among the kernels, and what f32 models run with. One warp per row, query head and part
+// of V; nothing is rounded between the cache and the output.
+#include "kernels/blocks/kv_rows.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/sequence.cuh"
 #include "kernels/blocks/vec.cuh"
@@ -12,27 +13,29 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 // Elements of V that a warp sums up. Of larger heads each warp computes all scores: more sums to a
-// lane would take registers from heads of any size.
-constexpr int kPartDim = 256;
-constexpr int kDimsPerLane = kPartDim / kWarp;
+// lane would take registers from heads of any size. A latent is summed up by one warp.
+template <bool kLatent>
+inline constexpr int kPartDim = kLatent ? kMostHeadDim : 256;
 
-FP8KV_HD int parts_of(int head_dim) {
-  return (head_dim + kPartDim - 1) / kPartDim;
+int parts_of(const PagedKv& kv) {
+  return kv.v_in_k > 0 ? 1 : (kv.head_dim + kPartDim<false> - 1) / kPartDim<false>;
 }
 
-// One warp per (row, head, part of the head), numbered row by row, then head by head.
-template <typename T, typename Cache, bool kChanged>
-__global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions options) {
+// One warp per (row, head, part of V), numbered row by row, then head by head.
+template <typename T, typename Cache, bool kLatent, bool kChanged>
+__global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions options,
+                                     int parts) {
   after_previous();
   Shared shared;
   const PagedKv& kv = arguments.kv;
-  const int head_dim = kv.head_dim;
+  constexpr int kDimsPerLane = kPartDim<kLatent> / kWarp;
+  const int head_dim = kv.head_dim, v_dim = kLatent ? kv.v_in_k : head_dim;
   float* all_queries = shared.take<float>(kWarps * head_dim);
   float* all_weights = shared.take<float>(kThreads);
   const int64_t number = static_cast<int64_t>(block_index().x) * kWarps + warp_index();
-  const int64_t item = number / parts_of(head_dim);
+  const int64_t item = number / parts;
   if (item >= static_cast<int64_t>(arguments.rows.n) * arguments.n_heads) return;
-  const int first = static_cast<int>(number % parts_of(head_dim)) * kPartDim;
+  const int first = static_cast<int>(number % parts) * kPartDim<kLatent>;
   float* query = all_queries + warp_index() * head_dim;
   float* weights = all_weights + warp_index() * kWarp;
 
@@ -52,8 +55,11 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   for (int d = lane; d < head_dim; d += kWarp) query[d] = q[d].value();
   warp_sync();
 
-  const float k_scale = kIsFp8<Cache> ? kv.k_scale[kv_head] : 1.0f;
-  const float v_scale = kIsFp8<Cache> ? kv.v_scale[kv_head] : 1.0f;
+  if constexpr (std::is_same_v<Cache, AnyRow>) {
+    if (kv.rotated()) rotate_query<T>(query, head_dim);
+  }
+  const float k_scale = stored_scale<Cache>(kv.k_scale, kv_head);
+  const float v_scale = stored_scale<Cache>(kv.v_scale, kv_head);
   float acc[kDimsPerLane] = {};
   float sum = 0.0f, max = -INFINITY;
   for (int begin = visible.begin; begin < visible.end; begin += kWarp) {
@@ -61,10 +67,9 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     const int token = begin + lane;
     float score = -INFINITY;
     if (token < visible.end) {
-      const Cache* k = static_cast<const Cache*>(kv.k) +
-                       kv.offset(pages[token / kv.page_size], kv_head, token % kv.page_size);
+      const KeyRow<Cache> k(kv, kv.row(pages[token / kv.page_size], kv_head, token % kv.page_size));
       score = 0.0f;
-      for (int d = 0; d < head_dim; ++d) score = fused(query[d], k[d].value(), score);
+      for (int d = 0; d < head_dim; ++d) score = fused(query[d], k.value(d), score);
       score *= k_scale * arguments.scale;
       if constexpr (kChanged) {
         if (options.cap != 0.0f) score = options.cap * tanh_exact(score / options.cap);
@@ -82,11 +87,10 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
     for (int i = 0; i < count; ++i) {
       const int at = begin + i;
-      const Cache* v = static_cast<const Cache*>(kv.v) +
-                       kv.offset(pages[at / kv.page_size], kv_head, at % kv.page_size);
+      const ValueRow<Cache> v(kv, kv.row(pages[at / kv.page_size], kv_head, at % kv.page_size));
       for (int j = 0; j < kDimsPerLane; ++j) {
         const int d = first + lane + j * kWarp;
-        if (d < head_dim) acc[j] = fused(weights[i], v[d].value(), acc[j]);
+        if (d < v_dim) acc[j] = fused(weights[i], v.value(d), acc[j]);
       }
     }
     warp_sync();
@@ -100,10 +104,32 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
       for (int j = 0; j < kDimsPerLane; ++j) acc[j] *= correction;
     }
   }
-  T* out = static_cast<T*>(arguments.out) + item * head_dim;
+  T* out = static_cast<T*>(arguments.out) + item * v_dim;
+  if constexpr (std::is_same_v<Cache, AnyRow>) {
+    if (kv.rotated()) return rotate_back_to<T>(acc, v_dim, v_scale / sum, query, out);
+  }
   for (int j = 0; j < kDimsPerLane; ++j) {
     const int d = first + lane + j * kWarp;
-    if (d < head_dim) out[d] = T::of(acc[j] / sum * v_scale);
+    if (d < v_dim) out[d] = T::of(acc[j] / sum * v_scale);
+  }
+}
+
+template <typename T, typename Cache, bool kLatent>
+void run(Stream stream, const AttentionArguments& arguments, const ScoreOptions& scores) {
+  const int parts = parts_of(arguments.kv);
+  const int64_t warps = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads * parts;
+  const bool changed =
+      scores.chunk > 0 || scores.cap != 0.0f || scores.bias != nullptr || scores.sinks != nullptr;
+  const auto launch_kernel = [&](auto* kernel) {
+    launch("attention", kernel, {static_cast<unsigned>((warps + kWarps - 1) / kWarps)}, kThreads,
+           static_cast<size_t>(kWarps * arguments.kv.head_dim + kThreads) * sizeof(float), stream,
+           arguments, scores, parts);
+  };
+  if constexpr (kLatent) {
+    launch_kernel(attention_any_kernel<T, Cache, true, false>);
+  } else {
+    changed ? launch_kernel(attention_any_kernel<T, Cache, false, true>)
+            : launch_kernel(attention_any_kernel<T, Cache, false, false>);
   }
 }
 
@@ -112,17 +138,9 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
 void attention_any(Stream stream, DType activations, const AttentionArguments& arguments,
                    const ScoreOptions& scores) {
   with_compute_type(activations, [&]<typename T>(T) {
-    with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
-      const int head_dim = arguments.kv.head_dim;
-      const int64_t warps =
-          static_cast<int64_t>(arguments.rows.n) * arguments.n_heads * parts_of(head_dim);
-      const bool changed = scores.chunk > 0 || scores.cap != 0.0f || scores.bias != nullptr ||
-                           scores.sinks != nullptr;
-      launch("attention",
-             changed ? attention_any_kernel<T, Cache, true> : attention_any_kernel<T, Cache, false>,
-             {static_cast<unsigned>((warps + kWarps - 1) / kWarps)}, kThreads,
-             static_cast<size_t>(kWarps * head_dim + kThreads) * sizeof(float), stream, arguments,
-             scores);
+    with_cache_type(arguments.kv, [&]<typename Cache>(Cache) {
+      arguments.kv.v_in_k > 0 ? run<T, Cache, true>(stream, arguments, scores)
+                              : run<T, Cache, false>(stream, arguments, scores);
     });
   });
 }

@@ -335,9 +335,9 @@ int32_t chunks_of(const AttentionArguments& arguments) {
 
 bool takes_fast_attention(DType activations, const AttentionArguments& arguments) {
   const PagedKv& kv = arguments.kv;
-  if (activations == DType::f32 || kv.dtype == DType::f32) return false;
+  if (!kv.in_elements() || activations == DType::f32 || kv.k_format == KvFormat::f32) return false;
   // f16 has more bits than bf16, and bf16 more range than f16: the one goes into f16, not back.
-  if (kv.dtype == DType::bf16 && activations != DType::bf16) return false;
+  if (kv.k_format == KvFormat::bf16 && activations != DType::bf16) return false;
   if (reinterpret_cast<uintptr_t>(arguments.q) % 8 != 0) return false;  // loaded four at a time
   return kv.page_size % kTileTokens == 0 &&
          (kv.head_dim == 64 || kv.head_dim == 96 || kv.head_dim == 128 || kv.head_dim == 256);
@@ -367,7 +367,7 @@ void attention_decode(Stream stream, DType activations, const AttentionArguments
   decode.groups = groups(arguments);
   decode.group_heads = group_heads(arguments);
   decode.bf16 = activations == DType::bf16;
-  with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
+  with_elements(arguments.kv.k_format, [&]<typename Cache>(Cache) {
     if constexpr (sizeof(Cache) <= 2) run_head_dim<Cache>(stream, decode, multiprocessors);
   });
 }

@@ -392,7 +392,7 @@ void attention_prefill(Stream stream, DType activations, const AttentionArgument
   Prefill prefill;
   prefill.attention = arguments;
   prefill.bf16 = activations == DType::bf16;
-  with_cache_type(arguments.kv.dtype, [&]<typename Cache>(Cache) {
+  with_elements(arguments.kv.k_format, [&]<typename Cache>(Cache) {
     if constexpr (sizeof(Cache) <= 2) run_head_dim<Cache>(stream, prefill);
   });
 }

@@ -43,23 +43,32 @@ struct Turn {
   }
 };
 
+// REQUIRES a format in elements.
 template <typename... Arguments>
-__device__ inline void append_as(DType dtype, const Arguments&... arguments) {
-  switch (dtype) {
-    case DType::f8_e4m3:
-      return append<Fp8<Fp8Format::e4m3fn>, 1>(arguments...);
-    case DType::f8_e4m3fnuz:
-      return append<Fp8<Fp8Format::e4m3fnuz>, 1>(arguments...);
-    case DType::f8_e5m2:
-      return append<Fp8<Fp8Format::e5m2>, 1>(arguments...);
-    case DType::f8_e5m2fnuz:
-      return append<Fp8<Fp8Format::e5m2fnuz>, 1>(arguments...);
-    case DType::f16:
-      return append<F16, 1>(arguments...);
-    case DType::bf16:
-      return append<Bf16, 1>(arguments...);
-    default:
+__device__ inline void append_as(KvFormat format, const Arguments&... arguments) {
+  switch (format) {
+    case KvFormat::f32:
       return append<F32, 1>(arguments...);
+    case KvFormat::f16:
+      return append<F16, 1>(arguments...);
+    case KvFormat::bf16:
+      return append<Bf16, 1>(arguments...);
+    case KvFormat::e4m3fn:
+      return append<Fp8<Fp8Format::e4m3fn>, 1>(arguments...);
+    case KvFormat::e4m3fnuz:
+      return append<Fp8<Fp8Format::e4m3fnuz>, 1>(arguments...);
+    case KvFormat::e5m2:
+      return append<Fp8<Fp8Format::e5m2>, 1>(arguments...);
+    case KvFormat::e5m2fnuz:
+      return append<Fp8<Fp8Format::e5m2fnuz>, 1>(arguments...);
+    case KvFormat::ds_mla:
+    case KvFormat::nvfp4:
+    case KvFormat::nvfp4_4over6:
+    case KvFormat::int8_per_token_head:
+    case KvFormat::fp8_per_token_head:
+    case KvFormat::int4_per_token_head:
+    case KvFormat::int4_values:
+      return;
   }
 }
 
@@ -76,7 +85,7 @@ __device__ inline void finish(const RopeArguments& arguments, const HeadPair& at
   out[at.place.first] = is_value ? low : T::of(values.first);
   out[at.place.second] = is_value ? high : T::of(values.second);
   if (at.head.tensor != kQ) {
-    append_as(arguments.kv.dtype, arguments, at.head, arguments.rows.slots[row], at.place,
+    append_as(arguments.kv.k_format, arguments, at.head, arguments.rows.slots[row], at.place,
               &values.first, &values.second);
   }
 }

@@ -1,6 +1,5 @@
 // Everything between the projections and attention, in one pass over Q, K and V.
 #include "core/histogram.h"
-#include "kernels/blocks/latent_blocks.cuh"
 #include "kernels/blocks/reduce.cuh"
 #include "kernels/blocks/rope.cuh"
 
@@ -118,7 +117,7 @@ __device__ inline void process(const RopeArguments& arguments, const Head& head,
     store_vec(x + place.first, low);
     store_vec(x + place.second, high);
   }
-  if constexpr (!kInBlocks<Cache>) {
+  if constexpr (!std::is_same_v<Cache, AnyRow>) {
     if (head.tensor != kQ) {
       append<Cache, kCount>(arguments, head, arguments.rows.slots[row], place, first, second);
     }
@@ -200,9 +199,10 @@ void rope_append(Stream stream, DType activations, const RopeArguments& argument
       vectors ? run<T, Cache, 16 / sizeof(T)>(stream, arguments)
               : run<T, Cache, 1>(stream, arguments);
     };
-    if (!arguments.kv.latent_blocks) return with_cache_type(arguments.kv.dtype, with_cache);
-    with_cache(InBlocks{});
-    append_latent(stream, activations, arguments);
+    with_cache_type(arguments.kv, with_cache);
+    if (!arguments.kv.in_elements() && arguments.kv.n_kv_heads > 0) {
+      append_rows(stream, activations, arguments);
+    }
   });
 }
 

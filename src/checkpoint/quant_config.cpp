@@ -315,7 +315,7 @@ void read_torch_dtype(const Json& config, KvConfig& out) {
   }
   out.torch_dtype = named->as_string();
   if (out.torch_dtype == "float8_e4m3fn") return;
-  out.format = Fp8Format::e4m3fnuz;
+  out.format = KvFormat::e4m3fnuz;
   if (out.torch_dtype == "float8_e4m3fnuz") return;
   fail(named->where(), ": is ", quote(out.torch_dtype),
        ", expected 'float8_e4m3fn' or 'float8_e4m3fnuz'");

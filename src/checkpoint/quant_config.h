@@ -9,7 +9,7 @@
 #include <string>
 
 #include "checkpoint/checkpoint.h"
-#include "core/fp8.h"
+#include "core/kv_format.h"
 #include "json/json.h"
 
 namespace fp8kv {
@@ -62,7 +62,7 @@ struct KvConfig {
   bool post_rope = false;  // Quark's kv_cache_post_rope
   double floor = 0;        // Quark raised smaller scales to this; 0 for none
   // kv_cache_torch_dtype; e4m3fn where it is absent.
-  Fp8Format format = Fp8Format::e4m3fn;
+  KvFormat format = KvFormat::e4m3fn;
   std::string torch_dtype;  // as it stands there, or ""
   bool tgi_script = false;  // has the key that only the script of TGI's branch wrote
 };

@@ -1,32 +1,35 @@
-// What a KV cache holds: elements of one type, or latents in blocks that make their own scales.
+// The formats of K and V in a KV cache.
 #pragma once
 
 #include <optional>
 
-#include "core/dtype.h"
+#include "core/kv_format.h"
 
 namespace fp8kv {
 
 struct CacheType {
-  DType dtype = DType::f16;    // of the elements; of latents in blocks, their codes
-  bool latent_blocks = false;  // fp8_ds_mla, see core/latent_blocks.h
+  KvFormat k = KvFormat::f16;
+  KvFormat v = KvFormat::f16;
 
   CacheType() = default;
-  CacheType(DType elements) : dtype(elements) {}  // a cache of elements
-  CacheType(DType codes, bool in_blocks) : dtype(codes), latent_blocks(in_blocks) {}
+  CacheType(KvFormat both) : k(both), v(both) {}
+  CacheType(KvFormat keys, KvFormat values) : k(keys), v(values) {}
+  // A cache of elements. REQUIRES a compute or fp8 type.
+  CacheType(DType elements) : CacheType(kv_format(elements)) {}
 
   bool operator==(const CacheType&) const = default;
 };
 
-inline CacheType fp8_ds_mla() {
-  return {DType::f8_e4m3, true};
-}
-
-// The format of elements that share a scale with all others of their head; nullopt for other types.
+// The FP8 format of K and V, where both are elements of it; nullopt for other types.
 std::optional<Fp8Format> fp8_format(const CacheType& type);
-// Whether scales are made for it.
+// The format that scales of a model are made in for this cache: E4M3FN, E4M3FNUZ or NVFP4.
+// nullopt where a cache takes no scales: 16 bit, E5M2, and formats that make their own.
+std::optional<KvFormat> scales_for(const CacheType& type);
+// E4M3FN or E4M3FNUZ for K and V.
 bool is_e4m3(const CacheType& type);
 // f32, f16 and bf16.
 bool is_compute_dtype(const CacheType& type);
+// The type of all elements; nullopt for other caches.
+std::optional<DType> kv_elements(const CacheType& type);
 
 }  // namespace fp8kv

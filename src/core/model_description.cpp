@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/latent_blocks.h"
+#include "core/hadamard.h"
 
 namespace fp8kv {
 namespace {
@@ -70,29 +70,75 @@ bool ModelDescription::shares_caches(int64_t n_layers) const {
   return false;
 }
 
-bool has_latent_blocks(const ModelDescription& model) {
+namespace {
+
+std::optional<CacheMisfit> row_misfit(const LayerDescription& layer, int64_t index,
+                                      KvFormat format) {
+  const KvFormatSpec spec = kv_spec(format);
+  const std::string heads = cat("layer ", index, " caches K and V of ",
+                                count_of(static_cast<uint64_t>(layer.n_kv_heads), "head"));
+  if (spec.holds == KvHolds::latents) {
+    const std::string expected = cat("latents in whole blocks of ", spec.multiple);
+    if (!layer.v_in_k) return CacheMisfit{heads, expected};
+    if (layer.v_head_dim % spec.multiple == 0) return std::nullopt;
+    return CacheMisfit{cat("the latent of layer ", index, " has ", layer.v_head_dim, " elements"),
+                       expected};
+  }
+  if (spec.holds == KvHolds::heads && layer.v_in_k) {
+    return CacheMisfit{cat("layer ", index, " caches one latent vector"),
+                       "K and V of their own in every layer"};
+  }
+  if (layer.k_head_dim % spec.multiple != 0 || layer.v_head_dim % spec.multiple != 0) {
+    return CacheMisfit{cat("heads of layer ", index, " have ", layer.k_head_dim, " elements"),
+                       cat("a multiple of ", spec.multiple)};
+  }
+  if (spec.rotated && hadamard_block(static_cast<int32_t>(layer.k_head_dim)) > kMostHadamardBlock) {
+    return CacheMisfit{cat("heads of layer ", index, " have ", layer.k_head_dim, " elements"),
+                       cat("blocks of at most ", kMostHadamardBlock, " to be rotated")};
+  }
+  return std::nullopt;
+}
+
+// Of one row; throws where it is larger than can be counted, as sizes of a config.json may be.
+uint64_t row_bytes(KvFormat format, int64_t dim, int64_t rank) {
+  constexpr int64_t kMostDim = int64_t{1} << 24;
+  if (kv_spec(format).in_elements()) return product(dim, kv_spec(format).code_bits / 8);
+  if (dim > kMostDim) fail("a head of ", dim, " elements is larger than can be counted");
+  const KvRow row{format, static_cast<int32_t>(dim), static_cast<int32_t>(rank)};
+  return static_cast<uint64_t>(row.bytes());
+}
+
+}  // namespace
+
+std::optional<CacheMisfit> cache_misfit(const ModelDescription& model, int64_t index,
+                                        const CacheType& type) {
+  const LayerDescription& layer = model.layer(index);
+  if (const auto misfit = row_misfit(layer, index, type.k)) return misfit;
+  return layer.v_in_k && type.k == type.v ? std::nullopt : row_misfit(layer, index, type.v);
+}
+
+bool can_hold(const ModelDescription& model, const CacheType& type) {
   bool has_cache = false;
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
-    const LayerDescription& layer = model.layer(i);
-    if (!layer.v_in_k || layer.v_head_dim % kLatentBlock != 0) return false;
+    if (cache_misfit(model, i, type)) return false;
     has_cache = true;
   }
-  return has_cache;
+  return has_cache || kv_spec(type.k).in_elements();
+}
+
+uint64_t k_row_bytes(const LayerDescription& layer, KvFormat format) {
+  return row_bytes(format, layer.k_head_dim, layer.v_in_k ? layer.v_head_dim : 0);
+}
+
+uint64_t v_row_bytes(const LayerDescription& layer, KvFormat format) {
+  return layer.v_in_k ? 0 : row_bytes(format, layer.v_head_dim, 0);
 }
 
 uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads,
                             const CacheType& type) {
-  const auto index_bytes = static_cast<uint64_t>(layer.index_bytes);
-  if (type.latent_blocks) {
-    FP8KV_ASSERT(layer.v_in_k && layer.v_head_dim % kLatentBlock == 0);
-    const LatentBlocks blocks{static_cast<int32_t>(layer.v_head_dim),
-                              static_cast<int32_t>(layer.own_k_dim())};
-    return static_cast<uint64_t>(blocks.bytes()) + index_bytes;
-  }
-  const int64_t of_v = layer.v_in_k ? 0 : layer.v_head_dim;
-  const uint64_t per_head = product(layer.k_head_dim + of_v, dtype_bytes(type.dtype));
-  return product(n_kv_heads, per_head) + index_bytes;
+  return product(n_kv_heads, k_row_bytes(layer, type.k) + v_row_bytes(layer, type.v)) +
+         static_cast<uint64_t>(layer.index_bytes);
 }
 
 uint64_t kv_bytes_per_token(const ModelDescription& model, const CacheType& type) {

@@ -60,6 +60,12 @@ struct LayerDescription {
   int64_t own_k_dim() const { return v_in_k ? k_head_dim - v_head_dim : k_head_dim; }
 };
 
+// What a layer caches, and what a cache of a format needs.
+struct CacheMisfit {
+  std::string found;     // "layer 3 caches K and V of 2 heads"
+  std::string expected;  // "latents in whole blocks of 128"
+};
+
 struct ModelDescription {
   std::string architecture;  // "LlamaForCausalLM"; "" where the config names none
   std::string model_type;    // "llama"
@@ -107,16 +113,23 @@ struct ModelDescription {
   bool shares_caches(int64_t n_layers) const;
 };
 
-// Whether a cache of the model can be kept in blocks of kLatentBlock: all of its caches are latent,
-// and of whole blocks.
-bool has_latent_blocks(const ModelDescription& model);
+// Why no cache of this type can hold layer `index`, as the end of a sentence; nullopt where one
+// can. REQUIRES a layer that writes a cache.
+std::optional<CacheMisfit> cache_misfit(const ModelDescription& model, int64_t index,
+                                        const CacheType& type);
+// Whether every cache of the model can be of this type, and the model has one.
+bool can_hold(const ModelDescription& model, const CacheType& type);
 
 // Bytes that one token takes in the caches of all layers, while no window is full: K and V of every
 // KV head, and what indexers keep. 0 for a model without a cache. Throws when that passes 2^63.
-// REQUIRES known layers, and has_latent_blocks for a type in blocks.
+// REQUIRES known layers, and can_hold.
 uint64_t kv_bytes_per_token(const ModelDescription& model, const CacheType& type);
 
-// The same of one layer alone, with `n_kv_heads` of its heads.
+// The bytes of one row of K or V of a layer. V has none where it is a part of K.
+uint64_t k_row_bytes(const LayerDescription& layer, KvFormat format);
+uint64_t v_row_bytes(const LayerDescription& layer, KvFormat format);
+
+// The bytes of a token in one layer alone, with `n_kv_heads` of its heads.
 uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads,
                             const CacheType& type);
 

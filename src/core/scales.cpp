@@ -13,8 +13,8 @@ namespace {
 
 // What a scale for `from` is multiplied by to serve `to`. Formats of as many mantissa bits give the
 // same codes to values that are apart by the difference of their biases, so it is exact.
-float factor_between(Fp8Format from, Fp8Format to) {
-  return std::ldexp(1.0f, fp8_spec(to).bias - fp8_spec(from).bias);
+float factor_between(KvFormat from, KvFormat to) {
+  return std::ldexp(1.0f, kv_range(to).bias - kv_range(from).bias);
 }
 
 void check_each(const std::vector<float>& per_head, const char* which, const std::string& where) {
@@ -152,14 +152,23 @@ float largest(std::span<const float> heads) {
   return heads.empty() ? 0 : *std::max_element(heads.begin(), heads.end());
 }
 
-float scale_from_amax(float amax, Fp8Format format, double headroom) {
-  // The other formats are defined through fn: same code, another power of two.
-  const Fp8Format fn = is_e4m3(format) ? Fp8Format::e4m3fn : Fp8Format::e5m2;
-  const float scale = amax == 0 ? 1.0f : amax / fp8_spec(fn).max * static_cast<float>(headroom);
-  return scale * factor_between(fn, format);
+float scale_from_amax(float amax, KvFormat format, double headroom) {
+  // The fnuz formats are defined through fn: same code, another power of two.
+  const KvFormat fn = is_nvfp4(format)  ? KvFormat::nvfp4
+                      : is_e4m3(format) ? KvFormat::e4m3fn
+                                        : KvFormat::e5m2;
+  const float scale = amax == 0 ? 1.0f : amax / kv_range(fn).max * static_cast<float>(headroom);
+  return is_nvfp4(format) ? scale : scale * factor_between(fn, format);
 }
 
-KvScales with_format(const KvScales& scales, Fp8Format format) {
+KvScales with_format(const KvScales& scales, KvFormat format) {
+  if (is_nvfp4(scales.format) != is_nvfp4(format)) {
+    throw Error(
+        cat("scales made for ", format_name(scales.format), " cannot serve ", format_name(format)),
+        cat("calibrate for it: 'fp8kv calibrate --kv-cache-dtype ",
+            is_nvfp4(format) ? "nvfp4" : "fp8_e4m3", "'"));
+  }
+  if (is_nvfp4(format)) return scales;
   if (is_e4m3(scales.format) != is_e4m3(format)) {
     throw Error(
         cat("scales made for ", format_name(scales.format), " cannot serve ", format_name(format)),
@@ -186,7 +195,7 @@ KvScales per_tensor(const KvScales& scales) {
 }
 
 void check_scale(float scale, const std::string& where) {
-  // E5M2 runs without scales, so 448 is the largest code that a scale multiplies.
+  // E5M2 runs without scales, and NVFP4's largest value is 6 * 448 times a smaller scale.
   constexpr float kLargestCode = fp8_spec(Fp8Format::e4m3fn).max;
   if (std::isnormal(scale) && scale > 0) {
     if (std::isfinite(scale * kLargestCode)) return;
@@ -279,10 +288,6 @@ std::string layer_list(const std::vector<size_t>& layers) {
 void for_each_layer(KvScales& scales, const std::function<void(LayerScales&)>& change) {
   for (LayerScales& layer : scales.layers) change(layer);
   for (DraftScales& draft : scales.drafts) change(draft.scales);
-}
-
-std::string format_name(Fp8Format format) {
-  return std::string(torch_name(dtype_of(format)));
 }
 
 }  // namespace fp8kv

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/fp8.h"
+#include "core/kv_format.h"
 #include "core/model_description.h"
 #include "core/model_identity.h"
 #include "core/octaves.h"
@@ -140,9 +140,9 @@ struct DraftScales {
 };
 
 struct KvScales {
-  Fp8Format format = Fp8Format::e4m3fn;  // what the scales are made for
-  std::string model_type;                // "llama", or "" where the source does not say
-  int64_t n_kv_heads = 0;                // 0 where the source does not say
+  KvFormat format = KvFormat::e4m3fn;  // what the scales are made for, see scales_for
+  std::string model_type;              // "llama", or "" where the source does not say
+  int64_t n_kv_heads = 0;              // 0 where the source does not say
   // Of each layer, where layers differ in them; empty where all have n_kv_heads, or nobody knows.
   std::vector<int64_t> layer_kv_heads = {};
   // Layers cache one latent vector: K and V have one scale, since V is a part of K. What was
@@ -168,12 +168,12 @@ float largest(std::span<const float> heads);
 // s = amax / max of the format, times headroom, all in f32: correctly rounded, and what ModelOpt
 // since 0.27 and AutoRound compute. AMMO multiplied by 1/448, which differs in the last place for
 // half of all values. An amax of 0 gives 1. For fnuz formats the result is exactly twice the fn
-// one.
-float scale_from_amax(float amax, Fp8Format format, double headroom);
+// one. NVFP4: amax / 2688, the largest code 6 times the largest block scale 448.
+float scale_from_amax(float amax, KvFormat format, double headroom);
 
 // The same scales for another format: fn -> fnuz doubles, fnuz -> fn halves, exactly.
-// Throws between e4m3 and e5m2, which no factor relates.
-KvScales with_format(const KvScales& scales, Fp8Format format);
+// Throws between e4m3, e5m2 and nvfp4, which no factor relates.
+KvScales with_format(const KvScales& scales, KvFormat format);
 
 // Each layer reduced to one scale for K and one for V: the maximum over heads.
 KvScales per_tensor(const KvScales& scales);
@@ -202,8 +202,5 @@ float fused_scale(const LayerScales& layer);
 
 // "layer 3", "layers 0-5, 7 and 9". REQUIRES rising numbers.
 std::string layer_list(const std::vector<size_t>& layers);
-
-// "float8_e4m3fn" and so on, as torch spells them.
-std::string format_name(Fp8Format format);
 
 }  // namespace fp8kv

@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "core/hadamard.h"
 #include "core/half.h"
-#include "core/latent_blocks.h"
+#include "core/kv_rows.h"
 
 namespace fp8kv {
 namespace {
@@ -99,7 +100,9 @@ double ErrorSums::relative_error() const {
   return squared == 0 ? 0 : std::sqrt(squared_error / squared);
 }
 
-void add_errors(DType dtype, float scale, std::span<const float> x, ErrorSums& sums) {
+namespace {
+
+void add_element_errors(DType dtype, float scale, std::span<const float> x, ErrorSums& sums) {
   with_cache(dtype, scale, [&](const auto& cache) {
     for (const float value : x) {
       const Stored stored = cache.store(value);
@@ -115,12 +118,52 @@ void add_errors(DType dtype, float scale, std::span<const float> x, ErrorSums& s
   sums.values += x.size();
 }
 
+// x as a row of a format that makes scales gives it back.
+std::vector<float> read_back(const KvRow& row, float scale, std::span<const float> x) {
+  std::vector<float> values(x.begin(), x.end());
+  const bool rotated = kv_spec(row.format).rotated;
+  if (rotated) hadamard(values.data(), row.dim, false);
+  std::vector<uint8_t> bytes(static_cast<size_t>(row.bytes()));
+  const auto value = [&](int32_t i) { return values[static_cast<size_t>(i)]; };
+  for (int32_t part = 0; part < row.parts(); ++part) {
+    encode_part(row, part, value, scale, bytes.data());
+  }
+  const float stored = kv_spec(row.format).stored_scale ? scale : 1.0f;
+  for (int32_t i = 0; i < row.dim; ++i) {
+    values[static_cast<size_t>(i)] = row_value(row, bytes.data(), i) * stored;
+  }
+  if (!rotated) return values;
+  hadamard(values.data(), row.dim, true);
+  for (float& each : values) each /= static_cast<float>(hadamard_block(row.dim));
+  return values;
+}
+
+}  // namespace
+
+void add_errors(const KvRow& row, float scale, std::span<const float> x, ErrorSums& sums) {
+  if (const std::optional<DType> elements = kv_elements(row.format)) {
+    return add_element_errors(*elements, scale, x, sums);
+  }
+  const bool stored = kv_spec(row.format).stored_scale;
+  const double largest =
+      stored ? double{kv_range(row.format).max} * double{scale} * (1 + 0x1p-22) : HUGE_VAL;
+  const std::vector<float> back = read_back(row, scale, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double error = double{back[i]} - double{x[i]};
+    sums.squared_error += error * error;
+    sums.squared += double{x[i]} * double{x[i]};
+    sums.saturated += std::abs(double{x[i]}) > largest ? 1 : 0;
+    sums.zero += back[i] == 0 && x[i] != 0 ? 1 : 0;
+  }
+  sums.values += x.size();
+}
+
 void add_block_errors(std::span<const float> latent, ErrorSums& sums) {
   for (; !latent.empty(); latent = latent.subspan(kLatentBlock)) {
     const std::span<const float> block = latent.first(kLatentBlock);
     float amax = 0.0f;
     for (const float value : block) amax = std::max(amax, std::abs(value));
-    add_errors(DType::f8_e4m3, latent_block_scale(amax), block, sums);
+    add_element_errors(DType::f8_e4m3, latent_block_scale(amax), block, sums);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/kv_format.h"
 #include "eval/eval_report.h"
 
 namespace fp8kv {
@@ -24,8 +24,8 @@ struct ErrorSums {
   double relative_error() const;  // 0 where every value is 0
 };
 
-// Counts finite values `x` as a cache of `dtype` (FP8, f16, bf16 or f32) holds them with `scale`,
-// which is for FP8 alone. Reading back gives code * scale.
+// Counts finite values `x` [row.dim] as a row of a cache holds them with the stored `scale`, which
+// is for formats that have one. Reading back gives code * scale. Rotated formats are rotated back.
 // - saturated: |x| is above largest * scale. Up to 2^-22 of that is allowed, the error of rounding
 //   amax / largest to f32, so that a scale made from the values themselves never saturates.
 // - nonfinite_unclamped: |x / scale| rounds to more than the format's largest number. A conversion
@@ -33,14 +33,16 @@ struct ErrorSums {
 //   61440 in both E5M2 (ties go to even).
 // - subnormal: stored as a subnormal code.
 // - zero: x is not 0, but its code is.
-void add_errors(DType dtype, float scale, std::span<const float> x, ErrorSums& sums);
+// Formats that make scales of their own: saturated counts what lies beyond the largest value that
+// the stored scale leaves to a block, and subnormal and nonfinite_unclamped count nothing.
+void add_errors(const KvRow& row, float scale, std::span<const float> x, ErrorSums& sums);
 
-// The same of a latent that fp8_ds_mla keeps in blocks, each by the scale of its own values.
+// The errors of a part of a latent that fp8_ds_mla keeps: whole blocks.
 void add_block_errors(std::span<const float> latent, ErrorSums& sums);
 
-// Whether attention gives the same bits with either cache, for these values. True when the scales
-// differ by a power of two, and reading back (code * scale) gives the same number from both for
-// every x.
+// Whether attention gives the same bits with either cache of elements, for these values. True when
+// the scales differ by a power of two, and reading back (code * scale) gives the same number from
+// both for every x.
 bool reads_back_equal(DType dtype_a, float scale_a, DType dtype_b, float scale_b,
                       std::span<const float> x);
 

@@ -204,13 +204,21 @@ std::vector<std::vector<size_t>> SideBySide::alike(const std::vector<size_t>& la
   return groups;
 }
 
+bool SideBySide::same_scales(size_t a, size_t b) const {
+  const KvScales *scales_a = lanes_[a].scales, *scales_b = lanes_[b].scales;
+  if (!scales_a || !scales_b) return scales_a == scales_b;
+  const auto layer = static_cast<size_t>(layer_);
+  return scales_a->layers[layer] == scales_b->layers[layer];
+}
+
 bool SideBySide::same_cache(size_t a, size_t b) {
   const CacheType &type_a = lanes_[a].dtype, &type_b = lanes_[b].dtype;
-  if (type_a.latent_blocks || type_b.latent_blocks) return type_a == type_b;
+  const std::optional<DType> elements_a = kv_elements(type_a), elements_b = kv_elements(type_b);
+  if (!elements_a || !elements_b) return type_a == type_b && same_scales(a, b);
   std::atomic<bool> same = true;
   for_parts([&](const Part& part, int64_t /*index*/) {
     for (int64_t row = part.begin; row < part.end && same.load(std::memory_order_relaxed); ++row) {
-      if (!reads_back_equal(type_a.dtype, scale_of(a, part), type_b.dtype, scale_of(b, part),
+      if (!reads_back_equal(*elements_a, scale_of(a, part), *elements_b, scale_of(b, part),
                             values_of(part, row))) {
         same = false;
       }
@@ -223,11 +231,12 @@ void SideBySide::add_lane_errors(size_t lane, const Part& part, int64_t row,
                                  ErrorSums& sums) const {
   const CacheType& type = lanes_[lane].dtype;
   const std::span<const float> values = values_of(part, row);
-  if (type.latent_blocks) {
-    part.is_key ? add_errors(DType::bf16, 1.0f, values, sums) : add_block_errors(values, sums);
-  } else {
-    add_errors(type.dtype, scale_of(lane, part), values, sums);
+  KvRow stored{part.is_key ? type.k : type.v, static_cast<int32_t>(values.size()), 0};
+  if (stored.format == KvFormat::ds_mla) {
+    if (!part.is_key) return add_block_errors(values, sums);
+    stored.format = KvFormat::bf16;
   }
+  add_errors(stored, scale_of(lane, part), values, sums);
 }
 
 void SideBySide::measure_values() {

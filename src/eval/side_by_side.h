@@ -98,6 +98,7 @@ class SideBySide {
   float scale_of(size_t lane, const Part& part) const;
   void add_lane_errors(size_t lane, const Part& part, int64_t row, ErrorSums& sums) const;
 
+  bool same_scales(size_t a, size_t b) const;
   bool same_cache(size_t a, size_t b);
   void measure_values();
   void measure_attention(const TensorView& attended, const std::vector<size_t>& lanes);

@@ -17,7 +17,7 @@ KvScales with_evidence(const EvalReport& report, const CandidateReport& candidat
            .tokens = report.tokens,
            .data = report.data},
           scales);
-  scales.format = *fp8_format(candidate.dtype);
+  scales.format = scales_for(candidate.dtype).value_or(candidate.dtype.k);
   if (!candidate.scales) {
     for (const LayerMagnitudes& layer : report.magnitudes) {
       scales.layers.push_back(layer.has_cache() ? LayerScales{{1}, {1}} : LayerScales{});

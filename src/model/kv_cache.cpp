@@ -23,9 +23,15 @@ Tensor to_backend(Backend& backend, const std::vector<float>& values) {
   return tensor;
 }
 
-// Of a token in a pool of V; none where V is in K.
-int64_t v_elements(const LayerDescription& layer) {
-  return layer.v_in_k ? 0 : layer.n_kv_heads * layer.v_head_dim;
+// The bytes of a token in the pools of K and of V.
+struct TokenBytes {
+  uint64_t k = 0;
+  uint64_t v = 0;
+};
+
+TokenBytes token_bytes(const LayerDescription& layer, const CacheType& type) {
+  const auto heads = static_cast<uint64_t>(layer.n_kv_heads);
+  return {heads * k_row_bytes(layer, type.k), heads * v_row_bytes(layer, type.v)};
 }
 
 }  // namespace
@@ -38,8 +44,7 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
       pool_(options.n_pages, kPageSize) {
   // Slots are 32 bits wide.
   FP8KV_ASSERT(options.n_pages + options.padding_pages <= kMostPages);
-  const std::optional<Fp8Format> format = fp8_format(options.dtype);
-  FP8KV_ASSERT(!scales || (format && scales->format == *format));
+  FP8KV_ASSERT(!scales || scales->format == scales_for(options.dtype));
   if (options.memory == CacheMemory::none) return;
   const std::string what =
       cat("KV cache of ", count_of(static_cast<uint64_t>(options.n_pages), "page"), ", ",
@@ -50,14 +55,13 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
       add_layer(layer, options.memory == CacheMemory::all || config.lends_cache(layer), scales);
     }
     if (options.memory == CacheMemory::in_turn) {
-      int64_t k = 0, v = 0;
+      TokenBytes most;
       for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
         if (!config.writes_cache(layer) || config.lends_cache(layer)) continue;
-        const LayerDescription& each = config.layer(layer);
-        k = std::max(k, k_elements(each));
-        v = std::max(v, v_elements(each));
+        const TokenBytes bytes = token_bytes(config.layer(layer), options_.dtype);
+        most = {std::max(most.k, bytes.k), std::max(most.v, bytes.v)};
       }
-      in_turn_ = new_pools(k, v);
+      in_turn_ = new_pools(most.k, most.v);
     }
   });
 }
@@ -65,9 +69,10 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
 void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) {
   const LayerDescription& layer = layers_[static_cast<size_t>(index)];
   if (own_memory) {
-    pools_[index] = new_pools(k_elements(layer), v_elements(layer));
+    const TokenBytes bytes = token_bytes(layer, options_.dtype);
+    pools_[index] = new_pools(bytes.k, bytes.v);
   }
-  if (!fp8_format(options_.dtype)) return;
+  if (!kv_spec(options_.dtype.k).stored_scale && !kv_spec(options_.dtype.v).stored_scale) return;
   const std::vector<float> ones(static_cast<size_t>(layer.n_kv_heads), 1.0f);
   const LayerScales& own =
       scales ? scales->layers[static_cast<size_t>(index)] : LayerScales{ones, ones};
@@ -75,23 +80,16 @@ void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) 
                     to_backend(backend_, broadcast(own.v, layer.n_kv_heads))};
 }
 
-// Of a token; bytes of one in blocks.
-int64_t KvCache::k_elements(const LayerDescription& layer) const {
-  if (!options_.dtype.latent_blocks) return layer.n_kv_heads * layer.k_head_dim;
-  return static_cast<int64_t>(kv_bytes_per_token(layer, layer.n_kv_heads, options_.dtype));
-}
-
-// For so many elements of a token.
-KvCache::Pools KvCache::new_pools(int64_t k_elements, int64_t v_elements) {
+// For so many bytes of each token.
+KvCache::Pools KvCache::new_pools(uint64_t k_bytes, uint64_t v_bytes) {
   const int64_t tokens = (options_.n_pages + options_.padding_pages) * kPageSize;
-  const auto pool = [&](int64_t elements) {
-    if (elements == 0) return Tensor();
-    const DType type = options_.dtype.latent_blocks ? DType::u8 : options_.dtype.dtype;
-    Tensor memory = backend_.allocate(type, Shape{tokens, elements});
+  const auto pool = [&](uint64_t bytes) {
+    if (bytes == 0) return Tensor();
+    Tensor memory = backend_.allocate(DType::u8, Shape{tokens, static_cast<int64_t>(bytes)});
     bytes_ += memory.view().bytes();
     return memory;
   };
-  return {pool(k_elements), pool(v_elements)};
+  return {pool(k_bytes), pool(v_bytes)};
 }
 
 PagedKv KvCache::layer(int64_t index) const {
@@ -104,16 +102,18 @@ PagedKv KvCache::layer(int64_t index) const {
   kv.k = pools.k.view().data;
   kv.v = pools.v.view().data;
   if (layer.v_in_k) {
-    kv.latent_blocks = options_.dtype.latent_blocks;
-    const auto before = static_cast<size_t>(kv.latent_blocks ? 0 : layer.own_k_dim());
-    kv.v = pools.k.view().data + before * dtype_bytes(options_.dtype.dtype);
+    const std::optional<DType> elements = kv_elements(options_.dtype);
+    const auto before =
+        elements ? static_cast<size_t>(layer.own_k_dim()) * dtype_bytes(*elements) : size_t{0};
+    kv.v = pools.k.view().data + before;
     kv.v_in_k = static_cast<int32_t>(layer.v_head_dim);
   }
   if (const auto scales = scales_.find(source); scales != scales_.end()) {
     kv.k_scale = scales->second.k.view().as<const float>();
     kv.v_scale = scales->second.v.view().as<const float>();
   }
-  kv.dtype = options_.dtype.dtype;
+  kv.k_format = options_.dtype.k;
+  kv.v_format = options_.dtype.v;
   kv.page_size = kPageSize;
   kv.n_kv_heads = static_cast<int32_t>(layer.n_kv_heads);
   kv.head_dim = static_cast<int32_t>(layer.k_head_dim);

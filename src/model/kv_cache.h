@@ -36,8 +36,8 @@ struct KvCacheOptions {
 
 class KvCache {
  public:
-  // `scales` are needed by FP8 caches alone, in the format of `dtype`; null means 1 everywhere.
-  // A scale per tensor serves every head. Latents in blocks REQUIRE has_latent_blocks of the model.
+  // `scales` are in the format that scales_for names; null means 1 everywhere.
+  // A scale per tensor serves every head. REQUIRES can_hold of the model.
   KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptions& options,
           const KvScales* scales);
 
@@ -76,8 +76,7 @@ class KvCache {
  private:
   // Of a layer, or of all that use one memory in turn.
   struct Pools {
-    // [n_pages, n_kv_heads, kPageSize, head_dim] of the layer with most; no V where it is in K.
-    // Bytes, where the cache holds latents in blocks.
+    // [n_pages, n_kv_heads, kPageSize] rows of the layer with most; no V where it is in K.
     Tensor k, v;
   };
   struct Scales {
@@ -85,15 +84,14 @@ class KvCache {
   };
 
   void add_layer(int64_t index, bool own_memory, const KvScales* scales);
-  Pools new_pools(int64_t k_elements, int64_t v_elements);
-  int64_t k_elements(const LayerDescription& layer) const;
+  Pools new_pools(uint64_t k_bytes, uint64_t v_bytes);
 
   Backend& backend_;
   std::vector<LayerDescription> layers_;  // of the model
   KvCacheOptions options_;
   Pools in_turn_;
   std::map<int64_t, Pools> pools_;    // by layer; those that do not use the one in turn
-  std::map<int64_t, Scales> scales_;  // by layer; none unless FP8
+  std::map<int64_t, Scales> scales_;  // by layer; none without stored scales
   PagePool pool_;
   uint64_t bytes_ = 0;
 };

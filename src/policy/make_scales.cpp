@@ -15,18 +15,20 @@ MagnitudeCounts sum_of(const std::vector<MagnitudeCounts>& heads) {
   return sum;
 }
 
-std::vector<float> each_head(const Policy& policy, const std::vector<MagnitudeCounts>& heads) {
+std::vector<float> each_head(const Policy& policy, const std::vector<MagnitudeCounts>& heads,
+                             KvFormat format) {
   std::vector<float> scales;
   for (const MagnitudeCounts& head : heads) {
-    scales.push_back(policy.kind->scale(head, policy.parameter));
+    scales.push_back(policy.kind->scale(head, policy.parameter, format));
   }
   return scales;
 }
 
-LayerScales layer_scales(const Policy& policy, const LayerMagnitudes& layer, bool latent) {
+LayerScales layer_scales(const Policy& policy, const LayerMagnitudes& layer, bool latent,
+                         KvFormat format) {
   if (!layer.has_cache()) return {};
   if (policy.kind->sharing == ScaleSharing::head && !latent) {
-    return {each_head(policy, layer.k), each_head(policy, layer.v)};
+    return {each_head(policy, layer.k, format), each_head(policy, layer.v, format)};
   }
   MagnitudeCounts k = sum_of(layer.k);
   MagnitudeCounts v = sum_of(layer.v);
@@ -34,7 +36,8 @@ LayerScales layer_scales(const Policy& policy, const LayerMagnitudes& layer, boo
     k.add(v);
     v = k;
   }
-  return {{policy.kind->scale(k, policy.parameter)}, {policy.kind->scale(v, policy.parameter)}};
+  return {{policy.kind->scale(k, policy.parameter, format)},
+          {policy.kind->scale(v, policy.parameter, format)}};
 }
 
 OctaveCounts octaves_over(const std::vector<MagnitudeCounts>& heads) {
@@ -94,9 +97,10 @@ std::vector<int64_t> heads_counted(const std::vector<LayerMagnitudes>& layers) {
 
 }  // namespace
 
-KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy,
-                     bool latent) {
+KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy, bool latent,
+                     KvFormat format) {
   KvScales scales;
+  scales.format = format;
   scales.latent = latent;
   add_magnitudes(layers, scales.provenance);
   apply_policy(policy, layers, scales);
@@ -105,10 +109,16 @@ KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& p
 
 void apply_policy(const Policy& policy, const std::vector<LayerMagnitudes>& layers,
                   KvScales& scales) {
+  if (is_nvfp4(scales.format) && !policy.kind->for_nvfp4()) {
+    throw Error(
+        cat("policy ", quote(policy.text), ": makes no scales for nvfp4, which has one for ",
+            "K and one for V of a layer"),
+        "use 'amax', 'amax*F' or a percentile", ErrorKind::usage);
+  }
   scales.layers.clear();
   scales.layer_kv_heads = heads_counted(layers);
   for (const LayerMagnitudes& layer : layers) {
-    scales.layers.push_back(layer_scales(policy, layer, scales.latent));
+    scales.layers.push_back(layer_scales(policy, layer, scales.latent, scales.format));
   }
   scales.provenance.headroom = policy.headroom();
   scales.provenance.policy = is_plain_amax(*policy.kind) ? "" : policy_name(policy);

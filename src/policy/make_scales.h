@@ -16,14 +16,15 @@ namespace fp8kv {
 
 inline constexpr const char* kCalibrateSource = "fp8kv calibrate";
 
-// E4M3FN scales with the amax and the octaves that they came from, and how they were made. The same
-// magnitudes and the same policy give the same bits. A layer without heads gets no scales. Throws
-// as check_values does where the policy makes a scale that cannot be used. `latent` as in KvScales.
+// Scales for E4M3FN or NVFP4 with the amax and the octaves that they came from, and how they were
+// made. The same magnitudes and the same policy give the same bits. A layer without heads gets no
+// scales. Throws where the policy cannot make scales for the format, and as check_values does where
+// it makes a scale that cannot be used. `latent` as in KvScales.
 KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy,
-                     bool latent = false);
+                     bool latent = false, KvFormat format = KvFormat::e4m3fn);
 
-// The two parts of it, of which the first goes by scales.latent. Magnitudes without histograms will
-// do for the first where the policy needs none.
+// The two parts of it. The first goes by scales.latent and scales.format. Magnitudes without
+// histograms will do for the first where the policy needs none.
 void apply_policy(const Policy& policy, const std::vector<LayerMagnitudes>& layers,
                   KvScales& scales);
 void add_magnitudes(const std::vector<LayerMagnitudes>& layers, Provenance& provenance);

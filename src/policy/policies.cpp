@@ -12,15 +12,15 @@
 namespace fp8kv {
 namespace {
 
-float amax_scale(const MagnitudeCounts& counts, double factor) {
-  return scale_from_amax(counts.amax, Fp8Format::e4m3fn, factor);
+float amax_scale(const MagnitudeCounts& counts, double factor, KvFormat format) {
+  return scale_from_amax(counts.amax, format, factor);
 }
 
-float percentile_scale(const MagnitudeCounts& counts, double percent) {
-  return scale_from_amax(magnitude_percentile(counts, percent), Fp8Format::e4m3fn, 1);
+float percentile_scale(const MagnitudeCounts& counts, double percent, KvFormat format) {
+  return scale_from_amax(magnitude_percentile(counts, percent), format, 1);
 }
 
-float unit_scale(const MagnitudeCounts& /*counts*/, double /*unused*/) {
+float unit_scale(const MagnitudeCounts& /*counts*/, double /*unused*/, KvFormat /*format*/) {
   return 1.0f;
 }
 
@@ -44,10 +44,10 @@ double squared_error(const MagnitudeCounts& counts, float scale) {
 
 // From amax / 448 outwards in both directions by sixteenths of an octave, four octaves each way;
 // the first of equals wins, so ties go to the nearest to amax.
-float least_squares_scale(const MagnitudeCounts& counts, double /*unused*/) {
+float least_squares_scale(const MagnitudeCounts& counts, double /*unused*/, KvFormat /*format*/) {
   constexpr int kStepsPerOctave = 16;
   constexpr int kOctaves = 4;
-  const float amax = scale_from_amax(counts.amax, Fp8Format::e4m3fn, 1);
+  const float amax = scale_from_amax(counts.amax, KvFormat::e4m3fn, 1);
   float best = amax;
   double least = std::numeric_limits<double>::infinity();
   for (int step = 0; step <= kStepsPerOctave * kOctaves; ++step) {
@@ -114,6 +114,10 @@ const std::vector<PolicyKind>& policy_kinds() {
        PolicyParameter::none, PolicyNeeds::nothing, unit_scale},
   };
   return kinds;
+}
+
+bool PolicyKind::for_nvfp4() const {
+  return sharing == ScaleSharing::tensor && scale != least_squares_scale;
 }
 
 double Policy::headroom() const {

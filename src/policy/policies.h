@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kv_format.h"
 #include "policy/magnitudes.h"
 
 namespace fp8kv {
@@ -32,8 +33,10 @@ struct PolicyKind {
   ScaleSharing sharing;
   PolicyParameter parameter;
   PolicyNeeds needs;
-  // The E4M3FN scale for values of these magnitudes; pure. 1 where all are zero.
-  float (*scale)(const MagnitudeCounts& counts, double parameter);
+  // The scale for values of these magnitudes, for E4M3FN or NVFP4; pure. 1 where all are zero.
+  float (*scale)(const MagnitudeCounts& counts, double parameter, KvFormat format);
+  // Whether it can make scales for NVFP4, which has one for each tensor.
+  bool for_nvfp4() const;
 };
 
 const std::vector<PolicyKind>& policy_kinds();

@@ -141,7 +141,7 @@ class Folder {
     report_.notes.insert(report_.notes.end(), patch.notes.begin(), patch.notes.end());
     const FactSet facts = runtime_facts(model_files(Checkpoint::open(folder)));
     const ArrivalNotes rounding =
-        rounding_notes(with_format(scales, Fp8Format::e4m3fn), facts, serving_dtype(checkpoint_));
+        rounding_notes(with_format(scales, KvFormat::e4m3fn), facts, serving_dtype(checkpoint_));
     const auto append = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
       to.insert(to.end(), from.begin(), from.end());
     };

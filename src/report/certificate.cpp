@@ -155,11 +155,11 @@ std::string verdict_name(Verdict verdict) {
   return "not known";
 }
 
-Certificate certify(const KvScales& scales, Fp8Format format) {
+Certificate certify(const KvScales& scales, KvFormat format) {
   const KvScales converted = with_format(scales, format);
   const Provenance& from = scales.provenance;
-  const Fp8Spec spec = fp8_spec(format);
-  FP8KV_ASSERT(is_e4m3(format));
+  const Fp8Spec spec = kv_range(format);
+  FP8KV_ASSERT(is_e4m3(format) || is_nvfp4(format));
   Certificate certificate;
   certificate.format = format;
   certificate.text = text_evidence(from);

@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "core/fp8.h"
 #include "core/scales.h"
 #include "report/evidence.h"
 
@@ -72,7 +71,7 @@ struct LayerCertificate {
 };
 
 struct Certificate {
-  Fp8Format format = Fp8Format::e4m3fn;
+  KvFormat format = KvFormat::e4m3fn;
   std::vector<LayerCertificate> layers;
   TextEvidence text;
 
@@ -85,7 +84,7 @@ struct Certificate {
 std::string verdict_name(Verdict verdict);
 
 // With too little text no layer is called safe: what more of it reaches is not known.
-// REQUIRES an E4M3 format; the scales are converted to it where they are for the other.
-Certificate certify(const KvScales& scales, Fp8Format format);
+// REQUIRES an E4M3 format or NVFP4; scales for the other E4M3 format are converted.
+Certificate certify(const KvScales& scales, KvFormat format);
 
 }  // namespace fp8kv

@@ -51,7 +51,7 @@ std::string range_figure(const KvScales& scales, CacheTensor tensor) {
   const std::vector<size_t> layers = cached_layers(scales);
   const Provenance& from = scales.provenance;
   LayerRanges ranges{tensor, layer_names(layers), {}, {}};
-  RangeLimits limits{fp8_spec(scales.format), {}, "these scales"};
+  RangeLimits limits{kv_range(scales.format), {}, "these scales"};
   for (const size_t layer : layers) {
     const LayerScales& of = scales.layers[layer];
     limits.scales.push_back(largest(tensor == CacheTensor::k ? of.k : of.v));

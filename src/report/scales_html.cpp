@@ -44,7 +44,7 @@ std::string serving(const KvScales& scales, const Certificate& certificate,
 }
 
 std::string verdicts(const KvScales& scales, const Certificate& certificate, bool few) {
-  const Certificate fnuz = certify(scales, Fp8Format::e4m3fnuz);
+  const Certificate fnuz = certify(scales, KvFormat::e4m3fnuz);
   const std::string other = verdict_line(fnuz);
   return certificate_verdict(certificate, kWhose, "values that were seen") +
          paragraph(cat("On GPUs with FNUZ formats, where scales are doubled: ",
@@ -88,7 +88,7 @@ std::string provenance(const KvScales& scales, const ScalesPage& about) {
 }  // namespace
 
 std::string scales_html(const KvScales& scales, const ScalesPage& about) {
-  const Certificate certificate = certify(scales, Fp8Format::e4m3fn);
+  const Certificate certificate = certify(scales, KvFormat::e4m3fn);
   const ScalesSummary summary = summary_of(scales, certificate, about.names);
   const bool few = static_cast<int64_t>(scales.layers.size()) <= kFewLayers;
   const std::string half = half_figure(scales);

@@ -129,7 +129,7 @@ std::string range_plot(const EvalReport& report, const CandidateReport& best, bo
 
 // One number for a layer: of its heads the largest, as everywhere in tables.
 RangesOf ranges_of(const KvScales& scales, bool key) {
-  RangesOf ranges{key ? 'K' : 'V', {}, {}, fp8_spec(scales.format)};
+  RangesOf ranges{key ? 'K' : 'V', {}, {}, kv_range(scales.format)};
   for (size_t i = 0; i < scales.layers.size(); ++i) {
     const LayerAmax& amax = scales.provenance.amax[i];
     const LayerScales& of = scales.layers[i];
@@ -199,7 +199,7 @@ std::string text_plot(const KvScales& scales, int width) {
   const size_t columns = std::max(kLeastWidth, static_cast<size_t>(std::max(width, 0)));
   return cat(range_plot(ranges_of(scales, true), columns), "\n",
              range_plot(ranges_of(scales, false), columns),
-             limits_note(fp8_spec(scales.format), ""));
+             limits_note(kv_range(scales.format), ""));
 }
 
 }  // namespace fp8kv

@@ -162,7 +162,7 @@ const CandidateReport* certified_candidate(const EvalReport& report) {
 std::optional<Certificate> certificate_of(const EvalReport& report) {
   const CandidateReport* candidate = certified_candidate(report);
   if (candidate == nullptr) return std::nullopt;
-  return certify(with_evidence(report, *candidate), *fp8_format(candidate->dtype));
+  return certify(with_evidence(report, *candidate), candidate->dtype.k);
 }
 
 std::string verdict_line(const Certificate& certificate) {
@@ -196,8 +196,9 @@ std::vector<double> layer_scales_of(const CandidateReport& candidate, size_t n_l
 VerdictText verdict_text(const EvalReport& report) {
   const CandidateReport* best = nearest_fp8(report);
   if (best == nullptr) {
-    const bool in_blocks = std::any_of(report.candidates.begin(), report.candidates.end(),
-                                       [](const auto& each) { return each.dtype.latent_blocks; });
+    const bool in_blocks =
+        std::any_of(report.candidates.begin(), report.candidates.end(),
+                    [](const auto& each) { return each.dtype.k == KvFormat::ds_mla; });
     return {Loss::unclear,
             {in_blocks ? "No FP8 cache was measured that is not in blocks with their own scales."
                        : "No FP8 cache was measured."}};

@@ -237,7 +237,7 @@ std::string tensor_name(const ScaleTensor& tensor) {
 
 // The one that is farthest out is named.
 Found implausible(const Evidence& seen) {
-  const double doubled = seen.given.format == Fp8Format::e4m3fnuz ? 2 : 1;
+  const double doubled = seen.given.format == KvFormat::e4m3fnuz ? 2 : 1;
   size_t count = 0;
   double farthest = 0;
   std::string worst;
@@ -289,7 +289,7 @@ Found observer(const Evidence& seen) {
 }
 
 Found for_fnuz(const Evidence& seen) {
-  if (seen.given.format != Fp8Format::e4m3fnuz) return std::nullopt;
+  if (seen.given.format != KvFormat::e4m3fnuz) return std::nullopt;
   return Diagnosis{
       "doubled-for-fnuz",
       "the scales are twice as large as E4M3FN needs them: kv_cache_torch_dtype says "

@@ -46,7 +46,7 @@ struct ScaleCase {
   Observation observed = Observation::unknown;
   std::string observer;  // as in KvConfig
   float floor = 0;       // smaller scales were raised to this; 0 for no
-  Fp8Format format = Fp8Format::e4m3fn;
+  KvFormat format = KvFormat::e4m3fn;
   std::vector<bool> has_cache;  // one for every layer of the model
   bool layers_unclear = false;  // has_cache is true for all, since it is not known
   bool k_norm = false;          // the model normalises K between its projection and RoPE

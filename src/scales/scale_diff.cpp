@@ -209,10 +209,10 @@ void check_same_layers(const KvScales& a, const KvScales& b) {
 }
 
 KvScales comparable(const KvScales& scales, const char* name, bool reduce, ScaleDiff& diff) {
-  if (fp8_spec(scales.format).fnuz) {
+  if (kv_range(scales.format).fnuz) {
     diff.notes.push_back(cat(name, " is for E4M3FNUZ: its scales were halved"));
   }
-  const KvScales converted = with_format(scales, Fp8Format::e4m3fn);
+  const KvScales converted = with_format(scales, KvFormat::e4m3fn);
   if (!reduce || !converted.per_head()) return converted;
   diff.notes.push_back(
       cat(name, " has one scale per KV head, the other per layer: the largest of a layer counts"));

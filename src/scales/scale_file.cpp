@@ -26,9 +26,14 @@ constexpr uint64_t kLargestFile = uint64_t(64) << 20;  // 1,000 layers of 128 he
 constexpr const char* kVllmSource = "vllm-json";
 constexpr const char* kLatentCache = "latent";
 
+// The formats that scale files hold. FNUZ scales are twice those of E4M3FN.
+bool is_file_format(KvFormat format) {
+  return format == KvFormat::e4m3fn || format == KvFormat::nvfp4;
+}
+
 // Begins the document.
 void write_vllm_part(JsonWriter& out, const KvScales& scales, int64_t ranks) {
-  FP8KV_ASSERT(scales.format == Fp8Format::e4m3fn && !scales.layers.empty());
+  FP8KV_ASSERT(is_file_format(scales.format) && !scales.layers.empty());
   out.begin_object().key("model_type");
   scales.model_type.empty() ? out.null() : out.value(scales.model_type);
   out.key("kv_cache").begin_object();
@@ -338,8 +343,12 @@ KvScales parse_scale_file(const Json& document, const std::string& source) {
   KvScales scales;
   scales.model_type = document.get_string("model_type", "");
   const Json kv_cache = document.at("kv_cache");
-  require_text(kv_cache.at("dtype"), format_name(Fp8Format::e4m3fn),
-               "scale files hold E4M3FN scales only; FNUZ scales are twice those");
+  if (kv_cache.at("dtype").as_string() == format_name(KvFormat::nvfp4)) {
+    scales.format = KvFormat::nvfp4;
+  } else {
+    require_text(kv_cache.at("dtype"), format_name(KvFormat::e4m3fn),
+                 "scale files hold E4M3FN or NVFP4 scales; FNUZ scales are twice those of E4M3FN");
+  }
   const auto extension = document.find("fp8kv");
   const bool sparse = !extension || is_sparse(*extension);
   const LayerFactors factors = read_scaling_factor(kv_cache.at("scaling_factor"), !sparse);

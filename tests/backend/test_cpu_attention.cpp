@@ -117,7 +117,7 @@ class Scene {
       kv.k_scale = k_scale_.data();
       kv.v_scale = v_scale_.data();
     }
-    kv.dtype = setup_.dtype;
+    kv.k_format = kv.v_format = kv_format(setup_.dtype);
     kv.page_size = static_cast<int32_t>(setup_.page_size);
     kv.n_kv_heads = static_cast<int32_t>(setup_.n_kv_heads);
     kv.head_dim = static_cast<int32_t>(setup_.head_dim);
@@ -449,7 +449,7 @@ TEST_CASE("attention: a query that matches one key gives that token's value") {
     const Tensor indptr = test::tensor_of(*backend, std::vector<int32_t>{0, 8}, Shape{2});
     const Tensor pages = test::tensor_of(*backend, std::vector<int32_t>{0}, Shape{1, 1});
     const Tensor context = test::tensor_of(*backend, std::vector<int32_t>{8}, Shape{1});
-    const PagedKv kv{k.data(), v.data(), nullptr, nullptr, DType::f32, 8, 1, 8};
+    const PagedKv kv{k.data(), v.data(), nullptr, nullptr, KvFormat::f32, KvFormat::f32, 8, 1, 8};
     backend->attention(
         queries.view(), kv,
         {positions.view(), positions.view(), indptr.view(), pages.view(), context.view()},

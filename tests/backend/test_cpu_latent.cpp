@@ -118,7 +118,8 @@ TEST_CASE("latent attention: has the bits of attention with V beside K, of what 
 }
 
 TEST_CASE("latent attention: fp8_ds_mla has codes by blocks, their scales, then BF16") {
-  const LatentScene scene{.tokens = 5, .rope_dim = 6, .rank = 384, .cache = fp8_ds_mla()};
+  const LatentScene scene{
+      .tokens = 5, .rope_dim = 6, .rank = 384, .cache = CacheType(KvFormat::ds_mla)};
   const std::vector<float> rotated = scene.rotated(), latent = scene.latent();
   for (const CpuIsa isa : test::available_isas()) {
     CAPTURE(std::string(cpu_isa_name(isa)));
@@ -158,7 +159,7 @@ TEST_CASE("latent attention: fp8_ds_mla has the bits of an F32 cache of what it 
     for (const int64_t tokens : {7, 300, 1100}) {
       CAPTURE(std::string(cpu_isa_name(isa)));
       CAPTURE(tokens);
-      const LatentScene blocks{.tokens = tokens, .rank = 256, .cache = fp8_ds_mla()};
+      const LatentScene blocks{.tokens = tokens, .rank = 256, .cache = CacheType(KvFormat::ds_mla)};
       LatentScene plain = blocks;
       plain.cache = DType::f32;
       std::vector<float> rotated = blocks.rotated(), latent = blocks.latent();

@@ -84,7 +84,8 @@ Outcome run(Backend& backend, const Scene& s) {
              out.v_cache.data(),
              nullptr,
              nullptr,
-             s.cache,
+             kv_format(s.cache),
+             kv_format(s.cache),
              Scene::kPageSize,
              static_cast<int32_t>(s.n_kv_heads),
              static_cast<int32_t>(s.head_dim)};

@@ -40,7 +40,7 @@ TEST_CASE("quant_config: a config without a word of the cache says nothing of it
     const KvConfig found = of(config);
     CHECK(found.method == QuantMethod::none);
     CHECK(found.statement == "");
-    CHECK(found.format == Fp8Format::e4m3fn);
+    CHECK(found.format == KvFormat::e4m3fn);
   }
   CHECK(of_block(R"({"quant_method": "gptq"})").quant_method == "gptq");
 }

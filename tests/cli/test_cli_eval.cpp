@@ -183,9 +183,10 @@ TEST_CASE("cli eval: contradictions are refused before any work") {
   CHECK(refusal({"--policy", "amax", "--kv-cache-dtype", "fp8_e5m2"}) ==
         "fp8kv: eval: scales are for E4M3 caches, and --kv-cache-dtype names none\n"
         "help: add fp8_e4m3, or leave out --scales, --policy and --calibrate-on\n");
-  CHECK(refusal({"--baseline", "fp8"}) ==
-        "fp8kv: eval: --baseline fp8: is FP8, expected float32, float16 or bfloat16\n"
-        "help: name FP8 caches with --kv-cache-dtype\n");
+  CHECK(
+      refusal({"--baseline", "fp8"}) ==
+      "fp8kv: eval: --baseline fp8: is not a 16-bit cache, expected float32, float16 or bfloat16\n"
+      "help: name FP8 caches with --kv-cache-dtype\n");
   CHECK(refusal({"--unit-scales", "--calibrate-on", "x.txt"}) ==
         "fp8kv: eval: --calibrate-on is text for the scales of --policy, and there are scales "
         "already\nhelp: leave out --scales and --unit-scales\n");

@@ -262,13 +262,17 @@ TEST_CASE("cli: inspect shows what a model is, its scales and what its cache cos
         "    0           0.5           0.5\n"
         "    1  0.0009765625  0.0009765625\n"
         "\n"
-        "KV cache      bytes a token  tokens in 1 GiB\n"
-        "float32                 256        4,194,304\n"
-        "float16                 128        8,388,608\n"
-        "bfloat16                128        8,388,608\n"
-        "fp8_e4m3                 64       16,777,216\n"
-        "fp8_e4m3fnuz             64       16,777,216\n"
-        "fp8_e5m2                 64       16,777,216\n");
+        "KV cache             bytes a token  tokens in 1 GiB\n"
+        "float32                        256        4,194,304\n"
+        "float16                        128        8,388,608\n"
+        "bfloat16                       128        8,388,608\n"
+        "fp8_e4m3                        64       16,777,216\n"
+        "fp8_e4m3fnuz                    64       16,777,216\n"
+        "fp8_e5m2                        64       16,777,216\n"
+        "int8_per_token_head             96       11,184,810\n"
+        "fp8_per_token_head              96       11,184,810\n"
+        "turboquant_k8v4                 64       16,777,216\n"
+        "int4_per_token_head             64       16,777,216\n");
 }
 
 TEST_CASE("cli: every --json result is JSON with a schema id") {

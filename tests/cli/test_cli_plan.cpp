@@ -241,7 +241,9 @@ TEST_CASE("cli plan: wrong flags are refused with what they take") {
   CHECK(plan({"--tp", "4"}).exit_code == 2);
   CHECK(plan({"--kv-cache-dtype", "auto,fp9"}).err ==
         "fp8kv: plan: --kv-cache-dtype: 'fp9' is not one of: auto, fp8, float32, float16, "
-        "bfloat16, fp8_ds_mla, fp8_e4m3, fp8_e4m3fnuz, fp8_e5m2 (did you mean 'fp8'?)\n"
+        "bfloat16, fp8_ds_mla, fp8_e4m3, fp8_e4m3fnuz, fp8_e5m2, int8_per_token_head, "
+        "fp8_per_token_head, turboquant_k8v4, nvfp4, nvfp4_4over6, int4_per_token_head "
+        "(did you mean 'fp8'?)\n"
         "help: see 'fp8kv plan --help'\n");
 }
 

@@ -212,7 +212,8 @@ TEST_CASE("cli: each wrong value is named with its flag and what is allowed") {
        "'tgi'?)"},
       {{"run", "m", "--kv-cache-dtype", "fp9"},
        "--kv-cache-dtype: 'fp9' is not one of: auto, fp8, float32, float16, bfloat16, fp8_ds_mla, "
-       "fp8_e4m3, fp8_e4m3fnuz, fp8_e5m2 (did you mean 'fp8'?)"},
+       "fp8_e4m3, fp8_e4m3fnuz, fp8_e5m2, int8_per_token_head, fp8_per_token_head, "
+       "turboquant_k8v4, nvfp4, nvfp4_4over6, int4_per_token_head (did you mean 'fp8'?)"},
       {{"run", "m", "--top-p", "0"}, "--top-p: '0' is not a number above 0 and at most 1"},
       {{"run", "m", "--temperature", "nan"}, "--temperature: 'nan' is not a number from 0 to 100"},
       {{"run", "m", "--top-k", "-1"}, "--top-k: '-1' is not a whole number"},

@@ -48,7 +48,7 @@ TEST_CASE("scales: published scale files are reproduced but for the last place")
     const float amax = f16_to_float(f16_from_float(published * 448.0f));
     INFO("layer ", layer, ", amax ", amax);
     CHECK(amax * (1.0f / 448.0f) == published);
-    const float scale = scale_from_amax(amax, Fp8Format::e4m3fn, 1.0);
+    const float scale = scale_from_amax(amax, KvFormat::e4m3fn, 1.0);
     CHECK(std::nextafter(scale, published) == published);
   }
 }
@@ -59,7 +59,7 @@ TEST_CASE("scales: amax / 448, correctly rounded") {
   int apart = 0;
   for (int i = 0; i < 20000; ++i) {
     const auto amax = static_cast<float>(std::ldexp(rng.uniform() + 0.5, i % 60 - 30));
-    const float scale = scale_from_amax(amax, Fp8Format::e4m3fn, 1.0);
+    const float scale = scale_from_amax(amax, KvFormat::e4m3fn, 1.0);
     const long double exact = static_cast<long double>(amax) / 448;
     const auto error = [&](float value) {
       return std::abs(static_cast<long double>(value) - exact);
@@ -72,35 +72,35 @@ TEST_CASE("scales: amax / 448, correctly rounded") {
 }
 
 TEST_CASE("scales: an amax of 0 gives 1, whatever the headroom, and 2 for fnuz") {
-  CHECK(scale_from_amax(0.0f, Fp8Format::e4m3fn, 1.0) == 1.0f);
-  CHECK(scale_from_amax(0.0f, Fp8Format::e4m3fn, 1.25) == 1.0f);
-  CHECK(scale_from_amax(0.0f, Fp8Format::e5m2, 1.0) == 1.0f);
-  CHECK(scale_from_amax(0.0f, Fp8Format::e4m3fnuz, 1.0) == 2.0f);
+  CHECK(scale_from_amax(0.0f, KvFormat::e4m3fn, 1.0) == 1.0f);
+  CHECK(scale_from_amax(0.0f, KvFormat::e4m3fn, 1.25) == 1.0f);
+  CHECK(scale_from_amax(0.0f, KvFormat::e5m2, 1.0) == 1.0f);
+  CHECK(scale_from_amax(0.0f, KvFormat::e4m3fnuz, 1.0) == 2.0f);
 }
 
 TEST_CASE("scales: headroom multiplies, and fnuz is twice fn exactly") {
   Rng rng(3);
   for (int i = 0; i < 1000; ++i) {
     const auto amax = static_cast<float>(std::ldexp(rng.uniform() + 0.5, i % 40 - 20));
-    const float plain = scale_from_amax(amax, Fp8Format::e4m3fn, 1.0);
-    CHECK(scale_from_amax(amax, Fp8Format::e4m3fn, 1.25) == plain * 1.25f);
-    CHECK(scale_from_amax(amax, Fp8Format::e4m3fnuz, 1.25) == 2 * (plain * 1.25f));
-    CHECK(scale_from_amax(amax, Fp8Format::e5m2, 1.0) == amax / 57344.0f);
+    const float plain = scale_from_amax(amax, KvFormat::e4m3fn, 1.0);
+    CHECK(scale_from_amax(amax, KvFormat::e4m3fn, 1.25) == plain * 1.25f);
+    CHECK(scale_from_amax(amax, KvFormat::e4m3fnuz, 1.25) == 2 * (plain * 1.25f));
+    CHECK(scale_from_amax(amax, KvFormat::e5m2, 1.0) == amax / 57344.0f);
   }
 }
 
 TEST_CASE("scales: to fnuz and back is the same, bit for bit") {
   const KvScales fn = two_layers();
-  const KvScales fnuz = with_format(fn, Fp8Format::e4m3fnuz);
-  CHECK(fnuz.format == Fp8Format::e4m3fnuz);
+  const KvScales fnuz = with_format(fn, KvFormat::e4m3fnuz);
+  CHECK(fnuz.format == KvFormat::e4m3fnuz);
   CHECK(fnuz.layers[0].k == std::vector<float>{1.0f, 0.5f});
   CHECK(fnuz.layers[1].v == std::vector<float>{1.5f, 0.125f});
-  CHECK(with_format(fnuz, Fp8Format::e4m3fn) == fn);
-  CHECK(with_format(fn, Fp8Format::e4m3fn) == fn);
+  CHECK(with_format(fnuz, KvFormat::e4m3fn) == fn);
+  CHECK(with_format(fn, KvFormat::e4m3fn) == fn);
 }
 
 TEST_CASE("scales: no factor relates E4M3 and E5M2") {
-  CHECK(test::error_of([] { with_format(two_layers(), Fp8Format::e5m2); }) ==
+  CHECK(test::error_of([] { with_format(two_layers(), KvFormat::e5m2); }) ==
         "scales made for float8_e4m3fn cannot serve float8_e5m2");
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("scales: a layer without a cache stays without one, and others are wha
   CHECK_NOTHROW(check_values(scales, "'s.json'"));
   const KvScales reduced = per_tensor(scales), dense = per_tensor(two_layers());
   CHECK(reduced.layers == std::vector<LayerScales>{dense.layers[0], {}, dense.layers[1]});
-  CHECK(with_format(scales, Fp8Format::e4m3fnuz).layers[1] == LayerScales{});
+  CHECK(with_format(scales, KvFormat::e4m3fnuz).layers[1] == LayerScales{});
   KvScales other = scales;
   other.layers[1] = other.layers[0];
   CHECK_FALSE(other == scales);

@@ -278,9 +278,9 @@ TEST_CASE("docs: commands lists every JSON schema") {
 
 TEST_CASE("docs: accuracy lists the FP8 formats") {
   std::vector<Cells> rows;
-  for (const Fp8Format format :
-       {Fp8Format::e4m3fn, Fp8Format::e4m3fnuz, Fp8Format::e5m2, Fp8Format::e5m2fnuz}) {
-    const Fp8Spec spec = fp8_spec(format);
+  for (const KvFormat format :
+       {KvFormat::e4m3fn, KvFormat::e4m3fnuz, KvFormat::e5m2, KvFormat::e5m2fnuz}) {
+    const Fp8Spec spec = kv_range(format);
     rows.push_back({code(format_name(format)), cat(7 - spec.mantissa_bits), cat(spec.mantissa_bits),
                     number_text(spec.max), number_text(spec.min_normal),
                     number_text(spec.min_subnormal)});

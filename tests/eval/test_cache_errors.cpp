@@ -66,6 +66,10 @@ std::vector<float> some_values(double spread) {
   return values;
 }
 
+KvRow row_of(DType elements, size_t dim) {
+  return {kv_format(elements), static_cast<int32_t>(dim), 0};
+}
+
 }  // namespace
 
 TEST_CASE("cache errors: a latent in blocks has those of each by its own amax / 448") {
@@ -80,7 +84,7 @@ TEST_CASE("cache errors: a latent in blocks has those of each by its own amax / 
     const std::span<const float> block = std::span(latent).subspan(first, 128);
     float amax = 0;
     for (const float x : block) amax = std::max(amax, std::abs(x));
-    add_errors(DType::f8_e4m3, std::max(amax / 448, FLT_MIN), block, expected);
+    add_errors(row_of(DType::f8_e4m3, 128), std::max(amax / 448, FLT_MIN), block, expected);
   }
   add_block_errors(latent, found);
   CHECK(found.values == 384);
@@ -113,7 +117,7 @@ TEST_CASE("cache errors: sums and counts equal a search of all the format's valu
         expected.zero += stored == 0 && x != 0 ? 1 : 0;
       }
       ErrorSums actual;
-      add_errors(format.dtype, scale, values, actual);
+      add_errors(row_of(format.dtype, values.size()), scale, values, actual);
       INFO(dtype_name(format.dtype) << " at " << scale);
       // code * scale is rounded to f32 once more.
       CHECK(actual.squared_error == doctest::Approx(expected.squared_error).epsilon(1e-6));
@@ -147,7 +151,7 @@ TEST_CASE("cache errors: ends of the range are told apart as formats do") {
   };
   for (const Case& each : cases) {
     ErrorSums sums;
-    add_errors(each.dtype, 1, std::span(&each.x, 1), sums);
+    add_errors(row_of(each.dtype, 1), 1, std::span(&each.x, 1), sums);
     INFO(dtype_name(each.dtype) << " of " << each.x);
     CHECK(sums.saturated == (each.saturated ? 1 : 0));
     CHECK(sums.nonfinite_unclamped == (each.nonfinite ? 1 : 0));
@@ -158,9 +162,9 @@ TEST_CASE("cache errors: a scale made from amax never saturates amax, whatever i
   Rng rng(9);
   for (int i = 0; i < 20000; ++i) {
     const auto amax = static_cast<float>(std::exp2((rng.uniform() - 0.5) * 40));
-    for (const Fp8Format format : {Fp8Format::e4m3fn, Fp8Format::e4m3fnuz}) {
+    for (const KvFormat format : {KvFormat::e4m3fn, KvFormat::e4m3fnuz}) {
       ErrorSums sums;
-      add_errors(dtype_of(format), scale_from_amax(amax, format, 1), std::span(&amax, 1), sums);
+      add_errors({format, 1, 0}, scale_from_amax(amax, format, 1), std::span(&amax, 1), sums);
       // FNUZ has its largest at 240 of the 224 that its scale is made for.
       REQUIRE(sums.saturated == 0);
       REQUIRE(sums.nonfinite_unclamped == 0);

@@ -55,7 +55,7 @@ CandidateReport candidate(const std::string& name, DType dtype,
   CandidateReport made;
   made.name = name;
   made.dtype = dtype;
-  if (scales) made.scales = with_format(*scales, *fp8_format(dtype));
+  if (scales) made.scales = with_format(*scales, kv_format(dtype));
   return made;
 }
 

@@ -45,7 +45,7 @@ TEST_CASE(
   report.candidates[0].dtype = DType::f8_e4m3fnuz;
   report.magnitudes.emplace_back();  // a layer without a cache
   const KvScales scales = with_evidence(report, report.candidates[0]);
-  CHECK(scales.format == Fp8Format::e4m3fnuz);
+  CHECK(scales.format == KvFormat::e4m3fnuz);
   CHECK(scales.layers == std::vector<LayerScales>{{{1}, {1}}, {{1}, {1}}, {}});
   CHECK(policy_name(scales) == "");
 }

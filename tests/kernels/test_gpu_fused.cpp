@@ -154,7 +154,7 @@ Outcome hidden(Backend& backend, const Case& c, Way way) {
 PagedKv paged(Maker& make, const Case& c, std::vector<TensorView>& pools) {
   constexpr int32_t kPages = 3, kPageSize = 4;
   PagedKv kv;
-  kv.dtype = c.cache;
+  kv.k_format = kv.v_format = kv_format(c.cache);
   kv.page_size = kPageSize;
   kv.n_kv_heads = static_cast<int32_t>(c.n_kv_heads);
   kv.head_dim = static_cast<int32_t>(c.head_dim);

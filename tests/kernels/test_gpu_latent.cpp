@@ -44,11 +44,10 @@ TEST_CASE("gpu latent attention: the CPU's cache and counts, and its output with
   for (const auto& [name, make] : test::gpu_backends()) {
     CAPTURE(name);
     const auto gpu = make();
-    for (const CacheType& cache :
-         {CacheType(DType::f32), CacheType(DType::bf16), CacheType(DType::f8_e4m3), fp8_ds_mla()}) {
-      for (const int64_t rank : {cache.latent_blocks ? 128 : 20, 512}) {
-        CAPTURE(std::string(dtype_name(cache.dtype)));
-        CAPTURE(cache.latent_blocks);
+    for (const CacheType& cache : {CacheType(DType::f32), CacheType(DType::bf16),
+                                   CacheType(DType::f8_e4m3), CacheType(KvFormat::ds_mla)}) {
+      for (const int64_t rank : {cache.k == KvFormat::ds_mla ? 128 : 20, 512}) {
+        CAPTURE(format_name(cache.k));
         CAPTURE(rank);
         const test::LatentScene scene{.tokens = 37, .rank = rank, .cache = cache};
         const test::LatentOutcome expected = run_latent(*cpu, scene),

@@ -310,7 +310,7 @@ RopeOutcome run_rope(Backend& backend, const RopeCase& c) {
     args.kv.k_scale = scales.view().as<const float>();
     args.kv.v_scale = scales.view().as<const float>() + 1;
   }
-  args.kv.dtype = c.cache;
+  args.kv.k_format = args.kv.v_format = kv_format(c.cache);
   args.kv.page_size = static_cast<int32_t>(c.page_size);
   args.kv.n_kv_heads = static_cast<int32_t>(c.n_kv_heads);
   args.kv.head_dim = static_cast<int32_t>(c.head_dim);

@@ -67,10 +67,11 @@ TEST_CASE("latent: logits with fp8_ds_mla are those of transformers, in one step
     CAPTURE(name);
     const test::FamilyModel model(name);
     const auto at_once = test::run_model(model.checkpoint, model.config, *backend, model.ids,
-                                         {.cache_dtype = fp8_ds_mla()});
+                                         {.cache_dtype = CacheType(KvFormat::ds_mla)});
     CHECK(difference(model, "blocks_logits", at_once) < test::kLogitTolerance);
-    const auto in_steps = test::run_model(model.checkpoint, model.config, *backend, model.ids,
-                                          {.cache_dtype = fp8_ds_mla(), .chunk = 1, .prompt = 16});
+    const auto in_steps =
+        test::run_model(model.checkpoint, model.config, *backend, model.ids,
+                        {.cache_dtype = CacheType(KvFormat::ds_mla), .chunk = 1, .prompt = 16});
     CHECK(difference(model, "blocks_logits", in_steps) < test::kLogitTolerance);
     // Neither that of one scale, nor that of an exact cache.
     CHECK(test::logit_difference(model, at_once) > 5 * test::kLogitTolerance);
@@ -109,10 +110,11 @@ TEST_CASE("latent: the cache is one pool, of rope_dim + rank elements a token") 
 TEST_CASE("latent: fp8_ds_mla is 656 bytes a token where the latent has 512 elements") {
   const auto backend = make_cpu_backend(1);
   const test::FamilyModel model("deepseek-v3-blocks");
-  const KvCache cache(*backend, model.config, {.dtype = fp8_ds_mla(), .n_pages = 2}, nullptr);
+  const KvCache cache(*backend, model.config, {.dtype = CacheType(KvFormat::ds_mla), .n_pages = 2},
+                      nullptr);
   CHECK(cache.bytes() == 3 * 2 * kPageSize * (128 + 4 + 2 * 8));
   const PagedKv kv = cache.layer(1);
-  CHECK(kv.latent_blocks);
+  CHECK(kv.k_format == KvFormat::ds_mla);
   CHECK(kv.v == kv.k);
   CHECK(kv.k_scale == nullptr);
   ModelDescription like = model.config;
@@ -120,12 +122,12 @@ TEST_CASE("latent: fp8_ds_mla is 656 bytes a token where the latent has 512 elem
     layer.v_head_dim = 512;
     layer.k_head_dim = 576;
   }
-  CHECK(kv_bytes_per_token(like, fp8_ds_mla()) == 3 * 656);
+  CHECK(kv_bytes_per_token(like, CacheType(KvFormat::ds_mla)) == 3 * 656);
   CHECK(kv_bytes_per_token(like, DType::f8_e4m3) == 3 * 576);
-  CHECK(has_latent_blocks(like));
+  CHECK(can_hold(like, KvFormat::ds_mla));
   like.layers[1].v_head_dim = 500;
-  CHECK_FALSE(has_latent_blocks(like));
-  CHECK_FALSE(has_latent_blocks(test::FamilyModel("llama-seven").config));
+  CHECK_FALSE(can_hold(like, KvFormat::ds_mla));
+  CHECK_FALSE(can_hold(test::FamilyModel("llama-seven").config, KvFormat::ds_mla));
 }
 
 TEST_CASE("sparse attention: no more tokens are taken than the indexer would choose") {

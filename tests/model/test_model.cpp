@@ -175,7 +175,7 @@ TEST_CASE("model: an FP8 cache reads as code times scale, per head") {
   const auto expected = test::reference_forward(checkpoint, config, ids, rounding).logits;
   CHECK(worst_difference(logits, expected) < 0.02);
 
-  const KvScales doubled = with_format(scales, Fp8Format::e4m3fnuz);
+  const KvScales doubled = with_format(scales, KvFormat::e4m3fnuz);
   const auto fnuz = test::run_model(checkpoint, config, *backend, ids,
                                     {.cache_dtype = DType::f8_e4m3fnuz, .scales = &doubled});
   CHECK(fnuz == logits);

@@ -16,7 +16,7 @@ namespace {
 
 float scale_of(const std::string& policy, const MagnitudeCounts& counts) {
   const Policy parsed = parse_policy(policy);
-  return parsed.kind->scale(counts, parsed.parameter);
+  return parsed.kind->scale(counts, parsed.parameter, KvFormat::e4m3fn);
 }
 
 // Values of a normal distribution, and `outliers` of 40 sigma.

@@ -45,7 +45,7 @@ Values with_one(Values values, float more) {
   return values;
 }
 
-LayerCertificate certified(const Values& k, const Values& v, Fp8Format format = Fp8Format::e4m3fn) {
+LayerCertificate certified(const Values& k, const Values& v, KvFormat format = KvFormat::e4m3fn) {
   return certify(scales_of(k, v), format).layers[0];
 }
 
@@ -78,8 +78,8 @@ TEST_CASE("certificate: shares enclose what the codec does to the values") {
   for (const double sigma : {1e-4, 3e-3, 0.02, 1.0, 90.0}) {
     const Values values = normal(sigma, 20000);
     const KvScales scales = scales_of(values, values);
-    const LayerCertificate fn = certify(scales, Fp8Format::e4m3fn).layers[0];
-    const LayerCertificate fnuz = certify(scales, Fp8Format::e4m3fnuz).layers[0];
+    const LayerCertificate fn = certify(scales, KvFormat::e4m3fn).layers[0];
+    const LayerCertificate fnuz = certify(scales, KvFormat::e4m3fnuz).layers[0];
     const float scale = scales.layers[0].k[0];
     check_against_codec<Fp8Format::e4m3fn>(values, scale, fn.k.in_force);
     check_against_codec<Fp8Format::e4m3fn>(values, 1, fn.k.unit);
@@ -96,7 +96,7 @@ TEST_CASE("certificate: margins are octaves to the largest code and to full prec
   CHECK(*layer.k.unit.underflow == 5);
   CHECK(*layer.k.in_force.saturation == doctest::Approx(0).epsilon(kOfScale));
   CHECK(*layer.k.in_force.underflow == doctest::Approx(9).epsilon(kOfScale));  // 1/16 of the scale
-  const LayerCertificate fnuz = certified({0.25f, 0.5f, 7, 28}, kTame, Fp8Format::e4m3fnuz);
+  const LayerCertificate fnuz = certified({0.25f, 0.5f, 7, 28}, kTame, KvFormat::e4m3fnuz);
   CHECK(*fnuz.k.unit.saturation == doctest::Approx(std::log2(240.0 / 28)).epsilon(kOfLogarithm));
   CHECK(*fnuz.k.unit.underflow == 6);
   // Twice the scale and codes up to 240 reach 480 / 448 as far, and no less deep.
@@ -106,7 +106,7 @@ TEST_CASE("certificate: margins are octaves to the largest code and to full prec
 
 TEST_CASE("certificate: headroom moves both margins by its octaves") {
   const TensorCertificate tensor =
-      certify(scales_of({0.5f, 28}, kTame, 4), Fp8Format::e4m3fn).layers[0].k;
+      certify(scales_of({0.5f, 28}, kTame, 4), KvFormat::e4m3fn).layers[0].k;
   CHECK(*tensor.in_force.saturation == doctest::Approx(2).epsilon(kOfScale));
   CHECK(*tensor.in_force.underflow == doctest::Approx(7).epsilon(kOfScale));
 }
@@ -177,14 +177,14 @@ TEST_CASE("certificate: zeros lose nothing, and a dead tensor is safe") {
 TEST_CASE("certificate: FNUZ without scales reaches only 240") {
   const Values values = with_one(normal(3, 1000), 130);
   CHECK(certified(values, kTame).verdict == Verdict::unit_safe);
-  CHECK(certified(values, kTame, Fp8Format::e4m3fnuz).verdict == Verdict::needs_scale);
+  CHECK(certified(values, kTame, KvFormat::e4m3fnuz).verdict == Verdict::needs_scale);
 }
 
 TEST_CASE("certificate: the head with the least room counts") {
   const auto heads = std::vector{counts_of({1, 448}), counts_of({1, 2})};
   KvScales scales = make_scales({{heads, heads, heads}}, parse_policy("head"));
   scales.layers[0].k = {2.0f, 0.001f};
-  const TensorCertificate k = certify(scales, Fp8Format::e4m3fn).layers[0].k;
+  const TensorCertificate k = certify(scales, KvFormat::e4m3fn).layers[0].k;
   CHECK(*k.in_force.saturation == doctest::Approx(std::log2(0.224)).epsilon(kOfScale));
   CHECK(*k.in_force.underflow == 5);  // by the larger scale, 2
   CHECK_FALSE(k.holds);
@@ -193,10 +193,10 @@ TEST_CASE("certificate: the head with the least room counts") {
 
 TEST_CASE("certificate: scales that lose seen values do not hold") {
   KvScales scales = scales_of({1, 2, 30}, kTame);
-  CHECK(certify(scales, Fp8Format::e4m3fn).layers_that_do_not_hold().empty());
-  CHECK(certify(scales, Fp8Format::e4m3fnuz).layers_that_do_not_hold().empty());
+  CHECK(certify(scales, KvFormat::e4m3fn).layers_that_do_not_hold().empty());
+  CHECK(certify(scales, KvFormat::e4m3fnuz).layers_that_do_not_hold().empty());
   scales.layers[0].k[0] *= 0.5f;
-  CHECK(certify(scales, Fp8Format::e4m3fn).layers_that_do_not_hold() == std::vector<size_t>{0});
+  CHECK(certify(scales, KvFormat::e4m3fn).layers_that_do_not_hold() == std::vector<size_t>{0});
 }
 
 TEST_CASE("certificate: layers without a cache have no verdict and are not counted") {
@@ -208,16 +208,16 @@ TEST_CASE("certificate: layers without a cache have no verdict and are not count
   with_gap(scales.layers);
   with_gap(scales.provenance.amax);
   with_gap(scales.provenance.octaves);
-  const Certificate certificate = certify(scales, Fp8Format::e4m3fn);
+  const Certificate certificate = certify(scales, KvFormat::e4m3fn);
   CHECK(certificate.layers_with(Verdict::no_cache) == std::vector<size_t>{0, 1});
   CHECK(certificate.layers_that_do_not_hold().empty());
   CHECK(verdict_sentence(certificate) == "1.0 is safe in every layer with a cache");
   scales.layers[3].k[0] = 1e-6f;
-  CHECK(certify(scales, Fp8Format::e4m3fn).layers_that_do_not_hold() == std::vector<size_t>{3});
+  CHECK(certify(scales, KvFormat::e4m3fn).layers_that_do_not_hold() == std::vector<size_t>{3});
   for (LayerAmax& amax : scales.provenance.amax) {
     for (float& most : amax.k) most = 1000;
   }
-  CHECK(verdict_sentence(certify(scales, Fp8Format::e4m3fn)) ==
+  CHECK(verdict_sentence(certify(scales, KvFormat::e4m3fn)) ==
         "every layer with a cache needs its scale");
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("certificate: without octaves only amax speaks, without amax nothing d
     KvScales scales = scales_of(k, k);
     scales.provenance.octaves.clear();
     if (!amax) scales.provenance.amax.clear();
-    const TensorCertificate tensor = certify(scales, Fp8Format::e4m3fn).layers[0].k;
+    const TensorCertificate tensor = certify(scales, KvFormat::e4m3fn).layers[0].k;
     return verdict_name(tensor.verdict) + ": " + tensor.reason;
   };
   CHECK(verdict({600}, true) == "needs its scale: K saturates at 1.0");

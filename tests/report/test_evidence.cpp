@@ -88,13 +88,13 @@ TEST_CASE("evidence: with too little text no layer is called safe, and what is l
   from.amax = {{{896}, {4}, {1}}, {{4}, {4}, {1}}};
   const OctaveCounts tame{0, 0, {5, 5, 1}};
   from.octaves = {{{0, 0, {5, 0, 0, 0, 0, 0, 0, 0, 0, 1}}, tame}, {tame, tame}};
-  const Certificate certificate = certify(scales, Fp8Format::e4m3fn);
+  const Certificate certificate = certify(scales, KvFormat::e4m3fn);
   CHECK(verdict_sentence(certificate) == "too little text: 10 tokens; about 990 more are needed");
   CHECK(certificate.layers[0].verdict == Verdict::needs_scale);
   CHECK(certificate.layers[0].v.reason == "too little text");
   CHECK(certificate.layers[1].verdict == Verdict::unknown);
   from.tokens = 1000;
-  const Certificate enough = certify(scales, Fp8Format::e4m3fn);
+  const Certificate enough = certify(scales, KvFormat::e4m3fn);
   CHECK(verdict_sentence(enough) == "layer 0 needs its scale; 1.0 is safe in the other layer");
 }
 

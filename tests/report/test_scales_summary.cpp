@@ -14,7 +14,7 @@ KvScales scales() {
 }
 
 ScalesSummary summary(const KvScales& of, const ServingNames& names = {}) {
-  return summary_of(of, certify(of, Fp8Format::e4m3fn), names);
+  return summary_of(of, certify(of, KvFormat::e4m3fn), names);
 }
 
 TEST_CASE("summary: scales that matter are to be put into the model") {
@@ -74,14 +74,14 @@ TEST_CASE("summary: layers that should stay in 16 bit are kept so when vLLM serv
   KvScales wide = scales();
   wide.provenance.octaves[1].v = {
       0, -30, {95, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5}};
-  const Certificate certificate = certify(wide, Fp8Format::e4m3fn);
+  const Certificate certificate = certify(wide, KvFormat::e4m3fn);
   CHECK(summary_of(wide, certificate, {}).at_1 ==
         "would not have done: 1 of 2 layers needs its scale and 1 of 2 layers should stay in 16 "
         "bit");
   CHECK(summary_of(wide, certificate, {}).tone == ScalesSummary::Tone::unsure);
   CHECK(vllm_command(certificate, {}) ==
         "vllm serve MODEL-fp8 --kv-cache-dtype fp8 --kv-cache-dtype-skip-layers 1");
-  CHECK(vllm_command(certify(scales(), Fp8Format::e4m3fn), {}) ==
+  CHECK(vllm_command(certify(scales(), KvFormat::e4m3fn), {}) ==
         "vllm serve MODEL-fp8 --kv-cache-dtype fp8");
 }
 

@@ -212,9 +212,9 @@ TEST_CASE("diagnose: observers, FNUZ and sentinels") {
   found.dialect = nullptr;
   found.observer = "static_minmax";
   CHECK(ids_of(found) == Ids{});
-  found.format = Fp8Format::e4m3fnuz;
+  found.format = KvFormat::e4m3fnuz;
   CHECK(ids_of(found) == Ids{"doubled-for-fnuz"});
-  found.format = Fp8Format::e4m3fn;
+  found.format = KvFormat::e4m3fn;
   found.tensors[2].values = {-1};
   CHECK(ids_of(found) == Ids{"negative-sentinel"});
   found.tensors[2].values = {0};

@@ -23,7 +23,7 @@ TEST_CASE("dialects: kv_scale is the scale of K and of V") {
   const FoundScales found = model.read();
   CHECK(found.dialect == "kv_scale");
   CHECK(found.scales.layers == Layers{{{0.5f}, {0.5f}}, {{0.25f}, {0.25f}}});
-  CHECK(found.scales.format == Fp8Format::e4m3fn);
+  CHECK(found.scales.format == KvFormat::e4m3fn);
   CHECK(found.scales.model_type == "llama");
   CHECK(found.scales.n_kv_heads == 2);
   CHECK(found.scales.provenance.source == "kv_scale");
@@ -120,11 +120,11 @@ TEST_CASE("dialects: kv_cache_torch_dtype says whether scales are for FNUZ") {
   ScaledModel model;
   model.layer(0, "kv_scale", 0.5).layer(1, "kv_scale", 0.25);
   model.config("kv_cache_torch_dtype", "\"float8_e4m3fnuz\"");
-  CHECK(model.read().scales.format == Fp8Format::e4m3fnuz);
+  CHECK(model.read().scales.format == KvFormat::e4m3fnuz);
   CHECK(model.read().scales.layers[0].k[0] == 0.5f);
   CHECK(model.read().kv_cache_torch_dtype == "float8_e4m3fnuz");
   model.config("kv_cache_torch_dtype", "\"float8_e4m3fn\"");
-  CHECK(model.read().scales.format == Fp8Format::e4m3fn);
+  CHECK(model.read().scales.format == KvFormat::e4m3fn);
   model.config("kv_cache_torch_dtype", "\"float8_e5m2\"");
   CHECK(model.error() ==
         "'MODEL/config.json': kv_cache_torch_dtype: is 'float8_e5m2', expected 'float8_e4m3fn' or "

@@ -113,7 +113,7 @@ TEST_CASE("draft scales: entries of another form are refused by their place") {
 }
 
 TEST_CASE("draft scales: another format and fewer heads are made of them too") {
-  const KvScales doubled = with_format(with_draft(), Fp8Format::e4m3fnuz);
+  const KvScales doubled = with_format(with_draft(), KvFormat::e4m3fnuz);
   CHECK(doubled.drafts[0].scales.k == std::vector<float>{1, 4});
   const KvScales reduced = per_tensor(with_draft());
   CHECK(reduced.drafts[0].scales == LayerScales{{2}, {1}});

@@ -41,7 +41,7 @@ TEST_CASE("inject: what is put in comes out bit for bit, whatever the shape of t
     place.inject(scales);
     const KvScales back = scales_at(Checkpoint::open(place.out())).scales;
     CHECK(back.layers == per_tensor(scales).layers);
-    CHECK(back.format == Fp8Format::e4m3fn);
+    CHECK(back.format == KvFormat::e4m3fn);
     CHECK(back.model_type == "llama");
     CHECK(back.n_kv_heads == config.n_kv_heads);
   }
@@ -161,7 +161,7 @@ TEST_CASE("inject: scales for FNUZ are halved, those of heads reduced, and both 
   KvScales scales = scales_for(place.config);
   scales.layers = {{{0.5f, 0.25f}, {1, 2}}, {{3, 4}, {8, 6}}};
   scales.provenance.observation = Observation::before_rope;
-  const InjectReport report = place.inject(with_format(scales, Fp8Format::e4m3fnuz));
+  const InjectReport report = place.inject(with_format(scales, KvFormat::e4m3fnuz));
   CHECK(scales_at(Checkpoint::open(place.out())).scales.layers ==
         std::vector<LayerScales>{{{0.5f}, {2}}, {{4}, {8}}});
   CHECK(report.notes ==
@@ -198,7 +198,7 @@ TEST_CASE("inject: scales that do not fit or cannot be used are refused, and not
   CHECK(place.error(zero, options) ==
         "'s.json': layer 1: the K scale is 0, expected a positive, finite, normal number");
   KvScales e5m2 = scales_for(place.config);
-  e5m2.format = Fp8Format::e5m2;
+  e5m2.format = KvFormat::e5m2;
   CHECK(place.error(e5m2, options) == "scales made for float8_e5m2 cannot serve float8_e4m3fn");
   CHECK(place.beside().empty());
 }

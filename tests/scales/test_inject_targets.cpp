@@ -60,7 +60,7 @@ TEST_CASE("targets: what is put in comes out bit for bit, in every form that can
       place.inject("model", scales, out, target);
       const KvScales back = place.scales_in(out);
       CHECK(back.layers == carried(scales, target));
-      CHECK(back.format == Fp8Format::e4m3fn);
+      CHECK(back.format == KvFormat::e4m3fn);
       CHECK(back.model_type == "llama");
       CHECK(back.n_kv_heads == config.n_kv_heads);
     }

@@ -166,7 +166,7 @@ TEST_CASE("diff: scales that are all 1 hold no measurement") {
 }
 
 TEST_CASE("diff: scales for FNUZ are compared as those for E4M3FN") {
-  const ScaleDiff diff = diff_scales(with_format(some(), Fp8Format::e4m3fnuz), some(), 0);
+  const ScaleDiff diff = diff_scales(with_format(some(), KvFormat::e4m3fnuz), some(), 0);
   CHECK(diff.differing_layers == 0);
   CHECK(diff.notes == Strings{"A is for E4M3FNUZ: its scales were halved"});
 }

@@ -1,7 +1,6 @@
 #include "inputs/cache_choice.h"
 
 #include "base/error.h"
-#include "core/latent_blocks.h"
 #include "inputs/scale_source.h"
 #include "options/kv_dtype.h"
 
@@ -21,11 +20,12 @@ std::optional<KvScales> available_scales(const RunOptions& options, const Checkp
   return scales_carried_by(checkpoint, config, log);
 }
 
-CacheChoice choose_fp8(const RunOptions& options, const CacheType& dtype,
-                       const std::optional<KvScales>& available, const std::string& model) {
-  const Fp8Format format = *fp8_format(dtype);
+// A cache that every value is multiplied by a stored scale in.
+CacheChoice choose_scaled(const RunOptions& options, const CacheType& dtype,
+                          const std::optional<KvScales>& available, const std::string& model) {
+  const std::optional<KvFormat> format = scales_for(dtype);
   const std::string name = kv_dtype_name(dtype);
-  if (!is_e4m3(format)) {
+  if (!format) {
     if (available) {
       throw Error(
           cat("--kv-cache-dtype ", name, ": ",
@@ -38,9 +38,11 @@ CacheChoice choose_fp8(const RunOptions& options, const CacheType& dtype,
   }
   if (options.unit_scales) return {dtype, std::nullopt, cat(name, " with every scale 1")};
   if (!available) {
-    throw Error(cat(model, ": no KV scales found, and an FP8 cache needs them"), kWaysOut);
+    throw Error(cat(model, ": no KV scales found, and an ", is_nvfp4(*format) ? "NVFP4" : "FP8",
+                    " cache needs them"),
+                kWaysOut);
   }
-  return {dtype, with_format(*available, format),
+  return {dtype, with_format(*available, *format),
           cat(name, " with the scales of ",
               options.scales.empty() ? model : quote(options.scales.string()))};
 }
@@ -48,18 +50,17 @@ CacheChoice choose_fp8(const RunOptions& options, const CacheType& dtype,
 }  // namespace
 
 void check_holds(const CacheType& type, const ModelDescription& model) {
-  if (!type.latent_blocks || has_latent_blocks(model)) return;
-  std::string found = "its layers have no cache";
+  if (can_hold(model, type)) return;
+  CacheMisfit misfit{"its layers have no cache", "one"};
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
-    const LayerDescription& layer = model.layer(i);
-    found = layer.v_in_k ? cat("the latent of layer ", i, " has ", layer.v_head_dim, " elements")
-                         : cat("layer ", i, " caches K and V of ",
-                               count_of(static_cast<uint64_t>(layer.n_kv_heads), "head"));
-    if (!layer.v_in_k || layer.v_head_dim % kLatentBlock != 0) break;
+    const std::optional<CacheMisfit> found = cache_misfit(model, i, type);
+    if (!found) continue;
+    misfit = *found;
+    break;
   }
-  throw Error(cat("--kv-cache-dtype ", kv_dtype_name(type), ": ", found,
-                  ", expected latents in whole blocks of ", kLatentBlock),
+  throw Error(cat("--kv-cache-dtype ", kv_dtype_name(type), ": ", misfit.found, ", expected ",
+                  misfit.expected),
               "use fp8_e4m3", ErrorKind::usage);
 }
 
@@ -69,22 +70,22 @@ CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint
   if (asked) check_holds(*asked, config);
   const std::string model = quote(options.model.string());
   const bool scale_flags = !options.scales.empty() || options.unit_scales;
-  if (asked && !fp8_format(*asked)) {
+  if (asked && !fp8_format(*asked) && !scales_for(*asked)) {
     if (scale_flags) {
-      throw Error(
-          cat("scales are for an FP8 cache", asked->latent_blocks ? " that makes none itself" : "",
-              ", not for --kv-cache-dtype ", options.kv_cache_dtype),
-          "leave out --scales and --unit-scales, or choose fp8", ErrorKind::usage);
+      throw Error(cat("scales are for an FP8 cache",
+                      is_compute_dtype(*asked) ? "" : " that makes none itself",
+                      ", not for --kv-cache-dtype ", options.kv_cache_dtype),
+                  "leave out --scales and --unit-scales, or choose fp8", ErrorKind::usage);
     }
     return {*asked, std::nullopt, kv_dtype_name(*asked)};
   }
   std::optional<KvScales> available;
   if (!options.unit_scales) available = available_scales(options, checkpoint, config, log);
-  if (asked) return choose_fp8(options, *asked, available, model);
+  if (asked) return choose_scaled(options, *asked, available, model);
   const std::string promised = checkpoint.config().get_string("kv_cache_torch_dtype", "");
   if (available || scale_flags) {
-    const Fp8Format format = available ? available->format : Fp8Format::e4m3fn;
-    return choose_fp8(options, dtype_of(format), available, model);
+    const KvFormat format = available ? available->format : KvFormat::e4m3fn;
+    return choose_scaled(options, format, available, model);
   }
   if (!promised.empty()) {
     throw Error(cat(quote(checkpoint.config_path().string()), ": kv_cache_torch_dtype is ",

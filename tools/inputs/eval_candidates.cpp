@@ -27,7 +27,7 @@ CandidateReport candidate(const CacheType& dtype, const std::string& policy,
   made.dtype_name = kv_dtype_name(dtype);
   made.policy = policy;
   made.name = policy.empty() ? made.dtype_name : cat(made.dtype_name, " ", policy);
-  if (scales) made.scales = with_format(*scales, *fp8_format(dtype));
+  if (scales) made.scales = with_format(*scales, *scales_for(dtype));
   return made;
 }
 
@@ -43,7 +43,7 @@ std::vector<CacheType> asked_types(const EvalCommandOptions& options, const Mode
   for (const std::optional<CacheType>& asked : options.kv_cache_dtypes) {
     types.push_back(asked.value_or(config.dtype));
   }
-  if (!options.dtypes_given && in_blocks_elsewhere(config)) types.push_back(fp8_ds_mla());
+  if (!options.dtypes_given && in_blocks_elsewhere(config)) types.push_back(KvFormat::ds_mla);
   return types;
 }
 
@@ -61,8 +61,9 @@ void check_scales_used(const EvalCommandOptions& options,
                        const std::vector<CandidateReport>& candidates) {
   const bool given =
       !options.scales.empty() || !options.policies.empty() || !options.calibrate_on.empty();
-  const bool used = std::any_of(candidates.begin(), candidates.end(),
-                                [](const auto& each) { return is_e4m3(each.dtype); });
+  const bool used = std::any_of(candidates.begin(), candidates.end(), [](const auto& each) {
+    return scales_for(each.dtype).has_value();
+  });
   if (!given || used) return;
   throw Error("scales are for E4M3 caches, and --kv-cache-dtype names none",
               "add fp8_e4m3, or leave out --scales, --policy and --calibrate-on", ErrorKind::usage);
@@ -92,13 +93,17 @@ std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
   std::vector<CandidateReport> candidates;
   for (const CacheType& dtype : asked_types(options, config)) {
     check_holds(dtype, config);
-    if (!is_e4m3(dtype)) {
+    const std::optional<KvFormat> scaled = scales_for(dtype);
+    if (!scaled) {
       candidates.push_back(candidate(dtype, "", std::nullopt));
-    } else if (choice.policies.empty()) {
+      continue;
+    }
+    if (choice.policies.empty()) {
       candidates.push_back(candidate(dtype, choice.label, choice.scales));
     }
     for (const Policy& policy : choice.policies) {
-      if (is_e4m3(dtype)) candidates.push_back(candidate(dtype, policy_name(policy), std::nullopt));
+      if (is_nvfp4(*scaled) && !policy.kind->for_nvfp4()) continue;
+      candidates.push_back(candidate(dtype, policy_name(policy), std::nullopt));
     }
   }
   check_unique(candidates);
@@ -140,18 +145,20 @@ void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const Sca
     if (policy.kind->needs == PolicyNeeds::nothing) continue;  // no scales: 1 everywhere
     const KvScales scales = make_scales(magnitudes, policy, latent);
     for (CandidateReport& each : candidates) {
-      if (each.policy == policy_name(policy))
-        each.scales = with_format(scales, *fp8_format(each.dtype));
+      if (each.policy != policy_name(policy)) continue;
+      const KvFormat format = *scales_for(each.dtype);
+      each.scales = is_nvfp4(format) ? make_scales(magnitudes, policy, latent, format)
+                                     : with_format(scales, format);
     }
   }
 }
 
 DType baseline_dtype(const EvalCommandOptions& options, const ModelConfig& config) {
   const CacheType type = kv_dtype_from_name(options.baseline).value_or(config.dtype);
-  if (is_compute_dtype(type)) return type.dtype;
-  throw Error(
-      cat("--baseline ", options.baseline, ": is FP8, expected float32, float16 or bfloat16"),
-      "name FP8 caches with --kv-cache-dtype", ErrorKind::usage);
+  if (is_compute_dtype(type)) return *kv_elements(type);
+  throw Error(cat("--baseline ", options.baseline,
+                  ": is not a 16-bit cache, expected float32, float16 or bfloat16"),
+              "name FP8 caches with --kv-cache-dtype", ErrorKind::usage);
 }
 
 }  // namespace fp8kv

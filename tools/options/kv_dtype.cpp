@@ -18,10 +18,16 @@ const std::vector<Spelling>& rows() {
       {DType::f32, {"float32", "fp32"}},
       {DType::f16, {"float16", "fp16", "half"}},
       {DType::bf16, {"bfloat16", "bf16"}},
-      {fp8_ds_mla(), {"fp8_ds_mla"}},
+      {KvFormat::ds_mla, {"fp8_ds_mla"}},
       {DType::f8_e4m3, {"fp8_e4m3", "fp8", "fp8_e4m3fn", "float8_e4m3fn"}},
       {DType::f8_e4m3fnuz, {"fp8_e4m3fnuz", "float8_e4m3fnuz"}},
       {DType::f8_e5m2, {"fp8_e5m2", "float8_e5m2"}},
+      {KvFormat::int8_per_token_head, {"int8_per_token_head"}},
+      {KvFormat::fp8_per_token_head, {"fp8_per_token_head"}},
+      {{KvFormat::e4m3fn, KvFormat::int4_values}, {"turboquant_k8v4"}},
+      {KvFormat::nvfp4, {"nvfp4"}},
+      {KvFormat::nvfp4_4over6, {"nvfp4_4over6"}},
+      {KvFormat::int4_per_token_head, {"int4_per_token_head"}},
   };
   return table;
 }
@@ -55,13 +61,13 @@ std::string kv_dtype_name(const CacheType& type) {
   for (const Spelling& row : rows()) {
     if (row.type == type) return row.names[0];
   }
-  return std::string(dtype_name(type.dtype));
+  return format_name(type.k);
 }
 
 std::vector<CacheType> kv_dtypes(const ModelDescription& model) {
   std::vector<CacheType> types;
   for (const Spelling& row : rows()) {
-    if (!row.type.latent_blocks || has_latent_blocks(model)) types.push_back(row.type);
+    if (can_hold(model, row.type)) types.push_back(row.type);
   }
   return types;
 }

@@ -170,8 +170,8 @@ bool has_evidence(const KvScales& scales) {
 }
 
 std::string certificate_text(const KvScales& scales) {
-  const Certificate certificate = certify(scales, Fp8Format::e4m3fn);
-  const Certificate fnuz = certify(scales, Fp8Format::e4m3fnuz);
+  const Certificate certificate = certify(scales, KvFormat::e4m3fn);
+  const Certificate fnuz = certify(scales, KvFormat::e4m3fnuz);
   std::string text = table_of(certificate);
   text += sentence(
       "Octaves between amax and the largest code, and between the median and full precision;\n"
@@ -231,7 +231,7 @@ void certificate_json(JsonWriter& json, const KvScales& scales) {
   enough_json(json, from);
   positions_json(json, from.positions);
   json.end_object().key("formats").begin_array();
-  for (const Fp8Format format : std::array{Fp8Format::e4m3fn, Fp8Format::e4m3fnuz}) {
+  for (const KvFormat format : std::array{KvFormat::e4m3fn, KvFormat::e4m3fnuz}) {
     format_json(json, certify(scales, format));
   }
   json.end_array().end_object();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/cpu/cpu_attention_op.h"
+#include "core/hadamard.h"
 
 namespace fp8kv {
 namespace attention {
@@ -52,13 +53,12 @@ void attend_chunk(const Op& op, const Span& span, int64_t chunk, const Work& wor
   const int64_t chunk_end = std::min((chunk + 1) * kChunkTokens, op.end_token(span));
   const auto rows_from = [&](int64_t begin) {
     const int64_t end = std::min(begin + kBlockTokens, op.end_token(span));
-    return begin < end && !op.kv.latent_blocks ? BlockRows(op, span, begin, end, work)
-                                               : BlockRows();
+    return begin < end && !op.as_floats ? BlockRows(op, span, begin, end, work) : BlockRows();
   };
   BlockRows next = rows_from(chunk * kChunkTokens);
   for (int64_t begin = chunk * kChunkTokens; begin < chunk_end; begin += kBlockTokens) {
     const int64_t end = std::min(begin + kBlockTokens, chunk_end);
-    const BlockRows rows = op.kv.latent_blocks ? BlockRows(op, span, begin, end, work) : next;
+    const BlockRows rows = op.as_floats ? BlockRows(op, span, begin, end, work) : next;
     next = rows_from(end);
     if (end <= op.first_token(span.first_row)) continue;
     way_of(op).score(op, span, rows, next, work);
@@ -174,6 +174,35 @@ void attend_split(const Op& op, ThreadPool& pool, AttentionScratch& scratch,
   });
 }
 
+// Each head of Q, rotated as K is and rounded as it was. The factor of the transform is left to
+// the scale of scores.
+const float* rotated_queries(ThreadPool& pool, const ConstTensorView& q, DType rounded_to,
+                             const CpuKernels& kernels, AttentionScratch& scratch) {
+  const int64_t dim = q.shape[2], items = q.shape[0] * q.shape[1];
+  float* to = scratch.rotated.floats(static_cast<size_t>(items * dim));
+  pool.run(items, [&](int64_t item, int /*thread*/) {
+    float* x = to + item * dim;
+    std::copy_n(q.as<float>() + item * dim, dim, x);
+    hadamard(x, static_cast<int32_t>(dim), false);
+    const float factor = 1.0f / static_cast<float>(hadamard_block(static_cast<int32_t>(dim)));
+    if (rounded_to == DType::f16) kernels.round_f16(x, dim);
+    if (rounded_to == DType::bf16) kernels.round_bf16(x, dim);
+    for (int64_t i = 0; i < dim; ++i) x[i] *= factor;
+  });
+  return to;
+}
+
+// The sums of rotated V, as those of V.
+void rotate_back(ThreadPool& pool, const TensorView& out) {
+  const int64_t dim = out.shape[2];
+  const auto block = static_cast<float>(hadamard_block(static_cast<int32_t>(dim)));
+  pool.run(out.shape[0] * out.shape[1], [&](int64_t item, int /*thread*/) {
+    float* x = out.as<float>() + item * dim;
+    hadamard(x, static_cast<int32_t>(dim), true);
+    for (int64_t i = 0; i < dim; ++i) x[i] /= block;
+  });
+}
+
 }  // namespace
 }  // namespace attention
 
@@ -183,12 +212,15 @@ void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch
   using namespace attention;
   const int64_t n_heads = q.shape[1];
   const int64_t head_dim = q.shape[2];
-  const DType element = kv.latent_blocks ? DType::f32 : kv.dtype;
+  const bool as_floats = !kv.in_elements();
+  const DType element = as_floats ? DType::f32 : *kv_elements(kv.k_format);
   const bool by_unit =
-      kernels.matrix_unit != nullptr && options.rounded_to != DType::f32 && !kv.latent_blocks;
+      kernels.matrix_unit != nullptr && options.rounded_to != DType::f32 && !as_floats;
   const int64_t width = by_unit ? kUnitWeights : kernels.strip;
+  const float* queries = q.as<float>();
+  if (kv.rotated()) queries = rotated_queries(pool, q, options.rounded_to, kernels, scratch);
   const Op op{kernels,
-              q.as<float>(),
+              queries,
               out.as<float>(),
               kv,
               batch,
@@ -199,6 +231,7 @@ void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch
               kv.v_dim(),
               divide_up(kv.v_dim(), width) * width,
               by_unit,
+              as_floats,
               element,
               static_cast<int64_t>(dtype_bytes(element))};
   scratch.threads.resize(static_cast<size_t>(pool.threads()));
@@ -213,6 +246,7 @@ void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch
   } else {
     attend_whole(op, pool, scratch, spans);
   }
+  if (kv.rotated()) rotate_back(pool, out);
 }
 
 }  // namespace fp8kv

@@ -12,6 +12,7 @@ namespace fp8kv {
 
 // Memory that `attention` keeps between calls.
 struct AttentionScratch {
+  Scratch rotated;               // queries of a cache that rotates them
   Scratch partials;              // results of chunks of context that are still to be merged
   std::vector<Scratch> threads;  // working memory of each thread
 };

@@ -1,6 +1,6 @@
 #include "backend/cpu/cpu_attention_op.h"
 
-#include <cstring>
+#include "backend/cpu/cpu_kv_rows.h"
 
 namespace fp8kv::attention {
 namespace {
@@ -24,37 +24,32 @@ void find_tokens(const Op& op, const Span& span, const void* pool, int64_t begin
   }
 }
 
-// A token of latents in blocks, as the elements of K.
-void read_blocks(const Op& op, const std::byte* token, float* to) {
-  const LatentBlocks blocks = op.kv.blocks();
-  op.kernels.to_float[DType::bf16](token + blocks.rope_at(), blocks.rope_dim, to);
-  to += blocks.rope_dim;
-  op.kernels.to_float[op.kv.dtype](token, blocks.rank, to);
-  for (int32_t block = 0; block < blocks.blocks(); ++block, to += kLatentBlock) {
-    float scale = 0.0f;
-    std::memcpy(&scale, token + blocks.scales_at() + block * 4, sizeof scale);
-    for (int32_t i = 0; i < kLatentBlock; ++i) to[i] *= scale;
-  }
-}
-
-// The tokens of latents in blocks, as the elements of K, the last of which are V.
+// The tokens' rows, as floats.
 void read_tokens(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work,
                  BlockRows& rows) {
+  const KvRow k_row = op.kv.k_row(), v_row = op.kv.v_row();
   for (int64_t t = begin; t < end; ++t) {
-    float* to = work.tokens + (t - begin) * op.head_dim;
     const int64_t page = op.pages(span)[t / op.kv.page_size];
-    read_blocks(
-        op, static_cast<const std::byte*>(op.kv.k) + op.kv.block_offset(page, t % op.kv.page_size),
-        to);
-    rows.keys[t - begin] = reinterpret_cast<const std::byte*>(to);
-    rows.values[t - begin] = reinterpret_cast<const std::byte*>(to + op.head_dim - op.v_dim);
+    const int64_t row = op.kv.row(page, span.kv_head, t % op.kv.page_size);
+    float* keys = work.tokens + (t - begin) * op.token_floats();
+    float* values = keys + op.head_dim;
+    read_kv_row(op.kernels, k_row, static_cast<const std::byte*>(op.kv.k) + row * k_row.bytes(),
+                keys);
+    if (op.kv.v_in_k > 0) {
+      values -= op.v_dim;
+    } else {
+      read_kv_row(op.kernels, v_row, static_cast<const std::byte*>(op.kv.v) + row * v_row.bytes(),
+                  values);
+    }
+    rows.keys[t - begin] = reinterpret_cast<const std::byte*>(keys);
+    rows.values[t - begin] = reinterpret_cast<const std::byte*>(values);
   }
 }
 
 }  // namespace
 
 Work::Work(const Op& op, int64_t n, Scratch& scratch) {
-  const int64_t tokens_size = op.kv.latent_blocks ? kBlockTokens * op.head_dim : 0;
+  const int64_t tokens_size = op.as_floats ? kBlockTokens * op.token_floats() : 0;
   const int64_t queries_size = way_of(op).query_floats(op, n);
   const int64_t scores_size = op.room(n) * kTileStride;
   const int64_t panel_size = way_of(op).panel_floats(op, n);
@@ -70,7 +65,7 @@ Work::Work(const Op& op, int64_t n, Scratch& scratch) {
 
 BlockRows::BlockRows(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work)
     : count(end - begin) {
-  if (op.kv.latent_blocks) {
+  if (op.as_floats) {
     read_tokens(op, span, begin, end, work, *this);
   } else {
     find_tokens(op, span, op.kv.k, begin, end, keys);

@@ -32,7 +32,7 @@ struct Span {
 
 struct Op {
   const CpuKernels& kernels;
-  const float* q;
+  const float* q;  // [n, n_heads, head_dim], rotated where the cache is
   float* out;
   const PagedKv& kv;
   const Batch& batch;
@@ -43,10 +43,13 @@ struct Op {
   int64_t v_dim;       // of V and the output
   int64_t padded_dim;  // v_dim in whole strips
   bool by_unit;        // by the matrix unit
-  DType element;       // of what is read as K and V: the cache's, but f32 of latents in blocks
+  bool as_floats;      // rows are decoded to f32 first: those that are not elements of one type
+  DType element;       // the type of what is read as K and V: f32 with as_floats
   int64_t element_bytes;
 
   int64_t row_bytes() const { return head_dim * element_bytes; }
+  // Floats of a token's decoded K, and V where that is not a part of K.
+  int64_t token_floats() const { return head_dim + (kv.v_in_k > 0 ? 0 : v_dim); }
   int64_t k_blocks() const { return divide_up(head_dim, kTileStride); }
   int64_t position(int64_t row) const { return batch.positions.as<int32_t>()[row]; }
   int64_t queries(const Span& span) const { return span.n_rows * group; }
@@ -110,7 +113,7 @@ struct Partial {
 
 // A thread's working memory.
 struct Work {
-  float* tokens;   // [kBlockTokens, head_dim] of latents in blocks; none of other caches
+  float* tokens;   // [kBlockTokens, token_floats] with as_floats, else none
   float* queries;  // as the products want them
   float* scores;   // [queries, kTileStride]
   float* panel;    // of keys, weights and values for the products

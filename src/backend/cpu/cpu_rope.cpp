@@ -4,7 +4,10 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <vector>
 
+#include "backend/cpu/cpu_kv_rows.h"
+#include "core/hadamard.h"
 #include "core/half.h"
 
 namespace fp8kv {
@@ -109,12 +112,11 @@ void round_to(const Op& op, Part part, float* x) {
   if (op.args.round_to == DType::bf16) op.kernels.round_bf16(x, op.head_dim(part));
 }
 
-// What is rotated of K, or the latent, to its place in the token.
-void append_blocks(const Op& op, Part part, const float* x, int64_t slot) {
-  const PagedKv& kv = op.args.kv;
-  const LatentBlocks blocks = kv.blocks();
-  auto* token =
-      static_cast<std::byte*>(kv.k) + kv.block_offset(slot / kv.page_size, slot % kv.page_size);
+// Row `number` of a cache of latents in blocks: what is rotated of K, or the latent.
+void append_latent(const Op& op, Part part, const float* x, int64_t number) {
+  const KvRow row = op.args.kv.k_row();
+  const LatentBlocks blocks = row.latent();
+  auto* token = static_cast<std::byte*>(op.args.kv.k) + number * row.bytes();
   if (part == kK) {
     op.kernels.store[DType::bf16](x, blocks.rope_dim, 1.0f, token + blocks.rope_at());
     return;
@@ -123,7 +125,7 @@ void append_blocks(const Op& op, Part part, const float* x, int64_t slot) {
     const float* values = x + block * kLatentBlock;
     const float scale =
         latent_block_scale(float_from_bits(op.kernels.largest_bits(values, kLatentBlock, 0)));
-    op.kernels.store[kv.dtype](values, kLatentBlock, scale, token + block * kLatentBlock);
+    op.kernels.store[DType::f8_e4m3](values, kLatentBlock, scale, token + block * kLatentBlock);
     std::memcpy(token + blocks.scales_at() + block * 4, &scale, sizeof scale);
   }
 }
@@ -132,12 +134,20 @@ void append(const Op& op, Part part, const float* x, int64_t row, int64_t head) 
   const bool is_key = part == kK;
   const PagedKv& kv = op.args.kv;
   const int64_t slot = op.args.batch.slots.as<int32_t>()[row];
-  if (kv.latent_blocks) return append_blocks(op, part, x, slot);
-  const int64_t offset = kv.offset(slot / kv.page_size, head, slot % kv.page_size);
+  const int64_t number = kv.row(slot / kv.page_size, head, slot % kv.page_size);
+  if (kv.k_format == KvFormat::ds_mla) return append_latent(op, part, x, number);
   const float* scales = is_key ? kv.k_scale : kv.v_scale;
-  auto* cache = static_cast<std::byte*>(is_key ? kv.k : kv.v);
-  op.kernels.store[kv.dtype](x, op.head_dim(part), scales == nullptr ? 1.0f : scales[head],
-                             cache + offset * static_cast<int64_t>(dtype_bytes(kv.dtype)));
+  KvRow to_row = is_key ? kv.k_row() : kv.v_row();
+  const int64_t bytes = to_row.bytes();
+  // K and V of a latent in elements are parts of one row.
+  to_row.dim = static_cast<int32_t>(op.head_dim(part));
+  auto* to = static_cast<std::byte*>(is_key ? kv.k : kv.v) + number * bytes;
+  const float stored = scales == nullptr ? 1.0f : scales[head];
+  if (!kv_spec(to_row.format).rotated) return write_kv_row(op.kernels, to_row, x, stored, to);
+  std::vector<float> turned(x, x + to_row.dim);
+  hadamard(turned.data(), to_row.dim, false);
+  round_to(op, part, turned.data());
+  write_kv_row(op.kernels, to_row, turned.data(), stored, to);
 }
 
 // The heads of a row lie together, those of the next row elsewhere: the processor does not see it

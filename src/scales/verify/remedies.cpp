@@ -103,7 +103,7 @@ std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundS
             checkpoint, scales, out,
             {.target = target.name, .powers_of_two = powers, .dry_run = true, .replace = replace});
         const KvScales written =
-            with_format(powers ? at_powers_of_two(scales) : scales, Fp8Format::e4m3fn);
+            with_format(powers ? at_powers_of_two(scales) : scales, KvFormat::e4m3fn);
         made.push_back({command, planned_scales(written, report.facts, on_disk.dtype)});
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::interrupted) throw;  // others: this target cannot take it

@@ -90,7 +90,7 @@ InjectReport report_on(const Checkpoint& checkpoint, const KvScales& scales,
   report.skipped = plan.skipped;
   report.notes = patch.notes;
   report.facts = facts_of(checkpoint, patch, plan);
-  const KvScales written = with_format(scales, Fp8Format::e4m3fn);
+  const KvScales written = with_format(scales, KvFormat::e4m3fn);
   const ArrivalNotes rounding = rounding_notes(written, report.facts, serving_dtype(checkpoint));
   report.notes.insert(report.notes.end(), rounding.notes.begin(), rounding.notes.end());
   report.warnings = rounding.warnings;
@@ -142,7 +142,7 @@ void add_last_layers(KvScales& scales, size_t n_layers) {
 
 InjectReport write_scale_file(const ModelDescription& model, const KvScales& scales,
                               const fs::path& out, const InjectOptions& options) {
-  KvScales written = with_format(scales, Fp8Format::e4m3fn);
+  KvScales written = with_format(scales, KvFormat::e4m3fn);
   written.model_type = model.model_type;
   written.n_kv_heads = model.n_kv_heads();
   add_last_layers(written, model.layers.size());

@@ -328,7 +328,7 @@ std::map<std::string, std::string> new_configs(const Checkpoint& checkpoint,
   std::string& config = files["config.json"];
   if (config.empty()) config = read_regular_text(checkpoint.config_path());
   config = json_with_member(config, "kv_cache_torch_dtype",
-                            cat('"', format_name(Fp8Format::e4m3fn), '"'));
+                            cat('"', format_name(KvFormat::e4m3fn), '"'));
   if (fit.quant.method != QuantMethod::none) return files;
   if (fit.replaces_block) config = json_without_member(config, "compression_config");
   switch (target.block) {
@@ -364,7 +364,7 @@ size_t layers_apart(const KvScales& scales) {
 std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTarget& target,
                                          const Fit& fit) {
   std::vector<std::string> notes;
-  if (fp8_spec(scales.format).fnuz) {
+  if (kv_range(scales.format).fnuz) {
     notes.push_back("scales for E4M3FNUZ were halved to those for E4M3FN");
   }
   if (scales.per_head() && !fit.per_head) {
@@ -435,7 +435,7 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
   FP8KV_ASSERT(!target.is_file);
   const AttentionName attention = attention_of(checkpoint, scales);
   const Fit fit = fit_to(checkpoint, target, attention.stack, replace, scales.per_head());
-  const KvScales converted = with_format(scales, Fp8Format::e4m3fn);
+  const KvScales converted = with_format(scales, KvFormat::e4m3fn);
   const KvScales written = fit.per_head ? converted : per_tensor(converted);
   std::vector<NamedScale> named = named_scales(written, attention, fit.naming);
   for (DraftTensor& draft : draft_tensors(checkpoint, written, target)) {

@@ -132,7 +132,7 @@ class Scene {
       kv.k_scale = k_scale.view().as<const float>();
       kv.v_scale = v_scale.view().as<const float>();
     }
-    kv.dtype = setup_.cache;
+    kv.k_format = kv.v_format = kv_format(setup_.cache);
     kv.page_size = static_cast<int32_t>(setup_.page_size);
     kv.n_kv_heads = static_cast<int32_t>(setup_.n_kv_heads);
     kv.head_dim = static_cast<int32_t>(setup_.head_dim);

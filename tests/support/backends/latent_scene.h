@@ -39,7 +39,7 @@ struct LatentScene {
   std::vector<float> rotated() const { return values(2, tokens * rope_dim); }
   std::vector<float> latent() const {
     std::vector<float> all = values(3, tokens * rank);
-    if (!cache.latent_blocks) return all;
+    if (cache.k != KvFormat::ds_mla) return all;
     for (size_t i = 0; i < all.size(); ++i) {
       const int64_t block = static_cast<int64_t>(i) / kLatentBlock;
       all[i] = static_cast<int64_t>(i) < rank ? 0.0f
@@ -90,21 +90,21 @@ inline LatentOutcome run_latent(Backend& backend, const LatentScene& s,
   const Tensor rope = tensor_of(backend, std::vector<float>{1, 0}, {1, 2});
   const Tensor scale = tensor_of(backend, std::vector<float>{s.scale}, {1});
   const Tensor magnitudes = backend.allocate(DType::u64, Shape{3, 1, kMagnitudeWords});
-  const bool blocks = s.cache.latent_blocks;
+  const bool blocks = s.cache.k == KvFormat::ds_mla;
   const Shape pool{s.pages(), 1, LatentScene::kPageSize, blocks ? s.blocks().bytes() : size};
-  const DType element = blocks ? DType::u8 : s.cache.dtype;
+  const DType element = kv_elements(s.cache).value_or(DType::u8);
   const Tensor k_pool = backend.allocate(element, pool), v_pool = backend.allocate(element, pool);
   PagedKv kv;
   kv.k = k_pool.view().data;
   kv.v = v_pool.view().data;
   if (s.v_in_k) {
     const auto before = static_cast<size_t>(blocks ? 0 : s.rope_dim);
-    kv.v = k_pool.view().data + before * dtype_bytes(s.cache.dtype);
+    kv.v = k_pool.view().data + before * dtype_bytes(element);
     kv.v_in_k = static_cast<int32_t>(s.rank);
   }
   if (fp8_format(s.cache)) kv.k_scale = kv.v_scale = scale.view().as<const float>();
-  kv.dtype = s.cache.dtype;
-  kv.latent_blocks = blocks;
+  kv.k_format = s.cache.k;
+  kv.v_format = s.cache.v;
   kv.page_size = LatentScene::kPageSize;
   kv.n_kv_heads = 1;
   kv.head_dim = static_cast<int32_t>(size);

@@ -1,0 +1,42 @@
+// Caches of every format by the general kernels, against the CPU's.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "support/backends/compare.h"
+#include "support/backends/format_scene.h"
+#include "support/backends/gpu_backends.h"
+
+namespace fp8kv {
+
+TEST_CASE("gpu kv formats: the CPU's bytes, and its attention within rounding") {
+  const auto cpu = make_cpu_backend(2);
+  for (const auto& [name, make] : test::gpu_backends()) {
+    CAPTURE(name);
+    const auto gpu = make();
+    for (const CacheType& cache : test::made_caches()) {
+      for (const int64_t head_dim : {32, 80}) {
+        for (const DType round_to : {DType::f32, DType::bf16}) {
+          const test::FormatScene s{.cache = cache,
+                                    .head_dim = head_dim,
+                                    .round_to = round_to,
+                                    .window = head_dim == 80 ? 9 : 0};
+          CAPTURE(format_name(cache.k));
+          CAPTURE(format_name(cache.v));
+          CAPTURE(head_dim);
+          const test::FormatOutcome expected = run_format(*cpu, s), found = run_format(*gpu, s);
+          CHECK(found.k == expected.k);
+          CHECK(found.v == expected.v);
+          // Scores reach 200, and a relative error of f32 in each of them moves a weight as much.
+          test::expect_close(
+              found.attended,
+              std::vector<double>(expected.attended.begin(), expected.attended.end()),
+              std::vector<double>(expected.attended.size(), 2e-3));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace fp8kv
