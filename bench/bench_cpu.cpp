@@ -217,7 +217,8 @@ void bench_attention(Backend& backend, const Limits& limits) {
                      v.view().data,
                      fp8 ? scale.view().as<float>() : nullptr,
                      fp8 ? scale.view().as<float>() : nullptr,
-                     dtype,
+                     kv_format(dtype),
+                     kv_format(dtype),
                      kPageSize,
                      kKvHeads,
                      kHeadDim};
@@ -282,7 +283,8 @@ void bench_rope(Backend& backend, const Limits& limits) {
                  v_pool.view().data,
                  scale.view().as<float>(),
                  scale.view().as<float>(),
-                 dtype,
+                 kv_format(dtype),
+                 kv_format(dtype),
                  kPageSize,
                  kKvHeads,
                  kHeadDim};

@@ -138,7 +138,8 @@ Pool::Pool(const Bench& bench, DType dtype, const Heads& heads, int64_t pages) {
   const std::vector<float> scales(static_cast<size_t>(heads.kv), 0.01f);
   scale = put(bench, DType::f32, scales.data(), Shape{heads.kv});
   const float* at = fp8_format(dtype) ? scale.view().as<const float>() : nullptr;
-  kv = {k.view().data, v.view().data, at, at, dtype, kPage, heads.kv, heads.dim};
+  const KvFormat format = kv_format(dtype);
+  kv = {k.view().data, v.view().data, at, at, format, format, kPage, heads.kv, heads.dim};
 }
 
 }  // namespace fp8kv::bench

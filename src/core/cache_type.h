@@ -1,7 +1,11 @@
 // The formats of K and V in a KV cache.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "core/kv_format.h"
 
@@ -18,6 +22,20 @@ struct CacheType {
   CacheType(DType elements) : CacheType(kv_format(elements)) {}
 
   bool operator==(const CacheType&) const = default;
+};
+
+// The cache of a model: one type in all layers, but for those that are left in another.
+struct ModelCache {
+  CacheType type;
+  CacheType left_in;          // the type of the layers below
+  std::vector<int64_t> left;  // rising
+
+  template <std::convertible_to<CacheType> T>
+  ModelCache(const T& all) : type(all) {}  // NOLINT: a type stands for a cache of it alone
+
+  const CacheType& of(int64_t layer) const {
+    return std::binary_search(left.begin(), left.end(), layer) ? left_in : type;
+  }
 };
 
 // The FP8 format of K and V, where both are elements of it; nullopt for other types.

@@ -117,14 +117,14 @@ std::optional<CacheMisfit> cache_misfit(const ModelDescription& model, int64_t i
   return layer.v_in_k && type.k == type.v ? std::nullopt : row_misfit(layer, index, type.v);
 }
 
-bool can_hold(const ModelDescription& model, const CacheType& type) {
+bool can_hold(const ModelDescription& model, const ModelCache& cache) {
   bool has_cache = false;
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
-    if (cache_misfit(model, i, type)) return false;
+    if (cache_misfit(model, i, cache.of(i))) return false;
     has_cache = true;
   }
-  return has_cache || kv_spec(type.k).in_elements();
+  return has_cache || kv_spec(cache.type.k).in_elements();
 }
 
 uint64_t k_row_bytes(const LayerDescription& layer, KvFormat format) {
@@ -141,13 +141,13 @@ uint64_t kv_bytes_per_token(const LayerDescription& layer, int64_t n_kv_heads,
          static_cast<uint64_t>(layer.index_bytes);
 }
 
-uint64_t kv_bytes_per_token(const ModelDescription& model, const CacheType& type) {
+uint64_t kv_bytes_per_token(const ModelDescription& model, const ModelCache& cache) {
   FP8KV_ASSERT(!model.unclear);
   uint64_t bytes = 0;
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
     const LayerDescription& layer = model.layer(i);
-    const uint64_t of_layer = kv_bytes_per_token(layer, layer.n_kv_heads, type);
+    const uint64_t of_layer = kv_bytes_per_token(layer, layer.n_kv_heads, cache.of(i));
     if (bytes > kMost - of_layer) {
       fail("a token of more than 2^63 bytes is larger than can be counted");
     }

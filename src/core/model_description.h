@@ -117,13 +117,13 @@ struct ModelDescription {
 // can. REQUIRES a layer that writes a cache.
 std::optional<CacheMisfit> cache_misfit(const ModelDescription& model, int64_t index,
                                         const CacheType& type);
-// Whether every cache of the model can be of this type, and the model has one.
-bool can_hold(const ModelDescription& model, const CacheType& type);
+// Whether every layer of the model can have its cache, and one has any.
+bool can_hold(const ModelDescription& model, const ModelCache& cache);
 
 // Bytes that one token takes in the caches of all layers, while no window is full: K and V of every
 // KV head, and what indexers keep. 0 for a model without a cache. Throws when that passes 2^63.
 // REQUIRES known layers, and can_hold.
-uint64_t kv_bytes_per_token(const ModelDescription& model, const CacheType& type);
+uint64_t kv_bytes_per_token(const ModelDescription& model, const ModelCache& cache);
 
 // The bytes of one row of K or V of a layer. V has none where it is a part of K.
 uint64_t k_row_bytes(const LayerDescription& layer, KvFormat format);

@@ -149,6 +149,8 @@ struct KvScales {
   // counted as K is then what is rotated, and as V the normed latent. False where the source does
   // not say.
   bool latent = false;
+  // Layers that are to be served in the model's own dtype, rising: their scales are not used.
+  std::vector<int64_t> skipped = {};
   // One for every layer of the model. Where the source names none but layers with a cache, as
   // vLLM's JSON does, those behind the last of them may be missing.
   std::vector<LayerScales> layers;

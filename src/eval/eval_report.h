@@ -71,6 +71,7 @@ struct CandidateReport {
   std::string dtype_name;  // "fp8_e4m3"
   std::string policy;      // "amax*2", "unit", "kv_cache_scales.json"; "" for 16 and 32 bit
   CacheType dtype;
+  std::vector<int64_t> skipped;    // layers left in the model's own dtype, rising
   std::optional<KvScales> scales;  // in the format of dtype; absent: 1 everywhere, or no FP8
   uint64_t bytes_per_token = 0;    // of the cache, all layers
   TokenFigures total;

@@ -14,6 +14,13 @@
 namespace fp8kv {
 namespace {
 
+ModelCache cache_of(const CandidateReport& candidate, const ModelConfig& config) {
+  ModelCache cache = candidate.dtype;
+  cache.left_in = config.dtype;
+  cache.left = candidate.skipped;
+  return cache;
+}
+
 // Logits in hand at once, of all streams together.
 constexpr int64_t kLogitBytes = int64_t{256} << 20;
 // Rows of logits in hand at most: more make the matrix product no faster.
@@ -92,7 +99,7 @@ class Evaluator {
     std::vector<Lane> lanes;
     if (!options.against) lanes.push_back({options.baseline, nullptr});
     for (const CandidateReport& each : report.candidates) {
-      lanes.push_back({each.dtype, each.scales ? &*each.scales : nullptr});
+      lanes.push_back({cache_of(each, config_), each.scales ? &*each.scales : nullptr});
     }
     with_context("working memory", [&] {
       caches_.emplace(backend, config_, windows_, n_windows_, options.attention_rows,
@@ -283,7 +290,7 @@ class Evaluator {
         of_lane.greedy = greedy;
         of_lane.total = figures.total;
         of_lane.depths = figures.buckets;
-        of_lane.bytes_per_token = kv_bytes_per_token(config_, of_lane.dtype);
+        of_lane.bytes_per_token = kv_bytes_per_token(config_, cache_of(of_lane, config_));
       }
     }
     if (!reference_) return;

@@ -212,7 +212,7 @@ bool SideBySide::same_scales(size_t a, size_t b) const {
 }
 
 bool SideBySide::same_cache(size_t a, size_t b) {
-  const CacheType &type_a = lanes_[a].dtype, &type_b = lanes_[b].dtype;
+  const CacheType &type_a = lanes_[a].dtype.of(layer_), &type_b = lanes_[b].dtype.of(layer_);
   const std::optional<DType> elements_a = kv_elements(type_a), elements_b = kv_elements(type_b);
   if (!elements_a || !elements_b) return type_a == type_b && same_scales(a, b);
   std::atomic<bool> same = true;
@@ -229,7 +229,7 @@ bool SideBySide::same_cache(size_t a, size_t b) {
 
 void SideBySide::add_lane_errors(size_t lane, const Part& part, int64_t row,
                                  ErrorSums& sums) const {
-  const CacheType& type = lanes_[lane].dtype;
+  const CacheType& type = lanes_[lane].dtype.of(layer_);
   const std::span<const float> values = values_of(part, row);
   KvRow stored{part.is_key ? type.k : type.v, static_cast<int32_t>(values.size()), 0};
   if (stored.format == KvFormat::ds_mla) {

@@ -22,7 +22,7 @@ namespace fp8kv {
 
 // A cache that takes part.
 struct Lane {
-  CacheType dtype;
+  ModelCache dtype;
   const KvScales* scales = nullptr;  // null: 1 everywhere
 };
 

@@ -48,14 +48,14 @@ int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
 
 // Bytes of a sequence of `tokens` on one of `tp` GPUs.
 uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
-                     const CacheType& dtype) {
+                     const ModelCache& dtype) {
   uint64_t bytes = 0;
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
     const LayerDescription& layer = model.layer(i);
     const int64_t kept = layer.reach > 0 ? std::min(tokens, layer.reach) : tokens;
     const int64_t heads = heads_per_gpu(model.n_heads, layer.n_kv_heads, tp);
-    const uint64_t per_token = kv_bytes_per_token(layer, heads, dtype);
+    const uint64_t per_token = kv_bytes_per_token(layer, heads, dtype.of(i));
     bytes = sum(bytes, product(per_token, static_cast<uint64_t>(kept)));
   }
   return bytes;
@@ -69,7 +69,7 @@ uint64_t all_state_bytes(const ModelDescription& model, int64_t tp) {
 }
 
 uint64_t sequence_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
-                        const CacheType& dtype) {
+                        const ModelCache& dtype) {
   return sum(cache_bytes(model, tp, tokens, dtype), all_state_bytes(model, tp));
 }
 
@@ -114,11 +114,11 @@ int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp) {
 }
 
 CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
-                     const Deployment& deployment, const CacheType& dtype,
+                     const Deployment& deployment, const ModelCache& dtype,
                      const CacheType& baseline) {
   FP8KV_ASSERT(deployment.batch > 0 && deployment.context > 0 && !model.unclear &&
                model.cache_layers() > 0);
-  const auto step = [&](const CacheType& of) {
+  const auto step = [&](const ModelCache& of) {
     const uint64_t cache = sequence_bytes(model, deployment.tp, deployment.context, of);
     return sum(share(weights.read, deployment.tp),
                product(cache, static_cast<uint64_t>(deployment.batch)));

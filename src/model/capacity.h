@@ -38,7 +38,7 @@ int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp);
 
 // On each GPU.
 struct CachePlan {
-  CacheType dtype;
+  ModelCache dtype = CacheType();
   uint64_t bytes_per_token = 0;     // while no window is full
   uint64_t bytes_per_sequence = 0;  // with its states
   uint64_t state_bytes = 0;         // of these, what no cache's dtype changes
@@ -52,7 +52,7 @@ struct CachePlan {
 // Throws as kv_heads_per_gpu, and when a size passes 2^63, which no model does. REQUIRES known
 // layers, one of them with a cache; batch, context and tp of at least 1.
 CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
-                     const Deployment& deployment, const CacheType& dtype,
+                     const Deployment& deployment, const ModelCache& dtype,
                      const CacheType& baseline);
 
 }  // namespace fp8kv

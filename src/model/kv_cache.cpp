@@ -44,7 +44,7 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
       pool_(options.n_pages, kPageSize) {
   // Slots are 32 bits wide.
   FP8KV_ASSERT(options.n_pages + options.padding_pages <= kMostPages);
-  FP8KV_ASSERT(!scales || scales->format == scales_for(options.dtype));
+  FP8KV_ASSERT(!scales || scales->format == scales_for(options.dtype.type));
   if (options.memory == CacheMemory::none) return;
   const std::string what =
       cat("KV cache of ", count_of(static_cast<uint64_t>(options.n_pages), "page"), ", ",
@@ -58,7 +58,7 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
       TokenBytes most;
       for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
         if (!config.writes_cache(layer) || config.lends_cache(layer)) continue;
-        const TokenBytes bytes = token_bytes(config.layer(layer), options_.dtype);
+        const TokenBytes bytes = token_bytes(config.layer(layer), options_.dtype.of(layer));
         most = {std::max(most.k, bytes.k), std::max(most.v, bytes.v)};
       }
       in_turn_ = new_pools(most.k, most.v);
@@ -68,11 +68,12 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
 
 void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) {
   const LayerDescription& layer = layers_[static_cast<size_t>(index)];
+  const CacheType& type = options_.dtype.of(index);
   if (own_memory) {
-    const TokenBytes bytes = token_bytes(layer, options_.dtype);
+    const TokenBytes bytes = token_bytes(layer, type);
     pools_[index] = new_pools(bytes.k, bytes.v);
   }
-  if (!kv_spec(options_.dtype.k).stored_scale && !kv_spec(options_.dtype.v).stored_scale) return;
+  if (!kv_spec(type.k).stored_scale && !kv_spec(type.v).stored_scale) return;
   const std::vector<float> ones(static_cast<size_t>(layer.n_kv_heads), 1.0f);
   const LayerScales& own =
       scales ? scales->layers[static_cast<size_t>(index)] : LayerScales{ones, ones};
@@ -96,13 +97,14 @@ PagedKv KvCache::layer(int64_t index) const {
   const int64_t source = layers_[static_cast<size_t>(index)].cache_of;
   if (source < 0 || options_.memory == CacheMemory::none) return {};
   const LayerDescription& layer = layers_[static_cast<size_t>(source)];
+  const CacheType& type = options_.dtype.of(source);
   const auto own = pools_.find(source);
   const Pools& pools = own == pools_.end() ? in_turn_ : own->second;
   PagedKv kv;
   kv.k = pools.k.view().data;
   kv.v = pools.v.view().data;
   if (layer.v_in_k) {
-    const std::optional<DType> elements = kv_elements(options_.dtype);
+    const std::optional<DType> elements = kv_elements(type);
     const auto before =
         elements ? static_cast<size_t>(layer.own_k_dim()) * dtype_bytes(*elements) : size_t{0};
     kv.v = pools.k.view().data + before;
@@ -112,8 +114,8 @@ PagedKv KvCache::layer(int64_t index) const {
     kv.k_scale = scales->second.k.view().as<const float>();
     kv.v_scale = scales->second.v.view().as<const float>();
   }
-  kv.k_format = options_.dtype.k;
-  kv.v_format = options_.dtype.v;
+  kv.k_format = type.k;
+  kv.v_format = type.v;
   kv.page_size = kPageSize;
   kv.n_kv_heads = static_cast<int32_t>(layer.n_kv_heads);
   kv.head_dim = static_cast<int32_t>(layer.k_head_dim);

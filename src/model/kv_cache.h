@@ -28,7 +28,7 @@ enum class CacheMemory {
 };
 
 struct KvCacheOptions {
-  CacheType dtype;
+  ModelCache dtype = CacheType();
   int64_t n_pages = 0;
   int64_t padding_pages = 0;  // beside them, for rows that are there only to fill a step
   CacheMemory memory = CacheMemory::all;
@@ -44,7 +44,7 @@ class KvCache {
   // The cache that layer `index` of the model reads, its own or another's; without memory where it
   // has none.
   PagedKv layer(int64_t index) const;
-  const CacheType& dtype() const { return options_.dtype; }
+  const ModelCache& dtype() const { return options_.dtype; }
   uint64_t bytes() const { return bytes_; }
   int64_t pages() const { return options_.n_pages; }
   // Pages that sequences may take, whether or not they still hold what another may share.

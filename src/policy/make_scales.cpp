@@ -97,6 +97,13 @@ std::vector<int64_t> heads_counted(const std::vector<LayerMagnitudes>& layers) {
 
 }  // namespace
 
+void check_policy_for(const Policy& policy, KvFormat format) {
+  if (!is_nvfp4(format) || policy.kind->for_nvfp4()) return;
+  throw Error(cat("policy ", quote(policy.text),
+                  ": makes no scales for nvfp4, which has one for K and one for V of a layer"),
+              "use 'amax', 'amax*F' or a percentile", ErrorKind::usage);
+}
+
 KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy, bool latent,
                      KvFormat format) {
   KvScales scales;
@@ -109,12 +116,7 @@ KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& p
 
 void apply_policy(const Policy& policy, const std::vector<LayerMagnitudes>& layers,
                   KvScales& scales) {
-  if (is_nvfp4(scales.format) && !policy.kind->for_nvfp4()) {
-    throw Error(
-        cat("policy ", quote(policy.text), ": makes no scales for nvfp4, which has one for ",
-            "K and one for V of a layer"),
-        "use 'amax', 'amax*F' or a percentile", ErrorKind::usage);
-  }
+  check_policy_for(policy, scales.format);
   scales.layers.clear();
   scales.layer_kv_heads = heads_counted(layers);
   for (const LayerMagnitudes& layer : layers) {

@@ -23,6 +23,9 @@ inline constexpr const char* kCalibrateSource = "fp8kv calibrate";
 KvScales make_scales(const std::vector<LayerMagnitudes>& layers, const Policy& policy,
                      bool latent = false, KvFormat format = KvFormat::e4m3fn);
 
+// Throws a usage Error where the policy makes no scales for the format.
+void check_policy_for(const Policy& policy, KvFormat format);
+
 // The two parts of it. The first goes by scales.latent and scales.format. Magnitudes without
 // histograms will do for the first where the policy needs none.
 void apply_policy(const Policy& policy, const std::vector<LayerMagnitudes>& layers,

@@ -95,15 +95,17 @@ void check_same(const Calibration& a, const Calibration& b, bool any_policy) {
   same("the number of layers", cat(a.scales.layers.size()), cat(b.scales.layers.size()));
   check_same_caches(a, b);
   same("the number of KV heads", cat(a.scales.n_kv_heads), cat(b.scales.n_kv_heads));
-  const auto heads = [](const KvScales& of) {
+  const auto numbers = [](const std::vector<int64_t>& all) {
     std::vector<std::string> words;
-    for (const int64_t each : of.layer_kv_heads) words.push_back(cat(each));
-    return join(words);
+    for (const int64_t each : all) words.push_back(cat(each));
+    return words.empty() ? "none" : join(words);
   };
-  same("the KV heads of layers", heads(a.scales), heads(b.scales));
+  same("the KV heads of layers", numbers(a.scales.layer_kv_heads),
+       numbers(b.scales.layer_kv_heads));
   same("the list of draft layers", draft_names(a.scales), draft_names(b.scales));
   same("the number of heads in amax", cat(heads_in_amax(from)), cat(heads_in_amax(other)));
   same("the format", format_name(a.scales.format), format_name(b.scales.format));
+  same("the list of layers left in 16 bit", numbers(a.scales.skipped), numbers(b.scales.skipped));
   same("the cache", a.scales.latent ? "'latent'" : "K and V",
        b.scales.latent ? "'latent'" : "K and V");
   same("the observation", quote(observation_name(from.observation)),

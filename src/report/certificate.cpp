@@ -162,6 +162,7 @@ Certificate certify(const KvScales& scales, KvFormat format) {
   FP8KV_ASSERT(is_e4m3(format) || is_nvfp4(format));
   Certificate certificate;
   certificate.format = format;
+  certificate.skipped = scales.skipped;
   certificate.text = text_evidence(from);
   for (size_t i = 0; i < converted.layers.size(); ++i) {
     LayerCertificate layer;
@@ -186,6 +187,15 @@ Certificate certify(const KvScales& scales, KvFormat format) {
     certificate.layers.push_back(std::move(layer));
   }
   return certificate;
+}
+
+std::vector<KvFormat> formats_served(const KvScales& scales) {
+  if (is_nvfp4(scales.format)) return {KvFormat::nvfp4};
+  return {KvFormat::e4m3fn, KvFormat::e4m3fnuz};
+}
+
+Certificate certify(const KvScales& scales) {
+  return certify(scales, formats_served(scales).front());
 }
 
 }  // namespace fp8kv

@@ -72,6 +72,7 @@ struct LayerCertificate {
 
 struct Certificate {
   KvFormat format = KvFormat::e4m3fn;
+  std::vector<int64_t> skipped;  // KvScales::skipped
   std::vector<LayerCertificate> layers;
   TextEvidence text;
 
@@ -86,5 +87,11 @@ std::string verdict_name(Verdict verdict);
 // With too little text no layer is called safe: what more of it reaches is not known.
 // REQUIRES an E4M3 format or NVFP4; scales for the other E4M3 format are converted.
 Certificate certify(const KvScales& scales, KvFormat format);
+
+// The formats that scales can serve, the first of them where they are at home: E4M3FN and FNUZ, or
+// NVFP4 alone.
+std::vector<KvFormat> formats_served(const KvScales& scales);
+// certify for the first of these.
+Certificate certify(const KvScales& scales);
 
 }  // namespace fp8kv

@@ -1,5 +1,7 @@
 #include "report/certificate_words.h"
 
+#include <set>
+
 #include "base/text.h"
 
 namespace fp8kv {
@@ -33,9 +35,13 @@ std::string verdict_sentence(const Certificate& certificate) {
 }
 
 std::string skip_flag(const Certificate& certificate) {
+  std::set<size_t> layers(certificate.skipped.begin(), certificate.skipped.end());
+  if (certificate.text.enough) {
+    const std::vector<size_t> lost = certificate.layers_with(Verdict::keep_16bit);
+    layers.insert(lost.begin(), lost.end());
+  }
   std::string flag;
-  if (!certificate.text.enough) return flag;
-  for (const size_t layer : certificate.layers_with(Verdict::keep_16bit)) flag += cat(" ", layer);
+  for (const size_t layer : layers) flag += cat(" ", layer);
   return flag.empty() ? "" : "--kv-cache-dtype-skip-layers" + flag;
 }
 

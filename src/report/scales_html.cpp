@@ -44,11 +44,13 @@ std::string serving(const KvScales& scales, const Certificate& certificate,
 }
 
 std::string verdicts(const KvScales& scales, const Certificate& certificate, bool few) {
-  const Certificate fnuz = certify(scales, KvFormat::e4m3fnuz);
-  const std::string other = verdict_line(fnuz);
-  return certificate_verdict(certificate, kWhose, "values that were seen") +
-         paragraph(cat("On GPUs with FNUZ formats, where scales are doubled: ",
-                       other == verdict_line(certificate) ? "the same." : other)) +
+  std::string on_fnuz;
+  if (formats_served(scales).size() > 1) {
+    const std::string other = verdict_line(certify(scales, KvFormat::e4m3fnuz));
+    on_fnuz = paragraph(cat("On GPUs with FNUZ formats, where scales are doubled: ",
+                            other == verdict_line(certificate) ? "the same." : other));
+  }
+  return certificate_verdict(certificate, kWhose, "values that were seen") + on_fnuz +
          folded("Margins of each layer", certificate_table(certificate, kWhose), few);
 }
 
@@ -88,7 +90,7 @@ std::string provenance(const KvScales& scales, const ScalesPage& about) {
 }  // namespace
 
 std::string scales_html(const KvScales& scales, const ScalesPage& about) {
-  const Certificate certificate = certify(scales, KvFormat::e4m3fn);
+  const Certificate certificate = certify(scales);
   const ScalesSummary summary = summary_of(scales, certificate, about.names);
   const bool few = static_cast<int64_t>(scales.layers.size()) <= kFewLayers;
   const std::string half = half_figure(scales);

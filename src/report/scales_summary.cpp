@@ -79,7 +79,8 @@ std::string inject_command(const KvScales& scales, const ServingNames& names) {
 
 std::string vllm_command(const Certificate& certificate, const ServingNames& names) {
   const std::string flag = skip_flag(certificate);
-  return cat("vllm serve ", names.copy, " --kv-cache-dtype fp8", flag.empty() ? "" : " " + flag);
+  return cat("vllm serve ", names.copy, " --kv-cache-dtype ",
+             is_nvfp4(certificate.format) ? "nvfp4" : "fp8", flag.empty() ? "" : " " + flag);
 }
 
 ScalesSummary summary_of(const KvScales& scales, const Certificate& certificate,

@@ -76,6 +76,9 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   write_text(out, "observation", observation_name(provenance.observation));
   write_text(out, "compute_dtype", provenance.compute_dtype);
   if (scales.latent) out.member("cache", kLatentCache);
+  if (!scales.skipped.empty()) {
+    out.member("skip_layers", std::span<const int64_t>(scales.skipped));
+  }
   out.key("model").begin_object();
   write_text(out, "fingerprint", provenance.model_fingerprint);
   write_text(out, "accepted_foreign", provenance.accepted_foreign);
@@ -284,6 +287,18 @@ Observation read_observation(const Json& extension) {
   fail(extension.where(), ".observation: is ", quote(name), ", expected 'post_rope' or 'pre_rope'");
 }
 
+void read_skipped(const Json& layers, KvScales& out) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const int64_t layer = layers[i].as_int();
+    const bool rises = out.skipped.empty() || layer > out.skipped.back();
+    if (layer < 0 || layer >= std::ssize(out.layers) || !rises) {
+      fail(layers.where(), "[", i, "]: is ", layer, ", expected rising numbers of layers below ",
+           out.layers.size());
+    }
+    out.skipped.push_back(layer);
+  }
+}
+
 void read_extension(const Json& extension, bool sparse, KvScales& out) {
   require_text(extension.at("format"), format_name(out.format),
                "the file contradicts itself: calibrate again");
@@ -310,6 +325,7 @@ void read_extension(const Json& extension, bool sparse, KvScales& out) {
                  "another version of fp8kv wrote it: use that version, or calibrate again");
     out.latent = true;
   }
+  if (const auto skipped = extension.find("skip_layers")) read_skipped(*skipped, out);
   read_scales(extension, out);
   const auto heads = static_cast<size_t>(out.n_kv_heads);
   RowShape shape{layers_with_scales(out), heads};

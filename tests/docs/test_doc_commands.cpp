@@ -144,7 +144,7 @@ TEST_CASE("docs: commands lists every name of --kv-cache-dtype") {
   REQUIRE(run != nullptr);
   std::string text;
   for (const Cells& row : run->arguments) {
-    if (row[0].starts_with("--kv-cache-dtype")) text = row[1];
+    if (row[0].starts_with("--kv-cache-dtype ")) text = row[1];
   }
   const std::string first = "What the cache holds: ";
   REQUIRE(text.starts_with(first));

@@ -174,6 +174,10 @@ CLI::App* add_run(CLI::App& app, RunOptions& options) {
       ->check(a_kv_dtype())
       ->capture_default_str()
       ->type_name("DTYPE");
+  add_skip_layers(
+      *command, options.skip_layers,
+      "Layers left in the model's own dtype: numbers, and sliding_window for those with "
+      "a window; those of the scale file unless given");
   auto* scales =
       command->add_option("-s,--scales", options.scales, "Scale file, or a folder that has scales")
           ->check(a_path())
@@ -288,6 +292,10 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
       ->check(a_kv_dtype())
       ->default_str("auto,fp8")
       ->type_name("DTYPE,...");
+  add_skip_layers(
+      *command, options.skip_layers,
+      "Layers left in the model's own dtype: numbers, and sliding_window for those with "
+      "a window");
   command->add_option("--tp", options.tp, "GPUs that share the model (tensor parallel)")
       ->transform(whole_number(1, 1 << 16))
       ->capture_default_str()

@@ -116,6 +116,14 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   add_chat(*command, options.chat);
   add_windows_or_auto(*command, options.windows);
   const PolicyFlags policy = add_policies(*command);
+  choice(command->add_option("--kv-cache-dtype", options.kv_cache_dtype,
+                             "The cache that the scales are made for"),
+         {"fp8", "fp8_e4m3", "nvfp4", "nvfp4_4over6"})
+      ->capture_default_str();
+  add_skip_layers(
+      *command, options.skip_layers,
+      "Layers that will be served in the model's own dtype: numbers, and sliding_window "
+      "for those with a window. The scale file records them");
   command
       ->add_option("--histograms", options.histograms,
                    "Also write the magnitude histograms (safetensors)")
@@ -132,6 +140,8 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   plot->excludes(command->get_option("--json"));
   command->final_callback([&options, data, policy] {
     options.policy = chosen_policy(policy);
+    const bool nvfp4 = options.kv_cache_dtype.starts_with("nvfp4");
+    options.format = nvfp4 ? KvFormat::nvfp4 : KvFormat::e4m3fn;
     check_auto(options);
     options.data.assign(data->results().begin(), data->results().end());
   });

@@ -79,6 +79,10 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
   auto* dtypes = add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes, kv_dtype_from_name,
                           cat("The caches to measure: ", join(kv_dtype_names(), ", ")));
   dtypes->check(a_kv_dtype())->default_str("fp8_e4m3")->type_name("DTYPE,...");
+  add_skip_layers(
+      *command, options.skip_layers,
+      "Layers left in the model's own dtype: numbers, and sliding_window for those with "
+      "a window; those of the scale file unless given");
   add_eval_scales(*command, options);
   auto* calibrate_on = add_values(*command, "--calibrate-on",
                                   "Text for the scales of --policy; the --data itself unless given")

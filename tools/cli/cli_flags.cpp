@@ -37,6 +37,13 @@ template CLI::Option* add_list(CLI::App&, const std::string&,
                                std::optional<CacheType> (*)(const std::string&),
                                const std::string&);
 
+void add_skip_layers(CLI::App& command, std::vector<std::string>& into, const std::string& text) {
+  command.add_option("--kv-cache-dtype-skip-layers", into, text)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("LAYER,...");
+}
+
 CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words) {
   std::string metavar;
   for (const std::string& word : words) metavar += (metavar.empty() ? "" : "|") + word;

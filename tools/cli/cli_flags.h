@@ -27,6 +27,9 @@ template <typename T>
 CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<T>& into,
                       T (*read)(const std::string&), const std::string& text);
 
+// --kv-cache-dtype-skip-layers, as vLLM has it: numbers of layers and "sliding_window".
+void add_skip_layers(CLI::App& command, std::vector<std::string>& into, const std::string& text);
+
 // An option that takes one of a few words.
 CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words);
 

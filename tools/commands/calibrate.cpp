@@ -14,8 +14,10 @@
 #include "files/file.h"
 #include "inputs/known_config.h"
 #include "inputs/model_text.h"
+#include "inputs/skip_layers.h"
 #include "json/json.h"
 #include "options/kept_inputs.h"
+#include "options/kv_dtype.h"
 #include "options/output_files.h"
 #include "options/run_date.h"
 #include "policy/histogram_file.h"
@@ -125,6 +127,9 @@ void run_command(const CalibrateOptions& given) {
   const std::string date = options.report.empty() ? "" : run_date();
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const ModelConfig config = read_known_config(checkpoint, options.strict, log);
+  const ModelCache cache = model_cache(*kv_dtype_from_name(options.kv_cache_dtype), config.dtype,
+                                       options.skip_layers, config);
+  check_policy_for(options.policy, options.format);
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   Windows windows = text.read(options.data, log);
   const ShardNote shards = with_context(cat("--shard ", options.shard.index, "/", options.shard.of),
@@ -141,6 +146,8 @@ void run_command(const CalibrateOptions& given) {
                                                    .shards = shards,
                                                    .until_settled = options.windows.until_settled,
                                                    .policy = options.policy,
+                                                   .format = options.format,
+                                                   .skipped = cache.left,
                                                    .max_memory = options.max_memory,
                                                    .state = state ? &*state : nullptr},
                                                   log);

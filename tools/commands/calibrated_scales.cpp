@@ -82,7 +82,7 @@ void add_drafts(const std::vector<DraftModel>& drafts, const CollectedMagnitudes
           cat("draft layer ", name, ": no window has two tokens; no scale is made for its cache"));
       continue;
     }
-    const KvScales made = make_scales({collected.drafts[i]}, policy, scales.latent);
+    const KvScales made = make_scales({collected.drafts[i]}, policy, scales.latent, scales.format);
     scales.drafts.push_back({name, made.layers[0], made.provenance.amax[0]});
   }
 }
@@ -116,7 +116,9 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
   const Windows windows = all ? run.windows : first_windows(run.windows, rounds.windows);
   if (run.until_settled) say_settled(rounds, log);
   if (const auto unreached = unreached_experts(config, collected.reached)) log.note(*unreached);
-  Calibrated made{make_scales(collected.layers, run.policy, config.latent.has_value()), {}};
+  Calibrated made{make_scales(collected.layers, run.policy, config.latent.has_value(), run.format),
+                  {}};
+  made.scales.skipped = run.skipped;
   add_drafts(drafts, collected, run.policy, made.scales, log);
   add_run(config,
           {.source = kCalibrateSource,

@@ -24,6 +24,8 @@ struct CalibrationRun {
   ShardNote shards;
   bool until_settled = false;  // as many of the windows as that takes, or all
   Policy policy;
+  KvFormat format = KvFormat::e4m3fn;  // what the scales are made for
+  std::vector<int64_t> skipped = {};   // KvScales::skipped
   std::optional<uint64_t> max_memory;
   CalibrationState* state = nullptr;  // this and the next: see CollectOptions
   InputRanges* inputs = nullptr;

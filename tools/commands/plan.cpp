@@ -12,6 +12,7 @@
 #include "files/file.h"
 #include "files/lfs_pointer.h"
 #include "inputs/cache_choice.h"
+#include "inputs/skip_layers.h"
 #include "json/json.h"
 #include "model/capacity.h"
 #include "show/output.h"
@@ -113,9 +114,11 @@ void run_command(const PlanOptions& options) {
   std::vector<CachePlan> plans;
   for (const std::optional<CacheType>& asked : options.kv_cache_dtypes) {
     const CacheType dtype = asked.value_or(subject.own);
-    check_holds(dtype, subject.model);
-    plans.push_back(plan_cache(subject.model, subject.weights.value_or(WeightBytes()),
-                               subject.deployment, dtype, subject.own));
+    const std::vector<std::string> skipped =
+        is_compute_dtype(dtype) ? std::vector<std::string>() : options.skip_layers;
+    plans.push_back(
+        plan_cache(subject.model, subject.weights.value_or(WeightBytes()), subject.deployment,
+                   model_cache(dtype, subject.own, skipped, subject.model), subject.own));
   }
   options.json ? print(plan_json(subject, plans)) : print_text(plan_text(subject, plans));
 }

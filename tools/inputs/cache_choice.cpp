@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "inputs/scale_source.h"
+#include "inputs/skip_layers.h"
 #include "options/kv_dtype.h"
 
 namespace fp8kv {
@@ -49,25 +50,27 @@ CacheChoice choose_scaled(const RunOptions& options, const CacheType& dtype,
 
 }  // namespace
 
-void check_holds(const CacheType& type, const ModelDescription& model) {
-  if (can_hold(model, type)) return;
+void check_holds(const ModelCache& cache, const ModelDescription& model) {
+  if (can_hold(model, cache)) return;
   CacheMisfit misfit{"its layers have no cache", "one"};
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
-    const std::optional<CacheMisfit> found = cache_misfit(model, i, type);
+    const std::optional<CacheMisfit> found = cache_misfit(model, i, cache.of(i));
     if (!found) continue;
     misfit = *found;
     break;
   }
-  throw Error(cat("--kv-cache-dtype ", kv_dtype_name(type), ": ", misfit.found, ", expected ",
+  throw Error(cat("--kv-cache-dtype ", kv_dtype_name(cache.type), ": ", misfit.found, ", expected ",
                   misfit.expected),
               "use fp8_e4m3", ErrorKind::usage);
 }
 
-CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint,
-                         const ModelConfig& config, Log& log) {
+namespace {
+
+// The choice for layers that are not skipped.
+CacheChoice choose_type(const RunOptions& options, const Checkpoint& checkpoint,
+                        const ModelConfig& config, Log& log) {
   const std::optional<CacheType> asked = kv_dtype_from_name(options.kv_cache_dtype);
-  if (asked) check_holds(*asked, config);
   const std::string model = quote(options.model.string());
   const bool scale_flags = !options.scales.empty() || options.unit_scales;
   if (asked && !fp8_format(*asked) && !scales_for(*asked)) {
@@ -93,6 +96,21 @@ CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint
                 kWaysOut);
   }
   return {config.dtype, std::nullopt, cat(kv_dtype_name(config.dtype), ", the model's own dtype")};
+}
+
+}  // namespace
+
+CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint,
+                         const ModelConfig& config, Log& log) {
+  CacheChoice choice = choose_type(options, checkpoint, config, log);
+  std::vector<std::string> skipped = options.skip_layers;
+  if (skipped.empty() && choice.scales) skipped = layer_names(choice.scales->skipped);
+  choice.dtype = model_cache(choice.dtype.type, config.dtype, skipped, config);
+  if (!choice.dtype.left.empty()) {
+    const std::vector<size_t> left(choice.dtype.left.begin(), choice.dtype.left.end());
+    choice.why += cat(", but ", layer_list(left), " in ", kv_dtype_name(config.dtype));
+  }
+  return choice;
 }
 
 }  // namespace fp8kv

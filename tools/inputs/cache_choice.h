@@ -14,13 +14,13 @@
 namespace fp8kv {
 
 struct CacheChoice {
-  CacheType dtype;
+  ModelCache dtype;
   std::optional<KvScales> scales;  // in the format of dtype; absent: 1 everywhere
   std::string why;
 };
 
-// Throws a usage Error where the model's caches cannot be of this type.
-void check_holds(const CacheType& type, const ModelDescription& model);
+// Throws a usage Error where a layer of the model cannot have this cache.
+void check_holds(const ModelCache& cache, const ModelDescription& model);
 
 // Throws when an FP8 cache would have no scales and was not told to do without.
 CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint,

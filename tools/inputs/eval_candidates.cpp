@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "inputs/cache_choice.h"
 #include "inputs/scale_source.h"
+#include "inputs/skip_layers.h"
 #include "options/kv_dtype.h"
 #include "policy/make_scales.h"
 
@@ -20,13 +21,17 @@ ScaleChoice scales_of_checkpoint(const Checkpoint& checkpoint, const ModelConfig
   return {"", std::nullopt, {parse_policy("amax")}};
 }
 
-CandidateReport candidate(const CacheType& dtype, const std::string& policy,
-                          std::optional<KvScales> scales) {
+CandidateReport make_candidate(const CacheType& dtype, const std::string& policy,
+                               std::optional<KvScales> scales, std::vector<int64_t> skipped) {
   CandidateReport made;
   made.dtype = dtype;
   made.dtype_name = kv_dtype_name(dtype);
   made.policy = policy;
   made.name = policy.empty() ? made.dtype_name : cat(made.dtype_name, " ", policy);
+  if (!skipped.empty() && !is_compute_dtype(dtype)) {
+    made.name += cat(", 16-bit ", layer_list({skipped.begin(), skipped.end()}));
+    made.skipped = std::move(skipped);
+  }
   if (scales) made.scales = with_format(*scales, *scales_for(dtype));
   return made;
 }
@@ -92,7 +97,13 @@ std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
                                              const ScaleChoice& choice, const ModelConfig& config) {
   std::vector<CandidateReport> candidates;
   for (const CacheType& dtype : asked_types(options, config)) {
-    check_holds(dtype, config);
+    std::vector<std::string> names = options.skip_layers;
+    if (names.empty() && choice.scales) names = layer_names(choice.scales->skipped);
+    const std::vector<int64_t> skipped = model_cache(dtype, config.dtype, names, config).left;
+    const auto candidate = [&](const CacheType& type, const std::string& policy,
+                               std::optional<KvScales> scales) {
+      return make_candidate(type, policy, std::move(scales), skipped);
+    };
     const std::optional<KvFormat> scaled = scales_for(dtype);
     if (!scaled) {
       candidates.push_back(candidate(dtype, "", std::nullopt));
@@ -115,7 +126,7 @@ std::vector<CandidateReport> candidates_against(const EvalCommandOptions& option
                                                 const Checkpoint& checkpoint,
                                                 const ModelConfig& config, ScaleChoice& choice,
                                                 Log& log) {
-  std::vector<CandidateReport> candidates = {candidate(config.dtype, "", std::nullopt)};
+  std::vector<CandidateReport> candidates = {make_candidate(config.dtype, "", std::nullopt, {})};
   const bool asked = options.dtypes_given || options.unit_scales || !options.scales.empty() ||
                      !options.policies.empty() || !options.calibrate_on.empty();
   if (asked) {

@@ -58,6 +58,9 @@ struct CalibrateOptions : CommonOptions {
   WindowRequest windows = {.samples = 512};
   WindowShard shard;
   Policy policy = amax_policy(ScaleSharing::tensor, 1);
+  std::string kv_cache_dtype = "fp8";
+  KvFormat format = KvFormat::e4m3fn;  // what that makes scales in
+  std::vector<std::string> skip_layers;
   std::string device = "auto";
   int threads = 0;
   std::optional<uint64_t> max_memory;  // bytes on the device
@@ -102,7 +105,8 @@ struct RunOptions : CommonOptions {
   ChatRequest chat;
   bool as_chat = false;  // a prompt is what a user says
   std::string kv_cache_dtype = "auto";
-  std::filesystem::path scales;  // "": from the checkpoint
+  std::vector<std::string> skip_layers;  // --kv-cache-dtype-skip-layers, here and below
+  std::filesystem::path scales;          // "": from the checkpoint
   bool accept_foreign = false;
   bool unit_scales = false;
   // These four are what generation_config.json says unless given.
@@ -128,6 +132,7 @@ struct EvalCommandOptions : CommonOptions {
   ChatRequest chat;
   std::vector<std::optional<CacheType>> kv_cache_dtypes = {DType::f8_e4m3};  // absent: the model's
   bool dtypes_given = false;
+  std::vector<std::string> skip_layers;
   std::filesystem::path against;  // another model, which is the baseline then; "": none
   std::string baseline = "auto";
   std::filesystem::path scales;  // "": see policies
@@ -157,6 +162,8 @@ struct QuantizeOptions : CommonOptions {
   ChatRequest chat;
   WindowRequest windows = {.samples = 512};
   Policy policy = amax_policy(ScaleSharing::tensor, 1);
+  KvFormat format = KvFormat::e4m3fn;  // what the scales are made for
+  std::vector<std::string> skip_layers;
   std::string device = "auto";
   int threads = 0;
   std::optional<uint64_t> max_memory;  // bytes on the device
@@ -198,6 +205,7 @@ struct PlanOptions : CommonOptions {
   uint64_t memory = 0;  // bytes of each GPU; 0: not given
   std::vector<std::optional<CacheType>> kv_cache_dtypes = {std::nullopt,
                                                            DType::f8_e4m3};  // as in eval
+  std::vector<std::string> skip_layers;
   int64_t tp = 1;
   int64_t batch = 1;
   int64_t context = 0;  // 0: the model's

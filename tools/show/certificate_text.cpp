@@ -170,8 +170,7 @@ bool has_evidence(const KvScales& scales) {
 }
 
 std::string certificate_text(const KvScales& scales) {
-  const Certificate certificate = certify(scales, KvFormat::e4m3fn);
-  const Certificate fnuz = certify(scales, KvFormat::e4m3fnuz);
+  const Certificate certificate = certify(scales);
   std::string text = table_of(certificate);
   text += sentence(
       "Octaves between amax and the largest code, and between the median and full precision;\n"
@@ -192,8 +191,10 @@ std::string certificate_text(const KvScales& scales) {
                                      : cat(": 'fp8kv eval --policy ", shell_word("amax," + policy),
                                            "' says what it costs")));
   }
-  const std::string on_fnuz = verdict_sentence(fnuz);
-  text += noted("on FNUZ", (on_fnuz == verdict ? "the same" : on_fnuz) + " (scales doubled)");
+  if (formats_served(scales).size() > 1) {
+    const std::string on_fnuz = verdict_sentence(certify(scales, KvFormat::e4m3fnuz));
+    text += noted("on FNUZ", (on_fnuz == verdict ? "the same" : on_fnuz) + " (scales doubled)");
+  }
   if (const std::string policy = policy_name(scales); !policy.empty()) {
     text += noted("policy", plain(policy));
   }
@@ -231,9 +232,7 @@ void certificate_json(JsonWriter& json, const KvScales& scales) {
   enough_json(json, from);
   positions_json(json, from.positions);
   json.end_object().key("formats").begin_array();
-  for (const KvFormat format : std::array{KvFormat::e4m3fn, KvFormat::e4m3fnuz}) {
-    format_json(json, certify(scales, format));
-  }
+  for (const KvFormat format : formats_served(scales)) format_json(json, certify(scales, format));
   json.end_array().end_object();
 }
 

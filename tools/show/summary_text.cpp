@@ -49,7 +49,7 @@ std::string and_drafts(const KvScales& scales) {
 }
 
 std::string summary_text(const KvScales& scales, const ServingNames& names) {
-  const ScalesSummary summary = summary_of(scales, certify(scales, KvFormat::e4m3fn), names);
+  const ScalesSummary summary = summary_of(scales, certify(scales), names);
   return cat(sentence("made      " + terminal_line(summary.made), 10), "\n",
              sentence("at 1.0    " + terminal_line(summary.at_1), 10), "\nnext      ",
              terminal_line(summary.next), "\n\n");

@@ -90,6 +90,11 @@ InjectReport report_on(const Checkpoint& checkpoint, const KvScales& scales,
   report.skipped = plan.skipped;
   report.notes = patch.notes;
   report.facts = facts_of(checkpoint, patch, plan);
+  if (!scales.skipped.empty()) {
+    std::string flag = "serve with vLLM's --kv-cache-dtype-skip-layers";
+    for (const int64_t layer : scales.skipped) flag += cat(" ", layer);
+    report.notes.push_back(cat(flag, ": the scale file leaves these layers in 16 bit"));
+  }
   const KvScales written = with_format(scales, KvFormat::e4m3fn);
   const ArrivalNotes rounding = rounding_notes(written, report.facts, serving_dtype(checkpoint));
   report.notes.insert(report.notes.end(), rounding.notes.begin(), rounding.notes.end());
