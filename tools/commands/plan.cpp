@@ -12,7 +12,7 @@
 #include "files/file.h"
 #include "files/lfs_pointer.h"
 #include "inputs/cache_choice.h"
-#include "inputs/skip_layers.h"
+#include "inputs/model_cache.h"
 #include "json/json.h"
 #include "model/capacity.h"
 #include "show/output.h"

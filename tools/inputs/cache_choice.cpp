@@ -1,8 +1,8 @@
 #include "inputs/cache_choice.h"
 
 #include "base/error.h"
+#include "inputs/model_cache.h"
 #include "inputs/scale_source.h"
-#include "inputs/skip_layers.h"
 #include "options/kv_dtype.h"
 
 namespace fp8kv {
@@ -47,25 +47,6 @@ CacheChoice choose_scaled(const RunOptions& options, const CacheType& dtype,
           cat(name, " with the scales of ",
               options.scales.empty() ? model : quote(options.scales.string()))};
 }
-
-}  // namespace
-
-void check_holds(const ModelCache& cache, const ModelDescription& model) {
-  if (can_hold(model, cache)) return;
-  CacheMisfit misfit{"its layers have no cache", "one"};
-  for (int64_t i = 0; i < model.n_layers(); ++i) {
-    if (!model.writes_cache(i)) continue;
-    const std::optional<CacheMisfit> found = cache_misfit(model, i, cache.of(i));
-    if (!found) continue;
-    misfit = *found;
-    break;
-  }
-  throw Error(cat("--kv-cache-dtype ", kv_dtype_name(cache.type), ": ", misfit.found, ", expected ",
-                  misfit.expected),
-              "use fp8_e4m3", ErrorKind::usage);
-}
-
-namespace {
 
 // The choice for layers that are not skipped.
 CacheChoice choose_type(const RunOptions& options, const Checkpoint& checkpoint,

@@ -19,9 +19,6 @@ struct CacheChoice {
   std::string why;
 };
 
-// Throws a usage Error where a layer of the model cannot have this cache.
-void check_holds(const ModelCache& cache, const ModelDescription& model);
-
 // Throws when an FP8 cache would have no scales and was not told to do without.
 CacheChoice choose_cache(const RunOptions& options, const Checkpoint& checkpoint,
                          const ModelConfig& config, Log& log);

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "inputs/cache_choice.h"
+#include "inputs/model_cache.h"
 #include "inputs/scale_source.h"
-#include "inputs/skip_layers.h"
 #include "options/kv_dtype.h"
 #include "policy/make_scales.h"
 

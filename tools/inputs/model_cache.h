@@ -1,4 +1,5 @@
-// The layers that --kv-cache-dtype-skip-layers leaves in the model's own dtype, as in vLLM.
+// The cache that is asked for, layer by layer: --kv-cache-dtype, and the layers that
+// --kv-cache-dtype-skip-layers leaves in the model's own dtype, as in vLLM.
 #pragma once
 
 #include <cstdint>

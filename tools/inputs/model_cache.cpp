@@ -1,10 +1,10 @@
-#include "inputs/skip_layers.h"
+#include "inputs/model_cache.h"
 
 #include <charconv>
 #include <set>
 
 #include "base/error.h"
-#include "inputs/cache_choice.h"
+#include "options/kv_dtype.h"
 
 namespace fp8kv {
 namespace {
@@ -31,6 +31,21 @@ int64_t layer_from_text(const std::string& name, const ModelDescription& model) 
     fail_with(cat("names layer ", layer, ", which writes no KV cache"), "layers that write one");
   }
   return layer;
+}
+
+void check_holds(const ModelCache& cache, const ModelDescription& model) {
+  if (can_hold(model, cache)) return;
+  CacheMisfit misfit{"its layers have no cache", "one"};
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    if (!model.writes_cache(i)) continue;
+    const std::optional<CacheMisfit> found = cache_misfit(model, i, cache.of(i));
+    if (!found) continue;
+    misfit = *found;
+    break;
+  }
+  throw Error(cat("--kv-cache-dtype ", kv_dtype_name(cache.type), ": ", misfit.found, ", expected ",
+                  misfit.expected),
+              "use fp8_e4m3", ErrorKind::usage);
 }
 
 }  // namespace
