@@ -86,9 +86,13 @@ __device__ inline void rotate_query(float* query, int dim) {
 
 // out [dim] = the sums of rotated V in `acc`, lane by lane, as sums of V. `x` is shared memory of
 // the warp for `dim` floats.
-template <typename T>
-__device__ inline void rotate_back_to(const float* acc, int dim, float factor, float* x, T* out) {
-  for (int d = lane_index(); d < dim; d += kWarp) x[d] = acc[d / kWarp] * factor;
+template <typename T, int kDimsPerLane>
+__device__ inline void rotate_back_to(const float (&acc)[kDimsPerLane], int dim, float factor,
+                                      float* x, T* out) {
+  for (int j = 0; j < kDimsPerLane; ++j) {
+    const int d = lane_index() + j * kWarp;
+    if (d < dim) x[d] = acc[j] * factor;
+  }
   warp_sync();
   hadamard_by_warp(x, dim, true);
   const auto block = static_cast<float>(hadamard_block(dim));

@@ -16,15 +16,49 @@ FP8KV_HD constexpr int32_t hadamard_block(int32_t dim) {
   return dim & -dim;
 }
 
+// Signs of 32 elements each. A switch: GPUs would keep an array in local memory.
+FP8KV_HD constexpr uint32_t hadamard_signs(int32_t word) {
+  switch (word) {
+    case 0:
+      return 0x6573590Du;
+    case 1:
+      return 0x808035B1u;
+    case 2:
+      return 0xA6443D6Cu;
+    case 3:
+      return 0x6B7F5438u;
+    case 4:
+      return 0x4AA48B81u;
+    case 5:
+      return 0xABAFC441u;
+    case 6:
+      return 0x320B9848u;
+    case 7:
+      return 0xFA2043A0u;
+    case 8:
+      return 0x4D6E1C33u;
+    case 9:
+      return 0xA8A9C7CBu;
+    case 10:
+      return 0x1B951DDAu;
+    case 11:
+      return 0x9803B359u;
+    case 12:
+      return 0x3038796Eu;
+    case 13:
+      return 0xCD26200Eu;
+    case 14:
+      return 0xC9A02476u;
+    default:
+      return 0x8A9DACB9u;
+  }
+}
+
 // The sign of element i of a block: bit i is set for +1. The i-th number of MT19937 seeded with
 // 0x9E3779B9 decides it, as torch.bernoulli does: +1 where bit 23 is clear.
 // REQUIRES 0 <= i < kMostHadamardBlock.
-FP8KV_HD float hadamard_sign(int32_t i) {
-  constexpr uint32_t kSigns[kMostHadamardBlock / 32] = {
-      0x6573590Du, 0x808035B1u, 0xA6443D6Cu, 0x6B7F5438u, 0x4AA48B81u, 0xABAFC441u,
-      0x320B9848u, 0xFA2043A0u, 0x4D6E1C33u, 0xA8A9C7CBu, 0x1B951DDAu, 0x9803B359u,
-      0x3038796Eu, 0xCD26200Eu, 0xC9A02476u, 0x8A9DACB9u};
-  return (kSigns[i / 32] >> (i % 32) & 1u) != 0 ? 1.0f : -1.0f;
+FP8KV_HD constexpr float hadamard_sign(int32_t i) {
+  return (hadamard_signs(i / 32) >> (i % 32) & 1u) != 0 ? 1.0f : -1.0f;
 }
 
 // The first element of butterfly number `pair` of a stage; the second lies `step` behind it.
