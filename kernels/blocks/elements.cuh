@@ -112,6 +112,18 @@ bool with_elements(KvFormat format, Work&& work) {
   return false;
 }
 
+// with_elements for kernels: nothing is called for a format that is not in elements.
+template <typename Work>
+__device__ inline void in_kernel_with_elements(KvFormat format, const Work& work) {
+  if (format == KvFormat::f32) return work(F32{});
+  if (format == KvFormat::f16) return work(F16{});
+  if (format == KvFormat::bf16) return work(Bf16{});
+  if (format == KvFormat::e4m3fn) return work(Fp8<Fp8Format::e4m3fn>{});
+  if (format == KvFormat::e4m3fnuz) return work(Fp8<Fp8Format::e4m3fnuz>{});
+  if (format == KvFormat::e5m2) return work(Fp8<Fp8Format::e5m2>{});
+  if (format == KvFormat::e5m2fnuz) return work(Fp8<Fp8Format::e5m2fnuz>{});
+}
+
 // Calls work(T{}) for the element type of the cache, or work(AnyRow{}).
 template <typename Work>
 void with_cache_type(const PagedKv& kv, Work&& work) {

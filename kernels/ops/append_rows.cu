@@ -9,43 +9,6 @@ namespace {
 
 constexpr int kWarps = 4;
 
-// Elements of one type of a mixed cache.
-__device__ inline void store_elements(const KvRow& row, const float* x, float stored, uint8_t* to) {
-  for (int d = lane_index(); d < row.dim; d += kWarp) {
-    switch (row.format) {
-      case KvFormat::f32:
-        store_f32(x[d], to + 4 * d);
-        break;
-      case KvFormat::f16:
-        store_u16(f16_code(x[d]), to + 2 * d);
-        break;
-      case KvFormat::bf16:
-        store_u16(bf16_code(x[d]), to + 2 * d);
-        break;
-      case KvFormat::e4m3fn:
-        to[d] = fp8_encode<Fp8Format::e4m3fn>(x[d] / stored);
-        break;
-      case KvFormat::e4m3fnuz:
-        to[d] = fp8_encode<Fp8Format::e4m3fnuz>(x[d] / stored);
-        break;
-      case KvFormat::e5m2:
-        to[d] = fp8_encode<Fp8Format::e5m2>(x[d] / stored);
-        break;
-      case KvFormat::e5m2fnuz:
-        to[d] = fp8_encode<Fp8Format::e5m2fnuz>(x[d] / stored);
-        break;
-      case KvFormat::ds_mla:
-      case KvFormat::nvfp4:
-      case KvFormat::nvfp4_4over6:
-      case KvFormat::int8_per_token_head:
-      case KvFormat::fp8_per_token_head:
-      case KvFormat::int4_per_token_head:
-      case KvFormat::int4_values:
-        break;
-    }
-  }
-}
-
 // One warp per row and KV head, and K or V; of latents, which have one row for both, per row.
 // Lanes take the row's parts in turn.
 template <typename T>
@@ -79,7 +42,13 @@ __global__ void append_rows_kernel(RopeArguments arguments) {
   uint8_t* to = static_cast<uint8_t*>(is_key ? kv.k : kv.v) +
                 kv.row(slot / kv.page_size, head, slot % kv.page_size) * row.bytes();
   const float stored = stored_scale<AnyRow>(is_key ? kv.k_scale : kv.v_scale, head);
-  if (kv_spec(row.format).in_elements()) return store_elements(row, x, stored, to);
+  // Elements of one type of a mixed cache.
+  in_kernel_with_elements(row.format, [&]<typename Element>(Element) {
+    for (int d = lane_index(); d < row.dim; d += kWarp) {
+      reinterpret_cast<Element*>(to)[d] = Element::of(kIsFp8<Element> ? x[d] / stored : x[d]);
+    }
+  });
+  if (kv_spec(row.format).in_elements()) return;
   const auto value = [x](int32_t i) { return x[i]; };
   for (int part = lane_index(); part < row.parts(); part += kWarp) {
     encode_part(row, part, value, stored, to);

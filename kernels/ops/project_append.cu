@@ -43,35 +43,6 @@ struct Turn {
   }
 };
 
-// REQUIRES a format in elements.
-template <typename... Arguments>
-__device__ inline void append_as(KvFormat format, const Arguments&... arguments) {
-  switch (format) {
-    case KvFormat::f32:
-      return append<F32, 1>(arguments...);
-    case KvFormat::f16:
-      return append<F16, 1>(arguments...);
-    case KvFormat::bf16:
-      return append<Bf16, 1>(arguments...);
-    case KvFormat::e4m3fn:
-      return append<Fp8<Fp8Format::e4m3fn>, 1>(arguments...);
-    case KvFormat::e4m3fnuz:
-      return append<Fp8<Fp8Format::e4m3fnuz>, 1>(arguments...);
-    case KvFormat::e5m2:
-      return append<Fp8<Fp8Format::e5m2>, 1>(arguments...);
-    case KvFormat::e5m2fnuz:
-      return append<Fp8<Fp8Format::e5m2fnuz>, 1>(arguments...);
-    case KvFormat::ds_mla:
-    case KvFormat::nvfp4:
-    case KvFormat::nvfp4_4over6:
-    case KvFormat::int8_per_token_head:
-    case KvFormat::fp8_per_token_head:
-    case KvFormat::int4_per_token_head:
-    case KvFormat::int4_values:
-      return;
-  }
-}
-
 // One row's results of a pair: as linear would store them, then as rope_append makes of that.
 template <typename T>
 __device__ inline void finish(const RopeArguments& arguments, const HeadPair& at, int row,
@@ -85,8 +56,10 @@ __device__ inline void finish(const RopeArguments& arguments, const HeadPair& at
   out[at.place.first] = is_value ? low : T::of(values.first);
   out[at.place.second] = is_value ? high : T::of(values.second);
   if (at.head.tensor != kQ) {
-    append_as(arguments.kv.k_format, arguments, at.head, arguments.rows.slots[row], at.place,
-              &values.first, &values.second);
+    in_kernel_with_elements(arguments.kv.k_format, [&]<typename Cache>(Cache) {
+      append<Cache, 1>(arguments, at.head, arguments.rows.slots[row], at.place, &values.first,
+                       &values.second);
+    });
   }
 }
 
