@@ -184,6 +184,10 @@ KvScales with_format(const KvScales& scales, KvFormat format) {
   return converted;
 }
 
+KvFormat stored_format(KvFormat format) {
+  return is_e4m3(format) ? KvFormat::e4m3fn : format;
+}
+
 KvScales per_tensor(const KvScales& scales) {
   KvScales reduced = scales;
   for_each_layer(reduced, [](LayerScales& layer) {

@@ -177,6 +177,9 @@ float scale_from_amax(float amax, KvFormat format, double headroom);
 // Throws between e4m3, e5m2 and nvfp4, which no factor relates.
 KvScales with_format(const KvScales& scales, KvFormat format);
 
+// The format in which files keep scales: E4M3FN for both E4M3 formats, else the format itself.
+KvFormat stored_format(KvFormat format);
+
 // Each layer reduced to one scale for K and one for V: the maximum over heads.
 KvScales per_tensor(const KvScales& scales);
 

@@ -212,7 +212,7 @@ KvScales comparable(const KvScales& scales, const char* name, bool reduce, Scale
   if (kv_range(scales.format).fnuz) {
     diff.notes.push_back(cat(name, " is for E4M3FNUZ: its scales were halved"));
   }
-  const KvScales converted = with_format(scales, KvFormat::e4m3fn);
+  const KvScales converted = with_format(scales, stored_format(scales.format));
   if (!reduce || !converted.per_head()) return converted;
   diff.notes.push_back(
       cat(name, " has one scale per KV head, the other per layer: the largest of a layer counts"));
@@ -245,6 +245,11 @@ std::vector<DraftDiff> diff_drafts(const KvScales& a, const KvScales& b,
 }  // namespace
 
 ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
+  if (stored_format(a.format) != stored_format(b.format)) {
+    throw Error(cat("A is for ", format_name(a.format), " and B for ", format_name(b.format),
+                    ": their scales cannot be compared"),
+                "compare scales for one format");
+  }
   check_same_layers(a, b);
   ScaleDiff diff;
   const bool mixed = a.per_head() != b.per_head();

@@ -181,7 +181,7 @@ TEST_CASE("cli eval: contradictions are refused before any work") {
         "fp8kv: eval: the candidate 'fp8_e4m3 amax' is asked for twice\n"
         "help: name every dtype and every policy once\n");
   CHECK(refusal({"--policy", "amax", "--kv-cache-dtype", "fp8_e5m2"}) ==
-        "fp8kv: eval: scales are for E4M3 caches, and --kv-cache-dtype names none\n"
+        "fp8kv: eval: no cache of --kv-cache-dtype takes such scales\n"
         "help: add fp8_e4m3, or leave out --scales, --policy and --calibrate-on\n");
   CHECK(
       refusal({"--baseline", "fp8"}) ==

@@ -93,6 +93,39 @@ TEST_CASE(
       "help: use 'amax', 'amax*F' or a percentile\n");
 }
 
+TEST_CASE("cli formats: a file of NVFP4 scales is compared, merged and verified as what it is") {
+  const test::TempDir folder;
+  REQUIRE(
+      on_text(folder, "calibrate", {"--out", "n.json", "--kv-cache-dtype", "nvfp4"}).exit_code ==
+      0);
+  REQUIRE(on_text(folder, "calibrate", {"--out", "s.json"}).exit_code == 0);
+  CHECK(test::run_cli({"diff", "n.json", "n.json"}, folder.path()).exit_code == 0);
+  CHECK(test::run_cli({"diff", "n.json", "s.json"}, folder.path()).err ==
+        "fp8kv: diff: A is for nvfp4 and B for float8_e4m3fn: their scales cannot be compared\n"
+        "help: compare scales for one format\n");
+  CHECK(test::run_cli({"merge", "n.json", "s.json", "-o", "m.json"}, folder.path()).err ==
+        "fp8kv: merge: 's.json': the format is float8_e4m3fn, but 'n.json' has nvfp4\n"
+        "help: only calibrations of one model, made in the same way, can be merged\n");
+  const test::CliResult verified = test::run_cli({"verify", "n.json"}, folder.path());
+  CHECK(verified.exit_code == 3);
+  CHECK(verified.err.find("a scale file for nvfp4, which no runtime reads") != std::string::npos);
+  CHECK(test::run_cli({"extract", "n.json", "-o", "again.json", "-q"}, folder.path()).exit_code ==
+        0);
+  CHECK(test::read_file(folder / "again.json") == test::read_file(folder / "n.json"));
+}
+
+TEST_CASE("cli formats: eval says which policies make no NVFP4 scales") {
+  const test::TempDir folder;
+  const test::CliResult result = run(
+      folder,
+      {"eval", kDemo, "--data", kText, "--samples", "2", "--seq-len", "32", "--greedy-tokens", "0"},
+      {"--kv-cache-dtype", "nvfp4", "--policy", "amax,mse"});
+  CHECK(result.exit_code == 0);
+  CHECK(
+      result.err.find("policy mse makes no scales for nvfp4, which has one for K and one for V of "
+                      "a layer\n") != std::string::npos);
+}
+
 TEST_CASE("cli formats: heads that a format cannot hold are named") {
   const test::TempDir folder;
   test::write_tiny_checkpoint(folder / "model", test::tiny_config(), {});

@@ -154,8 +154,15 @@ TEST_CASE("gpu attention: adds up a long tail of small weights") {
       const Shape pool{kTokens / kPage, 1, kPage, kHeadDim};
       const Tensor k_pool = test::put(backend, k, DType::f16, pool);
       const Tensor v_pool = test::put(backend, v, DType::f16, pool);
-      const PagedKv kv{
-          k_pool.view().data, v_pool.view().data, nullptr, nullptr, DType::f16, kPage, 1, kHeadDim};
+      const PagedKv kv{k_pool.view().data,
+                       v_pool.view().data,
+                       nullptr,
+                       nullptr,
+                       KvFormat::f16,
+                       KvFormat::f16,
+                       kPage,
+                       1,
+                       kHeadDim};
       backend.attention(q.view(), kv,
                         {positions.view(), positions.view(), indptr.view(), pages.view(), {}},
                         {1.0f, 0}, out.view());

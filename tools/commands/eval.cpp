@@ -155,7 +155,7 @@ void run_command(const EvalCommandOptions& given) {
     report.against = utf8_name(options.against.string());
   } else {
     choice = choose_scales(options, checkpoint, config, log);
-    report.candidates = make_candidates(options, choice, config);
+    report.candidates = make_candidates(options, choice, config, log);
   }
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   const Windows windows = text.read(options.data, log);

@@ -78,7 +78,7 @@ void run_command(const ExtractOptions& options) {
   log.note(cat("found scales of ", count_of(cached, "layer"), and_drafts(found.scales),
                cached < all ? cat(" (no KV cache in the other ", all - cached, ")") : "", " as ",
                quote(found.dialect), " for ", format_name(found.scales.format)));
-  const KvScales portable = with_format(found.scales, KvFormat::e4m3fn);
+  const KvScales portable = with_format(found.scales, stored_format(found.scales.format));
   write_output_file(options.out, text_of(options, portable, log), options.force);
   if (options.out == "-") return;
   log.note("wrote " + quote(options.out.string()));

@@ -70,7 +70,7 @@ void check_scales_used(const EvalCommandOptions& options,
     return scales_for(each.dtype).has_value();
   });
   if (!given || used) return;
-  throw Error("scales are for E4M3 caches, and --kv-cache-dtype names none",
+  throw Error("no cache of --kv-cache-dtype takes such scales",
               "add fp8_e4m3, or leave out --scales, --policy and --calibrate-on", ErrorKind::usage);
 }
 
@@ -94,7 +94,8 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
 }
 
 std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
-                                             const ScaleChoice& choice, const ModelConfig& config) {
+                                             const ScaleChoice& choice, const ModelConfig& config,
+                                             Log& log) {
   std::vector<CandidateReport> candidates;
   for (const CacheType& dtype : asked_types(options, config)) {
     std::vector<std::string> names = options.skip_layers;
@@ -113,7 +114,11 @@ std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
       candidates.push_back(candidate(dtype, choice.label, choice.scales));
     }
     for (const Policy& policy : choice.policies) {
-      if (is_nvfp4(*scaled) && !policy.kind->for_nvfp4()) continue;
+      if (is_nvfp4(*scaled) && !policy.kind->for_nvfp4()) {
+        log.note(cat("policy ", policy_name(policy), " makes no scales for ", kv_dtype_name(dtype),
+                     ", which has one for K and one for V of a layer"));
+        continue;
+      }
       candidates.push_back(candidate(dtype, policy_name(policy), std::nullopt));
     }
   }
@@ -136,7 +141,7 @@ std::vector<CandidateReport> candidates_against(const EvalCommandOptions& option
     if (!carried) return candidates;
     choice = {"checkpoint", std::move(carried), {}};
   }
-  for (CandidateReport& each : make_candidates(options, choice, config)) {
+  for (CandidateReport& each : make_candidates(options, choice, config, log)) {
     if (each.name != candidates[0].name) candidates.push_back(std::move(each));
   }
   return candidates;

@@ -29,8 +29,10 @@ ScaleChoice choose_scales(const EvalCommandOptions& options, const Checkpoint& c
 // One candidate for every dtype and policy; 16 bit and E5M2 run without scales and are there once.
 // Those of policies have no scales yet. Throws a usage Error for a dtype or policy named twice, in
 // whatever spelling, and for scales that no candidate has.
+// Policies that make no scales for NVFP4 are left out there, which is said on `log`.
 std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
-                                             const ScaleChoice& choice, const ModelConfig& config);
+                                             const ScaleChoice& choice, const ModelConfig& config,
+                                             Log& log);
 
 // With --against: the model's own cache first, which others are measured on; and none but that
 // where no FP8 cache was asked for and the checkpoint carries no scales.

@@ -107,6 +107,10 @@ ScalesOnDisk scales_on_disk(const Checkpoint& checkpoint) {
 }
 
 ScalesOnDisk scales_on_disk(const KvScales& scales) {
+  if (is_nvfp4(scales.format)) {
+    throw Error("a scale file for nvfp4, which no runtime reads",
+                "'fp8kv run' and 'fp8kv eval' compute with it");
+  }
   KvScales one = scales;
   for (LayerScales& layer : one.layers) {
     if (layer.has_cache()) layer = {{fused_scale(layer)}, {}};

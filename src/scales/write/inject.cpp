@@ -147,7 +147,7 @@ void add_last_layers(KvScales& scales, size_t n_layers) {
 
 InjectReport write_scale_file(const ModelDescription& model, const KvScales& scales,
                               const fs::path& out, const InjectOptions& options) {
-  KvScales written = with_format(scales, KvFormat::e4m3fn);
+  KvScales written = with_format(scales, stored_format(scales.format));
   written.model_type = model.model_type;
   written.n_kv_heads = model.n_kv_heads();
   add_last_layers(written, model.layers.size());
