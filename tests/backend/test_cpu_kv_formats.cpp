@@ -45,7 +45,7 @@ std::vector<uint8_t> stored(const KvRow& row, std::vector<float> x, float scale)
   return bytes;
 }
 
-// What a row of the cache is worth, in double.
+// The values of a row of the cache, in double.
 std::vector<double> worth(const KvRow& row, const std::vector<uint8_t>& bytes, double scale) {
   std::vector<float> values;
   for (int32_t i = 0; i < row.dim; ++i) values.push_back(row_value(row, bytes.data(), i));
