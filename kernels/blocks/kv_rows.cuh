@@ -8,6 +8,9 @@
 
 namespace fp8kv::FP8KV_GPU {
 
+template <typename Cache>
+inline constexpr bool kIsAny = std::is_same_v<Cache, AnyRow>;
+
 // K of one row.
 template <typename Cache>
 struct KeyRow {
@@ -50,7 +53,7 @@ struct ValueRow<AnyRow> {
 // The scale of a head that is stored with the model; 1 in formats without one.
 template <typename Cache>
 __device__ inline float stored_scale(const float* scales, int kv_head) {
-  if constexpr (std::is_same_v<Cache, AnyRow>) return scales != nullptr ? scales[kv_head] : 1.0f;
+  if constexpr (kIsAny<Cache>) return scales != nullptr ? scales[kv_head] : 1.0f;
   return kIsFp8<Cache> ? scales[kv_head] : 1.0f;
 }
 

@@ -32,6 +32,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   const int head_dim = kv.head_dim, v_dim = kLatent ? kv.v_in_k : head_dim;
   float* all_queries = shared.take<float>(kWarps * head_dim);
   float* all_weights = shared.take<float>(kThreads);
+  float* all_values = kIsAny<Cache> ? shared.take<float>(kWarps * v_dim) : nullptr;
   const int64_t number = static_cast<int64_t>(block_index().x) * kWarps + warp_index();
   const int64_t item = number / parts;
   if (item >= static_cast<int64_t>(arguments.rows.n) * arguments.n_heads) return;
@@ -55,7 +56,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
   for (int d = lane; d < head_dim; d += kWarp) query[d] = q[d].value();
   warp_sync();
 
-  if constexpr (std::is_same_v<Cache, AnyRow>) {
+  if constexpr (kIsAny<Cache>) {
     if (kv.rotated()) rotate_query<T>(query, head_dim);
   }
   const float k_scale = stored_scale<Cache>(kv.k_scale, kv_head);
@@ -88,9 +89,21 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     for (int i = 0; i < count; ++i) {
       const int at = begin + i;
       const ValueRow<Cache> v(kv, kv.row(pages[at / kv.page_size], kv_head, at % kv.page_size));
-      for (int j = 0; j < kDimsPerLane; ++j) {
-        const int d = first + lane + j * kWarp;
-        if (d < v_dim) acc[j] = fused(weights[i], v.value(d), acc[j]);
+      if constexpr (kIsAny<Cache>) {
+        // Each lane decodes what it sums up. Within the loop over the sums the code for all formats
+        // would keep that from being unrolled, and the sums in local memory.
+        float* values = all_values + warp_index() * v_dim;
+        const int end = first + kPartDim<kLatent> < v_dim ? first + kPartDim<kLatent> : v_dim;
+        for (int d = first + lane; d < end; d += kWarp) values[d] = v.value(d);
+        for (int j = 0; j < kDimsPerLane; ++j) {
+          const int d = first + lane + j * kWarp;
+          if (d < v_dim) acc[j] = fused(weights[i], values[d], acc[j]);
+        }
+      } else {
+        for (int j = 0; j < kDimsPerLane; ++j) {
+          const int d = first + lane + j * kWarp;
+          if (d < v_dim) acc[j] = fused(weights[i], v.value(d), acc[j]);
+        }
       }
     }
     warp_sync();
@@ -105,7 +118,7 @@ __global__ void attention_any_kernel(AttentionArguments arguments, ScoreOptions 
     }
   }
   T* out = static_cast<T*>(arguments.out) + item * v_dim;
-  if constexpr (std::is_same_v<Cache, AnyRow>) {
+  if constexpr (kIsAny<Cache>) {
     if (kv.rotated()) return rotate_back_to<T>(acc, v_dim, v_scale / sum, query, out);
   }
   for (int j = 0; j < kDimsPerLane; ++j) {
@@ -120,10 +133,11 @@ void run(Stream stream, const AttentionArguments& arguments, const ScoreOptions&
   const int64_t warps = static_cast<int64_t>(arguments.rows.n) * arguments.n_heads * parts;
   const bool changed =
       scores.chunk > 0 || scores.cap != 0.0f || scores.bias != nullptr || scores.sinks != nullptr;
+  const int floats = kWarps * arguments.kv.head_dim + kThreads +
+                     (kIsAny<Cache> ? kWarps * arguments.kv.v_dim() : 0);
   const auto launch_kernel = [&](auto* kernel) {
     launch("attention", kernel, {static_cast<unsigned>((warps + kWarps - 1) / kWarps)}, kThreads,
-           static_cast<size_t>(kWarps * arguments.kv.head_dim + kThreads) * sizeof(float), stream,
-           arguments, scores, parts);
+           static_cast<size_t>(floats) * sizeof(float), stream, arguments, scores, parts);
   };
   if constexpr (kLatent) {
     launch_kernel(attention_any_kernel<T, Cache, true, false>);
