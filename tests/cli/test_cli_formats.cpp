@@ -67,7 +67,7 @@ TEST_CASE("cli formats: NVFP4 scales are amax / 2688, and serve an NVFP4 cache a
   const test::CliResult refused = run(folder, generate, {"--kv-cache-dtype", "fp8"});
   CHECK(refused.exit_code == 3);
   CHECK(refused.err ==
-        "fp8kv: run: scales made for nvfp4 cannot serve float8_e4m3fn\n"
+        "fp8kv: run: 's.json': scales made for nvfp4 cannot serve float8_e4m3fn\n"
         "help: calibrate for it: 'fp8kv calibrate --kv-cache-dtype fp8_e4m3'\n");
 }
 
@@ -78,7 +78,7 @@ TEST_CASE(
   const Arguments generate = {"run", kDemo, "Once",     "--max-tokens",
                               "8",   "-q",  "--scales", "s.json"};
   CHECK(run(folder, generate, {"--kv-cache-dtype", "nvfp4"}).err ==
-        "fp8kv: run: scales made for float8_e4m3fn cannot serve nvfp4\n"
+        "fp8kv: run: 's.json': scales made for float8_e4m3fn cannot serve nvfp4\n"
         "help: calibrate for it: 'fp8kv calibrate --kv-cache-dtype nvfp4'\n");
   CHECK(run(folder, generate, {"--kv-cache-dtype", "int8_per_token_head"}).err ==
         "fp8kv: run: scales are for an FP8 cache that makes none itself, not for --kv-cache-dtype "
@@ -108,7 +108,14 @@ TEST_CASE("cli formats: a file of NVFP4 scales is compared, merged and verified 
         "help: only calibrations of one model, made in the same way, can be merged\n");
   const test::CliResult verified = test::run_cli({"verify", "n.json"}, folder.path());
   CHECK(verified.exit_code == 3);
-  CHECK(verified.err.find("a scale file for nvfp4, which no runtime reads") != std::string::npos);
+  CHECK(verified.err.find("'n.json': is a scale file for nvfp4, which no runtime reads") !=
+        std::string::npos);
+  CHECK(test::run_cli({"inject", kDemo, "-s", "n.json", "-o", "out"}, folder.path()).err ==
+        "fp8kv: inject: 'n.json': is for nvfp4, expected scales for an FP8 cache\n"
+        "help: calibrate with --kv-cache-dtype fp8, or check these with --for json\n");
+  CHECK(run(folder, {"eval", kDemo, "--data", kText, "-s", "n.json"}, {"--kv-cache-dtype", "fp8"})
+            .err.find("'n.json': scales made for nvfp4 cannot serve float8_e4m3fn") !=
+        std::string::npos);
   CHECK(test::run_cli({"extract", "n.json", "-o", "again.json", "-q"}, folder.path()).exit_code ==
         0);
   CHECK(test::read_file(folder / "again.json") == test::read_file(folder / "n.json"));

@@ -43,9 +43,9 @@ CacheChoice choose_scaled(const RunOptions& options, const CacheType& dtype,
                     " cache needs them"),
                 kWaysOut);
   }
-  return {dtype, with_format(*available, *format),
-          cat(name, " with the scales of ",
-              options.scales.empty() ? model : quote(options.scales.string()))};
+  const std::string source = options.scales.empty() ? model : quote(options.scales.string());
+  return {dtype, with_context(source, [&] { return with_format(*available, *format); }),
+          cat(name, " with the scales of ", source)};
 }
 
 // The choice for layers that are not skipped.

@@ -32,7 +32,10 @@ CandidateReport make_candidate(const CacheType& dtype, const std::string& policy
     made.name += cat(", 16-bit ", layer_list({skipped.begin(), skipped.end()}));
     made.skipped = std::move(skipped);
   }
-  if (scales) made.scales = with_format(*scales, *scales_for(dtype));
+  if (scales) {
+    made.scales =
+        with_context(quote(policy), [&] { return with_format(*scales, *scales_for(dtype)); });
+  }
   return made;
 }
 

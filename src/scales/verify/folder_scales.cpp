@@ -108,7 +108,7 @@ ScalesOnDisk scales_on_disk(const Checkpoint& checkpoint) {
 
 ScalesOnDisk scales_on_disk(const KvScales& scales) {
   if (is_nvfp4(scales.format)) {
-    throw Error("a scale file for nvfp4, which no runtime reads",
+    throw Error("is a scale file for nvfp4, which no runtime reads",
                 "'fp8kv run' and 'fp8kv eval' compute with it");
   }
   KvScales one = scales;

@@ -106,7 +106,8 @@ VerifyReport verify_scales(const std::filesystem::path& path, const VerifyReques
   const SourceKind kind = source_kind(path);
   if (kind != SourceKind::scale_folder && kind != SourceKind::model_folder) {
     FoundScales found = scales_at(path);
-    report.scales = scales_on_disk(found.scales);
+    report.scales =
+        with_context(quote(path.string()), [&] { return scales_on_disk(found.scales); });
     take_origin(std::move(found), report);
     fill_in(report, path.string(), request);
     add_fixes(report, path.string(), request.serving, {});

@@ -190,6 +190,11 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
     }
     const ScalesFit fit = check_made_for(scales, checkpoint, model, options.scales_name,
                                          {options.accept_foreign, options.accept_foreign_name});
+    if (!target.is_file && is_nvfp4(scales.format)) {
+      throw Error(cat(options.scales_name, ": is for ", format_name(scales.format),
+                      ", expected scales for an FP8 cache"),
+                  "calibrate with --kv-cache-dtype fp8, or check these with --for json");
+    }
     KvScales taken = scales;
     if (!fit.foreign.empty()) taken.provenance.accepted_foreign = fit.foreign;
     InjectReport report = write_output(checkpoint, model, taken, out, options);
