@@ -154,16 +154,20 @@ TEST_CASE("kv rows: 4over6 never errs by more than max / 6 does") {
   CHECK(better > 50);
 }
 
-TEST_CASE("kv rows: values that are no numbers are stored as bytes that can be read") {
+TEST_CASE("kv rows: NaN changes no other element, where elements are not mixed") {
   for (const KvFormat format : kMade) {
+    if (kv_spec(format).rotated) continue;
     CAPTURE(format_name(format));
     const KvRow row{format, 64, 0};
-    for (const float odd : {NAN, INFINITY, -INFINITY, 3e38f}) {
-      std::vector<float> x(64, 1.0f);
-      x[7] = odd;
-      const std::vector<uint8_t> bytes = stored(row, x, 1.0f);
-      for (int32_t d = 0; d < 64; ++d) (void)row_value(row, bytes.data(), d);
-      CHECK(bytes.size() == static_cast<size_t>(row.bytes()));
+    std::vector<float> x;
+    for (int i = 0; i < 64; ++i) x.push_back(static_cast<float>(i * 37 % 101 - 50) / 8);
+    x[7] = 0.0f;
+    const std::vector<uint8_t> before = stored(row, x, 0.01f);
+    x[7] = NAN;
+    const std::vector<uint8_t> bytes = stored(row, x, 0.01f);
+    for (int32_t d = 0; d < 64; ++d) {
+      if (d == 7) continue;
+      CHECK(row_value(row, bytes.data(), d) == row_value(row, before.data(), d));
     }
   }
 }

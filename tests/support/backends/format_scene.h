@@ -2,6 +2,7 @@
 // Tests of the CPU and of GPUs run it alike.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -39,6 +40,24 @@ struct FormatScene {
       if (static_cast<int64_t>(i) % head_dim == 5) all[i] = all[i] * 3.0f + 4.0f;
     }
     return all;
+  }
+  // The most that attention in f32 may differ from exact arithmetic over the same rows. A score is
+  // a sum of head_dim products and errs by (head_dim + 2) roundings of the sum of their magnitudes;
+  // a weight errs by twice that of its largest score, and a sum of `tokens` weights by one rounding
+  // each. A rotated head has elements up to sqrt(head_dim) times as large.
+  double allowed_error() const {
+    constexpr double kUnit = 0x1p-24;
+    const auto largest = [](const std::vector<float>& all) {
+      double most = 0;
+      for (const float x : all) most = std::max(most, std::abs(double{x}));
+      return most;
+    };
+    const auto dim = static_cast<double>(head_dim);
+    const double growth = kv_spec(cache.k).rotated ? dim : 1;
+    // Formats may enlarge an element by half a step: at most a fifth.
+    const double score = dim * largest(q()) * 1.2 * largest(k()) * double{kScoreScale} * growth;
+    const double weight = 2 * (dim + 2) * kUnit * score + static_cast<double>(tokens + 8) * kUnit;
+    return weight * 1.2 * largest(v()) * growth;
   }
   std::vector<float> q() const { return values(1, n_heads); }
   std::vector<float> k() const { return values(2, n_kv_heads); }
