@@ -33,7 +33,7 @@ FP8KV_HD uint8_t e2m1_encode(float x) {
 }
 
 // Exact.
-FP8KV_HD float e2m1_decode(uint32_t code) {
+FP8KV_HD constexpr float e2m1_decode(uint32_t code) {
   const uint32_t magnitude = code & 7u;
   // 0, 0.5, 1, 1.5, 2, 3, 4, 6
   const float value = magnitude < 5 ? 0.5f * static_cast<float>(magnitude)

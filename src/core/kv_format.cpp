@@ -80,6 +80,14 @@ std::string format_name(KvFormat format) {
     return std::string(torch_name(*elements));
   }
   switch (format) {
+    case KvFormat::f32:
+    case KvFormat::f16:
+    case KvFormat::bf16:
+    case KvFormat::e4m3fn:
+    case KvFormat::e4m3fnuz:
+    case KvFormat::e5m2:
+    case KvFormat::e5m2fnuz:
+      break;
     case KvFormat::ds_mla:
       return "fp8_ds_mla";
     case KvFormat::nvfp4:
@@ -92,10 +100,11 @@ std::string format_name(KvFormat format) {
       return "fp8_per_token_head";
     case KvFormat::int4_per_token_head:
       return "int4_per_token_head";
-    default:
-      FP8KV_ASSERT(format == KvFormat::int4_values);
+    case KvFormat::int4_values:
       return "int4_values";
   }
+  FP8KV_ASSERT(false);
+  return "";
 }
 
 }  // namespace fp8kv

@@ -29,7 +29,6 @@ enum class KvFormat : uint8_t {
   int4_per_token_head,  // Hadamard-rotated, an F32 scale for each row, in its low bits a zero point
   int4_values           // 4-bit steps from the row's minimum: V of turboquant_k8v4
 };
-inline constexpr int kKvFormats = 14;
 
 // Which caches can hold a format.
 enum class KvHolds : uint8_t {

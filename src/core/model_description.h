@@ -60,7 +60,7 @@ struct LayerDescription {
   int64_t own_k_dim() const { return v_in_k ? k_head_dim - v_head_dim : k_head_dim; }
 };
 
-// What a layer caches, and what a cache of a format needs.
+// A layer does not fit a format: how it is, and what the format needs.
 struct CacheMisfit {
   std::string found;     // "layer 3 caches K and V of 2 heads"
   std::string expected;  // "latents in whole blocks of 128"

@@ -45,6 +45,8 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
   // Slots are 32 bits wide.
   FP8KV_ASSERT(options.n_pages + options.padding_pages <= kMostPages);
   FP8KV_ASSERT(!scales || scales->format == scales_for(options.dtype.type));
+  // Attention rotates Q for both or for neither.
+  FP8KV_ASSERT(kv_spec(options.dtype.type.k).rotated == kv_spec(options.dtype.type.v).rotated);
   if (options.memory == CacheMemory::none) return;
   const std::string what =
       cat("KV cache of ", count_of(static_cast<uint64_t>(options.n_pages), "page"), ", ",
