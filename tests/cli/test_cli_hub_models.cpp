@@ -56,6 +56,21 @@ TEST_CASE("cli hub models: every command that takes a model takes its name") {
         std::string::npos);
 }
 
+TEST_CASE("cli hub models: the reference that says which snapshot a name means is kept") {
+  const Shell shell;
+  const std::string reference = "cache/models--org--tiny/refs/main";
+  for (const char* model :
+       {"org/tiny", "cache/models--org--tiny", "cache/models--org--tiny/snapshots/c0ffee/"}) {
+    CAPTURE(std::string(model));
+    const test::CliResult result =
+        shell.run({"calibrate", model, "--data", "ids.jsonl", "-o", reference, "--force"});
+    CHECK(result.exit_code == 2);
+    CHECK(result.err.find("--out and MODEL are the same file: '" + reference + "' and '") !=
+          std::string::npos);
+    CHECK(test::read_file(shell.temp / reference) == "c0ffee");
+  }
+}
+
 TEST_CASE("cli hub models: what is not there is an error with the way out") {
   const Shell shell;
   const test::CliResult result = shell.run({"inspect", "org/other"});

@@ -141,6 +141,14 @@ class Check {
   std::set<Identity> seen_;
 };
 
+// The folder of references beside a snapshot of the hub's cache: they say which snapshot a name
+// means. "" for any other path.
+fs::path references_of(const fs::path& input) {
+  std::error_code ignored;
+  const fs::path snapshots = fs::canonical(input, ignored).parent_path();
+  return snapshots.filename() == "snapshots" ? snapshots.parent_path() / "refs" : fs::path();
+}
+
 }  // namespace
 
 void add_inputs(std::vector<InputPath>& inputs, const char* flag,
@@ -156,7 +164,11 @@ void check_inputs_kept(const std::vector<InputPath>& inputs,
     if (input.path.empty()) continue;
     Check check(input.flag, present);
     check.file(input.path, false);
-    if (input.path != "-") check.folder(input.path);
+    if (input.path == "-") continue;
+    check.folder(input.path);
+    if (const fs::path references = references_of(input.path); !references.empty()) {
+      check.folder(references);
+    }
   }
 }
 

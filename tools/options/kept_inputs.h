@@ -19,8 +19,9 @@ void add_inputs(std::vector<InputPath>& inputs, const char* flag,
                 const std::vector<std::filesystem::path>& paths);
 
 // Throws a usage Error where an output that is there already is one of the inputs, a file of an
-// input folder or what a link in it leads to; or, for a folder, holds one of them. In an input
-// folder kv_cache_scales.json and OutputFile::own may be there from the last run.
+// input folder or what a link in it leads to; or, for a folder, holds one of them. The references
+// of the hub's cache beside a snapshot count as inputs. In an input folder kv_cache_scales.json and
+// OutputFile::own may be there from the last run.
 void check_inputs_kept(const std::vector<InputPath>& inputs,
                        const std::vector<OutputFile>& outputs);
 
