@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "config/families/architectures.h"
@@ -48,15 +49,14 @@ int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
 
 // Bytes of a sequence of `tokens` on one of `tp` GPUs.
 uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
-                     const ModelCache& dtype) {
+                     const TokenBytes& cache) {
   uint64_t bytes = 0;
   for (int64_t i = 0; i < model.n_layers(); ++i) {
     if (!model.writes_cache(i)) continue;
     const LayerDescription& layer = model.layer(i);
     const int64_t kept = layer.reach > 0 ? std::min(tokens, layer.reach) : tokens;
     const int64_t heads = heads_per_gpu(model.n_heads, layer.n_kv_heads, tp);
-    const uint64_t per_token = kv_bytes_per_token(layer, heads, dtype.of(i));
-    bytes = sum(bytes, product(per_token, static_cast<uint64_t>(kept)));
+    bytes = sum(bytes, product(cache(i, heads), static_cast<uint64_t>(kept)));
   }
   return bytes;
 }
@@ -69,8 +69,8 @@ uint64_t all_state_bytes(const ModelDescription& model, int64_t tp) {
 }
 
 uint64_t sequence_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
-                        const ModelCache& dtype) {
-  return sum(cache_bytes(model, tp, tokens, dtype), all_state_bytes(model, tp));
+                        const TokenBytes& cache) {
+  return sum(cache_bytes(model, tp, tokens, cache), all_state_bytes(model, tp));
 }
 
 // "embed_tokens" of "model.embed_tokens".
@@ -113,22 +113,39 @@ int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp) {
   return heads_per_gpu(model.n_heads, model.n_kv_heads(), tp);
 }
 
+TokenBytes token_bytes(const ModelDescription& model, ModelCache cache) {
+  return [&model, cache = std::move(cache)](int64_t layer, int64_t heads) {
+    return kv_bytes_per_token(model.layer(layer), heads, cache.of(layer));
+  };
+}
+
+TokenBytes token_bytes(const ModelDescription& model, const PackedFormat& format,
+                       std::vector<int64_t> left, const CacheType& left_in) {
+  return [&model, &format, left = std::move(left), left_in](int64_t layer, int64_t heads) {
+    const LayerDescription& own = model.layer(layer);
+    if (std::binary_search(left.begin(), left.end(), layer)) {
+      return kv_bytes_per_token(own, heads, left_in);
+    }
+    return product(format.bytes(own), static_cast<uint64_t>(heads)) +
+           static_cast<uint64_t>(own.index_bytes);
+  };
+}
+
 CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
-                     const Deployment& deployment, const ModelCache& dtype,
-                     const CacheType& baseline) {
+                     const Deployment& deployment, const TokenBytes& cache,
+                     const TokenBytes& baseline) {
   FP8KV_ASSERT(deployment.batch > 0 && deployment.context > 0 && !model.unclear &&
                model.cache_layers() > 0);
-  const auto step = [&](const ModelCache& of) {
-    const uint64_t cache = sequence_bytes(model, deployment.tp, deployment.context, of);
+  const auto step = [&](const TokenBytes& of) {
+    const uint64_t sequence = sequence_bytes(model, deployment.tp, deployment.context, of);
     return sum(share(weights.read, deployment.tp),
-               product(cache, static_cast<uint64_t>(deployment.batch)));
+               product(sequence, static_cast<uint64_t>(deployment.batch)));
   };
   CachePlan plan;
-  plan.dtype = dtype;
-  plan.bytes_per_token = cache_bytes(model, deployment.tp, 1, dtype);
-  plan.bytes_per_sequence = sequence_bytes(model, deployment.tp, deployment.context, dtype);
+  plan.bytes_per_token = cache_bytes(model, deployment.tp, 1, cache);
+  plan.bytes_per_sequence = sequence_bytes(model, deployment.tp, deployment.context, cache);
   plan.state_bytes = all_state_bytes(model, deployment.tp);
-  plan.step_bytes = step(dtype);
+  plan.step_bytes = step(cache);
   plan.gain = static_cast<double>(step(baseline)) / static_cast<double>(plan.step_bytes);
   const uint64_t weights_here = share(weights.all, deployment.tp);
   if (deployment.memory > weights_here) plan.free_bytes = deployment.memory - weights_here;
@@ -138,7 +155,7 @@ CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
   int64_t most = deployment.context, least = 0;
   while (least < most) {
     const int64_t middle = least + (most - least + 1) / 2;
-    if (sequence_bytes(model, deployment.tp, middle, dtype) <= rest) {
+    if (sequence_bytes(model, deployment.tp, middle, cache) <= rest) {
       least = middle;
     } else {
       most = middle - 1;

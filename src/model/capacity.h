@@ -9,10 +9,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "core/model_description.h"
+#include "core/packed_formats.h"
 
 namespace fp8kv {
 
@@ -36,9 +39,17 @@ struct Deployment {
 // REQUIRES a layer with a cache, and `tp` of at least 1.
 int64_t kv_heads_per_gpu(const ModelDescription& model, int64_t tp);
 
+// The bytes of K and V of one token in layer `layer`, in `heads` of its KV heads.
+using TokenBytes = std::function<uint64_t(int64_t layer, int64_t heads)>;
+// In a cache that is computed here. The model must outlive what is returned.
+TokenBytes token_bytes(const ModelDescription& model, ModelCache cache);
+// In one that is not, but for the layers `left`, which are in `left_in`. REQUIRES layers that fit.
+TokenBytes token_bytes(const ModelDescription& model, const PackedFormat& format,
+                       std::vector<int64_t> left, const CacheType& left_in);
+
 // On each GPU.
 struct CachePlan {
-  ModelCache dtype = CacheType();
+  std::string name;                 // of the cache, for people
   uint64_t bytes_per_token = 0;     // while no window is full
   uint64_t bytes_per_sequence = 0;  // with its states
   uint64_t state_bytes = 0;         // of these, what no cache's dtype changes
@@ -52,7 +63,7 @@ struct CachePlan {
 // Throws as kv_heads_per_gpu, and when a size passes 2^63, which no model does. REQUIRES known
 // layers, one of them with a cache; batch, context and tp of at least 1.
 CachePlan plan_cache(const ModelDescription& model, const WeightBytes& weights,
-                     const Deployment& deployment, const ModelCache& dtype,
-                     const CacheType& baseline);
+                     const Deployment& deployment, const TokenBytes& cache,
+                     const TokenBytes& baseline);
 
 }  // namespace fp8kv

@@ -242,8 +242,9 @@ TEST_CASE("cli plan: wrong flags are refused with what they take") {
   CHECK(plan({"--kv-cache-dtype", "auto,fp9"}).err ==
         "fp8kv: plan: --kv-cache-dtype: 'fp9' is not one of: auto, fp8, float32, float16, "
         "bfloat16, fp8_ds_mla, fp8_e4m3, fp8_e4m3fnuz, fp8_e5m2, int8_per_token_head, "
-        "fp8_per_token_head, turboquant_k8v4, nvfp4, nvfp4_4over6, int4_per_token_head "
-        "(did you mean 'fp8'?)\n"
+        "fp8_per_token_head, turboquant_k8v4, nvfp4, nvfp4_4over6, int4_per_token_head, "
+        "turboquant_4bit_nc, turboquant_k3v4_nc, turboquant_3bit_nc, octave_k3v4, octave_k3v3, "
+        "octave_k3v3_compact, ultraquant_4bit, nvfp4_ds_mla (did you mean 'fp8'?)\n"
         "help: see 'fp8kv plan --help'\n");
 }
 

@@ -32,9 +32,16 @@ ModelDescription heads(int64_t n_heads, int64_t n_kv_heads) {
 // Llama 3 8B: 8,030,261,248 parameters, of them 128,256 * 4,096 in the embedding.
 const WeightBytes kLlama8B = {2 * 8030261248u, 2 * (8030261248u - 525336576u)};
 
+// With a cache of these types.
+CachePlan plan(const ModelDescription& model, const WeightBytes& weights, const Deployment& on,
+               DType dtype, DType baseline) {
+  return plan_cache(model, weights, on, token_bytes(model, CacheType(dtype)),
+                    token_bytes(model, CacheType(baseline)));
+}
+
 CachePlan llama8b(const Deployment& on, DType dtype) {
-  return plan_cache(model_with(32, 8, 128, 128, std::vector<int64_t>(32)), kLlama8B, on, dtype,
-                    DType::bf16);
+  return plan(model_with(32, 8, 128, 128, std::vector<int64_t>(32)), kLlama8B, on, dtype,
+              DType::bf16);
 }
 
 TEST_CASE("capacity: the gains and step times of Llama 3 8B as worked out by hand") {
@@ -68,14 +75,14 @@ TEST_CASE("capacity: a window holds no more than its tokens") {
   ModelDescription model = model_with(4, 2, 64, 32, {0, 100});
   model.layers.push_back({Mixing::recurrent});
   const Deployment on{50000, 1, 1, 150};
-  const CachePlan plan = plan_cache(model, {0, 0}, on, DType::f16, DType::f16);
-  CHECK(plan.bytes_per_token == 2 * 2 * (96 + 96));
+  const CachePlan made = plan(model, {0, 0}, on, DType::f16, DType::f16);
+  CHECK(made.bytes_per_token == 2 * 2 * (96 + 96));
   const uint64_t sequence = 2 * 2 * 96 * (150 + 100);  // K and V elements, heads, bytes
-  CHECK(plan.bytes_per_sequence == sequence);
-  CHECK(plan.sequences == 0);
+  CHECK(made.bytes_per_sequence == sequence);
+  CHECK(made.sequences == 0);
   // 50,000 bytes: 100 tokens at 768 are 76,800, too much; so all are below the window.
-  CHECK(plan.tokens == 50000 / 768);
-  const CachePlan more = plan_cache(model, {0, 0}, {300000, 1, 1, 150}, DType::f16, DType::f16);
+  CHECK(made.tokens == 50000 / 768);
+  const CachePlan more = plan(model, {0, 0}, {300000, 1, 1, 150}, DType::f16, DType::f16);
   CHECK(more.sequences == 300000 / sequence);
   // The rest of 108,000 holds 100 tokens at 768, and then tokens at 384 each.
   CHECK(more.tokens == 3 * 150 + (300000 - 3 * sequence) / 768);
@@ -86,7 +93,7 @@ TEST_CASE("capacity: a state takes the same for any length and any cache") {
   model.layers.push_back({Mixing::recurrent});
   model.layers.back().state_bytes = 10000;
   const auto at = [&](int64_t tokens, DType dtype) {
-    return plan_cache(model, {0, 0}, {1000000, 1, 1, tokens}, dtype, DType::f16);
+    return plan(model, {0, 0}, {1000000, 1, 1, tokens}, dtype, DType::f16);
   };
   const uint64_t half = 2 * 2 * 96, fp8 = half / 2;  // a token, in the one layer with a cache
   CHECK(at(1, DType::f16).bytes_per_token == half);
@@ -99,7 +106,7 @@ TEST_CASE("capacity: a state takes the same for any length and any cache") {
   CHECK(at(1, DType::f8_e4m3).gain == doctest::Approx((half + 10000.0) / (fp8 + 10000.0)));
   CHECK(at(1000, DType::f8_e4m3).gain ==
         doctest::Approx((1000.0 * half + 10000) / (1000.0 * fp8 + 10000)));
-  CHECK(plan_cache(model, {0, 0}, {0, 2, 1, 1}, DType::f16, DType::f16).state_bytes == 5000);
+  CHECK(plan(model, {0, 0}, {0, 2, 1, 1}, DType::f16, DType::f16).state_bytes == 5000);
 }
 
 TEST_CASE("capacity: GPUs share weights and KV heads, and repeat heads when there are more") {
@@ -135,9 +142,7 @@ TEST_CASE("capacity: sizes beyond counting are refused") {
     constexpr int64_t kMost = int64_t{1} << 28;
     const ModelDescription model =
         model_with(kMost, kMost, kMost, kMost, std::vector<int64_t>(n_layers));
-    return test::error_of([&] {
-      plan_cache(model, {}, {0, 1, 1, 1 << 30}, DType::f16, DType::f16);
-    });
+    return test::error_of([&] { plan(model, {}, {0, 1, 1, 1 << 30}, DType::f16, DType::f16); });
   };
   CHECK(refusal(1) ==
         "a cache of 288230376151711744 times 1073741824 bytes is larger than can be counted");

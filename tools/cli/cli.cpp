@@ -80,6 +80,10 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
   command->add_flag("-f,--force", options.force,
                     "Replace a folder OUT that fp8kv made, in one step");
   command->add_flag("--replace", options.replace, "Leave out the scales that MODEL has");
+  command->add_flag(
+      "--q-scales", options.q_scales,
+      "Write scales of Q too, for vLLM's attention in FP8 (--for vllm): those of FILE, "
+      "or its largest Q / 448");
   add_accept_foreign(*command, options.accept_foreign);
   add_common(*command, options);
   return command;
@@ -286,10 +290,10 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
           "Memory of each GPU that weights and cache may take, such as 80GiB")
       ->check(a_byte_size())
       ->type_name("SIZE");
-  add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes, kv_dtype_from_name,
-           "What the cache holds, one row each: " + join(kv_dtype_names(), " or "))
+  add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes, plan_dtype_name,
+           "What the cache holds, one row each: " + join(plan_dtype_names(), " or "))
       ->allow_extra_args(true)
-      ->check(a_kv_dtype())
+      ->check(a_plan_dtype())
       ->default_str("auto,fp8")
       ->type_name("DTYPE,...");
   add_skip_layers(

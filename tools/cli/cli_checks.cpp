@@ -148,4 +148,8 @@ CLI::Validator a_kv_dtype() {
   return check_by(kv_dtype_from_name);
 }
 
+CLI::Validator a_plan_dtype() {
+  return check_by(plan_dtype_name);
+}
+
 }  // namespace fp8kv

@@ -46,5 +46,6 @@ CLI::Validator a_policy();
 
 // A name that kv_dtype_from_name understands.
 CLI::Validator a_kv_dtype();
+CLI::Validator a_plan_dtype();
 
 }  // namespace fp8kv

@@ -32,6 +32,8 @@ CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<T
 }
 template CLI::Option* add_list(CLI::App&, const std::string&, std::vector<Policy>&,
                                Policy (*)(const std::string&), const std::string&);
+template CLI::Option* add_list(CLI::App&, const std::string&, std::vector<std::string>&,
+                               std::string (*)(const std::string&), const std::string&);
 template CLI::Option* add_list(CLI::App&, const std::string&,
                                std::vector<std::optional<CacheType>>&,
                                std::optional<CacheType> (*)(const std::string&),

@@ -15,6 +15,7 @@
 #include "inputs/model_cache.h"
 #include "json/json.h"
 #include "model/capacity.h"
+#include "options/kv_dtype.h"
 #include "show/output.h"
 #include "show/plan_text.h"
 
@@ -102,6 +103,49 @@ PlanSubject subject_of(const PlanOptions& options) {
   return subject;
 }
 
+// The layers that stay in the model's dtype: those of --kv-cache-dtype-skip-layers, and those that
+// vLLM adds by itself.
+std::vector<int64_t> layers_left(const std::string& dtype, const PlanOptions& options,
+                                 const ModelDescription& model, Log& log) {
+  const std::vector<int64_t> by_vllm = layers_left_by_vllm(dtype, model);
+  if (!by_vllm.empty()) {
+    log.note(cat("note: ", dtype, ": vLLM leaves ", layer_list({by_vllm.begin(), by_vllm.end()}),
+                 " in 16 bit, and so does this plan"));
+  }
+  std::vector<int64_t> left = skipped_layers(options.skip_layers, model);
+  left.insert(left.end(), by_vllm.begin(), by_vllm.end());
+  std::sort(left.begin(), left.end());
+  left.erase(std::unique(left.begin(), left.end()), left.end());
+  return left;
+}
+
+// Throws a usage Error where a layer that is not left does not fit.
+void check_packed(const PackedFormat& format, const ModelDescription& model,
+                  const std::vector<int64_t>& left) {
+  for (int64_t i = 0; i < model.n_layers(); ++i) {
+    if (!model.writes_cache(i) || std::binary_search(left.begin(), left.end(), i)) continue;
+    const auto misfit = format.misfit(model.layer(i), i);
+    if (!misfit) continue;
+    throw Error(
+        cat("--kv-cache-dtype ", format.name, ": ", misfit->found, ", expected ", misfit->expected),
+        "use fp8_e4m3", ErrorKind::usage);
+  }
+}
+
+TokenBytes bytes_in(const std::string& dtype, const PlanOptions& options,
+                    const PlanSubject& subject, Log& log) {
+  const ModelDescription& model = subject.model;
+  if (const PackedFormat* packed = find_packed_format(dtype)) {
+    const std::vector<int64_t> left = layers_left(dtype, options, model, log);
+    check_packed(*packed, model, left);
+    return token_bytes(model, *packed, left, subject.own);
+  }
+  const CacheType type = kv_dtype_from_name(dtype).value_or(subject.own);
+  if (is_compute_dtype(type)) return token_bytes(model, type);
+  const std::vector<int64_t> left = layers_left(dtype, options, model, log);
+  return token_bytes(model, model_cache(type, subject.own, layer_names(left), model));
+}
+
 }  // namespace
 
 void run_command(const PlanOptions& options) {
@@ -112,13 +156,12 @@ void run_command(const PlanOptions& options) {
                  subject.model.max_seq_len, " tokens; runtimes refuse it or need a RoPE scaling"));
   }
   std::vector<CachePlan> plans;
-  for (const std::optional<CacheType>& asked : options.kv_cache_dtypes) {
-    const CacheType dtype = asked.value_or(subject.own);
-    const std::vector<std::string> skipped =
-        is_compute_dtype(dtype) ? std::vector<std::string>() : options.skip_layers;
-    plans.push_back(
-        plan_cache(subject.model, subject.weights.value_or(WeightBytes()), subject.deployment,
-                   model_cache(dtype, subject.own, skipped, subject.model), subject.own));
+  const TokenBytes baseline = token_bytes(subject.model, CacheType(subject.own));
+  for (const std::string& dtype : options.kv_cache_dtypes) {
+    plans.push_back(plan_cache(subject.model, subject.weights.value_or(WeightBytes()),
+                               subject.deployment, bytes_in(dtype, options, subject, log),
+                               baseline));
+    plans.back().name = dtype == "auto" ? kv_dtype_name(subject.own) : dtype;
   }
   options.json ? print(plan_json(subject, plans)) : print_text(plan_text(subject, plans));
 }

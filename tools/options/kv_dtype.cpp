@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "core/packed_formats.h"
 
 namespace fp8kv {
 namespace {
@@ -40,21 +41,29 @@ std::vector<std::string> kv_dtype_names() {
   return names;
 }
 
-std::optional<CacheType> kv_dtype_from_name(const std::string& name) {
-  const auto same = [&](std::string_view known) {
-    return std::equal(known.begin(), known.end(), name.begin(), name.end(), [](char a, char b) {
-      return a == std::tolower(static_cast<unsigned char>(b));
-    });
+namespace {
+
+std::optional<CacheType> with_known(const std::string& name, const std::vector<std::string>& known,
+                                    const std::string& help) {
+  const auto same = [&](std::string_view spelling) {
+    return std::equal(
+        spelling.begin(), spelling.end(), name.begin(), name.end(),
+        [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
   };
   if (same("auto")) return std::nullopt;
   for (const Spelling& row : rows()) {
-    for (const std::string& known : row.names) {
-      if (same(known)) return row.type;
+    for (const std::string& spelling : row.names) {
+      if (same(spelling)) return row.type;
     }
   }
-  const std::vector<std::string> known = kv_dtype_names();
   throw Error(cat(quote(name), " is not one of: ", join(known, ", "), did_you_mean(name, known)),
-              "see 'fp8kv run --help'", ErrorKind::usage);
+              help, ErrorKind::usage);
+}
+
+}  // namespace
+
+std::optional<CacheType> kv_dtype_from_name(const std::string& name) {
+  return with_known(name, kv_dtype_names(), "see 'fp8kv run --help'");
 }
 
 std::string kv_dtype_name(const CacheType& type) {
@@ -62,6 +71,34 @@ std::string kv_dtype_name(const CacheType& type) {
     if (row.type == type) return row.names[0];
   }
   return format_name(type.k);
+}
+
+std::vector<std::string> plan_dtype_names() {
+  std::vector<std::string> names = kv_dtype_names();
+  for (const PackedFormat& format : packed_formats()) names.emplace_back(format.name);
+  return names;
+}
+
+std::string plan_dtype_name(const std::string& name) {
+  if (find_packed_format(name)) return name;
+  const auto type = with_known(name, plan_dtype_names(), "see 'fp8kv plan --help'");
+  return type ? kv_dtype_name(*type) : "auto";
+}
+
+std::vector<std::string> self_scaling_dtype_names() {
+  std::vector<std::string> names;
+  for (const Spelling& row : rows()) {
+    const bool makes = !scales_for(row.type) && !is_compute_dtype(row.type) &&
+                       !(kv_spec(row.type.k).in_elements() && kv_spec(row.type.v).in_elements());
+    if (makes) names.push_back(row.names[0]);
+  }
+  for (const PackedFormat& format : packed_formats()) names.emplace_back(format.name);
+  return names;
+}
+
+bool makes_own_scales(const std::string& name) {
+  const std::vector<std::string> names = self_scaling_dtype_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 std::vector<CacheType> kv_dtypes(const ModelDescription& model) {

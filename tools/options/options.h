@@ -92,6 +92,7 @@ struct InjectCommandOptions : CommonOptions {
   bool dry_run = false;
   bool force = false;
   bool replace = false;
+  bool q_scales = false;
   bool accept_foreign = false;  // take scales of another model; the same in `run` and `eval`
 };
 
@@ -135,6 +136,8 @@ struct EvalCommandOptions : CommonOptions {
   std::vector<std::string> skip_layers;
   std::filesystem::path against;  // another model, which is the baseline then; "": none
   std::string baseline = "auto";
+  bool fp8_attention = false;    // measure E4M3 caches with attention in FP8 too
+  bool toward_zero = false;      // and with K and V rounded towards zero
   std::filesystem::path scales;  // "": see policies
   bool accept_foreign = false;
   bool strict = false;  // as in `calibrate`
@@ -203,8 +206,7 @@ struct MergeOptions : CommonOptions {
 struct PlanOptions : CommonOptions {
   std::filesystem::path model;
   uint64_t memory = 0;  // bytes of each GPU; 0: not given
-  std::vector<std::optional<CacheType>> kv_cache_dtypes = {std::nullopt,
-                                                           DType::f8_e4m3};  // as in eval
+  std::vector<std::string> kv_cache_dtypes = {"auto", "fp8_e4m3"};  // as plan_dtype_names has them
   std::vector<std::string> skip_layers;
   int64_t tp = 1;
   int64_t batch = 1;

@@ -105,7 +105,7 @@ std::string table_of(const PlanSubject& subject, const std::vector<CachePlan>& p
   if (subject.weights) header.insert(header.end(), {"read in a step", "gain"});
   Table table(header);
   for (const CachePlan& plan : plans) {
-    std::vector<std::string> row = {kv_dtype_name(plan.dtype.type), grouped(plan.bytes_per_token),
+    std::vector<std::string> row = {plan.name, grouped(plan.bytes_per_token),
                                     human_bytes(plan.bytes_per_sequence)};
     if (memory) row.insert(row.end(), {grouped(plan.tokens), grouped(plan.sequences)});
     if (subject.weights) {
@@ -140,7 +140,7 @@ std::string notes(const PlanSubject& subject, const std::vector<CachePlan>& plan
   std::vector<std::string> short_of;
   for (const CachePlan& plan : plans) {
     if (plan.sequences < static_cast<uint64_t>(on.batch)) {
-      short_of.push_back(kv_dtype_name(plan.dtype.type));
+      short_of.push_back(plan.name);
     }
   }
   if (plans[0].free_bytes == 0) {
@@ -182,7 +182,7 @@ std::string plan_json(const PlanSubject& subject, const std::vector<CachePlan>& 
   json.member("batch", on.batch).member("context", on.context);
   json.member("baseline", kv_dtype_name(subject.own)).key("plans").begin_array();
   for (const CachePlan& plan : plans) {
-    json.begin_object().member("kv_cache_dtype", kv_dtype_name(plan.dtype.type));
+    json.begin_object().member("kv_cache_dtype", plan.name);
     json.member("bytes_per_token", plan.bytes_per_token);
     json.member("bytes_per_sequence", plan.bytes_per_sequence);
     json.member("state_bytes", plan.state_bytes);
