@@ -121,6 +121,10 @@ def modelopt():
     weights = update_quant_cfg_with_kv_cache_quant(copy.deepcopy(mtq.FP8_DEFAULT_CFG), mtq.FP8_KV_CFG["quant_cfg"])
     yield "with FP8 weights", names, says, produce(weights)
     yield "cache alone", names, says, produce({**mtq.FP8_KV_CFG, "algorithm": "max"})
+    if hasattr(mtq, "NVFP4_KV_CFG"):
+        weights = update_quant_cfg_with_kv_cache_quant(copy.deepcopy(mtq.FP8_DEFAULT_CFG),
+                                                       mtq.NVFP4_KV_CFG["quant_cfg"])
+        yield "NVFP4 cache", names, {**says, "form": "modelopt-nvfp4"}, produce(weights)
 
 
 def quark():
@@ -148,12 +152,12 @@ def quark():
 def autoround():
     from auto_round import AutoRound
 
-    def produce(form, scheme, granularity="tensor"):
+    def produce(form, scheme, granularity="tensor", dtype="fp8"):
         def run(family, folder):
             base, out = folder.parent / f"{family}-base", folder.parent / f"{folder.name}-out"
             model(family, base)
             AutoRound(str(base), scheme=scheme, iters=0, disable_opt_rtn=True, nsamples=WINDOWS, seqlen=WINDOW,
-                      batch_size=1, dataset=windows(), device_map="cpu", static_kv_dtype="fp8",
+                      batch_size=1, dataset=windows(), device_map="cpu", static_kv_dtype=dtype,
                       static_kv_granularity=granularity).quantize_and_save(str(out), format=form)
             shutil.move(next(out.rglob("config.json")).parent, folder)
         return run
@@ -167,6 +171,8 @@ def autoround():
     yield "fp8", names, says, produce("fp8", "FP8_BLOCK")
     yield "llm_compressor", names, unversioned, produce("llm_compressor", "FP8_STATIC")
     yield "per head", names, unversioned, produce("llm_compressor", "FP8_STATIC", "head")
+    nvfp4 = {**unversioned, "form": "autoround-nvfp4"}
+    yield "NVFP4 cache", ("k_global_scale", "v_global_scale"), nvfp4, produce("llm_compressor", "NVFP4", dtype="nvfp4")
 
 
 PRODUCERS = {"llmcompressor": llmcompressor, "modelopt": modelopt, "quark": quark, "autoround": autoround}

@@ -35,22 +35,30 @@ std::vector<int> version_parts(const std::string& version) {
 // One place where a config says which type the cache has.
 struct Statement {
   std::string text;
-  bool is_fp8 = false;
+  std::optional<KvFormat> cache;
   bool is_static = true;
 };
 
 // Two statements may repeat, but not contradict each other.
 void state(const std::optional<Statement>& said, const std::string& file, KvConfig& out) {
   if (!said) return;
-  if (!out.statement.empty() && out.is_fp8 != said->is_fp8) {
+  if (!out.statement.empty() && out.stated != said->cache) {
     throw Error(cat(out.statement, ", but ", said->text),
                 "one of the two was edited: make them agree");
   }
   if (!out.statement.empty()) return;
   out.statement = said->text;
   out.stated_in = file;
-  out.is_fp8 = said->is_fp8;
+  out.stated = said->cache;
   out.is_static = said->is_static;
+  if (out.stated == KvFormat::nvfp4) out.format = KvFormat::nvfp4;
+}
+
+// A name of ModelOpt and TensorRT-LLM.
+std::optional<KvFormat> cache_of(const std::string& algorithm) {
+  if (algorithm == "FP8") return KvFormat::e4m3fn;
+  if (algorithm == "NVFP4") return KvFormat::nvfp4;
+  return std::nullopt;
 }
 
 // kv_cache_quant_algo, of ModelOpt and TensorRT-LLM.
@@ -58,21 +66,25 @@ std::optional<Statement> algorithm_of(const Json& block) {
   const auto algorithm = block.find("kv_cache_quant_algo");
   if (!algorithm) return std::nullopt;
   return Statement{cat(algorithm->where(), ": is ", quote(algorithm->as_string())),
-                   algorithm->as_string() == "FP8", true};
+                   cache_of(algorithm->as_string()), true};
 }
 
 // kv_cache_scheme: an object {num_bits, type} in compressed-tensors' manner, or a name as
-// ModelOpt 0.29 to 0.37 has it.
-std::optional<Statement> scheme_of(const Json& scheme) {
+// ModelOpt 0.29 to 0.37 has it. `nvfp4`: 4-bit floats are NVFP4 with scales that multiply, as
+// ModelOpt and AutoRound have them. llm-compressor's divide.
+std::optional<Statement> scheme_of(const Json& scheme, bool nvfp4) {
   if (scheme.is_string()) {
     return Statement{cat(scheme.where(), ": is ", quote(scheme.as_string())),
-                     scheme.as_string() == "FP8", true};
+                     cache_of(scheme.as_string()), true};
   }
   const int64_t bits = scheme.at("num_bits").as_int();
   const std::string type = scheme.at("type").as_string();
   const std::string kind = type == "float" ? "floats" : type == "int" ? "integers" : quote(type);
-  return Statement{cat(scheme.where(), ": is for ", bits, "-bit ", kind),
-                   bits == 8 && type == "float", !scheme.get_bool("dynamic", false)};
+  std::optional<KvFormat> cache;
+  if (type == "float" && bits == 8) cache = KvFormat::e4m3fn;
+  if (type == "float" && bits == 4 && nvfp4) cache = KvFormat::nvfp4;
+  return Statement{cat(scheme.where(), ": is for ", bits, "-bit ", kind), cache,
+                   !scheme.get_bool("dynamic", false)};
 }
 
 // What compressed-tensors measured when a scheme names no observer: the default of its version.
@@ -114,6 +126,12 @@ void name_autoround(const Json& block, KvConfig& out) {
   out.observer = "memoryless_minmax";
 }
 
+std::optional<KvFormat> autoround_cache(const std::string& name) {
+  if (name == "fp8" || name == "float8_e4m3fn") return KvFormat::e4m3fn;
+  if (name == "nvfp4" || name == "fp4" || name == "float4_e2m1") return KvFormat::nvfp4;
+  return std::nullopt;
+}
+
 // In every form but that of compressed-tensors. Attention is quantised with its cache.
 void read_autoround(const QuantConfig& quant, KvConfig& out) {
   const Json& block = *quant.block;
@@ -123,8 +141,7 @@ void read_autoround(const QuantConfig& quant, KvConfig& out) {
     if (!dtype || !dtype->is_string()) continue;
     const std::string name = dtype->as_string();
     out.method = quant.method;
-    state(Statement{cat(dtype->where(), ": is ", quote(name)),
-                    name == "fp8" || name == "float8_e4m3fn", true},
+    state(Statement{cat(dtype->where(), ": is ", quote(name)), autoround_cache(name), true},
           quant.file, out);
     return name_autoround(block, out);
   }
@@ -139,7 +156,7 @@ void read_compressed_tensors(const QuantConfig& quant, KvConfig& out) {
   out.producer = "compressed-tensors";
   out.version = block.get_string("version", "");
   out.before_0_7 = quant.key == kOldBlock || version_before(out.version, "0.7");
-  state(scheme_of(*scheme), quant.file, out);
+  state(scheme_of(*scheme, is_by_autoround(block)), quant.file, out);
   out.observer = observer_of(*scheme, out.version);
   if (is_by_autoround(block)) name_autoround(block, out);
 }
@@ -158,7 +175,8 @@ Json modelopt_members(const Json& block) {
 
 void read_modelopt_json(const Json& block, const std::string& file, KvConfig& out) {
   std::optional<Statement> said = algorithm_of(modelopt_members(block));
-  if (const auto scheme = block.find("kv_cache_scheme"); !said && scheme) said = scheme_of(*scheme);
+  if (const auto scheme = block.find("kv_cache_scheme"); !said && scheme)
+    said = scheme_of(*scheme, true);
   if (!said) return;  // the weights are quantised, the cache is not
   out.method = QuantMethod::modelopt;
   read_producer(block, out);
@@ -194,7 +212,7 @@ void read_fp8(const QuantConfig& quant, KvConfig& out) {
     return;
   out.method = QuantMethod::fp8;
   out.producer = "AutoFP8";
-  state(Statement{cat(scheme->where(), ": is 'static'"), true, true}, quant.file, out);
+  state(Statement{cat(scheme->where(), ": is 'static'"), KvFormat::e4m3fn, true}, quant.file, out);
 }
 
 bool is_empty(const std::optional<Json>& value) {
@@ -234,9 +252,21 @@ std::string unless_all_ignored(const QuantConfig& quant, std::span<const std::st
   return is_quantised(quant, modules);
 }
 
+// Whether ModelOpt's config leaves all modules out by its "*".
+bool leaves_all(const Json& json) {
+  const Json members = modelopt_members(json);
+  for (const char* key : {"ignore", "exclude_modules"}) {
+    const auto list = members.find(key);
+    for (size_t i = 0; list && list->is_array() && i < list->size(); ++i) {
+      if ((*list)[i].is_string() && (*list)[i].as_string() == "*") return true;
+    }
+  }
+  return false;
+}
+
 std::string by_algorithm(const QuantConfig& quant, std::span<const std::string>) {
   for (const auto& json : {quant.block, quant.hf_quant}) {
-    if (!json) continue;
+    if (!json || leaves_all(*json)) continue;
     if (modelopt_members(*json).find("quant_algo") || !is_empty(json->find("config_groups"))) {
       return cat(json->where(), ": quantises the weights with modelopt");
     }
@@ -381,7 +411,11 @@ KvConfig read_trtllm_config(const Json& config) {
   out.key = "quantization";
   read_producer(config, out);
   const auto block = config.find("quantization");
-  if (block) state(algorithm_of(*block), config.where(), out);
+  if (!block) return out;
+  std::optional<Statement> said = algorithm_of(*block);
+  // No such checkpoint was seen: nobody knows what its scales of NVFP4 mean.
+  if (said && said->cache == KvFormat::nvfp4) said->cache.reset();
+  state(said, config.where(), out);
   return out;
 }
 

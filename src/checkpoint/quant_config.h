@@ -56,12 +56,14 @@ struct KvConfig {
   // file's name in quotes. "" when it does not.
   std::string statement;
   std::string stated_in;
-  bool is_fp8 = false;     // REQUIRES a statement
+  // That type: e4m3fn for FP8, nvfp4, or nothing for any other.
+  std::optional<KvFormat> stated = {};
   bool is_static = true;   // false where scales are made at run time, and so none are stored
   std::string observer;    // which statistic was scaled, as compressed-tensors names it; or ""
   bool post_rope = false;  // Quark's kv_cache_post_rope
   double floor = 0;        // Quark raised smaller scales to this; 0 for none
-  // kv_cache_torch_dtype; e4m3fn where it is absent.
+  // The format of the scales: nvfp4 where that is stated, else kv_cache_torch_dtype; e4m3fn where
+  // that is absent.
   KvFormat format = KvFormat::e4m3fn;
   std::string torch_dtype;  // as it stands there, or ""
   bool tgi_script = false;  // has the key that only the script of TGI's branch wrote

@@ -80,7 +80,7 @@ void check_latent(const KvScales& scales, const ModelDescription& model,
 }
 
 void check_draft(const DraftScales& draft, bool latent, const std::string& where) {
-  const auto& [k, v] = draft.scales;
+  const std::vector<float>&k = draft.scales.k, &v = draft.scales.v;
   if (k.empty() || k.size() != v.size()) {
     fail(where, ": has ", k.size(), " K and ", v.size(), " V scales, expected as many of each");
   }
@@ -178,10 +178,34 @@ KvScales with_format(const KvScales& scales, KvFormat format) {
   converted.format = format;
   const float factor = factor_between(scales.format, format);
   for_each_layer(converted, [&](LayerScales& layer) {
-    for (float& scale : layer.k) scale *= factor;
-    for (float& scale : layer.v) scale *= factor;
+    for (std::vector<float>* each : {&layer.k, &layer.v, &layer.q}) {
+      for (float& scale : *each) scale *= factor;
+    }
   });
   return converted;
+}
+
+KvScales with_q_scales(const KvScales& scales, const std::string& source) {
+  if (scales.latent) {
+    throw Error(cat(source, ": is for a cache of latents, expected one of K and V"),
+                "no runtime is known that takes scales of Q beside latents");
+  }
+  KvScales made = scales;
+  for (size_t i = 0; i < made.layers.size(); ++i) {
+    LayerScales& layer = made.layers[i];
+    if (!layer.has_cache() || !layer.q.empty()) continue;
+    if (i >= scales.provenance.amax.size() || scales.provenance.amax[i].q.empty()) {
+      throw Error(cat(source, ": layer ", i, ": has no scale of Q, and no maximum of Q"),
+                  "calibrate the model: 'fp8kv calibrate' measures Q too");
+    }
+    layer.q = {scale_from_amax(largest(scales.provenance.amax[i].q), made.format, 1)};
+  }
+  return made;
+}
+
+bool has_q_scales(const KvScales& scales) {
+  return std::any_of(scales.layers.begin(), scales.layers.end(),
+                     [](const LayerScales& layer) { return !layer.q.empty(); });
 }
 
 KvFormat stored_format(KvFormat format) {
@@ -218,6 +242,7 @@ void check_values(const KvScales& scales, const std::string& source) {
   if (scales.layers.empty()) fail(source, ": has no layers");
   if (scales.cached_layers() == 0) fail(source, ": has no layer with a KV cache");
   const size_t heads = scales.scales_per_layer();
+  const bool with_q = has_q_scales(scales);
   for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
     const LayerScales& found = scales.layers[layer];
     if (!found.has_cache()) continue;
@@ -232,6 +257,11 @@ void check_values(const KvScales& scales, const std::string& source) {
     }
     check_each(found.k, "K", cat(source, ": layer ", layer));
     check_each(found.v, "V", cat(source, ": layer ", layer));
+    check_each(found.q, "Q", cat(source, ": layer ", layer));
+    if (found.q.size() != (with_q ? 1 : 0)) {
+      fail(source, ": layer ", layer, ": has ", found.q.size(), " scales of Q, expected ",
+           with_q ? "1, as other layers have" : "none");
+    }
   }
   for (const DraftScales& draft : scales.drafts) {
     check_draft(draft, scales.latent, cat(source, ": draft layer ", draft.layer));

@@ -24,6 +24,8 @@ namespace fp8kv {
 struct LayerScales {
   std::vector<float> k;
   std::vector<float> v;
+  // Q's, for runtimes whose attention computes in FP8: one for all heads, or none.
+  std::vector<float> q = {};
 
   bool has_cache() const { return !k.empty() || !v.empty(); }
   bool operator==(const LayerScales&) const = default;
@@ -55,6 +57,7 @@ using AmaxParts = std::array<AmaxAfter, kTextParts>;
 struct LayerOctaves {
   OctaveCounts k;
   OctaveCounts v;
+  OctaveCounts q = {};  // nothing in files of older versions
   bool operator==(const LayerOctaves&) const = default;
 };
 
@@ -179,6 +182,12 @@ KvScales with_format(const KvScales& scales, KvFormat format);
 
 // The format in which files keep scales: E4M3FN for both E4M3 formats, else the format itself.
 KvFormat stored_format(KvFormat format);
+
+// Gives every layer with a cache a scale of Q: the one that is there, else amax / 448 from
+// the maxima of Q. Throws where a layer has neither, and for a cache of latents, whose Q runtimes
+// change before they use it.
+KvScales with_q_scales(const KvScales& scales, const std::string& source);
+bool has_q_scales(const KvScales& scales);
 
 // Each layer reduced to one scale for K and one for V: the maximum over heads.
 KvScales per_tensor(const KvScales& scales);

@@ -130,7 +130,8 @@ void apply_policy(const Policy& policy, const std::vector<LayerMagnitudes>& laye
 void add_magnitudes(const std::vector<LayerMagnitudes>& layers, Provenance& provenance) {
   for (const LayerMagnitudes& layer : layers) {
     provenance.amax.push_back(layer_amax(layer));
-    provenance.octaves.push_back({octaves_over(layer.k), octaves_over(layer.v)});
+    provenance.octaves.push_back(
+        {octaves_over(layer.k), octaves_over(layer.v), octaves_over(layer.q)});
   }
 }
 

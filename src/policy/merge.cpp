@@ -170,11 +170,19 @@ void check_data(const std::vector<Calibration>& parts) {
   }
 }
 
+// The sum of two counts that are both there: files of older versions have none of Q.
+void add_q(OctaveCounts& sum, const OctaveCounts& part) {
+  const auto is_known = [](const OctaveCounts& of) { return of.zeros > 0 || !of.counts.empty(); };
+  if (is_known(sum) && is_known(part)) return sum.add(part);
+  sum = {};
+}
+
 void add_part(Provenance& sum, const Provenance& part, bool sharded) {
   for (size_t layer = 0; layer < sum.amax.size(); ++layer) {
     add_up(sum.amax[layer], part.amax[layer]);
     sum.octaves[layer].k.add(part.octaves[layer].k);
     sum.octaves[layer].v.add(part.octaves[layer].v);
+    add_q(sum.octaves[layer].q, part.octaves[layer].q);
   }
   // A window is in a part of a text whatever else there is, so that parts add up.
   for (size_t i = 0; i < kTextParts; ++i) add_up(sum.parts[i], part.parts[i]);

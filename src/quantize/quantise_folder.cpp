@@ -126,7 +126,7 @@ class Folder {
   void write_scales(const fs::path& folder, const KvScales& scales) {
     const Checkpoint made = Checkpoint::open(folder);
     const ScalePatch patch = make_patch(made, scales, inject_target_at(kScalesForm), false);
-    for (const auto& [from, to] : patch.renamed) {
+    for (const auto& [from, to] : patch.changes.renamed) {
       fs::rename(folder / from, folder / to);  // in the staged folder, which this run fills
       for (InjectedFile& file : report_.files) {
         if (file.name == from) file.name = to;

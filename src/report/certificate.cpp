@@ -121,6 +121,26 @@ int demand(Verdict verdict) {
   return 3;
 }
 
+// Q under its own scale, or the one that 'inject --q-scales' would write.
+std::optional<TensorCertificate> certify_q(const KvScales& converted, size_t layer,
+                                           const Fp8Spec& spec, bool enough_text) {
+  const Provenance& from = converted.provenance;
+  const bool known = layer < from.amax.size() && !from.amax[layer].q.empty();
+  if (!known || converted.latent || is_nvfp4(converted.format)) return std::nullopt;
+  Evidence q{&from.amax[layer].q, nullptr};
+  if (layer < from.octaves.size() && from.octaves[layer].q.nonzero() > 0) {
+    q.octaves = &from.octaves[layer].q;
+  }
+  const float amax = largest(*q.amax);
+  const std::vector<float>& own = converted.layers[layer].q;
+  const std::vector<float> scale =
+      own.empty() ? std::vector{scale_from_amax(amax, converted.format, 1)} : own;
+  TensorCertificate certified = certify_tensor("Q", q, scale, spec);
+  if (certified.verdict == Verdict::unknown) return std::nullopt;
+  if (!enough_text) withdraw_safety(certified);
+  return certified;
+}
+
 }  // namespace
 
 std::vector<size_t> Certificate::layers_with(Verdict verdict) const {
@@ -182,6 +202,7 @@ Certificate certify(const KvScales& scales, KvFormat format) {
       withdraw_safety(layer.k);
       withdraw_safety(layer.v);
     }
+    layer.q = certify_q(converted, i, spec, certificate.text.enough);
     layer.verdict =
         demand(layer.k.verdict) > demand(layer.v.verdict) ? layer.k.verdict : layer.v.verdict;
     certificate.layers.push_back(std::move(layer));

@@ -67,6 +67,9 @@ struct TensorCertificate {
 struct LayerCertificate {
   TensorCertificate k;  // nothing, like v, where there is no cache
   TensorCertificate v;
+  // Q in E4M3, for attention that computes in FP8: absent where its magnitudes are not known, and
+  // for caches of latents and of NVFP4. No part of the layer's verdict.
+  std::optional<TensorCertificate> q;
   Verdict verdict = Verdict::unknown;  // that of the tensor that demands more
 };
 

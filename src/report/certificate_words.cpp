@@ -1,6 +1,8 @@
 #include "report/certificate_words.h"
 
+#include <map>
 #include <set>
+#include <vector>
 
 #include "base/text.h"
 
@@ -31,6 +33,29 @@ std::string verdict_sentence(const Certificate& certificate) {
   } else if (safe > 0) {
     say(cat("1.0 is safe in the other ", safe == 1 ? "layer" : cat(safe)));
   }
+  return sentence;
+}
+
+std::string q_sentence(const Certificate& certificate) {
+  std::map<std::string, std::vector<size_t>> by_reason;
+  size_t safe = 0;
+  for (size_t i = 0; i < certificate.layers.size(); ++i) {
+    const std::optional<TensorCertificate>& q = certificate.layers[i].q;
+    if (!q) continue;
+    if (q->verdict == Verdict::unit_safe) {
+      ++safe;
+    } else {
+      by_reason[q->reason].push_back(i);
+    }
+  }
+  if (by_reason.empty()) return safe == 0 ? "" : "1.0 is safe for Q in every layer";
+  std::vector<std::string> parts;
+  for (const auto& [reason, layers] : by_reason) {
+    parts.push_back(cat(reason, " in ", layer_list(layers)));
+  }
+  if (safe > 0) parts.push_back(cat("1.0 is safe in the other ", safe == 1 ? "layer" : cat(safe)));
+  std::string sentence;
+  for (const std::string& part : parts) sentence += (sentence.empty() ? "" : "; ") + part;
   return sentence;
 }
 

@@ -104,6 +104,7 @@ constexpr DiagnosisKind kKinds[] = {
     {"unnamed-layers",
      "a file of vLLM's schema alone leaves out layers: right where they write no KV cache; "
      "harmless"},
+    {"q-not-measured", "a scale of Q that no Q leads to: negative, 0, or far too small or large"},
     {"cast-without-scales", "the config says that the cache is FP8, and there are no scales"},
 };
 
@@ -379,6 +380,16 @@ Diagnosis diagnose_absence(const std::string& said, bool modelopt) {
                 cat(said, " says that the cache is FP8, but there are no scales",
                     modelopt ? " (ModelOpt's fp8_cast writes none)" : "", ": a runtime uses 1"),
                 "calibrate, and inject what you get"});
+}
+
+Diagnosis diagnose_q(const std::string& tensor, float value) {
+  Diagnosis found{"q-not-measured",
+                  cat(quote(tensor), " is ", value,
+                      ", which no Q leads to: the scales of Q were never set, and attention in FP8 "
+                      "would compute with them"),
+                  "calibrate, and inject with --replace, which takes them out"};
+  found.grave = true;
+  return known(found);
 }
 
 std::optional<Diagnosis> diagnose_gaps(const std::vector<bool>& has_cache) {

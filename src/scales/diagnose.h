@@ -58,6 +58,9 @@ std::vector<Diagnosis> diagnose(const ScaleCase& found);
 // that says so.
 Diagnosis diagnose_absence(const std::string& said, bool modelopt);
 
+// For a scale of Q that no Q leads to.
+Diagnosis diagnose_q(const std::string& tensor, float value);
+
 // For a file that leaves out layers and has no word of why, as one of vLLM's schema alone.
 std::optional<Diagnosis> diagnose_gaps(const std::vector<bool>& has_cache);
 

@@ -27,8 +27,9 @@ bool is_fp8(const KvConfig& config) {
   return is<QuantMethod::fp8>(config) && config.by_quark == by_quark && !config.by_autoround;
 }
 
+template <KvFormat format>
 bool is_autoround(const KvConfig& config) {
-  return config.by_autoround;
+  return config.by_autoround && config.stated == format;
 }
 
 bool is_any(const KvConfig&) {
@@ -62,15 +63,22 @@ Observation trtllm_observation(const KvConfig& config) {
                                                 : Observation::after_rope;
 }
 
+bool is_modelopt_fp8(const KvConfig& config) {
+  return is<QuantMethod::modelopt>(config) && config.stated == KvFormat::e4m3fn;
+}
 bool is_modelopt_23(const KvConfig& config) {
-  return is<QuantMethod::modelopt>(config) && version_before(config.version, "0.27");
+  return is_modelopt_fp8(config) && version_before(config.version, "0.27");
 }
 bool is_modelopt_27(const KvConfig& config) {
-  return is<QuantMethod::modelopt>(config) && !is_modelopt_23(config) &&
+  return is_modelopt_fp8(config) && !is_modelopt_23(config) &&
          version_before(config.version, "0.43");
 }
+// NVFP4 caches came with no floor in any version.
+bool is_modelopt_nvfp4(const KvConfig& config) {
+  return is<QuantMethod::modelopt>(config) && config.stated == KvFormat::nvfp4;
+}
 bool is_modelopt_43(const KvConfig& config) {
-  return is<QuantMethod::modelopt>(config) && !version_before(config.version, "0.43");
+  return is_modelopt_fp8(config) && !version_before(config.version, "0.43");
 }
 
 using Patterns = std::vector<ScalePattern>;
@@ -91,6 +99,7 @@ std::vector<Dialect> make_rows() {
   const Patterns apart = pair("self_attn.k_scale", "self_attn.v_scale");
   const Patterns outputs = pair("self_attn.k_proj.output_scale", "self_attn.v_proj.output_scale");
   const Patterns at_proj = pair("self_attn.k_proj.k_scale", "self_attn.v_proj.v_scale");
+  const Patterns global = pair("self_attn.k_global_scale", "self_attn.v_global_scale");
   const Patterns of_cache = pair("self_attn.k_cache.scale", "self_attn.v_cache.scale");
   const Patterns parameters = pair("self_attn.attn.k_scale", "self_attn.attn.v_scale") +
                               pair("self_attn.qkv_proj.k_scale", "self_attn.qkv_proj.v_scale") +
@@ -127,15 +136,21 @@ std::vector<Dialect> make_rows() {
        apart, is_llm_compressor, by_version},
       {"autoround", "autoround", "AutoRound, in any of its formats",
        "quant_method or provider `auto-round`, or autoround_version", kAfter,
-       apart, is_autoround, always<after_rope>},
+       apart, is_autoround<KvFormat::e4m3fn>, always<after_rope>},
+      {"autoround-nvfp4", "autoround", "AutoRound, for an NVFP4 cache",
+       "static_kv_dtype `nvfp4`", kAfter,
+       global, is_autoround<KvFormat::nvfp4>, always<after_rope>},
       {"modelopt-0.23", "modelopt", "ModelOpt 0.23 to 0.25", kOpt, kBefore,
        at_proj, is_modelopt_23, always<before_rope>, model_folder, 1},
       {"modelopt-0.27", "modelopt", "ModelOpt 0.27 to 0.42", kOpt, kAfter,
        at_proj, is_modelopt_27, always<after_rope>, model_folder, 1},
       {"modelopt", "modelopt", "ModelOpt since 0.43", kOpt, kAfter,
        at_proj, is_modelopt_43, by_version},
+      {"modelopt-nvfp4", "modelopt", "ModelOpt, for an NVFP4 cache",
+       "producer `modelopt`, cache NVFP4", kAfter,
+       at_proj, is_modelopt_nvfp4, by_version},
       {"modelopt-megatron", "modelopt", "ModelOpt's export of Megatron models", kOpt, kAfter,
-       apart, is<QuantMethod::modelopt>, always<after_rope>, model_folder, 1},
+       apart, is_modelopt_fp8, always<after_rope>, model_folder, 1},
       {"compressed-tensors-proj", "compressed-tensors",
        "who writes for loaders that stop at self_attn.k_scale", kCt, kAfter,
        at_proj, is_compressed_tensors<false>, by_version},
@@ -235,9 +250,8 @@ bool is_offset(std::string_view name) {
 const char* why_ignored(std::string_view rest) {
   const auto what = in_attention(rest);
   if (!what) return nullptr;
-  if (is_one_of(*what, {"q_scale", "q_proj.output_scale", "q_proj.q_scale", "q.scale",
-                        "attn.q_scale", "qkv_proj.q_scale"})) {
-    return "scales of Q, which is not cached";
+  if (is_one_of(*what, {"q_proj.output_scale", "q.scale", "qkv_proj.q_scale"})) {
+    return "scales of Q's projection, which is not cached";
   }
   if (is_one_of(*what, {"prob_output_scale", "attn.prob_scale", "prob_scale"})) {
     return "scales of the softmax, which is not cached";

@@ -21,7 +21,7 @@ enum class Carrier {
 };
 
 // What a scale is of.
-enum class ScaleOf { k, v, both };
+enum class ScaleOf { k, v, both, q };
 
 // One scale tensor's name: anything that ends in "layers.", the layer's number, and `rest`. What is
 // called "self_attn" stands for every name of kAttentionNames.
@@ -62,8 +62,9 @@ DialectMatch match_scale_name(Carrier carrier, std::string_view rest);
 // Whether a tensor is an offset that goes with a scale: a zero point, or ModelOpt's k_bias.
 bool is_offset(std::string_view name);
 
-// Why a tensor beside the scales is left alone: "scales of Q, which is not cached"; nullptr for one
-// that has nothing to do with them.
+// Why a tensor beside the scales is left alone: "scales of the softmax, which is not cached";
+// nullptr for one that has nothing to do with them. Scales of Q by names that runtimes read are
+// none of these.
 const char* why_ignored(std::string_view rest);
 
 // Whether a name is a KV scale of some tool, in a form that no row describes. Weight and input

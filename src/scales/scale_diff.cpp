@@ -242,6 +242,34 @@ std::vector<DraftDiff> diff_drafts(const KvScales& a, const KvScales& b,
   return drafts;
 }
 
+// Adds scales of Q, if the side says what they are.
+KvScales with_known_q(const KvScales& scales, const char* name, ScaleDiff& diff) {
+  try {
+    return with_q_scales(scales, name);
+  } catch (const Error&) {
+    diff.notes.push_back(cat(name, " has no scales of Q: those of the other were not compared"));
+    return scales;
+  }
+}
+
+std::optional<QDiff> diff_q(const KvScales& a, const KvScales& b, ScaleDiff& diff,
+                            const std::function<bool(const ScalePair&)>& same) {
+  if (!has_q_scales(a) && !has_q_scales(b)) return std::nullopt;
+  const KvScales left = with_known_q(a, "A", diff), right = with_known_q(b, "B", diff);
+  if (!has_q_scales(left) || !has_q_scales(right)) return std::nullopt;
+  QDiff found;
+  for (size_t layer = 0; layer < std::min(left.layers.size(), right.layers.size()); ++layer) {
+    if (!left.layers[layer].has_cache()) continue;
+    const ScalePair pair{left.layers[layer].q[0], right.layers[layer].q[0]};
+    found.differing += !same(pair);
+    const auto far = [](const ScalePair& of) { return std::abs(std::log(of.ratio())); };
+    if (found.layers++ > 0 && far(pair) <= far(found.farthest)) continue;
+    found.farthest = pair;
+    found.farthest_layer = layer;
+  }
+  return found;
+}
+
 }  // namespace
 
 ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
@@ -284,6 +312,7 @@ ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance) {
   }
   diff.findings = findings_of(sides);
   diff.drafts = diff_drafts(left, right, same);
+  diff.q = diff_q(left, right, diff, same);
   return diff;
 }
 

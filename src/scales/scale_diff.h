@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,14 @@ struct DraftDiff {
   bool differs = false;  // beyond the tolerance, or there on one side alone
 };
 
+// The scales of Q in layers where both sides have one.
+struct QDiff {
+  size_t layers = 0;
+  size_t differing = 0;
+  size_t farthest_layer = 0;  // the one whose ratio is farthest from 1; the first of equals
+  ScalePair farthest;
+};
+
 // A pattern in the difference: its name, what it means, and what to do.
 struct DiffFinding {
   std::string name;
@@ -47,6 +56,7 @@ struct ScaleDiff {
   size_t layers = 0;             // with a KV cache
   std::vector<size_t> without_cache;  // no row
   std::vector<DraftDiff> drafts;      // no row either
+  std::optional<QDiff> q;             // absent unless both sides have scales of Q
   DiffRow farthest;  // whose K or V is farthest from a ratio of 1; the first of equals
   std::vector<DiffFinding> findings;
   std::vector<std::string> notes;  // what was done to make the two comparable
@@ -58,8 +68,9 @@ struct ScaleDiff {
 // per head and the other one per layer, the heads are reduced to their maximum. Findings are made
 // from all scales, whatever the tolerance; there are none where every scale is the same. Throws a
 // check error when the numbers of layers or of heads differ, and when a layer has a KV cache on one
-// side alone. Draft layers count in `drafts` alone: no finding is made from them. REQUIRES values
-// that check_values accepts, tolerance >= 0.
+// side alone. Draft layers and Q count in `drafts` and `q` alone: no finding is made from them. A
+// side without scales of Q has them from its maxima of Q, where the other side has some. REQUIRES
+// values that check_values accepts, tolerance >= 0.
 ScaleDiff diff_scales(const KvScales& a, const KvScales& b, double tolerance);
 
 }  // namespace fp8kv

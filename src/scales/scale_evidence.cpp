@@ -27,6 +27,12 @@ void write_amax(JsonWriter& out, const std::vector<LayerAmax>& layers) {
   write_rows(out, "q", layers, &LayerAmax::q);
 }
 
+bool has_q_octaves(const Provenance& provenance) {
+  return std::any_of(
+      provenance.octaves.begin(), provenance.octaves.end(),
+      [](const LayerOctaves& layer) { return layer.q.zeros > 0 || !layer.q.counts.empty(); });
+}
+
 void write_octaves(JsonWriter& out, const char* name, const Provenance& provenance,
                    OctaveCounts LayerOctaves::*part) {
   out.key(name).begin_array();
@@ -156,6 +162,7 @@ void read_octaves(const Json& octaves, const RowShape& shape, Provenance& out) {
   out.octaves.resize(out.amax.size());
   read("k", &LayerOctaves::k, &LayerAmax::k);
   read("v", &LayerOctaves::v, &LayerAmax::v);
+  if (octaves.has("q")) read("q", &LayerOctaves::q, &LayerAmax::q);
 }
 
 // Nothing for a rope_type of a later version.
@@ -299,6 +306,7 @@ void write_magnitudes(JsonWriter& out, const Provenance& provenance) {
   out.key("octaves").begin_object();
   write_octaves(out, "k", provenance, &LayerOctaves::k);
   write_octaves(out, "v", provenance, &LayerOctaves::v);
+  if (has_q_octaves(provenance)) write_octaves(out, "q", provenance, &LayerOctaves::q);
   out.end_object();
 }
 

@@ -96,6 +96,7 @@ void write_extension(JsonWriter& out, const KvScales& scales) {
   write_counted(out, provenance);
   write_rows(out, "k_scale", scales.layers, &LayerScales::k);
   write_rows(out, "v_scale", scales.layers, &LayerScales::v);
+  if (has_q_scales(scales)) write_rows(out, "q_scale", scales.layers, &LayerScales::q);
   write_magnitudes(out, provenance);
   write_drafts(out, scales);
   out.end_object();
@@ -220,10 +221,12 @@ void read_scales(const Json& extension, KvScales& out) {
   if (heads > 1) shape.of_layers.assign(out.layer_kv_heads.begin(), out.layer_kv_heads.end());
   const auto k = read_rows(k_rows, shape);
   const auto v = read_rows(extension.at("v_scale"), shape);
+  std::vector<std::vector<float>> q(out.layers.size());
+  if (const auto rows = extension.find("q_scale")) q = read_rows(*rows, {shape.has_cache, 1});
   for (size_t layer = 0; layer < out.layers.size(); ++layer) {
     if (!shape.has_cache[layer]) continue;
     const float factor = out.layers[layer].k[0];
-    out.layers[layer] = {k[layer], v[layer]};
+    out.layers[layer] = {k[layer], v[layer], q[layer]};
     const float most = fused_scale(out.layers[layer]);
     if (most == factor) continue;
     throw Error(

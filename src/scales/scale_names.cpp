@@ -24,6 +24,11 @@ constexpr std::pair<std::string_view, ScaleSpelling> kSpellings[] = {
     {"k_proj.output_scale", ScaleSpelling::output},
     {"v_proj.output_scale", ScaleSpelling::output},
     {"qkv_proj.output_scale", ScaleSpelling::output},
+    {"k_global_scale", ScaleSpelling::other},  // AutoRound's of NVFP4
+    {"v_global_scale", ScaleSpelling::other},
+    {"q_scale", ScaleSpelling::query},
+    {"attn.q_scale", ScaleSpelling::query},
+    {"q_proj.q_scale", ScaleSpelling::query},
     {"k_cache.scale", ScaleSpelling::other},
     {"v_cache.scale", ScaleSpelling::other},
     {"attn.kv_scale", ScaleSpelling::other},
@@ -45,6 +50,11 @@ std::optional<ScaleSpelling> scale_spelling(std::string_view tensor) {
     if (name == rest) return spelling;
   }
   return std::nullopt;
+}
+
+std::optional<ScaleSpelling> kv_scale_spelling(std::string_view tensor) {
+  const auto spelling = scale_spelling(tensor);
+  return spelling == ScaleSpelling::query ? std::nullopt : spelling;
 }
 
 std::vector<std::string> kv_scale_names(const Checkpoint& checkpoint) {

@@ -22,11 +22,14 @@ enum class ScaleSpelling {
   parameter,   // self_attn.attn.k_scale, self_attn.attn.v_scale
   projection,  // self_attn.k_proj.k_scale, self_attn.v_proj.v_scale
   output,      // self_attn.k_proj.output_scale, self_attn.v_proj.output_scale
+  query,       // self_attn.q_scale, self_attn.attn.q_scale, self_attn.q_proj.q_scale
   other,       // self_attn.k_cache.scale, zero points
 };
 
-// nullopt for anything but a scale (or zero point) of K, V or both; those of Q are none.
+// nullopt for anything but a scale (or zero point) of K, V, both or Q.
 std::optional<ScaleSpelling> scale_spelling(std::string_view tensor);
+// nullopt for a scale of Q too.
+std::optional<ScaleSpelling> kv_scale_spelling(std::string_view tensor);
 
 // The tensors of a checkpoint that have a spelling, in order.
 std::vector<std::string> kv_scale_names(const Checkpoint& checkpoint);

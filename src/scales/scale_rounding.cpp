@@ -100,6 +100,7 @@ KvScales at_powers_of_two(const KvScales& scales) {
   for_each_layer(out, [&](LayerScales& layer) {
     raise(layer.k);
     raise(layer.v);
+    raise(layer.q);
   });
   return out;
 }

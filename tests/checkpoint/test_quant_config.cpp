@@ -74,7 +74,7 @@ TEST_CASE("quant_config: what the cache is said to be, and where") {
   CHECK(eight.statement ==
         "'config.json': quantization_config.kv_cache_scheme: is for 8-bit floats");
   CHECK(eight.stated_in == "'config.json'");
-  CHECK(eight.is_fp8);
+  CHECK(eight.stated == KvFormat::e4m3fn);
   CHECK(eight.is_static);
   const KvConfig dynamic = of_block(
       R"({"quant_method": "compressed-tensors",
@@ -84,7 +84,8 @@ TEST_CASE("quant_config: what the cache is said to be, and where") {
       R"({"producer": {"name": "modelopt", "version": "0.31.0"}, "kv_cache_scheme": "NVFP4"})");
   CHECK(text.method == QuantMethod::modelopt);
   CHECK(text.statement == "'config.json': quantization_config.kv_cache_scheme: is 'NVFP4'");
-  CHECK_FALSE(text.is_fp8);
+  CHECK(text.stated == KvFormat::nvfp4);
+  CHECK(text.format == KvFormat::nvfp4);
 }
 
 TEST_CASE("quant_config: the file is named whole, whatever is in its name") {
@@ -151,12 +152,12 @@ TEST_CASE("quant_config: AutoRound is told by its own word in every form it writ
     CHECK(found.producer == "AutoRound");
     CHECK(found.version == row.version);
     CHECK(found.observer == "memoryless_minmax");
-    CHECK(found.is_fp8);
+    CHECK(found.stated == KvFormat::e4m3fn);
     CHECK(found.stated_in == "'config.json'");
   }
 }
 
-TEST_CASE("quant_config: AutoRound with a 16-bit cache says nothing of it, with NVFP4 no FP8") {
+TEST_CASE("quant_config: AutoRound with a 16-bit cache says nothing of it, with NVFP4 that") {
   for (const char* block : {R"({"quant_method": "auto-round", "autoround_version": "0.16.1"})",
                             R"({"quant_method": "gptq", "static_kv_dtype": "fp8"})",
                             R"({"quant_method": "gptq", "provider": "another"})"}) {
@@ -166,7 +167,22 @@ TEST_CASE("quant_config: AutoRound with a 16-bit cache says nothing of it, with 
   }
   const KvConfig four = of_block(R"({"quant_method": "auto-round", "static_kv_dtype": "nvfp4"})");
   CHECK(four.statement == "'config.json': quantization_config.static_kv_dtype: is 'nvfp4'");
-  CHECK_FALSE(four.is_fp8);
+  CHECK(four.stated == KvFormat::nvfp4);
+  CHECK(four.by_autoround);
+}
+
+TEST_CASE("quant_config: 4-bit floats are NVFP4 by ModelOpt and AutoRound alone") {
+  const std::string scheme = R"("kv_cache_scheme": {"num_bits": 4, "type": "float"})";
+  CHECK(of_block(R"({"quant_method": "modelopt", )" + scheme + "}").stated == KvFormat::nvfp4);
+  CHECK(of_block(R"({"quant_method": "compressed-tensors", )" + scheme + "}").stated ==
+        std::nullopt);
+  CHECK(of_block(R"({"quant_method": "compressed-tensors", "provider": "auto-round", )" + scheme +
+                 "}")
+            .stated == KvFormat::nvfp4);
+  const KvConfig rank = read_trtllm_config(json(
+      R"({"producer": {"name": "modelopt"}, "quantization": {"kv_cache_quant_algo": "NVFP4"}})"));
+  CHECK_FALSE(rank.statement.empty());
+  CHECK(rank.stated == std::nullopt);
 }
 
 TEST_CASE("quant_config: what is of another type is named") {

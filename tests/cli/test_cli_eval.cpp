@@ -247,6 +247,8 @@ TEST_CASE("cli eval: the whole text, numbers aside") {
             "#\n"
             "\nverdict layers # and # need their scales; # is safe in the other #\n"
             "on FNUZ the same (scales doubled)\n"
+            "FP8 Q Q underflows at # in layers # and #; # is safe in the other # For attention "
+            "that computes in FP8; 'inject --q-scales' writes the scales\n"
             "evidence # tokens in # windows of # document; K after RoPE, computed in float16\n");
 }
 

@@ -62,13 +62,12 @@ TEST_CASE("cli extract: --list shows every scale tensor, also where they cannot 
 TEST_CASE("cli extract: --list names the dialects that are left open, and what is ignored") {
   CHECK(run({"extract", "--list", "f6-no-config", "-q"})
             .out.find("\nmodel.layers.2.self_attn.v_proj.v_scale  modelopt-0.23, modelopt-0.27, "
-                      "modelopt or "
-                      "compressed-tensors-proj  "
+                      "modelopt, modelopt-nvfp4 or compressed-tensors-proj  "
                       "V   F32    []     0.043666296\n") != std::string::npos);
   const test::CliResult ignored = run({"extract", "--list", "r10-prob_output_scale"});
   CHECK(ignored.exit_code == 0);
-  CHECK(ignored.out.find("\nmodel.layers.1.self_attn.q_proj.output_scale  ignored: scales of Q, "
-                         "which is not cached            -   F32    []     0.059757236\n") !=
+  CHECK(ignored.out.find("\nmodel.layers.1.self_attn.q_proj.output_scale  ignored: scales of Q's "
+                         "projection, which is not cached  -   F32    []     0.059757236\n") !=
         std::string::npos);
   CHECK(run({"extract", "--list", "unknown-form", "-q"})
             .out.find("ignored: in a form that is not read") != std::string::npos);

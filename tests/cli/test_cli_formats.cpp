@@ -110,15 +110,119 @@ TEST_CASE("cli formats: a file of NVFP4 scales is compared, merged and verified 
   CHECK(verified.exit_code == 3);
   CHECK(verified.err.find("'n.json': is a scale file for nvfp4, which no runtime reads") !=
         std::string::npos);
-  CHECK(test::run_cli({"inject", kDemo, "-s", "n.json", "-o", "out"}, folder.path()).err ==
-        "fp8kv: inject: 'n.json': is for nvfp4, expected scales for an FP8 cache\n"
-        "help: calibrate with --kv-cache-dtype fp8, or check these with --for json\n");
   CHECK(run(folder, {"eval", kDemo, "--data", kText, "-s", "n.json"}, {"--kv-cache-dtype", "fp8"})
             .err.find("'n.json': scales made for nvfp4 cannot serve float8_e4m3fn") !=
         std::string::npos);
   CHECK(test::run_cli({"extract", "n.json", "-o", "again.json", "-q"}, folder.path()).exit_code ==
         0);
   CHECK(test::read_file(folder / "again.json") == test::read_file(folder / "n.json"));
+}
+
+TEST_CASE("cli formats: NVFP4 scales go into a folder, serve there, and come out again") {
+  const test::TempDir folder;
+  REQUIRE(
+      on_text(folder, "calibrate", {"--out", "n.json", "--kv-cache-dtype", "nvfp4"}).exit_code ==
+      0);
+  const test::CliResult injected =
+      test::run_cli({"inject", kDemo, "-s", "n.json", "-o", "out"}, folder.path());
+  CHECK(injected.exit_code == 0);
+  CHECK(injected.out.find("vllm serve out --kv-cache-dtype nvfp4\n") != std::string::npos);
+  // The demo is in F16, to which vLLM rounds: amax / 2688 of its smallest V is too small for that.
+  const test::CliResult rounded =
+      test::run_cli({"verify", "out", "--runtime", "vllm@0.33"}, folder.path());
+  CHECK(rounded.exit_code == 1);
+  CHECK(rounded.out.find("rounded away in layer 1") != std::string::npos);
+  CHECK(test::run_cli({"inject", kDemo, "-s", "n.json", "-o", "raised", "-q", "--scale-rounding",
+                       "power-of-two"},
+                      folder.path())
+            .exit_code == 0);
+  CHECK(test::run_cli({"verify", "raised", "--runtime", "vllm@0.33"}, folder.path()).exit_code ==
+        0);
+  const test::CliResult fp8 = test::run_cli(
+      {"verify", "raised", "--runtime", "vllm@0.33", "--kv-cache-dtype", "fp8"}, folder.path());
+  CHECK(fp8.exit_code == 1);
+  CHECK(fp8.err.find("vllm serve raised --kv-cache-dtype nvfp4") != std::string::npos);
+  const test::CliResult own = test::run_cli(
+      {"verify", "out", "--runtime", "vllm@0.33", "--kv-cache-dtype", "int8_per_token_head"},
+      folder.path());
+  CHECK(own.exit_code == 1);
+  CHECK(own.out.find("such a cache makes its own scales, and takes none of a model") !=
+        std::string::npos);
+  CHECK(test::run_cli({"diff", "out", "n.json"}, folder.path()).exit_code == 0);
+  // The folder's own scales serve its cache: the same text as with the file.
+  const Arguments generate = {"Once", "--max-tokens", "8", "-q"};
+  Arguments of_folder = {"run", "out"}, of_file = {"run", kDemo, "-s", "n.json"};
+  of_folder.insert(of_folder.end(), generate.begin(), generate.end());
+  of_file.insert(of_file.end(), generate.begin(), generate.end());
+  const test::CliResult text = test::run_cli(of_folder, folder.path());
+  CHECK(text.exit_code == 0);
+  CHECK(text.out == test::run_cli(of_file, folder.path()).out);
+}
+
+TEST_CASE("cli formats: plan knows formats that are not computed, and layers that vLLM leaves") {
+  const test::TempDir folder;
+  const test::CliResult planned = test::run_cli(
+      {"plan", kDemo, "--kv-cache-dtype", "turboquant_4bit_nc,turboquant_k8v4", "--json"},
+      folder.path());
+  CHECK(planned.exit_code == 0);
+  CHECK(planned.err ==
+        "note: turboquant_4bit_nc: vLLM leaves layers 0, 1, 4 and 5 in 16 bit, and so does this "
+        "plan\nnote: turboquant_k8v4: vLLM leaves layers 0, 1, 4 and 5 in 16 bit, and so does this "
+        "plan\n");
+  const Json plans = Json::parse(planned.out, "plan").at("plans");
+  CHECK(plans[0].at("kv_cache_dtype").as_string() == "turboquant_4bit_nc");
+  CHECK(test::run_cli({"plan", kDemo, "--kv-cache-dtype", "octave_k3v4"}, folder.path())
+            .err.starts_with("fp8kv: plan: --kv-cache-dtype octave_k3v4: heads of layer 0 have "));
+  CHECK(test::run_cli({"run", kDemo, "x", "--kv-cache-dtype", "octave_k3v4"}, folder.path())
+            .exit_code == 2);
+}
+
+TEST_CASE("cli formats: scales of Q are written when they are asked for, and compared") {
+  const test::TempDir folder;
+  REQUIRE(on_text(folder, "calibrate", {"--out", "s.json"}).exit_code == 0);
+  const auto inject = [&](const char* out, const Arguments& more) {
+    return run(folder, {"inject", kDemo, "-s", "s.json", "-o", out, "-q"}, more);
+  };
+  CHECK(inject("q", {"--for", "vllm", "--q-scales"}).exit_code == 0);
+  CHECK(inject("plain", {"--for", "vllm"}).exit_code == 0);
+  const test::CliResult listed = test::run_cli({"extract", "--list", "q"}, folder.path());
+  CHECK(listed.out.find("model.layers.0.self_attn.q_scale") != std::string::npos);
+  const test::CliResult same = test::run_cli({"diff", "q", "s.json"}, folder.path());
+  CHECK(same.exit_code == 0);
+  CHECK(same.out.find("\nQ: no layer of 6 differs\n") != std::string::npos);
+  CHECK(
+      test::run_cli({"diff", "q", "plain"}, folder.path()).err.find("note: B has no scales of Q") !=
+      std::string::npos);
+  CHECK(inject("tgi", {"--for", "tgi", "--q-scales"}).err ==
+        "fp8kv: inject: no scales of Q can be written for 'tgi'\n"
+        "help: vLLM alone is known to take some, in its attention in FP8: --for vllm\n");
+}
+
+TEST_CASE("cli formats: eval adds the same cache as other kernels compute with it") {
+  const test::TempDir folder;
+  const test::CliResult result =
+      run(folder,
+          {"eval", kDemo, "--data", kText, "--samples", "4", "--seq-len", "64", "--greedy-tokens",
+           "0", "--json", "-q", "--device", "cpu"},
+          {"--attention", "fp8", "--fp8-rounding", "toward-zero", "--policy", "amax,unit"});
+  const auto found = klds(result);
+  REQUIRE(found.size() == 6);
+  CHECK(found[0].first == "fp8_e4m3 amax");
+  CHECK(found[1].first == "fp8_e4m3 amax, attention in FP8");
+  CHECK(found[2].first == "fp8_e4m3 amax, rounded towards zero");
+  CHECK(found[4].first == "fp8_e4m3 unit, attention in FP8");
+  CHECK(found[1].second > found[0].second);
+  // Twice the error of a value is about four times the divergence.
+  CHECK(found[2].second > 2 * found[0].second);
+  const Json candidates = Json::parse(result.out, "eval").at("candidates");
+  CHECK(candidates[1].at("attention").as_string() == "fp8");
+  CHECK(candidates[2].at("fp8_rounding").as_string() == "toward-zero");
+  CHECK_FALSE(candidates[0].has("attention"));
+  CHECK(run(folder, {"eval", kDemo, "--data", kText},
+            {"--attention", "fp8", "--kv-cache-dtype", "nvfp4", "--policy", "amax"})
+            .err ==
+        "fp8kv: eval: --attention fp8: is about fp8_e4m3 caches, and none is measured\n"
+        "help: add fp8_e4m3 to --kv-cache-dtype\n");
 }
 
 TEST_CASE("cli formats: eval says which policies make no NVFP4 scales") {

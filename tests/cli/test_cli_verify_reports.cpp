@@ -37,9 +37,9 @@ TEST_CASE("cli verify: JSON has every layer of every runtime, whole") {
     "fp8",
     "torch_dtype",
     "llama_baichuan_phi3",
-    "llama_mistral",
     "single_file",
-    "index"
+    "index",
+    "llama_mistral"
   ],
   "layers_known": true,
   "form": "k_scale/v_scale",

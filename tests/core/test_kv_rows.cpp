@@ -156,7 +156,8 @@ TEST_CASE("kv rows: 4over6 never errs by more than max / 6 does") {
 
 TEST_CASE("kv rows: NaN changes no other element, where elements are not mixed") {
   for (const KvFormat format : kMade) {
-    if (kv_spec(format).rotated) continue;
+    // All elements of a block decide which of two scales is better.
+    if (kv_spec(format).rotated || format == KvFormat::nvfp4_4over6) continue;
     CAPTURE(format_name(format));
     const KvRow row{format, 64, 0};
     std::vector<float> x;

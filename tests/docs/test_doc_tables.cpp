@@ -82,18 +82,20 @@ std::string number_text(float value) {
   return exponent < 0 && value == std::ldexp(1.0f, exponent) ? cat("2^", exponent) : cat(value);
 }
 
-std::string facts_text(FactSet facts) {
-  std::vector<std::string> names;
-  for (const std::string& name : facts.names()) names.push_back(code(name));
-  return join(names, ", ");
+std::string names_text(const std::vector<std::string>& names) {
+  std::vector<std::string> coded;
+  for (const std::string& name : names) coded.push_back(code(name));
+  return join(coded, ", ");
 }
 
 std::string condition_text(const RuntimeRule& rule) {
-  const std::string with = facts_text(rule.with), without = facts_text(rule.without);
-  std::string text = with;
+  std::vector<std::string> without = rule.without.names();
+  for (const std::string& name : rule.not_of.names()) without.push_back(name);
+  std::string text = names_text(rule.with.names());
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
-  if (!without.empty()) add("not " + without);
-  if (rule.any != FactSet{}) add("one of " + facts_text(rule.any));
+  if (!without.empty()) add("not " + names_text(without));
+  if (rule.any != FactSet{}) add("one of " + names_text(rule.any.names()));
+  if (rule.families != FamilySet{}) add("one of " + names_text(rule.families.names()));
   return text.empty() ? "always" : text;
 }
 
@@ -220,11 +222,15 @@ TEST_CASE("docs: runtimes has every rule, with its versions and its source") {
 }
 
 TEST_CASE("docs: runtimes explains every fact and every result") {
-  std::vector<std::string> facts, outcomes;
+  std::vector<std::string> facts, families, outcomes;
   for (size_t i = 0; i < static_cast<size_t>(Fact::count); ++i) {
     facts.push_back(fact_name(static_cast<Fact>(i)));
   }
   CHECK(lines(test::first_column("docs/runtimes.md", {"fact", "what it says"})) == lines(facts));
+  for (size_t i = 1; i < kFamilyCount; ++i) {
+    families.push_back(family_name(static_cast<Family>(i)));
+  }
+  CHECK(lines(test::first_column("docs/runtimes.md", {"family", "models"})) == lines(families));
   for (int i = 0; i <= static_cast<int>(RuntimeOutcome::note); ++i) {
     outcomes.push_back(runtime_outcome_name(static_cast<RuntimeOutcome>(i)));
   }

@@ -374,12 +374,12 @@ def compressed_cases():
     four = {"num_bits": 4, "strategy": "tensor_group", **static}
     case("f5c-nvfp4", checkpoint(config(version="0.15.0", scheme=four), apart(k, v), base), **refused(
         "'{path}/config.json': quantization_config.kv_cache_scheme: is for 4-bit floats, so "
-        "'model.layers.0.self_attn.k_scale' is not the scale of an FP8 cache",
+        "'model.layers.0.self_attn.k_scale' is the scale of neither an FP8 nor an NVFP4 cache",
         "scales for another type do not convert: calibrate again"))
     eight = {"type": "int", **static}
     case("f5c-int8", checkpoint(config(version="0.15.0", scheme=eight), apart(k, v), base), **refused(
         "'{path}/config.json': quantization_config.kv_cache_scheme: is for 8-bit integers, so "
-        "'model.layers.0.self_attn.k_scale' is not the scale of an FP8 cache",
+        "'model.layers.0.self_attn.k_scale' is the scale of neither an FP8 nor an NVFP4 cache",
         "scales for another type do not convert: calibrate again"))
 
 
@@ -416,11 +416,10 @@ def modelopt_cases():
         "'{path}': has no KV scales, though '{path}/hf_quant_config.json' says that the cache is FP8 (ModelOpt's fp8_cast "
         "writes none): a runtime would use 1", "make some with 'fp8kv calibrate', and put them in with 'fp8kv inject'",
         ["cast-without-scales"]))
-    case("f6-nvfp4", checkpoint(llama(quantization_config=block("0.43.0", bits=4)), names(k, v), base,
-                                hf_quant_config__json=hf_quant("0.43.0", kv="NVFP4")), **refused(
-        "'{path}/hf_quant_config.json': quantization.kv_cache_quant_algo: is 'NVFP4', so "
-        "'model.layers.0.self_attn.k_proj.k_scale' is not the scale of an FP8 cache",
-        "scales for another type do not convert: calibrate again"))
+    four = checkpoint(llama(quantization_config=block("0.43.0", bits=4)), names(k, v), base,
+                      hf_quant_config__json=hf_quant("0.43.0", kv="NVFP4"))
+    case("f6-nvfp4", four, **{**read_as("modelopt-nvfp4", k, v, observation="post_rope", **made("0.43.0")),
+                              "format": "nvfp4"})
     case("f6-configs-disagree", checkpoint(llama(quantization_config=block("0.43.0", bits=4)), names(k, v), base,
                                            hf_quant_config__json=hf_quant("0.43.0")), **refused(
         "'{path}/hf_quant_config.json': quantization.kv_cache_quant_algo: is 'FP8', but "
@@ -495,7 +494,7 @@ def trtllm_cases():
          **read_as("trtllm", k, v, observation="post_rope", producer="modelopt", version="0.27.1"))
     case("f8-int8", {"config.json": config(kv="INT8"), "rank0.safetensors": rank(at("kv_", s))}, **refused(
         "'{path}/config.json': quantization.kv_cache_quant_algo: is 'INT8', so "
-        "'transformer.layers.0.attention.kv_cache_scaling_factor' is not the scale of an FP8 cache",
+        "'transformer.layers.0.attention.kv_cache_scaling_factor' is the scale of neither an FP8 nor an NVFP4 cache",
         "scales for another type do not convert: calibrate again"))
     model = {"version": "0.7.1", "dtype": "float16", "tensor_parallel": 1, "num_attention_heads": HEADS, "num_kv_heads": HEADS,
              "layers": [{"decoder_type": "llama"} for _ in range(LAYERS)]}

@@ -158,16 +158,17 @@ TEST_CASE("dialects: forms agree when they differ only by the rounding of the co
   }
 }
 
-TEST_CASE("dialects: scales of Q and zero points are ignored with a word") {
+TEST_CASE("dialects: other names of Q's scales and zero points are ignored with a word") {
   ScaledModel model;
   for (int layer = 0; layer < 2; ++layer) {
-    model.layer(layer, "k_scale", 1).layer(layer, "v_scale", 1).layer(layer, "q_scale", 1);
+    model.layer(layer, "k_scale", 1).layer(layer, "v_scale", 1);
+    model.layer(layer, "q_proj.output_scale", 1);
   }
   model.add("model.layers.0.self_attn.k_zero_point", {0}, DType::i8, {1});
   CHECK(model.read().notes ==
         std::vector<std::string>{
-            "ignored 'model.layers.0.self_attn.q_scale' and 1 other: scales of Q, which is not "
-            "cached",
+            "ignored 'model.layers.0.self_attn.q_proj.output_scale' and 1 other: scales of Q's "
+            "projection, which is not cached",
             "ignored 'model.layers.0.self_attn.k_zero_point': zero points, which are 0"});
   model.add("model.layers.1.self_attn.v_zero_point", {3}, DType::i8, {1});
   CHECK(model.error() ==

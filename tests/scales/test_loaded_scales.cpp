@@ -101,6 +101,18 @@ TEST_CASE("loaded scales: scales of heads arrive each, or as one") {
   }
 }
 
+TEST_CASE("loaded scales: Q is compared where the files have it") {
+  const auto compared =
+      compare_loaded(scales_of({{{2}, {3}, {5}}, {{2}, {3}, {5}}}),
+                     memory_of({{"a.0", 0, {2}, {3}, {5}}, {"a.1", 1, {2}, {3}}}));
+  REQUIRE(compared.size() == 6);
+  CHECK(compared[2].of == 'Q');
+  CHECK(compared[2].how == LoadedAs::equal);
+  CHECK(compared[5].how == LoadedAs::missing);
+  CHECK(compare_loaded(scales_of({{{2}, {3}}}), memory_of({{"a.0", 0, {2}, {3}, {1}}})).size() ==
+        2);
+}
+
 TEST_CASE("loaded scales: layers are told apart, and the worst module of a layer counts") {
   const auto compared =
       compare_loaded(scales_of({{{2}, {3}}, {}, {{4}, {5}}}),

@@ -110,8 +110,9 @@ TEST_CASE("runtimes: every column ends in the one rule that always holds") {
       CHECK(rule.source[0] != '\0');
       if (rule.outcome == RuntimeOutcome::note) continue;
       last = i;
-      const bool holds_always =
-          rule.with == FactSet{} && rule.without == FactSet{} && rule.any == FactSet{};
+      const bool holds_always = rule.with == FactSet{} && rule.without == FactSet{} &&
+                                rule.any == FactSet{} && rule.families == FamilySet{} &&
+                                rule.not_of == FamilySet{};
       always += holds_always;
     }
     CHECK(always == 1);
@@ -119,6 +120,8 @@ TEST_CASE("runtimes: every column ends in the one rule that always holds") {
     CHECK(end.with == FactSet{});
     CHECK(end.without == FactSet{});
     CHECK(end.any == FactSet{});
+    CHECK(end.families == FamilySet{});
+    CHECK(end.not_of == FamilySet{});
   }
 }
 
@@ -129,12 +132,14 @@ TEST_CASE("runtimes: every set of facts has one verdict per column") {
     for (unsigned fact = 0; fact < static_cast<unsigned>(Fact::count); ++fact) {
       facts.add(static_cast<Fact>(fact), rng.next() % 3 == 0);
     }
+    facts.set_family(static_cast<Family>(rng.next() % kFamilyCount));
     const auto verdicts = runtime_verdicts(facts);
     REQUIRE(verdicts.size() == runtime_columns().size());
     for (const RuntimeVerdict& verdict : verdicts) {
       CHECK(verdict.rule->outcome != RuntimeOutcome::note);
       CHECK(facts.has_all(verdict.rule->with));
       CHECK_FALSE(facts.has_any(verdict.rule->without));
+      CHECK_FALSE(verdict.rule->not_of.has(facts.family()));
     }
   }
 }

@@ -148,8 +148,9 @@ TEST_CASE("verify: an FP8 cache that comes by itself, but without the scales, is
   const InjectPlace place(config);
   place.inject("model", two_layers(0.5f, 0.5f), "out", "vllm");
   // TGI turns FP8 on for such a config, and knows no self_attn.attn.k_scale.
-  FactSet facts = {Fact::scales, Fact::parameters,   Fact::compressed_tensors, Fact::no_groups,
-                   Fact::frozen, Fact::cache_scheme, Fact::llama_mistral};
+  FactSet facts = {Fact::scales,    Fact::parameters, Fact::compressed_tensors,
+                   Fact::no_groups, Fact::frozen,     Fact::cache_scheme};
+  facts.set_family(Family::llama_mistral);
   const RuntimeColumn& tgi = *choose_runtimes("tgi")[0].column;
   const RuntimeVerdict verdict = runtime_verdict(facts, tgi);
   CHECK(verdict.rule->outcome == RuntimeOutcome::turns_on);

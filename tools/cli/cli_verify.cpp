@@ -5,6 +5,7 @@
 #include "about/help.h"
 #include "cli/cli_checks.h"
 #include "cli/cli_flags.h"
+#include "options/kv_dtype.h"
 #include "scales/rules/serving.h"
 
 namespace fp8kv {
@@ -26,10 +27,13 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
                    "NAME@VERSION, NAME@all, or all; may be given again")
       ->allow_extra_args(false)
       ->type_name("RUNTIME");
-  choice(command->add_option("--kv-cache-dtype", options.kv_cache_dtype,
-                             "The flag that it will be served with; unless given, what each "
-                             "runtime calls an FP8 cache of E4M3"),
-         {"auto", "fp8", "fp8_e4m3", "fp8_e4m3fn", "fp8_e5m2"});
+  command
+      ->add_option("--kv-cache-dtype", options.kv_cache_dtype,
+                   "The flag that it will be served with: auto, fp8, fp8_e5m2, nvfp4, or another "
+                   "name of vLLM; unless given, what each runtime calls the cache that the scales "
+                   "are for")
+      ->check(a_plan_dtype())
+      ->type_name("DTYPE");
   std::vector<std::string> gpus;
   for (const Gpu& gpu : known_gpus()) gpus.push_back(gpu.name);
   auto* gpu =

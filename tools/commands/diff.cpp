@@ -75,6 +75,19 @@ std::string drafts_summary(const ScaleDiff& diff) {
              "\n");
 }
 
+bool q_differs(const ScaleDiff& diff) {
+  return diff.q && diff.q->differing > 0;
+}
+
+// "Q: 1 of 2 layers differs; farthest is layer 1: B/A is 1.02"; "" without scales of Q.
+std::string q_summary(const ScaleDiff& diff) {
+  if (!diff.q) return "";
+  if (!q_differs(diff)) return cat("Q: no layer of ", diff.q->layers, " differs\n");
+  return cat("Q: ", diff.q->differing, " of ", count_of(diff.q->layers, "layer"),
+             diff.q->differing > 1 ? " differ" : " differs", "; farthest is layer ",
+             diff.q->farthest_layer, ": B/A is ", significant(diff.q->farthest.ratio(), 6), "\n");
+}
+
 std::string place_of(const ScaleDiff& diff) {
   const DiffRow& row = diff.farthest;
   return cat("layer ", row.layer, diff.per_head ? cat(", head ", row.head) : "");
@@ -102,8 +115,8 @@ std::string summary(const ScaleDiff& diff, double tolerance) {
 }
 
 std::string diff_text(const ScaleDiff& diff, double tolerance) {
-  std::string text =
-      diff_table(diff) + "\n" + summary(diff, tolerance) + "\n" + drafts_summary(diff);
+  std::string text = diff_table(diff) + "\n" + summary(diff, tolerance) + "\n" +
+                     drafts_summary(diff) + q_summary(diff);
   for (const DiffFinding& finding : diff.findings) {
     text += cat(finding.name, ": ", finding.sentence, "; ", finding.remedy, "\n");
   }
@@ -145,7 +158,8 @@ void drafts_json(JsonWriter& json, const std::vector<DraftDiff>& drafts) {
 std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const FoundScales& a,
                       const FoundScales& b) {
   JsonWriter json;
-  begin_json(json, options, diff.differing_layers == 0 && differing_drafts(diff) == 0);
+  begin_json(json, options,
+             diff.differing_layers == 0 && differing_drafts(diff) == 0 && !q_differs(diff));
   json.member("comparable", true);
   json.member("layers", uint64_t{diff.layers});
   json.member("differing_layers", uint64_t{diff.differing_layers});
@@ -159,6 +173,13 @@ std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const F
   }
   json.end_array().member("notes", std::span<const std::string>(diff.notes));
   drafts_json(json, diff.drafts);
+  if (diff.q) {
+    json.key("q").begin_object().member("layers", uint64_t{diff.q->layers});
+    json.member("differing_layers", uint64_t{diff.q->differing});
+    json.member("farthest_layer", uint64_t{diff.q->farthest_layer});
+    pair_json(json, "farthest", diff.q->farthest);
+    json.end_object();
+  }
   for (const auto& [name, side] : {std::pair("of_a", &a), std::pair("of_b", &b)}) {
     json.key(name).begin_object().member("form", side->dialect);
     diagnoses_json(json, side->diagnoses);
@@ -196,14 +217,19 @@ void run_command(const DiffOptions& options) {
   options.json ? print(diff_json(options, diff, a, b))
                : print_text(diff_text(diff, options.tolerance));
   const size_t drafts = differing_drafts(diff);
-  if (diff.differing_layers == 0 && drafts == 0) return;
-  const std::string in_drafts =
-      drafts == 0 ? "" : cat(drafts, " of ", count_of(diff.drafts.size(), "draft layer"));
-  const std::string in_layers =
-      diff.differing_layers == 0 ? "" : cat(diff.differing_layers, " of ", all_layers(diff));
-  const bool both = !in_layers.empty() && !in_drafts.empty();
+  std::vector<std::string> places;
+  if (diff.differing_layers > 0) {
+    places.push_back(cat(diff.differing_layers, " of ", all_layers(diff)));
+  }
+  if (drafts > 0) {
+    places.push_back(cat(drafts, " of ", count_of(diff.drafts.size(), "draft layer")));
+  }
+  if (q_differs(diff)) {
+    places.push_back(cat("Q of ", diff.q->differing, " of ", count_of(diff.q->layers, "layer")));
+  }
+  if (places.empty()) return;
   throw Error(cat(quote(options.a.string()), " and ", quote(options.b.string()), " differ in ",
-                  in_layers, both ? " and in " : "", in_drafts),
+                  join(places, " and in ")),
               "", ErrorKind::check);
 }
 

@@ -63,6 +63,7 @@ void check_flags(const InjectCommandOptions& options) {
   if (!is_file) return;
   const char* of_folders = options.replace                       ? "--replace"
                            : options.powers_of_two               ? "--scale-rounding"
+                           : options.q_scales                    ? "--q-scales"
                            : options.link != LinkMode::automatic ? "--link"
                                                                  : nullptr;
   if (of_folders == nullptr) return;
@@ -102,6 +103,7 @@ void run_command(const InjectCommandOptions& options) {
                           .dry_run = options.dry_run,
                           .overwrite = options.force,
                           .replace = options.replace,
+                          .q_scales = options.q_scales,
                           .accept_foreign = options.accept_foreign,
                           .replace_name = "--replace",
                           .accept_foreign_name = kAcceptForeign,

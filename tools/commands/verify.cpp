@@ -5,6 +5,7 @@
 #include "commands/verify_with.h"
 #include "inputs/scale_source.h"
 #include "options/kept_inputs.h"
+#include "options/kv_dtype.h"
 #include "options/output_files.h"
 #include "scales/verify/verify_scales.h"
 #include "show/output.h"
@@ -26,6 +27,9 @@ std::vector<ChosenRuntime> asked_runtimes(const VerifyOptions& options) {
 
 ServingCase serving_case(const VerifyOptions& options) {
   ServingCase serving;
+  if (options.kv_cache_dtype.starts_with("fp8")) serving.flag = CacheFlag::fp8;
+  if (makes_own_scales(options.kv_cache_dtype)) serving.flag = CacheFlag::own_scales;
+  if (options.kv_cache_dtype == "nvfp4") serving.flag = CacheFlag::nvfp4;
   if (options.kv_cache_dtype == "auto") serving.flag = CacheFlag::automatic;
   if (options.kv_cache_dtype == "fp8_e5m2") serving.flag = CacheFlag::e5m2;
   for (const Gpu& gpu : known_gpus()) {

@@ -115,6 +115,7 @@ void layers_json(JsonWriter& json, const char* name, const std::vector<size_t>& 
 void format_json(JsonWriter& json, const Certificate& certificate) {
   json.begin_object().member("format", format_name(certificate.format));
   json.member("verdict", verdict_sentence(certificate));
+  if (const std::string q = q_sentence(certificate); !q.empty()) json.member("q_verdict", q);
   layers_json(json, "needs_scale", certificate.layers_with(Verdict::needs_scale));
   layers_json(json, "keep_16bit", certificate.layers_with(Verdict::keep_16bit));
   layers_json(json, "unknown", certificate.layers_with(Verdict::unknown));
@@ -127,6 +128,7 @@ void format_json(JsonWriter& json, const Certificate& certificate) {
     if (layer.verdict != Verdict::no_cache) {
       tensor_json(json, "k", layer.k);
       tensor_json(json, "v", layer.v);
+      if (layer.q) tensor_json(json, "q", *layer.q);
     }
     json.end_object();
   }
@@ -194,6 +196,10 @@ std::string certificate_text(const KvScales& scales) {
   if (formats_served(scales).size() > 1) {
     const std::string on_fnuz = verdict_sentence(certify(scales, KvFormat::e4m3fnuz));
     text += noted("on FNUZ", (on_fnuz == verdict ? "the same" : on_fnuz) + " (scales doubled)");
+  }
+  if (const std::string q = q_sentence(certificate); !q.empty() && certificate.text.enough) {
+    text += noted("FP8 Q", q + ". For attention that computes in FP8; 'inject --q-scales' writes "
+                               "the scales");
   }
   if (const std::string policy = policy_name(scales); !policy.empty()) {
     text += noted("policy", plain(policy));

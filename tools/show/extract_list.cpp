@@ -11,7 +11,17 @@ namespace fp8kv {
 namespace {
 
 const char* use_of(ScaleOf of) {
-  return of == ScaleOf::k ? "K" : of == ScaleOf::v ? "V" : "K and V";
+  switch (of) {
+    case ScaleOf::k:
+      return "K";
+    case ScaleOf::v:
+      return "V";
+    case ScaleOf::both:
+      return "K and V";
+    case ScaleOf::q:
+      return "Q";
+  }
+  return "";
 }
 
 std::string values_text(const std::vector<float>& values) {
@@ -36,13 +46,13 @@ void form_json(JsonWriter& json, DType dtype, const Shape& shape) {
   json.value(std::span<const int64_t>(dims));
 }
 
-// Writes nothing if there are none. The name says which layer has the tensor.
-void draft_tensors_json(JsonWriter& json, const std::vector<ScaleTensor>& tensors) {
-  if (tensors.empty()) return;
-  json.key("draft_tensors").begin_array();
+// The name of a draft layer's tensor says which layer that is.
+void tensors_json(JsonWriter& json, const std::vector<ScaleTensor>& tensors, bool drafts) {
+  json.begin_array();
   for (const ScaleTensor& tensor : tensors) {
     json.begin_object().member("name", plain(tensor.name));
     json.member("dialect", tensor.dialect_name).member("of", use_of(tensor.of));
+    if (!drafts) json.member("layer", tensor.layer);
     form_json(json, tensor.dtype, tensor.shape);
     values_json(json, tensor.values);
     json.end_object();
@@ -55,7 +65,8 @@ void draft_tensors_json(JsonWriter& json, const std::vector<ScaleTensor>& tensor
 std::string list_text(const FoundScales& found) {
   Table table({"tensor", "dialect", "of", "dtype", "shape", "value"},
               {true, true, true, true, true, true});
-  for (const std::vector<ScaleTensor>* tensors : {&found.tensors, &found.draft_tensors}) {
+  for (const std::vector<ScaleTensor>* tensors :
+       {&found.tensors, &found.draft_tensors, &found.q_tensors}) {
     for (const ScaleTensor& tensor : *tensors) {
       table.add({plain(tensor.name), plain(tensor.dialect_name), use_of(tensor.of),
                  std::string(dtype_name(tensor.dtype)), tensor.shape.text(),
@@ -74,17 +85,11 @@ std::string list_json(const std::filesystem::path& source, const FoundScales& fo
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.extract.list/1");
   json.member("source", utf8_name(source.string())).member("form", found.dialect);
-  json.key("tensors").begin_array();
-  for (const ScaleTensor& tensor : found.tensors) {
-    json.begin_object().member("name", plain(tensor.name));
-    json.member("dialect", tensor.dialect_name);
-    json.member("of", use_of(tensor.of)).member("layer", tensor.layer);
-    form_json(json, tensor.dtype, tensor.shape);
-    values_json(json, tensor.values);
-    json.end_object();
+  tensors_json(json.key("tensors"), found.tensors, false);
+  if (!found.draft_tensors.empty()) {
+    tensors_json(json.key("draft_tensors"), found.draft_tensors, true);
   }
-  json.end_array();
-  draft_tensors_json(json, found.draft_tensors);
+  if (!found.q_tensors.empty()) tensors_json(json.key("q_tensors"), found.q_tensors, false);
   json.key("ignored").begin_array();
   for (const IgnoredTensor& tensor : found.ignored) {
     json.begin_object().member("name", plain(tensor.name)).member("reason", tensor.reason);

@@ -98,6 +98,7 @@ std::vector<ComparedScale> compare_loaded(const KvScales& files, const LoadedSca
     if (!layer.has_cache()) continue;
     add(static_cast<int64_t>(i), 'K', layer.k, &LoadedAttention::k);
     add(static_cast<int64_t>(i), 'V', layer.v, &LoadedAttention::v);
+    if (!layer.q.empty()) add(static_cast<int64_t>(i), 'Q', layer.q, &LoadedAttention::q);
   }
   return all;
 }

@@ -26,14 +26,15 @@ bool arrived(LoadedAs how);
 
 struct ComparedScale {
   int64_t layer = 0;
-  char of = 'K';              // or 'V'
+  char of = 'K';              // or 'V' or 'Q'
   std::vector<float> file;    // one, or one per KV head
   std::vector<float> memory;  // none where it is missing
   LoadedAs how = LoadedAs::equal;
   double error = 0;  // where it was rounded, the largest of |memory / file - 1|
 };
 
-// Two for each layer with a cache, in order. Of several modules of a layer, the worst counts.
+// Two for each layer with a cache, in order, and a third where the files have a scale of Q. Of
+// several modules of a layer, the worst counts.
 std::vector<ComparedScale> compare_loaded(const KvScales& files, const LoadedScales& loaded);
 
 }  // namespace fp8kv

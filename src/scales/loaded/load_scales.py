@@ -137,7 +137,8 @@ def scales_in(model, k_name, v_name):
         if layer is None:
             continue
         k, v = numbers(getattr(module, k_name)), numbers(getattr(module, v_name, None))
-        found.append({"module": name, "layer": layer, "k": k, "v": v,
+        q = numbers(getattr(module, k_name.replace("k_scale", "q_scale"), None))
+        found.append({"module": name, "layer": layer, "k": k, "v": v, "q": q,
                       "cache": str(getattr(module, "kv_cache_dtype", ""))})
     return found
 

@@ -76,7 +76,7 @@ LoadedScales parse_loaded_scales(std::string_view text) {
   for (size_t i = 0; modules && i < modules->size(); ++i) {
     const Json module = (*modules)[i];
     loaded.modules.push_back({module.at("module").as_string(), module.at("layer").as_int(),
-                              numbers(module, "k"), numbers(module, "v")});
+                              numbers(module, "k"), numbers(module, "v"), numbers(module, "q")});
   }
   return loaded;
 }

@@ -15,6 +15,7 @@ struct LoadedAttention {
   int64_t layer = 0;
   std::vector<float> k;
   std::vector<float> v;
+  std::vector<float> q = {};
 };
 
 struct LoadedScales {

@@ -19,6 +19,7 @@ struct FoundScales {
   KvScales scales;
   std::vector<ScaleTensor> tensors;             // by name
   std::vector<ScaleTensor> draft_tensors = {};  // of layers that draft tokens, by name
+  std::vector<ScaleTensor> q_tensors = {};      // scales of Q that are used, by name
   std::vector<IgnoredTensor> ignored;  // what stands beside them, and what is in no known form
   std::string kv_cache_torch_dtype;    // of config.json; "" when absent
   std::vector<std::string> notes;      // what was there and not used, with the reason

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "scales/read/collect_scales.h"
+#include "scales/read/q_scales.h"
 #include "scales/read/scale_layers.h"
 #include "scales/read/scale_origin.h"
 
@@ -95,7 +96,7 @@ class Survey {
     if (collected_.candidates.empty()) refuse_absence();
     config_ = store_.config();
     found_.kv_cache_torch_dtype = config_.torch_dtype;
-    check_is_fp8();
+    check_cache();
     model_ = store_.model();
     in_folder([&] {
       choose_rows(collected_.candidates, config_, found_.tensors);
@@ -113,6 +114,7 @@ class Survey {
   void list_tensors() {
     found_.tensors = candidate_tensors(collected_.candidates);
     found_.draft_tensors = candidate_tensors(collected_.drafts);
+    found_.q_tensors = q_tensors(store_);
     found_.ignored = collected_.ignored;
     found_.notes = notes_on(found_.ignored);
     for (const StoredTensor* tensor : collected_.unknown) {
@@ -134,6 +136,7 @@ class Survey {
     };
     for (ScaleTensor& tensor : found_.tensors) add(tensor);
     for (ScaleTensor& tensor : found_.draft_tensors) add(tensor);
+    for (ScaleTensor& tensor : found_.q_tensors) add(tensor);
     for (IgnoredTensor& tensor : found_.ignored) add(tensor);
     for (const auto& [place, read] : reads) read();
   }
@@ -141,22 +144,22 @@ class Survey {
   [[noreturn]] void refuse_absence() {
     found_.absent = true;
     const KvConfig config = store_.config();
-    if (config.statement.empty() || !config.is_fp8 || !config.is_static) {
+    if (config.statement.empty() || !config.stated || !config.is_static) {
       throw Error(cat(store_.where(), ": has no KV scales"), kMakeSome);
     }
     const bool modelopt = config.method == QuantMethod::modelopt;
     found_.diagnoses.push_back(diagnose_absence(config.stated_in, modelopt));
     throw Error(
         cat(store_.where(), ": has no KV scales, though ", config.stated_in,
-            " says that the cache is FP8", modelopt ? " (ModelOpt's fp8_cast writes none)" : "",
-            ": a runtime would use 1"),
+            " says that the cache is ", *config.stated == KvFormat::nvfp4 ? "NVFP4" : "FP8",
+            modelopt ? " (ModelOpt's fp8_cast writes none)" : "", ": a runtime would use 1"),
         kMakeSome);
   }
 
-  void check_is_fp8() const {
-    if (config_.statement.empty() || config_.is_fp8) return;
+  void check_cache() const {
+    if (config_.statement.empty() || config_.stated) return;
     throw Error(cat(config_.statement, ", so ", quote(collected_.candidates[0].stored->name),
-                    " is not the scale of an FP8 cache"),
+                    " is the scale of neither an FP8 nor an NVFP4 cache"),
                 "scales for another type do not convert: calibrate again");
   }
 
@@ -235,10 +238,27 @@ class Survey {
     scales.provenance = found_.scales.provenance;
     in_folder([&] {
       scales.layers = scales_by_layer(found_.tensors, model_);
+      add_q_scales(scales);
       scales.drafts = scales_of_drafts();
     });
     check_values(scales, store_.where());
     found_.scales = std::move(scales);
+  }
+
+  void add_q_scales(KvScales& scales) {
+    const QScales found = q_scales(found_.q_tensors, model_);
+    for (ScaleTensor& tensor : found_.q_tensors) tensor.dialect_name = found_.dialect;
+    for (size_t i = 0; i < std::min(scales.layers.size(), found.by_layer.size()); ++i) {
+      if (scales.layers[i].has_cache()) scales.layers[i].q = {found.by_layer[i]};
+    }
+    if (found.diagnosis) found_.diagnoses.push_back(*found.diagnosis);
+    if (found.why_not.empty()) return;
+    std::vector<IgnoredTensor> unused;
+    for (const ScaleTensor& tensor : found_.q_tensors) {
+      unused.push_back({tensor.name, found.why_not, tensor.dtype, tensor.shape, tensor.values});
+    }
+    ignore_also(unused);
+    found_.q_tensors.clear();
   }
 
   std::vector<DraftScales> scales_of_drafts() {

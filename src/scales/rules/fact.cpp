@@ -23,6 +23,7 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::per_head, "per_head"},
     {Fact::fused_array, "fused_array"},
     {Fact::apart_0d, "apart_0d"},
+    {Fact::queries, "queries"},
     {Fact::unquantised, "unquantised"},
     {Fact::compressed_tensors, "compressed_tensors"},
     {Fact::fp8, "fp8"},
@@ -32,6 +33,7 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::no_groups, "no_groups"},
     {Fact::frozen, "frozen"},
     {Fact::cache_scheme, "cache_scheme"},
+    {Fact::nvfp4_scheme, "nvfp4_scheme"},
     {Fact::attn_head, "attn_head"},
     {Fact::no_strategy, "no_strategy"},
     {Fact::not_symmetric, "not_symmetric"},
@@ -46,29 +48,6 @@ constexpr std::array<NamedFact, static_cast<size_t>(Fact::count)> kNames = {{
     {Fact::experts, "experts"},
     {Fact::torch_dtype, "torch_dtype"},
     {Fact::llama_baichuan_phi3, "llama_baichuan_phi3"},
-    {Fact::llama_mistral, "llama_mistral"},
-    {Fact::qwen2, "qwen2"},
-    {Fact::qwen2_moe, "qwen2_moe"},
-    {Fact::qwen3, "qwen3"},
-    {Fact::qwen3_moe, "qwen3_moe"},
-    {Fact::qwen3_5, "qwen3_5"},
-    {Fact::qwen3_next, "qwen3_next"},
-    {Fact::gpt_oss, "gpt_oss"},
-    {Fact::gemma3, "gemma3"},
-    {Fact::mixtral, "mixtral"},
-    {Fact::phi3, "phi3"},
-    {Fact::glm4_moe, "glm4_moe"},
-    {Fact::nemotron_h, "nemotron_h"},
-    {Fact::granite, "granite"},
-    {Fact::deepseek, "deepseek"},
-    {Fact::deepseek_sparse, "deepseek_sparse"},
-    {Fact::gpt2, "gpt2"},
-    {Fact::gpt_bigcode, "gpt_bigcode"},
-    {Fact::gpt_neox, "gpt_neox"},
-    {Fact::falcon, "falcon"},
-    {Fact::internlm2, "internlm2"},
-    {Fact::baichuan, "baichuan"},
-    {Fact::bamba, "bamba"},
     {Fact::single_file, "single_file"},
     {Fact::index, "index"},
     {Fact::consolidated, "consolidated"},
@@ -96,6 +75,7 @@ std::vector<std::string> FactSet::names() const {
   for (const NamedFact& each : kNames) {
     if (has(each.fact)) names.push_back(each.name);
   }
+  if (family_ != Family::other) names.push_back(family_name(family_));
   return names;
 }
 

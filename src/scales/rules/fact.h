@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "scales/rules/family.h"
+
 namespace fp8kv {
 
 enum class Fact : uint8_t {
@@ -21,6 +23,7 @@ enum class Fact : uint8_t {
   per_head,     // more than one number per tensor
   fused_array,  // a kv_scale of another shape than []
   apart_0d,     // a k_scale or v_scale of shape []
+  queries,      // self_attn.q_scale, attn.q_scale or q_proj.q_scale
   // Whose quantisation the config describes. Exactly one of these holds for a folder.
   unquantised,
   compressed_tensors,
@@ -32,6 +35,7 @@ enum class Fact : uint8_t {
   no_groups,          // compressed-tensors: no group of quantised layers
   frozen,             // its quantization_status is "frozen" or "compressed"
   cache_scheme,       // it asks for an FP8 cache
+  nvfp4_scheme,       // it asks for an NVFP4 cache
   attn_head,          // with one scale per head
   no_strategy,        // compressed-tensors: without the strategy "tensor" or "attn_head"
   not_symmetric,      // compressed-tensors: without `symmetric: true`
@@ -47,30 +51,6 @@ enum class Fact : uint8_t {
   experts,
   torch_dtype,  // kv_cache_torch_dtype is float8_e4m3fn or float8_e4m3fnuz
   llama_baichuan_phi3,
-  // The family, where the runtimes' loaders of some are known to differ. One at most.
-  llama_mistral,
-  qwen2,
-  qwen2_moe,
-  qwen3,
-  qwen3_moe,
-  qwen3_5,
-  qwen3_next,
-  gpt_oss,
-  gemma3,
-  mixtral,
-  phi3,
-  glm4_moe,
-  nemotron_h,
-  granite,
-  deepseek,         // and Kimi K2 and K2.5, GLM-4.7 Flash: the cache is MLA's
-  deepseek_sparse,  // DeepSeek V3.2 and GLM-5: MLA that sees a choice of tokens
-  gpt2,
-  gpt_bigcode,  // StarCoder 1
-  gpt_neox,
-  falcon,
-  internlm2,
-  baichuan,
-  bamba,
   // Files.
   single_file,   // model.safetensors is there
   index,         // and its index
@@ -100,11 +80,14 @@ class FactSet {
   // All but `others`; and both.
   constexpr FactSet without(FactSet others) const { return of(bits_ & ~others.bits_); }
   constexpr FactSet with(FactSet others) const { return of(bits_ | others.bits_); }
+  // The facts in the order of the enumerators, then the family where it is a known one.
   std::vector<std::string> names() const;
-  // Whose model it is: a number of runtime_models.h, 0 for one that is not listed there. No set of
-  // facts takes it from another.
+  // The model's row in runtime_models.h, or 0 where the table has none; and its family. Both belong
+  // to the folder: combining sets of facts keeps those of the left one.
   constexpr uint8_t model() const { return model_; }
   constexpr void set_model(uint8_t number) { model_ = number; }
+  constexpr Family family() const { return family_; }
+  constexpr void set_family(Family family) { family_ = family; }
   bool operator==(const FactSet&) const = default;
 
  private:
@@ -118,6 +101,7 @@ class FactSet {
   static_assert(static_cast<unsigned>(Fact::count) <= 64);
   uint64_t bits_ = 0;
   uint8_t model_ = 0;
+  Family family_ = Family::other;
 };
 
 }  // namespace fp8kv

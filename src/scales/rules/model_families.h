@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "scales/rules/fact.h"
+#include "scales/rules/family.h"
 
 namespace fp8kv {
 
@@ -20,7 +20,7 @@ enum class PortableNames {
 
 struct ModelFamily {
   std::string_view model_type;  // as in config.json; several for some
-  Fact fact;
+  Family family;
   PortableNames names;
   // Q, K and V are one matrix: nothing is called k_proj. Folders for vLLM and SGLang alone get
   // `names` too, since a loader that stops at the others is one of these.

@@ -18,6 +18,11 @@ std::span<const RuntimeRule> trtllm_pytorch_rules();
 
 // What several runtimes do.
 inline constexpr const char* kNoScales = "there are no scales: an FP8 cache runs with 1";
+inline constexpr const char* kNoNvfp4Scales = "there are no scales: an NVFP4 cache runs with 1";
+inline constexpr const char* kNvfp4NotSeen =
+    "whether it has an NVFP4 cache that takes these scales was not looked at";
+inline constexpr const char* kQNotSeen =
+    "what it does with scales of Q was not looked at for this family";
 inline constexpr const char* kNoScaleFile = "reads no scale file";
 inline constexpr const char* kUnknownNames =
     "does not know the scales by these names: an FP8 cache runs with 1";

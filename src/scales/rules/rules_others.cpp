@@ -4,6 +4,7 @@ namespace fp8kv {
 namespace {
 
 using enum Fact;
+using enum Family;
 using enum RuntimeOutcome;
 
 constexpr const char* kModeling = "transformers: modeling_utils.py";
@@ -20,6 +21,7 @@ constexpr RuntimeVersion k449 = {4, 49}, k457 = {4, 57}, k5 = {5};
 // clang-format off
 constexpr RuntimeRule kTransformersRules[] = {
     {{scale_file}, {}, ignores, kNoScaleFile, kModeling},
+    {{nvfp4_scheme}, {}, unknown, kNvfp4NotSeen, kModeling},
     RuntimeRule{{compressed_tensors, cache_scheme}, {scales}, misreads,
      "with the package compressed-tensors, runs with scales that nobody set", ""}
         .from(k5).seen(kRun5),
@@ -80,6 +82,7 @@ constexpr RuntimeRule kTransformersRules[] = {
 
 constexpr RuntimeRule kBuilderRules[] = {
     {{scale_file}, {}, ignores, kNoScaleFile, "tensorrt_llm: model_weights_loader"},
+    {{nvfp4_scheme}, {}, unknown, kNvfp4NotSeen, "tensorrt_llm: model_weights_loader"},
     {{}, {scales}, ignores, kNoScales, "tensorrt_llm: model_weights_loader"},
     {{projections}, {}, loads,
      "the larger of K's and V's scale for both", "tensorrt_llm: model_weights_loader"},
@@ -90,6 +93,7 @@ constexpr RuntimeRule kBuilderRules[] = {
 
 constexpr RuntimeRule kPytorchRules[] = {
     {{scale_file}, {}, ignores, kNoScaleFile, "tensorrt_llm 00547a25: _torch/modules/attention.py"},
+    {{nvfp4_scheme}, {}, unknown, kNvfp4NotSeen, "tensorrt_llm 00547a25: _torch/modules/attention.py"},
     {{}, {}, ignores,
      "has no scales for an FP8 cache, only for FP4",
      "tensorrt_llm 00547a25: _torch/modules/attention.py"},

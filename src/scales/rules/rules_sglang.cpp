@@ -4,6 +4,7 @@ namespace fp8kv {
 namespace {
 
 using enum Fact;
+using enum Family;
 using enum RuntimeOutcome;
 
 constexpr const char* kSglangKv = "sglang 078e5e2a: quantization/kv_cache.py";
@@ -15,8 +16,8 @@ constexpr const char* kNotMapped =
 constexpr RuntimeVersion k19 = {0, 5, 19};
 // Families whose loaders were run and know the usual names.
 // Families whose Q, K and V are one matrix, of which it has models.
-constexpr FactSet kSglangOneMatrix = {gpt2, gpt_bigcode, internlm2, baichuan};
-constexpr FactSet kUsual = {llama_mistral, gemma3, phi3, qwen3_5};
+constexpr FamilySet kSglangOneMatrix = {gpt2, gpt_bigcode, internlm2, baichuan};
+constexpr FamilySet kUsual = {llama_mistral, gemma3, phi3, qwen3_5};
 
 // clang-format off
 constexpr RuntimeRule kSglangRules[] = {
@@ -28,6 +29,7 @@ constexpr RuntimeRule kSglangRules[] = {
      "sglang 0.5.23: load_model_utils.py:119-137, models/*.py"},
     {{scale_file}, {}, loads,
      "with --quantization-param-path and --kv-cache-dtype fp8_e4m3: one scale for K and V", kSglangKv},
+    {{nvfp4_scheme}, {}, unknown, kNvfp4NotSeen, kSglangKv},
     {{}, {scales}, ignores, kNoScales, kSglangKv},
     {{unquantised}, {}, ignores,
      "has no scales without a quantization_config: an FP8 cache runs with 1", kSglangKv},
@@ -87,6 +89,7 @@ constexpr RuntimeRule kSglangRules[] = {
     {{scale_file, scale_file_loader}, {}, note,
      "is reported to read the file and then not to use it", "sglang issue 18818", Basis::reports},
     RuntimeRule{{scale_file, scale_file_loader}, {}, note, kNotDoubled, kSglangKv}.keeps(),
+    {{queries}, {}, note, kQNotSeen, kSglangKv},
 };
 // clang-format on
 

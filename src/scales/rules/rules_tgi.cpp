@@ -4,6 +4,7 @@ namespace fp8kv {
 namespace {
 
 using enum Fact;
+using enum Family;
 using enum RuntimeOutcome;
 
 constexpr const char* kBranchLoader = "tgi refs/pull/2028: utils/weights.py:770-812";
@@ -65,6 +66,7 @@ constexpr RuntimeRule kTgiRules[] = {
         .keeps(),
     RuntimeRule{{fp8}, {fp8_weights}, note,
      "makes FP8 weights of the 16-bit ones as it loads them", ""}.seen(kTgiRun),
+    {{queries}, {}, note, kQNotSeen, kTgiLoader},
 };
 // clang-format on
 

@@ -4,6 +4,7 @@ namespace fp8kv {
 namespace {
 
 using enum Fact;
+using enum Family;
 using enum RuntimeOutcome;
 
 constexpr const char* kRemoved = "vllm PR 11906";
@@ -25,7 +26,13 @@ constexpr const char* kNoParameters =
     "does not find self_attn.attn.k_scale and v_scale: an FP8 cache runs with 1";
 constexpr const char* kRunOneMatrix = "run: vLLM 0.16.0, 0.24.0";
 // Families whose Q, K and V are one matrix.
-constexpr FactSet kOneMatrix = {gpt2, gpt_bigcode, gpt_neox, falcon, internlm2, baichuan};
+constexpr FamilySet kOneMatrix = {gpt2, gpt_bigcode, gpt_neox, falcon, internlm2, baichuan};
+// Families whose loaders were run with self_attn.q_scale, and with scales of an NVFP4 cache.
+constexpr FamilySet kTakesQ = {llama_mistral, qwen2,  qwen2_moe, qwen3,  qwen3_moe,
+                               mixtral,       gemma3, phi3,      granite};
+constexpr FamilySet kNvfp4 = {llama_mistral, qwen2,      qwen2_moe, qwen3,  qwen3_moe,
+                              qwen3_5,       qwen3_next, gpt_oss,   gemma3, mixtral,
+                              phi3,          glm4_moe,   granite};
 constexpr RuntimeVersion k12 = {0, 12}, k15 = {0, 15}, k18 = {0, 18}, k24 = {0, 24}, k25 = {0, 25},
                          k27 = {0, 27}, k32 = {0, 32};
 
@@ -37,6 +44,14 @@ constexpr RuntimeRule kVllmRules[] = {
         .from(k25),
     RuntimeRule{{compressed_tensors, cache_scheme}, {scales}, turns_on,
      "without a word, with scales of 1", kVllmCompressed}.from(k15).without_scales(),
+    {{nvfp4_scheme}, {scales}, ignores, kNoNvfp4Scales, kVllmKv},
+    RuntimeRule{{nvfp4_scheme}, {}, unknown, "has no NVFP4 cache, or none that was looked at", kVllmKv}
+        .until(k32),
+    RuntimeRule{{nvfp4_scheme, modelopt, projections}, {k_only, v_only, per_head}, turns_on,
+     "an NVFP4 cache, as with --kv-cache-dtype nvfp4: one scale for K and one for V", ""}
+        .of(kNvfp4).rounding().seen("run: vLLM 0.32.0, 0.33.0"),
+    {{nvfp4_scheme}, {}, unknown,
+     "its loader was not run with NVFP4 scales of this family or form", kVllmKv},
     {{}, {scales}, ignores, kNoScales, kVllmKv},
     RuntimeRule{{unquantised}, {}, ignores,
      "skips them, as there is no quantization_config: an FP8 cache runs with 1", ""}
@@ -52,7 +67,7 @@ constexpr RuntimeRule kVllmRules[] = {
      "vllm v0.10.0: compressed_tensors.py"}.until(k15),
     RuntimeRule{{compressed_tensors, cache_scheme}, {}, fails,
      "stops at a kv_cache_scheme without a strategy, or without symmetric: true", ""}
-        .of({no_strategy, not_symmetric})
+        .with_any({no_strategy, not_symmetric})
         .seen("run: vLLM 0.16.0, 0.27.1, 0.32.0; read: 0.8.5 to 0.28, eight of them"),
     RuntimeRule{{compressed_tensors, attn_head}, {}, fails, kOnePerLayer, ""}
         .until(k15).seen(kRunOld),
@@ -152,13 +167,13 @@ constexpr RuntimeRule kVllmRules[] = {
         .of({qwen3_moe}).until(k15).rounding().doubles().seen("run: vLLM 0.12.0, 0.14.1"),
     RuntimeRule{{compressed_tensors, cache_scheme, parameters}, {apart, projections}, loads,
      kVllmFlag, ""}.of({qwen3_moe}).from(k15).until(k18).doubles().seen("run: vLLM 0.16.0"),
-    RuntimeRule{{compressed_tensors, parameters}, {apart, projections, gpt_oss, qwen2_moe},
-     ignores, kNoParameters, ""}.until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
+    RuntimeRule{{compressed_tensors, parameters}, {apart, projections}, ignores, kNoParameters, ""}
+        .except({gpt_oss, qwen2_moe}).until(k24).seen("run: vLLM 0.16.0, 0.20.2"),
     RuntimeRule{{compressed_tensors, cache_scheme}, {}, loads, kVllmFlag, ""}
-        .of({apart, parameters, projections}).until(k15).rounding().doubles().seen(kRunOld),
+        .with_any({apart, parameters, projections}).until(k15).rounding().doubles().seen(kRunOld),
     RuntimeRule{{compressed_tensors, cache_scheme}, {}, turns_on,
      "one scale for K and one for V, as F32", ""}
-        .of({apart, parameters, projections}).from(k15).seen(kRunNew),
+        .with_any({apart, parameters, projections}).from(k15).seen(kRunNew),
     RuntimeRule{{compressed_tensors}, {}, unknown,
      "what it does without an FP8 kv_cache_scheme was not looked at", kVllmCompressed}.from(k15),
     RuntimeRule{{per_head}, {}, fails, kOnePerLayer, "vllm: quantization/kv_cache.py:18-39"}
@@ -178,6 +193,17 @@ constexpr RuntimeRule kVllmRules[] = {
         .doubles(),
     {{}, {}, unknown, kNamesNotSeen, kVllmKv},
 
+    RuntimeRule{{queries, compressed_tensors}, {}, note,
+     "takes the scales of Q as F32, where its attention computes in FP8", ""}
+        .of(kTakesQ).from(k32).seen("run: vLLM 0.32.0, 0.33.0"),
+    RuntimeRule{{queries}, {compressed_tensors}, note,
+     "takes the scales of Q rounded to the model's dtype, where its attention computes in FP8", ""}
+        .of({llama_mistral}).from(k32).seen("run: vLLM 0.33.0"),
+    RuntimeRule{{queries, compressed_tensors}, {}, note, kQNotSeen, kVllmKv}
+        .except(kTakesQ).from(k32),
+    RuntimeRule{{queries}, {compressed_tensors}, note, kQNotSeen, kVllmKv}
+        .except({llama_mistral}).from(k32),
+    RuntimeRule{{queries}, {}, note, kQNotSeen, kVllmKv}.until(k32),
     RuntimeRule{{fp8, experts}, {fp8_weights}, note,
      "makes FP8 weights of the experts, whatever ignored_layers says", "vllm v0.10.0: fp8.py"}
         .until(k15),

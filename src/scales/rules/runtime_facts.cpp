@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/layer_name.h"
 #include "checkpoint/linear_modules.h"
@@ -37,7 +38,8 @@ bool is_of_k(std::string_view name) {
 
 void add_tensor(const TensorMap& tensors, const TensorEntry& entry, FactSet& facts) {
   const auto spelling = scale_spelling(entry.name);
-  if (!spelling) return;
+  facts.add(Fact::queries, spelling == ScaleSpelling::query);
+  if (!spelling || spelling == ScaleSpelling::query) return;
   const bool fused = *spelling == ScaleSpelling::fused;
   const bool paired = *spelling == ScaleSpelling::apart || *spelling == ScaleSpelling::parameter ||
                       *spelling == ScaleSpelling::projection || *spelling == ScaleSpelling::output;
@@ -154,9 +156,19 @@ Fact fact_of(QuantMethod method) {
   return Fact::other_method;
 }
 
+// False for configs that contradict themselves: no scales are read beside these.
+bool asks_for_nvfp4(const ModelFiles& model) {
+  try {
+    return read_kv_config(model.config, model.modelopt).stated == KvFormat::nvfp4;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 void add_config(const ModelFiles& model, FactSet& facts) {
   const QuantConfig quant = read_quant_config(model.config, model.modelopt);
   facts.add(fact_of(quant.method));
+  facts.add(Fact::nvfp4_scheme, asks_for_nvfp4(model));
   if (quant.method == QuantMethod::compressed_tensors) {
     add_compressed_tensors(model.tensors, *quant.block, facts);
   }
@@ -166,9 +178,7 @@ void add_config(const ModelFiles& model, FactSet& facts) {
   facts.add(Fact::torch_dtype, dtype == "float8_e4m3fn" || dtype == "float8_e4m3fnuz");
   const std::string type = text_at(model.config, "model_type");
   facts.add(Fact::llama_baichuan_phi3, type == "llama" || type == "baichuan" || type == "phi3");
-  for (const ModelFamily& family : model_families()) {
-    facts.add(family.fact, type == family.model_type);
-  }
+  if (const ModelFamily* family = find_family(type)) facts.set_family(family->family);
   const std::vector<std::string> architectures = texts(model.config.find("architectures"));
   const std::string architecture = architectures.empty() ? "" : architectures[0];
   facts.set_model(runtime_model_number(architecture, type));

@@ -32,8 +32,9 @@ bool uses_scales(const RuntimeRule& rule) {
 }
 
 std::string rule_result(const RuntimeRule& rule) {
-  return cat(runtime_outcome_name(rule.outcome), rule.rounded ? ", rounded" : "",
-             rule.at_one ? ", ignores" : "");
+  const bool nvfp4 = rule.outcome == RuntimeOutcome::turns_on && rule.with.has(Fact::nvfp4_scheme);
+  return cat(nvfp4 ? "turns NVFP4 on" : runtime_outcome_name(rule.outcome),
+             rule.rounded ? ", rounded" : "", rule.at_one ? ", ignores" : "");
 }
 
 std::string runtime_version_text(RuntimeVersion version) {

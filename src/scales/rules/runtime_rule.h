@@ -47,17 +47,29 @@ struct RuntimeRule {
   const char* sentence;
   const char* source;  // file, commit, pull request or issue; or what was run
   Basis basis = Basis::code;
-  FactSet any = {};      // and one of these, where it names any
-  bool rounded = false;  // the scales are rounded to the model's dtype on their way
-  bool at_one = false;   // turns FP8 on without the folder's scales
+  FactSet any = {};         // and one of these, where it names any
+  FamilySet families = {};  // the model is of one of these, where it names any
+  FamilySet not_of = {};    // and of none of these
+  bool rounded = false;     // the scales are rounded to the model's dtype on their way
+  bool at_one = false;      // turns FP8 on without the folder's scales
   Doubling doubling = Doubling::unsaid;
   RuntimeVersion since = {};
   RuntimeVersion before = {std::numeric_limits<int>::max()};
 
   // The same rule, narrower.
-  constexpr RuntimeRule of(FactSet families) const {
+  constexpr RuntimeRule of(FamilySet only) const {
     RuntimeRule rule = *this;
-    rule.any = families;
+    rule.families = only;
+    return rule;
+  }
+  constexpr RuntimeRule except(FamilySet others) const {
+    RuntimeRule rule = *this;
+    rule.not_of = others;
+    return rule;
+  }
+  constexpr RuntimeRule with_any(FactSet facts) const {
+    RuntimeRule rule = *this;
+    rule.any = facts;
     return rule;
   }
   constexpr RuntimeRule from(RuntimeVersion first) const {
@@ -95,6 +107,13 @@ struct RuntimeRule {
     rule.source = run;
     rule.basis = Basis::run;
     return rule;
+  }
+  // Whether the rule says something of a folder with these facts.
+  constexpr bool holds(FactSet facts) const {
+    const bool one_of = any == FactSet{} || facts.has_any(any);
+    const bool of_family = families == FamilySet{} || families.has(facts.family());
+    return facts.has_all(with) && !facts.has_any(without) && one_of && of_family &&
+           !not_of.has(facts.family());
   }
   constexpr bool is_of(RuntimeVersion version) const {
     return since <= version && version < before;

@@ -96,8 +96,7 @@ RuntimeVerdict runtime_verdict(FactSet facts, const RuntimeColumn& column,
                                std::optional<RuntimeVersion> version) {
   RuntimeVerdict verdict{&column, nullptr, {}};
   for (const RuntimeRule* rule : rules_of(column)) {
-    if (!facts.has_all(rule->with) || facts.has_any(rule->without)) continue;
-    if (rule->any != FactSet{} && !facts.has_any(rule->any)) continue;
+    if (!rule->holds(facts)) continue;
     if (rule->outcome == RuntimeOutcome::note) {
       verdict.notes.push_back(rule);
     } else if (!verdict.rule) {

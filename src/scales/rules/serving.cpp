@@ -13,13 +13,14 @@ using enum RuntimeOutcome;
 constexpr const char* kLauncher = "text-generation-launcher --model-id ";
 
 constexpr Server kServers[] = {
-    {"vLLM", "", "vllm serve ", "", "fp8", fails,
+    {"vLLM", "", "vllm serve ", "", "fp8", "nvfp4", fails,
      "takes no fp8_e5m2 for a model whose config has KV scales: ValueError"},
     {"SGLang", "", "python3 -m sglang.launch_server --model-path ", "--quantization-param-path ",
-     "fp8_e4m3", unknown, "what it does with these scales in an E5M2 cache was not looked at"},
-    {"TGI", "", kLauncher, "", "fp8_e4m3fn", ignores,
+     "fp8_e4m3", "", unknown, "what it does with these scales in an E5M2 cache was not looked at"},
+    {"TGI", "", kLauncher, "", "fp8_e4m3fn", "", ignores,
      "uses scales in an E4M3 cache alone: fp8_e5m2 runs with 1"},
-    {"TGI", "pr-2028", kLauncher, "", "fp8", fails, "takes no fp8_e5m2 for a model with kv_scale"},
+    {"TGI", "pr-2028", kLauncher, "", "fp8", "", fails,
+     "takes no fp8_e5m2 for a model with kv_scale"},
 };
 
 constexpr Gpu kGpus[] = {
@@ -43,12 +44,20 @@ const Server* find_server(const RuntimeColumn& column) {
   return nullptr;
 }
 
+CacheFlag asked_cache(CacheFlag flag, FactSet facts) {
+  if (flag != CacheFlag::of_scales) return flag;
+  return facts.has(Fact::nvfp4_scheme) ? CacheFlag::nvfp4 : CacheFlag::fp8;
+}
+
 std::string serve_command(const Server& server, const std::string& path, CacheFlag flag,
                           bool is_file) {
   std::string command = server.before;
   command += is_file ? cat("MODEL ", server.file_flag, shell_path(path)) : shell_path(path);
   if (flag == CacheFlag::automatic) return command;
-  return cat(command, " --kv-cache-dtype ", flag == CacheFlag::e5m2 ? "fp8_e5m2" : server.e4m3);
+  const char* dtype = flag == CacheFlag::e5m2    ? "fp8_e5m2"
+                      : flag == CacheFlag::nvfp4 ? server.nvfp4
+                                                 : server.e4m3;
+  return cat(command, " --kv-cache-dtype ", dtype);
 }
 
 }  // namespace fp8kv

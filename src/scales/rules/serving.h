@@ -11,10 +11,16 @@ namespace fp8kv {
 
 // Which cache is asked for.
 enum class CacheFlag {
-  fp8,        // E4M3, as the runtime calls it
-  e5m2,       // that other FP8
-  automatic,  // what the runtime takes by itself
+  of_scales,  // the one that the scales are for, as the runtime calls it
+  fp8,        // E4M3
+  nvfp4,
+  e5m2,        // that other FP8
+  own_scales,  // one that makes its scales itself: int8_per_token_head, turboquant_k8v4
+  automatic,   // what the runtime takes by itself
 };
+
+// The cache that `flag` stands for, in a folder with these facts.
+CacheFlag asked_cache(CacheFlag flag, FactSet facts);
 
 struct Server {
   const char* runtime;  // as a column has it, like the key
@@ -22,6 +28,7 @@ struct Server {
   const char* before;      // what stands before the folder: "vllm serve "
   const char* file_flag;   // behind the model, before a scale file; "" where it takes none
   const char* e4m3;        // for --kv-cache-dtype
+  const char* nvfp4;       // the same; "" where it has no such cache
   RuntimeOutcome of_e5m2;  // what becomes of the scales in an E5M2 cache
   const char* e5m2_sentence;
 };
@@ -36,6 +43,7 @@ std::span<const Gpu> known_gpus();
 const Server* find_server(const RuntimeColumn& column);
 
 // For a shell. `path` is a model folder, or a scale file where `is_file`: the model is then MODEL.
+// REQUIRES a flag that asked_cache gave, and a server that has that cache.
 std::string serve_command(const Server& server, const std::string& path, CacheFlag flag,
                           bool is_file = false);
 

@@ -16,7 +16,7 @@ namespace fp8kv {
 namespace {
 
 bool is_scale(const std::string& name) {
-  const auto spelling = scale_spelling(name);
+  const auto spelling = kv_scale_spelling(name);
   return spelling && !is_offset(name);
 }
 

@@ -62,18 +62,33 @@ void carry_on(const LayerOnDisk& layer, std::optional<DType> dtype, const Runtim
     fate.why = layer.unusable;
     return;
   }
-  if (serving.flag == CacheFlag::e5m2) {
+  const CacheFlag flag = asked_cache(serving.flag, layer.facts);
+  const CacheFlag own = asked_cache(CacheFlag::of_scales, layer.facts);
+  if (flag == CacheFlag::own_scales) {
+    fate.fate = Fate::unused;
+    fate.why = "such a cache makes its own scales, and takes none of a model";
+    return;
+  }
+  const bool scaled = flag == CacheFlag::fp8 || flag == CacheFlag::nvfp4;
+  if (scaled && flag != own) {
+    fate.fate = Fate::misread;
+    fate.why = cat("are for an ", own == CacheFlag::nvfp4 ? "NVFP4" : "FP8",
+                   " cache, and mean something else in an ",
+                   flag == CacheFlag::nvfp4 ? "NVFP4" : "FP8", " cache");
+    return;
+  }
+  if (flag == CacheFlag::e5m2) {
     fate.fate = server ? fate_of(server->of_e5m2) : Fate::unknown;
     fate.why = server ? server->e5m2_sentence : "has no --kv-cache-dtype";
     return;
   }
-  if (serving.flag == CacheFlag::automatic && server &&
-      verdict.rule->outcome != RuntimeOutcome::turns_on) {
+  if (flag == CacheFlag::automatic && server && verdict.rule->outcome != RuntimeOutcome::turns_on) {
     fate.fate = Fate::unused;
-    fate.why = cat("keeps a 16-bit cache without --kv-cache-dtype ", server->e4m3);
+    fate.why = cat("keeps a 16-bit cache without --kv-cache-dtype ",
+                   own == CacheFlag::nvfp4 ? server->nvfp4 : server->e4m3);
     return;
   }
-  if (serving.fnuz.value_or(false)) {
+  if (serving.fnuz.value_or(false) && own == CacheFlag::fp8) {
     const Doubling doubling = doubling_of(verdict);
     fate.doubled = doubling == Doubling::doubled;
     if (!fate.doubled) {
@@ -96,7 +111,9 @@ LayerFate layer_fate(const LayerOnDisk& layer, std::optional<DType> dtype,
     fate.fate = Fate::fails;
   } else if (layer.scales.empty()) {
     fate.fate = Fate::missing;
-    fate.why = "the layer has no scales: an FP8 cache runs with 1";
+    fate.why = layer.facts.has(Fact::nvfp4_scheme)
+                   ? "the layer has no scales: an NVFP4 cache runs with 1"
+                   : "the layer has no scales: an FP8 cache runs with 1";
   } else if (!uses_scales(*verdict.rule)) {
     fate.fate = verdict.rule->at_one ? Fate::ignored : fate_of(verdict.rule->outcome);
   } else {

@@ -32,7 +32,7 @@ bool arrives(Fate fate);
 
 // What is asked for beside the runtime.
 struct ServingCase {
-  CacheFlag flag = CacheFlag::fp8;
+  CacheFlag flag = CacheFlag::of_scales;
   std::optional<bool> fnuz = std::nullopt;  // the GPU's E4M3; absent where no GPU is named
 };
 

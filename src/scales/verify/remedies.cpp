@@ -103,7 +103,7 @@ std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundS
             checkpoint, scales, out,
             {.target = target.name, .powers_of_two = powers, .dry_run = true, .replace = replace});
         const KvScales written =
-            with_format(powers ? at_powers_of_two(scales) : scales, KvFormat::e4m3fn);
+            with_format(powers ? at_powers_of_two(scales) : scales, stored_format(scales.format));
         made.push_back({command, planned_scales(written, report.facts, on_disk.dtype)});
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::interrupted) throw;  // others: this target cannot take it
@@ -119,13 +119,14 @@ std::vector<std::string> remedies(const std::string& path, const ScalesOnDisk& o
   std::vector<std::string> ways;
   const RuntimeColumn& column = *chosen.column;
   const Server* server = find_server(column);
-  const ServingCase with_fp8{CacheFlag::fp8, serving.fnuz};
-  if (serving.flag != CacheFlag::fp8 && server &&
-      runtime_fate(on_disk, column, with_fp8, chosen.number).arrives) {
-    return {serve_command(*server, path, CacheFlag::fp8)};
+  const ServingCase as_meant{CacheFlag::of_scales, serving.fnuz};
+  const CacheFlag meant = asked_cache(CacheFlag::of_scales, on_disk.facts);
+  if (serving.flag != meant && server &&
+      runtime_fate(on_disk, column, as_meant, chosen.number).arrives) {
+    return {serve_command(*server, path, meant)};
   }
   for (const Reinjection& each : reinjections) {
-    if (!runtime_fate(each.scales, column, with_fp8, chosen.number).arrives) continue;
+    if (!runtime_fate(each.scales, column, as_meant, chosen.number).arrives) continue;
     ways.push_back(each.command);
     break;
   }
@@ -138,7 +139,7 @@ std::vector<std::string> remedies(const std::string& path, const ScalesOnDisk& o
     ways.push_back(cat("use ", others.back(), ", which loads these scales as they are"));
   }
   if (ways.empty())
-    ways.push_back(last_resort(runtime_fate(on_disk, column, with_fp8, chosen.number)));
+    ways.push_back(last_resort(runtime_fate(on_disk, column, as_meant, chosen.number)));
   return ways;
 }
 

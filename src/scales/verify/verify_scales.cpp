@@ -78,7 +78,8 @@ void fill_in(VerifyReport& report, const std::string& path, const VerifyRequest&
     }
     const Server* server = find_server(column);
     if (each.fate.arrives && server) {
-      each.serve = serve_command(*server, path, request.serving.flag, is_file);
+      each.serve = serve_command(*server, path,
+                                 asked_cache(request.serving.flag, report.scales.facts), is_file);
     }
     if (each.asked && !each.fate.arrives) report.arrives = false;
     if (each.asked) add_warnings(each.fate, report.warnings);

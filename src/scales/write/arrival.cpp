@@ -83,8 +83,9 @@ std::vector<ServeCommand> serve_commands(FactSet facts, const std::string& folde
   if (facts.has(Fact::scale_file)) return commands;
   for (const ChosenRuntime& usual : usual_runtimes()) {
     if (!uses_scales(*runtime_verdict(facts, *usual.column).rule)) continue;
-    commands.push_back({usual.column->runtime,
-                        serve_command(*find_server(*usual.column), folder, CacheFlag::fp8)});
+    commands.push_back(
+        {usual.column->runtime, serve_command(*find_server(*usual.column), folder,
+                                              asked_cache(CacheFlag::of_scales, facts))});
   }
   return commands;
 }

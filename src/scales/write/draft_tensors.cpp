@@ -46,7 +46,7 @@ const DraftScales* find_scales(const KvScales& scales, const DraftLayer& layer) 
 std::vector<DraftTensor> draft_tensors(const Checkpoint& checkpoint, const KvScales& scales,
                                        const InjectTarget& target) {
   std::vector<DraftTensor> tensors;
-  if (!target.drafts) return tensors;
+  if (!target.drafts || is_nvfp4(scales.format)) return tensors;
   for (const DraftLayer& layer : drafts_in(checkpoint)) {
     const DraftScales* draft = find_scales(scales, layer);
     if (!draft) continue;
@@ -67,10 +67,12 @@ std::vector<std::string> drafts_left_out(const Checkpoint& checkpoint, const KvS
     const bool known = std::any_of(layers.begin(), layers.end(), [&](const DraftLayer& layer) {
       return layer.name == draft.layer;
     });
-    if (known && target.drafts) continue;
-    notes.push_back(
-        cat("the scales of the draft layer ", draft.layer, " are left out: ",
-            known ? cat(target.runtime, " has no draft layers") : "the model has no such layer"));
+    const bool nvfp4 = is_nvfp4(scales.format);
+    if (known && target.drafts && !nvfp4) continue;
+    const std::string why = !known           ? "the model has no such layer"
+                            : !target.drafts ? cat(target.runtime, " has no draft layers")
+                                             : "no loader of draft layers was run with NVFP4";
+    notes.push_back(cat("the scales of the draft layer ", draft.layer, " are left out: ", why));
   }
   return notes;
 }

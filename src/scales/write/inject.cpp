@@ -69,7 +69,7 @@ FactSet facts_of(const Checkpoint& checkpoint, const ScalePatch& patch, const In
                    Json::parse(patch.files.at("config.json"), "config.json", JsonNumbers::python),
                    read_hf_quant(checkpoint.folder()),
                    {}};
-  for (const std::string& name : patch.dropped) model.tensors.erase(name);
+  for (const std::string& name : patch.changes.dropped) model.tensors.erase(name);
   const std::string& shard = patch.files.at(kScaleShard);
   for (const TensorEntry& entry : parse_safetensors(shard, shard.size(), kScaleShard).tensors) {
     model.tensors[entry.name] = {0, entry};
@@ -95,7 +95,7 @@ InjectReport report_on(const Checkpoint& checkpoint, const KvScales& scales,
     for (const int64_t layer : scales.skipped) flag += cat(" ", layer);
     report.notes.push_back(cat(flag, ": the scale file leaves these layers in 16 bit"));
   }
-  const KvScales written = with_format(scales, KvFormat::e4m3fn);
+  const KvScales written = with_format(scales, stored_format(scales.format));
   const ArrivalNotes rounding = rounding_notes(written, report.facts, serving_dtype(checkpoint));
   report.notes.insert(report.notes.end(), rounding.notes.begin(), rounding.notes.end());
   report.warnings = rounding.warnings;
@@ -159,6 +159,38 @@ InjectReport write_scale_file(const ModelDescription& model, const KvScales& sca
   return report;
 }
 
+// Throws where a layer with scales does not fit their format.
+void check_holds(const KvScales& scales, const ModelDescription& model, const std::string& source) {
+  const CacheType type{scales.format, scales.format};
+  for (int64_t i = 0; !model.unclear && i < std::ssize(scales.layers); ++i) {
+    if (!scales.layers[static_cast<size_t>(i)].has_cache()) continue;
+    const auto misfit = cache_misfit(model, i, type);
+    if (!misfit) continue;
+    throw Error(cat(source, ": is for ", format_name(scales.format), ", but ", misfit->found,
+                    ", expected ", misfit->expected),
+                "calibrate with --kv-cache-dtype fp8");
+  }
+}
+
+// The scales with those of Q that the folder gets, and a note where some are left out.
+KvScales with_wanted_q(const KvScales& scales, const InjectTarget& target,
+                       const InjectOptions& options, std::vector<std::string>& notes) {
+  const bool takes = target.queries && !is_nvfp4(scales.format);
+  if (options.q_scales && !takes) {
+    throw Error(cat("no scales of Q can be written for ", quote(target.name),
+                    is_nvfp4(scales.format) ? " beside those of an NVFP4 cache" : ""),
+                "vLLM alone is known to take some, in its attention in FP8: --for vllm",
+                ErrorKind::usage);
+  }
+  if (options.q_scales) return with_q_scales(scales, options.scales_name);
+  if (takes || !has_q_scales(scales)) return scales;
+  notes.push_back(
+      cat("the scales of Q are left out: ", target.runtime, " is not known to take them"));
+  KvScales without = scales;
+  for_each_layer(without, [](LayerScales& layer) { layer.q.clear(); });
+  return without;
+}
+
 InjectReport write_output(const Checkpoint& checkpoint, const ModelDescription& model,
                           const KvScales& scales, const fs::path& out,
                           const InjectOptions& options) {
@@ -190,15 +222,13 @@ InjectReport inject_scales(const Checkpoint& checkpoint, const KvScales& scales,
     }
     const ScalesFit fit = check_made_for(scales, checkpoint, model, options.scales_name,
                                          {options.accept_foreign, options.accept_foreign_name});
-    if (!target.is_file && is_nvfp4(scales.format)) {
-      throw Error(cat(options.scales_name, ": is for ", format_name(scales.format),
-                      ", expected scales for an FP8 cache"),
-                  "calibrate with --kv-cache-dtype fp8, or check these with --for json");
-    }
+    check_holds(scales, model, options.scales_name);
     KvScales taken = scales;
     if (!fit.foreign.empty()) taken.provenance.accepted_foreign = fit.foreign;
+    std::vector<std::string> notes = fit.notes;
+    if (!target.is_file) taken = with_wanted_q(taken, target, options, notes);
     InjectReport report = write_output(checkpoint, model, taken, out, options);
-    report.notes.insert(report.notes.begin(), fit.notes.begin(), fit.notes.end());
+    report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
     report.warnings.insert(report.warnings.begin(), fit.warnings.begin(), fit.warnings.end());
     return report;
   });

@@ -21,7 +21,8 @@ struct InjectOptions {
   LinkMode link = LinkMode::automatic;
   bool dry_run = false;
   bool overwrite = false;
-  bool replace = false;  // take out the scales that the checkpoint has
+  bool replace = false;   // take out the scales that the checkpoint has
+  bool q_scales = false;  // write scales of Q, made of the maxima of Q if need be
   // For messages: what the caller calls `replace`, and the quoted file.
   bool accept_foreign = false;  // take scales of another model, and record that
   std::string replace_name = "replace";

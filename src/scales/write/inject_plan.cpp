@@ -107,12 +107,12 @@ void plan_shards(const Checkpoint& checkpoint, const std::vector<std::string>& n
 
 InjectPlan plan_injection(const Checkpoint& checkpoint, const ScalePatch& patch) {
   InjectPlan plan;
-  plan.renamed = patch.renamed;
+  plan.renamed = patch.changes.renamed;
   plan.left_out.insert(kMadeFolderRecord);  // the output gets one of its own
   for (const auto& [name, contents] : patch.files) {
     plan.files[name] = {{}, contents, {}, contents.size()};
   }
-  plan_shards(checkpoint, patch.dropped, plan);
+  plan_shards(checkpoint, patch.changes.dropped, plan);
   plan_folder(checkpoint.folder(), {}, Home(checkpoint.folder()), plan);
   return plan;
 }

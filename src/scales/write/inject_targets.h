@@ -23,6 +23,8 @@ struct InjectTarget {
   Block block = Block::none;
   bool drafts = false;    // layers that draft tokens get scales too
   bool per_head = false;  // keeps one scale per KV head, where the form has room for them
+  bool nvfp4 = false;     // takes scales of NVFP4 caches too
+  bool queries = false;   // takes scales of Q too
 };
 
 std::span<const InjectTarget> inject_targets();

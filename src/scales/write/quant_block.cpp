@@ -23,11 +23,32 @@ void write_cache_scheme(JsonWriter& out, bool per_head) {
   out.member("dynamic", false).member("symmetric", true).end_object();
 }
 
-// Throws unless a kv_cache_scheme object is of FP8, whatever else it says.
-void check_fp8_scheme(const Json& scheme) {
-  if (scheme.get_string("type", "") == "float" && scheme.get_int("num_bits", 0) == 8) return;
-  throw Error(cat(scheme.where(), ": is ", scheme.brief(), ", expected a cache of 8-bit floats"),
-              "these scales are for FP8; inject into the model this one was made from");
+int bits_of(CacheScheme scheme) {
+  return scheme == CacheScheme::nvfp4 ? 4 : 8;
+}
+
+// kv_cache_quant_algo.
+const char* algorithm_of(CacheScheme scheme) {
+  return scheme == CacheScheme::nvfp4 ? "NVFP4" : "FP8";
+}
+
+std::string way_out(CacheScheme scheme) {
+  return cat("these scales are for ", algorithm_of(scheme),
+             "; inject into the model this one was made from");
+}
+
+// Throws unless a kv_cache_scheme object has this type, whatever else it says.
+void check_scheme(const Json& found, CacheScheme expected) {
+  const int bits = bits_of(expected);
+  if (found.get_string("type", "") == "float" && found.get_int("num_bits", 0) == bits) return;
+  throw Error(
+      cat(found.where(), ": is ", found.brief(), ", expected a cache of ", bits, "-bit floats"),
+      way_out(expected));
+}
+
+void write_modelopt_scheme(JsonWriter& out, CacheScheme scheme) {
+  out.begin_object().member("dynamic", false).member("num_bits", bits_of(scheme));
+  out.member("type", "float").end_object();
 }
 
 // `object` with `key` set, and everything else in its order, one level deeper in its document.
@@ -49,33 +70,34 @@ std::string with_member(const Json& object, const std::string& key, Write&& writ
   return indented(out.end_object().text());
 }
 
-std::string extended_block(const QuantConfig& quant, bool per_head) {
-  const auto scheme = quant.block->find("kv_cache_scheme");
-  if (scheme && scheme->is_object()) check_fp8_scheme(*scheme);
+std::string extended_block(const QuantConfig& quant, CacheScheme scheme) {
+  const auto found = quant.block->find("kv_cache_scheme");
+  if (found && found->is_object()) check_scheme(*found, scheme);
   return with_member(*quant.block, "kv_cache_scheme", [&](JsonWriter& out) {
     switch (quant.method) {
       case QuantMethod::compressed_tensors:
-        return write_cache_scheme(out, per_head);
+        return write_cache_scheme(out, scheme == CacheScheme::fp8_per_head);
       case QuantMethod::fp8:
         out.value("static");
         return;
       default:
-        out.begin_object().member("dynamic", false).member("num_bits", 8);
-        out.member("type", "float").end_object();
+        write_modelopt_scheme(out, scheme);
     }
   });
 }
 
-std::string extended_modelopt_file(const Checkpoint& checkpoint, const Json& document) {
+std::string extended_modelopt_file(const Checkpoint& checkpoint, const Json& document,
+                                   CacheScheme scheme) {
   const Json quantization = document.at("quantization");
-  const std::string algorithm = quantization.get_string("kv_cache_quant_algo", "FP8");
-  if (algorithm != "FP8") {
+  const std::string wanted = algorithm_of(scheme);
+  const std::string algorithm = quantization.get_string("kv_cache_quant_algo", wanted);
+  if (algorithm != wanted) {
     throw Error(cat(quantization.where(), ".kv_cache_quant_algo: is ", quote(algorithm),
-                    ", expected 'FP8'"),
-                "these scales are for FP8; inject into the model this one was made from");
+                    ", expected ", quote(wanted)),
+                way_out(scheme));
   }
   const std::string extended =
-      with_member(quantization, "kv_cache_quant_algo", [](JsonWriter& out) { out.value("FP8"); });
+      with_member(quantization, "kv_cache_quant_algo", [&](JsonWriter& out) { out.value(wanted); });
   return json_with_member(read_regular_text(checkpoint.folder() / kModelOptFile), "quantization",
                           extended);
 }
@@ -103,26 +125,36 @@ std::string fp8_block(const TensorMap& tensors) {
   return indented(out.end_object().text());
 }
 
+std::string modelopt_nvfp4_block() {
+  const std::vector<std::string> all = {"*"};
+  JsonWriter out;
+  out.begin_object().member("quant_method", "modelopt").member("quant_algo", "FP8");
+  out.member("ignore", std::span<const std::string>(all)).key("kv_cache_scheme");
+  write_modelopt_scheme(out, CacheScheme::nvfp4);
+  return indented(out.end_object().text());
+}
+
 std::map<std::string, std::string> with_cache_scales(const Checkpoint& checkpoint,
-                                                     const QuantConfig& quant, bool per_head) {
+                                                     const QuantConfig& quant, CacheScheme scheme) {
   const bool modelopt = quant.method == QuantMethod::modelopt;
   FP8KV_ASSERT(modelopt || quant.method == QuantMethod::compressed_tensors ||
                quant.method == QuantMethod::fp8);
   std::map<std::string, std::string> files;
   if (quant.block) {
     files["config.json"] = json_with_member(read_regular_text(checkpoint.config_path()), quant.key,
-                                            extended_block(quant, per_head));
+                                            extended_block(quant, scheme));
   }
   if (modelopt && quant.hf_quant) {
-    files[kModelOptFile] = extended_modelopt_file(checkpoint, *quant.hf_quant);
+    files[kModelOptFile] = extended_modelopt_file(checkpoint, *quant.hf_quant, scheme);
   }
   return files;
 }
 
 bool is_for_cache_alone(const QuantConfig& quant, const TensorMap& tensors) {
-  if (quant.method != QuantMethod::compressed_tensors && quant.method != QuantMethod::fp8) {
-    return false;
-  }
+  const bool written_here = quant.method == QuantMethod::compressed_tensors ||
+                            quant.method == QuantMethod::fp8 ||
+                            (quant.method == QuantMethod::modelopt && !quant.hf_quant);
+  if (!written_here) return false;
   // A block with groups is kept, whatever they say: those written here have none.
   if (const auto groups = quant.block->find("config_groups"); groups && groups->size() > 0) {
     return false;

@@ -15,13 +15,18 @@ namespace fp8kv {
 // compressed-tensors for the cache alone, the second one of fp8 that leaves out every linear layer.
 std::string compressed_tensors_block(const TensorMap& tensors, bool per_head);
 std::string fp8_block(const TensorMap& tensors);
+// The form of ModelOpt in which vLLM 0.33 takes scales of an NVFP4 cache beside 16-bit weights.
+std::string modelopt_nvfp4_block();
 
-// The configs of a model that is quantised, with what says "the cache is FP8, with scales" in the
-// form of its method: the text of each file that changes, by name. REQUIRES the method
-// compressed_tensors, fp8 or modelopt. Throws when they say already that the cache is something
+// The cache that a config asks for.
+enum class CacheScheme { fp8, fp8_per_head, nvfp4 };
+
+// The configs of a model that is quantised, with what asks for such a cache in the form of its
+// method: the text of each file that changes, by name. REQUIRES the method compressed_tensors, fp8
+// or modelopt, and modelopt for nvfp4. Throws when they say already that the cache is something
 // else.
 std::map<std::string, std::string> with_cache_scales(const Checkpoint& checkpoint,
-                                                     const QuantConfig& quant, bool per_head);
+                                                     const QuantConfig& quant, CacheScheme scheme);
 
 // Whether the block is there for the KV cache alone and of a form that is written here, so that
 // another can take its place.

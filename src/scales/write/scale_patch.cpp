@@ -24,177 +24,6 @@ namespace {
 
 constexpr const char* kOnlyShard = "model-00001-of-00001.safetensors";
 
-// What a model calls its attention: "model.layers." and "self_attn.", "transformer.h." and "attn.".
-struct AttentionName {
-  std::string stack;  // before the layer's number
-  std::string block;  // behind it
-  auto operator<=>(const AttentionName&) const = default;
-
-  std::string at(size_t layer) const { return cat(stack, layer, ".", block); }
-};
-
-// The block of a K projection's name, or "".
-std::string block_of_k(std::string_view rest) {
-  constexpr std::string_view kProjections[] = {
-      "k_proj.", "qkv_proj.",          "W_pack.", "c_attn.", "query_key_value.",
-      "wqkv.",   "kv_a_proj_with_mqa."};  // what a latent is made by: DeepSeek
-  const auto name = in_attention(rest);
-  const bool of_k = name && std::any_of(std::begin(kProjections), std::end(kProjections),
-                                        [&](std::string_view k) { return name->starts_with(k); });
-  return of_k ? std::string(rest.substr(0, rest.size() - name->size())) : "";
-}
-
-// The one stack of layers with a K projection wherever there are scales to put.
-AttentionName attention_of(const Checkpoint& checkpoint, const KvScales& scales) {
-  const std::vector<DraftLayer> drafts =
-      find_draft_layers(checkpoint.tensors(), checkpoint.config());
-  std::map<AttentionName, std::set<size_t>> stacks;
-  for (const auto& [name, location] : checkpoint.tensors()) {
-    if (draft_of(drafts, name) < drafts.size()) continue;
-    const auto parts = split_layer_name(name);
-    const std::string block = parts ? block_of_k(parts->rest) : "";
-    if (block.empty()) continue;
-    stacks[{cat(parts->prefix, parts->layers), block}].insert(static_cast<size_t>(parts->layer));
-  }
-  const std::string folder = quote(checkpoint.folder().string());
-  const auto missing_in = [&](const std::set<size_t>& stack) {
-    std::vector<size_t> missing;
-    for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
-      if (scales.layers[layer].has_cache() && !stack.contains(layer)) missing.push_back(layer);
-    }
-    return missing;
-  };
-  const size_t all = stacks.size();
-  if (all > 1) {
-    std::erase_if(stacks, [&](const auto& stack) { return !missing_in(stack.second).empty(); });
-  }
-  if (stacks.size() != 1) {
-    fail(folder, ": has ", all == 0 ? "no" : cat(all),
-         " stacks of layers with K projections, such as *.layers.N.self_attn.k_proj.*, expected "
-         "one");
-  }
-  const auto& [name, found] = *stacks.begin();
-  const std::vector<size_t> missing = missing_in(found);
-  if (missing.empty()) return name;
-  fail(folder, ": has no K projection in ", layer_list(missing), " of ",
-       quote(name.stack.substr(0, name.stack.size() - 1)), ", where there are scales to put");
-}
-
-struct NamedScale {
-  std::string name;
-  std::vector<float> values;  // one, or one per KV head
-};
-
-// Which tensors a layer gets.
-struct Naming {
-  bool fused = false;        // kv_scale
-  bool apart = false;        // k_scale and v_scale
-  bool parameters = false;   // attn.k_scale and attn.v_scale
-  bool projections = false;  // k_proj.k_scale and v_proj.v_scale
-
-  bool tells_k_from_v() const { return apart || parameters || projections; }
-};
-
-// In the order of layers; none for those without a cache.
-std::vector<NamedScale> named_scales(const KvScales& scales, const AttentionName& attention,
-                                     const Naming& naming) {
-  std::vector<NamedScale> named;
-  for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
-    if (!scales.layers[layer].has_cache()) continue;
-    const std::string at = attention.at(layer);
-    const auto& [k, v] = scales.layers[layer];
-    if (naming.fused) named.push_back({at + "kv_scale", {fused_scale(scales.layers[layer])}});
-    const auto add = [&](bool wanted, const char* of_k, const char* of_v) {
-      if (!wanted) return;
-      named.push_back({at + of_k, k});
-      named.push_back({at + of_v, v});
-    };
-    add(naming.apart, "k_scale", "v_scale");
-    add(naming.parameters, "attn.k_scale", "attn.v_scale");
-    add(naming.projections, "k_proj.k_scale", "v_proj.v_scale");
-  }
-  return named;
-}
-
-std::string shard_bytes(const std::vector<NamedScale>& scales, const Shape& shape_of_one,
-                        const Provenance& from) {
-  std::vector<TensorToWrite> tensors;
-  for (const auto& [name, values] : scales) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
-    const auto heads = static_cast<int64_t>(values.size());
-    const Shape shape = heads > 1 ? Shape{heads, 1, 1} : shape_of_one;
-    tensors.push_back({name, ConstTensorView(bytes, DType::f32, shape)});
-  }
-  std::map<std::string, std::string> metadata = {{"format", "pt"}};
-  const std::string observation = observation_name(from.observation);
-  if (!observation.empty()) metadata[kObservationKey] = observation;
-  if (!from.accepted_foreign.empty()) metadata[kAcceptedForeignKey] = from.accepted_foreign;
-  return safetensors_bytes(tensors, metadata);
-}
-
-using Names = std::set<std::string>;
-
-uint64_t bytes_of(const Checkpoint& checkpoint, const Names& dropped, bool of_dropped) {
-  uint64_t total = 0;
-  for (const auto& [name, location] : checkpoint.tensors()) {
-    if (dropped.contains(name) != of_dropped) continue;
-    total += location.entry.end - location.entry.begin;
-  }
-  return total;
-}
-
-// Bytes of all tensors, as the index counted them where it did.
-int64_t total_size(const Checkpoint& checkpoint, const Names& dropped, uint64_t added) {
-  const auto metadata = checkpoint.index() ? checkpoint.index()->find("metadata") : std::nullopt;
-  const auto counted = metadata ? metadata->find("total_size") : std::nullopt;
-  if (!counted) return static_cast<int64_t>(bytes_of(checkpoint, dropped, false) + added);
-  const auto gone = static_cast<int64_t>(bytes_of(checkpoint, dropped, true));
-  int64_t total = 0;
-  if (__builtin_add_overflow(counted->as_int(), static_cast<int64_t>(added) - gone, &total) ||
-      total < 0) {
-    fail(counted->where(), ": is ", counted->brief(), ", expected the bytes of all tensors");
-  }
-  return total;
-}
-
-// In the format of Hugging Face's writers: names in order, two spaces, a newline at the end.
-std::string index_text(const Checkpoint& checkpoint, const ScalePatch& patch,
-                       const std::vector<NamedScale>& scales) {
-  const Names dropped(patch.dropped.begin(), patch.dropped.end());
-  std::map<std::string, std::string> files;
-  for (const auto& [name, location] : checkpoint.tensors()) {
-    if (dropped.contains(name)) continue;
-    const std::string& file = checkpoint.shards()[location.shard].file;
-    const auto renamed = patch.renamed.find(file);
-    files[name] = renamed == patch.renamed.end() ? file : renamed->second;
-  }
-  uint64_t added = 0;
-  for (const NamedScale& scale : scales) {
-    files[scale.name] = kScaleShard;
-    added += scale.values.size() * sizeof(float);
-  }
-
-  JsonWriter out;
-  out.begin_object().key("metadata").begin_object();
-  const std::optional<Json>& old = checkpoint.index();
-  if (const auto metadata = old ? old->find("metadata") : std::nullopt) {
-    if (!metadata->is_object()) {
-      fail(metadata->where(), ": is ", metadata->brief(), ", expected an object");
-    }
-    for (size_t i = 0; i < metadata->size(); ++i) {
-      if (metadata->key(i) != "total_size") out.member(metadata->key(i), metadata->value(i));
-    }
-  }
-  out.member("total_size", total_size(checkpoint, dropped, added)).end_object();
-  for (size_t i = 0; old && i < old->size(); ++i) {
-    const std::string& key = old->key(i);
-    if (key != "metadata" && key != "weight_map") out.member(key, old->value(i));
-  }
-  out.key("weight_map").begin_object();
-  for (const auto& [name, file] : files) out.member(name, file);
-  return out.end_object().end_object().text();
-}
-
 bool all_ones(const KvScales& scales) {
   return std::all_of(scales.layers.begin(), scales.layers.end(), [](const LayerScales& layer) {
     const auto is_one = [](float scale) { return scale == 1; };
@@ -209,6 +38,7 @@ struct Fit {
   Naming naming;
   bool per_head = false;
   bool compressed_tensors = false;  // the result has a config of that kind
+  bool nvfp4 = false;               // the scales are for an NVFP4 cache
   bool replaces_block = false;
 };
 
@@ -230,6 +60,30 @@ void check_fp8_form(const Checkpoint& checkpoint, const InjectTarget& target,
            "every linear layer must be listed by the name that vLLM has for it, which is only "
            "known for 'model.layers'");
   }
+}
+
+// An NVFP4 cache is asked for in ModelOpt's form alone.
+void check_nvfp4_form(const Checkpoint& checkpoint, const InjectTarget& target,
+                      const QuantConfig& quant) {
+  const auto refuse_nvfp4 = [&](const std::string& reason, const std::string& help) {
+    throw Error(cat(quote(checkpoint.folder().string()), ": cannot take scales of NVFP4 for ",
+                    quote(target.name), ": ", reason),
+                help);
+  };
+  if (!target.nvfp4) {
+    refuse_nvfp4(cat(target.runtime, " has no NVFP4 cache that reads scales"),
+                 "write them for vLLM, with --for vllm");
+  }
+  if (quant.method != QuantMethod::none && quant.method != QuantMethod::modelopt) {
+    refuse_nvfp4(cat("it is quantised by ", quote(quant.name()),
+                     ", and only a config of ModelOpt asks vLLM for an NVFP4 cache"),
+                 "inject into the unquantised model, or write a scale file, the target 'json'");
+  }
+  const std::string type = checkpoint.config().get_string("model_type", "");
+  const ModelFamily* family = find_family(type);
+  if (!family || !family->one_matrix) return;
+  refuse_nvfp4(cat("they stand beside k_proj and v_proj, which ", type, " does not have"),
+               "write a scale file, the target 'json', for 'fp8kv run' and 'fp8kv eval'");
 }
 
 Naming naming_of(const Checkpoint& checkpoint, const InjectTarget& target, QuantMethod method) {
@@ -270,13 +124,19 @@ void check_one_producer(const QuantConfig& quant) {
 }
 
 Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::string& stack,
-           bool replace, bool scales_per_head) {
+           bool replace, const KvScales& scales) {
   Fit fit;
+  fit.nvfp4 = is_nvfp4(scales.format);
   fit.quant = read_quant_config(checkpoint);
   check_one_producer(fit.quant);
   fit.replaces_block = replace && is_for_cache_alone(fit.quant, checkpoint.tensors());
   if (fit.replaces_block) fit.quant = {};
   const QuantMethod method = fit.quant.method;
+  if (fit.nvfp4) {
+    check_nvfp4_form(checkpoint, target, fit.quant);
+    fit.naming.projections = true;
+    return fit;
+  }
   const std::string reason = why_refused(target, method);
   if (!reason.empty()) {
     refuse(checkpoint, target, cat("is quantised by ", quote(fit.quant.name())), reason);
@@ -288,13 +148,13 @@ Fit fit_to(const Checkpoint& checkpoint, const InjectTarget& target, const std::
   fit.naming = naming_of(checkpoint, target, method);
   fit.compressed_tensors = own_block ? target.block == InjectTarget::Block::compressed_tensors
                                      : method == QuantMethod::compressed_tensors;
-  fit.per_head = scales_per_head && target.per_head && fit.compressed_tensors;
+  fit.per_head = scales.per_head() && target.per_head && fit.compressed_tensors;
   return fit;
 }
 
-// What stays of the model's own configs must not say that the cache is of another type: nobody
-// would then take the scales for those of an FP8 cache.
-void check_says_fp8(const Checkpoint& checkpoint, const std::map<std::string, std::string>& files) {
+// The configs of the result must say that the cache has the type of the scales, or nothing.
+void check_states_cache(const Checkpoint& checkpoint,
+                        const std::map<std::string, std::string>& files, bool nvfp4) {
   const auto parsed = [&](const std::string& name, const std::string& text) {
     return Json::parse(text, quote((checkpoint.folder() / name).string()), JsonNumbers::python);
   };
@@ -303,9 +163,28 @@ void check_says_fp8(const Checkpoint& checkpoint, const std::map<std::string, st
     hf_quant = parsed(it->first, it->second);
   }
   const KvConfig config = read_kv_config(parsed("config.json", files.at("config.json")), hf_quant);
-  if (config.statement.empty() || config.is_fp8) return;
-  throw Error(cat(config.statement, ", expected an FP8 cache"),
-              "these scales are for FP8; inject into the model this one was made from");
+  const KvFormat expected = nvfp4 ? KvFormat::nvfp4 : KvFormat::e4m3fn;
+  if (config.statement.empty() || config.stated == expected) return;
+  throw Error(cat(config.statement, ", expected an ", nvfp4 ? "NVFP4" : "FP8", " cache"),
+              cat("these scales are for ", nvfp4 ? "NVFP4" : "FP8",
+                  "; inject into the model this one was made from"));
+}
+
+// The configs of a folder with scales of NVFP4, by name.
+std::map<std::string, std::string> nvfp4_configs(const Checkpoint& checkpoint, const Fit& fit) {
+  std::map<std::string, std::string> files;
+  if (fit.quant.method == QuantMethod::modelopt) {
+    files = with_cache_scales(checkpoint, fit.quant, CacheScheme::nvfp4);
+  }
+  std::string& config = files["config.json"];
+  if (config.empty()) config = read_regular_text(checkpoint.config_path());
+  for (const char* gone : {"kv_cache_torch_dtype", "compression_config"}) {
+    config = json_without_member(config, gone);
+  }
+  if (fit.quant.method == QuantMethod::none) {
+    config = json_with_member(config, "quantization_config", modelopt_nvfp4_block());
+  }
+  return files;
 }
 
 // The configs of the result, by name.
@@ -316,7 +195,8 @@ std::map<std::string, std::string> new_configs(const Checkpoint& checkpoint,
     case QuantMethod::compressed_tensors:
     case QuantMethod::fp8:
     case QuantMethod::modelopt:
-      files = with_cache_scales(checkpoint, fit.quant, fit.per_head);
+      files = with_cache_scales(checkpoint, fit.quant,
+                                fit.per_head ? CacheScheme::fp8_per_head : CacheScheme::fp8);
       break;
     case QuantMethod::none:
     case QuantMethod::quark:
@@ -348,8 +228,9 @@ std::map<std::string, std::string> new_configs(const Checkpoint& checkpoint,
 
 std::map<std::string, std::string> config_files(const Checkpoint& checkpoint,
                                                 const InjectTarget& target, const Fit& fit) {
-  std::map<std::string, std::string> files = new_configs(checkpoint, target, fit);
-  check_says_fp8(checkpoint, files);
+  std::map<std::string, std::string> files =
+      fit.nvfp4 ? nvfp4_configs(checkpoint, fit) : new_configs(checkpoint, target, fit);
+  check_states_cache(checkpoint, files, fit.nvfp4);
   return files;
 }
 
@@ -364,14 +245,14 @@ size_t layers_apart(const KvScales& scales) {
 std::vector<std::string> notes_on_values(const KvScales& scales, const InjectTarget& target,
                                          const Fit& fit) {
   std::vector<std::string> notes;
-  if (kv_range(scales.format).fnuz) {
+  if (!fit.nvfp4 && kv_range(scales.format).fnuz) {
     notes.push_back("scales for E4M3FNUZ were halved to those for E4M3FN");
   }
   if (scales.per_head() && !fit.per_head) {
-    notes.push_back(cat("the scales of ", scales.scales_per_layer(),
-                        " KV heads were reduced to their maximum: ", target.runtime,
-                        " has one per layer",
-                        target.per_head ? cat(" beside ", quote(fit.quant.name())) : ""));
+    notes.push_back(cat(
+        "the scales of ", scales.scales_per_layer(), " KV heads were reduced to their maximum: ",
+        fit.nvfp4 ? std::string("an NVFP4 cache") : target.runtime, " has one per layer",
+        target.per_head && !fit.nvfp4 ? cat(" beside ", quote(fit.quant.name())) : ""));
   }
   const size_t apart = fit.naming.tells_k_from_v() ? 0 : layers_apart(scales);
   if (apart > 0) {
@@ -406,21 +287,28 @@ std::map<std::string, std::string> renamed_files(const Checkpoint& checkpoint, c
 std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const InjectTarget& target,
                                        const Fit& fit, const ScalePatch& patch) {
   std::vector<std::string> notes;
-  const size_t dropped = patch.dropped.size();
+  const size_t dropped = patch.changes.dropped.size();
   if (dropped > 0) {
     notes.push_back(cat(count_of(dropped, "scale tensor"), " of the model ",
                         dropped == 1 ? "was" : "were", " replaced"));
+  }
+  const bool had_q = std::any_of(
+      patch.changes.dropped.begin(), patch.changes.dropped.end(),
+      [](const std::string& name) { return scale_spelling(name) == ScaleSpelling::query; });
+  if (had_q && !patch.has_q) {
+    notes.push_back(
+        "scales of Q are among them, and no new ones were written: --q-scales writes some");
   }
   if (target.fused && !fit.naming.fused) {
     notes.push_back(cat("kv_scale is left out: beside the config of ", quote(fit.quant.name()),
                         " vLLM would take it for K's"));
   }
-  for (const auto& [from, to] : patch.renamed) {
+  for (const auto& [from, to] : patch.changes.renamed) {
     notes.push_back(cat(from, " is called ", to, ": beside a ", from,
                         " transformers ignores the index, and would run with scales that nobody "
                         "set"));
   }
-  if (!checkpoint.index() && patch.renamed.empty()) {
+  if (!checkpoint.index() && patch.changes.renamed.empty()) {
     notes.push_back(
         "transformers prefers model.safetensors and so ignores the index and the scales: there the "
         "model works as before");
@@ -434,23 +322,24 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
                       const InjectTarget& target, bool replace) {
   FP8KV_ASSERT(!target.is_file);
   const AttentionName attention = attention_of(checkpoint, scales);
-  const Fit fit = fit_to(checkpoint, target, attention.stack, replace, scales.per_head());
-  const KvScales converted = with_format(scales, KvFormat::e4m3fn);
+  const Fit fit = fit_to(checkpoint, target, attention.stack, replace, scales);
+  const KvScales converted = with_format(scales, stored_format(scales.format));
   const KvScales written = fit.per_head ? converted : per_tensor(converted);
-  std::vector<NamedScale> named = named_scales(written, attention, fit.naming);
+  std::vector<ScaleToWrite> named = scales_to_write(written, attention, fit.naming);
   for (DraftTensor& draft : draft_tensors(checkpoint, written, target)) {
     named.push_back({std::move(draft.name), std::move(draft.values)});
   }
 
   ScalePatch patch;
-  if (replace) patch.dropped = kv_scale_names(checkpoint);
-  patch.renamed = renamed_files(checkpoint, fit);
+  if (replace) patch.changes.dropped = kv_scale_names(checkpoint);
+  patch.changes.renamed = renamed_files(checkpoint, fit);
   patch.files = config_files(checkpoint, target, fit);
   const Shape of_one = fit.per_head             ? Shape{1, 1, 1}  // a layer with one head
                        : fit.compressed_tensors ? Shape{1}
                                                 : Shape{};
   patch.files[kScaleShard] = shard_bytes(named, of_one, scales.provenance);
-  patch.files[kIndexFile] = index_text(checkpoint, patch, named);
+  patch.has_q = has_q_scales(written);
+  patch.files[kIndexFile] = index_text(checkpoint, patch.changes, named);
   patch.notes = notes_on_values(scales, target, fit);
   for (std::string& note : drafts_left_out(checkpoint, scales, target)) {
     patch.notes.push_back(std::move(note));

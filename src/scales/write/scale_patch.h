@@ -8,18 +8,15 @@
 #include "checkpoint/checkpoint.h"
 #include "core/scales.h"
 #include "scales/write/inject_targets.h"
+#include "scales/write/scale_shard.h"
 
 namespace fp8kv {
 
-// The new shard. Sorts behind model-00001-of-..., so that readers who take the model's dtype from
-// the first shard still see weights, and avoids "args" and "training", which TGI leaves out.
-inline constexpr const char* kScaleShard = "model-kv-scales.safetensors";
-
 struct ScalePatch {
-  std::map<std::string, std::string> files;    // contents by name: the new shard, index, configs
-  std::vector<std::string> dropped;            // tensors of the checkpoint that do not come along
-  std::map<std::string, std::string> renamed;  // files that come along under another name
-  std::vector<std::string> notes;              // what was changed on the way, and what to know
+  std::map<std::string, std::string> files;  // contents by name: the new shard, index, configs
+  IndexChanges changes;
+  bool has_q = false;              // scales of Q were written
+  std::vector<std::string> notes;  // what was changed on the way, and what to know
 };
 
 // Each layer with a KV cache gets the tensors that the target asks for, in F32, under the name that
@@ -32,6 +29,10 @@ struct ScalePatch {
 // model.safetensors gets the name of a first shard. transformers refuses [], and where there is a
 // model.safetensors it does not set the scales at all (seen with transformers 5.23 and
 // compressed-tensors 0.20).
+//
+// Scales of NVFP4 get ModelOpt's names and config, which vLLM alone reads: k_proj.k_scale and
+// v_proj.v_scale of shape [], a config that leaves every weight as it is, and no
+// kv_cache_torch_dtype, which has no name for such a cache.
 //
 // kv_scale is never written beside k_scale where there is a quantization_config: vLLM and SGLang
 // then take both for K. With `replace` the scales the checkpoint has are dropped, and so is a

@@ -73,7 +73,8 @@ std::string result_of(const RuntimeFate& fate) {
                                    [&](const LayerFate& each) { return each.fate == first; });
     result = alike ? fate_name(first) : fate.arrives ? fate_name(Fate::rounded) : "partly lost";
   }
-  return cat(result, fate.turns_on ? ", FP8 on" : "");
+  const bool nvfp4 = fate.verdict.rule->with.has(Fact::nvfp4_scheme);
+  return cat(result, !fate.turns_on ? "" : nvfp4 ? ", NVFP4 on" : ", FP8 on");
 }
 
 std::string table_of(const std::vector<Row>& rows) {

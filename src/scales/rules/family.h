@@ -1,0 +1,61 @@
+// Families of models whose loaders differ from one another in some runtime.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace fp8kv {
+
+enum class Family : uint8_t {
+  other,
+  llama_mistral,
+  qwen2,
+  qwen2_moe,
+  qwen3,
+  qwen3_moe,
+  qwen3_5,
+  qwen3_next,
+  gpt_oss,
+  gemma3,
+  mixtral,
+  phi3,
+  glm4_moe,
+  nemotron_h,
+  granite,
+  deepseek,         // DeepSeek V2 and V3, Kimi K2 and K2.5, GLM-4.7 Flash: the cache is MLA's
+  deepseek_sparse,  // DeepSeek V3.2 and GLM-5: MLA that sees a choice of tokens
+  gpt2,
+  gpt_bigcode,  // StarCoder 1
+  gpt_neox,
+  falcon,
+  internlm2,
+  baichuan,
+  bamba,
+};
+inline constexpr size_t kFamilyCount = static_cast<size_t>(Family::bamba) + 1;
+
+// "llama_mistral".
+const char* family_name(Family family);
+
+class FamilySet {
+ public:
+  constexpr FamilySet() = default;
+  constexpr FamilySet(std::initializer_list<Family> families) {
+    for (const Family family : families) bits_ |= bit(family);
+  }
+  constexpr bool has(Family family) const { return (bits_ & bit(family)) != 0; }
+  std::vector<std::string> names() const;
+  bool operator==(const FamilySet&) const = default;
+
+ private:
+  static constexpr uint64_t bit(Family family) {
+    return uint64_t{1} << static_cast<unsigned>(family);
+  }
+  static_assert(kFamilyCount <= 64);
+  uint64_t bits_ = 0;
+};
+
+}  // namespace fp8kv
