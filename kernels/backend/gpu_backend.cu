@@ -88,6 +88,8 @@ RopeArguments rope_arguments(const RopeAppend& args) {
   require(args.q.dtype == args.k.dtype && args.q.dtype == args.v.dtype &&
               is_compute_dtype(args.q.dtype) && is_compute_dtype(args.round_to),
           "rope_append", "needs one type of f32, f16 and bf16");
+  require(!args.kv.toward_zero, "rope_append",
+          "rounding towards zero is done on the CPU alone: --device cpu");
   const bool appends = args.k.shape[1] > 0;
   const int64_t kv_heads = appends ? args.kv.n_kv_heads : 0;
   const Shape k_shape{n, kv_heads, args.kv.head_dim - args.kv.v_in_k};
@@ -175,6 +177,7 @@ void GpuBackend::attention(const ConstTensorView& q, const PagedKv& kv, const Ba
           "attention", "shapes do not fit");
   require(kv.head_dim <= kMostHeadDim || kv.v_in_k > 0, "attention",
           "a head has more than 512 elements");
+  require(kv.q_scale == 0, "attention", "in FP8 it is computed on the CPU alone: --device cpu");
   AttentionArguments arguments;
   arguments.q = q.data;
   arguments.out = out.data;

@@ -24,11 +24,19 @@ struct CacheType {
   bool operator==(const CacheType&) const = default;
 };
 
+// How a runtime's kernels compute with an E4M3 cache, where that loses something beside the format.
+struct CacheArithmetic {
+  bool fp8_attention = false;  // Q and the softmax's weights are rounded to E4M3
+  bool toward_zero = false;    // K and V are rounded towards zero
+  bool operator==(const CacheArithmetic&) const = default;
+};
+
 // The cache of a model: one type in all layers, but for those that are left in another.
 struct ModelCache {
   CacheType type;
   CacheType left_in;          // the type of the layers below
   std::vector<int64_t> left;  // rising
+  CacheArithmetic arithmetic = {};
 
   template <std::convertible_to<CacheType> T>
   ModelCache(const T& all) : type(all) {}  // NOLINT: a type stands for a cache of it alone

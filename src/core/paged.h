@@ -25,6 +25,9 @@ struct PagedKv {
   int32_t n_kv_heads = 0;
   int32_t head_dim = 0;  // of K
   int32_t v_in_k = 0;    // 0: V has a pool of its own, with heads as those of K
+  // How kernels of other runtimes compute with the cache. GPUs here do not.
+  float q_scale = 0;  // Q is rounded to E4M3 by this scale, and so are weights; 0: neither is
+  bool toward_zero = false;  // K and V are rounded to E4M3 towards zero, not to the nearest
 
   FP8KV_HD int32_t v_dim() const { return v_in_k > 0 ? v_in_k : head_dim; }
   // Whether all rows are elements of one type.

@@ -7,6 +7,7 @@
 #include "core/hadamard.h"
 #include "core/half.h"
 #include "core/kv_rows.h"
+#include "core/toward_zero.h"
 
 namespace fp8kv {
 namespace {
@@ -156,6 +157,23 @@ void add_errors(const KvRow& row, float scale, std::span<const float> x, ErrorSu
     sums.zero += back[i] == 0 && x[i] != 0 ? 1 : 0;
   }
   sums.values += x.size();
+}
+
+void add_errors_toward_zero(float scale, std::span<const float> x, ErrorSums& sums) {
+  std::vector<float> cut(x.begin(), x.end());
+  for (float& value : cut) value = e4m3_toward_zero(value, scale);
+  ErrorSums of_cut, found;
+  add_element_errors(DType::f8_e4m3, scale, cut, of_cut);
+  add_element_errors(DType::f8_e4m3, scale, x, found);
+  found.squared_error = 0;
+  found.zero = 0;
+  found.subnormal = of_cut.subnormal;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double error = double{cut[i]} - double{x[i]};
+    found.squared_error += error * error;
+    found.zero += cut[i] == 0 && x[i] != 0 ? 1 : 0;
+  }
+  sums.add(found);
 }
 
 void add_block_errors(std::span<const float> latent, ErrorSums& sums) {

@@ -37,6 +37,9 @@ struct ErrorSums {
 // the stored scale leaves to a block, and subnormal and nonfinite_unclamped count nothing.
 void add_errors(const KvRow& row, float scale, std::span<const float> x, ErrorSums& sums);
 
+// Counts elements of E4M3FN that are rounded towards zero, like add_errors.
+void add_errors_toward_zero(float scale, std::span<const float> x, ErrorSums& sums);
+
 // The errors of a part of a latent that fp8_ds_mla keeps: whole blocks.
 void add_block_errors(std::span<const float> latent, ErrorSums& sums);
 

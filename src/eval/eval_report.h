@@ -71,13 +71,17 @@ struct CandidateReport {
   std::string dtype_name;  // "fp8_e4m3"
   std::string policy;      // "amax*2", "unit", "kv_cache_scales.json"; "" for 16 and 32 bit
   CacheType dtype;
-  std::vector<int64_t> skipped;    // layers left in the model's own dtype, rising
+  std::vector<int64_t> skipped;  // layers left in the model's own dtype, rising
+  CacheArithmetic arithmetic = {};
   std::optional<KvScales> scales;  // in the format of dtype; absent: 1 everywhere, or no FP8
   uint64_t bytes_per_token = 0;    // of the cache, all layers
   TokenFigures total;
   std::vector<TokenFigures> depths;  // by first_depth; those without tokens are left out
   std::vector<LayerErrors> layers;   // [n_layers]
   GreedyFigures greedy;
+
+  // A variant is the cache as another kernel computes with it. No advice is given about one.
+  bool is_variant() const { return arithmetic != CacheArithmetic(); }
 };
 
 // Where the scales of policies come from.

@@ -18,6 +18,7 @@ ModelCache cache_of(const CandidateReport& candidate, const ModelConfig& config)
   ModelCache cache = candidate.dtype;
   cache.left_in = config.dtype;
   cache.left = candidate.skipped;
+  cache.arithmetic = candidate.arithmetic;
   return cache;
 }
 

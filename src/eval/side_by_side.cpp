@@ -213,6 +213,8 @@ bool SideBySide::same_scales(size_t a, size_t b) const {
 
 bool SideBySide::same_cache(size_t a, size_t b) {
   const CacheType &type_a = lanes_[a].dtype.of(layer_), &type_b = lanes_[b].dtype.of(layer_);
+  const bool e4m3 = is_e4m3(type_a) || is_e4m3(type_b);
+  if (e4m3 && lanes_[a].dtype.arithmetic != lanes_[b].dtype.arithmetic) return false;
   const std::optional<DType> elements_a = kv_elements(type_a), elements_b = kv_elements(type_b);
   if (!elements_a || !elements_b) return type_a == type_b && same_scales(a, b);
   std::atomic<bool> same = true;
@@ -231,6 +233,9 @@ void SideBySide::add_lane_errors(size_t lane, const Part& part, int64_t row,
                                  ErrorSums& sums) const {
   const CacheType& type = lanes_[lane].dtype.of(layer_);
   const std::span<const float> values = values_of(part, row);
+  if (lanes_[lane].dtype.arithmetic.toward_zero && type == CacheType(KvFormat::e4m3fn)) {
+    return add_errors_toward_zero(scale_of(lane, part), values, sums);
+  }
   KvRow stored{part.is_key ? type.k : type.v, static_cast<int32_t>(values.size()), 0};
   if (stored.format == KvFormat::ds_mla) {
     if (!part.is_key) return add_block_errors(values, sums);

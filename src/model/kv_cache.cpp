@@ -79,6 +79,7 @@ void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) 
   const std::vector<float> ones(static_cast<size_t>(layer.n_kv_heads), 1.0f);
   const LayerScales& own =
       scales ? scales->layers[static_cast<size_t>(index)] : LayerScales{ones, ones};
+  if (!own.q.empty()) q_scales_[index] = own.q[0];
   scales_[index] = {to_backend(backend_, broadcast(own.k, layer.n_kv_heads)),
                     to_backend(backend_, broadcast(own.v, layer.n_kv_heads))};
 }
@@ -115,6 +116,13 @@ PagedKv KvCache::layer(int64_t index) const {
   if (const auto scales = scales_.find(source); scales != scales_.end()) {
     kv.k_scale = scales->second.k.view().as<const float>();
     kv.v_scale = scales->second.v.view().as<const float>();
+  }
+  if (type == CacheType(KvFormat::e4m3fn)) {
+    const auto q = q_scales_.find(source);
+    const CacheArithmetic& arithmetic = options_.dtype.arithmetic;
+    // vLLM's kernels take 1 where a model has no scale of Q.
+    if (arithmetic.fp8_attention) kv.q_scale = q == q_scales_.end() ? 1.0f : q->second;
+    kv.toward_zero = arithmetic.toward_zero;
   }
   kv.k_format = type.k;
   kv.v_format = type.v;

@@ -90,8 +90,9 @@ class KvCache {
   std::vector<LayerDescription> layers_;  // of the model
   KvCacheOptions options_;
   Pools in_turn_;
-  std::map<int64_t, Pools> pools_;    // by layer; those that do not use the one in turn
-  std::map<int64_t, Scales> scales_;  // by layer; none without stored scales
+  std::map<int64_t, Pools> pools_;     // by layer; those that do not use the one in turn
+  std::map<int64_t, Scales> scales_;   // by layer; none without stored scales
+  std::map<int64_t, float> q_scales_;  // by layer; of scales that have some
   PagePool pool_;
   uint64_t bytes_ = 0;
 };

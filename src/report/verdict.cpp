@@ -50,7 +50,7 @@ std::string choice_line(const EvalReport& report, const CandidateReport& best) {
   size_t measured = 0;
   const CandidateReport* next = nullptr;
   for (const CandidateReport& each : report.candidates) {
-    if (!fp8_format(each.dtype)) continue;
+    if (!fp8_format(each.dtype) || each.is_variant()) continue;
     ++measured;
     const bool nearer = next == nullptr || each.total.kld < next->total.kld;
     if (&each != &best && !std::isnan(each.total.kld) && nearer) next = &each;
@@ -142,7 +142,7 @@ std::string failures_of(const CandidateReport& candidate) {
 const CandidateReport* nearest_fp8(const EvalReport& report) {
   const CandidateReport* best = nullptr;
   for (const CandidateReport& each : report.candidates) {
-    if (!fp8_format(each.dtype)) continue;
+    if (!fp8_format(each.dtype) || each.is_variant()) continue;
     const bool nearer = best == nullptr || each.total.kld < best->total.kld ||
                         (std::isnan(best->total.kld) && !std::isnan(each.total.kld));
     if (nearer) best = &each;

@@ -98,6 +98,20 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
       ->check(a_kv_dtype())
       ->capture_default_str()
       ->type_name("DTYPE");
+  choice(command->add_option_function<std::string>(
+             "--attention",
+             [&options](const std::string& value) { options.fp8_attention = value == "fp8"; },
+             "fp8: measure each fp8_e4m3 cache with attention in FP8 too, as FlashAttention 3 "
+             "computes it: Q, by its scale, and the softmax's weights in E4M3"),
+         {"16bit", "fp8"})
+      ->default_str("16bit");
+  choice(command->add_option_function<std::string>(
+             "--fp8-rounding",
+             [&options](const std::string& value) { options.toward_zero = value == "toward-zero"; },
+             "toward-zero: measure each fp8_e4m3 cache rounded so too, as vLLM's kernel for "
+             "processors rounds K and V"),
+         {"nearest", "toward-zero"})
+      ->default_str("nearest");
   command
       ->add_option("--against", options.against,
                    "Another model, such as the one in 16 bit that MODEL was quantised from: MODEL "

@@ -55,6 +55,35 @@ std::vector<CacheType> asked_types(const EvalCommandOptions& options, const Mode
   return types;
 }
 
+// Adds the same caches as other kernels compute with them, each behind its own.
+void add_variants(const EvalCommandOptions& options, std::vector<CandidateReport>& candidates) {
+  std::vector<CandidateReport> all;
+  for (CandidateReport& each : candidates) {
+    const bool e4m3fn = each.dtype == CacheType(KvFormat::e4m3fn);
+    const auto add = [&](bool wanted, const char* what, const CacheArithmetic& arithmetic) {
+      if (!wanted || !e4m3fn) return;
+      all.push_back(each);
+      all.back().name += what;
+      all.back().arithmetic = arithmetic;
+    };
+    add(true, "", {});
+    if (!e4m3fn) all.push_back(each);
+    add(options.fp8_attention, ", attention in FP8", {.fp8_attention = true});
+    add(options.toward_zero, ", rounded towards zero", {.toward_zero = true});
+  }
+  candidates = std::move(all);
+}
+
+// Scales with those of Q, where attention is to be measured in FP8 and the source knows Q.
+std::optional<KvScales> with_q(std::optional<KvScales> scales, const EvalCommandOptions& options,
+                               const std::string& source, Log& log) {
+  if (!options.fp8_attention || (scales && has_q_scales(*scales))) return scales;
+  const bool known = scales && !scales->latent && !scales->provenance.amax.empty();
+  if (known) return with_q_scales(*scales, source);
+  log.note(cat("note: ", source, " has no scales of Q: attention in FP8 takes 1, as vLLM does"));
+  return scales;
+}
+
 void check_unique(const std::vector<CandidateReport>& candidates) {
   for (size_t i = 0; i < candidates.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
@@ -63,6 +92,19 @@ void check_unique(const std::vector<CandidateReport>& candidates) {
                   "name every dtype and every policy once", ErrorKind::usage);
     }
   }
+}
+
+void check_variants(const EvalCommandOptions& options,
+                    const std::vector<CandidateReport>& candidates) {
+  const char* flag = options.fp8_attention ? "--attention fp8"
+                     : options.toward_zero ? "--fp8-rounding toward-zero"
+                                           : nullptr;
+  const bool any = std::any_of(candidates.begin(), candidates.end(), [](const auto& each) {
+    return each.arithmetic != CacheArithmetic();
+  });
+  if (flag == nullptr || any) return;
+  throw Error(cat(flag, ": is about fp8_e4m3 caches, and none is measured"),
+              "add fp8_e4m3 to --kv-cache-dtype", ErrorKind::usage);
 }
 
 void check_scales_used(const EvalCommandOptions& options,
@@ -100,6 +142,8 @@ std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
                                              const ScaleChoice& choice, const ModelConfig& config,
                                              Log& log) {
   std::vector<CandidateReport> candidates;
+  std::optional<KvScales> given = choice.scales;
+  if (choice.policies.empty()) given = with_q(std::move(given), options, choice.label, log);
   for (const CacheType& dtype : asked_types(options, config)) {
     std::vector<std::string> names = options.skip_layers;
     if (names.empty() && choice.scales) names = layer_names(choice.scales->skipped);
@@ -114,7 +158,7 @@ std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
       continue;
     }
     if (choice.policies.empty()) {
-      candidates.push_back(candidate(dtype, choice.label, choice.scales));
+      candidates.push_back(candidate(dtype, choice.label, given));
     }
     for (const Policy& policy : choice.policies) {
       if (is_nvfp4(*scaled) && !policy.kind->for_nvfp4()) {
@@ -127,6 +171,8 @@ std::vector<CandidateReport> make_candidates(const EvalCommandOptions& options,
   }
   check_unique(candidates);
   check_scales_used(options, candidates);
+  add_variants(options, candidates);
+  check_variants(options, candidates);
   return candidates;
 }
 
@@ -150,6 +196,18 @@ std::vector<CandidateReport> candidates_against(const EvalCommandOptions& option
   return candidates;
 }
 
+namespace {
+
+// The largest Q of each layer / 448.
+void add_q_scales(const std::vector<LayerMagnitudes>& magnitudes, KvScales& scales) {
+  for (size_t i = 0; i < std::min(magnitudes.size(), scales.layers.size()); ++i) {
+    if (!scales.layers[i].has_cache()) continue;
+    scales.layers[i].q = {scale_from_amax(largest(layer_amax(magnitudes[i]).q), scales.format, 1)};
+  }
+}
+
+}  // namespace
+
 bool want_magnitudes(const ScaleChoice& choice, const std::vector<CandidateReport>& candidates) {
   return std::any_of(candidates.begin(), candidates.end(), [&](const auto& each) {
     return std::any_of(choice.policies.begin(), choice.policies.end(), [&](const Policy& policy) {
@@ -168,6 +226,7 @@ void add_policy_scales(const std::vector<LayerMagnitudes>& magnitudes, const Sca
       const KvFormat format = *scales_for(each.dtype);
       each.scales = is_nvfp4(format) ? make_scales(magnitudes, policy, latent, format)
                                      : with_format(scales, format);
+      if (each.arithmetic.fp8_attention) add_q_scales(magnitudes, *each.scales);
     }
   }
 }

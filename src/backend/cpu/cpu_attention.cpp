@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "backend/cpu/cpu_attention_op.h"
 #include "core/hadamard.h"
@@ -15,6 +16,16 @@ namespace {
 // Queries (rows times heads of a group) of one job: eight tiles of fourteen, or of sixteen.
 constexpr int64_t kMaxQueries = 112, kMaxQueriesOfUnit = 128;
 constexpr int64_t kJobsPerThread = 4;
+
+// Weights of at most 1, as FlashAttention 3 rounds them: 256 times the weight to E4M3. The sum that
+// they are divided by is that of the weights before. Source: its hopper/softmax.h, Max_offset.
+void round_weights(const Op& op, float* weights, int count) {
+  constexpr float kScale = 1.0f / 256;
+  alignas(64) std::array<std::byte, kTileStride> codes;
+  op.kernels.store[DType::f8_e4m3](weights, count, kScale, codes.data());
+  op.kernels.to_float[DType::f8_e4m3](codes.data(), count, weights);
+  for (int t = 0; t < count; ++t) weights[t] *= kScale;
+}
 
 // Scores to weights; what is summed up so far is scaled to the new maximum.
 void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work) {
@@ -42,6 +53,7 @@ void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, con
     const float correction =
         op.kernels.softmax(scores, static_cast<int>(seen_begin), static_cast<int>(seen_end), count,
                            left, work.chunk.states[i]);
+    if (op.kv.q_scale > 0) round_weights(op, scores, count);
     if (correction == 1.0f) continue;
     float* sums = work.chunk.sums + i * op.padded_dim;
     for (int64_t d = 0; d < op.padded_dim; ++d) sums[d] *= correction;
@@ -192,6 +204,21 @@ const float* rotated_queries(ThreadPool& pool, const ConstTensorView& q, DType r
   return to;
 }
 
+// Q rounded to E4M3 by the cache's scale of Q.
+const float* rounded_queries(ThreadPool& pool, const ConstTensorView& q, float scale,
+                             const CpuKernels& kernels, AttentionScratch& scratch) {
+  const int64_t dim = q.shape[2], items = q.shape[0] * q.shape[1];
+  float* to = scratch.rotated.floats(static_cast<size_t>(items * dim));
+  pool.run(items, [&](int64_t item, int /*thread*/) {
+    std::vector<std::byte> codes(static_cast<size_t>(dim));
+    float* x = to + item * dim;
+    kernels.store[DType::f8_e4m3](q.as<float>() + item * dim, dim, scale, codes.data());
+    kernels.to_float[DType::f8_e4m3](codes.data(), dim, x);
+    for (int64_t i = 0; i < dim; ++i) x[i] *= scale;
+  });
+  return to;
+}
+
 // The sums of rotated V, as those of V.
 void rotate_back(ThreadPool& pool, const TensorView& out) {
   const int64_t dim = out.shape[2];
@@ -214,10 +241,12 @@ void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch
   const int64_t head_dim = q.shape[2];
   const bool as_floats = !kv.in_elements();
   const DType element = as_floats ? DType::f32 : *kv_elements(kv.k_format);
-  const bool by_unit =
-      kernels.matrix_unit != nullptr && options.rounded_to != DType::f32 && !as_floats;
+  const bool by_unit = kernels.matrix_unit != nullptr && options.rounded_to != DType::f32 &&
+                       !as_floats && kv.q_scale == 0;
   const int64_t width = by_unit ? kUnitWeights : kernels.strip;
   const float* queries = q.as<float>();
+  FP8KV_ASSERT(kv.q_scale == 0 || !kv.rotated());
+  if (kv.q_scale > 0) queries = rounded_queries(pool, q, kv.q_scale, kernels, scratch);
   if (kv.rotated()) queries = rotated_queries(pool, q, options.rounded_to, kernels, scratch);
   const Op op{kernels,
               queries,

@@ -9,6 +9,7 @@
 #include "backend/cpu/cpu_kv_rows.h"
 #include "core/hadamard.h"
 #include "core/half.h"
+#include "core/toward_zero.h"
 
 namespace fp8kv {
 namespace {
@@ -143,6 +144,11 @@ void append(const Op& op, Part part, const float* x, int64_t row, int64_t head) 
   to_row.dim = static_cast<int32_t>(op.head_dim(part));
   auto* to = static_cast<std::byte*>(is_key ? kv.k : kv.v) + number * bytes;
   const float stored = scales == nullptr ? 1.0f : scales[head];
+  if (kv.toward_zero) {
+    std::vector<float> cut(x, x + to_row.dim);
+    for (float& value : cut) value = e4m3_toward_zero(value, stored);
+    return write_kv_row(op.kernels, to_row, cut.data(), stored, to);
+  }
   if (!kv_spec(to_row.format).rotated) return write_kv_row(op.kernels, to_row, x, stored, to);
   std::vector<float> turned(x, x + to_row.dim);
   hadamard(turned.data(), to_row.dim, false);

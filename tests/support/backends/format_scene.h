@@ -24,6 +24,8 @@ struct FormatScene {
   int64_t head_dim = 32;
   DType round_to = DType::f32;
   int64_t window = 0;
+  float q_scale = 0;         // see PagedKv
+  bool toward_zero = false;  // the same
 
   static constexpr int32_t kPageSize = 4;
   static constexpr float kKScale = 0.0031f, kVScale = 0.0007f, kScoreScale = 0.2f;
@@ -102,6 +104,8 @@ inline FormatOutcome run_format(Backend& backend, const FormatScene& s) {
   kv.page_size = FormatScene::kPageSize;
   kv.n_kv_heads = static_cast<int32_t>(s.n_kv_heads);
   kv.head_dim = static_cast<int32_t>(s.head_dim);
+  kv.q_scale = s.q_scale;
+  kv.toward_zero = s.toward_zero;
   const int64_t rows = s.pages() * s.kPageSize * s.n_kv_heads;
   const Tensor k_pool = backend.allocate(DType::u8, Shape{rows, kv.k_row().bytes()});
   const Tensor v_pool = backend.allocate(DType::u8, Shape{rows, kv.v_row().bytes()});

@@ -81,6 +81,8 @@ void layers(JsonWriter& json, const CandidateReport& of) {
 void candidate(JsonWriter& json, const EvalReport& report, const CandidateReport& of) {
   json.begin_object().member("name", of.name).member("kv_cache_dtype", of.dtype_name);
   if (!of.policy.empty()) json.member("policy", of.policy);
+  if (of.arithmetic.fp8_attention) json.member("attention", "fp8");
+  if (of.arithmetic.toward_zero) json.member("fp8_rounding", "toward-zero");
   json.member("bytes_per_token", of.bytes_per_token).key("total");
   figures(json, of.total);
   json.key("depths").begin_array();
