@@ -209,7 +209,7 @@ bool has_q_scales(const KvScales& scales) {
 }
 
 KvFormat stored_format(KvFormat format) {
-  return is_e4m3(format) ? KvFormat::e4m3fn : format;
+  return is_nvfp4(format) ? format : KvFormat::e4m3fn;
 }
 
 KvScales per_tensor(const KvScales& scales) {

@@ -180,7 +180,7 @@ float scale_from_amax(float amax, KvFormat format, double headroom);
 // Throws between e4m3, e5m2 and nvfp4, which no factor relates.
 KvScales with_format(const KvScales& scales, KvFormat format);
 
-// The format in which files keep scales: E4M3FN for both E4M3 formats, else the format itself.
+// The format in which files keep such scales: NVFP4 by itself, E4M3FN for FP8.
 KvFormat stored_format(KvFormat format);
 
 // Gives every layer with a cache a scale of Q: the one that is there, else amax / 448 from

@@ -296,6 +296,7 @@ TEST_CASE("cli: help says how a command is typed, with defaults and examples") {
         "  self_attn.{k,v}_scale\n"
         "  kv_cache.scaling_factor\n"
         "  self_attn.{k,v}_proj.output_scale\n"
+        "  self_attn.{k,v}_global_scale\n"
         "  self_attn.{k,v}_proj.{k,v}_scale\n"
         "  attention.kv_cache_scaling_factor\n"
         "  attention.{k,v}_cache_scaling_factor\n"
