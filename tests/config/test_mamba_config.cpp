@@ -37,6 +37,15 @@ TEST_CASE("mamba config: limits of time steps, in every spelling of one that is 
   }
 }
 
+// A convolution of transformers has no bias then, and one where the key is missing.
+TEST_CASE("mamba config: a bias of the convolution that is null is refused") {
+  for (const char* golden : {"bamba", "falcon-h1", "granite4"}) {
+    CAPTURE(golden);
+    CHECK(error_of_config(family_with(golden, "mamba_conv_bias", "null")) ==
+          "config.json: the key 'mamba_conv_bias' is null, expected true or false");
+  }
+}
+
 TEST_CASE("mamba config: a model whose layers all have attention needs none of it") {
   const std::string config = family_with("granite4-attention", "mamba_n_groups", "null");
   CHECK_FALSE(parse_config(config).recurrence.has_value());
@@ -54,14 +63,16 @@ TEST_CASE("mamba config: Falcon-H1 says the width of all heads, or how many time
 
 TEST_CASE("mamba config: what Falcon-H1 says of norms and multipliers, and what it has without") {
   const auto norm = [](const char* rms, const char* before) {
+    constexpr const char* kKey = "mamba_norm_before_gate";
     const std::string config = family_with("falcon-h1", "mamba_rms_norm", rms);
-    return parse_config(json_with_member(config, "mamba_norm_before_gate", before))
+    return parse_config(*before == '\0' ? json_without_member(config, kKey)
+                                        : json_with_member(config, kKey, before))
         .recurrence->norm;
   };
   CHECK(norm("false", "true") == StateNorm::none);
   CHECK(norm("null", "false") == StateNorm::none);
   CHECK(norm("true", "false") == StateNorm::groups_after_gate);
-  CHECK(norm("true", "null") == StateNorm::groups);
+  CHECK(norm("true", "") == StateNorm::groups);
   const RecurrenceConfig plain = state_with("falcon-h1-in-bias", "ssm_in_multiplier", "null");
   CHECK(plain.multipliers == StateMultipliers{.out = 0.6});
   CHECK(plain.bias);

@@ -43,6 +43,15 @@ bool mentions(const Json& object, std::string_view key) {
   return false;
 }
 
+bool is_on(const Json& config, const char* key) {
+  const auto flag = config.find(key);
+  if (!flag && mentions(config, key)) {
+    throw Error(cat(config.where(), ": the key ", quote(key), " is null, expected true or false"),
+                "write false where it is to be off, which null is in transformers");
+  }
+  return !flag || flag->as_bool();
+}
+
 void refuse_if_set(const Json& config, const char* key, const char* what) {
   const auto flag = config.find(key);
   if (flag && flag->as_bool()) fail(flag->where(), ": is true: ", what, " is not supported");

@@ -41,6 +41,10 @@ int64_t layer_count(const Json& config);
 // Unlike Json::find, true for a key whose value is null.
 bool mentions(const Json& object, std::string_view key);
 
+// A switch that is on where the config does not have the key. Throws for null, which counts as off
+// in transformers.
+bool is_on(const Json& config, const char* key);
+
 // Throws where the flag is true: `what` it asks for is not computed.
 void refuse_if_set(const Json& config, const char* key, const char* what);
 

@@ -24,7 +24,7 @@ constexpr int64_t kFalconContext = 2048;
 bool is_multi_query(const Json& text) {
   const std::string type = text.get_string("model_type", "");
   if (type != "falcon" && type != "gpt_bigcode") return false;
-  return text.get_bool("multi_query", true) && !text.get_bool("new_decoder_architecture", false);
+  return is_on(text, "multi_query") && !text.get_bool("new_decoder_architecture", false);
 }
 
 int64_t parse_kv_heads(const Json& text, int64_t n_heads) {

@@ -55,7 +55,7 @@ void parse_glm4_moe(const Json& config, ModelConfig& out) {
 }
 
 void parse_gpt_oss(const Json& config, ModelConfig& out) {
-  out.qkv_bias = config.get_bool("attention_bias", true);
+  out.qkv_bias = is_on(config, "attention_bias");
   out.o_bias = out.qkv_bias;
   out.block.sinks = true;
   // transformers has a rope by yarn where the config has none, and a window of 128.
@@ -91,7 +91,7 @@ void parse_minimax_m2(const Json& config, ModelConfig& out) {
     out.ropes[0].rotary_dim = size == out.head_dim() ? 0 : size;
   }
   for (const char* key : {"use_qk_norm", "use_routing_bias"}) {
-    if (config.get_bool(key, true)) continue;
+    if (is_on(config, key)) continue;
     fail(config.at(key).where(), ": is false: a model without it is not supported");
   }
   if (const auto shared = config.find("shared_intermediate_size");
@@ -128,7 +128,7 @@ void parse_olmoe(const Json& config, ModelConfig& out) {
 }
 
 void parse_qwen2_moe(const Json& config, ModelConfig& out) {
-  out.qkv_bias = config.get_bool("qkv_bias", true);
+  out.qkv_bias = is_on(config, "qkv_bias");
   parse_qwen_experts(config, out);
   if (!out.experts) return;
   out.experts->shared_hidden_dim =

@@ -67,7 +67,7 @@ void parse_sigmoid_router(const Json& text, ModelConfig& out) {
   parse_expert_groups(text, out);
   Routing& routing = out.experts->routing;
   routing.score = RouterScore::sigmoid;
-  routing.normalise = text.get_bool("norm_topk_prob", true);
+  routing.normalise = is_on(text, "norm_topk_prob");
   routing.epsilon = 1e-20;
   out.experts->choice_bias = true;
 }

@@ -203,7 +203,7 @@ void parse_gemma3n(const Json& config, ModelConfig& out) {
   out.streams.emplace();
   out.streams->count = streams ? in_range(*streams, 2, kMostStreams) : 4;
   out.streams->active = active ? in_range(*active, 0, out.streams->count - 1) : 0;
-  out.streams->scaled = config.get_bool("altup_correct_scale", true);
+  out.streams->scaled = is_on(config, "altup_correct_scale");
   config.find("altup_coef_clip");  // for training
 }
 

@@ -87,7 +87,7 @@ void parse_deepseek_router(const Json& text, ModelConfig& out) {
 }
 
 void set_pairs(const Json& text, ModelConfig& out) {
-  const bool neighbours = text.get_bool("rope_interleave", true);
+  const bool neighbours = is_on(text, "rope_interleave");
   out.ropes[0].pairs = neighbours ? RopePairs::neighbours : RopePairs::halves;
 }
 

@@ -78,7 +78,7 @@ std::span<const TensorRow> llama4_tensors_apart() {
 }
 
 void parse_internlm2(const Json& config, ModelConfig& out) {
-  out.qkv_bias = out.o_bias = config.get_bool("bias", true);
+  out.qkv_bias = out.o_bias = is_on(config, "bias");
 }
 
 // A switch under its published name, or under the one that transformers 5 saves.
@@ -119,17 +119,17 @@ void parse_minicpm(const Json& config, ModelConfig& out) {
       positive_number(config.at("dim_model_base")) / static_cast<double>(out.dim);
 }
 
-// Older configs have a number for a switch.
-bool is_on(const Json& config, const char* key) {
-  const auto found = config.find(key);
-  if (!found) return true;
-  return found->is_number() ? found->as_double() != 0 : found->as_bool();
+// Older configs have a number for this switch.
+bool tunes_temperature(const Json& config) {
+  constexpr const char* kKey = "attn_temperature_tuning";
+  const auto found = config.find(kKey);
+  return found && found->is_number() ? found->as_double() != 0 : is_on(config, kKey);
 }
 
 // Layers that do not rotate have Q grow with the position instead.
 void stop_rotation(const Json& config, ModelConfig& out) {
   const std::vector<bool> rotates = rotating_layers(config, out.layers.size());
-  const bool grows = is_on(config, "attn_temperature_tuning");
+  const bool grows = tunes_temperature(config);
   RopeConfig still;
   still.turns = false;
   still.pairs = out.ropes[0].pairs;
@@ -146,7 +146,7 @@ void parse_llama4(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
   // A config without it would have the layers see all tokens; null says so.
   if (!mentions(config, "attention_chunk_size")) config.at("attention_chunk_size");
-  if (config.get_bool("use_qk_norm", true)) out.block.qk_norm = QkNorm::plain;
+  if (is_on(config, "use_qk_norm")) out.block.qk_norm = QkNorm::plain;
   stop_rotation(config, out);
   parse_experts(config, {{"num_local_experts", "num_experts"}, "intermediate_size"}, out);
   out.hidden_dim = in_range(config.at("intermediate_size_mlp"), kLargestDim);

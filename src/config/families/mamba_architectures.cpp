@@ -198,7 +198,7 @@ void parse_falcon_h1(const Json& config, ModelConfig& out) {
   if (!mentions(config, "mamba_d_ssm")) config.at("mamba_d_ssm");
   parse_mamba(config, kFalconKeys, out);
   parse_step_limit(config, out);
-  const bool before = config.get_bool("mamba_norm_before_gate", true);
+  const bool before = is_on(config, "mamba_norm_before_gate");
   const bool normed = config.get_bool("mamba_rms_norm", false);
   out.recurrence->norm = !normed  ? StateNorm::none
                          : before ? StateNorm::groups

@@ -100,7 +100,7 @@ void parse_mamba(const Json& text, const MambaKeys& keys, ModelConfig& out) {
   state.k_heads = in_range(text.at(keys.groups), kLargestDim / kMostStateRows);
   state.k_dim = in_range(text.at(keys.state_dim), kMostStateRows);
   state.conv_width = in_range(text.at(keys.conv_width), kMostConvWidth);
-  state.conv_bias = text.get_bool(keys.conv_bias, true);
+  state.conv_bias = is_on(text, keys.conv_bias);
   state.bias = text.get_bool(keys.bias, false);
   state.out_bias = text.get_bool(keys.out_bias, false);
   if (state.v_heads % state.k_heads != 0) {

@@ -117,19 +117,19 @@ void set_older_block(ModelConfig& out, bool bias) {
 void parse_gpt2(const Json& config, ModelConfig& out) {
   set_older_block(out, true);
   refuse_if_set(config, "add_cross_attention", "attention to another model");
-  if (!config.get_bool("scale_attn_weights", true)) out.block.attention_scale = 1.0;
+  if (!is_on(config, "scale_attn_weights")) out.block.attention_scale = 1.0;
   out.block.attention_scale_by_layer = config.get_bool("scale_attn_by_inverse_layer_idx", false);
   out.position_rows = out.max_seq_len;
 }
 
 void parse_opt(const Json& config, ModelConfig& out) {
-  set_older_block(out, config.get_bool("enable_bias", true));
+  set_older_block(out, is_on(config, "enable_bias"));
   refuse_if_set(config, "_remove_final_layer_norm", "a model without its last norm");
   const auto weighted = config.find("layer_norm_elementwise_affine");
   if (weighted && !weighted->as_bool()) {
     fail(weighted->where(), ": is false: a layer norm without weights is not supported");
   }
-  if (!config.get_bool("do_layer_norm_before", true)) {
+  if (!is_on(config, "do_layer_norm_before")) {
     out.block.norm_place = NormPlace::after_add;
   }
   if (const auto dim = config.find("word_embed_proj_dim")) {
@@ -142,8 +142,8 @@ void parse_opt(const Json& config, ModelConfig& out) {
 
 void parse_gpt_neox(const Json& config, ModelConfig& out) {
   set_older_block(out, true);
-  out.qkv_bias = out.o_bias = config.get_bool("attention_bias", true);
-  out.block.parallel = config.get_bool("use_parallel_residual", true);
+  out.qkv_bias = out.o_bias = is_on(config, "attention_bias");
+  out.block.parallel = is_on(config, "use_parallel_residual");
   // transformers 4.57 saves the part of a head that is rotated under this name as well.
   const auto part = config.find("partial_rotary_factor"), usual = config.find("rotary_pct");
   if (usual) check_same(part, usual);
@@ -153,7 +153,7 @@ void parse_gpt_neox(const Json& config, ModelConfig& out) {
 void parse_falcon(const Json& config, ModelConfig& out) {
   set_older_block(out, config.get_bool("bias", false));
   const bool newer = config.get_bool("new_decoder_architecture", false);
-  const bool parallel = config.get_bool("parallel_attn", true);  // older blocks go by it
+  const bool parallel = is_on(config, "parallel_attn");  // older blocks go by it
   out.block.parallel = newer || parallel;
   const auto norms = config.find("num_ln_in_parallel_attn");
   const bool two = newer && (!norms || in_range(*norms, 1, 2) == 2);

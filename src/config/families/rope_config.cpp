@@ -101,7 +101,7 @@ void parse_yarn(const Source& from, RopeConfig& out) {
   }
   if (out.theta <= 1)
     fail(scaling.where(), ": rope_theta is ", out.theta, ", expected more than 1");
-  out.truncate = scaling.get_bool("truncate", true);
+  out.truncate = is_on(scaling, "truncate");
   const auto mscale = scaling.find("mscale"), all_dim = scaling.find("mscale_all_dim");
   if (const auto attention = scaling.find("attention_factor")) {
     out.attention_factor = positive_number(*attention);

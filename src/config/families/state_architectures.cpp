@@ -15,7 +15,7 @@ using enum TensorRole;
 // What all models with gated DeltaNet have in common.
 void parse_delta_net(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
-  if (!config.get_bool("attn_output_gate", true)) {
+  if (!is_on(config, "attn_output_gate")) {
     fail(config.at("attn_output_gate").where(),
          ": is false: attention without a gate is not supported in this architecture");
   }
@@ -45,7 +45,7 @@ void parse_shared_expert(const Json& config, ModelConfig& out) {
 void parse_qwen3_next(const Json& config, ModelConfig& out) {
   parse_delta_net(config, out);
   parse_experts(config, {{"num_experts", "num_local_experts"}, "moe_intermediate_size"}, out);
-  if (out.experts) out.experts->routing.normalise = config.get_bool("norm_topk_prob", true);
+  if (out.experts) out.experts->routing.normalise = is_on(config, "norm_topk_prob");
   parse_shared_expert(config, out);
 }
 
