@@ -162,6 +162,15 @@ TEST_CASE("experts config: what is said of experts counts for nothing where no l
   CHECK(nemotron.unknown_keys.empty());
 }
 
+// transformers 5.24 saves a dense Gemma 4 with this null.
+TEST_CASE("experts config: the experts of a token are known in a Gemma 4 without experts") {
+  JsonWriter text;
+  text.value(test::family_golden("gemma4").at("config"));
+  const std::string config = json_with_member(text.text(), "top_k_experts", "null");
+  CHECK_FALSE(parse_config(config).experts);
+  CHECK(parse_config(config).unknown_keys.empty());
+}
+
 TEST_CASE("experts config: an expert that is missing is named") {
   const std::string up = "model.layers.0.mlp.experts.4.up_proj.weight";
   CHECK(error_with_tensors("Qwen3MoeForCausalLM", [&](auto& tensors) {

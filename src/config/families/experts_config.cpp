@@ -12,10 +12,11 @@ namespace {
 constexpr int64_t kMostExperts = 4096;
 
 // transformers saves these with its defaults though no layer has experts.
-void ignore_expert_keys(const Json& text) {
-  for (const char* key : {"first_k_dense_replace", "moe_latent_size", "moe_layer_freq", "n_group",
-                          "n_shared_experts", "routed_scaling_factor", "scoring_func",
-                          "shared_expert_intermediate_size", "topk_group", "topk_method"}) {
+void ignore_expert_keys(const Json& text, const ExpertsKeys& keys) {
+  for (const char* key :
+       {keys.hidden_dim, keys.per_token, "first_k_dense_replace", "moe_latent_size",
+        "moe_layer_freq", "n_group", "n_shared_experts", "routed_scaling_factor", "scoring_func",
+        "shared_expert_intermediate_size", "topk_group", "topk_method"}) {
     text.find(key);
   }
 }
@@ -30,7 +31,7 @@ void parse_experts(const Json& text, const ExpertsKeys& keys, ModelConfig& out) 
   if (count && count->as_int() == 1) {
     fail(count->where(), ": is 1, expected at least 2 experts, or 0 for a model without");
   }
-  if (!any) return ignore_expert_keys(text);
+  if (!any) return ignore_expert_keys(text, keys);
   ExpertsConfig& experts = out.experts.emplace();
   const Json number = at_any(text, keys.count);
   experts.count = in_range(number, 2, kMostExperts);
