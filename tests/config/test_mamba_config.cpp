@@ -46,6 +46,13 @@ TEST_CASE("mamba config: a bias of the convolution that is null is refused") {
   }
 }
 
+TEST_CASE("mamba config: a least time step of Nemotron-H that runtimes differ in is refused") {
+  CHECK(error_of_config(family_with("nemotron-h", "time_step_min", "0.1")) ==
+        "config.json: time_step_min: is 0.1, expected 0.001 or less: runtimes differ in whether "
+        "they limit time steps by it");
+  CHECK(parse_config(family_with("nemotron-h", "time_step_min", "0.001")).unknown_keys.empty());
+}
+
 TEST_CASE("mamba config: a model whose layers all have attention needs none of it") {
   const std::string config = family_with("granite4-attention", "mamba_n_groups", "null");
   CHECK_FALSE(parse_config(config).recurrence.has_value());

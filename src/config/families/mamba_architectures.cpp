@@ -101,6 +101,12 @@ void check_nemotron_keys(const Json& config, const ModelConfig& model) {
   }
   check_says(config, "mamba_hidden_act", "silu");
   check_no_step_limit(config);
+  // transformers 5.24 takes no time step below it; other runtimes read it to train alone.
+  constexpr double kUsualStep = 0.001;
+  if (const auto least = config.find("time_step_min"); least && least->as_double() > kUsualStep) {
+    fail(least->where(), ": is ", least->brief(), ", expected ", kUsualStep,
+         " or less: runtimes differ in whether they limit time steps by it");
+  }
   constexpr int64_t kUsualHead = 128;  // that of transformers, where nothing is said
   if (model.head_dim() != kUsualHead) config.at("head_dim");
   if (const auto said = config.find("attention_head_dim");
