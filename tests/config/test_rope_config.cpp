@@ -75,27 +75,67 @@ TEST_CASE("rope config: a base that versions of transformers differ in has to be
   CHECK(help(without_rope("olmo3")) == takes("500000", "10000"));
 }
 
-// transformers 5.24 adds rope_scaling to the full layers; 4.57 reads rope_scaling alone.
-TEST_CASE("rope config: rope_scaling beside ropes by type of layer may only repeat them") {
-  const char* nested = R"({"full_attention": {"rope_type": "linear", "factor": 4.0,
-      "rope_theta": 1000.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}})";
+namespace {
+
+// A golden whose ropes are given by type of layer, with this rope_scaling beside them.
+std::string with_scaling(const std::string& golden, const std::string& full,
+                         const std::string& scaling) {
+  const std::string nested = R"({"full_attention": )" + full + R"(,
+      "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}})";
+  const std::string config = json_with_member(without_rope(golden), "rope_parameters", nested);
+  return json_with_member(config, "rope_scaling", scaling);
+}
+
+constexpr const char* kPlain = R"({"rope_type": "default", "rope_theta": 1000.0})";
+constexpr const char* kLinear = R"({"rope_type": "linear", "factor": 4.0, "rope_theta": 1000.0})";
+
+}  // namespace
+
+// Source: Gemma3TextConfig and Olmo3Config of transformers 5.24.
+TEST_CASE("rope config: rope_scaling adds to the rope of layers without a window") {
   for (const char* golden : {"gemma3-new-keys", "olmo3"}) {
     CAPTURE(golden);
-    const auto with = [&](const char* scaling) {
-      const std::string config = json_with_member(without_rope(golden), "rope_parameters", nested);
-      return json_with_member(config, "rope_scaling", scaling);
+    const auto rope = [&](const char* full, const char* scaling) {
+      return parse_config(with_scaling(golden, full, scaling)).ropes[0];
     };
-    CHECK(parse_config(with(R"({"type": "linear", "factor": 4})")).ropes[0].factor == 4);
-    CHECK(parse_config(with("{}")).ropes[0].factor == 4);
-    CHECK(error_of_config(with(R"({"type": "linear", "factor": 8.0})")) ==
+    CHECK(rope(kPlain, R"({"rope_type": "linear", "factor": 4.0})").factor == 4);
+    CHECK(rope(kPlain, R"({"rope_type": "linear", "factor": 4.0})").theta == 1000);
+    CHECK(rope(R"({"rope_theta": 9.0})", R"({"type": "linear", "factor": 4.0})").factor == 4);
+    CHECK(rope(R"({"rope_type": "linear"})", R"({"factor": 4.0, "rope_theta": 7.0})").theta == 7);
+    CHECK(rope(kLinear, R"({"type": "linear", "factor": 4})").factor == 4);
+    CHECK(rope(kLinear, "{}").factor == 4);
+    const std::string plain = with_scaling(golden, kPlain, R"({"rope_type": "default"})");
+    CHECK(parse_config(plain).ropes[1].factor == 1);
+  }
+}
+
+TEST_CASE("rope config: a member of rope_scaling that nobody reads is named") {
+  const auto unknown = [](const char* scaling) {
+    return parse_config(with_scaling("olmo3", kLinear, scaling)).unknown_keys;
+  };
+  CHECK(unknown(R"({"type": "linear", "factor": 4})") == std::vector<std::string>{});
+  CHECK(unknown(R"({"factor": 4, "beta_fast": 2})") ==
+        std::vector<std::string>{"rope_scaling.beta_fast"});
+}
+
+TEST_CASE("rope config: rope_scaling may not contradict the rope of layers without a window") {
+  for (const char* golden : {"gemma3-new-keys", "olmo3"}) {
+    CAPTURE(golden);
+    const auto refused = [&](const char* full, const char* scaling) {
+      return error_of_config(with_scaling(golden, full, scaling));
+    };
+    CHECK(refused(kLinear, R"({"type": "linear", "factor": 8.0})") ==
           "config.json: rope_scaling.factor: is 8.0, but config.json: "
           "rope_parameters.full_attention.factor is 4.0");
-    CHECK(error_of_config(with(R"({"rope_type": "yarn", "factor": 4.0})")) ==
+    CHECK(refused(kLinear, R"({"rope_type": "yarn", "factor": 4.0})") ==
           "config.json: rope_scaling.rope_type: is \"yarn\", but config.json: "
           "rope_parameters.full_attention.rope_type is \"linear\"");
-    CHECK(error_of_config(with(R"({"beta_fast": 2.0})")) ==
-          "config.json: rope_scaling.beta_fast: is 2.0, but config.json: "
-          "rope_parameters.full_attention does not say so");
+    // transformers 5.24 takes no type from 'type' here, 4.57 does.
+    CHECK(refused(kPlain, R"({"type": "linear", "factor": 8.0})") ==
+          "config.json: rope_scaling.type: is \"linear\", but config.json: "
+          "rope_parameters.full_attention.rope_type is \"default\"");
+    CHECK(refused("null", R"({"type": "linear", "factor": 8.0})") ==
+          "config.json: rope_parameters: the key 'full_attention' is null");
   }
 }
 

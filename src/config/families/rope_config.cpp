@@ -276,6 +276,29 @@ RopeConfig parse_rope_of(const Json& text, const Json& parameters, const char* t
   return out;
 }
 
+// The heads of the first layer with this mixing; those of all where there is none.
+int64_t head_dim_of(const ModelConfig& model, Mixing mixing) {
+  for (const LayerDescription& layer : model.layers) {
+    if (layer.mixing == mixing) return layer.k_head_dim;
+  }
+  return model.head_dim();
+}
+
+// The rope of full_attention, with what a rope_scaling beside it adds.
+RopeConfig parse_full_rope(const Json& text, const Json& parameters, const RopeConfig& otherwise,
+                           const RopeStyle& style, const ModelConfig& model) {
+  constexpr const char* kType = "full_attention";
+  const int64_t head_dim = head_dim_of(model, Mixing::full);
+  const auto more = text.find("rope_scaling");
+  const bool adds = style.full_turning == 1 && more && more->is_object() && more->size() > 0;
+  if (!adds) return parse_rope_of(text, parameters, kType, otherwise, head_dim, style, model);
+  JoinedRope joined(parameters.at(kType), *more);
+  RopeConfig out = plain_rope(style, otherwise.theta, head_dim);
+  parse_scaling({text, joined.rope(), style, model, head_dim}, out);
+  joined.note_reads();
+  return out;
+}
+
 // Of the layers without a window, where the config says nothing.
 RopeConfig usual_full_rope(const RopeStyle& style, int64_t head_dim) {
   RopeConfig out = plain_rope(style, style.theta, head_dim);
@@ -286,14 +309,6 @@ RopeConfig usual_full_rope(const RopeStyle& style, int64_t head_dim) {
   return out;
 }
 
-// The heads of the first layer with this mixing; those of all where there is none.
-int64_t head_dim_of(const ModelConfig& model, Mixing mixing) {
-  for (const LayerDescription& layer : model.layers) {
-    if (layer.mixing == mixing) return layer.k_head_dim;
-  }
-  return model.head_dim();
-}
-
 void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& out) {
   const int64_t of_full = head_dim_of(out, Mixing::full);
   const int64_t of_window = head_dim_of(out, Mixing::window);
@@ -301,21 +316,22 @@ void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& ou
   RopeConfig local = plain_rope(style, style.local_theta, of_window);
   const auto parameters = text.find("rope_parameters");
   if (parameters && find_object_in(*parameters)) {
-    check_scaling_repeats(text, *parameters);
     // Outside of the objects they count where those have none.
     if (style.full_turning == 1) {
       full.theta = positive_or(text, style.theta_key, full.theta);
       const bool own = std::string_view(style.local_key) != style.theta_key;
       if (own) local.theta = positive_or(text, style.local_key, local.theta);
     }
-    full = parse_rope_of(text, *parameters, "full_attention", full, of_full, style, out);
+    full = parse_full_rope(text, *parameters, full, style, out);
     local = parse_rope_of(text, *parameters, "sliding_attention", local, of_window, style, out);
   } else {
     if (parameters && parameters->size() > 0) {
       fail(parameters->where(), ": is ", parameters->brief(),
            ", expected an object for 'full_attention' and one for 'sliding_attention'");
     }
-    if (style.full_turning == 1) full = parse_rope(text, style, out);
+    if (style.full_turning == 1) {
+      full = parse_rope(text, style, out);
+    }
     const auto theta = text.find(style.local_key);
     local = plain_rope(style, theta ? positive_number(*theta) : style.local_theta, of_window);
   }

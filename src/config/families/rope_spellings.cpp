@@ -43,24 +43,54 @@ void check_spellings(const Json& text, const RopeStyle& style) {
   }
 }
 
-// transformers 5 adds rope_scaling to the rope of the layers without a window, and version 4 knows
-// no rope_parameters: what the two say has to be one.
-void check_scaling_repeats(const Json& text, const Json& parameters) {
-  const auto before = text.find("rope_scaling");
-  if (!before || !before->is_object()) return;
-  const auto full = parameters.find("full_attention");
-  for (size_t i = 0; i < before->size(); ++i) {
-    const std::string& key = before->key(i);
-    const bool type = key == "type" || key == "rope_type";
-    const Json said = before->value(i);
-    const auto now = !full ? std::nullopt : type ? type_of(*full) : full->find(key);
-    if (said.is_null()) continue;
-    if (now) check_same(said, now);
-    if (now) continue;
-    throw Error(cat(said.where(), ": is ", said.brief(), ", but ", parameters.where(),
-                    ".full_attention does not say so"),
-                "write the whole rope in rope_parameters and take rope_scaling out: versions of "
-                "transformers differ in which they read");
+namespace {
+
+bool names_type(const std::string& key) {
+  return key == "type" || key == "rope_type";
+}
+
+// Like Json::find, but does not count as reading the member.
+std::optional<Json> glance_at(const Json& object, const std::string& key) {
+  for (size_t i = 0; i < object.size(); ++i) {
+    if (object.key(i) == key && !object.value(i).is_null()) return object.value(i);
+  }
+  return std::nullopt;
+}
+
+// transformers 5.24 takes the member of rope_scaling, and a type from 'rope_type' alone. Version
+// 4.57 knows no rope_parameters. Both take a type in place of 'default'.
+void check_joins(const Json& full, const Json& more) {
+  const bool plain = full.get_string("rope_type", "") == "default" && more.has("rope_type");
+  if (!plain) check_same(type_of(more), type_of(full));
+  for (size_t i = 0; i < more.size(); ++i) {
+    const std::string& key = more.key(i);
+    if (!names_type(key)) check_same(glance_at(more, key), glance_at(full, key));
+  }
+}
+
+}  // namespace
+
+JoinedRope::JoinedRope(const Json& full, const Json& more) : parts_{full, more}, rope_(full) {
+  check_joins(full, more);
+  JsonWriter joined;
+  joined.begin_object();
+  for (size_t i = 0; i < full.size(); ++i) {
+    if (!glance_at(more, full.key(i))) joined.member(full.key(i), full.value(i));
+  }
+  for (size_t i = 0; i < more.size(); ++i) {
+    if (!more.value(i).is_null()) joined.member(more.key(i), more.value(i));
+  }
+  joined.end_object();
+  rope_ = Json::parse(joined.text(), more.where(), JsonNumbers::python);
+}
+
+void JoinedRope::note_reads() const {
+  for (const Json& part : parts_) {
+    for (size_t i = 0; i < part.size(); ++i) {
+      const std::string& key = part.key(i);
+      const auto member = glance_at(rope_, key);
+      if (member && reads_.has(*member)) part.find(key);
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 // on. Which members a rope has is no part of this.
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "config/families/rope_style.h"
@@ -21,8 +22,20 @@ std::optional<Json> find_object_in(const Json& object);
 // Throws where the two spellings contradict each other.
 void check_spellings(const Json& text, const RopeStyle& style);
 
-// Throws where rope_scaling says more than the full_attention of `parameters`, or otherwise.
-// REQUIRES `parameters` with an object for a type of layer.
-void check_scaling_repeats(const Json& text, const Json& parameters);
+// The rope of full_attention in rope_parameters with the rope_scaling beside it, whose members
+// transformers 5.24 adds. Throws where the two contradict each other.
+class JoinedRope {
+ public:
+  JoinedRope(const Json& full, const Json& more);
+
+  Json rope() { return rope_.noting(reads_); }
+  // Notes of the members of both objects which of them were read in rope().
+  void note_reads() const;
+
+ private:
+  std::array<Json, 2> parts_;
+  Json rope_;
+  JsonReads reads_;
+};
 
 }  // namespace fp8kv
