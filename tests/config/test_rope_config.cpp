@@ -139,6 +139,25 @@ TEST_CASE("rope config: rope_scaling may not contradict the rope of layers witho
   }
 }
 
+// Source: convert_rope_params_to_dict of transformers 5.24, and the rotary embeddings of 4.57.
+TEST_CASE("rope config: a type that versions of transformers differ in reading has to be said") {
+  for (const char* golden : {"gemma3", "gemma3n", "olmo3"}) {
+    CAPTURE(golden);
+    const auto with = [&](const char* scaling) {
+      return json_with_member(without_rope(golden), "rope_scaling", scaling);
+    };
+    const std::string config =
+        json_with_member(with(R"({"type": "linear", "factor": 4.0})"), "rope_theta", "5000.0");
+    CHECK(error_of_config(config) ==
+          "config.json: rope_scaling.type: is \"linear\", which versions of transformers differ in "
+          "reading for this architecture");
+    const char* both = R"({"type": "linear", "rope_type": "linear", "factor": 4.0})";
+    CHECK(parse_config(json_with_member(with(both), "rope_theta", "5e5")).ropes[0].factor == 4);
+    const std::string plain = json_with_member(with(R"({"type": "default"})"), "rope_theta", "5e5");
+    CHECK(parse_config(plain).ropes[0].theta == 5e5);
+  }
+}
+
 // Source: Gemma3TextConfig and Olmo3Config of transformers 5.24.
 TEST_CASE("rope config: a base outside of ropes by type of layer counts where they have none") {
   const char* nested = R"({"full_attention": {"rope_type": "default"},

@@ -309,6 +309,16 @@ RopeConfig usual_full_rope(const RopeStyle& style, int64_t head_dim) {
   return out;
 }
 
+// In these families transformers 5.24 takes the type from 'rope_type' alone, and 4.57 from both.
+void check_type_is_read(const Json& text) {
+  const auto scaling = text.find("rope_scaling");
+  const auto type = scaling ? scaling->find("type") : std::nullopt;
+  if (!type || scaling->has("rope_type") || type->as_string() == "default") return;
+  throw Error(cat(type->where(), ": is ", type->brief(),
+                  ", which versions of transformers differ in reading for this architecture"),
+              "write 'rope_type' in place of 'type' where the model is to be scaled so");
+}
+
 void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& out) {
   const int64_t of_full = head_dim_of(out, Mixing::full);
   const int64_t of_window = head_dim_of(out, Mixing::window);
@@ -330,6 +340,7 @@ void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& ou
            ", expected an object for 'full_attention' and one for 'sliding_attention'");
     }
     if (style.full_turning == 1) {
+      check_type_is_read(text);
       full = parse_rope(text, style, out);
     }
     const auto theta = text.find(style.local_key);
