@@ -158,6 +158,18 @@ TEST_CASE("rope config: a type that versions of transformers differ in reading h
   }
 }
 
+TEST_CASE("rope config: one base for all layers of an OLMo 3 is that of the family") {
+  const auto with = [](const char* theta) {
+    return json_with_member(without_rope("olmo3"), "rope_theta", theta);
+  };
+  CHECK(parse_config(with("500000")).ropes[0].theta == 500000);
+  CHECK(error_of_config(with("50.0")) ==
+        "config.json: rope_theta: is 50.0, which transformers 4.57 has in all layers, and 5.24 not "
+        "in those with a window");
+  const char* full = R"(["full_attention", "full_attention", "full_attention", "full_attention"])";
+  CHECK(parse_config(json_with_member(with("50.0"), "layer_types", full)).ropes[0].theta == 50);
+}
+
 // Source: Gemma3TextConfig and Olmo3Config of transformers 5.24.
 TEST_CASE("rope config: a base outside of ropes by type of layer counts where they have none") {
   const char* nested = R"({"full_attention": {"rope_type": "default"},

@@ -319,6 +319,21 @@ void check_type_is_read(const Json& text) {
               "write 'rope_type' in place of 'type' where the model is to be scaled so");
 }
 
+// Layers with a window have no key for their base in OLMo 3: transformers 4.57 has the one of the
+// others in them, and 5.24 the one of the family.
+void check_one_base(const Json& text, const RopeStyle& style, const ModelConfig& model) {
+  const auto theta = text.find(style.theta_key);
+  const bool shared = std::string_view(style.local_key) == style.theta_key;
+  const bool windows = std::any_of(model.layers.begin(), model.layers.end(), [](const auto& layer) {
+    return layer.mixing == Mixing::window;
+  });
+  if (!theta || !shared || !windows || theta->as_double() == style.local_theta) return;
+  throw Error(
+      cat(theta->where(), ": is ", theta->brief(),
+          ", which transformers 4.57 has in all layers, and 5.24 not in those with a window"),
+      "write rope_parameters with the base of 'full_attention' and of 'sliding_attention'");
+}
+
 void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& out) {
   const int64_t of_full = head_dim_of(out, Mixing::full);
   const int64_t of_window = head_dim_of(out, Mixing::window);
@@ -341,6 +356,7 @@ void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& ou
     }
     if (style.full_turning == 1) {
       check_type_is_read(text);
+      check_one_base(text, style, out);
       full = parse_rope(text, style, out);
     }
     const auto theta = text.find(style.local_key);
