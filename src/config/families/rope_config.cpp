@@ -115,6 +115,10 @@ void parse_yarn(const Source& from, RopeConfig& out) {
 
 // Of the pairs of a head that are turned all have the angles that they have where all turn.
 void parse_proportional(const Source& from, RopeConfig& out) {
+  if (from.style.reads_part) {
+    throw Error(cat(from.scaling.where(), ": is proportional, expected another type of rope"),
+                "this architecture rotates a part of each head, which is not supported beside it");
+  }
   if (from.scaling.has("factor")) {
     out.scaling = RopeScaling::linear;
     parse_linear(from, out);
