@@ -386,6 +386,23 @@ TEST_CASE("rope config: a proportional rope is refused where a part of each head
   }
 }
 
+// transformers norms Q and K after it rotates them, so that no factor is left.
+TEST_CASE("rope config: a rope of Llama 4 may not multiply Q and K before their norm") {
+  const auto with = [](const char* factor, const char* norm) {
+    const std::string yarn =
+        cat(R"({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16,
+                "attention_factor": )",
+            factor, "}");
+    const std::string config = json_with_member(without_rope("llama4"), "rope_scaling", yarn);
+    return json_with_member(config, "use_qk_norm", norm);
+  };
+  CHECK(error_of_config(with("1.5", "true")) ==
+        "config.json: rope_scaling: multiplies Q and K by 1.5 as they are rotated, expected 1: "
+        "their norms come after that in this architecture");
+  CHECK(parse_config(with("1.0", "true")).ropes[0].scaling == RopeScaling::yarn);
+  CHECK(parse_config(with("1.5", "false")).ropes[0].attention_factor == 1.5);
+}
+
 TEST_CASE("rope config: rotations by type of layer have an object each") {
   const auto refused = [](const char* parameters) {
     JsonWriter text;

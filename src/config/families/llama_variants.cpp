@@ -6,6 +6,7 @@
 #include "config/describe/config_values.h"
 #include "config/families/experts_config.h"
 #include "config/families/families.h"
+#include "config/families/rope_spellings.h"
 #include "config/families/tensor_blocks.h"
 #include "config/families/tensor_rows.h"
 
@@ -142,11 +143,21 @@ void stop_rotation(const Json& config, ModelConfig& out) {
   if (grows) out.ropes.push_back(still);
 }
 
+// The norm of Q and K follows the rotation in transformers, and comes before it here. Both give the
+// same, unless the rotation multiplies.
+void check_rotation_keeps_length(const Json& config, const ModelConfig& model) {
+  const double factor = model.ropes[0].attention_factor;
+  if (model.block.qk_norm == QkNorm::none || factor == 1) return;
+  fail(find_scaling(config)->where(), ": multiplies Q and K by ", factor,
+       " as they are rotated, expected 1: their norms come after that in this architecture");
+}
+
 void parse_llama4(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
   // A config without it would have the layers see all tokens; null says so.
   if (!mentions(config, "attention_chunk_size")) config.at("attention_chunk_size");
   if (is_on(config, "use_qk_norm")) out.block.qk_norm = QkNorm::plain;
+  check_rotation_keeps_length(config, out);
   stop_rotation(config, out);
   parse_experts(config, {{"num_local_experts", "num_experts"}, "intermediate_size"}, out);
   out.hidden_dim = in_range(config.at("intermediate_size_mlp"), kLargestDim);
