@@ -379,7 +379,7 @@ TEST_CASE("rope config: a part of a head that cannot be rotated is refused") {
 
 TEST_CASE("rope config: a proportional rope is refused where a part of each head is rotated") {
   const char* rope = R"({"rope_type": "proportional", "partial_rotary_factor": 0.5})";
-  for (const char* golden : {"glm", "phi3", "bamba", "minimax-m2"}) {
+  for (const char* golden : {"glm", "phi3", "bamba", "minimax-m2", "deepseek-v3"}) {
     CAPTURE(golden);
     CHECK(error_of_config(json_with_member(without_rope(golden), "rope_parameters", rope)) ==
           "config.json: rope_parameters: is proportional, expected another type of rope");

@@ -115,9 +115,10 @@ void parse_yarn(const Source& from, RopeConfig& out) {
 
 // Of the pairs of a head that are turned all have the angles that they have where all turn.
 void parse_proportional(const Source& from, RopeConfig& out) {
-  if (from.style.reads_part) {
+  const bool latent = from.model.layer(0).v_in_k;
+  if (from.style.reads_part || latent) {
     throw Error(cat(from.scaling.where(), ": is proportional, expected another type of rope"),
-                "this architecture rotates a part of each head, which is not supported beside it");
+                "it is not supported where an architecture rotates a part of each head alone");
   }
   if (from.scaling.has("factor")) {
     out.scaling = RopeScaling::linear;
