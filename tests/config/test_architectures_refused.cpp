@@ -362,6 +362,24 @@ TEST_CASE("architectures: a model around an unknown language model is refused by
         "tie_word_embeddings is false");
 }
 
+// Source: the two classes of Gemma 3 in transformers 5.24.
+TEST_CASE("architectures: a cap of logits is refused in Gemma 3 with vision, and not without") {
+  const Json golden = test::family_golden("gemma3-vision").at("config");
+  const auto with = [&](const char* cap) {
+    JsonWriter text, config;
+    text.value(golden.at("text_config"));
+    config.value(golden);
+    return json_with_member(config.text(), "text_config",
+                            json_with_member(text.text(), "final_logit_softcapping", cap));
+  };
+  CHECK(error_of_config(with("0.5")) ==
+        "config.json: text_config.final_logit_softcapping: is 0.5, expected null in "
+        "Gemma3ForConditionalGeneration");
+  CHECK(parse_config(with("null")).block.logit_cap == 0);
+  CHECK(parse_config(family_with("gemma3", "final_logit_softcapping", "0.5")).block.logit_cap ==
+        0.5);
+}
+
 TEST_CASE("architectures: older and newer spellings of a key may not contradict each other") {
   const auto error = [](const std::string& config, const char* key, const char* value) {
     return error_of_config(json_with_member(config, key, value));

@@ -26,10 +26,11 @@ namespace {
 struct Wrapper {
   std::string_view name;
   std::string_view model_type;
+  bool uncapped = false;  // transformers caps no logits in it, as it does in the model by itself
 };
 
 constexpr Wrapper kOuterModels[] = {
-    {"Gemma3ForConditionalGeneration", "gemma3"},
+    {"Gemma3ForConditionalGeneration", "gemma3", true},
     {"Gemma3nForConditionalGeneration", "gemma3n"},
     {"Gemma4ForConditionalGeneration", "gemma4"},
     {"KimiK25ForConditionalGeneration", "kimi_k25"},
@@ -74,10 +75,18 @@ bool has_type(const Architecture& row, const std::string& type) {
          std::find(row.inner_types.begin(), row.inner_types.end(), type) != row.inner_types.end();
 }
 
+void check_uncapped(const Wrapper& wrapper, const Json& text) {
+  const auto cap = text.find("final_logit_softcapping");
+  if (!wrapper.uncapped || !cap) return;
+  throw Error(cat(cap->where(), ": is ", cap->brief(), ", expected null in ", wrapper.name),
+              "transformers does not cap logits there, and other runtimes do");
+}
+
 // The row of the language model inside.
 const Architecture& inner_row(const Wrapper& wrapper, const Json& config) {
   check_model_type(wrapper.name, wrapper.model_type, config);
-  const Json type = language_config(config).at("model_type");
+  const Json text = language_config(config), type = text.at("model_type");
+  check_uncapped(wrapper, text);
   for (const Architecture& row : architectures()) {
     if (has_type(row, type.as_string())) return row;
   }
