@@ -36,6 +36,8 @@ FOREIGN = {
     "layer_norm_eps": 0.3, "rms_norm_eps": 0.3, "norm_eps": 0.3, "layer_norm_epsilon": 0.3, "mlp_layer_types": None,
     "per_layer_config": {"0": {"head_dim": 4}}, "moe_layers": [0], "n_group": 2, "num_experts_per_tok": 1,
 }
+# Keys of the model around a language model that its numbers may depend on.
+OUTSIDE = ["tie_word_embeddings", "is_causal", "use_bidirectional_attention"]
 
 
 def without(config, *keys):
@@ -147,7 +149,7 @@ def rope_edits(text, head_dim):
     yield "no rope", bare
 
 
-def edits(text, known):
+def text_edits(text, known):
     """(label, text config) for each change of a language model's config; `known` is what its class fills in."""
     counts = [text.get("num_hidden_layers"), text.get("n_layer"), len(text.get("layer_types", text.get("layers_block_type", [])))]
     n_layers = next(count for count in counts if count)
@@ -163,3 +165,15 @@ def edits(text, known):
     heads = text.get("num_attention_heads", text.get("n_head"))
     dim = text.get("hidden_size", text.get("n_embd"))
     yield from rope_edits(text, text.get("head_dim") or text.get("qk_rope_head_dim") or dim // heads)
+
+
+def edits(config, known):
+    """(label, config) for each change of a config.json, at its language model where it has more parts."""
+    if "text_config" not in config:
+        yield from text_edits(config, known)
+        return
+    for label, text in text_edits(config["text_config"], known):
+        yield label, config | {"text_config": text}
+    for key in OUTSIDE:
+        for other in (True, False, None):
+            yield f"{key}: {other} (outside)", config | {key: other}
