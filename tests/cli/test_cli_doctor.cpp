@@ -90,7 +90,9 @@ TEST_CASE("doctor: FP8KV_CPU names the instruction set that every command takes"
   CHECK(line_with(with("portable", {"doctor"}).out, "cpu ").ends_with(", portable by FP8KV_CPU"));
   const Json json = Json::parse(with("portable", {"doctor", "--json"}).out, "doctor");
   CHECK(json.at("cpu").at("instructions").as_string() == "portable");
-  CHECK(with("", {"doctor"}).out == installed.run({"doctor"}).out);
+  // The memory that is free changes from one call to the next.
+  CHECK(line_with(with("", {"doctor"}).out, "cpu ") ==
+        line_with(installed.run({"doctor"}).out, "cpu "));
   const std::string demo = (test::source_dir() / "datasets/demo").string();
   const std::vector<std::string> run = {"run", demo, "--prompt", "The", "-n", "1"};
   CHECK(with("portable", run).err.find("cpu: portable, ") != std::string::npos);

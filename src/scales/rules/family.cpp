@@ -10,7 +10,7 @@ struct NamedFamily {
   const char* name;
 };
 
-constexpr std::array<NamedFamily, kFamilyCount> kNames = {{
+constexpr std::array<NamedFamily, kFamilyCount> kFamilyNames = {{
     {Family::other, "other"},
     {Family::llama_mistral, "llama_mistral"},
     {Family::qwen2, "qwen2"},
@@ -37,23 +37,23 @@ constexpr std::array<NamedFamily, kFamilyCount> kNames = {{
     {Family::bamba, "bamba"},
 }};
 
-constexpr bool in_order() {
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i].family != static_cast<Family>(i)) return false;
+constexpr bool families_in_order() {
+  for (size_t i = 0; i < kFamilyNames.size(); ++i) {
+    if (kFamilyNames[i].family != static_cast<Family>(i)) return false;
   }
   return true;
 }
-static_assert(in_order(), "every Family has a name, in the order of the enumerators");
+static_assert(families_in_order(), "every Family has a name, in the order of the enumerators");
 
 }  // namespace
 
 const char* family_name(Family family) {
-  return kNames[static_cast<size_t>(family)].name;
+  return kFamilyNames[static_cast<size_t>(family)].name;
 }
 
 std::vector<std::string> FamilySet::names() const {
   std::vector<std::string> names;
-  for (const NamedFamily& each : kNames) {
+  for (const NamedFamily& each : kFamilyNames) {
     if (has(each.family)) names.push_back(each.name);
   }
   return names;
