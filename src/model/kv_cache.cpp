@@ -24,12 +24,12 @@ Tensor to_backend(Backend& backend, const std::vector<float>& values) {
 }
 
 // The bytes of a token in the pools of K and of V.
-struct TokenBytes {
+struct PoolBytes {
   uint64_t k = 0;
   uint64_t v = 0;
 };
 
-TokenBytes token_bytes(const LayerDescription& layer, const CacheType& type) {
+PoolBytes pool_bytes(const LayerDescription& layer, const CacheType& type) {
   const auto heads = static_cast<uint64_t>(layer.n_kv_heads);
   return {heads * k_row_bytes(layer, type.k), heads * v_row_bytes(layer, type.v)};
 }
@@ -57,10 +57,10 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
       add_layer(layer, options.memory == CacheMemory::all || config.lends_cache(layer), scales);
     }
     if (options.memory == CacheMemory::in_turn) {
-      TokenBytes most;
+      PoolBytes most;
       for (int64_t layer = 0; layer < config.n_layers(); ++layer) {
         if (!config.writes_cache(layer) || config.lends_cache(layer)) continue;
-        const TokenBytes bytes = token_bytes(config.layer(layer), options_.dtype.of(layer));
+        const PoolBytes bytes = pool_bytes(config.layer(layer), options_.dtype.of(layer));
         most = {std::max(most.k, bytes.k), std::max(most.v, bytes.v)};
       }
       in_turn_ = new_pools(most.k, most.v);
@@ -72,7 +72,7 @@ void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) 
   const LayerDescription& layer = layers_[static_cast<size_t>(index)];
   const CacheType& type = options_.dtype.of(index);
   if (own_memory) {
-    const TokenBytes bytes = token_bytes(layer, type);
+    const PoolBytes bytes = pool_bytes(layer, type);
     pools_[index] = new_pools(bytes.k, bytes.v);
   }
   if (!kv_spec(type.k).stored_scale && !kv_spec(type.v).stored_scale) return;

@@ -27,9 +27,11 @@ constexpr const char* kNoParameters =
 constexpr const char* kRunOneMatrix = "run: vLLM 0.16.0, 0.24.0";
 // Families whose Q, K and V are one matrix.
 constexpr FamilySet kOneMatrix = {gpt2, gpt_bigcode, gpt_neox, falcon, internlm2, baichuan};
-// Families whose loaders were run with self_attn.q_scale, and with scales of an NVFP4 cache.
-constexpr FamilySet kTakesQ = {llama_mistral, qwen2,  qwen2_moe, qwen3,  qwen3_moe,
-                               mixtral,       gemma3, phi3,      granite};
+// Families whose loaders were run with self_attn.q_scale beside compressed-tensors and beside fp8,
+// and with scales of an NVFP4 cache.
+constexpr FamilySet kTakesQ = {llama_mistral, qwen2,   qwen2_moe, qwen3, qwen3_moe, qwen3_5,
+                               gpt_oss,       mixtral, gemma3,    phi3,  glm4_moe,  granite};
+constexpr FamilySet kRoundsQ = {llama_mistral, qwen2, qwen3};
 constexpr FamilySet kNvfp4 = {llama_mistral, qwen2,      qwen2_moe, qwen3,  qwen3_moe,
                               qwen3_5,       qwen3_next, gpt_oss,   gemma3, mixtral,
                               phi3,          glm4_moe,   granite};
@@ -198,11 +200,11 @@ constexpr RuntimeRule kVllmRules[] = {
         .of(kTakesQ).from(k32).seen("run: vLLM 0.32.0, 0.33.0"),
     RuntimeRule{{queries}, {compressed_tensors}, note,
      "takes the scales of Q rounded to the model's dtype, where its attention computes in FP8", ""}
-        .of({llama_mistral}).from(k32).seen("run: vLLM 0.33.0"),
+        .of(kRoundsQ).from(k32).seen("run: vLLM 0.32.0, with a block of fp8"),
     RuntimeRule{{queries, compressed_tensors}, {}, note, kQNotSeen, kVllmKv}
         .except(kTakesQ).from(k32),
     RuntimeRule{{queries}, {compressed_tensors}, note, kQNotSeen, kVllmKv}
-        .except({llama_mistral}).from(k32),
+        .except(kRoundsQ).from(k32),
     RuntimeRule{{queries}, {}, note, kQNotSeen, kVllmKv}.until(k32),
     RuntimeRule{{fp8, experts}, {fp8_weights}, note,
      "makes FP8 weights of the experts, whatever ignored_layers says", "vllm v0.10.0: fp8.py"}
