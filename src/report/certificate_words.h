@@ -12,8 +12,8 @@ namespace fp8kv {
 // be given.
 std::string verdict_sentence(const Certificate& certificate);
 
-// The needs of Q where attention computes in FP8: "Q saturates at 1.0 in layers 0 and 1; 1.0 is safe
-// in the other 4". "" where nothing is known of Q.
+// The needs of Q where attention computes in FP8: "Q saturates at 1.0 in layers 0 and 1; 1.0 is
+// safe in the other 4". "" where nothing is known of Q.
 std::string q_sentence(const Certificate& certificate);
 
 // The flag by which vLLM keeps the layers that should stay in 16 bit out of FP8, by their numbers
