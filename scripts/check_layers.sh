@@ -56,6 +56,7 @@ declare -A may=(
   [src/report]="$values policy eval draw"
   [kernels]="core kernels/device"
   [kernels/sim]="base"
+  [kernels/ptx]="base"
   [kernels/device]="$values backend kernels/sim"
   [kernels/blocks]="$values kernels kernels/device"
   [kernels/ops]="$values kernels kernels/device kernels/blocks"

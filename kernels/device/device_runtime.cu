@@ -9,7 +9,11 @@ namespace {
 #if defined(__CUDACC__)
 using DeviceProperties = cudaDeviceProp;
 using FuncAttributes = cudaFuncAttributes;
+#if defined(FP8KV_EMULATED)
+constexpr char kName[] = "ptx";
+#else
 constexpr char kName[] = "cuda";
+#endif
 constexpr char kRuntime[] = "CUDA";
 constexpr char kDriver[] = "NVIDIA driver";
 #else

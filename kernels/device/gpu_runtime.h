@@ -152,6 +152,11 @@ void submit(const char* name, Stream stream, const Work& work) {
   wait_or_note(stream, name);
 }
 
+// An emulated device runs the kernels of this project and no others.
+#if defined(FP8KV_EMULATED)
+inline constexpr bool kHasGemmLibrary = false;
+#else
 inline constexpr bool kHasGemmLibrary = true;
+#endif
 
 }  // namespace fp8kv::FP8KV_GPU

@@ -12,7 +12,8 @@ namespace fp8kv {
 namespace {
 
 constexpr const char* kGpus[] = {"cuda", "hip"};
-constexpr char kSimulator[] = "sim";
+// Devices on the CPU, which "auto" never takes.
+constexpr const char* kEmulators[] = {"ptx", "sim"};
 
 // The CPU, and what is to be said of so many threads.
 OpenedBackend open_cpu(int threads) {
@@ -46,7 +47,9 @@ OpenedBackend open_best(int threads) {
 std::vector<std::string> device_names() {
   std::vector<std::string> names = {"auto", "cpu"};
   names.insert(names.end(), std::begin(kGpus), std::end(kGpus));
-  if (find_plugin(kSimulator)) names.push_back(kSimulator);
+  for (const char* name : kEmulators) {
+    if (find_plugin(name)) names.push_back(name);
+  }
   return names;
 }
 

@@ -9,7 +9,8 @@
 
 namespace fp8kv {
 
-// What --device accepts. "sim", the GPU kernels on the CPU, only where its module is there.
+// What --device accepts. "ptx" and "sim", the GPU kernels on the CPU, only where their modules are
+// there.
 std::vector<std::string> device_names();
 
 // The GPUs that "auto" tries, in this order.

@@ -61,7 +61,7 @@ inline constexpr bool kSimulated = false;
 // Those with a device. Says so where there is none: ctest then counts the test as skipped.
 inline std::vector<NamedBackend> gpu_backends() {
   std::vector<NamedBackend> found;
-  for (const char* name : {"cuda", "hip"}) {
+  for (const char* name : {"cuda", "hip", "ptx"}) {
     if (!find_plugin(name)) continue;
     try {
       static_cast<void>(load_plugin(name));

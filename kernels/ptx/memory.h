@@ -1,0 +1,94 @@
+// The memories of the emulated device, with what is known of every byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace fp8kv::ptx {
+
+// Addresses from `begin` up to `end`.
+struct Range {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  bool holds(uint64_t address, uint64_t bytes) const {
+    return address >= begin && address <= end && bytes <= end - address;
+  }
+};
+
+// Allocations of device memory. An address is that of the host's memory behind it.
+class GlobalMemory {
+ public:
+  explicit GlobalMemory(uint64_t capacity) : capacity_(capacity) {}
+
+  // Filled with nonsense; null where there is no room.
+  std::byte* allocate(size_t bytes);
+  // Whether there was such an allocation.
+  bool release(void* memory);
+  // The allocation that holds all of these bytes; an empty range where none does.
+  Range find(uint64_t address, uint64_t bytes) const;
+  uint64_t capacity() const { return capacity_; }
+  uint64_t in_use() const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  struct Block {
+    uint64_t bytes;
+    std::unique_ptr<std::byte, Free> memory;
+  };
+  mutable std::mutex mutex_;
+  uint64_t capacity_;
+  uint64_t in_use_ = 0;
+  std::map<uint64_t, Block> blocks_;  // by address
+};
+
+// A block's shared memory. Remembers for each word which of its bytes were written, and which warps
+// used it since the last barrier.
+class SharedMemory {
+ public:
+  explicit SharedMemory(size_t bytes);
+
+  // For another block: nothing is written yet.
+  void clear();
+  // All warps have met.
+  void pass_barrier() { ++epoch_; }
+  size_t size() const { return size_; }
+  std::byte* data() { return data_; }
+
+  // Each returns "" or what is wrong with the access, and notes the access.
+  // REQUIRES bytes within the memory.
+  std::string note_read(uint32_t at, uint32_t bytes, int warp);
+  std::string note_write(uint32_t at, uint32_t bytes, int warp);
+  // By an atomic operation, which no other atomic operation can disturb.
+  std::string note_atomic(uint32_t at, uint32_t bytes, int warp);
+  // By a copy that has been asked for: the bytes are not there until it has arrived.
+  std::string note_copy(uint32_t at, uint32_t bytes, int warp);
+
+ private:
+  // What is known of four bytes.
+  struct Word {
+    uint32_t write_epoch = 0;
+    uint32_t read_epoch = 0;
+    int16_t writer = -1;
+    int16_t reader = -1;  // kMany for more than one
+    uint8_t written = 0;  // a bit for each byte
+    bool atomic = false;  // the last write was by an atomic operation
+  };
+  static constexpr int16_t kMany = -2;
+
+  std::string write_conflict(const Word& word, int warp) const;
+
+  size_t size_;
+  std::vector<std::byte> memory_;
+  std::byte* data_;
+  std::vector<Word> words_;
+  uint32_t epoch_ = 1;
+};
+
+}  // namespace fp8kv::ptx

@@ -1,0 +1,19 @@
+// What FP8KV_PTX asks of the emulated device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fp8kv::ptx {
+
+struct Settings {
+  int target = 90;        // of the PTX that runs: 90 or 80
+  uint64_t seed = 0;      // of the order of warps; 0 is from first to last
+  int threads = 2;        // of the host
+  std::string kernels{};  // a file to which the kernels and their launches are added at the end
+};
+
+// "target=80,seed=7,threads=1,kernels=FILE" in any order. Throws a usage error for anything else.
+Settings read_settings(const char* text);
+
+}  // namespace fp8kv::ptx
