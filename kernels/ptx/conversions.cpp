@@ -126,7 +126,7 @@ void add_conversions(Operations& o) {
   add_map<float, uint16_t>(o, "cvt.f32.bf16", [](uint16_t x) { return bf16_number(x); });
   add_map<uint16_t, float>(o, "cvt.rn.f16.f32", [](float x) { return f16_bits(x); });
   add_map<uint16_t, float>(o, "cvt.rn.bf16.f32", [](float x) { return bf16_bits(x); });
-  // Of two numbers the first goes to the upper half.
+  // The first of two numbers goes to the upper half.
   add_map<uint32_t, float, float>(o, "cvt.rn.bf16x2.f32", [](float high, float low) {
     return uint32_t{bf16_bits(high)} << 16 | bf16_bits(low);
   });

@@ -24,7 +24,7 @@ struct Kernel {
   uint64_t launches = 0;
 };
 
-// What a device says that it is.  CUDA C++ Programming Guide, "Compute Capabilities".
+// Limits that a device reports.  CUDA C++ Programming Guide, "Compute Capabilities".
 struct Limits {
   int major;
   size_t most_shared_bytes;  // of a block that asked for it

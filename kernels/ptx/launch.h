@@ -20,7 +20,7 @@ struct Launch {
   std::span<const std::byte> parameters;
 };
 
-// What a GPU would refuse about the launch, with what it expects; "" for nothing.
+// Says why a GPU would refuse the launch, and what it expects; "" if it would not.
 // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 std::string why_not(const Program& program, const Launch& launch);
 

@@ -71,7 +71,7 @@ class SharedMemory {
   std::string note_copy(uint32_t at, uint32_t bytes, int warp);
 
  private:
-  // What is known of four bytes.
+  // Four bytes: which are written, and which warps last used them.
   struct Word {
     uint32_t write_epoch = 0;
     uint32_t read_epoch = 0;

@@ -41,7 +41,7 @@ cudaError_t give(std::function<void()> work, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-// What the host may not have done, as the status of a call.
+// Does the work. If that throws, the host was at fault, and the call returns this status.
 template <typename Work>
 cudaError_t refuse_or(cudaError_t status, const Work& work) {
   try {
@@ -94,7 +94,7 @@ cudaError_t free_handle(Handle handle) {
 
 extern "C" {
 
-// What nvcc puts into every object. Its own headers name them, and no documentation.
+// nvcc puts calls of these into every object. Its headers declare them; no documentation does.
 
 void** __cudaRegisterFatBinary(void* wrapper) {
   struct Wrapper {

@@ -1,4 +1,4 @@
-// What FP8KV_PTX asks of the emulated device.
+// Settings of the emulated device, from the variable FP8KV_PTX.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,7 @@ def of_families():
 
 
 def values(name, seed, shape, base, amplitude):
-    """As in tests/golden/make_families.py."""
+    """Does the same as tests/golden/make_families.py."""
     mask, start = 2**64 - 1, 0xCBF29CE484222325 ^ seed
     for byte in name.encode():
         start = (start ^ byte) * 0x100000001B3 & mask

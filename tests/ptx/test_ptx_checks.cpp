@@ -1,4 +1,4 @@
-// What a GPU would not forgive, or would do wrong without a word.
+// The executor refuses what a GPU would not forgive, or would do wrong without a word.
 #include <doctest/doctest.h>
 
 #include "ptx/run_ptx.h"
@@ -6,7 +6,7 @@
 namespace fp8kv {
 namespace {
 
-// What the executor says of the lines; "" when it runs them.
+// Returns the error of the executor about the lines; "" when it runs them.
 std::string fault_of(const test::PtxScene& scene) {
   try {
     test::run_ptx(scene, std::vector<uint32_t>(size_t{scene.threads} * scene.in_words, 1));

@@ -65,7 +65,7 @@ double value_of(uint32_t code, int exponent_bits, int mantissa_bits, bool has_in
   return code >> (exponent_bits + mantissa_bits) & 1 ? -size : size;
 }
 
-// Of the codes 0 to `last` of rising value, the one nearest to x; the even one of two.
+// The code from 0 to `last`, in rising value, that is nearest to x; of two, the even one.
 uint32_t nearest_code(double x, int exponent_bits, int mantissa_bits, uint32_t last) {
   uint32_t low = 0, high = last;
   const auto at = [&](uint32_t code) {

@@ -9,8 +9,8 @@
 
 namespace fp8kv {
 
-// What --device accepts. "ptx" and "sim", the GPU kernels on the CPU, only where their modules are
-// there.
+// Returns the names that --device accepts. "ptx" and "sim" run GPU kernels on the CPU; they are
+// listed if their modules are there.
 std::vector<std::string> device_names();
 
 // The GPUs that "auto" tries, in this order.
