@@ -131,19 +131,30 @@ struct Scene {
     return hidden;
   }
 
-  double expected(int64_t row, int64_t column) const {
+  // Of every ninth column.   [n, columns]
+  std::vector<double> expected() const {
     const int64_t count = std::ssize(addresses) / 3;
-    double sum = 0;
-    for (int64_t j = 0; j < k; ++j) {
-      const int64_t id = ids[static_cast<size_t>(row * k + j)];
-      double made = biases ? double{biases->down[id * dim + column]} : 0;
-      for (int64_t h = 0; h < hidden_dim; ++h) {
-        made += hidden(row, id, h) *
-                matrices[static_cast<size_t>(2 * count + id)][column * hidden_dim + h];
+    std::vector<double> all;
+    for (int64_t row = 0; row < n; ++row) {
+      std::vector<double> sums(static_cast<size_t>(dim));
+      for (int64_t j = 0; j < k; ++j) {
+        const int64_t id = ids[static_cast<size_t>(row * k + j)];
+        std::vector<double> inner;
+        for (int64_t h = 0; h < hidden_dim; ++h) inner.push_back(hidden(row, id, h));
+        for (int64_t column = 0; column < dim; column += kColumnStep) {
+          double made = biases ? double{biases->down[id * dim + column]} : 0;
+          for (int64_t h = 0; h < hidden_dim; ++h) {
+            made += inner[static_cast<size_t>(h)] *
+                    matrices[static_cast<size_t>(2 * count + id)][column * hidden_dim + h];
+          }
+          sums[static_cast<size_t>(column)] += weights[static_cast<size_t>(row * k + j)] * made;
+        }
       }
-      sum += weights[static_cast<size_t>(row * k + j)] * made;
+      for (int64_t column = 0; column < dim; column += kColumnStep) {
+        all.push_back(sums[static_cast<size_t>(column)]);
+      }
     }
-    return sum;
+    return all;
   }
 
   std::vector<double> down_amax() const {
@@ -160,6 +171,7 @@ struct Scene {
     return amax;
   }
 
+  static constexpr int64_t kColumnStep = 9;
   int64_t n, dim, hidden_dim, k;
   DType dtype;
   Activation activation = Activation::silu;
@@ -331,72 +343,52 @@ double tolerance_of(CpuIsa isa, DType dtype) {
   return dtype == DType::bf16 ? 0.6 : 2e-4 + parted;
 }
 
-}  // namespace
-
-TEST_CASE("experts: equal plain loops in double precision") {
+void check_everywhere(const Scene& scene) {
+  const std::vector<double> expected = scene.expected();
   for (const CpuIsa isa : test::available_isas()) {
     CAPTURE(std::string(cpu_isa_name(isa)));
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      CAPTURE(std::string(dtype_name(dtype)));
-      for (const int64_t rows : {1, 5, 40}) {
-        const Scene scene(rows, 5, 37, 71, 3, dtype);
-        const auto backend = make_cpu_backend(2, isa);
-        const std::vector<float> out = scene.run(*backend, 0, rows);
-        const double tolerance = tolerance_of(isa, dtype);
-        for (int64_t row = 0; row < rows; ++row) {
-          for (int64_t column = 0; column < 37; column += 9) {
-            CHECK(std::abs(out[static_cast<size_t>(row * 37 + column)] -
-                           scene.expected(row, column)) < tolerance);
-          }
-        }
+    const std::vector<float> out = scene.run(*make_cpu_backend(2, isa), 0, scene.n);
+    const double tolerance = tolerance_of(isa, scene.dtype);
+    size_t next = 0;
+    for (int64_t row = 0; row < scene.n; ++row) {
+      for (int64_t column = 0; column < scene.dim; column += Scene::kColumnStep) {
+        const double found = out[static_cast<size_t>(row * scene.dim + column)];
+        CHECK(std::abs(found - expected[next++]) < tolerance);
       }
     }
   }
 }
 
+}  // namespace
+
+TEST_CASE("experts: equal plain loops in double precision") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    CAPTURE(std::string(dtype_name(dtype)));
+    for (const int64_t rows : {1, 5, 40}) check_everywhere(Scene(rows, 5, 37, 71, 3, dtype));
+  }
+}
+
 TEST_CASE("experts: with biases and clamped they equal plain loops in double precision") {
-  for (const CpuIsa isa : test::available_isas()) {
-    CAPTURE(std::string(cpu_isa_name(isa)));
-    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
-      for (const bool clamped : {false, true}) {
-        CAPTURE(std::string(dtype_name(dtype)));
-        CAPTURE(clamped);
-        for (const int64_t rows : {1, 5, 40}) {
-          Scene scene(rows, 5, 37, 71, 3, dtype);
-          scene.add_biases();
-          if (clamped) scene.swiglu = ClampedSwiglu{.alpha = 1.3f, .limit = 0.8f};
-          const auto backend = make_cpu_backend(2, isa);
-          const std::vector<float> out = scene.run(*backend, 0, rows);
-          const double tolerance = tolerance_of(isa, dtype);
-          for (int64_t row = 0; row < rows; ++row) {
-            for (int64_t column = 0; column < 37; column += 9) {
-              CHECK(std::abs(out[static_cast<size_t>(row * 37 + column)] -
-                             scene.expected(row, column)) < tolerance);
-            }
-          }
-        }
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const bool clamped : {false, true}) {
+      CAPTURE(std::string(dtype_name(dtype)));
+      CAPTURE(clamped);
+      for (const int64_t rows : {1, 5, 40}) {
+        Scene scene(rows, 5, 37, 71, 3, dtype);
+        scene.add_biases();
+        if (clamped) scene.swiglu = ClampedSwiglu{.alpha = 1.3f, .limit = 0.8f};
+        check_everywhere(scene);
       }
     }
   }
 }
 
 TEST_CASE("experts: without gates they equal plain loops in double precision") {
-  for (const CpuIsa isa : test::available_isas()) {
-    CAPTURE(std::string(cpu_isa_name(isa)));
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      for (const int64_t rows : {1, 40}) {
-        Scene scene(rows, 5, 37, 71, 3, dtype);
-        scene.leave_out_gates();
-        const auto backend = make_cpu_backend(2, isa);
-        const std::vector<float> out = scene.run(*backend, 0, rows);
-        const double tolerance = tolerance_of(isa, dtype);
-        for (int64_t row = 0; row < rows; ++row) {
-          for (int64_t column = 0; column < 37; column += 9) {
-            CHECK(std::abs(out[static_cast<size_t>(row * 37 + column)] -
-                           scene.expected(row, column)) < tolerance);
-          }
-        }
-      }
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const int64_t rows : {1, 40}) {
+      Scene scene(rows, 5, 37, 71, 3, dtype);
+      scene.leave_out_gates();
+      check_everywhere(scene);
     }
   }
 }

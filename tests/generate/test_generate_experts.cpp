@@ -13,6 +13,7 @@
 #include "support/backends/logit_tap.h"
 #include "support/models/family_model.h"
 #include "support/models/goldens.h"
+#include "support/sanitizers.h"
 
 namespace fp8kv {
 namespace {
@@ -42,7 +43,7 @@ void with_every_model(const Check& check) {
     check(Served{name, model.checkpoint, model.config, model.ids});
     ++models;
   }
-  CHECK(models >= 24);
+  CHECK(models >= (test::kThreadSanitizer ? 10 : 24));
 }
 
 // Of every token that is drawn, by seed and position.
