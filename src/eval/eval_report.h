@@ -16,7 +16,8 @@
 namespace fp8kv {
 
 // What predicting a set of tokens with one cache costs, against the baseline cache on the same
-// tokens. Standard errors take tokens as independent.
+// tokens. Standard errors take parts of the text as independent, not tokens
+// (eval/standard_errors.h).
 struct TokenFigures {
   // Tokens that the prediction could see: [first_depth, end_depth). The figures of everything have
   // 0 and the longest window.
@@ -30,9 +31,16 @@ struct TokenFigures {
   double ppl_delta = 0;        // perplexity / that of the baseline - 1
   double ppl_delta_error = 0;  // from the differences token by token, so far below perplexity_error
   double kld = 0;              // mean of KL(baseline || this) over the whole vocabulary
-  double kld_p999 = 0;         // 99.9th percentile, interpolated linearly between ranks
+  double kld_error = 0;
+  double kld_p999 = 0;  // 99.9th percentile, interpolated linearly between ranks
   double kld_max = 0;
   double top1 = 1;  // share of tokens where the likeliest token is that of the baseline
+};
+
+// Sums over one part of the text.
+struct PartSums {
+  uint64_t tokens = 0;  // predictions
+  double kld = 0;
 };
 
 // What a cache makes of one layer's K or V, against the values that the model computes.
@@ -76,6 +84,7 @@ struct CandidateReport {
   std::optional<KvScales> scales;  // in the format of dtype; absent: 1 everywhere, or no FP8
   uint64_t bytes_per_token = 0;    // of the cache, all layers
   TokenFigures total;
+  std::vector<PartSums> parts;       // of the whole text, the same parts for every candidate
   std::vector<TokenFigures> depths;  // by first_depth; those without tokens are left out
   std::vector<LayerErrors> layers;   // [n_layers]
   GreedyFigures greedy;
@@ -113,7 +122,7 @@ struct EvalReport {
 
   // What Q, K and V reach in the evaluated text, with histograms.   [n_layers]
   std::vector<LayerMagnitudes> magnitudes;
-  // After the batches that end before half of it; empty where the first one goes on beyond.
+  // After the first half of its windows; empty with a single window.
   AmaxAfter half;
   // The cache that the others are compared with: its own errors, deltas and divergences are 0.
   CandidateReport baseline;

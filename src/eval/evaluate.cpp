@@ -132,12 +132,10 @@ class Evaluator {
     return lane == 0 ? report_.baseline : report_.candidates[lane - 1];
   }
 
-  // Batches are what they would be without it, so that no figure changes.
+  // A batch begins at half of the windows.
   void find_half() {
-    int64_t rows = 0;  // of the text
-    for (size_t i = 0; i < n_windows_; ++i) rows += static_cast<int64_t>(windows_[i].size());
     for (const WindowBatch& batch : caches_->plan().batches) {
-      if (batch.first_row + batch.rows > rows / 2) return;
+      if (batch.first + batch.count > n_windows_ / 2) return;
       half_ = batch.index + 1;
       report_.half.tokens = static_cast<uint64_t>(batch.first_row + batch.rows);
     }
@@ -290,6 +288,7 @@ class Evaluator {
         CandidateReport& of_lane = lane_report(lane);
         of_lane.greedy = greedy;
         of_lane.total = figures.total;
+        of_lane.parts = figures.parts;
         of_lane.depths = figures.buckets;
         of_lane.bytes_per_token = kv_bytes_per_token(config_, cache_of(of_lane, config_));
       }
@@ -298,6 +297,7 @@ class Evaluator {
     const FiguresByDepth own = figures_by_depth(of_reference_, of_reference_, depths_);
     report_.baseline.greedy = greedy_figures(of_reference_);
     report_.baseline.total = own.total;
+    report_.baseline.parts = own.parts;
     report_.baseline.depths = own.buckets;
     report_.baseline.bytes_per_token = kv_bytes_per_token(config_, report_.baseline.dtype);
   }
@@ -313,7 +313,7 @@ class Evaluator {
   std::optional<SideBySide> caches_;
   std::optional<ReferencePass> reference_;
   std::optional<Progress> progress_;
-  size_t half_ = 0;  // batches before half of the text
+  size_t half_ = 0;  // batches of the first half of the windows
 
   std::vector<std::vector<Prediction>> predictions_;  // [batches]
   size_t n_predictions_ = 0;

@@ -32,7 +32,7 @@ Values share_of(const CandidateReport& candidate) {
   });
 }
 
-// What is left of ppl_delta when it is off by two standard errors.
+// The part of ppl_delta that two standard errors leave.
 Values sure_rise(const CandidateReport& candidate) {
   return {{"", candidate.total.ppl_delta - 2 * candidate.total.ppl_delta_error}};
 }

@@ -37,7 +37,7 @@ SideBySide::SideBySide(Backend& backend, const ModelConfig& config,
       windows_(windows),
       n_measured_(n_measured),
       lanes_(std::move(lanes)),
-      plan_(plan_windows(windows, {n_measured})),
+      plan_(plan_windows(windows, {n_measured / 2, n_measured})),
       pool_(threads > 0 ? threads : usable_cores()),
       forward_(backend, config, plan_.most_rows, plan_.longest_window),
       rows_(backend, config, plan_, CacheMemory::none, config.shares_caches(config.n_layers())) {

@@ -42,8 +42,9 @@ struct Stream {
 class SideBySide {
  public:
   // Lane 0 is the baseline: all lanes are measured on its Q, K and V, in the first `n_measured`
-  // windows. Errors of the attention output cost one more attention for every lane, so they are
-  // measured on some batches only, spread evenly: as many as have `attention_rows` rows together.
+  // windows. A batch begins at half of these. Errors of the attention output cost one more
+  // attention for every lane, so they are measured on some batches only, spread evenly: as many as
+  // have `attention_rows` rows together.
   SideBySide(Backend& backend, const ModelConfig& config,
              const std::vector<std::vector<int32_t>>& windows, size_t n_measured,
              int64_t attention_rows, std::vector<Lane> lanes, int threads);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "eval/standard_errors.h"
 
 namespace fp8kv {
 namespace {
@@ -80,45 +81,55 @@ inline double exp_not_positive(double x) {
                                (std::bit_cast<uint64_t>(shifted) << 52));
 }
 
-struct MeanAndError {
-  double mean = 0;
-  double error = 0;  // standard error of the mean
+// The sums of a value by parts, for means over chosen predictions.
+class ByParts {
+ public:
+  ByParts(const std::vector<size_t>& chosen, std::span<const int64_t> depths) : chosen_(chosen) {
+    std::vector<int64_t> of_chosen;
+    for (const size_t i : chosen) of_chosen.push_back(depths[i]);
+    parts_ = error_parts(of_chosen);
+    counts_.resize(parts_.back() + 1);
+    for (const size_t part : parts_) ++counts_[part];
+  }
+
+  template <typename Value>
+  std::vector<double> sums(const Value& value) const {
+    std::vector<double> all(counts_.size());
+    for (size_t i = 0; i < chosen_.size(); ++i) all[parts_[i]] += value(chosen_[i]);
+    return all;
+  }
+  template <typename Value>
+  MeanAndError mean(const Value& value) const {
+    return mean_over_parts(sums(value), counts_);
+  }
+  const std::vector<double>& counts() const { return counts_; }
+
+ private:
+  const std::vector<size_t>& chosen_;
+  std::vector<size_t> parts_;   // [chosen]
+  std::vector<double> counts_;  // [parts]
 };
 
-template <typename Value>
-MeanAndError mean_of(const std::vector<size_t>& chosen, const Value& value) {
-  const auto n = static_cast<double>(chosen.size());
-  double sum = 0;
-  for (const size_t i : chosen) sum += value(i);
-  MeanAndError result{sum / n, 0};
-  if (chosen.size() < 2) return result;
-  double squares = 0;
-  for (const size_t i : chosen) {
-    const double off = value(i) - result.mean;
-    squares += off * off;
-  }
-  result.error = std::sqrt(squares / (n - 1) / n);
-  return result;
-}
-
-TokenFigures figures_of(const TokenLog& log, const TokenLog& baseline,
+TokenFigures figures_of(const TokenLog& log, const TokenLog& baseline, const ByParts& parts,
                         const std::vector<size_t>& chosen) {
   TokenFigures figures;
   figures.tokens = chosen.size();
-  const MeanAndError nll = mean_of(chosen, [&](size_t i) { return log.nll[i]; });
+  const MeanAndError nll = parts.mean([&](size_t i) { return log.nll[i]; });
   figures.nll = nll.mean;
   figures.nll_error = nll.error;
   figures.perplexity = std::exp(nll.mean);
   figures.perplexity_error = figures.perplexity * nll.error;
-  const MeanAndError more = mean_of(chosen, [&](size_t i) { return log.nll[i] - baseline.nll[i]; });
+  const MeanAndError more = parts.mean([&](size_t i) { return log.nll[i] - baseline.nll[i]; });
   figures.ppl_delta = std::expm1(more.mean);
   figures.ppl_delta_error = (1 + figures.ppl_delta) * more.error;
   std::vector<double> klds;
   for (const size_t i : chosen) klds.push_back(log.kld[i]);
-  figures.kld = mean_of(chosen, [&](size_t i) { return log.kld[i]; }).mean;
+  const MeanAndError kld = parts.mean([&](size_t i) { return log.kld[i]; });
+  figures.kld = kld.mean;
+  figures.kld_error = kld.error;
   figures.kld_max = *std::max_element(klds.begin(), klds.end());
   figures.kld_p999 = percentile(std::move(klds), 0.999);
-  figures.top1 = mean_of(chosen, [&](size_t i) { return log.agree[i] != 0 ? 1.0 : 0.0; }).mean;
+  figures.top1 = parts.mean([&](size_t i) { return log.agree[i] != 0 ? 1.0 : 0.0; }).mean;
   return figures;
 }
 
@@ -161,15 +172,20 @@ FiguresByDepth figures_by_depth(const TokenLog& log, const TokenLog& baseline,
   FiguresByDepth found;
   std::vector<size_t> chosen(depths.size());
   for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = i;
-  found.total = figures_of(log, baseline, chosen);
+  const ByParts all(chosen, depths);
+  found.total = figures_of(log, baseline, all, chosen);
   found.total.end_depth = deepest + 1;
+  const std::vector<double> klds = all.sums([&](size_t i) { return log.kld[i]; });
+  for (size_t part = 0; part < klds.size(); ++part) {
+    found.parts.push_back({static_cast<uint64_t>(all.counts()[part]), klds[part]});
+  }
   for (int64_t begin = 0, end = kFirstBucket; begin <= deepest; begin = end, end *= kBucketGrowth) {
     chosen.clear();
     for (size_t i = 0; i < depths.size(); ++i) {
       if (depths[i] >= begin && depths[i] < end) chosen.push_back(i);
     }
     if (chosen.empty()) continue;
-    found.buckets.push_back(figures_of(log, baseline, chosen));
+    found.buckets.push_back(figures_of(log, baseline, ByParts(chosen, depths), chosen));
     found.buckets.back().first_depth = begin;
     found.buckets.back().end_depth = end;
   }

@@ -43,6 +43,7 @@ struct TokenLog {
 // REQUIRES at least one prediction.
 struct FiguresByDepth {
   TokenFigures total;
+  std::vector<PartSums> parts;  // of all of them
   std::vector<TokenFigures> buckets;
 };
 FiguresByDepth figures_by_depth(const TokenLog& log, const TokenLog& baseline,

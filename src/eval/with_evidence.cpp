@@ -17,6 +17,7 @@ KvScales with_evidence(const EvalReport& report, const CandidateReport& candidat
            .tokens = report.tokens,
            .data = report.data},
           scales);
+  scales.skipped = candidate.skipped;
   scales.format = scales_for(candidate.dtype).value_or(candidate.dtype.k);
   if (!candidate.scales) {
     for (const LayerMagnitudes& layer : report.magnitudes) {

@@ -33,17 +33,30 @@ std::string AmaxGrowth::where() const {
   return cat("layer ", layer, key ? " K" : " V");
 }
 
-AmaxGrowth amax_growth(const AmaxAfter& before, const AmaxAfter& after, GrowthOf of) {
+std::vector<LayerGrowth> layer_growth(const AmaxAfter& before, const AmaxAfter& after,
+                                      GrowthOf of) {
   FP8KV_ASSERT(before.tokens > 0 && before.tokens <= after.tokens);
   FP8KV_ASSERT(before.layers.size() == after.layers.size());
   const double doublings =
       std::log2(static_cast<double>(after.tokens) / static_cast<double>(before.tokens));
-  AmaxGrowth fastest;
+  const auto share = [&](const std::vector<float>& part, const std::vector<float>& all) {
+    const double ratio = ratio_of(part, all, of);
+    return ratio == 1 ? 0 : std::pow(ratio, 1 / doublings) - 1;
+  };
+  std::vector<LayerGrowth> growth;
   for (size_t layer = 0; layer < after.layers.size(); ++layer) {
+    const LayerAmax &part = before.layers[layer], &all = after.layers[layer];
+    growth.push_back({share(part.k, all.k), share(part.v, all.v)});
+  }
+  return growth;
+}
+
+AmaxGrowth amax_growth(const AmaxAfter& before, const AmaxAfter& after, GrowthOf of) {
+  AmaxGrowth fastest;
+  const std::vector<LayerGrowth> layers = layer_growth(before, after, of);
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
     for (const bool key : {true, false}) {
-      const auto tensor = key ? &LayerAmax::k : &LayerAmax::v;
-      const double ratio = ratio_of(before.layers[layer].*tensor, after.layers[layer].*tensor, of);
-      const double share = ratio == 1 ? 0 : std::pow(ratio, 1 / doublings) - 1;
+      const double share = key ? layers[layer].k : layers[layer].v;
       if (share > fastest.share) fastest = {layer, key, share};
     }
   }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "core/scales.h"
 
@@ -20,11 +21,19 @@ struct AmaxGrowth {
   std::string where() const;
 };
 
+// By each doubling of the text, as AmaxGrowth::share; 0 where a layer has no cache.
+struct LayerGrowth {
+  double k = 0;
+  double v = 0;
+};
+
 // What grows: the largest of a layer's heads, or each head on its own.
 enum class GrowthOf { layer, head };
 
 // From `before` to `after`, whose text holds the other's. REQUIRES the same layers, and that
 // `before` has tokens but not more than `after`; with as many, nothing grew.
 AmaxGrowth amax_growth(const AmaxAfter& before, const AmaxAfter& after, GrowthOf of);
+// The growth of every layer, with the same requirements.
+std::vector<LayerGrowth> layer_growth(const AmaxAfter& before, const AmaxAfter& after, GrowthOf of);
 
 }  // namespace fp8kv

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "core/dtype.h"
 
 namespace fp8kv {
@@ -13,6 +14,7 @@ namespace {
 struct Evidence {
   const std::vector<float>* amax = nullptr;  // per head; null: not known
   const OctaveCounts* octaves = nullptr;     // null: not known
+  double growth = 0;                         // of amax in the last doubling; 0 if not known
 };
 
 ShareRange share_below(const OctaveCounts& octaves, double threshold) {
@@ -64,6 +66,13 @@ bool underflows_at_amax(const Evidence& evidence, const Fp8Spec& spec) {
   return amax > 0 && std::log2(amax / spec.min_normal) < kLeastUnderflowMargin;
 }
 
+std::string growth_reason(const std::string& name, double growth, double room) {
+  const std::string grew = std::isinf(growth) ? cat(name, " was 0 in half of the text")
+                                              : cat(name, " grew by ", fixed(growth * 100, 0),
+                                                    " % when the text last doubled");
+  return cat(grew, ", with ", fixed(room, 1), " octaves of room at 1.0");
+}
+
 TensorCertificate certify_tensor(const std::string& name, const Evidence& evidence,
                                  const std::vector<float>& scales, const Fp8Spec& spec) {
   TensorCertificate tensor;
@@ -91,6 +100,9 @@ TensorCertificate certify_tensor(const std::string& name, const Evidence& eviden
     tensor.reason = name + " underflows at 1.0";
   } else if (!evidence.octaves) {
     tensor.reason = name + " has no octaves";
+  } else if (const double room = tensor.unit.saturation.value_or(INFINITY);
+             room < TextEvidence::room_for(evidence.growth)) {
+    tensor.reason = growth_reason(name, evidence.growth, room);
   } else {
     tensor.verdict = Verdict::unit_safe;
   }
@@ -127,7 +139,7 @@ std::optional<TensorCertificate> certify_q(const KvScales& converted, size_t lay
   const Provenance& from = converted.provenance;
   const bool known = layer < from.amax.size() && !from.amax[layer].q.empty();
   if (!known || converted.latent || is_nvfp4(converted.format)) return std::nullopt;
-  Evidence q{&from.amax[layer].q, nullptr};
+  Evidence q{.amax = &from.amax[layer].q};
   if (layer < from.octaves.size() && from.octaves[layer].q.nonzero() > 0) {
     q.octaves = &from.octaves[layer].q;
   }
@@ -196,6 +208,10 @@ Certificate certify(const KvScales& scales, KvFormat format) {
     if (!from.amax.empty()) v.amax = &from.amax[i].v;
     if (!from.octaves.empty()) k.octaves = &from.octaves[i].k;
     if (!from.octaves.empty()) v.octaves = &from.octaves[i].v;
+    if (!certificate.text.layers.empty()) {
+      k.growth = certificate.text.layers[i].k;
+      v.growth = certificate.text.layers[i].v;
+    }
     layer.k = certify_tensor("K", k, converted.layers[i].k, spec);
     layer.v = certify_tensor("V", v, converted.layers[i].v, spec);
     if (!certificate.text.enough) {

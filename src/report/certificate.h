@@ -50,7 +50,7 @@ enum class Verdict {
   unit_safe,    // a scale of 1 loses nothing that matters, and leaves room
   needs_scale,  // 1 saturates or underflows, and the scale from amax does not
   keep_16bit,   // underflows even with the largest value at the format's maximum
-  unknown,      // the evidence does not decide, or comes from too little text
+  unknown,      // the evidence does not decide, or amax still grows too fast for the room it has
   no_cache      // the layer writes no KV cache; of a layer alone
 };
 
@@ -87,7 +87,8 @@ struct Certificate {
 // "1.0 is safe", "needs its scale", "keep in 16 bit", "not known", "no cache".
 std::string verdict_name(Verdict verdict);
 
-// With too little text no layer is called safe: what more of it reaches is not known.
+// With too little text no layer is called safe. With enough, a layer is safe at 1.0 only if the
+// room above its amax holds kDoublingsAhead more doublings of the text at the last one's growth.
 // REQUIRES an E4M3 format or NVFP4; scales for the other E4M3 format are converted.
 Certificate certify(const KvScales& scales, KvFormat format);
 

@@ -26,7 +26,9 @@ std::string verdict_sentence(const Certificate& certificate) {
   };
   add(Verdict::keep_16bit, "should stay in 16 bit", "should stay in 16 bit");
   add(Verdict::needs_scale, "needs its scale", "need their scales");
-  add(Verdict::unknown, "is not known for want of evidence", "are not known for want of evidence");
+  const bool grows = !certificate.text.layers.empty();
+  add(Verdict::unknown, grows ? "still grows: not decided" : "has no evidence",
+      grows ? "still grow: not decided" : "have no evidence");
   const size_t safe = certificate.layers_with(Verdict::unit_safe).size();
   if (safe == all) {
     say("1.0 is safe in " + every_layer);

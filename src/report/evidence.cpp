@@ -1,6 +1,5 @@
 #include "report/evidence.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -10,25 +9,11 @@
 namespace fp8kv {
 namespace {
 
-// Nothing where `part` is far from half of `whole`: a small step would be taken for the growth of
-// a whole doubling.
-std::optional<AmaxGrowth> last_doubling(const AmaxAfter& part, const AmaxAfter& whole) {
+// Whether `part` is about half of `whole`. A small step would be taken for the growth of a whole
+// doubling.
+bool is_half(const AmaxAfter& part, const AmaxAfter& whole) {
   const bool usable = part.tokens >= whole.tokens / 4 && part.tokens <= whole.tokens / 4 * 3;
-  if (part.tokens == 0 || !usable || part.layers.size() != whole.layers.size()) return std::nullopt;
-  return amax_growth(part, whole, GrowthOf::layer);
-}
-
-// How often the text must double until a doubling brings no more than kMostGrowth, where each
-// doubling adds as much to amax as the last one did. In units of what half of the text reached,
-// amax is 1 + share * (1 + d) after d more: share / (1 + share * d) = kMostGrowth.
-double doublings_needed(double share) {
-  return share <= kMostGrowth ? 0 : 1 / kMostGrowth - 1 / share;
-}
-
-// Two digits, rounded up.
-uint64_t about(double number) {
-  const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(number)) - 1));
-  return static_cast<uint64_t>(std::ceil(number / unit) * unit);
+  return part.tokens > 0 && usable && part.layers.size() == whole.layers.size();
 }
 
 std::string growth_words(const TextEvidence& evidence) {
@@ -49,38 +34,35 @@ std::string growth_words(const TextEvidence& evidence) {
 
 }  // namespace
 
+double TextEvidence::room_for(double share) {
+  return kDoublingsAhead * std::log2(1 + share);
+}
+
 TextEvidence text_evidence(const Provenance& from) {
   TextEvidence evidence;
   if (from.windows == 0) return evidence;
   evidence.tokens = from.tokens;
-  evidence.growth = last_doubling(from.parts.back(), {from.tokens, from.amax});
+  const AmaxAfter whole{from.tokens, from.amax};
+  if (is_half(from.parts.back(), whole)) {
+    evidence.growth = amax_growth(from.parts.back(), whole, GrowthOf::layer);
+    evidence.layers = layer_growth(from.parts.back(), whole, GrowthOf::layer);
+  }
   for (size_t i = kTextParts - 1; i > 0; --i) {
-    const auto earlier = last_doubling(from.parts[i - 1], from.parts[i]);
-    if (!earlier || std::isinf(earlier->share)) break;
-    evidence.earlier.push_back(*earlier);
+    if (!is_half(from.parts[i - 1], from.parts[i])) break;
+    const AmaxGrowth earlier = amax_growth(from.parts[i - 1], from.parts[i], GrowthOf::layer);
+    if (std::isinf(earlier.share)) break;
+    evidence.earlier.push_back(earlier);
   }
-  const auto tokens = static_cast<double>(from.tokens);
-  double more = std::max(0.0, static_cast<double>(kLeastTokens) - tokens);
-  if (evidence.growth) {
-    more = std::max(more, tokens * (std::exp2(doublings_needed(evidence.growth->share)) - 1));
-  }
-  evidence.enough = more <= 0;
-  if (!evidence.enough) evidence.more_tokens = about(std::max(1.0, more));
+  evidence.enough = from.tokens >= kLeastTokens;
+  if (!evidence.enough) evidence.more_tokens = kLeastTokens - from.tokens;
   return evidence;
 }
 
 std::string too_little_text(const TextEvidence& evidence) {
   FP8KV_ASSERT(!evidence.enough);
   if (!evidence.tokens) return "it is not known how much text was counted";
-  std::string text = count_of(*evidence.tokens, "token");
-  if (evidence.growth && evidence.growth->share > 0) {
-    const AmaxGrowth& growth = *evidence.growth;
-    text += cat("; amax of ", growth.where(),
-                std::isinf(growth.share) ? " was 0 in half of it"
-                                         : cat(" grew by ", fixed(growth.share * 100, 0),
-                                               " % when the text last doubled"));
-  }
-  return cat(text, "; about ", grouped(evidence.more_tokens), " more are needed");
+  return cat(count_of(*evidence.tokens, "token"), "; ", grouped(evidence.more_tokens),
+             " more are needed");
 }
 
 std::string evidence_words(const Provenance& from) {

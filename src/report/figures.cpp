@@ -8,6 +8,7 @@
 #include "draw/chart.h"
 #include "draw/heat_map.h"
 #include "draw/numbers.h"
+#include "report/advice.h"
 #include "report/verdict.h"
 
 namespace fp8kv {
@@ -129,7 +130,7 @@ std::string range_figure(const EvalReport& report, CacheTensor tensor) {
     ranges.median.push_back(median_of(report.magnitudes[layer].*magnitudes_of(tensor)));
   }
   std::optional<RangeLimits> limits;
-  if (const CandidateReport* best = nearest_fp8(report)) {
+  if (const CandidateReport* best = advised_fp8(report)) {
     limits = {fp8_spec(*fp8_format(best->dtype)), {}, best->name, style_of(report, *best)};
     const auto scales = layer_scales_of(*best, amax.size(), scales_of(tensor));
     for (const size_t layer : layers) limits->scales.push_back(scales[layer]);

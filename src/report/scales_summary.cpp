@@ -49,9 +49,12 @@ std::string at_1_words(const Certificate& certificate) {
     if (!each.empty()) against.push_back(each);
   }
   if (!against.empty()) return "would not have done: " + join(against);
-  const std::string unknown = share_words(certificate, Verdict::unknown, "has too little evidence",
-                                          "have too little evidence");
-  return unknown.empty() ? "would have done in every layer" : "cannot be judged: " + unknown;
+  const std::string unknown =
+      share_words(certificate, Verdict::unknown, "is not decided", "are not decided");
+  if (unknown.empty()) return "would have done in every layer";
+  const size_t safe = certificate.layers_with(Verdict::unit_safe).size();
+  return safe == 0 ? "cannot be judged: " + unknown
+                   : cat("would have done in ", count_of(safe, "layer"), "; ", unknown);
 }
 
 // Layers whose values are lost although a scale could hold them.
@@ -65,7 +68,7 @@ std::vector<size_t> lost_layers(const Certificate& certificate) {
 std::string more_text(const TextEvidence& evidence) {
   return cat("calibrate on more text",
              evidence.more_tokens > 0
-                 ? cat(", about ", count_of(evidence.more_tokens, "token"), " more")
+                 ? cat(", ", count_of(evidence.more_tokens, "token"), " more at least")
                  : "");
 }
 

@@ -6,15 +6,9 @@
 
 #include "core/scales.h"
 #include "report/certificate.h"
+#include "report/serving_names.h"
 
 namespace fp8kv {
-
-// What stands in commands, each as words of a shell.
-struct ServingNames {
-  std::string model = "MODEL";
-  std::string scales = "SCALES.json";
-  std::string copy = "MODEL-fp8";  // the folder to make
-};
 
 struct ScalesSummary {
   enum class Tone { good, unsure, bad };

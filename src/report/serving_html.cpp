@@ -5,25 +5,12 @@
 #include "base/text.h"
 #include "draw/html.h"
 #include "draw/numbers.h"
-#include "report/certificate_words.h"
+#include "report/advice.h"
 #include "report/page_parts.h"
-#include "report/verdict.h"
+#include "report/serving.h"
 
 namespace fp8kv {
 namespace {
-
-constexpr const char* kCopy = "MODEL-FOLDER-WITH-SCALES";
-
-// vLLM's, of the cache that was measured. Layers that the certificate keeps in 16 bit are left out
-// of it.
-std::string serve_command(const EvalReport& report, const CandidateReport& best,
-                          const char* folder) {
-  const char* dtype = is_e4m3(best.dtype) ? "fp8" : "fp8_e5m2";
-  std::string command = cat("vllm serve ", folder, " --kv-cache-dtype ", dtype);
-  if (certified_candidate(report) != &best) return command;
-  const std::string flag = skip_flag(*certificate_of(report));
-  return flag.empty() ? command : cat(command, " ", flag);
-}
 
 HtmlCell scale_cell(const std::vector<float>& heads) {
   if (heads.empty()) return {"–", "NaN"};
@@ -35,31 +22,14 @@ HtmlCell scale_cell(const std::vector<float>& heads) {
 }  // namespace
 
 std::string serve_words(const EvalReport& report) {
-  const CandidateReport* best = nearest_fp8(report);
-  if (best == nullptr) return "";
-  if (loss_of(*best) == Loss::broken) {
-    return paragraph(cat("There is no command to give: ", best->name,
-                         " is broken, and no other "
-                         "FP8 cache measured is nearer to ",
-                         report.baseline.name, "."));
-  }
-  if (!best->scales) {
-    return paragraph(cat(best->name,
-                         " has no scales. vLLM runs so from a model folder without scales:")) +
-           command_box({serve_command(report, *best, "MODEL-FOLDER")});
-  }
-  // The usual folder has one scale per layer.
-  const std::string inject = cat("fp8kv inject MODEL-FOLDER --scales SCALES.json --out ", kCopy,
-                                 best->scales->per_head() ? " --for vllm" : "");
-  return paragraph(cat("The scales of ", best->name,
-                       " go into a copy of the model, and vLLM serves the copy. SCALES.json is a "
-                       "file that fp8kv calibrate made.")) +
-         command_box({inject, serve_command(report, *best, kCopy)});
+  const Serving serving = serving_of(report);
+  if (serving.words.empty()) return "";
+  return paragraph(serving.words) + (serving.commands.empty() ? "" : command_box(serving.commands));
 }
 
 std::string scales_table(const EvalReport& report) {
-  const CandidateReport* best = nearest_fp8(report);
-  return best == nullptr || !best->scales ? "" : scales_table(*best->scales, best->name);
+  const CandidateReport* cache = advise(report).cache;
+  return cache == nullptr || !cache->scales ? "" : scales_table(*cache->scales, cache->name);
 }
 
 std::string scales_table(const KvScales& scales, const std::string& whose) {

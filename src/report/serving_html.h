@@ -1,4 +1,4 @@
-// What it takes to serve the headline's cache: its command, and the scales it has.
+// The commands that serve the advised cache, and its scales, as parts of a page.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace fp8kv {
 
-// vLLM's command. "" where no FP8 cache was measured.
+// serving_of as a paragraph and a box. "" if no quantised cache was measured.
 std::string serve_words(const EvalReport& report);
 
 // The scales of each layer; of heads of their own, the range. "" where the cache has none.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "draw/numbers.h"
+#include "report/advice.h"
 #include "report/verdict.h"
 
 namespace fp8kv {
@@ -179,7 +180,7 @@ std::string error_plot(const EvalReport& report, size_t width) {
 
 std::string text_plot(const EvalReport& report, int width) {
   const size_t columns = std::max(kLeastWidth, static_cast<size_t>(std::max(width, 0)));
-  const CandidateReport* best = nearest_fp8(report);
+  const CandidateReport* best = advised_fp8(report);
   std::string out;
   if (best != nullptr && !report.magnitudes.empty()) {
     out += range_plot(report, *best, true, columns) + "\n" +

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 #include "draw/numbers.h"
 #include "eval/gates.h"
 #include "eval/with_evidence.h"
+#include "report/advice.h"
 #include "report/certificate_words.h"
 
 namespace fp8kv {
@@ -21,58 +23,115 @@ std::vector<GateResult> default_failures(const CandidateReport& candidate) {
   return failures;
 }
 
-std::string headline(const EvalReport& report, const CandidateReport& best, Loss loss) {
+// "FP8 cache", or "cache" where no FP8 cache was measured.
+std::string cache_noun(const CandidateReport& cache) {
+  return fp8_format(cache.dtype) ? "FP8 cache" : "cache";
+}
+
+std::string headline(const EvalReport& report, const CacheAdvice& advice, Loss loss) {
+  const CandidateReport& best = *advice.cache;
+  const std::string noun = cache_noun(best);
   const std::string cost = cat(best.name, " changes perplexity by ",
                                signed_percent(best.total.ppl_delta, best.total.ppl_delta_error),
                                " against ", report.baseline.name);
   switch (loss) {
     case Loss::within:
-      return cat("The FP8 cache holds: ", cost, ".");
+      return cat("The ", noun, " holds: ", cost, ".");
     case Loss::unclear:
-      return cat("The FP8 cache seems to hold: ", cost,
-                 ", but more text is needed to be sure of 0.5 %.");
+      return cat("Not decided yet: ", cost,
+                 ", and 0.5 % lies within two standard errors. More text decides.");
     case Loss::too_little:
       return cat("Too little text for a verdict: ", failures_of(best), ".");
     case Loss::broken:
       if (!std::isfinite(best.total.ppl_delta)) {
-        return "No FP8 cache works: the logits are not finite.";
+        return cat("No ", noun, " works: the logits are not finite.");
       }
-      return cat("No FP8 cache measured here works: of the nearest, ", best.name, ", ",
+      return cat("No ", noun, " measured here works: of the nearest, ", best.name, ", ",
                  failures_of(best), ".");
     case Loss::beyond:
       break;
   }
-  return cat("No FP8 cache measured here stays within 0.5 %: the nearest, ", cost, ".");
+  if (is_control(best)) return cat("Scales of 1 do not stay within 0.5 %: ", cost, ".");
+  return cat("No ", noun, " measured here stays within 0.5 %: the nearest, ", cost, ".");
 }
 
-// Why the headline and the certificate are about these candidates.
-std::string choice_line(const EvalReport& report, const CandidateReport& best) {
-  size_t measured = 0;
-  const CandidateReport* next = nullptr;
+std::string kld_text(const CandidateReport& candidate) {
+  return cat(short_number(candidate.total.kld), " ± ", short_number(candidate.total.kld_error, 2));
+}
+
+std::string names_of(const std::vector<const CandidateReport*>& candidates) {
+  std::vector<std::string> names;
+  for (const CandidateReport* each : candidates) names.push_back(each->name);
+  return join(names);
+}
+
+// Why this cache and no other of its kind.
+std::string choice_line(const CacheAdvice& advice) {
+  const CandidateReport& best = *advice.cache;
+  const std::string kind = cache_noun(best);
+  if (is_control(best)) {
+    return cat(best.name, " is a control: no other ", kind,
+               " was measured. Calibrated scales cost no memory: measure --policy amax too.");
+  }
+  if (advice.advisable == 1) return cat(best.name, " is the only ", kind, " measured.");
+  if (std::isnan(best.total.kld)) {
+    return cat(best.name, " is the first of ", advice.advisable, " ", kind,
+               "s: none has a KL divergence that is a number.");
+  }
+  const std::string of = cat(" of ", advice.advisable, " ", kind, "s");
+  if (advice.tied.empty()) {
+    return cat(best.name, " has the least KL divergence", of,
+               ", beyond two standard errors: ", kld_text(best), " nats.");
+  }
+  if (advice.nearest != advice.cache) {
+    return cat(best.name, " was chosen", of, " because it is the plainest: its KL divergence, ",
+               kld_text(best), " nats, differs from that of ", names_of(advice.tied),
+               " by less than two standard errors.");
+  }
+  return cat(best.name, " was chosen", of, ": its KL divergence is ", kld_text(best),
+             " nats. This text cannot tell it from ", names_of(advice.tied), ".");
+}
+
+// The control beside the advised cache.
+std::string control_line(const EvalReport& report, const CacheAdvice& advice) {
   for (const CandidateReport& each : report.candidates) {
-    if (!fp8_format(each.dtype) || each.is_variant()) continue;
-    ++measured;
-    const bool nearer = next == nullptr || each.total.kld < next->total.kld;
-    if (&each != &best && !std::isnan(each.total.kld) && nearer) next = &each;
-  }
-  std::string line;
-  if (measured == 1) {
-    line = cat(best.name, " is the only FP8 cache measured.");
-  } else if (std::isnan(best.total.kld)) {
-    line = cat(best.name, " is the first of the ", measured,
-               " FP8 caches measured: none has a KL divergence that is a number.");
-  } else {
-    line =
-        cat(best.name, " was chosen of ", measured, " FP8 caches as the nearest to ",
-            report.baseline.name, ": its KL divergence is ", short_number(best.total.kld), " nats");
-    if (next != nullptr) {
-      line += cat(", that of the next, ", next->name, ", is ", short_number(next->total.kld));
+    if (!is_control(each) || each.is_variant() || &each == advice.cache) continue;
+    if (each.dtype.k != advice.cache->dtype.k || std::isnan(each.total.kld)) continue;
+    const MeanAndError difference = kld_difference(each, *advice.cache);
+    if (!difference.is_clear()) {
+      return "Scales of 1 are a control. This text cannot tell them from it.";
     }
-    line += ".";
+    const char* which = difference.mean > 0 ? " more" : " less";
+    return cat("Scales of 1, a control, lose ", short_number(std::abs(difference.mean)), which,
+               " nats a token.");
   }
+  return "";
+}
+
+// Formats beside FP8, so that none that was measured is left out.
+std::string others_line(const EvalReport& report, const CacheAdvice& advice) {
+  std::vector<std::string> parts;
+  for (const CandidateReport& each : report.candidates) {
+    const bool other = !fp8_format(each.dtype) && !is_compute_dtype(each.dtype);
+    if (!other || !fp8_format(advice.cache->dtype) || each.is_variant()) continue;
+    if (std::isnan(each.total.kld)) {
+      parts.push_back(cat(each.name, " gives no numbers"));
+      continue;
+    }
+    const MeanAndError difference = kld_difference(each, *advice.cache);
+    const char* loses = !difference.is_clear() ? " loses as much"
+                        : difference.mean > 0  ? " loses more"
+                                               : " loses less";
+    parts.push_back(cat(each.name, loses, " (", kld_text(each), " nats, ",
+                        grouped(each.bytes_per_token), " bytes a token)"));
+  }
+  return parts.empty() ? "" : cat("Other formats: ", join(parts), ".");
+}
+
+std::string certified_line(const EvalReport& report, const CacheAdvice& advice) {
   const CandidateReport* certified = certified_candidate(report);
-  if (certified == nullptr || certified == &best) return line;
-  return cat(line, " What is said of scales is about ", certified->name,
+  if (certified == nullptr || certified == advice.cache) return "";
+  return cat("What is said of scales is about ", certified->name,
              ", the first E4M3 cache: E5M2 is used without scales.");
 }
 
@@ -87,18 +146,40 @@ std::string capacity_line(const EvalReport& report, const CandidateReport& best)
 
 std::string scales_line(const EvalReport& report) {
   const std::optional<Certificate> certificate = certificate_of(report);
-  return certificate ? verdict_line(*certificate) : "";
+  return certificate ? cat("By range alone, ", verdict_sentence(*certificate), ".") : "";
 }
 
-std::string weakest_layer_line(const CandidateReport& best) {
-  std::optional<size_t> worst;
-  const auto error = [&](size_t layer) { return best.layers[layer].attention_error; };
-  for (size_t i = 0; i < best.layers.size(); ++i) {
-    if (best.layers[i].has_cache() && (!worst || error(*worst) < error(i))) worst = i;
+// The least that a layer's attention output is off, over all FP8 caches measured.
+double least_error(const EvalReport& report, size_t layer) {
+  double least = INFINITY;
+  for (const CandidateReport& each : report.candidates) {
+    if (each.is_variant() || !fp8_format(each.dtype)) continue;
+    least = std::min(least, each.layers[layer].attention_error);
   }
-  if (!worst) return "";
-  return cat("Its attention output is farthest off in layer ", *worst, ": ",
-             short_percent(error(*worst)), ".");
+  return least;
+}
+
+// Layers in 16 bit already have no error, and are not among them.
+std::string lossy_layers_line(const EvalReport& report, const CandidateReport& best) {
+  std::vector<size_t> lossy;
+  double most = 0;
+  for (size_t i = 0; i < best.layers.size(); ++i) {
+    if (!best.layers[i].has_cache()) continue;
+    const double least = least_error(report, i);
+    if (!(least > kLargeAttentionError) || std::isinf(least)) continue;
+    lossy.push_back(i);
+    most = std::max(most, least);
+  }
+  if (lossy.empty()) return "";
+  std::string flag;
+  std::set<int64_t> left(best.skipped.begin(), best.skipped.end());
+  left.insert(lossy.begin(), lossy.end());
+  for (const int64_t layer : left) flag += cat(flag.empty() ? "" : ",", layer);
+  const bool one = lossy.size() == 1;
+  return cat("But ", layer_list(lossy), one ? " loses " : " lose ", short_percent(most),
+             one ? "" : " at most",
+             " of the attention output in every FP8 cache measured. Measure ", one ? "it" : "them",
+             " in 16 bit: eval --kv-cache-dtype-skip-layers ", flag, ".");
 }
 
 }  // namespace
@@ -110,9 +191,9 @@ Loss loss_of(const CandidateReport& candidate) {
     if (each.metric == "tokens") return Loss::too_little;
   }
   if (!failures.empty()) return Loss::broken;
-  if (!(total.ppl_delta <= kVisibleLoss)) return Loss::beyond;
-  const bool sure = total.ppl_delta + 2 * total.ppl_delta_error <= kVisibleLoss;
-  return sure ? Loss::within : Loss::unclear;
+  if (total.ppl_delta + 2 * total.ppl_delta_error <= kVisibleLoss) return Loss::within;
+  const bool beyond = total.ppl_delta - 2 * total.ppl_delta_error > kVisibleLoss;
+  return beyond || std::isnan(total.ppl_delta) ? Loss::beyond : Loss::unclear;
 }
 
 std::string loss_name(Loss loss) {
@@ -139,21 +220,10 @@ std::string failures_of(const CandidateReport& candidate) {
   return join(found);
 }
 
-const CandidateReport* nearest_fp8(const EvalReport& report) {
-  const CandidateReport* best = nullptr;
-  for (const CandidateReport& each : report.candidates) {
-    if (!fp8_format(each.dtype) || each.is_variant()) continue;
-    const bool nearer = best == nullptr || each.total.kld < best->total.kld ||
-                        (std::isnan(best->total.kld) && !std::isnan(each.total.kld));
-    if (nearer) best = &each;
-  }
-  return best;
-}
-
 const CandidateReport* certified_candidate(const EvalReport& report) {
-  const CandidateReport* best = nearest_fp8(report);
+  const CandidateReport* best = advise(report).cache;
   if (best == nullptr || report.magnitudes.empty()) return nullptr;
-  if (is_e4m3(best->dtype)) return best;
+  if (is_e4m3(best->dtype) || is_nvfp4(best->dtype.k)) return best;
   const auto found = std::find_if(report.candidates.begin(), report.candidates.end(),
                                   [](const auto& each) { return is_e4m3(each.dtype); });
   return found == report.candidates.end() ? nullptr : &*found;
@@ -162,7 +232,8 @@ const CandidateReport* certified_candidate(const EvalReport& report) {
 std::optional<Certificate> certificate_of(const EvalReport& report) {
   const CandidateReport* candidate = certified_candidate(report);
   if (candidate == nullptr) return std::nullopt;
-  return certify(with_evidence(report, *candidate), candidate->dtype.k);
+  const KvScales scales = with_evidence(report, *candidate);
+  return certify(scales, scales.format);
 }
 
 std::string verdict_line(const Certificate& certificate) {
@@ -194,19 +265,14 @@ std::vector<double> layer_scales_of(const CandidateReport& candidate, size_t n_l
 }
 
 VerdictText verdict_text(const EvalReport& report) {
-  const CandidateReport* best = nearest_fp8(report);
-  if (best == nullptr) {
-    const bool in_blocks =
-        std::any_of(report.candidates.begin(), report.candidates.end(),
-                    [](const auto& each) { return each.dtype.k == KvFormat::ds_mla; });
-    return {Loss::unclear,
-            {in_blocks ? "No FP8 cache was measured that is not in blocks with their own scales."
-                       : "No FP8 cache was measured."}};
-  }
-  VerdictText verdict{loss_of(*best), {}};
-  verdict.lines.push_back(headline(report, *best, verdict.loss));
-  for (const std::string& line : {choice_line(report, *best), capacity_line(report, *best),
-                                  scales_line(report), weakest_layer_line(*best)}) {
+  const CacheAdvice advice = advise(report);
+  if (advice.cache == nullptr) return {Loss::unclear, {"No quantised cache was measured."}};
+  VerdictText verdict{loss_of(*advice.cache), {}};
+  verdict.lines.push_back(headline(report, advice, verdict.loss));
+  for (const std::string& line :
+       {choice_line(advice), control_line(report, advice), others_line(report, advice),
+        certified_line(report, advice), capacity_line(report, *advice.cache), scales_line(report),
+        lossy_layers_line(report, *advice.cache)}) {
     if (!line.empty()) verdict.lines.push_back(line);
   }
   verdict.lines.push_back(cat("Measured on ", grouped(report.tokens), " tokens in ",

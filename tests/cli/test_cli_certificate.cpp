@@ -112,21 +112,21 @@ TEST_CASE("cli certificate: ten tokens of text give no verdict, whoever is asked
     more.insert(more.begin(), command);
     return more;
   };
-  const std::string verdict = "\nverdict   too little text: 10 tokens; about 990 more are needed\n";
+  const std::string verdict = "\nverdict   too little text: 10 tokens; 990 more are needed\n";
   const std::string calibrated = run(with("calibrate", {"-o", "s.json"}));
   CHECK(calibrated.starts_with(
       "made      scales of 6 layers, one per tensor, from 10 tokens in 1 window\n"
-      "at 1.0    cannot be judged: too little text: 10 tokens; about 990 more are needed\n"
-      "next      calibrate on more text, about 990 tokens more\n\nlayer "));
+      "at 1.0    cannot be judged: too little text: 10 tokens; 990 more are needed\n"
+      "next      calibrate on more text, 990 tokens more at least\n\nlayer "));
   const std::string inspected = run({"inspect", "s.json"});
-  const std::string evaluated =
-      run(with("eval", {"--policy", "amax", "--greedy-tokens", "0", "--report", "page.html"}));
+  const std::string evaluated = run(with(
+      "eval", {"--policy", "amax", "--greedy-tokens", "0", "--report", "page.html", "--table"}));
   for (const std::string* out : {&calibrated, &inspected, &evaluated}) {
     CHECK(out->find(verdict) != out->npos);
     CHECK(out->find("is safe") == out->npos);
   }
   const std::string page = test::read_file(folder / "page.html");
-  CHECK(page.find("Too little text: 10 tokens; about 990 more are needed.") != page.npos);
+  CHECK(page.find("oo little text: 10 tokens; 990 more are needed.") != page.npos);
   CHECK(page.find("is safe") == page.npos);
   const std::string as_json = run({"inspect", "--certificate", "--json", "s.json"});
   CHECK(as_json.find("\"amax_growth\": null") != as_json.npos);

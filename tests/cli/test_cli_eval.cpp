@@ -51,7 +51,7 @@ TEST_CASE("cli eval: calibrated FP8 passes the gate that unit and shared scales 
   const test::TempDir folder;
   const test::CliResult result =
       eval(folder, {"--policy", "amax,unit,shared", "--fail-if", "ppl_delta > 0.5%", "--fail-if",
-                    "saturated > 0", "--greedy-tokens", "0", "--junit", "gates.xml"});
+                    "saturated > 0", "--greedy-tokens", "0", "--junit", "gates.xml", "--table"});
   CHECK(result.exit_code == 1);
   CHECK(result.err.starts_with("fp8kv: eval: 3 of 6 checks failed; fp8_e4m3 unit: ppl_delta is "));
   CHECK(result.err.find("(ppl_delta > 0.5%); fp8_e4m3 unit: saturated is ") != std::string::npos);
@@ -154,7 +154,7 @@ TEST_CASE("cli eval: held-out text is set beside what calibration found, part by
   folder.write("b.txt", text.substr(60000, 20000));
   const test::CliResult result =
       test::run_cli({"eval", kDemo, "--data", "b.txt", "--calibrate-on", "a.txt", "--samples", "8",
-                     "--seq-len", "128", "--greedy-tokens", "0", "-q"},
+                     "--seq-len", "128", "--greedy-tokens", "0", "--table", "-q"},
                     folder.path());
   CHECK(result.exit_code == 0);
   const size_t at = result.out.find("\nLargest magnitude after so many tokens");
@@ -217,7 +217,8 @@ std::string shape_of(const std::string& text) {
 
 TEST_CASE("cli eval: the whole text, numbers aside") {
   const test::TempDir folder;
-  const test::CliResult result = eval(folder, {"--policy", "amax*2", "--greedy-tokens", "0"});
+  const test::CliResult result =
+      eval(folder, {"--policy", "amax*2", "--greedy-tokens", "0", "--table"});
   CHECK(result.exit_code == 0);
   CHECK(result.err == "");
   std::string attention, layers, certificate;
@@ -226,10 +227,19 @@ TEST_CASE("cli eval: the whole text, numbers aside") {
     layers += "# K # # # # #\n# V # # # # #\n";
     if (i > 1) certificate += "# K # # # # % # # # % # is safe\nV # # # # % # # # %\n";
   }
-  CHECK(shape_of(result.out) ==
-        "cache perplexity delta KLD KLD # top-1 greedy text B/token\n"
-        "float16 (baseline) # ± # - - - - - #\n"
-        "fp8_e4m3 amax*2 # ± # # ± # # # # - #\n"
+  const std::string shape = shape_of(result.out);
+  CHECK(
+      shape.starts_with("cache perplexity delta KLD KLD # top-1 greedy text B/token\n"
+                        "float16 (baseline) # ± # - - - - - #\n"
+                        "fp8_e4m3 amax*2 # ± # # ± # # ± # # # - #\n"
+                        "\nlayers "));
+  const std::string commands =
+      cat("fp8kv calibrate ", kDemo, " --data TEXT --policy 'amax*2' -o scales.json\nfp8kv inject ",
+          kDemo, " --scales scales.json -o demo-fp8\nvllm serve demo-fp8 --kv-cache-dtype fp8\n");
+  const size_t tables = shape.find("\nRelative error");
+  CHECK(shape.substr(0, tables).ends_with(commands));
+  const size_t evidence = shape.find("\nevidence ");
+  CHECK(shape.substr(tables, evidence + 1 - tables) ==
         "\nRelative error of the attention output, on the baseline's Q, K and V\n"
         "layer fp8_e4m3 amax*2\n" +
             attention + "\nfp8_e4m3 amax*2: what the cache does to K and V\n" +
@@ -248,8 +258,8 @@ TEST_CASE("cli eval: the whole text, numbers aside") {
             "\nverdict layers # and # need their scales; # is safe in the other #\n"
             "on FNUZ the same (scales doubled)\n"
             "FP8 Q Q underflows at # in layers # and #; # is safe in the other # For attention "
-            "that computes in FP8; 'inject --q-scales' writes the scales\n"
-            "evidence # tokens in # windows of # document; K after RoPE, computed in float16\n");
+            "that computes in FP8; 'inject --q-scales' writes the scales\n");
+  CHECK(shape.find("; when the text last doubled, amax grew ", evidence) != shape.npos);
 }
 
 TEST_CASE("cli eval: JUnit names what failed and by how much") {
@@ -372,16 +382,16 @@ TEST_CASE("cli eval: losses by depth, in text, JSON and page") {
   CHECK(depths[0].at("tokens").as_int() == 2 * 511 + 39);
   CHECK(depths[1].at("end_depth").as_int() == 2048);
   CHECK(depths[1].at("tokens").as_int() == 2 * (699 - 511));
-  const std::string out = run({"--report", "page.html"}).out;
+  const std::string out = run({"--report", "page.html", "--table"}).out;
   const size_t at = out.find("\nBy depth: tokens in the cache\n");
   REQUIRE(at != out.npos);
   CHECK(shape_of(out.substr(at, out.find("\n\n", at) - at)) ==
         "\nBy depth: tokens in the cache\n"
         "depth cache tokens perplexity delta KLD KLD # top-1\n"
-        "# fp8_e4m3 amax # # # ± # # # #\n"
-        "# fp8_e5m2 # # # ± # # # #\n"
-        "# fp8_e4m3 amax # # # ± # # # #\n"
-        "# fp8_e5m2 # # # ± # # # #");
+        "# fp8_e4m3 amax # # # ± # # ± # # #\n"
+        "# fp8_e5m2 # # # ± # # ± # # #\n"
+        "# fp8_e4m3 amax # # # ± # # ± # # #\n"
+        "# fp8_e5m2 # # # ± # # ± # # #");
   const std::string page = test::read_file(folder / "page.html");
   CHECK(page.find("id=\"depth-perplexity\"") != page.npos);
   CHECK(page.find(">512–2,048</text>") != page.npos);

@@ -1,4 +1,5 @@
 // eval --report and --plot through the program: the page as a browser gets it.
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
@@ -107,7 +108,7 @@ TEST_CASE("cli report: the same run gives the same bytes, and an existing page i
 TEST_CASE("cli report: page and text certify the candidate nearest to the baseline") {
   const Reported world;
   const std::string out = test::run_cli({"eval", world.model, "--data", "ids.jsonl", "--policy",
-                                         "amax*0.05,amax", "--report", "r.html", "-q"},
+                                         "amax*0.05,amax", "--report", "r.html", "--table", "-q"},
                                         world.temp.path())
                               .out;
   CHECK(out.find("\nfp8_e4m3 amax: are its scales safe for the evaluated text?\n") != out.npos);
@@ -135,13 +136,18 @@ TEST_CASE("cli report: the page's commands run, and inject names the same one to
   for (const test::Tag& tag : test::tags_of(test::read_file(temp / "r.html"))) {
     if (tag.name == "code" && !tag.is_end) commands.push_back(tag.text);
   }
-  REQUIRE(commands.size() == 2);
-  REQUIRE(commands[0].starts_with("fp8kv "));
-  run({"calibrate", "MODEL-FOLDER", "--data", text, "--seq-len", "64", "--samples", "20", "-o",
-       "SCALES.json", "-q"});
-  std::istringstream words(commands[0].substr(6));
-  const std::string said = run({std::istream_iterator<std::string>(words), {}});
-  CHECK(said.find("\n  " + commands[1] + "\n") != said.npos);
+  REQUIRE(commands.size() == 3);
+  const auto words_of = [](const std::string& command) {
+    REQUIRE(command.starts_with("fp8kv "));
+    std::istringstream words(command.substr(6));
+    return std::vector<std::string>{std::istream_iterator<std::string>(words), {}};
+  };
+  std::vector<std::string> calibrate = words_of(commands[0]);
+  std::replace(calibrate.begin(), calibrate.end(), std::string("TEXT"), text);
+  calibrate.insert(calibrate.end(), {"--seq-len", "64", "--samples", "20", "-q"});
+  run(calibrate);
+  const std::string said = run(words_of(commands[1]));
+  CHECK(said.find("\n  " + commands[2] + "\n") != said.npos);
 }
 
 TEST_CASE("cli report: calibrate and inspect write a page of the scales, whose commands run") {

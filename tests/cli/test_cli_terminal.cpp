@@ -31,7 +31,8 @@ size_t longest_word(const std::string& line) {
 }
 
 bool is_command(const std::string& line) {
-  const Strings begins = {"next ", "  vllm ", "  python3 ", "  text-generation-launcher "};
+  const Strings begins = {"next ", "  fp8kv ", "  vllm ", "  python3 ",
+                          "  text-generation-launcher "};
   return std::any_of(begins.begin(), begins.end(),
                      [&](const std::string& begin) { return line.starts_with(begin); });
 }

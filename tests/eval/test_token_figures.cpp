@@ -45,6 +45,7 @@ void check_figures(const TokenFigures& actual, const Json& expected) {
   check("ppl_delta", actual.ppl_delta);
   check("ppl_delta_error", actual.ppl_delta_error);
   check("kld", actual.kld);
+  check("kld_error", actual.kld_error);
   check("kld_p999", actual.kld_p999);
   check("kld_max", actual.kld_max);
   check("top1", actual.top1);

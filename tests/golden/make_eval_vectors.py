@@ -39,14 +39,35 @@ def row(a, b, target):
             "nll": float(-q[target]), "best_a": int(a.argmax()), "best_b": int(b.argmax())}
 
 
-def figures(nll, base, kld, agree):
-    n = len(nll)
-    error = lambda values: float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+def parts_of(depths):
+    """Lists of indices: a list a window, or equal shares of windows where there are fewer than 16."""
+    starts = [0] + [i for i in range(1, len(depths)) if depths[i] <= depths[i - 1]] + [len(depths)]
+    windows = [np.arange(a, b) for a, b in zip(starts, starts[1:])]
+    count = -(-16 // len(windows))
+    parts = []
+    for window in windows:
+        share = np.arange(len(window)) * min(count, len(window)) // len(window)
+        parts += [window[share == k] for k in range(min(count, len(window)))]
+    return parts
+
+
+def standard_error(values, parts):
+    """Of the mean, by the variance of a ratio of sums over parts (Cochran, Sampling Techniques, section 6.4)."""
+    if len(parts) < 2:
+        return 0.0
+    off = np.array([values[p].sum() - values.mean() * len(p) for p in parts])
+    return float(np.sqrt((off**2).sum() * len(parts) / (len(parts) - 1)) / len(values))
+
+
+def figures(nll, base, kld, agree, depths):
+    parts = parts_of(depths)
+    error = lambda values: standard_error(values, parts)
     more = nll - base
-    return {"tokens": n, "nll": float(nll.mean()), "nll_error": error(nll), "perplexity": float(np.exp(nll.mean())),
+    return {"tokens": len(nll), "nll": float(nll.mean()), "nll_error": error(nll), "perplexity": float(np.exp(nll.mean())),
             "perplexity_error": float(np.exp(nll.mean()) * error(nll)), "ppl_delta": float(np.exp(more.mean()) - 1),
             "ppl_delta_error": float(np.exp(more.mean()) * error(more)), "kld": float(kld.mean()),
-            "kld_p999": float(np.percentile(kld, 99.9)), "kld_max": float(kld.max()), "top1": float(agree.mean())}
+            "kld_error": error(kld), "kld_p999": float(np.percentile(kld, 99.9)), "kld_max": float(kld.max()),
+            "top1": float(agree.mean())}
 
 
 def main():
@@ -71,9 +92,9 @@ def main():
     for low, high in [(0, 512), (512, 2048), (2048, 8192)]:
         inside = (depths >= low) & (depths < high)
         buckets.append({"first_depth": low, "end_depth": high,
-                        **figures(nll[inside], base[inside], kld[inside], agree[inside])})
+                        **figures(nll[inside], base[inside], kld[inside], agree[inside], depths[inside])})
     tokens = {"nll": nll.tolist(), "baseline_nll": base.tolist(), "kld": kld.tolist(),
-              "agree": [int(v) for v in agree], "depths": depths.tolist(), "total": figures(nll, base, kld, agree),
+              "agree": [int(v) for v in agree], "depths": depths.tolist(), "total": figures(nll, base, kld, agree, depths),
               "buckets": buckets}
     percentiles = [{"values": v, "share": s, "result": float(np.percentile(v, 100 * s))}
                    for v, s in [([3.0], 0.999), ([2.0, 1.0], 0.5), ([5.0, 1.0, 4.0, 2.0], 0.999), ([1.0, 2.0], 1.0)]]

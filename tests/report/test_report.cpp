@@ -11,7 +11,9 @@
 
 #include "base/text.h"
 #include "draw/numbers.h"
+#include "report/advice.h"
 #include "report/html_report.h"
+#include "report/serving.h"
 #include "report/verdict.h"
 #include "support/markup.h"
 #include "support/sample_report.h"
@@ -206,8 +208,10 @@ TEST_CASE("report: the headline is sure, unsure or negative as the numbers are")
         "The FP8 cache holds: fp8_e4m3 amax changes perplexity by +0.1 % ± 0.04 % against "
         "float16.");
   CHECK(headline(0.004, 0.001) ==
-        "The FP8 cache seems to hold: fp8_e4m3 amax changes perplexity by +0.4 % ± 0.1 % against "
-        "float16, but more text is needed to be sure of 0.5 %.");
+        "Not decided yet: fp8_e4m3 amax changes perplexity by +0.4 % ± 0.1 % against float16, and "
+        "0.5 % lies within two standard errors. More text decides.");
+  CHECK(headline(0.006, 0.001).starts_with("Not decided yet: "));
+  CHECK(headline(-0.003, 0.005).starts_with("Not decided yet: "));
   CHECK(headline(0.006, 0.0001) ==
         "No FP8 cache measured here stays within 0.5 %: the nearest, fp8_e4m3 amax changes "
         "perplexity by +0.6 % ± 0.01 % against float16.");
@@ -263,30 +267,93 @@ TEST_CASE("report: every candidate has its verdict in words and colour") {
                                      {"badge good", "within 0.5 %"}});
 }
 
+// The KL divergence of a candidate in each of 16 parts: `mean`, and by turns `spread` more and
+// less.
+void set_kld(CandidateReport& candidate, double mean, double spread) {
+  candidate.parts.clear();
+  for (int part = 0; part < 16; ++part) {
+    candidate.parts.push_back({100, 100 * (mean + (part % 2 == 0 ? spread : -spread))});
+  }
+  candidate.total.kld = mean;
+  candidate.total.kld_error = spread / std::sqrt(15);
+}
+
 TEST_CASE("report: the box above says why its candidate was chosen") {
-  EvalReport report = plain_report();
+  EvalReport report = plain_report();  // amax, unit, amax*2
   const auto line = [&] { return verdict_text(report).lines[1]; };
+  set_kld(report.candidates[0], 0.01, 0.004);
+  set_kld(report.candidates[1], 0.01, 0.004);
+  set_kld(report.candidates[2], 0.03, 0.004);
   CHECK(line() ==
-        "fp8_e4m3 amax was chosen of 3 FP8 caches as the nearest to float16: its KL divergence is "
-        "0.001 nats, that of the next, fp8_e4m3 amax*2, is 0.003.");
-  report.candidates[2].total.kld = std::nan("");
-  report.candidates[1].total.kld = std::nan("");
-  CHECK(line() ==
-        "fp8_e4m3 amax was chosen of 3 FP8 caches as the nearest to float16: its KL divergence is "
-        "0.001 nats.");
+        "fp8_e4m3 amax has the least KL divergence of 2 FP8 caches, beyond two standard errors: "
+        "0.01 ± 0.001 nats.");
   report.candidates[0].total.kld = std::nan("");
+  report.candidates[2].total.kld = std::nan("");
   CHECK(line() ==
-        "fp8_e4m3 amax is the first of the 3 FP8 caches measured: none has a KL divergence that is "
-        "a number.");
+        "fp8_e4m3 amax is the first of 2 FP8 caches: none has a KL divergence that is a number.");
   report.candidates.resize(1);
   CHECK(line() == "fp8_e4m3 amax is the only FP8 cache measured.");
   report.candidates.insert(report.candidates.begin(), report.candidates[0]);
   report.candidates[0].dtype = DType::f8_e5m2;
   report.candidates[0].name = "fp8_e5m2";
   report.candidates[0].total.kld = 0.0001;
-  CHECK(
-      line().ends_with("What is said of scales is about fp8_e4m3 amax, the first E4M3 cache: "
-                       "E5M2 is used without scales."));
+  CHECK(verdict_text(report).lines[2] ==
+        "What is said of scales is about fp8_e4m3 amax, the first E4M3 cache: E5M2 is used without "
+        "scales.");
+}
+
+TEST_CASE("advice: among caches that the text cannot tell apart the plainest is taken") {
+  EvalReport report = plain_report();
+  // amax*2 loses a little less in the mean. In pairs it loses more in every other part.
+  set_kld(report.candidates[0], 0.0101, 0.004);
+  set_kld(report.candidates[2], 0.0100, 0.0041 + 0.001);
+  const CacheAdvice tie = advise(report);
+  CHECK(tie.nearest == &report.candidates[2]);
+  CHECK(tie.cache == &report.candidates[0]);
+  CHECK(verdict_text(report).lines[1] ==
+        "fp8_e4m3 amax was chosen of 2 FP8 caches because it is the plainest: its KL divergence, "
+        "0.0101 ± 0.001 nats, differs from that of fp8_e4m3 amax*2 by less than two standard "
+        "errors.");
+  // As far apart, with the spread of the text alone: pairs tell them apart.
+  set_kld(report.candidates[2], 0.0100, 0.004);
+  CHECK(advise(report).cache == &report.candidates[2]);
+  CHECK(advise(report).tied.empty());
+}
+
+TEST_CASE("advice: scales of 1 are a control, which is never advised beside others") {
+  EvalReport report = plain_report();
+  set_kld(report.candidates[0], 0.0066, 0.001);
+  set_kld(report.candidates[1], 0.0050, 0.001);
+  set_kld(report.candidates[2], 0.0070, 0.001);
+  CHECK(advise(report).cache == &report.candidates[0]);
+  CHECK(verdict_text(report).lines[2] == "Scales of 1, a control, lose 0.0016 less nats a token.");
+  CHECK(serving_of(report).commands ==
+        std::vector<std::string>{"fp8kv calibrate models/sample --data TEXT -o scales.json",
+                                 "fp8kv inject models/sample --scales scales.json -o sample-fp8",
+                                 "vllm serve sample-fp8 --kv-cache-dtype fp8"});
+  report.candidates[1].total = report.candidates[0].total;
+  report.candidates = {report.candidates[1]};
+  const Serving serving = serving_of(report);
+  REQUIRE(serving.commands.size() == 3);
+  CHECK(serving.commands[0] == "fp8kv calibrate models/sample --data TEXT -o scales.json");
+}
+
+TEST_CASE("advice: formats beside FP8 are named, and advised where no FP8 cache was measured") {
+  EvalReport report = plain_report();
+  report.candidates[1].dtype = CacheType(KvFormat::int8_per_token_head);
+  report.candidates[1].name = report.candidates[1].dtype_name = "int8_per_token_head";
+  report.candidates[1].policy = "";
+  set_kld(report.candidates[0], 0.02, 0.004);
+  set_kld(report.candidates[1], 0.01, 0.004);
+  set_kld(report.candidates[2], 0.03, 0.004);
+  CHECK(advise(report).cache == &report.candidates[0]);
+  CHECK(verdict_text(report).lines[2] ==
+        "Other formats: int8_per_token_head loses less (0.01 ± 0.001 nats, 1,024 bytes a token).");
+  report.candidates[1].total = report.candidates[0].total;
+  report.candidates = {report.candidates[1]};
+  CHECK(verdict_text(report).lines[0].starts_with("The cache holds: int8_per_token_head changes"));
+  CHECK(serving_of(report).commands ==
+        std::vector<std::string>{"vllm serve models/sample --kv-cache-dtype int8_per_token_head"});
 }
 
 // The classes of what stands in these tags, such as the lines of a legend.
@@ -302,6 +369,7 @@ std::vector<std::string> series_classes(const std::vector<Tag>& tags) {
 TEST_CASE("report: a candidate has one colour in the table and in every chart, and its own") {
   EvalReport report = test::sample_report({.candidates = 8, .name = ""});
   report.candidates[5].total.kld = 1e-6;  // now the nearest
+  for (PartSums& part : report.candidates[5].parts) part.kld = 1e-6 * double(part.tokens);
   const std::vector<std::string> all = {"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"};
   for (const char* chart :
        {"error-attention", "error-K", "error-V", "depth-perplexity", "depth-divergence"}) {
@@ -331,18 +399,17 @@ std::string text_of(const EvalReport& report, const char* element) {
 TEST_CASE("report: the command to serve is that of the headline's cache") {
   EvalReport report = plain_report();
   CHECK(html_report(report).find(
-            "<pre><code>fp8kv inject MODEL-FOLDER --scales SCALES.json --out "
-            "MODEL-FOLDER-WITH-SCALES</code>\n"
-            "<code>vllm serve MODEL-FOLDER-WITH-SCALES --kv-cache-dtype fp8</code>") !=
-        std::string::npos);
+            "<pre><code>fp8kv calibrate models/sample --data TEXT -o scales.json</code>\n"
+            "<code>fp8kv inject models/sample --scales scales.json -o sample-fp8</code>\n"
+            "<code>vllm serve sample-fp8 --kv-cache-dtype fp8</code>") != std::string::npos);
   for (LayerScales& layer : report.candidates[0].scales->layers) layer = {{0.5f, 0.5f}, {1, 1}};
   // The folder for every runtime has one scale per layer.
-  CHECK(text_of(report, "code").find("MODEL-FOLDER-WITH-SCALES --for vllm") != std::string::npos);
+  CHECK(text_of(report, "code").find("-o sample-fp8 --for vllm") != std::string::npos);
   report.candidates[0].scales.reset();
-  CHECK(text_of(report, "code") == "vllm serve MODEL-FOLDER --kv-cache-dtype fp8");
+  CHECK(text_of(report, "code") == "vllm serve models/sample --kv-cache-dtype fp8");
   CHECK(html_report(report).find("Scales of each layer") == std::string::npos);
   report.candidates[0].dtype = DType::f8_e5m2;
-  CHECK(text_of(report, "code") == "vllm serve MODEL-FOLDER --kv-cache-dtype fp8_e5m2");
+  CHECK(text_of(report, "code") == "vllm serve models/sample --kv-cache-dtype fp8_e5m2");
   report.candidates[0].total.top1 = 0.46;
   CHECK(text_of(report, "code") == "");
   CHECK(html_report(report).find("There is no command to give: fp8_e4m3 amax is broken") !=

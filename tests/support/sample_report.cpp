@@ -26,6 +26,7 @@ TokenFigures figures(int64_t first, int64_t end, double delta) {
   of.ppl_delta = std::expm1(delta);
   of.ppl_delta_error = 0.0004;
   of.kld = delta;
+  of.kld_error = delta / 8;
   of.kld_p999 = 20 * delta;
   of.kld_max = 50 * delta;
   of.top1 = 1 - std::min(1.0, delta);
@@ -54,6 +55,12 @@ CandidateReport candidate_of(const SampleShape& shape, int64_t index, const Eval
   of.bytes_per_token = 1024;
   const double delta = unit ? 0.8 : 0.001 * static_cast<double>(index + 1);
   of.total = figures(0, 2048, delta);
+  // Half of a part's divergence comes from the text alone, so that pairs differ less than their
+  // errors.
+  for (int part = 0; part < 16; ++part) {
+    const double text = part % 2 == 0 ? 0.75 : 1.25;
+    of.parts.push_back({62, 62 * delta * text});
+  }
   for (int64_t i = 0, end = 512; i < shape.depths; ++i, end *= 4) {
     of.depths.push_back(figures(i == 0 ? 0 : end / 4, end, delta * static_cast<double>(i + 1)));
   }

@@ -55,6 +55,7 @@ void add_eval_gates(CLI::App& command, EvalCommandOptions& options) {
 
 void add_eval_outputs(CLI::App& command, EvalCommandOptions& options) {
   add_report(command, options.report, "everything");
+  command.add_flag("--table", options.table, "Also print the figures of every depth and layer");
   command.add_flag("--plot", options.plot, "Also draw ranges and errors of the layers as text");
   command.add_flag("-f,--force", options.force, "Replace existing output files");
 }
@@ -134,6 +135,7 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
   add_eval_outputs(*command, options);
   add_common(*command, options);
   command->get_option("--plot")->excludes(command->get_option("--json"));
+  command->get_option("--table")->excludes(command->get_option("--json"));
   command->final_callback([&options, data, calibrate_on, dtypes] {
     options.dtypes_given = dtypes->count() > 0;
     options.data.assign(data->results().begin(), data->results().end());

@@ -19,6 +19,7 @@
 #include "report/text_plot.h"
 #include "show/colour.h"
 #include "show/eval/eval_json.h"
+#include "show/eval/eval_summary.h"
 #include "show/eval/eval_tables.h"
 #include "show/junit.h"
 #include "show/output.h"
@@ -194,7 +195,8 @@ void run_command(const EvalCommandOptions& given) {
   });
   const std::vector<GateResult> results = check_gates(report, gates);
   log.end_progress();
-  options.json ? print(eval_json(report, results)) : show(eval_tables(report));
+  options.json ? print(eval_json(report, results)) : show(eval_summary(report));
+  if (options.table) show(eval_tables(report));
   if (options.plot) show("\n" + text_plot(report, kPlotColumns));
   write_junit(options, report, results);
   if (!options.report.empty()) {

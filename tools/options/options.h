@@ -146,6 +146,7 @@ struct EvalCommandOptions : CommonOptions {
   std::vector<std::string> fail_if;
   std::filesystem::path junit;   // "": none
   std::filesystem::path report;  // "": none
+  bool table = false;
   bool plot = false;
   WindowRequest windows = {.samples = 128};
   int64_t greedy_tokens = 64;

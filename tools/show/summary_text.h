@@ -1,4 +1,4 @@
-// The three lines that come first where scales are shown, and the names in their commands.
+// The three lines that come first where scales are shown.
 #pragma once
 
 #include <filesystem>
@@ -8,9 +8,6 @@
 #include "report/scales_summary.h"
 
 namespace fp8kv {
-
-// `scales` is their file; `model` may be "" where it is not known.
-ServingNames serving_names(const std::filesystem::path& scales, const std::filesystem::path& model);
 
 // What was made, whether 1.0 would have done, and what to do next, each on a line; then an empty
 // one. REQUIRES has_evidence().

@@ -15,8 +15,8 @@
 
 namespace fp8kv::test {
 
-// The cases, by name: the files of tests/golden/families without ".json". ThreadSanitizer gets every
-// third: families differ in what is computed, not in how threads share it.
+// The cases, by name: the files of tests/golden/families without ".json". ThreadSanitizer gets
+// every third: families differ in what is computed, not in how threads share it.
 std::vector<std::string> family_cases();
 
 Json family_golden(const std::string& name);

@@ -5,6 +5,7 @@
 #include "core/dtype.h"
 #include "eval/with_evidence.h"
 #include "json/json.h"
+#include "report/advice.h"
 #include "report/verdict.h"
 #include "show/certificate_text.h"
 #include "show/scales_text.h"
@@ -42,6 +43,7 @@ void figures(JsonWriter& json, const TokenFigures& of) {
   number(json, "ppl_delta", of.ppl_delta);
   number(json, "ppl_delta_error", of.ppl_delta_error);
   number(json, "kld", of.kld);
+  number(json, "kld_error", of.kld_error);
   number(json, "kld_p999", of.kld_p999);
   number(json, "kld_max", of.kld_max);
   number(json, "top1", of.top1);
@@ -78,6 +80,24 @@ void layers(JsonWriter& json, const CandidateReport& of) {
   json.end_array();
 }
 
+// Against the advised cache, in pairs.
+void difference_json(JsonWriter& json, const EvalReport& report, const CandidateReport& of) {
+  const CandidateReport* advised = advise(report).cache;
+  if (advised == nullptr || advised == &of) return;
+  const MeanAndError difference = kld_difference(of, *advised);
+  number(json, "kld_difference", difference.mean);
+  number(json, "kld_difference_error", difference.error);
+}
+
+void advice_json(JsonWriter& json, const EvalReport& report) {
+  const CacheAdvice advice = advise(report);
+  json.key("advised");
+  advice.cache == nullptr ? json.null() : json.value(advice.cache->name);
+  json.key("tied").begin_array();
+  for (const CandidateReport* each : advice.tied) json.value(each->name);
+  json.end_array();
+}
+
 void candidate(JsonWriter& json, const EvalReport& report, const CandidateReport& of) {
   json.begin_object().member("name", of.name).member("kv_cache_dtype", of.dtype_name);
   if (!of.policy.empty()) json.member("policy", of.policy);
@@ -94,7 +114,10 @@ void candidate(JsonWriter& json, const EvalReport& report, const CandidateReport
   }
   json.end_array();
   layers(json, of);
-  if (&of != &report.baseline) json.member("verdict", loss_name(loss_of(of)));
+  if (&of != &report.baseline) {
+    json.member("verdict", loss_name(loss_of(of)));
+    difference_json(json, report, of);
+  }
   if (is_e4m3(of.dtype)) certificate_json(json, with_evidence(report, of));
   json.end_object();
 }
@@ -144,7 +167,9 @@ std::string eval_json(const EvalReport& report, const std::vector<GateResult>& g
   candidate(json, report, report.baseline);
   json.key("candidates").begin_array();
   for (const CandidateReport& each : report.candidates) candidate(json, report, each);
-  json.end_array().key("gates").begin_array();
+  json.end_array();
+  advice_json(json, report);
+  json.key("gates").begin_array();
   for (const GateResult& each : gates) {
     json.begin_object().member("candidate", each.candidate).member("gate", each.gate);
     json.member("failed", each.failed).member("finding", each.finding).end_object();

@@ -7,55 +7,14 @@
 #include "report/certificate_words.h"
 #include "report/verdict.h"
 #include "show/certificate_text.h"
+#include "show/eval/figure_text.h"
 #include "show/output.h"
 
 namespace fp8kv {
 namespace {
 
-// In plain notation as far as a reader can take it in: "3250", not "3.25e+03".
-std::string plain(double value, int digits) {
-  const std::string text = significant(value, digits);
-  const bool in_powers = text.find("e+") != text.npos && std::fabs(value) < 1e12;
-  return in_powers ? fixed(std::stod(text), 0) : text;
-}
-
-// "2.4%", "0.03%", "0": a share or relative error to three digits.
-std::string percent(double share) {
-  if (!std::isfinite(share)) return "NaN";
-  return share == 0 ? "0" : plain(share * 100, 3) + "%";
-}
-
 std::string share(uint64_t count, uint64_t all) {
-  return percent(all == 0 ? 0 : static_cast<double>(count) / static_cast<double>(all));
-}
-
-std::string delta(const TokenFigures& figures) {
-  if (!std::isfinite(figures.ppl_delta)) return "NaN";
-  const std::string sign = figures.ppl_delta < 0 ? "" : "+";
-  return cat(sign, plain(figures.ppl_delta * 100, 3), "% ± ",
-             plain(figures.ppl_delta_error * 100, 2), "%");
-}
-
-std::string greedy(const GreedyFigures& figures) {
-  const std::string words = greedy_words(figures);
-  return words.empty() ? "-" : words;
-}
-
-std::string summary_table(const EvalReport& report) {
-  Table table(
-      {"cache", "perplexity", "delta", "KLD", "KLD 99.9%", "top-1", "greedy text", "B/token"});
-  const auto add = [&](const std::string& name, const CandidateReport& of, bool baseline) {
-    const TokenFigures& total = of.total;
-    table.add({name,
-               cat(significant(total.perplexity, 6), " ± ", significant(total.perplexity_error, 2)),
-               baseline ? "-" : delta(total), baseline ? "-" : significant(total.kld, 3),
-               baseline ? "-" : significant(total.kld_p999, 3),
-               baseline ? "-" : fixed(total.top1 * 100, 2) + "%",
-               baseline ? "-" : greedy(of.greedy), grouped(of.bytes_per_token)});
-  };
-  add(report.baseline.name + " (baseline)", report.baseline, true);
-  for (const CandidateReport& each : report.candidates) add(each.name, each, false);
-  return table.text();
+  return share_text(all == 0 ? 0 : static_cast<double>(count) / static_cast<double>(all));
 }
 
 std::string depth_table(const EvalReport& report) {
@@ -66,7 +25,7 @@ std::string depth_table(const EvalReport& report) {
     for (const CandidateReport& each : report.candidates) {
       const TokenFigures& of = each.depths[i];
       table.add({cat(of.first_depth, "-", of.end_depth), each.name, grouped(of.tokens),
-                 significant(of.perplexity, 6), delta(of), significant(of.kld, 3),
+                 significant(of.perplexity, 6), delta_text(of), kld_text(of),
                  significant(of.kld_p999, 3), fixed(of.top1 * 100, 2) + "%"});
     }
   }
@@ -81,7 +40,7 @@ std::string attention_table(const EvalReport& report) {
     if (!report.magnitudes[i].has_cache()) continue;
     std::vector<std::string> row = {cat(i)};
     for (const CandidateReport& each : report.candidates) {
-      row.push_back(percent(each.layers[i].attention_error));
+      row.push_back(share_text(each.layers[i].attention_error));
     }
     table.add(std::move(row));
   }
@@ -101,7 +60,7 @@ std::string layer_table(const CandidateReport& of) {
   for (size_t i = 0; i < of.layers.size(); ++i) {
     if (!of.layers[i].has_cache()) continue;
     const auto add = [&](const char* tensor, const CacheErrors& errors) {
-      table.add({cat(i), tensor, percent(errors.relative_error),
+      table.add({cat(i), tensor, share_text(errors.relative_error),
                  share(errors.saturated, errors.values), share(errors.subnormal, errors.values),
                  share(errors.zero, errors.values),
                  share(errors.nonfinite_unclamped, errors.values)});
@@ -164,7 +123,7 @@ std::string certificate(const EvalReport& report) {
 }  // namespace
 
 std::string eval_tables(const EvalReport& report) {
-  std::string text = summary_table(report) + depth_table(report) + attention_table(report);
+  std::string text = depth_table(report) + attention_table(report);
   for (const CandidateReport& each : report.candidates) text += layer_table(each);
   return text + held_out_table(report) + certificate(report);
 }

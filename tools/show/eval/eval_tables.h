@@ -1,4 +1,5 @@
-// An evaluation as tables for the terminal.
+// Every figure of an evaluation below its summary, as tables for the terminal: by depth and layer,
+// and the certificate.
 #pragma once
 
 #include <string>

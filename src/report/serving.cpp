@@ -1,0 +1,85 @@
+#include "report/serving.h"
+
+#include "base/shell.h"
+#include "base/text.h"
+#include "report/advice.h"
+#include "report/certificate_words.h"
+#include "report/serving_names.h"
+#include "report/verdict.h"
+
+namespace fp8kv {
+namespace {
+
+std::string runtime_dtype(const CandidateReport& cache) {
+  if (is_e4m3(cache.dtype)) return "fp8";
+  return fp8_format(cache.dtype) ? "fp8_e5m2" : cache.dtype_name;
+}
+
+// Layers that the certificate keeps in 16 bit are left out of the cache.
+std::string serve_command(const EvalReport& report, const CandidateReport& cache,
+                          const std::string& folder) {
+  std::string command = cat("vllm serve ", folder, " --kv-cache-dtype ", runtime_dtype(cache));
+  if (certified_candidate(report) != &cache) return command;
+  const std::string flag = skip_flag(*certificate_of(report));
+  return flag.empty() ? command : cat(command, " ", flag);
+}
+
+// Before the commands: whether the verdict allows them.
+std::string condition(Loss loss) {
+  switch (loss) {
+    case Loss::within:
+    case Loss::broken:
+      return "";
+    case Loss::beyond:
+      return "It costs more than 0.5 % of perplexity. To serve it all the same: ";
+    case Loss::unclear:
+    case Loss::too_little:
+      break;
+  }
+  return "Once more text confirms it: ";
+}
+
+}  // namespace
+
+Serving serving_of(const EvalReport& report) {
+  const CandidateReport* cache = advise(report).cache;
+  if (cache == nullptr) return {};
+  const Loss loss = loss_of(*cache);
+  if (loss == Loss::broken && !is_control(*cache)) {
+    return {cat("There is no command to give: ", cache->name,
+                " is broken, and no other cache "
+                "measured is nearer to ",
+                report.baseline.name, "."),
+            {}};
+  }
+  // Scales of a policy are made by calibrate first; a file is there, and so is a checkpoint.
+  const bool of_policy = report.calibration.has_value() || is_control(*cache);
+  const std::filesystem::path file = of_policy ? "scales.json" : cache->policy;
+  const ServingNames names = serving_names(file, report.model);
+  if (is_control(*cache) || cache->scales) {
+    if (cache->policy == "checkpoint") {
+      return {cat(condition(loss), "The model carries these scales, and vLLM serves it."),
+              {serve_command(report, *cache, names.model)}};
+    }
+    std::vector<std::string> commands;
+    if (of_policy) {
+      const std::string policy = is_control(*cache) ? "amax" : cache->policy;
+      commands.push_back(cat("fp8kv calibrate ", names.model, " --data TEXT",
+                             policy == "amax" ? "" : cat(" --policy ", shell_word(policy)), " -o ",
+                             names.scales));
+    }
+    const bool per_head = cache->scales && cache->scales->per_head();
+    commands.push_back(cat("fp8kv inject ", names.model, " --scales ", names.scales, " -o ",
+                           names.copy, per_head ? " --for vllm" : ""));
+    commands.push_back(serve_command(report, *cache, names.copy));
+    const std::string what = is_control(*cache) ? "Scales of 1 are a control. Calibrated scales"
+                                                : cat("The scales of ", cache->name);
+    return {cat(is_control(*cache) ? "" : condition(loss), what,
+                " go into a copy of the model, and vLLM serves the copy."),
+            commands};
+  }
+  return {cat(condition(loss), cache->name, " has no scales. vLLM serves the model as it is."),
+          {serve_command(report, *cache, names.model)}};
+}
+
+}  // namespace fp8kv

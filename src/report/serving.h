@@ -1,0 +1,19 @@
+// How to serve the advised cache: what has to be done, in words and commands.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "eval/eval_report.h"
+
+namespace fp8kv {
+
+struct Serving {
+  std::string words;                  // one or two sentences; "" if no quantised cache was measured
+  std::vector<std::string> commands;  // in order; none where the cache is broken
+};
+
+// vLLM's command, and what makes the folder that it serves. TEXT stands for the user's files.
+Serving serving_of(const EvalReport& report);
+
+}  // namespace fp8kv

@@ -1,0 +1,13 @@
+// An evaluation on some twenty lines, whatever the model: figures of the caches, the verdict, and
+// the commands that follow from it.
+#pragma once
+
+#include <string>
+
+#include "eval/eval_report.h"
+
+namespace fp8kv {
+
+std::string eval_summary(const EvalReport& report);
+
+}  // namespace fp8kv
