@@ -65,6 +65,11 @@ std::string too_little_text(const TextEvidence& evidence) {
              " more are needed");
 }
 
+std::string missing_evidence(const Provenance& from) {
+  const TextEvidence evidence = text_evidence(from);
+  return evidence.enough ? "" : "too little text: " + too_little_text(evidence);
+}
+
 std::string evidence_words(const Provenance& from) {
   if (from.tokens == 0) return "no tokens counted";
   std::string text = cat(count_of(from.tokens, "token"), " in ", count_of(from.windows, "window"),

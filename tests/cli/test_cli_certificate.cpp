@@ -135,6 +135,50 @@ TEST_CASE("cli certificate: ten tokens of text give no verdict, whoever is asked
   CHECK(evidence.at("more_tokens").as_int() == 990);
 }
 
+TEST_CASE("cli certificate: scales that cannot be judged pass with a warning, or fail on demand") {
+  const test::TempDir folder;
+  const std::filesystem::path datasets = test::source_dir() / "datasets";
+  const std::string demo = (datasets / "demo").string();
+  const auto run = [&](std::vector<std::string> arguments, std::vector<std::string> more = {"-q"}) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::run_cli(arguments, folder.path());
+  };
+  const auto calibrate = [&](const char* windows, const char* out) {
+    return std::vector<std::string>{
+        "calibrate", demo,    "--data",    (datasets / "calibration.txt").string(),
+        "--samples", windows, "--seq-len", "100",
+        "-o",        out};
+  };
+  const std::string missing = "'little.json': too little text: 100 tokens; 900 more are needed\n";
+  const test::CliResult made = run(calibrate("1", "little.json"), {"--require-evidence", "-q"});
+  CHECK(made.exit_code == 1);
+  CHECK(made.err == "fp8kv: calibrate: " + missing + "help: calibrate on more text\n");
+  CHECK(made.out.starts_with("made      scales of 6 layers"));
+  CHECK(std::filesystem::exists(folder / "little.json"));
+  CHECK(run(calibrate("10", "enough.json"), {"--require-evidence", "-q"}).exit_code == 0);
+
+  const auto inject = [&](const char* scales, const char* out) {
+    return std::vector<std::string>{"inject", demo, "--scales", scales, "-o", out};
+  };
+  const test::CliResult warned = run(inject("little.json", "a"), {});
+  CHECK(warned.exit_code == 0);
+  CHECK(warned.err.find("warning: " + missing) != std::string::npos);
+  const test::CliResult refused = run(inject("little.json", "b"), {"--require-evidence", "-q"});
+  CHECK(refused.exit_code == 1);
+  CHECK(refused.err == "fp8kv: inject: " + missing + "help: calibrate on more text\n");
+  CHECK_FALSE(std::filesystem::exists(folder / "b"));
+  const test::CliResult passed = run(inject("enough.json", "c"), {"--require-evidence", "-q"});
+  CHECK(passed.exit_code == 0);
+  CHECK(passed.err.find("too little text") == std::string::npos);
+  // Other tools say nothing of their text.
+  folder.write("foreign.json", R"({"model_type": "llama", "kv_cache": {"dtype": "float8_e4m3fn",
+      "scaling_factor": {"0": {"0": 1, "1": 1, "2": 1, "3": 1, "4": 1, "5": 1}}}})");
+  CHECK(run(inject("foreign.json", "d"), {}).err.find("too little text") == std::string::npos);
+  CHECK(run(inject("foreign.json", "e"), {"--require-evidence", "-q"})
+            .err.starts_with("fp8kv: inject: 'foreign.json': too little text: it is not known how "
+                             "much text was counted\n"));
+}
+
 TEST_CASE("cli: every command that reads scales warns of one that no model leads to") {
   const test::TempDir folder;
   const std::filesystem::path datasets = test::source_dir() / "datasets";

@@ -71,7 +71,10 @@ TEST_CASE("cli foreign scales: those of the model itself go through without a wo
   for (const Strings& command : shell.users("model")) {
     CAPTURE(command[0]);
     const test::CliResult result = shell.run(command);
-    CHECK(!says(result.err, "s.json': "));
+    // Only inject speaks of them, of their few tokens.
+    const bool silent = !says(result.err, "s.json': ") ||
+                        (command[0] == "inject" && says(result.err, "s.json': too little text"));
+    CHECK(silent);
     if (command[0] != "run") CHECK(result.exit_code == 0);  // which wants a tokenizer
   }
 }

@@ -85,6 +85,7 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
       "Write scales of Q too, for vLLM's attention in FP8 (--for vllm): those of FILE, "
       "or its largest Q / 448");
   add_accept_foreign(*command, options.accept_foreign);
+  add_require_evidence(*command, options.require_evidence);
   add_common(*command, options);
   return command;
 }

@@ -133,6 +133,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   add_large_runs(*command, options);
   add_device(*command, options.device, options.threads);
   add_strict(*command, options.strict);
+  add_require_evidence(*command, options.require_evidence);
   auto* plot =
       command->add_flag("--plot", options.plot, "Also draw the ranges of the layers as text");
   command->add_flag("-f,--force", options.force, "Replace existing output files");

@@ -175,6 +175,11 @@ void add_report(CLI::App& command, std::filesystem::path& report, const char* wh
       ->type_name("FILE");
 }
 
+void add_require_evidence(CLI::App& command, bool& require) {
+  command.add_flag("--require-evidence", require,
+                   "Exit with 1 if the scales were made from too little text to be judged");
+}
+
 CLI::Option* add_accept_foreign(CLI::App& command, bool& accept) {
   return command.add_flag("--accept-foreign-scales", accept,
                           "Take scales of another model too; what differs is recorded");

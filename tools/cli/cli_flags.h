@@ -66,6 +66,9 @@ void add_chat(CLI::App& command, ChatRequest& request);
 // --report; `what` is on the page.
 void add_report(CLI::App& command, std::filesystem::path& report, const char* what);
 
+// --require-evidence: see missing_evidence().
+void add_require_evidence(CLI::App& command, bool& require);
+
 // --accept-foreign-scales.
 CLI::Option* add_accept_foreign(CLI::App& command, bool& accept);
 

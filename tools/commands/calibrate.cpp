@@ -22,6 +22,7 @@
 #include "options/run_date.h"
 #include "policy/histogram_file.h"
 #include "policy/make_scales.h"
+#include "report/evidence.h"
 #include "report/text_plot.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
@@ -117,6 +118,13 @@ void check_outputs(const CalibrateOptions& options, Log& log) {
   if (options.out != "-") report_leftovers({state}, log);
 }
 
+void show_result(const CalibrateOptions& options, const KvScales& scales,
+                 const ServingNames& names) {
+  if (options.json) return print(summary_json(options, scales));
+  show(summary_text(scales, names) + table_of(scales) + "\n" + certificate_text(scales));
+  if (options.plot) show("\n" + text_plot(scales, kPlotColumns));
+}
+
 }  // namespace
 
 void run_command(const CalibrateOptions& given) {
@@ -164,12 +172,15 @@ void run_command(const CalibrateOptions& given) {
                       options.force);
   }
   if (state) state->remove();
-  if (options.out == "-") return;
   log.end_progress();
-  log.note(written_note(options.out, scales));
-  if (options.json) return print(summary_json(options, scales));
-  show(summary_text(scales, names) + table_of(scales) + "\n" + certificate_text(scales));
-  if (options.plot) show("\n" + text_plot(scales, kPlotColumns));
+  if (options.out != "-") {
+    log.note(written_note(options.out, scales));
+    show_result(options, scales, names);
+  }
+  const std::string missing = missing_evidence(scales.provenance);
+  if (!options.require_evidence || missing.empty()) return;
+  throw Error(cat(quote(options.out.string()), ": ", missing), "calibrate on more text",
+              ErrorKind::check);
 }
 
 }  // namespace fp8kv

@@ -9,6 +9,7 @@
 #include "json/json.h"
 #include "options/kept_inputs.h"
 #include "options/output_files.h"
+#include "report/evidence.h"
 #include "scales/write/arrival.h"
 #include "show/output.h"
 #include "show/verify/runtime_report.h"
@@ -84,6 +85,12 @@ void say_linked(const InjectCommandOptions& options, const InjectReport& report,
                ": an edit in place changes both folders; --link copy makes copies"));
 }
 
+// "'s.json': too little text: ..."; "" where the scales can be judged.
+std::string missing_in(const InjectCommandOptions& options, const KvScales& scales) {
+  const std::string missing = missing_evidence(scales.provenance);
+  return missing.empty() ? "" : cat(quote(options.scales.string()), ": ", missing);
+}
+
 }  // namespace
 
 void run_command(const InjectCommandOptions& options) {
@@ -97,6 +104,10 @@ void run_command(const InjectCommandOptions& options) {
   const bool to_stdout = options.out == "-";
   const Checkpoint checkpoint = Checkpoint::open(options.model);
   const KvScales scales = load_scales(options.scales, log);
+  const std::string missing = missing_in(options, scales);
+  if (options.require_evidence && !missing.empty()) {
+    throw Error(missing, "calibrate on more text", ErrorKind::check);
+  }
   const InjectOptions how{.target = options.target,
                           .powers_of_two = options.powers_of_two,
                           .link = options.link,
@@ -114,6 +125,8 @@ void run_command(const InjectCommandOptions& options) {
   for (const std::string& line : report.notes) log.note("note: " + line);
   say_linked(options, report, log);
   for (const std::string& line : report.warnings) log.warn(line);
+  // Scales of other tools say nothing of their text, which is no reason to warn.
+  if (!missing.empty() && scales.provenance.windows > 0) log.warn(missing);
   if (to_stdout && !options.dry_run) return;  // which holds the scales, and nothing else
   log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
                options.dry_run ? " to make " : " and made ", quote(options.out.string())));

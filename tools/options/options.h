@@ -67,6 +67,7 @@ struct CalibrateOptions : CommonOptions {
   bool strict = false;                 // refuse keys of config.json that nobody here knows
   bool resume = false;
   bool plot = false;
+  bool require_evidence = false;
   bool force = false;
 };
 
@@ -94,6 +95,7 @@ struct InjectCommandOptions : CommonOptions {
   bool replace = false;
   bool q_scales = false;
   bool accept_foreign = false;  // take scales of another model; the same in `run` and `eval`
+  bool require_evidence = false;
 };
 
 // In which order `run` gives its answers.

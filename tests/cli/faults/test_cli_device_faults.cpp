@@ -294,7 +294,7 @@ TEST_CASE("cli device faults: a full device is told with what it had no room for
   check(kEval, 90,
         "greedy texts: KV cache of 2 pages, 128 tokens: cannot allocate 12.0 KiB" + eval);
   check(kEval, 130,
-        "working memory: KV cache of 3 pages, 192 tokens: cannot allocate 3.00 KiB" + eval);
+        "working memory: KV cache of 2 pages, 128 tokens: cannot allocate 2.00 KiB" + eval);
   CHECK(place.made().empty());
 }
 

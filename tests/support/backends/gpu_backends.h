@@ -40,8 +40,13 @@ struct NamedBackend {
 // Sizes that a GPU is worth would take a simulator minutes.
 inline constexpr bool kSimulated = true;
 
+// ThreadSanitizer has the first alone, see kernels/sim/CMakeLists.txt.
 inline std::vector<NamedBackend> gpu_backends() {
+#ifdef __SANITIZE_THREAD__
+  return {{"sim32", sim32::make_gpu_backend}};
+#else
   return {{"sim32", sim32::make_gpu_backend}, {"sim64", sim64::make_gpu_backend}};
+#endif
 }
 
 // The order of threads, warps and blocks from here on; see kernels/sim/sim.h. A GPU takes its own,
