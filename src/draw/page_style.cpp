@@ -53,7 +53,7 @@ svg{display:block}
 .bar{fill:var(--c)}
 .cell{stroke:var(--paper);stroke-width:.5}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;width:100%}
-th,td{padding:.25rem .6rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
+th,td{padding:.25rem .45rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
 th{font-weight:600;color:var(--soft)}
 .wide{font-size:.8125rem}.wide th,.wide td{padding:.25rem .4rem}
 th:first-child,td:first-child{padding-left:0}

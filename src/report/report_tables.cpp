@@ -48,8 +48,8 @@ std::vector<HtmlCell> summary_row(const CandidateReport& of, std::vector<HtmlCel
     row.resize(row.size() + 5, {"–", ""});
   } else {
     row.push_back({signed_percent(total.ppl_delta, total.ppl_delta_error), cat(total.ppl_delta)});
-    row.push_back({cat(short_number(total.kld), " ± ", short_number(total.kld_error, 2)),
-                   cat(total.kld)});
+    row.push_back(
+        {cat(short_number(total.kld), " ± ", short_number(total.kld_error, 1)), cat(total.kld)});
     row.push_back(number_cell(total.kld_p999));
     row.push_back({fixed(total.top1 * 100, 2) + " %", cat(total.top1)});
     row.push_back({or_dash(greedy_words(of.greedy)), ""});
