@@ -38,7 +38,9 @@ MeanAndError kld_difference(const CandidateReport& a, const CandidateReport& b) 
     sums.push_back(a.parts[i].kld - b.parts[i].kld);
     counts.push_back(static_cast<double>(a.parts[i].tokens));
   }
-  return mean_over_parts(sums, counts);
+  MeanAndError difference = mean_over_parts(sums, counts);
+  if (a.parts.size() < 2) difference.error = INFINITY;  // a single prediction decides nothing
+  return difference;
 }
 
 bool is_control(const CandidateReport& candidate) {
@@ -59,7 +61,7 @@ CacheAdvice advise(const EvalReport& report) {
   }
   advice.cache = advice.nearest;
   for (const CandidateReport* each : advisable) {
-    if (each == advice.nearest || std::isnan(each->total.kld)) continue;
+    if (each == advice.nearest || !std::isfinite(each->total.kld)) continue;
     if (kld_difference(*each, *advice.nearest).is_clear()) continue;
     advice.tied.push_back(each);
   }

@@ -7,6 +7,13 @@
 #include "base/text.h"
 
 namespace fp8kv {
+namespace {
+
+const std::string& unknown_reason(const LayerCertificate& layer) {
+  return layer.k.verdict == Verdict::unknown ? layer.k.reason : layer.v.reason;
+}
+
+}  // namespace
 
 std::string verdict_sentence(const Certificate& certificate) {
   if (!certificate.text.enough) return "too little text: " + too_little_text(certificate.text);
@@ -26,9 +33,12 @@ std::string verdict_sentence(const Certificate& certificate) {
   };
   add(Verdict::keep_16bit, "should stay in 16 bit", "should stay in 16 bit");
   add(Verdict::needs_scale, "needs its scale", "need their scales");
-  const bool grows = !certificate.text.layers.empty();
-  add(Verdict::unknown, grows ? "still grows: not decided" : "has no evidence",
-      grows ? "still grow: not decided" : "have no evidence");
+  add(Verdict::unknown, "is not decided", "are not decided");
+  const std::vector<size_t> unknown = certificate.layers_with(Verdict::unknown);
+  if (!unknown.empty()) {
+    sentence +=
+        cat(" (layer ", unknown[0], ": ", unknown_reason(certificate.layers[unknown[0]]), ")");
+  }
   const size_t safe = certificate.layers_with(Verdict::unit_safe).size();
   if (safe == all) {
     say("1.0 is safe in " + every_layer);

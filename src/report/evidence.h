@@ -35,8 +35,8 @@ TextEvidence text_evidence(const Provenance& from);
 // "10 tokens; 990 more are needed". REQUIRES that it is not enough.
 std::string too_little_text(const TextEvidence& evidence);
 
-// What scales lack to be judged: "too little text: 10 tokens; 990 more are needed", or that nothing
-// is known of their text. "" where the text sufficed.
+// Why scales cannot be judged: "too little text: 10 tokens; 990 more are needed", or that nothing
+// is known of their text. "" if the text sufficed.
 std::string missing_evidence(const Provenance& from);
 
 // What was counted, on one line: "2,000 tokens in 4 windows of 3 documents; K after RoPE, computed

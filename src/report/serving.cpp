@@ -15,13 +15,24 @@ std::string runtime_dtype(const CandidateReport& cache) {
   return fp8_format(cache.dtype) ? "fp8_e5m2" : cache.dtype_name;
 }
 
-// Layers that the certificate keeps in 16 bit are left out of the cache.
+// Layers that were measured in 16 bit, and those that the certificate keeps there, are left out of
+// the cache.
 std::string serve_command(const EvalReport& report, const CandidateReport& cache,
                           const std::string& folder) {
-  std::string command = cat("vllm serve ", folder, " --kv-cache-dtype ", runtime_dtype(cache));
-  if (certified_candidate(report) != &cache) return command;
-  const std::string flag = skip_flag(*certificate_of(report));
-  return flag.empty() ? command : cat(command, " ", flag);
+  Certificate certificate;
+  certificate.skipped = cache.skipped;
+  if (certified_candidate(report) == &cache) certificate = *certificate_of(report);
+  const std::string flag = skip_flag(certificate);
+  return cat("vllm serve ", folder, " --kv-cache-dtype ", runtime_dtype(cache),
+             flag.empty() ? "" : " " + flag);
+}
+
+std::string calibrate_command(const CandidateReport& cache, const ServingNames& names) {
+  const std::string policy = is_control(cache) ? "amax" : cache.policy;
+  return cat("fp8kv calibrate ", names.model, " --data TEXT",
+             policy == "amax" ? "" : " --policy " + shell_word(policy),
+             is_nvfp4(cache.dtype.k) ? " --kv-cache-dtype " + cache.dtype_name : "", " -o ",
+             names.scales);
 }
 
 // Before the commands: whether the verdict allows them.
@@ -62,12 +73,7 @@ Serving serving_of(const EvalReport& report) {
               {serve_command(report, *cache, names.model)}};
     }
     std::vector<std::string> commands;
-    if (of_policy) {
-      const std::string policy = is_control(*cache) ? "amax" : cache->policy;
-      commands.push_back(cat("fp8kv calibrate ", names.model, " --data TEXT",
-                             policy == "amax" ? "" : cat(" --policy ", shell_word(policy)), " -o ",
-                             names.scales));
-    }
+    if (of_policy) commands.push_back(calibrate_command(*cache, names));
     const bool per_head = cache->scales && cache->scales->per_head();
     commands.push_back(cat("fp8kv inject ", names.model, " --scales ", names.scales, " -o ",
                            names.copy, per_head ? " --for vllm" : ""));

@@ -146,7 +146,9 @@ std::string capacity_line(const EvalReport& report, const CandidateReport& best)
 
 std::string scales_line(const EvalReport& report) {
   const std::optional<Certificate> certificate = certificate_of(report);
-  return certificate ? cat("By range alone, ", verdict_sentence(*certificate), ".") : "";
+  if (!certificate) return "";
+  return certificate->text.enough ? cat("By range alone, ", verdict_sentence(*certificate), ".")
+                                  : verdict_line(*certificate);
 }
 
 // The least that a layer's attention output is off, over all FP8 caches measured.

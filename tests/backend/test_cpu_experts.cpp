@@ -131,7 +131,7 @@ struct Scene {
     return hidden;
   }
 
-  // Of every ninth column.   [n, columns]
+  // Every ninth column of the output.   [n, columns]
   std::vector<double> expected() const {
     const int64_t count = std::ssize(addresses) / 3;
     std::vector<double> all;

@@ -126,7 +126,7 @@ TEST_CASE("cli certificate: ten tokens of text give no verdict, whoever is asked
     CHECK(out->find("is safe") == out->npos);
   }
   const std::string page = test::read_file(folder / "page.html");
-  CHECK(page.find("oo little text: 10 tokens; 990 more are needed.") != page.npos);
+  CHECK(page.find("Too little text: 10 tokens; 990 more are needed.") != page.npos);
   CHECK(page.find("is safe") == page.npos);
   const std::string as_json = run({"inspect", "--certificate", "--json", "s.json"});
   CHECK(as_json.find("\"amax_growth\": null") != as_json.npos);

@@ -94,7 +94,7 @@ struct Distance {
 
 using Logits = std::vector<std::vector<float>>;  // [tokens, vocab_size]
 
-// What a cache gives when it runs alone, through another path than the evaluation's.   [windows]
+// The logits of a cache that runs alone, through another path than the evaluation's.   [windows]
 template <class Model>
 std::vector<Logits> run_alone(const Model& model, const WindowList& windows,
                               const test::RunSettings& settings) {

@@ -54,7 +54,7 @@ TEST_CASE("evidence: a tensor that grows is safe at 1.0 if its room holds three 
         "K grew by 60 % when the text last doubled, with 2.0 octaves of room at 1.0");
   CHECK(certified(5.3f, 5.3f / 1.29f).verdict == Verdict::unit_safe);  // 6.4 octaves of room
   CHECK(certified(4, 0).verdict == Verdict::unknown);
-  // What 1.0 was seen to lose stays lost.
+  // A value beyond 448 was lost, whatever more text brings.
   CHECK(certified(500, 100).verdict == Verdict::needs_scale);
 }
 
@@ -69,7 +69,8 @@ TEST_CASE("evidence: one layer that still grows leaves the verdict of the others
   const OctaveCounts tame{0, 0, {5, 5, 1}};
   from.octaves = {{tame, tame}, {tame, tame}};
   CHECK(verdict_sentence(certify(scales, KvFormat::e4m3fn)) ==
-        "layer 1 still grows: not decided; 1.0 is safe in the other layer");
+        "layer 1 is not decided (layer 1: K grew by 100 % when the text last doubled, with 1.2 "
+        "octaves of room at 1.0); 1.0 is safe in the other layer");
 }
 
 TEST_CASE("evidence: growth counts by doublings, where about half of the text is known") {

@@ -66,13 +66,6 @@ std::string table_of(const Certificate& certificate) {
   return table.text();
 }
 
-// "verdict   1.0 is safe in every layer": a line below the table.
-std::string noted(const std::string& name, const std::string& value) {
-  constexpr size_t kNames = 10;
-  const std::string line = name + std::string(kNames - name.size(), ' ') + value;
-  return sentence(line, kNames) + "\n";
-}
-
 std::string tokens_in_windows(const Provenance& from) {
   return cat(count_of(from.tokens, "token"), " in ", count_of(from.windows, "window"));
 }

@@ -39,6 +39,11 @@ std::string sentence(const std::string& text, size_t indent) {
   return sentence_text(text, stdout_width(), indent);
 }
 
+std::string noted(const std::string& name, const std::string& text) {
+  constexpr size_t kNames = 10;
+  return sentence(name + std::string(kNames - name.size(), ' ') + text, kNames) + "\n";
+}
+
 Table::Table(std::vector<std::string> header, std::vector<bool> left, size_t names)
     : cells_{{}, std::move(left), names} {
   FP8KV_ASSERT(names <= header.size());

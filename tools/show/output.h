@@ -23,6 +23,10 @@ void print_made(std::string_view text);
 // terminal, in lines that begin below what follows the first `indent` characters.
 std::string sentence(const std::string& text, size_t indent = 0);
 
+// "verdict   1.0 is safe in every layer": a sentence beside a name of at most ten characters, with
+// its end of line.
+std::string noted(const std::string& name, const std::string& text);
+
 // Text in columns two blanks apart: the first column left-aligned, the others right-aligned, unless
 // `left` says otherwise. The first `names` columns say what a row is.
 class Table {

@@ -35,12 +35,6 @@ std::string summary_table(const EvalReport& report) {
   return table.text();
 }
 
-// Lines that begin with a name, or below it.
-std::string noted(const std::string& name, const std::string& text) {
-  constexpr size_t kNames = 10;
-  return sentence(name + std::string(kNames - name.size(), ' ') + text, kNames) + "\n";
-}
-
 // A bar for each layer, "·" for one without a cache, and the three layers that lose most.
 std::string layer_lines(const CandidateReport& of) {
   constexpr const char* kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
