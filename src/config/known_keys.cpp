@@ -184,6 +184,7 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "torchscript",
     "transformers_version",
     "typical_p",
+    "unk_token_id",
     "unsloth_fixed",
     "unsloth_version",
     "use_bfloat16",

@@ -14,8 +14,9 @@ using Tone = ScalesSummary::Tone;
 
 std::string made_words(const KvScales& scales) {
   const Provenance& from = scales.provenance;
-  std::string text = cat("scales of ", count_of(scales.cached_layers(), "layer"), ", one per ",
-                         scales.per_head() ? "KV head" : "tensor");
+  std::string text = cat("scales of ", count_of(scales.cached_layers(), "layer"));
+  if (!scales.drafts.empty()) text += " and " + count_of(scales.drafts.size(), "draft layer");
+  text += cat(", one per ", scales.per_head() ? "KV head" : "tensor");
   const std::string policy = policy_name(scales);
   if (!policy.empty() && policy != "amax" && policy != "head") text += ", by " + plain(policy);
   if (from.tokens > 0) {

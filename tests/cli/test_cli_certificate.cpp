@@ -51,7 +51,7 @@ Octaves between amax and the largest code, and between the median and full preci
 flushed: share of values that become zero. First with the scale in force, then with 1.0.
 
 verdict   layer 1 should stay in 16 bit; layer 0 needs its scale; 1.0 is safe in the other layer
-in force  the scales lose values that were seen in layer 1: calibrate again
+scales    lose values that were seen in layer 1: calibrate again
 on FNUZ   the same (scales doubled)
 policy    amax
 evidence  2,000 tokens in 4 windows of 3 documents; K after RoPE, computed in float16
@@ -116,8 +116,9 @@ TEST_CASE("cli certificate: ten tokens of text give no verdict, whoever is asked
   const std::string calibrated = run(with("calibrate", {"-o", "s.json"}));
   CHECK(calibrated.starts_with(
       "made      scales of 6 layers, one per tensor, from 10 tokens in 1 window\n"
-      "at 1.0    cannot be judged: too little text: 10 tokens; 990 more are needed\n"
-      "next      calibrate on more text, 990 tokens more at least\n\nlayer "));
+      "verdict   too little text: 10 tokens; 990 more are needed\n"
+      "scales    hold every value that was seen\n"));
+  CHECK(calibrated.ends_with("next      calibrate on more text, 990 tokens more at least\n"));
   const std::string inspected = run({"inspect", "s.json"});
   const std::string evaluated = run(with(
       "eval", {"--policy", "amax", "--greedy-tokens", "0", "--report", "page.html", "--table"}));

@@ -46,7 +46,8 @@ TEST_CASE("cli drafts: calibrate measures a draft layer, and says that it did") 
   const test::CliResult made = place.calibrate();
   CHECK(made.exit_code == 0);
   CHECK(has(made.err, "scales of 3 layers and 1 draft layer from"));
-  CHECK(has(made.out, "model.layers.3"));
+  CHECK(has(made.out, "made      scales of 3 layers and 1 draft layer, one per tensor, from "));
+  CHECK(has(place.calibrate({"--table", "--force"}).out, "model.layers.3"));
   const Json in_file = Json::parse(place.read("scales.json"), "file").at("fp8kv");
   CHECK(in_file.at("draft_layers")[0].at("layer").as_string() == "model.layers.3");
   const Json said = draft_of(place.calibrate({"--json", "--force"}).out);

@@ -256,9 +256,11 @@ TEST_CASE("cli eval: the whole text, numbers aside") {
             "flushed: share of values that become zero. First with the scale in force, then with "
             "#\n"
             "\nverdict layers # and # need their scales; # is safe in the other #\n"
+            "scales hold every value that was seen\n"
             "on FNUZ the same (scales doubled)\n"
-            "FP8 Q Q underflows at # in layers # and #; # is safe in the other # For attention "
-            "that computes in FP8; 'inject --q-scales' writes the scales\n");
+            "FP8 Q Q underflows at # in layers # and #; # is safe in the other # ('inject "
+            "--q-scales' "
+            "writes Q's scales)\n");
   CHECK(shape.find("; when the text last doubled, amax grew ", evidence) != shape.npos);
 }
 

@@ -69,9 +69,25 @@ Octaves between amax and the largest code, and between the median and full preci
 flushed: share of values that become zero. First with the scale in force, then with 1.0.
 
 verdict   layer 3 should stay in 16 bit; layer 1 needs its scale
-in force  the scales lose values that were seen in layer 3: calibrate again
+scales    lose values that were seen in layer 3: calibrate again
 on FNUZ   the same (scales doubled)
 policy    amax
+)";
+
+constexpr const char* kMergedSummary =
+    R"(made      scales of 2 layers, one per tensor, from 4,000 tokens in 8 windows
+verdict   layer 3 should stay in 16 bit; layer 1 needs its scale
+scales    lose values that were seen in layer 3: calibrate again
+on FNUZ   the same (scales doubled)
+policy    amax
+evidence  4,000 tokens in 8 windows of 6 documents; K after RoPE, computed in bfloat16
+for vLLM  --kv-cache-dtype-skip-layers 3
+look at   layer 3: V up to 57344, 7.00 octaves above the largest code
+          layer 1: K up to 896, 1.00 octaves above the largest code
+amax of K ·█·▁·  3.5 to 896
+amax of V ·▁·█·  3.5 to 5.73e+04
+loss      not measured here: fp8kv eval MODEL --data TEXT --scales m.json
+next      fp8kv inject MODEL --scales m.json -o MODEL-fp8
 )";
 
 std::string scale_file(const std::string& data) {
@@ -244,15 +260,10 @@ TEST_CASE("cli hybrid: merge adds up the layers with a cache") {
   const test::CliResult result = place.run({"merge", "s.json", "b.json", "-o", "m.json"});
   CHECK(result.exit_code == 0);
   CHECK(result.err == "wrote 'm.json': scales of 2 layers from 4,000 tokens in 8 windows\n");
-  CHECK(result.out ==
-        cat("made      scales of 2 layers, one per tensor, from 4,000 tokens in 8 windows\n"
-            "at 1.0    would not have done: 1 of 2 layers needs its scale and 1 of 2 layers should "
-            "stay in 16 bit\n"
-            "next      fp8kv inject MODEL --scales m.json -o MODEL-fp8\n\n",
-            kMargins,
-            "evidence  4,000 tokens in 8 windows of 6 documents; K after RoPE, computed in "
-            "bfloat16\n"
-            "for vLLM  --kv-cache-dtype-skip-layers 3\n"));
+  CHECK(result.out == kMergedSummary);
+  const test::CliResult table =
+      place.run({"merge", "s.json", "b.json", "-o", "m.json", "--force", "--table"});
+  CHECK(table.out.find(kMargins) != table.out.npos);
   const Json merged = Json::read(place.folder / "m.json").at("fp8kv");
   CHECK(merged.at("schema").as_string() == "fp8kv.scales/2");
   CHECK(merged.at("k_scale").brief() == "[[], [2], [], [0.0078125], []]");

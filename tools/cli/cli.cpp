@@ -265,8 +265,10 @@ CLI::App* add_merge(CLI::App& app, MergeOptions& options) {
                  "percentiles")
           ->check(a_path())
           ->type_name("FILE...");
+  auto* table = add_layer_table(*command, options.table);
   command->add_flag("-f,--force", options.force, "Replace an existing file");
   add_common(*command, options);
+  table->excludes(command->get_option("--json"));
   command->final_callback([&options, policy, histograms] {
     options.policy = given_policy(*policy);
     options.histograms.assign(histograms->results().begin(), histograms->results().end());

@@ -134,11 +134,12 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateOptions& options) {
   add_device(*command, options.device, options.threads);
   add_strict(*command, options.strict);
   add_require_evidence(*command, options.require_evidence);
+  auto* table = add_layer_table(*command, options.table);
   auto* plot =
       command->add_flag("--plot", options.plot, "Also draw the ranges of the layers as text");
   command->add_flag("-f,--force", options.force, "Replace existing output files");
   add_common(*command, options);
-  plot->excludes(command->get_option("--json"));
+  for (CLI::Option* flag : {table, plot}) flag->excludes(command->get_option("--json"));
   command->final_callback([&options, data, policy] {
     options.policy = chosen_policy(policy);
     const bool nvfp4 = options.kv_cache_dtype.starts_with("nvfp4");

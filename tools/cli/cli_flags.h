@@ -66,6 +66,9 @@ void add_chat(CLI::App& command, ChatRequest& request);
 // --report; `what` is on the page.
 void add_report(CLI::App& command, std::filesystem::path& report, const char* what);
 
+// --table, of commands that make scales.
+CLI::Option* add_layer_table(CLI::App& command, bool& table);
+
 // --require-evidence: see missing_evidence().
 void add_require_evidence(CLI::App& command, bool& require);
 

@@ -25,6 +25,7 @@
 #include "report/evidence.h"
 #include "report/text_plot.h"
 #include "scales/scale_file.h"
+#include "show/calibration_summary.h"
 #include "show/certificate_text.h"
 #include "show/colour.h"
 #include "show/draft_text.h"
@@ -33,23 +34,6 @@
 
 namespace fp8kv {
 namespace {
-
-std::string table_of(const KvScales& scales) {
-  Table table({"layer", "K amax", "K scale", "V amax", "V scale", "Q amax"}, {false});
-  for (size_t i = 0; i < scales.layers.size(); ++i) {
-    const LayerAmax& amax = scales.provenance.amax[i];
-    const LayerScales& of = scales.layers[i];
-    table.add({cat(i), significant(largest(amax.k)), significant(largest(of.k)),
-               significant(largest(amax.v)), significant(largest(of.v)),
-               significant(largest(amax.q))});
-  }
-  for (const DraftScales& draft : scales.drafts) {
-    table.add({draft.layer, significant(largest(draft.amax.k)),
-               significant(largest(draft.scales.k)), significant(largest(draft.amax.v)),
-               significant(largest(draft.scales.v)), significant(largest(draft.amax.q))});
-  }
-  return table.text();
-}
 
 std::string summary_json(const CalibrateOptions& options, const KvScales& scales) {
   const Provenance& provenance = scales.provenance;
@@ -118,10 +102,22 @@ void check_outputs(const CalibrateOptions& options, Log& log) {
   if (options.out != "-") report_leftovers({state}, log);
 }
 
+// Bytes a token with these scales, and in the model's own dtype.
+CacheMemory memory_of(const ModelConfig& config, const ModelCache& cache) {
+  const ModelCache own(config.dtype);
+  return {.own_dtype = std::string(torch_name(config.dtype)),
+          .own_bytes = kv_bytes_per_token(config, own),
+          .format_bytes = kv_bytes_per_token(config, cache)};
+}
+
 void show_result(const CalibrateOptions& options, const KvScales& scales,
-                 const ServingNames& names) {
+                 const CacheMemory& memory) {
   if (options.json) return print(summary_json(options, scales));
-  show(summary_text(scales, names) + table_of(scales) + "\n" + certificate_text(scales));
+  if (options.table) {
+    show(calibration_tables(scales));
+  } else {
+    show(calibration_summary(scales, serving_names(options.out, options.model), memory));
+  }
   if (options.plot) show("\n" + text_plot(scales, kPlotColumns));
 }
 
@@ -166,8 +162,8 @@ void run_command(const CalibrateOptions& given) {
                       options.force);
   }
   write_output_file(options.out, scale_file_text(scales), options.force);
-  const ServingNames names = serving_names(options.out, options.model);
   if (!options.report.empty()) {
+    const ServingNames names = serving_names(options.out, options.model);
     write_output_file(options.report, scales_page(options.model, scales, names, date),
                       options.force);
   }
@@ -175,7 +171,7 @@ void run_command(const CalibrateOptions& given) {
   log.end_progress();
   if (options.out != "-") {
     log.note(written_note(options.out, scales));
-    show_result(options, scales, names);
+    show_result(options, scales, memory_of(config, cache));
   }
   const std::string missing = missing_evidence(scales.provenance);
   if (!options.require_evidence || missing.empty()) return;

@@ -8,6 +8,7 @@
 #include "options/output_files.h"
 #include "policy/histogram_file.h"
 #include "scales/scale_file.h"
+#include "show/calibration_summary.h"
 #include "show/certificate_text.h"
 #include "show/colour.h"
 #include "show/output.h"
@@ -53,7 +54,8 @@ void run_command(const MergeOptions& options) {
   if (options.out == "-") return;
   log.note(written_note(options.out, merged));
   if (options.json) return print(summary_json(options, merged));
-  show(summary_text(merged, serving_names(options.out, "")) + certificate_text(merged));
+  show(options.table ? calibration_tables(merged)
+                     : calibration_summary(merged, serving_names(options.out, "")));
 }
 
 }  // namespace fp8kv

@@ -66,6 +66,7 @@ struct CalibrateOptions : CommonOptions {
   std::optional<uint64_t> max_memory;  // bytes on the device
   bool strict = false;                 // refuse keys of config.json that nobody here knows
   bool resume = false;
+  bool table = false;
   bool plot = false;
   bool require_evidence = false;
   bool force = false;
@@ -203,6 +204,7 @@ struct MergeOptions : CommonOptions {
   std::vector<std::filesystem::path> histograms;
   std::optional<Policy> policy;  // that of the parts unless given
   std::filesystem::path out;
+  bool table = false;
   bool force = false;
 };
 

@@ -66,6 +66,17 @@ std::string table_of(const Certificate& certificate) {
   return table.text();
 }
 
+// What the scales in force do with the values that were seen.
+std::string holds_words(const KvScales& scales, const Certificate& certificate) {
+  const std::vector<size_t> lost = certificate.layers_that_do_not_hold();
+  if (lost.empty()) return "hold every value that was seen";
+  const std::string& policy = scales.provenance.policy;
+  return cat("lose values that were seen in ", layer_list(lost),
+             policy.empty() ? ": calibrate again"
+                            : cat(": 'fp8kv eval --policy ", shell_word("amax," + policy),
+                                  "' says what it costs"));
+}
+
 std::string tokens_in_windows(const Provenance& from) {
   return cat(count_of(from.tokens, "token"), " in ", count_of(from.windows, "window"));
 }
@@ -175,24 +186,18 @@ std::string certificate_text(const KvScales& scales) {
                        "K: what is rotated of the vector that is cached; V: the latent, its "
                        "rest. One scale.");
   }
+  return text + "\n\n" + certificate_notes(scales, certificate);
+}
+
+std::string certificate_notes(const KvScales& scales, const Certificate& certificate) {
   const std::string verdict = verdict_sentence(certificate);
-  text += "\n\n" + noted("verdict", verdict);
-  const std::vector<size_t> lost = certificate.layers_that_do_not_hold();
-  if (!lost.empty()) {
-    const std::string& policy = scales.provenance.policy;
-    text += noted("in force",
-                  cat("the scales lose values that were seen in ", layer_list(lost),
-                      policy.empty() ? ": calibrate again"
-                                     : cat(": 'fp8kv eval --policy ", shell_word("amax," + policy),
-                                           "' says what it costs")));
-  }
+  std::string text = noted("verdict", verdict) + noted("scales", holds_words(scales, certificate));
   if (formats_served(scales).size() > 1) {
     const std::string on_fnuz = verdict_sentence(certify(scales, KvFormat::e4m3fnuz));
     text += noted("on FNUZ", (on_fnuz == verdict ? "the same" : on_fnuz) + " (scales doubled)");
   }
   if (const std::string q = q_sentence(certificate); !q.empty() && certificate.text.enough) {
-    text += noted("FP8 Q", q + ". For attention that computes in FP8; 'inject --q-scales' writes "
-                               "the scales");
+    text += noted("FP8 Q", q + " ('inject --q-scales' writes Q's scales)");
   }
   if (const std::string policy = policy_name(scales); !policy.empty()) {
     text += noted("policy", plain(policy));

@@ -6,14 +6,19 @@
 
 #include "core/scales.h"
 #include "json/json.h"
+#include "report/certificate.h"
 
 namespace fp8kv {
 
 // True when there is anything to certify scales by.
 bool has_evidence(const KvScales& scales);
 
-// A table with a row for K and one for V of each layer, and the verdict on the model.
+// A table with a row for K and one for V of each layer, then certificate_notes().
 std::string certificate_text(const KvScales& scales);
+
+// The verdict on the model, and the evidence for it, in some ten lines. REQUIRES `certificate` to
+// be that of `scales`.
+std::string certificate_notes(const KvScales& scales, const Certificate& certificate);
 
 // "wrote 's.json': scales of 6 layers from 1,024 tokens in 8 windows".
 std::string written_note(const std::filesystem::path& out, const KvScales& scales);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "base/terminal_text.h"
@@ -12,6 +13,7 @@
 #include "report/serving.h"
 #include "report/verdict.h"
 #include "show/eval/figure_text.h"
+#include "show/layer_bars.h"
 #include "show/output.h"
 
 namespace fp8kv {
@@ -35,10 +37,8 @@ std::string summary_table(const EvalReport& report) {
   return table.text();
 }
 
-// A bar for each layer, "·" for one without a cache, and the three layers that lose most.
+// A bar for each layer, and the three layers that lose most.
 std::string layer_lines(const CandidateReport& of) {
-  constexpr const char* kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  constexpr size_t kInLine = 64;
   std::vector<size_t> layers;
   for (size_t i = 0; i < of.layers.size(); ++i) {
     if (of.layers[i].has_cache()) layers.push_back(i);
@@ -48,21 +48,15 @@ std::string layer_lines(const CandidateReport& of) {
   std::stable_sort(layers.begin(), layers.end(),
                    [&](size_t a, size_t b) { return error(a) > error(b); });
   const double most = error(layers[0]);
-  std::string text;
-  for (size_t first = 0; first < of.layers.size(); first += kInLine) {
-    std::string bars;
-    for (size_t i = first; i < std::min(of.layers.size(), first + kInLine); ++i) {
-      const double share = most > 0 && std::isfinite(error(i)) ? error(i) / most : 0;
-      const auto bar = static_cast<size_t>(std::clamp(share * 8, 0.0, 7.0));
-      bars += of.layers[i].has_cache() ? kBars[bar] : "·";
-    }
-    text += noted(first == 0 ? "layers" : "", bars);
-  }
+  std::vector<std::optional<double>> shares(of.layers.size());
+  for (const size_t i : layers)
+    shares[i] = most > 0 && std::isfinite(error(i)) ? error(i) / most : 0;
   std::vector<std::string> worst;
   for (size_t i = 0; i < std::min<size_t>(3, layers.size()); ++i) {
     worst.push_back(cat(share_text(error(layers[i])), " in layer ", layers[i]));
   }
-  return text + noted("", cat("error of the attention output, ", of.name, ": ", join(worst)));
+  return layer_bars("layers", shares) +
+         noted("", cat("error of the attention output, ", of.name, ": ", join(worst)));
 }
 
 }  // namespace
