@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
+#include "base/wrapped_text.h"
 
 namespace fp8kv {
 namespace {
@@ -34,7 +35,8 @@ void Log::detail(const std::string& line) {
 
 // Progress is drawn again below the line.
 void Log::say(const std::string& line) {
-  print(cat(line_open_ ? kErase : "", terminal_line(line), "\n"));
+  const std::string text = sentence_text(terminal_line(line), terminal_width(STDERR_FILENO), 2);
+  print(cat(line_open_ ? kErase : "", text, "\n"));
   line_open_ = false;
 }
 

@@ -30,6 +30,18 @@ std::string in_terminal(Work&& work) {
   return terminal.text();
 }
 
+TEST_CASE("log: notes keep to the width of a terminal") {
+  const std::string shown = in_terminal([] {
+    Log log;
+    log.note(
+        "note: model.safetensors has another name in this folder, since transformers would not "
+        "read its index");
+  });
+  CHECK(shown ==
+        "note: model.safetensors has another name in this folder, since transformers\n"
+        "  would not read its index\n");
+}
+
 TEST_CASE("progress: stages share a line of the terminal, and notes go above it") {
   const std::string shown = in_terminal([] {
     Log log;

@@ -196,8 +196,8 @@ struct Injected : Shell {
 
 TEST_CASE("cli: inject lists each file and how it came") {
   const Injected shell;
-  const test::CliResult result = shell.run(
-      {"inject", "model", "-s", "scales.json", "-o", "out", "--for", "tgi", "--link", "copy"});
+  const test::CliResult result = shell.run({"inject", "model", "-s", "scales.json", "-o", "out",
+                                            "--for", "tgi", "--link", "copy", "--all"});
   CHECK(
       result.out.starts_with("file                           bytes  how\n"
                              "config.json                      577  written\n"

@@ -31,11 +31,6 @@ struct Place {
 };
 
 constexpr const char* kVllmVerdicts = R"(runtime       version            result          how
-TGI           branch of PR 2028  ignores         reads kv_scale alone: an FP8 cache runs with 1
-TGI           2.4                loads           with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
-                                 note            nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
-TGI           3.0 and newer      turns FP8 on    on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
-                                 note            nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
 vLLM          0.7.2 to 0.14      loads, rounded  with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8
                                  note            --kv-cache-dtype fp8_e5m2 fails with such a model
 vLLM          0.15 and newer     turns FP8 on    one scale for K and one for V, as F32
@@ -43,6 +38,11 @@ vLLM          0.15 and newer     turns FP8 on    one scale for K and one for V, 
                                  note            an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100
 SGLang        up to 0.5.18       ignores         kv_cache_scheme means nothing to it: an FP8 cache runs with 1
 SGLang        0.5.19 and newer   loads           with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
+TGI           branch of PR 2028  ignores         reads kv_scale alone: an FP8 cache runs with 1
+TGI           2.4                loads           with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+                                 note            nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+TGI           3.0 and newer      turns FP8 on    on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+                                 note            nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
 transformers  4.45 to 4.46       loads, rounded  with the package compressed-tensors: loads them, and keeps a 16-bit cache
 transformers  4.49 to 4.53       loads, rounded  with the package compressed-tensors: loads them, and keeps a 16-bit cache
                                  note            stops with compressed-tensors 0.20: install 0.9 for 4.49, 0.10 for 4.53
@@ -53,24 +53,42 @@ TensorRT-LLM  PyTorch backend    ignores         has no scales for an FP8 cache,
 From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
 )";
 
+constexpr const char* kFiles =
+    R"(files     config.json, model-kv-scales.safetensors and model.safetensors.index.json written; 2 files copied
+
+runtime          scales          how
+vLLM 0.15+       turns FP8 on    one scale for K and one for V, as F32
+SGLang 0.5.19+   loads           with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
+TGI 3.0+         turns FP8 on    on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+transformers 5+  loads, rounded  with the package compressed-tensors: rounds K and V by these scales
+note      vLLM and TGI: nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+note      vLLM: an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100
+more      older versions and other runtimes: --all; sources: docs/runtimes.md
+)";
+
+constexpr const char* kServe = R"(
+Serve it with
+  vllm serve out --kv-cache-dtype fp8
+  python3 -m sglang.launch_server --model-path out --kv-cache-dtype fp8_e4m3
+  text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn
+)";
+
 TEST_CASE("cli: inject says what each runtime will do") {
   const Place place;
   const test::CliResult made = place.run(
       {"inject", "model", "-s", "scales.json", "-o", "out", "--for", "vllm", "--link", "copy"});
   CHECK(made.exit_code == 0);
-  CHECK(made.out == std::string("file                               bytes  how\n"
-                                "config.json                          947  written\n"
-                                "model-00001-of-00002.safetensors  40,200  copied\n"
-                                "model-00002-of-00002.safetensors  40,392  copied\n"
-                                "model-kv-scales.safetensors          400  written\n"
-                                "model.safetensors.index.json       2,010  written\n\n") +
-                        kVllmVerdicts + R"(
-Serve it with
-  vllm serve out --kv-cache-dtype fp8
-  python3 -m sglang.launch_server --model-path out --kv-cache-dtype fp8_e4m3
-  text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn
-)");
+  CHECK(made.out == std::string(kFiles) + kServe);
   CHECK(made.err == "wrote 82.0 KiB and made 'out'\n");
+  const test::CliResult whole = place.run({"inject", "model", "-s", "scales.json", "-o", "out",
+                                           "--for", "vllm", "--link", "copy", "--all", "--force"});
+  CHECK(whole.out == std::string("file                               bytes  how\n"
+                                 "config.json                          947  written\n"
+                                 "model-00001-of-00002.safetensors  40,200  copied\n"
+                                 "model-00002-of-00002.safetensors  40,392  copied\n"
+                                 "model-kv-scales.safetensors          400  written\n"
+                                 "model.safetensors.index.json       2,010  written\n\n") +
+                         kVllmVerdicts + kServe);
 }
 
 TEST_CASE("cli: diff shows each layer, names the pattern and exits with 1") {

@@ -1,4 +1,5 @@
 // What verify prints, whole; its exit codes; and that its ways out are ways out.
+#include <algorithm>
 #include <filesystem>
 #include <span>
 #include <sstream>
@@ -25,12 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Place = test::VerifyPlace;
 
-constexpr const char* kPortable = R"(runtime       version            scales         how
-TGI           branch of PR 2028  ignored        reads kv_scale alone: an FP8 cache runs with 1
-TGI           2.4                exact          with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
-                                 note           nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
-TGI           3.0 and newer      exact, FP8 on  on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
-                                 note           nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+constexpr const char* kEverything = R"(runtime       version            scales         how
 vLLM          0.7.2 to 0.14      rounded        with --kv-cache-dtype fp8: one scale for K and one for V, doubled for FNUZ GPUs since 0.8
                                                 rounded by 0.04 % (layer 1)
                                  note           --kv-cache-dtype fp8_e5m2 fails with such a model
@@ -39,6 +35,11 @@ vLLM          0.15 and newer     exact, FP8 on  one scale for K and one for V, a
                                  note           an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100
 SGLang        up to 0.5.18       ignored        kv_cache_scheme means nothing to it: an FP8 cache runs with 1
 SGLang        0.5.19 and newer   exact          with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
+TGI           branch of PR 2028  ignored        reads kv_scale alone: an FP8 cache runs with 1
+TGI           2.4                exact          with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+                                 note           nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+TGI           3.0 and newer      exact, FP8 on  on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+                                 note           nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
 transformers  4.45 to 4.46       rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
                                                 rounded by 0.04 % (layer 1)
 transformers  4.49 to 4.53       rounded        with the package compressed-tensors: loads them, and keeps a 16-bit cache
@@ -53,32 +54,55 @@ TensorRT-LLM  PyTorch backend    ignored        has no scales for an FP8 cache, 
 From runs of the runtimes' loaders, their sources and issues: see docs/runtimes.md.
 
 Serve it with
-  text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn
   vllm serve out --kv-cache-dtype fp8
   python3 -m sglang.launch_server --model-path out --kv-cache-dtype fp8_e4m3
+  text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn
 )";
 
-TEST_CASE("cli verify: on a terminal sentences keep to its width") {
+constexpr const char* kPortable = R"(runtime          scales         how
+vLLM 0.15+       exact, FP8 on  one scale for K and one for V, as F32
+SGLang 0.5.19+   exact          with --kv-cache-dtype fp8_e4m3: one scale for K and one for V, doubled for FNUZ GPUs
+TGI 3.0+         exact, FP8 on  on CUDA with flashinfer; else with --kv-cache-dtype fp8_e4m3fn: k_scale and v_scale as F32
+transformers 5+  rounded        with the package compressed-tensors: rounds K and V by these scales; rounded by 0.04 % (layer 1)
+note      vLLM and TGI: nothing doubles the scales for FNUZ GPUs (MI300), where values then saturate at 240
+note      vLLM: an FP8 cache nobody asked for is reported to fail on L4 and to be slower on RDNA3 and V100
+more      older versions and other runtimes: --all; sources: docs/runtimes.md
+
+Serve it with
+  vllm serve out --kv-cache-dtype fp8
+  python3 -m sglang.launch_server --model-path out --kv-cache-dtype fp8_e4m3
+  text-generation-launcher --model-id out --kv-cache-dtype fp8_e4m3fn
+)";
+
+TEST_CASE("cli verify: on a terminal sentences keep to its width, in twenty lines at most") {
   const Place place;
   place.inject("out");
-  const auto on_terminal = [&](unsigned short columns) {
+  const auto on_terminal = [&](unsigned short columns, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"verify", "out"});
     test::Terminal terminal(columns);
     const test::CliResult result =
-        test::run_cli({"verify", "out"}, {.folder = place.temp.path(), .out = terminal.path});
+        test::run_cli(more, {.folder = place.temp.path(), .out = terminal.path});
     CHECK(result.exit_code == 0);
     return terminal.text();
   };
   const std::string narrow = on_terminal(80);
   CAPTURE(narrow);
   CHECK(narrow.starts_with(
+      "runtime          scales         how\n"
+      "vLLM 0.15+       exact, FP8 on  one scale for K and one for V, as F32\n"
+      "SGLang 0.5.19+   exact          with --kv-cache-dtype fp8_e4m3: one scale for K\n"
+      "                                and one for V, doubled for FNUZ GPUs\n"));
+  CHECK(std::count(narrow.begin(), narrow.end(), '\n') <= 20);
+  const std::string whole = on_terminal(80, {"--all"});
+  CAPTURE(whole);
+  CHECK(whole.starts_with(
       "runtime       version            scales         how\n"
-      "TGI           branch of PR 2028  ignored        reads kv_scale alone: an FP8\n"
-      "                                                cache runs with 1\n"
-      "TGI           2.4                exact          with --kv-cache-dtype\n"
-      "                                                fp8_e4m3fn: k_scale and v_scale\n"
-      "                                                as F32\n"));
+      "vLLM          0.7.2 to 0.14      rounded        with --kv-cache-dtype fp8: one\n"
+      "                                                scale for K and one for V,\n"
+      "                                                doubled for FNUZ GPUs since 0.8\n"));
   CHECK(on_terminal(200) == kPortable);
   CHECK(on_terminal(0) == kPortable);
+  CHECK(on_terminal(200, {"--all"}) == kEverything);
 }
 
 TEST_CASE("cli verify: a folder that arrives everywhere it is asked about, row by row") {
@@ -88,6 +112,7 @@ TEST_CASE("cli verify: a folder that arrives everywhere it is asked about, row b
   CHECK(result.out == kPortable);
   CHECK(result.err.empty());
   CHECK(result.exit_code == 0);
+  CHECK(place.run({"verify", "out", "--all"}).out == kEverything);
 }
 
 TEST_CASE("cli verify: what was asked for, and nothing else, decides") {
@@ -301,7 +326,7 @@ TEST_CASE("cli verify: a runtime or a version that is not known is refused with 
   };
   CHECK(
       refusal("vlm") ==
-      R"(fp8kv: verify: --runtime: 'vlm' is not a runtime (did you mean 'vllm'?); runtimes are: tgi, vllm, sglang, transformers and tensorrt-llm
+      R"(fp8kv: verify: --runtime: 'vlm' is not a runtime (did you mean 'vllm'?); runtimes are: vllm, sglang, tgi, transformers and tensorrt-llm
 help: give NAME, NAME@VERSION, NAME@all or all
 )");
   CHECK(

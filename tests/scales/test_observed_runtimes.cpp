@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "json/json.h"
 #include "scales/rules/model_families.h"
+#include "scales/rules/runtime_choice.h"
 #include "scales/rules/runtime_rules.h"
 #include "scales/write/quant_block.h"
 #include "support/places.h"
@@ -178,7 +179,9 @@ FactSet facts_of(const std::string& family, const Form& form) {
 }
 
 RuntimeVerdict verdict_of(FactSet facts, const std::string& runtime, const std::string& version) {
-  if (version == "PR 2028") return runtime_verdicts(facts)[0];
+  if (version == "PR 2028") {
+    return runtime_verdict(facts, *choose_runtimes("tgi@pr-2028").at(0).column);
+  }
   const auto parsed = parse_runtime_version(version);
   REQUIRE(parsed);
   const auto verdict = runtime_verdict(facts, runtime, *parsed);

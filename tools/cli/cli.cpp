@@ -86,7 +86,9 @@ CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
       "or its largest Q / 448");
   add_accept_foreign(*command, options.accept_foreign);
   add_require_evidence(*command, options.require_evidence);
+  auto* all = command->add_flag("--all", options.all, "Show every file, runtime and version");
   add_common(*command, options);
+  all->excludes(command->get_option("--json"));
   return command;
 }
 

@@ -34,6 +34,7 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
                    "are for")
       ->check(a_plan_dtype())
       ->type_name("DTYPE");
+  auto* all = command->add_flag("--all", options.all, "Show every runtime and version");
   std::vector<std::string> gpus;
   for (const Gpu& gpu : known_gpus()) gpus.push_back(gpu.name);
   auto* gpu =
@@ -55,6 +56,7 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
       ->capture_default_str()
       ->type_name("SECONDS");
   add_common(*command, options);
+  all->excludes(command->get_option("--json"));
   return command;
 }
 

@@ -1,6 +1,7 @@
 #include "scales/write/inject.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
@@ -42,12 +43,37 @@ std::string report_json(const InjectCommandOptions& options, const InjectReport&
   return json.end_object().text();
 }
 
-std::string report_table(const InjectCommandOptions& options, const InjectReport& report) {
+// "config.json and model-kv-scales.safetensors written; 4 files copied, 1 hard-linked".
+std::string files_line(const InjectReport& report) {
+  std::vector<std::string> written;
+  std::map<FileMade, uint64_t> others;
+  for (const InjectedFile& file : report.files) {
+    if (file.made == FileMade::written) {
+      written.push_back(plain(file.name));
+    } else {
+      ++others[file.made];
+    }
+  }
+  std::vector<std::string> counts;
+  for (const auto& [made, count] : others) {
+    counts.push_back(
+        cat(counts.empty() ? count_of(count, "file") : cat(count), " ", made_name(made)));
+  }
+  return noted("files", cat(join(written), " written", counts.empty() ? "" : "; ", join(counts)));
+}
+
+std::string files_table(const InjectReport& report) {
   Table table({"file", "bytes", "how"}, {true, false, true});
   for (const InjectedFile& file : report.files) {
     table.add({plain(file.name), grouped(file.bytes), made_name(file.made)});
   }
-  std::string text = table.text() + "\n" + runtimes_table(report.facts);
+  return table.text();
+}
+
+std::string report_text(const InjectCommandOptions& options, const InjectReport& report) {
+  std::string text = options.all
+                         ? files_table(report) + "\n" + runtimes_table(report.facts)
+                         : files_line(report) + "\n" + runtimes_summary(report.facts, "--all");
   const std::vector<ServeCommand> commands = serve_commands(report.facts, options.out.string());
   if (!commands.empty()) text += "\nServe it with\n";
   for (const ServeCommand& each : commands) text += cat("  ", each.command, "\n");
@@ -130,7 +156,7 @@ void run_command(const InjectCommandOptions& options) {
   if (to_stdout && !options.dry_run) return;  // which holds the scales, and nothing else
   log.note(cat(options.dry_run ? "would write " : "wrote ", human_bytes(report.written_bytes),
                options.dry_run ? " to make " : " and made ", quote(options.out.string())));
-  options.json ? print(report_json(options, report)) : print_text(report_table(options, report));
+  options.json ? print(report_json(options, report)) : print_text(report_text(options, report));
 }
 
 }  // namespace fp8kv

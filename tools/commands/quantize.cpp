@@ -92,7 +92,9 @@ std::string report_text(const QuantizeOptions& options, const QuantiseReport& re
           plan.matrices == 1 ? " matrix" : " matrices", " in FP8: all tensors took ",
           human_bytes(plan.before_bytes), " and take ", human_bytes(plan.after_bytes), "\n");
   text += cat("Left alone: embeddings, norms and biases; ", join(report.ignore), "\n");
-  if (report.facts) text += "\n" + runtimes_table(*report.facts);
+  if (report.facts)
+    text += "\n" + runtimes_summary(*report.facts,
+                                    "fp8kv verify " + shell_path(options.out.string()) + " --all");
   text += "\nServe it with\n";
   for (const Serve& each : serving(options, report)) {
     text += cat("  ", each.command, "\n");

@@ -70,7 +70,9 @@ void run_command(const VerifyOptions& options) {
       [&](const Diagnosis& each) { return each.grave || (!each.harmless && !report.refusal); });
   say_diagnoses(options.path, said, log);
   for (const std::string& each : report.warnings) log.warn(each);
-  options.json ? print(verify_json(options, report)) : print_text(verify_text(report));
+  const bool all = options.all || !options.runtimes.empty();
+  const VerifyDetail detail = all ? VerifyDetail::all : VerifyDetail::newest;
+  options.json ? print(verify_json(options, report)) : print_text(verify_text(report, detail));
   if (!options.junit.empty()) {
     write_output_file(options.junit, verify_junit(utf8_name(options.path.string()), report),
                       options.force);

@@ -97,6 +97,7 @@ struct InjectCommandOptions : CommonOptions {
   bool q_scales = false;
   bool accept_foreign = false;  // take scales of another model; the same in `run` and `eval`
   bool require_evidence = false;
+  bool all = false;
 };
 
 // In which order `run` gives its answers.
@@ -194,6 +195,7 @@ struct VerifyOptions : CommonOptions {
   std::string kv_cache_dtype;         // "": what turns an FP8 cache on
   std::string gpu;                    // "": any
   std::filesystem::path junit;        // "": none
+  bool all = false;
   bool force = false;
   std::string with;        // a Python whose runtime is run; "": none is
   double timeout_s = 600;  // of that run

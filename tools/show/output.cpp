@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <sys/ioctl.h>
 #include <unistd.h>
 #include <utility>
 
@@ -12,16 +11,6 @@
 #include "files/file.h"
 
 namespace fp8kv {
-namespace {
-
-// A terminal that does not know its width says 0.
-size_t stdout_width() {
-  winsize size{};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUnlimitedWidth;
-}
-
-}  // namespace
 
 void print(std::string_view text) {
   write_stdout(text);
@@ -36,7 +25,7 @@ void print_made(std::string_view text) {
 }
 
 std::string sentence(const std::string& text, size_t indent) {
-  return sentence_text(text, stdout_width(), indent);
+  return sentence_text(text, terminal_width(STDOUT_FILENO), indent);
 }
 
 std::string noted(const std::string& name, const std::string& text) {
@@ -58,7 +47,7 @@ void Table::add(std::vector<std::string> row) {
 }
 
 std::string Table::text() const {
-  return table_text(cells_, stdout_width());
+  return table_text(cells_, terminal_width(STDOUT_FILENO));
 }
 
 std::string significant(double value, int digits) {

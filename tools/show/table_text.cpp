@@ -3,42 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/wrapped_text.h"
+
 namespace fp8kv {
 namespace {
 
 constexpr size_t kGap = 2;
 constexpr size_t kNarrowestText = 20;  // a column of text with less is hard to read
-
-// Columns a string takes on a terminal, near enough: code points.
-size_t width_of(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  size_t at = 0;
-  for (size_t end; (end = text.find(' ', at)) != text.npos; at = end + 1) {
-    words.push_back(text.substr(at, end - at));
-  }
-  words.push_back(text.substr(at));
-  return words;
-}
-
-// Lines that are `text` again when put together with a blank between them.
-std::vector<std::string> wrapped(const std::string& text, size_t width) {
-  std::vector<std::string> lines;
-  for (const std::string& word : words_of(text)) {
-    const bool fits = !lines.empty() && width_of(lines.back()) + 1 + width_of(word) <= width;
-    if (fits) {
-      lines.back() += " " + word;
-    } else {
-      lines.push_back(word);
-    }
-  }
-  return lines;
-}
 
 class Layout {
  public:
@@ -146,22 +117,6 @@ class Layout {
 
 std::string table_text(const TableCells& cells, size_t width) {
   return Layout(cells, width).text();
-}
-
-std::string sentence_text(const std::string& sentence, size_t width, size_t indent) {
-  size_t widest = 0;
-  for (size_t at = 0, end = 0; end != sentence.npos; at = end + 1) {
-    end = sentence.find('\n', at);
-    widest = std::max(widest, width_of(sentence.substr(at, end - at)));
-  }
-  if (widest <= width || width < indent + kNarrowestText) return sentence;
-  std::string words = sentence.substr(indent);
-  std::replace(words.begin(), words.end(), '\n', ' ');
-  std::string text = sentence.substr(0, indent);
-  for (const std::string& line : wrapped(words, width - indent)) {
-    text += (text.size() == indent ? "" : "\n" + std::string(indent, ' ')) + line;
-  }
-  return text;
 }
 
 }  // namespace fp8kv

@@ -1,14 +1,13 @@
-// Cells as text in columns, and sentences in lines, for a width in characters.
+// Cells as text in columns, for a width in characters.
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <vector>
 
-namespace fp8kv {
+#include "base/wrapped_text.h"
 
-constexpr size_t kUnlimitedWidth = std::numeric_limits<size_t>::max();
+namespace fp8kv {
 
 struct TableCells {
   std::vector<std::vector<std::string>> rows;  // the first is the header; all of one length
@@ -22,10 +21,5 @@ struct TableCells {
 // the first of them. Nothing is left out; a table of which a column does not fit beside that either
 // is as it would be without a limit.
 std::string table_text(const TableCells& cells, size_t width);
-
-// A sentence as it is, or if a line of it is wider than `width`, broken at blanks instead of where
-// it was. What goes on stands below the text that follows the first `indent` characters. A word
-// that is wider stays whole.
-std::string sentence_text(const std::string& sentence, size_t width, size_t indent);
 
 }  // namespace fp8kv

@@ -15,9 +15,6 @@ namespace {
 // A runtime's rows stand together, the oldest versions first.
 std::span<const RuntimeColumn> columns() {
   static const RuntimeColumn kColumns[] = {
-      {"TGI", "branch of PR 2028", "branch of PR 2028", {}, tgi_branch_rules(), "pr-2028"},
-      {"TGI", "2.4", "2.4", {2, 4}, tgi_rules()},
-      {"TGI", "3.0", "", {3, 0}, tgi_rules()},
       {"vLLM", "0.7.2", "0.11", {0, 7, 2}, vllm_rules()},
       {"vLLM", "0.12", "0.14", {0, 12}, vllm_rules()},
       {"vLLM", "0.15", "0.16", {0, 15}, vllm_rules()},
@@ -28,6 +25,9 @@ std::span<const RuntimeColumn> columns() {
       {"vLLM", "0.32", "", {0, 32}, vllm_rules()},
       {"SGLang", "", "0.5.18", {}, sglang_rules()},
       {"SGLang", "0.5.19", "", {0, 5, 19}, sglang_rules()},
+      {"TGI", "branch of PR 2028", "branch of PR 2028", {}, tgi_branch_rules(), "pr-2028"},
+      {"TGI", "2.4", "2.4", {2, 4}, tgi_rules()},
+      {"TGI", "3.0", "", {3, 0}, tgi_rules()},
       {"transformers", "4.45", "4.46", {4, 45}, transformers_rules()},
       {"transformers", "4.49", "4.53", {4, 49}, transformers_rules()},
       {"transformers", "4.57", "4.57", {4, 57}, transformers_rules()},

@@ -1,9 +1,12 @@
 #include "show/verify/runtime_report.h"
 
+#include <algorithm>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "show/output.h"
 
@@ -33,6 +36,24 @@ bool is_the_same(const RuntimeVerdict& a, const RuntimeVerdict& b) {
          a.notes == b.notes;
 }
 
+// Neighbouring columns of one runtime that say the same.
+struct Alike {
+  RuntimeVerdict first;
+  RuntimeVerdict last;
+};
+
+std::vector<Alike> alike_rows(const std::vector<RuntimeVerdict>& verdicts) {
+  std::vector<Alike> rows;
+  for (const RuntimeVerdict& each : verdicts) {
+    if (!rows.empty() && is_the_same(rows.back().last, each)) {
+      rows.back().last = each;
+    } else {
+      rows.push_back({each, each});
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string runtime_sources() {
@@ -42,19 +63,56 @@ std::string runtime_sources() {
          "\n";
 }
 
+bool has_newest(const RuntimeColumn& column) {
+  return *column.newest == '\0' && *column.key == '\0';
+}
+
+std::string newest_text(const RuntimeColumn& first, const RuntimeColumn& last) {
+  FP8KV_ASSERT(has_newest(last));
+  return cat(first.runtime, " ", *first.oldest == '\0' ? "" : cat(first.oldest, "+"));
+}
+
+std::string runtime_lines(const std::vector<RuntimeLine>& lines, const std::string& more) {
+  Table table({"runtime", "scales", "how"}, {true, true, true});
+  std::vector<std::pair<std::string, std::vector<std::string>>> notes;
+  for (const RuntimeLine& line : lines) {
+    table.add({line.runtime, line.result, line.how});
+    for (const RuntimeRule* note : line.notes) {
+      const auto said = std::find_if(notes.begin(), notes.end(), [&](const auto& each) {
+        return each.first == note->sentence;
+      });
+      auto& of = said == notes.end()
+                     ? notes.emplace_back(note->sentence, std::vector<std::string>())
+                     : *said;
+      of.second.push_back(line.runtime.substr(0, line.runtime.find(' ')));
+    }
+  }
+  std::string text = table.text();
+  for (const auto& [note, runtimes] : notes) {
+    text += noted("note", cat(join(runtimes), ": ", note));
+  }
+  return text + noted("more", cat("older versions and other runtimes: ", more,
+                                  "; sources: docs/runtimes.md"));
+}
+
+std::string runtimes_summary(FactSet facts, const std::string& more) {
+  std::vector<RuntimeLine> lines;
+  for (const Alike& row : alike_rows(runtime_verdicts(facts))) {
+    if (!has_newest(*row.last.column)) continue;
+    lines.push_back({newest_text(*row.first.column, *row.last.column), rule_result(*row.first.rule),
+                     row.first.rule->sentence, row.first.notes});
+  }
+  return runtime_lines(lines, more);
+}
+
 std::string runtimes_table(FactSet facts) {
   Table table({"runtime", "version", "result", "how"}, {true, true, true, true}, 2);
-  const std::vector<RuntimeVerdict> verdicts = runtime_verdicts(facts);
-  for (size_t i = 0; i < verdicts.size();) {
-    const RuntimeVerdict& verdict = verdicts[i];
-    size_t end = i + 1;
-    while (end < verdicts.size() && is_the_same(verdict, verdicts[end])) ++end;
-    table.add({verdict.column->runtime, versions_text(*verdict.column, *verdicts[end - 1].column),
-               rule_result(*verdict.rule), verdict.rule->sentence});
-    for (const RuntimeRule* note : verdict.notes) {
+  for (const Alike& row : alike_rows(runtime_verdicts(facts))) {
+    table.add({row.first.column->runtime, versions_text(*row.first.column, *row.last.column),
+               rule_result(*row.first.rule), row.first.rule->sentence});
+    for (const RuntimeRule* note : row.first.notes) {
       table.add({"", "", runtime_outcome_name(note->outcome), note->sentence});
     }
-    i = end;
   }
   return table.text() + runtime_sources();
 }

@@ -92,8 +92,23 @@ std::string table_of(const std::vector<Row>& rows) {
   return table.text();
 }
 
+// The newest versions of each runtime, and of the others nothing.
+std::string newest_of(const std::vector<Row>& rows) {
+  std::vector<RuntimeLine> lines;
+  for (const Row& row : rows) {
+    const RuntimeFate& fate = row.first->fate;
+    if (!has_newest(*row.last->chosen.column)) continue;
+    const std::string more = fate_text(fate);
+    const char* how = fate.verdict.rule->sentence;
+    lines.push_back(
+        {newest_text(*row.first->chosen.column, *row.last->chosen.column), result_of(fate),
+         result_of(fate).starts_with(more) ? how : cat(how, "; ", more), fate.verdict.notes});
+  }
+  return runtime_lines(lines, "--all");
+}
+
 // The fate of the scales of draft layers; "" if there are none.
-std::string drafts_of(const VerifyReport& report) {
+std::string drafts_of(const VerifyReport& report, VerifyDetail detail) {
   if (report.scales.drafts.empty()) return "";
   Table table({"draft layer", "runtime", "version", "scales", "how"},
               {true, true, true, true, true}, 2);
@@ -110,8 +125,10 @@ std::string drafts_of(const VerifyReport& report) {
       };
       while (end < report.runtimes.size() && is_alike(report.runtimes[end])) ++end;
       const Row row{&first, &report.runtimes[end - 1]};
-      table.add({name, first.chosen.column->runtime, row.versions(),
-                 runtime_outcome_name(verdict.outcome), verdict.sentence});
+      const bool shown = detail == VerifyDetail::all || has_newest(*row.last->chosen.column);
+      if (shown)
+        table.add({name, first.chosen.column->runtime, row.versions(),
+                   runtime_outcome_name(verdict.outcome), verdict.sentence});
       i = end;
     }
   }
@@ -175,9 +192,11 @@ std::string producer_line(const VerifyReport& report) {
 
 }  // namespace
 
-std::string verify_text(const VerifyReport& report) {
+std::string verify_text(const VerifyReport& report, VerifyDetail detail) {
+  const std::vector<Row> rows = all_rows(report);
   std::string text =
-      table_of(all_rows(report)) + runtime_sources() + producer_line(report) + drafts_of(report);
+      detail == VerifyDetail::all ? table_of(rows) + runtime_sources() : newest_of(rows);
+  text += producer_line(report) + drafts_of(report, detail);
   for (const Row& row : lost_rows(report)) {
     text += cat("\n", row.name(), ":\n", losses_of(row.first->fate, report.scales));
     for (const std::string& fix : row.first->fixes)

@@ -7,7 +7,10 @@
 
 namespace fp8kv {
 
-std::string verify_text(const VerifyReport& report);
+// newest: the newest versions of each runtime. all: every one in the report.
+enum class VerifyDetail { newest, all };
+
+std::string verify_text(const VerifyReport& report, VerifyDetail detail);
 // One case for each runtime that was asked for.
 std::string verify_junit(const std::string& path, const VerifyReport& report);
 
