@@ -53,6 +53,11 @@ std::optional<Bounds> bounds_of(const KvScales& scales) {
   return std::nullopt;
 }
 
+bool is_power_of_two(float value) {
+  int exponent = 0;
+  return std::frexp(value, &exponent) == 0.5f;
+}
+
 double headroom_of(const Provenance& from) {
   const size_t star = from.policy.find('*');
   double factor = from.headroom;
@@ -98,6 +103,7 @@ class FollowsAmax {
     const double least = made * bounds_.least * (1 - kRounding);
     const double most = made * bounds_.most * (1 + kRounding);
     if (least <= scale && scale <= most) return;
+    if (is_power_of_two(scale) && least <= scale && scale < 2 * most) return;
     if (bounds_.or_one && scale == scale_from_amax(0, scales_.format, 1)) return;
     const std::string& policy = scales_.provenance.policy;
     const std::string expected = bounds_.least == bounds_.most ? cat("gives ", made)

@@ -15,6 +15,7 @@ namespace fp8kv {
 //   unit                 1, in every format
 //   mse                  amax / 448, or at most four octaves from it
 //   pNN.NN               at most amax / 448, or 1 where that percentile is 0
+// Any of these may be raised to the next power of two, as inject --scale-rounding does.
 // A latent cache shares its scale between K and V. `source` begins the message.
 void check_follows_amax(const KvScales& scales, const std::string& source);
 

@@ -15,6 +15,8 @@ namespace fp8kv {
 // In the metadata of a shard of scales, where it is known: "post_rope" or "pre_rope".
 inline constexpr const char* kObservationKey = "kv_scale_observation";
 inline constexpr const char* kAcceptedForeignKey = "kv_scale_accepted_foreign";
+// The scale file that the shard was made of, as text.
+inline constexpr const char* kEvidenceKey = "fp8kv.scales";
 
 enum class ScaleSpelling {
   fused,       // self_attn.kv_scale

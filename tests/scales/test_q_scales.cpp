@@ -120,8 +120,7 @@ TEST_CASE("q scales: inject writes them beside K's and V's, with shape [1], and 
   CHECK(place.scales_in("plain").layers[1].q.empty());
   // Scales that are there go along, where the runtime takes some.
   inject(place.scales_in("out"), "again", {.target = "vllm"});
-  CHECK(test::read_file(place.folder / "again/model-kv-scales.safetensors") ==
-        test::read_file(place.folder / "out/model-kv-scales.safetensors"));
+  CHECK(place.scales_in("again").layers == place.scales_in("out").layers);
   const InjectReport tgi = inject(place.scales_in("out"), "tgi", {.target = "tgi"});
   CHECK(tgi.notes[0] == "the scales of Q are left out: TGI is not known to take them");
   CHECK(place.scales_in("tgi").layers[1].q.empty());

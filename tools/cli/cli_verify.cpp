@@ -35,6 +35,7 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
       ->check(a_plan_dtype())
       ->type_name("DTYPE");
   auto* all = command->add_flag("--all", options.all, "Show every runtime and version");
+  add_require_evidence(*command, options.require_evidence);
   std::vector<std::string> gpus;
   for (const Gpu& gpu : known_gpus()) gpus.push_back(gpu.name);
   auto* gpu =

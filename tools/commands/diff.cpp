@@ -6,6 +6,7 @@
 #include "commands/commands.h"
 #include "inputs/scale_source.h"
 #include "json/json.h"
+#include "scales/read/open_store.h"
 #include "scales/scale_diff.h"
 #include "show/output.h"
 #include "show/scales_text.h"
@@ -197,9 +198,16 @@ std::string diff_json(const DiffOptions& options, const ScaleDiff& diff, const F
   return json.end_array().end_object().text();
 }
 
+// A folder has the scales that its tensors are: none of Q follow from the maxima that it carries.
+KvScales as_stored(const std::filesystem::path& path, const FoundScales& found) {
+  KvScales scales = found.scales;
+  if (source_kind(path) == SourceKind::model_folder) scales.provenance.amax.clear();
+  return scales;
+}
+
 ScaleDiff compare(const DiffOptions& options, const FoundScales& a, const FoundScales& b) {
   try {
-    return diff_scales(a.scales, b.scales, options.tolerance);
+    return diff_scales(as_stored(options.a, a), as_stored(options.b, b), options.tolerance);
   } catch (const Error& error) {
     if (options.json && error.kind() == ErrorKind::check) print(apart_json(options, error));
     throw;

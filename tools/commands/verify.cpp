@@ -7,6 +7,7 @@
 #include "options/kept_inputs.h"
 #include "options/kv_dtype.h"
 #include "options/output_files.h"
+#include "report/evidence.h"
 #include "scales/verify/verify_scales.h"
 #include "show/output.h"
 #include "show/verify/verify_json.h"
@@ -78,6 +79,10 @@ void run_command(const VerifyOptions& options) {
                       options.force);
   }
   throw_losses(options, report);
+  const std::string missing = missing_evidence(report.provenance);
+  if (!options.require_evidence || missing.empty()) return;
+  throw Error(cat(quote(options.path.string()), ": ", missing), "calibrate on more text",
+              ErrorKind::check);
 }
 
 }  // namespace fp8kv

@@ -196,6 +196,7 @@ struct VerifyOptions : CommonOptions {
   std::string gpu;                    // "": any
   std::filesystem::path junit;        // "": none
   bool all = false;
+  bool require_evidence = false;
   bool force = false;
   std::string with;        // a Python whose runtime is run; "": none is
   double timeout_s = 600;  // of that run

@@ -33,13 +33,8 @@ class CheckpointStore : public ScaleStore {
     if (found == shard.header.metadata.end()) return Observation::unknown;
     return observation_from_name(found->second).value_or(Observation::unknown);
   }
-  std::string noted_foreign() const override {
-    for (const Shard& shard : checkpoint_->shards()) {
-      const auto found = shard.header.metadata.find(kAcceptedForeignKey);
-      if (found != shard.header.metadata.end()) return found->second;
-    }
-    return "";
-  }
+  std::string noted_foreign() const override { return noted(kAcceptedForeignKey); }
+  std::string noted_evidence() const override { return noted(kEvidenceKey); }
   std::vector<std::string> draft_layers() const override {
     std::vector<std::string> names;
     for (const DraftLayer& layer :
@@ -60,6 +55,15 @@ class CheckpointStore : public ScaleStore {
   void check_unchanged() const override { checkpoint_->check_unchanged(); }
 
  private:
+  // The entry in the metadata of the first shard that has one, or "".
+  std::string noted(const char* key) const {
+    for (const Shard& shard : checkpoint_->shards()) {
+      const auto found = shard.header.metadata.find(key);
+      if (found != shard.header.metadata.end()) return found->second;
+    }
+    return "";
+  }
+
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::vector<StoredTensor> tensors_;
 };

@@ -54,6 +54,8 @@ class ScaleStore {
   // The layer that a name is of, as this kind of folder spells it.
   virtual std::optional<LayerName> split(std::string_view tensor) const = 0;
   // What inject wrote beside a tensor.
+  // The scale file that the scales were made of, as text; "" where nothing holds it.
+  virtual std::string noted_evidence() const { return ""; }
   virtual Observation noted_observation(const std::string& tensor) const = 0;
   // The same of scales of another model that were put in all the same: in what it differs; else "".
   virtual std::string noted_foreign() const { return ""; }

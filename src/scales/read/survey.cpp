@@ -6,6 +6,7 @@
 #include <set>
 
 #include "scales/read/collect_scales.h"
+#include "scales/read/folder_evidence.h"
 #include "scales/read/q_scales.h"
 #include "scales/read/scale_layers.h"
 #include "scales/read/scale_origin.h"
@@ -103,7 +104,10 @@ class Survey {
       for (const ScaleTensor& tensor : found_.tensors) {
         check_scale_form(tensor, model_.kv_heads_of(tensor.layer));
       }
-      ignore_also(take_out_duplicates(found_.tensors));
+      // Equal values under a second name are no news: inject itself writes them.
+      for (IgnoredTensor& each : take_out_duplicates(found_.tensors)) {
+        found_.ignored.push_back(std::move(each));
+      }
       ignore_layers_without_cache();
       describe();
       check_tensors();
@@ -243,6 +247,7 @@ class Survey {
     });
     check_values(scales, store_.where());
     found_.scales = std::move(scales);
+    adopt_evidence(found_, store_.noted_evidence(), store_.where());
   }
 
   void add_q_scales(KvScales& scales) {

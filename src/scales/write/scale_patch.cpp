@@ -15,6 +15,7 @@
 #include "files/file.h"
 #include "json/json.h"
 #include "scales/rules/model_families.h"
+#include "scales/scale_file.h"
 #include "scales/scale_names.h"
 #include "scales/write/draft_tensors.h"
 #include "scales/write/quant_block.h"
@@ -316,6 +317,13 @@ std::vector<std::string> notes_on_form(const Checkpoint& checkpoint, const Injec
   return notes;
 }
 
+// The scale file for the metadata; "" where it would not explain the tensors: scales without
+// maxima, or one number for K and V.
+std::string evidence_of(const KvScales& scales, const Fit& fit) {
+  const bool known = !scales.provenance.amax.empty() && fit.naming.tells_k_from_v();
+  return known ? scale_file_text(scales) : "";
+}
+
 }  // namespace
 
 ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
@@ -337,7 +345,8 @@ ScalePatch make_patch(const Checkpoint& checkpoint, const KvScales& scales,
   const Shape of_one = fit.per_head             ? Shape{1, 1, 1}  // a layer with one head
                        : fit.compressed_tensors ? Shape{1}
                                                 : Shape{};
-  patch.files[kScaleShard] = shard_bytes(named, of_one, scales.provenance);
+  patch.files[kScaleShard] =
+      shard_bytes(named, of_one, scales.provenance, evidence_of(converted, fit));
   patch.has_q = has_q_scales(written);
   patch.files[kIndexFile] = index_text(checkpoint, patch.changes, named);
   patch.notes = notes_on_values(scales, target, fit);

@@ -113,7 +113,7 @@ std::vector<ScaleToWrite> scales_to_write(const KvScales& scales, const Attentio
 }
 
 std::string shard_bytes(const std::vector<ScaleToWrite>& scales, const Shape& shape_of_one,
-                        const Provenance& from) {
+                        const Provenance& from, const std::string& evidence) {
   std::vector<TensorToWrite> tensors;
   for (const auto& [name, values] : scales) {
     const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
@@ -125,6 +125,7 @@ std::string shard_bytes(const std::vector<ScaleToWrite>& scales, const Shape& sh
   const std::string observation = observation_name(from.observation);
   if (!observation.empty()) metadata[kObservationKey] = observation;
   if (!from.accepted_foreign.empty()) metadata[kAcceptedForeignKey] = from.accepted_foreign;
+  if (!evidence.empty()) metadata[kEvidenceKey] = evidence;
   return safetensors_bytes(tensors, metadata);
 }
 

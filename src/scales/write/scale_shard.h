@@ -50,9 +50,10 @@ struct Naming {
 std::vector<ScaleToWrite> scales_to_write(const KvScales& scales, const AttentionName& attention,
                                           const Naming& naming);
 
-// One number has the shape `shape_of_one`, several have [n_kv_heads, 1, 1].
+// One number has the shape `shape_of_one`, several have [n_kv_heads, 1, 1]. `evidence` is the
+// scale file that goes into the metadata, or "".
 std::string shard_bytes(const std::vector<ScaleToWrite>& scales, const Shape& shape_of_one,
-                        const Provenance& from);
+                        const Provenance& from, const std::string& evidence);
 
 // The files that a patch changes beside the shard of scales.
 struct IndexChanges {
