@@ -107,6 +107,8 @@ struct EvalReport {
   std::string tool_version;
   std::string date;              // "2026-11-22", of UTC; "": not told
   std::string model;             // folder, as given
+  std::string calibration_text;  // the files that policies read, as words of a shell; "": not told
+  std::string scales_file;       // that the advised scales were written to; "": none
   std::string against;           // the model that the figures are against; "": itself
   std::string fingerprint;       // see core/model_identity.h
   std::string accepted_foreign;  // in what the model differs from the one the scales were made for

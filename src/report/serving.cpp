@@ -27,9 +27,11 @@ std::string serve_command(const EvalReport& report, const CandidateReport& cache
              flag.empty() ? "" : " " + flag);
 }
 
-std::string calibrate_command(const CandidateReport& cache, const ServingNames& names) {
+std::string calibrate_command(const EvalReport& report, const CandidateReport& cache,
+                              const ServingNames& names) {
   const std::string policy = is_control(cache) ? "amax" : cache.policy;
-  return cat("fp8kv calibrate ", names.model, " --data TEXT",
+  return cat("fp8kv calibrate ", names.model, " --data ",
+             report.calibration_text.empty() ? "TEXT" : report.calibration_text,
              policy == "amax" ? "" : " --policy " + shell_word(policy),
              is_nvfp4(cache.dtype.k) ? " --kv-cache-dtype " + cache.dtype_name : "", " -o ",
              names.scales);
@@ -65,7 +67,10 @@ Serving serving_of(const EvalReport& report) {
   }
   // Scales of a policy are made by calibrate first; a file is there, and so is a checkpoint.
   const bool of_policy = report.calibration.has_value() || is_control(*cache);
-  const std::filesystem::path file = of_policy ? "scales.json" : cache->policy;
+  const bool is_written = !report.scales_file.empty() && !is_control(*cache);
+  const std::filesystem::path file = is_written  ? report.scales_file
+                                     : of_policy ? "scales.json"
+                                                 : cache->policy;
   const ServingNames names = serving_names(file, report.model);
   if (is_control(*cache) || cache->scales) {
     if (cache->policy == "checkpoint") {
@@ -73,7 +78,7 @@ Serving serving_of(const EvalReport& report) {
               {serve_command(report, *cache, names.model)}};
     }
     std::vector<std::string> commands;
-    if (of_policy) commands.push_back(calibrate_command(*cache, names));
+    if (of_policy && !is_written) commands.push_back(calibrate_command(report, *cache, names));
     const bool per_head = cache->scales && cache->scales->per_head();
     commands.push_back(cat("fp8kv inject ", names.model, " --scales ", names.scales, " -o ",
                            names.copy, per_head ? " --for vllm" : ""));

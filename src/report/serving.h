@@ -13,7 +13,8 @@ struct Serving {
   std::vector<std::string> commands;  // in order; none where the cache is broken
 };
 
-// vLLM's command, and what makes the folder that it serves. TEXT stands for the user's files.
+// vLLM's command, and what makes the folder that it serves. TEXT stands for files
+// that the report does not name.
 Serving serving_of(const EvalReport& report);
 
 }  // namespace fp8kv

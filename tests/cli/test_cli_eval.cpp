@@ -234,8 +234,9 @@ TEST_CASE("cli eval: the whole text, numbers aside") {
                         "fp8_e4m3 amax*2 # ± # # ± # # ± # # # - #\n"
                         "\nlayers "));
   const std::string commands =
-      cat("fp8kv calibrate ", kDemo, " --data TEXT --policy 'amax*2' -o scales.json\nfp8kv inject ",
-          kDemo, " --scales scales.json -o demo-fp8\nvllm serve demo-fp8 --kv-cache-dtype fp8\n");
+      cat("fp8kv calibrate ", kDemo, " --data ", kText,
+          " --policy 'amax*2' -o scales.json\nfp8kv inject ", kDemo,
+          " --scales scales.json -o demo-fp8\nvllm serve demo-fp8 --kv-cache-dtype fp8\n");
   const size_t tables = shape.find("\nRelative error");
   CHECK(shape.substr(0, tables).ends_with(commands));
   const size_t evidence = shape.find("\nevidence ");
@@ -262,6 +263,24 @@ TEST_CASE("cli eval: the whole text, numbers aside") {
             "--q-scales' "
             "writes Q's scales)\n");
   CHECK(shape.find("; when the text last doubled, amax grew ", evidence) != shape.npos);
+}
+
+TEST_CASE("cli eval: --write-scales writes the file that calibrate makes of the same text") {
+  const test::TempDir folder;
+  const test::CliResult made = eval(
+      folder, {"--policy", "amax,unit", "--greedy-tokens", "0", "--write-scales", "written.json"});
+  CHECK(made.exit_code == 0);
+  CHECK(made.out.find(" --scales written.json -o demo-fp8\n") != std::string::npos);
+  CHECK(made.out.find("fp8kv calibrate") == std::string::npos);
+  const test::CliResult calibrated =
+      test::run_cli({"calibrate", kDemo, "--data", kText, "--samples", cat(kWindows), "--seq-len",
+                     cat(kTokens), "-o", "made.json"},
+                    folder.path());
+  REQUIRE(calibrated.exit_code == 0);
+  CHECK(test::read_file(folder / "written.json") == test::read_file(folder / "made.json"));
+  const test::CliResult none = eval(folder, {"--unit-scales", "--write-scales", "none.json"});
+  CHECK(none.exit_code == 2);
+  CHECK(none.err.find("eval: --write-scales: no scales are made here\n") != std::string::npos);
 }
 
 TEST_CASE("cli eval: JUnit names what failed and by how much") {

@@ -55,6 +55,11 @@ void add_eval_gates(CLI::App& command, EvalCommandOptions& options) {
 
 void add_eval_outputs(CLI::App& command, EvalCommandOptions& options) {
   add_report(command, options.report, "everything");
+  command
+      .add_option("--write-scales", options.write_scales,
+                  "Write the scales of the advised cache, as 'fp8kv calibrate' would")
+      ->check(a_path())
+      ->type_name("FILE");
   command.add_flag("--table", options.table, "Also print the figures of every depth and layer");
   command.add_flag("--plot", options.plot, "Also draw ranges and errors of the layers as text");
   command.add_flag("-f,--force", options.force, "Replace existing output files");

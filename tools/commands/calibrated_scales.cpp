@@ -9,7 +9,7 @@
 #include "checkpoint/draft_model.h"
 #include "checkpoint/fingerprint.h"
 #include "checkpoint/model_identity.h"
-#include "checkpoint/sampled_rows.h"
+#include "commands/advised_scales.h"
 #include "commands/work_note.h"
 #include "policy/make_scales.h"
 
@@ -91,9 +91,7 @@ void add_drafts(const std::vector<DraftModel>& drafts, const CollectedMagnitudes
 
 Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& config,
                              Backend& backend, const CalibrationRun& run, Log& log) {
-  ModelIdentity identity = model_identity(checkpoint, config);
-  identity.rows = sampled_rows(checkpoint, config);
-  identity.projections = model_fingerprint(checkpoint, config);
+  const ModelIdentity identity = whole_identity(checkpoint, config);
   const char* less = backend.memory() ? "use a smaller --max-memory or --seq-len, or free memory"
                                       : "use fewer --samples or a smaller --seq-len";
   const size_t least = run.until_settled ? 2 * kFirstRound : run.windows.ids.size();

@@ -1,8 +1,10 @@
 #include "backend/open/open.h"
 #include "base/error.h"
-#include "calib/convergence.h"
+#include "base/shell.h"
+#include "calib/collect.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_identity.h"
+#include "commands/advised_scales.h"
 #include "commands/commands.h"
 #include "data/dataset.h"
 #include "data/files/find_data.h"
@@ -17,6 +19,8 @@
 #include "options/run_date.h"
 #include "report/html_report.h"
 #include "report/text_plot.h"
+#include "scales/scale_file.h"
+#include "show/certificate_text.h"
 #include "show/colour.h"
 #include "show/eval/eval_json.h"
 #include "show/eval/eval_summary.h"
@@ -40,31 +44,42 @@ std::vector<std::vector<int32_t>> with_predictions(const EvalCommandOptions& opt
   return usable;
 }
 
+// The text that policies were calibrated on, and what was counted in it.
+struct PolicyText {
+  Windows windows;
+  CollectedMagnitudes collected;
+};
+
 // Calibrates on the text for the scales of policies, as `calibrate` would: every window of it,
 // those that predict nothing too. Says in the report what was counted.
-std::vector<LayerMagnitudes> calibrate(const EvalCommandOptions& options,
-                                       const Checkpoint& checkpoint, Backend& backend,
-                                       const ModelText& text, const Windows& evaluated,
-                                       EvalReport& report, Log& log) {
+PolicyText calibrate(const EvalCommandOptions& options, const Checkpoint& checkpoint,
+                     Backend& backend, Windows windows, EvalReport& report, Log& log) {
+  std::vector<std::vector<int32_t>> ids = windows.ids;
+  CollectOptions how;
+  how.parts = put_parts_first(ids);
+  PolicyText found{std::move(windows), collect(checkpoint, report.config, backend, ids, log, how)};
   CalibrationReport& about = report.calibration.emplace();
   about.same_data = options.calibrate_on.empty();
-  Windows held_out;
-  if (about.same_data) {
-    log.note("policies are calibrated on the text that is evaluated; --calibrate-on takes another");
-  } else {
-    held_out = text.read(options.calibrate_on, log);
+  about.data = found.windows.files;
+  about.windows = ids.size();
+  about.tokens = tokens_in(ids);
+  for (const AmaxAfter& part : found.collected.parts) {
+    if (part.tokens > 0 && !about.same_data) about.convergence.push_back(part);
   }
-  const Windows& windows = about.same_data ? evaluated : held_out;
-  const size_t n = windows.ids.size();
-  const std::vector<size_t> counts =
-      about.same_data ? std::vector<size_t>{n} : std::vector<size_t>{n / 8, n / 4, n / 2, n};
-  Convergence found =
-      collect_in_parts(checkpoint, report.config, backend, windows.ids, counts, log);
-  about.data = windows.files;
-  about.windows = n;
-  about.tokens = found.parts.back().tokens;
-  about.convergence = std::move(found.parts);
-  return std::move(found.magnitudes);
+  AmaxAfter& all = about.convergence.emplace_back();
+  all.tokens = about.tokens;
+  for (const LayerMagnitudes& layer : found.collected.layers) {
+    all.layers.push_back(layer_amax(layer));
+  }
+  return found;
+}
+
+// The text for the policies: --calibrate-on, or what is evaluated, which is said.
+Windows policy_windows(const EvalCommandOptions& options, const ModelText& text,
+                       const Windows& evaluated, Log& log) {
+  if (!options.calibrate_on.empty()) return text.read(options.calibrate_on, log);
+  log.note("policies are calibrated on the text that is evaluated; --calibrate-on takes another");
+  return evaluated;
 }
 
 struct Against {
@@ -76,6 +91,15 @@ Against open_against(const EvalCommandOptions& options, Log& log) {
   Checkpoint checkpoint = Checkpoint::open(options.against);
   ModelConfig config = read_known_config(checkpoint, options.strict, log);
   return {std::move(checkpoint), std::move(config)};
+}
+
+// Paths as words of a shell.
+std::string words_of(const std::vector<std::filesystem::path>& paths) {
+  std::vector<std::string> words;
+  for (const std::filesystem::path& path : paths) words.push_back(shell_path(path.string()));
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
 }
 
 // "llama" of "models/llama/".
@@ -90,7 +114,8 @@ void check_outputs(const EvalCommandOptions& options, Log& log) {
   add_inputs(inputs, "--data", options.data);
   add_inputs(inputs, "--calibrate-on", options.calibrate_on);
   const std::vector<OutputFile> outputs = {{"--junit", options.junit},
-                                           {"--report", options.report}};
+                                           {"--report", options.report},
+                                           {"--write-scales", options.write_scales}};
   check_inputs_kept(inputs, outputs);
   check_output_files(outputs, options.force);
   report_leftovers(outputs, log);
@@ -133,6 +158,29 @@ void throw_failures(const std::vector<GateResult>& results) {
   throw Error(text, "", ErrorKind::check);
 }
 
+// --write-scales. The error that says why nothing was written comes last: the figures explain it.
+std::optional<Error> write_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,
+                                  const PolicyText* calibrated, EvalReport& report, Log& log) {
+  if (options.write_scales.empty()) return std::nullopt;
+  try {
+    const KvScales scales =
+        advised_scales(checkpoint, report, calibrated->windows, calibrated->collected.parts);
+    write_output_file(options.write_scales, scale_file_text(scales), options.force);
+    log.note(written_note(options.write_scales, scales));
+    report.scales_file = utf8_name(options.write_scales.string());
+    return std::nullopt;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::check) throw;
+    return error;
+  }
+}
+
+void check_write_scales(const EvalCommandOptions& options, const ScaleChoice& choice,
+                        const EvalReport& report) {
+  if (options.write_scales.empty() || want_magnitudes(choice, report.candidates)) return;
+  throw Error("--write-scales: no scales are made here", "give --policy amax", ErrorKind::usage);
+}
+
 }  // namespace
 
 void run_command(const EvalCommandOptions& given) {
@@ -158,6 +206,7 @@ void run_command(const EvalCommandOptions& given) {
     choice = choose_scales(options, checkpoint, config, log);
     report.candidates = make_candidates(options, choice, config, log);
   }
+  check_write_scales(options, choice, report);
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   const Windows windows = text.read(options.data, log);
   const std::vector<std::vector<int32_t>> evaluated = with_predictions(options, windows);
@@ -166,6 +215,7 @@ void run_command(const EvalCommandOptions& given) {
 
   report.tool_version = FP8KV_VERSION;
   report.model = utf8_name(options.model.string());
+  report.calibration_text = words_of(given.calibrate_on.empty() ? given.data : given.calibrate_on);
   report.fingerprint = fingerprint_of(model_identity(checkpoint, config));
   if (choice.scales) report.accepted_foreign = choice.scales->provenance.accepted_foreign;
   report.device = backend->describe();
@@ -177,10 +227,13 @@ void run_command(const EvalCommandOptions& given) {
   if (against) {
     report.baseline.name = cat(plain(name_of(options.against)), " ", report.baseline.dtype_name);
   }
+  std::optional<PolicyText> calibrated;
   with_way_out("use a smaller --seq-len, fewer --samples or fewer candidates; or free memory", [&] {
     if (want_magnitudes(choice, report.candidates)) {
-      add_policy_scales(calibrate(options, checkpoint, *backend, text, windows, report, log),
-                        choice, config.latent.has_value(), report.candidates);
+      calibrated.emplace(calibrate(options, checkpoint, *backend,
+                                   policy_windows(options, text, windows, log), report, log));
+      add_policy_scales(calibrated->collected.layers, choice, config.latent.has_value(),
+                        report.candidates);
     }
     with_unchanged(checkpoint, [&] {
       std::optional<EvalReference> reference;
@@ -195,6 +248,8 @@ void run_command(const EvalCommandOptions& given) {
   });
   const std::vector<GateResult> results = check_gates(report, gates);
   log.end_progress();
+  const std::optional<Error> unwritten =
+      write_scales(options, checkpoint, calibrated ? &*calibrated : nullptr, report, log);
   options.json ? print(eval_json(report, results)) : show(eval_summary(report));
   if (options.table) show(eval_tables(report));
   if (options.plot) show("\n" + text_plot(report, kPlotColumns));
@@ -203,6 +258,7 @@ void run_command(const EvalCommandOptions& given) {
     write_output_file(options.report, html_report(report), options.force);
   }
   throw_failures(results);
+  if (unwritten) throw *unwritten;
 }
 
 }  // namespace fp8kv

@@ -148,8 +148,9 @@ struct EvalCommandOptions : CommonOptions {
   bool unit_scales = false;
   std::vector<Policy> policies;  // empty: the checkpoint's scales, or else amax
   std::vector<std::string> fail_if;
-  std::filesystem::path junit;   // "": none
-  std::filesystem::path report;  // "": none
+  std::filesystem::path junit;         // "": none
+  std::filesystem::path report;        // "": none
+  std::filesystem::path write_scales;  // "": none
   bool table = false;
   bool plot = false;
   WindowRequest windows = {.samples = 128};
