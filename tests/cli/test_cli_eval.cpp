@@ -160,7 +160,7 @@ TEST_CASE("cli eval: held-out text is set beside what calibration found, part by
   const size_t at = result.out.find("\nLargest magnitude after so many tokens");
   REQUIRE(at != std::string::npos);
   CHECK(line(result.out.substr(at), 2) ==
-        "layer          128        256        512      1,024  evaluated  ratio");
+        "layer           128        256      1,024  evaluated  ratio");
 }
 
 TEST_CASE("cli eval: contradictions are refused before any work") {
