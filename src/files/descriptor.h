@@ -1,4 +1,5 @@
-// File descriptors that close themselves. Internal to src/files.
+// File descriptors that close themselves. Internal to src/files, and to what its
+// headers hold.
 #pragma once
 
 #include <cstdint>

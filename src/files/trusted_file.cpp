@@ -1,4 +1,4 @@
-#include "backend/open/trusted_file.h"
+#include "files/trusted_file.h"
 
 #include <sys/stat.h>
 #include <system_error>

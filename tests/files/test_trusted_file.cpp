@@ -6,8 +6,8 @@
 
 #include <doctest/doctest.h>
 
-#include "backend/open/trusted_file.h"
 #include "base/text.h"
+#include "files/trusted_file.h"
 #include "support/temp_dir.h"
 
 namespace fp8kv {
