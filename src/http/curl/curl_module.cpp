@@ -1,0 +1,178 @@
+// The HTTP module: transfers of libcurl. No exception leaves here, and none is made.
+#include <cstdlib>
+#include <cstring>
+#include <curl/curl.h>
+#include <memory>
+#include <sys/socket.h>
+#include <vector>
+
+#include "http/http_module.h"
+#include "http/private_address.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr long kConnectSeconds = 20;
+// A transfer that gets less than a byte a second for so long has stalled.
+constexpr long kStalledSeconds = 30;
+constexpr int kPulseMs = 100;
+
+// One transfer on its way, with what libcurl was given for it.
+struct Running {
+  explicit Running(HttpTransfer& its) : transfer(&its), easy(curl_easy_init()) {}
+  ~Running() {
+    curl_easy_cleanup(easy);
+    curl_slist_free_all(headers);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  HttpTransfer* transfer;
+  CURL* easy;
+  curl_slist* headers = nullptr;
+  bool refused = false;
+  bool stopped = false;
+};
+
+size_t take_header(char* bytes, size_t size, size_t n, void* context) {
+  auto& running = *static_cast<Running*>(context);
+  running.stopped |= running.transfer->on_header(running.transfer->context, bytes, size * n) != 0;
+  return running.stopped ? 0 : size * n;
+}
+
+size_t take_body(char* bytes, size_t size, size_t n, void* context) {
+  auto& running = *static_cast<Running*>(context);
+  running.stopped |= running.transfer->on_body(running.transfer->context, bytes, size * n) != 0;
+  return running.stopped ? 0 : size * n;
+}
+
+curl_socket_t open_socket(void* context, curlsocktype, curl_sockaddr* address) {
+  auto& running = *static_cast<Running*>(context);
+  if (running.transfer->public_only && is_private_address(&address->addr)) {
+    running.refused = true;
+    return CURL_SOCKET_BAD;
+  }
+  return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+// Certificates as other tools are told of them: libcurl itself reads none of these.
+const char* certificates() {
+  for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"}) {
+    const char* value = std::getenv(name);
+    if (value && *value) return value;
+  }
+  return nullptr;
+}
+
+void restrict_protocols(CURL* easy) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+#endif
+}
+
+void set_up(Running& running) {
+  CURL* easy = running.easy;
+  const HttpTransfer& transfer = *running.transfer;
+  for (size_t i = 0; i < transfer.n_headers; ++i) {
+    running.headers = curl_slist_append(running.headers, transfer.headers[i]);
+  }
+  restrict_protocols(easy);
+  curl_easy_setopt(easy, CURLOPT_PRIVATE, &running);
+  curl_easy_setopt(easy, CURLOPT_URL, transfer.url);
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, running.headers);
+  curl_easy_setopt(easy, CURLOPT_USERAGENT, "fp8kv/" FP8KV_VERSION);
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, kStalledSeconds);
+  curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  if (transfer.use_netrc) {
+    curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
+  }
+  if (const char* bundle = certificates()) curl_easy_setopt(easy, CURLOPT_CAINFO, bundle);
+  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+  curl_easy_setopt(easy, CURLOPT_HEADERDATA, &running);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &running);
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+  curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, &running);
+}
+
+void say(HttpTransfer& transfer, HttpOutcome outcome, const char* message) {
+  transfer.outcome = outcome;
+  std::strncpy(transfer.message, message, sizeof transfer.message - 1);
+  transfer.message[sizeof transfer.message - 1] = '\0';
+}
+
+void finish(Running& running, CURLcode result) {
+  HttpTransfer& transfer = *running.transfer;
+  const char* peer = nullptr;
+  curl_easy_getinfo(running.easy, CURLINFO_PRIMARY_IP, &peer);
+  transfer.peer_is_private = peer && *peer ? is_private_address(peer) : 0;
+  if (running.stopped) return say(transfer, http_stopped, "");
+  if (running.refused && result != CURLE_OK) return say(transfer, http_address_refused, "");
+  if (result == CURLE_OK) return say(transfer, http_done, "");
+  say(transfer, http_failed, curl_easy_strerror(result));
+}
+
+using RunningList = std::vector<std::unique_ptr<Running>>;
+
+void take_out_finished(CURLM* multi, RunningList& running) {
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi, &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode result = message->data.result;
+    for (auto at = running.begin(); at != running.end(); ++at) {
+      if ((*at)->easy != message->easy_handle) continue;
+      finish(**at, result);
+      curl_multi_remove_handle(multi, (*at)->easy);
+      running.erase(at);
+      break;
+    }
+  }
+}
+
+void run(void* session, HttpTransfer* transfers, size_t count, size_t at_once,
+         const HttpPulse* pulse) {
+  auto* multi = static_cast<CURLM*>(session);
+  for (size_t i = 0; i < count; ++i) say(transfers[i], http_stopped, "");
+  RunningList running;
+  size_t next = 0;
+  while (next < count || !running.empty()) {
+    while (next < count && running.size() < at_once) {
+      running.push_back(std::make_unique<Running>(transfers[next++]));
+      set_up(*running.back());
+      curl_multi_add_handle(multi, running.back()->easy);
+    }
+    int active = 0;
+    curl_multi_perform(multi, &active);
+    take_out_finished(multi, running);
+    if (!pulse->keep_going(pulse->context)) break;
+    if (active > 0) curl_multi_poll(multi, nullptr, 0, kPulseMs, nullptr);
+  }
+  for (const auto& each : running) curl_multi_remove_handle(multi, each->easy);
+}
+
+void* open_session() {
+  curl_global_init(CURL_GLOBAL_DEFAULT);
+  return curl_multi_init();
+}
+
+void close_session(void* session) {
+  curl_multi_cleanup(static_cast<CURLM*>(session));
+}
+
+constexpr HttpModule kModule = {open_session, close_session, run};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const HttpModule* fp8kv_http_module(
+    const char* version) {
+  return std::strcmp(version, FP8KV_VERSION) == 0 ? &kModule : nullptr;
+}
+
+}  // namespace fp8kv
