@@ -27,6 +27,9 @@ constexpr const char* kFetchAgain =
     "copy the file into the folder, or fetch the model again: hf download OWNER/NAME --local-dir "
     "FOLDER";
 
+constexpr const char* kFetchWeights =
+    "what needs weights needs them here: hf download OWNER/NAME --local-dir FOLDER";
+
 // Also true for a symbolic link that leads nowhere, which is an error to report, not an absence.
 bool entry_exists(const fs::path& path) {
   std::error_code ignored;
@@ -104,7 +107,30 @@ bool stays_inside(const std::string& file) {
   return std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
 }
 
-// The files that an index names, each once, sorted.
+void check_all_there(const fs::path& folder, const std::vector<std::string>& files) {
+  std::vector<std::string> missing;
+  for (const std::string& file : files) {
+    if (!entry_exists(folder / file)) missing.push_back(file);
+  }
+  if (missing.empty()) return;
+  const std::string others =
+      missing.size() == 1 ? "" : cat(" and ", count_of(missing.size() - 1, "other"));
+  throw Error(cat(quote((folder / kIndexFile).string()), ": names the shard ",
+                  quote(missing.front()), others, ", which the folder does not have"),
+              kFetchAgain);
+}
+
+// A link of the hub's cache whose blob is gone has a name, but no contents.
+void check_link(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored) || !fs::is_symlink(path, ignored)) return;
+  throw Error(cat(quote(path.string()), ": is a symbolic link to ",
+                  quote(fs::read_symlink(path, ignored).string()), ", which is not there"),
+              kFetchAgain);
+}
+
+}  // namespace
+
 std::vector<std::string> files_of_index(const Json& index) {
   const Json weight_map = index.at("weight_map");
   if (!weight_map.is_object() || weight_map.size() == 0) {
@@ -129,30 +155,6 @@ std::vector<std::string> files_of_index(const Json& index) {
   return {files.begin(), files.end()};
 }
 
-void check_present(const fs::path& folder, const std::vector<std::string>& files) {
-  std::vector<std::string> missing;
-  for (const std::string& file : files) {
-    if (!entry_exists(folder / file)) missing.push_back(file);
-  }
-  if (missing.empty()) return;
-  const std::string others =
-      missing.size() == 1 ? "" : cat(" and ", count_of(missing.size() - 1, "other"));
-  throw Error(cat(quote((folder / kIndexFile).string()), ": names the shard ",
-                  quote(missing.front()), others, ", which the folder does not have"),
-              kFetchAgain);
-}
-
-// A link of the hub's cache whose blob is gone has a name, but no contents.
-void check_link(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::exists(path, ignored) || !fs::is_symlink(path, ignored)) return;
-  throw Error(cat(quote(path.string()), ": is a symbolic link to ",
-                  quote(fs::read_symlink(path, ignored).string()), ", which is not there"),
-              kFetchAgain);
-}
-
-}  // namespace
-
 Checkpoint::Checkpoint(Json config)
     : config_(std::move(config)), mappings_(std::make_shared<Mappings>()) {}
 
@@ -176,7 +178,8 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
       checkpoint.index_ = std::move(index);
     }
   }
-  check_present(folder, files);
+  check_all_there(folder, files);
+  checkpoint.partial_ = read_partial_record(folder);
   checkpoint.open_shards(files);
   if (checkpoint.index_) checkpoint.check_index();
   return checkpoint;
@@ -234,6 +237,7 @@ const TensorEntry& Checkpoint::at(const std::string& name) const {
 
 MappedTensor Checkpoint::map(const std::string& name) const {
   const TensorLocation& place = location(name);
+  check_present(name, place.entry.begin, place.entry.end);
   const Shard& shard = shards_[place.shard];
   std::shared_ptr<const void> keep_alive;
   const std::byte* data = nullptr;
@@ -265,7 +269,25 @@ std::string Checkpoint::read(const std::string& name, uint64_t offset, uint64_t 
   const TensorLocation& place = location(name);
   const TensorEntry& entry = place.entry;
   FP8KV_ASSERT(offset <= entry.end - entry.begin && length <= entry.end - entry.begin - offset);
+  check_present(name, entry.begin + offset, entry.begin + offset + length);
   return input(place.shard).read(entry.begin + offset, length);
+}
+
+void Checkpoint::check_present(const std::string& name, uint64_t begin, uint64_t end) const {
+  if (!partial_) return;
+  const std::string& file = shards_[location(name).shard].file;
+  const auto found = partial_->files.find(file);
+  if (found == partial_->files.end() || found->second.has(begin, end)) return;
+  throw Error(cat(quote(partial_->address), ": the tensor ", quote(name), " of ", quote(file),
+                  " was not read from there: only headers and KV scales were"),
+              kFetchWeights);
+}
+
+void Checkpoint::check_has_weights() const {
+  if (!partial_) return;
+  throw Error(cat(quote(folder_.string()), ": has headers and KV scales of ",
+                  quote(partial_->address), ", and no weights"),
+              kFetchWeights);
 }
 
 void Checkpoint::check_unchanged() const {

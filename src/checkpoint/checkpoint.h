@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/partial_folder.h"
 #include "files/file_stamp.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
@@ -29,6 +30,10 @@ struct TensorLocation {
   size_t shard = 0;
   TensorEntry entry;
 };
+
+// The files that an index names, each once, sorted. Throws for one outside the index's own folder,
+// and for one that is not named as safetensors.
+std::vector<std::string> files_of_index(const Json& index);
 
 using TensorMap = std::map<std::string, TensorLocation>;
 
@@ -64,6 +69,12 @@ class Checkpoint {
   // All tensors by name.
   const TensorMap& tensors() const { return tensors_; }
 
+  // Whether only parts of the shards are here. map and read then throw for a tensor whose bytes are
+  // not among them.
+  bool is_partial() const { return partial_.has_value(); }
+  // Throws where they are not whole: for what copies files, whose holes would read as zeros.
+  void check_has_weights() const;
+
   // nullptr when absent.
   const TensorEntry* find(const std::string& name) const;
   // Throws with the nearest name when absent.
@@ -88,11 +99,13 @@ class Checkpoint {
   void check_index() const;
   const TensorLocation& location(const std::string& name) const;
   InputFile input(size_t shard) const;
+  void check_present(const std::string& name, uint64_t begin, uint64_t end) const;
 
   std::filesystem::path folder_;
   Json config_;
   std::vector<Shard> shards_;
   std::optional<Json> index_;
+  std::optional<PartialRecord> partial_;
   TensorMap tensors_;
   std::shared_ptr<Mappings> mappings_;
 };

@@ -309,7 +309,8 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   const QuantConfig quant = read_quant_config(checkpoint);
   check_shapes(checkpoint, weights, expected, quantised_weights(quant, linear_modules(config)));
   config.stored_as = check_stored_weights(weights, config);
-  if (tied && has_embed && has_lm_head) {
+  // Whoever computes with the model has all of it here.
+  if (tied && has_embed && has_lm_head && !checkpoint.is_partial()) {
     check_tied(checkpoint, weight_name(config, TensorRole::embedding), lm_head);
   }
   check_unchanged_values(quant);

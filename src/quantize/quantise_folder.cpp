@@ -255,6 +255,7 @@ QuantiseReport quantise_folder(const Checkpoint& checkpoint, const ModelConfig& 
     if (options.resume) {
       finished.emplace(out, identity_of(checkpoint, options, folder.config(), inputs));
     }
+    checkpoint.check_has_weights();
     StagedDirectory staged(out, options.overwrite);
     const auto write = [&] {
       with_context(cat(quote(out.string()), " was not made"), [&] {

@@ -1,10 +1,14 @@
 #include "scales/read/find_scales.h"
 
+#include <set>
+
 #include "base/error.h"
 #include "scales/read/checkpoint_store.h"
 #include "scales/read/open_store.h"
 #include "scales/read/scale_file_survey.h"
 #include "scales/read/survey.h"
+#include "scales/scale_names.h"
+#include "scales/scale_tensors.h"
 
 namespace fp8kv {
 namespace {
@@ -30,6 +34,23 @@ FoundScales survey_scales(const std::filesystem::path& path) {
   }
   const bool is_folder = kind == SourceKind::scale_folder || kind == SourceKind::model_folder;
   return is_folder ? survey(*open_store(path)) : survey_scale_file(path);
+}
+
+std::vector<std::string> scale_tensor_names(const Checkpoint& checkpoint) {
+  std::set<std::string> names;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    const TensorEntry& entry = location.entry;
+    if (scale_spelling(name) && is_readable_scale(entry.dtype, entry.shape)) names.insert(name);
+  }
+  try {
+    for (std::string& name : surveyed_tensors(*store_of(checkpoint))) {
+      names.insert(std::move(name));
+    }
+  } catch (const Error& error) {
+    // Scales that cannot be used: the survey says so, and reads no value.
+    if (error.kind() != ErrorKind::input) throw;
+  }
+  return {names.begin(), names.end()};
 }
 
 std::optional<FoundScales> find_scales(const Checkpoint& checkpoint) {

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "checkpoint/checkpoint.h"
 #include "scales/read/found_scales.h"
@@ -22,6 +24,10 @@ FoundScales survey_scales(const Checkpoint& checkpoint);
 // (rank0.safetensors, ...), an AMMO folder (*_rank0.npz, ...), a scale file. Throws where there is
 // nothing to tell: what is not there, or cannot be read at all.
 FoundScales survey_scales(const std::filesystem::path& path);
+
+// The tensors whose values a survey of this checkpoint, or what `verify` asks of it, reads: all
+// that has to be fetched of a model elsewhere.
+std::vector<std::string> scale_tensor_names(const Checkpoint& checkpoint);
 
 // The scales alone, the refusal thrown. find_scales: nullopt when there are none at all.
 std::optional<FoundScales> find_scales(const Checkpoint& checkpoint);

@@ -301,6 +301,21 @@ FoundScales survey(const ScaleStore& store) {
   return Survey(store).run();
 }
 
+std::vector<std::string> surveyed_tensors(const ScaleStore& store) {
+  const Collected collected = collect_scales(store);
+  std::set<std::string> names;
+  const auto add = [&](const auto& tensor) {
+    const bool offset = is_offset(tensor.name) && is_readable_scale(DType::f32, tensor.shape);
+    if (offset || is_readable_scale(tensor.dtype, tensor.shape)) names.insert(tensor.name);
+  };
+  for (const auto& each : collected.candidates) add(*each.stored);
+  for (const auto& each : collected.drafts) add(*each.stored);
+  for (const IgnoredTensor& tensor : collected.ignored) add(tensor);
+  for (const StoredTensor* tensor : collected.unknown) add(*tensor);
+  for (const ScaleTensor& tensor : q_tensors(store)) add(tensor);
+  return {names.begin(), names.end()};
+}
+
 bool has_scale_names(const ScaleStore& store) {
   const std::vector<StoredTensor>& tensors = store.tensors();
   return std::any_of(tensors.begin(), tensors.end(), [&](const StoredTensor& tensor) {

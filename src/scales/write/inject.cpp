@@ -120,6 +120,7 @@ InjectReport write_folder(const Checkpoint& checkpoint, const KvScales& scales,
     }
     return report;
   }
+  checkpoint.check_has_weights();
   StagedDirectory staged(out, options.overwrite);
   for (const auto& [name, file] : plan.files) {
     check_interrupt();

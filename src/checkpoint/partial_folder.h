@@ -1,0 +1,38 @@
+// A model folder that holds parts of its shards: files of the right length, in which only some
+// ranges have been read from where the model is. A record beside them lists these ranges, so that
+// no hole is ever taken for zeros. Fetches nothing.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "files/file.h"
+
+namespace fp8kv {
+
+inline constexpr const char* kPartialRecord = "fp8kv-remote.json";
+
+struct PartialFile {
+  uint64_t bytes = 0;
+  std::string etag;
+  std::vector<ByteRange> present;  // in order, without overlap
+
+  bool has(uint64_t begin, uint64_t end) const;
+  // REQUIRES begin <= end.
+  void add(uint64_t begin, uint64_t end);
+};
+
+struct PartialRecord {
+  std::string address;  // "hf://org/name@commit"
+  std::map<std::string, PartialFile> files;
+};
+
+// nullopt for a folder without a record, which holds whole files.
+std::optional<PartialRecord> read_partial_record(const std::filesystem::path& folder);
+std::string partial_record_text(const PartialRecord& record);
+
+}  // namespace fp8kv
