@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "files/file.h"
+#include "inputs/addresses.h"
 #include "options/model_names.h"
 
 namespace {
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
     if (!parsed) return 0;
     command = parsed->name;
     fp8kv::set_interrupt_message(prefix(command) + "interrupted\n");
+    const fp8kv::ReadModels models = fp8kv::read_addresses(parsed->options);
     fp8kv::find_models(parsed->options);
     std::visit([](const auto& options) { fp8kv::run_command(options); }, parsed->options);
     return 0;

@@ -221,6 +221,7 @@ CLI::App* add_inspect(CLI::App& app, InspectOptions& options) {
                                  "format holds");
   add_report(*command, options.report, "the certificate");
   command->add_flag("-f,--force", options.force, "Replace an existing page of --report");
+  add_no_cache(*command, options.no_cache);
   add_common(*command, options);
   plot->excludes(command->get_option("--json"));
   return command;
@@ -242,6 +243,7 @@ CLI::App* add_diff(CLI::App& app, DiffOptions& options) {
       ->check(number_between(0, 1e6))
       ->capture_default_str()
       ->type_name("X");
+  add_no_cache(*command, options.no_cache);
   add_common(*command, options);
   return command;
 }
@@ -316,6 +318,7 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
   command->add_option("--context", options.context, "Tokens in a sequence; the model's context")
       ->transform(whole_number(1, std::numeric_limits<int32_t>::max()))
       ->type_name("N");
+  add_no_cache(*command, options.no_cache);
   add_common(*command, options);
   return command;
 }

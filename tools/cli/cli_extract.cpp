@@ -68,6 +68,7 @@ CLI::App* add_extract(CLI::App& app, ExtractOptions& options) {
           ->excludes(form)
           ->excludes(tp);
   command->add_flag("-f,--force", options.force, "Replace an existing file")->excludes(list);
+  add_no_cache(*command, options.no_cache);
   add_common(*command, options);
   return command;
 }

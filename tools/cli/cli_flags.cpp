@@ -61,6 +61,11 @@ void add_common(CLI::App& command, CommonOptions& options) {
   quiet->excludes(verbose);
 }
 
+void add_no_cache(CLI::App& command, bool& no_cache) {
+  command.add_flag("--no-cache", no_cache,
+                   "Read a model at an address (hf://, https://) anew, and keep nothing of it");
+}
+
 CLI::Option* add_policy(CLI::App& command, const std::string& text) {
   const std::string about = cat(text, ". ", policy_list());
   return command.add_option("--policy", about)->check(a_policy())->type_name("POLICY");

@@ -36,6 +36,9 @@ CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words);
 // --json, --quiet and --verbose.
 void add_common(CLI::App& command, CommonOptions& options);
 
+// --no-cache, for commands that read models at addresses.
+void add_no_cache(CLI::App& command, bool& no_cache);
+
 // --policy; `text` says what it is for, and the list of all that there are follows. Read it with
 // `given_policy()`.
 CLI::Option* add_policy(CLI::App& command, const std::string& text);

@@ -56,6 +56,7 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
       ->check(number_above(0, 86400))
       ->capture_default_str()
       ->type_name("SECONDS");
+  add_no_cache(*command, options.no_cache);
   add_common(*command, options);
   all->excludes(command->get_option("--json"));
   return command;

@@ -68,14 +68,16 @@ void inspect_checkpoint(const InspectOptions& options) {
   CheckpointView view{checkpoint, describe_model(checkpoint), {}, {}, {}, {}};
   try {
     const ModelConfig config = read_model_config(checkpoint);
-    view.fingerprint = fingerprint_of(model_identity(checkpoint, config));
+    if (!checkpoint.is_partial()) {
+      view.fingerprint = fingerprint_of(model_identity(checkpoint, config));
+    }
     view.unknown_keys = config.unknown_keys;
     view.stored_as = config.stored_as;
     view.compute_dtype = torch_name(config.dtype);
   } catch (const Error& error) {
     checkpoint.check_unchanged();
     view.not_runnable = error;
-    view.fingerprint = find_fingerprint(checkpoint, view.model);
+    if (!checkpoint.is_partial()) view.fingerprint = find_fingerprint(checkpoint, view.model);
   }
   view.found = survey_scales(checkpoint);
   throw_refusal(options, view.found);

@@ -77,6 +77,7 @@ enum class ExtractForm { fp8kv, vllm_json };
 
 struct ExtractOptions : CommonOptions {
   std::filesystem::path source;
+  bool no_cache = false;  // of addresses; the same in those below
   std::filesystem::path out = "-";
   ExtractForm form = ExtractForm::fp8kv;
   int64_t tp = 1;
@@ -184,6 +185,7 @@ struct QuantizeOptions : CommonOptions {
 
 struct InspectOptions : CommonOptions {
   std::filesystem::path path;
+  bool no_cache = false;
   bool certificate = false;      // print that alone
   bool plot = false;             // draw the ranges alone
   std::filesystem::path report;  // "": none
@@ -191,7 +193,8 @@ struct InspectOptions : CommonOptions {
 };
 
 struct VerifyOptions : CommonOptions {
-  std::filesystem::path path;         // model folder or scale file
+  std::filesystem::path path;  // model folder or scale file
+  bool no_cache = false;
   std::vector<std::string> runtimes;  // "vllm@0.33"; empty: the usual ones
   std::string kv_cache_dtype;         // "": what turns an FP8 cache on
   std::string gpu;                    // "": any
@@ -214,6 +217,7 @@ struct MergeOptions : CommonOptions {
 
 struct PlanOptions : CommonOptions {
   std::filesystem::path model;
+  bool no_cache = false;
   uint64_t memory = 0;  // bytes of each GPU; 0: not given
   std::vector<std::string> kv_cache_dtypes = {"auto", "fp8_e4m3"};  // as plan_dtype_names has them
   std::vector<std::string> skip_layers;
@@ -225,6 +229,7 @@ struct PlanOptions : CommonOptions {
 struct DiffOptions : CommonOptions {
   std::filesystem::path a;
   std::filesystem::path b;
+  bool no_cache = false;
   double tolerance = 0;
 };
 

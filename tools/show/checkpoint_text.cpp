@@ -78,6 +78,9 @@ std::string checkpoint_description(const CheckpointView& view) {
                       cat(count_of(share.tensors, "tensor"), ", ", human_bytes(share.bytes)));
   }
   if (view.fingerprint) text += described("fingerprint", *view.fingerprint);
+  if (view.checkpoint.is_partial()) {
+    text += described("fingerprint", "not known: the weights were not read");
+  }
   text += found_scales_text(view.found);
   if (model.unclear) return text;
   const std::string table = cache_table(model);

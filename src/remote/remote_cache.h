@@ -1,0 +1,36 @@
+// Where what was read of models on the hub is kept: a folder of this program's own, by commit. What
+// a commit holds never changes, so nothing in it goes out of date. Opens no connection.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "checkpoint/hub_models.h"
+#include "remote/hub_settings.h"
+#include "remote/remote_address.h"
+
+namespace fp8kv {
+
+// XDG_CACHE_HOME/fp8kv, or else ~/.cache/fp8kv; "" where neither is known.
+std::filesystem::path remote_cache(const Variables& variable = environment_variable);
+
+// The entry of one model in it. REQUIRES an address of the hub.
+class CachedModel {
+ public:
+  CachedModel(const std::filesystem::path& cache, const RemoteAddress& address,
+              const HubSettings& settings);
+
+  std::filesystem::path folder_of(const std::string& commit) const { return entry_ / commit; }
+  // The commit that the address was last seen to mean; its own, where it names one.
+  std::optional<std::string> find_commit() const;
+  void note_commit(const std::string& commit) const;
+
+ private:
+  std::filesystem::path entry_, reference_;
+  std::string revision_;
+};
+
+bool is_commit(const std::string& revision);
+
+}  // namespace fp8kv
