@@ -56,6 +56,7 @@ std::optional<Url> parse_url(std::string_view text) {
 }
 
 std::optional<Url> redirected(const Url& base, std::string_view location) {
+  if (location.empty()) return std::nullopt;
   if (location.starts_with("//")) return parse_url(cat(base.scheme, ":", location));
   if (location.find("://") < location.find_first_of("/?")) return parse_url(location);
   if (location.starts_with('/')) return parse_url(cat(base.origin(), location));

@@ -101,8 +101,10 @@ RemoteModel RemoteModel::read(const RemoteAddress& address, bool use_cache,
   RemoteModel model;
   model.folder_ = cached ? with_parent(cached->folder_of(files.commit()))
                          : fs::temp_directory_path() / "fp8kv-remote-model";
-  const bool damaged = cached && fs::exists(model.folder_);
-  auto staged = std::make_unique<StagedDirectory>(model.folder_, damaged);
+  // An entry that is not complete is damaged, or of a version that needed less.
+  std::error_code ignored;
+  if (cached) fs::remove_all(model.folder_, ignored);
+  auto staged = std::make_unique<StagedDirectory>(model.folder_, false);
   const uint64_t all = read_parts(files, config, staged->path(), needed);
   log.note(cat("read ", human_bytes(files.bytes()), " of ", human_bytes(all), " in ",
                count_of(files.requests(), "request")));

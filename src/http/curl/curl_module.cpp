@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <vector>
 
+#include "http/curl/proxy_addresses.h"
 #include "http/http_module.h"
 #include "http/private_address.h"
 
@@ -17,9 +18,15 @@ constexpr long kConnectSeconds = 20;
 constexpr long kStalledSeconds = 30;
 constexpr int kPulseMs = 100;
 
+struct Session {
+  CURLM* multi = curl_multi_init();
+  ProxyAddresses proxies;
+};
+
 // One transfer on its way, with what libcurl was given for it.
 struct Running {
-  explicit Running(HttpTransfer& its) : transfer(&its), easy(curl_easy_init()) {}
+  Running(HttpTransfer& its, const ProxyAddresses& known)
+      : transfer(&its), proxies(known), easy(curl_easy_init()) {}
   ~Running() {
     curl_easy_cleanup(easy);
     curl_slist_free_all(headers);
@@ -28,6 +35,7 @@ struct Running {
   Running& operator=(const Running&) = delete;
 
   HttpTransfer* transfer;
+  const ProxyAddresses& proxies;
   CURL* easy;
   curl_slist* headers = nullptr;
   bool refused = false;
@@ -48,7 +56,9 @@ size_t take_body(char* bytes, size_t size, size_t n, void* context) {
 
 curl_socket_t open_socket(void* context, curlsocktype, curl_sockaddr* address) {
   auto& running = *static_cast<Running*>(context);
-  if (running.transfer->public_only && is_private_address(&address->addr)) {
+  const bool refused = running.transfer->public_only && is_private_address(&address->addr) &&
+                       !running.proxies.has(&address->addr);
+  if (refused) {
     running.refused = true;
     return CURL_SOCKET_BAD;
   }
@@ -111,8 +121,11 @@ void say(HttpTransfer& transfer, HttpOutcome outcome, const char* message) {
 void finish(Running& running, CURLcode result) {
   HttpTransfer& transfer = *running.transfer;
   const char* peer = nullptr;
+  long port = 0;
   curl_easy_getinfo(running.easy, CURLINFO_PRIMARY_IP, &peer);
-  transfer.peer_is_private = peer && *peer ? is_private_address(peer) : 0;
+  curl_easy_getinfo(running.easy, CURLINFO_PRIMARY_PORT, &port);
+  transfer.peer_is_private =
+      peer && *peer && is_private_address(peer) && !running.proxies.has(peer, port);
   if (running.stopped) return say(transfer, http_stopped, "");
   if (running.refused && result != CURLE_OK) return say(transfer, http_address_refused, "");
   if (result == CURLE_OK) return say(transfer, http_done, "");
@@ -136,15 +149,16 @@ void take_out_finished(CURLM* multi, RunningList& running) {
   }
 }
 
-void run(void* session, HttpTransfer* transfers, size_t count, size_t at_once,
+void run(void* opened, HttpTransfer* transfers, size_t count, size_t at_once,
          const HttpPulse* pulse) {
-  auto* multi = static_cast<CURLM*>(session);
+  const auto& session = *static_cast<const Session*>(opened);
+  CURLM* const multi = session.multi;
   for (size_t i = 0; i < count; ++i) say(transfers[i], http_stopped, "");
   RunningList running;
   size_t next = 0;
   while (next < count || !running.empty()) {
     while (next < count && running.size() < at_once) {
-      running.push_back(std::make_unique<Running>(transfers[next++]));
+      running.push_back(std::make_unique<Running>(transfers[next++], session.proxies));
       set_up(*running.back());
       curl_multi_add_handle(multi, running.back()->easy);
     }
@@ -159,11 +173,13 @@ void run(void* session, HttpTransfer* transfers, size_t count, size_t at_once,
 
 void* open_session() {
   curl_global_init(CURL_GLOBAL_DEFAULT);
-  return curl_multi_init();
+  return new Session;
 }
 
-void close_session(void* session) {
-  curl_multi_cleanup(static_cast<CURLM*>(session));
+void close_session(void* opened) {
+  auto* session = static_cast<Session*>(opened);
+  curl_multi_cleanup(session->multi);
+  delete session;
 }
 
 constexpr HttpModule kModule = {open_session, close_session, run};

@@ -1,0 +1,70 @@
+// A hub on 127.0.0.1 for tests: serves folders as ORG/NAME/resolve/REVISION/FILE, sends shards from
+// another host name, as the hub's storage, and keeps what it was asked. A test can answer in its
+// place. Nothing in it depends on time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fp8kv::test {
+
+struct HubAsk {
+  std::string target;         // of the request line
+  std::string host;           // with the port
+  std::string range;          // "bytes=0-99"; "" where all was asked for
+  std::string authorization;  // "" where there was none
+  size_t nth = 0;             // how many requests came before
+};
+
+struct HubAnswer {
+  int status = 200;
+  std::map<std::string, std::string> headers = {};
+  std::string body = {};
+  std::optional<size_t> cut_after = {};  // the connection ends after so many bytes of the body
+};
+
+inline constexpr const char* kHubCommit = "0123456789abcdef0123456789abcdef01234567";
+
+class HubServer {
+ public:
+  using InPlace = std::function<std::optional<HubAnswer>(const HubAsk&)>;
+
+  // Files are those of `root`/ORG/NAME.
+  explicit HubServer(std::filesystem::path root, InPlace in_place = {});
+  ~HubServer();
+  HubServer(const HubServer&) = delete;
+  HubServer& operator=(const HubServer&) = delete;
+
+  std::string endpoint() const;  // "http://127.0.0.1:PORT"
+  std::string storage() const;   // "http://localhost:PORT"
+  std::vector<HubAsk> asked() const;
+  uint64_t body_bytes() const { return body_bytes_; }
+  // What it answers when nothing else is said.
+  HubAnswer answer(const HubAsk& ask) const;
+
+ private:
+  void accept_all();
+  void serve(int connection);
+  HubAnswer file_answer(const std::filesystem::path& path, const HubAsk& ask) const;
+
+  std::filesystem::path root_;
+  InPlace in_place_;
+  int listening_ = -1;
+  int port_ = 0;
+  std::thread acceptor_;
+  mutable std::mutex mutex_;
+  std::vector<std::thread> servers_;
+  std::vector<int> connections_;
+  std::vector<HubAsk> asked_;
+  std::atomic<uint64_t> body_bytes_ = 0;
+};
+
+}  // namespace fp8kv::test
