@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -281,6 +282,13 @@ void Checkpoint::check_present(const std::string& name, uint64_t begin, uint64_t
   throw Error(cat(quote(partial_->address), ": the tensor ", quote(name), " of ", quote(file),
                   " was not read from there: only headers and KV scales were"),
               kFetchWeights);
+}
+
+fs::path Checkpoint::named() const {
+  constexpr std::string_view kHub = "hf://";
+  if (!partial_) return folder_;
+  if (!partial_->address.starts_with(kHub)) return "FOLDER";
+  return partial_->address.substr(kHub.size(), partial_->address.find('@') - kHub.size());
 }
 
 void Checkpoint::check_has_weights() const {

@@ -73,7 +73,6 @@ double value_at(const std::string& bytes, size_t at, DType dtype) {
 }
 
 void check_input_scale(const Checkpoint& checkpoint, const TensorEntry& entry) {
-  if (!is_compute_dtype(entry.dtype)) return;
   const std::string bytes = checkpoint.read(entry.name);
   const size_t width = dtype_bytes(entry.dtype);
   for (size_t at = 0; at + width <= bytes.size(); at += width) {
@@ -89,9 +88,17 @@ void check_input_scale(const Checkpoint& checkpoint, const TensorEntry& entry) {
 
 void check_quantised_tensors(const Checkpoint& checkpoint) {
   check_said(checkpoint);
-  for (const auto& [name, location] : checkpoint.tensors()) {
-    if (is_input_scale(name)) check_input_scale(checkpoint, location.entry);
+  for (const std::string& name : input_scale_tensors(checkpoint)) {
+    check_input_scale(checkpoint, checkpoint.at(name));
   }
+}
+
+std::vector<std::string> input_scale_tensors(const Checkpoint& checkpoint) {
+  std::vector<std::string> names;
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    if (is_input_scale(name) && is_compute_dtype(location.entry.dtype)) names.push_back(name);
+  }
+  return names;
 }
 
 }  // namespace fp8kv

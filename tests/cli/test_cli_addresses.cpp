@@ -105,7 +105,26 @@ TEST_CASE("cli addresses: inspect, verify, plan and diff read them too") {
   CHECK(place.run({"plan", "hf://org/big", "--context", "64"}).exit_code == 0);
   CHECK(place.run({"diff", "hf://org/big", "hub/org/big"}).exit_code == 0);
   const test::CliResult verified = place.run({"verify", "hf://org/big"});
-  CHECK(verified.exit_code == place.run({"verify", "hub/org/big"}).exit_code);
+  const test::CliResult local = place.run({"verify", "hub/org/big"});
+  CHECK(verified.exit_code == local.exit_code);
+  CHECK(has(local.out, "--model-id hub/org/big "));
+  CHECK_MESSAGE(has(verified.out, "--model-id org/big "), verified.out);
+}
+
+TEST_CASE("cli addresses: a model with FP8 weights and KV scales, as inject and quantize made it") {
+  if (!test::reads_addresses()) return;
+  const test::HubPlace place;
+  test::write_tiny_checkpoint(place.temp / "tiny", test::tiny_config());
+  place.temp.write("ids.jsonl", "{\"input_ids\": [1, 5, 9]}\n");
+  const test::CliResult made = place.run(
+      {"quantize", "tiny", "--scheme", "fp8-static", "--data", "ids.jsonl", "-o", "hub/org/fp8"});
+  CHECK_MESSAGE(made.exit_code == 0, made.err);
+  for (const char* command : {"extract", "verify"}) {
+    const test::CliResult local = place.run({command, "hub/org/fp8"});
+    const test::CliResult remote = place.run({command, "hf://org/fp8"});
+    CHECK_MESSAGE(remote.exit_code == local.exit_code, remote.err);
+    if (std::string(command) == "extract") CHECK(remote.out == local.out);
+  }
 }
 
 TEST_CASE("cli addresses: commands that need weights say how to fetch them, and ask nothing") {

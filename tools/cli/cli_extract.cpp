@@ -32,12 +32,15 @@ CLI::App* add_extract(CLI::App& app, ExtractOptions& options) {
   CLI::App* command =
       app.add_subcommand("extract", "Read the scales that a model folder or scale file carries");
   set_examples(*command,
-               {"fp8kv extract Llama-3.1-8B-kv -o scales.json", "fp8kv extract --list Qwen3-8B-FP8",
+               {"fp8kv extract Llama-3.1-8B-kv -o scales.json",
+                "fp8kv extract hf://org/Llama-3.1-8B-kv@main -o scales.json",
+                "fp8kv extract --list Qwen3-8B-FP8",
                 "fp8kv extract Llama-3.1-8B-kv --to vllm-json --tp 2 -o kv_cache_scales.json"});
   command->footer(command->get_footer() + forms_read());
   command
-      ->add_option("checkpoint", options.source,
-                   "Model folder, TensorRT-LLM or AMMO folder, or scale file")
+      ->add_option(
+          "checkpoint", options.source,
+          "Model folder or address (hf://org/name), TensorRT-LLM or AMMO folder, or scale file")
       ->required()
       ->check(a_path())
       ->type_name("CHECKPOINT");

@@ -61,7 +61,9 @@ std::string checkpoint_description(const CheckpointView& view) {
   const ModelDescription& model = view.model;
   const std::string verdict =
       view.not_runnable ? cat("not runnable here: ", view.not_runnable->what()) : "supported";
-  std::string text = described("folder", plain(view.checkpoint.folder().string()));
+  const std::string address = view.checkpoint.address();
+  std::string text = address.empty() ? described("folder", plain(view.checkpoint.folder().string()))
+                                     : described("address", plain(address));
   text += described("architecture",
                     cat(plain(model.architecture), " (", plain(model.model_type), "), ", verdict));
   text += unknown_keys_text(view.unknown_keys);
@@ -92,6 +94,7 @@ std::string checkpoint_json(const CheckpointView& view) {
   JsonWriter json;
   json.begin_object().member("schema", "fp8kv.inspect/1").member("kind", "checkpoint");
   json.member("folder", utf8_name(view.checkpoint.folder().string()));
+  if (view.checkpoint.is_partial()) json.member("address", view.checkpoint.address());
   json.member("architecture", model.architecture).member("model_type", model.model_type);
   json.member("supported", !view.not_runnable).member("n_layers", model.n_layers());
   json.member("n_heads", model.n_heads).member("n_kv_heads", model.n_kv_heads());

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "checkpoint/quantised_tensors.h"
 #include "scales/read/checkpoint_store.h"
 #include "scales/read/open_store.h"
 #include "scales/read/scale_file_survey.h"
@@ -42,6 +43,7 @@ std::vector<std::string> scale_tensor_names(const Checkpoint& checkpoint) {
     const TensorEntry& entry = location.entry;
     if (scale_spelling(name) && is_readable_scale(entry.dtype, entry.shape)) names.insert(name);
   }
+  for (std::string& name : input_scale_tensors(checkpoint)) names.insert(std::move(name));
   try {
     for (std::string& name : surveyed_tensors(*store_of(checkpoint))) {
       names.insert(std::move(name));

@@ -25,7 +25,7 @@ FoundScales survey_scales(const Checkpoint& checkpoint);
 // nothing to tell: what is not there, or cannot be read at all.
 FoundScales survey_scales(const std::filesystem::path& path);
 
-// The tensors whose values a survey of this checkpoint, or what `verify` asks of it, reads: all
+// The scales of K, V, Q and inputs whose values a survey of this checkpoint or `verify` reads: all
 // that has to be fetched of a model elsewhere.
 std::vector<std::string> scale_tensor_names(const Checkpoint& checkpoint);
 

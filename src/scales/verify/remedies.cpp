@@ -83,8 +83,9 @@ std::vector<Reinjection> reinjections(const Checkpoint& checkpoint, const FoundS
                                       const ScalesOnDisk& on_disk) {
   const bool own = !found.refusal;
   const KvScales scales = own ? found.scales : stand_ins(checkpoint);
-  const fs::path out = free_output(checkpoint.folder());
-  const std::string folder = shell_path(checkpoint.folder().string());
+  const fs::path named = checkpoint.named();
+  const fs::path out = free_output(checkpoint.is_partial() ? named.filename() : named);
+  const std::string folder = shell_path(named.string());
   const std::string source = own ? folder : can_calibrate(checkpoint) ? kNewScales : "SCALES";
   const bool replace = on_disk.facts.has(Fact::scales);
   std::vector<Reinjection> made;

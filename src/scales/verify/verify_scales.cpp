@@ -119,10 +119,10 @@ VerifyReport verify_scales(const std::filesystem::path& path, const VerifyReques
   FoundScales found = survey_scales(checkpoint);
   report.scales = scales_on_disk(checkpoint);
   if (found.refusal && !found.absent) report.refusal = found.refusal;
-  fill_in(report, path.string(), request);
+  const std::string named = checkpoint.named().string();
+  fill_in(report, named, request);
   if (!report.arrives) {
-    add_fixes(report, path.string(), request.serving,
-              reinjections(checkpoint, found, report.scales));
+    add_fixes(report, named, request.serving, reinjections(checkpoint, found, report.scales));
   }
   take_origin(std::move(found), report);
   checkpoint.check_unchanged();
