@@ -96,6 +96,7 @@ HttpReply received(Receiving& receiving, const HttpTransfer& transfer) {
   HttpReply reply = std::move(receiving.reply);
   reply.peer_is_private = transfer.peer_is_private != 0;
   reply.address_refused = transfer.outcome == http_address_refused;
+  reply.untrusted = transfer.outcome == http_untrusted;
   const bool over_long_header = receiving.header_bytes > kMostHeaderBytes;
   if (transfer.outcome == http_failed) reply.failure = transfer.message;
   if (over_long_header) reply.failure = "its headers are longer than 64 KiB";

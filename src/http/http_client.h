@@ -28,7 +28,8 @@ struct HttpReply {
   bool too_long = false;                       // it has more bytes than asked for; the body is cut
   bool peer_is_private = false;
   bool address_refused = false;
-  std::string failure;  // why there is no reply, or only a part of it; "" for a whole one
+  bool untrusted = false;  // its certificate
+  std::string failure;     // why there is no reply, or only a part of it; "" for a whole one
 
   // "" when absent.
   std::string header(const std::string& name) const;

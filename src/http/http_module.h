@@ -14,6 +14,7 @@ enum HttpOutcome {
   http_done,             // the whole answer was received
   http_stopped,          // a callback asked to stop
   http_address_refused,  // the host has no public address, and one was required
+  http_untrusted,        // the host's certificate is of no authority that is known here
   http_failed            // no answer, or a part of it: `message` says why
 };
 

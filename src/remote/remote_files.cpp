@@ -157,6 +157,7 @@ bool RemoteFiles::take(Pending& pending, HttpReply& reply, RemoteBytes& out) {
   if (reply.address_refused) {
     throw redirect_error(asked, "to an address of a private network, which is not followed");
   }
+  if (reply.untrusted) throw untrusted_error(asked);
   if (!reply.failure.empty() || is_passing(reply.status)) return try_again(pending, reply), false;
   if (of_address) note_version(pending, reply);
   if (is_redirect(reply.status)) return follow(pending, reply), false;

@@ -83,6 +83,12 @@ Error unreachable_error(const Asked& asked, const HttpReply& reply, int tries) {
                "try again later", ErrorKind::resource);
 }
 
+Error untrusted_error(const Asked& asked) {
+  return Error(cat(shown(asked), ": the certificate of ", asked.url.host, " is not trusted"),
+               "name the file of its authority's certificate in CURL_CA_BUNDLE or SSL_CERT_FILE",
+               ErrorKind::resource);
+}
+
 Error redirect_error(const Asked& asked, const std::string& why) {
   return Error(cat(shown(asked), ": ", asked.url.host, " redirects ", why), "check the address");
 }

@@ -24,6 +24,8 @@ std::string shown(const Asked& asked);
 Error status_error(const Asked& asked, const HttpReply& reply);
 // For the last of several tries.
 Error unreachable_error(const Asked& asked, const HttpReply& reply, int tries);
+// For a host whose certificate is not trusted.
+Error untrusted_error(const Asked& asked);
 // For a redirect that is not followed.
 Error redirect_error(const Asked& asked, const std::string& why);
 // For a server that sends a whole file where a part was asked for.

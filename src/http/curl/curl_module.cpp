@@ -129,7 +129,8 @@ void finish(Running& running, CURLcode result) {
   if (running.stopped) return say(transfer, http_stopped, "");
   if (running.refused && result != CURLE_OK) return say(transfer, http_address_refused, "");
   if (result == CURLE_OK) return say(transfer, http_done, "");
-  say(transfer, http_failed, curl_easy_strerror(result));
+  const bool untrusted = result == CURLE_PEER_FAILED_VERIFICATION;
+  say(transfer, untrusted ? http_untrusted : http_failed, curl_easy_strerror(result));
 }
 
 using RunningList = std::vector<std::unique_ptr<Running>>;
