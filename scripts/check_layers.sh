@@ -55,6 +55,7 @@ declare -A may=(
   [src/policy]="$values files json formats"
   [src/calib]="$forward data policy"
   [src/eval]="$forward data policy generate calib"
+  [src/equalize]="$scales $measured"
   [src/draw]="base"
   [src/report]="$values policy eval draw"
   [kernels]="core kernels/device"

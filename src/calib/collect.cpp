@@ -167,6 +167,7 @@ class Collector {
     if (options_.inputs) {
       options_.inputs->end_layer(index, of_layer, latent_amax(found_.layers.back()));
     }
+    if (options_.keys) options_.keys->end_layer(index);
     weights.end();
     if (config_.experts) {
       found_.reached.push_back(download_words(backend_, workspace.reached.view(), index));

@@ -12,6 +12,7 @@
 #include "calib/calibration_state.h"
 #include "calib/collected.h"
 #include "calib/input_ranges.h"
+#include "calib/key_samples.h"
 #include "calib/memory_plan.h"
 #include "calib/window_plan.h"
 #include "checkpoint/checkpoint.h"
@@ -41,6 +42,9 @@ struct CollectOptions {
   // What matrices multiply is looked at too, which takes whole layers, all of them. REQUIRES that
   // it is the backend, and no state.
   InputRanges* inputs = nullptr;
+  // Samples of K are kept too. REQUIRES that it is the backend, made for these windows, and no
+  // state.
+  KeySamples* keys = nullptr;
   // Measured as well, behind the model's last layer, which takes whole layers, all of them.
   std::span<const DraftModel> drafts = {};
 };
