@@ -67,12 +67,12 @@ declare -A may=(
   [kernels/backend]="$values backend backend/open kernels kernels/device kernels/ops"
   [tools/options]="$scales backend data policy eval"
   [tools/about]="base json backend/cpu/isa"
-  [tools/cli]="$scales quantize backend backend/open data data/files policy eval options about"
+  [tools/cli]="$scales quantize equalize backend backend/open data data/files policy eval options about"
   [tools/inputs]="$scales $measured remote chat jinja/values text options"
   [tools/show]="$scales quantize $measured text report options inputs"
   [tools/show/eval]="$scales $measured report options inputs show"
   [tools/show/verify]="$scales scales/loaded options show"
-  [tools/commands]="$scales quantize $measured scales/loaded text backend/cpu/isa backend/open report options inputs show show/eval show/verify"
+  [tools/commands]="$scales quantize equalize $measured scales/loaded text backend/cpu/isa backend/open report options inputs show show/eval show/verify"
   [tools]="$values files cli commands inputs options"
 )
 status=0

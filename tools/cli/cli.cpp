@@ -13,6 +13,7 @@
 #include "cli/cli_brackets.h"
 #include "cli/cli_calibrate.h"
 #include "cli/cli_checks.h"
+#include "cli/cli_equalize.h"
 #include "cli/cli_eval.h"
 #include "cli/cli_extract.h"
 #include "cli/cli_flags.h"
@@ -354,6 +355,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_calibrate);
   add_command(commands, app, add_inject);
   add_command(commands, app, add_quantize);
+  add_command(commands, app, add_equalize);
   add_command(commands, app, add_verify);
   add_command(commands, app, add_extract);
   add_command(commands, app, add_run);

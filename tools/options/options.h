@@ -233,6 +233,22 @@ struct DiffOptions : CommonOptions {
   double tolerance = 0;
 };
 
+struct EqualizeOptions : CommonOptions {
+  std::filesystem::path model;
+  std::filesystem::path out;
+  std::vector<std::filesystem::path> data;
+  std::vector<std::filesystem::path> held_out;  // empty: the last quarter of `data`
+  DataChoice choice;
+  ChatRequest chat;
+  WindowRequest windows = {.samples = 24, .seq_len = 512};
+  std::string cache;  // what --for was given: a name of equalized_caches
+  std::string device = "auto";
+  int threads = 0;
+  bool strict = false;  // as in `calibrate`
+  bool dry_run = false;
+  bool force = false;
+};
+
 struct TokenizeOptions : CommonOptions {
   std::filesystem::path model;
   std::filesystem::path input = "-";  // as --data: files, or standard input
@@ -248,6 +264,6 @@ struct DoctorOptions : CommonOptions {};
 using Options =
     std::variant<CalibrateOptions, InjectCommandOptions, VerifyOptions, ExtractOptions, RunOptions,
                  EvalCommandOptions, InspectOptions, DiffOptions, MergeOptions, PlanOptions,
-                 QuantizeOptions, TokenizeOptions, DoctorOptions>;
+                 QuantizeOptions, EqualizeOptions, TokenizeOptions, DoctorOptions>;
 
 }  // namespace fp8kv

@@ -1,0 +1,61 @@
+#include "equalize/cache_loss.h"
+
+#include <utility>
+
+#include "eval/evaluate.h"
+#include "policy/make_scales.h"
+#include "policy/policies.h"
+
+namespace fp8kv {
+namespace {
+
+CandidateReport candidate(const std::string& name, const CacheType& type,
+                          const std::vector<LayerMagnitudes>& magnitudes) {
+  CandidateReport made;
+  made.name = made.dtype_name = name;
+  made.dtype = type;
+  if (const std::optional<KvFormat> format = scales_for(type)) {
+    made.scales = make_scales(magnitudes, amax_policy(ScaleSharing::tensor, 1), false, *format);
+  }
+  return made;
+}
+
+// K in `format` and V in the model's own dtype, whose scales are 1.
+CandidateReport keys_alone(KvFormat format, DType values,
+                           const std::vector<LayerMagnitudes>& magnitudes) {
+  CandidateReport made = candidate(format_name(format) + " K", CacheType(format), magnitudes);
+  made.dtype = CacheType(format, kv_format(values));
+  if (!made.scales) return made;
+  for (LayerScales& layer : made.scales->layers) {
+    for (float& scale : layer.v) scale = 1.0f;
+  }
+  return made;
+}
+
+}  // namespace
+
+std::vector<CacheLoss> cache_losses(const Checkpoint& checkpoint, const ModelConfig& config,
+                                    Backend& backend,
+                                    const std::vector<std::vector<int32_t>>& windows,
+                                    const std::vector<LayerMagnitudes>& magnitudes,
+                                    const LossOptions& options, Log& log) {
+  EvalReport report;
+  report.config = config;
+  report.candidates = {
+      keys_alone(options.format, config.dtype, magnitudes),
+      candidate(format_name(options.format) + " K and V", options.format, magnitudes),
+      candidate("fp8_e4m3 amax K and V", KvFormat::e4m3fn, magnitudes)};
+  evaluate(checkpoint, backend, windows,
+           {.baseline = config.dtype,
+            .greedy_tokens = 0,
+            .attention_rows = 1,
+            .threads = options.threads},
+           report, log);
+  std::vector<CacheLoss> losses;
+  for (const CandidateReport& each : report.candidates) {
+    losses.push_back({each.name, each.total.kld, each.total.kld_error});
+  }
+  return losses;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,137 @@
+#include "equalize/fold_places.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "config/families/tensor_table.h"
+
+namespace fp8kv {
+namespace {
+
+// The roles that take the factors of Q and of K.
+struct FoldRoles {
+  TensorRole q, k;
+};
+
+FoldRoles fold_roles(QkNorm norm) {
+  if (norm == QkNorm::none) return {TensorRole::q, TensorRole::k};
+  return {TensorRole::q_norm, TensorRole::k_norm};
+}
+
+// A reason why a model is refused.
+struct Refusal {
+  bool (*holds)(const ModelConfig& config);
+  const char* reason;
+  const char* help;
+};
+
+bool takes_v_from_k(const ModelConfig& config) {
+  const auto from_k = [](const LayerDescription& layer) { return layer.v_is_k; };
+  return config.block.qk_norm == QkNorm::none &&
+         std::any_of(config.layers.begin(), config.layers.end(), from_k);
+}
+
+constexpr const char* kOtherCaches =
+    "'fp8kv calibrate' makes scales for an FP8 cache, and 'fp8kv eval' measures every cache";
+
+const Refusal kRefusals[] = {
+    {[](const ModelConfig& config) { return config.latent.has_value(); },
+     "has latent attention: its heads share one cached vector, of which V is made too",
+     kOtherCaches},
+    {[](const ModelConfig& config) { return config.shares_caches(config.n_layers()); },
+     "has layers that read the cache of another layer, whose queries would need its factors",
+     kOtherCaches},
+    {[](const ModelConfig& config) { return config.block.qk_norm == QkNorm::plain; },
+     "normalises Q and K without weights, which takes factors out again", kOtherCaches},
+    {takes_v_from_k, "takes V from the projection of K, which factors would change", kOtherCaches},
+    {[](const ModelConfig& config) { return !config.stored_as.empty(); },
+     "has quantised weights, whose codes cannot take every power of two",
+     "equalise the 16-bit model, then quantise that: 'fp8kv quantize' keeps the rows' scales"},
+    {[](const ModelConfig& config) { return config.dtype == DType::f16; },
+     "has float16 weights: Q and K below 2^-14 would lose bits",
+     "equalise the model in bfloat16 or float32"},
+};
+
+// The row of a tensor that has row `index` of a role.
+int64_t row_of(const ModelTensor& tensor, const TensorPart& part, int64_t index) {
+  if (tensor.groups == 0) return part.first_row + index;
+  int64_t all = 0;
+  for (const TensorPart& each : tensor.parts) all += each.rows;
+  const int64_t own = part.rows / tensor.groups;
+  return index / own * (all / tensor.groups) + part.first_row / tensor.groups + index % own;
+}
+
+class LayerFold {
+ public:
+  LayerFold(const ModelConfig& config, int64_t layer)
+      : config_(config),
+        layer_(config.layer(layer)),
+        shared_(config.block.qk_norm == QkNorm::per_head),
+        group_(config.n_heads / layer_.n_kv_heads) {}
+
+  // The rows that a tensor has of one role, with a factor of K or of Q.
+  void add(const ModelTensor& tensor, const TensorPart& part, bool is_key,
+           std::vector<FoldedRow>& rows) const {
+    const int64_t dim = layer_.k_head_dim;
+    // Norms of heads may be one tensor of several rows, or a tensor for each head.
+    const bool by_head = tensor.head >= 0 || config_.block.qk_norm == QkNorm::own_heads;
+    const int64_t count = by_head ? tensor.shape.elements() : part.rows;
+    const int64_t before = tensor.head >= 0 ? tensor.head * dim : 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t head = (before + i) / dim;
+      FoldedRow row{.channel = (before + i) % dim, .sign = is_key ? 1 : -1};
+      row.row = by_head ? i : row_of(tensor, part, i);
+      if (!shared_) row.unit = is_key ? head : head / group_;
+      rows.push_back(row);
+    }
+  }
+
+ private:
+  const ModelConfig& config_;
+  const LayerDescription& layer_;
+  bool shared_;
+  int64_t group_;  // query heads of a KV head
+};
+
+}  // namespace
+
+int64_t fold_units(const ModelConfig& config, int64_t layer) {
+  return config.block.qk_norm == QkNorm::per_head ? 1 : config.layer(layer).n_kv_heads;
+}
+
+std::vector<FoldedTensor> folded_tensors(const Checkpoint& checkpoint, const ModelConfig& config,
+                                         int64_t layer) {
+  const FoldRoles roles = fold_roles(config.block.qk_norm);
+  const bool is_norm = config.block.qk_norm != QkNorm::none;
+  const LayerFold fold(config, layer);
+  std::vector<FoldedTensor> folded;
+  for (const ModelTensor& tensor : layer_tensors(config, layer)) {
+    FoldedTensor made{.name = tensor.name,
+                      .is_matrix = !is_norm && !tensor.is_bias,
+                      .turned = !tensor.is_bias && is_turned(tensor.layout),
+                      .plus_one = is_norm && !tensor.is_bias && config.block.norm_plus_one,
+                      .rows = {}};
+    for (const TensorPart& part : tensor.parts) {
+      if (part.role != roles.q && part.role != roles.k) continue;
+      FP8KV_ASSERT(tensor.layout != TensorLayout::in_turn &&
+                   tensor.layout != TensorLayout::columns_in_turn);
+      fold.add(tensor, part, part.role == roles.k, made.rows);
+    }
+    if (made.rows.empty()) continue;
+    checkpoint.at(made.name);
+    folded.push_back(std::move(made));
+  }
+  return folded;
+}
+
+void check_foldable(const Checkpoint& checkpoint, const ModelConfig& config) {
+  for (const Refusal& each : kRefusals) {
+    if (!each.holds(config)) continue;
+    throw Error(cat(quote(checkpoint.folder().string()), ": ", config.architecture, " ",
+                    each.reason, ", so it cannot be equalised"),
+                each.help);
+  }
+}
+
+}  // namespace fp8kv

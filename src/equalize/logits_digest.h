@@ -1,0 +1,21 @@
+// The logits of a model in 16 or 32 bit as one digest: two models are bit-equal on a text where
+// their digests are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
+#include "core/config.h"
+
+namespace fp8kv {
+
+// SHA-256 over the logits of all tokens of the windows, with a cache in the model's own dtype.
+// Reads each weight once.
+std::string logits_digest(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+                          const std::vector<std::vector<int32_t>>& windows, int threads, Log& log);
+
+}  // namespace fp8kv
