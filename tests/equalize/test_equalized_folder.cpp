@@ -1,0 +1,209 @@
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "backend/cpu/cpu_backend.h"
+#include "checkpoint/made_for.h"
+#include "checkpoint/model_identity.h"
+#include "checkpoint/read_model_config.h"
+#include "core/half.h"
+#include "equalize/equalized_folder.h"
+#include "equalize/find_exponents.h"
+#include "equalize/fold_places.h"
+#include "equalize/logits_digest.h"
+#include "support/expect_error.h"
+#include "support/models/family_model.h"
+#include "support/models/tiny_checkpoint.h"
+#include "support/models/tiny_config.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+// Factors that no search would find: another one for each group and unit, as far as it is exact.
+std::vector<LayerFactors> some_factors(const Checkpoint& checkpoint, const ModelConfig& config) {
+  std::vector<LayerFactors> layers(static_cast<size_t>(config.n_layers()));
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    if (!config.writes_cache(i)) continue;
+    LayerFactors& layer = layers[static_cast<size_t>(i)];
+    const int64_t units = fold_units(config, i);
+    layer.groups = channel_groups(config, i);
+    const AllowedExponents allowed =
+        exact_exponents(checkpoint, folded_tensors(checkpoint, config, i), units, layer.groups);
+    for (size_t unit = 0; unit < static_cast<size_t>(units); ++unit) {
+      Exponents exponents;
+      for (size_t g = 0; g < layer.groups.size(); ++g) {
+        const int wanted = static_cast<int>((3 * g + 2 * unit) % 7) - 3;
+        exponents.push_back(allowed[unit][g].has(wanted) ? wanted : 0);
+      }
+      layer.exponents.push_back(exponents);
+      layer.kept.push_back(true);
+    }
+  }
+  return layers;
+}
+
+bool any_factor(const std::vector<LayerFactors>& layers) {
+  const FactorCounts counts = count_factors(layers);
+  return counts.least < 0 || counts.most > 0;
+}
+
+std::string digest_of(const Checkpoint& checkpoint, const ModelConfig& config,
+                      const std::vector<int32_t>& ids) {
+  const auto backend = make_cpu_backend(1);
+  Log log(Verbosity::quiet);
+  return logits_digest(checkpoint, config, *backend, {ids}, 1, log);
+}
+
+std::string refusal_of(const Checkpoint& checkpoint, const ModelConfig& config) {
+  try {
+    check_foldable(checkpoint, config);
+  } catch (const Error& error) {
+    CHECK(!error.help().empty());
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("equalized folder: every family's logits keep every bit, or it is refused by name") {
+  std::set<std::string> folded;
+  for (const std::string& name : test::family_cases()) {
+    CAPTURE(name);
+    const test::FamilyModel model(name);
+    const std::string refusal = refusal_of(model.checkpoint, model.config);
+    if (!refusal.empty()) {
+      CHECK(refusal.find(model.config.architecture) != refusal.npos);
+      continue;
+    }
+    const std::vector<LayerFactors> factors = some_factors(model.checkpoint, model.config);
+    if (!any_factor(factors)) continue;
+    const test::TempDir folder;
+    std::filesystem::create_directory(folder / "eq");
+    write_equalized(model.checkpoint, model.config, factors, "{}", folder / "eq");
+    const Checkpoint made = Checkpoint::open(folder / "eq");
+    const ModelConfig config = read_model_config(made);
+    CHECK(digest_of(made, config, model.ids) ==
+          digest_of(model.checkpoint, model.config, model.ids));
+    folded.insert(model.config.architecture);
+  }
+  MESSAGE("architectures that were folded: ", folded.size());
+  CHECK(folded.size() >= 10);
+}
+
+TEST_CASE("equalized folder: only weights of K and Q change, each by its power of two") {
+  const test::TempDir folder;
+  test::TinyConfig tiny = test::tiny_config("Qwen2ForCausalLM");
+  tiny.dtype = DType::bf16;
+  test::write_tiny_checkpoint(folder / "m", tiny, {.n_shards = 2});
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  const ModelConfig config = read_model_config(checkpoint);
+  std::vector<LayerFactors> factors = some_factors(checkpoint, config);
+  for (LayerFactors& layer : factors) {
+    for (Exponents& unit : layer.exponents) unit = {0, 2, 0, -1};
+  }
+  std::filesystem::create_directory(folder / "eq");
+  write_equalized(checkpoint, config, factors, "{}", folder / "eq");
+  const Checkpoint made = Checkpoint::open(folder / "eq");
+  for (const auto& [name, location] : checkpoint.tensors()) {
+    CAPTURE(name);
+    const bool q = name.find("q_proj") != name.npos, k = name.find("k_proj") != name.npos;
+    const std::string before = checkpoint.read(name), after = made.read(name);
+    REQUIRE(made.at(name).begin == location.entry.begin);
+    if (!q && !k) {
+      CHECK(before == after);
+      continue;
+    }
+    // Heads of 8 in halves: pair 1 is channels 1 and 5, pair 3 channels 3 and 7.
+    const size_t columns = before.size() / 2 / static_cast<size_t>(location.entry.shape[0]);
+    for (size_t i = 0; i < before.size() / 2; ++i) {
+      const size_t pair = i / columns % 8 % 4;
+      const float factor = pair == 1 ? 4.0f : pair == 3 ? 0.5f : 1.0f;
+      const auto at = [&](const std::string& bytes) {
+        return bf16_to_float(static_cast<uint16_t>(static_cast<uint8_t>(bytes[2 * i]) |
+                                                   static_cast<uint8_t>(bytes[2 * i + 1]) << 8));
+      };
+      REQUIRE(at(after) == at(before) * (k ? factor : 1 / factor));
+    }
+  }
+}
+
+TEST_CASE("equalized folder: models that factors would change are refused with a way out") {
+  const test::TempDir folder;
+  test::TinyConfig tiny = test::tiny_config();
+  tiny.dtype = DType::f16;
+  test::write_tiny_checkpoint(folder / "m", tiny);
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  ModelConfig config = read_model_config(checkpoint);
+  CHECK(refusal_of(checkpoint, config).find("float16 weights") != std::string::npos);
+  config.dtype = DType::bf16;
+  CHECK(refusal_of(checkpoint, config).empty());
+  config.stored_as = "fp8, a scale for each row";
+  CHECK(refusal_of(checkpoint, config).find("quantised weights") != std::string::npos);
+  config.stored_as = "";
+  config.block.qk_norm = QkNorm::plain;
+  CHECK(refusal_of(checkpoint, config).find("without weights") != std::string::npos);
+  config.block.qk_norm = QkNorm::none;
+  config.layers[0].v_is_k = true;
+  CHECK(refusal_of(checkpoint, config).find("takes V from") != std::string::npos);
+  config.layers[0].v_is_k = false;
+  config.layers[1].cache_of = 0;
+  CHECK(refusal_of(checkpoint, config).find("cache of another") != std::string::npos);
+  config.layers[1].cache_of = 1;
+  config.latent.emplace();
+  CHECK(refusal_of(checkpoint, config).find("latent attention") != std::string::npos);
+}
+
+TEST_CASE("equalized folder: scales made for the original are refused") {
+  const test::TempDir folder;
+  test::TinyConfig tiny = test::tiny_config();
+  test::write_tiny_checkpoint(folder / "m", tiny);
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  const ModelConfig config = read_model_config(checkpoint);
+  std::filesystem::create_directory(folder / "eq");
+  write_equalized(checkpoint, config, some_factors(checkpoint, config), "{}", folder / "eq");
+  const Checkpoint made = Checkpoint::open(folder / "eq");
+  KvScales scales;
+  scales.n_kv_heads = 2;
+  scales.layers.assign(2, {.k = {0.5f}, .v = {0.5f}});
+  scales.provenance.model_identity = model_identity(checkpoint, config);
+  scales.provenance.model_fingerprint = fingerprint_of(*scales.provenance.model_identity);
+  CHECK_NOTHROW(check_made_for(scales, checkpoint, config, "'scales.json'"));
+  CHECK(test::error_of([&] {
+          check_made_for(scales, made, config, "'scales.json'");
+        }).find("was calibrated on another model") != std::string::npos);
+}
+
+TEST_CASE("exact exponents: none overflows, becomes subnormal or rounds a sum with 1") {
+  const test::TempDir folder;
+  test::TinyConfig tiny = test::tiny_config();
+  tiny.dtype = DType::bf16;
+  tiny.n_layers = 1;
+  std::vector<test::TinyTensor> tensors = test::tiny_tensors(tiny);
+  for (test::TinyTensor& each : tensors) {
+    if (each.name.find("k_proj") == each.name.npos) continue;
+    each.values[0] = 0x1p125f;    // channel 0: two doublings are left
+    each.values[32] = 0x1p-124f;  // channel 1: two halvings
+    each.values[2 * 32] = 0.0f;   // channel 2: a zero takes any
+  }
+  std::filesystem::create_directory(folder / "m");
+  folder.write("m/config.json", test::tiny_config_json(tiny));
+  test::write_tiny_weights(folder / "m", tensors, DType::bf16);
+  const Checkpoint checkpoint = Checkpoint::open(folder / "m");
+  const ModelConfig config = read_model_config(checkpoint);
+  const AllowedExponents allowed = exact_exponents(
+      checkpoint, folded_tensors(checkpoint, config, 0), 2, channel_groups(config, 0));
+  CHECK(allowed[0][0].has(2));
+  CHECK(!allowed[0][0].has(3));
+  CHECK(allowed[0][1].has(-2));
+  CHECK(!allowed[0][1].has(-3));
+  CHECK(allowed[0][2].has(-8));
+  CHECK(allowed[1][0].has(8));
+}
+
+}  // namespace fp8kv
