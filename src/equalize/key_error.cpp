@@ -7,6 +7,12 @@
 #include "core/kv_rows.h"
 
 namespace fp8kv {
+namespace {
+
+// One channel in so many makes whole rows of M worth adding up.
+constexpr size_t kSparse = 8;
+
+}  // namespace
 
 KeyError::KeyError(const HeadSample& sample, const ChannelGroups& groups, KvFormat format,
                    float stored)
@@ -16,6 +22,8 @@ KeyError::KeyError(const HeadSample& sample, const ChannelGroups& groups, KvForm
       stored_(stored),
       dim_(static_cast<size_t>(sample.dim)),
       factors_(dim_),
+      inverse_(dim_),
+      product_(dim_),
       scaled_(dim_),
       bytes_(static_cast<size_t>(row_.bytes())),
       errors_(sample.keys.size()),
@@ -37,12 +45,15 @@ void KeyError::encode(size_t row, std::span<const size_t> parts) {
 
 void KeyError::set(const Exponents& exponents) {
   exponents_ = exponents;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    for (const int64_t channel : groups_[g]) {
-      factors_[static_cast<size_t>(channel)] = std::ldexp(1.0f, exponents[g]);
-    }
-  }
+  for (size_t g = 0; g < groups_.size(); ++g) set_factors(g, exponents[g]);
   refresh();
+}
+
+void KeyError::set_factors(size_t group, int exponent) {
+  for (const int64_t channel : groups_[group]) {
+    factors_[static_cast<size_t>(channel)] = std::ldexp(1.0f, exponent);
+    inverse_[static_cast<size_t>(channel)] = std::ldexp(1.0f, -exponent);
+  }
 }
 
 // Everything anew, so that roundings of many small changes do not add up.
@@ -59,7 +70,7 @@ void KeyError::refresh() {
     float* error = errors(row);
     for (size_t i = 0; i < dim_; ++i) {
       const float back = row_value(row_, bytes_.data(), static_cast<int32_t>(i)) * stored;
-      error[i] = back / factors_[i] - keys[i];
+      error[i] = back * inverse_[i] - keys[i];
       sums_[window * dim_ + i] += double{error[i]};
     }
     float* to = weighed(row);
@@ -121,26 +132,48 @@ void KeyError::find_touched(size_t group) {
   }
 }
 
-// changes_ = what another exponent of the group does to the errors of a row.
-void KeyError::changes_of(size_t row, size_t group, int exponent) {
+// changes_ = what factors_ do to the errors of a row, in the parts that are touched.
+void KeyError::changes_of(size_t row) {
   const float stored = kv_spec(row_.format).stored_scale ? stored_ : 1.0f;
-  const float factor = std::ldexp(1.0f, exponent);
-  const float before = std::ldexp(1.0f, exponents_[group]);
-  for (const int64_t channel : groups_[group]) factors_[static_cast<size_t>(channel)] = factor;
   encode(row, parts_);
   const float* keys = sample_.keys.data() + row * dim_;
   const float* error = errors(row);
   changes_.clear();
   for (const size_t i : touched_) {
     const float back = row_value(row_, bytes_.data(), static_cast<int32_t>(i)) * stored;
-    const float made = back / factors_[i] - keys[i];
+    const float made = back * inverse_[i] - keys[i];
     if (made != error[i]) changes_.push_back({i, made - error[i]});
   }
-  for (const int64_t channel : groups_[group]) factors_[static_cast<size_t>(channel)] = before;
+}
+
+// What changes_ add to the row's e' M e: d' (2 M e + M d). Where a scale of the row changes, most
+// channels do, and whole rows of M are added up.
+double KeyError::gain_of(size_t row) {
+  const float* to = weighed(row);
+  double gain = 0;
+  if (changes_.size() * kSparse > dim_) {
+    std::fill(product_.begin(), product_.end(), 0.0f);
+    for (const Change& each : changes_) {
+      const float* moment = sample_.moment.data() + each.channel * dim_;
+      for (size_t i = 0; i < dim_; ++i) product_[i] += moment[i] * each.error;
+    }
+    for (const Change& each : changes_) {
+      gain += double{each.error} * double{2 * to[each.channel] + product_[each.channel]};
+    }
+    return gain;
+  }
+  for (const Change& a : changes_) {
+    const float* moment = sample_.moment.data() + a.channel * dim_;
+    float sum = 2 * to[a.channel];
+    for (const Change& b : changes_) sum += moment[b.channel] * b.error;
+    gain += double{a.error} * double{sum};
+  }
+  return gain;
 }
 
 double KeyError::value_with(size_t group, int exponent) {
   find_touched(group);
+  set_factors(group, exponent);
   double value = value_;
   std::vector<double> sums(dim_);
   size_t row = 0;
@@ -148,18 +181,13 @@ double KeyError::value_with(size_t group, int exponent) {
     const auto old = std::span(sums_).subspan(window * dim_, dim_);
     std::copy(old.begin(), old.end(), sums.begin());
     for (; row < sample_.ends[window]; ++row) {
-      changes_of(row, group, exponent);
-      const float* to = weighed(row);
-      for (const Change& a : changes_) {
-        const float* moment = sample_.moment.data() + a.channel * dim_;
-        float sum = 2 * to[a.channel];
-        for (const Change& b : changes_) sum += moment[b.channel] * b.error;
-        value += double{a.error} * double{sum};
-        sums[a.channel] += double{a.error};
-      }
+      changes_of(row);
+      value += gain_of(row);
+      for (const Change& each : changes_) sums[each.channel] += double{each.error};
     }
     value += centre(window, old) - centre(window, sums);
   }
+  set_factors(group, exponents_[group]);
   return value;
 }
 

@@ -37,7 +37,9 @@ class KeyError {
     float error;  // new less old
   };
   void find_touched(size_t group);
-  void changes_of(size_t row, size_t group, int exponent);
+  void set_factors(size_t group, int exponent);
+  void changes_of(size_t row);
+  double gain_of(size_t row);
   void encode(size_t row, std::span<const size_t> parts);
   float* errors(size_t row) { return errors_.data() + row * dim_; }
   float* weighed(size_t row) { return weighed_.data() + row * dim_; }
@@ -53,6 +55,8 @@ class KeyError {
   size_t dim_;
   Exponents exponents_;          // [groups]
   std::vector<float> factors_;   // [dim]
+  std::vector<float> inverse_;   // [dim]: 1 / factors_
+  std::vector<float> product_;   // [dim]
   std::vector<float> scaled_;    // [dim]: the row that is being encoded
   std::vector<uint8_t> bytes_;   // of one row
   std::vector<float> errors_;    // [rows, dim]
