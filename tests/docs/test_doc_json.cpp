@@ -155,6 +155,8 @@ std::vector<Json> outputs() {
       {"merge", "p0.json", "p1.json", "-o", "m.json"},
       {"inject", demo, "--scales", "s.json", "-o", "kv"},
       {"quantize", demo, "--scales", "s.json", "-o", "fp8"},
+      {"equalize", demo, "--data", text, "--seq-len", "32", "--samples", "8", "--for", "int8", "-o",
+       "eq"},
       {"verify", "kv"},
       {"verify", demo, "--gpu", "mi300"},
       {"verify", "kv", "--with", "./python"},

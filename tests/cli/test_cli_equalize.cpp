@@ -1,0 +1,140 @@
+// `fp8kv equalize`, as processes of the built program: what it makes, says and refuses.
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "checkpoint/checkpoint.h"
+#include "json/json.h"
+#include "support/models/tiny_checkpoint.h"
+#include "support/models/tiny_config.h"
+#include "support/places.h"
+#include "support/run_cli.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+// A model in BF16 whose first pair of K is forty times too large, and a text for it.
+class EqualizePlace {
+ public:
+  EqualizePlace() {
+    test::TinyConfig config = test::tiny_config();
+    config.dtype = DType::bf16;
+    std::vector<test::TinyTensor> tensors = test::tiny_tensors(config);
+    for (test::TinyTensor& each : tensors) {
+      if (each.name.find("k_proj") == each.name.npos) continue;
+      const auto columns = static_cast<size_t>(each.shape[1]);
+      for (size_t i = 0; i < each.values.size(); ++i) {
+        if (i / columns % 4 == 0) each.values[i] *= 32;
+      }
+    }
+    fs::create_directory(temp_ / "m");
+    temp_.write("m/config.json", test::tiny_config_json(config));
+    test::write_tiny_weights(temp_ / "m", tensors, DType::bf16, 2);
+    temp_.write("m/notes.txt", "{}");
+    std::string text;
+    for (int window = 0; window < 8; ++window) {
+      text += "{\"input_ids\": [1";
+      for (int i = 1; i < 40; ++i) text += ", " + std::to_string((7 * i * (window + 3)) % 64);
+      text += "]}\n";
+    }
+    temp_.write("data.jsonl", text);
+  }
+
+  test::CliResult run(const Strings& more) const {
+    Strings arguments = {"equalize", "m", "--data", "data.jsonl", "-o", "out", "--device", "cpu"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::run_cli(arguments, temp_.path());
+  }
+  std::string refusal(const Strings& more, int exit_code = 3) const {
+    const test::CliResult result = run(more);
+    CHECK(result.exit_code == exit_code);
+    CHECK(result.out.empty());
+    CHECK(!fs::exists(temp_ / "out"));
+    return result.err;
+  }
+  fs::path operator/(const std::string& name) const { return temp_ / name; }
+  const test::TempDir& folder() const { return temp_; }
+
+ private:
+  test::TempDir temp_;
+};
+
+double kld_of(const Json& result, const char* when) {
+  return result.at("kld")[0].at(when).as_double();
+}
+
+}  // namespace
+
+TEST_CASE("cli equalize: makes a bit-equal folder whose cache loses less, and records it") {
+  const EqualizePlace place;
+  const test::CliResult result = place.run({"--for", "int8", "--json"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Json json = Json::parse(result.out, "result");
+  CHECK(json.at("for").as_string() == "int8_per_token_head");
+  CHECK(json.at("bit_equal_in").as_string() == "BF16");
+  CHECK(json.at("bit_equal_tokens").as_int() == 80);
+  CHECK(json.at("heads").as_int() == 4);
+  CHECK(json.at("heads_equalised").as_int() == 4);
+  CHECK(kld_of(json, "after") < kld_of(json, "before") / 2);
+  const Json record = Json::read(place / "out/fp8kv_equalize.json");
+  CHECK(record.at("model").as_string() == "m");
+  CHECK(record.at("layers").size() == 2);
+  CHECK(record.at("layers")[0].at("k_exponents")[0].size() == 8);
+  CHECK(test::read_file(place / "out/notes.txt") == "{}");
+  // Text of both models, from a cache in 16 bit.
+  const auto text_of = [&](const std::string& model) {
+    return test::run_cli({"run", model, "--input-ids", "1,5,9", "--max-tokens", "8",
+                          "--kv-cache-dtype", "bf16", "--device", "cpu", "--json"},
+                         place.folder().path())
+        .out;
+  };
+  CHECK(text_of("out") == text_of("m"));
+}
+
+TEST_CASE("cli equalize: says how many heads, the proof, what caches lose, and how to serve") {
+  const EqualizePlace place;
+  const test::CliResult result = place.run({"--for", "int8_per_token_head"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.out.starts_with("4 of 4 heads equalised for int8_per_token_head, exponents from "));
+  CHECK(result.out.find("\nLogits: bit-equal in BF16 on 80 held-out tokens\n") !=
+        std::string::npos);
+  CHECK(result.out.find("\nfp8_e4m3 amax K and V") != std::string::npos);
+  CHECK(result.out.ends_with("  vllm serve out --kv-cache-dtype int8_per_token_head\n"));
+}
+
+TEST_CASE("cli equalize: the same bytes for any number of threads") {
+  const EqualizePlace place;
+  std::map<std::string, std::string> first;
+  for (const char* threads : {"1", "3"}) {
+    REQUIRE(place.run({"--for", "int8", "--threads", threads, "--force", "-q"}).exit_code == 0);
+    for (const auto& entry : fs::directory_iterator(place / "out")) {
+      const std::string name = entry.path().filename().string();
+      if (name == "fp8kv-files.txt") continue;
+      const std::string bytes = test::read_file(entry.path());
+      CHECK(first.try_emplace(name, bytes).first->second == bytes);
+    }
+  }
+}
+
+TEST_CASE("cli equalize: a dry run writes nothing, and what cannot be equalised is refused") {
+  const EqualizePlace place;
+  CHECK(place.run({"--for", "int8", "--dry-run"}).exit_code == 0);
+  CHECK(!fs::exists(place / "out"));
+  CHECK(place.refusal({"--for", "nvfp4"}).find("--for nvfp4: layer 0") != std::string::npos);
+  CHECK(place.refusal({"--for", "fp8"}, 2).find("fp8") != std::string::npos);
+  CHECK(place.refusal({"--for", "int8", "--samples", "3"}).find("shorter --seq-len") !=
+        std::string::npos);
+  place.folder().write("m/fp8kv_equalize.json", "{}");
+  CHECK(place.refusal({"--for", "int8"}).find("was equalised already") != std::string::npos);
+}
+
+}  // namespace fp8kv
