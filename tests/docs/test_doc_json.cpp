@@ -134,7 +134,9 @@ std::vector<Json> outputs() {
   const test::DraftGolden golden_with_draft("qwen3.5");
   const std::string draft = (golden_with_draft.folder / "m").string();
   const std::string draft_text = (golden_with_draft.folder / "d.jsonl").string();
-  temp.write("ids.jsonl", "{\"input_ids\": [1, 2, 3, 4]}\n");
+  const std::string window = "{\"input_ids\": [1, 2, 3, 4]}\n";
+  temp.write("ids.jsonl", window);
+  temp.write("more-ids.jsonl", window + window + window + window);
   const std::filesystem::path python = temp.write(
       "python",
       "#!/bin/sh\ncat >/dev/null\necho '{\"runtime\": \"vllm\", \"version\": \"0.32.0\", "
@@ -155,8 +157,7 @@ std::vector<Json> outputs() {
       {"merge", "p0.json", "p1.json", "-o", "m.json"},
       {"inject", demo, "--scales", "s.json", "-o", "kv"},
       {"quantize", demo, "--scales", "s.json", "-o", "fp8"},
-      {"equalize", demo, "--data", text, "--seq-len", "32", "--samples", "8", "--for", "int8", "-o",
-       "eq"},
+      {"equalize", yarn, "--data", "more-ids.jsonl", "--for", "int8", "-o", "eq"},
       {"verify", "kv"},
       {"verify", demo, "--gpu", "mi300"},
       {"verify", "kv", "--with", "./python"},
@@ -230,7 +231,8 @@ TEST_CASE("docs: json has every schema that a command prints") {
     // Those of files have pages of their own, or none.
     const bool of_file =
         schema.find(".scales/") != schema.npos || schema.find(".histograms/") != schema.npos ||
-        schema.find(".partial/") != schema.npos || schema.find(".remote/") != schema.npos;
+        schema.find(".equalized/") != schema.npos || schema.find(".partial/") != schema.npos ||
+        schema.find(".remote/") != schema.npos;
     CAPTURE(schema);
     CHECK(sections.contains(schema) != of_file);
   }

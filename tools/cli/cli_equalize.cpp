@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "about/help.h"
+#include "base/text.h"
 #include "cli/cli_checks.h"
 #include "cli/cli_flags.h"
 #include "equalize/equalized_caches.h"
@@ -10,12 +11,20 @@
 namespace fp8kv {
 namespace {
 
-// Each name once.
-std::vector<std::string> cache_names() {
-  std::vector<std::string> names;
-  for (const EqualizedCache& each : equalized_caches()) names.push_back(each.name);
+// "int8|nvfp4".
+std::string short_names() {
+  std::string names;
   for (const EqualizedCache& each : equalized_caches()) {
-    if (std::string(each.full) != each.name) names.push_back(each.full);
+    names += cat(names.empty() ? "" : "|", each.name);
+  }
+  return names;
+}
+
+// "int8_per_token_head, nvfp4".
+std::string full_names() {
+  std::string names;
+  for (const EqualizedCache& each : equalized_caches()) {
+    names += cat(names.empty() ? "" : ", ", each.full);
   }
   return names;
 }
@@ -35,8 +44,15 @@ CLI::App* add_equalize(CLI::App& app, EqualizeOptions& options) {
                    ->required()
                    ->check(a_path())
                    ->type_name("FILE...");
-  choice(command->add_option("--for", options.cache, "The cache that K will be in")->required(),
-         cache_names());
+  command
+      ->add_option_function<std::string>(
+          "--for",
+          [&](const std::string& name) {
+            options.cache = with_context("--for", [&] { return equalized_cache_at(name).name; });
+          },
+          "The cache that K will be in, also by vLLM's name: " + full_names())
+      ->required()
+      ->type_name(short_names());
   command->add_option("-o,--out", options.out, "Folder to make")
       ->required()
       ->check(a_path())
