@@ -1,6 +1,6 @@
 #include "equalize/cache_loss.h"
 
-#include <utility>
+#include <optional>
 
 #include "eval/evaluate.h"
 #include "policy/make_scales.h"
@@ -20,16 +20,17 @@ CandidateReport candidate(const std::string& name, const CacheType& type,
   return made;
 }
 
-// K in `format` and V in the model's own dtype, whose scales are 1.
-CandidateReport keys_alone(KvFormat format, DType values,
-                           const std::vector<LayerMagnitudes>& magnitudes) {
-  CandidateReport made = candidate(format_name(format) + " K", CacheType(format), magnitudes);
-  made.dtype = CacheType(format, kv_format(values));
-  if (!made.scales) return made;
-  for (LayerScales& layer : made.scales->layers) {
-    for (float& scale : layer.v) scale = 1.0f;
+// The caches to measure. A cache with stored scales cannot have them for K alone.
+std::vector<CandidateReport> candidates(KvFormat format, DType values,
+                                        const std::vector<LayerMagnitudes>& magnitudes) {
+  std::vector<CandidateReport> all;
+  if (!kv_spec(format).stored_scale) {
+    all.push_back(
+        candidate(format_name(format) + " K", CacheType(format, kv_format(values)), magnitudes));
   }
-  return made;
+  all.push_back(candidate(format_name(format) + " K and V", format, magnitudes));
+  all.push_back(candidate("fp8_e4m3 amax K and V", KvFormat::e4m3fn, magnitudes));
+  return all;
 }
 
 }  // namespace
@@ -41,10 +42,7 @@ std::vector<CacheLoss> cache_losses(const Checkpoint& checkpoint, const ModelCon
                                     const LossOptions& options, Log& log) {
   EvalReport report;
   report.config = config;
-  report.candidates = {
-      keys_alone(options.format, config.dtype, magnitudes),
-      candidate(format_name(options.format) + " K and V", options.format, magnitudes),
-      candidate("fp8_e4m3 amax K and V", KvFormat::e4m3fn, magnitudes)};
+  report.candidates = candidates(options.format, config.dtype, magnitudes);
   evaluate(checkpoint, backend, windows,
            {.baseline = config.dtype,
             .greedy_tokens = 0,

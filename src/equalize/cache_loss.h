@@ -25,7 +25,8 @@ struct LossOptions {
   int threads = 0;
 };
 
-// In this order: K alone in the format, K and V in it, and K and V in FP8 with scales of amax.
+// In this order: K alone in the format, unless it has stored scales; K and V in it; and K and V in
+// FP8 with scales of amax.
 // `magnitudes`: of this model, for the scales. REQUIRES a window of two tokens or more.
 std::vector<CacheLoss> cache_losses(const Checkpoint& checkpoint, const ModelConfig& config,
                                     Backend& backend,

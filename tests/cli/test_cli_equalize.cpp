@@ -23,8 +23,9 @@ using Strings = std::vector<std::string>;
 // A model in BF16 whose first pair of K is forty times too large, and a text for it.
 class EqualizePlace {
  public:
-  EqualizePlace() {
+  explicit EqualizePlace(int64_t head_dim = 8) {
     test::TinyConfig config = test::tiny_config();
+    config.head_dim = head_dim;
     config.dtype = DType::bf16;
     std::vector<test::TinyTensor> tensors = test::tiny_tensors(config);
     for (test::TinyTensor& each : tensors) {
@@ -111,6 +112,17 @@ TEST_CASE("cli equalize: says how many heads, the proof, what caches lose, and h
   CHECK(result.out.ends_with("  vllm serve out --kv-cache-dtype int8_per_token_head\n"));
 }
 
+TEST_CASE("cli equalize: for NVFP4, whose scales are made afterwards") {
+  const EqualizePlace place(16);
+  const test::CliResult result = place.run({"--for", "nvfp4"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.out.find("\nLogits: bit-equal in BF16 on 80 held-out tokens\n") !=
+        std::string::npos);
+  CHECK(result.out.find("\nnvfp4 K and V") != std::string::npos);
+  CHECK(result.out.ends_with("  fp8kv calibrate out --data FILE, then fp8kv inject\n"));
+}
+
 TEST_CASE("cli equalize: the same bytes for any number of threads") {
   const EqualizePlace place;
   std::map<std::string, std::string> first;
@@ -129,7 +141,8 @@ TEST_CASE("cli equalize: a dry run writes nothing, and what cannot be equalised 
   const EqualizePlace place;
   CHECK(place.run({"--for", "int8", "--dry-run"}).exit_code == 0);
   CHECK(!fs::exists(place / "out"));
-  CHECK(place.refusal({"--for", "nvfp4"}).find("--for nvfp4: heads of layer 0 have 8 elements") != std::string::npos);
+  CHECK(place.refusal({"--for", "nvfp4"}).find("--for nvfp4: heads of layer 0 have 8 elements") !=
+        std::string::npos);
   CHECK(place.refusal({"--for", "fp8"}, 2).find("fp8") != std::string::npos);
   CHECK(place.refusal({"--for", "int8", "--samples", "3"}).find("shorter --seq-len") !=
         std::string::npos);
