@@ -14,7 +14,7 @@
 namespace fp8kv {
 namespace {
 
-std::string tensor_of(const Checkpoint& checkpoint, const std::string& name) {
+std::string named_tensor(const Checkpoint& checkpoint, const std::string& name) {
   return cat(quote(checkpoint.folder().string()), ": tensor ", quote(name));
 }
 
@@ -47,7 +47,7 @@ void check_said(const Checkpoint& checkpoint) {
   if (!quantised_weights(quant, modules).empty()) return;
   const TensorEntry* const scale = scale_beside(checkpoint, codes->name);
   throw Error(
-      cat(tensor_of(checkpoint, codes->name), ": is ", dtype_name(codes->dtype),
+      cat(named_tensor(checkpoint, codes->name), ": is ", dtype_name(codes->dtype),
           scale ? cat(" with a scale in ", quote(scale->name)) : " without a scale beside it",
           ", but ",
           quant.method == QuantMethod::none
@@ -78,7 +78,7 @@ void check_input_scale(const Checkpoint& checkpoint, const TensorEntry& entry) {
   for (size_t at = 0; at + width <= bytes.size(); at += width) {
     const double scale = value_at(bytes, at, entry.dtype);
     if (std::isfinite(scale) && scale > 0) continue;
-    throw Error(cat(tensor_of(checkpoint, entry.name), ": element ", at / width, " is ", scale,
+    throw Error(cat(named_tensor(checkpoint, entry.name), ": element ", at / width, " is ", scale,
                     ", expected a finite scale above 0"),
                 "runtimes divide the inputs of a product by it: quantise the model again");
   }

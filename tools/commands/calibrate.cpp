@@ -103,7 +103,7 @@ void check_outputs(const CalibrateOptions& options, Log& log) {
 }
 
 // Bytes a token with these scales, and in the model's own dtype.
-TokenBytes memory_of(const ModelConfig& config, const ModelCache& cache) {
+BytesOfToken memory_of(const ModelConfig& config, const ModelCache& cache) {
   const ModelCache own(config.dtype);
   return {.own_dtype = std::string(torch_name(config.dtype)),
           .own_bytes = kv_bytes_per_token(config, own),
@@ -111,7 +111,7 @@ TokenBytes memory_of(const ModelConfig& config, const ModelCache& cache) {
 }
 
 void show_result(const CalibrateOptions& options, const KvScales& scales,
-                 const TokenBytes& memory) {
+                 const BytesOfToken& memory) {
   if (options.json) return print(summary_json(options, scales));
   if (options.table) {
     show(calibration_tables(scales));

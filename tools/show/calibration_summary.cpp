@@ -87,7 +87,7 @@ std::string loss_words(const ServingNames& names) {
   return cat("not measured here: fp8kv eval ", names.model, " --data TEXT --scales ", names.scales);
 }
 
-std::string memory_words(const TokenBytes& memory) {
+std::string memory_words(const BytesOfToken& memory) {
   return cat(grouped(memory.format_bytes), " bytes a token, ", grouped(memory.own_bytes), " in ",
              memory.own_dtype);
 }
@@ -112,7 +112,7 @@ std::string scales_table(const KvScales& scales) {
 }  // namespace
 
 std::string calibration_summary(const KvScales& scales, const ServingNames& names,
-                                const std::optional<TokenBytes>& memory) {
+                                const std::optional<BytesOfToken>& memory) {
   const Certificate certificate = certify(scales);
   const ScalesSummary summary = summary_of(scales, certificate, names);
   std::string text = noted("made", terminal_line(summary.made));

@@ -12,7 +12,7 @@
 namespace fp8kv {
 
 // Bytes of one token in the caches of all layers.
-struct TokenBytes {
+struct BytesOfToken {
   std::string own_dtype;      // the model's: "bfloat16"
   uint64_t own_bytes = 0;     // in that dtype
   uint64_t format_bytes = 0;  // in the format of the scales
@@ -20,7 +20,7 @@ struct TokenBytes {
 
 // `memory` is absent where the model is not known. REQUIRES has_evidence().
 std::string calibration_summary(const KvScales& scales, const ServingNames& names,
-                                const std::optional<TokenBytes>& memory = std::nullopt);
+                                const std::optional<BytesOfToken>& memory = std::nullopt);
 
 // A row for each layer with its amax and scales, then certificate_text(). REQUIRES has_evidence().
 std::string calibration_tables(const KvScales& scales);
