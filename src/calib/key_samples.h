@@ -56,7 +56,7 @@ class KeySamples final : public ForwardingBackend {
   std::vector<LayerSample>& layers() { return layers_; }
 
  private:
-  // Where the rows of a batch go.
+  // The place of each row of a batch.
   struct Kept {
     int64_t row;  // of the batch
     size_t part;

@@ -74,7 +74,7 @@ class Checkpoint {
   bool is_partial() const { return partial_.has_value(); }
   // The address that they are parts of, "hf://org/name@commit"; "" of a whole model.
   std::string address() const { return partial_ ? partial_->address : ""; }
-  // What commands that are printed call the model: its folder; of a model of the hub "org/name",
+  // The name of the model in printed commands: its folder; of a model of the hub "org/name",
   // which is what it is called when it has been fetched.
   std::filesystem::path named() const;
   // Throws where they are not whole: for what copies files, whose holes would read as zeros.

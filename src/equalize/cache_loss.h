@@ -1,4 +1,4 @@
-// What a cache loses on a text: the divergence from the model's own dtype, for the cache that a
+// The loss of a cache on a text: the divergence from the model's own dtype, for the cache that a
 // model is equalised for and for FP8 beside it.
 #pragma once
 

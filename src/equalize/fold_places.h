@@ -1,5 +1,5 @@
-// Where the factors of K and Q go in a checkpoint: rows of projections and their biases, or weights
-// of the norms of Q and K. Which models can take them at all.
+// The places of the factors of K and Q in a checkpoint: rows of projections and their biases, or
+// weights of the norms of Q and K. Which models can take them at all.
 #pragma once
 
 #include <cstdint>

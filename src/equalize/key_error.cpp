@@ -146,7 +146,7 @@ void KeyError::changes_of(size_t row) {
   }
 }
 
-// What changes_ add to the row's e' M e: d' (2 M e + M d). Where a scale of the row changes, most
+// changes_ add this to the row's e' M e: d' (2 M e + M d). Where a scale of the row changes, most
 // channels do, and whole rows of M are added up.
 double KeyError::gain_of(size_t row) {
   const float* to = weighed(row);

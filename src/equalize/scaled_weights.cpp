@@ -46,7 +46,7 @@ NormalRange normal_range(DType dtype) {
   return {0x1p-126, 0x1.FFFFFEp127};
 }
 
-// What is stored for a weight w where the model computes with 1 + w.
+// The stored value of a weight w, if the model computes with 1 + w.
 float scaled_plus_one(DType dtype, float weight, int exponent) {
   return rounded(dtype, static_cast<float>(std::ldexp(1.0 + double{weight}, exponent) - 1.0));
 }

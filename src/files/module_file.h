@@ -12,7 +12,7 @@ namespace fp8kv {
 // "fp8kv_<name>.so".
 std::string module_file_name(const std::string& name);
 
-// Where modules are looked for: the program's own folder, then ../lib/fp8kv from there.
+// The folders that may hold modules: the program's own folder, then ../lib/fp8kv from there.
 std::vector<std::filesystem::path> module_folders();
 
 std::optional<std::filesystem::path> find_module(const std::string& name);

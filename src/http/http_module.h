@@ -1,4 +1,4 @@
-// What the program and its HTTP module say to each other, as C: no exception and no C++ object
+// The interface of the program and its HTTP module, as C: no exception and no C++ object
 // crosses, so each of them may have a C++ library of its own. Follows no redirect and knows no hub.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What the environment says of the Hugging Face Hub, by the names that huggingface_hub gives it.
-// Source: huggingface_hub 2.4, constants.py and utils/_auth.py.
+// Settings of the Hugging Face Hub from the environment, by the names that huggingface_hub gives
+// it. Source: huggingface_hub 2.4, constants.py and utils/_auth.py.
 #pragma once
 
 #include <string>

@@ -114,7 +114,7 @@ class PartsReader {
     }
   }
 
-  // Where the header ends, as far as the file's first bytes tell; they are checked later.
+  // The end of the header, as far as the file's first bytes tell; they are checked later.
   uint64_t header_end(const std::string& name, const RemoteBytes& head) const {
     if (head.bytes.size() < kLengthBytes) return head.bytes.size();
     uint64_t length = 0;

@@ -15,7 +15,7 @@ struct RemoteAddress {
   std::optional<HubName> hub;  // absent: a folder
   Url folder;                  // of that folder, with a slash at its end
 
-  // As it is written on the command line.
+  // The spelling of the command line.
   std::string text() const;
 };
 

@@ -1,5 +1,5 @@
-// Where what was read of models on the hub is kept: a folder of this program's own, by commit. What
-// a commit holds never changes, so nothing in it goes out of date. Opens no connection.
+// The cache of models on the hub: a folder of this program's own, by commit. The files of a commit
+// never change, so no entry goes out of date. Opens no connection.
 #pragma once
 
 #include <filesystem>

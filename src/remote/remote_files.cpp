@@ -37,7 +37,7 @@ struct ContentRange {
   uint64_t begin, end, total;
 };
 
-// Of "bytes 0-99/1234".
+// Reads "bytes 0-99/1234".
 std::optional<ContentRange> content_range(const std::string& text) {
   ContentRange range{};
   const char* at = text.data();
@@ -208,7 +208,7 @@ void RemoteFiles::try_again(Pending& pending, const HttpReply& reply) {
   pending.not_before = Clock::now() + std::chrono::seconds(seconds);
 }
 
-// What the address itself says of a file, before any redirect.
+// Notes what the address itself says of a file, before any redirect.
 void RemoteFiles::note_version(const Pending& pending, const HttpReply& reply) {
   const Asked asked{address_, pending.request->file, pending.url};
   const std::string commit = reply.header("x-repo-commit");

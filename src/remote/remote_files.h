@@ -50,7 +50,7 @@ class RemoteFiles {
 
  private:
   struct Pending;
-  // What is known of a file's version, and where a redirect led.
+  // The known version of a file, and the end of its redirects.
   struct Known {
     std::string linked_etag, etag;
     std::optional<uint64_t> bytes;

@@ -9,7 +9,7 @@
 
 namespace fp8kv {
 
-// Where an answer came from, for messages.
+// The origin of an answer, for messages.
 struct Asked {
   const RemoteAddress& address;
   const std::string& file;

@@ -19,7 +19,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// What extract says of a hub that answers so, and its exit code.
+// Runs extract on a hub that answers so: its message and exit code.
 test::CliResult extract(const test::HubServer::InPlace& in_place) {
   const test::HubPlace place(in_place);
   return place.run({"extract", "hf://org/big"});
@@ -146,7 +146,7 @@ TEST_CASE("cli address faults: no redirect of a public hub leads into a private 
   if (!test::reads_addresses()) return;
   for (const char* target : {"http://127.0.0.1:9/x", "http://127.1:9/x", "http://[::1]:9/x"}) {
     CAPTURE(std::string(target));
-    // As a proxy the server answers for a host that is public by its name.
+    // The server, as a proxy, answers for a host that is public by its name.
     const test::HubPlace place([&](const test::HubAsk&) {
       return Answer({302, {{"Location", target}}});
     });

@@ -47,7 +47,7 @@ class HubServer {
   std::string storage() const;   // "http://localhost:PORT"
   std::vector<HubAsk> asked() const;
   uint64_t body_bytes() const { return body_bytes_; }
-  // What it answers when nothing else is said.
+  // The answer when nothing else is said.
   HubAnswer answer(const HubAsk& ask) const;
 
  private:

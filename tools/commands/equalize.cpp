@@ -75,7 +75,7 @@ EqualizeText read_equalize_text(const EqualizeOptions& options, const ModelText&
       throw Error(cat(names_of(options.held_out), ": has no window of two tokens"),
                   "pass more text");
     }
-    // As much as the last quarter of --data would be.
+    // No more than the last quarter of --data would be.
     made.held_out.resize(std::min(made.held_out.size(), std::max<size_t>(1, (all + 2) / 3)));
   }
   made.first_part = std::max<size_t>(1, made.search.size() * 2 / 3);

@@ -63,7 +63,7 @@ PolicyText calibrate(const EvalCommandOptions& options, const Checkpoint& checkp
   about.data = found.windows.files;
   about.windows = ids.size();
   about.tokens = tokens_in(ids);
-  // Of a few windows a quarter may be no more than an eighth.
+  // A quarter of a few windows may be no more than an eighth.
   for (uint64_t before = 0; const AmaxAfter& part : found.collected.parts) {
     if (part.tokens > before && !about.same_data) about.convergence.push_back(part);
     before = part.tokens;

@@ -66,7 +66,7 @@ std::string table_of(const Certificate& certificate) {
   return table.text();
 }
 
-// What the scales in force do with the values that were seen.
+// Says whether the scales in force hold the values that were seen.
 std::string holds_words(const KvScales& scales, const Certificate& certificate) {
   const std::vector<size_t> lost = certificate.layers_that_do_not_hold();
   if (lost.empty()) return "hold every value that was seen";

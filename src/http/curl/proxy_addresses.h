@@ -12,7 +12,7 @@ class ProxyAddresses {
   // Resolves the hosts of http_proxy, HTTPS_PROXY and ALL_PROXY, which libcurl reads.
   ProxyAddresses();
 
-  // The same address and port.
+  // True for this address and port.
   bool has(const sockaddr* address) const;
   bool has(const char* address, long port) const;
 

@@ -88,7 +88,7 @@ class HubPlace {
                 const std::vector<std::string>& more = {}) const {
     return run_cli(arguments, setup(more));
   }
-  // What a local extract of the same folder gives.
+  // The result of a local extract of this folder.
   std::string local() const { return run({"extract", "hub/org/big"}).out; }
 
   TempDir temp;
