@@ -82,6 +82,8 @@ TEST_CASE("cli drafts: the whole way, from calibrate to a folder and back") {
     const test::CliResult injected =
         place.run({"inject", "m", "--scales", "scales.json", "--out", "out"});
     CHECK(injected.exit_code == 0);
+    // The folder carries the maxima of draft layers too, so that the file comes back whole.
+    CHECK(place.run({"extract", "out", "-o", "-"}).out == place.read("scales.json"));
     CHECK(!has(injected.err, "draft layer"));
     const Json inspected = draft_of(place.run({"inspect", "out", "--json"}).out);
     CHECK(inspected.at("layer").as_string() == place.golden.layer);

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-// A model in BF16 whose first pair of K is forty times too large, and a text for it.
+// A model in BF16 whose first pair of K is 32 times too large, and a text for it.
 class EqualizePlace {
  public:
   explicit EqualizePlace(int64_t head_dim = 8) {

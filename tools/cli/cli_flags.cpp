@@ -184,9 +184,9 @@ CLI::Option* add_layer_table(CLI::App& command, bool& table) {
   return command.add_flag("--table", table, "Print the figures of every layer, not the summary");
 }
 
-void add_require_evidence(CLI::App& command, bool& require) {
-  command.add_flag("--require-evidence", require,
-                   "Exit with 1 if the scales were made from too little text to be judged");
+CLI::Option* add_require_evidence(CLI::App& command, bool& require) {
+  return command.add_flag("--require-evidence", require,
+                          "Exit with 1 if the scales were made from too little text to be judged");
 }
 
 CLI::Option* add_accept_foreign(CLI::App& command, bool& accept) {

@@ -73,7 +73,7 @@ void add_report(CLI::App& command, std::filesystem::path& report, const char* wh
 CLI::Option* add_layer_table(CLI::App& command, bool& table);
 
 // --require-evidence: see missing_evidence().
-void add_require_evidence(CLI::App& command, bool& require);
+CLI::Option* add_require_evidence(CLI::App& command, bool& require);
 
 // --accept-foreign-scales.
 CLI::Option* add_accept_foreign(CLI::App& command, bool& accept);

@@ -35,7 +35,7 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
       ->check(a_plan_dtype())
       ->type_name("DTYPE");
   auto* all = command->add_flag("--all", options.all, "Show every runtime and version");
-  add_require_evidence(*command, options.require_evidence);
+  auto* evidence = add_require_evidence(*command, options.require_evidence);
   std::vector<std::string> gpus;
   for (const Gpu& gpu : known_gpus()) gpus.push_back(gpu.name);
   auto* gpu =
@@ -51,6 +51,8 @@ CLI::App* add_verify(CLI::App& app, VerifyOptions& options) {
                    "its memory with those of the files")
       ->excludes(gpu)
       ->excludes(junit)
+      ->excludes(all)
+      ->excludes(evidence)
       ->type_name("PYTHON");
   command->add_option("--timeout", options.timeout_s, "With --with: the longest that it may take")
       ->check(number_above(0, 86400))

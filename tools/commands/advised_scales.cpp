@@ -1,24 +1,11 @@
 #include "commands/advised_scales.h"
 
-#include <algorithm>
-
 #include "base/error.h"
-#include "checkpoint/fingerprint.h"
-#include "checkpoint/model_identity.h"
-#include "checkpoint/sampled_rows.h"
-#include "policy/make_scales.h"
+#include "commands/calibration_run.h"
 #include "report/advice.h"
 #include "report/verdict.h"
-#include "scales/scale_file.h"
 
 namespace fp8kv {
-
-ModelIdentity whole_identity(const Checkpoint& checkpoint, const ModelConfig& config) {
-  ModelIdentity identity = model_identity(checkpoint, config);
-  identity.rows = sampled_rows(checkpoint, config);
-  identity.projections = model_fingerprint(checkpoint, config);
-  return identity;
-}
 
 KvScales advised_scales(const Checkpoint& checkpoint, const EvalReport& report,
                         const Windows& windows, const AmaxParts& parts) {
@@ -35,21 +22,8 @@ KvScales advised_scales(const Checkpoint& checkpoint, const EvalReport& report,
   KvScales scales = with_format(*cache->scales, stored_format(cache->scales->format));
   scales.skipped = cache->skipped;
   const ModelIdentity identity = whole_identity(checkpoint, report.config);
-  size_t longest = 0;
-  for (const auto& window : windows.ids) longest = std::max(longest, window.size());
-  add_run(report.config,
-          {.source = kCalibrateSource,
-           .tool_version = FP8KV_VERSION,
-           .model_fingerprint = fingerprint_of(identity),
-           .model_identity = identity,
-           .parts = parts,
-           .documents = windows.documents,
-           .windows = windows.ids.size(),
-           .tokens = windows.tokens,
-           .data = windows.files,
-           .chat_templates = windows.chat_templates,
-           .longest_window = longest},
-          scales);
+  add_calibration(report.config, identity, {.windows = windows, .parts = parts, .shards = {}},
+                  scales);
   return scales;
 }
 

@@ -15,7 +15,4 @@ namespace fp8kv {
 KvScales advised_scales(const Checkpoint& checkpoint, const EvalReport& report,
                         const Windows& windows, const AmaxParts& parts);
 
-// The identity that `calibrate` records: config, sampled rows of every matrix, and projections.
-ModelIdentity whole_identity(const Checkpoint& checkpoint, const ModelConfig& config);
-
 }  // namespace fp8kv

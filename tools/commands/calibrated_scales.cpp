@@ -7,20 +7,12 @@
 #include "calib/expert_reach.h"
 #include "calib/rounds.h"
 #include "checkpoint/draft_model.h"
-#include "checkpoint/fingerprint.h"
-#include "checkpoint/model_identity.h"
-#include "commands/advised_scales.h"
+#include "commands/calibration_run.h"
 #include "commands/work_note.h"
 #include "policy/make_scales.h"
 
 namespace fp8kv {
 namespace {
-
-uint64_t longest_of(const std::vector<std::vector<int32_t>>& windows) {
-  size_t longest = 0;
-  for (const auto& window : windows) longest = std::max(longest, window.size());
-  return longest;
-}
 
 // With `state`, says what a run that ends early has left.
 Rounds collect_windows(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
@@ -118,20 +110,9 @@ Calibrated calibrated_scales(const Checkpoint& checkpoint, const ModelConfig& co
                   {}};
   made.scales.skipped = run.skipped;
   add_drafts(drafts, collected, run.policy, made.scales, log);
-  add_run(config,
-          {.source = kCalibrateSource,
-           .tool_version = FP8KV_VERSION,
-           .model_fingerprint = fingerprint_of(identity),
-           .model_identity = identity,
-           .parts = std::move(collected.parts),
-           .documents = windows.documents,
-           .windows = windows.ids.size(),
-           .tokens = windows.tokens,
-           .data = windows.files,
-           .chat_templates = windows.chat_templates,
-           .shards = run.shards,
-           .longest_window = longest_of(windows.ids)},
-          made.scales);
+  add_calibration(config, identity,
+                  {.windows = windows, .parts = std::move(collected.parts), .shards = run.shards},
+                  made.scales);
   warn_of_zeros(made.scales, log);
   made.magnitudes = std::move(collected.layers);
   return made;

@@ -23,6 +23,16 @@ bool has_scales_of(const KvScales& folder, const KvScales& file) {
   return true;
 }
 
+// Gives draft layers the maxima that the file has of them, where their scales are those of the
+// file.
+void adopt_draft_maxima(const std::vector<DraftScales>& file, std::vector<DraftScales>& drafts) {
+  for (DraftScales& draft : drafts) {
+    for (const DraftScales& made : file) {
+      if (made.layer == draft.layer && made.scales == draft.scales) draft.amax = made.amax;
+    }
+  }
+}
+
 }  // namespace
 
 void adopt_evidence(FoundScales& found, const std::string& text, const std::string& where) {
@@ -38,6 +48,7 @@ void adopt_evidence(FoundScales& found, const std::string& text, const std::stri
     const std::string foreign = found.scales.provenance.accepted_foreign;
     found.scales.provenance = file.provenance;
     found.scales.provenance.accepted_foreign = foreign;
+    adopt_draft_maxima(file.drafts, found.scales.drafts);
     found.scales.latent = file.latent;
     found.scales.skipped = file.skipped;
   } catch (const Error& error) {
