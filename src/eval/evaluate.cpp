@@ -22,8 +22,10 @@ ModelCache cache_of(const CandidateReport& candidate, const ModelConfig& config)
   return cache;
 }
 
-// Logits in hand at once, of all streams together.
+// Logits in hand at once: those of the baseline, of one other stream, on the host and the backend,
+// and the baseline's weights.
 constexpr int64_t kLogitBytes = int64_t{256} << 20;
+constexpr int64_t kBytesPerLogit = 3 * sizeof(float) + sizeof(double);
 // Rows of logits in hand at most: more make the matrix product no faster.
 constexpr int64_t kMostLogitRows = 1024;
 
@@ -103,7 +105,8 @@ class Evaluator {
       lanes.push_back({cache_of(each, config_), each.scales ? &*each.scales : nullptr});
     }
     with_context("working memory", [&] {
-      caches_.emplace(backend, config_, windows_, n_windows_, options.attention_rows,
+      caches_.emplace(backend, config_, windows_, options.layer_errors ? n_windows_ : 0,
+                      options.attention_rows,
                       std::move(lanes), options.threads);
       if (options.against) {
         reference_.emplace(*options.against, backend, windows_, n_windows_, options);
@@ -112,7 +115,7 @@ class Evaluator {
     report_.attention_tokens = static_cast<uint64_t>(caches_->attention_rows());
     const size_t batches = caches_->plan().batches.size();
     find_half();
-    progress_.emplace(log, "evaluating",
+    progress_.emplace(log, options.doing,
                       static_cast<uint64_t>(config_.n_layers() + 1) * uint64_t{batches} +
                           (reference_ ? reference_->steps() : 0));
   }
@@ -200,69 +203,82 @@ class Evaluator {
     const HeadWeights weights = loader_.head();
     std::optional<HeadWeights> other;
     if (reference_) other.emplace(reference_->head());
-    const auto n_streams = static_cast<int64_t>(logs_.size()) + (reference_ ? 1 : 0);
-    const int64_t row_bytes = config_.vocab_size * n_streams * int64_t{sizeof(float)};
-    const int64_t chunk = std::clamp<int64_t>(kLogitBytes / row_bytes, 1, kMostLogitRows);
+    const int64_t chunk = std::clamp<int64_t>(
+        kLogitBytes / (config_.vocab_size * kBytesPerLogit), 1, kMostLogitRows);
     const Tensor logits = backend_.allocate(DType::f32, Shape{chunk, config_.vocab_size});
     const Tensor rows = backend_.allocate(DType::i32, Shape{chunk});
+    baselines_.resize(static_cast<size_t>(chunk));
+    others_.resize(static_cast<size_t>(caches_->pool().threads()));
     for (size_t b = 0; b < predictions_.size(); ++b) {
       const std::span<const Prediction> all = predictions_[b];
       for (size_t at = 0; at < all.size(); at += static_cast<size_t>(chunk)) {
         const auto part = all.subspan(at, std::min(all.size() - at, static_cast<size_t>(chunk)));
-        const WindowBatch& batch = caches_->plan().batches[b];
-        fetch_logits(weights, other ? &*other : nullptr, batch, part, rows, logits);
-        compare_rows(part);
+        compare_rows(weights, other ? &*other : nullptr, caches_->plan().batches[b],
+                     choose_rows(part, rows, logits));
       }
       progress_->advance();
     }
   }
 
-  // logits_[s] becomes [part.size(), vocab_size] of stream s; of the other model, where there is
-  // one, those behind.
-  void fetch_logits(const HeadWeights& weights, const HeadWeights* other, const WindowBatch& batch,
-                    std::span<const Prediction> part, const Tensor& rows, const Tensor& logits) {
+  // Predictions of one batch whose logits are in hand together.
+  struct Chunk {
+    std::span<const Prediction> part;
+    TensorView ids;     // [part.size()]
+    TensorView logits;  // [part.size(), vocab_size]
+  };
+
+  Chunk choose_rows(std::span<const Prediction> part, const Tensor& rows, const Tensor& logits) {
     std::vector<int32_t> wanted;
     for (const Prediction& each : part) wanted.push_back(static_cast<int32_t>(each.row));
     const auto n = static_cast<int64_t>(part.size());
     const TensorView ids{rows.view().data, DType::i32, Shape{n}};
-    const TensorView out{logits.view().data, DType::f32, Shape{n, config_.vocab_size}};
     backend_.copy_in(ids,
                      {reinterpret_cast<const std::byte*>(wanted.data()), DType::i32, ids.shape});
-    logits_.resize(logs_.size() + (other ? 1 : 0));
-    for (size_t s = 0; s < logits_.size(); ++s) {
-      if (s < logs_.size()) {
-        const TensorView x = caches_->rows_of(caches_->streams()[s], batch);
-        caches_->forward().head(weights, x, ids, out);
-      } else {
-        reference_->logits(*other, batch, ids, out);
-      }
-      logits_[s].resize(static_cast<size_t>(out.shape.elements()));
-      backend_.download(out, std::as_writable_bytes(std::span(logits_[s])));
+    return {part, ids, {logits.view().data, DType::f32, Shape{n, config_.vocab_size}}};
+  }
+
+  // The baseline first, then one stream after another: what is in hand does not grow with them.
+  void compare_rows(const HeadWeights& weights, const HeadWeights* other, const WindowBatch& batch,
+                    const Chunk& chunk) {
+    const auto stream_logits = [&](size_t s) {
+      const TensorView x = caches_->rows_of(caches_->streams()[s], batch);
+      caches_->forward().head(weights, x, chunk.ids, chunk.logits);
+    };
+    other ? reference_->logits(*other, batch, chunk.ids, chunk.logits) : stream_logits(0);
+    TokenLog& log = other ? of_reference_ : logs_[0];
+    for_rows(chunk, baseline_logits_, [&](size_t i, std::span<const float> logits, int) {
+      const Prediction& each = chunk.part[i];
+      baselines_[i].set(logits);
+      log.nll[each.index] = baselines_[i].nll(each.target);
+      log.kld[each.index] = 0;
+      log.agree[each.index] = 1;
+    });
+    for (size_t s = other ? 0 : 1; s < logs_.size(); ++s) {
+      stream_logits(s);
+      compare_stream(chunk, logs_[s]);
     }
   }
 
-  void compare_rows(std::span<const Prediction> part) {
+  void compare_stream(const Chunk& chunk, TokenLog& log) {
+    for_rows(chunk, logits_, [&](size_t i, std::span<const float> logits, int thread) {
+      const Prediction& each = chunk.part[i];
+      RowDistribution& row = others_[static_cast<size_t>(thread)];
+      row.set(logits);
+      log.nll[each.index] = row.nll(each.target);
+      log.kld[each.index] = baselines_[i].divergence(row);
+      log.agree[each.index] = row.best() == baselines_[i].best() ? 1 : 0;
+    });
+  }
+
+  // Calls work(i, logits of row i, thread) for every row of the chunk.
+  template <typename Work>
+  void for_rows(const Chunk& chunk, std::vector<float>& host, const Work& work) {
     const auto width = static_cast<size_t>(config_.vocab_size);
-    scratch_.resize(static_cast<size_t>(caches_->pool().threads()));
-    caches_->pool().run(static_cast<int64_t>(part.size()), [&](int64_t job, int thread) {
-      const Prediction& each = part[static_cast<size_t>(job)];
-      auto& [baseline, other] = scratch_[static_cast<size_t>(thread)];
-      const auto row_of = [&](size_t s) {
-        return std::span(logits_[s]).subspan(static_cast<size_t>(job) * width, width);
-      };
-      if (reference_) {
-        baseline.set(row_of(logs_.size()));
-        of_reference_.nll[each.index] = baseline.nll(each.target);
-      }
-      for (size_t s = 0; s < logs_.size(); ++s) {
-        const bool is_baseline = s == 0 && !reference_;
-        RowDistribution& row = is_baseline ? baseline : other;
-        row.set(row_of(s));
-        TokenLog& log = logs_[s];
-        log.nll[each.index] = row.nll(each.target);
-        log.kld[each.index] = is_baseline ? 0 : baseline.divergence(row);
-        log.agree[each.index] = row.best() == baseline.best() ? 1 : 0;
-      }
+    host.resize(chunk.part.size() * width);
+    backend_.download(chunk.logits, std::as_writable_bytes(std::span(host)));
+    caches_->pool().run(static_cast<int64_t>(chunk.part.size()), [&](int64_t job, int thread) {
+      const auto i = static_cast<size_t>(job);
+      work(i, std::span<const float>(host).subspan(i * width, width), thread);
     });
   }
 
@@ -320,8 +336,9 @@ class Evaluator {
   std::vector<int64_t> depths_;  // of the predictions in the text, which come first
   std::vector<TokenLog> logs_;   // [streams]
   TokenLog of_reference_;
-  std::vector<std::vector<float>> logits_;
-  std::vector<std::pair<RowDistribution, RowDistribution>> scratch_;  // [threads]
+  std::vector<float> baseline_logits_, logits_;  // of a chunk, on the host
+  std::vector<RowDistribution> baselines_;       // [rows of a chunk]
+  std::vector<RowDistribution> others_;          // [threads]
 };
 
 }  // namespace

@@ -23,8 +23,11 @@ struct EvalOptions {
   DType baseline = DType::f16;  // f32, f16 or bf16
   const EvalReference* against = nullptr;
   int64_t greedy_tokens = 64;      // of the greedy text that is compared; 0: none
+  // Errors of layers, and magnitudes, are measured; else only what predictions lose.
+  bool layer_errors = true;
   int64_t attention_rows = 16384;  // whose attention output is measured, or a batch more
   int threads = 0;                 // for what is measured on the host; 0: one per core
+  std::string doing = "evaluating";  // for the progress
 };
 
 // Fills in everything of `report` that takes running the model: magnitudes, the baseline, and the
@@ -35,7 +38,7 @@ struct EvalOptions {
 // Candidates share a residual stream ([tokens, dim]) until their caches first give back different
 // values. So a cache that loses nothing adds no work, and neither does FNUZ beside FN, where every
 // scale is twice as large. Memory: the streams, one layer's weights and one batch's caches, and
-// 256 MiB of logits (or one row of each stream) at a time. Results are the same for any number of
+// 256 MiB of logits (or one row of two streams) at a time. Results are the same for any number of
 // threads.
 //
 // With `against` the baseline is that model with its baseline cache, in figures and greedy texts;

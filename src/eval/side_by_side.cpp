@@ -213,6 +213,7 @@ bool SideBySide::same_scales(size_t a, size_t b) const {
 
 bool SideBySide::same_cache(size_t a, size_t b) {
   const CacheType &type_a = lanes_[a].dtype.of(layer_), &type_b = lanes_[b].dtype.of(layer_);
+  if (type_a == type_b && is_compute_dtype(type_a)) return true;
   const bool e4m3 = is_e4m3(type_a) || is_e4m3(type_b);
   if (e4m3 && lanes_[a].dtype.arithmetic != lanes_[b].dtype.arithmetic) return false;
   const std::optional<DType> elements_a = kv_elements(type_a), elements_b = kv_elements(type_b);

@@ -16,6 +16,7 @@
 #include "cli/cli_equalize.h"
 #include "cli/cli_eval.h"
 #include "cli/cli_extract.h"
+#include "cli/cli_fit.h"
 #include "cli/cli_flags.h"
 #include "cli/cli_quantize.h"
 #include "cli/cli_tokenize.h"
@@ -356,6 +357,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_inject);
   add_command(commands, app, add_quantize);
   add_command(commands, app, add_equalize);
+  add_command(commands, app, add_fit);
   add_command(commands, app, add_verify);
   add_command(commands, app, add_extract);
   add_command(commands, app, add_run);

@@ -18,6 +18,7 @@ void run_command(const MergeOptions& options);
 void run_command(const PlanOptions& options);
 void run_command(const QuantizeOptions& options);
 void run_command(const EqualizeOptions& options);
+void run_command(const FitCommandOptions& options);
 void run_command(const TokenizeOptions& options);
 void run_command(const VerifyOptions& options);
 

@@ -249,6 +249,33 @@ struct EqualizeOptions : CommonOptions {
   bool force = false;
 };
 
+struct FitCommandOptions : CommonOptions {
+  std::filesystem::path model;
+  std::vector<std::filesystem::path> data;
+  std::vector<std::filesystem::path> held_out;  // empty: the second half of `data`
+  DataChoice choice;
+  ChatRequest chat;
+  WindowRequest windows = {.samples = 16, .seq_len = 512};
+  std::optional<double> max_kld;  // one of these three is given
+  std::optional<uint64_t> bytes_per_token;
+  uint64_t memory = 0;   // bytes of each GPU; 0: not given
+  int64_t context = 0;   // of `memory`, as in `plan`
+  int64_t batch = 1;     // sequences that have to fit
+  int64_t tp = 1;
+  std::string runtime = "vllm";              // what --for was given
+  std::vector<std::string> kv_cache_dtypes;  // canonical names; empty: see fit_formats.h
+  std::filesystem::path scales;              // "": `policy` makes some
+  bool accept_foreign = false;
+  Policy policy = amax_policy(ScaleSharing::tensor, 1);
+  bool policy_given = false;
+  std::filesystem::path out;     // "": the scales are not written
+  std::filesystem::path report;  // "": none
+  std::string device = "auto";
+  int threads = 0;
+  bool strict = false;  // as in `calibrate`
+  bool force = false;
+};
+
 struct TokenizeOptions : CommonOptions {
   std::filesystem::path model;
   std::filesystem::path input = "-";  // as --data: files, or standard input
@@ -264,6 +291,6 @@ struct DoctorOptions : CommonOptions {};
 using Options =
     std::variant<CalibrateOptions, InjectCommandOptions, VerifyOptions, ExtractOptions, RunOptions,
                  EvalCommandOptions, InspectOptions, DiffOptions, MergeOptions, PlanOptions,
-                 QuantizeOptions, EqualizeOptions, TokenizeOptions, DoctorOptions>;
+                 QuantizeOptions, EqualizeOptions, FitCommandOptions, TokenizeOptions, DoctorOptions>;
 
 }  // namespace fp8kv

@@ -1,0 +1,102 @@
+#include "fit/layer_costs.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "data/dataset.h"
+#include "eval/evaluate.h"
+#include "fit/fit_candidates.h"
+
+namespace fp8kv {
+namespace {
+
+// One format in one layer, or in all of them.
+struct Alone {
+  size_t format = 0;
+  int64_t layer = -1;  // -1: in all
+};
+
+std::vector<int64_t> cached_layers(const ModelConfig& config, const FitFormat& format) {
+  std::vector<int64_t> layers;
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    const auto& always = format.always_left;
+    const bool left = std::binary_search(always.begin(), always.end(), i);
+    if (config.writes_cache(i) && !left) layers.push_back(i);
+  }
+  return layers;
+}
+
+// Those in all layers first, then by rising layer: candidates of one pass part late.
+std::vector<Alone> all_alone(const ModelConfig& config, const std::vector<FitFormat>& formats) {
+  std::vector<Alone> all;
+  for (size_t format = 0; format < formats.size(); ++format) {
+    for (const int64_t layer : cached_layers(config, formats[format])) {
+      all.push_back({format, layer});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Alone& a, const Alone& b) { return a.layer < b.layer; });
+  std::vector<Alone> uniform;
+  for (size_t format = 0; format < formats.size(); ++format) uniform.push_back({format, -1});
+  all.insert(all.begin(), uniform.begin(), uniform.end());
+  return all;
+}
+
+std::vector<int64_t> left_by(const ModelConfig& config, const FitFormat& format,
+                             const Alone& alone) {
+  if (alone.layer < 0) return format.always_left;
+  std::vector<int64_t> left;
+  for (int64_t i = 0; i < config.n_layers(); ++i) {
+    if (config.writes_cache(i) && i != alone.layer) left.push_back(i);
+  }
+  return left;
+}
+
+size_t candidates_per_pass(const ModelConfig& config,
+                           const std::vector<std::vector<int32_t>>& windows, uint64_t bytes) {
+  constexpr uint64_t kMostBytes = sizeof(float);  // of an activation
+  const uint64_t row = static_cast<uint64_t>(config.stream_dim()) * kMostBytes;
+  return std::max<size_t>(1, bytes / (row * tokens_in(windows)));
+}
+
+}  // namespace
+
+std::vector<FormatCosts> layer_costs(const Checkpoint& checkpoint, const ModelConfig& config,
+                                     Backend& backend,
+                                     const std::vector<std::vector<int32_t>>& windows,
+                                     const std::vector<FitFormat>& formats,
+                                     const CostOptions& options, Log& log) {
+  const std::vector<Alone> all = all_alone(config, formats);
+  const size_t most = candidates_per_pass(config, windows, options.stream_bytes);
+  std::vector<FormatCosts> costs(formats.size());
+  for (size_t begin = 0; begin < all.size(); begin += most) {
+    const size_t end = std::min(all.size(), begin + most);
+    EvalReport report;
+    report.config = config;
+    for (size_t i = begin; i < end; ++i) {
+      const FitFormat& format = formats[all[i].format];
+      report.candidates.push_back(fit_candidate(format, left_by(config, format, all[i])));
+    }
+    const std::string part = end - begin == all.size() ? "" : cat(" ", end, " of ", all.size());
+    evaluate(checkpoint, backend, windows,
+             {.baseline = config.dtype,
+              .greedy_tokens = 0,
+              .layer_errors = false,
+              .threads = options.threads,
+              .doing = "layers" + part},
+             report, log);
+    for (size_t i = begin; i < end; ++i) {
+      const TokenFigures& total = report.candidates[i - begin].total;
+      FormatCosts& of = costs[all[i].format];
+      if (all[i].layer < 0) {
+        of.all_kld = total.kld;
+        of.all_error = total.kld_error;
+      } else {
+        of.layers.push_back({all[i].layer, total.kld, total.kld_error});
+      }
+    }
+  }
+  return costs;
+}
+
+}  // namespace fp8kv

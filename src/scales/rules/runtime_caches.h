@@ -1,0 +1,29 @@
+// The cache formats that runtimes take, of those that are computed here: a table, one row for the
+// versions from `first` on.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "scales/rules/runtime_choice.h"
+
+namespace fp8kv {
+
+struct RuntimeCaches {
+  const char* runtime;  // as a column spells it
+  RuntimeVersion first;
+  std::span<const std::string_view> formats;  // canonical names: "fp8_e4m3"
+  bool skips_layers;                          // --kv-cache-dtype-skip-layers
+};
+
+// The row of the version that was asked for, or else of the newest. nullptr for runtimes whose
+// caches were not looked at.
+const RuntimeCaches* find_runtime_caches(const ChosenRuntime& runtime);
+
+bool takes_format(const RuntimeCaches& caches, std::string_view format);
+
+// The value of the runtime's --kv-cache-dtype for a format that it takes: "fp8", "nvfp4".
+std::string cache_flag(const RuntimeCaches& caches, std::string_view format);
+
+}  // namespace fp8kv

@@ -1,0 +1,166 @@
+// `fp8kv fit`, as processes of the built program: what it chooses, writes and refuses.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "files/file.h"
+#include "json/json.h"
+#include "support/models/tiny_checkpoint.h"
+#include "support/models/tiny_config.h"
+#include "support/run_cli.h"
+#include "support/temp_dir.h"
+
+namespace fp8kv {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+// A model in BF16 whose K of layer 1 is large, so that its cache loses most, and a text for it.
+class FitPlace {
+ public:
+  explicit FitPlace(int64_t head_dim = 16) {
+    test::TinyConfig config = test::tiny_config();
+    config.head_dim = head_dim;
+    config.dtype = DType::bf16;
+    std::vector<test::TinyTensor> tensors = test::tiny_tensors(config);
+    for (test::TinyTensor& each : tensors) {
+      if (each.name.find("layers.1.self_attn.k_proj") == each.name.npos) continue;
+      for (float& value : each.values) value *= 8;
+    }
+    fs::create_directory(temp_ / "m");
+    temp_.write("m/config.json", test::tiny_config_json(config));
+    test::write_tiny_weights(temp_ / "m", tensors, DType::bf16, 1);
+    std::string text;
+    for (int window = 0; window < 8; ++window) {
+      text += "{\"input_ids\": [1";
+      for (int i = 1; i < 40; ++i) text += ", " + std::to_string((7 * i * (window + 3)) % 64);
+      text += "]}\n";
+    }
+    temp_.write("data.jsonl", text);
+  }
+
+  test::CliResult run(const Strings& more) const {
+    Strings arguments = {"fit", "m", "--data", "data.jsonl", "--device", "cpu"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::run_cli(arguments, temp_.path());
+  }
+  Json json(Strings more) const {
+    more.emplace_back("--json");
+    const test::CliResult result = run(more);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return Json::parse(result.out, "fit");
+  }
+  std::string refusal(const Strings& more, int exit_code) const {
+    const test::CliResult result = run(more);
+    CHECK(result.exit_code == exit_code);
+    return result.err;
+  }
+  fs::path operator/(const std::string& name) const { return temp_ / name; }
+  const test::TempDir& folder() const { return temp_; }
+
+ private:
+  test::TempDir temp_;
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+}  // namespace
+
+TEST_CASE("cli fit: leaves the layer that loses most in 16 bit, and records it") {
+  const FitPlace place;
+  const Json uniform = place.json({"--max-kld", "10", "--kv-cache-dtype", "fp8"});
+  const Json& chosen = uniform.at("chosen");
+  CHECK(chosen.at("kv_cache_dtype").as_string() == "fp8_e4m3");
+  CHECK(chosen.at("skip_layers").size() == 0);
+  const double loss = chosen.at("kld").as_double() + 2 * chosen.at("kld_error").as_double();
+  REQUIRE(loss > 0);
+
+  const Json less = place.json({"--max-kld", std::to_string(loss * 0.6), "--kv-cache-dtype", "fp8",
+                                "-o", "s.json", "--report", "fit.html"});
+  const Json& kept = less.at("chosen");
+  CHECK(kept.at("kld").as_double() + 2 * kept.at("kld_error").as_double() <= loss * 0.6);
+  REQUIRE(kept.at("skip_layers").size() >= 1);
+  bool has_layer_1 = false;
+  for (size_t i = 0; i < kept.at("skip_layers").size(); ++i) {
+    has_layer_1 |= kept.at("skip_layers")[i].as_int() == 1;
+  }
+  CHECK(has_layer_1);
+  const Json file = Json::read(place / "s.json");
+  CHECK(file.at("kv_cache").at("dtype").as_string() == "float8_e4m3fn");
+  CHECK(has(read_text(place / "s.json"), "\"skip_layers\""));
+  CHECK(has(read_text(place / "fit.html"), "(chosen)"));
+
+  // The layers that the file names are measured in 16 bit, and lose what was confirmed.
+  const test::CliResult inject =
+      test::run_cli({"inject", "m", "--scales", "s.json", "-o", "out"}, place.folder().path());
+  CHECK(inject.exit_code == 0);
+  CHECK(has(inject.out + inject.err, "--kv-cache-dtype-skip-layers"));
+}
+
+TEST_CASE("cli fit: gives the same bytes for any number of threads") {
+  const FitPlace place;
+  const Strings flags = {"--max-kld", "0.5", "--json", "--threads"};
+  Strings one = flags, three = flags;
+  one.emplace_back("1");
+  three.emplace_back("3");
+  const std::string out = place.run(one).out;
+  CHECK(out == place.run(three).out);
+  CHECK(has(out, "int8_per_token_head"));
+  CHECK(has(out, "nvfp4"));
+}
+
+TEST_CASE("cli fit: a budget of bytes takes the least loss within it") {
+  const FitPlace place;
+  const Json all = place.json({"--bytes-per-token", "100000"});
+  const int64_t full = all.at("baseline").at("bytes_per_token").as_int();
+  const Json result = place.json({"--bytes-per-token", std::to_string(full * 3 / 4)});
+  CHECK(result.at("chosen").at("bytes_per_token").as_int() <= full * 3 / 4);
+  for (size_t i = 0; i < result.at("points").size(); ++i) {
+    const Json& point = result.at("points")[i];
+    if (point.at("bytes_per_token").as_int() > full * 3 / 4) continue;
+    CHECK(point.at("kld").as_double() + 2 * point.at("kld_error").as_double() >=
+          result.at("chosen").at("kld").as_double());
+  }
+  const Json memory = place.json({"--memory", "64MiB", "--context", "64", "--batch", "2"});
+  CHECK(memory.at("unit").as_string() == "B/sequence");
+}
+
+TEST_CASE("cli fit: refuses what it cannot answer, and says what would do") {
+  const FitPlace place;
+  CHECK(has(place.refusal({}, 2), "needs a budget"));
+  CHECK(has(place.refusal({"--max-kld", "1", "--bytes-per-token", "9"}, 2), "takes one budget"));
+  CHECK(has(place.refusal({"--max-kld", "1", "--for", "vlm"}, 2), "is not a runtime"));
+  CHECK(has(place.refusal({"--max-kld", "1", "--for", "transformers"}, 2), "is not known"));
+  CHECK(has(place.refusal({"--max-kld", "1", "--for", "vllm@all"}, 2), "expected one"));
+  CHECK(has(place.refusal({"--max-kld", "1", "--for", "sglang", "--kv-cache-dtype", "nvfp4"}, 2),
+            "SGLang takes fp8_e4m3 and fp8_e5m2, not nvfp4"));
+  CHECK(has(place.refusal({"--max-kld", "1", "--kv-cache-dtype", "bfloat16"}, 2), "16-bit cache"));
+  CHECK(has(place.refusal({"--max-kld", "1e-12"}, 1), "no cache keeps --max-kld 1e-12"));
+  CHECK(has(place.refusal({"--bytes-per-token", "1"}, 1), "the smallest is"));
+  CHECK(has(place.refusal({"--max-kld", "1e-12", "--for", "sglang"}, 1),
+            "leaves no layers in 16 bit"));
+  CHECK(has(place.refusal({"--max-kld", "1", "--samples", "1"}, 3), "too few windows"));
+  CHECK(has(place.refusal({"--max-kld", "10", "--kv-cache-dtype", "int8_per_token_head", "-o",
+                           "none.json"},
+                          1),
+            "makes its own scales"));
+  CHECK_FALSE(fs::exists(place / "none.json"));
+}
+
+TEST_CASE("cli fit: a default cache that the model cannot have is left out") {
+  const FitPlace place(8);
+  const test::CliResult result = place.run({"--max-kld", "10"});
+  CHECK(result.exit_code == 0);
+  CHECK(has(result.err, "left out: nvfp4"));
+  CHECK(has(result.out, "chosen"));
+  CHECK(has(result.out, "vllm serve m"));
+  CHECK(has(place.refusal({"--max-kld", "10", "--kv-cache-dtype", "nvfp4"}, 2), "nvfp4: "));
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,299 @@
+#include "fit/fit.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/open/open.h"
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "commands/calibrated_scales.h"
+#include "commands/commands.h"
+#include "commands/fit_formats.h"
+#include "data/dataset.h"
+#include "data/files/find_data.h"
+#include "inputs/known_config.h"
+#include "inputs/model_text.h"
+#include "inputs/scale_source.h"
+#include "model/capacity.h"
+#include "options/kept_inputs.h"
+#include "options/output_files.h"
+#include "options/run_date.h"
+#include "policy/make_scales.h"
+#include "scales/scale_file.h"
+#include "show/certificate_text.h"
+#include "show/fit/fit_html.h"
+#include "show/fit/fit_text.h"
+#include "show/output.h"
+
+namespace fp8kv {
+namespace {
+
+// Windows that choices are made on, and those that confirm them.
+struct FitWindows {
+  Windows choosing;
+  FitText text;
+};
+
+bool predicts(const std::vector<int32_t>& window) {
+  return window.size() > 1;
+}
+
+WindowIds usable(const Windows& windows) {
+  WindowIds kept;
+  std::copy_if(windows.ids.begin(), windows.ids.end(), std::back_inserter(kept), predicts);
+  return kept;
+}
+
+// Every fourth: what a layer costs shows on little text, and there are many layers.
+WindowIds every_fourth(const WindowIds& windows) {
+  WindowIds kept;
+  for (size_t i = 0; i < windows.size(); i += 4) kept.push_back(windows[i]);
+  return kept;
+}
+
+FitWindows read_fit_windows(const FitCommandOptions& options, const ModelText& text, Log& log) {
+  FitWindows made;
+  Windows all = text.read(options.data, log);
+  if (options.held_out.empty()) {
+    const size_t half = (all.ids.size() + 1) / 2;
+    const auto middle = all.ids.begin() + static_cast<ptrdiff_t>(half);
+    std::copy_if(middle, all.ids.end(), std::back_inserter(made.text.confirm), predicts);
+    made.choosing = first_windows(all, half);
+  } else {
+    made.text.confirm = usable(text.read(options.held_out, log));
+    made.choosing = std::move(all);
+  }
+  made.text.costs = every_fourth(usable(made.choosing));
+  if (!made.text.costs.empty() && !made.text.confirm.empty()) return made;
+  const bool of_data = made.text.costs.empty() || options.held_out.empty();
+  throw Error(cat(names_of(of_data ? options.data : options.held_out),
+                  ": has too few windows of two tokens to choose on some and confirm on others"),
+              "pass more text, or a shorter --seq-len");
+}
+
+// Scales of a file for the formats that they are for. Others of those take none, or are left out.
+void take_scales(const KvScales& given, const std::string& source, bool asked,
+                 std::vector<FitFormat>& formats, Log& log) {
+  std::vector<FitFormat> kept;
+  for (FitFormat& format : formats) {
+    const std::optional<KvFormat> scaled = scales_for(format.type);
+    if (scaled && is_nvfp4(*scaled) != is_nvfp4(given.format)) {
+      const std::string why = cat(format.name, ": the scales of ", source, " are for another cache");
+      if (asked) throw Error(why, "leave it out of --kv-cache-dtype", ErrorKind::usage);
+      log.note(cat("left out: ", why));
+      continue;
+    }
+    if (scaled) format.scales = with_format(given, *scaled);
+    kept.push_back(std::move(format));
+  }
+  formats = std::move(kept);
+}
+
+// Scales that the policy makes, on the text that choices are made on: one run for all formats.
+void calibrate_formats(const FitCommandOptions& options, const Checkpoint& checkpoint,
+                       const ModelConfig& config, Backend& backend, const Windows& windows,
+                       std::vector<FitFormat>& formats, Log& log) {
+  std::optional<Calibrated> calibrated;
+  for (FitFormat& format : formats) {
+    const std::optional<KvFormat> scaled = scales_for(format.type);
+    if (!scaled) continue;
+    const KvFormat stored = stored_format(*scaled);
+    check_policy_for(options.policy, stored);
+    if (!calibrated) {
+      calibrated = calibrated_scales(
+          checkpoint, config, backend,
+          {.windows = windows,
+           .shards = {},
+           .policy = options.policy,
+           .format = stored,
+           .max_memory = std::nullopt},
+          log);
+    }
+    KvScales scales = calibrated->scales;
+    scales.format = stored;
+    apply_policy(options.policy, calibrated->magnitudes, scales);
+    format.scales = with_format(scales, *scaled);
+  }
+}
+
+// The unit of the budget, and its bytes.
+struct BudgetUnit {
+  std::string name;
+  std::function<uint64_t(const ModelCache&)> bytes;
+  std::optional<uint64_t> most;
+};
+
+BudgetUnit unit_of(const FitCommandOptions& options, const Checkpoint& checkpoint,
+                   const ModelConfig& config) {
+  if (options.memory == 0 && options.context == 0) {
+    return {"B/token",
+            [&config](const ModelCache& cache) { return kv_bytes_per_token(config, cache); },
+            options.bytes_per_token};
+  }
+  const Deployment deployment{options.memory, options.tp, options.batch,
+                              options.context > 0 ? options.context : config.max_seq_len};
+  const WeightBytes weights = weight_bytes(checkpoint);
+  const auto plan = [&config, weights, deployment](const ModelCache& cache) {
+    const TokenBytes bytes = token_bytes(config, cache);
+    return plan_cache(config, weights, deployment, bytes, bytes);
+  };
+  BudgetUnit unit{"B/sequence",
+                  [plan](const ModelCache& cache) { return plan(cache).bytes_per_sequence; },
+                  std::nullopt};
+  if (options.bytes_per_token) {
+    throw Error("--context is for --memory and --max-kld, and --bytes-per-token is given",
+                "leave it out", ErrorKind::usage);
+  }
+  if (options.memory > 0) {
+    const CachePlan own = plan(ModelCache(CacheType(config.dtype)));
+    unit.most = own.free_bytes / static_cast<uint64_t>(options.batch);
+    if (own.free_bytes == 0) {
+      throw Error(cat("--memory: the weights take all of ", options.memory, " bytes"),
+                  "give more memory, or more GPUs with --tp", ErrorKind::usage);
+    }
+  }
+  return unit;
+}
+
+struct FitRuntime {
+  std::string text;  // "vLLM 0.33"
+  const RuntimeCaches* caches;
+};
+
+FitRuntime runtime_of(const FitCommandOptions& options) {
+  return with_context("--for", [&] {
+    const std::vector<ChosenRuntime> chosen = choose_runtimes(options.runtime);
+    if (chosen.size() != 1) {
+      throw Error(cat(quote(options.runtime), " names ", chosen.size(), " versions, expected one"),
+                  "name one, such as vllm@0.33", ErrorKind::usage);
+    }
+    const RuntimeCaches* caches = find_runtime_caches(chosen[0]);
+    if (caches == nullptr) {
+      throw Error(cat(runtime_text(chosen[0]), ": which caches it takes is not known"),
+                  "name vllm, sglang, tgi or tensorrt-llm", ErrorKind::usage);
+    }
+    return FitRuntime{runtime_text(chosen[0]), caches};
+  });
+}
+
+void check_outputs(const FitCommandOptions& options, Log& log) {
+  std::vector<InputPath> inputs = {{"MODEL", options.model}, {"--scales", options.scales}};
+  add_inputs(inputs, "--data", options.data);
+  add_inputs(inputs, "--held-out", options.held_out);
+  const std::vector<OutputFile> outputs = {{"--out", options.out}, {"--report", options.report}};
+  check_inputs_kept(inputs, outputs);
+  check_output_files(outputs, options.force);
+  check_json_apart(options.json, options.out);
+  report_leftovers(outputs, log);
+}
+
+// The error that says why no file was written comes last: the table explains it.
+std::optional<Error> write_choice(const FitCommandOptions& options, const FitReport& report,
+                                  Log& log) {
+  if (options.out.empty() || !report.chosen) return std::nullopt;
+  const FitPoint& point = report.points[*report.chosen].point;
+  const FitFormat& format = report.formats[point.format];
+  if (!format.scales) {
+    return Error(cat("--out: ", format.name, " makes its own scales: nothing was written"),
+                 "serve with the flags above, or choose among caches with scales: "
+                 "--kv-cache-dtype fp8",
+                 ErrorKind::check);
+  }
+  KvScales scales = with_format(*format.scales, stored_format(format.scales->format));
+  scales.skipped = point.left;
+  write_output_file(options.out, scale_file_text(scales), options.force);
+  log.note(written_note(options.out, scales));
+  return std::nullopt;
+}
+
+// The nearest that there is, for a budget that nothing meets.
+[[noreturn]] void fail_unmet(const FitReport& report, const BudgetUnit& unit,
+                             const FitRuntime& runtime) {
+  const auto nearest = std::min_element(
+      report.points.begin(), report.points.end(), [&](const auto& a, const auto& b) {
+        return report.budget.max_kld ? a.total.kld < b.total.kld : a.point.bytes < b.point.bytes;
+      });
+  const std::string name = fit_point_name(report, nearest->point);
+  const std::string found =
+      report.budget.max_kld
+          ? cat("no cache keeps --max-kld ", significant(*report.budget.max_kld), ": the least is ",
+                significant(nearest->total.kld, 3), " ± ", significant(nearest->total.kld_error, 2),
+                ", of ", name)
+          : cat("no cache takes ", grouped(*report.budget.most_bytes), " ", unit.name,
+                " or less: the smallest is ", grouped(nearest->point.bytes), ", of ", name);
+  throw Error(runtime.caches->skips_layers || !report.budget.max_kld
+                  ? found
+                  : cat(found, "; ", runtime.text, " leaves no layers in 16 bit"),
+              "allow more, add caches with --kv-cache-dtype, or serve in 16 bit", ErrorKind::check);
+}
+
+}  // namespace
+
+void run_command(const FitCommandOptions& given) {
+  Log log(given.verbosity);
+  FitCommandOptions options = given;
+  options.data = find_data(given.data, given.choice.split, log);
+  options.held_out = find_data(given.held_out, given.choice.split, log);
+  check_outputs(options, log);
+  if (!options.scales.empty() && options.policy_given) {
+    throw Error("--scales and --policy cannot be given together", "leave one out",
+                ErrorKind::usage);
+  }
+  const FitRuntime runtime = runtime_of(options);
+  const Checkpoint checkpoint = Checkpoint::open(options.model);
+  const ModelConfig config = read_known_config(checkpoint, options.strict, log);
+  const BudgetUnit unit = unit_of(options, checkpoint, config);
+  FitReport report;
+  report.budget = {options.max_kld, unit.most};
+  report.formats = fit_formats(options.kv_cache_dtypes, *runtime.caches, config, log);
+  const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
+  const FitWindows windows = read_fit_windows(options, text, log);
+  report.choosing_tokens = tokens_in(windows.choosing.ids);
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why));
+  if (!runtime.caches->skips_layers) {
+    log.note(cat("note: ", runtime.text,
+                 " leaves no layers in 16 bit, so that only whole caches are measured"));
+  }
+  with_way_out("use a smaller --seq-len or fewer --samples; or free memory", [&] {
+    with_unchanged(checkpoint, [&] {
+      if (options.scales.empty()) {
+        calibrate_formats(options, checkpoint, config, *backend, windows.choosing, report.formats,
+                          log);
+      } else {
+        take_scales(load_scales_for(options.scales, options.accept_foreign, checkpoint, config, log),
+                    quote(options.scales.string()), !options.kv_cache_dtypes.empty(),
+                    report.formats, log);
+      }
+      fit(checkpoint, config, *backend, windows.text,
+          {.mixes = runtime.caches->skips_layers, .bytes = unit.bytes, .threads = options.threads},
+          report, log);
+    });
+  });
+  log.end_progress();
+  FitSubject subject{.model = utf8_name(options.model.string()),
+                     .runtime = runtime.text,
+                     .dtype_flag = {},
+                     .unit = unit.name,
+                     .scales = utf8_name(options.out.string()),
+                     .copy_for = {},
+                     .config = config};
+  if (report.chosen) {
+    const FitFormat& format = report.formats[report.points[*report.chosen].point.format];
+    subject.dtype_flag = cache_flag(*runtime.caches, format.name);
+    if (format.scales && format.scales->per_head()) subject.copy_for = " --for vllm";
+  }
+  const std::optional<Error> unwritten = write_choice(options, report, log);
+  options.json ? print(fit_json(report, subject)) : print_text(fit_text(report, subject));
+  if (!options.report.empty()) {
+    write_output_file(options.report, fit_html(report, subject, {run_date(), FP8KV_VERSION}),
+                      options.force);
+  }
+  if (!report.chosen) fail_unmet(report, unit, runtime);
+  if (unwritten) throw *unwritten;
+}
+
+}  // namespace fp8kv

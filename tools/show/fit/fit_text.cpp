@@ -1,0 +1,144 @@
+#include "show/fit/fit_text.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/shell.h"
+#include "base/terminal_text.h"
+#include "base/text.h"
+#include "core/model_description.h"
+#include "report/serving_names.h"
+#include "show/eval/figure_text.h"
+#include "show/layer_bars.h"
+#include "show/output.h"
+
+namespace fp8kv {
+namespace {
+
+std::string points_table(const FitReport& report, const FitSubject& subject) {
+  const bool per_token = subject.unit == "B/token";
+  std::vector<std::string> header = {"cache", "B/token"};
+  if (!per_token) header.push_back(subject.unit);
+  for (const char* name : {"predicted", "KLD", "perplexity", ""}) header.emplace_back(name);
+  Table table(header);
+  const auto add = [&](const std::string& name, uint64_t bytes_per_token, uint64_t bytes,
+                       std::vector<std::string> figures) {
+    std::vector<std::string> row = {name, grouped(bytes_per_token)};
+    if (!per_token) row.push_back(grouped(bytes));
+    row.insert(row.end(), figures.begin(), figures.end());
+    table.add(std::move(row));
+  };
+  for (size_t i = 0; i < report.points.size(); ++i) {
+    const ConfirmedPoint& each = report.points[i];
+    add(fit_point_name(report, each.point), each.point.bytes_per_token, each.point.bytes,
+        {significant(each.point.predicted, 2), kld_text(each.total), delta_text(each.total),
+         report.chosen == i ? "chosen" : ""});
+  }
+  add(cat(torch_name(subject.config.dtype), " (baseline)"), report.baseline_bytes_per_token,
+      report.baseline_bytes, {"-", "-", "-", ""});
+  return table.text();
+}
+
+// A bar for each layer's cost in the format of the choice, or of the first format.
+std::string cost_lines(const FitReport& report, const FitSubject& subject) {
+  const size_t format = report.chosen ? report.points[*report.chosen].point.format : 0;
+  std::vector<LayerCost> costs = report.costs[format].layers;
+  if (costs.empty()) return "";
+  std::stable_sort(costs.begin(), costs.end(), [](const LayerCost& a, const LayerCost& b) {
+    return a.kld > b.kld;
+  });
+  std::vector<std::optional<double>> shares(static_cast<size_t>(subject.config.n_layers()));
+  for (const LayerCost& each : costs) {
+    shares[static_cast<size_t>(each.layer)] = costs[0].kld > 0 ? each.kld / costs[0].kld : 0;
+  }
+  std::vector<std::string> worst;
+  for (size_t i = 0; i < std::min<size_t>(3, costs.size()); ++i) {
+    worst.push_back(cat(significant(costs[i].kld, 2), " ± ", significant(costs[i].error, 1),
+                        " in layer ", costs[i].layer));
+  }
+  return layer_bars("layers", shares) +
+         noted("", cat("KLD of one layer alone in ", report.formats[format].name, ": ",
+                       join(worst)));
+}
+
+std::string budget_words(const FitReport& report, const FitSubject& subject) {
+  if (report.budget.max_kld) return cat("a KLD of at most ", significant(*report.budget.max_kld));
+  return cat(grouped(*report.budget.most_bytes), " ", subject.unit);
+}
+
+const ConfirmedPoint* uniform_of(const FitReport& report, size_t format) {
+  for (const ConfirmedPoint& each : report.points) {
+    const bool uniform = each.point.left == report.formats[format].always_left;
+    if (each.point.format == format && uniform) return &each;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string fit_point_name(const FitReport& report, const FitPoint& point) {
+  const std::string& name = report.formats[point.format].name;
+  if (point.left.empty()) return name;
+  return cat(name, ", 16-bit ", layer_list({point.left.begin(), point.left.end()}));
+}
+
+std::vector<std::string> fit_sentences(const FitReport& report, const FitSubject& subject) {
+  std::vector<std::string> lines;
+  if (!report.chosen) {
+    lines.push_back(cat("No cache measured keeps ", budget_words(report, subject), " beyond two "
+                        "standard errors."));
+    return lines;
+  }
+  const ConfirmedPoint& chosen = report.points[*report.chosen];
+  const double share = static_cast<double>(chosen.point.bytes) /
+                       static_cast<double>(std::max<uint64_t>(report.baseline_bytes, 1));
+  lines.push_back(cat(fit_point_name(report, chosen.point), " keeps ",
+                      budget_words(report, subject), ": a KLD of ", kld_text(chosen.total), " at ",
+                      grouped(chosen.point.bytes_per_token), " bytes a token, ",
+                      significant(share * 100, 3), " % of 16 bit."));
+  const ConfirmedPoint* uniform = uniform_of(report, chosen.point.format);
+  if (uniform != nullptr && uniform->point.left != chosen.point.left) {
+    lines.push_back(cat("The same format in every layer: ", kld_text(uniform->total), " at ",
+                        grouped(uniform->point.bytes_per_token), " bytes a token."));
+  }
+  lines.push_back(cat("Confirmed on ", grouped(report.confirming_tokens),
+                      " tokens that no choice was made on."));
+  return lines;
+}
+
+std::vector<std::string> fit_commands(const FitReport& report, const FitSubject& subject) {
+  if (!report.chosen) return {};
+  const FitPoint& point = report.points[*report.chosen].point;
+  const FitFormat& format = report.formats[point.format];
+  const ServingNames names = serving_names(subject.scales.empty() ? "SCALES.json" : subject.scales,
+                                           subject.model);
+  std::vector<std::string> commands;
+  if (format.scales) {
+    commands.push_back(cat("fp8kv inject ", names.model, " --scales ", names.scales, " -o ",
+                           names.copy, subject.copy_for));
+  }
+  std::string serve = cat(subject.runtime.starts_with("vLLM") ? "vllm serve " : "",
+                          format.scales ? names.copy : names.model, " --kv-cache-dtype ",
+                          subject.dtype_flag);
+  std::string flag;
+  for (const int64_t layer : point.left) {
+    const auto& always = format.always_left;
+    if (!std::binary_search(always.begin(), always.end(), layer)) flag += cat(" ", layer);
+  }
+  if (!flag.empty()) serve += " --kv-cache-dtype-skip-layers" + flag;
+  commands.push_back(std::move(serve));
+  return commands;
+}
+
+std::string fit_text(const FitReport& report, const FitSubject& subject) {
+  std::string text = points_table(report, subject) + "\n" + cost_lines(report, subject);
+  const std::vector<std::string> lines = fit_sentences(report, subject);
+  for (size_t i = 0; i < lines.size(); ++i) text += noted(i == 0 ? "choice" : "", lines[i]);
+  const std::vector<std::string> commands = fit_commands(report, subject);
+  if (commands.empty()) return text;
+  text += noted("next", cat("Serve it with ", subject.runtime, ":"));
+  for (const std::string& command : commands) text += "  " + command + "\n";
+  return text;
+}
+
+}  // namespace fp8kv

@@ -1,0 +1,37 @@
+// What a fit found, for people and for machines.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "fit/fit_report.h"
+
+namespace fp8kv {
+
+// What was fitted, for whom.
+struct FitSubject {
+  std::string model;       // folder, as given
+  std::string runtime;     // "vLLM 0.33"
+  std::string dtype_flag;  // the runtime's --kv-cache-dtype for the chosen format
+  std::string unit;        // of the budget's bytes: "B/token", "B/sequence"
+  std::string scales;      // the file that was written, or is to be; "": none
+  std::string copy_for;    // the value of inject's --for; "": the default
+  const ModelConfig& config;
+};
+
+// "fp8_e4m3, 16-bit layers 0, 2 and 4".
+std::string fit_point_name(const FitReport& report, const FitPoint& point);
+
+// The table of all points, the layers' costs, the choice and how to serve it.
+std::string fit_text(const FitReport& report, const FitSubject& subject);
+
+std::string fit_json(const FitReport& report, const FitSubject& subject);
+
+// The choice in sentences.
+std::vector<std::string> fit_sentences(const FitReport& report, const FitSubject& subject);
+
+// The commands that serve the choice, in order; none without a choice.
+std::vector<std::string> fit_commands(const FitReport& report, const FitSubject& subject);
+
+}  // namespace fp8kv
