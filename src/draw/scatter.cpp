@@ -105,8 +105,7 @@ std::string draw_scatter(const Scatter& scatter) {
     drawing += drawn(series, i, axes);
     legend += cat("<li>", series_sign(static_cast<int>(i)), escape_html(series.name), "</li>\n");
   }
-  return figure(
-      {scatter.id, scatter.title, scatter.caption, legend, drawing, kPlotWidth, kHeight});
+  return figure({scatter.id, scatter.title, scatter.caption, legend, drawing, kPlotWidth, kHeight});
 }
 
 }  // namespace fp8kv

@@ -106,8 +106,7 @@ class Evaluator {
     }
     with_context("working memory", [&] {
       caches_.emplace(backend, config_, windows_, options.layer_errors ? n_windows_ : 0,
-                      options.attention_rows,
-                      std::move(lanes), options.threads);
+                      options.attention_rows, std::move(lanes), options.threads);
       if (options.against) {
         reference_.emplace(*options.against, backend, windows_, n_windows_, options);
       }
@@ -203,8 +202,8 @@ class Evaluator {
     const HeadWeights weights = loader_.head();
     std::optional<HeadWeights> other;
     if (reference_) other.emplace(reference_->head());
-    const int64_t chunk = std::clamp<int64_t>(
-        kLogitBytes / (config_.vocab_size * kBytesPerLogit), 1, kMostLogitRows);
+    const int64_t chunk =
+        std::clamp<int64_t>(kLogitBytes / (config_.vocab_size * kBytesPerLogit), 1, kMostLogitRows);
     const Tensor logits = backend_.allocate(DType::f32, Shape{chunk, config_.vocab_size});
     const Tensor rows = backend_.allocate(DType::i32, Shape{chunk});
     baselines_.resize(static_cast<size_t>(chunk));

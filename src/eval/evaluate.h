@@ -22,11 +22,11 @@ struct EvalReference {
 struct EvalOptions {
   DType baseline = DType::f16;  // f32, f16 or bf16
   const EvalReference* against = nullptr;
-  int64_t greedy_tokens = 64;      // of the greedy text that is compared; 0: none
+  int64_t greedy_tokens = 64;  // of the greedy text that is compared; 0: none
   // Errors of layers, and magnitudes, are measured; else only what predictions lose.
   bool layer_errors = true;
-  int64_t attention_rows = 16384;  // whose attention output is measured, or a batch more
-  int threads = 0;                 // for what is measured on the host; 0: one per core
+  int64_t attention_rows = 16384;    // whose attention output is measured, or a batch more
+  int threads = 0;                   // for what is measured on the host; 0: one per core
   std::string doing = "evaluating";  // for the progress
 };
 

@@ -12,8 +12,7 @@
 namespace fp8kv {
 namespace {
 
-ModelCache cache_of(const FitFormat& format, const ModelConfig& config,
-                    std::vector<int64_t> left) {
+ModelCache cache_of(const FitFormat& format, const ModelConfig& config, std::vector<int64_t> left) {
   ModelCache cache = format.type;
   cache.left_in = config.dtype;
   cache.left = std::move(left);

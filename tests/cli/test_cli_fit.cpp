@@ -146,11 +146,14 @@ TEST_CASE("cli fit: refuses what it cannot answer, and says what would do") {
   CHECK(has(place.refusal({"--max-kld", "1e-12", "--for", "sglang"}, 1),
             "leaves no layers in 16 bit"));
   CHECK(has(place.refusal({"--max-kld", "1", "--samples", "1"}, 3), "too few windows"));
-  CHECK(has(place.refusal({"--max-kld", "10", "--kv-cache-dtype", "int8_per_token_head", "-o",
-                           "none.json"},
-                          1),
-            "makes its own scales"));
+  CHECK(
+      has(place.refusal(
+              {"--max-kld", "10", "--kv-cache-dtype", "int8_per_token_head", "-o", "none.json"}, 1),
+          "makes its own scales"));
   CHECK_FALSE(fs::exists(place / "none.json"));
+  CHECK(has(place.refusal({"--max-kld", "1", "-o", "-"}, 2), "standard output has the table"));
+  CHECK(has(place.run({"--max-kld", "10", "--policy", "head"}).err,
+            "left out: nvfp4: policy head makes no scales for it"));
 }
 
 TEST_CASE("cli fit: a default cache that the model cannot have is left out") {

@@ -30,8 +30,8 @@ class MadeModel {
       formats_.push_back(std::move(format));
       FormatCosts costs;
       for (size_t i = 0; i < each.true_loss.size(); ++i) {
-        costs.layers.push_back({static_cast<int64_t>(i), each.true_loss[i], 0,
-                                kLayerBytes - each.layer_bytes});
+        costs.layers.push_back(
+            {static_cast<int64_t>(i), each.true_loss[i], 0, kLayerBytes - each.layer_bytes});
         costs.all_kld += each.true_loss[i];
       }
       costs.all_kld *= each.together;
@@ -64,8 +64,8 @@ class MadeModel {
     measured.point = point;
     measured.total.kld = loss_of(point);
     measured.total.kld_error = relative_error * measured.total.kld;
-    for (int part = 0; part < 4; ++part) {
-      const double off = (part % 2 == 0 ? 1 : -1) * relative_error;
+    for (size_t part = 0; part < 4; ++part) {
+      const double off = ((part + point.format) % 2 == 0 ? 1 : -1) * relative_error;
       measured.parts.push_back({100, 100 * measured.total.kld * (1 + off)});
     }
     return measured;

@@ -22,9 +22,9 @@ struct CostModel {
 
   CostModel()
       : checkpoint([&] {
-          test::TinyConfig config = test::tiny_config();
-          config.dtype = DType::bf16;
-          test::write_tiny_checkpoint(folder / "m", config);
+          test::TinyConfig shape = test::tiny_config();
+          shape.dtype = DType::bf16;
+          test::write_tiny_checkpoint(folder / "m", shape);
           return Checkpoint::open(folder / "m");
         }()),
         config(read_model_config(checkpoint)) {}

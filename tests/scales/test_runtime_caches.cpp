@@ -29,8 +29,8 @@ TEST_CASE("runtime caches: the row of a version is the newest that is not newer"
 }
 
 TEST_CASE("runtime caches: every format is one that caches here can have") {
-  for (const char* runtime : {"vllm", "vllm@0.7.2", "vllm@0.20", "vllm@0.25", "sglang", "tgi",
-                              "tensorrt-llm"}) {
+  for (const char* runtime :
+       {"vllm", "vllm@0.7.2", "vllm@0.20", "vllm@0.25", "sglang", "tgi", "tensorrt-llm"}) {
     CAPTURE(runtime);
     REQUIRE(caches_of(runtime) != nullptr);
     for (const std::string_view format : caches_of(runtime)->formats) {

@@ -1,7 +1,8 @@
 #include "cli/cli_fit.h"
 
-#include <CLI/CLI.hpp>
 #include <limits>
+
+#include <CLI/CLI.hpp>
 
 #include "about/help.h"
 #include "base/text.h"
@@ -54,8 +55,8 @@ std::string canonical_dtype(const std::string& name) {
 }
 
 void check_budget(const FitCommandOptions& options) {
-  const int given = (options.max_kld ? 1 : 0) + (options.bytes_per_token ? 1 : 0) +
-                    (options.memory > 0 ? 1 : 0);
+  const int given =
+      (options.max_kld ? 1 : 0) + (options.bytes_per_token ? 1 : 0) + (options.memory > 0 ? 1 : 0);
   if (given == 1) return;
   throw Error(given == 0 ? "fit: needs a budget: --max-kld, --bytes-per-token or --memory"
                          : "fit: takes one budget, and more than one is given",
@@ -94,7 +95,7 @@ CLI::App* add_fit(CLI::App& app, FitCommandOptions& options) {
       ->check(a_path())
       ->type_name("PATH");
   add_accept_foreign(*command, options.accept_foreign);
-  auto* policy = add_policy(*command, "How scales are made, on the text that choices are made on.");
+  auto* policy = add_policy(*command, "How scales are made, on the text that choices are made on");
   command
       ->add_option("-o,--out", options.out,
                    "Write the scales of the chosen cache, with the layers left in 16 bit")

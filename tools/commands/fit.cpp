@@ -81,7 +81,8 @@ void take_scales(const KvScales& given, const std::string& source, bool asked,
   for (FitFormat& format : formats) {
     const std::optional<KvFormat> scaled = scales_for(format.type);
     if (scaled && is_nvfp4(*scaled) != is_nvfp4(given.format)) {
-      const std::string why = cat(format.name, ": the scales of ", source, " are for another cache");
+      const std::string why =
+          cat(format.name, ": the scales of ", source, " are for another cache");
       if (asked) throw Error(why, "leave it out of --kv-cache-dtype", ErrorKind::usage);
       log.note(cat("left out: ", why));
       continue;
@@ -90,6 +91,22 @@ void take_scales(const KvScales& given, const std::string& source, bool asked,
     kept.push_back(std::move(format));
   }
   formats = std::move(kept);
+}
+
+// Leaves out formats that the policy makes no scales for, unless they were asked for.
+void drop_without_policy(const FitCommandOptions& options, std::vector<FitFormat>& formats,
+                         Log& log) {
+  const auto unfit = [&](const FitFormat& format) {
+    const std::optional<KvFormat> scaled = scales_for(format.type);
+    return scaled && is_nvfp4(*scaled) && !options.policy.kind->for_nvfp4();
+  };
+  if (!options.kv_cache_dtypes.empty() || !options.scales.empty()) return;
+  for (const FitFormat& each : formats) {
+    if (!unfit(each)) continue;
+    log.note(cat("left out: ", each.name, ": policy ", policy_name(options.policy),
+                 " makes no scales for it"));
+  }
+  std::erase_if(formats, unfit);
 }
 
 // Scales that the policy makes, on the text that choices are made on: one run for all formats.
@@ -103,14 +120,13 @@ void calibrate_formats(const FitCommandOptions& options, const Checkpoint& check
     const KvFormat stored = stored_format(*scaled);
     check_policy_for(options.policy, stored);
     if (!calibrated) {
-      calibrated = calibrated_scales(
-          checkpoint, config, backend,
-          {.windows = windows,
-           .shards = {},
-           .policy = options.policy,
-           .format = stored,
-           .max_memory = std::nullopt},
-          log);
+      calibrated = calibrated_scales(checkpoint, config, backend,
+                                     {.windows = windows,
+                                      .shards = {},
+                                      .policy = options.policy,
+                                      .format = stored,
+                                      .max_memory = std::nullopt},
+                                     log);
     }
     KvScales scales = calibrated->scales;
     scales.format = stored;
@@ -186,7 +202,9 @@ void check_outputs(const FitCommandOptions& options, Log& log) {
   const std::vector<OutputFile> outputs = {{"--out", options.out}, {"--report", options.report}};
   check_inputs_kept(inputs, outputs);
   check_output_files(outputs, options.force);
-  check_json_apart(options.json, options.out);
+  if (options.out == "-") {
+    throw Error("--out -: standard output has the table", "name a file", ErrorKind::usage);
+  }
   report_leftovers(outputs, log);
 }
 
@@ -249,6 +267,7 @@ void run_command(const FitCommandOptions& given) {
   FitReport report;
   report.budget = {options.max_kld, unit.most};
   report.formats = fit_formats(options.kv_cache_dtypes, *runtime.caches, config, log);
+  drop_without_policy(options, report.formats, log);
   const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
   const FitWindows windows = read_fit_windows(options, text, log);
   report.choosing_tokens = tokens_in(windows.choosing.ids);
@@ -264,9 +283,9 @@ void run_command(const FitCommandOptions& given) {
         calibrate_formats(options, checkpoint, config, *backend, windows.choosing, report.formats,
                           log);
       } else {
-        take_scales(load_scales_for(options.scales, options.accept_foreign, checkpoint, config, log),
-                    quote(options.scales.string()), !options.kv_cache_dtypes.empty(),
-                    report.formats, log);
+        take_scales(
+            load_scales_for(options.scales, options.accept_foreign, checkpoint, config, log),
+            quote(options.scales.string()), !options.kv_cache_dtypes.empty(), report.formats, log);
       }
       fit(checkpoint, config, *backend, windows.text,
           {.mixes = runtime.caches->skips_layers, .bytes = unit.bytes, .threads = options.threads},

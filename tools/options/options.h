@@ -258,9 +258,9 @@ struct FitCommandOptions : CommonOptions {
   WindowRequest windows = {.samples = 16, .seq_len = 512};
   std::optional<double> max_kld;  // one of these three is given
   std::optional<uint64_t> bytes_per_token;
-  uint64_t memory = 0;   // bytes of each GPU; 0: not given
-  int64_t context = 0;   // of `memory`, as in `plan`
-  int64_t batch = 1;     // sequences that have to fit
+  uint64_t memory = 0;  // bytes of each GPU; 0: not given
+  int64_t context = 0;  // of `memory`, as in `plan`
+  int64_t batch = 1;    // sequences that have to fit
   int64_t tp = 1;
   std::string runtime = "vllm";              // what --for was given
   std::vector<std::string> kv_cache_dtypes;  // canonical names; empty: see fit_formats.h
@@ -288,9 +288,9 @@ struct TokenizeOptions : CommonOptions {
 
 struct DoctorOptions : CommonOptions {};
 
-using Options =
-    std::variant<CalibrateOptions, InjectCommandOptions, VerifyOptions, ExtractOptions, RunOptions,
-                 EvalCommandOptions, InspectOptions, DiffOptions, MergeOptions, PlanOptions,
-                 QuantizeOptions, EqualizeOptions, FitCommandOptions, TokenizeOptions, DoctorOptions>;
+using Options = std::variant<CalibrateOptions, InjectCommandOptions, VerifyOptions, ExtractOptions,
+                             RunOptions, EvalCommandOptions, InspectOptions, DiffOptions,
+                             MergeOptions, PlanOptions, QuantizeOptions, EqualizeOptions,
+                             FitCommandOptions, TokenizeOptions, DoctorOptions>;
 
 }  // namespace fp8kv

@@ -15,9 +15,10 @@ namespace {
 std::string frontier(const FitReport& report, const FitSubject& subject) {
   Scatter scatter{.id = "frontier",
                   .title = "What fewer bytes cost",
-                  .caption = "Each point is a cache measured on held-out text; bars are standard "
-                             "errors. Points of a format that are joined have more layers in 16 "
-                             "bit to the right. The ring is the choice, the dashed line the budget.",
+                  .caption =
+                      "Each point is a cache measured on held-out text; bars are standard "
+                      "errors. Points of a format that are joined have more layers in 16 "
+                      "bit to the right. The ring is the choice, the dashed line the budget.",
                   .x_label = subject.unit == "B/token" ? "bytes a token" : "bytes a sequence",
                   .y_label = "KL divergence from 16 bit, nats a token",
                   .series = {}};
@@ -28,12 +29,11 @@ std::string frontier(const FitReport& report, const FitSubject& subject) {
     for (size_t i = 0; i < report.points.size(); ++i) {
       const ConfirmedPoint& each = report.points[i];
       if (each.point.format != format) continue;
-      series.points.push_back({static_cast<double>(each.point.bytes), each.total.kld,
-                               each.total.kld_error,
-                               cat(fit_point_name(report, each.point), ": ",
-                                   short_number(each.total.kld), " ± ",
-                                   short_number(each.total.kld_error, 2)),
-                               report.chosen == i});
+      series.points.push_back(
+          {static_cast<double>(each.point.bytes), each.total.kld, each.total.kld_error,
+           cat(fit_point_name(report, each.point), ": ", short_number(each.total.kld), " ± ",
+               short_number(each.total.kld_error, 2)),
+           report.chosen == i});
     }
     scatter.series.push_back(std::move(series));
   }
@@ -58,8 +58,8 @@ std::string costs_chart(const FitReport& report, const FitSubject& subject) {
   for (const int64_t layer : layers) chart.places.push_back(cat(layer));
   for (size_t format = 0; format < report.formats.size(); ++format) {
     // Layers that the runtime leaves by itself cost nothing.
-    Series series{report.formats[format].name, SeriesKind::line, static_cast<int>(format), {}, {},
-                  {}};
+    Series series{
+        report.formats[format].name, SeriesKind::line, static_cast<int>(format), {}, {}, {}};
     for (const int64_t layer : layers) {
       const auto& costs = report.costs[format].layers;
       const auto found = std::find_if(costs.begin(), costs.end(),
@@ -83,7 +83,8 @@ std::string points_table(const FitReport& report) {
     HtmlCell name{fit_point_name(report, each.point) + (report.chosen == i ? " (chosen)" : ""), ""};
     table.rows.push_back({name,
                           {grouped(each.point.bytes_per_token), cat(each.point.bytes_per_token)},
-                          number(each.point.predicted), number(each.total.kld),
+                          number(each.point.predicted),
+                          number(each.total.kld),
                           number(each.total.kld_error),
                           {signed_percent(each.total.ppl_delta, each.total.ppl_delta_error),
                            cat(each.total.ppl_delta)}});
@@ -95,8 +96,8 @@ std::string points_table(const FitReport& report) {
 
 std::string fit_html(const FitReport& report, const FitSubject& subject, const FitPageHead& head) {
   const std::string name = last_part(subject.model);
-  std::string body = page_head({"The smallest cache that is still good", name, head.date,
-                                head.tool_version});
+  std::string body =
+      page_head({"The smallest cache that is still good", name, head.date, head.tool_version});
   body += verdict_box(report.chosen ? "good" : "bad", fit_sentences(report, subject));
   const std::vector<std::string> commands = fit_commands(report, subject);
   if (!commands.empty()) body += section("serve", "Serve it", command_box(commands));

@@ -44,9 +44,8 @@ std::string cost_lines(const FitReport& report, const FitSubject& subject) {
   const size_t format = report.chosen ? report.points[*report.chosen].point.format : 0;
   std::vector<LayerCost> costs = report.costs[format].layers;
   if (costs.empty()) return "";
-  std::stable_sort(costs.begin(), costs.end(), [](const LayerCost& a, const LayerCost& b) {
-    return a.kld > b.kld;
-  });
+  std::stable_sort(costs.begin(), costs.end(),
+                   [](const LayerCost& a, const LayerCost& b) { return a.kld > b.kld; });
   std::vector<std::optional<double>> shares(static_cast<size_t>(subject.config.n_layers()));
   for (const LayerCost& each : costs) {
     shares[static_cast<size_t>(each.layer)] = costs[0].kld > 0 ? each.kld / costs[0].kld : 0;
@@ -57,8 +56,8 @@ std::string cost_lines(const FitReport& report, const FitSubject& subject) {
                         " in layer ", costs[i].layer));
   }
   return layer_bars("layers", shares) +
-         noted("", cat("KLD of one layer alone in ", report.formats[format].name, ": ",
-                       join(worst)));
+         noted("",
+               cat("KLD of one layer alone in ", report.formats[format].name, ": ", join(worst)));
 }
 
 std::string budget_words(const FitReport& report, const FitSubject& subject) {
@@ -85,7 +84,8 @@ std::string fit_point_name(const FitReport& report, const FitPoint& point) {
 std::vector<std::string> fit_sentences(const FitReport& report, const FitSubject& subject) {
   std::vector<std::string> lines;
   if (!report.chosen) {
-    lines.push_back(cat("No cache measured keeps ", budget_words(report, subject), " beyond two "
+    lines.push_back(cat("No cache measured keeps ", budget_words(report, subject),
+                        " beyond two "
                         "standard errors."));
     return lines;
   }
@@ -110,16 +110,16 @@ std::vector<std::string> fit_commands(const FitReport& report, const FitSubject&
   if (!report.chosen) return {};
   const FitPoint& point = report.points[*report.chosen].point;
   const FitFormat& format = report.formats[point.format];
-  const ServingNames names = serving_names(subject.scales.empty() ? "SCALES.json" : subject.scales,
-                                           subject.model);
+  const ServingNames names =
+      serving_names(subject.scales.empty() ? "SCALES.json" : subject.scales, subject.model);
   std::vector<std::string> commands;
   if (format.scales) {
     commands.push_back(cat("fp8kv inject ", names.model, " --scales ", names.scales, " -o ",
                            names.copy, subject.copy_for));
   }
-  std::string serve = cat(subject.runtime.starts_with("vLLM") ? "vllm serve " : "",
-                          format.scales ? names.copy : names.model, " --kv-cache-dtype ",
-                          subject.dtype_flag);
+  std::string serve =
+      cat(subject.runtime.starts_with("vLLM") ? "vllm serve " : "",
+          format.scales ? names.copy : names.model, " --kv-cache-dtype ", subject.dtype_flag);
   std::string flag;
   for (const int64_t layer : point.left) {
     const auto& always = format.always_left;
