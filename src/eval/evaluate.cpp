@@ -115,7 +115,7 @@ class Evaluator {
     const size_t batches = caches_->plan().batches.size();
     find_half();
     progress_.emplace(log, options.doing,
-                      static_cast<uint64_t>(config_.n_layers() + 1) * uint64_t{batches} +
+                      static_cast<uint64_t>(config_.n_layers() + head_steps()) * uint64_t{batches} +
                           (reference_ ? reference_->steps() : 0));
   }
 
@@ -214,10 +214,16 @@ class Evaluator {
         const auto part = all.subspan(at, std::min(all.size() - at, static_cast<size_t>(chunk)));
         compare_rows(weights, other ? &*other : nullptr, caches_->plan().batches[b],
                      choose_rows(part, rows, logits));
+        const auto steps_at = [&](size_t row) {
+          return static_cast<uint64_t>(head_steps()) * row / all.size();
+        };
+        progress_->advance(steps_at(at + part.size()) - steps_at(at));
       }
-      progress_->advance();
     }
   }
+
+  // Steps of the progress that a batch's logits take: about half of what its layers take.
+  int64_t head_steps() const { return (config_.n_layers() + 1) / 2; }
 
   // Predictions of one batch whose logits are in hand together.
   struct Chunk {
