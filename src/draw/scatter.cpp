@@ -13,10 +13,10 @@
 namespace fp8kv {
 namespace {
 
-constexpr double kTop = 26;
-constexpr double kBottom = 256;
-constexpr double kHeight = 300;
-constexpr double kMarkerSize = 5;
+constexpr double kScatterTop = 26;
+constexpr double kScatterBottom = 256;
+constexpr double kScatterHeight = 300;
+constexpr double kPointSize = 5;
 constexpr double kRing = 10;
 
 bool is_shown(const ScatterPoint& point) {
@@ -39,7 +39,8 @@ Axes axes_of(const Scatter& scatter) {
       if (each.y > each.error) ys.push_back(each.y - each.error);
     }
   }
-  return {axis_over(xs, false, kPlotLeft, kPlotRight), axis_over(ys, true, kBottom, kTop)};
+  return {axis_over(xs, false, kPlotLeft, kPlotRight),
+          axis_over(ys, true, kScatterBottom, kScatterTop)};
 }
 
 std::string grid(const Scatter& scatter, const Axes& axes) {
@@ -51,11 +52,11 @@ std::string grid(const Scatter& scatter, const Axes& axes) {
   }
   for (const double tick : axes.x.ticks()) {
     const double x = axes.x.at(tick);
-    out += svg_line(x, kTop, x, kBottom, "grid");
-    out += svg_text(x, kBottom + 16, "middle", short_number(tick, 6));
+    out += svg_line(x, kScatterTop, x, kScatterBottom, "grid");
+    out += svg_text(x, kScatterBottom + 16, "middle", short_number(tick, 6));
   }
-  out += svg_line(kPlotLeft, kBottom, kPlotRight, kBottom, "axis");
-  out += svg_text((kPlotLeft + kPlotRight) / 2, kBottom + 36, "middle", scatter.x_label);
+  out += svg_line(kPlotLeft, kScatterBottom, kPlotRight, kScatterBottom, "axis");
+  out += svg_text((kPlotLeft + kPlotRight) / 2, kScatterBottom + 36, "middle", scatter.x_label);
   return out + svg_text(0, 12, "start", scatter.y_label);
 }
 
@@ -66,8 +67,8 @@ std::string limits(const Scatter& scatter, const Axes& axes) {
              svg_number(kPlotRight));
   }
   if (scatter.x_limit) {
-    d += cat("M", svg_number(axes.x.at(*scatter.x_limit)), " ", svg_number(kTop), "V",
-             svg_number(kBottom));
+    d += cat("M", svg_number(axes.x.at(*scatter.x_limit)), " ", svg_number(kScatterTop), "V",
+             svg_number(kScatterBottom));
   }
   if (d.empty()) return "";
   return element("g", "class=\"soft\"",
@@ -81,14 +82,14 @@ std::string drawn(const ScatterSeries& series, size_t style, const Axes& axes) {
     const double x = axes.x.at(each.x), y = axes.y.at(each.y);
     d += cat(d.empty() ? "M" : "L", svg_number(x), " ", svg_number(y));
     if (each.error > 0) {
-      const double low = each.y > each.error ? axes.y.at(each.y - each.error) : kBottom;
+      const double low = each.y > each.error ? axes.y.at(each.y - each.error) : kScatterBottom;
       marks += svg_line(x, low, x, axes.y.at(each.y + each.error), "err");
     }
     if (each.ringed) {
       marks += cat("<circle class=\"path\" cx=\"", svg_number(x), "\" cy=\"", svg_number(y),
                    "\" r=\"", svg_number(kRing), "\"/>\n");
     }
-    marks += svg_marker(x, y, kMarkerSize, static_cast<int>(style), "mark", each.tip);
+    marks += svg_marker(x, y, kPointSize, static_cast<int>(style), "mark", each.tip);
   }
   const std::string line = d.empty() ? "" : cat("<path class=\"path\" d=\"", d, "\"/>\n");
   return element("g", cat("class=\"s", style % kSeriesStyles, "\""), line + marks) + "\n";
@@ -105,7 +106,8 @@ std::string draw_scatter(const Scatter& scatter) {
     drawing += drawn(series, i, axes);
     legend += cat("<li>", series_sign(static_cast<int>(i)), escape_html(series.name), "</li>\n");
   }
-  return figure({scatter.id, scatter.title, scatter.caption, legend, drawing, kPlotWidth, kHeight});
+  return figure(
+      {scatter.id, scatter.title, scatter.caption, legend, drawing, kPlotWidth, kScatterHeight});
 }
 
 }  // namespace fp8kv

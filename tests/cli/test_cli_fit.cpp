@@ -66,7 +66,7 @@ class FitPlace {
   test::TempDir temp_;
 };
 
-bool has(const std::string& text, const std::string& part) {
+bool says_that(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }
 
@@ -93,14 +93,14 @@ TEST_CASE("cli fit: leaves the layer that loses most in 16 bit, and records it")
   CHECK(has_layer_1);
   const Json file = Json::read(place / "s.json");
   CHECK(file.at("kv_cache").at("dtype").as_string() == "float8_e4m3fn");
-  CHECK(has(read_text(place / "s.json"), "\"skip_layers\""));
-  CHECK(has(read_text(place / "fit.html"), "(chosen)"));
+  CHECK(says_that(read_text(place / "s.json"), "\"skip_layers\""));
+  CHECK(says_that(read_text(place / "fit.html"), "(chosen)"));
 
   // The layers that the file names are measured in 16 bit, and lose what was confirmed.
   const test::CliResult inject =
       test::run_cli({"inject", "m", "--scales", "s.json", "-o", "out"}, place.folder().path());
   CHECK(inject.exit_code == 0);
-  CHECK(has(inject.out + inject.err, "--kv-cache-dtype-skip-layers"));
+  CHECK(says_that(inject.out + inject.err, "--kv-cache-dtype-skip-layers"));
 }
 
 TEST_CASE("cli fit: gives the same bytes for any number of threads") {
@@ -111,8 +111,8 @@ TEST_CASE("cli fit: gives the same bytes for any number of threads") {
   three.emplace_back("3");
   const std::string out = place.run(one).out;
   CHECK(out == place.run(three).out);
-  CHECK(has(out, "int8_per_token_head"));
-  CHECK(has(out, "nvfp4"));
+  CHECK(says_that(out, "int8_per_token_head"));
+  CHECK(says_that(out, "nvfp4"));
 }
 
 TEST_CASE("cli fit: a budget of bytes takes the least loss within it") {
@@ -133,37 +133,41 @@ TEST_CASE("cli fit: a budget of bytes takes the least loss within it") {
 
 TEST_CASE("cli fit: refuses what it cannot answer, and says what would do") {
   const FitPlace place;
-  CHECK(has(place.refusal({}, 2), "needs a budget"));
-  CHECK(has(place.refusal({"--max-kld", "1", "--bytes-per-token", "9"}, 2), "takes one budget"));
-  CHECK(has(place.refusal({"--max-kld", "1", "--for", "vlm"}, 2), "is not a runtime"));
-  CHECK(has(place.refusal({"--max-kld", "1", "--for", "transformers"}, 2), "is not known"));
-  CHECK(has(place.refusal({"--max-kld", "1", "--for", "vllm@all"}, 2), "expected one"));
-  CHECK(has(place.refusal({"--max-kld", "1", "--for", "sglang", "--kv-cache-dtype", "nvfp4"}, 2),
-            "SGLang takes fp8_e4m3 and fp8_e5m2, not nvfp4"));
-  CHECK(has(place.refusal({"--max-kld", "1", "--kv-cache-dtype", "bfloat16"}, 2), "16-bit cache"));
-  CHECK(has(place.refusal({"--max-kld", "1e-12"}, 1), "no cache keeps --max-kld 1e-12"));
-  CHECK(has(place.refusal({"--bytes-per-token", "1"}, 1), "the smallest is"));
-  CHECK(has(place.refusal({"--max-kld", "1e-12", "--for", "sglang"}, 1),
-            "leaves no layers in 16 bit"));
-  CHECK(has(place.refusal({"--max-kld", "1", "--samples", "1"}, 3), "too few windows"));
-  CHECK(
-      has(place.refusal(
-              {"--max-kld", "10", "--kv-cache-dtype", "int8_per_token_head", "-o", "none.json"}, 1),
-          "makes its own scales"));
+  CHECK(says_that(place.refusal({}, 2), "needs a budget"));
+  CHECK(says_that(place.refusal({"--max-kld", "1", "--bytes-per-token", "9"}, 2),
+                  "takes one budget"));
+  CHECK(says_that(place.refusal({"--max-kld", "1", "--for", "vlm"}, 2), "is not a runtime"));
+  CHECK(says_that(place.refusal({"--max-kld", "1", "--for", "transformers"}, 2), "is not known"));
+  CHECK(says_that(place.refusal({"--max-kld", "1", "--for", "vllm@all"}, 2), "expected one"));
+  CHECK(says_that(
+      place.refusal({"--max-kld", "1", "--for", "sglang", "--kv-cache-dtype", "nvfp4"}, 2),
+      "SGLang takes fp8_e4m3 and fp8_e5m2, not nvfp4"));
+  CHECK(says_that(place.refusal({"--max-kld", "1", "--kv-cache-dtype", "bfloat16"}, 2),
+                  "16-bit cache"));
+  CHECK(says_that(place.refusal({"--max-kld", "1e-12"}, 1), "no cache keeps --max-kld 1e-12"));
+  CHECK(says_that(place.refusal({"--bytes-per-token", "1"}, 1), "the smallest is"));
+  CHECK(says_that(place.refusal({"--max-kld", "1e-12", "--for", "sglang"}, 1),
+                  "leaves no layers in 16 bit"));
+  CHECK(says_that(place.refusal({"--max-kld", "1", "--samples", "1"}, 3), "too few windows"));
+  CHECK(says_that(
+      place.refusal(
+          {"--max-kld", "10", "--kv-cache-dtype", "int8_per_token_head", "-o", "none.json"}, 1),
+      "makes its own scales"));
   CHECK_FALSE(fs::exists(place / "none.json"));
-  CHECK(has(place.refusal({"--max-kld", "1", "-o", "-"}, 2), "standard output has the table"));
-  CHECK(has(place.run({"--max-kld", "10", "--policy", "head"}).err,
-            "left out: nvfp4: policy head makes no scales for it"));
+  CHECK(
+      says_that(place.refusal({"--max-kld", "1", "-o", "-"}, 2), "standard output has the table"));
+  CHECK(says_that(place.run({"--max-kld", "10", "--policy", "head"}).err,
+                  "left out: nvfp4: policy head makes no scales for it"));
 }
 
 TEST_CASE("cli fit: a default cache that the model cannot have is left out") {
   const FitPlace place(8);
   const test::CliResult result = place.run({"--max-kld", "10"});
   CHECK(result.exit_code == 0);
-  CHECK(has(result.err, "left out: nvfp4"));
-  CHECK(has(result.out, "chosen"));
-  CHECK(has(result.out, "vllm serve m"));
-  CHECK(has(place.refusal({"--max-kld", "10", "--kv-cache-dtype", "nvfp4"}, 2), "nvfp4: "));
+  CHECK(says_that(result.err, "left out: nvfp4"));
+  CHECK(says_that(result.out, "chosen"));
+  CHECK(says_that(result.out, "vllm serve m"));
+  CHECK(says_that(place.refusal({"--max-kld", "10", "--kv-cache-dtype", "nvfp4"}, 2), "nvfp4: "));
 }
 
 }  // namespace fp8kv

@@ -42,6 +42,34 @@ set aside here.
 )");
 }
 
+TEST_CASE("cli plan: a runtime may take a share of the memory") {
+  const test::CliResult share =
+      plan({"--memory", "1G", "--gpu-memory-utilization", "0.5", "--kv-cache-dtype", "fp8"});
+  CHECK(share.out.find("memory      512.0 MiB, 50 % of 1.00 GiB\n") != std::string::npos);
+  const test::CliResult half = plan({"--memory", "512M", "--kv-cache-dtype", "fp8", "--json"});
+  CHECK(plan({"--memory", "1G", "--gpu-memory-utilization", "0.5", "--kv-cache-dtype", "fp8",
+              "--json"})
+            .out == half.out);
+  CHECK(plan({"--memory", "1G", "--gpu-memory-utilization", "1.5"}).exit_code == 2);
+}
+
+TEST_CASE("cli plan: says how long calibrating takes, where it is asked") {
+  const test::CliResult text = plan({"--calibration-time"});
+  CHECK(text.exit_code == 0);
+  CHECK(text.out.find("calibrate   512 windows of 512 tokens: about ") != std::string::npos);
+  const Json json = Json::parse(plan({"--calibration-time", "--json"}).out, "plan");
+  const Json& machines = json.at("calibration").at("machines");
+  REQUIRE(machines.size() >= 1);
+  CHECK(machines[0].at("seconds").as_double() > 0);
+  const test::TempDir temp;
+  temp.write("m/config.json",
+             test::read_file(test::source_dir() / "datasets" / "demo" / "config.json"));
+  const test::CliResult bare =
+      test::run_cli({"plan", "m", "--calibration-time"}, {.folder = temp.path()});
+  CHECK(bare.exit_code == 2);
+  CHECK(bare.err.find("has no weights") != std::string::npos);
+}
+
 TEST_CASE("cli plan: a context beyond the model's is warned of") {
   CHECK(plan({"--context", "512"}).err == "");
   const test::CliResult result = plan({"--context", "513"});

@@ -158,6 +158,7 @@ std::vector<Json> outputs() {
       {"inject", demo, "--scales", "s.json", "-o", "kv"},
       {"quantize", demo, "--scales", "s.json", "-o", "fp8"},
       {"equalize", yarn, "--data", "more-ids.jsonl", "--for", "int8", "-o", "eq"},
+      {"plan", demo, "--calibration-time"},
       {"fit", demo, "--data", text, "--seq-len", "32", "--samples", "4", "--max-kld", "10"},
       {"verify", "kv"},
       {"verify", demo, "--gpu", "mi300"},

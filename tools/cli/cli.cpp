@@ -299,6 +299,12 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
           "Memory of each GPU that weights and cache may take, such as 80GiB")
       ->check(a_byte_size())
       ->type_name("SIZE");
+  command
+      ->add_option("--gpu-memory-utilization", options.memory_share,
+                   "The share of --memory that the runtime takes, as vLLM has it")
+      ->check(number_above(0, 1))
+      ->capture_default_str()
+      ->type_name("SHARE");
   add_list(*command, "--kv-cache-dtype", options.kv_cache_dtypes, plan_dtype_name,
            "What the cache holds, one row each: " + join(plan_dtype_names(), " or "))
       ->allow_extra_args(true)
@@ -320,6 +326,8 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
   command->add_option("--context", options.context, "Tokens in a sequence; the model's context")
       ->transform(whole_number(1, std::numeric_limits<int32_t>::max()))
       ->type_name("N");
+  command->add_flag("--calibration-time", options.calibration_time,
+                    "Also measure for a second how long 'fp8kv calibrate' takes on this machine");
   add_no_cache(*command, options.no_cache);
   add_common(*command, options);
   return command;

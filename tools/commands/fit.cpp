@@ -37,13 +37,13 @@ struct FitWindows {
   FitText text;
 };
 
-bool predicts(const std::vector<int32_t>& window) {
+bool predicts_any(const std::vector<int32_t>& window) {
   return window.size() > 1;
 }
 
-WindowIds usable(const Windows& windows) {
+WindowIds predicting_windows(const Windows& windows) {
   WindowIds kept;
-  std::copy_if(windows.ids.begin(), windows.ids.end(), std::back_inserter(kept), predicts);
+  std::copy_if(windows.ids.begin(), windows.ids.end(), std::back_inserter(kept), predicts_any);
   return kept;
 }
 
@@ -60,13 +60,13 @@ FitWindows read_fit_windows(const FitCommandOptions& options, const ModelText& t
   if (options.held_out.empty()) {
     const size_t half = (all.ids.size() + 1) / 2;
     const auto middle = all.ids.begin() + static_cast<ptrdiff_t>(half);
-    std::copy_if(middle, all.ids.end(), std::back_inserter(made.text.confirm), predicts);
+    std::copy_if(middle, all.ids.end(), std::back_inserter(made.text.confirm), predicts_any);
     made.choosing = first_windows(all, half);
   } else {
-    made.text.confirm = usable(text.read(options.held_out, log));
+    made.text.confirm = predicting_windows(text.read(options.held_out, log));
     made.choosing = std::move(all);
   }
-  made.text.costs = every_fourth(usable(made.choosing));
+  made.text.costs = every_fourth(predicting_windows(made.choosing));
   if (!made.text.costs.empty() && !made.text.confirm.empty()) return made;
   const bool of_data = made.text.costs.empty() || options.held_out.empty();
   throw Error(cat(names_of(of_data ? options.data : options.held_out),

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/describe_checkpoint.h"
+#include "commands/calibration_time.h"
 #include "commands/commands.h"
 #include "config/describe/describe_model.h"
 #include "config/describe/language_config.h"
@@ -78,6 +79,10 @@ PlanSubject subject_of(const PlanOptions& options) {
   const std::optional<std::string> pointer = pointer_of_bare(options.model);
   const bool bare = pointer.has_value();
   if (bare && options.memory > 0) fail_for_memory(options.model.string(), *pointer);
+  if (bare && options.calibration_time) {
+    throw Error(cat("--calibration-time: ", quote(options.model.string()), ": has no weights"),
+                "fetch the model, or give its address: hf://org/name", ErrorKind::usage);
+  }
   std::optional<Checkpoint> checkpoint;
   if (!bare) checkpoint = Checkpoint::open(options.model);
   const std::filesystem::path file = options.model / "config.json";
@@ -98,8 +103,16 @@ PlanSubject subject_of(const PlanOptions& options) {
     subject.weights = weight_bytes(*checkpoint);
   }
   with_context(cat("--tp ", options.tp), [&] { kv_heads_per_gpu(subject.model, options.tp); });
-  subject.deployment = {options.memory, options.tp, options.batch,
-                        context_of(options, subject.model)};
+  if (checkpoint && options.calibration_time) {
+    subject.calibration = calibration_time(*checkpoint);
+  }
+  const auto taken =
+      static_cast<uint64_t>(static_cast<double>(options.memory) * options.memory_share);
+  if (options.memory > 0 && options.memory_share < 1) {
+    subject.memory_note =
+        cat(significant(options.memory_share * 100, 3), " % of ", human_bytes(options.memory));
+  }
+  subject.deployment = {taken, options.tp, options.batch, context_of(options, subject.model)};
   return subject;
 }
 

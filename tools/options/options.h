@@ -218,7 +218,9 @@ struct MergeOptions : CommonOptions {
 struct PlanOptions : CommonOptions {
   std::filesystem::path model;
   bool no_cache = false;
-  uint64_t memory = 0;  // bytes of each GPU; 0: not given
+  uint64_t memory = 0;      // bytes of each GPU; 0: not given
+  double memory_share = 1;  // of `memory` that the runtime takes
+  bool calibration_time = false;
   std::vector<std::string> kv_cache_dtypes = {"auto", "fp8_e4m3"};  // as plan_dtype_names has them
   std::vector<std::string> skip_layers;
   int64_t tp = 1;

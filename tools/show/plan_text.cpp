@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "json/json.h"
 #include "options/kv_dtype.h"
@@ -92,10 +93,25 @@ std::string heading(const PlanSubject& subject) {
   text += indexers_text(subject.model);
   text += states_text(subject.model, on.tp);
   text += entry("weights", weights_text(subject));
-  if (on.memory > 0) text += entry("memory", human_bytes(on.memory) + (on.tp > 1 ? " each" : ""));
+  if (on.memory > 0) {
+    text += entry("memory", cat(human_bytes(on.memory), on.tp > 1 ? " each" : "",
+                                subject.memory_note.empty() ? "" : ", ", subject.memory_note));
+  }
   return text +
          entry("sequences", cat("of ", count_of(static_cast<uint64_t>(on.context), "token"), "; ",
                                 grouped(static_cast<uint64_t>(on.batch)), " in a decode step"));
+}
+
+// "calibrate   512 windows of 2,048 tokens: about 14 min on cpu: AVX2, 2 threads".
+std::string time_text(const CalibrationTime& time) {
+  std::string text;
+  for (const MachineTime& each : time.machines) {
+    const std::string what = cat(count_of(time.windows, "window"), " of ",
+                                 count_of(static_cast<uint64_t>(time.tokens), "token"), ": about ");
+    text += entry(text.empty() ? "calibrate" : "",
+                  cat(text.empty() ? what : "", duration(each.seconds), " on ", each.machine));
+  }
+  return text;
 }
 
 std::string table_of(const PlanSubject& subject, const std::vector<CachePlan>& plans) {
@@ -157,7 +173,8 @@ std::string notes(const PlanSubject& subject, const std::vector<CachePlan>& plan
 }  // namespace
 
 std::string plan_text(const PlanSubject& subject, const std::vector<CachePlan>& plans) {
-  return heading(subject) + "\n" + table_of(subject, plans) + notes(subject, plans);
+  const std::string time = subject.calibration ? time_text(*subject.calibration) : "";
+  return heading(subject) + time + "\n" + table_of(subject, plans) + notes(subject, plans);
 }
 
 std::string plan_json(const PlanSubject& subject, const std::vector<CachePlan>& plans) {
@@ -193,7 +210,17 @@ std::string plan_json(const PlanSubject& subject, const std::vector<CachePlan>& 
     if (weights) json.member("step_bytes", plan.step_bytes).member("gain", plan.gain);
     json.end_object();
   }
-  return json.end_array().end_object().text();
+  json.end_array();
+  if (const auto& time = subject.calibration) {
+    json.key("calibration").begin_object().member("windows", time->windows);
+    json.member("tokens_per_window", time->tokens).key("machines").begin_array();
+    for (const MachineTime& each : time->machines) {
+      json.begin_object().member("device", each.machine).member("seconds", each.seconds);
+      json.end_object();
+    }
+    json.end_array().end_object();
+  }
+  return json.end_object().text();
 }
 
 }  // namespace fp8kv
