@@ -349,6 +349,13 @@ Windows first_windows(const Windows& windows, size_t count) {
   return first;
 }
 
+WindowIds windows_that_predict(std::span<const std::vector<int32_t>> windows) {
+  WindowIds kept;
+  std::copy_if(windows.begin(), windows.end(), std::back_inserter(kept),
+               [](const auto& window) { return window.size() > 1; });
+  return kept;
+}
+
 std::string names_of(std::span<const fs::path> files) {
   constexpr size_t kMostNamed = 3;
   std::vector<std::string> names;

@@ -61,6 +61,11 @@ struct Windows {
 // they were read in, and no more than there are.
 Windows first_windows(const Windows& windows, size_t count);
 
+using WindowIds = std::vector<std::vector<int32_t>>;
+
+// Those of two tokens or more: a window of one predicts nothing.
+WindowIds windows_that_predict(std::span<const std::vector<int32_t>> windows);
+
 // For messages: "'a.txt' and 'b.txt'", "'a.txt', 'b.txt', 'c.txt' and 5 other files".
 std::string names_of(std::span<const std::filesystem::path> files);
 

@@ -19,7 +19,7 @@ ModelCache cache_of(const FitFormat& format, const ModelConfig& config, std::vec
   return cache;
 }
 
-// What each layer saves in the format.
+// Fills in the bytes that each layer saves in the format.
 void add_saved(const ModelConfig& config, const FitOptions& options, const FitFormat& format,
                FormatCosts& costs) {
   const uint64_t all = options.bytes(cache_of(format, config, format.always_left));

@@ -11,11 +11,10 @@
 #include "checkpoint/checkpoint.h"
 #include "core/cache_type.h"
 #include "core/config.h"
+#include "data/dataset.h"
 #include "fit/fit_report.h"
 
 namespace fp8kv {
-
-using WindowIds = std::vector<std::vector<int32_t>>;
 
 struct FitText {
   WindowIds costs;    // the costs of layers are measured on these

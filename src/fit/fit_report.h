@@ -1,4 +1,4 @@
-// What a fit measured, and what it chose: plain values, shown by whoever wants to.
+// The measurements and the choice of a fit: plain values, shown by whoever wants to.
 // A choice is one cache format for the whole model, of which some layers are left in 16 bit.
 #pragma once
 
@@ -22,7 +22,7 @@ struct FitFormat {
   std::vector<int64_t> always_left = {};
 };
 
-// What one layer costs in a format, alone: every other layer is in 16 bit.
+// The cost of one layer alone in a format: every other layer is in 16 bit.
 struct LayerCost {
   int64_t layer = 0;
   double kld = 0;  // mean of KL(16 bit || this) over tokens, in nats
@@ -54,7 +54,7 @@ struct ConfirmedPoint {
   std::vector<PartSums> parts;
 };
 
-// What a choice has to keep. One of the two is given.
+// A choice has to keep it. One of the two is given.
 struct FitBudget {
   std::optional<double> max_kld;       // met where the KLD is below it by two standard errors
   std::optional<uint64_t> most_bytes;  // in the unit of the budget

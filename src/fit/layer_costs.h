@@ -1,4 +1,4 @@
-// What each layer's cache costs alone, in each format: measured, layer by layer.
+// Measures the cost of each layer's cache alone, in each format.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace fp8kv {
 
 struct CostOptions {
   int threads = 0;
-  // Of the residual streams that are held at once: what bounds the layers of one pass.
+  // Residual streams take so many bytes at once, which bounds the candidates of one pass.
   uint64_t stream_bytes = uint64_t{1} << 30;
 };
 

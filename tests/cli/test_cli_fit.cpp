@@ -154,10 +154,48 @@ TEST_CASE("cli fit: refuses what it cannot answer, and says what would do") {
           {"--max-kld", "10", "--kv-cache-dtype", "int8_per_token_head", "-o", "none.json"}, 1),
       "makes its own scales"));
   CHECK_FALSE(fs::exists(place / "none.json"));
+  CHECK(says_that(place.refusal({"--max-kld", "1", "--batch", "3"}, 2), "are for --memory"));
+  CHECK(says_that(place.refusal({"--max-kld", "1", "--kv-cache-dtype", "fp8,fp8"}, 2),
+                  "fp8_e4m3 is asked for twice"));
+  CHECK(says_that(place.refusal({"--bytes-per-token", "9", "--context", "64"}, 2),
+                  "--context is for --memory"));
+  CHECK(says_that(place.refusal({"--memory", "1MiB", "--context", "99999999"}, 1),
+                  "the smallest is"));
   CHECK(
       says_that(place.refusal({"--max-kld", "1", "-o", "-"}, 2), "standard output has the table"));
   CHECK(says_that(place.run({"--max-kld", "10", "--policy", "head"}).err,
                   "left out: nvfp4: policy head makes no scales for it"));
+}
+
+TEST_CASE("cli fit: scales that no cache to choose from takes are refused") {
+  const FitPlace place;
+  REQUIRE(test::run_cli({"calibrate", "m", "--data", "data.jsonl", "--kv-cache-dtype", "nvfp4",
+                         "-o", "n.json", "--device", "cpu"},
+                        place.folder().path())
+              .exit_code == 0);
+  CHECK(says_that(place.refusal({"--max-kld", "1", "--for", "sglang", "--scales", "n.json"}, 2),
+                  "no cache to choose from takes the scales of 'n.json'"));
+  const test::CliResult result =
+      place.run({"--max-kld", "10", "--scales", "n.json", "-o", "chosen.json"});
+  CHECK(says_that(result.err, "left out: fp8_e4m3"));
+}
+
+TEST_CASE("cli fit: the serve command is the runtime's own") {
+  const FitPlace place;
+  const Strings flags = {"--max-kld", "10", "--kv-cache-dtype", "fp8", "-o", "s.json", "--for"};
+  const auto served_by = [&](const std::string& runtime) {
+    Strings all = flags;
+    all.push_back(runtime);
+    all.emplace_back("--force");
+    return place.run(all).out;
+  };
+  CHECK(says_that(served_by("vllm"), "  vllm serve m-fp8 --kv-cache-dtype fp8\n"));
+  CHECK(says_that(
+      served_by("sglang"),
+      "  python3 -m sglang.launch_server --model-path m-fp8 --kv-cache-dtype fp8_e4m3\n"));
+  CHECK(says_that(served_by("tgi"), "--model-id m-fp8 --kv-cache-dtype fp8_e4m3fn\n"));
+  CHECK(says_that(served_by("tensorrt-llm@pytorch"),
+                  "Ask TensorRT-LLM PyTorch backend for a cache of fp8_e4m3."));
 }
 
 TEST_CASE("cli fit: a default cache that the model cannot have is left out") {

@@ -57,6 +57,14 @@ std::string canonical_dtype(const std::string& name) {
 void check_budget(const FitCommandOptions& options) {
   const int given =
       (options.max_kld ? 1 : 0) + (options.bytes_per_token ? 1 : 0) + (options.memory > 0 ? 1 : 0);
+  if (options.memory == 0 && (options.batch != 1 || options.tp != 1)) {
+    throw Error("fit: --batch and --tp are for --memory, which is not given",
+                "give --memory, or leave them out", ErrorKind::usage);
+  }
+  if (options.bytes_per_token && options.context > 0) {
+    throw Error("fit: --context is for --memory and --max-kld, and --bytes-per-token is given",
+                "leave it out", ErrorKind::usage);
+  }
   if (given == 1) return;
   throw Error(given == 0 ? "fit: needs a budget: --max-kld, --bytes-per-token or --memory"
                          : "fit: takes one budget, and more than one is given",

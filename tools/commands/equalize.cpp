@@ -31,8 +31,6 @@
 namespace fp8kv {
 namespace {
 
-using WindowIds = std::vector<std::vector<int32_t>>;
-
 // Windows to search on and to judge on, which come first, and those to prove and measure on.
 struct EqualizeText {
   WindowIds search;  // both parts
@@ -47,17 +45,9 @@ struct Equalized {
   uint64_t proven_tokens = 0;
 };
 
-WindowIds usable(const Windows& windows) {
-  WindowIds kept;
-  for (const auto& window : windows.ids) {
-    if (window.size() > 1) kept.push_back(window);
-  }
-  return kept;
-}
-
 EqualizeText read_equalize_text(const EqualizeOptions& options, const ModelText& text, Log& log) {
   EqualizeText made;
-  made.search = usable(text.read(options.data, log));
+  made.search = windows_that_predict(text.read(options.data, log).ids);
   const size_t all = made.search.size();
   const size_t least = options.held_out.empty() ? 4 : 2;
   if (all < least) {
@@ -70,7 +60,7 @@ EqualizeText read_equalize_text(const EqualizeOptions& options, const ModelText&
     made.held_out.assign(rest, made.search.end());
     made.search.erase(rest, made.search.end());
   } else {
-    made.held_out = usable(text.read(options.held_out, log));
+    made.held_out = windows_that_predict(text.read(options.held_out, log).ids);
     if (made.held_out.empty()) {
       throw Error(cat(names_of(options.held_out), ": has no window of two tokens"),
                   "pass more text");

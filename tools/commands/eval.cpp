@@ -32,12 +32,8 @@ namespace fp8kv {
 namespace {
 
 // Windows of one token predict nothing.
-std::vector<std::vector<int32_t>> with_predictions(const EvalCommandOptions& options,
-                                                   const Windows& windows) {
-  std::vector<std::vector<int32_t>> usable;
-  for (const auto& window : windows.ids) {
-    if (window.size() > 1) usable.push_back(window);
-  }
+WindowIds with_predictions(const EvalCommandOptions& options, const Windows& windows) {
+  WindowIds usable = windows_that_predict(windows.ids);
   if (usable.empty()) {
     fail(names_of(options.data), ": no window has two tokens, so there is nothing to predict");
   }

@@ -22,6 +22,7 @@
 #include "options/output_files.h"
 #include "options/run_date.h"
 #include "policy/make_scales.h"
+#include "scales/rules/serving.h"
 #include "scales/scale_file.h"
 #include "show/certificate_text.h"
 #include "show/fit/fit_html.h"
@@ -37,16 +38,6 @@ struct FitWindows {
   FitText text;
 };
 
-bool predicts_any(const std::vector<int32_t>& window) {
-  return window.size() > 1;
-}
-
-WindowIds predicting_windows(const Windows& windows) {
-  WindowIds kept;
-  std::copy_if(windows.ids.begin(), windows.ids.end(), std::back_inserter(kept), predicts_any);
-  return kept;
-}
-
 // Every fourth: what a layer costs shows on little text, and there are many layers.
 WindowIds every_fourth(const WindowIds& windows) {
   WindowIds kept;
@@ -60,13 +51,13 @@ FitWindows read_fit_windows(const FitCommandOptions& options, const ModelText& t
   if (options.held_out.empty()) {
     const size_t half = (all.ids.size() + 1) / 2;
     const auto middle = all.ids.begin() + static_cast<ptrdiff_t>(half);
-    std::copy_if(middle, all.ids.end(), std::back_inserter(made.text.confirm), predicts_any);
+    made.text.confirm = windows_that_predict({middle, all.ids.end()});
     made.choosing = first_windows(all, half);
   } else {
-    made.text.confirm = predicting_windows(text.read(options.held_out, log));
+    made.text.confirm = windows_that_predict(text.read(options.held_out, log).ids);
     made.choosing = std::move(all);
   }
-  made.text.costs = every_fourth(predicting_windows(made.choosing));
+  made.text.costs = every_fourth(windows_that_predict(made.choosing.ids));
   if (!made.text.costs.empty() && !made.text.confirm.empty()) return made;
   const bool of_data = made.text.costs.empty() || options.held_out.empty();
   throw Error(cat(names_of(of_data ? options.data : options.held_out),
@@ -91,6 +82,9 @@ void take_scales(const KvScales& given, const std::string& source, bool asked,
     kept.push_back(std::move(format));
   }
   formats = std::move(kept);
+  if (!formats.empty()) return;
+  throw Error(cat("--scales: no cache to choose from takes the scales of ", source),
+              "leave it out, or name caches with --kv-cache-dtype", ErrorKind::usage);
 }
 
 // Leaves out formats that the policy makes no scales for, unless they were asked for.
@@ -149,8 +143,12 @@ BudgetUnit unit_of(const FitCommandOptions& options, const Checkpoint& checkpoin
             [&config](const ModelCache& cache) { return kv_bytes_per_token(config, cache); },
             options.bytes_per_token};
   }
-  const Deployment deployment{options.memory, options.tp, options.batch,
-                              options.context > 0 ? options.context : config.max_seq_len};
+  const int64_t context = options.context > 0 ? options.context : config.max_seq_len;
+  if (context <= 0) {
+    throw Error(cat(quote(options.model.string()), ": does not say how long its context is"),
+                "pass --context", ErrorKind::usage);
+  }
+  const Deployment deployment{options.memory, options.tp, options.batch, context};
   const WeightBytes weights = weight_bytes(checkpoint);
   const auto plan = [&config, weights, deployment](const ModelCache& cache) {
     const TokenBytes bytes = token_bytes(config, cache);
@@ -159,10 +157,6 @@ BudgetUnit unit_of(const FitCommandOptions& options, const Checkpoint& checkpoin
   BudgetUnit unit{"B/sequence",
                   [plan](const ModelCache& cache) { return plan(cache).bytes_per_sequence; },
                   std::nullopt};
-  if (options.bytes_per_token) {
-    throw Error("--context is for --memory and --max-kld, and --bytes-per-token is given",
-                "leave it out", ErrorKind::usage);
-  }
   if (options.memory > 0) {
     const CachePlan own = plan(ModelCache(CacheType(config.dtype)));
     unit.most = own.free_bytes / static_cast<uint64_t>(options.batch);
@@ -177,7 +171,15 @@ BudgetUnit unit_of(const FitCommandOptions& options, const Checkpoint& checkpoin
 struct FitRuntime {
   std::string text;  // "vLLM 0.33"
   const RuntimeCaches* caches;
+  const Server* server;  // nullptr: nobody serves with it by one command
 };
+
+// The runtime's own name of a format.
+std::string dtype_flag(const FitRuntime& runtime, const FitFormat& format) {
+  if (runtime.server == nullptr) return format.name;
+  if (is_e4m3(format.type)) return runtime.server->e4m3;
+  return format.name == "nvfp4" ? runtime.server->nvfp4 : format.name;
+}
 
 FitRuntime runtime_of(const FitCommandOptions& options) {
   return with_context("--for", [&] {
@@ -191,7 +193,7 @@ FitRuntime runtime_of(const FitCommandOptions& options) {
       throw Error(cat(runtime_text(chosen[0]), ": which caches it takes is not known"),
                   "name vllm, sglang, tgi or tensorrt-llm", ErrorKind::usage);
     }
-    return FitRuntime{runtime_text(chosen[0]), caches};
+    return FitRuntime{runtime_text(chosen[0]), caches, find_server(*chosen[0].column)};
   });
 }
 
@@ -295,6 +297,7 @@ void run_command(const FitCommandOptions& given) {
   log.end_progress();
   FitSubject subject{.model = utf8_name(options.model.string()),
                      .runtime = runtime.text,
+                     .launcher = runtime.server ? runtime.server->before : "",
                      .dtype_flag = {},
                      .unit = unit.name,
                      .scales = utf8_name(options.out.string()),
@@ -302,7 +305,7 @@ void run_command(const FitCommandOptions& given) {
                      .config = config};
   if (report.chosen) {
     const FitFormat& format = report.formats[report.points[*report.chosen].point.format];
-    subject.dtype_flag = cache_flag(*runtime.caches, format.name);
+    subject.dtype_flag = dtype_flag(runtime, format);
     if (format.scales && format.scales->per_head()) subject.copy_for = " --for vllm";
   }
   const std::optional<Error> unwritten = write_choice(options, report, log);

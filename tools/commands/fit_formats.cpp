@@ -40,8 +40,16 @@ FitFormat format_at(const std::string& name, const RuntimeCaches& runtime,
 std::vector<FitFormat> fit_formats(const std::vector<std::string>& asked,
                                    const RuntimeCaches& runtime, const ModelConfig& config,
                                    Log& log) {
+  if (config.cache_layers() == 0) {
+    throw Error("no layer of this model holds a KV cache", "there is nothing to choose");
+  }
   std::vector<FitFormat> formats;
   for (const std::string& name : asked) {
+    for (const FitFormat& before : formats) {
+      if (before.name != name) continue;
+      throw Error(cat("--kv-cache-dtype: ", name, " is asked for twice"), "name every cache once",
+                  ErrorKind::usage);
+    }
     formats.push_back(format_at(name, runtime, config));
     const std::string why = obstacle(formats.back(), runtime, config);
     if (why.empty()) continue;

@@ -15,7 +15,7 @@ struct MachineTime {
   double seconds = 0;
 };
 
-// What `calibrate` takes with its defaults.
+// The time that `calibrate` takes with its defaults.
 struct CalibrationTime {
   uint64_t windows = 0;
   int64_t tokens = 0;  // in each

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "scales/rules/serving.h"
-
 namespace fp8kv {
 namespace {
 
@@ -44,11 +42,6 @@ const RuntimeCaches* find_runtime_caches(const ChosenRuntime& runtime) {
 
 bool takes_format(const RuntimeCaches& caches, std::string_view format) {
   return std::find(caches.formats.begin(), caches.formats.end(), format) != caches.formats.end();
-}
-
-std::string cache_flag(const RuntimeCaches& caches, std::string_view format) {
-  const bool short_name = std::string_view(caches.runtime) == "vLLM" && format == "fp8_e4m3";
-  return short_name ? "fp8" : std::string(format);
 }
 
 }  // namespace fp8kv

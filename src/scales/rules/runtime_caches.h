@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "scales/rules/runtime_choice.h"
@@ -22,8 +21,5 @@ struct RuntimeCaches {
 const RuntimeCaches* find_runtime_caches(const ChosenRuntime& runtime);
 
 bool takes_format(const RuntimeCaches& caches, std::string_view format);
-
-// The value of the runtime's --kv-cache-dtype for a format that it takes: "fp8", "nvfp4".
-std::string cache_flag(const RuntimeCaches& caches, std::string_view format);
 
 }  // namespace fp8kv

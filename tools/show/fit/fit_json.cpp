@@ -54,6 +54,7 @@ std::string fit_json(const FitReport& report, const FitSubject& subject) {
   if (report.budget.max_kld) number(json, "max_kld", *report.budget.max_kld);
   if (report.budget.most_bytes) json.member("bytes", *report.budget.most_bytes);
   json.end_object();
+  json.member("choosing_tokens", report.choosing_tokens);
   json.member("cost_tokens", report.cost_tokens);
   json.member("confirming_tokens", report.confirming_tokens);
   json.key("baseline").begin_object();

@@ -65,6 +65,13 @@ std::string budget_words(const FitReport& report, const FitSubject& subject) {
   return cat(grouped(*report.budget.most_bytes), " ", subject.unit);
 }
 
+// "int8_per_token_head with layers 0 and 8 in 16 bit".
+std::string choice_words(const FitReport& report, const FitPoint& point) {
+  const std::string& name = report.formats[point.format].name;
+  if (point.left.empty()) return name + " in every layer";
+  return cat(name, " with ", layer_list({point.left.begin(), point.left.end()}), " in 16 bit");
+}
+
 const ConfirmedPoint* uniform_of(const FitReport& report, size_t format) {
   for (const ConfirmedPoint& each : report.points) {
     const bool uniform = each.point.left == report.formats[format].always_left;
@@ -84,15 +91,14 @@ std::string fit_point_name(const FitReport& report, const FitPoint& point) {
 std::vector<std::string> fit_sentences(const FitReport& report, const FitSubject& subject) {
   std::vector<std::string> lines;
   if (!report.chosen) {
-    lines.push_back(cat("No cache measured keeps ", budget_words(report, subject),
-                        " beyond two "
-                        "standard errors."));
+    lines.push_back(
+        cat("No cache measured meets the budget, ", budget_words(report, subject), "."));
     return lines;
   }
   const ConfirmedPoint& chosen = report.points[*report.chosen];
   const double share = static_cast<double>(chosen.point.bytes) /
                        static_cast<double>(std::max<uint64_t>(report.baseline_bytes, 1));
-  lines.push_back(cat(fit_point_name(report, chosen.point), " keeps ",
+  lines.push_back(cat(choice_words(report, chosen.point), " meets the budget, ",
                       budget_words(report, subject), ": a KLD of ", kld_text(chosen.total), " at ",
                       grouped(chosen.point.bytes_per_token), " bytes a token, ",
                       significant(share * 100, 3), " % of 16 bit."));
@@ -111,15 +117,15 @@ std::vector<std::string> fit_commands(const FitReport& report, const FitSubject&
   const FitPoint& point = report.points[*report.chosen].point;
   const FitFormat& format = report.formats[point.format];
   const ServingNames names =
-      serving_names(subject.scales.empty() ? "SCALES.json" : subject.scales, subject.model);
+      serving_names(subject.scales.empty() ? "scales.json" : subject.scales, subject.model);
   std::vector<std::string> commands;
   if (format.scales) {
     commands.push_back(cat("fp8kv inject ", names.model, " --scales ", names.scales, " -o ",
                            names.copy, subject.copy_for));
   }
-  std::string serve =
-      cat(subject.runtime.starts_with("vLLM") ? "vllm serve " : "",
-          format.scales ? names.copy : names.model, " --kv-cache-dtype ", subject.dtype_flag);
+  if (subject.launcher.empty()) return commands;
+  std::string serve = cat(subject.launcher, format.scales ? names.copy : names.model,
+                          " --kv-cache-dtype ", subject.dtype_flag);
   std::string flag;
   for (const int64_t layer : point.left) {
     const auto& always = format.always_left;
@@ -134,9 +140,15 @@ std::string fit_text(const FitReport& report, const FitSubject& subject) {
   std::string text = points_table(report, subject) + "\n" + cost_lines(report, subject);
   const std::vector<std::string> lines = fit_sentences(report, subject);
   for (size_t i = 0; i < lines.size(); ++i) text += noted(i == 0 ? "choice" : "", lines[i]);
+  if (!report.chosen) return text;
+  const FitFormat& format = report.formats[report.points[*report.chosen].point.format];
+  if (format.scales && subject.scales.empty()) {
+    text += noted("", "No scale file was written: run the same command with -o scales.json.");
+  }
+  text += noted("next", subject.launcher.empty() ? cat("Ask ", subject.runtime, " for a cache of ",
+                                                       subject.dtype_flag, ".")
+                                                 : cat("Serve it with ", subject.runtime, ":"));
   const std::vector<std::string> commands = fit_commands(report, subject);
-  if (commands.empty()) return text;
-  text += noted("next", cat("Serve it with ", subject.runtime, ":"));
   for (const std::string& command : commands) text += "  " + command + "\n";
   return text;
 }

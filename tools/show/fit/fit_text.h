@@ -1,4 +1,4 @@
-// What a fit found, for people and for machines.
+// The result of a fit, for people and for machines.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace fp8kv {
 
-// What was fitted, for whom.
+// The model and the runtime of a fit.
 struct FitSubject {
   std::string model;       // folder, as given
   std::string runtime;     // "vLLM 0.33"
+  std::string launcher;    // what stands before the folder, "vllm serve "; "": nobody knows
   std::string dtype_flag;  // the runtime's --kv-cache-dtype for the chosen format
   std::string unit;        // of the budget's bytes: "B/token", "B/sequence"
   std::string scales;      // the file that was written, or is to be; "": none
