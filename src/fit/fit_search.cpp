@@ -39,7 +39,9 @@ bool clearly_worse(const ConfirmedPoint& a, const ConfirmedPoint& than) {
 std::vector<size_t> dearest_first(const std::vector<LayerCost>& layers) {
   std::vector<size_t> order(layers.size());
   std::iota(order.begin(), order.end(), size_t{0});
+  // A layer whose loss is not a number is the dearest.
   const auto cost_of_byte = [&](size_t i) {
+    if (std::isnan(layers[i].kld)) return std::numeric_limits<double>::infinity();
     return layers[i].kld / static_cast<double>(std::max<uint64_t>(layers[i].saved, 1));
   };
   std::stable_sort(order.begin(), order.end(),
@@ -55,7 +57,7 @@ FitSearch::FitSearch(FitProblem problem) : problem_(std::move(problem)) {
     line.order = dearest_first(costs.layers);
     double sum = 0;
     for (const LayerCost& each : costs.layers) sum += each.kld;
-    if (sum > 0) line.factor = costs.all_kld / sum;
+    if (std::isfinite(sum) && sum > 0) line.factor = costs.all_kld / sum;
     lines_.push_back(std::move(line));
   }
 }
@@ -84,7 +86,7 @@ FitPoint FitSearch::point_at(size_t format, size_t left) const {
 
 size_t FitSearch::least_left(size_t format, double kld) const {
   size_t left = 0;
-  while (left < lines_[format].order.size() && predicted(format, left) > kld) ++left;
+  while (left < lines_[format].order.size() && !(predicted(format, left) <= kld)) ++left;
   return left;
 }
 
@@ -182,7 +184,8 @@ void FitSearch::correct(size_t format, const std::vector<ConfirmedPoint>& measur
     return std::abs(std::log(each.total.kld / *problem_.budget.max_kld));
   };
   for (const ConfirmedPoint& each : measured) {
-    const bool usable = each.point.predicted > 0 && each.total.kld > 0;
+    const bool usable = each.point.predicted > 0 && each.total.kld > 0 &&
+                        std::isfinite(each.total.kld / each.point.predicted);
     if (each.point.format != format || !usable || !problem_.budget.max_kld) continue;
     if (!nearest || distance(each) < distance(*nearest)) nearest = &each;
   }
@@ -190,6 +193,7 @@ void FitSearch::correct(size_t format, const std::vector<ConfirmedPoint>& measur
 }
 
 bool FitSearch::meets(const ConfirmedPoint& measured) const {
+  if (!std::isfinite(measured.total.kld)) return false;
   if (problem_.budget.max_kld) return with_margin(measured) <= *problem_.budget.max_kld;
   return measured.point.bytes <= *problem_.budget.most_bytes;
 }

@@ -1,5 +1,6 @@
 // The search for a cache, on costs and losses that are made up: its oracle tries every point.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -180,6 +181,20 @@ TEST_CASE("fit search: says where no point meets the budget") {
   const MadeModel model = model_of(2);
   CHECK_FALSE(model.searched({1e-9, std::nullopt}).chosen().has_value());
   CHECK_FALSE(model.searched({std::nullopt, 24}).chosen().has_value());
+}
+
+TEST_CASE("fit search: a layer whose loss is not a number is left, and no broken cache is chosen") {
+  std::vector<double> loss(8, 0.001);
+  loss[5] = std::numeric_limits<double>::quiet_NaN();
+  const MadeModel model({{32, loss}});
+  for (const FitBudget& budget : {FitBudget{0.02, std::nullopt}, FitBudget{std::nullopt, 400}}) {
+    const FitSearch search = model.searched(budget);
+    REQUIRE(search.chosen().has_value());
+    const ConfirmedPoint chosen = search.points()[*search.chosen()];
+    CHECK(std::isfinite(chosen.total.kld));
+    CHECK(std::find(chosen.point.left.begin(), chosen.point.left.end(), 5) !=
+          chosen.point.left.end());
+  }
 }
 
 TEST_CASE("fit search: layers that the runtime leaves by itself are in every point") {
