@@ -19,6 +19,7 @@ constexpr uint64_t kMostErrorBytes = uint64_t(64) << 10;
 struct Receiving {
   HttpReply reply;
   uint64_t max_bytes = 0;
+  bool keep_errors = false;
   uint64_t header_bytes = 0, body_bytes = 0;
 };
 
@@ -66,7 +67,11 @@ int take_bytes(void* context, const char* bytes, size_t n_bytes) {
   auto& receiving = *static_cast<Receiving*>(context);
   HttpReply& reply = receiving.reply;
   receiving.body_bytes += n_bytes;
-  if (!has_content(reply)) return receiving.body_bytes > kMostErrorBytes ? 1 : 0;
+  if (!has_content(reply)) {
+    if (receiving.body_bytes > kMostErrorBytes) return 1;
+    if (receiving.keep_errors) reply.body.append(bytes, n_bytes);
+    return 0;
+  }
   const bool told_longer = number_of(reply.header("content-length")) > receiving.max_bytes;
   if (told_longer || receiving.body_bytes > receiving.max_bytes) {
     reply.too_long = true;
@@ -110,10 +115,9 @@ std::string HttpReply::header(const std::string& name) const {
   return found == headers.end() ? "" : found->second;
 }
 
-HttpClient::HttpClient() {
-  const std::string way_out =
-      "install libcurl's headers (Debian: libcurl4-openssl-dev) and build again; or fetch the "
-      "model, with 'hf download', and name its folder";
+HttpClient::HttpClient(const std::string& or_else) {
+  std::string way_out = "install libcurl's headers (Debian: libcurl4-openssl-dev) and build again";
+  if (!or_else.empty()) way_out += "; or " + or_else;
   void* entry = load_module("http", kHttpModuleEntry, way_out);
   module_ = reinterpret_cast<HttpModuleEntry>(entry)(FP8KV_VERSION);
   if (!module_) {
@@ -128,7 +132,7 @@ HttpClient::~HttpClient() {
   module_->close(session_);
 }
 
-std::vector<HttpReply> HttpClient::get(std::span<const HttpRequest> requests,
+std::vector<HttpReply> HttpClient::run(std::span<const HttpRequest> requests,
                                        const std::function<void()>& pulse) {
   std::vector<Receiving> receiving(requests.size());
   std::vector<std::vector<const char*>> headers(requests.size());
@@ -136,9 +140,15 @@ std::vector<HttpReply> HttpClient::get(std::span<const HttpRequest> requests,
   for (size_t i = 0; i < requests.size(); ++i) {
     for (const std::string& line : requests[i].headers) headers[i].push_back(line.c_str());
     receiving[i].max_bytes = requests[i].max_bytes;
+    receiving[i].keep_errors = requests[i].keep_errors;
     HttpTransfer& transfer = transfers[i];
     transfer = {};
     transfer.url = requests[i].url.c_str();
+    if (const auto& post = requests[i].post) {
+      transfer.body = post->data();
+      transfer.body_bytes = post->size();
+    }
+    transfer.quiet_seconds = requests[i].quiet_seconds;
     transfer.headers = headers[i].data();
     transfer.n_headers = headers[i].size();
     transfer.public_only = requests[i].public_only;

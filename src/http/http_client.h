@@ -1,10 +1,11 @@
-// GET requests by the program's HTTP module, several at a time. Follows no redirect, sends what it
-// is given and nothing else, and takes no more bytes than it was told to.
+// GET and POST requests by the program's HTTP module, several at a time. Follows no redirect, sends
+// what it is given and nothing else, and takes no more bytes than it was told to.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,16 +16,19 @@ namespace fp8kv {
 
 struct HttpRequest {
   std::string url;
-  std::vector<std::string> headers;  // "Name: value"
-  uint64_t max_bytes = 0;            // of the body
-  bool public_only = false;          // see HttpTransfer
+  std::vector<std::string> headers;      // "Name: value"
+  std::optional<std::string> post = {};  // the body of a POST; absent: a GET
+  uint64_t max_bytes = 0;                // of the answer's body
+  bool keep_errors = false;              // bodies of other answers than 200 and 206 too
+  int quiet_seconds = 0;                 // see HttpTransfer
+  bool public_only = false;              // see HttpTransfer
   bool use_netrc = false;
 };
 
 struct HttpReply {
   int status = 0;                              // 0 where there was none
   std::map<std::string, std::string> headers;  // names in lower case
-  std::string body;                            // of 200 and 206; other bodies are not kept
+  std::string body;                            // of 200 and 206, unless asked for others
   bool too_long = false;                       // it has more bytes than asked for; the body is cut
   bool peer_is_private = false;
   bool address_refused = false;
@@ -37,15 +41,16 @@ struct HttpReply {
 
 class HttpClient {
  public:
-  // Throws a device error that says how to get the module where it is not there.
-  HttpClient();
+  // Throws a device error that says how to get the module where it is not there; `or_else` is what
+  // to do without it.
+  explicit HttpClient(const std::string& or_else = "");
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
   // A reply for each request, in this order. `pulse` is called ten times a second; what it throws
   // ends all requests and is thrown again here.
-  std::vector<HttpReply> get(std::span<const HttpRequest> requests,
+  std::vector<HttpReply> run(std::span<const HttpRequest> requests,
                              const std::function<void()>& pulse);
 
   uint64_t requests() const { return requests_; }

@@ -18,9 +18,12 @@ enum HttpOutcome {
   http_failed            // no answer, or a part of it: `message` says why
 };
 
-// One GET. The module fills in the last three.
+// One request. The module fills in the last three.
 struct HttpTransfer {
   const char* url;
+  const char* body;  // of a POST; null for a GET
+  size_t body_bytes;
+  int quiet_seconds;           // a transfer without a byte for so long has stalled; 0: for 30
   const char* const* headers;  // "Name: value"
   size_t n_headers;
   int public_only;  // connect to no loopback, private or link-local address

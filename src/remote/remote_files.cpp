@@ -79,7 +79,10 @@ int64_t wait_seconds(const HttpReply& reply, int tries) {
 }  // namespace
 
 RemoteFiles::RemoteFiles(RemoteAddress address, HubSettings settings, Log& log)
-    : address_(std::move(address)), settings_(std::move(settings)), log_(log) {
+    : address_(std::move(address)),
+      settings_(std::move(settings)),
+      log_(log),
+      client_("fetch the model, with 'hf download', and name its folder") {
   is_private_ = is_private_name(address_.hub ? settings_.endpoint : address_.folder);
 }
 
@@ -134,7 +137,7 @@ std::vector<RemoteBytes> RemoteFiles::read(std::span<const RemoteRequest> reques
     }
     std::vector<HttpRequest> asked;
     for (const Pending& each : due) asked.push_back(http_request(each));
-    std::vector<HttpReply> replies = client_.get(asked, [&] { progress.advance(0); });
+    std::vector<HttpReply> replies = client_.run(asked, [&] { progress.advance(0); });
     for (size_t i = 0; i < due.size(); ++i) {
       if (take(due[i], replies[i], results[due[i].index])) {
         progress.advance();

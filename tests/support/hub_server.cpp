@@ -53,6 +53,19 @@ std::string header_of(std::string_view head, std::string_view name) {
   return std::string(rest.substr(0, rest.find("\r\n")));
 }
 
+// The `n_bytes` that follow a head.
+std::string read_body(int connection, std::string& buffer, size_t n_bytes) {
+  char block[4096];
+  while (buffer.size() < n_bytes) {
+    const ssize_t got = ::recv(connection, block, sizeof block, 0);
+    if (got <= 0) return "";
+    buffer.append(block, static_cast<size_t>(got));
+  }
+  std::string body = buffer.substr(0, n_bytes);
+  buffer.erase(0, n_bytes);
+  return body;
+}
+
 void send_all(int connection, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t done = ::send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -123,8 +136,11 @@ void HubServer::serve(int connection) {
     const std::string head = read_head(connection, buffer);
     if (head.empty()) return;
     const std::string line = head.substr(0, head.find("\r\n"));
-    HubAsk ask{line.substr(4, line.rfind(' ') - 4), header_of(head, "Host"),
-               header_of(head, "Range"), header_of(head, "Authorization")};
+    const size_t target = line.find(' ') + 1;
+    HubAsk ask{line.substr(target, line.rfind(' ') - target), header_of(head, "Host"),
+               header_of(head, "Range"), header_of(head, "Authorization"), ""};
+    const std::string length = header_of(head, "Content-Length");
+    if (!length.empty()) ask.body = read_body(connection, buffer, std::stoul(length));
     {
       const std::lock_guard lock(mutex_);
       ask.nth = asked_.size();

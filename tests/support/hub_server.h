@@ -17,10 +17,11 @@
 namespace fp8kv::test {
 
 struct HubAsk {
-  std::string target;         // of the request line
+  std::string target;         // of the request line, GET or POST
   std::string host;           // with the port
   std::string range;          // "bytes=0-99"; "" where all was asked for
   std::string authorization;  // "" where there was none
+  std::string body;           // of a POST
   size_t nth = 0;             // how many requests came before
 };
 

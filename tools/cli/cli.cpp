@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/cli_about.h"
 #include "cli/cli_arguments.h"
+#include "cli/cli_attest.h"
 #include "cli/cli_brackets.h"
 #include "cli/cli_calibrate.h"
 #include "cli/cli_checks.h"
@@ -370,6 +371,7 @@ std::optional<ParsedCommand> parse_command_line(int argc, char** argv) {
   add_command(commands, app, add_extract);
   add_command(commands, app, add_run);
   add_command(commands, app, add_eval);
+  add_command(commands, app, add_attest);
   add_command(commands, app, add_inspect);
   add_command(commands, app, add_diff);
   add_command(commands, app, add_merge);

@@ -13,6 +13,7 @@ void run_command(const ExtractOptions& options);
 void run_command(const InjectCommandOptions& options);
 void run_command(const RunOptions& options);
 void run_command(const EvalCommandOptions& options);
+void run_command(const AttestCommandOptions& options);
 void run_command(const InspectOptions& options);
 void run_command(const MergeOptions& options);
 void run_command(const PlanOptions& options);

@@ -161,6 +161,26 @@ struct EvalCommandOptions : CommonOptions {
   bool force = false;
 };
 
+struct AttestCommandOptions : CommonOptions {
+  std::string url;
+  std::filesystem::path model;
+  std::filesystem::path scales;  // "": those that the model carries, if any
+  bool accept_foreign = false;
+  std::vector<std::filesystem::path> data;
+  DataChoice choice;
+  ChatRequest chat;
+  WindowRequest windows = {.samples = 64, .seq_len = 128};
+  std::string api;           // "": detected
+  std::string served_model;  // "": the first that the server has
+  std::string api_key_env;   // the variable that holds a key; "": none is sent
+  int64_t decode = 0;        // tokens that the server generates after each window; 0: it does not
+  double level = 0.01;
+  int64_t timeout_s = 600;
+  bool strict = false;  // as in `calibrate`
+  std::string device = "auto";
+  int threads = 0;
+};
+
 struct QuantizeOptions : CommonOptions {
   std::filesystem::path model;
   std::filesystem::path out;
@@ -291,7 +311,7 @@ struct TokenizeOptions : CommonOptions {
 struct DoctorOptions : CommonOptions {};
 
 using Options = std::variant<CalibrateOptions, InjectCommandOptions, VerifyOptions, ExtractOptions,
-                             RunOptions, EvalCommandOptions, InspectOptions, DiffOptions,
+                             RunOptions, EvalCommandOptions, AttestCommandOptions, InspectOptions, DiffOptions,
                              MergeOptions, PlanOptions, QuantizeOptions, EqualizeOptions,
                              FitCommandOptions, TokenizeOptions, DoctorOptions>;
 

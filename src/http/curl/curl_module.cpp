@@ -14,7 +14,7 @@ namespace fp8kv {
 namespace {
 
 constexpr long kConnectSeconds = 20;
-// A transfer that gets less than a byte a second for so long has stalled.
+// A transfer that gets less than a byte a second for so long has stalled, unless told otherwise.
 constexpr long kStalledSeconds = 30;
 constexpr int kPulseMs = 100;
 
@@ -98,7 +98,14 @@ void set_up(Running& running) {
   curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, kStalledSeconds);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME,
+                   transfer.quiet_seconds > 0 ? long{transfer.quiet_seconds} : kStalledSeconds);
+  if (transfer.body) {
+    curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(transfer.body_bytes));
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, transfer.body);
+  }
   curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   if (transfer.use_netrc) {
     curl_easy_setopt(easy, CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));

@@ -1,0 +1,59 @@
+// Which cache a server computes with: asks it and the model here about the same texts, window by
+// window, until all but one hypothesis are excluded. Knows no protocol and prints nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "attest/evidence.h"
+#include "attest/hypotheses.h"
+#include "base/log.h"
+#include "eval/side_by_side.h"
+
+namespace fp8kv {
+
+// A text and what the server says of its last tokens, `log_probs.size()` of them.
+struct AskedWindow {
+  std::vector<int32_t> ids;
+  std::vector<double> log_probs;
+};
+
+struct AttestOptions {
+  double level = 0.01;  // probability of a wrong answer
+  size_t windows = 0;   // at most
+  bool layers = true;   // whether one layer's scales are missing, too
+};
+
+// The two sides of an attestation.
+struct AttestSides {
+  // The server's answer about a window, which are numbered from 0.
+  std::function<AskedWindow(size_t window)> ask;
+  // As Predictor::log_probs.
+  std::function<std::vector<std::vector<double>>(const std::vector<std::vector<int32_t>>& windows,
+                                                 const std::vector<Lane>& lanes)>
+      predict;
+};
+
+enum class AttestVerdict {
+  fits,       // one outcome is left, and it explains the server's numbers
+  none,       // none of the hypotheses explains them
+  undecided,  // several are left
+};
+
+struct AttestReport {
+  AttestVerdict verdict = AttestVerdict::undecided;
+  size_t best = 0;  // the hypothesis that explains most
+  std::vector<Hypothesis> hypotheses;
+  std::vector<size_t> left;            // those not excluded, but for layers that make no difference
+  std::vector<int64_t> seen_layers;    // without whose scales the numbers would be others
+  std::vector<int64_t> unseen_layers;  // whose scales make no difference that was seen
+  bool departs = false;                // the server's numbers are not those of a 16-bit cache
+  Evidence evidence = Evidence(1, 1, 0.5);
+};
+
+AttestReport attest(std::vector<Hypothesis> hypotheses, const AttestSides& sides,
+                    const AttestOptions& options);
+
+}  // namespace fp8kv

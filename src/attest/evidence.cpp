@@ -1,0 +1,165 @@
+#include "attest/evidence.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace fp8kv {
+namespace {
+
+// Shares of the capital that are bet, each with an equal part of it. Small ones serve hypotheses
+// that hardly differ, large ones those that differ at once.
+constexpr std::array<double, 7> kShares = {0.03, 0.06, 0.125, 0.25, 0.5, 0.75, 0.95};
+
+// Below that the predictions of a window are the same, but for the last bits.
+constexpr double kLeastDistance = 1e-9;
+
+// Tokens that the caches hardly move count as if they moved by this share of the window's mean.
+constexpr double kLeastWeight = 0.1;
+
+double mean_capital(std::span<const double> log_capital) {
+  const double most = *std::max_element(log_capital.begin(), log_capital.end());
+  double sum = 0;
+  for (const double each : log_capital) sum += std::exp(each - most);
+  return most + std::log(sum / static_cast<double>(log_capital.size()));
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b,
+                const std::vector<double>& weights) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] - b[i]) * weights[i];
+  return sum;
+}
+
+}  // namespace
+
+Evidence::Evidence(size_t n_hypotheses, size_t n_tests, double level)
+    : n_weighting_(n_hypotheses),
+      stride_(n_tests),
+      threshold_(std::log(static_cast<double>(n_tests) / level)),
+      games_(n_tests * n_tests),
+      excluded_after_(n_hypotheses) {
+  FP8KV_ASSERT(n_hypotheses > 0 && n_hypotheses <= n_tests && level > 0);
+}
+
+// One over how far the caches move each token: known before the server answers.
+std::vector<double> Evidence::weights_of(const EvidenceWindow& window) const {
+  std::vector<double> moved(window.server.size());
+  for (size_t h = 1; h < std::min(n_weighting_, window.predicted.size()); ++h) {
+    if (window.predicted[h].empty()) continue;
+    for (size_t i = 0; i < moved.size(); ++i) {
+      moved[i] += std::abs(window.predicted[h][i] - window.predicted[0][i]);
+    }
+  }
+  double mean = 0;
+  for (const double each : moved) mean += each / static_cast<double>(moved.size());
+  for (double& each : moved) each = mean > 0 ? mean / (each + kLeastWeight * mean) : 1;
+  return moved;
+}
+
+void Evidence::add(EvidenceWindow window) {
+  FP8KV_ASSERT(window.predicted.size() == size());
+  tokens_ += window.server.size();
+  weights_.push_back(weights_of(window));
+  windows_.push_back(std::move(window));
+  for (size_t h = 0; h < size(); ++h) {
+    for (size_t g = 0; g < h; ++g) play(windows_.size() - 1, h, g);
+  }
+  note_exclusions();
+}
+
+void Evidence::extend(const std::vector<std::vector<std::vector<double>>>& predicted) {
+  const size_t before = size();
+  FP8KV_ASSERT(before + predicted.size() <= stride_);
+  excluded_after_.resize(before + predicted.size());
+  for (size_t w = 0; w < windows_.size(); ++w) {
+    for (const auto& each : predicted) windows_[w].predicted.push_back(each[w]);
+    for (size_t h = before; h < size(); ++h) {
+      for (size_t g = 0; g < h; ++g) play(w, h, g);
+    }
+  }
+  note_exclusions();
+}
+
+void Evidence::play(size_t window, size_t h, size_t g) {
+  const EvidenceWindow& at = windows_[window];
+  if (at.predicted[h].empty() || at.predicted[g].empty()) return;
+  const std::vector<double>& weights = weights_[window];
+  const double apart = distance(at.predicted[h], at.predicted[g], weights);
+  const double from_h = distance(at.server, at.predicted[h], weights);
+  const double from_g = distance(at.server, at.predicted[g], weights);
+  const double x = apart < kLeastDistance ? 0 : std::clamp((from_g - from_h) / apart, -1.0, 1.0);
+  const auto bet = [&](Game& game, double won) {
+    for (size_t i = 0; i < kBets; ++i) game.log_capital[i] += std::log1p(kShares[i] * won);
+    game.best = std::max(game.best, mean_capital(game.log_capital));
+    game.distance += apart < kLeastDistance ? 0 : apart;
+    ++game.windows;
+  };
+  bet(game(h, g), x);
+  bet(game(g, h), -x);
+}
+
+void Evidence::note_exclusions() {
+  for (size_t g = 0; g < size(); ++g) {
+    if (excluded_after_[g] == 0 && against(g) >= threshold_) excluded_after_[g] = windows_.size();
+  }
+}
+
+bool Evidence::same_predictions(size_t h, size_t g) const {
+  return h == g || (game(h, g).windows > 0 && game(h, g).distance == 0);
+}
+
+double Evidence::against(size_t g) const {
+  double most = 0;
+  for (size_t h = 0; h < size(); ++h) {
+    if (h != g) most = std::max(most, game(h, g).best);
+  }
+  return most;
+}
+
+double Evidence::residual(size_t h) const {
+  double sum = 0, tokens = 0;
+  for (const EvidenceWindow& window : windows_) {
+    if (window.predicted[h].empty()) continue;
+    const std::vector<double> ones(window.server.size(), 1.0);
+    sum += distance(window.server, window.predicted[h], ones);
+    tokens += static_cast<double>(ones.size());
+  }
+  return tokens > 0 ? sum / tokens : 0;
+}
+
+double Evidence::effect(size_t h) const {
+  double sum = 0, tokens = 0;
+  for (const EvidenceWindow& window : windows_) {
+    if (window.predicted[h].empty()) continue;
+    const std::vector<double> ones(window.server.size(), 1.0);
+    sum += distance(window.predicted[0], window.predicted[h], ones);
+    tokens += static_cast<double>(ones.size());
+  }
+  return tokens > 0 ? sum / tokens : 0;
+}
+
+double Evidence::explained(size_t h) const {
+  double from_h = 0, from_base = 0;
+  for (size_t w = 0; w < windows_.size(); ++w) {
+    const EvidenceWindow& window = windows_[w];
+    if (window.predicted[h].empty()) continue;
+    from_h += distance(window.server, window.predicted[h], weights_[w]);
+    from_base += distance(window.server, window.predicted[0], weights_[w]);
+  }
+  return from_base > 0 ? 1 - from_h / from_base : 0;
+}
+
+double Evidence::departure(size_t h) const {
+  double server = 0, own = 0;
+  for (size_t w = 0; w < windows_.size(); ++w) {
+    const EvidenceWindow& window = windows_[w];
+    if (window.predicted[h].empty()) continue;
+    server += distance(window.server, window.predicted[0], weights_[w]);
+    own += distance(window.predicted[h], window.predicted[0], weights_[w]);
+  }
+  return own > 0 ? server / own : 0;
+}
+
+}  // namespace fp8kv

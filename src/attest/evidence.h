@@ -1,0 +1,92 @@
+// Which of several predictions a server's numbers fit: a sequential test that may stop at any time.
+//
+// Every pair of hypotheses plays a fair game. In each window hypothesis h bets against g, and wins
+// or loses by how much closer the server is to h than to g:
+//
+//   x = (sum |server - g| - sum |server - h|) / sum |h - g|, which is from -1 to 1,
+//
+// over the window's tokens, each divided by how far the caches move it. If g is what the server
+// computes with, its distance from g is noise, and x is not above 0 on average, whatever came
+// before. The capital of h, product (1 + bet x), then passes C with probability 1 / C at most, at
+// any time (Ville's inequality). So g is excluded once some capital against it reaches
+// n_tests / level: all tests together are wrong with probability `level` at most. Nothing is
+// assumed of the noise's distribution, nor of how the tokens of a window depend on each other.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fp8kv {
+
+// Log probabilities of one window's tokens.
+struct EvidenceWindow {
+  std::vector<double> server;
+  std::vector<std::vector<double>> predicted;  // [hypotheses]; none for those not computed
+};
+
+class Evidence {
+ public:
+  // `n_tests`: the hypotheses that there will ever be. Hypothesis 0 is the one that the others'
+  // effects are measured from.
+  Evidence(size_t n_hypotheses, size_t n_tests, double level);
+
+  // REQUIRES predictions of hypothesis 0.
+  void add(EvidenceWindow window);
+
+  // Further hypotheses, with their predictions of all windows so far.   [new ones][windows]
+  void extend(const std::vector<std::vector<std::vector<double>>>& predicted);
+
+  size_t size() const { return excluded_after_.size(); }
+  const std::vector<EvidenceWindow>& windows() const { return windows_; }
+  uint64_t tokens() const { return tokens_; }
+
+  // Windows after which `g` was excluded; 0: it is not.
+  size_t excluded_after(size_t g) const { return excluded_after_[g]; }
+  bool is_excluded(size_t g) const { return excluded_after_[g] > 0; }
+  // Both predicted the same numbers in every window.
+  bool same_predictions(size_t h, size_t g) const;
+
+  // The largest logarithm of a capital against `g`, of those that count.
+  double against(size_t g) const;
+  // What a capital's logarithm has to reach.
+  double threshold() const { return threshold_; }
+
+  // Mean |server - predicted| over the windows that `h` was computed for.
+  double residual(size_t h) const;
+  // Mean |predicted - that of hypothesis 0|, over the same windows.
+  double effect(size_t h) const;
+  // Share of the server's deviations from hypothesis 0 that `h` explains: 1 is all, 0 or less
+  // nothing. Deviations are weighted as in the test, over the windows that `h` was computed for.
+  double explained(size_t h) const;
+  // How far the server is from hypothesis 0, as a share of how far `h` is: 0 to about 1.
+  double departure(size_t h) const;
+
+ private:
+  static constexpr size_t kBets = 7;
+  // Of one hypothesis against another.
+  struct Game {
+    std::array<double, kBets> log_capital{};
+    double best = 0;  // logarithm of the mean capital, at its largest
+    double distance = 0;
+    size_t windows = 0;
+  };
+
+  std::vector<double> weights_of(const EvidenceWindow& window) const;
+  void play(size_t window, size_t h, size_t g);
+  void note_exclusions();
+  Game& game(size_t h, size_t g) { return games_[h * stride_ + g]; }
+  const Game& game(size_t h, size_t g) const { return games_[h * stride_ + g]; }
+
+  size_t n_weighting_;  // hypotheses that weights are made from: the first ones
+  size_t stride_;
+  double threshold_;
+  uint64_t tokens_ = 0;
+  std::vector<EvidenceWindow> windows_;
+  std::vector<std::vector<double>> weights_;  // [windows][tokens]
+  std::vector<Game> games_;                   // [n_tests, n_tests]: row against column
+  std::vector<size_t> excluded_after_;
+};
+
+}  // namespace fp8kv

@@ -1,0 +1,43 @@
+// Log probabilities of texts as the model gives them here, with several caches side by side.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
+#include "core/config.h"
+#include "eval/side_by_side.h"
+#include "model/weights/weight_loader.h"
+
+namespace fp8kv {
+
+using TokenWindows = std::vector<std::vector<int32_t>>;
+
+class Predictor {
+ public:
+  // `threads` as in SideBySide. REQUIRES all three to outlive this.
+  Predictor(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend, int threads);
+
+  // Natural log probabilities of the tokens of each window after its first, window after window.
+  // Lanes whose caches read back the same values share their results bit for bit. Reads the weights
+  // once.   [lanes][predictions]
+  std::vector<std::vector<double>> log_probs(const TokenWindows& windows,
+                                             const std::vector<Lane>& lanes, Progress& progress);
+
+  // How often log_probs() advances its progress for such windows.
+  uint64_t steps(const TokenWindows& windows) const;
+
+ private:
+  std::vector<std::vector<double>> of_streams(SideBySide& caches, const TokenWindows& windows,
+                                              Progress& progress);
+
+  const Checkpoint& checkpoint_;
+  const ModelConfig& config_;
+  Backend& backend_;
+  int threads_;
+  WeightLoader loader_;
+};
+
+}  // namespace fp8kv
