@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/error.h"
 
@@ -12,7 +13,11 @@ namespace {
 // that hardly differ, large ones those that differ at once.
 constexpr std::array<double, 7> kShares = {0.03, 0.06, 0.125, 0.25, 0.5, 0.75, 0.95};
 
-// Below that the predictions of a window are the same, but for the last bits.
+// Tokens of a bet. Few, so that a hypothesis is excluded after some hundred tokens; more than one,
+// so that a token's own noise does not decide.
+constexpr size_t kBlock = 16;
+
+// Below that the predictions of a block are the same, but for the last bits.
 constexpr double kLeastDistance = 1e-9;
 
 // Tokens that the caches hardly move count as if they moved by this share of the window's mean.
@@ -25,10 +30,9 @@ double mean_capital(std::span<const double> log_capital) {
   return most + std::log(sum / static_cast<double>(log_capital.size()));
 }
 
-double distance(const std::vector<double>& a, const std::vector<double>& b,
-                const std::vector<double>& weights) {
+double summed_distance(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] - b[i]) * weights[i];
+  for (size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] - b[i]);
   return sum;
 }
 
@@ -82,22 +86,41 @@ void Evidence::extend(const std::vector<std::vector<std::vector<double>>>& predi
   note_exclusions();
 }
 
+double Evidence::distance(size_t window, const std::vector<double>& a, const std::vector<double>& b,
+                          size_t begin, size_t end) const {
+  const std::vector<double>& weights = weights_[window];
+  double sum = 0;
+  for (size_t i = begin; i < std::min(end, a.size()); ++i)
+    sum += std::abs(a[i] - b[i]) * weights[i];
+  return sum;
+}
+
+void Evidence::bet(size_t h, size_t g, double apart, double won) {
+  Game& played = game(h, g);
+  for (size_t i = 0; i < kBets; ++i) played.log_capital[i] += std::log1p(kShares[i] * won);
+  played.best = std::max(played.best, mean_capital(played.log_capital));
+  played.distance += apart;
+  ++played.blocks;
+}
+
 void Evidence::play(size_t window, size_t h, size_t g) {
   const EvidenceWindow& at = windows_[window];
-  if (at.predicted[h].empty() || at.predicted[g].empty()) return;
-  const std::vector<double>& weights = weights_[window];
-  const double apart = distance(at.predicted[h], at.predicted[g], weights);
-  const double from_h = distance(at.server, at.predicted[h], weights);
-  const double from_g = distance(at.server, at.predicted[g], weights);
-  const double x = apart < kLeastDistance ? 0 : std::clamp((from_g - from_h) / apart, -1.0, 1.0);
-  const auto bet = [&](Game& game, double won) {
-    for (size_t i = 0; i < kBets; ++i) game.log_capital[i] += std::log1p(kShares[i] * won);
-    game.best = std::max(game.best, mean_capital(game.log_capital));
-    game.distance += apart < kLeastDistance ? 0 : apart;
-    ++game.windows;
-  };
-  bet(game(h, g), x);
-  bet(game(g, h), -x);
+  const std::vector<double>&of_h = at.predicted[h], &of_g = at.predicted[g];
+  if (of_h.empty() || of_g.empty()) return;
+  for (size_t begin = 0; begin < at.server.size(); begin += kBlock) {
+    const size_t end = begin + kBlock;
+    const double between = distance(window, of_h, of_g, begin, end);
+    if (between < kLeastDistance) {
+      bet(h, g, 0, 0);
+      bet(g, h, 0, 0);
+      continue;
+    }
+    const double from_h = distance(window, at.server, of_h, begin, end);
+    const double from_g = distance(window, at.server, of_g, begin, end);
+    const double x = std::clamp((from_g - from_h) / between, -1.0, 1.0);
+    bet(h, g, between, x);
+    bet(g, h, between, -x);
+  }
 }
 
 void Evidence::note_exclusions() {
@@ -107,7 +130,7 @@ void Evidence::note_exclusions() {
 }
 
 bool Evidence::same_predictions(size_t h, size_t g) const {
-  return h == g || (game(h, g).windows > 0 && game(h, g).distance == 0);
+  return h == g || (game(h, g).blocks > 0 && game(h, g).distance == 0);
 }
 
 double Evidence::against(size_t g) const {
@@ -122,9 +145,8 @@ double Evidence::residual(size_t h) const {
   double sum = 0, tokens = 0;
   for (const EvidenceWindow& window : windows_) {
     if (window.predicted[h].empty()) continue;
-    const std::vector<double> ones(window.server.size(), 1.0);
-    sum += distance(window.server, window.predicted[h], ones);
-    tokens += static_cast<double>(ones.size());
+    sum += summed_distance(window.server, window.predicted[h]);
+    tokens += static_cast<double>(window.server.size());
   }
   return tokens > 0 ? sum / tokens : 0;
 }
@@ -133,11 +155,21 @@ double Evidence::effect(size_t h) const {
   double sum = 0, tokens = 0;
   for (const EvidenceWindow& window : windows_) {
     if (window.predicted[h].empty()) continue;
-    const std::vector<double> ones(window.server.size(), 1.0);
-    sum += distance(window.predicted[0], window.predicted[h], ones);
-    tokens += static_cast<double>(ones.size());
+    sum += summed_distance(window.predicted[0], window.predicted[h]);
+    tokens += static_cast<double>(window.server.size());
   }
   return tokens > 0 ? sum / tokens : 0;
+}
+
+double Evidence::apart(size_t h, size_t g) const {
+  double between = 0, from_server = 0;
+  for (size_t w = 0; w < windows_.size(); ++w) {
+    const EvidenceWindow& window = windows_[w];
+    if (window.predicted[h].empty() || window.predicted[g].empty()) continue;
+    between += distance(w, window.predicted[h], window.predicted[g]);
+    from_server += distance(w, window.server, window.predicted[g]);
+  }
+  return between == 0 ? 0 : between / from_server;
 }
 
 double Evidence::explained(size_t h) const {
@@ -145,8 +177,8 @@ double Evidence::explained(size_t h) const {
   for (size_t w = 0; w < windows_.size(); ++w) {
     const EvidenceWindow& window = windows_[w];
     if (window.predicted[h].empty()) continue;
-    from_h += distance(window.server, window.predicted[h], weights_[w]);
-    from_base += distance(window.server, window.predicted[0], weights_[w]);
+    from_h += distance(w, window.server, window.predicted[h]);
+    from_base += distance(w, window.server, window.predicted[0]);
   }
   return from_base > 0 ? 1 - from_h / from_base : 0;
 }
@@ -156,8 +188,8 @@ double Evidence::departure(size_t h) const {
   for (size_t w = 0; w < windows_.size(); ++w) {
     const EvidenceWindow& window = windows_[w];
     if (window.predicted[h].empty()) continue;
-    server += distance(window.server, window.predicted[0], weights_[w]);
-    own += distance(window.predicted[h], window.predicted[0], weights_[w]);
+    server += distance(w, window.server, window.predicted[0]);
+    own += distance(w, window.predicted[h], window.predicted[0]);
   }
   return own > 0 ? server / own : 0;
 }

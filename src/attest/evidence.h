@@ -1,16 +1,16 @@
 // Which of several predictions a server's numbers fit: a sequential test that may stop at any time.
 //
-// Every pair of hypotheses plays a fair game. In each window hypothesis h bets against g, and wins
-// or loses by how much closer the server is to h than to g:
+// Every pair of hypotheses plays a game. In each block of 16 tokens hypothesis h bets against g,
+// and wins or loses by how much closer the server is to h than to g:
 //
 //   x = (sum |server - g| - sum |server - h|) / sum |h - g|, which is from -1 to 1,
 //
-// over the window's tokens, each divided by how far the caches move it. If g is what the server
-// computes with, its distance from g is noise, and x is not above 0 on average, whatever came
-// before. The capital of h, product (1 + bet x), then passes C with probability 1 / C at most, at
-// any time (Ville's inequality). So g is excluded once some capital against it reaches
-// n_tests / level: all tests together are wrong with probability `level` at most. Nothing is
-// assumed of the noise's distribution, nor of how the tokens of a window depend on each other.
+// where each token is divided by how far the caches move it. The one assumption: if the server
+// computes with g, its distance from g is noise that favours no other hypothesis, so x is 0 or less
+// on average, whatever came before. The capital of h, product (1 + bet x), then passes C with
+// probability 1 / C at most, at any time (Ville's inequality). So g is excluded once a capital
+// against it reaches n_tests / level: the truth is excluded with probability `level` at most. The
+// noise may have any distribution, and tokens may depend on each other.
 #pragma once
 
 #include <array>
@@ -57,6 +57,9 @@ class Evidence {
   double residual(size_t h) const;
   // Mean |predicted - that of hypothesis 0|, over the same windows.
   double effect(size_t h) const;
+  // How far two predictions are from each other, as a share of how far the server is from `g`:
+  // well below 1, no text of ordinary length tells them apart.
+  double apart(size_t h, size_t g) const;
   // Share of the server's deviations from hypothesis 0 that `h` explains: 1 is all, 0 or less
   // nothing. Deviations are weighted as in the test, over the windows that `h` was computed for.
   double explained(size_t h) const;
@@ -70,11 +73,15 @@ class Evidence {
     std::array<double, kBets> log_capital{};
     double best = 0;  // logarithm of the mean capital, at its largest
     double distance = 0;
-    size_t windows = 0;
+    size_t blocks = 0;
   };
 
   std::vector<double> weights_of(const EvidenceWindow& window) const;
   void play(size_t window, size_t h, size_t g);
+  void bet(size_t h, size_t g, double apart, double won);
+  // Weighted sum of |a - b| over tokens [begin, end) of a window.
+  double distance(size_t window, const std::vector<double>& a, const std::vector<double>& b,
+                  size_t begin = 0, size_t end = SIZE_MAX) const;
   void note_exclusions();
   Game& game(size_t h, size_t g) { return games_[h * stride_ + g]; }
   const Game& game(size_t h, size_t g) const { return games_[h * stride_ + g]; }

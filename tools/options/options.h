@@ -169,7 +169,7 @@ struct AttestCommandOptions : CommonOptions {
   std::vector<std::filesystem::path> data;
   DataChoice choice;
   ChatRequest chat;
-  WindowRequest windows = {.samples = 64, .seq_len = 128};
+  WindowRequest windows = {.samples = 64, .seq_len = 64};
   std::string api;           // "": detected
   std::string served_model;  // "": the first that the server has
   std::string api_key_env;   // the variable that holds a key; "": none is sent

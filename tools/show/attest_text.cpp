@@ -47,6 +47,17 @@ std::string percent(double share) {
   return cat(fixed(100 * std::max(share, -9.99), 0), " %");
 }
 
+// Outcomes that these tokens do not tell from the one that is named.
+std::string like_note(const AttestReport& report) {
+  std::vector<size_t> others;
+  for (const size_t h : report.left) {
+    if (!same_outcome(report.hypotheses[h], report.hypotheses[report.best])) others.push_back(h);
+  }
+  if (report.verdict != AttestVerdict::fits || others.empty()) return "";
+  return noted("alike", cat("with ", join(outcomes(report, others), " or "),
+                            " the numbers would be the same within noise"));
+}
+
 std::string layer_note(const AttestReport& report) {
   const auto list = [](const std::vector<int64_t>& layers) {
     return layer_list(std::vector<size_t>(layers.begin(), layers.end()));
@@ -89,7 +100,7 @@ std::string attest_text(const AttestReport& report, const AttestedServer& server
                     significant(100 * server.level, 3), " % of such answers at most"));
   text += noted("deviation", cat(significant(evidence.residual(0), 3),
                                  " a token from a 16-bit cache computed here, in log probability"));
-  text += layer_note(report) + "\n";
+  text += layer_note(report) + like_note(report) + "\n";
   Table table({"the server's numbers fit", "off by", "explained", "odds against", "excluded after"},
               {true, false, false, false, false});
   for (const size_t h : in_order(report)) {
