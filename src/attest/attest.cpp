@@ -1,6 +1,7 @@
 #include "attest/attest.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 
@@ -37,9 +38,15 @@ class Attestation {
   }
 
   AttestReport run() {
-    while (asked_.size() < options_.windows && !main_decided()) round(options_.windows);
-    if (const auto base = base_of_layers()) {
-      add_layers(*base);
+    // Half of the text is kept for layers, one of which may be what no main hypothesis fits.
+    const size_t half = options_.layers ? std::max(kLeastWindows, options_.windows / 2) : SIZE_MAX;
+    const size_t most = std::min(half, options_.windows);
+    while (windows() < most && !main_decided()) round(most);
+    const std::vector<size_t> bases = bases_of_layers();
+    if (bases.empty()) {
+      while (windows() < options_.windows && !main_decided()) round(options_.windows);
+    } else {
+      add_layers(bases);
       const size_t enough = std::min(options_.windows, 2 * windows());
       while (windows() < options_.windows && !layers_decided(enough)) round(options_.windows);
     }
@@ -51,14 +58,20 @@ class Attestation {
   size_t windows() const { return report_.evidence.windows().size(); }
   bool out(size_t h) const { return report_.evidence.is_excluded(h); }
 
-  size_t n_missing() const {
-    size_t most = 0;
-    for (const Hypothesis& each : report_.hypotheses) {
-      if (options_.layers && each.outcome == Outcome::these_scales) {
-        most = std::max(most, missing_layers(each).size());
-      }
+  // These scales, with each rounding.
+  std::vector<size_t> roundings() const {
+    std::vector<size_t> found;
+    for (size_t h = 0; h < n_main_; ++h) {
+      const Hypothesis& each = report_.hypotheses[h];
+      const bool plain = !each.cache.arithmetic.fp8_attention;
+      if (each.outcome == Outcome::these_scales && plain) found.push_back(h);
     }
-    return most;
+    return found;
+  }
+  size_t n_missing() const {
+    size_t all = 0;
+    for (const size_t h : roundings()) all += missing_layers(report_.hypotheses[h]).size();
+    return options_.layers ? all : 0;
   }
 
   // Asks about some more windows, computes them, and takes them up until all is decided.
@@ -162,30 +175,29 @@ class Attestation {
     return report_.hypotheses[named_for(h)].outcome == Outcome::these_scales;
   }
 
-  // The cache whose layers are looked at one by one: these scales, with the rounding that fits
-  // better, unless something else fits.
-  std::optional<size_t> base_of_layers() const {
+  // The caches whose layers are looked at one by one: these scales with the rounding of what is
+  // left, or with every one where it is not decided. None where a 16-bit cache fits.
+  std::vector<size_t> bases_of_layers() const {
     const size_t left = best_explained(false);
-    const Outcome found = report_.hypotheses[left].outcome;
-    const bool other = found != Outcome::these_scales && explains(left) && !like_these(left);
-    if (!options_.layers || other || windows() == 0) return std::nullopt;
-    std::optional<size_t> base;
-    for (size_t h = 0; h < n_main_; ++h) {
-      if (report_.hypotheses[h].outcome != Outcome::these_scales) continue;
-      if (!base || report_.evidence.explained(h) > report_.evidence.explained(*base)) base = h;
-    }
-    return base;
+    if (!options_.layers || windows() == 0 || (left == 0 && explains(0))) return {};
+    std::vector<size_t> bases = roundings();
+    if (!explains(left) || !decided_for(left, n_main_)) return bases;
+    std::erase_if(bases, [&](size_t h) {
+      return report_.hypotheses[h].cache.arithmetic.toward_zero !=
+             report_.hypotheses[left].cache.arithmetic.toward_zero;
+    });
+    return bases;
   }
 
-  void add_layers(size_t base) {
-    const std::vector<Hypothesis> missing = missing_layers(report_.hypotheses[base]);
+  void add_layers(const std::vector<size_t>& bases) {
     std::vector<size_t> lanes;
-    for (const Hypothesis& each : missing) {
-      lanes.push_back(report_.hypotheses.size());
-      report_.hypotheses.push_back(each);
+    for (const size_t base : bases) {
+      for (Hypothesis& each : missing_layers(report_.hypotheses[base])) {
+        lanes.push_back(report_.hypotheses.size());
+        report_.hypotheses.push_back(std::move(each));
+      }
     }
     if (!lanes.empty()) report_.evidence.extend(predictions(lanes, 0));
-    base_ = base;
   }
 
   // Every layer is settled; or these scales are left, and `enough` windows did not show the rest.
@@ -198,18 +210,22 @@ class Attestation {
   // `found` with what no text tells from it; layers stand in lists of their own.
   void list_left(size_t found) {
     const bool of_these = report_.hypotheses[found].outcome == Outcome::these_scales;
+    std::map<int64_t, bool> seen;  // by layer
     for (size_t h = 0; h < report_.hypotheses.size(); ++h) {
       const Hypothesis& each = report_.hypotheses[h];
       if (each.outcome == Outcome::layer_missing && of_these) {
-        (out(h) ? report_.seen_layers : report_.unseen_layers).push_back(each.layer);
+        const auto at = seen.emplace(each.layer, true).first;
+        at->second = at->second && out(h);
       } else if (!out(h)) {
         report_.left.push_back(h);
       }
     }
+    for (const auto& [layer, is_seen] : seen) {
+      (is_seen ? report_.seen_layers : report_.unseen_layers).push_back(layer);
+    }
   }
 
   void conclude() {
-    report_.departs = departure() > kMostDeparture;
     const size_t best = best_explained(false);
     report_.best = named_for(best);
     list_left(report_.best);
@@ -229,7 +245,6 @@ class Attestation {
   AttestOptions options_;
   AttestReport report_;
   size_t n_main_ = 0;
-  size_t base_ = 0;
   std::vector<AskedWindow> asked_;
 };
 

@@ -49,7 +49,6 @@ struct AttestReport {
   std::vector<size_t> left;            // those not excluded, but for layers that make no difference
   std::vector<int64_t> seen_layers;    // without whose scales the numbers would be others
   std::vector<int64_t> unseen_layers;  // whose scales make no difference that was seen
-  bool departs = false;                // the server's numbers are not those of a 16-bit cache
   Evidence evidence = Evidence(1, 1, 0.5);
 };
 

@@ -50,7 +50,7 @@ TEST_CASE("cli: no arguments are an error that lists the commands") {
   check_usage_error(
       {},
       "fp8kv: no command given; commands are: calibrate, inject, "
-      "quantize, equalize, fit, verify, extract, run, eval, inspect, diff, merge, plan, tokenize "
+      "quantize, equalize, fit, verify, extract, run, eval, attest, inspect, diff, merge, plan, tokenize "
       "and doctor\nhelp: see 'fp8kv --help'\n");
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("cli: an unknown command is named beside the nearest and all there are
   check_usage_error(
       {"inspekt", "model"},
       "fp8kv: 'inspekt' is not a command (did you mean 'inspect'?); commands are: "
-      "calibrate, inject, quantize, equalize, fit, verify, extract, run, eval, inspect, diff, "
+      "calibrate, inject, quantize, equalize, fit, verify, extract, run, eval, attest, inspect, diff, "
       "merge, plan, tokenize and doctor\nhelp: "
       "see 'fp8kv --help'\n");
   check_usage_error({"--jsn"},

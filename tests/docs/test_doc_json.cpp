@@ -10,7 +10,9 @@
 #include "base/text.h"
 #include "docs/markdown.h"
 #include "json/json.h"
+#include "support/models/attest_place.h"
 #include "support/models/draft_golden.h"
+#include "support/models/hub_place.h"
 #include "support/places.h"
 #include "support/run_cli.h"
 #include "support/temp_dir.h"
@@ -200,6 +202,10 @@ std::vector<Json> outputs() {
     const std::string first = result.out.substr(0, lines ? result.out.find('\n') : result.out.npos);
     found.push_back(Json::parse(first, "output"));
   }
+  if (test::reads_addresses()) {
+    const test::AttestPlace place("vllm", "these scales without layer 1");
+    found.push_back(Json::parse(place.run({"--samples", "8", "--json"}).out, "output"));
+  }
   return found;
 }
 
@@ -217,6 +223,7 @@ TEST_CASE("docs: json has every key of every command's --json, with its type") {
     checker.check(output, schema);
   }
   for (const auto& [section, rows] : sections) {
+    if (section == "fp8kv.attest/1" && !test::reads_addresses()) continue;
     if (section.starts_with("fp8kv.")) CHECK(printed.contains(section));
     for (const auto& [key, row] : rows) {
       CAPTURE(section);

@@ -39,7 +39,7 @@ constexpr const char* kGeneralFooter =
     "\n'fp8kv help COMMAND' says more about each. 'fp8kv completions bash', zsh or fish\n"
     "prints what a shell needs to complete them, 'fp8kv man COMMAND' a manual page.\n"
     "\nExit codes: 0 done, 1 a check failed, 2 wrong usage, 3 unusable input, 4 no such\n"
-    "device, 5 out of memory or disk, 130 interrupted.\n";
+    "device or undecided, 5 out of memory or disk, 130 interrupted.\n";
 
 CLI::App* add_inject(CLI::App& app, InjectCommandOptions& options) {
   CLI::App* command = app.add_subcommand(

@@ -23,9 +23,6 @@
 namespace fp8kv {
 namespace {
 
-// Exit code 4.
-constexpr ErrorKind kUndecided = ErrorKind::device;
-
 // A window as the server is asked about it.
 struct QuestionText {
   std::vector<int32_t> ids;
@@ -109,7 +106,7 @@ void throw_unless_expected(const AttestReport& report, const AttestedServer& ser
     throw Error(attest_answer(report, server),
                 "give more text with --samples, or another --data: these cannot be told apart on "
                 "this one",
-                kUndecided);
+                ErrorKind::undecided);
   }
   const Outcome found = report.hypotheses[report.best].outcome;
   if (report.verdict == AttestVerdict::fits && found == expected) return;

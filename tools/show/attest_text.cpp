@@ -44,7 +44,7 @@ std::string odds(double log_capital) {
 }
 
 std::string percent(double share) {
-  return cat(fixed(100 * std::max(share, -9.99), 0), " %");
+  return share > 0 ? cat(fixed(100 * share, 0), " %") : "none";
 }
 
 // Outcomes that these tokens do not tell from the one that is named.
