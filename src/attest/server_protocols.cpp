@@ -181,11 +181,12 @@ ServerAnswer tgi_answer(const Json& answer, const ServerQuestion& question) {
 const std::vector<ServerProtocol>& server_protocols() {
   static const std::vector<ServerProtocol> protocols = {
       {"sglang", "SGLang", "/get_model_info", is_sglang, "", false, "/generate", sglang_question,
-       sglang_answer, "send no --disable-... flag that turns log probabilities off"},
+       sglang_answer, "SGLang gives them unless a router takes them out: ask a worker itself"},
       {"tgi", "Text Generation Inference", "/info", is_tgi, "version", true, "/generate",
        tgi_question, tgi_answer, "start text-generation-launcher with --enable-prefill-logprobs"},
       {"vllm", "vLLM", "/version", is_vllm, "version", false, "/v1/completions", vllm_question,
-       vllm_answer, "vLLM gives prompt_logprobs in /v1/completions unless a proxy takes them out"},
+       vllm_answer,
+       "vLLM gives them in /v1/completions unless a proxy takes them out: ask the server itself"},
   };
   return protocols;
 }

@@ -51,7 +51,7 @@ class SimulatedServer {
 
 }  // namespace
 
-TEST_CASE("evidence: a window that lies on one prediction doubles the boldest bet nearly") {
+TEST_CASE("attest evidence: a window that lies on one prediction doubles the boldest bet nearly") {
   Evidence evidence(2, 2, 0.01);
   CHECK(evidence.threshold() == doctest::Approx(std::log(200.0)));
   evidence.add({{-1.0, -2.0}, {{-1.5, -2.5}, {-1.0, -2.0}}});
@@ -64,7 +64,7 @@ TEST_CASE("evidence: a window that lies on one prediction doubles the boldest be
   CHECK(evidence.departure(1) == doctest::Approx(1));
 }
 
-TEST_CASE("evidence: predictions that are the same are never told apart") {
+TEST_CASE("attest evidence: predictions that are the same are never told apart") {
   Evidence evidence(3, 3, 0.01);
   for (int i = 0; i < 40; ++i) evidence.add({{-1.0}, {{-2.0}, {-1.0}, {-1.0}}});
   CHECK(evidence.is_excluded(0));
@@ -74,7 +74,8 @@ TEST_CASE("evidence: predictions that are the same are never told apart") {
   CHECK_FALSE(evidence.same_predictions(0, 1));
 }
 
-TEST_CASE("evidence: hypotheses that come later end where they would have been from the start") {
+TEST_CASE(
+    "attest evidence: hypotheses that come later end where they would have been from the start") {
   Evidence whole(4, 4, 0.01), later(2, 4, 0.01);
   std::vector<std::vector<Numbers>> rest(2);
   SimulatedServer server(4, 2, 0.05, 7);
@@ -93,7 +94,7 @@ TEST_CASE("evidence: hypotheses that come later end where they would have been f
   for (size_t h = 0; h < 4; ++h) CHECK(later.against(h) == doctest::Approx(whole.against(h)));
 }
 
-TEST_CASE("evidence: the truth is excluded in at most 1 % of simulated servers") {
+TEST_CASE("attest evidence: the truth is excluded in at most 1 % of simulated servers") {
   constexpr int kServers = 400;
   constexpr size_t kHypotheses = 8;
   int wrong = 0, decided = 0;
@@ -114,7 +115,7 @@ TEST_CASE("evidence: the truth is excluded in at most 1 % of simulated servers")
   CHECK(decided >= kServers * 95 / 100);
 }
 
-TEST_CASE("evidence: noise alone, as large as what is to be told apart, excludes no truth") {
+TEST_CASE("attest evidence: noise alone, as large as what is to be told apart, excludes no truth") {
   int wrong = 0;
   for (unsigned s = 0; s < 200; ++s) {
     SimulatedServer server(6, 3, 2.0, 1000 + s);
@@ -125,7 +126,7 @@ TEST_CASE("evidence: noise alone, as large as what is to be told apart, excludes
   CHECK(wrong <= 2);
 }
 
-TEST_CASE("evidence: a server that computes with none of them is explained by none") {
+TEST_CASE("attest evidence: a server that computes with none of them is explained by none") {
   for (unsigned s = 0; s < 20; ++s) {
     SimulatedServer server(6, -1, 0.02, s);
     Evidence evidence(6, 6, 0.01);

@@ -35,9 +35,8 @@ CLI::App* add_attest(CLI::App& app, AttestCommandOptions& options) {
   CLI::App* command = app.add_subcommand(
       "attest", "Find out which scales a running server computes with, by its own numbers");
   set_examples(*command,
-               {"fp8kv attest http://127.0.0.1:8000 --model Llama-3.1-8B-kv --data articles.jsonl",
-                "fp8kv attest http://gpu7:30000 --model Llama-3.1-8B --scales scales.json "
-                "--data articles.jsonl --decode 64"});
+               {"fp8kv attest http://gpu7:8000 -m Llama-3.1-8B-kv -d articles.jsonl",
+                "fp8kv attest http://gpu7:8000 -m model -s scales.json -d a.txt --decode 64"});
   command->add_option("url", options.url, "The server's address, such as http://127.0.0.1:8000")
       ->required()
       ->type_name("URL");
