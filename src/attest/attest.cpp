@@ -16,7 +16,7 @@ constexpr size_t kLargestRound = 16;
 constexpr size_t kLeastWindows = 8;
 
 // A cache fits where it explains this share of the server's deviations. Measured: the right one
-// explains 0.24 to 0.47, every other one less than 0 (docs/serving.md).
+// explains 0.24 to 0.47, every other one 0.01 at most (docs/serving.md).
 constexpr double kLeastExplained = 0.1;
 
 // Predictions that are less apart, in distances of the server from the better one, are not told
