@@ -93,7 +93,7 @@ class Attestation {
     }
   }
 
-  // Of the tokens asked about in the windows from `first` on.   [lanes][windows][tokens]
+  // The tokens asked about, in the windows from `first` on.   [lanes][windows][tokens]
   std::vector<std::vector<std::vector<double>>> predictions(const std::vector<size_t>& lanes,
                                                             size_t first) {
     std::vector<std::vector<int32_t>> texts;
@@ -134,7 +134,7 @@ class Attestation {
     return h != 0 && best != 0 && report_.evidence.apart(h, best) < kLeastApart;
   }
 
-  // What explains most of those not excluded, or of all.
+  // The hypothesis that explains most, among those not excluded or all.
   size_t best_explained(bool of_all) const {
     std::optional<size_t> best;
     for (size_t h = 0; h < report_.hypotheses.size(); ++h) {

@@ -30,7 +30,7 @@ struct AttestOptions {
 struct AttestSides {
   // The server's answer about a window, which are numbered from 0.
   std::function<AskedWindow(size_t window)> ask;
-  // As Predictor::log_probs.
+  // See Predictor::log_probs.
   std::function<std::vector<std::vector<double>>(const std::vector<std::vector<int32_t>>& windows,
                                                  const std::vector<Lane>& lanes)>
       predict;

@@ -50,7 +50,7 @@ class Evidence {
 
   // The largest logarithm of a capital against `g`, of those that count.
   double against(size_t g) const;
-  // What a capital's logarithm has to reach.
+  // A capital's logarithm has to reach this.
   double threshold() const { return threshold_; }
 
   // Mean |server - predicted| over the windows that `h` was computed for.
@@ -68,7 +68,7 @@ class Evidence {
 
  private:
   static constexpr size_t kBets = 7;
-  // Of one hypothesis against another.
+  // One hypothesis bets against another.
   struct Game {
     std::array<double, kBets> log_capital{};
     double best = 0;  // logarithm of the mean capital, at its largest

@@ -1,4 +1,4 @@
-// What a server may compute with: the caches that an attestation tells apart.
+// The caches that a server may compute with, and that an attestation tells apart.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace fp8kv {
 
-// What the server's cache is. Two caches of one outcome differ in how a kernel rounds.
+// The cache that a server has. Two caches of one outcome differ in how a kernel rounds.
 enum class Outcome {
   sixteen_bit,    // no FP8 cache
   these_scales,   // FP8 with the scales that were given
@@ -31,7 +31,7 @@ struct Hypothesis {
   std::optional<KvScales> scales = {};  // absent: 1 everywhere, or none
 };
 
-// The same outcome: whatever they differ in, the server has the same scales.
+// Whether both mean one outcome: whatever else differs, the server has the same scales.
 bool same_outcome(const Hypothesis& a, const Hypothesis& b);
 
 // "these_scales", "layer_missing": for JSON.

@@ -60,7 +60,7 @@ const ServerProtocol& protocol_at(const std::string& name) {
               ErrorKind::usage);
 }
 
-// Where runtimes put what they have to say.
+// Runtimes put their messages under one of these keys.
 std::string message_in(const Json& body) {
   if (!body.is_object()) return "";
   for (const char* key : {"error", "message", "detail"}) {

@@ -40,7 +40,7 @@ class AttestServer {
 
   // Log probabilities of the tokens of `ids` after the first. Throws where the server read others.
   std::vector<double> prompt_log_probs(std::span<const int32_t> ids, const std::string& text);
-  // What the server appends to `ids`.
+  // The tokens that the server appends to `ids`.
   ServerAnswer generate(std::span<const int32_t> ids, const std::string& text, int64_t new_tokens);
 
  private:

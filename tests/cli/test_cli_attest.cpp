@@ -27,7 +27,7 @@ test::CliResult attest_with(const AttestPlace& place, std::vector<std::string> m
   return place.run(more);
 }
 
-// What a server that answers so makes of the command.
+// The command's result with a server that answers so.
 test::CliResult faulty(const AttestPlace::Change& change, const std::string& key = "") {
   const AttestPlace place("vllm", "these scales", change);
   std::vector<std::string> flags = {"--samples", "8", "-q"};

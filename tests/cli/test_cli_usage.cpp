@@ -47,20 +47,20 @@ std::string readme() {
 }
 
 TEST_CASE("cli: no arguments are an error that lists the commands") {
-  check_usage_error(
-      {},
-      "fp8kv: no command given; commands are: calibrate, inject, "
-      "quantize, equalize, fit, verify, extract, run, eval, attest, inspect, diff, merge, plan, tokenize "
-      "and doctor\nhelp: see 'fp8kv --help'\n");
+  check_usage_error({},
+                    "fp8kv: no command given; commands are: calibrate, inject, "
+                    "quantize, equalize, fit, verify, extract, run, eval, attest, inspect, diff, "
+                    "merge, plan, tokenize "
+                    "and doctor\nhelp: see 'fp8kv --help'\n");
 }
 
 TEST_CASE("cli: an unknown command is named beside the nearest and all there are") {
-  check_usage_error(
-      {"inspekt", "model"},
-      "fp8kv: 'inspekt' is not a command (did you mean 'inspect'?); commands are: "
-      "calibrate, inject, quantize, equalize, fit, verify, extract, run, eval, attest, inspect, diff, "
-      "merge, plan, tokenize and doctor\nhelp: "
-      "see 'fp8kv --help'\n");
+  check_usage_error({"inspekt", "model"},
+                    "fp8kv: 'inspekt' is not a command (did you mean 'inspect'?); commands are: "
+                    "calibrate, inject, quantize, equalize, fit, verify, extract, run, eval, "
+                    "attest, inspect, diff, "
+                    "merge, plan, tokenize and doctor\nhelp: "
+                    "see 'fp8kv --help'\n");
   check_usage_error({"--jsn"},
                     "fp8kv: '--jsn' is not a flag of fp8kv itself\nhelp: see 'fp8kv --help'\n");
 }

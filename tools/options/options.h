@@ -311,8 +311,8 @@ struct TokenizeOptions : CommonOptions {
 struct DoctorOptions : CommonOptions {};
 
 using Options = std::variant<CalibrateOptions, InjectCommandOptions, VerifyOptions, ExtractOptions,
-                             RunOptions, EvalCommandOptions, AttestCommandOptions, InspectOptions, DiffOptions,
-                             MergeOptions, PlanOptions, QuantizeOptions, EqualizeOptions,
-                             FitCommandOptions, TokenizeOptions, DoctorOptions>;
+                             RunOptions, EvalCommandOptions, AttestCommandOptions, InspectOptions,
+                             DiffOptions, MergeOptions, PlanOptions, QuantizeOptions,
+                             EqualizeOptions, FitCommandOptions, TokenizeOptions, DoctorOptions>;
 
 }  // namespace fp8kv

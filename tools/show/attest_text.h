@@ -1,4 +1,4 @@
-// What an attestation found, for people: the answer first, then the table that it stands on.
+// An attestation for people: the answer first, then the table that it stands on.
 #pragma once
 
 #include <string>

@@ -40,7 +40,7 @@ class DemoServer {
         backend_(make_cpu_backend(1)),
         predictor_(checkpoint_, config_, *backend_, 1) {}
 
-  // Of the tokens after the first, with noise of about 0.002 that depends on the text alone.
+  // Log probabilities after the first token, with noise of about 0.002 that the text decides.
   std::vector<double> log_probs(const std::vector<int32_t>& ids) {
     const std::lock_guard lock(mutex_);
     Log log(Verbosity::quiet);
@@ -70,7 +70,7 @@ class DemoServer {
   std::mutex mutex_;
 };
 
-// What a runtime that serves the demo model answers.
+// Answers of a runtime that serves the demo model.
 class DemoRuntime {
  public:
   // `api`: a name of server_protocols(). `cache`: what it computes in.
