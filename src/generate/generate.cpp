@@ -257,6 +257,7 @@ Generator::Generator(const Checkpoint& checkpoint, const ModelConfig& config, Ba
 
 GenerationStats Generator::run(KvCache& cache, const RequestSource& source,
                                const GenerationEvents& events) {
+  runner_.forget_recordings();  // they are of the cache of the run before
   return Schedule(config_, options_, runner_, cache, source, events).run();
 }
 

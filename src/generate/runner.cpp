@@ -107,6 +107,29 @@ std::vector<int32_t> Runner::prefill(std::span<const StepPart> parts, const KvCa
   });
 }
 
+void Runner::logits(std::span<const StepPart> parts, const KvCache& cache,
+                    std::span<const int32_t> rows, const TakeLogits& take) {
+  gather(parts, kPromptStep);
+  with_context(cat("reading ", count_of(static_cast<uint64_t>(step_.rows()), "token")), [&] {
+    step_.upload();
+    forward(cache, {});
+    backend_.compute_as(kPromptStep);
+    std::vector<float> logits;
+    for (size_t first = 0; first < rows.size();) {
+      const size_t n = std::min(rows.size() - first, static_cast<size_t>(most_rows_decoded_));
+      const TensorView ids = positions_.first(static_cast<int64_t>(n));
+      backend_.copy_in(ids,
+                       {reinterpret_cast<const std::byte*>(&rows[first]), DType::i32, ids.shape});
+      const TensorView out = logits_.first(static_cast<int64_t>(n));
+      forward_.head(head_, x_.first(step_.rows()), ids, out);
+      logits.resize(static_cast<size_t>(out.shape.elements()));
+      backend_.download(out, std::as_writable_bytes(std::span(logits)));
+      take(first, logits);
+      first += n;
+    }
+  });
+}
+
 std::vector<int32_t> Runner::decode(std::span<const StepPart> parts, const KvCache& cache) {
   const int64_t rows = bucket_for(static_cast<int64_t>(parts.size()));
   gather(parts, decode_size());

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -49,8 +50,15 @@ class Runner {
 
   // Tokens of prompts. Gives the next token of each part that asks for it, in order.
   std::vector<int32_t> prefill(std::span<const StepPart> parts, const KvCache& cache);
-  // One token of each part, all of which ask for the next. Always to be called with the same cache.
+  // Tokens of prompts, of which none is drawn. `take` gets the logits of `rows`, numbers of rows of
+  // the step, a few at a time: [n, vocab_size] of rows[first] and those after it.
+  using TakeLogits = std::function<void(size_t first, std::span<const float> logits)>;
+  void logits(std::span<const StepPart> parts, const KvCache& cache, std::span<const int32_t> rows,
+              const TakeLogits& take);
+  // One token of each part, all of which ask for the next. To be called with one cache until
+  // forget_recordings().
   std::vector<int32_t> decode(std::span<const StepPart> parts, const KvCache& cache);
+  void forget_recordings() { buckets_.clear(); }
 
  private:
   struct Bucket {

@@ -1,0 +1,241 @@
+#include "generate/scorer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/cpu_topology.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+
+namespace fp8kv {
+namespace {
+
+constexpr int64_t kStepRows = 512;
+// Tokens of a cache beyond which more items at once make no step fuller.
+constexpr int64_t kPooledTokens = 32 * kStepRows;
+
+// An item that has its pages.
+struct Admitted {
+  const Alternatives* item = nullptr;
+  std::vector<ContinuationScore>* scores = nullptr;
+  KvCache::Sequence cached;
+  int32_t state = 0;
+  int64_t stem = 0;  // tokens that every alternative reads first
+};
+
+// Rows [begin, end) of an alternative, which are to be computed.
+struct Piece {
+  Admitted* of = nullptr;
+  size_t alternative = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// A token that a row of logits is asked for.
+struct Asked {
+  size_t row = 0;
+  int32_t id = 0;
+  ContinuationScore* score = nullptr;
+};
+
+struct RowSum {
+  double log_sum = 0;
+  size_t best = 0;
+};
+
+RowSum sum_of(std::span<const float> logits) {
+  const auto best = std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float each : logits) sum += std::exp(double{each} - double{*best});
+  if (std::isnan(sum)) fail("a logit is NaN");
+  return {double{*best} + std::log(sum), static_cast<size_t>(best - logits.begin())};
+}
+
+int64_t read_of(const Alternative& each) {
+  return static_cast<int64_t>(each.ids.size()) - 1;
+}
+
+int64_t stem_of(const Alternatives& item) {
+  int64_t stem = read_of(item[0]);
+  for (const Alternative& each : item) {
+    const int64_t most = std::min(stem, read_of(each));
+    const auto end = each.ids.begin() + most;
+    stem = std::mismatch(each.ids.begin(), end, item[0].ids.begin()).first - each.ids.begin();
+  }
+  return stem;
+}
+
+// Tokens whose pages may be shared. The last is always computed: its logits are wanted.
+std::span<const int32_t> context_of(const Alternatives& item, int64_t stem) {
+  int64_t length = stem;
+  for (const Alternative& each : item) length = std::min(length, each.begin);
+  return std::span(item[0].ids).first(static_cast<size_t>(std::max<int64_t>(length, 1)));
+}
+
+// One batch of items through the model.
+class ScoredBatch {
+ public:
+  ScoredBatch(Runner& runner, KvCache& cache, ThreadPool& pool, int64_t vocab_size)
+      : runner_(runner), cache_(cache), pool_(pool), vocab_size_(static_cast<size_t>(vocab_size)) {}
+
+  void run(std::span<Admitted> items) {
+    size_t rounds = 0;
+    for (const Admitted& each : items) rounds = std::max(rounds, each.item->size());
+    for (size_t round = 0; round < rounds; ++round) {
+      std::vector<Piece> pieces;
+      for (Admitted& each : items) {
+        if (round >= each.item->size()) continue;
+        // The rest of the alternative before is written over.
+        if (round > 0) each.cached.tokens = each.stem;
+        const int64_t begin = each.cached.tokens;
+        const int64_t end = read_of((*each.item)[round]);
+        if (begin < end) pieces.push_back({&each, round, begin, end});
+      }
+      compute(pieces);
+    }
+  }
+
+ private:
+  // Pieces in steps, cut where a step is full.
+  void compute(const std::vector<Piece>& pieces) {
+    int64_t room = kStepRows;
+    std::vector<Piece> step;
+    for (Piece rest : pieces) {
+      while (rest.begin < rest.end) {
+        Piece part = rest;
+        part.end = std::min(rest.end, rest.begin + room);
+        rest.begin = part.end;
+        room -= part.end - part.begin;
+        step.push_back(part);
+        if (room > 0) continue;
+        compute_step(step);
+        step.clear();
+        room = kStepRows;
+      }
+    }
+    if (!step.empty()) compute_step(step);
+  }
+
+  void compute_step(const std::vector<Piece>& pieces) {
+    check_interrupt();
+    std::vector<StepPart> parts;
+    std::vector<int32_t> rows;
+    std::vector<Asked> asked;
+    int64_t first_row = 0;
+    for (const Piece& each : pieces) {
+      const Alternative& alternative = (*each.of->item)[each.alternative];
+      const bool extended = cache_.extend(each.of->cached, each.end - each.begin);
+      FP8KV_ASSERT(extended);  // its pages are its own since it was admitted
+      parts.push_back({std::span(alternative.ids)
+                           .subspan(static_cast<size_t>(each.begin),
+                                    static_cast<size_t>(each.end - each.begin)),
+                       &each.of->cached,
+                       {},
+                       each.of->state});
+      for (int64_t at = each.begin; at < each.end; ++at) {
+        const size_t before = asked.size();
+        ask(each, at, rows.size(), asked);
+        if (asked.size() > before)
+          rows.push_back(static_cast<int32_t>(first_row + at - each.begin));
+      }
+      first_row += each.end - each.begin;
+    }
+    size_t next = 0;
+    runner_.logits(parts, cache_, rows, [&](size_t first, std::span<const float> logits) {
+      const size_t n = logits.size() / vocab_size_;
+      sums_.resize(n);
+      pool_.run(static_cast<int64_t>(n), [&](int64_t job, int /*thread*/) {
+        const auto row = static_cast<size_t>(job);
+        sums_[row] = sum_of(logits.subspan(row * vocab_size_, vocab_size_));
+      });
+      for (; next < asked.size() && asked[next].row < first + n; ++next) {
+        const Asked& each = asked[next];
+        const size_t row = each.row - first;
+        const auto id = static_cast<size_t>(each.id);
+        each.score->log_probability += double{logits[row * vocab_size_ + id]} - sums_[row].log_sum;
+        if (sums_[row].best != id) each.score->greedy = false;
+      }
+    });
+  }
+
+  // A row of the stem is read for all alternatives.
+  static void ask(const Piece& piece, int64_t at, size_t row, std::vector<Asked>& asked) {
+    const Alternatives& item = *piece.of->item;
+    for (size_t i = 0; i < item.size(); ++i) {
+      if (at >= piece.of->stem && i != piece.alternative) continue;
+      if (at + 1 < item[i].begin || at >= read_of(item[i])) continue;
+      asked.push_back({row, item[i].ids[static_cast<size_t>(at) + 1], &(*piece.of->scores)[i]});
+    }
+  }
+
+  Runner& runner_;
+  KvCache& cache_;
+  ThreadPool& pool_;
+  size_t vocab_size_;
+  std::vector<RowSum> sums_;  // of the rows in hand
+};
+
+}  // namespace
+
+int64_t tokens_read(const Alternatives& item) {
+  int64_t most = 0;
+  for (const Alternative& each : item) most = std::max(most, read_of(each));
+  return most;
+}
+
+int64_t scorer_pages(std::span<const Alternatives> items, int64_t max_items) {
+  std::vector<int64_t> pages = {1};
+  for (const Alternatives& each : items) pages.push_back(KvCache::pages_for(tokens_read(each)));
+  std::sort(pages.rbegin(), pages.rend());
+  int64_t sum = 0;
+  for (size_t i = 0; i < std::min(pages.size(), static_cast<size_t>(max_items)); ++i) {
+    sum += pages[i];
+  }
+  return std::max(pages[0], std::min(sum, kPooledTokens / kPageSize));
+}
+
+Scorer::Scorer(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
+               int64_t max_items, int64_t max_tokens, int threads)
+    : pool_(threads > 0 ? threads : usable_cores()),
+      config_(config),
+      max_items_(max_items),
+      runner_(checkpoint, config, backend, {kStepRows, max_items, max_tokens, max_items}) {}
+
+std::vector<std::vector<ContinuationScore>> Scorer::run(KvCache& cache,
+                                                        std::span<const Alternatives> items) {
+  std::vector<std::vector<ContinuationScore>> scores(items.size());
+  // A state cannot go back to where alternatives part: each is then an item of its own.
+  std::vector<Alternatives> parted;
+  std::vector<std::vector<ContinuationScore>> parted_scores;
+  if (config_.recurrence) {
+    for (const Alternatives& item : items) {
+      for (const Alternative& each : item) parted.push_back({each});
+    }
+    parted_scores.resize(parted.size());
+  }
+  const std::span<const Alternatives> all = config_.recurrence ? parted : items;
+  auto& out = config_.recurrence ? parted_scores : scores;
+  ScoredBatch batch(runner_, cache, pool_, config_.vocab_size);
+  for (size_t next = 0; next < all.size();) {
+    std::vector<Admitted> admitted;
+    for (; next < all.size() && static_cast<int64_t>(admitted.size()) < max_items_; ++next) {
+      const Alternatives& item = all[next];
+      Admitted each{&item, &out[next], {}, static_cast<int32_t>(admitted.size()), stem_of(item)};
+      if (!cache.admit(each.cached, context_of(item, each.stem), tokens_read(item),
+                       !config_.recurrence)) {
+        break;
+      }
+      out[next].resize(item.size());
+      admitted.push_back(std::move(each));
+    }
+    FP8KV_ASSERT(!admitted.empty());
+    batch.run(admitted);
+    for (Admitted& each : admitted) cache.release(each.cached);
+  }
+  for (size_t i = 0, at = 0; config_.recurrence && i < items.size(); ++i) {
+    for (size_t k = 0; k < items[i].size(); ++k) scores[i].push_back(parted_scores[at++][0]);
+  }
+  return scores;
+}
+
+}  // namespace fp8kv
