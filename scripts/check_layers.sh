@@ -55,6 +55,7 @@ declare -A may=(
   [src/policy]="$values files json formats"
   [src/calib]="$forward data policy"
   [src/eval]="$forward data policy generate calib"
+  [src/tasks]="$forward data formats/parquet generate unicode"
   [src/equalize]="$scales $measured"
   [src/fit]="$forward data policy calib eval"
   [src/attest]="$measured http"

@@ -1,0 +1,33 @@
+// Prompts with examples before the item, and their ids.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "generate/scorer.h"
+#include "tasks/choice_item.h"
+
+namespace fp8kv {
+
+// Examples of the item's subject: the first `count` of `examples`. Throws, naming the item, where
+// there are fewer.
+std::string few_shot_prompt(const ChoiceItem& item, std::span<const ChoiceItem> examples,
+                            size_t count);
+
+// What every item of a subject begins with; "" for items without one.
+std::string description_of(const ChoiceItem& item);
+
+// Text as ids, with what the tokenizer puts before any text.
+using EncodeText = std::function<std::vector<int32_t>(std::string_view)>;
+
+// The ids of every choice behind `prompt`. Context and choice are encoded as one text and parted
+// where the context alone would end; blanks at the end of the context belong to the choice.
+// Throws, naming the item, for a choice that adds no token.
+Alternatives encode_choices(const ChoiceItem& item, const std::string& prompt,
+                            const EncodeText& encode);
+
+}  // namespace fp8kv

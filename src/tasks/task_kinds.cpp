@@ -1,0 +1,36 @@
+#include "tasks/task_kinds.h"
+
+#include <array>
+#include <vector>
+
+#include "base/error.h"
+
+namespace fp8kv {
+
+std::span<const TaskRow> task_rows() {
+  static const std::array<TaskRow, 1> kRows = {{
+      {TaskKind::choices, "choices",
+       "multiple choice, in the forms of MMLU, ARC and HellaSwag, or prompt, choices and answer"},
+  }};
+  return kRows;
+}
+
+TaskArgument parse_task(const std::string& text) {
+  const size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  std::vector<std::string> names;
+  for (const TaskRow& row : task_rows()) {
+    names.push_back(row.name);
+    if (row.name != name) continue;
+    if (equals == text.npos || equals + 1 == text.size()) {
+      throw Error(cat("is ", quote(text), ", expected ", name, "=FILE"),
+                  cat("name the file of its items: --task ", name, "=FILE"), ErrorKind::usage);
+    }
+    return {row.kind, text.substr(equals + 1)};
+  }
+  throw Error(cat("is ", quote(text), ", expected ", join(names, " or "),
+                  ", and a file behind =", did_you_mean(name, names)),
+              "as in --task choices=mmlu.jsonl", ErrorKind::usage);
+}
+
+}  // namespace fp8kv
