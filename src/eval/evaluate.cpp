@@ -14,14 +14,6 @@
 namespace fp8kv {
 namespace {
 
-ModelCache cache_of(const CandidateReport& candidate, const ModelConfig& config) {
-  ModelCache cache = candidate.dtype;
-  cache.left_in = config.dtype;
-  cache.left = candidate.skipped;
-  cache.arithmetic = candidate.arithmetic;
-  return cache;
-}
-
 // Logits in hand at once: those of the baseline, of one other stream, on the host and the backend,
 // and the baseline's weights.
 constexpr int64_t kLogitBytes = int64_t{256} << 20;
@@ -347,6 +339,14 @@ class Evaluator {
 };
 
 }  // namespace
+
+ModelCache cache_of(const CandidateReport& candidate, const ModelConfig& config) {
+  ModelCache cache = candidate.dtype;
+  cache.left_in = config.dtype;
+  cache.left = candidate.skipped;
+  cache.arithmetic = candidate.arithmetic;
+  return cache;
+}
 
 void evaluate(const Checkpoint& checkpoint, Backend& backend,
               const std::vector<std::vector<int32_t>>& windows, const EvalOptions& options,

@@ -30,6 +30,9 @@ struct EvalOptions {
   std::string doing = "evaluating";  // for the progress
 };
 
+// The cache that a candidate stands for, layer by layer.
+ModelCache cache_of(const CandidateReport& candidate, const ModelConfig& config);
+
 // Fills in everything of `report` that takes running the model: magnitudes, the baseline, and the
 // candidates, which come with name, dtype and scales. Its config says how the model is run.
 //

@@ -147,6 +147,8 @@ std::vector<Json> outputs() {
   std::filesystem::permissions(python, std::filesystem::perms::owner_all);
   temp.write("prompts.jsonl",
              "{\"prompt\": \"London\", \"id\": \"a\", \"n\": 2, \"max_tokens\": 2}\n");
+  temp.write("items.jsonl",
+             "{\"prompt\": \"The cat\", \"choices\": [\"sat\", \"ran\"], \"answer\": 0}\n");
   const std::vector<std::vector<std::string>> commands = {
       {"calibrate", demo, "--data", text, "--seq-len", "32", "--samples", "4", "-o", "s.json"},
       {"calibrate", demo, "--data", text, "--seq-len", "32", "--samples", "4", "--shard", "0/2",
@@ -171,6 +173,8 @@ std::vector<Json> outputs() {
       {"eval", demo, "--data", text, "--seq-len", "32", "--samples", "4", "--policy", "amax",
        "--fail-if", "kld > 100"},
       {"eval", "fp8", "--data", text, "--seq-len", "32", "--samples", "4", "--against", demo},
+      {"eval", demo, "--task", "choices=items.jsonl", "--unit-scales", "--accept",
+       "recovery >= 99%"},
       {"inspect", "kv"},
       {"inspect", "s.json"},
       {"inspect", "s.json", "--certificate"},

@@ -5,6 +5,7 @@
 #include "about/help.h"
 #include "base/error.h"
 #include "cli/cli_checks.h"
+#include "cli/cli_eval_tasks.h"
 #include "cli/cli_flags.h"
 #include "eval/gates.h"
 #include "options/kv_dtype.h"
@@ -141,7 +142,10 @@ CLI::App* add_eval(CLI::App& app, EvalCommandOptions& options) {
   add_common(*command, options);
   command->get_option("--plot")->excludes(command->get_option("--json"));
   command->get_option("--table")->excludes(command->get_option("--json"));
+  add_eval_tasks(*command, options.task);
+  data->required(false);
   command->final_callback([&options, data, calibrate_on, dtypes] {
+    if (data->count() == 0 && options.task.tasks.empty()) throw CLI::RequiredError("--data");
     options.dtypes_given = dtypes->count() > 0;
     options.data.assign(data->results().begin(), data->results().end());
     options.calibrate_on.assign(calibrate_on->results().begin(), calibrate_on->results().end());

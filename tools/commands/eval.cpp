@@ -6,6 +6,7 @@
 #include "checkpoint/model_identity.h"
 #include "commands/advised_scales.h"
 #include "commands/commands.h"
+#include "commands/eval_tasks.h"
 #include "data/dataset.h"
 #include "data/files/find_data.h"
 #include "eval/evaluate.h"
@@ -182,6 +183,7 @@ void check_write_scales(const EvalCommandOptions& options, const ScaleChoice& ch
 }  // namespace
 
 void run_command(const EvalCommandOptions& given) {
+  if (!given.task.tasks.empty()) return run_eval_tasks(given);
   Log log(given.verbosity);
   EvalCommandOptions options = given;
   options.data = find_data(given.data, given.choice.split, log);

@@ -13,6 +13,8 @@
 #include "data/shard.h"
 #include "files/file.h"
 #include "policy/policies.h"
+#include "tasks/recovery_test.h"
+#include "tasks/task_kinds.h"
 
 namespace fp8kv {
 
@@ -129,6 +131,15 @@ struct RunOptions : CommonOptions {
   int threads = 0;
 };
 
+// What `eval --task` asks of every cache.
+struct TaskOptions {
+  std::vector<TaskArgument> tasks;  // empty: none, the text of --data is evaluated
+  uint64_t items = 0;               // of each task at most; 0: all
+  uint64_t few_shot = 0;
+  std::filesystem::path few_shot_from;   // "": the first items of the task's file
+  std::optional<Acceptance> acceptance;  // --accept
+};
+
 struct EvalCommandOptions : CommonOptions {
   std::filesystem::path model;
   std::vector<std::filesystem::path> data;
@@ -156,6 +167,7 @@ struct EvalCommandOptions : CommonOptions {
   bool plot = false;
   WindowRequest windows = {.samples = 128};
   int64_t greedy_tokens = 64;
+  TaskOptions task;
   std::string device = "auto";
   int threads = 0;
   bool force = false;

@@ -1,0 +1,156 @@
+#include "commands/eval_tasks.h"
+
+#include <optional>
+
+#include "backend/open/open.h"
+#include "base/error.h"
+#include "calib/collect.h"
+#include "checkpoint/model_identity.h"
+#include "data/files/find_data.h"
+#include "eval/evaluate.h"
+#include "inputs/eval_candidates.h"
+#include "inputs/known_config.h"
+#include "inputs/model_text.h"
+#include "options/kept_inputs.h"
+#include "options/kv_dtype.h"
+#include "options/output_files.h"
+#include "show/eval/task_text.h"
+#include "show/junit.h"
+#include "show/output.h"
+#include "tasks/choice_task.h"
+#include "text/tokenizer.h"
+
+namespace fp8kv {
+namespace {
+
+void check_task_outputs(const EvalCommandOptions& options, Log& log) {
+  std::vector<InputPath> inputs = {{"MODEL", options.model},
+                                   {"--scales", options.scales},
+                                   {"--few-shot-from", options.task.few_shot_from}};
+  for (const TaskArgument& each : options.task.tasks) inputs.push_back({"--task", each.file});
+  add_inputs(inputs, "--data", options.data);
+  add_inputs(inputs, "--calibrate-on", options.calibrate_on);
+  const std::vector<OutputFile> outputs = {{"--junit", options.junit}};
+  check_inputs_kept(inputs, outputs);
+  check_output_files(outputs, options.force);
+  report_leftovers(outputs, log);
+}
+
+// The text that policies' scales are made on. Throws where there is none.
+std::vector<std::filesystem::path> policy_text(const EvalCommandOptions& options, Log& log) {
+  if (!options.calibrate_on.empty()) {
+    return find_data(options.calibrate_on, options.calibrate_split, log);
+  }
+  if (!options.data.empty()) return find_data(options.data, options.choice.split, log);
+  throw Error("--task: the model carries no scales, and there is no text to make some on",
+              "give --calibrate-on FILE, --scales FILE, or --unit-scales", ErrorKind::usage);
+}
+
+void make_policy_scales(const EvalCommandOptions& options, const Checkpoint& checkpoint,
+                        const ModelConfig& config, Backend& backend, const ScaleChoice& choice,
+                        std::vector<CandidateReport>& candidates, Log& log) {
+  const ModelText text(checkpoint, config, options.windows, options.choice, options.chat, log);
+  const Windows windows = text.read(policy_text(options, log), log);
+  add_policy_scales(collect_magnitudes(checkpoint, config, backend, windows.ids, log), choice,
+                    config.latent.has_value(), candidates);
+}
+
+EncodeText encoder_of(const Checkpoint& checkpoint, const Tokenizer* tokenizer) {
+  if (tokenizer == nullptr) {
+    throw Error(cat(quote(checkpoint.folder().string()), ": has no ", Tokenizer::kFiles),
+                "tasks need the model's tokenizer");
+  }
+  return [tokenizer](std::string_view text) {
+    std::vector<int32_t> ids = tokenizer->prefix();
+    const std::vector<int32_t> own = tokenizer->encode(text, false);
+    ids.insert(ids.end(), own.begin(), own.end());
+    return ids;
+  };
+}
+
+TaskRequest request_of(const TaskOptions& options, const TaskArgument& task) {
+  return {task.file, options.items, options.few_shot, options.few_shot_from, options.acceptance};
+}
+
+std::vector<TaskCache> caches_of(DType baseline, const std::vector<CandidateReport>& candidates,
+                                 const ModelConfig& config) {
+  std::vector<TaskCache> caches = {{kv_dtype_name(baseline), CacheType(baseline), nullptr}};
+  for (const CandidateReport& each : candidates) {
+    caches.push_back({each.name, cache_of(each, config), each.scales ? &*each.scales : nullptr});
+  }
+  return caches;
+}
+
+void write_task_junit(const EvalCommandOptions& options, const std::vector<TaskReport>& reports) {
+  if (options.junit.empty()) return;
+  std::vector<JunitCase> cases;
+  for (const TaskReport& report : reports) {
+    for (const TaskCacheReport& cache : report.caches) {
+      cases.push_back(
+          {cache.name,
+           cat(report.task, " ", report.file, report.accepts() ? ": " + report.acceptance : ""),
+           std::nullopt});
+      const std::string why = refusal_of(report, cache);
+      if (!why.empty()) cases.back().failure = why;
+    }
+  }
+  write_output_file(options.junit,
+                    junit_text("fp8kv eval " + utf8_name(options.model.string()), cases),
+                    options.force);
+}
+
+void throw_refusals(const std::vector<TaskReport>& reports) {
+  std::string text;
+  for (const TaskReport& report : reports) {
+    for (const TaskCacheReport& cache : report.caches) {
+      const std::string why = refusal_of(report, cache);
+      if (!why.empty()) text += (text.empty() ? "" : "; ") + why;
+    }
+  }
+  if (!text.empty()) throw Error(text, "", ErrorKind::check);
+}
+
+}  // namespace
+
+void run_eval_tasks(const EvalCommandOptions& options) {
+  Log log(options.verbosity);
+  check_task_outputs(options, log);
+  // Files first: an item that cannot be used is found before any work.
+  std::vector<ChoiceItems> items;
+  for (const TaskArgument& task : options.task.tasks) {
+    items.push_back(read_choice_items(request_of(options.task, task)));
+  }
+  const Checkpoint checkpoint = Checkpoint::open(options.model);
+  const ModelConfig config = read_known_config(checkpoint, options.strict, log);
+  const DType baseline = baseline_dtype(options, config);
+  const ScaleChoice choice = choose_scales(options, checkpoint, config, log);
+  std::vector<CandidateReport> candidates = make_candidates(options, choice, config, log);
+  const std::optional<Tokenizer> tokenizer = Tokenizer::find_in(checkpoint.folder());
+  const EncodeText encode = encoder_of(checkpoint, tokenizer ? &*tokenizer : nullptr);
+  const auto [backend, why] = open_backend(options.device, options.threads);
+  log.note(cat("computing on ", backend->describe(), why));
+  std::vector<TaskReport> reports;
+  with_way_out("use fewer candidates or shorter items, or free memory", [&] {
+    if (want_magnitudes(choice, candidates)) {
+      make_policy_scales(options, checkpoint, config, *backend, choice, candidates, log);
+    }
+    const TaskModel model = {
+        checkpoint,     config, *backend, encode, caches_of(baseline, candidates, config),
+        options.threads};
+    with_unchanged(checkpoint, [&] {
+      for (size_t i = 0; i < items.size(); ++i) {
+        const TaskRequest request = request_of(options.task, options.task.tasks[i]);
+        reports.push_back(run_choices(items[i], request, model, log));
+      }
+    });
+  });
+  log.end_progress();
+  const TaskRunFacts facts = {utf8_name(options.model.string()),
+                              fingerprint_of(model_identity(checkpoint, config)),
+                              backend->describe()};
+  options.json ? print(tasks_json(facts, reports)) : print_text(task_summary(reports));
+  write_task_junit(options, reports);
+  throw_refusals(reports);
+}
+
+}  // namespace fp8kv
