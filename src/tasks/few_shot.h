@@ -18,7 +18,7 @@ namespace fp8kv {
 std::string few_shot_prompt(const ChoiceItem& item, std::span<const ChoiceItem> examples,
                             size_t count);
 
-// What every item of a subject begins with; "" for items without one.
+// The beginning of every prompt of a subject; "" for items without one.
 std::string description_of(const ChoiceItem& item);
 
 // Text as ids, with what the tokenizer puts before any text.

@@ -36,7 +36,7 @@ void RecoveryTest::bet(double gain, Logs& logs) const {
   for (size_t i = 0; i < kStakes.size(); ++i) logs[i] += std::log1p(kStakes[i] * gain);
 }
 
-// Of stakes that share the wealth equally.
+// Logarithm of the wealth that the stakes hold together, each a share.
 double RecoveryTest::log_wealth(const Logs& logs) {
   const double most = *std::max_element(logs.begin(), logs.end());
   double sum = 0;

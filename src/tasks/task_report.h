@@ -1,4 +1,4 @@
-// What a task found: which cache answered which items right.
+// The result of a task: which cache answered which items right.
 #pragma once
 
 #include <cstdint>

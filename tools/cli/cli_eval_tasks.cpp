@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-// What is measured on a text alone.
+// These flags measure on a text alone.
 constexpr const char* kOfText[] = {"--fail-if", "--write-scales", "--report",       "--table",
                                    "--plot",    "--against",      "--greedy-tokens"};
 

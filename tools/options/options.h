@@ -131,7 +131,7 @@ struct RunOptions : CommonOptions {
   int threads = 0;
 };
 
-// What `eval --task` asks of every cache.
+// The flags of `eval --task`.
 struct TaskOptions {
   std::vector<TaskArgument> tasks;  // empty: none, the text of --data is evaluated
   uint64_t items = 0;               // of each task at most; 0: all

@@ -1,4 +1,4 @@
-// What tasks found, for people and for machines.
+// Results of tasks, for people and for machines.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace fp8kv {
 
-// Where the figures of tasks come from.
+// The origin of a task's figures.
 struct TaskRunFacts {
   std::string model;
   std::string fingerprint;
