@@ -13,10 +13,11 @@ namespace fp8kv {
 namespace {
 
 // A scale is the F32 of amax / 448, times a headroom. Older versions multiplied amax by the F32 of
-// 1/448: the same number or its neighbour (tried for all 2^23 significands), 2^-23 away at most.
-// The product with the headroom rounds each by 2^-24 of its size, which makes 2^-22 in all.
+// 1/448, which gives the same number or its neighbour, at most 2^-23 away (tried for all 2^23
+// significands). Multiplying by the headroom rounds both once more, by 2^-24 of their size: 2^-22
+// in all.
 constexpr double kRounding = 0x1p-22;
-constexpr double kOctavesOfLeastSquares = 4;  // as policy/policies.cpp searches them
+constexpr double kOctavesOfLeastSquares = 4;  // the range that policy/policies.cpp searches
 
 // The scales that a policy allows, relative to amax / 448 times the headroom.
 struct Bounds {
@@ -26,7 +27,7 @@ struct Bounds {
   bool or_one = false;
 };
 
-// nullopt for a policy that is not known here.
+// Returns nullopt for an unknown policy.
 std::optional<Bounds> bounds_of(const KvScales& scales) {
   const std::string& policy = scales.provenance.policy;
   const std::string_view name = std::string_view(policy).substr(0, policy.find('*'));

@@ -1,5 +1,6 @@
-// Whether scales follow from the largest magnitudes beside them: the one check of every reader of
-// scale files. Makes no scales from histograms; those are held to bounds.
+// Checks that scales follow from the largest magnitudes stored beside them. Every reader of scale
+// files uses this check. Scales made from histograms cannot be recomputed, so they are held to
+// bounds.
 #pragma once
 
 #include <string>
@@ -8,9 +9,9 @@
 
 namespace fp8kv {
 
-// Throws unless every scale, of draft layers too, is what its policy makes of the amax beside it,
-// naming layer, K or V, scale, amax and what was expected. Nothing is checked without amax, or
-// under a policy that is not known here.
+// Throws unless every scale, including those of draft layers, is what its policy makes of the amax
+// beside it. The message names the layer, K or V, the scale, the amax and the expected value.
+// Scales without an amax, or under an unknown policy, are not checked.
 //   amax, head, shared   amax / 448 times the headroom, to 2^-22: older versions rounded otherwise
 //   unit                 1, in every format
 //   mse                  amax / 448, or at most four octaves from it

@@ -1,5 +1,5 @@
-// What a layer is made of besides its matrices, as data: a family of models is a choice of these.
-// The defaults are Llama's.
+// The building blocks of a layer besides its matrices, as data: each model family is one choice of
+// them. The defaults are Llama's.
 #pragma once
 
 namespace fp8kv {
@@ -20,7 +20,8 @@ enum class NormPlace {
 constexpr bool norms_input(NormPlace place) {
   return place == NormPlace::before || place == NormPlace::around;
 }
-// Of a block's output, before it joins the stream; after_add norms the stream itself.
+// Whether a block's output is normed before it joins the stream. after_add norms the stream
+// instead.
 constexpr bool norms_output(NormPlace place) {
   return place == NormPlace::after || place == NormPlace::around;
 }
@@ -34,55 +35,56 @@ enum class QkNorm {
   plain       // every head by itself, without weights, in layers that rotate: Llama 4
 };
 
-// Which elements of a head a rotation turns into each other, of the first `n` that it turns.
+// Rotary embedding turns elements in pairs. Which elements form a pair, among the first `n` that
+// rotate.
 enum class RopePairs {
   halves,     // i and i + n / 2
   neighbours  // 2 i and 2 i + 1: GLM, Cohere
 };
 
-// What is added to a score for how far apart its tokens are.
+// The bias that attention scores get for the distance between two tokens.
 enum class ScoreBias {
   none,
-  alibi,      // the position of K, times a slope of the head
-  alibi_bf16  // the same of slopes in bf16, rounded to bf16, and scaled as q . k is: Falcon
+  alibi,      // the key's position times the head's slope
+  alibi_bf16  // ALiBi with bf16 slopes, rounded to bf16 and scaled like q . k: Falcon
 };
 
 enum class Activation { silu, gelu_tanh, gelu_erf, relu, relu_squared, sigmoid };
 inline constexpr int kActivations = static_cast<int>(Activation::sigmoid) + 1;
 
 struct BlockConfig {
-  NormKind norm = NormKind::rms;  // of all norms
-  bool norm_plus_one = false;     // what is stored is the weight less 1: Gemma
+  NormKind norm = NormKind::rms;  // the kind of every norm in the model
+  bool norm_plus_one = false;     // files store weight - 1: Gemma
   bool norm_bias = false;         // REQUIRES NormKind::layer
   NormPlace norm_place = NormPlace::before;
   // Both blocks read the layer's input: x + attention(x) + feed_forward(x). Not with after_add.
   bool parallel = false;
-  bool shared_norm = false;  // the blocks have one norm between them; REQUIRES `parallel`
+  bool shared_norm = false;  // both blocks read the same norm; REQUIRES `parallel`
   QkNorm qk_norm = QkNorm::none;
   bool attention_gated = false;  // see TensorRole::attn_gate
   bool qk_norm_bias = false;     // REQUIRES QkNorm::per_head and NormKind::layer
   bool v_norm = false;           // every head of V is normalised, without weights: Gemma 4
   Activation activation = Activation::silu;
   bool gated = true;         // down(activation(gate(x)) * up(x)); else down(activation(up(x)))
-  bool head_bias = false;    // lm_head has a bias, also where its weight is the embedding
-  bool head_normed = false;  // rows of lm_head are brought to length 1: Baichuan 2
+  bool head_bias = false;    // lm_head has a bias, even if its weight is the embedding
+  bool head_normed = false;  // rows of lm_head are scaled to length 1: Baichuan 2
   double embed_multiplier = 1.0;
-  double residual_multiplier = 1.0;  // of what a block adds to the stream
-  // Of one block alone: of the rows that go into attention, of what it gives, of the gate's
-  // product, and of what the feed-forward part gives.
+  double residual_multiplier = 1.0;  // multiplies each block's output before it joins the stream
+  // Multipliers within one block: attention's input and output, the product of the gate matrix, and
+  // the output of the feed-forward part.
   double attention_in_multiplier = 1.0;
   double attention_out_multiplier = 1.0;
   double gate_multiplier = 1.0;
   double down_multiplier = 1.0;
   double logit_multiplier = 1.0;
   double attention_scale = 0.0;  // multiplies q . k; 0: 1 / sqrt(head_dim)
-  // Layer i multiplies by 1 / (i + 1) besides: GPT-2.
+  // Layer i also multiplies scores by 1 / (i + 1): GPT-2.
   bool attention_scale_by_layer = false;
   ScoreBias score_bias = ScoreBias::none;
-  bool sinks = false;  // heads have a score of their own that takes part in the softmax: gpt-oss
+  bool sinks = false;        // each head has an extra learned score in its softmax: gpt-oss
   double score_cap = 0.0;    // q . k, scaled, becomes cap * tanh(score / cap); 0: left alone
-  double logit_cap = 0.0;    // the same of logits
-  bool layer_scale = false;  // a layer multiplies the stream by a number of its own at its end
+  double logit_cap = 0.0;    // the same cap for logits
+  bool layer_scale = false;  // each layer multiplies the stream by its own number at its end
 };
 
 }  // namespace fp8kv

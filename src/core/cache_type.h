@@ -18,24 +18,25 @@ struct CacheType {
   CacheType() = default;
   CacheType(KvFormat both) : k(both), v(both) {}
   CacheType(KvFormat keys, KvFormat values) : k(keys), v(values) {}
-  // A cache of elements. REQUIRES a compute or fp8 type.
+  // A cache that stores plain elements of one type. REQUIRES a compute or fp8 type.
   CacheType(DType elements) : CacheType(kv_format(elements)) {}
 
   bool operator==(const CacheType&) const = default;
 };
 
-// How a runtime's kernels compute with an E4M3 cache, where that loses something beside the format.
+// How a runtime's attention kernels compute with an E4M3 cache, where they lose more precision than
+// the format itself.
 struct CacheArithmetic {
   bool fp8_attention = false;  // Q and the softmax's weights are rounded to E4M3
   bool toward_zero = false;    // K and V are rounded towards zero
   bool operator==(const CacheArithmetic&) const = default;
 };
 
-// The cache of a model: one type in all layers, but for those that are left in another.
+// The KV cache of a model: one type for all layers, except the layers in `left`.
 struct ModelCache {
   CacheType type;
-  CacheType left_in;          // the type of the layers below
-  std::vector<int64_t> left;  // rising
+  CacheType left_in;          // the type of the layers in `left`
+  std::vector<int64_t> left;  // layer numbers, rising
   CacheArithmetic arithmetic = {};
 
   template <std::convertible_to<CacheType> T>
@@ -46,16 +47,16 @@ struct ModelCache {
   }
 };
 
-// The FP8 format of K and V, where both are elements of it; nullopt for other types.
+// The FP8 format that both K and V are stored in; nullopt for any other cache.
 std::optional<Fp8Format> fp8_format(const CacheType& type);
-// The format that scales of a model are made in for this cache: E4M3FN, E4M3FNUZ or NVFP4.
-// nullopt where a cache takes no scales: 16 bit, E5M2, and formats that make their own.
+// The format for which a model's scales are made if it uses this cache: E4M3FN, E4M3FNUZ or NVFP4.
+// nullopt for caches without stored scales: 16 bit, E5M2, and formats that make their own.
 std::optional<KvFormat> scales_for(const CacheType& type);
-// E4M3FN or E4M3FNUZ for K and V.
+// Whether K and V are both E4M3FN or E4M3FNUZ.
 bool is_e4m3(const CacheType& type);
-// f32, f16 and bf16.
+// Whether K and V are both f32, f16 or bf16.
 bool is_compute_dtype(const CacheType& type);
-// The type of all elements; nullopt for other caches.
+// The one element type of the cache; nullopt for caches that are not plain elements.
 std::optional<DType> kv_elements(const CacheType& type);
 
 }  // namespace fp8kv

@@ -18,7 +18,8 @@ namespace fp8kv {
 namespace {
 
 constexpr size_t kMostNamed = 3;
-// What a tensor counts for at most, and where it cannot be told: one that is another.
+// The squared distance of two unrelated tensors. A tensor counts for no more than that, and for
+// exactly that if its distance cannot be measured.
 constexpr double kAnother = 2.0;
 
 std::vector<std::string> config_differences(const std::vector<ConfigNumber>& made_for,
@@ -54,7 +55,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-// The number that a little-endian file has as these hex digits.
+// Decodes one weight from hex digits of its little-endian bytes in the file.
 double weight_of(std::string_view digits, DType dtype) {
   uint32_t bits = 0;
   for (size_t byte = digits.size() / 2; byte-- > 0;) {
@@ -72,7 +73,7 @@ double weight_of(std::string_view digits, DType dtype) {
   }
 }
 
-// (sum of squared differences) / (sum of squares) over the samples that both have.
+// (sum of squared differences) / (sum of squares), over the samples that both models have.
 double moved_squared(std::string_view before, std::string_view after, DType dtype) {
   const size_t width = 2 * dtype_bytes(dtype);
   double differences = 0, squares = 0;
@@ -84,7 +85,7 @@ double moved_squared(std::string_view before, std::string_view after, DType dtyp
   }
   if (differences == 0) return 0;
   const double ratio = differences / squares;
-  return ratio < kAnother ? ratio : kAnother;  // also where `squares` is 0, or a weight is a NaN
+  return ratio < kAnother ? ratio : kAnother;  // also if `squares` is 0, or a weight is NaN
 }
 
 double moved(const WeightsIdentity& before, const WeightsIdentity& after, DType dtype) {
@@ -95,11 +96,11 @@ double moved(const WeightsIdentity& before, const WeightsIdentity& after, DType 
   return std::sqrt(sum / static_cast<double>(a.size()));
 }
 
-// By what factor the larger one of two sizes is larger.
+// The factor between two sizes, 1 or more.
 double factor_of(double before, double after) {
   if (before == after) return 1;
   const double factor = std::max(before, after) / std::min(before, after);
-  return factor >= 1 ? factor : HUGE_VAL;  // also where one is a NaN
+  return factor >= 1 ? factor : HUGE_VAL;  // also if one is NaN
 }
 
 void note_size(double before, double after, const std::string& of, ModelComparison& out) {
@@ -114,7 +115,7 @@ void note_size(double before, double after, const std::string& of, ModelComparis
   out.grown_text = cat("rows of ", of, " that are ", by);
 }
 
-// Files of older versions have no rows, and are compared without.
+// Identities in files of older versions have no rows. Then no rows are compared.
 void compare_rows(const ModelIdentity& made_for, const ModelIdentity& found, ModelComparison& out) {
   const size_t n = std::min(made_for.rows.size(), found.rows.size());
   for (size_t i = 0; i < n; ++i) {

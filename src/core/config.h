@@ -1,4 +1,4 @@
-// A model that can be computed: its description, and what the forward pass needs besides.
+// A model that can be computed: its description, and whatever else the forward pass needs.
 #pragma once
 
 #include <cstdint>
@@ -27,84 +27,85 @@ struct RopeConfig {
   double low_freq_factor = 1.0;    // llama3
   double high_freq_factor = 4.0;   // llama3
   double original_context = 8192;  // llama3, yarn, longrope: original_max_position_embeddings
-  double beta_fast = 32.0;         // yarn: pairs that turn more often in that context are kept
-  double beta_slow = 1.0;          // yarn: those that turn less often are slowed by `factor`
-  bool truncate = true;            // yarn: the pairs where the two begin are whole numbers
-  double attention_factor = 1.0;   // yarn, longrope: multiplies Q and K as they are rotated
-  int64_t rotary_dim = 0;          // elements of a head that are rotated, its first; 0: all
+  double beta_fast = 32.0;  // yarn: pairs that turn more often than this in that context are kept
+  double beta_slow = 1.0;   // yarn: pairs that turn less often than this are slowed by `factor`
+  bool truncate = true;     // yarn: the two bounds are rounded to whole pairs
+  double attention_factor = 1.0;  // yarn, longrope: multiplies Q and K during the rotation
+  int64_t rotary_dim = 0;         // the first elements of a head, which rotate; 0: all
   RopePairs pairs = RopePairs::halves;
-  // longrope, [rotary_dim / 2]: what slows each pair where positions stay within the original
-  // context, and where they go beyond.
+  // longrope, [rotary_dim / 2]: the factor that slows each pair, for positions within the original
+  // context and for positions beyond it.
   std::vector<double> short_factors = {};
   std::vector<double> long_factors = {};
   // Q is multiplied by 1 + q_growth * ln(1 + floor((position + q_growth_from) / original_context)):
   // Ministral 3.
   double q_growth = 0.0;
   double q_growth_from = 0.0;
-  int64_t turning_pairs = 0;  // the other pairs stay as they are; 0: all turn
-  bool base_grows = false;    // dynamic: theta is another in prompts beyond the context
-  bool turns = true;          // false: nothing is rotated, and Q grows all the same: Llama 4
-  double k_factor = 1.0;      // multiplies K as it is rotated; REQUIRES that all of a head is
+  int64_t turning_pairs = 0;  // pairs that rotate; the others stay as they are; 0: all rotate
+  bool base_grows = false;    // dynamic: prompts beyond the context use another theta
+  bool turns = true;      // false: nothing rotates, but Q still grows with its position: Llama 4
+  double k_factor = 1.0;  // multiplies K during the rotation; REQUIRES that the whole head rotates
   bool operator==(const RopeConfig&) const = default;
 };
 
-// Attention through a latent vector (MLA). For each token a layer caches one vector that all heads
-// share: what is rotated, `rope_dim` elements, then the normed latent, `rank` elements.
+// Latent attention (MLA). Each layer caches one vector per token, which all heads share: `rope_dim`
+// rotated elements, then the `rank` elements of the normed latent.
 struct LatentConfig {
   int64_t rank = 0;
   int64_t rope_dim = 0;
-  int64_t nope_dim = 0;    // elements of a head of Q that are not rotated
-  int64_t v_dim = 0;       // of a head's V, which is made of the latent
-  int64_t q_rank = 0;      // of the vector that Q is made of; 0: Q is made of the layer's input
-  double norm_eps = 1e-6;  // of the norms of the latent and of that vector
+  int64_t nope_dim = 0;    // elements of a Q head that do not rotate
+  int64_t v_dim = 0;       // size of a V head, which is computed from the latent
+  int64_t q_rank = 0;      // size of the vector that Q is made from; 0: Q comes from the input
+  double norm_eps = 1e-6;  // for the norms of the latent and of Q's vector
   bool operator==(const LatentConfig&) const = default;
 };
 
-// All of it is set, and no layer is Mixing::unknown.
+// All fields are set, and no layer is Mixing::unknown.
 struct ModelConfig : ModelDescription {
-  DType dtype = DType::f16;  // of the weights: f32, f16 or bf16
-  // Which key of config.json says max_seq_len, and why no more is computed if that is not plain.
+  DType dtype = DType::f16;  // dtype of the weights: f32, f16 or bf16
+  // The config.json key that set max_seq_len, with the reason for the limit unless that is plain.
   std::string_view context_key = "max_position_embeddings";
-  int64_t hidden_dim = 0;                 // of layers without experts
-  std::vector<int64_t> hidden_dims = {};  // of each layer, where they differ; else empty
+  int64_t hidden_dim = 0;                 // feed-forward width of layers without experts
+  std::vector<int64_t> hidden_dims = {};  // that width for each layer, if layers differ; else empty
   int64_t vocab_size = 0;
-  int64_t embed_dim = 0;  // of the embedding's rows, which a product makes `dim` long; 0: they are
-  // Rows of a table of which row `position + position_offset` is added to the embedding; 0: none.
+  int64_t embed_dim = 0;  // width of embedding rows, which a product makes `dim`; 0: `dim`
+  // Learned positions: a table of this many rows. Row `position + position_offset` is added to the
+  // token's embedding. 0: none.
   int64_t position_rows = 0;
   int64_t position_offset = 0;
-  // Each layer has an input of so many numbers beside the stream: a row of its own for the token,
-  // added to a product of the embedding. 0: it has none.
+  // Per-layer inputs: beside the stream, each layer gets this many numbers per token. They are the
+  // token's row in the layer's own table plus a product of the embedding. 0: none.
   int64_t layer_input_dim = 0;
-  int64_t layer_vocab_size = 0;          // tokens that have such rows
-  double layer_token_multiplier = 1.0;   // of these rows
-  std::optional<StreamsConfig> streams;  // of `dim` elements each
-  // Attention has a way around it that is a product of this rank:
-  // x = (x + attention(x) + around(x)) / sqrt(2). 0: it has none.
+  int64_t layer_vocab_size = 0;          // tokens that have a row in those tables
+  double layer_token_multiplier = 1.0;   // multiplies those rows
+  std::optional<StreamsConfig> streams;  // each stream has `dim` elements
+  // LAuReL: a product of this rank runs beside attention, and x becomes (x + attention(x) +
+  // around(x)) / sqrt(2). 0: none.
   int64_t laurel_rank = 0;
-  // The share of each layer's gate that is cut off below, where its numbers are distributed
-  // normally; the others keep how far above the cut they are. 0: nothing is. Empty: in no layer.
+  // For each layer, the share of its gate values that is cut to 0, if they are normally
+  // distributed. Values above the cut keep their distance from it. 0: no cut. Empty: no layer cuts.
   std::vector<double> gate_cuts = {};
   double norm_eps = 1e-5;
-  std::vector<RopeConfig> ropes;     // the rotations that layers use, each once
-  std::vector<int32_t> layer_ropes;  // [n_layers]: which of them; -1: the layer rotates nothing
+  std::vector<RopeConfig> ropes;     // every rotation that some layer uses, once
+  std::vector<int32_t> layer_ropes;  // [n_layers]: index into `ropes`; -1: no rotation
   BlockConfig block;
-  std::optional<LatentConfig> latent;  // of all layers
-  std::optional<ExpertsConfig>
-      experts;  // of layers whose feed-forward part is FeedForward::experts
-  std::optional<RecurrenceConfig> recurrence;  // of layers that keep a state
+  std::optional<LatentConfig> latent;          // latent attention, in all layers
+  std::optional<ExpertsConfig> experts;        // for layers with FeedForward::experts
+  std::optional<RecurrenceConfig> recurrence;  // for layers that keep a state
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;
   bool tied_embeddings = false;
   std::vector<int32_t> eos_ids;
   int32_t bos_id = -1;                 // -1: none given
-  std::span<const TensorRow> tensors;  // empty where the architecture is not one of ours
-  // What the tensors' "model." and "lm_head" are inside of a model with more parts.
+  std::span<const TensorRow> tensors;  // empty for an unsupported architecture
+  // The prefix that stands for "model." in tensor names, and the name of lm_head. Both are longer
+  // if the language model is one part of a larger model.
   std::string model_prefix = "model.";  // "language_model.model."
   std::string lm_head = "lm_head";      // "language_model.lm_head"
-  // How quantised weights are stored: "fp8, a scale for each row"; "" where all are plain numbers.
+  // How quantised weights are stored: "fp8, a scale for each row"; "" if all are plain numbers.
   std::string stored_as = {};
-  // Keys of config.json that nobody here knows: they may change what the model computes.
+  // Keys of config.json that this program does not know. They may change what the model computes.
   std::vector<std::string> unknown_keys = {};
 
   int64_t hidden_dim_of(int64_t index) const {
@@ -119,10 +120,10 @@ struct ModelConfig : ModelDescription {
                               : layer(index).feed_forward != FeedForward::none;
   }
 
-  // Of a row of what goes from layer to layer.
+  // The width of a row that goes from layer to layer: all streams together.
   int64_t stream_dim() const { return streams ? streams->count * dim : dim; }
 
-  // The size of the heads that a rotation of `ropes` turns; 0: no layer uses it.
+  // The size of the heads that use a rotation of `ropes`; 0 if no layer uses it.
   int64_t rope_head_dim(int32_t rope) const {
     for (size_t i = 0; i < layers.size(); ++i) {
       if (layer_ropes[i] == rope && layers[i].k_head_dim > 0) return layers[i].k_head_dim;

@@ -14,7 +14,7 @@ struct Row {
   int bits;
 };
 
-// In the order of the enumerators.
+// Rows stand in the order of the enumerators.
 constexpr std::array<Row, static_cast<size_t>(DType::u64) + 1> kRows = {{
     {DType::boolean, "BOOL", "bool", 8},
     {DType::f4, "F4", "", 4},

@@ -47,12 +47,12 @@ int dtype_bits(DType dtype);
 // REQUIRES a type of whole bytes.
 size_t dtype_bytes(DType dtype);
 
-// f32, f16 and bf16: what weights and activations can be here.
+// Whether weights and activations can have this type: f32, f16 or bf16.
 bool is_compute_dtype(DType dtype);
-// The format of a one-byte float; nullopt for other types.
+// The FP8 format of a one-byte float; nullopt for other types.
 std::optional<Fp8Format> fp8_format(DType dtype);
 DType dtype_of(Fp8Format format);
-// E4M3FN or E4M3FNUZ: what scales are made for. E5M2 runs without.
+// Whether the format is E4M3FN or E4M3FNUZ, which take scales. E5M2 runs without scales.
 bool is_e4m3(Fp8Format format);
 bool is_e4m3(DType dtype);
 

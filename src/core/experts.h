@@ -1,5 +1,5 @@
-// A feed-forward part of several experts, of which each token is sent to a few: as data, for the
-// config and for the op that chooses.
+// Mixture of experts: a feed-forward part of several experts, which sends each token to a few of
+// them. Described as data for the config and for the op that routes.
 #pragma once
 
 #include <cstdint>
@@ -7,36 +7,36 @@
 
 namespace fp8kv {
 
-// What a router makes of its logits, one for each expert.
+// How a router turns its logits, one for each expert, into scores.
 enum class RouterScore {
-  softmax,            // over all experts; the likeliest are chosen
-  softmax_of_chosen,  // the largest logits are chosen, and the softmax is over these alone
-  sigmoid             // of each logit by itself
+  softmax,            // over all experts; the largest are chosen
+  softmax_of_chosen,  // the largest logits are chosen, then a softmax over those alone
+  sigmoid             // of each logit separately
 };
 
-// What a group of experts is worth.
+// How a group of experts is ranked against the other groups.
 enum class GroupWorth {
   two_largest,  // the sum of its two largest scores
   largest       // its largest score: DeepSeek V2
 };
 
-// How a token's experts are chosen, and how much each counts.
+// How a token's experts are chosen and weighted.
 struct Routing {
-  int64_t per_token = 0;  // experts that are chosen
+  int64_t per_token = 0;  // experts chosen for each token
   RouterScore score = RouterScore::softmax;
-  bool normalise = false;  // the weights of the chosen are divided by their sum
-  double epsilon = 0.0;    // which this is added to
-  double scale = 1.0;      // multiplies the weights at the end
-  // Experts are in so many groups of neighbours, and chosen from the best of these alone. With one
-  // group all experts take part.
+  bool normalise = false;  // the chosen experts' weights are divided by their sum
+  double epsilon = 0.0;    // added to that sum
+  double scale = 1.0;      // multiplies the final weights
+  // Group-limited routing: experts form this many groups of neighbours, and only the best groups
+  // take part. With one group all experts take part.
   int64_t groups = 1;
   int64_t groups_kept = 1;
   GroupWorth group_worth = GroupWorth::two_largest;
-  bool weigh_input = false;  // weights multiply what goes into an expert, not what it gives
+  bool weigh_input = false;  // weights multiply an expert's input instead of its output
 };
 
-// What gate and up of an expert become: with g = min(gate, limit) and u = up within +-limit,
-// g * sigmoid(alpha * g) * (u + 1).   NaN stays NaN.
+// The activation of gpt-oss's experts. With g = min(gate, limit) and u = up clamped to +-limit, the
+// result is g * sigmoid(alpha * g) * (u + 1). NaN stays NaN.
 struct ClampedSwiglu {
   float alpha = 1.702f;
   float limit = 7.0f;
@@ -44,22 +44,22 @@ struct ClampedSwiglu {
 
 struct ExpertsConfig {
   int64_t count = 0;
-  int64_t hidden_dim = 0;  // of each expert
-  // What the experts but the shared one read and give is so wide, with a product before and one
-  // behind them; 0: as wide as the stream. Nemotron 3
+  int64_t hidden_dim = 0;  // hidden width of each expert
+  // The routed experts work at this width, between one product that narrows their input and one
+  // that widens their output. 0: they work at the width of the stream. Nemotron 3
   int64_t inner_dim = 0;
   Routing routing;
-  bool choice_bias = false;  // added to scores while experts are chosen, but not to their weights
-  // An expert beside the others that takes every token; 0: there is none.
+  bool choice_bias = false;  // a bias that affects which experts are chosen, but not their weights
+  // The hidden width of the shared expert, which takes every token. 0: there is none.
   int64_t shared_hidden_dim = 0;
-  bool shared_gated = false;  // its output is multiplied by the sigmoid of a product of its own
-  bool bias = false;          // of the router, and of all matrices of the experts but the shared
-  // The dense part is there too. Both read the stream, and what they give is added up, each with a
-  // norm of its own: Gemma 4.
+  bool shared_gated = false;  // its output is multiplied by the sigmoid of its own product
+  bool bias = false;          // the router and all matrices of the routed experts have biases
+  // The layer has a dense feed-forward part too. Both parts read the stream, and each has its own
+  // norm before the outputs are added: Gemma 4.
   bool beside_dense = false;
-  bool router_norm = false;  // the router has a norm of the stream to itself, times 1 / sqrt(dim)
-  bool factors = false;      // an expert's weight is multiplied by a number of its own at the end
-  std::optional<ClampedSwiglu> swiglu = {};  // of the experts, in place of the model's activation
+  bool router_norm = false;  // the router norms the stream itself, and multiplies by 1 / sqrt(dim)
+  bool factors = false;      // each expert's final weight is multiplied by the expert's own number
+  std::optional<ClampedSwiglu> swiglu = {};  // replaces the model's activation in experts
 };
 
 }  // namespace fp8kv

@@ -6,8 +6,8 @@
 //   e5m2        5   2   15   57344  2^-14       2^-16          0x7C 0xFC  others      0x80
 //   e5m2fnuz    5   2   16   57344  2^-15       2^-17          none       0x80        none
 //
-// A byte that is finite in an fn format and in its fnuz twin is worth exactly twice as much in the
-// former, so a scale crosses from fn to fnuz by doubling, without loss.
+// If a byte is finite in an fn format and in its fnuz twin, its fn value is exactly twice the fnuz
+// value. So doubling turns an fn scale into an fnuz scale without loss.
 // Source: OCP 8-bit Floating Point Specification 1.0 (fn, e5m2); AMD CDNA3 ISA (fnuz).
 #pragma once
 
@@ -25,7 +25,7 @@ struct Fp8Spec {
   int bias;
   bool fnuz;         // finite, no negative zero, NaN is 0x80
   uint8_t max_code;  // largest finite magnitude
-  float max;         // its value
+  float max;         // the value of max_code
   float min_normal;
   float min_subnormal;
 };
@@ -45,8 +45,8 @@ FP8KV_HD constexpr Fp8Spec fp8_spec(Fp8Format format) {
 }
 
 // Rounds x to the nearest code, ties to even.
-// Overflow and infinity saturate to the largest finite magnitude; NaN gives NaN; subnormals are
-// kept; what rounds to zero keeps its sign except in fnuz, which has no -0.
+// Overflow and infinity saturate to the largest finite magnitude. NaN gives NaN. Subnormals are
+// kept. A value that rounds to zero keeps its sign, except in fnuz, which has no -0.
 // Maximum relative error for normals: 2^-4 (e4m3), 2^-3 (e5m2).
 template <Fp8Format F>
 FP8KV_HD uint8_t fp8_encode(float x) {
@@ -64,8 +64,8 @@ FP8KV_HD uint8_t fp8_encode(float x) {
     const uint32_t rounded = (magnitude + ((1u << (kShift - 1)) - 1u) + even) >> kShift;
     code = rounded - (static_cast<uint32_t>(127 - spec.bias) << spec.mantissa_bits);
   } else {
-    // In units of the smallest subnormal; adding 2^23 rounds to an integer, ties to even. A result
-    // of 2^mantissa_bits is the smallest normal, whose code is that very number.
+    // Counts in units of the smallest subnormal. Adding 2^23 rounds to an integer, ties to even. A
+    // result of 2^mantissa_bits is the code of the smallest normal.
     const float units = float_from_bits(magnitude) / spec.min_subnormal;
     code = float_bits(units + 8388608.0f) & 0x7FFFFFu;
   }

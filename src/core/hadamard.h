@@ -1,6 +1,6 @@
-// The randomised Hadamard transform of int4_per_token_head: signs, then the Walsh-Hadamard matrix
-// without a factor, in blocks of the largest power of two that divides the row.
-// Applied twice, in turn forwards and backwards, it multiplies by hadamard_block(dim).
+// The randomised Hadamard transform of int4_per_token_head. It multiplies by signs, then by the
+// Walsh-Hadamard matrix without a factor, in blocks of the largest power of two that divides the
+// row. The forward and the inverse transform together multiply a row by hadamard_block(dim).
 // Source: vLLM 0.33 v1/attention/ops/int4_per_token_head.py (single_rht).
 #pragma once
 
@@ -16,7 +16,8 @@ FP8KV_HD constexpr int32_t hadamard_block(int32_t dim) {
   return dim & -dim;
 }
 
-// Signs of 32 elements each. A switch: GPUs would keep an array in local memory.
+// The signs of 32 elements, as bits. This is a switch because GPUs would keep an array in local
+// memory.
 FP8KV_HD constexpr uint32_t hadamard_signs(int32_t word) {
   switch (word) {
     case 0:
@@ -54,8 +55,8 @@ FP8KV_HD constexpr uint32_t hadamard_signs(int32_t word) {
   }
 }
 
-// The sign of element i of a block: bit i is set for +1. The i-th number of MT19937 seeded with
-// 0x9E3779B9 decides it, as torch.bernoulli does: +1 where bit 23 is clear.
+// The sign of element i of a block: +1 if its bit is set. Torch draws it with bernoulli from
+// MT19937 seeded with 0x9E3779B9: +1 where bit 23 of the i-th number is clear.
 // REQUIRES 0 <= i < kMostHadamardBlock.
 FP8KV_HD constexpr float hadamard_sign(int32_t i) {
   return (hadamard_signs(i / 32) >> (i % 32) & 1u) != 0 ? 1.0f : -1.0f;

@@ -8,7 +8,7 @@
 namespace fp8kv {
 
 FP8KV_HD uint32_t float_bits(float x) {
-  return __builtin_bit_cast(uint32_t, x);  // std::bit_cast is not for devices
+  return __builtin_bit_cast(uint32_t, x);  // std::bit_cast does not compile for devices
 }
 
 FP8KV_HD float float_from_bits(uint32_t bits) {

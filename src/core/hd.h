@@ -3,7 +3,7 @@
 
 #if defined(__CUDACC__)
 #define FP8KV_HD __host__ __device__ __forceinline__
-#elif defined(__HIPCC__)  // whose __forceinline__ comes with a header that is not core's to include
+#elif defined(__HIPCC__)  // HIP defines __forceinline__ in a header that core must not include
 #define FP8KV_HD __host__ __device__ inline __attribute__((always_inline))
 #else
 #define FP8KV_HD inline

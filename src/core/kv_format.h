@@ -1,5 +1,5 @@
-// The formats of one row of a KV cache: K or V of one token and one KV head. One table, a row each.
-// How a row is written and read is in core/kv_rows.h.
+// The formats of one row of a KV cache (K or V of one token and one KV head), as a table with a row
+// for each format. core/kv_rows.h writes and reads such rows.
 #pragma once
 
 #include <cstdint>
@@ -21,35 +21,35 @@ enum class KvFormat : uint8_t {
   e4m3fnuz,
   e5m2,
   e5m2fnuz,
-  ds_mla,               // latents, see core/latent_blocks.h
+  ds_mla,               // latent rows, see core/latent_blocks.h
   nvfp4,                // E2M1 codes, an E4M3 scale for each 16, and a stored scale
   nvfp4_4over6,         // the layout of nvfp4; each block takes the better of max / 6 and max / 4
   int8_per_token_head,  // an F32 scale for each row
   fp8_per_token_head,   // E4M3FN codes, and an F32 scale for each row
-  int4_per_token_head,  // Hadamard-rotated, an F32 scale for each row, in its low bits a zero point
+  int4_per_token_head,  // Hadamard-rotated, an F32 scale for each row, a zero point in its low bits
   int4_values           // 4-bit steps from the row's minimum: V of turboquant_k8v4
 };
 
-// Which caches can hold a format.
+// Which caches can use a format.
 enum class KvHolds : uint8_t {
   any,      // every cache
-  heads,    // caches with K and V of their own
-  latents,  // caches of one latent vector, of which V is a part
+  heads,    // caches with separate K and V
+  latents,  // caches of one latent vector that contains V
 };
 
 struct KvFormatSpec {
   int8_t code_bits = 0;
-  // Elements that share a scale which is made when the row is written: 0: no such scale;
-  // kWholeRow: the row has one.
+  // Elements that share a scale computed when the row is written. 0: no such scale; kWholeRow: one
+  // for the row.
   int16_t block = 0;
-  int8_t scale_bytes = 0;  // of such a scale, and what stands beside it
-  // Elements of a row are a multiple of this; for latents, elements of the latent.
+  int8_t scale_bytes = 0;  // bytes of that scale and of whatever stands beside it
+  // The number of elements in a row is a multiple of this. For latents this holds for the latent.
   int16_t multiple = 1;
   KvHolds holds = KvHolds::any;
-  bool stored_scale = false;  // every value is multiplied by a scale that is stored with the model
-  bool rotated = false;       // Q, K and V are rotated by core/hadamard.h
+  bool stored_scale = false;  // every value is multiplied by a scale stored with the model
+  bool rotated = false;       // Q, K and V go through core/hadamard.h
 
-  // Rows are elements of one type side by side, and nothing else.
+  // Whether a row is plain elements of one type and nothing else.
   FP8KV_HD constexpr bool in_elements() const { return block == 0; }
 };
 
@@ -105,7 +105,8 @@ FP8KV_HD constexpr KvFormatSpec kv_spec(KvFormat format) {
   return {};
 }
 
-// One row: `dim` elements, of which the last `rank` are the latent in a cache of latents (else 0).
+// One row of `dim` elements. In a cache of latents the last `rank` of them are the latent; else
+// rank is 0.
 struct KvRow {
   KvFormat format = KvFormat::f32;
   int32_t dim = 0;
@@ -117,12 +118,12 @@ struct KvRow {
     const int32_t block = kv_spec(format).block;
     return block == kWholeRow ? dim : block;
   }
-  // Parts that are written one by one: blocks, and the rotated part of a latent.
+  // The number of parts that are written separately: blocks, and the rotated part of a latent row.
   FP8KV_HD constexpr int32_t parts() const {
     if (format == KvFormat::ds_mla) return latent().blocks() + 1;
     return kv_spec(format).in_elements() ? 1 : dim / block();
   }
-  // Codes come first, then the scales of all blocks.
+  // The byte where the scales begin, behind the codes of all blocks.
   FP8KV_HD constexpr int32_t scales_at() const { return dim * kv_spec(format).code_bits / 8; }
   FP8KV_HD constexpr int32_t bytes() const {
     if (format == KvFormat::ds_mla) return latent().bytes();
@@ -134,22 +135,22 @@ struct KvRow {
 // The format whose elements have this type. REQUIRES a compute or fp8 type.
 KvFormat kv_format(DType elements);
 KvFormat kv_format(Fp8Format format);
-// The type of the elements of a format in elements; nullopt for other formats.
+// The element type of a format made of plain elements; nullopt for other formats.
 std::optional<DType> kv_elements(KvFormat format);
-// The FP8 format of elements that are worth code * stored scale; nullopt for other formats.
+// The FP8 format of a cache whose values are code * stored scale; nullopt for other formats.
 std::optional<Fp8Format> fp8_format(KvFormat format);
 
-// E4M3FN or E4M3FNUZ in elements.
+// Whether elements are E4M3FN or E4M3FNUZ.
 bool is_e4m3(KvFormat format);
-// nvfp4 or nvfp4_4over6, which share layout and scales.
+// Whether the format is nvfp4 or nvfp4_4over6, which share layout and scales.
 bool is_nvfp4(KvFormat format);
 
-// The magnitudes that a format can hold at a stored scale of 1, for checks and charts.
-// REQUIRES a format with stored scales. NVFP4: the largest is 6 * 448; below the smallest normal
-// block scale, 2^-6, blocks lose precision.
+// The range of magnitudes that a format can hold at a stored scale of 1, for checks and charts.
+// NVFP4 goes up to 6 * 448, and its blocks lose precision below 2^-6, the smallest normal block
+// scale. REQUIRES a format with stored scales.
 Fp8Spec kv_range(KvFormat format);
 
-// "float8_e4m3fn", "nvfp4": torch's name of elements, vLLM's of other formats.
+// "float8_e4m3fn", "nvfp4": torch's name for element types, vLLM's name for other formats.
 std::string format_name(KvFormat format);
 
 }  // namespace fp8kv

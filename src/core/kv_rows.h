@@ -1,5 +1,5 @@
 // Writes and reads rows of every KvFormat that makes scales, in arithmetic that host and device
-// share. Formats in elements are not here: the backends convert those by vectors.
+// share. Formats of plain elements are not here: the backends convert those with vector code.
 #pragma once
 
 #include <cfloat>
@@ -13,7 +13,7 @@
 
 namespace fp8kv {
 
-// Little-endian, at any address.
+// Reads a little-endian F32 from any address, aligned or not.
 FP8KV_HD float load_f32(const uint8_t* from) {
   return float_from_bits(static_cast<uint32_t>(from[0]) | static_cast<uint32_t>(from[1]) << 8 |
                          static_cast<uint32_t>(from[2]) << 16 |
@@ -69,14 +69,14 @@ FP8KV_HD float clamped(float x, float low, float high) {
   return x > low ? (x < high ? x : high) : low;
 }
 
-// Half away from zero, cut to [low, high].
+// Rounds half away from zero and clamps to [low, high].
 FP8KV_HD float rounded(float x, float low, float high) {
   const float cut = clamped(x, low - 1.0f, high + 1.0f);
   return clamped(static_cast<float>(static_cast<int32_t>(cut >= 0.0f ? cut + 0.5f : cut - 0.5f)),
                  low, high);
 }
 
-// Two codes of four bits for each byte, the first in the low half.
+// Packs two 4-bit codes into each byte, the first in the low half.
 template <typename Code>
 FP8KV_HD void store_nibbles(int32_t first, int32_t count, const Code& code, uint8_t* to) {
   for (int32_t i = first; i < first + count; i += 2) {
@@ -84,13 +84,13 @@ FP8KV_HD void store_nibbles(int32_t first, int32_t count, const Code& code, uint
   }
 }
 
-// An E4M3FN scale of a block whose largest magnitude is to become `top`.
+// The E4M3FN block scale that maps `amax` to `top`, with `stored` as the scale of the model.
 FP8KV_HD uint8_t nvfp4_scale(float amax, float top, float stored) {
   return fp8_encode<Fp8Format::e4m3fn>(amax / top / stored);
 }
 
 struct Nvfp4 {
-  float step;  // what a code of 1 is worth
+  float step;  // what a decoded 1 is worth
   FP8KV_HD uint8_t code(float x) const { return step > 0.0f ? e2m1_encode(x / step) : 0; }
   FP8KV_HD float value(float x) const { return e2m1_decode(code(x)) * step; }
 };
@@ -144,7 +144,7 @@ FP8KV_HD void encode_latent(const KvRow& row, int32_t part, const X& x, uint8_t*
   store_f32(scale, to + blocks.scales_at() + 4 * part);
 }
 
-// The smallest scale of a row: vLLM's.
+// The scale of a row, at least vLLM's minimum of 1e-6.
 FP8KV_HD float row_scale(float range, float codes) {
   const float scale = range / codes;
   return scale > 1e-6f ? scale : 1e-6f;
@@ -197,8 +197,8 @@ FP8KV_HD void encode_int4_values(const KvRow& row, const X& x, uint8_t* to) {
 
 }  // namespace kv_rows
 
-// Writes part `part` of a row from elements x(0) to x(dim - 1), rotated already where the format
-// is. `stored` is the scale of formats that have a stored one.
+// Writes part `part` of a row from the elements x(0) to x(dim - 1). Formats that rotate expect
+// rotated elements. Formats with a stored scale use `stored`.
 // REQUIRES a format that makes scales, and 0 <= part < row.parts().
 template <typename X>
 FP8KV_HD void encode_part(const KvRow& row, int32_t part, const X& x, float stored, uint8_t* to) {
@@ -228,7 +228,7 @@ FP8KV_HD void encode_part(const KvRow& row, int32_t part, const X& x, float stor
   }
 }
 
-// Element d of a row of any format; the stored scale, where there is one, is not multiplied in.
+// The value of element d in a row of any format, before multiplication with a stored scale.
 FP8KV_HD float row_value(const KvRow& row, const uint8_t* from, int32_t d) {
   const uint8_t* scales = from + row.scales_at();
   switch (row.format) {

@@ -1,4 +1,4 @@
-// KV heads of models whose layers differ in their number.
+// KV heads for models whose layers have different numbers of them.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace fp8kv {
 
-// Of each layer, 0 of those without a cache; empty where all layers with one have as many, or where
-// it is not known which have.
+// The number of KV heads of each layer, 0 for layers without a cache. Empty if every layer with a
+// cache has the same number, or if it is unknown which layers have one.
 std::vector<int64_t> layer_kv_heads(const ModelDescription& model);
 
 }  // namespace fp8kv

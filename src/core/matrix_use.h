@@ -1,5 +1,4 @@
-// Which tensors of a model are matrices of products, and which of these become numbers of fewer
-// bits.
+// Which tensors of a model are matrices, and which matrices get quantised.
 #pragma once
 
 #include "core/tensor_row.h"
@@ -7,9 +6,9 @@
 namespace fp8kv {
 
 enum class MatrixUse {
-  none,        // a table, or numbers for each column
-  left_alone,  // a small matrix, or one whose errors weigh more: routers, lm_head
-  quantised    // attention's, a state's or a feed-forward part's
+  none,        // no matrix: a table, or one number for each column
+  left_alone,  // a matrix kept as it is, small or sensitive to errors: routers, lm_head
+  quantised    // a matrix of attention, of a state or of a feed-forward part
 };
 
 MatrixUse matrix_use(TensorRole role);

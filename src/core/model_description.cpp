@@ -99,7 +99,7 @@ std::optional<CacheMisfit> row_misfit(const LayerDescription& layer, int64_t ind
   return std::nullopt;
 }
 
-// The bytes of one row. Throws where a config.json makes it larger than can be counted.
+// The bytes of one row. Throws if config.json gives a size that overflows the count.
 uint64_t row_bytes(KvFormat format, int64_t dim, int64_t rank) {
   constexpr int64_t kMostDim = int64_t{1} << 24;
   if (kv_spec(format).in_elements()) return product(dim, kv_spec(format).code_bits / 8);

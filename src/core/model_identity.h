@@ -1,6 +1,6 @@
-// What decides a model's K and V, as short texts: the numbers of its config, and for each layer a
-// digest of its weights with some of the weights themselves, so that of two models it can be told
-// which part differs, and by how much. Made by checkpoint/model_identity.h.
+// Everything that decides a model's K and V, as short texts: the numbers of its config and, for
+// each layer, a digest of its weights and some sampled weights. Two identities tell which parts of
+// two models differ, and by how much. checkpoint/model_identity.h makes them.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace fp8kv {
 
-// A number or a choice that the forward pass is told: {"rope_theta", "500000"}.
+// A config value that the forward pass uses: {"rope_theta", "500000"}.
 struct ConfigNumber {
   std::string key;
   std::string value;
@@ -17,23 +17,22 @@ struct ConfigNumber {
 
 struct WeightsIdentity {
   std::string digest;  // 16 hex digits, over bytes of every tensor
-  // Up to eight weights of each tensor, as the bytes that the file has, in hex; a blank between
-  // tensors.
+  // Up to eight weights of each tensor: their bytes in the file, in hex. Blanks separate tensors.
   std::string samples;
   bool operator==(const WeightsIdentity&) const = default;
 };
 
-// How large the sampled rows of one tensor are.
+// The size of one tensor's sampled rows.
 struct RowSizes {
-  double all = 0;      // root of the mean square over all of them
-  double largest = 0;  // that of the row where it is largest
+  double all = 0;      // root mean square over all sampled rows
+  double largest = 0;  // root mean square of the row that has the largest
   std::string name;    // "model.layers.0.self_attn.v_proj.weight"; scale files leave it out
   bool operator==(const RowSizes& other) const {
     return all == other.all && largest == other.largest;
   }
 };
 
-// Pieces of many rows of every tensor of a layer.
+// An identity made from pieces of many rows of every tensor of a layer.
 struct RowsIdentity {
   std::string digest;  // 16 hex digits, over these pieces
   std::vector<RowSizes> sizes;
@@ -42,12 +41,13 @@ struct RowsIdentity {
 
 struct ModelIdentity {
   std::vector<ConfigNumber> config;     // rising by key
-  std::vector<WeightsIdentity> layers;  // all tensors from which K and V of any layer follow
+  std::vector<WeightsIdentity> layers;  // covers every tensor that influences K or V of any layer
   WeightsIdentity embedding;
-  // Digest of what changes no K and V: what comes behind them in the last layer, and after it.
+  // Digest of the weights that influence no K or V: those behind K and V in the last layer, and
+  // later ones.
   std::string rest;
-  // By layer, of the tensors of `layers`; empty in files of older versions. Made by
-  // checkpoint/sampled_rows.h.
+  // Rows of the same tensors as in `layers`, by layer; empty in files of older versions.
+  // checkpoint/sampled_rows.h makes them.
   std::vector<RowsIdentity> rows;
   std::string projections;  // the fingerprint of version 1 (checkpoint/fingerprint.h)
   bool operator==(const ModelIdentity&) const = default;
@@ -55,7 +55,8 @@ struct ModelIdentity {
 
 inline constexpr const char* kIdentityFingerprint = "kv-v2:";
 
-// That and a SHA-256, over all but `rest`, `rows`, `projections` and the samples.
+// kIdentityFingerprint and a SHA-256 over everything except `rest`, `rows`, `projections` and
+// samples.
 std::string fingerprint_of(const ModelIdentity& identity);
 
 }  // namespace fp8kv

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kBinsPerOctave = 64;
 constexpr int kOctaves = kLastOctave - kFirstOctave + 1;
-static_assert(kMagnitudeBins == (kOctaves + 1) * kBinsPerOctave);  // and the one for zeros
+static_assert(kMagnitudeBins == (kOctaves + 1) * kBinsPerOctave);  // one is for zeros
 
 // Drops empty octaves at both ends, so that equal counts are equal objects.
 void trim(OctaveCounts& octaves) {

@@ -1,5 +1,5 @@
-// Magnitudes counted by power of two: the part of a histogram that is kept with the scales. Small,
-// and counts can be added, so that calibrations merge without loss.
+// Magnitudes counted by power of two: the small part of a histogram that scale files keep. Counts
+// can be added, so calibrations merge without loss.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace fp8kv {
 
-// Smaller magnitudes count as zeros, larger ones into the last octave: what the histogram can tell.
+// The range that the histogram can tell apart. Smaller magnitudes count as zeros, and larger ones
+// fall into the last octave.
 inline constexpr int kFirstOctave = -39;
 inline constexpr int kLastOctave = 23;
 
@@ -19,9 +20,9 @@ struct OctaveCounts {
   int first = 0;
   std::vector<uint64_t> counts;  // [i]: 2^(first+i) <= |x| < 2^(first+i+1); neither end is 0
 
-  // Values that are not zeros.
+  // The number of values that are not zeros.
   uint64_t nonzero() const;
-  // Those of them that are below 2^exponent.
+  // The number of nonzero values below 2^exponent.
   uint64_t below(int exponent) const;
   // The octave that holds the median of the nonzero values: the lowest e such that at least half
   // of them are below 2^(e+1). REQUIRES nonzero() > 0.
@@ -31,7 +32,7 @@ struct OctaveCounts {
   bool operator==(const OctaveCounts&) const = default;
 };
 
-// Octave of a magnitude, as counted here. REQUIRES a finite magnitude of at least 2^kFirstOctave.
+// The octave that counts this magnitude. REQUIRES a finite magnitude of at least 2^kFirstOctave.
 int octave_of(float magnitude);
 
 // `bins`: [kMagnitudeBins] counts.

@@ -12,8 +12,8 @@ uint64_t bits_to_bytes(int64_t elements, int64_t bits) {
   return static_cast<uint64_t>((elements * bits + 7) / 8);
 }
 
-// Codes of K with an F16 norm, codes of V with an F16 scale and minimum, together an even number.
-// Source: TurboQuantConfig.slot_size_aligned.
+// TurboQuant: codes of K with an F16 norm, codes of V with an F16 scale and minimum, padded to an
+// even number of bytes. Source: TurboQuantConfig.slot_size_aligned.
 template <int64_t k_bits, int64_t v_bits>
 uint64_t turboquant(const LayerDescription& layer) {
   const uint64_t bytes =
@@ -21,8 +21,8 @@ uint64_t turboquant(const LayerDescription& layer) {
   return bytes + bytes % 2;
 }
 
-// Codes of 4 bits, and an exponent of one byte for each 32 of them.
-// Source: v1/attention/ops/ultraquant/format.py.
+// UltraQuant: 4-bit codes, and a one-byte exponent for each 32 of them. Source:
+// v1/attention/ops/ultraquant/format.py.
 uint64_t ultraquant(const LayerDescription& layer) {
   const auto row = [](int64_t dim) {
     return bits_to_bytes(dim, 4) + static_cast<uint64_t>(dim / 32);
@@ -30,9 +30,10 @@ uint64_t ultraquant(const LayerDescription& layer) {
   return row(layer.k_head_dim) + row(layer.v_head_dim);
 }
 
-// Its kernels are for heads of 256, of which the 64 that rotate have codes of 4 bits in K, and the
-// others of 3; F16 scales for each 64 of K and for V. The compact form has 3 bits and one scale in
-// K. Whole words of 8 and of 4 bytes. Source: OctaveFormat in v1/attention/ops/rocm_octave.py.
+// Octave: its kernels need heads of 256. In K the 64 rotated elements have 4-bit codes, the others
+// 3-bit codes. K has an F16 scale for each 64 elements, V has one. The compact form of K has 3-bit
+// codes and one scale. Sizes are padded to 8 bytes, or to 4 if compact. Source: OctaveFormat in
+// v1/attention/ops/rocm_octave.py.
 template <int64_t v_bits>
 uint64_t octave(const LayerDescription&) {
   const uint64_t bytes =

@@ -1,5 +1,5 @@
-// Cache formats of vLLM 0.33 that are not computed here: how many bytes they take, and which models
-// they can hold. They make their own scales.
+// Cache formats of vLLM 0.33 that this program cannot compute: their sizes in bytes, and the models
+// that they can hold. These formats make their own scales.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 namespace fp8kv {
 
 struct PackedFormat {
-  std::string_view name;  // of --kv-cache-dtype
-  // Bytes of K and V of one token and KV head; of a latent, of one token.
+  std::string_view name;  // as in --kv-cache-dtype
+  // Bytes of K and V for one token and KV head; for latents, bytes of one token.
   uint64_t (*bytes)(const LayerDescription& layer);
-  // Why it cannot hold layer `index`, or nothing.
+  // Explains why the format cannot hold layer `index`; nullopt if it can.
   std::optional<CacheMisfit> (*misfit)(const LayerDescription& layer, int64_t index);
 };
 
 std::span<const PackedFormat> packed_formats();
-// nullptr for a name of no row.
+// Returns nullptr for an unknown name.
 const PackedFormat* find_packed_format(std::string_view name);
 
-// The layers that vLLM 0.33 leaves in 16 bit for turboquant_* and ultraquant_4bit, whatever it is
-// told: the first two and the last two, unless some layers keep a state. Rising; none for others.
-// Source: TurboQuantConfig.get_boundary_skip_layers, called in engine/arg_utils.py.
+// The layers that vLLM 0.33 always leaves in 16 bit for turboquant_* and ultraquant_4bit: the first
+// two and the last two, unless some layers keep a state. Rising; none for other formats. Source:
+// TurboQuantConfig.get_boundary_skip_layers, called in engine/arg_utils.py.
 std::vector<int64_t> layers_left_by_vllm(std::string_view name, const ModelDescription& model);
 
 }  // namespace fp8kv

@@ -1,7 +1,7 @@
-// A matrix of weights stored in fewer bits than it is computed with: where its codes and scales
-// lie, and what an element of it is worth.
+// A weight matrix stored in fewer bits than it is computed with: where its codes and scales lie,
+// and how to decode an element.
 //
-//   weight[r][c] = (code - zero point) * scale,   in f32, rounded once to the type of computing
+//   weight[r][c] = (code - zero point) * scale,   in f32, rounded once to the compute dtype
 //
 // Source: compressed-tensors 0.12 to 0.18 (pack_quantized, nvfp4, mxfp4, naive), AutoGPTQ and
 // GPTQModel, AutoAWQ, ModelOpt 0.47; OCP Microscaling Formats 1.0 (e2m1, e8m0).
@@ -17,44 +17,44 @@
 
 namespace fp8kv {
 
-// How codes lie. Words have 32 bits, and n = 32 / bits codes, the first in the lowest bits.
+// The layouts of codes. A word has 32 bits and n = 32 / bits codes, the first in the lowest bits.
 enum class WeightCodes : uint8_t {
-  e4m3fn,  // [rows, columns] of one byte, as the next four
+  e4m3fn,  // [rows, columns] of one byte; so are the next four
   e4m3fnuz,
   e5m2,
   e5m2fnuz,
   i8,
-  e2m1,            // [rows, columns / 2] bytes of two, the first in the low bits
-  words,           // [rows, ceil(columns / n)] along a row: compressed-tensors
-  words_down,      // [columns / n, rows]: GPTQ
-  words_shuffled,  // [columns, rows / 8] of 4 bits, in the order of rows 0 2 4 6 1 3 5 7: AWQ
-  e2m1_down  // [rows / 2, columns] bytes of two, the upper in the low bits: ModelOpt's experts
+  e2m1,            // [rows, columns / 2] bytes of two codes, the first in the low bits
+  words,           // [rows, ceil(columns / n)], words run along a row: compressed-tensors
+  words_down,      // [columns / n, rows], words run down a column: GPTQ
+  words_shuffled,  // [columns, rows / 8] of 4-bit codes, rows in the order 0 2 4 6 1 3 5 7: AWQ
+  e2m1_down  // [rows / 2, columns] bytes of two, upper row in the low bits: ModelOpt's experts
 };
 
 enum class ZeroPoints : uint8_t {
   none,
-  middle,         // 2^(bits - 1)
-  i8,             // a byte for each scale, where that is
-  words_down,     // of `bits`, [ceil(rows / n), groups]: compressed-tensors
+  middle,         // 2^(bits - 1) for all
+  i8,             // one byte beside each scale
+  words_down,     // words of `bits`-bit numbers, [ceil(rows / n), groups]: compressed-tensors
   words,          // [groups, rows / n]: GPTQ
   words_shuffled  // [groups, rows / 8]: AWQ
 };
 
-// All pointers are to memory where the matrix is computed with.
+// All pointers are to memory of the device that computes with the matrix.
 struct QuantisedMatrix {
   WeightCodes codes_as = WeightCodes::e4m3fn;
   ZeroPoints zeros_as = ZeroPoints::none;
   DType scale_dtype = DType::f32;  // f32, f16, bf16, f8_e4m3 or f8_e8m0
   int32_t bits = 8;
-  int32_t zero_add = 0;  // to zero points as stored: 1 of GPTQ's first form, which wraps
-  bool divides = false;  // what `overall` does to each scale, instead of multiplying it
+  int32_t zero_add = 0;  // added to stored zero points: 1 in GPTQ's first form, which wraps
+  bool divides = false;  // `overall` divides each scale instead of multiplying it
   int64_t rows = 0;
   int64_t columns = 0;
-  // Rows of codes from one row to the next: 1, or more where rows of others lie between. REQUIRES
-  // codes along rows.
+  // The distance between neighbouring rows, in rows of codes. It is more than 1 if rows of other
+  // matrices lie between. REQUIRES codes along rows.
   int64_t row_stride = 1;
-  // Elements that share a scale, which is scales[r / block_rows * row_step + group * group_step];
-  // the group of a column is column / block_columns, or groups[column].
+  // How scales are shared. Element (r, c) has scales[r / block_rows * row_step + group *
+  // group_step], where group is c / block_columns, or groups[c] if `groups` is set.
   int64_t block_rows = 1;
   int64_t block_columns = 1;
   int64_t row_step = 0;
@@ -62,9 +62,9 @@ struct QuantisedMatrix {
   int64_t n_groups = 1;
   const void* codes = nullptr;
   const void* scales = nullptr;
-  const void* zeros = nullptr;      // null: `zeros_as` needs none
-  const int32_t* groups = nullptr;  // [columns]; null: in their order
-  const float* overall = nullptr;   // one number for all; null: none
+  const void* zeros = nullptr;      // null if `zeros_as` stores none
+  const int32_t* groups = nullptr;  // [columns]; null: column / block_columns
+  const float* overall = nullptr;   // one number for the whole matrix; null: none
 };
 
 // 2^(code - 127); 255 is NaN.
@@ -73,18 +73,18 @@ FP8KV_HD float e8m0_decode(uint32_t code) {
   return code == 0 ? float_from_bits(0x00400000u) : float_from_bits(code << 23);
 }
 
-// `bits` bits of words that have 32 / bits codes each.
+// Extracts one code of `bits` bits from an array of words with 32 / bits codes each.
 FP8KV_HD uint32_t code_in(const void* words, int64_t word, int64_t place, int32_t bits) {
   const uint32_t mask = (1u << bits) - 1u;
   return static_cast<const uint32_t*>(words)[word] >> (place * bits) & mask;
 }
 
-// Where AWQ has the `row`-th of eight.
+// AWQ's place within a word for row `row` of eight.
 FP8KV_HD int64_t shuffled_place(int64_t row) {
   return row % 2 == 0 ? row / 2 : 4 + row / 2;
 }
 
-// A code of one byte as a number. REQUIRES one of the first five.
+// The value of a one-byte code. REQUIRES one of the first five layouts.
 FP8KV_HD float byte_value(WeightCodes codes, uint8_t byte) {
   switch (codes) {
     case WeightCodes::e4m3fn:
@@ -100,7 +100,7 @@ FP8KV_HD float byte_value(WeightCodes codes, uint8_t byte) {
   }
 }
 
-// The stored code as a number, before its zero point.
+// The value of the stored code, before its zero point is subtracted.
 FP8KV_HD float code_value(const QuantisedMatrix& matrix, int64_t r, int64_t c) {
   const int64_t per_word = 32 / matrix.bits;
   const int64_t row = r * matrix.row_stride, at = row * matrix.columns + c;
@@ -183,14 +183,14 @@ FP8KV_HD float scale_value(const QuantisedMatrix& matrix, int64_t r, int64_t gro
   return matrix.divides ? scale / *matrix.overall : scale * *matrix.overall;
 }
 
-// One element.
+// The value of one weight.
 FP8KV_HD float weight_value(const QuantisedMatrix& matrix, int64_t r, int64_t c) {
   const int64_t group = group_of(matrix, c);
   return (code_value(matrix, r, c) - zero_value(matrix, r, group)) * scale_value(matrix, r, group);
 }
 
-// Rows [first, first + count), where codes lie along rows. REQUIRES that `first` begins a block, or
-// that all of them are in one.
+// The matrix of rows [first, first + count). REQUIRES codes along rows, and that `first` begins a
+// block or all rows lie in one block.
 inline QuantisedMatrix rows_of(const QuantisedMatrix& matrix, int64_t first, int64_t count) {
   const auto skip = [](const void* from, int64_t bytes) {
     return from == nullptr ? nullptr
@@ -224,13 +224,14 @@ inline QuantisedMatrix rows_of(const QuantisedMatrix& matrix, int64_t first, int
   return part;
 }
 
-// Whether rows that are not neighbours can be a matrix of their own: see every_row.
+// Whether every_row can pick rows that are not neighbours from this matrix.
 inline bool may_be_sorted(const QuantisedMatrix& matrix) {
   return matrix.codes_as <= WeightCodes::words && matrix.block_rows == 1 &&
          matrix.zeros_as != ZeroPoints::words_down;
 }
 
-// Rows first, first + step and so on. REQUIRES may_be_sorted, and that `step` divides the rows.
+// The matrix of rows first, first + step and so on. REQUIRES may_be_sorted, and that `step` divides
+// the number of rows.
 inline QuantisedMatrix every_row(const QuantisedMatrix& matrix, int64_t first, int64_t step) {
   QuantisedMatrix part = rows_of(matrix, first, matrix.rows / step);
   part.row_stride *= step;
@@ -238,7 +239,7 @@ inline QuantisedMatrix every_row(const QuantisedMatrix& matrix, int64_t first, i
   return part;
 }
 
-// Whether a matrix can be cut before this row: see rows_of.
+// Whether rows_of can cut the matrix before this row.
 inline bool may_be_cut(const QuantisedMatrix& matrix, int64_t row) {
   const bool at_word = matrix.zeros_as != ZeroPoints::words_down || row % (32 / matrix.bits) == 0;
   const bool along_rows = matrix.codes_as <= WeightCodes::words;

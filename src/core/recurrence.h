@@ -1,5 +1,5 @@
-// Layers that keep a state of fixed size, instead of a KV cache or beside it: their sizes as data,
-// for the config and for the ops that compute with it.
+// Layers that keep a state of fixed size, instead of a KV cache or beside it. Their sizes are data
+// for the config and for the ops that update the state.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,22 @@
 
 namespace fp8kv {
 
-// What a token does to the state S [k_dim, v_dim] of a head, once that has decayed.
+// How a token updates the state S [k_dim, v_dim] of a head, after the state has decayed.
 enum class StateUpdate {
   delta,  // S += k (v - S^T k) * strength: gated DeltaNet
   add     // S += k v * strength: Mamba-2
 };
 
-// How what is read from a state is normalised, and multiplied by the SiLU of a gate.
+// How the output of a state is normed, and multiplied by the SiLU of a gate.
 enum class StateNorm {
-  none,    // it is gated alone: Falcon-H1
-  heads,   // every head, all with the same v_dim weights, before it is gated: gated DeltaNet
-  groups,  // a group for each of k_heads, with weights of its own, before it is gated: Falcon-H1
-  groups_after_gate  // the same once gated: Mamba-2
+  none,    // no norm, the gate alone: Falcon-H1
+  heads,   // norms every head with shared v_dim weights, then gates: gated DeltaNet
+  groups,  // norms one group for each of k_heads with its own weights, then gates: Falcon-H1
+  groups_after_gate  // gates, then norms those groups: Mamba-2
 };
 
-// What multiplies the rows that go into a state's products, what these give, and what comes out at
-// the end: Falcon-H1.
+// Factors for the input of a state's products, for the result of each product, and for the final
+// output: Falcon-H1.
 struct StateMultipliers {
   double in = 1.0;
   double gate = 1.0;
@@ -37,19 +37,19 @@ struct StateMultipliers {
 struct RecurrenceConfig {
   StateUpdate update = StateUpdate::delta;
   StateNorm norm = StateNorm::heads;
-  bool skip = false;       // V times a number of its head is added to what is read: Mamba-2
-  bool conv_bias = false;  // of the convolution
-  bool bias = false;       // of the products before it
-  bool out_bias = false;   // of that at the end
+  bool skip = false;       // each head adds V times its own number to the output: Mamba-2
+  bool conv_bias = false;  // the convolution has a bias
+  bool bias = false;       // the products before the convolution have biases
+  bool out_bias = false;   // the output product has a bias
   StateMultipliers multipliers;
-  // What a time step is brought within; see Recurrence.
+  // Time steps are clamped to these bounds; see Recurrence.
   double least_step = 0.0;
   double most_step = std::numeric_limits<double>::infinity();
-  int64_t k_heads = 0;  // of Q and K, each for v_heads / k_heads heads of V in a row
+  int64_t k_heads = 0;  // heads of Q and K; each serves v_heads / k_heads neighbouring heads of V
   int64_t k_dim = 0;
   int64_t v_heads = 0;
   int64_t v_dim = 0;
-  int64_t conv_width = 0;  // tokens that the convolution before it sees
+  int64_t conv_width = 0;  // tokens that the convolution before the state sees
 
   int64_t k_width() const { return k_heads * k_dim; }
   int64_t v_width() const { return v_heads * v_dim; }
@@ -57,15 +57,15 @@ struct RecurrenceConfig {
   bool operator==(const RecurrenceConfig&) const = default;
 };
 
-// What ops take at most, far above any model.
+// The limits of the ops, far above any model.
 inline constexpr int64_t kMostConvWidth = 8;
 inline constexpr int64_t kMostStateRows = 256;  // k_dim
 
-// Added to the squared length of Q and K where they are brought to length 1.
+// Added to the squared length of Q and K before they are scaled to length 1.
 inline constexpr double kUnitEps = 1e-6;
 
-// A head's state lies in blocks of so many columns, [blocks][k_dim][kStateColumns] f32; columns
-// beyond v_dim are 0.
+// A head's state is stored in blocks of this many columns, as [blocks][k_dim][kStateColumns] f32.
+// Columns beyond v_dim are 0.
 inline constexpr int64_t kStateColumns = 32;
 
 constexpr int64_t state_blocks(int64_t v_dim) {

@@ -1,5 +1,5 @@
-// The steps of drawing a token from logits. Sums are sums of integers, so every backend draws the
-// same token, in whatever order it goes through the logits.
+// The steps of drawing a token from logits. All sums are integer sums, so every backend draws the
+// same token whatever the order in which it visits the logits.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,28 @@
 
 namespace fp8kv {
 
-// The largest logit weighs 2^kSamplingBits, so that a vocabulary of up to kMaxSampledTokens adds up
-// to less than 2^63.
+// The weight of the largest logit is 2^kSamplingBits. So the weights of up to kMaxSampledTokens
+// tokens sum to less than 2^63.
 inline constexpr int kSamplingBits = 44;
 inline constexpr int64_t kMaxSampledTokens = int64_t{1} << 19;
 
-// Orders logits as their values do, with -0 equal to 0. REQUIRES that x is no NaN.
+// Maps a logit to an integer that sorts like the logit, with -0 equal to 0. REQUIRES that x is not
+// NaN.
 FP8KV_HD uint32_t sampling_key(float x) {
   const uint32_t bits = x == 0.0f ? 0u : float_bits(x);
   return (bits >> 31) != 0u ? ~bits : bits | 0x80000000u;
 }
 
-// The logit of a key.
+// The inverse of sampling_key.
 FP8KV_HD float sampling_logit(uint32_t key) {
   return float_from_bits((key >> 31) != 0u ? key & 0x7FFFFFFFu : ~key);
 }
 
-// exp((logit - max) / temperature) in units of 2^-kSamplingBits, within 2^-46 of itself before it
-// is rounded down. What is infinitely below the maximum weighs 0. REQUIRES logit <= max,
+// exp((logit - max) / temperature) in units of 2^-kSamplingBits, accurate to 2^-46 before it is
+// rounded down. A logit infinitely below the maximum weighs 0. REQUIRES logit <= max and
 // temperature > 0.
 FP8KV_HD uint64_t sampling_weight(float logit, float max, float temperature) {
-  if (logit == max) return uint64_t{1} << kSamplingBits;  // even where both are infinite
+  if (logit == max) return uint64_t{1} << kSamplingBits;  // even if both are infinite
   constexpr double kLog2E = 1.4426950408889634;
   constexpr double kLn2 = 0.6931471805599453;
   const double exponent = (static_cast<double>(logit) - static_cast<double>(max)) /
@@ -43,7 +44,7 @@ FP8KV_HD uint64_t sampling_weight(float logit, float max, float temperature) {
   return static_cast<uint64_t>(sum * static_cast<double>(uint64_t{1} << kSamplingBits)) >> whole;
 }
 
-// 64 random bits for a token's place in a sequence: the same wherever and whenever it is drawn.
+// 64 random bits for a position in a sequence. They depend on seed and position alone.
 FP8KV_HD uint64_t sampling_random(uint64_t seed, uint32_t position) {
   uint64_t z = seed;
   for (int i = 0; i < 2; ++i) {  // splitmix64's finaliser, over the seed and then the position
@@ -63,7 +64,7 @@ FP8KV_HD uint64_t sampling_below(uint64_t random, uint64_t total) {
   return a * c + (a * d >> 32) + (b * c >> 32) + (middle >> 32);
 }
 
-// The weight that the likeliest tokens must reach to make up `top_p` of `total`: from 1 to total.
+// The total weight that top_p sampling must reach with the likeliest tokens, from 1 to `total`.
 FP8KV_HD uint64_t sampling_share(float top_p, uint64_t total) {
   const double share = static_cast<double>(top_p) * static_cast<double>(total);
   const auto whole = static_cast<uint64_t>(share);

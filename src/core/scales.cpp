@@ -11,8 +11,8 @@
 namespace fp8kv {
 namespace {
 
-// What a scale for `from` is multiplied by to serve `to`. Formats of as many mantissa bits give the
-// same codes to values that are apart by the difference of their biases, so it is exact.
+// The factor that turns a scale for `from` into one for `to`. Formats with equally many mantissa
+// bits have the same codes, for values that differ by a power of two, so the factor is exact.
 float factor_between(KvFormat from, KvFormat to) {
   return std::ldexp(1.0f, kv_range(to).bias - kv_range(from).bias);
 }
@@ -27,7 +27,7 @@ void check_each(const std::vector<float>& per_head, const char* which, const std
 constexpr const char* kMadeForAnother =
     "use scales that 'fp8kv calibrate' made from this very model";
 
-// The layers that have scales are those that write a cache.
+// Checks that exactly the layers that write a cache have scales.
 void check_layers(const KvScales& scales, const ModelDescription& model,
                   const std::string& source) {
   const std::vector<bool> has_cache = layers_with_cache(model);
@@ -41,7 +41,7 @@ void check_layers(const KvScales& scales, const ModelDescription& model,
     if (wanted && !has_scales(layer)) missing.push_back(layer);
     if (!wanted && has_scales(layer)) too_many.push_back(layer);
   }
-  // Only who leaves out layers may end before the model does.
+  // Only a source that names some layers alone may end before the last layer.
   const bool every_layer = scales.cached_layers() == scales.layers.size();
   const bool too_short = scales.layers.size() < n_layers && every_layer && !missing.empty();
   if (scales.layers.size() > n_layers || too_short) {
@@ -92,13 +92,13 @@ void check_draft(const DraftScales& draft, bool latent, const std::string& where
   check_each(v, "V", where);
 }
 
-// How many scales a layer with a cache has to have, where the most of any layer is `most`.
+// The number of scales that a layer with a cache needs. `most` is the largest number in any layer.
 size_t expected_scales(const KvScales& scales, size_t layer, size_t most) {
   const bool differ = most > 1 && layer < scales.layer_kv_heads.size();
   return differ ? static_cast<size_t>(scales.layer_kv_heads[layer]) : std::max<size_t>(most, 1);
 }
 
-// Of scales for each head: whether each layer has as many heads.
+// Checks, for scales per head, that each layer has as many heads in the model.
 void check_heads(const KvScales& scales, const ModelDescription& model, const std::string& source) {
   if (!scales.per_head() || model.unclear) return;
   for (size_t layer = 0; layer < scales.layers.size(); ++layer) {
@@ -153,7 +153,7 @@ float largest(std::span<const float> heads) {
 }
 
 float scale_from_amax(float amax, KvFormat format, double headroom) {
-  // The fnuz formats are defined through fn: same code, another power of two.
+  // The fnuz formats are defined through fn: the same code, with another power of two.
   const KvFormat fn = is_nvfp4(format)  ? KvFormat::nvfp4
                       : is_e4m3(format) ? KvFormat::e4m3fn
                                         : KvFormat::e5m2;
@@ -223,7 +223,8 @@ KvScales per_tensor(const KvScales& scales) {
 }
 
 void check_scale(float scale, const std::string& where) {
-  // E5M2 runs without scales, and NVFP4's largest value is 6 * 448 times a smaller scale.
+  // E4M3 decides the limit: E5M2 runs without scales, and NVFP4 has a largest value of 6 * 448 but
+  // a smaller scale.
   constexpr float kLargestCode = fp8_spec(Fp8Format::e4m3fn).max;
   if (std::isnormal(scale) && scale > 0) {
     if (std::isfinite(scale * kLargestCode)) return;
@@ -308,7 +309,7 @@ std::string layer_list(const std::vector<size_t>& layers) {
   for (size_t i = 0; i < layers.size();) {
     size_t end = i + 1;
     while (end < layers.size() && layers[end] == layers[end - 1] + 1) ++end;
-    // Two in a row are no shorter as a range.
+    // Two layers in a row would not be shorter as a range.
     if (end - i > 2) {
       runs.push_back(cat(layers[i], "-", layers[end - 1]));
     } else {

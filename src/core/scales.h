@@ -1,4 +1,4 @@
-// KV-cache scales: the one thing that calibrate makes, extract and inject move, and run uses.
+// KV-cache scales: calibrate makes them, extract and inject move them, and run uses them.
 #pragma once
 
 #include <array>
@@ -18,21 +18,21 @@
 
 namespace fp8kv {
 
-// Dequantisation multipliers of one layer: real = code * scale. One entry per tensor, or one per
-// KV head. Both are empty for a layer that writes no KV cache, because it keeps a state of another
-// kind or reads the cache of another layer. Ask has_cache() before using a first or largest entry.
+// The scales of one layer: real = code * scale. One entry per tensor, or one per KV head. Both are
+// empty for a layer that writes no KV cache: it keeps another kind of state, or reads another
+// layer's cache. Ask has_cache() before using a first or largest entry.
 struct LayerScales {
   std::vector<float> k;
   std::vector<float> v;
-  // Q's, for runtimes whose attention computes in FP8: one for all heads, or none.
+  // The scale of Q for all heads, for runtimes whose attention computes in FP8; or none.
   std::vector<float> q = {};
 
   bool has_cache() const { return !k.empty() || !v.empty(); }
   bool operator==(const LayerScales&) const = default;
 };
 
-// Largest magnitudes seen, one entry per KV head; none in a layer without a cache. Q is the maximum
-// over the query heads that share the KV head.
+// Largest magnitudes seen, one entry per KV head; none in a layer without a cache. Q's entry is the
+// maximum over the query heads that share the KV head.
 struct LayerAmax {
   std::vector<float> k;
   std::vector<float> v;
@@ -40,28 +40,28 @@ struct LayerAmax {
   bool operator==(const LayerAmax&) const = default;
 };
 
-// Largest magnitudes after the first part of a text; no layers where nothing of it was counted.
+// Largest magnitudes after the first part of a text; no layers if nothing of it was counted.
 struct AmaxAfter {
   uint64_t tokens = 0;
   std::vector<LayerAmax> layers;
   bool operator==(const AmaxAfter&) const = default;
 };
 
-// Parts of a text after which maxima are noted: an eighth, a quarter and half of its windows, each
-// with those of the one before.
+// The parts of a text after which maxima are noted: an eighth, a quarter and half of its windows.
+// Each part includes the parts before it.
 inline constexpr size_t kTextParts = 3;
 inline constexpr std::array<const char*, kTextParts> kTextPartNames = {"eighth", "quarter", "half"};
 using AmaxParts = std::array<AmaxAfter, kTextParts>;
 
-// Magnitudes of one layer, all KV heads together; none in a layer without a cache.
+// Octave counts of one layer over all KV heads; empty in a layer without a cache.
 struct LayerOctaves {
   OctaveCounts k;
   OctaveCounts v;
-  OctaveCounts q = {};  // nothing in files of older versions
+  OctaveCounts q = {};  // empty in files of older versions
   bool operator==(const LayerOctaves&) const = default;
 };
 
-// For a calibration over a part of the windows: which part, and what there is in all.
+// For a calibration over some of the windows: which shards it took, and the size of the whole text.
 struct ShardNote {
   uint64_t of = 0;              // 0: everything was counted
   std::vector<uint64_t> taken;  // rising; fewer than `of`
@@ -71,14 +71,14 @@ struct ShardNote {
   bool operator==(const ShardNote&) const = default;
 };
 
-// How far the positions of a calibration reached, for models whose rotation of K is another in long
-// prompts, or has a factor that multiplies K.
+// How far the positions of a calibration reached. Noted for models that rotate K differently in
+// long prompts, or multiply K by a factor.
 struct PositionsNote {
-  std::string rope_type;  // "yarn", "longrope", "dynamic"; "" for models of any other
+  std::string rope_type;  // "yarn", "longrope", "dynamic"; "" for other models
   uint64_t original = 0;  // tokens that the model was first trained for: yarn's and longrope's
                           // original_max_position_embeddings, the context of dynamic
   uint64_t limit = 0;     // the longest prompt
-  // Tokens of the longest window of each run that was merged, rising.
+  // The longest window in tokens of each merged run, rising.
   std::vector<uint64_t> longest_windows;
   bool operator==(const PositionsNote&) const = default;
 };
@@ -94,37 +94,37 @@ struct DataFile {
 enum class Observation {
   unknown,
   before_rope,
-  likely_before_rope,  // every known tool of this form measures there, but the file does not tell
+  likely_before_rope,  // all known tools with this form measure there, but the file does not say so
   after_rope,
 };
 
-// "pre_rope" and "post_rope" in files; "" for what a file does not tell.
+// "pre_rope" and "post_rope" as in files; "" if the file does not say.
 const char* observation_name(Observation observation);
 // nullopt for any other text.
 std::optional<Observation> observation_from_name(std::string_view name);
 
-// Where scales come from, as far as it is known. Absent parts are empty.
+// Where scales come from, as far as it is known. Unknown parts are empty.
 struct Provenance {
   std::string source;  // "fp8kv calibrate", or the dialect they were read in: "vllm-json", ...
   std::string tool_version;
-  std::string producer;  // what made the checkpoint they were read from: "modelopt"
+  std::string producer;  // the tool that made the source checkpoint: "modelopt"
   std::string producer_version;
-  std::string stored_dtype;  // in that checkpoint, as safetensors spells it: "BF16"
-  std::string observer;      // the statistic that was scaled, as compressed-tensors names it
+  std::string stored_dtype;  // dtype of the scales there, as safetensors spells it: "BF16"
+  std::string observer;      // the statistic behind the scales, in compressed-tensors' words
   Observation observation = Observation::unknown;    // never likely_before_rope
   std::string model_fingerprint;                     // see core/model_identity.h
-  std::optional<ModelIdentity> model_identity = {};  // what that is the digest of
+  std::optional<ModelIdentity> model_identity = {};  // the identity behind model_fingerprint
   std::string accepted_foreign =
-      {};  // in what the model differs that they were put into all the same
+      {};  // how the target model differs, if scales were injected all the same
   std::vector<std::string> unknown_keys = {};  // of config.json (ModelConfig::unknown_keys)
   std::string weights_from = {};               // ModelConfig::stored_as
   std::string compute_dtype;                   // dtype K and V were rounded to: "float16"
   double headroom = 1.0;
-  std::string policy;  // "mse" (policy/policies.h); "" where granularity and headroom say it all
+  std::string policy;  // "mse" (policy/policies.h); "" if granularity and headroom say it all
   std::vector<LayerAmax> amax;        // one per layer, or empty
   std::vector<LayerOctaves> octaves;  // one per layer, or empty
-  AmaxParts parts;                    // of the windows (data/text_parts.h); each may be empty
-  uint64_t documents = 0;             // whose first window was counted
+  AmaxParts parts;  // maxima after parts of the windows (data/text_parts.h); each may be empty
+  uint64_t documents = 0;  // documents whose first window was counted
   uint64_t windows = 0;
   uint64_t tokens = 0;
   std::vector<DataFile> data;                    // rising
@@ -134,84 +134,86 @@ struct Provenance {
   bool operator==(const Provenance&) const = default;
 };
 
-// A layer that drafts tokens (MTP), with a cache of its own beside those of the model's layers.
+// The scales of a layer that drafts tokens (MTP). It has its own cache beside those of the model's
+// layers.
 struct DraftScales {
   std::string layer;   // its name in the checkpoint: "mtp.layers.0", "model.layers.46"
   LayerScales scales;  // never empty
-  LayerAmax amax;      // empty where nobody says what the scales were made from
+  LayerAmax amax;      // empty if the source has no maxima
   bool operator==(const DraftScales&) const = default;
 };
 
 struct KvScales {
-  KvFormat format = KvFormat::e4m3fn;  // what the scales are made for, see scales_for
-  std::string model_type;              // "llama", or "" where the source does not say
-  int64_t n_kv_heads = 0;              // 0 where the source does not say
-  // Of each layer, where layers differ in them; empty where all have n_kv_heads, or nobody knows.
+  KvFormat format = KvFormat::e4m3fn;  // the format that the scales are made for, see scales_for
+  std::string model_type;              // "llama", or "" if the source does not say
+  int64_t n_kv_heads = 0;              // 0 if the source does not say
+  // KV heads of each layer, if layers differ; empty if all have n_kv_heads, or if nobody knows.
   std::vector<int64_t> layer_kv_heads = {};
-  // Layers cache one latent vector: K and V have one scale, since V is a part of K. What was
-  // counted as K is then what is rotated, and as V the normed latent. False where the source does
+  // Layers cache one latent vector (MLA). K and V share one scale, since V is a part of K. In
+  // counts, K then means the rotated elements, and V the normed latent. False if the source does
   // not say.
   bool latent = false;
-  // Layers that are to be served in the model's own dtype, rising: their scales are not used.
+  // Layers served in the model's own dtype, rising. Their scales are not used.
   std::vector<int64_t> skipped = {};
-  // One for every layer of the model. Where the source names none but layers with a cache, as
-  // vLLM's JSON does, those behind the last of them may be missing.
+  // One entry for every layer of the model. A source that names only layers with a cache, such as
+  // vLLM's JSON, may lack entries behind the last of them.
   std::vector<LayerScales> layers;
   std::vector<DraftScales> drafts = {};  // in the checkpoint's order
   Provenance provenance;
 
-  // Scales that a layer with a cache has for K, and as many for V, at most; 0 without such a layer.
+  // The largest number of scales that any layer has for K (and as many for V); 0 if no layer has a
+  // cache.
   size_t scales_per_layer() const;
   bool per_head() const { return scales_per_layer() > 1; }
   size_t cached_layers() const;
   bool operator==(const KvScales&) const = default;
 };
 
-// Of the scales or maxima of a layer's heads; 0 without any.
+// The largest entry of a layer's scales or maxima; 0 without any.
 float largest(std::span<const float> heads);
 
-// s = amax / max of the format, times headroom, all in f32: correctly rounded, and what ModelOpt
-// since 0.27 and AutoRound compute. AMMO multiplied by 1/448, which differs in the last place for
-// half of all values. An amax of 0 gives 1. For fnuz formats the result is exactly twice the fn
-// one. NVFP4: amax / 2688, the largest code 6 times the largest block scale 448.
+// scale = amax / max of the format, times headroom, all in f32 and correctly rounded. ModelOpt
+// since 0.27 and AutoRound compute the same. AMMO multiplied by 1/448, which differs in the last
+// place for half of all values. An amax of 0 gives 1. An fnuz scale is exactly twice the fn scale.
+// NVFP4: amax / 2688, the largest code 6 times the largest block scale 448.
 float scale_from_amax(float amax, KvFormat format, double headroom);
 
-// The same scales for another format: fn -> fnuz doubles, fnuz -> fn halves, exactly.
+// Converts scales to another format: fn to fnuz doubles them, fnuz to fn halves them, exactly.
 // Throws between e4m3, e5m2 and nvfp4, which no factor relates.
 KvScales with_format(const KvScales& scales, KvFormat format);
 
-// The format in which files keep such scales: NVFP4 by itself, E4M3FN for FP8.
+// The format in which files store scales of this format: NVFP4 for NVFP4, E4M3FN for FP8.
 KvFormat stored_format(KvFormat format);
 
-// Gives every layer with a cache a scale of Q: the one that is there, else amax / 448 from
-// the maxima of Q. Throws where a layer has neither, and for a cache of latents, whose Q runtimes
-// change before they use it.
+// Gives every layer with a cache a scale of Q: the existing one, else amax / 448 from the maxima of
+// Q. Throws if a layer has no scale and no maximum. Throws for a cache of latents, because runtimes
+// change its Q before they use it.
 KvScales with_q_scales(const KvScales& scales, const std::string& source);
 bool has_q_scales(const KvScales& scales);
 
-// Each layer reduced to one scale for K and one for V: the maximum over heads.
+// Reduces each layer to one scale for K and one for V: the maximum over its heads.
 KvScales per_tensor(const KvScales& scales);
 
-// Those of the model's layers, then those of draft layers.
+// Calls `change` for the model's layers, then for the draft layers.
 void for_each_layer(KvScales& scales, const std::function<void(LayerScales&)>& change);
 
-// Throws unless `scale` is a positive, finite, normal float: what every runtime can use. The
+// Throws unless `scale` is a positive, finite, normal float, which every runtime can use. The
 // message is "<where> is 0, expected ...".
 void check_scale(float scale, const std::string& where);
 
-// Throws unless every scale is a positive, finite, normal float, every layer with a cache has the
-// same shape, and there is one; names the layer. `source` is named in the message.
+// Throws unless every scale is a positive, finite, normal float, some layer has a cache, and all
+// such layers have the same shape. The message names the layer and `source`.
 void check_values(const KvScales& scales, const std::string& source);
 
-// One for every layer: whether it writes a KV cache. True for all where the layers are not known.
+// For every layer, whether it writes a KV cache. True for all if the layers are not known.
 std::vector<bool> layers_with_cache(const ModelDescription& model);
 
-// Throws unless the numbers of layers and heads fit the model, and the layers that have scales are
-// those that write a KV cache. Where these are not known, every layer must have scales. Throws
-// where V is a part of K and their scales differ.
+// Throws unless the numbers of layers and heads fit the model, and exactly the layers that write a
+// KV cache have scales. If the layers are not known, every layer must have scales. Throws if V is a
+// part of K and their scales differ.
 void check_fits(const KvScales& scales, const ModelDescription& model, const std::string& source);
 
-// The largest scale of K and V, for readers that have one number for both. REQUIRES a cache.
+// The largest scale of K and V, for readers that use one number for both. REQUIRES a cache.
 float fused_scale(const LayerScales& layer);
 
 // "layer 3", "layers 0-5, 7 and 9". REQUIRES rising numbers.

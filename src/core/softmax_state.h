@@ -1,5 +1,5 @@
-// Softmax over parts of a context, and how two parts become one: the arithmetic that every backend
-// shares when it splits a long context.
+// Softmax over parts of a context, and how two parts merge. All backends share this arithmetic when
+// they split a long context.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ struct SoftmaxState {
   float sum;
 };
 
-// By what two outputs have to be multiplied before they are added, and the state of the sum.
+// The result of a merge: the new state, and the factors for the two outputs before they are added.
 struct SoftmaxMerge {
   SoftmaxState state;
   float factor_a;

@@ -5,18 +5,18 @@
 
 namespace fp8kv {
 
-// A layer computes with one of the streams: what it will be is predicted from all, and what the
-// layer makes of it corrects all.
+// AltUp: a layer computes with one stream, the active one. All streams together predict its new
+// value, and the layer's result then corrects all streams.
 struct StreamsConfig {
   int64_t count = 0;    // 2 to kMostStreams
-  int64_t active = 0;   // the one that layers compute with
-  bool scaled = false;  // it is multiplied by a vector where it takes in a layer's own input
+  int64_t active = 0;   // the stream that layers compute with
+  bool scaled = false;  // scales the active stream by a vector where it meets a layer input
   bool operator==(const StreamsConfig&) const = default;
 };
 
 inline constexpr int64_t kMostStreams = 8;
 
-// What the mean square of a stream counts for at least, where it is brought to the size of another.
+// The least mean square that a stream counts for when it is scaled to the size of another stream.
 inline constexpr float kLeastMeanSquare = 1e-5f;
 
 }  // namespace fp8kv

@@ -24,7 +24,7 @@ class Shape {
 
   size_t rank() const { return rank_; }
   int64_t operator[](size_t index) const { return dims_[index]; }
-  int64_t elements() const;  // REQUIRES the product to fit int64, as checked by whoever read it
+  int64_t elements() const;  // REQUIRES the product to fit int64; whoever reads a shape checks that
   std::string text() const;  // "[4096, 1024]"
   bool operator==(const Shape&) const = default;
 
@@ -64,8 +64,8 @@ struct ConstTensorView {
   }
 };
 
-// Owns the memory behind a view, on a host or a device; freed by whoever made it. A view must not
-// outlive its owner.
+// Owns the memory behind a view, on a host or a device. Whoever made it supplies the deleter. A
+// view must not outlive its owner.
 class Tensor {
  public:
   Tensor() = default;
@@ -75,7 +75,7 @@ class Tensor {
   Tensor& operator=(Tensor&&) = default;
 
   const TensorView& view() const { return view_; }
-  // The first `rows` of dimension 0.
+  // A view of the first `rows` of dimension 0.
   TensorView first(int64_t rows) const;
   bool empty() const { return storage_ == nullptr; }
 
@@ -84,7 +84,7 @@ class Tensor {
   std::shared_ptr<const void> storage_;  // not shared in practice; type-erased deleter
 };
 
-// The same memory under another shape. REQUIRES the same number of elements.
+// A view of the same memory with another shape. REQUIRES the same number of elements.
 TensorView reshaped(const TensorView& view, const Shape& shape);
 
 }  // namespace fp8kv

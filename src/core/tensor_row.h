@@ -1,4 +1,4 @@
-// What the tensors of a model are called, as rows of a table: data that each architecture gives.
+// The names of a model's tensors, as a table that each architecture provides.
 #pragma once
 
 #include <string_view>
@@ -6,36 +6,36 @@
 
 namespace fp8kv {
 
-// What a tensor is to the forward pass, in the order in which a layer uses them.
+// The role of a tensor in the forward pass, in the order in which a layer uses them.
 enum class TensorRole {
   embedding,
-  embed_up,   // [dim, embed_dim], of models whose embedding has rows of another size
+  embed_up,   // [dim, embed_dim], for models whose embedding rows have another size
   positions,  // a row for each position, added to the embedding of the token there
-  // Of models whose layers have inputs of their own, see ModelConfig::layer_input_dim.
+  // The next three are for models with per-layer inputs, see ModelConfig::layer_input_dim.
   layer_embedding,
   layer_projection,
   layer_projection_norm,
-  stream_in,  // of models with several streams: from the embedding to each but the first
+  stream_in,  // several streams: makes each stream but the first from the embedding
   attn_norm,
-  stream_norm,     // this and the next two: what a layer's active stream will be is made with
+  stream_norm,     // this and the next two predict the streams before a layer runs
   stream_router,   // [streams, dim]
   stream_predict,  // [streams * streams, streams]
   q,
   k,
   v,
-  attn_gate,  // what attention gives is multiplied by the sigmoid of this product
-  q_down,     // of latent attention, as are those up to v_up: what Q is made of
+  attn_gate,  // attention's output is multiplied by the sigmoid of this product
+  q_down,     // latent attention, as are the roles up to v_up: makes the vector behind Q
   q_down_norm,
-  latent,  // what K and V are made of
-  k_rope,  // what of K is rotated, the same for all heads
+  latent,  // makes the latent behind K and V
+  k_rope,  // makes the rotated part of K, which all heads share
   latent_norm,
-  k_up,  // for each head from the latent to K, but for what is rotated
+  k_up,  // for each head, from the latent to the part of K that does not rotate
   v_up,
   q_norm,
   k_norm,
   sinks,  // [n_heads]
   o,
-  state_q,  // this and those to state_out of layers that keep a state; see RecurrenceConfig
+  state_q,  // this up to state_out: for layers that keep a state; see RecurrenceConfig
   state_k,
   state_v,
   state_gate,
@@ -57,54 +57,53 @@ enum class TensorRole {
   gate,
   up,
   down,
-  router_norm,  // of a layer with experts, as are those below
+  router_norm,  // this and the roles below: for layers with experts
   router,
-  choice_bias,     // see ExpertsConfig; its name in the file is the row's, without ".bias"
+  choice_bias,     // see ExpertsConfig; the row has its name in the file without ".bias"
   expert_factors,  // [experts]
-  experts_norm,    // this and the next two where experts are beside the dense part
+  experts_norm,    // this and the next two: for experts beside a dense part
   experts_post_norm,
   dense_post_norm,
   experts_in,   // [inner_dim, dim]: see ExpertsConfig
   experts_out,  // [dim, inner_dim]
-  expert_gate,  // a tensor of each expert, or one of all together: [experts, rows, columns]
+  expert_gate,  // one tensor per expert, or one for all: [experts, rows, columns]
   expert_up,
   expert_down,
-  shared_gate,  // of the expert that takes every token
+  shared_gate,  // the shared expert, which takes every token
   shared_up,
   shared_down,
-  shared_router,  // what its output is multiplied by is the sigmoid of this product
+  shared_router,  // the sigmoid of this product multiplies the shared expert's output
   ffn_post_norm,
   stream_correct,  // [streams, streams]
   stream_scale,    // [dim]
-  input_gate,      // of a layer with an input of its own, as are the next two
+  input_gate,      // this and the next two: for layers with a per-layer input
   input_out,
   input_post_norm,
-  layer_scale,  // [1]: what the stream is multiplied by at the layer's end
+  layer_scale,  // [1]: multiplies the stream at the end of the layer
   norm,
-  stream_out,  // from each stream but the first to what they add up to
-  head_down,   // [embed_dim, dim]: back to rows of the embedding's size
+  stream_out,  // several streams: from each stream but the first to the final sum
+  head_down,   // [embed_dim, dim]: back to the width of the embedding
   lm_head,
 };
 
-// How a tensor has the rows of its roles.
+// How a tensor that serves several roles arranges their rows.
 enum class TensorLayout {
-  rows,        // those of the first role, then those of the second, ...
-  transposed,  // the same as columns: GPT-2
-  by_kv_head,  // for each KV head those of its query heads, then its own of K and of V: GPT-NeoX
-  in_turn,     // the first of each role, the second of each, ...
-  columns_in_turn,  // the same as columns; of a bias, its elements: gpt-oss
-  by_head,          // for each query head its rows of each role: Qwen3-Next, DeepSeek
-  by_state_head     // for each head of K those of each role: Qwen3-Next
+  rows,             // all rows of the first role, then all of the second, ...
+  transposed,       // like rows, but as columns: GPT-2
+  by_kv_head,       // for each KV head the rows of its query heads, then of its K and V: GPT-NeoX
+  in_turn,          // row 0 of each role, row 1 of each, ...
+  columns_in_turn,  // like in_turn, but as columns (in a bias, as elements): gpt-oss
+  by_head,          // for each query head, its rows of each role: Qwen3-Next, DeepSeek
+  by_state_head     // for each K head, its rows of each role: Qwen3-Next
 };
 
 struct TensorRow {
-  // Without ".weight" and ".bias"; "{}" stands for the number of the layer, "{e}" for that of the
-  // expert, "{h}" for that of the head.
-  // "{s}" for that of a stream beside the first, from 0 on.
+  // The name without ".weight" and ".bias". "{}" stands for the number of the layer, "{e}" for the
+  // expert, "{h}" for the head, "{s}" for a stream beside the first, from 0 on.
   std::string_view name;
   std::vector<TensorRole> roles;  // mostly one
   TensorLayout layout = TensorLayout::rows;
-  bool bare = false;  // files call its weight so, without ".weight", and its bias with "_bias"
+  bool bare = false;  // the file has the weight without ".weight", and the bias with "_bias"
 };
 
 }  // namespace fp8kv

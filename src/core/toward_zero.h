@@ -1,4 +1,4 @@
-// E4M3FN as kernels round to it that cut off digits, such as vLLM's for processors.
+// E4M3FN rounded towards zero, like kernels that cut off digits, such as vLLM's for processors.
 #pragma once
 
 #include "core/fp8.h"
@@ -6,8 +6,9 @@
 
 namespace fp8kv {
 
-// The number nearest to x / scale among those of E4M3FN that are not above it in magnitude, times
-// scale: encoding that by the same scale gives its code. Saturates, and keeps NaN.
+// Rounds x / scale to the nearest E4M3FN value that is not larger in magnitude, and multiplies it
+// by scale. Encoding the result by the same scale gives that value's code. Saturates, and keeps
+// NaN.
 inline float e4m3_toward_zero(float x, float scale) {
   constexpr uint32_t kMagnitude = 0x7FFFFFFFu;
   const float scaled = x / scale;
