@@ -8,10 +8,10 @@
 namespace fp8kv {
 namespace {
 
-// Read elsewhere, or of no effect where the architecture does not read it: of training, of how text
-// is drawn, of what is returned, of versions of other programs, of parts that are not the language
-// model's, second spellings, and what says more of layers or experts that are said otherwise or are
-// not there.
+// Keys that are read elsewhere, or have no effect if the architecture does not read them. They
+// concern training, sampling, outputs, versions of other programs, parts outside the language
+// model, or second spellings. Some describe layers or experts that other keys describe, or that do
+// not exist.
 constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "_attn_implementation",
     "_attn_implementation_autoset",
@@ -204,7 +204,7 @@ constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "z_loss_coefficient",
 });
 
-// The same of ropes: what a rope of this type does not go by, or text does not need.
+// Likewise for ropes: keys that a rope of this type ignores, or that text does not need.
 constexpr auto kWithoutEffectInRopes = std::to_array<std::string_view>({
     "finetuned",
     "max_position_embeddings",
@@ -250,7 +250,7 @@ struct Check {
       if (key.starts_with("rope_") && value.is_object()) {
         members(value, inside + ".", kWithoutEffectInRopes);
       } else if (!path.empty() && value.is_object() && reads.has(value)) {
-        members(value, inside + ".", without_effect);  // that of one type of layer
+        members(value, inside + ".", without_effect);  // the rope of one type of layer
       } else if (!reads.has(value) && !contains(without_effect, key)) {
         unread(key, value, inside);
       }

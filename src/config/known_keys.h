@@ -1,5 +1,5 @@
-// What the keys of a config.json are to the forward pass: each is read, or known to change no
-// number, or known to change what other models compute, or not known.
+// Sorts the keys of a config.json for the forward pass: keys that are read, keys that change no
+// number, keys that matter to other models, and unknown keys.
 #pragma once
 
 #include <span>
@@ -11,17 +11,17 @@
 
 namespace fp8kv {
 
-// A key that changes what some model computes, and the values that ask for nothing (as JSON; null
-// and [] are always among them). A model whose architecture does not read it may have no other.
+// A key that changes what some models compute, and its harmless values (as JSON; null and [] are
+// always harmless). If the architecture does not read the key, any other value is refused.
 struct ForeignKey {
   std::string_view key;
   std::vector<std::string_view> harmless;
 };
 const std::vector<ForeignKey>& foreign_keys();
 
-// The keys of `object` and of the ropes in it that nobody here knows, with their path in it, in
-// their order: "rope_scaling.blend". Throws, naming it, for one that is among the foreign keys and
-// asks for something. `reads` are those of the architecture called `name`.
+// Returns the unknown keys of `object` and of its ropes in their order, with their path:
+// "rope_scaling.blend". `reads` has the keys that architecture `name` read. Throws, naming the key,
+// if a foreign key has a value that is not harmless.
 std::vector<std::string> check_keys(const Json& object, const JsonReads& reads,
                                     std::string_view name);
 

@@ -32,7 +32,7 @@ DType parse_dtype(const Json& config) {
   return *dtype;
 }
 
-// `otherwise` where the config has none of the keys; 0: it must.
+// The number under any of the keys, or `otherwise` if none exists; with 0 a key must exist.
 int64_t in_range_or(const Json& text, Spellings keys, int64_t most, int64_t otherwise) {
   const auto number = find_any(text, keys);
   if (!number && otherwise > 0) return otherwise;
@@ -62,7 +62,7 @@ Activation parse_activation(const Json& text, const Architecture& architecture) 
       cat("supported by ", architecture.name, ": ", join(known)));
 }
 
-// A number for all layers, or one for each.
+// Reads the feed-forward width: one number for all layers, or one for each.
 void set_hidden_dims(const Json& text, const Architecture& architecture, ModelConfig& out) {
   const auto listed = find_any(text, kHiddenDim);
   if (!listed || !listed->is_array()) {
@@ -79,15 +79,14 @@ void set_hidden_dims(const Json& text, const Architecture& architecture, ModelCo
   }
 }
 
-// Of the language model, or else of the model that it is in.
+// Finds a key in the language model's config, or else in the config around it.
 std::optional<Json> find_in(const Json& config, const Json& text, const char* key) {
   const auto inner = text.find(key);
   return inner ? inner : config.find(key);
 }
 
-// transformers goes by the model that the language model is in, and saves Mistral 3 so by default:
-// tied outside, and not inside. Where lm_head is stored all the same and differs, check_tied
-// refuses.
+// Transformers goes by the outer config. It saves Mistral 3 like that by default: tied outside, not
+// tied inside. check_tied refuses a checkpoint whose stored lm_head differs from the embedding.
 bool parse_tied(const Json& config, const Json& text, const Architecture& architecture) {
   constexpr const char* kKey = "tie_word_embeddings";
   const auto inner = text.find(kKey), outer = config.find(kKey);
@@ -101,7 +100,7 @@ bool parse_tied(const Json& config, const Json& text, const Architecture& archit
   return said ? said->as_bool() : architecture.tied;
 }
 
-// A cap that config.json asks for and the architecture has no place for.
+// Refuses a cap in config.json that the architecture does not compute.
 void check_caps(const Json& text, const BlockConfig& block) {
   const auto check = [&](const char* key, double taken) {
     const auto cap = text.find(key);
@@ -112,7 +111,7 @@ void check_caps(const Json& text, const BlockConfig& block) {
   check("final_logit_softcapping", block.logit_cap);
 }
 
-// Experts that config.json asks for and the architecture has no place for.
+// Refuses experts in config.json that the architecture does not have.
 void check_experts(const Json& text, const Architecture& architecture, const ModelConfig& out) {
   const bool any = std::any_of(out.layers.begin(), out.layers.end(), [](const auto& layer) {
     return layer.feed_forward == FeedForward::experts;
@@ -134,7 +133,7 @@ std::vector<std::string> unknown_keys(const Json& config, const Json& text, cons
   return unknown;
 }
 
-// transformers lets every token see all others with it, in any model.
+// Refuses is_causal = false, with which transformers lets every token see all others in any model.
 void check_causal(const Json& text) {
   const auto causal = text.find("is_causal");
   if (!causal || causal->as_bool()) return;
@@ -157,7 +156,7 @@ ModelConfig parse_model_config(const Json& unread) {
   set_hidden_dims(text, architecture, out);
   out.vocab_size = in_range(text.at("vocab_size"), kLargestDim);
   out.max_seq_len = in_range_or(text, kContext, kLongestContext, architecture.context);
-  // Of latent attention the family looks at what is rotated.
+  // With latent attention the family checks the rotated part itself.
   if (out.head_dim() % 2 != 0 && !out.layer(0).v_in_k) {
     fail(text.where(), ": has heads of ", out.head_dim(),
          " elements, expected an even number, since they are rotated in pairs");

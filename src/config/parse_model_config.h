@@ -1,4 +1,4 @@
-// From config.json to a model that can be computed.
+// Turns a config.json into a model that can be computed.
 #pragma once
 
 #include "core/config.h"
@@ -6,11 +6,11 @@
 
 namespace fp8kv {
 
-// Numbers and switches of a config.json, old and new spelling, and the keys that nobody here knows.
-// Throws, naming the key, for one that other models compute with and this one does not, for an
-// unknown architecture (listing the known ones), an unknown rope scaling or activation, impossible
-// dimensions, and layers that the architecture has not. dtype is f32 where the config does not say,
-// as in transformers. Whether the weights are quantised is not looked at.
+// Reads the numbers and switches of a config.json in old and new spellings, and lists its unknown
+// keys. Throws, naming the key, for: a key that changes other models and is not supported in this
+// one, an unknown architecture (listing the known ones), an unknown rope scaling or activation,
+// impossible dimensions, or layers that the architecture does not have. dtype is f32 by default,
+// like in transformers. Does not check whether the weights are quantised.
 ModelConfig parse_model_config(const Json& config);
 
 }  // namespace fp8kv

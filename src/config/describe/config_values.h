@@ -1,4 +1,4 @@
-// Values of a config.json, under any of their spellings and within bounds.
+// Reads values of a config.json under any of their spellings, and checks their bounds.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fp8kv {
 
-// Far above any model, far below what could overflow a product of two.
+// Far above any model, and far below any number whose product with another could overflow.
 inline constexpr int64_t kLargestDim = int64_t(1) << 28;
 inline constexpr int64_t kLongestContext = INT32_MAX;
 
@@ -26,31 +26,31 @@ inline constexpr Spellings kContext = {"max_position_embeddings", "n_positions",
                                        "model_max_length"};
 inline constexpr Spellings kLayerCount = {"num_hidden_layers", "n_layer", "num_layers"};
 
-// The first of "architectures"; "" where there is none.
+// The first entry of "architectures"; "" if there is none.
 std::string architecture_name(const Json& config);
 
-// The first of the spellings that the config has.
+// The value of the first spelling that the config has.
 std::optional<Json> find_any(const Json& config, Spellings keys);
-// Like find_any, but an error names the first, the usual spelling.
+// Like find_any, but throws if no key exists. The error names the first, usual spelling.
 Json at_any(const Json& config, Spellings keys);
 
-// How many layers the config says that there are: by a number, else by the list or the letters that
-// tell what each is, which is all that newer configs of Nemotron-H have.
+// The number of layers. It comes from a count, else from the list or the letters that give each
+// layer's kind: newer configs of Nemotron-H have no more than these.
 int64_t layer_count(const Json& config);
 
 // Unlike Json::find, true for a key whose value is null.
 bool mentions(const Json& object, std::string_view key);
 
-// A switch that is on where the config does not have the key. Throws for null, which counts as off
-// in transformers.
+// A switch that is on if the config does not have the key. Throws for null, which transformers
+// reads as off.
 bool is_on(const Json& config, const char* key);
 
-// Throws where the flag is true: `what` it asks for is not computed.
+// Throws if the flag is true. `what` names the unsupported feature that it asks for.
 void refuse_if_set(const Json& config, const char* key, const char* what);
 
 // Throws unless the number is finite and above 0.
 double positive_number(const Json& number);
-// The one under `key`; `otherwise` where there is none.
+// The positive number under `key`, or `otherwise` if the key is missing.
 double positive_or(const Json& text, const char* key, double otherwise);
 
 // Throws unless the number is in `least` to `most`.
@@ -59,7 +59,7 @@ inline int64_t in_range(const Json& number, int64_t most) {
   return in_range(number, 1, most);
 }
 
-// Throws where the two are there and say different things: two spellings of one key.
+// For two spellings of one key: throws if both exist and their values differ.
 void check_same(const std::optional<Json>& one, const std::optional<Json>& other);
 
 }  // namespace fp8kv

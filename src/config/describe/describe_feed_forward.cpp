@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// Two matrices with an activation between them, whatever the activation.
+// Families whose feed-forward part is two matrices with any activation between them.
 constexpr std::array<std::string_view, 12> kPlain = {
     "bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox",   "gptj",
     "mpt",   "opt",    "phi",  "nemotron",    "nemotron_h", "starcoder2"};
@@ -26,7 +26,7 @@ FeedForward dense_part(const Json& text) {
 }
 
 bool has_experts(const Json& text) {
-  // Gemma 4 has a switch, which is off where it is not there.
+  // Gemma 4 has a switch for experts, which is off by default.
   if (text.get_string("model_type", "").starts_with("gemma4")) {
     return text.get_bool("enable_moe_block", false);
   }
@@ -45,14 +45,14 @@ bool lists(const Json& text, const char* key, int64_t layer) {
   return false;
 }
 
-// Of a model with experts: whether this layer is one with them.
+// Whether this layer of a model with experts has experts itself.
 bool is_expert_layer(const Json& text, int64_t layer) {
   if (const auto types = text.find("mlp_layer_types")) {
     const auto i = static_cast<size_t>(layer);
     return i < types->size() && (*types)[i].as_string() == "sparse";
   }
   if (text.has("moe_layers")) return lists(text, "moe_layers", layer);
-  // GLM-4.7 Flash has one without saying so.
+  // GLM-4.7 Flash has one dense layer even if its config does not say so.
   const int64_t dense = text.get_string("model_type", "") == "glm4_moe_lite" ? 1 : 0;
   if (layer < text.get_int("first_k_dense_replace", dense)) return false;
   if (lists(text, "mlp_only_layers", layer)) return false;
@@ -64,14 +64,16 @@ bool is_expert_layer(const Json& text, int64_t layer) {
   return period < 1 || layer % period == text.get_int("expert_layer_offset", 0);
 }
 
-// Nemotron-H: most layers have attention or Mamba alone. The names are those of layers_block_type.
+// Nemotron-H: most layers are attention or Mamba without a feed-forward part. The names are those
+// of layers_block_type.
 FeedForward part_of_block(std::string_view block) {
   return block == "E" || block == "moe"   ? FeedForward::experts
          : block == "-" || block == "mlp" ? FeedForward::plain
                                           : FeedForward::none;
 }
 
-// What Nemotron-H says each layer is, in either form; empty where it does not.
+// The kind of each layer of a Nemotron-H, from either spelling; empty if the config has no such
+// list.
 std::vector<std::string> blocks_of(const Json& text) {
   std::vector<std::string> blocks;
   for (const char letter : text.get_string("hybrid_override_pattern", "")) {

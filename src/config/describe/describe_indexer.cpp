@@ -10,15 +10,17 @@
 namespace fp8kv {
 namespace {
 
-// Codes in E4M3 with an F32 scale for each block of 128, whatever the cache of the latents holds:
-// vLLM's DeepseekV32IndexerCache and SGLang's index_k_with_scale_buffer.
+// Bytes of one indexer key: E4M3 codes, with an F32 scale for each block of 128. The latent cache's
+// format does not matter. Sources: vLLM's DeepseekV32IndexerCache and SGLang's
+// index_k_with_scale_buffer.
 int64_t key_bytes(int64_t head_dim) {
   return head_dim + (head_dim + 127) / 128 * 4;
 }
 
-// Whether each layer chooses by itself; else it sees what the last one that did has chosen. As
-// transformers' GlmMoeDsaConfig: a list, a pattern of letters, or every index_topk_freq-th layer
-// from index_skip_topk_offset on; of other families every layer.
+// Whether each layer's indexer chooses tokens itself; else the layer reuses the choice of the last
+// layer that did. As in transformers' GlmMoeDsaConfig, the config has a list, a pattern of letters,
+// or a step: every index_topk_freq-th layer from index_skip_topk_offset on. In other families every
+// layer chooses.
 std::vector<bool> choosing_layers(const Json& text, int64_t n_layers) {
   std::vector<bool> chooses(static_cast<size_t>(n_layers), true);
   const auto check = [&](const Json& member, size_t count) {

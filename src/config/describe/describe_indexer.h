@@ -1,5 +1,5 @@
-// Sparse attention (DSA) as config.json tells of it: an indexer chooses the tokens that each token
-// sees, index_topk of them, by keys that it caches beside the latents. Internal to config.
+// Sparse attention (DSA) in config.json. In each layer an indexer picks the index_topk tokens that
+// a token attends to, by keys cached beside the latents. Internal to config.
 #pragma once
 
 #include "core/model_description.h"
@@ -7,11 +7,11 @@
 
 namespace fp8kv {
 
-// Whether layers of this config have such an indexer. Throws for one in a family of which it is not
-// known.
+// Whether the layers of this config have an indexer. Throws if the config has one in a family that
+// is not known for it.
 bool has_indexer(const Json& text);
 
-// Sets what the indexers of the layers cache. REQUIRES has_indexer.
+// Sets the size of each layer's indexer keys. REQUIRES has_indexer.
 void describe_indexer(const Json& text, ModelDescription& out);
 
 }  // namespace fp8kv

@@ -21,13 +21,14 @@ namespace {
 
 using Mixings = std::vector<Mixing>;
 
-// The number under `key`, from `least` to kLongestContext; `otherwise` where there is none.
+// The number under `key`, from `least` to kLongestContext, or `otherwise` if the key is missing.
 int64_t number_or(const Json& text, const char* key, int64_t least, int64_t otherwise) {
   const auto number = text.find(key);
   return number ? in_range(*number, least, kLongestContext) : otherwise;
 }
 
-// Full attention in layer `full` of every `period`.
+// One layer of every `period` has full attention: the one at place `full`. All others mix by
+// `other`.
 Mixings periodic(int64_t period, int64_t full, Mixing other, int64_t n_layers) {
   Mixings mixings;
   for (int64_t i = 0; i < n_layers; ++i)
@@ -40,7 +41,7 @@ Mixings told_by_interval(const Json&, const Json& interval, const ModelDescripti
   return periodic(period, period - 1, Mixing::recurrent, model.n_layers());
 }
 
-// Jamba: the only family that says which layer of the period has attention.
+// Jamba. No other family says which layer of the period has attention.
 Mixings told_by_period(const Json& text, const Json& period, const ModelDescription& model) {
   const int64_t n = in_range(period, kLongestContext);
   const auto offset = text.find("attn_layer_offset");
@@ -48,7 +49,8 @@ Mixings told_by_period(const Json& text, const Json& period, const ModelDescript
   return periodic(n, full, Mixing::recurrent, model.n_layers());
 }
 
-// The numbers of the layers with attention, between short convolutions (LFM2) or Mamba (Bamba).
+// The list has the numbers of the layers with attention. The layers between are short convolutions
+// (LFM2) or Mamba (Bamba).
 Mixings told_by_numbers(const Json&, const Json& numbers, const ModelDescription& model) {
   if (!numbers.is_array()) {
     fail(numbers.where(), ": is ", numbers.brief(), ", expected an array of layer numbers");
@@ -60,8 +62,9 @@ Mixings told_by_numbers(const Json&, const Json& numbers, const ModelDescription
   return mixings;
 }
 
-// Llama 4: layers that rotate Q and K see their chunk, the others all tokens. In no_rope_layers, in
-// spite of its name, 1 stands for a layer that rotates; an empty list counts as none.
+// Llama 4: layers that rotate Q and K attend within their chunk, the others attend to all tokens.
+// Despite its name, no_rope_layers has a 1 for each layer that rotates. An empty list counts as a
+// missing one.
 Mixings told_by_rotation(const Json& text, const Json&, const ModelDescription& model) {
   const auto listed = text.find("no_rope_layers");
   if (!listed || (listed->is_array() && listed->size() == 0)) {
@@ -79,7 +82,7 @@ Mixings told_by_rotation(const Json& text, const Json&, const ModelDescription& 
   return mixings;
 }
 
-// MiniMax: 1 for a layer with attention, 0 for one with linear attention.
+// MiniMax: 1 stands for attention, 0 for linear attention.
 Mixings told_by_attention(const Json&, const Json& types, const ModelDescription& model) {
   if (!types.is_array() || types.size() != model.layers.size()) {
     fail(types.where(), ": is ", types.brief(), ", expected an array of ",
@@ -92,7 +95,7 @@ Mixings told_by_attention(const Json&, const Json& types, const ModelDescription
   return mixings;
 }
 
-// The type of layers with a sparse indexer, in transformers 5 and before.
+// The layer type that means a sparse indexer, in transformers 5 and in earlier versions.
 bool is_indexed(std::string_view type) {
   return type == "indexed_attention" || type == "deepseek_sparse_attention";
 }
@@ -117,7 +120,7 @@ Mixings told_by_types(const Json& text, const Json& types, const ModelDescriptio
   for (size_t i = 0; i < types.size(); ++i) {
     const std::string name = types[i].as_string();
     if (has_indexer(text) && is_indexed(name)) {
-      mixings.push_back(Mixing::full);  // all that the indexer leaves
+      mixings.push_back(Mixing::full);  // attention to every token that the indexer picks
       continue;
     }
     const auto* found = std::find_if(kTypes.begin(), kTypes.end(),
@@ -133,7 +136,7 @@ Mixings told_by_types(const Json& text, const Json& types, const ModelDescriptio
   return mixings;
 }
 
-// Nemotron-H: a letter for each layer, which has attention, Mamba or a feed-forward part alone.
+// Nemotron-H: one letter for each layer, which is attention, Mamba or a feed-forward part alone.
 Mixings told_by_letters(const Json&, const Json& pattern, const ModelDescription& model) {
   const std::string letters = pattern.as_string();
   const bool known = letters.find_first_not_of("*M-E") == letters.npos;
@@ -151,7 +154,7 @@ Mixings told_by_letters(const Json&, const Json& pattern, const ModelDescription
   return mixings;
 }
 
-// Layers between which full ones are, for families whose configs may leave the pattern out.
+// The period of layers with full attention, for families whose configs may leave out the pattern.
 int64_t usual_pattern(const std::string& type) {
   if (type == "gemma2" || type == "gpt_oss") return 2;
   if (type.starts_with("gemma3n")) return 5;
@@ -159,7 +162,7 @@ int64_t usual_pattern(const std::string& type) {
   return type == "cohere2" || type == "olmo3" ? 4 : 0;
 }
 
-// SmolLM3: layers that do not rotate have the window.
+// SmolLM3: the layers without rotation have the window.
 Mixings windows_without_rotation(const Json& text, const ModelDescription& model) {
   Mixings mixings(model.layers.size(), Mixing::full);
   if (!text.get_bool("use_sliding_window", false)) return mixings;
@@ -170,7 +173,7 @@ Mixings windows_without_rotation(const Json& text, const ModelDescription& model
   return mixings;
 }
 
-// What transformers makes of a sliding_window without a list of layers.
+// Handles a sliding_window without a list of layers, the way transformers does.
 Mixings told_by_window(const Json& text, const Json&, const ModelDescription& model) {
   const int64_t n_layers = model.n_layers();
   const Mixings full(model.layers.size(), Mixing::full);
@@ -179,7 +182,7 @@ Mixings told_by_window(const Json& text, const Json&, const ModelDescription& mo
   const auto is = [&](const char* its_type, const char* architecture) {
     return type == its_type || model.architecture == architecture;
   };
-  // Some configs of Llama's have the key, which the model never reads.
+  // Some configs of Llama models have the key, but the model never reads it.
   if (is("llama", "LlamaForCausalLM")) return full;
   if (is("mistral", "MistralForCausalLM")) return windows;
   if (is("smollm3", "SmolLM3ForCausalLM")) return windows_without_rotation(text, model);
@@ -207,14 +210,14 @@ struct Decider {
   Mixings (*told)(const Json& text, const Json& member, const ModelDescription& model);
 };
 
-// The first that the config has decides.
+// The first key that the config has decides.
 constexpr Decider kDeciders[] = {
     {"hybrid_override_pattern", told_by_letters},
     {"attn_layer_indices", told_by_numbers},
     {"layers_block_type", told_by_types},
     {"block_types", told_otherwise},
     {"attn_type_list", told_by_attention},
-    {"hybrid_layer_pattern", told_otherwise},  // MiMo's windows have heads of their own too
+    {"hybrid_layer_pattern", told_otherwise},  // MiMo: heads differ as well
     {"layer_types", told_by_types},
     {"full_attn_idxs", told_by_numbers},
     {"full_attention_interval", told_by_interval},
@@ -236,13 +239,13 @@ const Decider* find_decider(const Json& text) {
   return found == std::end(kDeciders) ? nullptr : found;
 }
 
-// Whose configs may leave out which layers have attention where none has.
+// Families whose configs may leave out the list of attention layers, if no layer has attention.
 bool is_mamba_unless_said(const Json& text) {
   const std::string type = text.get_string("model_type", "");
   return type == "granitemoehybrid" || type == "bamba";
 }
 
-// Whose configs may leave the pattern out: every fourth layer has attention.
+// Families whose configs may leave out the pattern: every fourth layer has attention.
 bool is_qwen_hybrid(const Json& text) {
   const std::string type = text.get_string("model_type", "");
   return type == "qwen3_next" || type.starts_with("qwen3_5");
@@ -261,10 +264,10 @@ Mixings told_mixings(const Json& text, const ModelDescription& model) {
   return decider->told(text, member ? *member : text, model);
 }
 
-// Gemma 4: the layers without a window have heads of another size; and where K serves as V too,
-// another number of them for K and V.
+// Gemma 4: layers without a window have heads of another size. If K also serves as V, they have
+// another number of KV heads too.
 void set_global_heads(const Json& text, LayerDescription& layer) {
-  constexpr int64_t kGemma4Size = 512;  // where its config does not say
+  constexpr int64_t kGemma4Size = 512;  // if the config does not say
   const auto size = text.find("global_head_dim");
   const bool gemma4 = text.get_string("model_type", "").starts_with("gemma4");
   if (size || (gemma4 && !text.has("per_layer_config"))) {
@@ -276,8 +279,8 @@ void set_global_heads(const Json& text, LayerDescription& layer) {
   }
 }
 
-// The number of a layer as transformers 5 writes it: with zeros in front where another has more
-// digits. -1 for what is no number of a layer.
+// Reads the number of a layer as transformers 5 writes it, padded with zeros to the width of the
+// longest number. Returns -1 for a string that is no layer number.
 int64_t layer_of(const std::string& number, int64_t n_layers) {
   int64_t index = -1;
   const char* const end = number.data() + number.size();
@@ -286,7 +289,8 @@ int64_t layer_of(const std::string& number, int64_t n_layers) {
   return whole && index >= 0 && index < n_layers ? index : -1;
 }
 
-// What transformers 5 writes of layers that differ from the config: {"3": {"head_dim": 512}}.
+// Applies per_layer_config, in which transformers 5 lists layers that differ: {"3": {"head_dim":
+// 512}}.
 void set_own_heads(const Json& text, ModelDescription& out) {
   const auto layers = text.find("per_layer_config");
   if (!layers) return;
@@ -324,7 +328,7 @@ void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
   layer.mixing = mixing;
   switch (mixing) {
     case Mixing::full:
-      // Its layers have attention and Mamba side by side.
+      // Falcon-H1's layers have attention and Mamba side by side.
       if (text.get_string("model_type", "") == "falcon_h1") {
         layer.state_bytes = state_bytes_of(text);
         layer.state_beside = true;
@@ -345,12 +349,12 @@ void set_mixing(const Json& text, Mixing mixing, LayerDescription& layer) {
   }
 }
 
-// The last layers may read the cache of the last layer of their kind before them.
+// The last layers may read the cache of an earlier layer: the last one of their own kind.
 void set_caches(const Json& text, ModelDescription& out) {
   const bool gemma3n = text.get_string("model_type", "").starts_with("gemma3n");
-  const int64_t usual = gemma3n ? 15 : 0;  // where its config does not say
+  const int64_t usual = gemma3n ? 15 : 0;  // if the config does not say
   const int64_t first_shared = out.n_layers() - number_or(text, "num_kv_shared_layers", 0, usual);
-  std::map<Mixing, int64_t> last;  // that has its own, by kind
+  std::map<Mixing, int64_t> last;  // the last layer with its own cache, by kind
   for (int64_t i = 0; i < out.n_layers(); ++i) {
     LayerDescription& layer = out.layers[static_cast<size_t>(i)];
     if (layer.n_kv_heads == 0) continue;

@@ -1,4 +1,4 @@
-// What mixes the tokens of each layer, and which cache it reads, by config.json.
+// Finds in config.json how each layer mixes tokens, and which cache it reads.
 #pragma once
 
 #include <optional>
@@ -8,16 +8,16 @@
 
 namespace fp8kv {
 
-// Sets what mixes the tokens of each layer, its heads where they differ, and whose cache it reads.
-// What decides: hybrid_override_pattern; else layers_block_type, layer_types; else full_attn_idxs,
-// full_attention_interval, attn_layer_period, attention_chunk_size with the layers that rotate,
-// sliding_window with its pattern or switches; num_kv_shared_layers gives the last layers the
-// caches of others. Throws where it cannot be told, having left `out` half done. REQUIRES layers
-// with the heads that the config gives for all.
+// Sets how each layer mixes tokens, its heads if layers differ in them, and the cache that it
+// reads. These keys decide: hybrid_override_pattern; else layers_block_type or layer_types; else
+// full_attn_idxs, full_attention_interval, attn_layer_period, attention_chunk_size with the
+// rotating layers, or sliding_window with its pattern or switches. num_kv_shared_layers lets the
+// last layers read other layers' caches. Throws if the mixing cannot be told, and then leaves `out`
+// half done. REQUIRES layers with the heads that the config gives for all.
 void describe_mixing(const Json& text, ModelDescription& out);
 
-// The member that decides what mixes the tokens of the layers; nullopt where there is none, and all
-// have full attention.
+// The member of the config that decides how layers mix tokens; nullopt if there is none, so that
+// all have full attention.
 std::optional<Json> mixing_member(const Json& text);
 
 }  // namespace fp8kv

@@ -17,10 +17,10 @@
 namespace fp8kv {
 namespace {
 
-// Of transformers' FalconConfig: those that TII published say nothing.
+// The default in transformers' FalconConfig, since the configs that TII published give no context.
 constexpr int64_t kFalconContext = 2048;
 
-// One KV head for all queries. Where Falcon has its newer blocks, the switch says nothing.
+// Whether all query heads share one KV head. In Falcon's newer blocks this switch has no effect.
 bool is_multi_query(const Json& text) {
   const std::string type = text.get_string("model_type", "");
   if (type != "falcon" && type != "gpt_bigcode") return false;
@@ -50,7 +50,7 @@ int64_t parse_head_dim(const Json& text, int64_t n_heads) {
   return size / n_heads;
 }
 
-// Families whose layers have latent attention as DeepSeek V2 has it, and cache nothing else.
+// Families with latent attention like DeepSeek V2's, whose layers cache nothing else.
 constexpr std::string_view kLatentTypes[] = {"deepseek_v2", "deepseek_v3",   "deepseek_v32",
                                              "kimi_k2",     "glm4_moe_lite", "glm_moe_dsa"};
 
@@ -66,8 +66,8 @@ bool has_latent_attention(const Json& text) {
        join(std::vector<std::string>(std::begin(kLatentTypes), std::end(kLatentTypes))));
 }
 
-// What all heads share: what is rotated, then the latent. head_dim, where such a config has it, is
-// that of what is rotated, and decides nothing.
+// The one vector that all heads share: the rotated elements, then the latent. head_dim in such a
+// config is the rotated size and decides nothing.
 LayerDescription latent_layer(const Json& text) {
   LayerDescription layer;
   layer.n_kv_heads = 1;
@@ -87,7 +87,7 @@ LayerDescription layer_with_heads(const Json& text, int64_t n_heads) {
   return layer;
 }
 
-// What `work` throws of what it reads; nullopt where it reads all.
+// Runs `work` and returns the input error that it throws; nullopt if it succeeds.
 template <std::invocable Work>
 std::optional<Error> input_error_of(const Work& work) {
   try {

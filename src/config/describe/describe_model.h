@@ -1,4 +1,4 @@
-// What a config.json says of a model, whether the model can be computed here or not.
+// Describes a model from its config.json, even if its forward pass is not supported.
 #pragma once
 
 #include "core/model_description.h"
@@ -6,17 +6,17 @@
 
 namespace fp8kv {
 
-// Reads a transformer's config.json, at the language model where it wraps one. Throws, naming the
-// key, when the number of layers, of heads or of KV heads, or the size of a head cannot be told or
-// is impossible, and for a latent vector instead of K and V. Layers that are told in a way not
-// known here are Mixing::unknown, and `unclear` says why; feed-forward parts likewise are
+// Reads a transformer's config.json, or the config of the language model that it wraps. Throws,
+// naming the key, if the number of layers, heads or KV heads, or the size of a head, is unknown or
+// impossible. Throws for unsupported forms of latent attention. Layers described in an unknown way
+// become Mixing::unknown, and `unclear` says why. Unknown feed-forward parts become
 // FeedForward::unknown.
 ModelDescription describe_model(const Json& config);
 
-// The same, where the config of its language model is at hand already.
+// Like the above, if the config of the language model is already at hand.
 ModelDescription describe_model(const Json& config, const Json& text);
 
-// Gives up what is known of the layers, but for their heads.
+// Resets everything known about the layers except their heads.
 void make_unclear(ModelDescription& model, Error why);
 
 }  // namespace fp8kv

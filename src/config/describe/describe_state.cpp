@@ -7,7 +7,7 @@
 namespace fp8kv {
 namespace {
 
-// Keys of a family's config. The state of a head is rows x columns; the convolution has the
+// The keys of one family's config. A head's state is rows x columns. The convolution covers the
 // columns of all heads, and the rows of each group twice.
 struct StateKeys {
   const char* heads;
@@ -24,7 +24,8 @@ constexpr StateKeys kStateKeys[] = {
     {"mamba_num_heads", "ssm_state_size", "mamba_head_dim", "n_groups", "conv_kernel"},
 };
 
-// Granite 4, Bamba and Falcon-H1 may leave the columns of a head to the width of all.
+// Columns of a head, from the total width. Granite 4, Bamba and Falcon-H1 may give no more than
+// that.
 uint64_t columns_by_width(const Json& text, uint64_t heads, int64_t most) {
   const auto dim = find_any(text, kDim), expand = text.find("mamba_expand");
   const auto width = text.find("mamba_d_ssm");  // Falcon-H1
@@ -34,7 +35,7 @@ uint64_t columns_by_width(const Json& text, uint64_t heads, int64_t most) {
 }
 
 std::optional<uint64_t> bytes_by(const Json& text, const StateKeys& keys) {
-  // Far above any model, and products of three stay countable.
+  // Far above any model, and products of three such numbers do not overflow.
   constexpr int64_t kMost = int64_t{1} << 20;
   const auto number = [&](const char* key) -> uint64_t {
     const auto found = text.find(key);

@@ -1,4 +1,4 @@
-// What a sequence takes in the layers that keep a state, by config.json.
+// Finds in config.json how large the state of a layer is.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,8 @@
 
 namespace fp8kv {
 
-// Bytes of the state that one layer keeps of a sequence: a recurrent state in f32, and the last
-// tokens of its convolution in 16 bit, as runtimes have them. 0 where the config does not say it in
-// a way that is known here.
+// Bytes of state per sequence in one layer, as runtimes store it: a recurrent state in f32, and the
+// convolution's last tokens in 16 bit. 0 if the config does not give the sizes in a known form.
 uint64_t state_bytes_of(const Json& text);
 
 }  // namespace fp8kv

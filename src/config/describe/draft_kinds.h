@@ -1,5 +1,5 @@
-// How checkpoints hold layers that draft tokens (MTP), and what is in front of such a layer: a
-// table, one row for each kind. Which of them a checkpoint has is in checkpoint/draft_layers.h.
+// How checkpoints store layers that draft tokens (MTP), and how the input of such a layer is made:
+// a table with a row for each kind. checkpoint/draft_layers.h decides which kind a checkpoint has.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,29 @@
 namespace fp8kv {
 
 // The tensors that make the input of a draft layer: product([norm(embedding of the next token),
-// norm(the model's last hidden state)]). Names are those of the checkpoint; "{}" stands for the
-// layer's own name.
+// norm(the model's last hidden state)]). The names are those in the checkpoint, with "{}" for the
+// name of the layer.
 struct DraftEntry {
   std::string_view embedding_norm;
   std::string_view hidden_norm;
   std::string_view product;
-  bool hidden_first = false;  // the product takes the hidden state before the embedding
-  bool first_masked = false;  // at position 0 the embedding is 0, before its norm
+  bool hidden_first = false;  // the product takes the hidden state first, then the embedding
+  bool first_masked = false;  // the embedding at position 0 counts as 0, before its norm
 };
 
 struct DraftKind {
-  std::string_view name;  // for people, and in JSON
-  std::string_view
-      layers;  // what is before a layer's number; "" for layers behind the model's last
-  std::span<const std::string_view> counts;  // keys of config.json that say how many there are
+  std::string_view name;    // for messages and JSON
+  std::string_view layers;  // the prefix of a layer's number; "" for layers behind the model's last
+  std::span<const std::string_view> counts;  // keys of config.json for their number
   DraftEntry entry;
-  // Architectures that fp8kv computes, and whose draft layer is one like their last with attention.
+  // Supported architectures whose draft layer is like the model's last layer with attention.
   std::span<const std::string_view> computed;
 };
 
-// In the order in which they are tried: the first whose tensors are there is the layer's.
+// All kinds, in the order of trying: the first one whose tensors exist is the layer's kind.
 std::span<const DraftKind> draft_kinds();
 
-// How many layers config.json says that drafts of the kind have; 0 where it says nothing.
+// The number of draft layers of this kind by config.json; 0 if it gives none.
 int64_t draft_count(const DraftKind& kind, const Json& config);
 
 }  // namespace fp8kv

@@ -6,7 +6,7 @@
 namespace fp8kv {
 namespace {
 
-// In the order in which one is inside another: Qwen2.5-Omni has thinker_config.text_config.
+// Outer wrappers come first: Qwen2.5-Omni has thinker_config.text_config.
 constexpr const char* kWrappers[] = {"thinker_config", "text_config", "language_config",
                                      "llm_config"};
 

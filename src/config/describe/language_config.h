@@ -1,4 +1,4 @@
-// Where the language model is in a config.json.
+// Finds the language model in a config.json.
 #pragma once
 
 #include <optional>
@@ -7,16 +7,15 @@
 
 namespace fp8kv {
 
-// The config of a language model inside that of a model with more parts: `text_config` and the
-// like. nullopt where there is none. Some configs have one and give the number of layers
-// themselves.
+// The config of the language model inside a larger model: `text_config` and similar keys. nullopt
+// if there is none. Some configs have one and also give the number of layers at the top.
 std::optional<Json> wrapped_config(const Json& config);
 
-// The object that describes the language model: the config itself where it gives a number of
-// layers, else the one that it wraps, with what its family has for what it leaves out.
+// The object that describes the language model: the config itself if it gives a number of layers,
+// else the config that it wraps. Missing keys get the defaults of the family.
 Json language_config(const Json& config);
 
-// The member that names the dtype of the weights: of the config, or else of its language model.
+// The member that names the dtype of the weights, in the config or else in its language model.
 std::optional<Json> find_dtype(const Json& config);
 
 }  // namespace fp8kv

@@ -9,7 +9,7 @@
 namespace fp8kv {
 
 int32_t parse_token_id(const Json& id);
-// One token id or a list of them, as under eos_token_id.
+// Reads one token id or a list of them, as under eos_token_id.
 std::vector<int32_t> parse_token_ids(const Json& ids);
 
 }  // namespace fp8kv

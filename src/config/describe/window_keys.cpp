@@ -22,7 +22,7 @@ constexpr std::array<WindowKey, 4> kKeys = {{
 }};
 
 // Source: the config classes and the models of transformers 5.24 and 4.57. Mistral counts as a
-// reader of layer_types: transformers ignores the key, vLLM does not, and a contradiction is
+// reader of layer_types: transformers ignores the key, but vLLM reads it, and contradictions are
 // refused.
 constexpr WindowReader kReaders[] = {
     {.model_type = "cohere2",
@@ -133,7 +133,7 @@ std::vector<std::string> unread_window_keys(const Json& text) {
   std::vector<std::string> unread;
   const bool windowed = text.has("sliding_window") || usual_window(text) > 0;
   for (const WindowKey& key : kKeys) {
-    // SmolLM3 as published has max_window_layers, and no window.
+    // SmolLM3's published config has max_window_layers without any window.
     if (!windowed && key.name != "layer_types") continue;
     if (text.has(key.name) && !reads_window_key(text, key.name)) unread.emplace_back(key.name);
   }

@@ -1,5 +1,5 @@
-// Which keys of config.json a family reads to learn which layers have a window.
-// A family that is not in the table counts as reading all of them.
+// The keys of config.json by which each family decides which layers have a window. A family without
+// a row counts as a reader of all of them.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ struct WindowReader {
   bool pattern = false;   // sliding_window_pattern
   bool first = false;     // max_window_layers
   bool switched = false;  // use_sliding_window
-  // The sliding_window of a config that has no such key; 0: none, or the config has to say it.
+  // The window of a config without sliding_window. 0: no window, or the config must give it.
   int64_t usual_window = 0;
 };
 
 std::span<const WindowReader> window_readers();
 
-// Whether the family of this config reads `key`; true for a key that is not of windows.
+// Whether this config's family reads `key`; true for a key that does not concern windows.
 bool reads_window_key(const Json& text, std::string_view key);
 
-// The sliding_window of the family for a config without the key; 0: none.
+// The family's default for a missing sliding_window; 0: no window.
 int64_t usual_window(const Json& text);
 
-// The keys of windows that the config sets and its family does not read, in the table's order.
-// Without sliding_window in the config that is layer_types alone.
+// The window keys that the config sets but its family does not read, in the table's order. If the
+// config has no sliding_window, only layer_types counts.
 std::vector<std::string> unread_window_keys(const Json& text);
 
 }  // namespace fp8kv

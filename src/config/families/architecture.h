@@ -1,4 +1,4 @@
-// A row of the table of architectures: what of a family's config.json is not common to all.
+// One row of the table of architectures: how a family's config.json differs from the common form.
 #pragma once
 
 #include <cstdint>
@@ -18,39 +18,40 @@ struct NamedActivation {
   Activation activation;
 };
 
-// What most families have.
+// The activation of most families.
 inline constexpr NamedActivation kSilu[] = {{"silu", Activation::silu},
                                             {"swish", Activation::silu}};
 
 struct Architecture {
   std::string name;        // as in config.json "architectures"
-  std::string model_type;  // as in config.json "model_type", by which transformers goes
-  std::string summary;     // for people: "Llama 1, 2, 3.x"
-  bool windows = false;    // its layers may have sliding windows
-  bool chunks = false;     // its layers may see chunks
-  bool states = false;     // its layers may keep a state instead of a cache
-  bool blocks = false;     // its layers may be a feed-forward part alone
-  bool shapes = false;     // its layers may differ in their heads, and read each other's caches
-  // What differs from the common part. The description in `out` is complete, and its layers are
-  // checked.
+  std::string model_type;  // as in config.json "model_type", by which transformers chooses
+  std::string summary;     // for messages: "Llama 1, 2, 3.x"
+  bool windows = false;    // layers may have sliding windows
+  bool chunks = false;     // layers may attend within chunks
+  bool states = false;     // layers may keep a state instead of a cache
+  bool blocks = false;     // layers may be a feed-forward part alone
+  bool shapes = false;     // layers may differ in their heads, and read each other's caches
+  // Reads the keys specific to the family. The description in `out` is complete by then, and its
+  // layers are checked.
   void (*parse)(const Json& config, ModelConfig& out);
   std::span<const TensorRow> tensors;
-  // What files have where experts lie otherwise: all of a layer in one tensor, or each in its own.
+  // The tensors of files that store experts the other way: all of a layer in one tensor, or each
+  // apart.
   std::span<const TensorRow> other_tensors = {};
-  std::span<const NamedActivation> activations;  // it may have; the first is the default
-  // What its config.json calls these, and has where it does not say.
+  std::span<const NamedActivation> activations;  // the supported ones; the first is the default
+  // The family's names for two keys, then its defaults for missing keys.
   const char* norm_eps = "rms_norm_eps";
   const char* activation = "hidden_act";
   bool tied = false;
-  int64_t context = 0;      // 0: it has to say
-  int64_t hidden_dims = 0;  // the hidden_dim, in dims; 0: it has to say
+  int64_t context = 0;      // default context; 0: the config must give it
+  int64_t hidden_dims = 0;  // default hidden_dim in units of dim; 0: the config must give it
   RopeStyle rope = {};
-  // What its tensors' "model." and "lm_head" are by themselves.
+  // The prefix that replaces "model.", and the name of lm_head, in files of the model alone.
   const char* model_prefix = "model.";
   const char* lm_head = "lm_head";
-  // What else its model_type is in published files.
+  // Other values of model_type in published files.
   std::span<const std::string_view> more_types = {};
-  // What else its model_type is where it is the language model inside of another.
+  // Other values of model_type for this language model inside a larger model.
   std::span<const std::string_view> inner_types = {};
 };
 

@@ -22,11 +22,11 @@
 namespace fp8kv {
 namespace {
 
-// A model whose language model is one of the rows, by the model_type of its own config.
+// A larger model whose language model has its own row, found by the model_type of the inner config.
 struct Wrapper {
   std::string_view name;
   std::string_view model_type;
-  bool uncapped = false;  // transformers caps no logits in it, as it does in the model by itself
+  bool uncapped = false;  // transformers caps logits without the wrapper alone
 };
 
 constexpr Wrapper kOuterModels[] = {
@@ -58,7 +58,7 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
 
-// transformers chooses the code by model_type, most others by the architecture.
+// Transformers chooses the code by model_type, while most other programs go by the architecture.
 void check_model_type(std::string_view name, std::string_view model_type, const Json& config,
                       std::span<const std::string_view> more_types = {}) {
   const auto type = config.find("model_type");
@@ -82,7 +82,7 @@ void check_uncapped(const Wrapper& wrapper, const Json& text) {
               "transformers does not cap logits there, and other runtimes do");
 }
 
-// The row of the language model inside.
+// The row of the language model inside the wrapper.
 const Architecture& inner_row(const Wrapper& wrapper, const Json& config) {
   check_model_type(wrapper.name, wrapper.model_type, config);
   const Json text = language_config(config), type = text.at("model_type");
@@ -97,7 +97,8 @@ const Architecture& inner_row(const Wrapper& wrapper, const Json& config) {
 
 constexpr const char* kDescribed = "plan, inspect, extract and inject take such a model";
 
-// REQUIRES a layer without full attention.
+// Throws for a layer whose mixing the architecture does not support. REQUIRES a layer without full
+// attention.
 [[noreturn]] void refuse_mixing(const Architecture& architecture, const Json& config,
                                 const ModelConfig& model, int64_t layer) {
   const auto member = mixing_member(config);
@@ -118,11 +119,11 @@ constexpr NamedActivation kGelu[] = {{"gelu_pytorch_tanh", Activation::gelu_tanh
                                      {"gelu_new", Activation::gelu_tanh},
                                      {"gelu_fast", Activation::gelu_tanh},
                                      {"gelu", Activation::gelu_erf}};
-// Its first configs say gelu, and mean the other.
+// Gemma's first configs say gelu but mean the tanh form.
 constexpr NamedActivation kGemmaGelu[] = {{"gelu_pytorch_tanh", Activation::gelu_tanh},
                                           {"gelu", Activation::gelu_tanh}};
 
-// Qwen2-VL's older configs are flat.
+// Older configs of Qwen2-VL are flat.
 constexpr std::string_view kQwen2Inside[] = {"qwen2_vl", "qwen2_vl_text", "qwen2_5_vl",
                                              "qwen2_5_vl_text"};
 constexpr std::string_view kQwen3Inside[] = {"qwen3_vl_text"};
@@ -415,7 +416,8 @@ const Architecture& architecture_at(const Json& config) {
       check_model_type(row.name, row.model_type, config, row.more_types);
       return row;
     }
-    // Only case is taken for a slip: Qwen3 is near Qwen2 in letters, and another model.
+    // Only a difference in case counts as a slip. Qwen3 is close to Qwen2 in letters, but another
+    // model.
     if (same_ignoring_case(row.name, name)) hint = cat(" (did you mean ", quote(row.name), "?)");
   }
   if (hint.empty() && config.has("auto_map")) {

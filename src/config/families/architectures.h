@@ -1,4 +1,4 @@
-// Which models this tool can compute with: a table, one row each.
+// The models that this program can compute: a table with a row for each architecture.
 #pragma once
 
 #include <span>
@@ -12,18 +12,18 @@ namespace fp8kv {
 
 std::span<const Architecture> architectures();
 
-// What files have in place of an architecture's tensors, or of those that it has in their place,
-// where experts lie otherwise; empty: nothing.
+// The counterpart of a list of tensors, in either direction, for files that store experts the other
+// way; empty if there is none.
 std::span<const TensorRow> other_tensors(std::span<const TensorRow> tensors);
 
-// The row that config.json names, or that of its language model where it names a model with more
-// parts. Throws, listing the rows, where it names none of them, and where its model_type is of
+// The row that config.json names. If it names a larger model, the row of its language model.
+// Throws, listing the rows, if config.json names none of them. Throws if model_type belongs to
 // another architecture.
 const Architecture& architecture_at(const Json& config);
 
-// Throws, naming the member of the config, unless all layers are alike: attention to every token
-// before, or to a sliding window of them where the architecture may have windows, with the same
-// heads and a cache of their own.
+// Throws, naming the config's member, unless all layers are of a kind that the architecture
+// supports. By default that is attention to all earlier tokens with the same heads, each layer with
+// its own cache. Architectures with `windows` also allow sliding windows.
 void check_layers(const Architecture& architecture, const Json& config, const ModelConfig& model);
 
 }  // namespace fp8kv

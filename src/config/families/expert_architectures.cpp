@@ -13,21 +13,21 @@ namespace {
 
 using enum TensorRole;
 
-// Versions of transformers differ in which layers would have the window.
+// Throws if a window is on, since versions of transformers differ in which layers get it.
 void check_no_window(const Json& config) {
   const auto used = config.find("use_sliding_window");
   if (!used || !used->as_bool()) return;
   fail(used->where(), ": is true: a sliding window is not supported in this architecture");
 }
 
-// Qwen's routers: weights that do not add up to 1 unless the config says so.
+// Qwen: the weights of the chosen experts need not sum to 1 unless the config says so.
 void parse_qwen_experts(const Json& config, ModelConfig& out) {
   parse_experts(config, {{"num_experts", "num_local_experts"}, "moe_intermediate_size"}, out);
   check_no_window(config);
   if (out.experts) out.experts->routing.normalise = config.get_bool("norm_topk_prob", false);
 }
 
-// A multiplier, 1 where the config has none.
+// The multiplier under `key`, or 1 if the key is missing.
 double multiplier(const Json& config, const char* key) {
   const auto found = config.find(key);
   const double value = found ? found->as_double() : 1.0;
@@ -58,7 +58,7 @@ void parse_gpt_oss(const Json& config, ModelConfig& out) {
   out.qkv_bias = is_on(config, "attention_bias");
   out.o_bias = out.qkv_bias;
   out.block.sinks = true;
-  // transformers has a rope by yarn where the config has none, and a window of 128.
+  // These keys must be present: transformers' defaults would be a yarn rope and a window of 128.
   if (!config.has("rope_scaling")) config.at("rope_parameters");
   if (!config.has("layer_types")) config.at("sliding_window");
   parse_experts(config, {{"num_local_experts", "num_experts"}, "intermediate_size"}, out);
@@ -83,7 +83,7 @@ void parse_granite_moe(const Json& config, ModelConfig& out) {
   if (out.experts) out.experts->routing.score = RouterScore::softmax_of_chosen;
 }
 
-// rotary_dim is what its first configs call the part of a head that is rotated.
+// The first configs call the rotated part of a head rotary_dim.
 void parse_minimax_m2(const Json& config, ModelConfig& out) {
   if (const auto rotated = config.find("rotary_dim")) {
     const int64_t size = in_range(*rotated, 2, out.head_dim());
@@ -144,14 +144,14 @@ void parse_qwen3_moe(const Json& config, ModelConfig& out) {
 }
 
 std::span<const TensorRow> glm4_moe_tensors() {
-  // Layers without experts are Llama's.
+  // Layers without experts are like Llama's.
   static const TensorRows rows = joined({opening(), qkv(), qk_norms(), attention_out(), next_norm(),
                                          gated_mlp(), deepseek_experts(), ending()});
   return rows;
 }
 
 std::span<const TensorRow> gpt_oss_tensors() {
-  // All experts of a layer are in one tensor, as columns, gate and up in turn.
+  // One tensor holds all experts of a layer, as columns, with gate and up in turn.
   static const TensorRows rows =
       joined({opening(),
               qkv(),
@@ -198,7 +198,7 @@ std::span<const TensorRow> minimax_m2_tensors() {
 }
 
 std::span<const TensorRow> granite_moe_tensors() {
-  // All experts of a layer are in one tensor, which has gate and up one after the other.
+  // One tensor holds all experts of a layer, with gate first, then up.
   static const TensorRows rows =
       joined({opening(),
               qkv(),
@@ -217,7 +217,7 @@ std::span<const TensorRow> granite_moe_tensors_apart() {
 }
 
 std::span<const TensorRow> mixtral_tensors() {
-  // Those of Mistral but for the experts, w1 being the gate, w3 up and w2 down.
+  // Like Mistral's, except for the experts: w1 is the gate, w3 is up and w2 is down.
   static const TensorRows rows =
       joined({opening(),
               qkv(),
@@ -232,7 +232,7 @@ std::span<const TensorRow> mixtral_tensors() {
 }
 
 std::span<const TensorRow> qwen_moe_tensors() {
-  // Layers without experts are Llama's.
+  // Layers without experts are like Llama's.
   static const TensorRows rows =
       joined({opening(),
               qkv(),

@@ -1,5 +1,5 @@
-// What differs from the common part in models whose layers have experts, and what their tensors are
-// called. Rows of the table in architectures.cpp. Internal to config.
+// Families with mixture-of-experts layers: their special config keys and the names of their
+// tensors. Rows of the table in architectures.cpp use them. Internal to config.
 #pragma once
 
 #include <span>
@@ -19,8 +19,8 @@ void parse_olmoe(const Json& config, ModelConfig& out);
 void parse_qwen2_moe(const Json& config, ModelConfig& out);
 void parse_qwen3_moe(const Json& config, ModelConfig& out);
 
-// In each pair the second is of files that have experts otherwise: as llm-compressor quantises
-// them, or as transformers 5 has them in memory.
+// In each pair the second is for files that store experts the other way, as llm-compressor writes
+// them or as transformers 5 keeps them in memory.
 std::span<const TensorRow> glm4_moe_tensors();
 std::span<const TensorRow> glm4_moe_tensors_together();
 std::span<const TensorRow> gpt_oss_tensors();

@@ -8,10 +8,11 @@
 namespace fp8kv {
 namespace {
 
-// Above any model; ids and counts of experts stay far below what could overflow.
+// Far above any model, and far below where ids or counts of experts could overflow.
 constexpr int64_t kMostExperts = 4096;
 
-// transformers saves these with its defaults though no layer has experts.
+// Marks keys of experts as read. Transformers saves them with default values even if no layer has
+// experts.
 void ignore_expert_keys(const Json& text, const ExpertsKeys& keys) {
   for (const char* key :
        {keys.hidden_dim, keys.per_token, "first_k_dense_replace", "moe_latent_size",

@@ -16,13 +16,13 @@
 namespace fp8kv {
 namespace {
 
-// One switch for the biases of q, k, v and o.
+// One switch controls the biases of q, k, v and o.
 void set_attention_bias(const Json& config, const char* key, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool(key, false);
 }
 
-// The window of Qwen's models: from some layer on, or in the layers that are listed. It has a
-// switch, which is off where it is not there.
+// Checks the window of Qwen's models, which starts at some layer or covers the listed layers. It
+// needs a switch, which is off by default.
 void check_qwen_window(const Json& config, const ModelConfig& model) {
   const bool used = config.get_bool("use_sliding_window", false);
   for (const LayerDescription& layer : model.layers) {
@@ -36,7 +36,7 @@ void check_qwen_window(const Json& config, const ModelConfig& model) {
   }
 }
 
-// As the models do, which hold this number as one of their own type.
+// Rounds like the models do, which store this number in their own dtype.
 double rounded_to(DType dtype, double value) {
   const auto single = static_cast<float>(value);
   if (dtype == DType::bf16) return bf16_to_float(bf16_from_float(single));
@@ -44,12 +44,12 @@ double rounded_to(DType dtype, double value) {
   return value;
 }
 
-// The cap under `key`: null is none, and a config without the key has the family's.
+// The cap under `key`. Null means no cap, and a missing key means the family's default.
 double cap_or(const Json& config, const char* key, double otherwise) {
   return mentions(config, key) ? positive_or(config, key, 0.0) : otherwise;
 }
 
-// hidden_size_per_layer_input and the like; a config without has the family's.
+// Reads hidden_size_per_layer_input and the related keys; missing keys get the family's defaults.
 void parse_layer_inputs(const Json& config, ModelConfig& out) {
   const auto inputs = config.find("hidden_size_per_layer_input");
   const auto tokens = config.find("vocab_size_per_layer_input");
@@ -60,7 +60,7 @@ void parse_layer_inputs(const Json& config, ModelConfig& out) {
   out.layer_vocab_size = tokens ? in_range(*tokens, kLargestDim) : 262144;
 }
 
-// What is cut off of the gates of layers: by default much of it in the first ten.
+// Reads which share of each layer's gate is cut off. By default the first ten layers cut 95 %.
 void parse_gate_cuts(const Json& config, ModelConfig& out) {
   const size_t n_layers = out.layers.size(), usual = n_layers > 10 ? 10 : 0;
   out.gate_cuts.assign(n_layers, 0.0);
@@ -82,11 +82,11 @@ void parse_gate_cuts(const Json& config, ModelConfig& out) {
 
 }  // namespace
 
-// In no_rope_layers, in spite of its name, 1 stands for a layer that rotates.
+// Despite its name, no_rope_layers has a 1 for each layer that rotates.
 std::vector<bool> rotating_layers(const Json& config, size_t n_layers) {
   std::vector<bool> rotates;
   const auto listed = config.find("no_rope_layers");
-  const auto said = config.find("no_rope_layer_interval");  // where there is no list
+  const auto said = config.find("no_rope_layer_interval");  // counts if there is no list
   if (listed && listed->is_array() && listed->size() > 0) {
     if (listed->size() < n_layers) {
       fail(listed->where(), ": has ", count_of(listed->size(), "number"),
@@ -120,7 +120,8 @@ void parse_mistral(const Json& config, ModelConfig& out) {
   }
 }
 
-// Without it transformers would stretch the rope by 16, which no file says.
+// Requires rope_parameters: without them transformers would stretch the rope by 16, which no file
+// means.
 void parse_ministral3(const Json& config, ModelConfig&) {
   config.at("rope_parameters");
 }
@@ -177,8 +178,7 @@ void parse_gemma2(const Json& config, ModelConfig& out) {
 void parse_gemma3(const Json& config, ModelConfig& out) {
   parse_gemma2(config, out);
   out.block.qk_norm = QkNorm::per_head;
-  out.block.score_cap =
-      0.0;  // transformers reads the key and does not cap; one with a value is refused
+  out.block.score_cap = 0.0;  // transformers reads the key without capping; a value is refused
   out.block.logit_cap = cap_or(config, "final_logit_softcapping", 0.0);
 }
 
@@ -204,12 +204,12 @@ void parse_gemma3n(const Json& config, ModelConfig& out) {
   out.streams->count = streams ? in_range(*streams, 2, kMostStreams) : 4;
   out.streams->active = active ? in_range(*active, 0, out.streams->count - 1) : 0;
   out.streams->scaled = is_on(config, "altup_correct_scale");
-  config.find("altup_coef_clip");  // for training
+  config.find("altup_coef_clip");  // matters for training alone
 }
 
 void parse_gemma4(const Json& config, ModelConfig& out) {
   set_attention_bias(config, "attention_bias", out);
-  // "vision": tokens of images alone.
+  // "vision" concerns tokens of images alone.
   if (config.get_string("use_bidirectional_attention", "") != "vision") {
     refuse_if_set(config, "use_bidirectional_attention", "attention to tokens that come later");
   }
@@ -271,7 +271,7 @@ void parse_cohere(const Json& config, ModelConfig& out) {
   block.logit_multiplier = positive_or(config, "logit_scale", 0.0625);
 }
 
-// Layers that see all tokens do not rotate.
+// Layers with full attention do not rotate.
 void parse_cohere2(const Json& config, ModelConfig& out) {
   refuse_if_set(config, "use_qk_norm", "a norm of Q and K in this architecture");
   parse_cohere(config, out);

@@ -1,5 +1,4 @@
-// What each family makes of its config.json beyond what all have in common: see
-// Architecture::parse.
+// Reads the keys of a config.json that are specific to a family: see Architecture::parse.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 namespace fp8kv {
 
-// Which layers rotate, by no_rope_layers or no_rope_layer_interval.
+// Whether each layer rotates, by no_rope_layers or no_rope_layer_interval.
 std::vector<bool> rotating_layers(const Json& config, size_t n_layers);
 
 void parse_llama(const Json& config, ModelConfig& out);

@@ -13,7 +13,8 @@ namespace {
 
 using enum TensorRole;
 
-// Layers without experts are Llama's. Q is made of the layer's input, or of a vector between.
+// Layers without experts are like Llama's. Q is made in one step or, with q_in_two, by way of a
+// smaller vector.
 TensorRows latent_tensors(bool q_in_two) {
   const TensorRows q_rows = {{"model.layers.{}.self_attn.q_a_proj", {q_down}},
                              {"model.layers.{}.self_attn.q_a_layernorm", {q_down_norm}},
@@ -64,7 +65,7 @@ void parse_latent(const Json& text, ModelConfig& out) {
   out.qkv_bias = out.o_bias = text.get_bool("attention_bias", false);
 }
 
-// What all these models' experts have in common.
+// Reads the keys for experts that all these families share.
 void parse_latent_experts(const Json& text, ModelConfig& out) {
   if (const auto step = text.find("moe_layer_freq"); step && step->as_int() != 1) {
     fail(step->where(), ": is ", step->brief(),
@@ -96,7 +97,7 @@ void parse_deepseek_v2(const Json& text, ModelConfig& out) {
   parse_latent_experts(text, out);
   if (!out.experts) return;
   check_router_says(text, "scoring_func", "softmax");
-  // transformers does not read it, other runtimes do.
+  // Transformers does not read this key, but other runtimes do.
   refuse_if_set(text, "norm_topk_prob", "dividing the weights of experts by their sum");
   const auto method = text.find("topk_method");
   if (!method || method->as_string() == "greedy") {
@@ -108,7 +109,7 @@ void parse_deepseek_v2(const Json& text, ModelConfig& out) {
   out.experts->routing.group_worth = GroupWorth::largest;
 }
 
-// Also Kimi K2.
+// DeepSeek V3, and also Kimi K2.
 void parse_deepseek_v3(const Json& text, ModelConfig& out) {
   text.at("first_k_dense_replace");
   parse_latent(text, out);
@@ -124,10 +125,11 @@ void parse_glm4_moe_lite(const Json& text, ModelConfig& out) {
   parse_deepseek_router(text, out);
 }
 
-// What the indexer leaves is all, as long as there are no more tokens than it chooses: up to there
-// attention is that of other families, and no keys of an indexer are needed.
+// Sparse attention, up to index_topk tokens: then the indexer picks all of them, so attention is
+// dense and no indexer keys are needed.
 void parse_sparse(const Json& text, ModelConfig& out) {
-  // Which layers have experts; transformers takes three without where neither says.
+  // One of these keys must say which layers have experts; transformers' default is three dense
+  // layers.
   if (!text.has("mlp_layer_types")) text.at("first_k_dense_replace");
   text.find("first_k_dense_replace");
   parse_latent(text, out);

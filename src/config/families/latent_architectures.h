@@ -1,4 +1,4 @@
-// Families with latent attention (MLA), as rows of the table of architectures. Internal to config.
+// Families with latent attention (MLA): rows of the table of architectures. Internal to config.
 #pragma once
 
 #include <span>

@@ -41,7 +41,7 @@ const TensorRow kBaichuanTensors[] = {
     {"lm_head", {lm_head}},
 };
 
-// All experts of a layer are in one tensor, transposed.
+// One tensor holds all experts of a layer, transposed.
 const TensorRow kLlama4Tensors[] = {
     {"model.embed_tokens", {embedding}},
     {"model.layers.{}.input_layernorm", {attn_norm}},
@@ -69,7 +69,7 @@ const TensorRow kLlama4Tensors[] = {
     {"lm_head", {lm_head}},
 };
 
-// Those of files that llm-compressor wrote: each expert in tensors of its own.
+// For files from llm-compressor, where each expert has its own tensors.
 std::span<const TensorRow> llama4_tensors_apart() {
   static const TensorRows rows = with_experts(
       kLlama4Tensors, {{"model.layers.{}.feed_forward.experts.{e}.gate_proj", {expert_gate}},
@@ -82,7 +82,7 @@ void parse_internlm2(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = is_on(config, "bias");
 }
 
-// A switch under its published name, or under the one that transformers 5 saves.
+// Reads a switch under its published name or under the name that transformers 5 saves.
 bool is_set(const Json& config, const char* published, const char* saved) {
   const auto one = config.find(published), other = config.find(saved);
   check_same(one, other);
@@ -94,11 +94,11 @@ void parse_internlm3(const Json& config, ModelConfig& out) {
   out.o_bias = out.mlp_bias = is_set(config, "bias", "mlp_bias");
 }
 
-// The 7B models rotate, and say how far; the 13B models, whose configs do not, have ALiBi. Version
-// 2 is told by its vocabulary, or by a key that the first had not.
+// The 7B models rotate, and their configs give a context. The 13B models use ALiBi, and their
+// configs give none. Version 2 is recognised by its vocabulary, or by a key that version 1 lacks.
 void parse_baichuan(const Json& config, ModelConfig& out) {
   constexpr int64_t kVocabulary2 = 125696;
-  static_cast<void>(config.find("z_loss_weight"));  // read, whatever it is
+  static_cast<void>(config.find("z_loss_weight"));  // marks the key as read, whatever its value
   out.block.head_normed = out.vocab_size == kVocabulary2 || mentions(config, "z_loss_weight");
   if (config.has("max_position_embeddings")) return;
   out.ropes.clear();
@@ -120,14 +120,14 @@ void parse_minicpm(const Json& config, ModelConfig& out) {
       positive_number(config.at("dim_model_base")) / static_cast<double>(out.dim);
 }
 
-// Older configs have a number for this switch.
+// Older configs have a number in place of this switch.
 bool tunes_temperature(const Json& config) {
   constexpr const char* kKey = "attn_temperature_tuning";
   const auto found = config.find(kKey);
   return found && found->is_number() ? found->as_double() != 0 : is_on(config, kKey);
 }
 
-// Layers that do not rotate have Q grow with the position instead.
+// In layers that do not rotate, Q grows with the position instead.
 void stop_rotation(const Json& config, ModelConfig& out) {
   const std::vector<bool> rotates = rotating_layers(config, out.layers.size());
   const bool grows = tunes_temperature(config);
@@ -143,8 +143,8 @@ void stop_rotation(const Json& config, ModelConfig& out) {
   if (grows) out.ropes.push_back(still);
 }
 
-// The norm of Q and K follows the rotation in transformers, and comes before it here. Both give the
-// same, unless the rotation multiplies.
+// Transformers norms Q and K after the rotation, this program before it. Both give the same result
+// unless the rotation multiplies by a factor.
 void check_rotation_keeps_length(const Json& config, const ModelConfig& model) {
   const double factor = model.ropes[0].attention_factor;
   if (model.block.qk_norm == QkNorm::none || factor == 1) return;
@@ -154,7 +154,7 @@ void check_rotation_keeps_length(const Json& config, const ModelConfig& model) {
 
 void parse_llama4(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
-  // A config without it would have the layers see all tokens; null says so.
+  // The key must exist: without it all layers would see all tokens. Null says the same openly.
   if (!mentions(config, "attention_chunk_size")) config.at("attention_chunk_size");
   if (is_on(config, "use_qk_norm")) out.block.qk_norm = QkNorm::plain;
   check_rotation_keeps_length(config, out);

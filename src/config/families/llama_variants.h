@@ -1,5 +1,5 @@
-// Families whose layers are Llama's but for names, multipliers, positions or experts, as rows of
-// the table of architectures. Internal to config.
+// Families that differ from Llama only in names, multipliers, positions or experts: rows of the
+// table of architectures. Internal to config.
 #pragma once
 
 #include <span>

@@ -26,13 +26,13 @@ constexpr MambaKeys kGraniteKeys = {.heads = "mamba_n_heads",
                                     .expand = "mamba_expand",
                                     .checks_expand = true};
 
-// Q and K as they are: what scores know of positions comes from the layers between.
+// Leaves Q and K unrotated. Attention learns about positions from the Mamba layers between.
 void rotate_nothing(ModelConfig& out) {
   out.ropes.clear();
   out.layer_ropes.assign(out.layers.size(), -1);
 }
 
-// transformers rotates only where it reads "rope".
+// Transformers rotates only if the config says "rope".
 void parse_positions(const Json& config, ModelConfig& out) {
   const auto said = config.find("position_embedding_type");
   const std::string kind = said ? said->as_string() : "nope";
@@ -54,22 +54,22 @@ void parse_granite_hybrid(const Json& config, ModelConfig& out) {
   parse_step_limit(config, out);
   parse_positions(config, out);
   check_says(config, "normalization_function", "rmsnorm");
-  // The part that all tokens go through is all there is where there are no experts.
+  // A model without experts has this part, which takes every token, as its whole feed-forward part.
   const int64_t shared = in_range(config.at("shared_intermediate_size"), kLargestDim);
   (out.experts ? out.experts->shared_hidden_dim : out.hidden_dim) = shared;
 }
 
-// Half of each head is rotated, unless rope_parameters says otherwise.
+// Half of each head rotates, unless rope_parameters says otherwise.
 void parse_bamba(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
   out.mlp_bias = config.get_bool("mlp_bias", false);
   parse_mamba(config, kGraniteKeys, out);
   parse_step_limit(config, out);
-  // Outside of rope_parameters no runtime reads it.
+  // No runtime reads this key outside of rope_parameters.
   if (const auto said = config.find("partial_rotary_factor"); said && said->as_double() != 0.5) {
     fail(said->where(), ": is ", said->brief(), ", expected 0.5");
   }
-  // What some runtimes read instead.
+  // Some runtimes read this key instead.
   const int64_t part = out.ropes[0].rotary_dim;
   const int64_t rotated = part == 0 ? out.head_dim() : part;
   if (const auto said = config.find("attn_rotary_emb"); said && said->as_int() != rotated) {
@@ -89,7 +89,7 @@ constexpr MambaKeys kNemotronKeys = {.heads = "mamba_num_heads",
                                      .expand = "expand",
                                      .checks_expand = false};
 
-// Runtimes differ in whether they read these.
+// Refuses keys that only some runtimes read.
 void check_nemotron_keys(const Json& config, const ModelConfig& model) {
   refuse_if_set(config, "attention_bias", "a bias of Q, K, V and O");
   refuse_if_set(config, "mamba_proj_bias", "a bias that use_bias does not ask for");
@@ -101,13 +101,14 @@ void check_nemotron_keys(const Json& config, const ModelConfig& model) {
   }
   check_says(config, "mamba_hidden_act", "silu");
   check_no_step_limit(config);
-  // transformers 5.24 takes no time step below it; other runtimes read it to train alone.
+  // Transformers 5.24 raises smaller time steps to this value; other runtimes use the key only in
+  // training.
   constexpr double kUsualStep = 0.001;
   if (const auto least = config.find("time_step_min"); least && least->as_double() > kUsualStep) {
     fail(least->where(), ": is ", least->brief(), ", expected ", kUsualStep,
          " or less: runtimes differ in whether they limit time steps by it");
   }
-  constexpr int64_t kUsualHead = 128;  // that of transformers, where nothing is said
+  constexpr int64_t kUsualHead = 128;  // transformers' default
   if (model.head_dim() != kUsualHead) config.at("head_dim");
   if (const auto said = config.find("attention_head_dim");
       said && said->as_int() != model.head_dim()) {
@@ -116,7 +117,7 @@ void check_nemotron_keys(const Json& config, const ModelConfig& model) {
   }
 }
 
-// Where a config has both, runtimes differ in which they read.
+// If a config has both keys, they must agree, since runtimes differ in which one they read.
 void check_same_blocks(const Json& config) {
   const auto letters = config.find("hybrid_override_pattern");
   const auto names = config.find("layers_block_type");
@@ -174,7 +175,7 @@ constexpr MambaKeys kFalconKeys = {.heads = "mamba_n_heads",
                                    .checks_expand = true,
                                    .width = "mamba_d_ssm"};
 
-// [count] numbers, each of which a product is multiplied by; all 1 where nothing is said.
+// [count] factors, one for each part of a product's result; all 1 if the key is missing.
 std::vector<double> multipliers(const Json& config, const char* key, size_t count) {
   const auto said = config.find(key);
   if (!said) return std::vector<double>(count, 1.0);
@@ -200,7 +201,7 @@ StateMultipliers state_multipliers(const Json& config) {
 void parse_falcon_h1(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
   out.mlp_bias = config.get_bool("mlp_bias", false);
-  // transformers takes 1024 where the config does not say; null has mamba_expand say it.
+  // The key must exist: transformers' default is 1024. Null leaves the width to mamba_expand.
   if (!mentions(config, "mamba_d_ssm")) config.at("mamba_d_ssm");
   parse_mamba(config, kFalconKeys, out);
   parse_step_limit(config, out);
@@ -221,7 +222,7 @@ void parse_falcon_h1(const Json& config, ModelConfig& out) {
   out.ropes[0].k_factor = positive_or(config, "key_multiplier", 1.0);
 }
 
-// What follows: layers of Mamba-2.
+// The tensors of a Mamba-2 layer.
 TensorRows mamba() {
   return {{"model.layers.{}.mamba.in_proj", {state_gate, state_v, state_k, state_q, state_step}},
           {"model.layers.{}.mamba.conv1d", {conv_v, conv_k, conv_q}},
@@ -233,7 +234,8 @@ TensorRows mamba() {
 }
 
 std::span<const TensorRow> granite_hybrid_tensors() {
-  // The same tensors are a dense layer's feed-forward part, and the shared expert of others.
+  // shared_mlp is the feed-forward part of a dense layer, and the shared expert of the other
+  // layers.
   static const TensorRows rows =
       joined({opening(),
               qkv(),
@@ -256,7 +258,7 @@ std::span<const TensorRow> granite_hybrid_tensors_apart() {
   return rows;
 }
 
-// Falcon-H1's too, of which every layer has all of them.
+// Falcon-H1 uses this table too; each of its layers has all of these tensors.
 std::span<const TensorRow> bamba_tensors() {
   static const TensorRows rows = joined({opening(),
                                          qkv(),
@@ -272,7 +274,7 @@ std::span<const TensorRow> bamba_tensors() {
 }
 
 TensorRows nemotron_rows(const TensorRows& experts) {
-  // A layer is one block, whatever it is, with one norm.
+  // Each layer is a single block of any kind, with one norm.
   return joined(
       {{{"model.embeddings", {embedding}},
         {"model.layers.{}.norm", {attn_norm}},
@@ -308,7 +310,7 @@ std::span<const TensorRow> nemotron_h_tensors() {
   return rows;
 }
 
-// As transformers 5 has them in memory.
+// Experts as transformers 5 keeps them in memory.
 std::span<const TensorRow> nemotron_h_tensors_together() {
   static const TensorRows rows = nemotron_rows(
       {{"model.layers.{}.mixer.experts.up_proj", {expert_up}, TensorLayout::rows, true},

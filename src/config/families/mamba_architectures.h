@@ -1,4 +1,4 @@
-// Families with layers of Mamba-2: what their config.json says besides, and their tensors.
+// Families with Mamba-2 layers: their special config keys and their tensors.
 #pragma once
 
 #include <span>

@@ -19,7 +19,7 @@ bool has_states(const ModelConfig& model) {
 }
 
 struct SaidWidth {
-  int64_t width = 0;  // of all heads
+  int64_t width = 0;  // all heads together
   Json by;
 };
 
@@ -47,7 +47,7 @@ int64_t head_dim_of(const Json& text, const MambaKeys& keys, int64_t heads, int6
   return size;
 }
 
-// Infinity is a number as Python writes it, or as transformers 5 does: {"__float__": "Infinity"}.
+// Infinity is written as Python writes it, or as transformers 5 does: {"__float__": "Infinity"}.
 double limit_in(const Json& number) {
   const auto named = number.find("__float__");
   if (!named) return number.as_double();

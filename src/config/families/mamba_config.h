@@ -1,4 +1,4 @@
-// What a config.json says of layers of Mamba-2. Internal to config.
+// Reads the description of Mamba-2 layers in a config.json. Internal to config.
 #pragma once
 
 #include "core/config.h"
@@ -6,7 +6,7 @@
 
 namespace fp8kv {
 
-// Keys under which a family says it.
+// A family's names of the keys for Mamba-2.
 struct MambaKeys {
   const char* heads;
   const char* head_dim;
@@ -15,18 +15,18 @@ struct MambaKeys {
   const char* conv_width;
   const char* conv_bias;
   const char* bias;
-  const char* out_bias;         // of the product at the end
-  const char* expand;           // of the width of all heads from `dim`
-  bool checks_expand;           // whether that has to fit the heads; else it counts for nothing
-  const char* width = nullptr;  // of all heads, in place of `expand` where it is not null
+  const char* out_bias;         // bias of the product at the end
+  const char* expand;           // ratio of the width of all heads to `dim`
+  bool checks_expand;           // whether `expand` must fit the heads; else it is ignored
+  const char* width = nullptr;  // width of all heads; used instead of `expand` unless null
 };
 
-// out.recurrence of a model with such layers; of others the keys are passed over.
+// Sets out.recurrence if the model has such layers; else only marks the keys as read.
 void parse_mamba(const Json& text, const MambaKeys& keys, ModelConfig& out);
 
-// What time steps are brought within, by time_step_limit, of models that go by it.
+// Reads the bounds of time steps from time_step_limit, for families that apply them.
 void parse_step_limit(const Json& text, ModelConfig& out);
-// Throws where time_step_limit is any limit at all.
+// Throws if time_step_limit sets any bound.
 void check_no_step_limit(const Json& text);
 
 }  // namespace fp8kv

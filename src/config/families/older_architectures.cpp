@@ -34,7 +34,7 @@ const TensorRow kGptBigCodeTensors[] = {
     {"lm_head", {lm_head}},
 };
 
-// The norms of a layer have the same names whether they come before blocks or after the sum.
+// The norms have the same names, whether they come before the blocks or after the addition.
 const TensorRow kOptTensors[] = {
     {"model.decoder.embed_tokens", {embedding}},
     {"model.decoder.embed_positions", {positions}},
@@ -78,7 +78,7 @@ const TensorRow kFalconTensors[] = {
     {"lm_head", {lm_head}},
 };
 
-// Two norms of the same input.
+// Two norms read the same input.
 const TensorRow kFalconTwoNormsTensors[] = {
     {"model.word_embeddings", {embedding}},
     {"model.h.{}.ln_attn", {attn_norm}},
@@ -91,7 +91,7 @@ const TensorRow kFalconTwoNormsTensors[] = {
     {"lm_head", {lm_head}},
 };
 
-// The first of each is what the family has where its config does not say.
+// The first activation of each list is the family's default.
 constexpr NamedActivation kTanh[] = {{"gelu_new", Activation::gelu_tanh},
                                      {"gelu_pytorch_tanh", Activation::gelu_tanh},
                                      {"gelu_fast", Activation::gelu_tanh},
@@ -106,7 +106,7 @@ constexpr NamedActivation kRelu[] = {{"relu", Activation::relu},
                                      {"gelu", Activation::gelu_erf},
                                      {"gelu_new", Activation::gelu_tanh}};
 
-// What these families have in common.
+// Settings that all these families share.
 void set_older_block(ModelConfig& out, bool bias) {
   out.qkv_bias = out.o_bias = out.mlp_bias = bias;
   out.block.norm = NormKind::layer;
@@ -144,7 +144,7 @@ void parse_gpt_neox(const Json& config, ModelConfig& out) {
   set_older_block(out, true);
   out.qkv_bias = out.o_bias = is_on(config, "attention_bias");
   out.block.parallel = is_on(config, "use_parallel_residual");
-  // transformers 4.57 saves the part of a head that is rotated under this name as well.
+  // Transformers 4.57 saves the rotated part of a head under this name too.
   const auto part = config.find("partial_rotary_factor"), usual = config.find("rotary_pct");
   if (usual) check_same(part, usual);
   if (part && !usual && part->as_double() != 0.25) config.at("rotary_pct");
@@ -153,7 +153,7 @@ void parse_gpt_neox(const Json& config, ModelConfig& out) {
 void parse_falcon(const Json& config, ModelConfig& out) {
   set_older_block(out, config.get_bool("bias", false));
   const bool newer = config.get_bool("new_decoder_architecture", false);
-  const bool parallel = is_on(config, "parallel_attn");  // older blocks go by it
+  const bool parallel = is_on(config, "parallel_attn");  // decides for older blocks
   out.block.parallel = newer || parallel;
   const auto norms = config.find("num_ln_in_parallel_attn");
   const bool two = newer && (!norms || in_range(*norms, 1, 2) == 2);

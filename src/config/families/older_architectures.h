@@ -1,5 +1,5 @@
-// Decoders older than Llama, as rows of the table of architectures: layer norms, plain feed-forward
-// parts, fused projections, learned positions. Internal to config.
+// Decoders older than Llama: layer norms, plain feed-forward parts, fused projections, learned
+// positions. Rows of the table of architectures. Internal to config.
 #pragma once
 
 #include <span>

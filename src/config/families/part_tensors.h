@@ -1,5 +1,5 @@
-// The tensors of parts that only some layers have, by role: experts, a state, latent attention.
-// Internal to config; all others are in tensor_table.
+// Tensors of parts that only some layers have: experts, a state, latent attention. tensor_table has
+// all other tensors. Internal to config.
 #pragma once
 
 #include "core/config.h"
@@ -7,21 +7,21 @@
 
 namespace fp8kv {
 
-// What a role's tensor is by itself.
+// The tensor of one role, taken by itself.
 struct RoleTensor {
   Shape shape;
   bool exists = true;
   bool has_bias = false;
 };
 
-// Of a layer with experts; nothing of them is in others.
+// The tensor of a role of experts. It exists only in layers with experts.
 RoleTensor tensor_of_experts(TensorRole role, const ModelConfig& config, bool has_experts);
 
-// Of a layer that keeps a state; nothing of them is in others.
+// The tensor of a role of a state. It exists only in layers that keep a state.
 RoleTensor tensor_of_state(TensorRole role, const ModelConfig& config, bool has_state);
 
-// Of latent attention; nothing of it is in others. Only what is made of the layer's input may have
-// a bias.
+// The tensor of a role of latent attention. It exists only in models with latent attention. Only
+// matrices that read the layer's input may have a bias.
 RoleTensor tensor_of_latent(TensorRole role, const ModelConfig& config);
 
 }  // namespace fp8kv

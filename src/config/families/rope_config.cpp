@@ -19,7 +19,7 @@ double at_least_one(const Json& number) {
   return value;
 }
 
-// Of one rotation: the config, the object with its parameters, and the family's way.
+// The inputs for one rotation: the config, the object with the parameters, and the family's style.
 struct Source {
   const Json& text;
   const Json& scaling;
@@ -28,7 +28,8 @@ struct Source {
   int64_t head_dim = model.head_dim();
 };
 
-// Beside the other members of the scaling, or, as transformers 5 reads it too, outside.
+// Finds the original context beside the other members of the scaling or, since transformers 5 reads
+// it there too, at the top.
 double original_context(const Source& from) {
   constexpr const char* kKey = "original_max_position_embeddings";
   const auto outer = from.text.find(kKey);
@@ -48,7 +49,7 @@ void parse_linear(const Source& from, RopeConfig& out) {
   out.factor = at_least_one(from.scaling.at("factor"));
 }
 
-// The base grows once a sequence is longer than max_position_embeddings, which none is here.
+// The base grows in sequences longer than max_position_embeddings, which this program never runs.
 void parse_dynamic(const Source& from, RopeConfig& out) {
   out.base_grows = true;
   at_least_one(from.scaling.at("factor"));
@@ -75,7 +76,8 @@ double yarn_mscale(double factor, double mscale) {
   return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
 
-// What runtimes read differently, or only some of them, is refused: it changes what is cached.
+// Refuses keys that runtimes read differently or that only some of them read, because they change
+// what is cached.
 void check_yarn_keys(const Source& from) {
   for (const char* key : {"mscale", "mscale_all_dim", "attn_factor", "extrapolation_factor"}) {
     const auto found = from.scaling.find(key);
@@ -113,7 +115,8 @@ void parse_yarn(const Source& from, RopeConfig& out) {
   }
 }
 
-// Of the pairs of a head that are turned all have the angles that they have where all turn.
+// Partial rotary: the first turning_pairs pairs rotate, with the same angles as in a head that
+// rotates fully.
 void parse_proportional(const Source& from, RopeConfig& out) {
   const bool latent = from.model.layer(0).v_in_k;
   if (from.style.reads_part || latent) {
@@ -170,7 +173,7 @@ void parse_longrope(const Source& from, RopeConfig& out) {
   }
 }
 
-constexpr double kUnsaid = 0.0;  // no base in the config
+constexpr double kUnsaid = 0.0;  // the config gives no base
 
 constexpr const char* kProportional = "proportional";
 
@@ -190,14 +193,14 @@ constexpr ScalingRow kScalings[] = {
     {kProportional, RopeScaling::none, parse_proportional},
     {"yarn", RopeScaling::yarn, parse_yarn},
     {"longrope", RopeScaling::longrope, parse_longrope},
-    // The three positions of a token of an image. Those of a token of text are one.
+    // mrope has three positions for a token of an image. For a token of text all three are equal.
     {"mrope", RopeScaling::none, parse_nothing},
 };
 
 const ScalingRow& scaling_row(const Json& scaling) {
   const auto type = type_of(scaling);
   std::string name = type ? type->as_string() : "default";
-  // What Phi-3's first configs called longrope.
+  // Phi-3's first configs use these names for longrope.
   if (name == "su" || (name == "yarn" && scaling.has("short_factor"))) name = "longrope";
   std::vector<std::string> known;
   for (const ScalingRow& row : kScalings) {
@@ -208,7 +211,8 @@ const ScalingRow& scaling_row(const Json& scaling) {
               cat("supported are ", join(known)));
 }
 
-// The part of a head that is rotated, as `holder` says it under `key`; its elements, 0 for all.
+// Reads the rotated part of a head from `key` of `holder`, and sets the number of its elements, 0
+// for all.
 void set_part(const Json& holder, const char* key, const RopeStyle& style, int64_t head_dim,
               RopeConfig& out) {
   const auto said = holder.find(key);
@@ -240,7 +244,7 @@ RopeConfig plain_rope(const RopeStyle& style, double theta, int64_t head_dim) {
   return out;
 }
 
-// What `scaling` says, whose members are those of one rotation.
+// Reads one rotation from the members of `scaling`.
 void parse_scaling(const Source& from, RopeConfig& out) {
   const ScalingRow& row = scaling_row(from.scaling);
   if (row.name != std::string_view(kProportional)) {
@@ -270,7 +274,8 @@ RopeConfig parse_rope(const Json& text, const RopeStyle& style, const ModelConfi
   return out;
 }
 
-// That of the layers of one type, as transformers 5 writes it.
+// The rotation of one type of layers, in the spelling of transformers 5; `otherwise` if it is
+// missing.
 RopeConfig parse_rope_of(const Json& text, const Json& parameters, const char* type,
                          const RopeConfig& otherwise, int64_t head_dim, const RopeStyle& style,
                          const ModelConfig& model) {
@@ -281,7 +286,7 @@ RopeConfig parse_rope_of(const Json& text, const Json& parameters, const char* t
   return out;
 }
 
-// The heads of the first layer with this mixing; those of all where there is none.
+// The head size of the first layer with this mixing, or of the whole model if there is none.
 int64_t head_dim_of(const ModelConfig& model, Mixing mixing) {
   for (const LayerDescription& layer : model.layers) {
     if (layer.mixing == mixing) return layer.k_head_dim;
@@ -289,7 +294,7 @@ int64_t head_dim_of(const ModelConfig& model, Mixing mixing) {
   return model.head_dim();
 }
 
-// The rope of full_attention, with what a rope_scaling beside it adds.
+// The rotation of full_attention, with additions from a rope_scaling beside it.
 RopeConfig parse_full_rope(const Json& text, const Json& parameters, const RopeConfig& otherwise,
                            const RopeStyle& style, const ModelConfig& model) {
   constexpr const char* kType = "full_attention";
@@ -304,7 +309,7 @@ RopeConfig parse_full_rope(const Json& text, const Json& parameters, const RopeC
   return out;
 }
 
-// Of the layers without a window, where the config says nothing.
+// The default rotation of layers without a window.
 RopeConfig usual_full_rope(const RopeStyle& style, int64_t head_dim) {
   RopeConfig out = plain_rope(style, style.theta, head_dim);
   if (style.full_turning < 1) {
@@ -314,7 +319,8 @@ RopeConfig usual_full_rope(const RopeStyle& style, int64_t head_dim) {
   return out;
 }
 
-// In these families transformers 5.24 takes the type from 'rope_type' alone, and 4.57 from both.
+// In these families transformers 5.24 reads the type from 'rope_type' alone, and 4.57 from either
+// key. Throws where that makes a difference.
 void check_type_is_read(const Json& text) {
   const auto scaling = text.find("rope_scaling");
   const auto type = scaling ? scaling->find("type") : std::nullopt;
@@ -324,8 +330,8 @@ void check_type_is_read(const Json& text) {
               "write 'rope_type' in place of 'type' where the model is to be scaled so");
 }
 
-// Layers with a window have no key for their base in OLMo 3: transformers 4.57 has the one of the
-// others in them, and 5.24 the one of the family.
+// OLMo 3 has no key for the base of layers with a window. There transformers 4.57 uses the base of
+// the other layers, and 5.24 the family's default. Throws if the two differ.
 void check_one_base(const Json& text, const RopeStyle& style, const ModelConfig& model) {
   const auto theta = text.find(style.theta_key);
   const bool shared = std::string_view(style.local_key) == style.theta_key;
@@ -346,7 +352,7 @@ void set_ropes_by_type(const Json& text, const RopeStyle& style, ModelConfig& ou
   RopeConfig local = plain_rope(style, style.local_theta, of_window);
   const auto parameters = text.find("rope_parameters");
   if (parameters && find_object_in(*parameters)) {
-    // Outside of the objects they count where those have none.
+    // Bases outside of the objects count if the objects have none.
     if (style.full_turning == 1) {
       full.theta = positive_or(text, style.theta_key, full.theta);
       const bool own = std::string_view(style.local_key) != style.theta_key;
@@ -399,7 +405,7 @@ void set_ropes(const Json& text, const RopeStyle& style, ModelConfig& out) {
   }
   for (const RopeConfig& rope : out.ropes) {
     if (rope.scaling != RopeScaling::yarn) continue;
-    // Many leave max_position_embeddings at what the model was trained with.
+    // Many configs leave max_position_embeddings at the length used in training.
     const double longest = rope.original_context * rope.factor;
     if (longest > kLongestContext) fail(text.where(), ": its rope reaches to position ", longest);
     out.max_seq_len = std::max(out.max_seq_len, static_cast<int64_t>(longest));

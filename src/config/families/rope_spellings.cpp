@@ -14,7 +14,7 @@ std::optional<Json> type_of(const Json& scaling) {
 
 std::optional<Json> find_scaling(const Json& text) {
   const auto old_spelling = text.find("rope_scaling");
-  // An empty object says nothing, as in transformers.
+  // An empty object counts as a missing one, like in transformers.
   const bool says = old_spelling && (!old_spelling->is_object() || old_spelling->size() > 0);
   const auto scaling = says ? old_spelling : text.find("rope_parameters");
   if (scaling && !scaling->is_object()) {
@@ -49,7 +49,7 @@ bool names_type(const std::string& key) {
   return key == "type" || key == "rope_type";
 }
 
-// Like Json::find, but does not count as reading the member.
+// Like Json::find, but does not mark the member as read.
 std::optional<Json> glance_at(const Json& object, const std::string& key) {
   for (size_t i = 0; i < object.size(); ++i) {
     if (object.key(i) == key && !object.value(i).is_null()) return object.value(i);
@@ -57,8 +57,9 @@ std::optional<Json> glance_at(const Json& object, const std::string& key) {
   return std::nullopt;
 }
 
-// transformers 5.24 takes the member of rope_scaling, and a type from 'rope_type' alone. Version
-// 4.57 knows no rope_parameters. Both take a type in place of 'default'.
+// Throws if the two objects contradict each other. Transformers 5.24 prefers the member in
+// rope_scaling, and reads a type from 'rope_type' alone. Version 4.57 does not know
+// rope_parameters. In both versions any other type overrides 'default'.
 void check_joins(const Json& full, const Json& more) {
   const bool plain = full.get_string("rope_type", "") == "default" && more.has("rope_type");
   if (!plain) check_same(type_of(more), type_of(full));

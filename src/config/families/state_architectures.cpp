@@ -12,7 +12,7 @@ namespace {
 
 using enum TensorRole;
 
-// What all models with gated DeltaNet have in common.
+// Reads the keys that all models with gated DeltaNet share.
 void parse_delta_net(const Json& config, ModelConfig& out) {
   out.qkv_bias = out.o_bias = config.get_bool("attention_bias", false);
   if (!is_on(config, "attn_output_gate")) {
@@ -63,7 +63,7 @@ TensorRows gated_qkv() {
           {"model.layers.{}.self_attn.v_proj", {v}}};
 }
 
-// What follows the projections of a state.
+// The tensors of a state besides its projections.
 TensorRows state_rest() {
   return {{"model.layers.{}.linear_attn.conv1d", {conv_q, conv_k, conv_v}},
           {"model.layers.{}.linear_attn.A_log", {state_decay}, TensorLayout::rows, true},
@@ -134,7 +134,7 @@ std::span<const TensorRow> qwen3_next_tensors_together() {
   return rows;
 }
 
-// As published.
+// Experts as in the published files.
 std::span<const TensorRow> qwen3_5_moe_tensors_together() {
   static const TensorRows rows = with_experts(qwen3_5_moe_tensors(), experts_together());
   return rows;

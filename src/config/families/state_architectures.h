@@ -1,5 +1,5 @@
-// Families whose layers keep a state of fixed size but for a few with attention: what their
-// config.json says besides, and their tensors.
+// Families in which most layers keep a state of fixed size and a few have attention: their special
+// config keys and their tensors.
 #pragma once
 
 #include <span>

@@ -8,7 +8,7 @@ using enum TensorRole;
 
 namespace {
 
-// Of layers that have inputs of their own.
+// The tensors for per-layer inputs.
 TensorRows layer_inputs() {
   return {{"model.embed_tokens_per_layer", {layer_embedding}},
           {"model.per_layer_model_projection", {layer_projection}},
@@ -41,7 +41,7 @@ std::span<const TensorRow> olmo2_tensors() {
 }
 
 std::span<const TensorRow> gemma2_tensors() {
-  // Norms around both blocks.
+  // Each block has a norm before it and one after it.
   static const TensorRows rows =
       joined({opening(),
               qkv(),
@@ -100,7 +100,7 @@ std::span<const TensorRow> gemma4_tensors() {
 }
 
 std::span<const TensorRow> gemma4_tensors_apart() {
-  // As llm-compressor writes them.
+  // Experts as llm-compressor writes them.
   static const TensorRows rows =
       with_experts(gemma4_tensors(), {{"model.layers.{}.experts.{e}.gate_proj", {expert_gate}},
                                       {"model.layers.{}.experts.{e}.up_proj", {expert_up}},
@@ -125,7 +125,8 @@ std::span<const TensorRow> glm_tensors() {
 }
 
 std::span<const TensorRow> glm4_tensors() {
-  // Norms around both blocks; post_attention_layernorm is before the second.
+  // Each block has a norm before it and one after it; post_attention_layernorm comes before the
+  // second block.
   static const TensorRows rows =
       joined({opening(),
               qkv(),
@@ -139,7 +140,7 @@ std::span<const TensorRow> glm4_tensors() {
 }
 
 std::span<const TensorRow> phi_tensors() {
-  // One norm for both blocks.
+  // One norm serves both blocks.
   static const TensorRows rows = joined({opening(),
                                          qkv(),
                                          {{"model.layers.{}.self_attn.q_layernorm", {q_norm}},
@@ -153,7 +154,7 @@ std::span<const TensorRow> phi_tensors() {
 }
 
 std::span<const TensorRow> stablelm_head_norm_tensors() {
-  // A norm for each head of Q and of K.
+  // Each head of Q and of K has its own norm.
   static const TensorRows rows =
       joined({opening(),
               qkv(),

@@ -1,4 +1,4 @@
-// What tensors are called, family by family: the tables of TensorRow.
+// The names of tensors, family by family: tables of TensorRow.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace fp8kv {
 
-// The names that Llama's tensors have, and those of most models after it.
+// Llama's names, which most later models use too.
 std::span<const TensorRow> llama_tensors();
 std::span<const TensorRow> olmo2_tensors();
 std::span<const TensorRow> gemma2_tensors();

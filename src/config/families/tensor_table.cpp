@@ -26,7 +26,7 @@ std::string with_number(const std::string& name, std::string_view place, int64_t
   return cat(name.substr(0, at), number, name.substr(at + place.size()));
 }
 
-// `part` is the number of the expert, the head or the stream.
+// The name of a row's tensor, where `part` is the number of the expert, the head or the stream.
 std::string module_name(const TensorRow& row, const ModelConfig& config, int64_t layer,
                         int64_t part = 0) {
   constexpr std::string_view kModel = "model.", kLogits = "lm_head";
@@ -45,7 +45,7 @@ bool is_of_state(TensorRole role) {
   return role >= state_q && role <= state_out;
 }
 
-// Of models with several streams; nothing of them is in others.
+// The tensor of a role of streams. It exists only in models with several streams.
 RoleTensor tensor_of_streams(TensorRole role, const ModelConfig& config) {
   const bool exists = config.streams.has_value();
   const StreamsConfig streams = config.streams.value_or(StreamsConfig());
@@ -69,7 +69,7 @@ RoleTensor tensor_of_streams(TensorRole role, const ModelConfig& config) {
   }
 }
 
-// Heads by which a layout takes turns; 0: by none.
+// The number of heads that a layout alternates by; 0: it does not alternate.
 int64_t groups_of(TensorLayout layout, const ModelConfig& config) {
   switch (layout) {
     case TensorLayout::by_kv_head:
@@ -87,7 +87,7 @@ bool has_head_norms(const BlockConfig& block) {
   return block.qk_norm != QkNorm::none && block.qk_norm != QkNorm::plain;
 }
 
-// The weights of a norm of Q or K.
+// The shape of the norm weights of Q or K.
 Shape head_norm_shape(const ModelConfig& config, int64_t n_heads, int64_t head_dim) {
   switch (config.block.qk_norm) {
     case QkNorm::whole:
@@ -99,7 +99,7 @@ Shape head_norm_shape(const ModelConfig& config, int64_t n_heads, int64_t head_d
   }
 }
 
-// `layer` counts where the role is a layer's.
+// The tensor of a role. `layer` matters only if the role belongs to a layer.
 RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) {
   const BlockConfig& block = config.block;
   const LayerDescription& of_layer = config.layer(layer);
@@ -206,14 +206,14 @@ RoleTensor tensor_of(TensorRole role, const ModelConfig& config, int64_t layer) 
   }
 }
 
-// Which expert's, head's or stream's a tensor is; -1: of none, or of all.
+// The expert, head or stream that a tensor belongs to; -1: to none, or to all.
 struct Of {
   int64_t expert = -1;
   int64_t head = -1;
   int64_t stream = -1;
 };
 
-// A row's weight, and its bias where it has one.
+// Adds a row's weight and, if it has one, its bias.
 void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, const Of& of,
                 std::vector<ModelTensor>& out) {
   const TensorRole role = row.roles.front();
@@ -255,7 +255,7 @@ void add_tensor(const TensorRow& row, const ModelConfig& config, int64_t layer, 
   if (bias) out.push_back(std::move(*bias));
 }
 
-// One for each expert, head or stream, where the row says so.
+// Adds a row's tensors: one for each expert, head or stream if the row's name says so.
 void add_tensors(const TensorRow& row, const ModelConfig& config, int64_t layer,
                  std::vector<ModelTensor>& out) {
   const RoleTensor tensor = tensor_of(row.roles.front(), config, layer);

@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// Language models inside others that take another base than the family of their row.
+// Nested language models whose default base differs from that of their row's family.
 struct InnerTheta {
   std::string_view model_type;
   double theta;

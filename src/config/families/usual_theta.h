@@ -1,4 +1,4 @@
-// The base of rotation of a config.json that gives none.
+// The rotation's default base, for a config.json without one.
 #pragma once
 
 #include "config/families/rope_style.h"
@@ -6,7 +6,8 @@
 
 namespace fp8kv {
 
-// The one of the family in transformers. Throws where versions of transformers differ in it.
+// Returns transformers' default for the family. Throws if versions of transformers have different
+// defaults.
 double usual_theta(const Json& text, const RopeStyle& style);
 
 }  // namespace fp8kv
