@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 struct Checkpoint::Mappings {
   std::mutex mutex;
   std::vector<std::optional<MappedFile>> files;  // one per shard
-  // The shard last read from: a layer's tensors lie together, and there may be more shards than a
-  // process may open files.
+  // The shard last read from, kept open. A layer's tensors lie together, and a model may have more
+  // shards than a process may open files.
   std::optional<std::pair<size_t, InputFile>> input;
 };
 
@@ -31,13 +31,13 @@ constexpr const char* kFetchAgain =
 constexpr const char* kFetchWeights =
     "what needs weights needs them here: hf download OWNER/NAME --local-dir FOLDER";
 
-// Also true for a symbolic link that leads nowhere, which is an error to report, not an absence.
+// Also true for a symbolic link that leads nowhere: that is an error to report, not an absent file.
 bool entry_exists(const fs::path& path) {
   std::error_code ignored;
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
 }
 
-// The names in `folder` for which `wanted` holds, sorted.
+// The names in `folder` that `wanted` accepts, sorted.
 template <typename Predicate>
 std::vector<std::string> entries(const fs::path& folder, Predicate wanted) {
   std::vector<std::string> names;
@@ -121,7 +121,7 @@ void check_all_there(const fs::path& folder, const std::vector<std::string>& fil
               kFetchAgain);
 }
 
-// A link of the hub's cache whose blob is gone has a name, but no contents.
+// Throws for a link whose target is gone, such as a link of the hub's cache without its blob.
 void check_link(const fs::path& path) {
   std::error_code ignored;
   if (fs::exists(path, ignored) || !fs::is_symlink(path, ignored)) return;

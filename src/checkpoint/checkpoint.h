@@ -1,9 +1,10 @@
 // A Hugging Face model folder: config.json, one model.safetensors or shards with an index.
 //
-// Which files are read: model.safetensors when it is there, else those that
-// model.safetensors.index.json names, as in transformers. When both are there and the index names
-// model.safetensors too (as `inject` writes beside a single-file model), all files it names are
-// read, as in vLLM. No other file counts: not consolidated*.safetensors, nor what is in no index.
+// Which files are read: model.safetensors if it exists, else the files that
+// model.safetensors.index.json names, like in transformers. If both exist and the index names
+// model.safetensors too (`inject` writes that beside a single-file model), all files of the index
+// are read, like in vLLM. No other file counts: no consolidated*.safetensors, and nothing outside
+// the index.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +23,17 @@
 namespace fp8kv {
 
 inline constexpr const char* kIndexFile = "model.safetensors.index.json";
-// What transformers reads instead of the index where both are there.
+// The file that transformers reads instead of the index if both exist.
 inline constexpr const char* kSingleFile = "model.safetensors";
 
-// One tensor of a checkpoint: which shard holds it and where.
+// Where a tensor of a checkpoint is: its shard, and its place in the shard.
 struct TensorLocation {
   size_t shard = 0;
   TensorEntry entry;
 };
 
-// The files that an index names, each once, sorted. Throws for one outside the index's own folder,
-// and for one that is not named as safetensors.
+// The files that an index names, each once, sorted. Throws for a file outside the index's own
+// folder, and for a name that does not end in ".safetensors".
 std::vector<std::string> files_of_index(const Json& index);
 
 using TensorMap = std::map<std::string, TensorLocation>;
@@ -40,60 +41,64 @@ using TensorMap = std::map<std::string, TensorLocation>;
 struct Shard {
   std::string file;  // relative to the folder
   uint64_t bytes = 0;
-  FileStamp stamp;  // when its header was read
+  FileStamp stamp;  // from when the header was read
   SafetensorsHeader header;
 };
 
-// Tensor bytes with what keeps them mapped.
+// The bytes of a tensor, and the owner that keeps them mapped.
 struct MappedTensor {
   ConstTensorView view;
   std::shared_ptr<const void> keep_alive;
 };
 
-// Copies share their mappings. Every const member may be called from several threads.
+// Copies share their mappings. All const members are safe to call from several threads.
 class Checkpoint {
  public:
-  // Reads config.json, the index and every shard's header; no weights. Throws, with the way out,
-  // for: no such path, not a checkpoint, a shard the index names but the folder lacks, a shard name
-  // that leaves the folder, a git-LFS pointer instead of weights, a folder with pickles only, a
-  // tensor the index promises but its shard lacks, a tensor held by two shards.
+  // Reads config.json, the index and every shard's header, but no weights. Throws, with a remedy,
+  // for: a missing path, a folder that is no checkpoint, a shard that is missing or outside the
+  // folder, a git-LFS pointer in place of weights, a folder with pickles only, a tensor of the
+  // index that its shard does not have, and a tensor in two shards.
   static Checkpoint open(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
   const Json& config() const { return config_; }
   std::filesystem::path config_path() const { return folder_ / "config.json"; }
-  // Sorted by file name.
+  // All shards, sorted by file name.
   const std::vector<Shard>& shards() const { return shards_; }
-  // The parsed index; nullopt when model.safetensors alone is read.
+  // The parsed index; nullopt if only model.safetensors is read.
   const std::optional<Json>& index() const { return index_; }
   // All tensors by name.
   const TensorMap& tensors() const { return tensors_; }
 
-  // Whether only parts of the shards are here. map and read then throw for a tensor whose bytes are
-  // not among them.
+  // Whether the folder holds only parts of the shards (see partial_folder.h). map and read then
+  // throw for a tensor with missing bytes.
   bool is_partial() const { return partial_.has_value(); }
-  // The address that they are parts of, "hf://org/name@commit"; "" of a whole model.
+  // The address of a partial model, "hf://org/name@commit"; "" for a whole model.
   std::string address() const { return partial_ ? partial_->address : ""; }
-  // The name of the model in printed commands: its folder; of a model of the hub "org/name",
-  // which is what it is called when it has been fetched.
+  // The name of the model for printed commands: its folder, or "org/name" for a partial model of
+  // the hub, which is its name once it is fetched.
   std::filesystem::path named() const;
-  // Throws where they are not whole: for what copies files, whose holes would read as zeros.
+  // Throws if the checkpoint is partial. Callers that copy files need this: holes would read as
+  // zeros.
   void check_has_weights() const;
 
-  // nullptr when absent.
+  // Returns nullptr if the tensor is absent.
   const TensorEntry* find(const std::string& name) const;
-  // Throws with the nearest name when absent.
+  // Throws if the tensor is absent. The message suggests the nearest name.
   const TensorEntry& at(const std::string& name) const;
-  // Maps the shard on first use. The data is aligned to its elements: where the file has it
-  // elsewhere, a copy is made. Throws when absent. REQUIRES a dtype of whole bytes.
+  // Returns the tensor's data, and maps its shard on first use. The data is aligned to its
+  // elements: a copy is made if it is not aligned in the file. Throws if the tensor is absent.
+  // REQUIRES a dtype of whole bytes.
   MappedTensor map(const std::string& name) const;
-  // Reads the bytes of one small tensor without mapping. Throws when absent.
+  // Reads the bytes of one small tensor without mapping. Throws if the tensor is absent.
   std::string read(const std::string& name) const;
-  // Reads `length` bytes from `offset` of a tensor without mapping. REQUIRES a part of it.
+  // Reads `length` bytes from `offset` of a tensor without mapping. REQUIRES a range within the
+  // tensor.
   std::string read(const std::string& name, uint64_t offset, uint64_t length) const;
 
-  // Throws "'FILE': changed while it was read" unless every shard is the file that was opened, and
-  // all of what was mapped could be read. What was computed before is of that model, then.
+  // Throws "'FILE': changed while it was read" unless every shard is still the file that was
+  // opened, and all mapped bytes could be read. If it returns, earlier results are those of the
+  // opened model.
   void check_unchanged() const;
 
  private:

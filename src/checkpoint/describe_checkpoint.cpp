@@ -12,8 +12,8 @@
 namespace fp8kv {
 namespace {
 
-// The K projection of a layer of the language model, as rows of a matrix; nullopt for any other
-// tensor, and for weights that are packed into integers, which have other shapes.
+// If the tensor is a K projection of the language model: its layer and its number of rows. nullopt
+// for any other tensor, and for weights packed into integers, whose shapes differ.
 std::optional<std::pair<int64_t, int64_t>> k_projection(const TensorEntry& entry) {
   const auto parts = split_layer_name(entry.name);
   if (!parts || in_attention(parts->rest) != "k_proj.weight") return std::nullopt;
@@ -26,7 +26,8 @@ std::optional<std::pair<int64_t, int64_t>> k_projection(const TensorEntry& entry
   return std::pair(parts->layer, entry.shape[0]);
 }
 
-// Layers behind the last, which draft tokens and are no part of the model: GLM 4.5 has one.
+// The number of layers behind the last that draft tokens, outside of the model itself: GLM 4.5 has
+// one.
 int64_t drafting_layers(const Json& config) {
   const auto count = language_config(config).find("num_nextn_predict_layers");
   return count && count->is_number() ? in_range(*count, 0, kMostLayers) : 0;

@@ -1,4 +1,4 @@
-// What a model folder says of its model: its config.json, held against its tensors.
+// Describes the model of a folder from its config.json, checked against its tensors.
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -6,8 +6,9 @@
 
 namespace fp8kv {
 
-// As describe_model of the config alone. Some configs leave out that layers differ: the layers are
-// unclear when a K projection is stored in a shape that contradicts them, or behind the last layer.
+// Like describe_model for config.json alone, but checks the stored K projections. Some configs do
+// not say that layers differ. If the shape of a K projection contradicts the config, or its layer
+// is behind the last, all layers become unclear.
 ModelDescription describe_model(const Checkpoint& checkpoint);
 
 }  // namespace fp8kv

@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// `rest` is a name below the layer, such as "self_attn.k_proj.weight"; quantised weights count.
+// `rest` is a name below the layer, such as "self_attn.k_proj.weight". Quantised weights count too.
 bool is_k_projection(std::string_view rest) {
   constexpr std::string_view kProjections[] = {"k_proj.weight", "k_proj.qweight", "qkv_proj.weight",
                                                "kv_a_proj_with_mqa.weight"};
@@ -21,8 +21,8 @@ bool is_k_projection(std::string_view rest) {
                              [&](std::string_view k) { return name->starts_with(k); });
 }
 
-// "mtp.layers.0" of "mtp.layers.0.self_attn.k_proj.weight", where that is a K projection of a layer
-// that the kind has.
+// The layer "mtp.layers.0" of a tensor such as "mtp.layers.0.self_attn.k_proj.weight". nullopt
+// unless the tensor is a K projection in a layer of this kind.
 std::optional<DraftLayer> layer_of(std::string_view tensor, const DraftKind& kind, int64_t n_layers,
                                    int64_t count) {
   if (kind.layers.empty()) {
@@ -42,7 +42,7 @@ std::optional<DraftLayer> layer_of(std::string_view tensor, const DraftKind& kin
   return DraftLayer{cat(kind.layers, number), &kind, number};
 }
 
-// The product in front of the layer tells apart kinds that name their layers alike.
+// Some kinds name their layers alike. The product in front of the layer tells them apart.
 bool has_product(const TensorMap& tensors, const DraftLayer& layer) {
   const std::string product = entry_name(layer, layer.kind->entry.product);
   const auto found = tensors.lower_bound(product + ".");
@@ -59,12 +59,12 @@ std::string entry_name(const DraftLayer& layer, std::string_view name) {
 std::vector<DraftLayer> find_draft_layers(const TensorMap& tensors, const Json& config) {
   std::vector<DraftLayer> found;
   for (const DraftKind& kind : draft_kinds()) {
-    // Layers behind the last are named like the model's own.
+    // Layers behind the last have names like the model's own layers.
     const int64_t count = kind.layers.empty() ? draft_count(kind, config) : 0;
     if (kind.layers.empty() && count == 0) continue;
     const int64_t n_layers = kind.layers.empty() ? describe_model(config).n_layers() : 0;
     std::map<int64_t, DraftLayer> of_kind;
-    // Names are in order: those of a kind with a prefix stand together.
+    // Names are sorted, so the names with one prefix stand together.
     for (auto at = tensors.lower_bound(std::string(kind.layers));
          at != tensors.end() && at->first.starts_with(kind.layers); ++at) {
       const auto layer = layer_of(at->first, kind, n_layers, count);

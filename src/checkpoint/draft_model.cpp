@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kNotMeasured = "its scales have to come from elsewhere";
 
-// The number of the last layer with attention to all tokens and a cache of its own; -1 for none.
+// The number of the last layer with full attention and its own cache; -1 if there is none.
 int64_t last_full_layer(const ModelConfig& config) {
   int64_t index = config.n_layers() - 1;
   while (index >= 0 &&
@@ -40,7 +40,7 @@ ModelConfig config_of(const ModelConfig& model, const DraftLayer& layer, int64_t
   const std::string_view stack = name.substr(0, name.size() - number.size());
   FP8KV_ASSERT(stack.ends_with(kLayers));
   config.model_prefix = stack.substr(0, stack.size() - kLayers.size());
-  // A stack of its own has no layers but these.
+  // A separate stack has no layers but the draft layers.
   if (!layer.kind->layers.empty()) {
     const auto end = static_cast<size_t>(layer.number) + 1;
     config.layers.resize(end);
@@ -52,7 +52,7 @@ ModelConfig config_of(const ModelConfig& model, const DraftLayer& layer, int64_t
   return config;
 }
 
-// Whether K or V of the layer are made with it, or Q.
+// Whether the tensor is used before attention: for K or V of the layer, or for Q.
 bool is_before_attention(const ModelTensor& tensor) {
   return tensor.parts.front().role < TensorRole::sinks;
 }

@@ -1,5 +1,5 @@
-// A draft layer as something to compute, up to what it caches: the config of the layer, and what
-// makes its input.
+// A draft layer that can be computed up to the K and V that it caches: its config, and the tensors
+// that make its input.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace fp8kv {
 
 struct DraftModel {
   DraftLayer layer;
-  // The model's, but for its layers: the draft layer is number `index`, and like the model's last
-  // with attention to all tokens.
+  // The model's config with other layers. The draft layer is layer `index`, and is like the model's
+  // last layer with full attention.
   ModelConfig config;
   int64_t index = 0;
   ModelTensor embedding_norm;  // [dim]
@@ -24,19 +24,18 @@ struct DraftModel {
   ModelTensor product;         // [dim, 2 * dim]
 };
 
-// Throws where the layer is of a kind that is not computed here, or where the checkpoint does not
-// have the tensors before its attention as the model's last layer has them. `config` is the
-// model's.
+// Throws if this kind of layer is not supported. Throws if the layer's tensors before attention
+// differ from those of the model's last layer. `config` is the model's.
 DraftModel read_draft_model(const Checkpoint& checkpoint, const ModelConfig& config,
                             const DraftLayer& layer);
 
-// Draft layers that can be measured, and why each of the others cannot.
+// The draft layers that can be measured, and for each other draft layer the reason why not.
 struct DraftModels {
   std::vector<DraftModel> measured;
   std::vector<std::string> left_out;  // "draft layer mtp.layers.1: ..."
 };
 
-// Only the first of several draft layers is computed. The others read tokens that drafts chose.
+// Only the first of several draft layers can be computed: the others read tokens that drafts chose.
 DraftModels read_draft_models(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace fp8kv

@@ -18,14 +18,15 @@ namespace {
 constexpr uint64_t kBlockBytes = 1024;
 constexpr uint64_t kBlocks = 4;
 
-// In the order in which they are read. All but the first two have both K and V, or the latent.
+// In the order of reading. All names but the first two stand for K and V together, or for the
+// latent.
 constexpr std::array<std::string_view, 8> kProjections = {
     "k_proj", "v_proj",          "qkv_proj", "W_pack",
     "c_attn", "query_key_value", "wqkv",     "kv_a_proj_with_mqa"};
-// The last two are weights as GPTQ or AWQ and as compressed-tensors pack them.
+// The last two are packed weights: those of GPTQ or AWQ, and those of compressed-tensors.
 constexpr std::array<std::string_view, 4> kParts = {"weight", "bias", "qweight", "weight_packed"};
 
-// A stack of layers: what stands in its names before the layer's number, and behind it.
+// A stack of layers: the parts of its tensors' names before and after the layer's number.
 struct Stack {
   std::string prefix;     // "model."
   std::string layers;     // "layers.", "h."
@@ -38,7 +39,7 @@ std::string projection_name(const Stack& stack, int64_t layer, std::string_view 
   return cat(stack.layers, layer, ".", stack.attention, projection, ".", part);
 }
 
-// A name such as "model.layers.3.self_attn.k_proj.weight" taken apart.
+// The parts of a name such as "model.layers.3.self_attn.k_proj.weight".
 struct Place {
   Stack stack;
   int64_t layer = 0;
@@ -64,7 +65,7 @@ std::optional<Place> find_place(std::string_view name, std::string_view layers) 
                projection};
 }
 
-// The stack of the most layers with K and V; nullopt when no layer has both.
+// The stack in which the most layers have K and V; nullopt if no layer has both.
 std::optional<Stack> find_stack(const Checkpoint& checkpoint, int64_t n_layers) {
   std::map<Stack, std::map<int64_t, std::set<std::string_view>>> found;
   for (const auto& [name, location] : checkpoint.tensors()) {

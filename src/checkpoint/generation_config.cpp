@@ -11,8 +11,8 @@
 namespace fp8kv {
 namespace {
 
-// Options of transformers that change what comes out, with the number that changes nothing; NaN
-// where whatever is there does.
+// Other options of transformers that change the generated text, and the value at which each does
+// nothing. NaN: every number has an effect.
 struct OtherOption {
   const char* key;
   double neutral;
@@ -91,7 +91,7 @@ GenerationConfig read_generation_config(const std::filesystem::path& folder) {
     out.temperature = number_between(*value, 0, 100);
   if (const auto value = json->find("top_p")) out.top_p = number_between(*value, 1e-6, 1);
   if (const auto value = json->find("top_k")) {
-    // -1 is vLLM's way to say all.
+    // -1 is vLLM's spelling of "all".
     out.top_k = static_cast<int32_t>(std::max<int64_t>(in_range(*value, -1, INT32_MAX), 0));
   }
   return out;

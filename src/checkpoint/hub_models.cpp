@@ -22,7 +22,7 @@ constexpr std::string_view kEntry = "models--";
 constexpr size_t kLongestName = 96;
 constexpr size_t kMostNamed = 8;  // files in a line that people copy
 
-// As huggingface_hub asks it: what cannot be looked at is not there.
+// Like huggingface_hub, takes a path that cannot be examined as absent.
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
@@ -45,7 +45,7 @@ bool is_repo(std::string_view repo) {
          !repo.ends_with(".git");
 }
 
-// What a shell would make of a leading ~ and of $NAME and ${NAME}; of what is not set, nothing.
+// Expands a leading ~, $NAME and ${NAME} like a shell, but leaves unset variables as they are.
 std::string expanded(std::string text, const Variables& variable) {
   if (text == "~" || text.starts_with("~/")) text = variable("HOME") + text.substr(1);
   std::string out;
@@ -72,7 +72,7 @@ std::string shown(const HubName& name) {
   return name.revision == "main" ? name.repo : cat(name.repo, "@", name.revision);
 }
 
-// The line that fetches all that is needed, or `files` alone.
+// The command that fetches `files`, or everything needed if there are none or too many.
 std::string fetch_line(const HubName& name, const std::vector<std::string>& files = {}) {
   std::string line = cat("hf download ", shell_word(name.repo));
   if (name.revision != "main") line += cat(" --revision ", shell_word(name.revision));
@@ -89,7 +89,7 @@ std::string fetch_line(const HubName& name, const std::vector<std::string>& file
   return line;
 }
 
-// "org/name" of "models--org--name".
+// The name "org/name" of the cache entry "models--org--name".
 std::string repo_of(const fs::path& entry) {
   std::string repo = entry.filename().string().substr(kEntry.size());
   const size_t at = repo.find("--");
@@ -118,7 +118,8 @@ std::string commit_of(const fs::path& entry, const std::string& revision) {
   return commit;
 }
 
-// Tensors in another form or, where there is no config.json, a file that could hold scales.
+// Whether the snapshot holds tensors in another format or, without a config.json, a JSON file that
+// could hold scales.
 bool holds_others(const fs::path& snapshot) {
   constexpr std::string_view kTensors[] = {".bin", ".gguf", ".npz", ".pt", ".pth", ".safetensors"};
   const bool model = is_there(snapshot / "config.json");
@@ -133,11 +134,11 @@ bool holds_others(const fs::path& snapshot) {
   return false;
 }
 
-// What the files of a snapshot say that there should be and is not.
+// The files that a complete snapshot would have, by its other files, and that are missing.
 std::vector<std::string> missing_from(const fs::path& snapshot) {
   const bool single = is_there(snapshot / kSingleFile), index = is_there(snapshot / kIndexFile);
   std::set<std::string> missing;
-  if (!single && !index && holds_others(snapshot)) return {};  // another form: told elsewhere
+  if (!single && !index && holds_others(snapshot)) return {};  // another format, reported elsewhere
   if (!is_there(snapshot / "config.json")) missing.insert("config.json");
   if (!single && !index) missing.insert(kSingleFile);
   if (!single && index) {
@@ -163,7 +164,7 @@ void check_whole(const HubName& name, const fs::path& snapshot) {
               cat("fetch what is missing: ", fetch_line(name, missing)));
 }
 
-// REQUIRES the model's entry in the cache.
+// Finds the snapshot of a revision. REQUIRES the model's entry in the cache.
 fs::path find_snapshot(const HubName& name, const fs::path& entry) {
   const fs::path snapshot = entry / "snapshots" / commit_of(entry, name.revision);
   if (!is_there(snapshot)) {

@@ -6,8 +6,8 @@
 namespace fp8kv {
 namespace {
 
-// Offset and length in bytes of each matrix of one expert. Matrices whose rows are columns, or take
-// turns, count as one.
+// Offset and length in bytes of each matrix of one expert. In layouts with transposed or
+// interleaved rows the matrices count as one.
 std::vector<std::pair<uint64_t, uint64_t>> places_of(const ModelTensor& tensor, uint64_t bytes) {
   if (tensor.layout != TensorLayout::rows) return {{0, bytes}};
   const TensorPart& last = tensor.parts.back();

@@ -1,5 +1,5 @@
-// The tensors of a layer as an identity samples them: which of them make its K and V, and where the
-// matrices of each expert lie. Reads no weights.
+// Picks the tensors that an identity samples: which of a layer's tensors make its K and V, and
+// where the matrices of each expert lie. Reads no weights.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace fp8kv {
 
 bool is_of_experts(const ModelTensor& tensor);
 
-// K and V, and what they are made from in their own layer.
+// Whether the tensor computes K or V, or an input of K and V within its layer.
 bool makes_kv(const ModelTensor& tensor);
 
-// The last layer that writes a cache.
+// The number of the last layer that writes a cache.
 int64_t last_cache(const ModelConfig& config);
 
-// One matrix of an expert, in bytes of a weight.
+// One matrix of an expert, as a byte range of a weight.
 struct ExpertPart {
   Weight weight;
   uint64_t offset;
   uint64_t bytes;
 };
 
-// The matrices of each expert of a layer, in tensors of their own or in those of all experts.
+// The matrices of each expert in a layer, whether experts have separate tensors or share them.
 std::vector<std::vector<ExpertPart>> expert_parts(const ModelWeights& weights,
                                                   const std::vector<ModelTensor>& tensors,
                                                   int64_t n_experts);

@@ -18,7 +18,7 @@ class ConfigNumbers {
   void add(const std::string& key, const Value& value) {
     numbers_.push_back({key, cat(value)});
   }
-  // Whole numbers without an exponent: "500000".
+  // Writes whole numbers without an exponent: "500000".
   void add(const std::string& key, double value) {
     const bool is_whole = value == std::floor(value) && std::abs(value) < 1e15;
     numbers_.push_back({key, is_whole ? cat(static_cast<int64_t>(value)) : cat(value)});
@@ -37,8 +37,8 @@ class ConfigNumbers {
   std::vector<ConfigNumber> numbers_;
 };
 
-// "0-5 full, 6 window 4096": what `text_of` says of each layer, neighbours that are alike together;
-// "full" where all layers are alike.
+// "0-5 full, 6 window 4096": the text that `text_of` gives for each layer, with equal neighbours
+// merged. Only "full" if all layers are equal.
 template <typename TextOf>
 std::string by_layer(int64_t n_layers, const TextOf& text_of) {
   std::string out;
@@ -68,7 +68,7 @@ const char* rope_type(RopeScaling scaling) {
   return "";
 }
 
-// "1, 1.25".
+// Joins numbers: "1, 1.25".
 std::string numbers(const std::vector<double>& values) {
   std::vector<std::string> texts;
   for (const double value : values) texts.push_back(cat(value));

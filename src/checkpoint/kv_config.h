@@ -1,4 +1,4 @@
-// What of a config decides K and V, as short texts; see core/model_identity.h.
+// The parts of a config that decide K and V, as short texts; see core/model_identity.h.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace fp8kv {
 
-// The numbers of the config from which K and V follow, as they were understood: another spelling of
-// config.json gives the same. What is at its default in BlockConfig is left out.
+// The config numbers that influence K and V, after parsing, so that another spelling of config.json
+// gives the same result. Defaults of BlockConfig are left out.
 std::vector<ConfigNumber> kv_config(const ModelConfig& config);
 
 }  // namespace fp8kv

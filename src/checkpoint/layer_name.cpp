@@ -14,7 +14,7 @@ std::optional<LayerName> split_layer_name(std::string_view name) {
 
 std::optional<LayerName> split_layer_name(std::string_view name, std::string_view layers) {
   size_t at = name.rfind(layers);
-  // "mlp.dense_4h_to_h.weight" has an "h." that is no stack's.
+  // The "h." in "mlp.dense_4h_to_h.weight" does not name a stack.
   while (at != name.npos && at > 0 && name[at - 1] != '.') at = name.rfind(layers, at - 1);
   if (at == name.npos) return std::nullopt;
   LayerName parts;

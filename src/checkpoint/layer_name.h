@@ -1,4 +1,4 @@
-// Names of tensors that belong to a layer, whatever a model calls the stack they are in.
+// Takes apart the names of tensors that belong to a layer, under any name of the stack of layers.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace fp8kv {
 
-// "model.layers.12.self_attn.k_scale" is prefix "model.", layers "layers.", layer 12, rest
-// "self_attn.k_scale". Views into the name.
+// The parts of "model.layers.12.self_attn.k_scale": prefix "model.", layers "layers.", layer 12,
+// rest "self_attn.k_scale". The parts are views into the name.
 struct LayerName {
   std::string_view prefix;  // may be empty
   std::string_view layers;
@@ -17,24 +17,24 @@ struct LayerName {
   std::string_view rest;
 };
 
-// What models call their stack of layers: nearly all the first; GPT-2, Falcon and StarCoder 1 the
-// second.
+// The names that models give their stack of layers. Nearly all use the first; GPT-2, Falcon and
+// StarCoder 1 use the second.
 inline constexpr std::array<std::string_view, 2> kLayersNames = {"layers.", "h."};
 
-// nullopt for a name without a plain decimal number after its last "layers.", or else its last
-// "h.".
+// Splits a name at its last "layers.", or else at its last "h.". Returns nullopt unless a plain
+// decimal number follows.
 std::optional<LayerName> split_layer_name(std::string_view name);
 
-// The same where only one of the stack's names counts.
+// Likewise, but splits at `layers` only.
 std::optional<LayerName> split_layer_name(std::string_view name, std::string_view layers);
 
-// What models call the attention of a layer: nearly all the first, Nemotron-H the second, GPT-NeoX
-// and InternLM 2 the third, Falcon the fourth, GPT-2 and StarCoder 1 the last.
+// The names that models give a layer's attention. Nearly all use the first, Nemotron-H the second,
+// GPT-NeoX and InternLM 2 the third, Falcon the fourth, GPT-2 and StarCoder 1 the last.
 inline constexpr std::array<std::string_view, 5> kAttentionNames = {
     "self_attn", "mixer", "attention", "self_attention", "attn"};
 
-// What follows the attention's name in a LayerName's `rest`: "k_scale" of "self_attn.k_scale" and
-// of "mixer.k_scale". nullopt for what is not of the attention.
+// The part of a LayerName's `rest` after the name of the attention: "k_scale" for
+// "self_attn.k_scale" and for "mixer.k_scale". nullopt for names outside of attention.
 std::optional<std::string_view> in_attention(std::string_view rest);
 
 }  // namespace fp8kv

@@ -53,7 +53,7 @@ std::vector<std::string> ignore_patterns(std::span<const std::string> modules, b
       patterns.insert("re:.*_proj$");
       continue;
     }
-    if (is_number(name)) {  // of a sequence, which only its own name tells from a layer
+    if (is_number(name)) {  // an index in a sequence, unclear without its parent
       const std::string_view parent = std::string_view(module).substr(0, module.rfind('.'));
       name = std::string(last_name(parent)) + "\\." + name;
     }

@@ -1,4 +1,4 @@
-// The linear layers of a model by the names of its tensors, and the `ignore` lists of
+// Finds the linear layers of a model by its tensors' names, and handles the `ignore` lists of
 // compressed-tensors that name them.
 #pragma once
 
@@ -12,20 +12,20 @@
 
 namespace fp8kv {
 
-// "model.layers.0.self_attn.q_proj" and so on, in order: every module with a weight of two or more
-// dimensions but the embeddings. Convolutions are among them; to ignore one is harmless.
+// All modules with a weight of two or more dimensions, except embeddings, in order:
+// "model.layers.0.self_attn.q_proj". This includes convolutions, which are harmless to ignore.
 std::vector<std::string> linear_modules(const TensorMap& tensors);
 
-// Whether layers are mixtures of experts, each with tensors of its own or all stacked.
+// Whether layers are mixtures of experts, with separate or stacked tensors.
 bool has_experts(const TensorMap& tensors);
 
-// An `ignore` list that matches every one of `modules` by its last name, under whatever prefix a
-// runtime gives it and fused with whichever neighbours, and no attention module:
-// {"lm_head", "re:.*_proj$"} for most models, with "re:.*experts$" where there are experts.
+// An `ignore` list that matches each of `modules` by its last name, but no attention module. It
+// works under any prefix of a runtime, and for modules that the runtime fuses. {"lm_head",
+// "re:.*_proj$"} for most models, plus "re:.*experts$" if there are experts.
 std::vector<std::string> ignore_patterns(std::span<const std::string> modules, bool experts);
 
-// What an `ignore` list says of one linear module. "Linear" is their class and stands for all of
-// them; of a module that is not linear it says nothing, and is to be left out before.
+// Whether an `ignore` list covers one linear module. "Linear" is their class and covers all of
+// them. Callers must leave out modules that are not linear first.
 enum class Ignored { no, yes, unclear };
 
 Ignored ignored(std::span<const std::string> ignore, std::string_view module);

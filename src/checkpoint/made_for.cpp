@@ -41,7 +41,7 @@ class MadeFor {
   }
 
  private:
-  // With the rows that the scales' own was sampled in.
+  // Samples rows only if the identity of the scales has rows.
   ModelIdentity identity_of_model() const {
     const ModelConfig config = read_model_config(checkpoint_);
     ModelIdentity identity = model_identity(checkpoint_, config);
@@ -51,7 +51,7 @@ class MadeFor {
     return identity;
   }
 
-  // Throws unless that is accepted.
+  // Throws unless foreign scales are accepted. If they are, records the difference and a warning.
   void refuse(const std::string& what) {
     is_foreign_ = true;
     if (!foreign_.accepted) {
@@ -108,7 +108,8 @@ class MadeFor {
   const std::string& source_;
   const ForeignScales& foreign_;
   ScalesFit fit_;
-  bool is_foreign_ = false;  // found, so that an error is no failure to find out
+  bool is_foreign_ = false;  // a difference was found, so an error does not mean that none could be
+                             // looked for
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Whether scales may be used with a model: they fit its shape, and were made for it, or for one of
-// which it is a fine-tune.
+// Decides whether scales may be used with a model: they must fit its shape, and be made for it or
+// for a model that it is a fine-tune of.
 #pragma once
 
 #include <string>
@@ -11,27 +11,27 @@
 
 namespace fp8kv {
 
-// Scales of another model are taken only when the user asks for that by `flag`.
+// Whether the user accepts scales of another model. The user asks for it by `flag`.
 struct ForeignScales {
   bool accepted = false;
   std::string flag = "accept_foreign_scales";  // for messages
 };
 
-// What is to be said of scales that may be used.
+// Messages about scales that may be used.
 struct ScalesFit {
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
-  std::string foreign;  // in what the model differs, where scales of another one were accepted
+  std::string foreign;  // how the model differs, if scales of another model were accepted
 };
 
-// Throws unless the scales are usable and fit the model (values, layers, heads, model type) and are
-// made for it, as far as their fingerprint tells:
-//   the same K and V           taken; a note where only what comes behind them differs
-//   a fine-tune                taken with a warning that says how far weights moved
+// Throws unless the scales are usable and fit the model (values, layers, heads, model type) and
+// were made for it, as far as their fingerprint tells:
+//   the same K and V           taken; with a note if only the weights behind K and V differ
+//   a fine-tune                taken, with a warning that says how far weights moved
 //   another model              refused, saying what differs, unless `foreign` accepts it
-// A fingerprint of version 1 tells of the K and V projections alone, which a note says. A model
-// that cannot be computed here is another one: the scales' own was computed. `source` is named in
-// messages.
+// A fingerprint of version 1 covers the K and V projections alone, and a note says so. A model that
+// cannot be computed counts as another model, since the model behind the scales was computed.
+// Messages name `source`.
 ScalesFit check_made_for(const KvScales& scales, const Checkpoint& checkpoint,
                          const ModelDescription& model, const std::string& source,
                          const ForeignScales& foreign = {});

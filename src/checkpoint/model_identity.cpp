@@ -19,16 +19,17 @@
 namespace fp8kv {
 namespace {
 
-// What may be read of all tensors together but the embedding, and of that.
+// The most bytes read from all tensors except the embedding, and from the embedding.
 constexpr uint64_t kSampledBytes = 900'000;
 constexpr uint64_t kEmbeddingBytes = uint64_t(64) << 10;
 constexpr uint64_t kSampledBlocks = 4;
-// One block of as many experts; of models that have more, of some.
+// The most blocks read from experts, one for each. Models with more experts have some of them
+// sampled.
 constexpr uint64_t kMostExpertBlocks = 8192;
-constexpr uint64_t kBlockUnit = 64;       // blocks are that many bytes, or several times as many
-constexpr uint64_t kRowBytes = 512;       // of a row of the embedding
-constexpr size_t kSamples = 8;            // weights that are kept of a tensor
-constexpr size_t kEmbeddingSamples = 64;  // and of the embedding
+constexpr uint64_t kBlockUnit = 64;       // the size of a block is a multiple of this
+constexpr uint64_t kRowBytes = 512;       // bytes read from one row of the embedding
+constexpr size_t kSamples = 8;            // weights kept of each tensor
+constexpr size_t kEmbeddingSamples = 64;  // weights kept of the embedding
 constexpr size_t kDigestDigits = 16;
 
 std::string hex_of(std::string_view bytes) {
@@ -41,7 +42,7 @@ std::string hex_of(std::string_view bytes) {
   return out;
 }
 
-// The digest of several tensors, and some weights of each.
+// The digest of several tensors, with some weights of each.
 class WeightsDigest {
  public:
   void add(std::string_view name, const Weight& weight, const std::string& bytes,
@@ -66,7 +67,7 @@ class WeightsDigest {
   std::string samples_;
 };
 
-// Blocks of a tensor spread evenly over its data, one behind the other; all of a small one.
+// Concatenated blocks of a tensor, spread evenly over its data; all data of a small tensor.
 std::string sampled_bytes(const ModelWeights& weights, const Weight& weight, uint64_t block_bytes) {
   const uint64_t size = weight.bytes();
   if (size <= kSampledBlocks * block_bytes) return weights.read(weight, 0, size);
@@ -78,8 +79,8 @@ std::string sampled_bytes(const ModelWeights& weights, const Weight& weight, uin
   return bytes;
 }
 
-// A part of every so many rows. That number is a power of two, so that a model to which tokens were
-// added is mostly sampled in the same rows as before.
+// A part of every n-th row. n is a power of two, so that a model with added tokens is mostly
+// sampled in the same rows as before.
 std::string sampled_embedding(const ModelWeights& weights, const Weight& weight) {
   const auto rows = static_cast<uint64_t>(weight.shape[0]);
   const uint64_t row_bytes = weight.bytes() / rows;
@@ -93,7 +94,8 @@ std::string sampled_embedding(const ModelWeights& weights, const Weight& weight)
   return bytes;
 }
 
-// A block of every `stride`-th expert, of its matrices in turn, and of another place in each.
+// One block from every `stride`-th expert. The matrix and the place within it change from expert to
+// expert.
 std::string sampled_experts(const ModelWeights& weights,
                             const std::vector<std::vector<ExpertPart>>& experts, size_t first,
                             size_t stride, uint64_t block_bytes) {
@@ -108,7 +110,7 @@ std::string sampled_experts(const ModelWeights& weights,
   return bytes;
 }
 
-// All layers read what these give.
+// Whether the tensor makes the input of all layers.
 bool joins_embedding(const ModelTensor& tensor) {
   const TensorRole role = tensor.parts.front().role;
   return role == TensorRole::positions || role == TensorRole::embed_up ||
@@ -159,7 +161,7 @@ ModelIdentity model_identity(const Checkpoint& checkpoint, const ModelConfig& co
     }
     identity.layers.push_back(std::move(layer).done());
   }
-  // Tied models store one matrix under either name.
+  // Tied models store one matrix under one of two names.
   const std::string own = weight_name(config, TensorRole::embedding);
   const std::string name = checkpoint.find(own) ? own : weight_name(config, TensorRole::lm_head);
   const auto embedding = std::find_if(

@@ -29,7 +29,7 @@ void put(float value, DType dtype, std::string& out) {
   }
 }
 
-// Of those that quantisers take.
+// Whether quantisers quantise this matrix.
 bool is_quantisers(const ModelTensor& tensor) {
   return matrix_use(tensor.parts.front().role) == MatrixUse::quantised && !tensor.is_bias &&
          tensor.shape.rank() == 2;
@@ -41,7 +41,7 @@ std::string module_of(const ModelTensor& tensor) {
   return tensor.name.substr(0, tensor.name.size() - after);
 }
 
-// Every module that has a tensor.
+// The names of all modules that have a tensor.
 std::vector<std::string> modules_of(const Checkpoint& checkpoint) {
   std::vector<std::string> modules;
   for (const auto& [name, location] : checkpoint.tensors()) {
@@ -51,7 +51,7 @@ std::vector<std::string> modules_of(const Checkpoint& checkpoint) {
   return modules;
 }
 
-// That what the config leaves out is plain, and what it does not is quantised.
+// Throws unless the modules that the config leaves out are plain, and all others are quantised.
 void check_said(const ModelWeights& weights, const ModelTensor& tensor, const Weight& weight) {
   const QuantSettings& said = weights.settings();
   const std::string module = module_of(tensor);
@@ -107,7 +107,7 @@ std::optional<StoredWeight> ModelWeights::find_stored(const ModelTensor& tensor)
   if (is_of_all_experts(tensor)) {
     return find_stored_experts(module, shape, is_turned(tensor.layout), settings_, lookup, source);
   }
-  // Whether other matrices that are transposed are turned when they are quantised, no file says.
+  // Other transposed matrices are refused: no file says whether quantisers transpose them.
   if (tensor.shape.rank() != 2 || tensor.layout == TensorLayout::transposed) return std::nullopt;
   return find_stored_weight(module, shape, settings_, lookup, source);
 }

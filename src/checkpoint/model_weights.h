@@ -1,4 +1,4 @@
-// The weights of a model as numbers of the type that it computes in, however its checkpoint stores
+// Gives a model's weights in the dtype that it computes in, in whatever form its checkpoint stores
 // them.
 #pragma once
 
@@ -15,32 +15,32 @@
 
 namespace fp8kv {
 
-// One weight; `plain` or `stored` is there.
+// One weight; either `plain` or `stored` is set.
 struct Weight {
   std::string name;
-  DType dtype = DType::f32;  // as it is computed with
+  DType dtype = DType::f32;  // dtype for computing
   Shape shape;
-  const TensorEntry* plain = nullptr;  // as the file has it
-  std::optional<StoredWeight> stored;  // quantised
+  const TensorEntry* plain = nullptr;  // set if the file has plain numbers
+  std::optional<StoredWeight> stored;  // set if the weight is quantised
 
-  uint64_t bytes() const;  // as it is computed with
+  uint64_t bytes() const;  // size in that dtype
 };
 
 class ModelWeights {
  public:
-  // `dtype`: what quantised weights are decoded to. The checkpoint outlives this.
+  // Quantised weights are decoded to `dtype`. The checkpoint must outlive this object.
   ModelWeights(const Checkpoint& checkpoint, DType dtype);
 
-  // nullopt where the checkpoint has neither. Throws as find_stored_weight.
+  // Returns nullopt if the checkpoint has the tensor in no form. Throws like find_stored_weight.
   std::optional<Weight> find(const ModelTensor& tensor) const;
-  // Throws as Checkpoint::at where it has neither.
+  // Like find, but throws like Checkpoint::at if the tensor is missing.
   Weight at(const ModelTensor& tensor) const;
-  // A part of a weight's bytes as it is computed with, without reading more of the files than that.
-  // REQUIRES offset and length to be of whole elements.
+  // Reads a range of a weight's bytes in its dtype for computing, and no more of the files than
+  // needed. REQUIRES offset and length in whole elements.
   std::string read(const Weight& weight, uint64_t offset, uint64_t length) const;
-  // Throws where a scale of a quantised weight is none (see check_values of StoredWeight), or a
-  // group is not there.
-  // Whoever decodes has to ask first: reading a model's config looks at no values.
+  // Throws if a quantised weight has an invalid scale (see check_values of StoredWeight) or an
+  // invalid group index. Call it before decoding, since reading a model's config does not look at
+  // values.
   void check_values(const Weight& weight) const;
 
   const QuantSettings& settings() const { return settings_; }
@@ -57,12 +57,12 @@ class ModelWeights {
   std::vector<QuantGroup> groups_;
 };
 
-// What a quantised tensor is once it is decoded: as_decoded, or the plain tensor itself where that
-// is the order of its codes.
+// How a quantised tensor looks after decoding: as_decoded, or the tensor unchanged if its codes
+// have the file's own order.
 ModelTensor decoded_tensor(const ModelTensor& tensor, const StoredWeight& stored);
 
-// Throws unless quantised weights are those that the config says.
-// Returns the forms that there are: "fp8, a scale for each row"; "" where all weights are plain.
+// Throws unless exactly the weights that the config names are quantised. Returns the forms that
+// occur: "fp8, a scale for each row"; "" if all weights are plain.
 std::string check_stored_weights(const ModelWeights& weights, const ModelConfig& config);
 
 }  // namespace fp8kv

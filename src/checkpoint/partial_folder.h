@@ -1,6 +1,6 @@
-// A model folder that holds parts of its shards: files of the right length, in which only some
-// ranges have been read from where the model is. A record beside them lists these ranges, so that
-// no hole is ever taken for zeros. Fetches nothing.
+// A model folder with only parts of its shards: the files have their full length, but only some
+// ranges were fetched. A record beside them lists these ranges, so that no hole is taken for zeros.
+// Fetches nothing.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct PartialRecord {
   std::map<std::string, PartialFile> files;
 };
 
-// nullopt for a folder without a record, which holds whole files.
+// Returns nullopt for a folder without a record, whose files are whole.
 std::optional<PartialRecord> read_partial_record(const std::filesystem::path& folder);
 std::string partial_record_text(const PartialRecord& record);
 

@@ -32,7 +32,7 @@ std::vector<int> version_parts(const std::string& version) {
   return parts;
 }
 
-// One place where a config says which type the cache has.
+// One statement in a config about the type of the cache.
 struct Statement {
   std::string text;
   std::optional<KvFormat> cache;
@@ -54,14 +54,14 @@ void state(const std::optional<Statement>& said, const std::string& file, KvConf
   if (out.stated == KvFormat::nvfp4) out.format = KvFormat::nvfp4;
 }
 
-// A name of ModelOpt and TensorRT-LLM.
+// The cache format for an algorithm's name in ModelOpt and TensorRT-LLM.
 std::optional<KvFormat> cache_of(const std::string& algorithm) {
   if (algorithm == "FP8") return KvFormat::e4m3fn;
   if (algorithm == "NVFP4") return KvFormat::nvfp4;
   return std::nullopt;
 }
 
-// kv_cache_quant_algo, of ModelOpt and TensorRT-LLM.
+// Reads kv_cache_quant_algo of ModelOpt and TensorRT-LLM.
 std::optional<Statement> algorithm_of(const Json& block) {
   const auto algorithm = block.find("kv_cache_quant_algo");
   if (!algorithm) return std::nullopt;
@@ -69,9 +69,9 @@ std::optional<Statement> algorithm_of(const Json& block) {
                    cache_of(algorithm->as_string()), true};
 }
 
-// kv_cache_scheme: an object {num_bits, type} in compressed-tensors' manner, or a name as
-// ModelOpt 0.29 to 0.37 has it. `nvfp4`: 4-bit floats are NVFP4 with scales that multiply, as
-// ModelOpt and AutoRound have them. llm-compressor's divide.
+// Reads kv_cache_scheme: an object {num_bits, type} as in compressed-tensors, or a name as in
+// ModelOpt 0.29 to 0.37. With `nvfp4`, 4-bit floats mean NVFP4 with scales that multiply, as
+// ModelOpt and AutoRound write them. llm-compressor's scales divide.
 std::optional<Statement> scheme_of(const Json& scheme, bool nvfp4) {
   if (scheme.is_string()) {
     return Statement{cat(scheme.where(), ": is ", quote(scheme.as_string())),
@@ -87,14 +87,14 @@ std::optional<Statement> scheme_of(const Json& scheme, bool nvfp4) {
                    !scheme.get_bool("dynamic", false)};
 }
 
-// What compressed-tensors measured when a scheme names no observer: the default of its version.
+// The observer of compressed-tensors. A scheme that names none means the default of its version.
 std::string observer_of(const Json& scheme, const std::string& version) {
   const std::string named = scheme.get_string("observer", "");
   if (!named.empty() || version.empty()) return named;
   return version_before(version, "0.14") ? "minmax" : "memoryless_minmax";
 }
 
-// The scheme for attention inputs, which is how K and V are named when Q is quantised with them.
+// The scheme for attention inputs. K and V are described there if Q is quantised along with them.
 std::optional<Json> attention_group(const Json& block) {
   const auto groups = block.find("config_groups");
   if (!groups) return std::nullopt;
@@ -110,15 +110,15 @@ std::optional<Json> attention_group(const Json& block) {
   return std::nullopt;
 }
 
-// AutoRound writes in the form of several tools. What it does not call itself it says of itself by
-// a provider or by its version, whichever that form leaves room for.
+// AutoRound writes in the form of several tools. If the method has another name, the provider or
+// the version tells AutoRound, depending on the form.
 bool is_by_autoround(const Json& block) {
   const auto provider = block.find("provider");
   return block.get_string("quant_method", "") == "auto-round" || block.find("autoround_version") ||
          (provider && provider->is_string() && provider->as_string() == "auto-round");
 }
 
-// It keeps the scale of each batch in place of the one before.
+// AutoRound overwrites the scale after each batch, hence the observer.
 void name_autoround(const Json& block, KvConfig& out) {
   out.by_autoround = true;
   out.producer = "AutoRound";
@@ -132,7 +132,7 @@ std::optional<KvFormat> autoround_cache(const std::string& name) {
   return std::nullopt;
 }
 
-// In every form but that of compressed-tensors. Attention is quantised with its cache.
+// For all forms except compressed-tensors. If attention is quantised, its cache is too.
 void read_autoround(const QuantConfig& quant, KvConfig& out) {
   const Json& block = *quant.block;
   if (!is_by_autoround(block)) return;
@@ -168,7 +168,8 @@ void read_producer(const Json& block, KvConfig& out) {
   if (out.version.empty()) out.version = producer->get_string("version", "");
 }
 
-// ModelOpt's members are in an object `quantization` of its own file, and right in the block.
+// ModelOpt's members are in an object `quantization` in its own file, but directly in the block of
+// config.json.
 Json modelopt_members(const Json& block) {
   return block.find("quantization").value_or(block);
 }
@@ -177,7 +178,7 @@ void read_modelopt_json(const Json& block, const std::string& file, KvConfig& ou
   std::optional<Statement> said = algorithm_of(modelopt_members(block));
   if (const auto scheme = block.find("kv_cache_scheme"); !said && scheme)
     said = scheme_of(*scheme, true);
-  if (!said) return;  // the weights are quantised, the cache is not
+  if (!said) return;  // only the weights are quantised, not the cache
   out.method = QuantMethod::modelopt;
   read_producer(block, out);
   state(said, file, out);
@@ -245,14 +246,14 @@ std::string by_groups(const QuantConfig& quant, std::span<const std::string> mod
   return "";
 }
 
-// Where no layer is left to quantise the block is there for the cache, as inject writes for vLLM on
-// MI300.
+// If all layers are ignored, the block exists for the cache alone: inject writes such a block for
+// vLLM on MI300.
 std::string unless_all_ignored(const QuantConfig& quant, std::span<const std::string> modules) {
   if (ignores_all(quant.block->find("ignored_layers"), modules)) return "";
   return is_quantised(quant, modules);
 }
 
-// Whether ModelOpt's config leaves all modules out by its "*".
+// Whether ModelOpt's config leaves out all modules with "*".
 bool leaves_all(const Json& json) {
   const Json members = modelopt_members(json);
   for (const char* key : {"ignore", "exclude_modules"}) {
@@ -274,25 +275,27 @@ std::string by_algorithm(const QuantConfig& quant, std::span<const std::string>)
   return "";
 }
 
-// Up to 0.37 ModelOpt wrote no quant_method. Like vLLM, which believes the producer's name.
+// Up to 0.37 ModelOpt wrote no quant_method. vLLM goes by the producer's name then, and so does
+// this function.
 bool is_modelopt(const QuantConfig& quant) {
   if (quant.quant_method.starts_with("modelopt")) return true;
   const auto producer = quant.block->find("producer");
   return producer && producer->is_object() && producer->get_string("name", "") == "modelopt";
 }
 
-// One form of config. The functions REQUIRE a block that `is_of` takes.
+// One form of config. Its functions REQUIRE a block that `is_of` accepts.
 struct MethodRow {
   QuantMethod method;
   const char* name;
   bool (*is_of)(const QuantConfig& quant);
-  // What it says of the KV cache.
+  // Reads the description of the KV cache.
   void (*cache)(const QuantConfig& quant, KvConfig& out);
-  // As quantised_weights.
+  // Does the work of quantised_weights.
   std::string (*weights)(const QuantConfig& quant, std::span<const std::string> modules);
 };
 
-// The first that fits. compressed-tensors did not always name itself under its older key.
+// The first row that fits counts. compressed-tensors sometimes left out its name under its older
+// key.
 constexpr MethodRow kRows[] = {
     {QuantMethod::compressed_tensors, "compressed-tensors",
      [](const QuantConfig& quant) {
@@ -329,7 +332,7 @@ void read_block(const Json& block, const std::string& key, QuantConfig& out) {
                })->method;
 }
 
-// In the config of a wrapped language model, however deep.
+// Looks for the block in wrapped language models, at any depth.
 std::optional<Json> wrapped_block(const Json& config) {
   for (auto inner = wrapped_config(config); inner; inner = wrapped_config(*inner)) {
     if (const auto block = inner->find(kBlock)) return block;
@@ -371,7 +374,7 @@ QuantConfig read_quant_config(const Json& config, const std::optional<Json>& hf_
   } else if (const auto old = config.find(kOldBlock)) {
     read_block(*old, kOldBlock, out);
   } else if (const auto inner = wrapped_block(config)) {
-    // Not every runtime looks there, and inject does not write there.
+    // Not every runtime reads this block, and inject does not write there.
     read_block(*inner, inner->where().substr(config.where().size() + 2), out);
     out.method = QuantMethod::other;
   } else if (hf_quant) {
@@ -413,7 +416,7 @@ KvConfig read_trtllm_config(const Json& config) {
   const auto block = config.find("quantization");
   if (!block) return out;
   std::optional<Statement> said = algorithm_of(*block);
-  // No such checkpoint was seen: nobody knows what its scales of NVFP4 mean.
+  // No such checkpoint is known, so the meaning of its NVFP4 scales is unknown too.
   if (said && said->cache == KvFormat::nvfp4) said->cache.reset();
   state(said, config.where(), out);
   return out;

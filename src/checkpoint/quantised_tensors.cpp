@@ -24,7 +24,7 @@ bool are_codes(const TensorEntry& entry) {
          (fp8_format(entry.dtype) || entry.dtype == DType::i8);
 }
 
-// The scale tensor beside a weight; null if there is none.
+// The scale tensor beside a weight, or nullptr.
 const TensorEntry* scale_beside(const Checkpoint& checkpoint, const std::string& name) {
   const std::string module = name.substr(0, name.rfind('.'));
   for (const char* const suffix :
@@ -35,7 +35,7 @@ const TensorEntry* scale_beside(const Checkpoint& checkpoint, const std::string&
 }
 
 void check_said(const Checkpoint& checkpoint) {
-  const TensorEntry* codes = nullptr;  // the first
+  const TensorEntry* codes = nullptr;  // the first tensor of codes
   std::vector<std::string> modules;
   for (const auto& [name, location] : checkpoint.tensors()) {
     if (!are_codes(location.entry)) continue;

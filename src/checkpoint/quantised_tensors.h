@@ -1,5 +1,5 @@
-// Checks the tensors of a quantised checkpoint of any architecture: a config must speak of them,
-// and a runtime must be able to divide by their input scales. Decodes no weights.
+// Checks the tensors of quantised checkpoints of any architecture: a config must mention them, and
+// runtimes must be able to divide by their input scales. Decodes no weights.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace fp8kv {
 
-// Throws where weights are stored as codes and neither config.json nor hf_quant_config.json says
-// that weights are quantised: runtimes would take codes for weights, or decode them in another way.
-// `weight_scale` tensors beside them do not tell in which form the inputs are, so they change
-// nothing. Throws, too, for an input scale that is no positive finite number. Names the tensor.
+// Throws if weights are stored as codes, but config.json and hf_quant_config.json do not say that
+// weights are quantised. Runtimes would take codes for weights, or decode them wrongly.
+// `weight_scale` tensors beside the codes do not help, since they do not tell the form of the
+// inputs. Also throws for an input scale that is not a positive finite number. Names the tensor.
 void check_quantised_tensors(const Checkpoint& checkpoint);
 
-// The tensors whose values that reads, by name.
+// The names of the tensors whose values check_quantised_tensors reads.
 std::vector<std::string> input_scale_tensors(const Checkpoint& checkpoint);
 
 }  // namespace fp8kv

@@ -27,11 +27,11 @@ namespace {
 
 constexpr const char* kUnquantised = "calibrate the unquantised model that this one was made from";
 
-// The tensors that a checkpoint of this model has to hold.
+// The tensors that a checkpoint of this model must hold.
 class Expected {
  public:
-  // `embed`, `lm_head`: whether the weights of these two are among them. A bias of lm_head is not a
-  // part of what tied models share, and always there.
+  // `embed` and `lm_head` tell whether these two weights are expected. A bias of lm_head is always
+  // expected, since tied models do not share it.
   Expected(const ModelConfig& config, bool embed, bool lm_head) {
     for (ModelTensor& tensor : outer_tensors(config)) {
       const TensorRole role = tensor.parts.front().role;
@@ -57,7 +57,7 @@ class Expected {
   std::set<std::string> names_;
 };
 
-// Of a layer with attention. REQUIRES one.
+// The name of Q's weight in the first layer with attention. REQUIRES such a layer.
 std::string q_name(const ModelConfig& config) {
   int64_t layer = 0;
   while (config.layer(layer).n_kv_heads == 0) ++layer;
@@ -68,8 +68,8 @@ std::string tensor_of(const Checkpoint& checkpoint, const std::string& name) {
   return cat(quote(checkpoint.folder().string()), ": tensor ", quote(name));
 }
 
-// Nothing of it can be computed with: it is quantised in a form that is not read here, or not as
-// its config.json says.
+// Throws because the tensor cannot be computed with: its quantised form is unsupported, or differs
+// from config.json.
 [[noreturn]] void refuse_form(const Checkpoint& checkpoint, const std::string& name,
                               const std::string& why) {
   const TensorEntry* entry = checkpoint.find(name);
@@ -102,16 +102,16 @@ void check_shapes(const Checkpoint& checkpoint, const ModelWeights& weights,
       "take the quantization_config out of config.json where the weights are not quantised");
 }
 
-// Kept in F32 by those who train: in 16 bits other experts would be chosen, and states would decay
-// at other speeds.
+// Training tools keep these tensors in F32. In 16 bits other experts would be chosen, and states
+// would decay at other speeds.
 bool may_be_f32(TensorRole role) {
   return role == TensorRole::choice_bias || role == TensorRole::state_decay ||
          role == TensorRole::state_step_bias || role == TensorRole::state_skip ||
          role == TensorRole::state_norm;
 }
 
-// The dtype of all plain weights. A checkpoint that mixes them was saved half converted, or is one
-// of a kind that this tool does not compute with. Named by the first of them, or by Q.
+// The dtype that all plain weights share. A mixed checkpoint was saved half converted, or is of an
+// unsupported kind. The error compares with Q, or with the first plain weight if Q is not plain.
 DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
                    const Expected& expected) {
   const auto plain = [&](const std::string& name) -> const TensorEntry* {
@@ -132,8 +132,8 @@ DType shared_dtype(const Checkpoint& checkpoint, const ModelConfig& config,
   return first ? first->dtype : DType::bf16;
 }
 
-// config.json says that the two are one matrix. transformers 5 computes with lm_head where both are
-// stored and differ, older versions and vLLM with the embedding.
+// Checks tied weights that are both stored. If they differ, transformers 5 computes with lm_head,
+// while older versions and vLLM use the embedding.
 void check_tied(const Checkpoint& checkpoint, const std::string& embedding,
                 const std::string& lm_head) {
   const MappedTensor a = checkpoint.map(embedding);
@@ -145,7 +145,7 @@ void check_tied(const Checkpoint& checkpoint, const std::string& embedding,
               "it out of the weights: runtimes differ in which they take");
 }
 
-// Also under the names that quantisers give it.
+// Whether the weight exists, under its own name or under a quantiser's name for it.
 bool has_weight(const Checkpoint& checkpoint, const std::string& name) {
   constexpr std::string_view kEnd = ".weight";
   const std::string module = name.substr(0, name.size() - kEnd.size());
@@ -153,8 +153,8 @@ bool has_weight(const Checkpoint& checkpoint, const std::string& name) {
          checkpoint.find(module + ".qweight");
 }
 
-// Where the language model is, of models with more parts as well: the names that its tensors start
-// with, as they were written by one version or another.
+// Sets the prefixes of the language model's tensors. They differ in larger models, and between the
+// versions that wrote them.
 void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
   struct Place {
     const char* model_prefix;
@@ -177,7 +177,7 @@ void find_text_model(const Checkpoint& checkpoint, ModelConfig& config) {
   }
 }
 
-// Whether the checkpoint has experts as the config's table does.
+// Whether the checkpoint stores experts in the way of the config's table.
 bool has_experts(const Checkpoint& checkpoint, const ModelConfig& config, int64_t layer) {
   const ModelWeights weights(checkpoint, config.dtype);
   for (const ModelTensor& tensor : layer_tensors(config, layer)) {
@@ -187,7 +187,7 @@ bool has_experts(const Checkpoint& checkpoint, const ModelConfig& config, int64_
   return false;
 }
 
-// Files differ in whether experts are in one tensor.
+// Picks the table of tensors that fits how the files store experts: in one tensor or apart.
 void find_experts(const Checkpoint& checkpoint, ModelConfig& config) {
   const std::span<const TensorRow> other_rows = other_tensors(config.tensors);
   if (other_rows.empty() || !config.experts) return;
@@ -199,8 +199,8 @@ void find_experts(const Checkpoint& checkpoint, ModelConfig& config) {
   config.tensors = other_rows;
 }
 
-// Parts that are not the language model's, and are left alone: towers of vision and audio, what
-// leads from them to the language model, and layers that predict tokens further on.
+// Whether the tensor belongs to a part beside the language model: a vision or audio tower, its
+// projector, or layers that predict further tokens. Such tensors are ignored.
 bool is_other_part(std::string_view name) {
   constexpr std::string_view kModel = "model.";
   constexpr std::string_view kParts[] = {"audio_tower.",           "embed_audio.", "embed_vision.",
@@ -211,8 +211,8 @@ bool is_other_part(std::string_view name) {
                      [&](std::string_view part) { return name.starts_with(part); });
 }
 
-// Of a layer behind the last, which predicts the token after the next: those that config.json
-// counts apart are left alone.
+// Whether the tensor is in a layer behind the last, which predicts the token after the next.
+// config.json counts such layers separately, and they are ignored.
 bool is_of_later_layer(std::string_view name, const Checkpoint& checkpoint,
                        const ModelConfig& config) {
   const auto parts = split_layer_name(name);
@@ -221,8 +221,8 @@ bool is_of_later_layer(std::string_view name, const Checkpoint& checkpoint,
          parts->layer < config.n_layers() + more;
 }
 
-// Of K and V in a layer that reads the cache of another, which Google's files have and no model
-// reads.
+// Whether the tensor makes K or V in a layer that reads another layer's cache. Google's files have
+// such tensors, but no model reads them.
 bool is_of_unused_cache(std::string_view name, const ModelConfig& config) {
   const auto parts = split_layer_name(name);
   if (!parts || parts->prefix != config.model_prefix || parts->layer >= config.n_layers()) {
@@ -234,7 +234,7 @@ bool is_of_unused_cache(std::string_view name, const ModelConfig& config) {
          (rest->starts_with("k_") || rest->starts_with("v_"));
 }
 
-// Of a sparse indexer, which decides nothing within the context that is computed.
+// Whether the tensor is part of a sparse indexer. It has no effect within the supported context.
 bool is_of_indexer(std::string_view name, const Checkpoint& checkpoint) {
   const auto parts = split_layer_name(name);
   const auto rest = parts ? in_attention(parts->rest) : std::nullopt;
@@ -242,25 +242,26 @@ bool is_of_indexer(std::string_view name, const Checkpoint& checkpoint) {
          language_config(checkpoint.config()).has("index_topk");
 }
 
-// "model" of "model.layers.{}.mlp.up_proj".
+// The first part of a dotted name: "model" in "model.layers.{}.mlp.up_proj".
 std::string_view first_part(std::string_view name) {
   return name.substr(0, name.find('.'));
 }
 
-// What older versions saved of a layer's causal mask.
+// Whether the tensor is a layer's causal mask, which older versions saved.
 bool is_mask(const TensorEntry& entry) {
   return entry.shape.rank() == 4 &&
          (entry.name.ends_with("attn.bias") || entry.name.ends_with("attention.bias"));
 }
 
-// That values are multiplied by the weights, and nothing else.
+// Throws if the config asks for any other change of values than multiplying by weights.
 void check_unchanged_values(const QuantConfig& quant) {
   const std::string change = change_at_run_time(quant.block);
   if (!change.empty()) throw Error(cat(change, ", which is not computed here"), kUnquantised);
 }
 
-// A weight that nothing reads means that the model is not what its config.json says: biases that
-// are switched off, norms of another architecture, more layers. Scales and buffers are no weights.
+// Throws for a weight that nothing reads. It means that the model is not what its config.json
+// describes: biases that are off, norms of another architecture, more layers. Scales and buffers do
+// not count as weights.
 void check_no_others(const Checkpoint& checkpoint, const ModelConfig& config,
                      const Expected& expected) {
   const auto find = [&](const std::string& name) { return checkpoint.find(name); };
@@ -300,7 +301,7 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
                     ": is missing, and config.json does not say that it is the embeddings"),
                 "if it is, set \"tie_word_embeddings\": true in config.json");
   }
-  // Tied: one matrix under either name.
+  // Tied models store one matrix under one of two names.
   const bool needs_embed = !tied || has_embed || !has_lm_head;
   const Expected expected(config, needs_embed, !tied || has_lm_head);
   check_quantised_tensors(checkpoint);
@@ -309,13 +310,13 @@ ModelConfig read_model_config(const Checkpoint& checkpoint) {
   const QuantConfig quant = read_quant_config(checkpoint);
   check_shapes(checkpoint, weights, expected, quantised_weights(quant, linear_modules(config)));
   config.stored_as = check_stored_weights(weights, config);
-  // Whoever computes with the model has all of it here.
+  // Callers that compute with the model have all its bytes; partial folders may not.
   if (tied && has_embed && has_lm_head && !checkpoint.is_partial()) {
     check_tied(checkpoint, weight_name(config, TensorRole::embedding), lm_head);
   }
   check_unchanged_values(quant);
   check_no_others(checkpoint, config, expected);
-  // transformers saves what generation stops at there; a chat model's config.json often lacks one.
+  // transformers saves the end tokens there; the config.json of a chat model often misses one.
   if (const auto ids = read_eos_ids(checkpoint.folder())) config.eos_ids = *ids;
   return config;
 }

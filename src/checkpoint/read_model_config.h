@@ -1,4 +1,4 @@
-// A config.json against the tensors that lie beside it.
+// Reads a config.json and checks it against the tensors beside it.
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -6,11 +6,11 @@
 
 namespace fp8kv {
 
-// parse_model_config, with what only the folder can tell: the dtype, which all weights must share,
-// and the end tokens of generation_config.json, which overrule those of config.json. Throws unless
-// every tensor is there with its shape (of tied embeddings one name is enough; where both are
-// stored the embedding counts), when there are weights or layers that the model has no use for, and
-// where config.json or hf_quant_config.json says that weights are quantised.
+// Like parse_model_config, plus facts that only the folder has: the dtype, which all plain weights
+// share, and the end tokens of generation_config.json, which override those of config.json. Throws
+// unless every tensor exists with its shape. For tied embeddings one name is enough; if both are
+// stored, they must be equal. Throws for weights or layers that the model does not use. Throws for
+// weights quantised in an unsupported form, or differently from what the config files say.
 ModelConfig read_model_config(const Checkpoint& checkpoint);
 
 }  // namespace fp8kv

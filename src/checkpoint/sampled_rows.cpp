@@ -22,15 +22,16 @@ namespace fp8kv {
 namespace {
 
 constexpr uint64_t kPieceBytes = 512;
-constexpr uint64_t kVectorBytes = uint64_t(16) << 10;  // of a norm or a bias
+constexpr uint64_t kVectorBytes = uint64_t(16) << 10;  // most bytes read of a norm or a bias
 constexpr uint64_t kPageBytes = 4096;
-constexpr uint64_t kMostRows = 128;  // of a tensor
+constexpr uint64_t kMostRows = 128;  // most rows read of a tensor
 constexpr uint64_t kLeastRows = 16;
-// For all tensors but those of experts: 128 MiB of pages.
+// The most rows of all tensors except those of experts: 128 MiB of pages.
 constexpr uint64_t kRowsOfModel = 32768;
 constexpr size_t kDigestDigits = 16;
 
-// SplitMix64 (Steele, Lea, Flood 2014): its place decides a piece, so every run takes the same.
+// SplitMix64 (Steele, Lea, Flood 2014). Its input is the place of a piece, so every run reads the
+// same pieces.
 uint64_t mixed(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
@@ -54,7 +55,7 @@ double value_at(const char* bytes, DType dtype) {
   }
 }
 
-// The pieces of a tensor, one after the other, and what they are worth.
+// The pieces of one tensor in a row, and the sizes of their values.
 class Pieces {
  public:
   Pieces(std::string name, DType dtype) : name_(std::move(name)), dtype_(dtype) {}
@@ -99,7 +100,7 @@ class LayerRows {
         columns > 0 ? static_cast<uint64_t>(weight.shape.elements()) / columns : 0;
     Pieces pieces(tensor.name, weight.dtype);
     if (weight.shape.rank() == 1) {
-      // Its largest value counts as its largest row.
+      // In a vector each value counts as a row.
       const uint64_t width = dtype_bytes(weight.dtype);
       const std::string bytes = weights_.read(weight, 0, std::min(weight.bytes(), kVectorBytes));
       for (size_t at = 0; at < bytes.size(); at += width) pieces.add(bytes.substr(at, width));
@@ -109,7 +110,7 @@ class LayerRows {
     add(weight, pieces);
   }
 
-  // A piece of every matrix of every expert.
+  // Reads a piece of every matrix of every expert.
   void add_experts(const ModelTensor& first, const std::vector<std::vector<ExpertPart>>& experts) {
     const Weight weight = weights_.at(first);
     Pieces pieces(first.name, weight.dtype);
@@ -132,11 +133,11 @@ class LayerRows {
     sizes_.push_back(pieces.sizes());
   }
 
-  // One row of each of `most` equal parts.
+  // Splits the rows into `most` equal parts and reads one row of each.
   void add_rows(const Weight& weight, uint64_t n_rows, uint64_t most, Pieces& pieces) {
     const uint64_t taken = std::min(n_rows, most);
     const uint64_t row_bytes = weight.bytes() / n_rows;
-    // A small matrix is read at once: its pieces lie in as many pages as it has.
+    // Reads a small matrix at once, since its pieces lie in as many pages as the matrix itself.
     const bool at_once = taken * kPageBytes >= weight.bytes();
     const std::string all = at_once ? weights_.read(weight, 0, weight.bytes()) : "";
     for (uint64_t i = 0; i < taken; ++i) {
@@ -165,7 +166,7 @@ class LayerRows {
   std::vector<RowSizes> sizes_;
 };
 
-// How many rows of a matrix that makes neither K nor V, so that a model stays in its limit.
+// The rows to read of each matrix that makes neither K nor V, within the limit for the model.
 uint64_t rows_of_others(const ModelConfig& config) {
   uint64_t of_kv = 0, n_others = 0;
   for (int64_t i = 0; i < config.n_layers(); ++i) {

@@ -1,5 +1,5 @@
-// Pieces of many rows of every matrix from which K and V follow, so that a change of a few rows is
-// seen. Complements model_identity, which reads four blocks of a tensor.
+// Samples pieces of many rows of every matrix that influences K and V, so that changes of a few
+// rows are noticed. It complements model_identity, which reads four blocks of each tensor.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace fp8kv {
 
-// By layer. Up to 128 rows of every tensor that makes K or V, up to 128 of the other matrices,
-// fewer where a model has many, and one row of each matrix of an expert: 512 bytes of each row, at
-// places that differ from layer to layer. Small matrices are seen in all rows. A cold read costs a
-// page of 4 KiB a row: 140 MB for a model of 140 GB, the number of its experts' matrices beside it.
-// Quantised weights count as decoded. Throws as Checkpoint::read does. REQUIRES the config that
-// read_model_config gave.
+// Returns the samples of each layer: up to 128 rows of every tensor that makes K or V, up to 128 of
+// the other matrices (fewer if a model has many), and one row of each matrix of an expert. It reads
+// 512 bytes of each row, at places that differ from layer to layer. Small matrices have all rows
+// sampled. A cold read costs a page of 4 KiB for each row: 140 MB for a model of 140 GB, plus the
+// matrices of experts. Quantised weights count as decoded. Throws like Checkpoint::read. REQUIRES
+// the config from read_model_config.
 std::vector<RowsIdentity> sampled_rows(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace fp8kv
