@@ -32,7 +32,7 @@ double number(const std::string& text) {
   return value;
 }
 
-// "max 100000" or "150000 100000".
+// The quota in cpu.max of version 2: "max 100000", or "150000 100000" for quota and period.
 double quota_v2(const fs::path& group) {
   const std::string line = first_line(group / "cpu.max");
   const size_t space = line.find(' ');
@@ -48,7 +48,7 @@ double quota_v1(const fs::path& group) {
   return quota > 0 && period > 0 ? quota / period : kUnlimited;
 }
 
-// The tightest quota of a group and its ancestors; a container sees its own group as the root.
+// The tightest quota of a group and its ancestors. A container sees its own group as the root.
 double tightest(const fs::path& root, const std::string& group, double (*quota)(const fs::path&)) {
   double limit = quota(root);
   fs::path path = root;
@@ -75,7 +75,7 @@ std::vector<int> allowed_cpus() {
 int count_cores(const std::vector<int>& cpus, const fs::path& cpu_dir) {
   std::set<std::string> cores;
   for (const int cpu : cpus) {
-    // Siblings share one list, such as "0,64".
+    // Hyperthread siblings have the same list, such as "0,64".
     const std::string siblings =
         first_line(cpu_dir / cat("cpu", cpu) / "topology" / "thread_siblings_list");
     cores.insert(siblings.empty() ? cat("cpu", cpu) : siblings);
@@ -87,7 +87,7 @@ double cgroup_cpus(const fs::path& membership, const fs::path& root) {
   double limit = kUnlimited;
   std::ifstream in(membership);
   for (std::string line; std::getline(in, line);) {
-    // "hierarchy:controllers:group"; version 2 is "0::group".
+    // A line is "hierarchy:controllers:group"; in version 2 it is "0::group".
     const size_t first = line.find(':');
     const size_t second = line.find(':', first == std::string::npos ? first : first + 1);
     if (second == std::string::npos) continue;

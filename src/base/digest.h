@@ -15,7 +15,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void add(std::string_view bytes);
-  // 64 lower-case hex digits. Call once.
+  // The digest in 64 lower-case hex digits. Call it once.
   std::string hex();
 
  private:

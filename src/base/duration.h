@@ -1,11 +1,11 @@
-// A length of time as text.
+// Writes a length of time as text.
 #pragma once
 
 #include <string>
 
 namespace fp8kv {
 
-// "14 min 5 s"; a length of less than a minute in whole seconds.
+// "14 min 5 s"; whole seconds alone for less than a minute.
 std::string duration(double seconds);
 
 }  // namespace fp8kv

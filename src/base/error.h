@@ -1,5 +1,5 @@
-// The one exception type, with context added on the way up.
-// A message says what, where, what was found and what was expected; `help` says the way out.
+// The program's only exception type. Callers add context on the way up. A message says what went
+// wrong, where, what was found and what was expected; `help` gives a remedy.
 #pragma once
 
 #include <concepts>
@@ -11,12 +11,12 @@
 
 namespace fp8kv {
 
-// What went wrong decides the exit code of the program, which is the enumerator's value.
+// The kind of an error is the exit code of the program.
 enum class ErrorKind {
   check = 1,         // a comparison or a gate found a difference: the answer is "no"
   usage = 2,         // the command line cannot be carried out as written
   input = 3,         // a file, a model or data cannot be used, or does not fit the rest
-  device = 4,        // the device asked for is not there or cannot do this
+  device = 4,        // the requested device is missing or cannot do this
   undecided = 4,     // `attest`: several answers are left
   resource = 5,      // out of memory or disk, or the system refused a file operation
   interrupted = 130  // SIGINT, SIGTERM or SIGHUP
@@ -27,20 +27,20 @@ class Error : public std::exception {
   explicit Error(std::string message, std::string help = "", ErrorKind kind = ErrorKind::input)
       : message_(std::move(message)), help_(std::move(help)), kind_(kind) {}
 
-  // What to do about it depends on who asked, and is said by with_way_out().
+  // An error without a remedy yet: the remedy depends on the caller, who adds it by with_way_out().
   static Error wanting_way_out(std::string message, ErrorKind kind = ErrorKind::input) {
     Error error(std::move(message), "", kind);
     error.wants_way_out_ = true;
     return error;
   }
-  // Memory ran out, the host's or a device's.
+  // For memory that ran out, on the host or on a device.
   static Error out_of_memory(std::string message) {
     return wanting_way_out(std::move(message), ErrorKind::resource);
   }
 
-  // One line, outermost context first, parts separated by ": ".
+  // The message in one line: contexts from the outermost to the innermost, separated by ": ".
   const char* what() const noexcept override { return message_.c_str(); }
-  // The next thing to type or try; "" when there is none.
+  // The next thing to type or try; "" if there is none.
   const std::string& help() const { return help_; }
   ErrorKind kind() const { return kind_; }
 
@@ -62,8 +62,8 @@ template <typename... Parts>
   throw Error(cat(parts...));
 }
 
-// Runs `work`; an Error that leaves it gets `context` in front, unless it is that the user
-// interrupted. At most one per layer crossed.
+// Runs `work` and puts `context` in front of any Error from it, except a user's interrupt. Use it
+// at most once for each layer crossed.
 template <std::invocable Work>
 decltype(auto) with_context(const std::string& context, Work&& work) {
   try {
@@ -74,7 +74,8 @@ decltype(auto) with_context(const std::string& context, Work&& work) {
   }
 }
 
-// Runs `work`; an Error that leaves it and wants a way out (Error::wanting_way_out) gets `help`.
+// Runs `work` and sets `help` in any Error from it that still wants a remedy
+// (Error::wanting_way_out).
 template <std::invocable Work>
 decltype(auto) with_way_out(const std::string& help, Work&& work) {
   try {
@@ -85,12 +86,12 @@ decltype(auto) with_way_out(const std::string& help, Work&& work) {
   }
 }
 
-// For the failed system call that set `errno_value`, mostly a resource error:
-// "'path': cannot <action>: No space left on device".
+// The error for a failed system call with `errno_value`, mostly a resource error: "'path': cannot
+// <action>: No space left on device".
 Error system_error(const std::string& path, const std::string& action, int errno_value);
 [[noreturn]] void fail_system(const std::string& path, const std::string& action, int errno_value);
 
-// For mistakes of the program itself, never for input: prints and aborts, in every build.
+// For bugs of the program itself, never for bad input. Prints and aborts, in every build.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 
 }  // namespace fp8kv

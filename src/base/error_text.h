@@ -1,4 +1,4 @@
-// An error as the lines that stderr gets.
+// Formats an error for stderr.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace fp8kv {
 
-// The chain of context behind `prefix`, then the way out. Foreign names in them do nothing to a
+// `prefix` and the message with its contexts, then the help. Foreign names in them cannot control a
 // terminal.
 std::string error_text(const std::string& prefix, const Error& error);
 

@@ -15,17 +15,17 @@ std::atomic<int> received{0};  // lock-free, so that a signal handler may store 
 thread_local uint64_t checks = 0;
 
 constexpr suseconds_t kHeardWithinUs = 10'000;
-std::atomic<int> nothing_to_tidy{0};  // how many of them live
+std::atomic<int> nothing_to_tidy{0};  // how many NothingToTidy objects exist
 char message[128];
 std::atomic<size_t> message_bytes{0};
 
 void on_signal(int signal_number) {
   received.store(signal_number, std::memory_order_relaxed);
   const itimerval once{{0, 0}, {0, kHeardWithinUs}};
-  setitimer(ITIMER_REAL, &once, nullptr);  // a plain system call, as signal handlers may make
+  setitimer(ITIMER_REAL, &once, nullptr);  // a plain system call, which signal handlers may make
 }
 
-// Only what a signal handler may do, since any code may be running.
+// Does only what a signal handler may do, since any code may be running.
 void on_not_heard(int) {
   if (nothing_to_tidy.load(std::memory_order_relaxed) == 0) return;
   const ssize_t ignored = write(STDERR_FILENO, message, message_bytes.load());
@@ -50,8 +50,8 @@ void install_interrupt_handlers() {
   not_heard.sa_flags = SA_RESTART;
   sigemptyset(&not_heard.sa_mask);
   sigaction(SIGALRM, &not_heard, nullptr);
-  signal(SIGPIPE, SIG_IGN);  // a closed stdout shows up as EPIPE, which ends quietly
-  signal(SIGXFSZ, SIG_IGN);  // a file of the largest size allowed, as EFBIG
+  signal(SIGPIPE, SIG_IGN);  // a closed stdout gives EPIPE, and the program ends quietly
+  signal(SIGXFSZ, SIG_IGN);  // a file beyond the size limit fails with EFBIG instead
 }
 
 NothingToTidy::NothingToTidy() {

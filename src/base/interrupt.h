@@ -1,4 +1,4 @@
-// SIGINT, SIGTERM and SIGHUP end long work at the next safe point, so that destructors clean up.
+// SIGINT, SIGTERM and SIGHUP end long work at its next safe point, so that destructors clean up.
 #pragma once
 
 #include <cstddef>
@@ -10,35 +10,38 @@ namespace fp8kv {
 // Installs the handlers. A second signal ends the program at once.
 void install_interrupt_handlers();
 
-// Throws Error{kind: interrupted} when a signal has arrived. Cheap: call it in every long loop.
+// Throws Error{kind: interrupted} if a signal has arrived. It is cheap: call it in every long loop.
 void check_interrupt();
 
-// Whether one has: what takes long and only tidies up can be left to the end of the program.
+// Whether a signal has arrived. Slow work that only tidies up can then be left to the program's
+// end.
 bool is_interrupted();
 
-// While one lives, the program has nothing to tidy up: no temporary file, no half-written output.
-// An interrupt that no loop has heard 10 ms later, or that memory is still being freed for, then
-// ends the program as it is, with the message and the exit code that it would have had. For code
-// that goes over what users give, which may be gigabytes: one match of a pattern, or one array that
-// grows, can take seconds. Outside of it an interrupt waits until a loop hears it.
+// While an object of this class exists, the program has nothing to tidy up: no temporary file and
+// no half-written output. If no loop notices an interrupt within 10 ms, or freeing memory delays
+// the end, the program ends at once, with its usual message and exit code. Use it around code that
+// reads user data of any size: matching one pattern or growing one array can take seconds. Without
+// it an interrupt waits until a loop notices it.
 class NothingToTidy {
  public:
-  NothingToTidy();   // throws as check_interrupt does
-  ~NothingToTidy();  // unless there was an interrupt: then what is left to do is to end
+  NothingToTidy();   // throws like check_interrupt
+  ~NothingToTidy();  // after an interrupt it counts on: the program just has to end
   NothingToTidy(const NothingToTidy&) = delete;
   NothingToTidy& operator=(const NothingToTidy&) = delete;
 };
 
-// What such an end says on standard error; nothing unless this was called. At most 127 bytes.
+// Sets the message that an end at once writes on standard error; none by default. At most 127
+// bytes.
 void set_interrupt_message(std::string_view text);
 
-// No such end from here on: the interrupt was heard, and its message is being written.
+// Rules out such an end from now on: the interrupt was noticed, and its message is being written.
 void heard_interrupt();
 
-// How often this thread has called it: tests hold loops to that instead of to the clock.
+// How often this thread has called check_interrupt. Tests check loops by this number, not by a
+// clock.
 uint64_t interrupt_checks();
 
-// For loops over the bytes of a text: looks once every 32 KiB or so, whatever begins there.
+// For loops over the bytes of a text: checks for an interrupt about every 32 KiB.
 class InterruptEvery {
  public:
   void passed(size_t at) {

@@ -13,7 +13,7 @@
 namespace fp8kv {
 namespace {
 
-constexpr const char* kErase = "\r\033[K";  // the line that the cursor is in
+constexpr const char* kErase = "\r\033[K";  // erases the current line
 
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
@@ -33,7 +33,7 @@ void Log::detail(const std::string& line) {
   if (verbosity_ == Verbosity::verbose) say(line);
 }
 
-// Progress is drawn again below the line.
+// Later progress is drawn below this line.
 void Log::say(const std::string& line) {
   const std::string text = sentence_text(terminal_line(line), terminal_width(STDERR_FILENO), 2);
   print(cat(line_open_ ? kErase : "", text, "\n"));

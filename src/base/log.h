@@ -1,4 +1,4 @@
-// What the program says on stderr: notes, warnings and progress. Results go to stdout, not here.
+// Writes notes, warnings and progress to stderr. Results go to stdout by other ways.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace fp8kv {
 
 enum class Verbosity { quiet, normal, verbose };
 
-// One talker, made in main and passed down to what has something to say.
+// main makes one Log and passes it to the code that has messages.
 class Log {
  public:
   explicit Log(Verbosity verbosity = Verbosity::normal) : verbosity_(verbosity) {}
@@ -31,13 +31,13 @@ class Log {
   void draw(const std::string& stage);
 
   Verbosity verbosity_;
-  std::string stages_;      // that are over, and what each took: "reading 12 s, "
-  bool line_open_ = false;  // the terminal's cursor stands behind progress
+  std::string stages_;      // finished stages with their times: "reading 12 s, "
+  bool line_open_ = false;  // the cursor of the terminal is in a line of progress
 };
 
-// Progress of `total` units of work. Silent for the first two seconds; then a bar that redraws in
-// place with an ETA when stderr is a terminal, else a line every ten seconds. In a terminal all
-// stages of a command share a line, which begins with what those before took.
+// The progress of `total` units of work. It is silent for two seconds. Then a terminal shows a bar
+// with an ETA, redrawn in place, and other outputs get a line every ten seconds. In a terminal all
+// stages of a command share one line, which begins with the times of finished stages.
 class Progress {
  public:
   Progress(Log& log, std::string what, uint64_t total);
@@ -45,9 +45,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Also a point where an interrupt takes effect (see interrupt.h).
+  // Counts finished units. An interrupt takes effect here (see interrupt.h).
   void advance(uint64_t units = 1);
-  // For work of which the share that is done is known: from 0 to 1, rising.
+  // For work whose finished share is known: from 0 to 1, rising.
   void reach(double share);
 
  private:

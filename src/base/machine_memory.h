@@ -5,7 +5,7 @@
 
 namespace fp8kv {
 
-// 0 for what the system does not tell.
+// A value is 0 if the system does not tell it.
 struct MachineMemory {
   uint64_t total_bytes = 0;
   uint64_t available_bytes = 0;  // for new work, without swapping

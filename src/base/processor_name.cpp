@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// What follows `key` and its colon on the first such line; "" where there is none.
+// The text after `key` and its colon, in the first line with that key; "" if there is none.
 std::string value_of(const std::filesystem::path& path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -1,4 +1,4 @@
-// What Linux calls the processor; nothing about what it can do.
+// The processor's name by Linux. Its features are not looked at.
 #pragma once
 
 #include <filesystem>
@@ -6,8 +6,9 @@
 
 namespace fp8kv {
 
-// From /proc/cpuinfo, or another file of its form: on x86-64 the model's name, on aarch64, which
-// has numbers there, that of Arm's cores, or the numbers. "" where the file has neither.
+// Reads /proc/cpuinfo or another file of that form. On x86-64 this is the model name. On aarch64
+// the file has numbers: known ones become the name of Arm's core, others stay numbers. "" if the
+// file has no name and no numbers.
 std::string processor_name(const std::filesystem::path& cpuinfo);
 
 }  // namespace fp8kv

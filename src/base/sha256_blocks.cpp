@@ -11,7 +11,7 @@ namespace fp8kv {
 
 namespace {
 
-// FIPS 180-4, 4.2.2.
+// The round constants. Source: FIPS 180-4, 4.2.2.
 alignas(16) constexpr uint32_t kRounds[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -33,7 +33,7 @@ bool has_sha256_instructions() {
   return kHas;
 }
 
-// The instructions keep the state as the words A B E F and C D G H, from the highest lane down.
+// The SHA instructions keep the state as the words A B E F and C D G H, from the highest lane down.
 __attribute__((target("sha,sse4.1"))) void add_sha256_blocks(uint32_t* state, const uint8_t* blocks,
                                                              size_t n_blocks) {
   const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

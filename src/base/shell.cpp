@@ -13,7 +13,8 @@ bool needs_no_quotes(char c) {
          std::string_view("-_./+,:@%").find(c) != std::string_view::npos;
 }
 
-// The text between $' and '. Escapes are octal: a hexadecimal one could take in the next digit.
+// The text between $' and '. Escapes are octal, since a hexadecimal one could swallow the next
+// digit.
 std::string escaped(std::string_view text) {
   std::string out;
   while (!text.empty()) {

@@ -1,5 +1,5 @@
-// Words of printed commands. Nothing that is printed to be copied into a shell is put together
-// without them.
+// Quotes the words of printed commands. Every command printed for copying into a shell uses these
+// functions.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace fp8kv {
 
-// `text` as one word of a shell, in one line that does nothing to a terminal: as it is, in quotes,
-// or for control characters, marks that turn the direction of writing and bytes that are not UTF-8
-// as $'\033', which bash, zsh, ksh and POSIX of 2024 know.
+// `text` as one shell word on one line that cannot control a terminal. The word is bare or quoted.
+// Control characters, marks that turn the direction of writing, and bytes that are not UTF-8 become
+// $'\033', which bash, zsh, ksh and POSIX of 2024 understand.
 std::string shell_word(std::string_view text);
 
 // A path as one word that no command takes for a flag: "./-x" for "-x".

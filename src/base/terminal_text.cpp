@@ -7,7 +7,8 @@
 namespace fp8kv {
 namespace {
 
-// REQUIRES the bytes of one character in UTF-8.
+// Whether a character controls the terminal or the text's direction instead of showing. REQUIRES
+// the bytes of one character in UTF-8.
 bool acts_without_showing(std::string_view s) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
   if (s.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;

@@ -1,4 +1,4 @@
-// Small string helpers: building messages, quoting foreign names, suggesting the nearest known
+// Small string helpers: they build messages, quote foreign names and suggest the nearest known
 // name.
 #pragma once
 
@@ -19,7 +19,7 @@ inline void append(std::string& out, std::string_view part) {
 inline void append(std::string& out, char part) {
   out += part;
 }
-template <std::same_as<bool> T>  // not for pointers, which would convert
+template <std::same_as<bool> T>  // only bool itself: pointers would convert to it
 void append(std::string& out, T part) {
   out += part ? "true" : "false";
 }
@@ -40,25 +40,24 @@ std::string cat(const Parts&... parts) {
   return out;
 }
 
-// 'name' in quotes, with control characters, quotes, backslashes and invalid UTF-8 escaped, cut at
-// 200 bytes: safe to print whatever file it came from.
+// 'name' in quotes, safe to print whatever file it came from: control characters, quotes,
+// backslashes and invalid UTF-8 are escaped, and the text is cut at 200 bytes.
 std::string quote(std::string_view name);
 
-// The same without the quotes, as part of a line.
+// Like quote, but without the quotes, for use within a line.
 std::string plain(std::string_view name);
 
-// The name of a file for JSON, which is UTF-8 where names are bytes: as in `plain` unless it is
-// UTF-8.
+// The name of a file for JSON. JSON is UTF-8, while names are any bytes: a name that is not UTF-8
+// is escaped like in `plain`.
 std::string utf8_name(std::string_view name);
 
-// "a, b and c".
+// Joins items: "a, b and c".
 std::string join(std::span<const std::string> items, std::string_view last = " and ");
 
-// The candidate nearest to `name` by edit distance, or "" when none is within a third of its
-// length.
+// The candidate nearest to `name` by edit distance, or "" if none is within a third of its length.
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
-// " (did you mean 'x'?)", or "" when nothing is near.
+// " (did you mean 'x'?)", or "" if no candidate is near.
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
 
 // 1536 -> "1.5 KiB"; binary prefixes.
@@ -73,7 +72,7 @@ std::string count_of(uint64_t number, std::string_view noun);
 // `value` with `decimals` digits after the point.
 std::string fixed(double value, int decimals);
 
-// True when `bytes` is well-formed UTF-8 (no surrogates, no overlong forms). `bad_at`, when given,
+// Whether `bytes` is well-formed UTF-8 (no surrogates, no overlong forms). If `bad_at` is given, it
 // receives the offset of the first bad byte.
 bool is_utf8(std::string_view bytes, size_t* bad_at = nullptr);
 

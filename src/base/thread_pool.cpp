@@ -7,11 +7,11 @@ namespace fp8kv {
 namespace {
 
 constexpr uint64_t kJobMask = 0xFFFFFFFFu;
-// The job number of a loop that is closed: nothing can be claimed.
+// The job number of a closed loop, in which no job can be claimed.
 constexpr uint64_t kClosed = kJobMask;
 
-// Ops of one forward pass follow each other within microseconds; a sleep and a wake-up cost about
-// fifty.
+// How long to spin before sleeping. Ops of one forward pass follow each other within microseconds,
+// while a sleep and a wake-up cost about fifty.
 constexpr auto kSpinTime = std::chrono::microseconds(50);
 
 void pause() {
@@ -22,7 +22,7 @@ void pause() {
 #endif
 }
 
-// Polls `ready` for a short while.
+// Polls `ready` for kSpinTime. Returns whether it became true.
 template <typename Ready>
 bool spin_until(const Ready& ready) {
   const auto end = std::chrono::steady_clock::now() + kSpinTime;
@@ -73,8 +73,8 @@ void ThreadPool::run_erased(int64_t n_jobs, const void* context, Call call) {
     for (int64_t job = 0; job < n_jobs; ++job) call(context, job, 0);
     return;
   }
-  // A new loop number first: whoever still holds a ticket of the last loop can claim nothing with
-  // it, so nobody acts on the fields while they change.
+  // First publish a new loop number. A thread with a ticket of the last loop can then claim no job,
+  // so nobody reads the fields while they change.
   const uint64_t loop = (ticket_.load() & ~kJobMask) + kJobMask + 1;
   ticket_.store(loop | kClosed);
   context_.store(context);
@@ -102,7 +102,7 @@ void ThreadPool::run_erased(int64_t n_jobs, const void* context, Call call) {
 
 void ThreadPool::worker(const std::stop_token& stop, int thread) {
   while (true) {
-    // Read before looking for anything to do: what comes later changes it and ends the wait.
+    // Read `wake_` before looking for work: any later loop changes it and ends the wait.
     const uint32_t seen = wake_.load();
     if (stop.stop_requested()) return;
     if (run_one(thread)) continue;
@@ -118,7 +118,7 @@ bool ThreadPool::run_one(int thread) {
     if (job == kClosed || job >= n_jobs_.load()) return false;
     const void* context = context_.load();
     const Call call = call_.load();
-    // Success means that the ticket, and so the loop, was the same all the while.
+    // Success means that the ticket, and with it the loop, has not changed since it was read.
     if (!ticket_.compare_exchange_weak(ticket, ticket + 1)) continue;
     finish_job(context, call, static_cast<int64_t>(job), thread);
     return true;

@@ -1,6 +1,5 @@
-// A fixed set of threads that share out the jobs of one loop at a time.
-// Which thread gets which job is left open, so jobs must not care: each writes its own outputs, and
-// results are then the same for any number of threads.
+// A fixed set of threads that share the jobs of one loop at a time. Any thread may get any job, so
+// each job must write its own outputs only. Then results are the same for any number of threads.
 #pragma once
 
 #include <atomic>
@@ -16,13 +15,14 @@
 
 namespace fp8kv {
 
-// For a thread that the system refuses to start, number `which` of `wanted` from 1.
+// The error for a thread that the system refuses to start: number `which` of `wanted`, from 1.
 Error cannot_start_thread(size_t which, size_t wanted, const std::system_error& why);
 
 class ThreadPool {
  public:
-  // `threads` counts the caller of `run`, so 1 makes no thread. Throws a resource Error where not
-  // all of them can be started: fewer would do the same, but who asked for them is to know.
+  // `threads` counts the caller of `run`, so 1 starts no thread. Throws a resource Error if a
+  // thread cannot be started. Fewer threads would work too, but the user asked for more and should
+  // know.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -30,10 +30,9 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls work(job, thread) once for every job in [0, n_jobs), in no order, thread in
-  // [0, threads()); returns when all are done. The first exception thrown by a job is thrown again
-  // here, and jobs not yet begun are then dropped. Not to be called from a job, nor by two threads
-  // at once.
+  // Calls work(job, thread) once for every job in [0, n_jobs), in any order, with thread in [0,
+  // threads()). Returns when all jobs are done. Rethrows the first exception of a job, and then
+  // drops jobs that have not begun. Must not be called from a job or by two threads at once.
   template <typename Work>
   void run(int64_t n_jobs, const Work& work) {
     run_erased(n_jobs, &work, [](const void* context, int64_t job, int thread) {
@@ -50,9 +49,9 @@ class ThreadPool {
   bool run_one(int thread);
   void finish_job(const void* context, Call call, int64_t job, int thread);
 
-  // The loop being run. The upper half of the ticket is the number of the loop, the lower half its
-  // next free job. A thread takes a job by adding one to the ticket it saw, in one atomic step that
-  // fails when another loop has begun.
+  // The running loop. The upper half of the ticket is the number of the loop, the lower half its
+  // next free job. A thread claims a job by adding one to the ticket that it read. This atomic step
+  // fails if another loop has begun.
   std::atomic<uint64_t> ticket_;
   std::atomic<const void*> context_ = nullptr;
   std::atomic<Call> call_ = nullptr;

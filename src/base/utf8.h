@@ -1,4 +1,4 @@
-// UTF-8, byte by byte: no surrogates, no overlong forms.
+// UTF-8 decoding byte by byte. Surrogates and overlong forms are not accepted.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace fp8kv {
 
-// Length of the well-formed sequence at the front of `s`, or 0. REQUIRES `s` not to be empty.
+// The length of the well-formed sequence at the front of `s`, or 0. REQUIRES `s` not to be empty.
 size_t utf8_length(std::string_view s);
 
 }  // namespace fp8kv

@@ -50,7 +50,7 @@ std::string sentence_text(const std::string& sentence, size_t width, size_t inde
   return text;
 }
 
-// A terminal that does not know its width says 0.
+// A terminal that does not know its width reports 0.
 size_t terminal_width(int descriptor) {
   winsize size{};
   const bool known = ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
