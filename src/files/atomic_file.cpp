@@ -39,7 +39,7 @@ void AtomicFile::write(std::string_view bytes) {
 
 void AtomicFile::commit() {
   if (::fsync(temporary_.descriptor().get()) != 0) fail_system(path_.string(), "sync", errno);
-  // Replaces the state of an earlier layer: CalibrationState has read its seal and its identity.
+  // Replaces the state of an earlier layer. CalibrationState has checked its seal and its identity.
   if (::rename(temporary_.path().c_str(), path_.c_str()) != 0) {
     fail_system(path_.string(), "rename into place", errno);
   }

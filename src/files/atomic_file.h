@@ -1,4 +1,4 @@
-// A large file that replaces another one whole or not at all, written part by part.
+// A large file, written part by part, that replaces another one whole or not at all.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,14 @@
 
 namespace fp8kv {
 
-// Writes a temporary beside PATH, removed unless commit() succeeds; what killed runs have left is
-// removed first. One writer at a time: a second one is refused.
+// Writes a temporary file beside PATH, and removes it unless commit() succeeds. Only one writer at
+// a time: a second one is refused.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
 
   void write(std::string_view bytes);
-  // Syncs and renames.
+  // Syncs the file and renames it to PATH.
   void commit();
 
  private:

@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-// -1 where the file system knows no direct reads.
+// Returns -1 if the file system does not support direct reads.
 int open_direct(const std::filesystem::path& path) {
   return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
 }
@@ -25,15 +25,15 @@ int open_buffered(const std::filesystem::path& path) {
   return descriptor;
 }
 
-// For file systems that accept the flag and refuse the reads. Aligned reads go on as before, so
-// other threads need not know. False when it was off already.
+// Turns direct reads off, for file systems that accept the flag but refuse the reads. Reads stay
+// aligned, so other threads need not know. False if the flag was off already.
 bool stop_direct(int descriptor) {
   const int flags = ::fcntl(descriptor, F_GETFL);
   return flags >= 0 && (flags & O_DIRECT) != 0 &&
          ::fcntl(descriptor, F_SETFL, flags & ~O_DIRECT) == 0;
 }
 
-// By its size, and not by the block that was asked for: several threads may find the end.
+// The message uses the size of the file, not the requested block: several threads may find the end.
 Error ended_early(int descriptor, const std::filesystem::path& path) {
   return changed_while_read(path, cat("ends at byte ", stamp_of(descriptor, path).bytes));
 }
@@ -62,7 +62,7 @@ std::byte* BlockFile::read(uint64_t offset, size_t length, std::span<std::byte> 
     if (got < 0 && errno == EINVAL && done == 0 && stop_direct(*descriptor_)) continue;
     if (got < 0) fail_system(path_.string(), "read", errno);
     if (got == 0) throw ended_early(*descriptor_, path_);
-    // Direct reads go on from a boundary; only the end of the file stops elsewhere.
+    // Direct reads must continue at an aligned offset. Only the end of the file may stop elsewhere.
     const size_t step = static_cast<size_t>(got);
     done += direct_ && done + step < needed ? step / kAlignment * kAlignment : step;
     if (step < kAlignment && direct_ && done < needed) {

@@ -1,5 +1,5 @@
-// A file that is read in large blocks into the caller's memory. On request the page cache is not
-// used: a file that is read only once, and is larger than memory, would push all else out of it.
+// A file that is read in large blocks into the caller's memory. Reads can bypass the page cache: a
+// file larger than memory that is read once would push everything else out of it.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@ namespace fp8kv {
 
 class BlockFile {
  public:
-  // Reads without the page cache need memory of this alignment, and this many bytes of room before
-  // and behind a block.
+  // Direct reads need memory of this alignment, and this many bytes of room before and after a
+  // block.
   static constexpr size_t kAlignment = 4096;
 
-  // `direct`: without the page cache, where the file system can do that. Throws as InputFile does.
+  // `direct`: bypasses the page cache if the file system supports that. Throws like InputFile.
   BlockFile(std::filesystem::path path, bool direct);
 
-  // Whether reads leave out the page cache.
+  // Whether reads bypass the page cache.
   bool direct() const { return direct_; }
 
-  // Reads `length` bytes at `offset` somewhere into `room`; returns where. Throws when the file
-  // ends before, or cannot be read. May be called from several threads. REQUIRES `room` aligned to
-  // kAlignment, of length + 2 * kAlignment bytes.
+  // Reads `length` bytes at `offset` to some place in `room`, and returns that place. Throws if the
+  // file ends early or cannot be read. May be called from several threads. REQUIRES `room` aligned
+  // to kAlignment, with length + 2 * kAlignment bytes.
   std::byte* read(uint64_t offset, size_t length, std::span<std::byte> room) const;
 
  private:

@@ -19,14 +19,15 @@ namespace fp8kv {
 namespace {
 
 constexpr size_t kMostSaid = size_t{16} << 10;
-constexpr int kPollMs = 50;  // how soon an interrupt, the time limit and the child's end are seen
+constexpr int kPollMs = 50;  // delay for noticing interrupts, time limit and child's end
 
 struct Pipe {
   FileDescriptor read;
   FileDescriptor write;
 };
 
-// Neither end goes to the child by itself, nor has a number that the child's own descriptors get.
+// A child does not inherit these ends by itself. Their numbers are above those of the child's own
+// descriptors.
 Pipe make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail_system("pipe", "open", errno);
@@ -56,14 +57,14 @@ class Strings {
   std::vector<char*> pointers_;
 };
 
-// The arguments of posix_spawn, freed again.
+// Owns the arguments of posix_spawn and frees them.
 class SpawnSetup {
  public:
   SpawnSetup() {
     posix_spawn_file_actions_init(&actions_);
     posix_spawnattr_init(&attributes_);
-    // A group of its own, so that all that it starts can be ended. What this program ignores
-    // (interrupt.h) would be ignored there too.
+    // The child gets its own process group, so that everything it starts can be killed. It also
+    // gets default handlers for signals that this program ignores (interrupt.h).
     sigset_t ignored;
     sigemptyset(&ignored);
     sigaddset(&ignored, SIGPIPE);
@@ -100,7 +101,7 @@ class SpawnSetup {
   posix_spawnattr_t attributes_;
 };
 
-// A child that was started; killed with its group when it is let go.
+// A running child process. The destructor kills it with its group.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -108,7 +109,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // nullopt while it runs. What it left behind is killed once it has ended.
+  // The exit status, or nullopt while the child runs. Once it has ended, the rest of its group is
+  // killed.
   std::optional<int> status() {
     if (!status_) {
       siginfo_t info{};
@@ -117,7 +119,8 @@ class Child {
     }
     return status_;
   }
-  // The pid stays its own until it is waited for, so that no other group can be hit.
+  // Kills the group before waiting: until then the pid stays reserved, so no other group can be
+  // hit.
   void end() {
     if (status_) return;
     kill(-pid_, SIGKILL);
@@ -132,7 +135,7 @@ class Child {
   std::optional<int> status_;
 };
 
-// Appends what is there to read. Returns whether more may come.
+// Appends all bytes that are ready to read. Returns whether more may come.
 bool take(const FileDescriptor& end, std::string& text) {
   char bytes[4096];
   for (;;) {
@@ -143,7 +146,7 @@ bool take(const FileDescriptor& end, std::string& text) {
   }
 }
 
-// A conversation with a running child: everything that goes in and comes out.
+// Feeds a running child and collects everything that it writes.
 class Exchange {
  public:
   Exchange(const ChildCommand& command, Pipe& input, Pipe& said, Pipe& answer)
@@ -151,7 +154,7 @@ class Exchange {
     for (const int end : {in_.get(), said_.get(), answer_.get()}) fcntl(end, F_SETFL, O_NONBLOCK);
   }
 
-  // Waits a moment for something to do, and does it.
+  // Waits a moment for the child to read or write, and then moves the bytes.
   void step(ChildResult& result) {
     pollfd polled[3] = {{writing_ ? in_.get() : -1, POLLOUT, 0},
                         {hears_ ? said_.get() : -1, POLLIN, 0},

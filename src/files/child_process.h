@@ -1,6 +1,7 @@
-// A program run without a shell, with a time limit: its standard input is a text, what it says on
-// standard output and standard error is kept for messages, and its answer comes by a descriptor of
-// its own. When it ends, or is no longer waited for, all processes of its group are killed.
+// Runs a program without a shell and with a time limit. It gets a text as standard input. Its
+// standard output and standard error are kept for messages, and it writes its answer to a separate
+// descriptor. When the program ends, or the caller stops waiting, all processes of its group are
+// killed.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +13,11 @@
 namespace fp8kv {
 
 struct ChildCommand {
-  std::vector<std::string> words;  // the program, by path or found in PATH, and its arguments
-  std::string input;               // all of its standard input
+  std::vector<std::string> words;  // program (a path, or a name in PATH) and arguments
+  std::string input;               // complete standard input
   double time_limit_s = 0;
-  std::filesystem::path folder = {};  // its working folder; "": this process's
-  // NAME=VALUE: all of its environment; nothing: this process's.
+  std::filesystem::path folder = {};  // working folder; "": this process's
+  // The complete environment as NAME=VALUE; nullopt: this process's environment.
   std::optional<std::vector<std::string>> environment = {};
 };
 
@@ -24,16 +25,16 @@ struct ChildResult {
   bool timed_out = false;  // killed at the time limit
   int exit_code = -1;      // -1: a signal ended it
   int signal_number = 0;
-  std::string answer;  // what it wrote to kAnswerDescriptor
-  std::string said;    // the end of its standard output and standard error together, 16 KiB at most
+  std::string answer;  // the text written to kAnswerDescriptor
+  std::string said;    // the last 16 KiB of standard output and standard error together
 };
 
-// Where the child writes its answer.
+// The descriptor to which the child writes its answer.
 inline constexpr int kAnswerDescriptor = 3;
 inline constexpr size_t kMostAnswerBytes = size_t{64} << 20;
 
-// Throws for a program that cannot be started, for an answer that is too long, and when the user
-// interrupts; the child's process group is killed before.
+// Throws if the program cannot be started, if the answer is too long, or if the user interrupts.
+// The child's process group is killed first.
 ChildResult run_child(const ChildCommand& command);
 
 }  // namespace fp8kv

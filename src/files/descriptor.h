@@ -1,5 +1,4 @@
-// File descriptors that close themselves. Internal to src/files, and to what its
-// headers hold.
+// File descriptors that close themselves. Only src/files uses them, and members in its headers.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +18,18 @@ class FileDescriptor {
 
   int get() const { return descriptor_; }
   int release() { return std::exchange(descriptor_, -1); }
-  // Closes and reports what close() reports: on NFS a write can fail only here.
+  // Closes the descriptor and returns the result of close(): on NFS a failed write may show only
+  // here.
   int close() { return ::close(std::exchange(descriptor_, -1)); }
 
  private:
   int descriptor_;
 };
 
-// All throw errors that name the path.
+// All functions throw errors that name the path.
 FileDescriptor open_for_reading(const std::filesystem::path& path, int more_flags = 0);
-// For regular files: throws for anything else but folders, which regular_size refuses. Never waits,
-// as opening a named pipe would.
+// For regular files. Throws for anything else except folders, which regular_size refuses. Never
+// waits, while opening a named pipe would.
 FileDescriptor open_regular(const std::filesystem::path& path);
 uint64_t regular_size(const FileDescriptor& file, const std::filesystem::path& path);
 

@@ -1,4 +1,4 @@
-// Reading; file_output.cpp has the rest.
+// Reading files; file_output.cpp writes them.
 #include "files/file.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ const char* kind_name(mode_t mode) {
 
 FileDescriptor open_for_reading(const fs::path& path, int more_flags) {
   int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags);
-  while (opened < 0 && errno == EINTR) {  // while it waits for the writer of a named pipe
+  while (opened < 0 && errno == EINTR) {  // open waits for the writer of a named pipe
     check_interrupt();
     opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags);
   }
@@ -69,7 +69,7 @@ FileDescriptor open_for_reading(const fs::path& path, int more_flags) {
 }
 
 FileDescriptor open_regular(const fs::path& path) {
-  // Opening a device can do something to it, and a socket cannot be opened.
+  // Opening a device can have an effect on it, and a socket cannot be opened.
   struct stat status {};
   const bool known = ::stat(path.c_str(), &status) == 0;
   if (known && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) {
@@ -103,7 +103,7 @@ MappedFile MappedFile::open(const fs::path& path) {
   MappedFile mapped;
   mapped.path_ = path;
   mapped.stamp_ = stamp_of(file.get(), path);
-  if (size == 0) return mapped;  // mmap refuses length 0; an empty span says the same
+  if (size == 0) return mapped;  // mmap refuses length 0; an empty span will do
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (address == MAP_FAILED) fail_system(path.string(), "map", errno);
   mapped.bytes_ = {static_cast<const std::byte*>(address), static_cast<size_t>(size)};

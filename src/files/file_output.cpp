@@ -1,4 +1,4 @@
-// Outputs that appear whole or not at all.
+// Writes outputs that appear whole or not at all.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -40,7 +40,7 @@ void write_all(int descriptor, std::string_view bytes, const std::string& name) 
 void sync_directory(const fs::path& path) {
   FileDescriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() < 0) fail_system(path.string(), "open", errno);
-  // Some network file systems have no directory sync; the rename itself is all they offer.
+  // Some network file systems cannot sync directories. There the rename itself must do.
   if (::fsync(directory.get()) != 0 && errno != EINVAL && errno != ENOTSUP) {
     fail_system(path.string(), "sync", errno);
   }
@@ -56,7 +56,7 @@ bool exists_at(const fs::path& path) {
   return ::lstat(path.c_str(), &status) == 0;
 }
 
-// Of something to be made at `path`.
+// Throws unless something can be made at `path`: its parent must exist and be writable.
 void check_parent(const fs::path& path) {
   const fs::path parent = parent_of(path);
   if (!fs::is_directory(parent)) {
@@ -84,14 +84,14 @@ bool not_supported_here(int errno_value) {
   }
 }
 
-// For a kind of link that was asked for by name and cannot be made between these places.
+// Throws because the requested kind of link is impossible between these places.
 [[noreturn]] void fail_link(const fs::path& from, const char* how, int reason) {
   throw Error(cat(quote(from.string()), ": cannot be ", how,
                   " into the output: ", std::generic_category().message(reason)),
               "the link mode 'auto' copies where links are impossible", ErrorKind::resource);
 }
 
-// From where `in` stands.
+// Copies from the current position of `in`.
 void copy_bytes(const FileDescriptor& in, const FileDescriptor& out, uint64_t size,
                 const fs::path& from, const fs::path& to) {
   uint64_t left = size;
@@ -119,7 +119,7 @@ void copy_bytes(const FileDescriptor& in, const FileDescriptor& out, uint64_t si
   }
 }
 
-// A copy can be read and run by whom the original can; but its owner is whoever makes it.
+// Keeps the permissions of the original. The owner is whoever makes the copy.
 void keep_mode(const FileDescriptor& in, const FileDescriptor& out, const fs::path& to) {
   struct stat status {};
   if (::fstat(in.get(), &status) != 0) fail_system(to.string(), "stat", errno);
@@ -143,7 +143,8 @@ void close_file(FileDescriptor& file, const fs::path& path) {
   if (file.close() != 0) fail_system(path.string(), "close", errno);
 }
 
-// All of the folder after all was written: the first sync writes the journal for the others.
+// Syncs the folder after everything is written, since the first sync also writes the journal for
+// the rest.
 void sync_tree(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.is_directory()) {
@@ -155,7 +156,7 @@ void sync_tree(const fs::path& folder) {
   sync_directory(folder);
 }
 
-// `shown` is the path for messages.
+// `shown` stands for the path in messages.
 void write_new(const fs::path& path, std::string_view bytes, const fs::path& shown) {
   FileDescriptor out = create_new(path, shown);
   write_all(out.get(), bytes, shown.string());
@@ -200,7 +201,7 @@ fs::path behind_links(const fs::path& path) {
   std::error_code ignored;
   for (int links = 0; fs::is_symlink(fs::symlink_status(at, ignored)); ++links) {
     if (links == kMostLinks) fail_system(path.string(), "follow", ELOOP);
-    at = at.parent_path() / fs::read_symlink(at);  // an absolute one stands for itself
+    at = at.parent_path() / fs::read_symlink(at);  // an absolute target replaces the parent
   }
   return at;
 }

@@ -1,5 +1,5 @@
-// Tells whether a file is still the one that was opened: a model is read for hours, and what is
-// computed from half an old and half a new one is of neither. Looks at no contents.
+// Tells whether a file is still the one that was opened. A model is read for hours, and results
+// from half an old and half a new file belong to no model. Looks at no contents.
 #pragma once
 
 #include <concepts>
@@ -13,7 +13,7 @@
 
 namespace fp8kv {
 
-// What changes with every write to a file, and when another one takes its name.
+// Values that change with every write to a file, or when another file takes its name.
 struct FileStamp {
   uint64_t bytes = 0;
   int64_t modified_ns = 0;
@@ -21,17 +21,17 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
-// Of an open file.
+// The stamp of an open file.
 FileStamp stamp_of(int descriptor, const std::filesystem::path& path);
 
 // "'FILE': changed while it was read: HOW".
 Error changed_while_read(const std::filesystem::path& path, const std::string& how);
 
-// Throws that unless `path` still has this stamp.
+// Throws changed_while_read unless `path` still has this stamp.
 void check_unchanged(const std::filesystem::path& path, const FileStamp& before);
 
-// Runs `work`, which reads `files`, and then files.check_unchanged(). Also where an Error leaves
-// `work`, since half a file looks like one that is wrong; but for interrupts.
+// Runs `work`, which reads `files`, and then files.check_unchanged(). Also checks if `work` throws
+// an Error, since half a file looks like a wrong one; but not for interrupts.
 template <typename Files, std::invocable Work>
 auto with_unchanged(const Files& files, Work&& work) {
   try {

@@ -25,7 +25,7 @@ constexpr const char* kUnfinished = ".unfinished";
 constexpr const char* kDigest = ".sha256";
 constexpr uint64_t kPieceBytes = uint64_t(1) << 20;
 
-// Appears whole: an unfinished one keeps the name of a temporary.
+// The folder appears whole: an unfinished one keeps the name of a temporary.
 void make_folder(const fs::path& folder, const std::string& identity) {
   Temporary made = Temporary::folder(folder);
   const fs::path file = made.path() / kIdentity;
@@ -37,9 +37,9 @@ void make_folder(const fs::path& folder, const std::string& identity) {
   made.keep();
 }
 
-// Opens and locks the folder, which is made if there is none.
+// Opens and locks the folder, and makes it if there is none.
 FileDescriptor locked(const fs::path& folder, const std::string& identity) {
-  // A run that is killed while it removes the folder leaves it empty. rmdir keeps any other.
+  // A run killed while it removes the folder leaves it empty. rmdir removes an empty folder only.
   ::rmdir(folder.c_str());
   std::error_code ignored;
   if (fs::symlink_status(folder, ignored).type() == fs::file_type::not_found) {
@@ -99,7 +99,7 @@ Kept FinishedFiles::has(const std::string& file, uint64_t bytes) const {
 fs::path FinishedFiles::unfinished(const std::string& file) const {
   fs::path path = folder_ / (file + kUnfinished);
   fs::create_directories(path.parent_path());
-  unlink_if_there(path);  // an earlier run of this identity began it
+  unlink_if_there(path);  // left by an earlier run of this identity
   return path;
 }
 
@@ -107,25 +107,26 @@ void FinishedFiles::finish(const std::string& file) const {
   const fs::path path = folder_ / (file + kUnfinished);
   const FileDescriptor opened = open_for_reading(path);
   if (::fsync(opened.get()) != 0 && errno != EINVAL) fail_system(path.string(), "sync", errno);
-  // The digest comes first: no file has its name without one. A digest cut short makes it damaged.
+  // The digest is written first, so no file has its final name without a digest. A truncated digest
+  // makes the file count as damaged.
   const fs::path digest = folder_ / (file + kDigest);
-  unlink_if_there(digest);  // an earlier run of this identity wrote it
+  unlink_if_there(digest);  // left by an earlier run of this identity
   write_new_file(digest, digest_of(path));
   if (::fsync(open_for_reading(digest).get()) != 0 && errno != EINVAL) {
     fail_system(digest.string(), "sync", errno);
   }
-  fs::rename(path, folder_ / file);  // replaces at most a damaged one of this identity
+  fs::rename(path, folder_ / file);  // replaces at most a damaged file of this identity
 }
 
 void FinishedFiles::take(const std::string& file, const fs::path& to) const {
   fs::create_directories(to.parent_path());
   std::error_code error;
   fs::create_hard_link(folder_ / file, to, error);
-  if (error) fs::rename(folder_ / file, to);  // `to` is in the staged folder, which this run fills
+  if (error) fs::rename(folder_ / file, to);  // `to` is in the staged folder that this run fills
 }
 
 void FinishedFiles::remove(std::span<const std::string> files) const {
-  // Runs of this identity alone write these names into a folder with this identity.
+  // Only runs of this identity write these names into a folder with this identity.
   for (const std::string& file : files) {
     unlink_if_there(folder_ / file);
     unlink_if_there(folder_ / (file + kUnfinished));

@@ -1,5 +1,5 @@
-// Files of an output that are done, in a folder beside it, so that the same command can go on from
-// there after it was stopped.
+// Keeps the finished files of an output in a folder beside it, so that the same command can resume
+// after it was stopped.
 #pragma once
 
 #include <filesystem>
@@ -10,30 +10,31 @@
 
 namespace fp8kv {
 
-// The state of a file that an earlier run finished.
+// The state of a file from an earlier run.
 enum class Kept { absent, damaged, whole };
 
 class FinishedFiles {
  public:
-  // The folder for an output.
+  // The folder that belongs to an output.
   static std::filesystem::path path_for(const std::filesystem::path& out);
 
-  // Makes the folder, or takes what an earlier run has left. `identity`: everything that decides
-  // the bits of the files. Throws when what is there is of another identity, or when another run
+  // Makes the folder, or takes the one that an earlier run left. `identity` has everything that
+  // decides the bits of the files. Throws if the folder has another identity, or if another run
   // uses it.
   FinishedFiles(const std::filesystem::path& out, const std::string& identity);
 
-  // Whether the file is there with all its `bytes`, and they have the SHA-256 of when it was
-  // finished. Reads all of it.
+  // Whether the file exists with all its `bytes` and still has the SHA-256 from when it was
+  // finished. Reads the whole file.
   Kept has(const std::string& file, uint64_t bytes) const;
-  // Where to write it, and, once it is there, what makes it one that is finished: it is brought to
-  // the disk first, with its SHA-256 beside it.
+  // `unfinished` gives the path to write a file to. `finish` then marks it as finished: it syncs
+  // the file, stores its SHA-256 beside it and renames it.
   std::filesystem::path unfinished(const std::string& file) const;
   void finish(const std::string& file) const;
-  // Brings a finished one to `to`, as a second name where the file system has these.
+  // Puts a finished file at `to`: by a hard link if the file system supports that, else by a
+  // rename.
   void take(const std::string& file, const std::filesystem::path& to) const;
-  // Once the output is there: removes these files and the folder. Throws when another file lies
-  // there, which stays.
+  // Removes these files and the folder. Call it once the output exists. Throws if another file is
+  // in the folder, and keeps that file.
   void remove(std::span<const std::string> files) const;
 
   const std::filesystem::path& path() const { return folder_; }

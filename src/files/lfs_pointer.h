@@ -1,5 +1,5 @@
-// A file of a git repository that was cloned without what git-LFS keeps elsewhere: a few lines of
-// text in the place of the contents.
+// Recognises git-LFS pointers: in a clone without LFS, a few lines of text stand in place of a
+// file's contents.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace fp8kv {
 
-// By the first bytes of a file, of which all should be there up to 64.
+// Decides by the first bytes of a file. `head` needs up to 64 of them.
 bool is_lfs_pointer(std::string_view head);
 
-// Throws for a pointer, with the way out. `source` is the name for messages.
+// Throws for a pointer, with a remedy. `source` is the name for messages.
 void refuse_lfs_pointer(std::string_view head, const std::string& source);
 
 }  // namespace fp8kv

@@ -44,7 +44,7 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-// All files below `folder` but its record: files of every kind and links, no folders.
+// All files below `folder` except its record: files of every kind and links, but no folders.
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -56,7 +56,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
-// `mtime`: "-" for a file of its own.
+// `mtime` is "-" for a file that is not a hard link.
 std::string line_of(const fs::path& name, const struct stat& status, const std::string& mtime) {
   return cat(status.st_size, " ", mtime, " ", escaped(name.string()));
 }
@@ -65,7 +65,7 @@ std::string text_of(const timespec& time) {
   return cat(time.tv_sec, ".", time.tv_nsec);
 }
 
-// Empty where there is no record, or where it is not one of this program.
+// Returns no lines if there is no record, or if this program did not write it.
 std::set<std::string> recorded_lines(const fs::path& folder) {
   const fs::path record = folder / kMadeFolderRecord;
   std::error_code error;
@@ -84,9 +84,9 @@ bool is_later(const timespec& a, const timespec& b) {
 
 enum class State { unknown, changed, as_made };
 
-// A change of a file moves its mtime, which cp -p and touch can set back, and its ctime, which they
-// cannot. A hard link that comes or goes moves the ctime too, so the mtime of a file that was
-// linked is in the record.
+// A change of a file moves its mtime and its ctime. cp -p and touch can set the mtime back, but not
+// the ctime. Adding or removing a hard link also moves the ctime, so the record has the mtime of
+// linked files.
 State state_of(const fs::path& name, const struct stat& file, const std::set<std::string>& recorded,
                const struct stat& record) {
   if (!S_ISREG(file.st_mode)) return State::unknown;
@@ -146,7 +146,7 @@ void remove_made_folder(const fs::path& folder) {
     const fs::path record = folder / kMadeFolderRecord;
     const struct stat record_status = status_of(record);
     for (const fs::path& file : files_in(folder)) {
-      // The record still proves that this program made the file.
+      // Check again that this program made the file.
       if (state_of(file.lexically_relative(folder), status_of(file), recorded, record_status) !=
           State::as_made) {
         fail(quote(file.string()), ": came or changed just now, and is kept");

@@ -15,28 +15,30 @@ namespace {
 
 constexpr size_t kMostGuarded = 4096;
 
-// A signal handler can take no lock and gets no argument of ours, so that what it looks at is a
-// fixed table of atomics.
+// A signal handler can take no lock and gets no argument from this code. So it looks at a fixed
+// table of atomics.
 struct Slot {
   std::atomic<bool> taken{false};
-  std::atomic<uintptr_t> begin{0};  // 0: nothing to look at
+  std::atomic<uintptr_t> begin{0};  // 0: the slot is empty
   std::atomic<uintptr_t> end{0};
   std::atomic<bool> faulted{false};
 };
 
 std::array<Slot, kMostGuarded> slots;
 uintptr_t page_bytes = 0;
-struct sigaction before {};  // what SIGBUS did before: a sanitizer's report, or the end
+struct sigaction before {};  // the earlier action for SIGBUS, such as a sanitizer's
 
-// Whether `address` is in a guarded mapping, which from its page on is zeros now. To the end at
-// once: behind the end of a file every page is missing, and the system counts mappings.
+// If `address` is in a guarded mapping, replaces the mapping by zeros from that page to its end.
+// All at once, because every page past the end of a file is missing, and the system limits the
+// number of mappings.
 bool replace_pages(uintptr_t address) {
   for (Slot& slot : slots) {
     const uintptr_t begin = slot.begin.load(std::memory_order_acquire);
     const uintptr_t end = slot.end.load(std::memory_order_relaxed);
     if (begin == 0 || address < begin || address >= end) continue;
     const uintptr_t page = address - address % page_bytes;
-    // Not mmap(): what sanitizers put in its place is not for signal handlers.
+    // Calls the system directly, since sanitizers replace mmap() by a function that is unsafe in
+    // signal handlers.
     const long mapped = ::syscall(SYS_mmap, page, end - page, PROT_READ,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (mapped == -1) return false;
@@ -48,14 +50,14 @@ bool replace_pages(uintptr_t address) {
 
 void on_bus_error(int signal_number, siginfo_t* info, void* context) {
   const int kept = errno;
-  const bool from_memory = info->si_code > 0;  // else some process sent it
+  const bool from_memory = info->si_code > 0;  // otherwise a process sent the signal
   const bool ours = from_memory && replace_pages(reinterpret_cast<uintptr_t>(info->si_addr));
   errno = kept;
   if (ours) return;
   if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal_number, info, context);
   if (before.sa_handler == SIG_IGN) return;
   if (before.sa_handler != SIG_DFL) return before.sa_handler(signal_number);
-  ::signal(SIGBUS, SIG_DFL);  // what touched the memory does so again, and ends the program
+  ::signal(SIGBUS, SIG_DFL);  // the access repeats, and then ends the program
   if (!from_memory) ::raise(SIGBUS);
 }
 

@@ -1,14 +1,15 @@
-// What happens when a mapped file cannot be read any more, because it was cut short or its disk
-// fails: the system then sends SIGBUS to whoever touches the mapping, which ends the program
-// without a word. A guarded mapping reads as zeros from there on instead, and remembers it, so that
-// whoever computed from it can throw.
+// Guards against mapped files that become unreadable, because they were truncated or the disk
+// fails. The system then sends SIGBUS to the thread that touches the mapping, which would end the
+// program without a message. A guarded mapping reads as zeros from there on and remembers it, so
+// that callers can throw.
 #pragma once
 
 #include <cstddef>
 
 namespace fp8kv {
 
-// REQUIRES a mapping that outlives it. Of more than 4,096 at a time, the later ones have no guard.
+// Guards a mapping. REQUIRES that the mapping outlives the guard. At most 4,096 guards work at a
+// time; further ones have no effect.
 class MappingGuard {
  public:
   MappingGuard(const void* address, size_t bytes);
@@ -16,7 +17,7 @@ class MappingGuard {
   MappingGuard(const MappingGuard&) = delete;
   MappingGuard& operator=(const MappingGuard&) = delete;
 
-  // Whether some of it has read as zeros.
+  // Whether any part of the mapping has read as zeros.
   bool faulted() const;
 
  private:

@@ -50,7 +50,7 @@ void* load_module(const std::string& name, const char* entry, const std::string&
         cat(quote(path->string()), ": is not loaded, since its code may be anyone's: ", why),
         "take away the right to write there (chmod go-w), or install the program anew");
   }
-  // Never closed: its code is in use until the program ends.
+  // Never closed, since its code is in use until the program ends.
   void* module = dlopen(real.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!module) refuse_module(cat(quote(path->string()), ": cannot be loaded: ", dlerror()));
   void* address = dlsym(module, entry);

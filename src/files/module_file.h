@@ -1,5 +1,5 @@
-// Modules beside the program, fp8kv_<name>.so: where they lie, and which of them may be loaded.
-// Knows nothing of what a module does.
+// Finds and loads modules beside the program, fp8kv_<name>.so, if they may be loaded. What a module
+// does is not known here.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@ std::vector<std::filesystem::path> module_folders();
 std::optional<std::filesystem::path> find_module(const std::string& name);
 
 // Loads the module and returns the address of its entry. The module stays loaded. Throws a device
-// error where it is not installed (with `way_out`), where another user could have written it (see
-// trusted_file.h), where it does not load, and where it has no such entry.
+// error if it is not installed (with `way_out`), if another user could have written it (see
+// trusted_file.h), if it does not load, or if it has no such entry.
 void* load_module(const std::string& name, const char* entry, const std::string& way_out);
 
 }  // namespace fp8kv

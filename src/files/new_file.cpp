@@ -18,7 +18,7 @@ NewFile::NewFile(std::filesystem::path path, std::filesystem::path shown, uint64
     : shown_(std::move(shown)) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (file.get() < 0) fail_system(shown_.string(), "create", errno);
-  // Other file systems than those that keep room beforehand say so, or nothing.
+  // Reserves room on the disk. File systems that cannot do that report another error, or nothing.
   if (bytes > 0 && ::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0 &&
       errno == ENOSPC) {
     fail_system(shown_.string(), "write", ENOSPC);

@@ -1,4 +1,4 @@
-// A file that is written in parts, in any order and from several threads.
+// A new file that several threads write in parts, in any order.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@ namespace fp8kv {
 
 class NewFile {
  public:
-  // Throws where `path` is there already, and where a disk has no room for `bytes` (as far as its
-  // file system can say that before they are written). `shown` stands in messages.
+  // Throws if `path` exists, or if the disk has no room for `bytes` (on file systems that can tell
+  // before the bytes are written). `shown` is the path for messages.
   NewFile(std::filesystem::path path, std::filesystem::path shown, uint64_t bytes);
 
-  // May be called from several threads, also an interrupt's safe point.
+  // May be called from several threads. Interrupts take effect here.
   void write(uint64_t offset, std::span<const std::byte> bytes) const;
-  // Asks the system to bring to the disk what was written to this part, without waiting for it:
-  // a sync at the end then has little left to do.
+  // Asks the system to start writing this part to the disk, without waiting for it. A sync at the
+  // end then has little left to do.
   void begin_sync(uint64_t offset, uint64_t length) const;
-  // Waits until all of it is on the disk.
+  // Waits until the whole file is on the disk.
   void sync() const;
-  // Throws where the system has an error left to tell.
+  // Closes the file. Throws if the system reports a late error.
   void close();
 
  private:

@@ -1,5 +1,5 @@
-// A new file of its full length, most of which is a hole. What is not written reads as zeros:
-// whoever makes one keeps a record of what is.
+// A new file that has its full length at once, as a hole. Parts that are never written read as
+// zeros, so the caller must record which parts were written.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace fp8kv {
 
 class SparseFile {
  public:
-  // Throws where the path is taken.
+  // Throws if the path is taken.
   SparseFile(std::filesystem::path path, uint64_t bytes);
 
-  // REQUIRES a part within the file.
+  // REQUIRES a range within the file.
   void write(uint64_t offset, std::string_view bytes);
 
  private:

@@ -12,10 +12,11 @@ namespace fp8kv {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kMostLinks = 40;  // as Linux follows them
+constexpr int kMostLinks = 40;  // like Linux
 
-// The descriptor of this process that `path` names, by way of links or not. Opened by name, one
-// that leads to a file would write from its start, whatever the shell has appended there before.
+// The descriptor of this process that `path` names, directly or through links. Opening by name
+// would not do: for a descriptor of a file it would write from the start, over what a shell has
+// appended.
 std::optional<int> named_descriptor(fs::path path) {
   std::error_code ignored;
   const fs::path descriptors = fs::canonical("/proc/self/fd", ignored);
@@ -30,7 +31,7 @@ std::optional<int> named_descriptor(fs::path path) {
       return number;
     }
     if (!fs::is_symlink(fs::symlink_status(path, ignored))) return std::nullopt;
-    path = parent / fs::read_symlink(path, ignored);  // which is the link where that is absolute
+    path = parent / fs::read_symlink(path, ignored);  // an absolute link replaces the parent
   }
   return std::nullopt;
 }

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMostNames = 1000;
-constexpr int kMostLockAttempts = 100;  // of a millisecond each
+constexpr int kMostLockAttempts = 100;  // one millisecond apart
 constexpr std::string_view kMark = ".fp8kv-tmp-";
 
 // "out/" and "out" are the same folder; only the second has a name to put a suffix on.
@@ -25,7 +25,7 @@ fs::path without_slash(const fs::path& target) {
   return target.filename().empty() ? target.parent_path() : target;
 }
 
-// Process 1 of one container is not that of another: a number may be taken.
+// The name may be taken: process 1 of one container is not process 1 of another.
 fs::path name_of(const fs::path& target, int attempt) {
   return cat(without_slash(target).string(), kMark, ::getpid(),
              attempt == 0 ? "" : cat(".", attempt));
@@ -35,7 +35,7 @@ bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-// Whether `name` is one that name_of gives for a target of the name `of`.
+// Whether name_of could give `name` for a target named `of`.
 bool is_temporary(std::string_view name, std::string_view of) {
   if (!name.starts_with(of) || !name.substr(of.size()).starts_with(kMark)) return false;
   const std::string_view number = name.substr(of.size() + kMark.size());
@@ -51,8 +51,8 @@ bool is_same_file(int descriptor, const fs::path& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-// Locks a temporary that was just made. find_leftovers may hold the lock for a moment. A file
-// system without locks leaves the temporary unlocked.
+// Locks a temporary that was just made. find_leftovers may hold the lock for a moment. On a file
+// system without locks the temporary stays unlocked.
 void lock(const FileDescriptor& file) {
   for (int attempt = 0; attempt < kMostLockAttempts; ++attempt) {
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
@@ -88,7 +88,7 @@ Temporary Temporary::folder(const fs::path& target) {
     FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (folder.get() < 0) {
       const int reason = errno;
-      ::rmdir(path.c_str());  // made above; rmdir removes it only while it is empty
+      ::rmdir(path.c_str());  // made above; rmdir removes it only if it is empty
       fail_system(path.string(), "open", reason);
     }
     lock(folder);
@@ -97,7 +97,8 @@ Temporary Temporary::folder(const fs::path& target) {
 }
 
 Temporary::~Temporary() {
-  // O_EXCL or mkdir made it in this process, and the name still leads to the same inode.
+  // Removes only what this process made with O_EXCL or mkdir, and only if the name still has its
+  // inode.
   if (kept_ || descriptor_.get() < 0 || !is_same_file(descriptor_.get(), path_)) return;
   std::error_code ignored;
   fs::remove_all(path_, ignored);

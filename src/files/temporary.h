@@ -1,6 +1,6 @@
 // The temporary file or folder that becomes an output: "OUT.fp8kv-tmp-PID" beside OUT, locked while
-// it is written. A killed run leaves one behind. It is reported and never removed, since a name and
-// an old lock prove nothing about who filled it.
+// it is written. A killed run leaves one behind. The program reports it but never removes it, since
+// a name and an old lock do not prove who filled it.
 #pragma once
 
 #include <filesystem>
@@ -10,18 +10,18 @@
 
 namespace fp8kv {
 
-// A temporary that is removed at the end unless it was kept.
+// A temporary that its destructor removes unless keep() was called.
 class Temporary {
  public:
-  // Empty and locked. Throws, naming `target`, where it cannot be made.
+  // Makes an empty, locked temporary. Throws, naming `target`, if that fails.
   static Temporary file(const std::filesystem::path& target);
   static Temporary folder(const std::filesystem::path& target);
   ~Temporary();
   Temporary(Temporary&& other) = default;
 
   const std::filesystem::path& path() const { return path_; }
-  const FileDescriptor& descriptor() const { return descriptor_; }  // of a file: to write to
-  // Call it after the rename to the output's name: the destructor then removes nothing.
+  const FileDescriptor& descriptor() const { return descriptor_; }  // of a file: for writing
+  // Call it after the rename to the output's name. The destructor then removes nothing.
   void keep() { kept_ = true; }
 
  private:
@@ -33,10 +33,10 @@ class Temporary {
   bool kept_ = false;
 };
 
-// A path that has the name of a temporary.
+// A path with the name of a temporary.
 struct Leftover {
   std::filesystem::path path;
-  bool in_use = false;  // another process of this machine holds its lock
+  bool in_use = false;  // another process on this machine holds its lock
 };
 
 // Lists the temporaries of `target` that lie beside it, sorted by name. Changes nothing.
