@@ -17,15 +17,15 @@
 
 namespace fp8kv {
 
-// One value, small, because a hostile header may hold a hundred million of them.
+// One value. It is small, because a hostile header may hold a hundred million of them.
 struct JsonNode {
   struct Children {
     std::vector<JsonNode> values;
     std::vector<std::string> keys;  // object: one per value
     bool is_object = false;
   };
-  // A number that is no plain integer, with its spelling, so that copying a document changes no
-  // digit.
+  // A number that is not a plain integer. It keeps its spelling, so that copying a document changes
+  // no digit.
   struct Number {
     double value = 0;
     std::string text;
@@ -40,7 +40,7 @@ struct JsonNode {
     const auto* children = std::get_if<std::unique_ptr<Children>>(&is);
     return children ? children->get() : nullptr;
   }
-  // Null for plain integers.
+  // Returns nullptr for plain integers.
   const Number* number() const {
     const auto* number = std::get_if<std::unique_ptr<Number>>(&is);
     return number ? number->get() : nullptr;
@@ -49,7 +49,8 @@ struct JsonNode {
 static_assert(sizeof(JsonNode) == 16);
 
 struct Json::Document {
-  // Millions of nodes take seconds to free. One who has interrupted the program does not wait.
+  // Freeing millions of nodes takes seconds. After an interrupt they are leaked, so that the user
+  // does not wait.
   ~Document() {
     constexpr size_t kLarge = size_t{1} << 20;
     auto* children = std::get_if<std::unique_ptr<JsonNode::Children>>(&root.is);
@@ -65,7 +66,8 @@ namespace {
 
 constexpr size_t kDeepest = 128;
 
-// The text as the parser reads it, byte by byte: a single string of it may be gigabytes.
+// Feeds the text to the parser byte by byte and checks for interrupts, since one string may be
+// gigabytes long.
 class HeardText {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -92,8 +94,8 @@ class HeardText {
   const char* at_;
 };
 
-// Builds the tree from nlohmann's parser events; the parser itself is iterative, so nesting costs
-// no stack until the limit is checked here.
+// Builds the tree from nlohmann's parser events. The parser is iterative, so deep nesting uses no
+// stack before the limit is checked here.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   TreeBuilder(JsonNode& root, std::string_view text, const std::string& source,
@@ -103,7 +105,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return put({}); }
   bool boolean(bool flag) override { return put({flag}); }
   bool number_integer(number_integer_t value) override {
-    // Only what has a minus sign comes here, so that a zero was written "-0".
+    // Only numbers with a minus sign come here, so a zero was written as "-0".
     return value == 0 ? put_number(-0.0, "-0") : put_integer(value);
   }
   bool number_unsigned(number_unsigned_t value) override {
@@ -140,7 +142,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
-    // "... parse error at line 1, column 9: syntax error while ... - what; ...": keep the what.
+    // The message is "... parse error at line 1, column 9: syntax error while ... - what; ...".
+    // Keep the what.
     const std::string_view message = error.what();
     const size_t dash = message.find(" - ");
     std::string reason(dash == message.npos ? "syntax error" : message.substr(dash + 3));
@@ -194,9 +197,9 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
   std::string_view text_;
   const std::string& source_;
-  std::span<const PythonNumber> taken_;  // that are to come
-  size_t numbers_ = 0;                   // that have come
-  size_t first_line_;                    // of `text_`, for messages
+  std::span<const PythonNumber> taken_;  // still to come
+  size_t numbers_ = 0;                   // numbers seen so far
+  size_t first_line_;                    // line of `text_`'s start, for messages
   JsonNode& root_;
   std::vector<JsonNode::Children*> open_;
 };
@@ -209,11 +212,11 @@ const char* type_name(const Json& json) {
   return json.is_array() ? "an array" : "an object";
 }
 
-// `first_line`: the number of the line that `text` begins with, for messages.
+// `first_line` is the number of the line at which `text` begins, for messages.
 void build_tree(JsonNode& root, std::string_view text, const std::string& source,
                 JsonNumbers numbers, size_t first_line) {
-  check_interrupt();  // there may be millions of small ones
-  // The parser takes this byte for the end of the text and would not look at what follows.
+  check_interrupt();  // there may be millions of small texts
+  // The parser takes a NUL for the end of the text and would ignore the rest.
   if (const size_t nul = text.find('\0'); nul != text.npos) {
     fail(source, ": not valid JSON: byte ", nul, " is NUL");
   }
@@ -329,7 +332,7 @@ const std::string& Json::key(size_t index) const {
 
 Json Json::value(size_t index) const {
   const std::string& name = key(index);
-  // Quoting guards messages against foreign names; ordinary keys stay bare.
+  // Quoting guards messages against foreign names. Ordinary keys stay bare.
   const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '_' || c == '-' || c == '.';
   });
@@ -391,7 +394,7 @@ std::string Json::brief() const {
   JsonWriter writer(JsonWriter::Layout::one_line);
   std::string text = writer.value(*this).text();
   if (text.size() > 80) text = text.substr(0, 77) + "...";
-  // Strip the quotes that quote() would double, and let it escape what is dangerous to print.
+  // Strip the quotes that quote() would double. Its escaping makes the text safe to print.
   const std::string shown = quote(text);
   return shown.substr(1, shown.size() - 2);
 }

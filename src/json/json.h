@@ -1,6 +1,6 @@
-// JSON in and out, so that nothing else needs a JSON library.
-// Reading: a parsed value that knows where it came from, so that a wrong type or a missing key is
-// an error that names the file and the key. Writing: an ordered, indented, exact writer.
+// Reads and writes JSON, so that no other code needs a JSON library. A parsed value knows where it
+// came from: a wrong type or a missing key is an error that names the file and the key. The writer
+// is ordered, indented and exact.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ namespace fp8kv {
 struct JsonNode;
 class JsonReads;
 
-// Which numbers a text may hold: those of JSON alone, or also NaN, Infinity and -Infinity, which
-// Python's json module writes, and with it whatever saves a config.json.
+// The numbers that a text may hold: those of JSON alone, or also NaN, Infinity and -Infinity.
+// Python's json module writes these three, and so do programs that save a config.json with it.
 enum class JsonNumbers { finite, python };
 
 // A value of a parsed document. Copies are cheap and keep the document alive.
 class Json {
  public:
-  // Strict JSON (RFC 8259). Throws with line and column on malformed text, on duplicate keys, on
-  // more than 128 levels of nesting and on invalid UTF-8. `source` is the name for messages.
+  // Parses strict JSON (RFC 8259). Throws with line and column for malformed text, duplicate keys,
+  // more than 128 levels of nesting or invalid UTF-8. `source` is the name for messages.
   static Json parse(std::string_view text, const std::string& source,
                     JsonNumbers numbers = JsonNumbers::finite);
-  // One line of a file of JSON lines, the `number`-th, from 1: messages have the line of the file.
+  // Parses line `number` (from 1) of a JSON-lines file. Messages have the line number of the file.
   static Json parse_line(std::string_view line, size_t number, const std::string& label);
-  // A regular file. Throws for a git-LFS pointer as for malformed text, with the way out.
+  // Reads a regular file. Throws for malformed text, and, with a remedy, for a git-LFS pointer.
   static Json read(const std::filesystem::path& path, JsonNumbers numbers = JsonNumbers::finite,
                    uint64_t max_bytes = uint64_t(1) << 30);
 
@@ -43,26 +43,27 @@ class Json {
   bool is_array() const;
   bool is_object() const;
 
-  // Each throws when the value is of another type: "config.json: hidden_size: is a string,
-  // expected an integer". `as_int` accepts 4096 and 4096.0 and rejects what int64 cannot hold.
-  // `as_double` gives NaN and infinities where JsonNumbers lets them in.
+  // Each throws if the value has another type: "config.json: hidden_size: is a string, expected an
+  // integer". `as_int` accepts 4096 and 4096.0, and rejects numbers beyond int64. `as_double`
+  // returns NaN and infinities if JsonNumbers allows them.
   bool as_bool() const;
   int64_t as_int() const;
   double as_double() const;
   const std::string& as_string() const;
-  // A number as it is written in the document.
+  // A number as written in the document.
   std::string number_text() const;
 
-  // Elements of an array or members of an object; 0 for anything else.
+  // The number of elements of an array or members of an object; 0 for anything else.
   size_t size() const;
-  // Element of an array. REQUIRES index < size().
+  // An element of an array. REQUIRES index < size().
   Json operator[](size_t index) const;
-  // Member of an object in document order. Throws for what is no object. REQUIRES index < size().
+  // A member of an object, in document order. Throws if this is not an object. REQUIRES index <
+  // size().
   const std::string& key(size_t index) const;
   Json value(size_t index) const;
 
-  // Member by name. find: nullopt when absent or when this is no object; a null member counts as
-  // absent, as in every reader of these files. at: throws, naming the key.
+  // Members by name. find: nullopt if the member is absent or null, or if this is not an object.
+  // at: throws, naming the key.
   std::optional<Json> find(std::string_view key) const;
   Json at(std::string_view key) const;
   bool has(std::string_view key) const { return find(key).has_value(); }
@@ -72,13 +73,13 @@ class Json {
   bool get_bool(std::string_view key, bool otherwise) const;
   std::string get_string(std::string_view key, std::string_view otherwise) const;
 
-  // The same value, which notes in `reads` the members that are asked for by name, in it and in
-  // what it holds. Outlives no `reads`.
+  // The same value, but members looked up by name are noted in `reads`, in this value and in values
+  // below it. Must not outlive `reads`.
   Json noting(JsonReads& reads) const;
 
   // "config.json: rope_scaling.factor", for messages about this value.
   std::string where() const;
-  // The value in one line, cut at 80 bytes: for "found" in messages.
+  // The value in one line, cut at 80 bytes: the "found" part of messages.
   std::string brief() const;
 
  private:
@@ -95,11 +96,10 @@ class Json {
   JsonReads* reads_;
 };
 
-// Which members of a document were asked for by name: what a reader went by, and what it passed
-// over.
+// Records which members of a document were looked up by name. The others were ignored.
 class JsonReads {
  public:
-  // A member that is null counts as asked for too.
+  // A member that is null counts as looked up too.
   bool has(const Json& member) const { return nodes_.contains(member.node_); }
 
  private:
@@ -107,9 +107,9 @@ class JsonReads {
   std::unordered_set<const JsonNode*> nodes_;
 };
 
-// Writes JSON in the order of the calls. Two-space indentation; arrays of numbers stay on one line.
-// Numbers are the shortest decimal that reads back as the same double, so a float written through
-// it reads back bit for bit. NaN and infinity are programmer errors.
+// Writes JSON in the order of the calls, indented by two spaces, with arrays of numbers on one
+// line. Numbers are the shortest decimals that read back as the same double, so floats also read
+// back bit for bit. NaN and infinity are programmer errors.
 class JsonWriter {
  public:
   enum class Layout { indented, one_line };
@@ -130,11 +130,11 @@ class JsonWriter {
   JsonWriter& value(double number);
   JsonWriter& value(float number) { return value(double{number}); }
   JsonWriter& null();
-  // An array of numbers on one line.
+  // Writes an array of numbers on one line.
   JsonWriter& value(std::span<const float> numbers);
   JsonWriter& value(std::span<const int64_t> numbers);
   JsonWriter& value(std::span<const std::string> texts);
-  // Copies a parsed value as it is.
+  // Copies a parsed value unchanged.
   JsonWriter& value(const Json& parsed);
 
   template <typename T>
@@ -142,7 +142,7 @@ class JsonWriter {
     return key(name).value(content);
   }
 
-  // The document, with a final newline when indented. REQUIRES everything begun to be ended.
+  // The document, with a final newline if indented. REQUIRES that everything begun was ended.
   std::string text() const;
 
  private:
@@ -162,12 +162,13 @@ class JsonWriter {
   bool after_key_ = false;
 };
 
-// Sets `key` of the object that `text` is to the JSON value `value`, leaving every other byte as it
-// is: replaced in place when the key is there, else appended as the last member in the style of the
-// document. REQUIRES `text` to have been parsed before as an object.
+// Sets `key` to the JSON value `value` in the object whose text is `text`, and leaves every other
+// byte alone. An existing member is replaced in place, and a new one is appended in the style of
+// the document. REQUIRES `text` to have been parsed as an object.
 std::string json_with_member(std::string_view text, std::string_view key, std::string_view value);
 
-// The same document without the member `key` and one comma beside it; as it is when there is none.
+// The document without the member `key` and one comma beside it; unchanged if there is no such
+// member.
 std::string json_without_member(std::string_view text, std::string_view key);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// Changes to a JSON text that keep every byte they are not about.
+// Edits JSON text and keeps every byte outside of the edit.
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace fp8kv {
 
-// The scanners walk text that the parser has accepted, so they need no error paths.
+// These scanners run on text that the parser has accepted, so they need no error paths.
 namespace {
 
 size_t skip_space(std::string_view text, size_t at) {
@@ -42,10 +42,10 @@ size_t skip_value(std::string_view text, size_t at) {
   return at;
 }
 
-// Where the members of an object are in its text.
+// The place of one member of an object in its text.
 struct MemberPlace {
   std::string name;
-  size_t begin = 0;  // of the name
+  size_t begin = 0;  // start of the name
   size_t value_begin = 0;
   size_t value_end = 0;
 };
@@ -77,7 +77,7 @@ std::string json_with_member(std::string_view text, std::string_view key, std::s
   }
   const size_t brace_end = skip_space(text, 0) + 1;
   const size_t end_of_last = places.empty() ? brace_end : places.back().value_end;
-  // The white space before the first member is the style of the document.
+  // The white space before the first member shows the style of the document.
   const std::string_view gap =
       places.empty() ? "" : text.substr(brace_end, places[0].begin - brace_end);
   return cat(text.substr(0, end_of_last), places.empty() ? "" : ",", gap,

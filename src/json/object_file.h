@@ -1,4 +1,4 @@
-// Files of settings beside a model, each of which may be absent.
+// Optional files of settings beside a model.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace fp8kv {
 
-// What the file holds; nullopt where there is none. Throws as Json::read does, and for what is no
-// object: no setting would be found in it, as if nobody had set any.
+// The object in the file; nullopt if there is no file. Throws like Json::read. Throws if the file
+// is not an object: it would look like a file without any settings.
 std::optional<Json> find_object(const std::filesystem::path& path,
                                 JsonNumbers numbers = JsonNumbers::finite,
                                 uint64_t max_bytes = uint64_t(1) << 30);

@@ -14,7 +14,7 @@ std::vector<PythonNumber> take_python_numbers(std::string& text) {
   std::vector<PythonNumber> taken;
   size_t numbers = 0;
   bool in_string = false;
-  char before = ',';  // the last that is no blank
+  char before = ',';  // the last character that is not blank
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (in_string) {

@@ -1,4 +1,4 @@
-// NaN, Infinity and -Infinity in a JSON text, where Python's json module writes them for numbers.
+// Handles NaN, Infinity and -Infinity in JSON text, which Python's json module writes as numbers.
 // Internal to json.
 #pragma once
 
@@ -9,13 +9,14 @@
 namespace fp8kv {
 
 struct PythonNumber {
-  size_t index = 0;  // among the numbers of the text
+  size_t index = 0;  // among all numbers of the text
   double value = 0;
   std::string written;
 };
 
-// Puts a 0 and blanks where `text` has NaN, Infinity and -Infinity for numbers, so that all else
-// stays where it is, and says which. Of text that is no JSON otherwise it need not find all.
+// Replaces NaN, Infinity and -Infinity in number positions by a 0 and blanks, so that everything
+// else stays in place. Returns what was replaced. If the text is not JSON anyway, some may be
+// missed.
 std::vector<PythonNumber> take_python_numbers(std::string& text);
 
 }  // namespace fp8kv
