@@ -10,8 +10,8 @@
 namespace fp8kv {
 namespace {
 
-// The header of a .npy file is the text of a Python dict: {'descr': '<f4', 'fortran_order': False,
-// 'shape': (1,), }. This reads that and no other Python.
+// Parses the header of a .npy file: a Python dict such as {'descr': '<f4', 'fortran_order': False,
+// 'shape': (1,), }. Parses no other Python.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, const std::string& source) : text_(text), source_(source) {}

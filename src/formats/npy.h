@@ -1,4 +1,4 @@
-// numpy's .npy: one array.
+// Reads numpy's .npy format: one array.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ struct NpyArray {
   std::string bytes;  // row-major, little-endian
 };
 
-// Parses a whole .npy file: versions 1 to 3, little-endian numbers. Throws, starting with `source`.
+// Parses a whole .npy file of version 1 to 3 with little-endian numbers. Throws, and starts
+// messages with `source`.
 NpyArray parse_npy(std::string_view file, const std::string& source);
 
 }  // namespace fp8kv

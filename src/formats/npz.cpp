@@ -20,10 +20,10 @@ constexpr std::string_view kEndMark("PK\5\6"), kLocatorMark("PK\6\7"), kEnd64Mar
 constexpr std::string_view kEntryMark("PK\1\2"), kLocalMark("PK\3\4");
 constexpr uint16_t kStored = 0, kDeflated = 8;
 constexpr uint64_t kIn64 = 0xFFFFFFFF;  // "see the zip64 field"
-// 100,000 members with names of 200 bytes: far above any model.
+// Enough for 100,000 members with names of 200 bytes, far more than any model has.
 constexpr uint64_t kLargestDirectory = uint64_t(32) << 20;
 
-// A number of `bytes` bytes, least significant first. REQUIRES it to lie within `from`.
+// Reads a number of `bytes` bytes, least significant first. REQUIRES it to lie within `from`.
 uint64_t number(std::string_view from, size_t at, size_t bytes) {
   FP8KV_ASSERT(at + bytes <= from.size());
   uint64_t value = 0;
@@ -31,7 +31,8 @@ uint64_t number(std::string_view from, size_t at, size_t bytes) {
   return value;
 }
 
-// Replaces what the 32-bit fields leave to the zip64 extra field, which has them in this order.
+// Fills in the values that the 32-bit fields leave to the zip64 extra field, which has them in this
+// order.
 void read_zip64_field(std::string_view extra, uint64_t& unpacked, uint64_t& packed,
                       uint64_t& offset, const std::string& source) {
   while (extra.size() >= 4) {
@@ -51,14 +52,14 @@ void read_zip64_field(std::string_view extra, uint64_t& unpacked, uint64_t& pack
   }
 }
 
-// Inflates to exactly `unpacked` bytes, allocating no more.
+// Inflates to exactly `unpacked` bytes and allocates no more.
 std::string inflate_all(const std::string& packed, uint64_t unpacked, const std::string& source) {
   std::string out(unpacked, '\0');
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) {
     throw Error(cat(source, ": cannot be unpacked: out of memory"), "", ErrorKind::resource);
   }
-  // zlib does not write through next_in; its type is not const for historical reasons.
+  // zlib does not write through next_in. Its type is not const for historical reasons.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
@@ -92,7 +93,7 @@ Npz::Directory Npz::find_directory() const {
       std::min<uint64_t>(size_, kEndBytes + kLongestComment + kLocatorBytes + kEnd64Bytes);
   const uint64_t tail_at = size_ - length;
   const std::string tail = read_(tail_at, length);
-  // The last mark whose comment ends with the file.
+  // Finds the last mark whose comment ends with the file.
   size_t end_at = tail.npos;
   for (size_t from = tail.npos; (end_at = tail.rfind(kEndMark, from)) != tail.npos;) {
     if (end_at + kEndBytes <= tail.size() &&
@@ -182,7 +183,7 @@ std::string Npz::unpack(const std::string& name, const Member& member) const {
   if (member.method != kStored && member.method != kDeflated) {
     fail(where, ": is packed by method ", member.method, ", expected 0 or 8");
   }
-  // Deflated data is never much longer than what it unpacks to.
+  // Deflated data is never much longer than the data itself.
   if (member.unpacked > kLargestNpzArray || member.packed > kLargestNpzArray + 1024) {
     fail(where, ": takes ", human_bytes(std::max(member.unpacked, member.packed)),
          ", too much for scales");

@@ -1,8 +1,9 @@
-// numpy's .npz: a zip archive of .npy arrays, stored or deflated, with or without zip64. Reads the
-// directory, then single arrays; never the whole archive. Not a general zip reader.
+// Reads numpy's .npz format: a zip archive of .npy arrays, stored or deflated, with or without
+// zip64. It reads the directory and then single arrays, never the whole archive. It is not a
+// general zip reader.
 //
-// Nothing is trusted: every offset is checked against the file, a member's true size against what
-// the directory says, and no member above `kLargestNpzArray` is unpacked.
+// Archives are not trusted: every offset is checked against the file, the true size of a member
+// against the directory, and no member above `kLargestNpzArray` is unpacked.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +21,16 @@ inline constexpr uint64_t kLargestNpzArray = uint64_t(1) << 20;
 
 class Npz {
  public:
-  // Reads `length` bytes at `offset`; asked only for what lies within the file.
+  // Reads `length` bytes at `offset`. It is called only for ranges within the file.
   using Reader = std::function<std::string(uint64_t offset, uint64_t length)>;
 
   static Npz open(const std::filesystem::path& path);
-  // `source` starts the messages as it is.
+  // Messages start with `source` as given.
   Npz(uint64_t size, Reader read, std::string source);
 
-  // The arrays' names, without ".npy", in order.
+  // The names of the arrays in order, without ".npy".
   std::vector<std::string> names() const;
-  // Throws when there is no such array, when it is damaged, or above kLargestNpzArray.
+  // Throws if there is no such array, if it is damaged, or if it is larger than kLargestNpzArray.
   NpyArray read(const std::string& name) const;
 
  private:

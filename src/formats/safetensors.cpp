@@ -34,7 +34,7 @@ uint64_t header_length(std::string_view head) {
   return length;
 }
 
-// The JSON text of the header.
+// The JSON text of the header. Throws if the file is too short for it.
 std::string_view header_text(std::string_view head, uint64_t file_size, const std::string& source) {
   refuse_lfs_pointer(head, source);
   if (file_size < kLengthBytes) {
@@ -66,7 +66,7 @@ std::string_view header_text(std::string_view head, uint64_t file_size, const st
   return text;
 }
 
-// JSON integers only: the reference takes 4, and neither 4.0 nor -4.
+// Accepts JSON integers only, like the reference: 4, but not 4.0 or -4.
 uint64_t size_at(const Json& number) {
   const std::string& digits = number.number_text();
   const bool integer =
@@ -92,7 +92,7 @@ Shape parse_shape(const Json& dims, const std::string& tensor) {
   return Shape(std::span(values.data(), dims.size()));
 }
 
-// Bytes of a tensor of this dtype and shape.
+// The size in bytes of a tensor with this dtype and shape. Throws on overflow.
 uint64_t checked_bytes(DType dtype, const Shape& shape, const std::string& tensor) {
   uint64_t bits = static_cast<uint64_t>(1);
   bool overflow = false;
@@ -109,7 +109,7 @@ uint64_t checked_bytes(DType dtype, const Shape& shape, const std::string& tenso
   return bits / 8;
 }
 
-// Offsets are still relative to the data.
+// Parses one entry. Its offsets are still relative to the data.
 TensorEntry parse_entry(const std::string& name, const Json& json, const std::string& source) {
   const std::string tensor = cat(source, ": tensor ", quote(name));
   if (!json.is_object()) fail(tensor, ": is ", json.brief(), ", expected an object");
@@ -135,7 +135,7 @@ void parse_metadata(const Json& json, SafetensorsHeader& out) {
   }
 }
 
-// Checks that the tensors, sorted by offset, cover the data exactly; makes offsets absolute.
+// Checks that the tensors, sorted by offset, cover the data exactly. Makes their offsets absolute.
 void check_layout(std::vector<TensorEntry>& tensors, uint64_t data_begin, uint64_t file_size,
                   const std::string& source) {
   uint64_t expected_begin = 0;
@@ -167,7 +167,7 @@ void check_layout(std::vector<TensorEntry>& tensors, uint64_t data_begin, uint64
   }
 }
 
-// A JSON string with its quotes.
+// A JSON string including its quotes.
 std::string json_string(const std::string& text) {
   return JsonWriter(JsonWriter::Layout::one_line).value(text).text();
 }
@@ -204,7 +204,7 @@ SafetensorsHeader parse_safetensors(std::string_view head, uint64_t file_size,
       header.tensors.push_back(parse_entry(document.key(i), document.value(i), source));
     }
   }
-  // The end decides between tensors that begin at the same place: empty ones come first.
+  // Tensors that begin at the same place are ordered by their end, so empty ones come first.
   std::sort(header.tensors.begin(), header.tensors.end(),
             [](const TensorEntry& a, const TensorEntry& b) {
               return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
@@ -218,7 +218,7 @@ SafetensorsHeader read_safetensors_header(const fs::path& path) {
 }
 
 SafetensorsHeader read_safetensors_header(const InputFile& file, const fs::path& path) {
-  constexpr uint64_t kFirstRead = 512;  // the length, and all of a git-LFS pointer
+  constexpr uint64_t kFirstRead = 512;  // enough for the length, and for all of a git-LFS pointer
   std::string head = file.read(0, std::min(file.size(), kFirstRead));
   if (head.size() >= kLengthBytes && header_length(head) <= kMaxSafetensorsHeader) {
     const uint64_t wanted = std::min(file.size(), kLengthBytes + header_length(head));

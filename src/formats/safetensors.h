@@ -1,13 +1,13 @@
-// The safetensors format, with the verdicts of the reference implementation.
+// The safetensors format. Accepts and refuses the same files as the reference implementation.
 //
 //   u64 little-endian N | N bytes of JSON header | data
 //   header: {"__metadata__"?: {string: string}, name: {"dtype", "shape", "data_offsets": [b, e]}}
-//   offsets are relative to the data; sorted by offset the tensors cover the data exactly: no
-//   holes, no overlap, no trailing bytes. N <= 100,000,000. Shape [] is a scalar; sizes of 0 are
-//   allowed; alignment is not checked.
+//   Offsets are relative to the data. Sorted by offset, the tensors cover the data exactly: no
+//   holes, no overlap, no trailing bytes. N <= 100,000,000. Shape [] is a scalar. Sizes of 0 are
+//   allowed. Alignment is not checked.
 //
-// Stricter than the reference in three points: a name that is there twice, more than 8 dimensions,
-// and a dimension or offset past 2^63 are refused.
+// Three things are stricter than in the reference. Duplicate names, more than 8 dimensions, and
+// dimensions or offsets past 2^63 are refused.
 #pragma once
 
 #include <cstdint>
@@ -33,38 +33,39 @@ struct TensorEntry {
   uint64_t end = 0;
 };
 
-// Everything a header says.
+// The contents of a header.
 struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
   bool has_metadata = false;
   std::vector<TensorEntry> tensors;  // in order of offset
 };
 
-// The one function that validates. `head` is the file's first bytes, at least the whole header when
-// the file is that long; `file_size` the size of the whole file. Throws an Error that names the
-// tensor where one is at fault. `source` starts the messages as it is, like Json::parse's.
+// Parses and validates a header; no other function does. `head` has the first bytes of the file,
+// including the whole header if the file is long enough. `file_size` is the size of the whole file.
+// Throws an Error that names the tensor at fault, if there is one. Messages start with `source` as
+// given, like those of Json::parse.
 SafetensorsHeader parse_safetensors(std::string_view head, uint64_t file_size,
                                     const std::string& source);
 
-// Reads and validates the header alone: two reads at most, nothing mapped.
+// Reads and validates the header alone, with at most two reads and no mapping.
 SafetensorsHeader read_safetensors_header(const std::filesystem::path& path);
 SafetensorsHeader read_safetensors_header(const InputFile& file, const std::filesystem::path& path);
 
-// What safetensors_bytes writes.
+// A tensor for safetensors_bytes.
 struct TensorToWrite {
   std::string name;
-  ConstTensorView tensor;  // of a dtype of whole bytes
+  ConstTensorView tensor;  // the dtype must have whole bytes
 };
 
-// The bytes of a whole file, the same that the reference writes: `__metadata__` first unless empty,
-// tensors in the order of DType from the last (the widest) to the first and then by name, the
-// header padded with spaces so that data starts 8-aligned. REQUIRES distinct names.
-// Metadata {"format": "pt"} is what transformers needs to load it.
+// The bytes of a whole file, identical to those of the reference. `__metadata__` comes first unless
+// empty. Tensors are ordered by DType from last (widest) to first, then by name. Spaces pad the
+// header so that the data is 8-aligned. transformers needs the metadata {"format": "pt"} to load a
+// file. REQUIRES distinct names.
 std::string safetensors_bytes(std::vector<TensorToWrite> tensors,
                               const std::map<std::string, std::string>& metadata);
 
-// The part of a file before its data, for tensors in this order, one behind the other; `begin` and
-// `end` are only read for their distance. Padded as above.
+// The part of a file before its data, for adjacent tensors in this order. Only the distance of
+// `begin` and `end` matters. The header is padded as in safetensors_bytes.
 std::string safetensors_head(const std::vector<TensorEntry>& tensors,
                              const std::map<std::string, std::string>& metadata);
 

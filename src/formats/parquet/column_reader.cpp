@@ -16,9 +16,9 @@ namespace {
 
 using Type = ThriftReader::Type;
 
-constexpr int64_t kRunLevels = 3;  // RLE, as parquet.thrift counts encodings
+constexpr int64_t kRunLevels = 3;  // RLE, as numbered in parquet.thrift
 enum PageType { data_page = 0, index_page = 1, dictionary_page = 2, data_page_2 = 3 };
-// As parquet.thrift counts them.
+// Codecs in the order of their numbers in parquet.thrift.
 constexpr const char* kCodecs[] = {"UNCOMPRESSED", "SNAPPY", "GZIP", "LZO",
                                    "BROTLI",       "LZ4",    "ZSTD", "LZ4_RAW"};
 
@@ -190,7 +190,7 @@ void ColumnReader::read_dictionary(const PageHeader& header, std::string_view pa
   dictionary_bytes_ = unpack(packed, static_cast<uint64_t>(header.size));
   if (leaf_.type == ParquetType::boolean) fail("has a dictionary of booleans");
   ValueReader values(0, leaf_.type, dictionary_bytes_, 0, nullptr);
-  // Each takes four bytes at least, so a count that is not true ends with the page.
+  // Each value takes at least four bytes, so a wrong count fails at the end of the page.
   for (int64_t i = 0; i < header.values; ++i) dictionary_.push_back(values.next());
   has_dictionary_ = true;
 }
@@ -227,19 +227,19 @@ void ColumnReader::read_data_2(const PageHeader& header, std::string_view packed
   const auto rep_bytes = static_cast<size_t>(header.rep_bytes);
   const auto def_bytes = static_cast<size_t>(header.def_bytes);
   const size_t level_bytes = rep_bytes + def_bytes;
-  // The levels lie before the values, and are not compressed with them.
+  // The levels come before the values and are not compressed with them.
   reps_ = RunReader(packed.substr(0, rep_bytes), width_of(leaf_.max_rep));
   defs_ = RunReader(packed.substr(rep_bytes, def_bytes), width_of(leaf_.max_def));
   const std::string_view values = packed.substr(level_bytes);
   const uint64_t size = static_cast<uint64_t>(header.size) - level_bytes;
-  // Without values there may be nothing at all, not even an empty block.
+  // A page without values may have no bytes at all, not even an empty block.
   const bool is_packed = header.is_packed && !(values.empty() && size == 0);
   page_ = is_packed ? unpack(values, size) : std::string(values);
   start_values(header.encoding, page_);
 }
 
 void ColumnReader::start_values(int64_t encoding, std::string_view bytes) {
-  // A page of nulls alone may have no bytes, where an encoding wants some.
+  // A page of nulls alone may have no bytes, even if its encoding expects some.
   if (bytes.empty()) encoding = 0;
   values_ = ValueReader(encoding, leaf_.type, bytes, page_left_,
                         has_dictionary_ ? &dictionary_ : nullptr);

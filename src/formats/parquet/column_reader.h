@@ -1,5 +1,5 @@
-// The entries of one column of a group of rows, one after the other. Holds a page and the
-// dictionary.
+// Reads the entries of one column in a row group, one after the other. Keeps one page and the
+// dictionary in memory.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ namespace fp8kv {
 
 class ColumnReader {
  public:
-  // `leaf` outlives this; `largest_page`: bytes of a page, unpacked. Throws for what is not read
-  // here: other files, encryption, codecs by their name, types without a form as text or number.
+  // `leaf` must outlive this reader. `largest_page` is the limit for an unpacked page in bytes.
+  // Throws for columns in other files, encryption, unsupported codecs (by name), and types that are
+  // not text or plain numbers.
   ColumnReader(std::string_view file, const ParquetChunk& chunk, const ParquetNode& leaf,
                uint64_t largest_page);
   ColumnReader(const ColumnReader&) = delete;
@@ -23,23 +24,24 @@ class ColumnReader {
 
   const ParquetNode& leaf() const { return leaf_; }
 
-  // False at the end. All below REQUIRE that there is an entry.
+  // False at the end of the column. The functions below REQUIRE an entry.
   bool has_entry();
   int rep() const { return rep_; }
   int def() const { return def_; }
   bool has_value() const { return def_ == leaf_.max_def; }
-  // Of the entry; call once. Valid until the next entry is asked for.
+  // The value of the entry. Call it once; it is valid until the next entry is read.
   ParquetValue value() { return values_.next(); }
-  // Goes to the next entry. REQUIRES the value of this one to be read, where it has one.
+  // Moves to the next entry. REQUIRES that the value of this one was read, if it has one.
   void pop() { has_entry_ = false; }
-  // Goes over so many rows. Where a row has one entry, pages that hold nothing else are not
+  // Skips this many rows. If every row has one entry, pages that are skipped whole are not
   // unpacked.
   void skip_rows(uint64_t rows);
 
  private:
   struct PageHeader;
   PageHeader read_header();
-  // Of a data page with at most `skip` entries nothing is read but how many they are.
+  // Reads the next page and returns 0. A data page with at most `skip` entries is not unpacked:
+  // then returns their number.
   uint64_t read_page(uint64_t skip);
   void read_dictionary(const PageHeader& header, std::string_view packed);
   void read_data(const PageHeader& header, std::string_view packed);
@@ -52,7 +54,7 @@ class ColumnReader {
   const ParquetNode& leaf_;
   uint64_t largest_page_;
   uint64_t at_;    // of the next page
-  uint64_t left_;  // entries in pages to come
+  uint64_t left_;  // entries in later pages
   uint64_t page_left_ = 0;
   bool has_entry_ = false;
   int rep_ = 0, def_ = 0;

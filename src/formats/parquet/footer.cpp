@@ -17,7 +17,7 @@ constexpr int kDeepestSchema = 24;
 struct SchemaElement {
   std::string_view name;
   int64_t type = -1, repetition = 0, children = 0, converted = -1;
-  int logical = 0;  // the field of the union
+  int logical = 0;  // the field number in the union
 };
 
 SchemaElement read_element(ThriftReader& in) {
@@ -48,7 +48,7 @@ SchemaElement read_element(ThriftReader& in) {
   return out;
 }
 
-// Numbers of parquet.thrift.
+// The numbers of parquet.thrift.
 constexpr int64_t kConvertedList = 3, kConvertedDecimal = 5;
 constexpr int64_t kConvertedUnsigned = 11, kConvertedUnsigned64 = 14;
 constexpr int kLogicalList = 3, kLogicalDecimal = 5, kLogicalUuid = 14, kLogicalFloat16 = 15;
@@ -102,7 +102,8 @@ class SchemaReader {
   size_t leaves_ = 0;
 };
 
-// REQUIRES a group with rows: for one without, writers name any offsets, and none is read.
+// REQUIRES a group with rows. Writers give arbitrary offsets for groups without rows, which are
+// never read.
 void check_within(const ParquetChunk& chunk, uint64_t data_end) {
   if (chunk.begin < kMarkBytes || chunk.begin > chunk.end || chunk.end > data_end) {
     fail("the metadata names a column that does not lie within the file");
@@ -136,9 +137,9 @@ ParquetChunk read_chunk(ThriftReader& in) {
     return true;
   });
   if (out.is_elsewhere || out.is_encrypted) return out;
-  // Some writers say 0 where there is no dictionary.
+  // Some writers store 0 if there is no dictionary.
   const int64_t begin = dictionary > 0 && dictionary < data ? dictionary : data;
-  if (begin < 0 || size < 0 || values < 0) return out;  // which lies nowhere
+  if (begin < 0 || size < 0 || values < 0) return out;  // an empty place in the file, refused later
   out.begin = static_cast<uint64_t>(begin);
   out.end = out.begin + static_cast<uint64_t>(size);
   out.values = static_cast<uint64_t>(values);

@@ -45,8 +45,8 @@ void RunReader::next_run() {
     rest_.remove_prefix(bytes);
     return;
   }
-  const uint64_t groups = head >> 1;  // of eight numbers, which take `width` bytes
-  // Some writers leave out the end of the last group.
+  const uint64_t groups = head >> 1;  // groups of eight numbers, `width` bytes each
+  // Some writers omit the end of the last group.
   const uint64_t bytes = groups > rest_.size() ? rest_.size() + 8 : groups * width_;
   packs_ = rest_.substr(0, std::min<uint64_t>(bytes, rest_.size()));
   left_ = width_ == 0 ? groups * 8 : std::min<uint64_t>(groups * 8, packs_.size() * 8 / width_);

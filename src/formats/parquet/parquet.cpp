@@ -13,7 +13,7 @@
 namespace fp8kv {
 namespace {
 
-// A column, and how much of it the row has had.
+// A column, and the number of its entries already used by the current row.
 struct Leaf {
   Leaf(std::string_view file, const ParquetChunk& chunk, const ParquetNode& node,
        const ParquetLimits& limits)
@@ -23,12 +23,12 @@ struct Leaf {
   uint64_t in_row = 0;
 };
 
-// Puts one row together from the entries of its columns: levels say which of the lists and groups
-// above a value begin anew with it, and which are not there.
-// Source: the Dremel paper, by S. Melnik et al., VLDB 2010, section 4.
+// Builds one row from the entries of its columns. Levels tell which of the lists and groups above a
+// value start anew, and which are absent. Source: the Dremel paper, by S. Melnik et al., VLDB 2010,
+// section 4.
 class RowBuilder {
  public:
-  using Leaves = std::vector<std::unique_ptr<Leaf>>;  // by their number; those not read are absent
+  using Leaves = std::vector<std::unique_ptr<Leaf>>;  // by leaf number; null if not read
 
   RowBuilder(Leaves& leaves, const ParquetLimits& limits, JsonWriter& json)
       : leaves_(leaves), limits_(limits), json_(json) {}
@@ -58,7 +58,7 @@ class RowBuilder {
     }
   }
 
-  // The entry of a leaf that is still of this row.
+  // The next entry of a leaf. Throws unless it belongs to the current row.
   ColumnReader& entry(size_t leaf) {
     Leaf& of = *leaves_[leaf];
     if (!of.reader.has_entry() || (of.in_row > 0 && of.reader.rep() == 0)) {
@@ -75,7 +75,7 @@ class RowBuilder {
     leaves_[leaf]->reader.pop();
   }
 
-  // Takes the entries of what is not there.
+  // Skips the entries that stand for an absent node.
   void pop_absent(const ParquetNode& node) {
     for (size_t i = node.first_leaf; i < node.last_leaf; ++i) {
       if (entry(i).def() >= node.max_def) fail("has levels that contradict each other");
@@ -109,15 +109,15 @@ class RowBuilder {
     json_.end_object();
   }
 
-  // What is a list's element: the one field of the repeated group, or, by the rules for older
-  // files, the group itself.  Source: LogicalTypes.md, "Backward-compatibility rules".
+  // The element of a list: the only field of the repeated group or, by the rules for older files,
+  // the group itself (nullptr). Source: LogicalTypes.md, "Backward-compatibility rules".
   static const ParquetNode* element_of(const ParquetNode& list, const ParquetNode& repeated) {
     const bool is_element = repeated.children.size() != 1 || repeated.name == "array" ||
                             repeated.name == list.name + "_tuple";
     return is_element ? nullptr : &repeated.children[0];
   }
 
-  // `element`: nullptr for `repeated` itself.
+  // `element` is nullptr if `repeated` itself is the element.
   void list(const ParquetNode& repeated, const ParquetNode* element) {
     json_.begin_array();
     if (entry(repeated.first_leaf).def() < repeated.max_def) {
@@ -224,7 +224,7 @@ void ParquetRows::open_group() {
   }
 }
 
-// Skips groups without rows. REQUIRES one with rows ahead.
+// Opens the next group with rows. REQUIRES such a group ahead.
 void ParquetRows::open_next_group() {
   while (file_.footer_.groups[next_group_].rows == 0) ++next_group_;
   open_group();

@@ -1,5 +1,5 @@
-// Rows of Parquet files, as text that JSON readers take: only the columns that are asked for, one
-// row after the other. Reads what writers of data sets write; what it does not read, it names.
+// Reads rows of Parquet files as JSON text, one row after the other, from the requested columns
+// only. Supports what writers of data sets use, and names anything unsupported.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,18 @@ namespace fp8kv {
 struct ParquetLimits {
   uint64_t page_bytes = uint64_t(1) << 30;
   uint64_t row_bytes = uint64_t(1) << 30;
-  uint64_t row_values = uint64_t(1) << 24;  // of a column in one row
+  uint64_t row_values = uint64_t(1) << 24;  // values of one column in one row
 };
 
 class ParquetFile {
  public:
-  // REQUIRES `bytes` to outlive this. Throws as read_parquet_footer does, behind `label`.
+  // Throws like read_parquet_footer, with `label` in front. REQUIRES `bytes` to outlive this
+  // object.
   ParquetFile(std::string_view bytes, std::string label, const ParquetLimits& limits = {});
 
   const std::string& label() const { return label_; }
   uint64_t rows() const { return footer_.rows; }
-  // Names of the columns as people see them: of each tree the root.
+  // The names of the columns as people see them: the root of each tree.
   std::vector<std::string> columns() const;
 
  private:
@@ -38,16 +39,17 @@ class ParquetFile {
 
 class ParquetRows {
  public:
-  // The columns of these names, in the order of the file. REQUIRES `file` to outlive this.
+  // Selects the columns with these names, in the order of the file. REQUIRES `file` to outlive this
+  // object.
   ParquetRows(const ParquetFile& file, const std::vector<std::string>& columns);
   ~ParquetRows();
 
-  // False at the end. Throws, with the number of the row from 1 and the column, for what is damaged
-  // or not read here.
+  // Reads the next row; false at the end. Throws for damaged or unsupported data, with the number
+  // of the row (from 1) and the column.
   bool next();
-  // Goes over so many rows, reading as little of them as can be; no further than to the end.
+  // Skips this many rows, at most to the end, and reads as little of them as possible.
   void skip(uint64_t rows);
-  // Of the row: a JSON object with the columns in it. Lists are arrays, groups are objects.
+  // The row as a JSON object of its columns. Lists become arrays, and groups become objects.
   const std::string& json() const { return json_; }
   uint64_t number() const { return number_; }
 

@@ -82,7 +82,7 @@ bool ThriftReader::read_list(Type type, const std::function<void(Type element)>&
   const uint8_t head = next_byte();
   const auto of = static_cast<Type>(head & 15);
   const uint64_t size = head >> 4 == 15 ? varint() : head >> 4;
-  // Every element takes a byte at least.
+  // Every element takes at least one byte.
   if (size > bytes_.size() - position_) fail("the metadata ends too early");
   for (uint64_t i = 0; i < size; ++i) element(of);
   return true;
@@ -92,7 +92,7 @@ void ThriftReader::skip(Type type) {
   const Deeper deeper(depth_);
   int64_t number = 0;
   std::string_view text;
-  // Elements of a list that are true or false have a byte of their own.
+  // Booleans in a list take a byte each.
   const auto skip_element = [this](Type of) {
     of == yes || of == no ? void(next_byte()) : skip(of);
   };

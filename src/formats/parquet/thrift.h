@@ -1,5 +1,5 @@
-// Thrift's compact protocol as far as Parquet's metadata needs it: structs are read field by field,
-// what is not known is passed over.
+// Reads Thrift's compact protocol, as far as Parquet's metadata needs it. Structs are read field by
+// field, and unknown fields are skipped.
 // Source: github.com/apache/thrift, doc/specs/thrift-compact-protocol.md.
 #pragma once
 
@@ -30,15 +30,16 @@ class ThriftReader {
 
   size_t position() const { return position_; }
 
-  // Calls `take` for every field of a struct. It reads the field and returns true, or returns false
-  // without having read anything. Throws, as all below, for what ends too early.
+  // Calls `take` for every field of a struct. `take` either reads the field and returns true, or
+  // reads nothing and returns false. Like all functions below, throws if the bytes end early.
   void read_struct(const std::function<bool(int id, Type type)>& take);
 
-  // Each reads a field of that type and returns true; false, without reading, for another type.
+  // Each reads a field of its own type and returns true. For any other type it reads nothing and
+  // returns false.
   bool read(Type type, int64_t& into);
   bool read(Type type, bool& into) const;
   bool read(Type type, std::string_view& into);
-  // Calls `element` for each element of a list; they have the type that it is given.
+  // Calls `element` for each element of a list, with the type of the elements.
   bool read_list(Type type, const std::function<void(Type element)>& element);
   void skip(Type type);
 

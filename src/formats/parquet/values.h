@@ -1,4 +1,4 @@
-// The values of one page, of any encoding that is read here.
+// Reads the values of one page, in any supported encoding.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 namespace fp8kv {
 
 struct ParquetValue {
-  std::string_view bytes;  // of a text
-  int64_t number = 0;      // of integers and booleans
+  std::string_view bytes;  // for text
+  int64_t number = 0;      // for integers and booleans
   double real = 0;
 };
 
@@ -24,13 +24,13 @@ using ParquetDictionary = std::vector<ParquetValue>;
 class ValueReader {
  public:
   ValueReader() = default;
-  // `encoding` as parquet.thrift counts them, for at most `count` values of `type`. What is read
-  // views `bytes`, the dictionary, or this, until the next call.
-  // Throws for an encoding that is not read here, by its name.
+  // Reads at most `count` values of `type`. `encoding` is a number of parquet.thrift. Values are
+  // views of `bytes`, of the dictionary or of this reader, valid until the next call. Throws for an
+  // unsupported encoding, by name.
   ValueReader(int64_t encoding, ParquetType type, std::string_view bytes, uint64_t count,
               const ParquetDictionary* dictionary);
 
-  // Throws where the page ends.
+  // Throws at the end of the page.
   ParquetValue next();
 
  private:
@@ -40,12 +40,12 @@ class ValueReader {
   Form form_ = Form::plain;
   ParquetType type_ = ParquetType::bytes;
   std::string_view rest_;
-  uint64_t bit_ = 0;  // of plain booleans
+  uint64_t bit_ = 0;  // position in plain booleans
   const ParquetDictionary* dictionary_ = nullptr;
   RunReader runs_;
   DeltaReader numbers_;   // or lengths
-  DeltaReader prefixes_;  // what a text has of the one before it
-  std::string text_;      // that one
+  DeltaReader prefixes_;  // bytes that a text shares with the text before
+  std::string text_;      // the text before
 };
 
 }  // namespace fp8kv
