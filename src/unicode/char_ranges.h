@@ -1,4 +1,4 @@
-// Sets of characters as ranges.
+// Sets of characters, stored as ranges.
 #pragma once
 
 #include <string>
@@ -29,23 +29,24 @@ class CharRanges {
     return made;
   }
 
-  // REQUIRES that the range begins where the last one ends, or later.
+  // REQUIRES that the range begins at or after the end of the last one.
   void append(Range range);
 
   bool empty() const { return ranges_.empty(); }
   bool has(char32_t c) const;
-  bool has_any_of(std::string_view text) const;  // of valid UTF-8
+  bool has_any_of(std::string_view text) const;  // `text` must be valid UTF-8
 
   CharRanges others() const;
   CharRanges shared_with(const CharRanges& that) const;
   CharRanges joined_with(const CharRanges& that) const;
 
-  // Between the brackets of a class of PCRE2, which takes no surrogates.
+  // The set as items of a PCRE2 class, for use between brackets. Surrogates are left out, since
+  // PCRE2 refuses them.
   std::string class_items() const;
 
  private:
   static constexpr char32_t kEnd = 0x110000;
-  std::vector<Range> ranges_;  // in order, none touches the next
+  std::vector<Range> ranges_;  // in order, and never adjacent
 };
 
 }  // namespace fp8kv

@@ -70,7 +70,7 @@ bool is_word(char32_t c) {
 }
 
 void append_lower(std::string& out, char32_t c) {
-  // The one character whose lower case is two, whatever surrounds it (SpecialCasing.txt).
+  // The one character whose lower case always has two characters (SpecialCasing.txt).
   if (c == 0x130) {
     out += "i\xCC\x87";
     return;
@@ -98,8 +98,8 @@ Utf8Front utf8_front(std::string_view bytes) {
   if (lead < 0x80) return {1, 0, false};
   if (lead < 0xC2 || lead > 0xF4) return {0, 1, false};
   const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // The second byte has a narrower range after some leads: no overlong forms, no surrogates,
-  // nothing past U+10FFFF.
+  // After some lead bytes the second byte has a narrower range. This rules out overlong forms,
+  // surrogates and code points past U+10FFFF.
   const unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (size_t i = 1; i < length; ++i) {

@@ -13,11 +13,11 @@
 namespace fp8kv {
 namespace {
 
-// Hangul syllables are made of jamos by arithmetic (chapter 3.12 of the Unicode Standard).
+// Hangul syllables are composed of jamos by arithmetic (chapter 3.12 of the Unicode Standard).
 constexpr char32_t kSyllables = 0xAC00;
 constexpr char32_t kLeads = 0x1100;
 constexpr char32_t kVowels = 0x1161;
-constexpr char32_t kTails = 0x11A7;  // the first one stands for none
+constexpr char32_t kTails = 0x11A7;  // the first one means no tail
 constexpr char32_t kLeadCount = 19;
 constexpr char32_t kVowelCount = 21;
 constexpr char32_t kTailCount = 28;
@@ -33,7 +33,7 @@ bool is_tail(char32_t c) {
   return c > kTails && c < kTails + kTailCount;
 }
 
-// kDecompositions with ways to find a row by its character or by its parts.
+// kDecompositions, with indices that find a row by its character or by its parts.
 class Decompositions {
  public:
   struct Row {
@@ -103,7 +103,7 @@ bool is_compatible(NormalForm form) {
   return form == NormalForm::nfkc || form == NormalForm::nfkd;
 }
 
-// Appends what c is made of in the end. Recursion is as deep as the table is: three steps.
+// Appends the full decomposition of c. Recursion follows the table, at most three steps deep.
 template <typename Append>
 void decompose(char32_t c, bool compatible, const Append& append) {
   if (is_syllable(c)) {
@@ -118,8 +118,8 @@ void decompose(char32_t c, bool compatible, const Append& append) {
   for (const uint32_t part : row->parts) decompose(part, compatible, append);
 }
 
-// The characters that a form changes, or that what stands before them may change: between two
-// others, text is in the form as it is, whatever surrounds it.
+// The characters that a normal form may change, by themselves or together with those before them.
+// Text between two other characters is normalised by itself, whatever surrounds it.
 class Active {
  public:
   explicit Active(NormalForm form) {
@@ -136,7 +136,7 @@ class Active {
     }
     std::sort(ranges_.begin(), ranges_.end(),
               [](const Range& a, const Range& b) { return a.begin < b.begin; });
-    // Joined where they touch or overlap, for the search to be short.
+    // Merge ranges that touch or overlap, which shortens the search.
     size_t kept = 0;
     for (const Range& range : ranges_) {
       if (kept > 0 && range.begin <= ranges_[kept - 1].end) {
@@ -164,7 +164,8 @@ class Active {
 
   void add(Range range) { ranges_.push_back(range); }
 
-  // The run of combining classes at c; returns where it ends.
+  // Adds the run of combining classes that contains c, unless its class is 0. Returns the end of
+  // the run.
   char32_t add_marks(char32_t c) {
     const unicode::Runs runs = unicode::kCombiningClassRuns;
     const auto next = std::upper_bound(runs.begin(), runs.end(), c << 8 | 0xFF);
@@ -176,7 +177,7 @@ class Active {
   static bool changes(const Decompositions::Row& row, NormalForm form) {
     if (row.compatible) return is_compatible(form);
     if (!composes(form) || !row.composes) return true;
-    // Put together again, unless a part of it is not what it was.
+    // A row that composes again changes nothing, unless one of its parts changes.
     bool compatible_part = false;
     for (const uint32_t part : row.parts) {
       const Decompositions::Row* below = decompositions().find(part);
@@ -215,7 +216,7 @@ void compose(std::vector<Character>& text) {
   size_t kept = 0;
   std::optional<size_t> starter;
   for (const Character& next : text) {
-    // A mark of the same class, or a starter, keeps what follows from the starter.
+    // A mark of the same class, or a starter, separates later characters from the starter.
     const bool blocked =
         starter && kept - 1 > *starter && text[kept - 1].combining_class >= next.combining_class;
     if (starter && !blocked) {
@@ -230,7 +231,7 @@ void compose(std::vector<Character>& text) {
   text.resize(kept);
 }
 
-// Calls a function every so many steps of a loop.
+// Calls a function once every so many steps of a loop.
 class Heard {
  public:
   explicit Heard(void (*call)()) : call_(call) {}
@@ -271,7 +272,7 @@ std::string_view normal_form(std::string_view text, NormalForm form, std::string
   std::vector<Character> scratch;
   size_t copied = 0;
   const Heard every{heard};
-  size_t stretch = 0;  // start of the last character that is not active: the next may change it
+  size_t stretch = 0;  // start of the last inactive character, which the next one may change
   for (size_t at = 0; at < text.size();) {
     every();
     if (static_cast<unsigned char>(text[at]) < 0x80) {  // no form changes ASCII

@@ -1,5 +1,5 @@
-// The normal forms of Unicode (UAX 15), in time linear in the text but for the sorting of the marks
-// of one character.
+// The normal forms of Unicode (UAX 15). Time is linear in the text, except for sorting the marks of
+// one character.
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace fp8kv {
 
-// As the tokenizers library has them: characters added after Unicode 12 stay as they are.
+// The forms of the tokenizers library: characters added after Unicode 12 stay unchanged.
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 
-// `text`, which is valid UTF-8, in the form. The result is `text` itself where nothing changes,
-// else it lies in `buffer`. `heard`, when given, is called every 32 KiB or so, and may throw.
+// Returns `text`, which must be valid UTF-8, in the normal form. If nothing changes the result is
+// `text` itself, else it lies in `buffer`. If given, `heard` is called about every 32 KiB, and may
+// throw.
 std::string_view normal_form(std::string_view text, NormalForm form, std::string& buffer,
                              void (*heard)() = nullptr);
 

@@ -1,4 +1,4 @@
-// Upper case, as Python's str.upper() has it, character by character.
+// Upper case like Python's str.upper(), character by character.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 namespace fp8kv {
 
 void append_upper(std::string& out, char32_t c);
-// What a word begins with: "Dz" where upper case is "DZ".
+// Appends title case, which begins a word: "Dz" if upper case is "DZ".
 void append_title(std::string& out, char32_t c);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// Upper case of every character, as Python has it. Made by scripts/make_upper_case.py.
+// The upper case of every character by Python's rules. Made by scripts/make_upper_case.py.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace fp8kv::unicode {
 
-// As kLowerRows, the other way: those whose title case is their upper case, one character.
+// Like kLowerRows, but from lower to upper case. Contains the characters whose title case equals
+// their upper case, if that is a single character.
 extern const std::span<const LowerRow> kUpperRows;
 
-// All others, in order.
+// All other characters with an upper case, in order.
 struct OddCase {
   uint32_t c;
   std::string_view upper;
