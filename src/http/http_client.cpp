@@ -11,11 +11,11 @@
 namespace fp8kv {
 namespace {
 
-constexpr size_t kAtOnce = 6;  // as many connections as a browser makes to a host
+constexpr size_t kAtOnce = 6;  // the number of connections that browsers make to a host
 constexpr uint64_t kMostHeaderBytes = uint64_t(64) << 10;
 constexpr uint64_t kMostErrorBytes = uint64_t(64) << 10;
 
-// A reply while it is received.
+// A reply that is still being received.
 struct Receiving {
   HttpReply reply;
   uint64_t max_bytes = 0;
@@ -47,7 +47,7 @@ int take_line(void* context, const char* bytes, size_t n_bytes) {
   receiving.header_bytes += n_bytes;
   if (receiving.header_bytes > kMostHeaderBytes) return 1;
   HttpReply& reply = receiving.reply;
-  if (line.starts_with("HTTP/")) {  // also after a "100 Continue"
+  if (line.starts_with("HTTP/")) {  // a new status line also follows "100 Continue"
     reply.headers.clear();
     const size_t space = line.find(' ');
     reply.status = space == line.npos

@@ -1,5 +1,5 @@
-// GET and POST requests by the program's HTTP module, several at a time. Follows no redirect, sends
-// what it is given and nothing else, and takes no more bytes than it was told to.
+// Makes GET and POST requests through the program's HTTP module, several at a time. It follows no
+// redirects, sends only the given headers and body, and accepts no more bytes than allowed.
 #pragma once
 
 #include <cstdint>
@@ -17,44 +17,44 @@ namespace fp8kv {
 struct HttpRequest {
   std::string url;
   std::vector<std::string> headers;      // "Name: value"
-  std::optional<std::string> post = {};  // the body of a POST; absent: a GET
-  uint64_t max_bytes = 0;                // of the answer's body
-  bool keep_errors = false;              // bodies of other answers than 200 and 206 too
+  std::optional<std::string> post = {};  // the body of a POST; nullopt for a GET
+  uint64_t max_bytes = 0;                // limit for the body of the answer
+  bool keep_errors = false;              // also keep the bodies of answers other than 200 and 206
   int quiet_seconds = 0;                 // see HttpTransfer
   bool public_only = false;              // see HttpTransfer
   bool use_netrc = false;
 };
 
 struct HttpReply {
-  int status = 0;                              // 0 where there was none
+  int status = 0;                              // 0 if there was no answer
   std::map<std::string, std::string> headers;  // names in lower case
-  std::string body;                            // of 200 and 206, unless asked for others
-  bool too_long = false;                       // it has more bytes than asked for; the body is cut
+  std::string body;       // for 200 and 206, or for any status with keep_errors
+  bool too_long = false;  // longer than max_bytes; the body is cut
   bool peer_is_private = false;
   bool address_refused = false;
-  bool untrusted = false;  // its certificate
-  std::string failure;     // why there is no reply, or only a part of it; "" for a whole one
+  bool untrusted = false;  // the certificate is not trusted
+  std::string failure;     // why there is no reply or only a part; "" for a whole reply
 
-  // "" when absent.
+  // Returns "" if the header is absent.
   std::string header(const std::string& name) const;
 };
 
 class HttpClient {
  public:
-  // Throws a device error that says how to get the module where it is not there; `or_else` is what
-  // to do without it.
+  // Throws a device error if the module is not installed. The message says how to get it; `or_else`
+  // says what to do without it.
   explicit HttpClient(const std::string& or_else = "");
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // A reply for each request, in this order. `pulse` is called ten times a second; what it throws
-  // ends all requests and is thrown again here.
+  // Returns a reply for each request, in the same order. Calls `pulse` ten times a second. An
+  // exception from `pulse` ends all requests and is rethrown here.
   std::vector<HttpReply> run(std::span<const HttpRequest> requests,
                              const std::function<void()>& pulse);
 
   uint64_t requests() const { return requests_; }
-  uint64_t bytes() const { return bytes_; }  // of bodies that were received
+  uint64_t bytes() const { return bytes_; }  // bytes of received bodies
 
  private:
   const HttpModule* module_;

@@ -1,5 +1,5 @@
-// The interface of the program and its HTTP module, as C: no exception and no C++ object
-// crosses, so each of them may have a C++ library of its own. Follows no redirect and knows no hub.
+// The interface between the program and its HTTP module, in C. No exception and no C++ object
+// crosses it, so each side may use another C++ library. It follows no redirects and knows no hub.
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,21 @@ enum HttpOutcome {
   http_done,             // the whole answer was received
   http_stopped,          // a callback asked to stop
   http_address_refused,  // the host has no public address, and one was required
-  http_untrusted,        // the host's certificate is of no authority that is known here
-  http_failed            // no answer, or a part of it: `message` says why
+  http_untrusted,        // no known authority signed the host's certificate
+  http_failed            // no answer, or only a part: see `message`
 };
 
-// One request. The module fills in the last three.
+// One request. The module sets the last three members.
 struct HttpTransfer {
   const char* url;
-  const char* body;  // of a POST; null for a GET
+  const char* body;  // the body of a POST; null for a GET
   size_t body_bytes;
-  int quiet_seconds;           // a transfer without a byte for so long has stalled; 0: for 30
+  int quiet_seconds;           // a transfer without a byte for this long has stalled; 0 means 30
   const char* const* headers;  // "Name: value"
   size_t n_headers;
-  int public_only;  // connect to no loopback, private or link-local address
-  int use_netrc;    // credentials of ~/.netrc for this host
-  void* context;    // of the two callbacks, which stop the transfer when they return non-zero
+  int public_only;  // refuse loopback, private and link-local addresses
+  int use_netrc;    // send the credentials of ~/.netrc for this host
+  void* context;    // for the two callbacks; a non-zero result of either stops the transfer
   int (*on_header)(void* context, const char* line, size_t bytes);
   int (*on_body)(void* context, const char* bytes, size_t n_bytes);
 
@@ -37,7 +37,7 @@ struct HttpTransfer {
   char message[256];
 };
 
-// Asked at least ten times a second, and after every signal; 0 stops all transfers.
+// Called at least ten times a second, and after every signal. A result of 0 stops all transfers.
 struct HttpPulse {
   void* context;
   int (*keep_going)(void* context);

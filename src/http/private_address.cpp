@@ -9,7 +9,7 @@
 namespace fp8kv {
 namespace {
 
-// Source: the special-purpose registry of IANA: loopback, private, shared, link-local, benchmark,
+// Source: IANA's special-purpose registry: loopback, private, shared, link-local, benchmark,
 // multicast and reserved addresses.
 bool is_private_v4(uint32_t address) {
   struct Block {
@@ -26,7 +26,7 @@ bool is_private_v4(uint32_t address) {
 }
 
 bool is_private_v6(const unsigned char* bytes) {
-  // IPv4 addresses in IPv6: ::a.b.c.d (with :: and ::1), ::ffff:a.b.c.d, 64:ff9b::a.b.c.d.
+  // IPv4 addresses within IPv6: ::a.b.c.d (with :: and ::1), ::ffff:a.b.c.d, 64:ff9b::a.b.c.d.
   constexpr unsigned char kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   constexpr unsigned char kPlain[12] = {};
   constexpr unsigned char kNat64[12] = {0, 0x64, 0xff, 0x9b};
@@ -36,7 +36,7 @@ bool is_private_v6(const unsigned char* bytes) {
     std::memcpy(&address, bytes + 12, sizeof address);
     return is_private_v4(ntohl(address));
   }
-  // All that is routed in public begins with 001.
+  // All publicly routed addresses begin with the bits 001.
   return (bytes[0] & 0xe0) != 0x20;
 }
 

@@ -69,7 +69,7 @@ bool is_private_name(const Url& url) {
   if (host.ends_with('.')) host.pop_back();
   if (host == "localhost" || host.ends_with(".localhost")) return true;
   if (host.starts_with('[')) return is_private_address(host.substr(1, host.find(']') - 1).c_str());
-  // Only digits, dots and a hexadecimal mark: an address, in whatever notation.
+  // A last part that starts with a digit means an IPv4 address, in any notation.
   const size_t last = host.rfind('.') == host.npos ? 0 : host.rfind('.') + 1;
   const bool is_number = last < host.size() && std::isdigit(static_cast<unsigned char>(host[last]));
   return is_number && is_private_address(host.c_str());

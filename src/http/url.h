@@ -1,4 +1,4 @@
-// http and https URLs, as far as a client that follows redirects by itself has to know them.
+// Parses http and https URLs, as far as a client that follows redirects itself needs it.
 #pragma once
 
 #include <optional>
@@ -10,25 +10,25 @@ namespace fp8kv {
 struct Url {
   std::string scheme;  // "http" or "https"
   std::string host;    // lower case; IPv6 in brackets
-  std::string port;    // "" where it is the scheme's own
-  std::string path;    // from its first slash, with the query; no fragment
+  std::string port;    // "" for the default port of the scheme
+  std::string path;    // from the first slash on, with the query but no fragment
 
   std::string origin() const;  // "https://host:port"
   std::string text() const { return origin() + path; }
   bool operator==(const Url&) const = default;
 };
 
-// nullopt for another scheme, a user name, a space or a control character.
+// Returns nullopt for another scheme, a user name, a space or a control character.
 std::optional<Url> parse_url(std::string_view text);
 
-// The URL that a Location header means, absolute or relative to `base`.
+// The URL that a Location header means; `location` is absolute or relative to `base`.
 std::optional<Url> redirected(const Url& base, std::string_view location);
 
-// A host that is a private address or "localhost" by its name alone. Other names may still resolve
-// to one.
+// Whether the host itself is a private address or "localhost". Other names may still resolve to a
+// private address.
 bool is_private_name(const Url& url);
 
-// `path` with every byte as %XX that may not stand in a path. Slashes stay.
+// `path` with %XX for every byte that a path may not contain. Slashes stay.
 std::string escaped_path(std::string_view path);
 
 }  // namespace fp8kv

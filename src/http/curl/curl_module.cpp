@@ -1,4 +1,4 @@
-// The HTTP module: transfers of libcurl. No exception leaves here, and none is made.
+// The HTTP module, built on libcurl. It throws no exceptions.
 #include <cstdlib>
 #include <cstring>
 #include <curl/curl.h>
@@ -14,7 +14,8 @@ namespace fp8kv {
 namespace {
 
 constexpr long kConnectSeconds = 20;
-// A transfer that gets less than a byte a second for so long has stalled, unless told otherwise.
+// A transfer with less than a byte per second for this long has stalled, unless the caller sets
+// another time.
 constexpr long kStalledSeconds = 30;
 constexpr int kPulseMs = 100;
 
@@ -23,7 +24,7 @@ struct Session {
   ProxyAddresses proxies;
 };
 
-// One transfer on its way, with what libcurl was given for it.
+// A running transfer, and the libcurl objects made for it.
 struct Running {
   Running(HttpTransfer& its, const ProxyAddresses& known)
       : transfer(&its), proxies(known), easy(curl_easy_init()) {}
@@ -65,7 +66,7 @@ curl_socket_t open_socket(void* context, curlsocktype, curl_sockaddr* address) {
   return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-// Certificates as other tools are told of them: libcurl itself reads none of these.
+// The certificate file from the variables that other tools use. libcurl itself reads none of them.
 const char* certificates() {
   for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"}) {
     const char* value = std::getenv(name);

@@ -11,7 +11,7 @@
 namespace fp8kv {
 namespace {
 
-// libcurl's, of a proxy without one.
+// libcurl's default for a proxy without a port.
 constexpr const char* kDefaultPort = "1080";
 
 std::string part_of(CURLU* url, CURLUPart part) {

@@ -1,5 +1,5 @@
-// The addresses of the proxies that the environment names, so that a connection to one is not taken
-// for one to the host of a URL.
+// The addresses of the proxies named in the environment. A connection to a proxy must not be taken
+// for one to the URL's host.
 #pragma once
 
 #include <sys/socket.h>
@@ -9,10 +9,10 @@ namespace fp8kv {
 
 class ProxyAddresses {
  public:
-  // Resolves the hosts of http_proxy, HTTPS_PROXY and ALL_PROXY, which libcurl reads.
+  // Resolves the hosts of http_proxy, HTTPS_PROXY and ALL_PROXY, the variables that libcurl reads.
   ProxyAddresses();
 
-  // True for this address and port.
+  // Whether a proxy has this address and port.
   bool has(const sockaddr* address) const;
   bool has(const char* address, long port) const;
 
