@@ -28,7 +28,8 @@ std::string trimmed(const std::string& text) {
 
 fs::path token_path(const Variables& variable) {
   if (const std::string path = variable("HF_TOKEN_PATH"); !path.empty()) return path;
-  // hub_cache() gives HF_HOME/hub unless the cache alone was moved.
+  // hub_cache() returns HF_HOME/hub unless a variable moves the cache alone, so those variables are
+  // hidden here.
   const auto without_cache = [&](const char* name) {
     const std::string asked = name;
     const bool moved = asked == "HF_HUB_CACHE" || asked == "HUGGINGFACE_HUB_CACHE";

@@ -17,15 +17,16 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kLargestConfig = uint64_t(16) << 20;
 constexpr uint64_t kLargestIndex = uint64_t(128) << 20;
-// A header without an index that tells its length. Most headers of single files are shorter, as
-// huggingface_hub too takes for granted.
+// The first read of a header whose length no index gives. Most headers of single files are shorter;
+// huggingface_hub assumes the same.
 constexpr uint64_t kFirstRead = 100'000;
-// A request costs about as much time as these bytes: ranges that are nearer are read as one.
+// Ranges closer than this are read in one request, since a request costs about as much time as this
+// many bytes.
 constexpr uint64_t kNearBytes = uint64_t(64) << 10;
 constexpr uint64_t kLengthBytes = 8;
 
-// The bytes that the headers of an index's shards probably have: for each tensor its name, and what
-// stands beside it ("dtype", "shape", "data_offsets").
+// Estimates the header size of each shard in an index: for each tensor its name and the fields
+// beside it ("dtype", "shape", "data_offsets").
 std::map<std::string, uint64_t> header_guesses(const Json& index) {
   constexpr uint64_t kBesideName = 104;
   std::map<std::string, uint64_t> guesses;
@@ -62,7 +63,7 @@ class PartsReader {
     return quote(cat(files_.address().text(), ": ", file));
   }
 
-  // The shards that Checkpoint::open will look for, with what their headers may have.
+  // The shards that Checkpoint::open will look for, with estimates of their header sizes.
   std::map<std::string, uint64_t> shards() {
     const std::vector<RemoteRequest> requests = {
         {kIndexFile, std::nullopt, kLargestIndex, true},
@@ -114,7 +115,7 @@ class PartsReader {
     }
   }
 
-  // The end of the header, as far as the file's first bytes tell; they are checked later.
+  // The end of the header by the file's first bytes, which are validated later.
   uint64_t header_end(const std::string& name, const RemoteBytes& head) const {
     if (head.bytes.size() < kLengthBytes) return head.bytes.size();
     uint64_t length = 0;
@@ -174,7 +175,7 @@ class PartsReader {
   RemoteFiles& files_;
   fs::path folder_;
   PartialRecord record_;
-  std::map<std::string, RemoteBytes> heads_;  // each shard's first bytes
+  std::map<std::string, RemoteBytes> heads_;  // the first bytes of each shard
   std::map<std::string, SparseFile> sparse_;
 };
 

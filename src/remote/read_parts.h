@@ -1,4 +1,4 @@
-// Fills a folder with the parts of a remote model that are needed, with as few requests as can be.
+// Fills a folder with the needed parts of a remote model, in as few requests as possible.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@
 
 namespace fp8kv {
 
-// The tensors of a checkpoint whose bytes are needed.
+// Names the tensors of a checkpoint whose bytes are needed.
 using NeededTensors = std::function<std::vector<std::string>(const Checkpoint&)>;
 
-// Reads config.json and, of a hub's model, the commit that all later calls read.
+// Reads config.json. For a model of the hub this also pins the commit that all later calls read.
 std::string read_remote_config(RemoteFiles& files);
 
-// Writes config.json with this text, the index, the headers of all shards and the tensors that
-// `needed` names, and the record of what is there. Returns the bytes of all shards.
+// Writes config.json with the text `config`, the index, the headers of all shards, the tensors
+// named by `needed`, and the record of these parts. Returns the total size of all shards in bytes.
 // REQUIRES an empty folder.
 uint64_t read_parts(RemoteFiles& files, const std::string& config,
                     const std::filesystem::path& folder, const NeededTensors& needed);

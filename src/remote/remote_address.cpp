@@ -33,7 +33,7 @@ RemoteAddress parse_remote_address(const std::filesystem::path& given) {
   if (text.starts_with(kHub)) return hub_address(text);
   std::optional<Url> url = parse_url(text);
   if (!url || url->path.find('?') != std::string::npos) {
-    // A user name or a key of the address is not repeated.
+    // The message does not repeat the address, which may contain a user name or a key.
     throw Error(
         "this address of a folder has a user name, a query or a character that cannot be "
         "in it",

@@ -1,5 +1,5 @@
-// Addresses of models that are not on this machine: "hf://org/name@revision" and
-// "https://host/folder". Opens no connection.
+// Parses addresses of models on other machines: "hf://org/name@revision" and "https://host/folder".
+// Opens no connection.
 #pragma once
 
 #include <filesystem>
@@ -12,17 +12,17 @@
 namespace fp8kv {
 
 struct RemoteAddress {
-  std::optional<HubName> hub;  // absent: a folder
-  Url folder;                  // of that folder, with a slash at its end
+  std::optional<HubName> hub;  // nullopt for a folder
+  Url folder;                  // the URL of that folder, with a slash at its end
 
-  // The spelling of the command line.
+  // The address as spelled on the command line.
   std::string text() const;
 };
 
-// Whether a path that was given is an address: it begins with "hf://", "https://" or "http://".
+// Whether a path is an address: it begins with "hf://", "https://" or "http://".
 bool is_remote(const std::filesystem::path& given);
 
-// Throws a usage Error for an address that names no model. http:// is for this machine alone.
+// Throws a usage Error if the address names no model. http:// is allowed for private hosts alone.
 RemoteAddress parse_remote_address(const std::filesystem::path& given);
 
 }  // namespace fp8kv

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One name of a folder or file: no slash, and no name that leads elsewhere.
+// Turns text into the name of one folder or file, without slashes or colons.
 std::string as_one_name(std::string text) {
   std::replace(text.begin(), text.end(), '/', '~');
   std::replace(text.begin(), text.end(), ':', '~');

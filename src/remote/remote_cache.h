@@ -1,5 +1,5 @@
-// The cache of models on the hub: a folder of this program's own, by commit. The files of a commit
-// never change, so no entry goes out of date. Opens no connection.
+// The program's own cache of models on the hub, with a folder for each commit. The files of a
+// commit never change, so no entry goes out of date. Opens no connection.
 #pragma once
 
 #include <filesystem>
@@ -12,17 +12,17 @@
 
 namespace fp8kv {
 
-// XDG_CACHE_HOME/fp8kv, or else ~/.cache/fp8kv; "" where neither is known.
+// XDG_CACHE_HOME/fp8kv, else ~/.cache/fp8kv; "" if both are unknown.
 std::filesystem::path remote_cache(const Variables& variable = environment_variable);
 
-// The entry of one model in it. REQUIRES an address of the hub.
+// The entry of one model in the cache. REQUIRES an address of the hub.
 class CachedModel {
  public:
   CachedModel(const std::filesystem::path& cache, const RemoteAddress& address,
               const HubSettings& settings);
 
   std::filesystem::path folder_of(const std::string& commit) const { return entry_ / commit; }
-  // The commit that the address was last seen to mean; its own, where it names one.
+  // The commit in the address, or else the commit that the address last stood for.
   std::optional<std::string> find_commit() const;
   void note_commit(const std::string& commit) const;
 

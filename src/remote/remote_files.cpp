@@ -14,13 +14,13 @@ namespace fp8kv {
 
 using Clock = std::chrono::steady_clock;
 
-// One request until it is answered: redirects and tries.
+// One request until it is answered, with its redirects and retries.
 struct RemoteFiles::Pending {
   const RemoteRequest* request;
   size_t index;
   Url url;
   bool redirected = false;
-  bool from_memory = false;  // `url` is where an earlier redirect led
+  bool from_memory = false;  // `url` is the end of an earlier redirect
   int hops = 0;
   int tries = 1;
   Clock::time_point not_before = {};
@@ -37,7 +37,7 @@ struct ContentRange {
   uint64_t begin, end, total;
 };
 
-// Reads "bytes 0-99/1234".
+// Parses a Content-Range header: "bytes 0-99/1234".
 std::optional<ContentRange> content_range(const std::string& text) {
   ContentRange range{};
   const char* at = text.data();
@@ -67,7 +67,8 @@ bool is_passing(int status) {
   return status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
 }
 
-// Seconds to wait before the next try; the first is made at once unless the server says otherwise.
+// The seconds to wait before the next try. The first retry is immediate unless the server asks for
+// a delay.
 int64_t wait_seconds(const HttpReply& reply, int tries) {
   const std::string after = reply.header("retry-after");
   int64_t seconds = 0;
@@ -92,7 +93,7 @@ Url RemoteFiles::url_of(const std::string& file) const {
     url.path += escaped_path(file);
     return url;
   }
-  // A revision is one part of the path: "refs/pr/1" is refs%2Fpr%2F1.
+  // A revision is one part of the path, so "refs/pr/1" becomes refs%2Fpr%2F1.
   std::string revision = escaped_path(commit_.empty() ? address_.hub->revision : commit_);
   for (size_t at = 0; (at = revision.find('/', at)) != revision.npos;)
     revision.replace(at, 1, "%2F");
@@ -152,7 +153,7 @@ std::vector<RemoteBytes> RemoteFiles::read(std::span<const RemoteRequest> reques
   return results;
 }
 
-// Whether `out` is there; else `pending` is what to ask next.
+// Returns true if `out` is complete; else `pending` has the next request.
 bool RemoteFiles::take(Pending& pending, HttpReply& reply, RemoteBytes& out) {
   const Asked asked{address_, pending.request->file, pending.url, sends_token(pending.url)};
   const bool of_address = !pending.redirected && !pending.from_memory;
@@ -165,7 +166,7 @@ bool RemoteFiles::take(Pending& pending, HttpReply& reply, RemoteBytes& out) {
   if (of_address) note_version(pending, reply);
   if (is_redirect(reply.status)) return follow(pending, reply), false;
   if (pending.from_memory && (reply.status == 401 || reply.status == 403)) {
-    // Signed URLs of a storage hold for some minutes: the hub gives another one.
+    // Signed URLs of a storage expire after some minutes. The hub gives a new one.
     known_[pending.request->file].location.reset();
     pending.from_memory = false;
     pending.url = url_of(pending.request->file);
@@ -211,7 +212,7 @@ void RemoteFiles::try_again(Pending& pending, const HttpReply& reply) {
   pending.not_before = Clock::now() + std::chrono::seconds(seconds);
 }
 
-// Notes what the address itself says of a file, before any redirect.
+// Notes the version of a file that the address itself reports, before any redirect.
 void RemoteFiles::note_version(const Pending& pending, const HttpReply& reply) {
   const Asked asked{address_, pending.request->file, pending.url};
   const std::string commit = reply.header("x-repo-commit");
@@ -249,7 +250,7 @@ void RemoteFiles::take_content(const Pending& pending, HttpReply& reply, RemoteB
   const RemoteRequest& request = *pending.request;
   const Asked asked{address_, request.file, pending.url};
   if (request.range && reply.status == 200) {
-    // A file that changed is sent whole too, by some servers.
+    // Some servers also send a file whole if it has changed.
     const std::string known = known_[request.file].etag;
     const std::string etag = reply.header("etag");
     if (!known.empty() && !etag.empty() && known != etag) {

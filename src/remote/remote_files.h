@@ -1,5 +1,5 @@
-// Files of a model at an address, whole or in parts. Follows redirects, tries again where that
-// helps, and holds every part to the version that the first one was of. Writes nothing.
+// Reads files of a model at an address, whole or in parts. It follows redirects and retries where
+// that helps. All parts of a file must be of the same version. Writes nothing.
 #pragma once
 
 #include <chrono>
@@ -21,36 +21,37 @@ namespace fp8kv {
 // A part of a file, or all of it.
 struct RemoteRequest {
   std::string file;                // relative to the model's folder
-  std::optional<ByteRange> range;  // cut at the end of the file; absent: all of it
-  uint64_t max_bytes = 0;          // where it is all of it
+  std::optional<ByteRange> range;  // truncated at the end of the file; nullopt: the whole file
+  uint64_t max_bytes = 0;          // limit for a whole file
   bool may_be_absent = false;
 };
 
 struct RemoteBytes {
   bool absent = false;
   std::string bytes;
-  uint64_t file_bytes = 0;  // of the whole file
+  uint64_t file_bytes = 0;  // size of the whole file
   std::string etag;
 };
 
 class RemoteFiles {
  public:
-  // Opens no connection yet. Throws where the HTTP module is not there.
+  // Opens no connection yet. Throws if the HTTP module is not installed.
   RemoteFiles(RemoteAddress address, HubSettings settings, Log& log);
 
-  // A result for each request, in this order. The first call pins the commit of a hub's model: all
-  // later ones read that. Throws, naming address and file, for what cannot be had.
+  // Returns a result for each request, in the same order. For a model of the hub, the first call
+  // pins the commit that all later calls read. Throws, naming address and file, if a file cannot be
+  // read.
   std::vector<RemoteBytes> read(std::span<const RemoteRequest> requests);
 
   const RemoteAddress& address() const { return address_; }
-  // "" unless the server named one.
+  // The commit of a hub model; "" unless the server named one.
   const std::string& commit() const { return commit_; }
   uint64_t requests() const { return client_.requests(); }
   uint64_t bytes() const { return client_.bytes(); }
 
  private:
   struct Pending;
-  // The known version of a file, and the end of its redirects.
+  // The known version of a file, and the URL at the end of its redirects.
   struct Known {
     std::string linked_etag, etag;
     std::optional<uint64_t> bytes;
@@ -73,7 +74,7 @@ class RemoteFiles {
   HttpClient client_;
   std::string commit_;
   std::map<std::string, Known> known_;
-  bool is_private_ = false;  // the address itself is of a private network
+  bool is_private_ = false;  // the address itself is in a private network
 };
 
 }  // namespace fp8kv

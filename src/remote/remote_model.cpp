@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The bytes of all shards, where the folder holds every tensor that is needed.
+// The size of all shards in bytes, if the folder holds every needed tensor; else nullopt.
 std::optional<uint64_t> find_complete(const fs::path& folder, const NeededTensors& needed) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) return std::nullopt;
@@ -29,7 +29,7 @@ std::optional<uint64_t> find_complete(const fs::path& folder, const NeededTensor
     return bytes;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::interrupted) throw;
-    return std::nullopt;  // damaged: it is read again
+    return std::nullopt;  // damaged, so it is read again
   } catch (const std::out_of_range&) {
     return std::nullopt;
   }
@@ -46,7 +46,7 @@ std::string how_much(const RemoteFiles& files) {
   return cat(human_bytes(files.bytes()), " in ", count_of(files.requests(), "request"));
 }
 
-// Publishes what was read, unless another process was faster.
+// Publishes the folder, unless another process has published a complete one first.
 void publish(std::unique_ptr<StagedDirectory> staged, const fs::path& target,
              const NeededTensors& needed) {
   try {
@@ -101,7 +101,7 @@ RemoteModel RemoteModel::read(const RemoteAddress& address, bool use_cache,
   RemoteModel model;
   model.folder_ = cached ? with_parent(cached->folder_of(files.commit()))
                          : fs::temp_directory_path() / "fp8kv-remote-model";
-  // An entry that is not complete is damaged, or of a version that needed less.
+  // An incomplete entry is damaged, or comes from a version that needed less.
   std::error_code ignored;
   if (cached) fs::remove_all(model.folder_, ignored);
   auto staged = std::make_unique<StagedDirectory>(model.folder_, false);

@@ -1,5 +1,5 @@
-// A model at an address as a folder on this machine that has its configs, its shards' headers and
-// the tensors that were asked for (see checkpoint/partial_folder.h). Never its weights.
+// A remote model as a local folder with its configs, the headers of its shards and the requested
+// tensors (see checkpoint/partial_folder.h). Never holds all of its weights.
 #pragma once
 
 #include <filesystem>
@@ -14,9 +14,9 @@ namespace fp8kv {
 
 class RemoteModel {
  public:
-  // Reads what the cache does not hold, and says on `log` how much that was. Without `use_cache`,
-  // and for folders that are not of a hub, whose files can change, the result is gone with the
-  // RemoteModel. Throws what RemoteFiles does, and what is wrong with the model's files.
+  // Reads everything that the cache does not hold, and logs how much that was. The result is
+  // temporary, and gone with the RemoteModel, without `use_cache` and for folders outside of a hub,
+  // whose files can change. Throws like RemoteFiles, and for faults in the model's files.
   static RemoteModel read(const RemoteAddress& address, bool use_cache, const NeededTensors& needed,
                           Log& log);
 
@@ -24,7 +24,7 @@ class RemoteModel {
 
  private:
   std::filesystem::path folder_;
-  std::unique_ptr<StagedDirectory> staged_;  // of what is not kept
+  std::unique_ptr<StagedDirectory> staged_;  // the temporary folder, if the result is not kept
 };
 
 }  // namespace fp8kv

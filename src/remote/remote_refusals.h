@@ -1,4 +1,4 @@
-// Errors for what a server answered instead of a file. No token and no signed URL is in them.
+// Errors for answers of a server that are not the file. They contain no token and no signed URL.
 #pragma once
 
 #include <string>
@@ -14,23 +14,23 @@ struct Asked {
   const RemoteAddress& address;
   const std::string& file;
   const Url& url;
-  bool with_token = false;  // of the hub
+  bool with_token = false;  // the request had the hub's token
 };
 
 // "'hf://org/name': config.json".
 std::string shown(const Asked& asked);
 
-// For a status that is neither content, nor a redirect, nor worth another try.
+// For a status that is no content and no redirect, and that retrying does not help.
 Error status_error(const Asked& asked, const HttpReply& reply);
-// For the last of several tries.
+// For the last of several failed tries.
 Error unreachable_error(const Asked& asked, const HttpReply& reply, int tries);
 // For a host whose certificate is not trusted.
 Error untrusted_error(const Asked& asked);
 // For a redirect that is not followed.
 Error redirect_error(const Asked& asked, const std::string& why);
-// For a server that sends a whole file where a part was asked for.
+// For a server that sends a whole file when a part was requested.
 Error ranges_ignored_error(const Asked& asked);
-// For a file of which two parts are not of one version.
+// For a file whose parts are of different versions.
 Error changed_error(const Asked& asked, const std::string& how);
 
 }  // namespace fp8kv
