@@ -18,10 +18,10 @@ void check_interrupt();
 bool is_interrupted();
 
 // While an object of this class exists, the program has nothing to tidy up: no temporary file and
-// no half-written output. If no loop notices an interrupt within 10 ms, or freeing memory delays
-// the end, the program ends at once, with its usual message and exit code. Use it around code that
-// reads user data of any size: matching one pattern or growing one array can take seconds. Without
-// it an interrupt waits until a loop notices it.
+// no half-written output. An interrupt then ends the program at once if no loop notices it within
+// 10 ms, or if freeing memory delays the end. The message and the exit code stay the usual ones.
+// Use it around code that reads user data of any size: matching one pattern or growing one array
+// can take seconds. Without it an interrupt waits until a loop notices it.
 class NothingToTidy {
  public:
   NothingToTidy();   // throws like check_interrupt

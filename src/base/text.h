@@ -40,8 +40,8 @@ std::string cat(const Parts&... parts) {
   return out;
 }
 
-// 'name' in quotes, safe to print whatever file it came from: control characters, quotes,
-// backslashes and invalid UTF-8 are escaped, and the text is cut at 200 bytes.
+// 'name' in quotes, safe to print whatever file it came from. Control characters, quotes,
+// backslashes and invalid UTF-8 are escaped. The text is cut at 200 bytes.
 std::string quote(std::string_view name);
 
 // Like quote, but without the quotes, for use within a line.

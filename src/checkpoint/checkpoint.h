@@ -1,10 +1,10 @@
 // A Hugging Face model folder: config.json, one model.safetensors or shards with an index.
 //
 // Which files are read: model.safetensors if it exists, else the files that
-// model.safetensors.index.json names, like in transformers. If both exist and the index names
-// model.safetensors too (`inject` writes that beside a single-file model), all files of the index
-// are read, like in vLLM. No other file counts: no consolidated*.safetensors, and nothing outside
-// the index.
+// model.safetensors.index.json names, like in transformers. If the index names an existing
+// model.safetensors too, all files of the index are read, like in vLLM. `inject` writes such an
+// index beside a single-file model. No other file counts: no consolidated*.safetensors, and nothing
+// outside the index.
 #pragma once
 
 #include <cstdint>
@@ -55,9 +55,10 @@ struct MappedTensor {
 class Checkpoint {
  public:
   // Reads config.json, the index and every shard's header, but no weights. Throws, with a remedy,
-  // for: a missing path, a folder that is no checkpoint, a shard that is missing or outside the
-  // folder, a git-LFS pointer in place of weights, a folder with pickles only, a tensor of the
-  // index that its shard does not have, and a tensor in two shards.
+  // for:
+  //   a path that is missing or no checkpoint, or a folder with pickles only
+  //   a shard that is missing or outside the folder, or a git-LFS pointer in its place
+  //   a tensor of the index that its shard does not have, or a tensor in two shards
   static Checkpoint open(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -75,8 +76,8 @@ class Checkpoint {
   bool is_partial() const { return partial_.has_value(); }
   // The address of a partial model, "hf://org/name@commit"; "" for a whole model.
   std::string address() const { return partial_ ? partial_->address : ""; }
-  // The name of the model for printed commands: its folder, or "org/name" for a partial model of
-  // the hub, which is its name once it is fetched.
+  // The model's name for printed commands: its folder, or "org/name" for a partial model of the
+  // hub. That is its name once it is fetched.
   std::filesystem::path named() const;
   // Throws if the checkpoint is partial. Callers that copy files need this: holes would read as
   // zeros.

@@ -12,9 +12,9 @@
 namespace fp8kv {
 
 // Returns "kv-proj-v1:<sha256>". It covers every layer's K and V weight and bias in order: name,
-// dtype, shape, and up to four blocks of 1,024 bytes spread evenly over the data. So a 140 GB model
-// costs milliseconds. A fine-tune changes the fingerprint; moving, sharding or renaming files does
-// not.
+// dtype, shape and some data. At most four blocks of 1,024 bytes are read, spread evenly over the
+// data, so a 140 GB model costs milliseconds. A fine-tune changes the fingerprint; moving, sharding
+// or renaming files does not.
 //
 // Works for any model with names like "layers.N.self_attn.{k_proj,v_proj,qkv_proj}", with "mixer"
 // (Nemotron-H), or with older names ("h.N.attn.c_attn"), under any prefix. The stack with the most

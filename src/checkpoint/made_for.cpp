@@ -108,8 +108,7 @@ class MadeFor {
   const std::string& source_;
   const ForeignScales& foreign_;
   ScalesFit fit_;
-  bool is_foreign_ = false;  // a difference was found, so an error does not mean that none could be
-                             // looked for
+  bool is_foreign_ = false;  // set by refuse(), so that check() lets its error through
 };
 
 }  // namespace

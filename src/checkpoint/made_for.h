@@ -1,4 +1,4 @@
-// Decides whether scales may be used with a model: they must fit its shape, and be made for it or
+// Decides whether scales may be used with a model. They must fit its shape, and be made for it or
 // for a model that it is a fine-tune of.
 #pragma once
 
@@ -24,8 +24,8 @@ struct ScalesFit {
   std::string foreign;  // how the model differs, if scales of another model were accepted
 };
 
-// Throws unless the scales are usable and fit the model (values, layers, heads, model type) and
-// were made for it, as far as their fingerprint tells:
+// Throws unless the scales are usable and fit the model: values, layers, heads, model type. They
+// must also be made for the model, as far as their fingerprint tells:
 //   the same K and V           taken; with a note if only the weights behind K and V differ
 //   a fine-tune                taken, with a warning that says how far weights moved
 //   another model              refused, saying what differs, unless `foreign` accepts it

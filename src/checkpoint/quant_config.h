@@ -45,8 +45,7 @@ std::string quantised_weights(const QuantConfig& quant, std::span<const std::str
 
 struct KvConfig {
   QuantMethod method = QuantMethod::none;  // `none` if the config does not mention a KV cache
-  bool before_0_7 = false;                 // compressed-tensors: by its version, or by the key
-                                           // `compression_config`
+  bool before_0_7 = false;                 // compressed-tensors, by version or `compression_config`
   bool by_quark = false;                   // Quark's `export` describes the cache
   bool by_autoround = false;
   std::string quant_method;  // as in QuantConfig, even if it does not concern the KV cache

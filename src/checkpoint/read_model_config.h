@@ -6,8 +6,8 @@
 
 namespace fp8kv {
 
-// Like parse_model_config, plus facts that only the folder has: the dtype, which all plain weights
-// share, and the end tokens of generation_config.json, which override those of config.json. Throws
+// Like parse_model_config, plus facts that only the folder has. One is the dtype, which all plain
+// weights share. The end tokens of generation_config.json override those of config.json. Throws
 // unless every tensor exists with its shape. For tied embeddings one name is enough; if both are
 // stored, they must be equal. Throws for weights or layers that the model does not use. Throws for
 // weights quantised in an unsupported form, or differently from what the config files say.

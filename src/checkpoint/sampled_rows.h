@@ -10,12 +10,14 @@
 
 namespace fp8kv {
 
-// Returns the samples of each layer: up to 128 rows of every tensor that makes K or V, up to 128 of
-// the other matrices (fewer if a model has many), and one row of each matrix of an expert. It reads
-// 512 bytes of each row, at places that differ from layer to layer. Small matrices have all rows
-// sampled. A cold read costs a page of 4 KiB for each row: 140 MB for a model of 140 GB, plus the
-// matrices of experts. Quantised weights count as decoded. Throws like Checkpoint::read. REQUIRES
-// the config from read_model_config.
+// Returns the samples of each layer:
+//   tensors that make K or V    up to 128 rows each
+//   other matrices              up to 128 rows each, fewer if a model has many
+//   matrices of an expert       one row each
+// It reads 512 bytes of each row, at places that differ from layer to layer. Small matrices have
+// all rows sampled. A cold read costs a page of 4 KiB for each row: 140 MB for a model of 140 GB,
+// plus the matrices of experts. Quantised weights count as decoded. Throws like Checkpoint::read.
+// REQUIRES the config from read_model_config.
 std::vector<RowsIdentity> sampled_rows(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace fp8kv

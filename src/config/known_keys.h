@@ -1,5 +1,5 @@
-// Sorts the keys of a config.json for the forward pass: keys that are read, keys that change no
-// number, keys that matter to other models, and unknown keys.
+// Sorts the keys of a config.json by their effect on the forward pass. A key is read, changes no
+// number, matters to other models, or is unknown.
 #pragma once
 
 #include <span>

@@ -7,10 +7,11 @@
 namespace fp8kv {
 
 // Reads the numbers and switches of a config.json in old and new spellings, and lists its unknown
-// keys. Throws, naming the key, for: a key that changes other models and is not supported in this
-// one, an unknown architecture (listing the known ones), an unknown rope scaling or activation,
-// impossible dimensions, or layers that the architecture does not have. dtype is f32 by default,
-// like in transformers. Does not check whether the weights are quantised.
+// keys. Throws, naming the key, for:
+//   a key that other models compute with and this one does not
+//   an unknown architecture (listing the known ones), rope scaling or activation
+//   impossible dimensions, or layers that the architecture does not have
+// dtype is f32 by default, like in transformers. Does not check whether the weights are quantised.
 ModelConfig parse_model_config(const Json& config);
 
 }  // namespace fp8kv

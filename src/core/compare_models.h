@@ -33,8 +33,8 @@ struct ModelComparison {
   std::vector<size_t> layers;       // layers with different weights
   bool embedding = false;           // whether the embeddings differ
   bool rest = false;                // whether the weights behind the last K and V differ
-  // The largest relative distance of the sampled weights in any layer: the root of the mean, over
-  // the layer's tensors, of (sum of squared differences) / (sum of squares).
+  // The largest relative distance of the sampled weights in any layer. It is the root of the mean,
+  // over the layer's tensors, of (sum of squared differences) / (sum of squares).
   double moved = 0;
   // The largest factor, 1 or more, by which the sampled rows of one tensor grew or shrank.
   double grown = 1;

@@ -1,6 +1,6 @@
-// The layout of one token in fp8_ds_mla: E4M3FN codes of the latent, an F32 scale for each block of
-// 128 codes, then the rotated elements in BF16. vLLM and SGLang use 656 bytes for DeepSeek V3.2 (a
-// latent of 512, 64 rotated elements). Other sizes follow the same rule.
+// The layout of one token in fp8_ds_mla. E4M3FN codes of the latent come first, then an F32 scale
+// for each block of 128 codes, then the rotated elements in BF16. vLLM and SGLang use 656 bytes for
+// DeepSeek V3.2 (a latent of 512, 64 rotated elements). Other sizes follow the same rule.
 #pragma once
 
 #include <cfloat>

@@ -1,6 +1,6 @@
-// Everything that decides a model's K and V, as short texts: the numbers of its config and, for
-// each layer, a digest of its weights and some sampled weights. Two identities tell which parts of
-// two models differ, and by how much. checkpoint/model_identity.h makes them.
+// Everything that decides a model's K and V, as short texts: the numbers of its config, and for
+// each layer a digest and some samples of its weights. Two identities tell which parts of two
+// models differ, and by how much. checkpoint/model_identity.h makes them.
 #pragma once
 
 #include <string>

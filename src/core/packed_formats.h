@@ -24,9 +24,9 @@ std::span<const PackedFormat> packed_formats();
 // Returns nullptr for an unknown name.
 const PackedFormat* find_packed_format(std::string_view name);
 
-// The layers that vLLM 0.33 always leaves in 16 bit for turboquant_* and ultraquant_4bit: the first
-// two and the last two, unless some layers keep a state. Rising; none for other formats. Source:
-// TurboQuantConfig.get_boundary_skip_layers, called in engine/arg_utils.py.
+// The layers that vLLM 0.33 always leaves in 16 bit for turboquant_* and ultraquant_4bit. These are
+// the first two and the last two, unless some layers keep a state. Rising; none for other formats.
+// Source: TurboQuantConfig.get_boundary_skip_layers, called in engine/arg_utils.py.
 std::vector<int64_t> layers_left_by_vllm(std::string_view name, const ModelDescription& model);
 
 }  // namespace fp8kv

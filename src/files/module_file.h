@@ -18,8 +18,8 @@ std::vector<std::filesystem::path> module_folders();
 std::optional<std::filesystem::path> find_module(const std::string& name);
 
 // Loads the module and returns the address of its entry. The module stays loaded. Throws a device
-// error if it is not installed (with `way_out`), if another user could have written it (see
-// trusted_file.h), if it does not load, or if it has no such entry.
+// error if the module is not installed (with `way_out`), does not load or has no such entry. Also
+// throws if another user could have written it (see trusted_file.h).
 void* load_module(const std::string& name, const char* entry, const std::string& way_out);
 
 }  // namespace fp8kv

@@ -8,7 +8,8 @@
 namespace fp8kv {
 
 // Whether `path` is a special output or a link to one: a character device, a named pipe, a socket,
-// or a descriptor of this process such as /dev/stdout or /dev/fd/63, whatever that leads to.
+// or a descriptor of this process. /dev/stdout and /dev/fd/63 are such descriptors, whatever they
+// lead to.
 bool is_special_file(const std::filesystem::path& path);
 
 // Opens a descriptor for writing, which the caller closes; -1, with errno, if that fails. Waits for

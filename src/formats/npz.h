@@ -2,8 +2,8 @@
 // zip64. It reads the directory and then single arrays, never the whole archive. It is not a
 // general zip reader.
 //
-// Archives are not trusted: every offset is checked against the file, the true size of a member
-// against the directory, and no member above `kLargestNpzArray` is unpacked.
+// Archives are not trusted. Every offset is checked against the file, and the true size of a member
+// against the directory. No member above `kLargestNpzArray` is unpacked.
 #pragma once
 
 #include <cstdint>

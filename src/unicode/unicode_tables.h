@@ -1,7 +1,7 @@
 // Properties of characters. They are the same in every build, whatever Unicode versions other
 // libraries have, since token ids depend on them. They match the tokenizers library 0.23, whose
-// parts use different versions: Unicode 16 for patterns, 17 for case, 12 for normal forms, an older
-// one for accents and punctuation. Made by scripts/make_unicode_tables.py.
+// parts use different versions of Unicode: patterns 16, case 17, normal forms 12, accents and
+// punctuation an older one. Made by scripts/make_unicode_tables.py.
 #pragma once
 
 #include <cstdint>

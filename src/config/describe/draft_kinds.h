@@ -1,5 +1,5 @@
-// How checkpoints store layers that draft tokens (MTP), and how the input of such a layer is made:
-// a table with a row for each kind. checkpoint/draft_layers.h decides which kind a checkpoint has.
+// Layers that draft tokens (MTP): how checkpoints store them, and how their input is made. A table
+// with a row for each kind. checkpoint/draft_layers.h decides which kind a checkpoint has.
 #pragma once
 
 #include <cstdint>

@@ -101,7 +101,7 @@ void check_nemotron_keys(const Json& config, const ModelConfig& model) {
   }
   check_says(config, "mamba_hidden_act", "silu");
   check_no_step_limit(config);
-  // Transformers 5.24 raises smaller time steps to this value; other runtimes use the key only in
+  // Transformers 5.24 raises time steps to time_step_min; other runtimes use the key only in
   // training.
   constexpr double kUsualStep = 0.001;
   if (const auto least = config.find("time_step_min"); least && least->as_double() > kUsualStep) {
