@@ -1,5 +1,6 @@
-// A backend that hands everything on to another: what those derive from that look at some ops, or
-// change them. The two that are made of others, project_append and hidden, come here as these.
+// A backend that forwards everything to another. Backends that observe or change some ops derive
+// from it. The two composed ops, project_append and hidden, arrive as the ops that they are made
+// of.
 #pragma once
 
 #include <memory>

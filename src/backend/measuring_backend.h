@@ -8,10 +8,10 @@
 
 namespace fp8kv {
 
-// Memory without contents. Only allocating it, copying into it and arranging it are allowed.
+// Its memory has no contents: it can be allocated, copied into and arranged, nothing else.
 class MeasuringBackend final : public Backend {
  public:
-  // Holds activations as `like` does, which has to outlive this.
+  // Uses the activation dtype of `like`, which has to outlive this.
   explicit MeasuringBackend(const Backend& like) : like_(like) {}
 
   uint64_t bytes() const { return bytes_; }  // of all that was allocated

@@ -1,6 +1,6 @@
-// Copies that a device makes while its ops run. Ops have a queue, and there are kCopyQueues queues
-// for copies. Work within a queue runs in order; different queues wait for each other only where
-// they are told to.
+// Copies that a device makes while its ops run. Ops have one queue, and copies have kCopyQueues
+// queues. Work within a queue runs in order. Queues wait for each other only where they are told
+// to.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace fp8kv {
 inline constexpr int kOpsQueue = 0;
 inline constexpr int kCopyQueues = 4;
 
-// Every member but make_mark may be called from several threads. What fails on a device throws a
-// device error, there or at a later call.
+// Every member but make_mark may be called from several threads. A failure on the device throws a
+// device error, at once or in a later call.
 class Transfers {
  public:
   virtual ~Transfers() = default;
@@ -31,10 +31,10 @@ class Transfers {
   virtual int make_mark() = 0;
   // Records the mark: it is reached when all work that the queue has so far is done.
   virtual void record(int mark, int queue) = 0;
-  // What the queue is given from now on starts when the mark, as recorded last, has been reached. A
-  // mark that was never recorded counts as reached.
+  // Work that the queue gets from now on starts once the mark, as recorded last, is reached. A mark
+  // that was never recorded counts as reached.
   virtual void wait(int queue, int mark) = 0;
-  // The same for the thread that calls.
+  // Blocks the calling thread until the mark is reached.
   virtual void wait_here(int mark) = 0;
 };
 

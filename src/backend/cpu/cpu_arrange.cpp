@@ -7,8 +7,8 @@
 namespace fp8kv {
 namespace {
 
-// Squares of this many rows and columns: what is read of a column stays in the cache until its
-// neighbours are wanted.
+// Works in squares of this many rows and columns: the cache keeps what is read of a column until
+// its neighbours are wanted.
 constexpr int64_t kTile = 64;
 
 template <typename T>

@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kMaxQueries = 112, kMaxQueriesOfUnit = 128;
 constexpr int64_t kJobsPerThread = 4;
 
-// Weights of at most 1, as FlashAttention 3 rounds them: 256 times the weight to E4M3. The sum that
-// they are divided by is that of the weights before. Source: its hopper/softmax.h, Max_offset.
+// Rounds weights of at most 1 like FlashAttention 3: 256 times the weight to E4M3. The divisor
+// stays the sum of the unrounded weights. Source: its hopper/softmax.h, Max_offset.
 void round_weights(const Op& op, float* weights, int count) {
   constexpr float kScale = 1.0f / 256;
   alignas(64) std::array<std::byte, kTileStride> codes;
@@ -27,7 +27,7 @@ void round_weights(const Op& op, float* weights, int count) {
   for (int t = 0; t < count; ++t) weights[t] *= kScale;
 }
 
-// Scores to weights; what is summed up so far is scaled to the new maximum.
+// Turns scores into weights, and scales the sums so far to the new maximum.
 void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work) {
   float scale = op.options.scale;
   if (op.kv.k_scale != nullptr) scale *= op.kv.k_scale[span.kv_head];
@@ -41,7 +41,7 @@ void weigh_block(const Op& op, const Span& span, int64_t begin, int64_t end, con
       std::fill_n(scores, count, 0.0f);
       continue;
     }
-    float left = scale;  // to multiply by
+    float left = scale;  // the factor that scores still need
     if (op.options.cap != 0.0f) {
       op.kernels.cap(scores, count, std::exchange(left, 1.0f), op.options.cap);
     }
@@ -119,7 +119,7 @@ std::vector<Span> make_spans(const Op& op) {
       }
     }
   }
-  // The longest first, so that no thread is left with one at the end.
+  // The longest spans come first, so that no thread is left with one at the end.
   std::stable_sort(spans.begin(), spans.end(), [&](const Span& a, const Span& b) {
     return op.end_token(a) * a.n_rows > op.end_token(b) * b.n_rows;
   });
@@ -143,14 +143,14 @@ void attend_whole(const Op& op, ThreadPool& pool, AttentionScratch& scratch,
   });
 }
 
-// One job per span and chunk, where there are too few spans to go round; then the same merges in
-// the same order.
+// One job per span and chunk, for when there are too few spans for all threads. Then merges the
+// chunks in the order of attend_whole.
 void attend_split(const Op& op, ThreadPool& pool, AttentionScratch& scratch,
                   const std::vector<Span>& spans) {
   struct Piece {
     int64_t span;
     int64_t chunk;
-    int64_t offset;  // of its Partial
+    int64_t offset;  // of its Partial, in the memory of partials
   };
   std::vector<Piece> pieces;
   std::vector<int64_t> first_piece;
@@ -186,7 +186,7 @@ void attend_split(const Op& op, ThreadPool& pool, AttentionScratch& scratch,
   });
 }
 
-// Each head of Q, rotated as K is and rounded as it was. The factor of the transform is left to
+// Rotates each head of Q like K, and rounds it to the same dtype. The transform's factor is left to
 // the scale of scores.
 const float* rotated_queries(ThreadPool& pool, const ConstTensorView& q, DType rounded_to,
                              const CpuKernels& kernels, AttentionScratch& scratch) {
@@ -219,7 +219,7 @@ const float* rounded_queries(ThreadPool& pool, const ConstTensorView& q, float s
   return to;
 }
 
-// The sums of rotated V, as those of V.
+// Turns sums of rotated V back into sums of V.
 void rotate_back(ThreadPool& pool, const TensorView& out) {
   const int64_t dim = out.shape[2];
   const auto block = static_cast<float>(hadamard_block(static_cast<int32_t>(dim)));

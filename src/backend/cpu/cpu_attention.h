@@ -17,8 +17,8 @@ struct AttentionScratch {
   std::vector<Scratch> threads;  // working memory of each thread
 };
 
-// See Backend::attention. A row's result depends on its query and the tokens it sees, and has the
-// same bits whatever else is in the batch and whether it is a prompt's row or a single step.
+// See Backend::attention. A row's result depends only on its query and the tokens that it sees. It
+// has the same bits whatever else is in the batch, in a prompt and in a single step.
 void cpu_attention(const CpuKernels& kernels, ThreadPool& pool, AttentionScratch& scratch,
                    const ConstTensorView& q, const PagedKv& kv, const Batch& batch,
                    const AttentionOptions& options, const TensorView& out);

@@ -8,8 +8,8 @@ namespace {
 // Stands in for tokens past the last one.
 alignas(64) constexpr std::array<std::byte, kTileStride * sizeof(float)> kZeroRow{};
 
-// Where K or V of the tokens [begin, end) of the span's head lie. A page holds a head's tokens one
-// after the other.
+// Finds the K or V rows of tokens [begin, end) of the span's head. In a page, a head's tokens
+// follow one another.
 void find_tokens(const Op& op, const Span& span, const void* pool, int64_t begin, int64_t end,
                  const std::byte** rows) {
   const int32_t* pages = op.pages(span);
@@ -24,7 +24,7 @@ void find_tokens(const Op& op, const Span& span, const void* pool, int64_t begin
   }
 }
 
-// The tokens' rows, as floats.
+// Reads the tokens' rows as floats.
 void read_tokens(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work,
                  BlockRows& rows) {
   const KvRow k_row = op.kv.k_row(), v_row = op.kv.v_row();

@@ -1,4 +1,4 @@
-// What the parts of attention share: see cpu_attention.cpp. Internal to backend/cpu.
+// Declarations that the parts of attention share: see cpu_attention.cpp. Internal to backend/cpu.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace fp8kv::attention {
 // Tokens whose scores are in hand at once. Blocks begin at multiples of this.
 constexpr int64_t kBlockTokens = kTileStride;
 // Tokens whose softmax is one online pass; longer contexts are merged from chunks, in order. A
-// constant, so that a row is computed in the same way whatever is beside it.
+// constant, so that a row is always computed in the same way.
 constexpr int64_t kChunkTokens = 2 * kBlockTokens;
 constexpr int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Rows of one sequence as one KV head sees them: with `group` query heads each.
+// Rows of one sequence as one KV head sees them, with `group` query heads each.
 struct Span {
   int64_t sequence;
   int64_t kv_head;
@@ -39,8 +39,8 @@ struct Op {
   const AttentionOptions& options;
   int64_t n_heads;
   int64_t group;
-  int64_t head_dim;    // of Q and K
-  int64_t v_dim;       // of V and the output
+  int64_t head_dim;    // size of a head of Q and K
+  int64_t v_dim;       // size of a head of V and of the output
   int64_t padded_dim;  // v_dim in whole strips
   bool by_unit;        // by the matrix unit
   bool as_floats;      // rows are decoded to f32 first: those that are not elements of one type
@@ -48,12 +48,12 @@ struct Op {
   int64_t element_bytes;
 
   int64_t row_bytes() const { return head_dim * element_bytes; }
-  // Floats of a token's decoded K, and V where that is not a part of K.
+  // Floats of a token's decoded K, plus V unless V is a part of K.
   int64_t token_floats() const { return head_dim + (kv.v_in_k > 0 ? 0 : v_dim); }
   int64_t k_blocks() const { return divide_up(head_dim, kTileStride); }
   int64_t position(int64_t row) const { return batch.positions.as<int32_t>()[row]; }
   int64_t queries(const Span& span) const { return span.n_rows * group; }
-  // Queries that there is room for.
+  // How many queries to allocate memory for.
   int64_t room(int64_t queries) const {
     return by_unit ? divide_up(queries, kUnitWeights) * kUnitWeights : queries;
   }
@@ -61,17 +61,17 @@ struct Op {
     return batch.page_table.as<int32_t>() + span.sequence * batch.page_table.shape[1];
   }
   int64_t row_of(const Span& span, int64_t query) const { return span.first_row + query / group; }
-  // Which of all rows' query heads one is: its elements in q and out come in that order.
+  // The index of a query head among all rows' query heads, in the order of q and out.
   int64_t item(const Span& span, int64_t query) const {
     const int64_t head = span.kv_head * group + query % group;
     return row_of(span, query) * n_heads + head;
   }
-  // Of the options, for the query's head.   [positions]
+  // The bias of the query's head.   [positions]
   const float* bias_of(const Span& span, int64_t query) const {
     const int64_t head = span.kv_head * group + query % group;
     return options.bias->as<float>() + head * options.bias->shape[1];
   }
-  // Its sink: a state of the softmax without values.
+  // The sink of the query's head: a softmax state without values.
   SoftmaxState sink_of(const Span& span, int64_t query) const {
     if (!options.sinks) return {-__builtin_inff(), 0.0f};
     const int64_t head = span.kv_head * group + query % group;
@@ -114,16 +114,16 @@ struct Partial {
 // A thread's working memory.
 struct Work {
   float* tokens;   // [kBlockTokens, token_floats] with as_floats, else none
-  float* queries;  // as the products want them
+  float* queries;  // packed for the products
   float* scores;   // [queries, kTileStride]
-  float* panel;    // of keys, weights and values for the products
+  float* panel;    // packed keys, weights and values for the products
   Partial chunk;
   Partial total;
 
   Work(const Op& op, int64_t n, Scratch& scratch);
 };
 
-// Where the keys and values of a block lie. Keys past the last one are zeros.
+// Addresses of a block's keys and values. Keys past the last one are zeros.
 struct BlockRows {
   const std::byte* keys[kBlockTokens + kMaxStrip];
   const std::byte* values[kBlockTokens];
@@ -133,8 +133,9 @@ struct BlockRows {
   BlockRows(const Op& op, const Span& span, int64_t begin, int64_t end, const Work& work);
 };
 
-// The processor's own prefetching stops at the end of a page of the cache, which is short. Into the
-// first cache, or from afar into the second one, which has room for more requests on their way.
+// Fetches ahead, since the processor's own prefetching stops at the end of a cache page, which is
+// short. `near`: into the first-level cache; `far`: into the second, which takes more requests at a
+// time.
 enum class Fetch { near, far };
 template <Fetch kFetch>
 inline void prefetch(const Op& op, const std::byte* const* rows, int64_t count) {
@@ -145,9 +146,9 @@ inline void prefetch(const Op& op, const std::byte* const* rows, int64_t count) 
   }
 }
 
-// One way to multiply: in strips of vectors, or by a matrix unit. Floats of working memory, queries
-// before the first block, scores[i][t] = q_i . k_t of a block, and sums[i] += sum of
-// weight[i][t] * v_t. `next` comes after that; it may have no rows.
+// One way to multiply: in strips of vectors, or by a matrix unit. The functions: floats of working
+// memory, work before the first block, scores[i][t] = q_i . k_t of a block, and sums[i] += sum of
+// weight[i][t] * v_t. `next` is the block that follows; it may have no rows.
 struct Way {
   int64_t (*query_floats)(const Op& op, int64_t queries);
   int64_t (*panel_floats)(const Op& op, int64_t queries);

@@ -1,5 +1,5 @@
-// Products of attention by a matrix unit: scores are products of keys, as weights, with queries, as
-// rows; outputs are products of the softmax's weights with values, as rows that lie the other way.
+// Products of attention by a matrix unit. For scores, keys are the unit's weights and queries its
+// rows. For outputs, the softmax's weights are multiplied with values, packed as transposed rows.
 #include "backend/cpu/cpu_attention_op.h"
 
 namespace fp8kv::attention {
@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kBlockSteps = kBlockTokens / kUnitDepth;
 // Parts of a block whose scores are computed together.
 constexpr int64_t kParts = kBlockTokens / kUnitWeights;
-// Of the softmax's weights, which keep 16 bits.
+// Parts of a softmax weight: two, which keep 16 bits.
 constexpr int kWeightParts = 2;
 
 alignas(64) constexpr std::array<std::byte, kBlockTokens * sizeof(float)> kZeroRow{};
@@ -43,12 +43,12 @@ int64_t value_words(const Op& op) {
 // Parts of Work::panel.
 struct Panel {
   float* keys;     // [kParts, key_floats]
-  float* weights;  // of kUnitWeights queries
+  float* weights;  // kUnitWeights queries at a time
   float* values;   // [value_blocks, value_words]
   float* scores;   // [kParts, query blocks, kUnitSums]
 
   static constexpr int64_t kWeights = kBlockSteps * kWeightParts * kUnitWeights * kUnitDepth / 2;
-  // Of kUnitWeights tokens.
+  // Floats of kUnitWeights packed keys.
   static int64_t key_floats(const Op& op) {
     return key_steps(op) * cache_parts(op) * kUnitWeights * kUnitDepth / 2;
   }
@@ -107,8 +107,8 @@ void load_queries(const Op& op, const Span& span, const Work& work) {
   }
 }
 
-// Keys [first, first + 32) of a block of `count`, where they lie if they can be read there. Those
-// past the last one may be anything: their scores are not used.
+// Keys [first, first + 32) of a block of `count`, in place if they can be read there. Keys past the
+// last one may be anything: their scores are not used.
 UnitWeights keys_of(const Op& op, const BlockRows& rows, int64_t first, int64_t count,
                     uint16_t* packed) {
   const std::byte* const* keys = rows.keys + first;
@@ -141,7 +141,8 @@ void score(const Op& op, const Span& span, const BlockRows& rows, const BlockRow
   const int64_t n = op.queries(span), blocks = divide_up(n, kUnitRows);
   const Panel panel(op, work.panel);
   const int64_t parts = divide_up(rows.count, kUnitWeights);
-  // One after the other for the whole block: a tile waits for what was stored just before.
+  // Packs all parts of the block before it multiplies: a tile would wait for keys stored just
+  // before.
   UnitWeights keys[kParts];
   for (int64_t part = 0; part < parts; ++part) {
     keys[part] = keys_of(op, rows, part * kUnitWeights, rows.count,

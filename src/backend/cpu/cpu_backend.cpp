@@ -31,8 +31,8 @@ namespace {
 // Elements of one job of an op that only passes over memory: some microseconds of work.
 constexpr int64_t kJobElements = 16384;
 
-// Sum of squares, in double: after several layers an f32 sum would show in the fifth digit. In
-// lanes, so that it can be vectorised; their number is fixed, so the result is too.
+// Sum of squares in double: after several layers, f32 sums would show in the fifth digit. The sum
+// has lanes, so that it can be vectorised; their number is fixed, so the result is too.
 double sum_of_squares(const float* x, int64_t count) {
   constexpr int kLanes = 8;
   double lanes[kLanes] = {};
@@ -48,7 +48,7 @@ double sum_of_squares(const float* x, int64_t count) {
          ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-// Nothing may come from or go to a null pointer, which memcpy refuses.
+// memcpy refuses null pointers even for 0 bytes.
 void copy(std::byte* to, const std::byte* from, size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
@@ -119,7 +119,7 @@ class CpuBackend : public Backend {
     FP8KV_ASSERT(x.dtype == DType::f32 && out.dtype == DType::f32);
     FP8KV_ASSERT(!norm.bias || norm.kind == NormKind::layer);
     const int64_t dim = x.shape[1], n_weights = norm.weight.shape.elements();
-    const int64_t n_kinds = n_weights / dim;  // of rows, each with weights of its own
+    const int64_t n_kinds = n_weights / dim;  // kinds of rows, each with weights of its own
     FP8KV_ASSERT(n_kinds * dim == n_weights);
     float* all_weights = norm_weights_.floats(static_cast<size_t>(n_weights + dim));
     float* biases = all_weights + n_weights;

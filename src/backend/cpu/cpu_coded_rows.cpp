@@ -6,7 +6,7 @@
 namespace fp8kv {
 namespace {
 
-// Rows of scales whose tables are kept: as many as strips of a job have rows.
+// Rows of scales whose tables are kept: as many as a job's strips have rows.
 constexpr int64_t kTabledRows = 64;
 
 bool lies_in_bytes(const QuantisedMatrix& matrix) {
@@ -14,16 +14,16 @@ bool lies_in_bytes(const QuantisedMatrix& matrix) {
          (matrix.codes_as == WeightCodes::words && matrix.bits == 8);
 }
 
-// Whether the upper half of the codes are the lower ones with a sign.
+// Whether the upper half of the codes is the lower half with the other sign.
 bool is_mirrored(const QuantisedMatrix& matrix) {
   return matrix.zeros_as == ZeroPoints::none &&
          (matrix.codes_as == WeightCodes::e4m3fn || matrix.codes_as == WeightCodes::e5m2);
 }
 
-// What codes are worth before zero points and scales.
+// Returns the value of each code, before zero points and scales.
 const float* values_of(const QuantisedMatrix& matrix) {
   using Values = std::array<float, 256>;
-  // Of the codes of bytes, then of e2m1, then of numbers without a sign.
+  // Tables of the byte formats, then e2m1, then unsigned numbers.
   static const auto kAll = [] {
     constexpr int kBytes = static_cast<int>(WeightCodes::i8) + 1;
     std::array<Values, kBytes + 2> all{};
@@ -113,7 +113,7 @@ void CodedRows::read_scales(int64_t row, float* scales, float* zeros) const {
   }
 }
 
-// One for each group of the row. Rows that share their scales share tables too.
+// Tables for each group of the row. Rows that share their scales share tables too.
 const CodeTable* CodedRows::tables_of(int64_t row) {
   const int64_t n = matrix_.n_groups;
   const bool own_zeros = matrix_.zeros_as == ZeroPoints::words_down;
@@ -158,7 +158,7 @@ void CodedRows::decode(int64_t row, int64_t first, int64_t count, uint16_t* to) 
   });
 }
 
-// Of rows of bytes, where the kernels have them; else null.
+// Kernels for rows of bytes, or null if there are none.
 const CodeKernels::ScaledDots* CodedRows::plain_dots() const {
   const auto& dots = bf16_ ? kernels_.codes->plain_dots : kernels_.codes->plain_dots_f16;
   const auto of = [&](PlainBytes bytes) { return dots[static_cast<size_t>(bytes)]; };

@@ -1,5 +1,5 @@
-// Rows of quantised weights on their way into products: decoded a few at a time, into memory that
-// stays in the cache, or within the product. Either way with the bits of a decoded matrix.
+// Rows of quantised weights for products: decoded a few at a time into memory that stays in the
+// cache, or within the product. Both ways give the bits of a decoded matrix.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace fp8kv {
 
-// Whether CodedRows takes the matrix: codes of 4 or 8 bits that lie along rows, in groups that are
-// not too short, worth numbers of 16 bits.
+// Whether CodedRows takes the matrix: codes of 4 or 8 bits along rows, in groups that are not too
+// short, decoded to 16-bit numbers.
 bool reads_codes(const QuantisedMatrix& matrix, DType compute);
 
 // Memory of one thread.
@@ -35,8 +35,8 @@ class CodedRows {
   // Elements [first, first + count) of a row, numbers of 16 bits. REQUIRES an even `first`.
   void decode(int64_t row, int64_t first, int64_t count, uint16_t* to);
 
-  // Whether there are kernels for products with the codes themselves: these are `dots`, as
-  // CpuKernels::Dots of kDotWeights rows with n <= kMaxDotRows rows of x.
+  // Whether kernels multiply the codes themselves. `dots` calls these kernels; it computes what
+  // CpuKernels::Dots does, for kDotWeights rows with n <= kMaxDotRows rows of x.
   bool has_dots() const;
   void dots(const int64_t* rows, const float* x, int64_t x_stride, int64_t n, float* out);
 
@@ -50,7 +50,7 @@ class CodedRows {
   const QuantisedMatrix& matrix_;
   CodeScratch& scratch_;
   const bool in_bytes_, bf16_;
-  const float* values_;  // of codes
+  const float* values_;  // the value of each code
   const int64_t run_;    // columns that share a scale
 };
 

@@ -9,11 +9,11 @@
 namespace fp8kv {
 namespace {
 
-// Rows of a job: what is read of a line of memory is used before it leaves the cache.
+// Rows of a job: few enough that a line of memory is used up before it leaves the cache.
 constexpr int64_t kJobRows = 64;
 
-// Words of eight columns of a row, from words of eight rows of a column: elements of four bits, the
-// first lowest, change places across the diagonal.
+// Transposes an 8 x 8 block of 4-bit elements, the first in the lowest bits: words of eight rows of
+// a column become words of eight columns of a row.
 void transpose(std::array<uint32_t, 8>& words) {
   constexpr std::array<uint32_t, 3> kMasks = {0x0000FFFFu, 0x00FF00FFu, 0x0F0F0F0Fu};
   for (size_t stage = 0, far = 4; far > 0; ++stage, far /= 2) {
@@ -30,7 +30,7 @@ void transpose(std::array<uint32_t, 8>& words) {
 void turn_words_down(const QuantisedMatrix& matrix, int64_t begin, int64_t end, uint32_t* to) {
   const int64_t words = matrix.columns * matrix.bits / 32;
   const auto* from = static_cast<const uint32_t*>(matrix.codes);
-  // Bytes with a sign: see form_along_rows.
+  // Makes bytes signed: see form_along_rows.
   const uint32_t flip = matrix.bits == 8 ? 0x80808080u : 0u;
   for (int64_t word = 0; word < words; ++word) {
     for (int64_t r = begin; r < end; ++r) {
@@ -74,7 +74,8 @@ std::optional<QuantisedMatrix> form_along_rows(const QuantisedMatrix& matrix) {
     return std::nullopt;
   }
   QuantisedMatrix turned = matrix;
-  // Zero points of eight bits are no bytes with a sign, but both they and codes less 128 are.
+  // Unsigned 8-bit zero points have no signed-byte type, but zero points less 128 and codes less
+  // 128 do.
   turned.codes_as = matrix.bits == 8 ? WeightCodes::i8 : WeightCodes::words;
   turned.zeros_as = ZeroPoints::i8;
   turned.zero_add = 0;

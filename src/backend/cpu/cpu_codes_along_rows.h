@@ -1,4 +1,5 @@
-// Codes that GPTQ's and AWQ's files have by columns, in the order in which products read weights.
+// Lays out GPTQ's and AWQ's codes, which their files have by columns, in the order that products
+// read.
 #pragma once
 
 #include <optional>
@@ -10,15 +11,16 @@
 
 namespace fp8kv {
 
-// Whether groups are those of columns in their order, as if there were no list of them.
+// Whether the groups are those of columns in order, so that the list of groups can be ignored.
 bool has_groups_in_order(const QuantisedMatrix& matrix);
 
-// How the same weights lie with codes along rows, each row's scales and zero points side by side:
-// without pointers. Nothing where there is no such order, or the matrix has it.
+// Returns the layout of the same weights with codes along rows, and each row's scales and zero
+// points side by side. It has no pointers yet. Returns nothing if no such layout exists or the
+// matrix already has it.
 std::optional<QuantisedMatrix> form_along_rows(const QuantisedMatrix& matrix);
 
-// The matrix in that form, in new memory, which `storage` gets, of the size of the old.
-// REQUIRES that form_along_rows has one.
+// Returns the matrix in that layout, in new memory of the old size, which `storage` gets. REQUIRES
+// that form_along_rows returns one.
 QuantisedMatrix codes_along_rows(ThreadPool& pool, const QuantisedMatrix& matrix,
                                  std::vector<Tensor>& storage);
 

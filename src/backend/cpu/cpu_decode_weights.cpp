@@ -12,12 +12,12 @@ namespace fp8kv {
 namespace {
 
 // Columns at a time, and rows of a job: what is read of a column of words stays in the cache until
-// the next row wants its neighbour.
+// the next row needs its neighbour.
 constexpr int64_t kTile = 64;
 
 using Table = std::array<float, 256>;
 
-// What each byte, or each of 16 codes, is worth. Words have none.
+// The value of each byte, or of each of 16 codes. Words have no table.
 Table table_of(WeightCodes codes) {
   Table table{};
   if (codes > WeightCodes::e2m1 && codes != WeightCodes::e2m1_down) return table;

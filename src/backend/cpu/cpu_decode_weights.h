@@ -8,7 +8,7 @@
 
 namespace fp8kv {
 
-// As Backend::decode_weights.
+// See Backend::decode_weights.
 void cpu_decode_weights(const CpuKernels& kernels, ThreadPool& pool, const QuantisedMatrix& matrix,
                         const TensorView& to);
 

@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// Rows of one expert that are multiplied together: as many as keep to a cache.
+// Rows of one expert that are multiplied together: as many as fit a cache.
 constexpr int64_t kMostRows = 512;
 // Rows of all experts that are worked on at a time, which bounds the scratch memory.
 constexpr int64_t kWaveRows = 4096;
@@ -24,16 +24,16 @@ constexpr int64_t kDotJob = 64;
 // A row that is sent to an expert.
 struct Sent {
   int32_t row;
-  float in_weight;  // of the row
-  float weight;     // of what the expert gives
+  float in_weight;  // multiplies the row on its way in
+  float weight;     // multiplies the expert's result
 };
 
-// Some rows of one expert, among those of a wave.
+// Some rows of one expert, within a wave.
 struct Segment {
   int64_t expert;
   int64_t first;  // in the wave
   int64_t count;
-  int64_t packed_first;  // where its rows are packed
+  int64_t packed_first;  // index of its first packed row
 };
 
 // Rows of a segment that are packed together.
@@ -108,7 +108,7 @@ class Experts {
     return rows;
   }
 
-  // Elements [first, first + count) of the bias of an expert's matrix; zeros where there is none.
+  // Elements [first, first + count) of the bias of an expert's matrix; zeros if there is no bias.
   // REQUIRES count <= kDotJob.
   std::array<float, kDotJob> bias(int64_t matrix, int64_t expert, int64_t first,
                                   int64_t count) const {
@@ -122,7 +122,7 @@ class Experts {
     return out;
   }
 
-  // Adds it to rows [n_rows, count], `stride` apart.
+  // Adds the bias to rows [n_rows, count], `stride` apart.
   void add_bias(int64_t matrix, int64_t expert, int64_t first, int64_t count, float* rows,
                 int64_t n_rows, int64_t stride) const {
     if (!matrices_.biases) return;
@@ -132,17 +132,17 @@ class Experts {
     }
   }
 
-  // Of an expert: its gate, or up where it has none.
+  // An expert's first matrix: its gate, or `up` if it has no gate.
   int64_t first_matrix() const { return matrices_.gated ? 0 : 1; }
 
-  // What the first matrix gave, and the other where there is one.
+  // Takes the products of the first matrix, and of `up` if there is a gate.
   void activate(float* first, const float* up, int64_t count) const {
     if (matrices_.swiglu) return kernels_.clamped_swiglu(first, up, count, *matrices_.swiglu);
     activate_(first, matrices_.gated ? up : nullptr, count);
   }
 
-  // Takes what down multiplies into the expert's largest magnitude: rows [n_rows, count], `stride`
-  // apart.
+  // Raises the expert's largest magnitude to that of the rows which `down` multiplies: rows
+  // [n_rows, count], `stride` apart.
   void look_at(int64_t expert, const float* rows, int64_t n_rows, int64_t count,
                int64_t stride) const {
     if (!matrices_.down_amax) return;
@@ -156,7 +156,7 @@ class Experts {
     }
   }
 
-  // All that is sent, by expert, and of each expert by row.
+  // Sorts all sent rows by expert, then by row.
   void sort(const Routed& routed) {
     const auto n_experts = static_cast<size_t>(matrices_.addresses.shape[1]);
     const int64_t k = routed.ids.shape[1], n = routed.ids.shape[0] * k;
@@ -177,7 +177,7 @@ class Experts {
     }
   }
 
-  // What goes into the expert: of x, or of `weighed` [wave rows, dim], which row i is put in.
+  // The expert's input: a row of x, or row i of `weighed` [wave rows, dim] with the weighted copy.
   const float* row_of(const Sent& sent, int64_t i, float* weighed) const {
     const float* row = x_.as<float>() + sent.row * dim();
     if (!matrices_.weigh_input) return row;
@@ -190,7 +190,7 @@ class Experts {
     return scratch_.weighed.floats(static_cast<size_t>(n * dim()));
   }
 
-  // A segment's part of the rows of a wave, each segment's packed by itself.
+  // A segment's part of a wave's packed rows. Each segment is packed by itself.
   PackedRows packed(float* wave, const Segment& segment, int64_t in_dim) const {
     PackedRows rows{nullptr, segment.count, in_dim, form_};
     rows.data = wave + segment.packed_first * rows.blocks() * kTileStride;
@@ -203,7 +203,7 @@ class Experts {
     return scratch.floats(all.floats());
   }
 
-  // By tiles.
+  // Computes a wave by tiles.
   void many(const std::vector<Segment>& wave, std::span<const Sent> rows) {
     float* in = packed_wave(scratch_.rows, wave, dim());
     float* hidden = packed_wave(scratch_.prepared, wave, hidden_dim());
@@ -250,14 +250,14 @@ class Experts {
     int64_t begin, end;
   };
 
-  // Rows of x are cut only where there are too few strips to go round.
+  // Cuts the rows of x only if there are too few strips for all threads.
   int64_t row_parts(int64_t strips) const {
     const int64_t wanted = pool_.threads() == 1 ? 1 : pool_.threads() * kJobsPerThread;
     return std::clamp<int64_t>(wanted / strips, 1,
                                std::max<int64_t>(1, x_.shape[0] / (4 * kernels_.tile_rows)));
   }
 
-  // activation(gate) * up of a strip, prepared for down.
+  // Computes activation(gate) * up of a strip, and packs it for `down`.
   void hidden_strip(const Segment& segment, int64_t strip, const PackedRows& in,
                     const PackedRows& out, Scratch& scratch, CodeScratch& codes) const {
     const int64_t width = this->width(), size = segment.count * width;
@@ -283,7 +283,7 @@ class Experts {
     }
   }
 
-  // Adds a strip of what an expert gives to the rows of `part` that were sent to it.
+  // Adds a strip of the expert's results to the rows of `part` that were sent to it.
   void down_strip(const Segment& segment, int64_t strip, std::span<const Sent> sent,
                   const Rows& part, const PackedRows& hidden, Scratch& scratch,
                   CodeScratch& codes) const {
@@ -308,7 +308,7 @@ class Experts {
     }
   }
 
-  // By dot products.
+  // Computes a wave by dot products.
   void few(const std::vector<Segment>& wave, std::span<const Sent> rows) {
     const auto n = static_cast<int64_t>(rows.size());
     const int64_t stride = dot_stride(form_, dim()),
@@ -370,7 +370,7 @@ class Experts {
   const TensorView& out_;
   const RowForm form_;
   const CpuKernels::Activate activate_;
-  std::vector<int64_t> begins_;  // [experts + 1]: of each expert in sent_
+  std::vector<int64_t> begins_;  // [experts + 1]: where each expert's rows begin in sent_
   std::vector<Sent> sent_;
 };
 
@@ -382,7 +382,7 @@ void cpu_experts(const CpuKernels& kernels, ThreadPool& pool, ExpertScratch& scr
   if (x.shape[0] == 0) return;
   FP8KV_ASSERT(x.dtype == DType::f32 && out.dtype == DType::f32 && x.shape == out.shape);
   const bool coded = !matrices.codes.empty();
-  // What comes out of gate and up comes strip by strip.
+  // The rows that `down` multiplies arrive strip by strip from gate and up.
   const ProductWay way =
       product_way(kernels, matrices.dtype, coded, x.shape[0], computed_as, RowsCome::in_parts);
   Experts(kernels, pool, scratch, x, matrices, out, way.form).run(routed, way.dots);

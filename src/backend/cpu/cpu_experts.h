@@ -1,5 +1,5 @@
-// Feed-forward parts of several experts: rows are sorted by the experts that they are sent to, and
-// each expert's weights are read once for all of its rows.
+// Feed-forward parts of several experts. Rows are sorted by expert, so that each expert's weights
+// are read once for all of its rows.
 #pragma once
 
 #include <vector>
@@ -16,15 +16,14 @@ namespace fp8kv {
 struct ExpertScratch {
   Scratch weighed;               // rows of x times their weights, where these go in
   Scratch rows;                  // prepared rows of x
-  Scratch hidden;                // what gate and up make of them
-  Scratch prepared;              // the same, prepared for down
+  Scratch hidden;                // results of gate and up
+  Scratch prepared;              // results of gate and up, prepared for down
   std::vector<Scratch> threads;  // panels and sums of each thread
   std::vector<CodeScratch> codes;
 };
 
 // See Backend::experts. A row's result has the same bits whatever other rows there are, among calls
-// that are computed in the same way, which the step's size decides: not how many rows an expert
-// got.
+// computed in the same way. The step's size decides the way, not how many rows an expert got.
 void cpu_experts(const CpuKernels& kernels, ThreadPool& pool, ExpertScratch& scratch,
                  const ConstTensorView& x, const Routed& routed, const ExpertMatrices& matrices,
                  const TensorView& out, int64_t computed_as);

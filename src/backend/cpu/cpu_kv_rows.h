@@ -1,5 +1,5 @@
-// Rows of a cache as floats on the CPU: formats of elements by vectors, the others as
-// core/kv_rows.h has them. Internal to backend/cpu.
+// Rows of a cache as floats on the CPU. Formats of elements go by vectors, the others by
+// core/kv_rows.h. Internal to backend/cpu.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,11 @@
 
 namespace fp8kv {
 
-// to [row.dim] = the row's values without the stored scale, rotated where the format is.
+// Reads a row's values into to [row.dim], without the stored scale, and still rotated if the format
+// rotates.
 void read_kv_row(const CpuKernels& kernels, const KvRow& row, const std::byte* from, float* to);
 
-// Stores x [row.dim], rotated already where the format is.
+// Stores x [row.dim], which the caller has rotated if the format rotates.
 void write_kv_row(const CpuKernels& kernels, const KvRow& row, const float* x, float stored,
                   std::byte* to);
 

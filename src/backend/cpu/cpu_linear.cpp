@@ -9,10 +9,10 @@
 namespace fp8kv {
 namespace {
 
-// Rows in one go: with kTileStride steps each they fill half of a 1 MiB L2 cache.
+// Rows at a time: with kTileStride steps each they fill half of a 1 MiB L2 cache.
 constexpr int64_t kBlockRows = 512;
 // Strips whose sums are kept at once; the packed rows are read once for all of them. A matrix unit
-// reads them so fast that it wants more.
+// reads the rows so fast that it wants more strips.
 constexpr int64_t kStrips = 2, kMaxStrips = 8;
 // Pieces of work a thread should find, so that a slow one does not hold up the rest.
 constexpr int64_t kJobsPerThread = 4;
@@ -33,7 +33,7 @@ struct Piece {
 struct Block {
   const CpuKernels& kernels;
   PackedRows rows;
-  int64_t first_row;  // of the block within x and out
+  int64_t first_row;  // where the block begins in x and out
 
   int64_t strip_width() const { return fp8kv::strip_width(kernels, rows.form); }
 };
@@ -60,8 +60,7 @@ void compute(const Block& block, const Piece& piece, Scratch& scratch, CodeScrat
                   {out, out_dim, columns, bias.data(), piece.projection->accumulate}, codes);
 }
 
-// Cuts all projections of a block into jobs. How is a matter of speed alone: no result depends on
-// it.
+// Cuts all projections of a block into jobs. The cut affects speed alone: no result depends on it.
 std::vector<Piece> make_pieces(const Block& block, int64_t threads, int64_t n_rows,
                                std::span<const Projection* const> projections) {
   const int64_t width = block.strip_width();
@@ -70,7 +69,7 @@ std::vector<Piece> make_pieces(const Block& block, int64_t threads, int64_t n_ro
   const int64_t wanted = threads == 1 ? 1 : threads * kJobsPerThread;
   const int64_t most = is_for_unit(block.rows.form) ? kMaxStrips : kStrips;
   const int64_t unit = std::clamp<int64_t>(strips / wanted, 1, most);
-  // Rows are cut only where there are too few strips to go round, and then not below a few tiles.
+  // Cuts rows only if there are too few strips for all threads, and then not below a few tiles.
   const int64_t row_parts =
       std::clamp<int64_t>(wanted / std::max<int64_t>(strips, 1), 1,
                           std::max<int64_t>(1, n_rows / (4 * block.kernels.tile_rows)));
@@ -117,8 +116,7 @@ void multiply(const CpuKernels& kernels, RowForm form, ThreadPool& pool, LinearS
 // Rows of a weight in one job of dot products: half a megabyte of a 4096-wide bf16 weight.
 constexpr int64_t kDotJob = 64;
 
-// Activations as the dot products want them, rows `stride` floats apart: as they are, or prepared
-// in `scratch`.
+// Activations for the dot products, rows `stride` floats apart: in place, or prepared in `scratch`.
 const float* prepare_few(const CpuKernels& kernels, RowForm form, const ConstTensorView& x,
                          Scratch& scratch, int64_t& stride) {
   const int64_t n = x.shape[0], in_dim = x.shape[1];
@@ -131,7 +129,7 @@ const float* prepare_few(const CpuKernels& kernels, RowForm form, const ConstTen
   return rows;
 }
 
-// out[r][i] for the weight rows i of one job.
+// Computes out[r][i] for the weight rows i of one job.
 void dot_rows(const CpuKernels& kernels, RowForm form, const Projection& projection, const float* x,
               int64_t stride, int64_t n, int64_t begin, CodeScratch& codes) {
   const int64_t out_dim = projection.weight.shape[0];

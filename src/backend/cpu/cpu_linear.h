@@ -1,4 +1,4 @@
-// Projections: rows of activations times weights that lie as the checkpoint has them.
+// Projections: rows of activations times weights in the checkpoint's own layout.
 #pragma once
 
 #include <span>
@@ -20,7 +20,7 @@ struct LinearScratch {
 };
 
 // See Backend::linear. A row's result has the same bits whatever other rows there are, among calls
-// that are computed in the same way.
+// computed in the same way.
 void cpu_linear(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
                 const ConstTensorView& x, std::span<const Projection> projections,
                 int64_t computed_as = 0);

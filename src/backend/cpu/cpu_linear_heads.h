@@ -9,7 +9,7 @@
 namespace fp8kv {
 
 // See Backend::linear_heads. A row's result has the same bits whatever other rows there are, among
-// calls that are computed in the same way.
+// calls computed in the same way.
 void cpu_linear_heads(const CpuKernels& kernels, ThreadPool& pool, LinearScratch& scratch,
                       const ConstHeadColumns& x, const ConstTensorView& weights,
                       const HeadColumns& out, int64_t computed_as);

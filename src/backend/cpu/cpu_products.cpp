@@ -48,7 +48,7 @@ void pack_scaled_rows(const CpuKernels& kernels, std::span<const float* const> r
   }
 }
 
-// `coded`: null where the weight is numbers.
+// `coded`: null if the weight has numbers, not codes.
 void pack_strip(const TileRows& rows, const ConstTensorView& weight, CodedRows* coded,
                 CodeScratch& scratch, int64_t strip, int64_t k_block, float* panel) {
   const int width = rows.kernels.strip, depth = rows.packed.depth(k_block);
@@ -75,7 +75,7 @@ void pack_strip(const TileRows& rows, const ConstTensorView& weight, CodedRows* 
   }
 }
 
-// sums [rows][strip] gets one block of k added to it, or is set by the first.
+// Adds one block of k to sums [rows][strip]; the first block sets them.
 void multiply_strip(const TileRows& rows, int64_t k_block, const float* panel, float* sums) {
   const bool pairs = rows.packed.form == RowForm::bf16_pairs;
   const CpuKernels::Tile* tiles = pairs ? rows.kernels.pair_tiles : rows.kernels.tiles;
@@ -91,7 +91,7 @@ void multiply_strip(const TileRows& rows, int64_t k_block, const float* panel, f
   }
 }
 
-// Columns [first, first + strip) of what goes out.
+// Writes columns [first, first + strip) of the results.
 void write_strip(const TileRows& rows, const float* sums, int64_t first, const ProductsOut& out) {
   const int64_t width = rows.kernels.strip, count = std::min(width, out.columns - first);
   std::array<float, kMaxStrip> bias{};
@@ -114,8 +114,8 @@ ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int6
   const bool bf16 = weight == DType::bf16, f16 = weight == DType::f16;
   const bool few = computed_as > 0 ? computed_as <= kMostNamedDotRows : rows <= kMostDotRows;
   const bool dots = kernels.dots.f32 != nullptr && few;
-  // Few rows of codes, and of f16 in parts, are faster by dot products: a unit needs them decoded,
-  // or parted, before.
+  // Dot products are faster for few rows with codes, and with f16 in parts: a unit needs such
+  // weights decoded, or split, before.
   if (kernels.matrix_unit != nullptr && (bf16 || f16)) {
     const bool as_f16 = kernels.matrix_unit->f16 != nullptr && come == RowsCome::whole;
     const RowForm of_f16 = as_f16 ? RowForm::unit_f16 : RowForm::unit_two_bf16;

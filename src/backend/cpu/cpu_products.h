@@ -1,5 +1,5 @@
-// What products of rows with weights are made of on the CPU, for those who decide which rows and
-// which weights: preparing rows, strips of tiles, and dot products. Internal to backend/cpu.
+// Building blocks of products on the CPU: preparing rows, strips of tiles, and dot products.
+// Callers decide which rows and which weights. Internal to backend/cpu.
 #pragma once
 
 #include <algorithm>
@@ -16,26 +16,27 @@
 
 namespace fp8kv {
 
-// Up to this many rows are computed by dot products along the weights, more rows in tiles; the
-// second bound is for steps whose size is given (see Backend::compute_as). At 16 rows both ways are
-// as fast. At 64 rows tiles are faster by up to a third, which is given up so that every batch that
-// decodes is computed in one way.
+// Up to this many rows go by dot products along the weights, more rows by tiles. The second bound
+// is for steps whose size is given (Backend::compute_as). At 16 rows both ways are equally fast. At
+// 64 rows tiles are faster by up to a third. That is given up so that every batch that decodes is
+// computed in one way.
 inline constexpr int64_t kMostDotRows = 16;
 inline constexpr int64_t kMostNamedDotRows = 64;
 
-// Part `part` of `parts` nearly equal ones of [0, n) begins here.
+// Where part `part` of [0, n) begins, cut into `parts` nearly equal parts.
 constexpr int64_t part_begin(int64_t n, int64_t parts, int64_t part) {
   return n * part / parts;
 }
 
-// How a step of `rows` rows, computed as one of `computed_as` unless that is 0, is multiplied with
-// weights of a type, which may lie as codes.
+// How a step of `rows` rows is multiplied with weights of a type, or with codes. `computed_as`
+// replaces the step's size unless it is 0.
 struct ProductWay {
   RowForm form;
   bool dots;  // by dot products along the weights; else in strips
   bool operator==(const ProductWay&) const = default;
 };
-// Whether rows are there before they are packed. In parts, their largest number is not known.
+// Whether all elements of a row are there before it is packed. In parts, the largest number of a
+// row is unknown.
 enum class RowsCome { whole, in_parts };
 ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int64_t rows,
                        int64_t computed_as, RowsCome come = RowsCome::whole);
@@ -43,18 +44,18 @@ ProductWay product_way(const CpuKernels& kernels, DType weight, bool coded, int6
 // Weights whose products are computed together.
 int64_t strip_width(const CpuKernels& kernels, RowForm form);
 
-// Rows [index, index + rows.size()) of `packed`, from all their elements.
+// Packs whole rows as rows [index, index + rows.size()) of `packed`.
 void pack_rows(const CpuKernels& kernels, std::span<const float* const> rows,
                const PackedRows& packed, int64_t index);
-// `count` elements of them, from element `first` on. REQUIRES that these are within a k block,
-// that `first` is a multiple of the strip's width, and a form of RowsCome::in_parts.
+// Packs `count` elements of rows, from element `first` on. REQUIRES elements of one k block, a
+// `first` that is a multiple of the strip's width, and a form of RowsCome::in_parts.
 void pack_part(const CpuKernels& kernels, std::span<const float* const> rows, int64_t first,
                int64_t count, const PackedRows& packed, int64_t index);
 
-// Rows of weights as products read them: numbers, or codes.
+// Rows of weights for products: numbers, or codes.
 struct WeightRows {
-  ConstTensorView view;                    // its data is null where there are codes
-  const QuantisedMatrix* codes = nullptr;  // of the same shape
+  ConstTensorView view;                    // its data is null if there are codes
+  const QuantisedMatrix* codes = nullptr;  // same shape as `view`
 };
 
 // Floats of working memory for the products of n_rows rows with n_strips strips at once.
@@ -76,9 +77,9 @@ class DotWeights {
   DotWeights(const CpuKernels& kernels, RowForm form, const WeightRows& weight, int64_t n,
              CodeScratch& scratch);
 
-  // Rows [first, first + count); where that are fewer than kDotWeights, the last of them again.
+  // Goes to rows [first, first + count). If count < kDotWeights, the last row fills the rest.
   void go_to(int64_t first, int64_t count);
-  // As CpuKernels::Dots.
+  // See CpuKernels::Dots.
   void multiply(const float* x, int64_t x_stride, int64_t n, float* out);
 
  private:
@@ -94,7 +95,7 @@ class DotWeights {
 };
 
 // Calls take(row, index, sum) for the products of n prepared rows, `stride` floats apart, with rows
-// [begin, end) of a weight. Rows beyond those of one call of the kernel find the weights in the
+// [begin, end) of a weight. If n exceeds one kernel call, later calls find the weights in the
 // cache.
 template <typename Take>
 void multiply_dots(const CpuKernels& kernels, RowForm form, const WeightRows& weight, int64_t begin,

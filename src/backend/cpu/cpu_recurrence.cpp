@@ -13,15 +13,15 @@ namespace {
 
 // Channels of one job of a convolution.
 constexpr int64_t kChannels = 64;
-// Rows of one job of what comes before a recurrence.
+// Rows of one job that prepares a recurrence.
 constexpr int64_t kPreparedRows = 16;
 
 // The rows of one sequence of a step.
 struct SequenceRows {
   int64_t first = 0;
   int64_t end = 0;
-  bool begins = false;  // with a state of zeros
-  int64_t slot = -1;    // where its state is kept; -1: nowhere
+  bool begins = false;  // starts from a state of zeros
+  int64_t slot = -1;    // the slot of its state; -1: none
 };
 
 SequenceRows rows_of(const Batch& batch, int64_t sequence) {
@@ -49,8 +49,8 @@ struct Convolution {
   const float* weights;  // [width, channels]
   const float* biases;   // [channels]
 
-  // Channels [begin, end) of a sequence. `before` is a ring of the tokens before: that of row r is
-  // in place r % (width - 1).
+  // Computes channels [begin, end) of a sequence. `before` is a ring of earlier tokens: row r is in
+  // place r % (width - 1).
   void run(int64_t sequence, int64_t begin, int64_t end) const {
     const SequenceRows rows = rows_of(batch, sequence);
     const int64_t count = end - begin, kept = width - 1;
@@ -58,7 +58,7 @@ struct Convolution {
         rows.slot < 0 ? nullptr : conv.state.as<float>() + rows.slot * kept * channels + begin;
     std::array<float, kChannels> sum;
     std::vector<float> before(static_cast<size_t>(kept * kChannels));
-    const auto place = [&](int64_t row) {  // of the row that many after the first
+    const auto place = [&](int64_t row) {  // row: counted from the first one
       return before.data() + ((row % kept) + kept) % kept * kChannels;
     };
     for (int64_t j = 0; j < kept && !rows.begins; ++j) {
@@ -89,7 +89,7 @@ float softplus(float x) {
   return x > 20.0f ? x : std::log1p(std::exp(x));
 }
 
-// What of the rows is the same for all columns of a state.
+// Values of the rows that all columns of a state share.
 struct Prepared {
   float* q;         // [n, k_heads, k_dim]
   float* k;         // [n, k_heads, k_dim]
@@ -112,7 +112,7 @@ struct Recurring {
   int64_t v_heads = args.v.shape[1];
   int64_t v_dim = args.v.shape[2];
 
-  // A head brought to length 1, times `scale`.
+  // Scales a head to length 1, then by `scale`.
   void unit(const float* from, double scale, float* to) const {
     double squares = 0;
     for (int64_t i = 0; i < k_dim; ++i) squares += double{from[i]} * double{from[i]};
@@ -120,7 +120,7 @@ struct Recurring {
     for (int64_t i = 0; i < k_dim; ++i) to[i] = from[i] * factor;
   }
 
-  // NaN stays NaN.
+  // Clamps the step; NaN stays NaN.
   float limited(float step) const {
     const float least = step < args.least_step ? args.least_step : step;
     return least > args.most_step ? args.most_step : least;
@@ -152,7 +152,7 @@ struct Recurring {
     }
   }
 
-  // One block of columns of a head's state takes in all rows of its sequence.
+  // Lets one block of columns of a head's state take in all rows of its sequence.
   void run(int64_t sequence, int64_t head, int64_t block, float* spare) const {
     const SequenceRows rows = rows_of(batch, sequence);
     const int64_t n_blocks = state_blocks(v_dim), size = k_dim * kStateColumns;

@@ -9,17 +9,17 @@
 namespace fp8kv {
 
 struct RecurrenceScratch {
-  Scratch weights;  // of the convolution
-  Scratch rows;     // what is the same for all columns of a state
-  Scratch states;   // of sequences whose own is not kept
+  Scratch weights;  // packed weights of the convolution
+  Scratch rows;     // values that all columns of a state share
+  Scratch states;   // for sequences whose state is not kept
 };
 
-// Backend::causal_conv.
+// See Backend::causal_conv.
 void cpu_causal_conv(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& scratch,
                      const TensorView& x, const CausalConv& conv, const Batch& batch);
 
-// Backend::recur. Columns of a state never meet, so each block of them takes all rows of its
-// sequence in turn while it stays in the nearest cache.
+// See Backend::recur. Columns of a state are independent. So each block of columns stays in the
+// nearest cache and takes all rows of its sequence in turn.
 void cpu_recur(const CpuKernels& kernels, ThreadPool& pool, RecurrenceScratch& scratch,
                const Recurrence& args, const Batch& batch, const TensorView& out);
 

@@ -14,13 +14,13 @@
 namespace fp8kv {
 namespace {
 
-// Jobs that a thread should find, so that a slow one does not hold up the rest; and rows of one at
-// least. Each adds 4096 counters to those of all.
+// Jobs per thread, so that a slow one does not hold up the rest, and the least rows of a job. Each
+// job adds 4096 counters to the shared ones.
 constexpr int64_t kJobsPerThread = 8, kLeastRows = 128;
 // Elements whose bins are found together.
 constexpr int64_t kBinned = 128;
 
-// Magnitudes of the values of one job, before they are added to everyone's.
+// Magnitudes of one job's values, before they are added to the shared ones.
 class LocalMagnitudes {
  public:
   void add(const CpuKernels& kernels, const float* x, int64_t count) {
@@ -37,7 +37,8 @@ class LocalMagnitudes {
       for (int64_t i = 0; i < n; ++i) ++bins_[bins[static_cast<size_t>(i)]];
     }
   }
-  // Adds to a head's words, to which other threads add too. Integers: any order gives the same.
+  // Adds to a head's words, which other threads add to as well. Integers: any order gives the same
+  // result.
   void merge_into(uint64_t* words) const {
     std::atomic_ref<uint64_t> amax(words[kMagnitudeAmax]);
     uint64_t seen = amax.load(std::memory_order_relaxed);
@@ -82,7 +83,7 @@ struct Op {
   int64_t n;
   int64_t n_heads;
   int64_t n_kv_heads;
-  int64_t groups;  // of query heads: those that read a KV head, or all in one
+  int64_t groups;  // groups of query heads: one per KV head, or one in all
 
   const TensorView& view(Part part) const {
     return part == kQ ? args.q : part == kK ? args.k : args.v;
@@ -113,7 +114,7 @@ void round_to(const Op& op, Part part, float* x) {
   if (op.args.round_to == DType::bf16) op.kernels.round_bf16(x, op.head_dim(part));
 }
 
-// Row `number` of a cache of latents in blocks: what is rotated of K, or the latent.
+// Appends row `number` of a cache of latents in blocks: the rotated part of K, or the latent.
 void append_latent(const Op& op, Part part, const float* x, int64_t number) {
   const KvRow row = op.args.kv.k_row();
   const LatentBlocks blocks = row.latent();
@@ -140,7 +141,7 @@ void append(const Op& op, Part part, const float* x, int64_t row, int64_t head) 
   const float* scales = is_key ? kv.k_scale : kv.v_scale;
   KvRow to_row = is_key ? kv.k_row() : kv.v_row();
   const int64_t bytes = to_row.bytes();
-  // K and V of a latent in elements are parts of one row.
+  // In a latent cache of plain elements, K and V are parts of one row.
   to_row.dim = static_cast<int32_t>(op.head_dim(part));
   auto* to = static_cast<std::byte*>(is_key ? kv.k : kv.v) + number * bytes;
   const float stored = scales == nullptr ? 1.0f : scales[head];
@@ -156,15 +157,15 @@ void append(const Op& op, Part part, const float* x, int64_t row, int64_t head) 
   write_kv_row(op.kernels, to_row, turned.data(), stored, to);
 }
 
-// The heads of a row lie together, those of the next row elsewhere: the processor does not see it
-// coming.
+// Fetches the next row's heads, since the processor cannot foresee them: heads of a row are
+// adjacent, but the next row's lie elsewhere.
 void fetch_row(const float* x, int64_t count) {
   constexpr int64_t kLine = 64 / sizeof(float);
   constexpr int kWritten = 1;
   for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(x + i, kWritten);
 }
 
-// One KV head's part of the op, or of a group of query heads, for rows [begin, end).
+// Processes rows [begin, end) of one KV head, or of one group of query heads.
 void process(const Op& op, Part part, int64_t kv_head, int64_t begin, int64_t end) {
   const int64_t group = op.n_heads / op.groups;
   const int64_t heads = part == kQ ? group : 1;

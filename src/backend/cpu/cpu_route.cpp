@@ -19,7 +19,7 @@ float element(const ConstTensorView& view, int64_t i) {
   return view.as<float>()[i];
 }
 
-// Those of a view [count]; `otherwise` where there is none.
+// The elements of a view [count], or `otherwise` for each if there is no view.
 std::vector<float> elements(const std::optional<ConstTensorView>& view, int64_t count,
                             float otherwise) {
   std::vector<float> values(static_cast<size_t>(count), otherwise);
@@ -27,7 +27,8 @@ std::vector<float> elements(const std::optional<ConstTensorView>& view, int64_t 
   return values;
 }
 
-// The largest of those that are not taken, the first among equals. REQUIRES one that is not.
+// The index of the largest value that is not taken; the first among equals. REQUIRES one that is
+// not taken.
 size_t best_of(const std::vector<float>& values, const std::vector<char>& taken) {
   size_t best = values.size();
   for (size_t i = 0; i < values.size(); ++i) {
@@ -51,7 +52,7 @@ class Router {
     taken_.assign(n, 0);
     bool valid = true;
     for (size_t i = 0; i < n; ++i) {
-      // The order of softmax's results is that of the logits.
+      // Softmax keeps the order of the logits, so the logits themselves are compared.
       choice_[i] =
           (routing_.score == RouterScore::sigmoid ? sigmoid(logits[i]) : logits[i]) + bias_[i];
       valid = valid && !std::isnan(choice_[i]);
@@ -76,7 +77,7 @@ class Router {
  private:
   static float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
-  // Takes the experts of all groups but the best ones.
+  // Marks the experts of all groups but the best ones as taken.
   void take_groups() {
     const auto groups = static_cast<size_t>(routing_.groups);
     const size_t size = choice_.size() / groups;
@@ -119,9 +120,9 @@ class Router {
   }
 
   const Routing& routing_;
-  const std::vector<float> bias_, factors_;  // of RouterTerms
-  std::vector<float> choice_;                // what experts are chosen by
-  std::vector<char> taken_;                  // chosen already, or not to be chosen
+  const std::vector<float> bias_, factors_;  // see RouterTerms
+  std::vector<float> choice_;                // scores that decide the choice
+  std::vector<char> taken_;                  // already chosen, or excluded
 };
 
 // Rows of one job: some microseconds of work.

@@ -17,7 +17,7 @@ struct Choice {
   uint64_t weight;
 };
 
-// The likelier first; of equals, the lower id.
+// The likelier choice comes first; among equals, the lower id.
 bool comes_before(const Choice& a, const Choice& b) {
   return a.key != b.key ? a.key > b.key : a.id < b.id;
 }
@@ -28,8 +28,8 @@ uint64_t total_of(const std::vector<Choice>& choices) {
   return total;
 }
 
-// The likeliest that reach `share`. A heap gives them one by one: few are needed, so sorting all
-// would be a waste.
+// Returns the likeliest choices that reach `share`. A heap gives them one by one: few are needed,
+// so sorting all would be a waste.
 std::vector<Choice> likeliest(std::vector<Choice> choices, uint64_t share) {
   const auto later = [](const Choice& a, const Choice& b) { return comes_before(b, a); };
   std::make_heap(choices.begin(), choices.end(), later);
@@ -71,7 +71,7 @@ int32_t draw(const Row& row, float max) {
     if (left < choice.weight) return choice.id;
     left -= choice.weight;
   }
-  FP8KV_ASSERT(false);  // what is drawn is below the total
+  FP8KV_ASSERT(false);  // the draw is below the total
 }
 
 int32_t pick(const Row& row) {

@@ -33,7 +33,7 @@ float element(const ConstTensorView& view, int64_t i) {
   return view.as<float>()[i];
 }
 
-// In double, so that the order of the sum does not show.
+// Sums in double, so that the order of the sum does not show.
 double mean_square(const float* row, int64_t dim) {
   double sum = 0;
   for (int64_t i = 0; i < dim; ++i) sum += double{row[i]} * double{row[i]};

@@ -1,4 +1,4 @@
-// What models with several residual streams do to rows: plain loops.
+// Ops of models with several residual streams, as plain loops.
 #pragma once
 
 #include "backend/backend.h"
@@ -6,7 +6,7 @@
 
 namespace fp8kv {
 
-// See Backend, by the same names.
+// See the functions of Backend with the same names.
 void cpu_scale_columns(ThreadPool& pool, const TensorView& x, const ConstTensorView& weight);
 void cpu_mix_streams(ThreadPool& pool, const ConstTensorView& x, const ConstTensorView& shares,
                      float more, const TensorView& y);

@@ -6,12 +6,12 @@
 namespace fp8kv {
 namespace {
 
-// Up to so many blocks of rows weights are read where they lie. With more rows they are packed
-// first: rows of a matrix lie a power of two apart, and so share the places of a cache.
+// Up to this many blocks of rows, weights are read in place. For more rows they are packed first:
+// rows of a matrix often lie a power of two apart and compete for the same cache lines.
 constexpr int64_t kMostBlocksInPlace = 2;
 
-// Lines of the rows' next k block that are fetched in a step: with eight strips in a job, as many
-// as there are.
+// Lines of the rows' next k block that one step fetches. With eight strips in a job, this covers
+// the block.
 constexpr int kLinesAhead = 4;
 
 // Stands in for the rows of a weight past its last one.
@@ -57,7 +57,8 @@ class Strips {
     return coded_ == nullptr && parts_ == 1 && few() && packed_.in_dim % kUnitDepth == 0;
   }
 
-  // Adds a k block to the sums of a strip, or sets them by the first. `next` is what comes then.
+  // Adds a k block to the sums of a strip; the first block sets them. `next` is the step that
+  // follows.
   void multiply(const Step& now, const Step& next, float* sums) const {
     const bool read_in_place = in_place() && is_whole(now.strip);
     if (!read_in_place) pack(now);
@@ -78,7 +79,8 @@ class Strips {
            step.k_block * packed_.block() * 2;
   }
   bool is_whole(int64_t strip) const { return (strip + 1) * kUnitWeights <= weight_.shape[0]; }
-  // Codes are read in an order of their own. Of the rows' next k block each strip fetches a share.
+  // Codes are not fetched: they are read in an order of their own. Each strip fetches a share of
+  // the rows' next k block.
   UnitAhead ahead(const Step& now, const Step& next) const {
     UnitAhead ahead;
     if (coded_ == nullptr && is_whole(next.strip)) {
@@ -115,14 +117,14 @@ class Strips {
 
   const PackedRows& packed_;
   const UnitNumbers& numbers_;
-  int parts_;  // of weights
+  int parts_;  // parts of a weight
   const ConstTensorView& weight_;
   CodedRows* coded_;
   uint16_t* panel_;
   CodeScratch& scratch_;
   int64_t first_strip_;
   int64_t n_strips_;
-  int64_t first_;  // block of rows
+  int64_t first_;  // first block of rows
   int64_t blocks_;
 };
 
@@ -148,8 +150,9 @@ void multiply_unit_strips(const TileRows& rows, const ConstTensorView& weight, C
   const Strips strips(rows, weight, coded, first_strip, n_strips, panel, scratch);
   float* of_unit = panel + kTileStride * kUnitWeights;
   const int64_t size = strips.blocks() * kUnitSums;
-  // With few rows all of a strip comes first, since memory gives whole rows of weights fastest and
-  // tables of codes are made once; else all strips of a k block, whose rows stay in the cache.
+  // Few rows: finishes one strip after the other, since whole rows of weights stream fastest and
+  // tables of codes are made once. Many rows: does all strips of a k block, whose rows stay in the
+  // cache.
   const int64_t k_blocks = rows.packed.blocks(), n_steps = k_blocks * n_strips;
   const auto step_at = [&](int64_t i) {
     return strips.few() ? Step{first_strip + i / k_blocks, i % k_blocks}

@@ -9,15 +9,15 @@
 
 namespace fp8kv {
 
-// As pack_part, into a k block of a block of rows.
+// Does what pack_part does, into a k block of a block of rows.
 void pack_unit_rows(const CpuKernels& kernels, std::span<const float* const> rows, int64_t within,
                     int64_t count, float* to, RowForm form);
 
-// Room for the sums of n_rows rows, wherever they begin.
+// Floats for the sums of n_rows rows, wherever they begin in a block.
 int64_t unit_sums_floats(int64_t n_rows, int64_t n_strips);
 
-// As multiply_strips, with room for decoded rows in `scratch`.   coded: null where the weight is
-// numbers
+// Does what multiply_strips does, with decoded rows in `scratch`.
+// coded: null if the weight has numbers, not codes
 void multiply_unit_strips(const TileRows& rows, const ConstTensorView& weight, CodedRows* coded,
                           int64_t first_strip, int64_t n_strips, float* panel,
                           const ProductsOut& out, CodeScratch& scratch);

@@ -15,7 +15,7 @@ constexpr const char* kGpus[] = {"cuda", "hip"};
 // Devices on the CPU, which "auto" never takes.
 constexpr const char* kEmulators[] = {"ptx", "sim"};
 
-// The CPU, and what is to be said of so many threads.
+// Opens the CPU, with a note if there are more threads than cores.
 OpenedBackend open_cpu(int threads) {
   const int cores = usable_cores();
   const std::string beyond =

@@ -18,14 +18,14 @@ std::vector<std::string> automatic_gpus();
 
 struct OpenedBackend {
   std::unique_ptr<Backend> backend;
-  // " (no GPU: <reason>)" where "auto" had to take the CPU; before it, of more threads than cores,
-  // that they take turns.
+  // A note: " (no GPU: <reason>)" if "auto" fell back to the CPU. If there are more threads than
+  // cores, a note before it says that they take turns.
   std::string why;
 };
 
-// "auto" takes the first GPU that can be had, else the CPU. `threads` is for the CPU; 0 means one
-// per physical core that this process may use. Throws a device error that says why the device
-// cannot be had.
+// Opens a backend: "auto" takes the first usable GPU, else the CPU. `threads` is for the CPU; 0
+// means one per physical core that this process may use. Throws a device error with the reason if
+// the device cannot be opened.
 OpenedBackend open_backend(const std::string& device, int threads);
 
 }  // namespace fp8kv

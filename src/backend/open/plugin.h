@@ -1,4 +1,4 @@
-// Backends that live in modules beside the program, fp8kv_<name>.so, so that it starts on machines
+// Backends in modules beside the program, fp8kv_<name>.so. So the program starts on machines
 // without their drivers.
 #pragma once
 
@@ -13,17 +13,18 @@
 
 namespace fp8kv {
 
-// What a module exports, as C: a backend that the caller deletes, or null and in `reason` why not,
-// on a second line what to do. `version` is the program's: a module of another one refuses.
+// The C function that a module exports. It returns a backend that the caller deletes, or null with
+// the reason in `reason`, and a remedy on its second line. `version` is the program's: a module of
+// another version refuses.
 using OpenPlugin = Backend* (*)(const char* version, char* reason, size_t reason_bytes);
 inline constexpr char kOpenPlugin[] = "fp8kv_open_backend";
 
-// Where modules are looked for: the program's own folder, then ../lib/fp8kv from there.
+// Folders to search for modules: the program's own, then ../lib/fp8kv from there.
 std::vector<std::filesystem::path> plugin_folders();
 
 std::optional<std::filesystem::path> find_plugin(const std::string& name);
 
-// Throws a device error that says why it cannot be had: not installed, not loadable, no device.
+// Throws a device error with the reason: not installed, not loadable, or no device.
 std::unique_ptr<Backend> load_plugin(const std::string& name);
 
 }  // namespace fp8kv

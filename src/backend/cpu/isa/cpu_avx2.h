@@ -1,5 +1,5 @@
-// What files of AVX2 kernels share: elements of weights and caches, 8 at a time. For them alone: it
-// defines a target for their functions.
+// Elements of weights and caches, 8 at a time, for files of AVX2 kernels alone: this header defines
+// a target for their functions.
 #pragma once
 
 #if defined(__x86_64__)
@@ -10,8 +10,8 @@
 
 #include "backend/cpu/isa/cpu_elements.h"
 
-// Named function by function: compiling whole files for it would leak AVX2 code into inline library
-// functions that other processors run.
+// The target is given function by function: compiling whole files for AVX2 would leak AVX2 code
+// into inline library functions that other processors run.
 #define FP8KV_AVX2 [[gnu::target("avx2,fma,f16c")]]
 
 namespace fp8kv::avx2 {
@@ -70,7 +70,7 @@ struct Vector<Fp8Element<F>> {
   }
 };
 
-// Always in this order.
+// Adds the lanes, always in this order.
 FP8KV_AVX2 [[gnu::always_inline]] inline float sum_of(__m256 x) {
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));

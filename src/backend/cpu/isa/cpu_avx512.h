@@ -1,10 +1,10 @@
-// What files of AVX-512 kernels share. For them alone: it defines a target for their functions.
+// Helpers for files of AVX-512 kernels alone: this header defines a target for their functions.
 #pragma once
 
 #if defined(__x86_64__)
 
-// g++ 12 takes the deliberately undefined operands inside its own intrinsics for a mistake of
-// whoever calls them (GCC bug 105593).
+// g++ 12 warns of the deliberately undefined operands inside its own intrinsics, as if the caller
+// had made a mistake (GCC bug 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -12,8 +12,8 @@
 
 #include <immintrin.h>
 
-// Functions of these files run only where the processor has these, so the target is named function
-// by function: compiling the whole file for it would leak AVX-512 code into inline library
+// Functions with this target run only on processors that have these sets. The target is given
+// function by function: compiling the whole file for it would leak AVX-512 code into inline library
 // functions.
 #define FP8KV_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]]
 

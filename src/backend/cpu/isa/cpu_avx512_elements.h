@@ -1,4 +1,4 @@
-// Elements of weights and caches, 16 at a time. For files of AVX-512 kernels alone, as
+// Elements of weights and caches, 16 at a time. For files of AVX-512 kernels alone; see
 // cpu_avx512.h.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace fp8kv::avx512 {
 
-// Element::load for 16 elements that lie side by side; and `part`, for 16 that are each part of a
-// 32-bit word: element Part of every word, counted from the low end.
+// `load` is Element::load for 16 adjacent elements. `part` reads 16 elements that are packed in
+// 32-bit words: element Part of every word, counted from the low end.
 template <typename Element>
 struct Vector;
 
@@ -106,7 +106,7 @@ FP8KV_AVX512 [[gnu::always_inline]] inline __m512i encode(__m512 x) {
                         kShift);
   __m512i code =
       _mm512_sub_epi32(rounded, _mm512_set1_epi32((127 - spec.bias) << spec.mantissa_bits));
-  // In units of the smallest subnormal, a power of two.
+  // The magnitude in units of the smallest subnormal, a power of two.
   const __m512 units =
       _mm512_mul_ps(_mm512_castsi512_ps(magnitude), _mm512_set1_ps(1 / spec.min_subnormal));
   const __m512i subnormal =

@@ -1,5 +1,5 @@
-// Codes of quantised weights as numbers of 16 bits, bf16 or f16: the inner loops, one table per
-// instruction set. Numbers are those of weight_value, rounded once.
+// The inner loops that turn codes of quantised weights into 16-bit numbers, bf16 or f16; one table
+// per instruction set. Numbers are those of weight_value, rounded once.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@ namespace fp8kv {
 inline constexpr int kMaxDotRows = 4;
 inline constexpr int kDotWeights = 4;
 
-// What each code of eight bits is worth, a number of 16 bits in two bytes.
+// The 16-bit number of each 8-bit code, split in its low and high bytes.
 struct CodeTable {
   alignas(64) std::array<uint8_t, 256> low;
   alignas(64) std::array<uint8_t, 256> high;
 };
 
-// Rows with a byte for each column. In columns [i * run, (i + 1) * run) those of row w are worth
-// what tables[w][i] says. `mirrored`: the upper half of each table is the lower one with the other
-// sign, NaN's aside, as tables of FP8 with infinities or NaN at its ends are.
+// Rows with a byte for each column. In columns [i * run, (i + 1) * run), tables[w][i] has the
+// values of row w's codes. `mirrored`: the upper half of each table is the negated lower half,
+// except for NaN. FP8 tables with infinities or NaN at their ends are mirrored.
 struct ByteRows {
   std::array<const uint8_t*, kDotWeights> codes;
   std::array<const CodeTable*, kDotWeights> tables;
@@ -26,9 +26,9 @@ struct ByteRows {
   bool mirrored;
 };
 
-// Rows with four bits for each column, the first in the low bits of a byte, or with a byte. In
-// columns [i * run, (i + 1) * run) codes of row w are worth
-// (values[code] - zeros[w][i]) * scales[w][i].
+// Rows with four bits for each column, the first in the low bits of a byte, or with a byte each. In
+// columns [i * run, (i + 1) * run), a code of row w has the value (values[code] - zeros[w][i]) *
+// scales[w][i].
 struct ScaledRows {
   std::array<const uint8_t*, kDotWeights> codes;
   std::array<const float*, kDotWeights> scales;
@@ -37,24 +37,25 @@ struct ScaledRows {
   int64_t run;
 };
 
-// Bytes whose values follow from their bits by a few instructions.
+// Bytes that a few instructions turn into their values, without a table.
 enum class PlainBytes { e4m3fn, i8 };
 inline constexpr int kPlainBytes = 2;
 
-// Columns that products of codes take at a time: runs are multiples of them, and rows too.
+// Columns per step of products with codes. The length of runs and rows is a multiple of it.
 inline constexpr int64_t kByteStep = 64;
 inline constexpr int64_t kNibbleStep = 32;
 
 struct CodeKernels {
-  // table: (values[code] - zero) * scale of all codes, rounded to bf16, or to f16.
+  // Fills table with (values[code] - zero) * scale of all codes, rounded to bf16, or to f16.
   //   values [256]
   using Fill = void (*)(const float* values, float zero, float scale, bool bf16, CodeTable& table);
   using Bytes = void (*)(const uint8_t* codes, int64_t count, const CodeTable& table, uint16_t* to);
-  // (values[code] - zero) * scale of `count` codes, rounded to bf16, or to f16.   values [16]
+  // Writes (values[code] - zero) * scale of `count` codes, rounded to bf16, or to f16.   values
+  // [16]
   using Nibbles = void (*)(const uint8_t* codes, int64_t count, const float* values, float zero,
                            float scale, bool bf16, uint16_t* to);
-  // As CpuKernels::Dots of what the rows are worth, with its bits: in f16 where the name says so,
-  // else in bf16, where it is as pair_dots if there are such. REQUIRES whole steps.
+  // CpuKernels::Dots of the decoded rows, with the same bits. Rows are f16 where the name says so,
+  // else bf16 with the bits of pair_dots if the set has these. REQUIRES whole steps.
   using ByteDots = void (*)(const ByteRows& rows, const float* x, int64_t x_stride, int64_t count,
                             float* out);
   using ScaledDots = void (*)(const ScaledRows& rows, const float* x, int64_t x_stride,
@@ -63,8 +64,8 @@ struct CodeKernels {
   Fill fill;
   Bytes bytes;
   Nibbles nibbles;
-  // [kMaxDotRows]: for 1, 2, ... rows of x; null: decoded rows are multiplied. Bytes go by tables,
-  // or by their scales where they are in the order of PlainBytes.
+  // [kMaxDotRows]: for 1, 2, ... rows of x. Null: the caller multiplies decoded rows. Bytes listed
+  // in PlainBytes go by their scales, others by tables.
   const ByteDots* byte_dots = nullptr;
   std::array<const ScaledDots*, kPlainBytes> plain_dots = {};
   std::array<const ScaledDots*, kPlainBytes> plain_dots_f16 = {};
@@ -72,11 +73,11 @@ struct CodeKernels {
   const ScaledDots* nibble_dots_f16 = nullptr;
 };
 
-// Rows are short: what the processor fetches by itself comes too late. Fetches what is read some
-// time after byte `at` of a row of `row_bytes`, of which kDotWeights are read together: past the
-// end of a row the row that comes after them. Past the end of memory nothing is fetched. Into the
-// second cache, as the first one has room for few requests on their way: on Zen 4 decoding with FP8
-// weights is a third faster than with fetches into the first, or from half as far ahead.
+// Fetches what is read some time after byte `at` of a row, since rows are too short for the
+// processor's own prefetching. A row has `row_bytes`, and kDotWeights rows are read together. Past
+// the end of a row it fetches the row that comes after them; past the end of memory, nothing. It
+// fetches into the second-level cache, since the first takes few requests at a time. On Zen 4,
+// decoding with FP8 weights is a third faster than with the first level, or from half as far ahead.
 [[gnu::always_inline]] inline void fetch_ahead(const uint8_t* row, int64_t at, int64_t row_bytes) {
   constexpr int64_t kAhead = 2048;
   constexpr int kRead = 0, kSecondCache = 2;
@@ -85,7 +86,7 @@ struct CodeKernels {
   __builtin_prefetch(row + to + past, kRead, kSecondCache);
 }
 
-// The same for each line of the cache that begins in bytes [begin, end): once, as a second time
+// Fetches ahead for each cache line that begins in bytes [begin, end). Once per line: a second time
 // costs as much as reading the codes.
 [[gnu::always_inline]] inline void fetch_ahead(const uint8_t* row, int64_t begin, int64_t end,
                                                int64_t row_bytes) {
@@ -95,12 +96,12 @@ struct CodeKernels {
   }
 }
 
-// The last run may be shorter than the others.
+// The end of a run; the last run may be shorter than the others.
 constexpr int64_t run_end(int64_t run, int64_t begin, int64_t count) {
   return begin + run < count ? begin + run : count;
 }
 
-// CodeKernels::Bytes, for every processor and for what is left of a step.
+// CodeKernels::Bytes for every processor, and for the rest after whole steps.
 inline void look_up_each(const uint8_t* codes, int64_t count, const CodeTable& table,
                          uint16_t* to) {
   for (int64_t i = 0; i < count; ++i) {
@@ -113,7 +114,7 @@ extern const CodeKernels kPortableCodes;
 extern const CodeKernels kAvx2Codes;
 extern const CodeKernels kAvx512Codes;
 extern const CodeKernels kAvx512Bf16Codes;
-// Replaces what is faster by AVX512_VBMI, where the processor has that besides.
+// Replaces the kernels that AVX512_VBMI makes faster, for processors that also have it.
 void take_vbmi_codes(CodeKernels& kernels);
 #endif
 #if defined(__aarch64__)

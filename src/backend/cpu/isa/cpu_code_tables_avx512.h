@@ -1,5 +1,5 @@
-// Tables of codes by AVX-512, and what sums up products with codes of four bits. For files of
-// kernels alone, as cpu_avx512.h.
+// Tables of codes by AVX-512, and sums of products with codes of four bits. For files of kernels
+// alone; see cpu_avx512.h.
 #pragma once
 
 #if defined(__x86_64__)
@@ -31,15 +31,15 @@ FP8KV_AVX512 [[gnu::always_inline]] inline __m512 worth(const float* values, flo
                        _mm512_set1_ps(scale));
 }
 
-// With a larger scale no code is worth a subnormal number, which the processor's own conversion to
-// bf16 takes for 0: one that is not 0 is worth 2^-17 times its scale at least.
+// With a larger scale, no code decodes to a subnormal number: every nonzero code gives at least
+// 2^-17 times its scale. The processor's own conversion to bf16 would flush subnormals to 0.
 inline constexpr float kSubnormalScale = 0x1p-100f;
 
 inline bool leaves_no_subnormal(float scale) {
   return __builtin_fabsf(scale) > kSubnormalScale;
 }
 
-// The same of all scales of four rows.
+// Whether all scales of four rows avoid subnormal numbers.
 FP8KV_AVX512 inline bool leave_no_subnormal(const ScaledRows& rows, int64_t count) {
   const int64_t groups = (count + rows.run - 1) / rows.run;
   __mmask16 small = 0;
@@ -55,14 +55,14 @@ FP8KV_AVX512 inline bool leave_no_subnormal(const ScaledRows& rows, int64_t coun
   return small == 0;
 }
 
-// The numbers of 16 codes, twice: an index counts by its low five bits, of which codes have four.
+// The numbers of 16 codes, twice: an index counts by its low five bits, and codes have only four.
 FP8KV_AVX512 [[gnu::always_inline]] inline __m512i table_of_16(const float* values, float zero,
                                                                float scale, bool bf16) {
   const __m512i made = rounded(worth(values, zero, scale), bf16);
   return _mm512_broadcast_i64x4(_mm512_cvtepi32_epi16(made));
 }
 
-// Tables of four rows in bf16. `fast`: by the processor's own conversion, two rows at once.
+// Tables of four rows in bf16. `fast`: uses the processor's own conversion, for two rows at once.
 FP8KV_AVX512_BF16 [[gnu::always_inline]] inline void tables_of_16(const ScaledRows& rows, int64_t i,
                                                                   bool fast,
                                                                   __m512i (&to)[kDotWeights]) {
@@ -83,7 +83,7 @@ FP8KV_AVX512_BF16 [[gnu::always_inline]] inline void tables_of_16(const ScaledRo
   }
 }
 
-// A run of columns of four rows, and what their codes are worth there.
+// A run of columns of four rows, and the values of their codes.
 struct NibbleRun {
   int64_t begin;
   int64_t end;
@@ -97,7 +97,7 @@ struct NibbleRun {
   }
 };
 
-// Sums of four rows of weights with some rows of x, of bf16 pairs.
+// Sums of four rows of weights with some rows of x, which hold bf16 pairs.
 template <int Rows>
 struct NibbleSums {
   __m512 sum[kDotWeights][Rows];
@@ -107,7 +107,7 @@ struct NibbleSums {
       for (__m512& each : of_weight) each = _mm512_setzero_ps();
     }
   }
-  // kNibbleStep numbers of a row of weights.
+  // Adds the products of kNibbleStep numbers of a row of weights.
   FP8KV_AVX512_BF16 [[gnu::always_inline]] void add(int w, __m512i weight, const float* x,
                                                     int64_t x_stride) {
 #pragma GCC unroll 4

@@ -1,6 +1,6 @@
-// Ways to read codes of quantised weights by AVX2. What 8 or 16 codes are worth is looked up in
-// registers; the exponent of an fp8 code is added to what its mantissa is worth. For files of AVX2
-// kernels alone, as cpu_avx2.h.
+// Ways to read codes of quantised weights by AVX2. The values of 8 or 16 codes are looked up in
+// registers. An fp8 code's exponent is added to the value of its mantissa. For files of AVX2
+// kernels alone; see cpu_avx2.h.
 #pragma once
 
 #if defined(__x86_64__)
@@ -13,7 +13,7 @@
 
 namespace fp8kv::avx2 {
 
-// Rounding to 16 bits and back, of numbers that are no NaN.
+// Rounds numbers other than NaN to 16 bits, and back.
 struct Bf16 {
   FP8KV_AVX2 [[gnu::always_inline]] static inline __m256 round(__m256 x) {
     const __m256i bits = _mm256_castps_si256(x);
@@ -38,8 +38,8 @@ struct F16 {
   static float round_each(float x) { return f16_to_float(f16_from_float(x)); }
 };
 
-// Whether no code is worth a NaN, an infinity or, in f32 and bf16, a subnormal number, unless the
-// code itself is one: what the ways below rely on.
+// Whether no code becomes NaN, infinite or, in f32 and bf16, subnormal, unless the code itself is
+// so. The ways below rely on this.
 inline bool is_ordinary(float scale) {
   const float magnitude = scale < 0 ? -scale : scale;
   return magnitude > 0x1p-90f && magnitude < 0x1p90f;
@@ -66,9 +66,9 @@ FP8KV_AVX2 [[gnu::always_inline]] inline __m256i packed(__m256i first, __m256i s
   return _mm256_permute4x64_epi64(_mm256_packus_epi32(first, second), 0xD8);
 }
 
-// Ways to read codes: `begin(rows, w, i)` is for the run i of row w. `special` looks at the codes
-// of kStep columns: where it says 0, `load` gives what those of kWide columns are worth; where it
-// says 1 `load_any` does; and where 2 only `code` helps, for one column.
+// Ways to read codes: `begin(rows, w, i)` prepares run i of row w. `special` looks at the codes of
+// kStep columns. If it returns 0, `load` decodes kWide columns; if 1, only `load_any` does. If 2,
+// only `code` helps, column by column.
 
 // Two tables, of the low and the high bytes.
 template <typename To>
@@ -92,8 +92,8 @@ struct Nibbles {
   }
   FP8KV_AVX2 [[gnu::always_inline]] static inline int special(const uint8_t*) { return 0; }
 
-  // The numbers of 16 bits of 32 codes, in words: with `kF16` in their order, else as unpacking
-  // them to floats takes them.
+  // The 16-bit numbers of 32 codes, in words. With `kF16` they are in order, else in the order in
+  // which unpacking turns them into floats.
   FP8KV_AVX2 [[gnu::always_inline]] inline void look_up(const uint8_t* codes,
                                                         __m256i* words) const {
     const __m256i order =
@@ -103,7 +103,7 @@ struct Nibbles {
                                 2, 2, 3, 3, 6, 6, 7, 7, 10, 10, 11, 11, 14, 14, 15, 15);
     const __m256i twice = _mm256_shuffle_epi8(
         both_halves(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes))), order);
-    // Of a byte's two copies the first keeps its low bits, the second its high ones.
+    // The first of a byte's two copies keeps its low bits, the second its high bits.
     const __m256i at =
         _mm256_or_si256(_mm256_and_si256(twice, _mm256_set1_epi16(0x000F)),
                         _mm256_and_si256(_mm256_srli_epi16(twice, 4), _mm256_set1_epi16(0x0F00)));
@@ -157,7 +157,7 @@ struct SignedBytes {
   float zero, scale;
 };
 
-// Neither way of fp8 codes has zero points.
+// The two ways for fp8 codes have no zero points.
 struct E4m3ToF16 {
   static constexpr int64_t kStep = kByteStep, kWide = kLanes, kPerByte = 1;
 
@@ -178,13 +178,14 @@ struct E4m3ToF16 {
   float scale;
 };
 
-// bf16 has the range of f32, so that a code's exponent only moves what its mantissa is worth.
+// bf16 has the range of f32, so the exponent of a code can simply be added to the value of its
+// mantissa.
 struct E4m3ToBf16 {
   static constexpr int64_t kStep = kByteStep, kWide = 16, kPerByte = 1;
 
   FP8KV_AVX2 [[gnu::always_inline]] inline void begin(const ScaledRows& rows, int w, int64_t i) {
     const float scale = rows.scales[w][i];
-    // As if of exponent 0, to which a code's own is added.
+    // The values at exponent 0; `load` adds a code's own exponent.
     const __m256i words =
         _mm256_sub_epi32(worth(rows.values + 8, scale), _mm256_set1_epi32(1 << 7));
     small = worth(rows.values, scale);
@@ -192,25 +193,25 @@ struct E4m3ToBf16 {
         _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
     normal = both_halves(_mm_unpacklo_epi64(low_bytes(eight), low_bytes(_mm_srli_epi16(eight, 8))));
   }
-  // Of 64 codes: 1 where an exponent is 0, 2 where a code is NaN.
+  // Checks 64 codes. Returns 1 if some exponent is 0, and 2 if some code is NaN.
   FP8KV_AVX2 [[gnu::always_inline]] static inline int special(const uint8_t* codes) {
     const __m256i a = above_small(codes), b = above_small(codes + 32);
-    // Those below 0 have wrapped to what is above.
+    // Codes with exponent 0 have wrapped around to values above NaN's.
     const __m256i nan = _mm256_set1_epi8(0x77), most = _mm256_max_epu8(a, b);
     if (_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(most, nan), most)) == 0) return 0;
     const __m256i nans = _mm256_or_si256(_mm256_cmpeq_epi8(a, nan), _mm256_cmpeq_epi8(b, nan));
     return _mm256_movemask_epi8(nans) == 0 ? 1 : 2;
   }
   FP8KV_AVX2 [[gnu::always_inline]] inline void load(const uint8_t* codes, __m256* to) const {
-    // Each code twice, in the order in which unpacking takes words to floats.
+    // Each code twice, in the order in which unpacking turns words into floats.
     const __m256i order = _mm256_setr_epi8(0, 0, 1, 1, 2, 2, 3, 3, 8, 8, 9, 9, 10, 10, 11, 11,  //
                                            4, 4, 5, 5, 6, 6, 7, 7, 12, 12, 13, 13, 14, 14, 15, 15);
     const __m256i twice = _mm256_shuffle_epi8(
         both_halves(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes))), order);
-    // Mantissas, of which the table has the low bytes first.
+    // Mantissas as indices; the table has the low bytes first.
     const __m256i at = _mm256_or_si256(_mm256_and_si256(twice, _mm256_set1_epi16(0x0707)),
                                        _mm256_set1_epi16(0x0800));
-    // Sign and exponent, where a bf16 has the sign and its lower four bits of the exponent.
+    // Sign and exponent, at the places of a bf16's sign and the low four bits of its exponent.
     const __m256i part =
         _mm256_and_si256(_mm256_srai_epi16(twice, 4), _mm256_set1_epi16(-0x8000 | 0xF << 7));
     const __m256i words = _mm256_add_epi16(_mm256_shuffle_epi8(normal, at), part);
@@ -238,11 +239,11 @@ struct E4m3ToBf16 {
     return codes[k];
   }
 
-  // The 16 bits of what 8 codes are worth, in words of 32.
+  // The values of 8 codes as 16-bit numbers, in words of 32 bits.
   FP8KV_AVX2 [[gnu::always_inline]] static inline __m256i worth(const float* values, float scale) {
     return Bf16::bits(_mm256_mul_ps(_mm256_loadu_ps(values), _mm256_set1_ps(scale)));
   }
-  // Magnitudes of 32 codes less that of the first whose exponent is not 0.
+  // Magnitudes of 32 codes, minus that of the first code with a nonzero exponent.
   FP8KV_AVX2 [[gnu::always_inline]] static inline __m256i above_small(const uint8_t* codes) {
     const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
     return _mm256_sub_epi8(_mm256_and_si256(bytes, _mm256_set1_epi8(0x7F)), _mm256_set1_epi8(8));

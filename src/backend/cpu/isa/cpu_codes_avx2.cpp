@@ -1,4 +1,4 @@
-// Products with codes of quantised weights by AVX2, and what codes are worth as numbers of 16 bits.
+// Products with codes of quantised weights by AVX2, and decoding of codes to 16-bit numbers.
 #if defined(__x86_64__)
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using avx2::packed;
 using avx2::scaled;
 using avx2::SignedBytes;
 
-// What the run i of row w is worth in columns [k, k + kStep), one by one.
+// Decodes columns [k, k + kStep) of row w one by one, within run i.
 template <typename Way, typename To>
 void read_each(const ScaledRows& rows, int w, int64_t i, int64_t k, float* to) {
   for (int64_t j = 0; j < Way::kStep; ++j) {
@@ -36,8 +36,8 @@ struct Sums {
   __m256 of[Count][Rows];
 };
 
-// Adds the products of columns [begin, end), a function of its own so that tables and sums stay in
-// registers. `Any`: by load_any.
+// Adds the products of columns [begin, end). A function of its own, so that tables and sums stay in
+// registers. `Any`: decodes with load_any.
 template <bool Any, typename Way, int Rows, int Count>
 FP8KV_AVX2 [[gnu::noinline]] void add_columns(const std::array<Way, Count>& given,
                                               const uint8_t* const* codes, const float* x,
@@ -68,7 +68,7 @@ FP8KV_AVX2 [[gnu::noinline]] void add_columns(const std::array<Way, Count>& give
   sums = sum;
 }
 
-// The same of a few columns, by read_each.
+// Adds the products of kStep columns, decoded with read_each.
 template <typename Way, typename To, int Rows, int Count>
 FP8KV_AVX2 [[gnu::noinline]] void add_each(const ScaledRows& rows, int first, int64_t i,
                                            const float* x, int64_t x_stride, int64_t k,
@@ -86,10 +86,10 @@ FP8KV_AVX2 [[gnu::noinline]] void add_each(const ScaledRows& rows, int first, in
   }
 }
 
-// Columns that are looked at before they are multiplied: codes of them stay in the first cache.
+// Columns that are checked before they are multiplied: their codes stay in the first-level cache.
 constexpr int64_t kAtOnce = 1024;
 
-// With rows [First, First + Count) of them.
+// Products with rows [First, First + Count) of the four.
 template <typename Way, typename To, int Rows, int First, int Count>
 FP8KV_AVX2 void dots_with(const ScaledRows& rows, const float* x, int64_t x_stride, int64_t count,
                           float* out) {
@@ -174,7 +174,7 @@ FP8KV_AVX2 void fill(const float* values, float zero, float scale, bool bf16, Co
 template <typename To>
 FP8KV_AVX2 void nibbles_as(const uint8_t* codes, int64_t count, const float* values, float zero,
                            float scale, uint16_t* to) {
-  using Way = Nibbles<F16>;  // whose words are in order
+  using Way = Nibbles<F16>;  // which keeps words in order
   Nibbles<To> tables;
   tables.begin(values, zero, scale);
   const Way way{tables.low, tables.high};

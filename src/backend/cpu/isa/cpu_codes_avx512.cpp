@@ -36,7 +36,8 @@ FP8KV_AVX512_BF16 void fill_fast(const float* values, float zero, float scale, b
   }
 }
 
-// 32 numbers of 16 bits: a byte becomes a word, whose halves have its two codes lowest.
+// 32 numbers of 16 bits: each byte becomes a word, and the two halves of the word have its two
+// codes in their lowest bits.
 FP8KV_AVX512 [[gnu::always_inline]] inline __m512i look_up(__m512i table, const uint8_t* codes) {
   const __m512i pairs =
       _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));

@@ -1,5 +1,5 @@
-// Codes of quantised weights by NEON: numbers of 16 bits are made of some columns, and multiplied
-// while they are in the first cache.
+// Codes of quantised weights by NEON: some columns are decoded to 16-bit numbers, and multiplied
+// while they are in the first-level cache.
 #if defined(__aarch64__)
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Bf16 {
   static uint16_t round_each(float x) { return bf16_from_float(x); }
 
  private:
-  // REQUIRES that no x is NaN but those that arithmetic gives.
+  // REQUIRES that every NaN in x came from arithmetic.
   static inline uint16x4_t half(float32x4_t x) {
     const uint32x4_t bits = vreinterpretq_u32_f32(x);
     const uint32x4_t even = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
@@ -40,8 +40,8 @@ inline Floats scaled(const Floats& value, float zero, float scale) {
           vmulq_n_f32(vsubq_f32(value.high, less), scale)};
 }
 
-// Ways to read codes: `begin` is for a run, and `read` gives what `count` codes of it are worth,
-// whole steps.
+// Ways to read codes: `begin` prepares a run, and `read` decodes `count` codes of it, in whole
+// steps.
 
 template <typename To>
 struct Nibbles {
@@ -117,7 +117,7 @@ bool is_ordinary(float scale) {
   return scale - scale == 0.0f;
 }
 
-// What codes of a run are worth one by one, for any scale.
+// Decodes the codes of a run one by one, for any scale.
 template <typename Way, typename To>
 void read_each(const uint8_t* codes, int64_t count, const float* values, float zero, float scale,
                uint16_t* to) {
@@ -127,7 +127,7 @@ void read_each(const uint8_t* codes, int64_t count, const float* values, float z
   }
 }
 
-// Columns that are read before they are multiplied.
+// Columns that are decoded before they are multiplied.
 constexpr int64_t kAtOnce = 256;
 
 template <typename Way, typename To, typename Sums>
@@ -165,7 +165,7 @@ void dots(const ScaledRows& rows, const float* x, int64_t x_stride, int64_t coun
   }
 }
 
-// `SumsOf`: of a number of rows.
+// `SumsOf`: the sums for a number of rows.
 template <typename Way, typename To, template <int> typename SumsOf>
 constexpr CodeKernels::ScaledDots kDots[kMaxDotRows] = {
     dots<Way, To, SumsOf<1>>, dots<Way, To, SumsOf<2>>, dots<Way, To, SumsOf<3>>,

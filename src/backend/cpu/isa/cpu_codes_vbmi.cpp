@@ -1,5 +1,5 @@
-// Codes of quantised weights by AVX512_VBMI and AVX512_BF16: bytes pick from tables of bytes, and
-// a byte picks each code of four bits.
+// Codes of quantised weights by AVX512_VBMI and AVX512_BF16: byte codes pick from tables of bytes,
+// and a byte permutation picks each 4-bit code.
 #if defined(__x86_64__)
 
 #include "backend/cpu/isa/cpu_code_tables_avx512.h"
@@ -11,8 +11,8 @@ using avx512::leave_no_subnormal;
 using avx512::NibbleRun;
 using avx512::NibbleSums;
 
-// Four steps at a time: a byte picks each code from 64 bytes, or from those shifted to its upper
-// half. REQUIRES runs of whole four steps.
+// Four steps at a time: a byte permutation picks each code from 64 bytes, or from these bytes
+// shifted right by four bits. REQUIRES runs of whole four steps.
 template <int Rows>
 FP8KV_AVX512_VBMI_BF16 void nibble_dots_by_four(const ScaledRows& rows, const float* x,
                                                 int64_t x_stride, int64_t count, float* out) {
@@ -77,7 +77,7 @@ FP8KV_AVX512_VBMI_BF16 [[gnu::always_inline]] inline __m512i look_up_bytes(
   return _mm512_mask_mov_epi8(low, upper, high);
 }
 
-// The same of a table whose upper half is its lower half with the bits `other` changed.
+// Looks up codes in a table whose upper half is its lower half with the bits `other` changed.
 FP8KV_AVX512_VBMI_BF16 [[gnu::always_inline]] inline __m512i look_up_half(
     const std::array<uint8_t, 256>& table, __m512i codes, __m512i other) {
   const uint8_t* from = table.data();
@@ -89,7 +89,7 @@ FP8KV_AVX512_VBMI_BF16 [[gnu::always_inline]] inline __m512i look_up_half(
 template <bool Mirrored>
 FP8KV_AVX512_VBMI_BF16 [[gnu::always_inline]] inline Looked look_up(const CodeTable& table,
                                                                     const uint8_t* codes) {
-  // Unpacking takes 8 bytes of each 16: so the first 32 codes have to be there.
+  // Unpacking takes 8 bytes of each 16, so the first 32 codes are moved there.
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
   const __m512i all = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(codes));
   __m512i low, high;
@@ -116,8 +116,8 @@ FP8KV_AVX512_VBMI_BF16 void bytes(const uint8_t* codes, int64_t count, const Cod
   look_up_each(codes + whole, count - whole, table, to + whole);
 }
 
-// Rows [First, First + Count) of them. `Shared`: all have the tables of the first. So few that the
-// tables stay in registers, eight for a row, or four where they are mirrored.
+// Products with rows [First, First + Count) of the four. `Shared`: all rows use the first row's
+// tables. The few rows keep their tables in registers: eight per row, or four if mirrored.
 template <int Rows, int First, int Count, bool Shared, bool Mirrored>
 FP8KV_AVX512_VBMI_BF16 void byte_dots_of(const ByteRows& rows, const float* x, int64_t x_stride,
                                          int64_t count, float* out) {

@@ -10,7 +10,8 @@ namespace {
 using avx2::kLanes;
 using avx2::Vector;
 
-// With weights [First, First + Count) of kDotWeights: so many that the sums stay in registers.
+// Products with weights [First, First + Count) of kDotWeights: few enough that the sums stay in
+// registers.
 template <typename Element, int Rows, int First, int Count>
 FP8KV_AVX2 void dots_with(const std::byte* const* weights, const float* x, int64_t x_stride,
                           int64_t count, float* out) {

@@ -42,7 +42,7 @@ const CpuKernels& plain_amx_fp16_kernels() {
 
 #if defined(__x86_64__)
 
-// __builtin_cpu_supports also asks whether the operating system saves the registers.
+// __builtin_cpu_supports also checks that the operating system saves the registers.
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("f16c");
@@ -199,7 +199,7 @@ bool is_slow_here(const CpuIsaRow& row) {
 }
 
 CpuIsa best_cpu_isa() {
-  // `portable` is always there.
+  // `portable` is on every processor.
   return std::find_if(std::rbegin(kRows), std::rend(kRows),
                       [](const CpuIsaRow& row) { return row.is_here() && !is_slow_here(row); })
       ->isa;

@@ -8,8 +8,8 @@ namespace fp8kv {
 
 struct CpuKernels;
 
-// In rising order, for each architecture. The first are AMX's matrix units in plain C++, with their
-// bits: for tests on machines without them.
+// In rising order, for each architecture. The first ones are AMX's matrix units in plain C++, with
+// the same bits: for tests on machines without AMX.
 enum class CpuIsa {
   plain_amx,
   plain_amx_fp16,
@@ -27,7 +27,7 @@ struct CpuIsaRow {
   CpuIsa isa;
   std::string_view id;             // for FP8KV_CPU: "avx512-bf16"
   std::string_view name;           // "AVX-512 BF16"
-  std::string_view needs;          // what /proc/cpuinfo calls it: "avx2, fma and f16c"
+  std::string_view needs;          // as in /proc/cpuinfo: "avx2, fma and f16c"
   bool (*is_here)();               // whether this processor has all of that
   const CpuKernels& (*kernels)();  // REQUIRES is_here(); null: for another architecture
 };
@@ -37,19 +37,19 @@ std::span<const CpuIsaRow> cpu_isas();
 
 const CpuIsaRow& cpu_isa_row(CpuIsa isa);
 
-// Whether the program has kernels of this architecture for it, which are not for tests alone.
+// Whether the program has kernels for it on this architecture, and not for tests alone.
 inline bool is_for_users(const CpuIsaRow& row) {
   return row.kernels != nullptr && row.isa > CpuIsa::plain_amx_fp16;
 }
 
-// Whether the set, which this processor has, is slower on it than the one before: AVX-512 BF16
-// where products of bf16 take longer than those of F32. Measured once.
+// Whether the set is slower here than the one before it: AVX-512 BF16 is, if bf16 products take
+// longer than F32 products. Measured once. REQUIRES a set that this processor has.
 bool is_slow_here(const CpuIsaRow& row);
 
 // The best set this processor has that is not slow here.
 CpuIsa best_cpu_isa();
-// The set that the environment variable FP8KV_CPU names, by its id; else the best.
-// Throws a usage error where it names none, or one that this processor lacks.
+// Returns the set whose id the environment variable FP8KV_CPU has, else the best. Throws a usage
+// error if no set has that id, or if this processor does not have the set.
 CpuIsa chosen_cpu_isa();
 
 bool has_cpu_isa(CpuIsa isa);

@@ -130,7 +130,7 @@ FP8KV_AVX2 [[gnu::always_inline]] inline __m256i encode(__m256 x) {
                         kShift);
   const __m256i normal =
       _mm256_sub_epi32(rounded, _mm256_set1_epi32((127 - spec.bias) << spec.mantissa_bits));
-  // In units of the smallest subnormal, a power of two.
+  // The magnitude in units of the smallest subnormal, a power of two.
   const __m256 units =
       _mm256_mul_ps(_mm256_castsi256_ps(magnitude), _mm256_set1_ps(1 / spec.min_subnormal));
   const __m256i subnormal =

@@ -30,8 +30,8 @@ FP8KV_AVX512 [[gnu::always_inline]] inline void store_parts(__m512 words, float*
   if constexpr (Part + 1 < 4 / Element::kBytes) store_parts<Element, Part + 1>(words, to);
 }
 
-// Rows are transposed as 32-bit words, whose elements are taken apart afterwards: a narrow type
-// costs that many times fewer shuffles.
+// Transposes rows as 32-bit words and splits the words afterwards: a narrow type costs that many
+// times fewer shuffles.
 template <typename Element>
 FP8KV_AVX512 void pack_panel(const std::byte* const* rows, int depth, float* panel) {
   constexpr int kStep = kLanes * 4 / Element::kBytes;
@@ -113,7 +113,7 @@ FP8KV_AVX512 void tile(const float* a, const float* panel, int depth, float* c, 
   }
 }
 
-// As `tile`, each step two products, added one after the other.
+// Like `tile`, but each step adds two products, one after the other.
 template <int Rows>
 FP8KV_AVX512_BF16 void pair_tile(const float* a, const float* panel, int depth, float* c,
                                  int64_t c_stride, bool add) {
@@ -283,7 +283,7 @@ FP8KV_AVX512 void divide(float* x, int64_t count, float by) {
   loops::divide(x, count, by);
 }
 
-// As loops::state_columns, of all columns at once.
+// Like loops::state_columns, for all columns at once.
 struct StateSums {
   __m512 of_k[2], of_q[2];
 };

@@ -1,4 +1,4 @@
-// NEON, which every aarch64 processor has: no function needs a target of its own, and shared loops
+// NEON is part of every aarch64 processor: no function needs a target of its own, and shared loops
 // are already compiled for it.
 #if defined(__aarch64__)
 
@@ -136,7 +136,7 @@ uint32x4_t encode(float32x4_t x) {
   const uint32x4_t rounded = vshrq_n_u32(vaddq_u32(vaddq_u32(magnitude, even), half), kShift);
   const uint32x4_t normal =
       vsubq_u32(rounded, vdupq_n_u32(static_cast<uint32_t>(127 - spec.bias) << spec.mantissa_bits));
-  // In units of the smallest subnormal, a power of two.
+  // The magnitude in units of the smallest subnormal, a power of two.
   const float32x4_t units =
       vmulq_f32(vreinterpretq_f32_u32(magnitude), vdupq_n_f32(1 / spec.min_subnormal));
   const uint32x4_t subnormal = vandq_u32(
@@ -147,7 +147,7 @@ uint32x4_t encode(float32x4_t x) {
   uint32x4_t code = vbslq_u32(small, subnormal, normal);
   code = vbslq_u32(large, vdupq_n_u32(spec.max_code), code);
   if constexpr (spec.fnuz) {
-    // There is no -0.
+    // The code of -0 would mean NaN.
     code = vorrq_u32(code, vandq_u32(vtstq_u32(code, code), sign));
     return vbslq_u32(nan, vdupq_n_u32(0x80), code);
   } else {

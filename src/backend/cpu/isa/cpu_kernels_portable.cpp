@@ -1,4 +1,4 @@
-// Plain C++: what every processor runs, and what the other tables must agree with.
+// Plain C++: runs on every processor, and is the reference for the other tables.
 #include "backend/cpu/isa/cpu_kernels.h"
 #include "backend/cpu/isa/cpu_loops.h"
 

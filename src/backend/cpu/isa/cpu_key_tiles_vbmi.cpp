@@ -1,5 +1,5 @@
-// Scores of few queries with keys in fp8: codes are transposed and looked up in registers, without
-// a panel between.
+// Scores of few queries with fp8 keys: codes are transposed and looked up in registers, without a
+// panel in between.
 #if defined(__x86_64__)
 
 #include <array>
@@ -14,7 +14,7 @@ using avx512::kLanes;
 using avx512::kStrip;
 
 constexpr int kHalves = kStrip / kLanes;
-// Codes in a step, as words of four.
+// Codes in a step, in words of four codes.
 constexpr int kStep = 64, kInWord = 4, kWords = kStep / kInWord;
 
 // Word i of 16 rows in vector i.

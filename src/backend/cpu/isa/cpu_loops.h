@@ -1,6 +1,6 @@
-// Loops that compilers vectorise by themselves, written once. Each instruction set wraps them in
-// functions compiled for it, into which they are inlined. Sums are kept in lanes that are added in
-// a fixed order, so the results do not depend on the width of the vectors.
+// Loops that compilers vectorise by themselves, written once. Each instruction set inlines them
+// into functions compiled for it. Sums have lanes that are added in a fixed order, so results do
+// not depend on the width of the vectors.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ constexpr PerType<Function> per_type(const Of& of) {
           .e5m2fnuz = of.template operator()<Fp8Element<Fp8Format::e5m2fnuz>>()};
 }
 
-// The same for each activation: of.template operator()<Activation::silu>() and so on, in the order
-// of Activation.
+// One function for each activation: of.template operator()<Activation::silu>() and so on, in the
+// order of Activation.
 template <typename Of>
 constexpr std::array<CpuKernels::Activate, kActivations> per_activation(const Of& of) {
   return [&]<int... kAll>(std::integer_sequence<int, kAll...>) {
@@ -54,7 +54,7 @@ inline constexpr int kLanes = 16;
   const float n = shifted - 0x1.8p23f;
   // ln 2 in two parts, the first short enough for n times it to be exact.
   const float r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
-  // Taylor series to r^7: |r| <= ln 2 / 2, so what is left out is below 2^-27.
+  // Taylor series to r^7: with |r| <= ln 2 / 2, the omitted terms are below 2^-27.
   float p = 1.0f / 5040;
   p = p * r + 1.0f / 720;
   p = p * r + 1.0f / 120;
@@ -116,7 +116,8 @@ inline constexpr int kLanes = 16;
   const float magnitude = std::fabs(x);
   const float e = exp(-2.0f * magnitude);
   const float large = (1.0f - e) / (1.0f + e);
-  // Near 0, where that would cancel: Taylor's series; what it leaves out is below 2^-26 of x.
+  // Near 0 the formula above would cancel, so Taylor's series; its omitted terms are below 2^-26 of
+  // x.
   const float square = x * x;
   float p = -1382.0f / 155925;
   p = p * square + 62.0f / 2835;
@@ -188,7 +189,8 @@ template <Activation A>
   for (int64_t i = 0; i < count; ++i) x[i] = bf16_to_float(bf16_from_float(x[i]));
 }
 
-// In lanes, so that the compiler sees independent maxima; as signed numbers, which magnitudes are.
+// In lanes, so that the compiler sees independent maxima; as signed numbers, since no magnitude has
+// the sign bit.
 [[gnu::always_inline]] inline uint32_t largest_bits(const float* x, int64_t count, uint32_t least) {
   constexpr int kWide = 4 * kLanes;
   int32_t lanes[kWide];
@@ -256,8 +258,8 @@ template <bool kWrites, bool kReads>
   }
 }
 
-// Columns [column, column + kStatePart) of CpuKernels::StatePass. Even and odd rows are added up
-// apart, so that fewer sums wait for the one before.
+// Columns [column, column + kStatePart) of CpuKernels::StatePass. Even and odd rows have separate
+// sums, so that fewer additions wait for the one before.
 template <bool kWrites, bool kReads>
 [[gnu::always_inline]] inline void state_columns(float* state, int64_t k_dim, int64_t column,
                                                  const StateWrite& write, const StateRead& read) {

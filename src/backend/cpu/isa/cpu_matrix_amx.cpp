@@ -1,4 +1,4 @@
-// AMX with BF16, and with FP16: the tile registers, and what is packed for them by AVX-512.
+// AMX with BF16, and with FP16: the tile registers. AVX-512 packs their operands.
 #if defined(__x86_64__)
 
 #include <array>
@@ -21,9 +21,9 @@ namespace {
 
 using avx512::transpose;
 
-// The numbers that a unit multiplies, 16 elements of each of two vectors as 32 of them.
+// The numbers that a unit multiplies: 32 of them, made from two vectors of 16 elements.
 struct Bf16Number {
-  // Those below 2^-126 become zero.
+  // Numbers below 2^-126 become zero.
   FP8KV_AMX_VECTORS [[gnu::always_inline]] static inline __m512i from(__m512 low, __m512 high) {
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
   }
@@ -42,7 +42,7 @@ struct F16Number {
   }
 };
 
-// The instructions are written out, since intrinsics would ask for functions of another target, and
+// The instructions are written as assembly: intrinsics would need functions of another target, and
 // g++ 12 forgets that a configuration is 64 bytes long.
 template <typename Number>
 class AmxTiles {
@@ -70,7 +70,7 @@ class AmxTiles {
     if constexpr (std::is_same_v<Number, Bf16Number>) {
       asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kA), "i"(kB));
     } else {
-      // tdpfp16ps, in bytes: assemblers before binutils 2.40 lack its name.
+      // tdpfp16ps, in bytes: assemblers before binutils 2.40 do not know its name.
       asm volatile(".byte 0xc4, 0xe2, %c2, 0x5c, %c1" ::"i"(kSums), "i"(0xC0 | kSums << 3 | kA),
                    "i"((15 - kB) << 3 | 3));
     }
@@ -94,8 +94,8 @@ void end() {
   asm volatile("tilerelease");
 }
 
-// What is left of `x` beside its number, which may be the low or high 16 of `codes`; nothing where
-// that is no number.
+// The remainder of `x` after its number, which is in the low or high 16 of `codes`. Zero if that
+// number is NaN or infinite.
 template <typename Number, int kHalf>
 FP8KV_AMX_VECTORS [[gnu::always_inline]] inline __m512 rest(__m512 x, __m512i codes) {
   const __m512 first = Number::value(_mm512_extracti64x4_epi64(codes, kHalf));
@@ -145,8 +145,8 @@ FP8KV_AMX_VECTORS void pack_rows(const float* const* rows, int n_rows, int64_t c
   }
 }
 
-// 32 elements of a type in parts, of which `mask` counts; the others are zero. The numbers
-// themselves are one part as they are.
+// 32 elements of a type, split in parts. Elements outside `mask` are zero. Elements that already
+// are the unit's numbers are one part, unchanged.
 template <typename Number, typename Element>
 struct Parts {
   static constexpr bool kIsNumber = std::is_same_v<
@@ -170,12 +170,12 @@ struct Parts {
   }
 };
 
-// 64 numbers in fp8, of which `mask` counts, as two vectors of bf16.
+// 64 fp8 numbers as two vectors of bf16; numbers outside `mask` do not count.
 template <Fp8Format F>
 FP8KV_AMX_VECTORS [[gnu::always_inline]] inline void load_fp8(const std::byte* from, uint64_t mask,
                                                               __m512i& low, __m512i& high) {
-  // Bytes of the first and of the last 32 numbers: the low ones of each from one vector, the high
-  // ones from the other.
+  // Bytes of the first and of the last 32 numbers: low bytes come from one vector, high bytes from
+  // the other.
   alignas(64) static constexpr auto kBytes = [] {
     std::array<std::array<uint8_t, 64>, 2> at{};
     for (uint8_t i = 0; i < 64; ++i) {
@@ -193,8 +193,8 @@ FP8KV_AMX_VECTORS [[gnu::always_inline]] inline void load_fp8(const std::byte* f
 // Numbers that are read at once.
 constexpr int64_t kReadOnce = 64;
 
-// kReadOnce numbers of a type, of which `count` are there and the others are zero: for each 32 of
-// them their parts.
+// Reads `count` of kReadOnce numbers of a type; the others are zero. Returns parts for each 32 of
+// them.
 template <typename Number, typename Element, int kParts>
 FP8KV_AMX_VECTORS [[gnu::always_inline]] inline void load_parts(const std::byte* from,
                                                                 int64_t count,
@@ -228,7 +228,7 @@ FP8KV_AMX_VECTORS void pack_weights(const std::byte* const* rows, int n_rows, in
   }
 }
 
-// Pairs of lines side by side: words of 16 columns.
+// Interleaves pairs of lines: words of 16 columns.
 alignas(64) constexpr auto kLowPairs = [] {
   std::array<uint16_t, 32> at{};
   for (uint16_t i = 0; i < 32; ++i) at[i] = static_cast<uint16_t>(i / 2 + i % 2 * 32);
@@ -265,7 +265,7 @@ FP8KV_AMX_VECTORS void pack_columns(const std::byte* const* lines, int n, int64_
   }
 }
 
-// 16 columns of a row, of which `mask` counts.
+// Writes 16 columns of a row; `mask` selects them.
 FP8KV_AVX512 [[gnu::always_inline]] inline void write(__m512 x, float factor, __m512 bias,
                                                       __mmask16 mask, bool add, float* to) {
   x = _mm512_add_ps(_mm512_mul_ps(x, _mm512_set1_ps(factor)), bias);
@@ -285,7 +285,7 @@ FP8KV_AVX512 void unpack(const float* sums, int first, int n, const UnitOut& out
 #pragma GCC unroll 16
     for (int w = 0; w < 16; ++w) x[w] = _mm512_load_ps(sums + half * kUnitWords + w * kUnitRows);
     transpose(x);
-    const __m512 bias = out.bias == nullptr ? _mm512_set1_ps(-0.0f)  // which changes no number
+    const __m512 bias = out.bias == nullptr ? _mm512_set1_ps(-0.0f)  // adding -0 changes no number
                                             : _mm512_maskz_loadu_ps(mask, out.bias + half * 16);
     float* to = out.at + half * 16;
     if (n == kUnitRows) {
@@ -323,7 +323,7 @@ constexpr UnitNumbers kF16 = {
 // Registers of CPUID.
 enum class Register { eax, edx };
 
-// Whether this processor has all of the bits in a register of a leaf.
+// Whether this processor has all of the bits in a register of a CPUID leaf.
 bool has_bits(unsigned leaf, unsigned subleaf, Register which, unsigned bits) {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid_count(leaf, subleaf, &eax, &ebx, &ecx, &edx) != 0 &&

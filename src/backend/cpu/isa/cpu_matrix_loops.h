@@ -1,5 +1,5 @@
-// The product of a matrix unit, written once for all units. Tiles are the registers of one:
-// 16 rows of 64 bytes each.
+// The product of a matrix unit, written once for all units. Tiles are a unit's registers: 16 rows
+// of 64 bytes each.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace fp8kv::matrix {
 
-// Of the eight tiles: sums [row block][half], then weights [half] and rows [row block].
+// The eight tiles: sums [row block][half], then weights [half], then rows [row block].
 constexpr int sums_tile(int block, int half) {
   return 2 * block + half;
 }
@@ -47,8 +47,8 @@ template <int kBlocks, int kHalves, typename Tiles>
   }
 }
 
-// The lesser part of the weights comes first and that of the rows last, so that a tile is loaded
-// once for products that follow each other.
+// Multiplies the lesser part of the weights first and the lesser part of the rows last. So each
+// tile is loaded once for consecutive products.
 template <typename Tiles, int kWeightParts, int kRowParts, int kBlocks, int kHalves>
 [[gnu::always_inline]] inline void step(Tiles& tiles, const UnitWeights& weights,
                                         const std::byte* at, const float* rows,
@@ -66,7 +66,7 @@ template <typename Tiles, int kWeightParts, int kRowParts, int kBlocks, int kHal
   }
 }
 
-// Calls with<tile>(where its sums are) for each tile of sums.
+// Calls with<tile>(address of its sums) for each tile of sums.
 template <int kBlocks, int kHalves, typename With>
 [[gnu::always_inline]] inline void for_sums(const UnitSums& sums, const With& with) {
   const auto at = [&](int block, int half) {
@@ -80,7 +80,7 @@ template <int kBlocks, int kHalves, typename With>
   }
 }
 
-// A step's share of what is to be fetched, rows into the second cache.
+// Fetches this step's share of `ahead`, rows into the second-level cache.
 [[gnu::always_inline]] inline void fetch(const UnitAhead& ahead, int64_t step) {
   for (int i = 0; i < ahead.lines; ++i) {
     __builtin_prefetch(ahead.rows + (step * ahead.lines + i) * kLineFloats, 0, 2);
@@ -142,7 +142,7 @@ template <typename Tiles, int kWeightParts, int kRowParts, int kHalves>
   }
 }
 
-// UnitNumbers::Multiply
+// See UnitNumbers::Multiply.
 template <typename Tiles, int kWeightParts, int kRowParts>
 void multiply(const UnitWeights& weights, int64_t steps, const float* rows, int64_t blocks,
               int64_t block_words, const UnitSums& sums, bool add, const UnitAhead& ahead) {
@@ -155,13 +155,13 @@ void multiply(const UnitWeights& weights, int64_t steps, const float* rows, int6
   }
 }
 
-// UnitNumbers::multiply
+// See UnitNumbers::multiply.
 template <typename Tiles>
 inline constexpr std::array<std::array<UnitNumbers::Multiply, 2>, 2> kMultiply = {
     {{multiply<Tiles, 1, 1>, multiply<Tiles, 1, 2>},
      {multiply<Tiles, 2, 1>, multiply<Tiles, 2, 2>}}};
 
-// The functions of numbers that f16 makes.
+// The functions of a unit that multiplies f16 numbers.
 template <typename Function>
 constexpr PerType<Function> wide_types(Function f32, Function f16) {
   return {f32, f16, nullptr, nullptr, nullptr, nullptr, nullptr};

@@ -1,5 +1,5 @@
-// Matrix units in plain C++, with the bits of AMX and AMX-FP16: so its callers and its loops run in
-// every test, whatever the processor.
+// Matrix units in plain C++, with the bits of AMX and AMX-FP16. Tests can so run their callers and
+// loops on every processor.
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -12,7 +12,7 @@
 namespace fp8kv {
 namespace {
 
-// As AMX: numbers below the normal range are zero, before and after.
+// Flushes numbers below the normal range to zero, like AMX does before and after.
 float flushed(float x) {
   return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x;
 }
@@ -64,8 +64,9 @@ class PlainTiles {
   void zero() {
     std::memset(words_[kTile], 0, sizeof words_[kTile]);
   }
-  // TDPBF16PS and TDPFP16PS: the even elements of a step and the odd ones are summed up apart, each
-  // product and its addition rounded once; then both sums are added, and the tile.
+  // TDPBF16PS and TDPFP16PS: the even and the odd elements of a step have separate sums. Each
+  // product and its addition is rounded once. Then the two sums are added, and the total is added
+  // to the tile.
   template <int kSums, int kA, int kB>
   void multiply() {
     for (int i = 0; i < 16; ++i) {
@@ -89,7 +90,7 @@ class PlainTiles {
   uint32_t words_[8][16][16];
 };
 
-// The parts of a number, the greater first; what is no number is so in its first part.
+// The parts of a number, the greater first. NaN and infinity are in the first part alone.
 template <typename Number>
 struct Parts {
   uint16_t part[2];

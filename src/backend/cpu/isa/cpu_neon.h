@@ -1,5 +1,5 @@
-// What files of NEON kernels share: elements of weights and caches, 8 at a time, in two vectors of
-// four. Sums have the lanes and the order of AVX2's (cpu_avx2.h), so that both give the same bits.
+// Elements of weights and caches for files of NEON kernels, 8 at a time, in two vectors of four.
+// Sums have the lanes and the order of AVX2's (cpu_avx2.h), so that both give the same bits.
 #pragma once
 
 #if defined(__aarch64__)
@@ -38,8 +38,9 @@ inline Floats floats_of_bf16(uint16x8_t codes) {
           vreinterpretq_f32_u32(vshll_high_n_u16(codes, 16))};
 }
 
-// fp8 codes as f16: e5m2 is its upper byte. The others' exponents and mantissas, moved into place,
-// are worth 2^(bias - 15) times the value, subnormals included; the multiplication is exact.
+// fp8 codes as f16. An e5m2 code is the upper byte of an f16. In other formats, exponent and
+// mantissa moved into place give 2^(bias - 15) times the value, subnormals included; the
+// multiplication is exact.
 template <Fp8Format F>
 inline Floats floats_of_fp8(uint8x8_t codes) {
   constexpr Fp8Spec spec = fp8_spec(F);
@@ -61,7 +62,7 @@ inline Floats floats_of_fp8(uint8x8_t codes) {
   }
 }
 
-// Its largest exponent is no number in f16, so the same is done in f32.
+// e5m2fnuz uses the exponent that means infinity in f16, so the conversion goes through f32.
 inline float32x4_t floats_of_e5m2fnuz(uint32x4_t code) {
   constexpr Fp8Spec spec = fp8_spec(Fp8Format::e5m2fnuz);
   const uint32x4_t placed =
@@ -123,7 +124,7 @@ inline Floats add_product(const Floats& sum, const Floats& x, const Floats& y) {
   return {vfmaq_f32(sum.low, x.low, y.low), vfmaq_f32(sum.high, x.high, y.high)};
 }
 
-// Always in this order.
+// Adds the lanes, always in this order.
 inline float sum_of(const Floats& x) {
   const float32x4_t four = vaddq_f32(x.low, x.high);
   const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));

@@ -1,5 +1,5 @@
 // Sums of products along rows of weights, by NEON: of f32, f16 and bf16, and of bf16 pairs by
-// BFDOT, whose functions only processors with FEAT_BF16 may run.
+// BFDOT. Only processors with FEAT_BF16 may run the BFDOT functions.
 #pragma once
 
 #if defined(__aarch64__)
@@ -10,7 +10,7 @@
 #include "backend/cpu/isa/cpu_code_kernels.h"
 #include "backend/cpu/isa/cpu_neon.h"
 
-// Named function by function, so that no other processor meets them.
+// The target is given function by function, so that other processors never run its code.
 #define FP8KV_NEON_BF16 [[gnu::target("arch=armv8.2-a+bf16")]]
 
 namespace fp8kv::neon {
@@ -18,14 +18,14 @@ namespace fp8kv::neon {
 template <int Rows>
 using SumTable = Floats[kDotWeights][Rows];
 
-// Of kDotWeights rows of weights with `Rows` rows of x, floats.
+// Sums of kDotWeights rows of weights with `Rows` rows of x, which are floats.
 template <typename T, int Rows>
 struct Sums {
   using Element = T;
   static constexpr int kRows = Rows;
   static constexpr int64_t kStep = kLanes;
 
-  // From column k on.
+  // The row from column k on.
   static const float* at(const float* row, int64_t k) { return row + k; }
   static float value(const float* row, int64_t k) { return row[k]; }
 
@@ -42,7 +42,7 @@ struct Sums {
   SumTable<Rows> of = {};
 
  private:
-  // With weights [First, First + Count): so many that the sums stay in registers.
+  // Adds products with weights [First, First + Count): few enough that the sums stay in registers.
   template <int First, int Count>
   void add_with(const std::byte* const* weights, const float* x, int64_t x_stride, int64_t count) {
     Floats sum[Count][Rows];
@@ -69,7 +69,7 @@ struct Sums {
   }
 };
 
-// The same of bf16 weights and x of bf16 pairs, two to a float.
+// Sums of bf16 weights and x of bf16 pairs, two to a float.
 template <int Rows>
 struct PairSums {
   using Element = Bf16Element;

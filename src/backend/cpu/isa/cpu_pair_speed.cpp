@@ -14,10 +14,10 @@
 namespace fp8kv {
 namespace {
 
-// As many sums as hide how long one addition takes, and steps enough for the clock.
+// Enough sums to hide the latency of an addition, and enough steps for the clock.
 constexpr int kSums = 12, kSteps = 60, kRounds = 12;
 
-// Keeps the compiler from leaving out what is timed.
+// Keeps the compiler from removing the timed code.
 FP8KV_AVX512_BF16 [[gnu::always_inline]] inline void use(__m512 (&sums)[kSums]) {
 #pragma GCC unroll 12
   for (int i = 0; i < kSums; ++i) asm volatile("" : "+v"(sums[i]));

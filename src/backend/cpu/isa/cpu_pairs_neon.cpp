@@ -1,6 +1,7 @@
-// Products of bf16 pairs by the instructions of FEAT_BF16. Their sums are rounded to odd and
-// subnormal numbers are zero, as FPCR.EBF is 0 in every program that Linux starts; BFMMLA is two
-// BFDOT one after the other.   Source: Arm Architecture Reference Manual, BFMatMulAddH, BFDotAdd
+// Products of bf16 pairs by the instructions of FEAT_BF16. Sums round to odd, and subnormal numbers
+// are zero, since FPCR.EBF is 0 in every program that Linux starts. BFMMLA equals two BFDOT one
+// after the other.
+//   Source: Arm Architecture Reference Manual, BFMatMulAddH, BFDotAdd
 #if defined(__aarch64__)
 
 #include <cstring>
@@ -12,8 +13,8 @@ namespace fp8kv {
 namespace {
 
 constexpr int kStrip = 2 * neon::kLanes;
-// As many as the tiles of f32 have: three pairs of rows with eight pairs of columns are 24
-// accumulators; with the rows and a vector of the panel 28 of 32 registers.
+// As many rows as the f32 tiles have. Three pairs of rows with eight pairs of columns are 24
+// accumulators; with the rows and a vector of the panel that makes 28 of 32 registers.
 constexpr int kTileRows = 6;
 constexpr int kColumnPairs = kStrip / 2;
 
@@ -40,7 +41,7 @@ inline float32x2_t pairs_of(const float* row, bool both) {
   return both ? vld1_f32(row) : vld1_lane_f32(row, vdup_n_f32(0), 0);
 }
 
-// Adds the products of one step of four elements, of which `both` pairs count.
+// Adds the products of one step of four elements; `both`: its two pairs exist, else only the first.
 template <int Rows>
 FP8KV_NEON_BF16 [[gnu::always_inline]] inline void add_step(
     const float* a, const float* panel, bool both,
@@ -61,11 +62,11 @@ FP8KV_NEON_BF16 [[gnu::always_inline]] inline void add_step(
   }
 }
 
-// As CpuKernels::Tile, a step of it a pair.
+// See CpuKernels::Tile; a step is a pair.
 template <int Rows>
 FP8KV_NEON_BF16 void pair_tile(const float* a, const float* panel, int depth, float* c,
                                int64_t c_stride, bool add) {
-  // [row][column] of two rows and two columns each.
+  // [pair of rows][pair of columns], 2 x 2 sums each.
   float32x4_t sum[(Rows + 1) / 2][kColumnPairs];
 #pragma GCC unroll 3
   for (auto& of_rows : sum) {

@@ -1,5 +1,5 @@
-// Products with rows that are read once, in the order in which they lie: values of a cache on their
-// way into attention's sums, without a panel between.
+// Products with rows that are read once, in their own order and without a panel: values of a cache
+// for attention's sums.
 #if defined(__x86_64__)
 
 #include <array>
@@ -59,7 +59,7 @@ template <typename Element, int Vectors>
   for (int i = 0; i < Vectors * kLanes * Element::kBytes; i += 64) __builtin_prefetch(columns + i);
 }
 
-// Vectors of columns at once: as many sums as hide how long one addition takes.
+// Vectors of columns at once: enough sums to hide the latency of an addition.
 template <int Rows>
 constexpr int kVectors = Rows <= 4 ? 4 : 2;
 

@@ -1,4 +1,5 @@
-// CpuKernels::Softmax by AVX-512: most of a long prompt's attention that is no product.
+// CpuKernels::Softmax by AVX-512: the largest part of a long prompt's attention besides the
+// products.
 #if defined(__x86_64__)
 
 #include "backend/cpu/isa/cpu_avx512.h"

@@ -1,6 +1,6 @@
-// FP8 codes by AVX512_VBMI: every fp8 value is a bf16, whose two bytes are looked up for 64 codes
-// at a time, in tables of 128 that fill two registers; the sign is put in afterwards. For files of
-// kernels alone, as cpu_avx512.h.
+// FP8 codes by AVX512_VBMI. Every fp8 value is a bf16, whose two bytes are looked up for 64 codes
+// at a time. The tables have 128 entries and fill two registers; the sign is added afterwards. For
+// files of kernels alone; see cpu_avx512.h.
 #pragma once
 
 #if defined(__x86_64__)
@@ -46,7 +46,7 @@ FP8KV_VBMI [[gnu::always_inline]] inline Tables load_tables() {
           {_mm512_load_si512(bytes.low.data()), _mm512_load_si512(bytes.low.data() + 64)}};
 }
 
-// 64 values, apart in two bytes.
+// 64 values, with their high and low bytes apart.
 struct Halves {
   __m512i high;
   __m512i low;
@@ -67,8 +67,8 @@ FP8KV_VBMI [[gnu::always_inline]] inline Halves look_up(const Tables& tables, __
   return {high, low};
 }
 
-// Where the bytes of 16 floats come from: element i of a vector of floats takes byte first + i *
-// step of the high bytes and of the low ones.
+// Where the bytes of 16 floats come from: float i takes byte first + i * step of the high bytes and
+// of the low bytes.
 struct Places {
   alignas(64) std::array<uint8_t, 64> at{};
 
