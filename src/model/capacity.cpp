@@ -33,7 +33,7 @@ uint64_t share(uint64_t bytes, int64_t tp) {
   return bytes / parts + (bytes % parts > 0 ? 1 : 0);
 }
 
-// KV heads of a layer with `n_kv_heads` that one of `tp` GPUs holds.
+// KV heads of a layer that one of `tp` GPUs holds; the layer has `n_kv_heads`.
 int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
   FP8KV_ASSERT(tp > 0 && n_kv_heads > 0);
   const auto refuse = [&](int64_t heads, const char* which) {
@@ -47,7 +47,7 @@ int64_t heads_per_gpu(int64_t n_heads, int64_t n_kv_heads, int64_t tp) {
   return shared ? n_kv_heads / tp : 1;
 }
 
-// Bytes of a sequence of `tokens` on one of `tp` GPUs.
+// KV bytes of a sequence of `tokens` on one of `tp` GPUs.
 uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
                      const TokenBytes& cache) {
   uint64_t bytes = 0;
@@ -61,7 +61,7 @@ uint64_t cache_bytes(const ModelDescription& model, int64_t tp, int64_t tokens,
   return bytes;
 }
 
-// What the states of a sequence take, however long it is.
+// Bytes of a sequence's states, which do not grow with its length.
 uint64_t all_state_bytes(const ModelDescription& model, int64_t tp) {
   uint64_t bytes = 0;
   for (const LayerDescription& layer : model.layers) bytes = sum(bytes, layer.state_bytes);
@@ -73,13 +73,13 @@ uint64_t sequence_bytes(const ModelDescription& model, int64_t tp, int64_t token
   return sum(cache_bytes(model, tp, tokens, cache), all_state_bytes(model, tp));
 }
 
-// "embed_tokens" of "model.embed_tokens".
+// The last part of a name: "embed_tokens" from "model.embed_tokens".
 std::string_view last_part(std::string_view name) {
   return name.substr(name.rfind('.') + 1);
 }
 
-// Whether an architecture's table calls the weight of this role so, under whatever prefix the model
-// has it; or models that are not ours do.
+// Whether some architecture's table gives this name to the weight of `role`, under any prefix. Also
+// knows the name that models without a table use.
 bool has_role(std::string_view name, TensorRole role) {
   constexpr std::string_view kWeight = ".weight";
   if (!name.ends_with(kWeight)) return false;

@@ -14,7 +14,8 @@ namespace {
               "src/model/computable.cpp");
 }
 
-// A layer reads its own cache, or that of one before it whose K and V are as its own would be.
+// Checks that a layer reads its own cache, or an earlier layer's with heads of the same number and
+// size.
 void check_cache(const ModelConfig& config, int64_t index) {
   const LayerDescription& layer = config.layer(index);
   const std::string name = cat("layer ", index);
@@ -59,7 +60,7 @@ void check_layer(const ModelConfig& config, int64_t index) {
   check_cache(config, index);
 }
 
-// Latent attention is that of all layers or of none.
+// Checks that either all layers use latent attention or none does.
 void check_latent(const ModelConfig& config) {
   const LatentConfig latent = config.latent.value_or(LatentConfig());
   for (int64_t index = 0; index < config.n_layers(); ++index) {
@@ -140,7 +141,8 @@ void check_block(const ModelConfig& config) {
   }
 }
 
-// Multipliers of one block alone are of blocks that have nothing else of the kind.
+// Checks the multipliers of single blocks: such blocks may have none of the features that would
+// conflict.
 void check_multipliers(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (block.attention_in_multiplier != 1.0 && !norms_input(block.norm_place)) {
@@ -160,8 +162,8 @@ void check_multipliers(const ModelConfig& config) {
   }
 }
 
-// Streams and the way around attention are computed in layers with norms on both sides, an input of
-// their own, and a gate.
+// Checks streams and LAuReL: they need norms on both sides, an input of the layer's own, and a
+// gate.
 void check_streams(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   if (!config.gate_cuts.empty() && !block.gated) {

@@ -1,13 +1,12 @@
-// What the forward pass takes for granted of a model, as errors.
+// Checks the assumptions of the forward pass.
 #pragma once
 
 #include "core/config.h"
 
 namespace fp8kv {
 
-// Throws unless Forward computes what the config says: what differs between layers is whether they
-// have a window, they have one RoPE table between them, and BlockConfig's rules hold. The tensors
-// are check_rows' affair.
+// Throws unless Forward computes what the config says. Layers may differ only in their windows,
+// share one RoPE table, and follow BlockConfig's rules. check_rows checks the tensors.
 void check_computable(const ModelConfig& config);
 
 }  // namespace fp8kv

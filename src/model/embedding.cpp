@@ -10,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-// Where memory of their own is needed for rows, it is for so many.
+// Rows at a time if embedding needs scratch memory.
 constexpr int64_t kRowsAtOnce = 256;
 
 template <typename View>
@@ -63,7 +63,7 @@ void Embedding::embed(const Step& step, const TensorView& x) {
   spread_streams(backend_, tokens, streams_, stream_.first(step.rows()), x);
 }
 
-// In memory that is kept for it.   [rows, dim]
+// Embeds the step's tokens into memory kept for that.   [rows, dim]
 TensorView Embedding::embedded(const Step& step) {
   const int64_t n = step.rows();
   if (embedded_.view().shape.rank() == 0 || embedded_.view().shape[0] < n) {
@@ -86,7 +86,7 @@ std::optional<ConstTensorView> Embedding::layer_input(const Step& step, int64_t 
   return inputs_->of(step, embedded(step), index);
 }
 
-// Of the step's rows from `first` on.
+// Embeds the step's rows from `first` on.
 void Embedding::embed_rows(const Step& step, int64_t first, const TensorView& x) {
   const int64_t n = x.shape[0];
   const TensorView tokens = up_ ? tokens_.first(n) : x;

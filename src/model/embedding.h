@@ -1,4 +1,4 @@
-// How tokens become rows of the residual stream: the only way in.
+// Turns tokens into rows of the residual stream: the only way in.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class Embedding {
             EmbeddingTable table);
 
   // x [rows, dim] activation dtype = the embeddings of the step's tokens, times the model's
-  // multiplier; brought to `dim` where their rows are of another size, and with the rows of their
-  // positions added where the model has such. With several streams x is [rows, streams * dim].
+  // multiplier. Projects them to `dim` if their rows have another size, and adds the rows of their
+  // positions if the model has such rows. With several streams, x is [rows, streams * dim].
   void embed(const Step& step, const TensorView& x);
 
-  // The input of layer `index` beside the stream, of models whose layers have such. Valid until the
-  // next call.   [rows, layer_input_dim] activation dtype
+  // The input that layer `index` has beside the stream, for models with such inputs. Valid until
+  // the next call.   [rows, layer_input_dim] activation dtype
   std::optional<ConstTensorView> layer_input(const Step& step, int64_t index);
 
-  std::vector<const Tensor*> weights() const;  // all that are held
+  std::vector<const Tensor*> weights() const;  // all held tensors
 
  private:
   void embed_tokens(const Step& step, const TensorView& x);

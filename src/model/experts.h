@@ -18,14 +18,14 @@ class ExpertsForward {
   // Chooses experts for rows [n, dim], which are normalised already.
   void choose(const LayerExperts& weights, const ConstTensorView& x);
 
-  // What the experts that were chosen last make of rows x [n, dim], which are normalised already,
-  // into out [n, dim].
+  // Computes the experts chosen last on rows x [n, dim], which are normalised already, into out
+  // [n, dim].
   void run(const LayerExperts& weights, const ConstTensorView& x, const TensorView& out);
 
-  // From here on, how many rows are sent to each expert is added to `counts` [experts] u64.
+  // From now on, adds the number of rows sent to each expert to `counts` [experts] u64.
   void count(const std::optional<TensorView>& counts) { counts_ = counts; }
 
-  uint64_t bytes() const;  // of scratch memory
+  uint64_t bytes() const;  // scratch memory
 
  private:
   Routed chosen(int64_t rows) const;
@@ -37,8 +37,8 @@ class ExpertsForward {
   const bool gated_;
   Tensor logits_;                     // [max_rows, experts] f32
   Tensor ids_, chosen_weights_;       // [max_rows, per_token] i32, f32
-  Tensor inner_, inner_made_;         // [max_rows, inner_dim]; nothing where there is none
-  Tensor shared_gate_, shared_up_;    // [max_rows, shared_hidden_dim]; nothing without such one
+  Tensor inner_, inner_made_;         // [max_rows, inner_dim]; empty without inner_dim
+  Tensor shared_gate_, shared_up_;    // [max_rows, shared_hidden_dim]; empty without such one
   Tensor shared_weights_;             // [max_rows, 1] f32
   std::optional<TensorView> counts_;  // [experts] u64
 };

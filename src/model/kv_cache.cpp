@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// One value per KV head, whatever the granularity of the scales.
+// Returns one scale per KV head, for any granularity of `scales`.
 std::vector<float> broadcast(const std::vector<float>& scales, int64_t n_kv_heads) {
   if (scales.size() == 1) return std::vector<float>(static_cast<size_t>(n_kv_heads), scales[0]);
   FP8KV_ASSERT(scales.size() == static_cast<size_t>(n_kv_heads));
@@ -45,7 +45,7 @@ KvCache::KvCache(Backend& backend, const ModelConfig& config, const KvCacheOptio
   // Slots are 32 bits wide.
   FP8KV_ASSERT(options.n_pages + options.padding_pages <= kMostPages);
   FP8KV_ASSERT(!scales || scales->format == scales_for(options.dtype.type));
-  // Attention rotates Q for both or for neither.
+  // Q is rotated for K and V alike.
   FP8KV_ASSERT(kv_spec(options.dtype.type.k).rotated == kv_spec(options.dtype.type.v).rotated);
   if (options.memory == CacheMemory::none) return;
   const std::string what =
@@ -84,7 +84,7 @@ void KvCache::add_layer(int64_t index, bool own_memory, const KvScales* scales) 
                     to_backend(backend_, broadcast(own.v, layer.n_kv_heads))};
 }
 
-// For so many bytes of each token.
+// Allocates pools for so many bytes per token.
 KvCache::Pools KvCache::new_pools(uint64_t k_bytes, uint64_t v_bytes) {
   const int64_t tokens = (options_.n_pages + options_.padding_pages) * kPageSize;
   const auto pool = [&](uint64_t bytes) {
@@ -120,7 +120,7 @@ PagedKv KvCache::layer(int64_t index) const {
   if (type == CacheType(KvFormat::e4m3fn)) {
     const auto q = q_scales_.find(source);
     const CacheArithmetic& arithmetic = options_.dtype.arithmetic;
-    // vLLM's kernels take 1 where a model has no scale of Q.
+    // vLLM's kernels take 1 if the model has no scale of Q.
     if (arithmetic.fp8_attention) kv.q_scale = q == q_scales_.end() ? 1.0f : q->second;
     kv.toward_zero = arithmetic.toward_zero;
   }
@@ -163,7 +163,7 @@ int32_t KvCache::slot(const Sequence& sequence, int64_t position) {
   return sequence.pages[page] * kPageSize + static_cast<int32_t>(position % kPageSize);
 }
 
-// The last page first: what is kept to be shared is worth less the later it comes.
+// Releases the last page first: of shared pages, later ones are worth less.
 void KvCache::release(Sequence& sequence) {
   while (!sequence.pages.empty()) {
     pool_.release(sequence.pages.back());

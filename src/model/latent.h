@@ -1,6 +1,5 @@
-// Latent attention (MLA), but for what all attention has: its scratch memory, and its ops in their
-// order. Queries are taken into the space of the latent, which is what the cache holds, so that
-// nothing of the cache is ever expanded.
+// Latent attention (MLA): its scratch memory and its own ops, in order. Queries are projected into
+// the space of the latent, which is what the cache holds. So no cache entry is ever expanded.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +15,22 @@ class LatentForward {
   // For steps of up to `max_rows` rows. REQUIRES config.latent; `config` outlives this.
   LatentForward(Backend& backend, const ModelConfig& config, int64_t max_rows);
 
-  // Of rows x [n, dim], which are normalised already, what is to be rotated and appended.
+  // Computes the rows to rotate and append from rows x [n, dim], which are normalised already.
   //   q [n, n_heads, rope_dim + rank], k [n, 1, rope_dim], v [n, 1, rank]
   void project(const LayerWeights& weights, const ConstTensorView& x, const TensorView& q,
                const TensorView& k, const TensorView& v);
 
-  // What heads make of the latents that they attended to, [n, n_heads, rank]: [n, n_heads * v_dim],
-  // scratch that is valid until the next call.
+  // Turns attended latents [n, n_heads, rank] into the heads' outputs [n, n_heads * v_dim]. The
+  // result is scratch, valid until the next call.
   TensorView values(const LatentWeights& weights, const ConstTensorView& attended);
 
-  uint64_t bytes() const;  // of scratch memory
+  uint64_t bytes() const;  // scratch memory
 
  private:
   Backend& backend_;
   const LatentConfig& latent_;
   const int64_t n_heads_;
-  Tensor q_down_;  // [max_rows, q_rank]; nothing where Q is made of the input
+  Tensor q_down_;  // [max_rows, q_rank]; empty if Q is made from the input
   Tensor q_;       // [max_rows, n_heads, nope_dim + rope_dim]
   Tensor values_;  // [max_rows, n_heads, v_dim]
 };

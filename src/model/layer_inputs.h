@@ -1,4 +1,4 @@
-// What goes into each layer beside the residual stream: Gemma 4's per-layer embeddings.
+// The inputs that layers have beside the residual stream: Gemma 4's per-layer embeddings.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class LayerInputs {
   LayerInputs(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
               EmbeddingTable table);
 
-  // Of layer `index`, for the step's tokens, of which `embedded` [rows, dim] are the embeddings:
-  // (norm(embedding * projection / sqrt(dim)) + row of the token) / sqrt(2), where tokens that have
-  // no row take that of token 0. Valid until the next call.   [rows, layer_input_dim] activation
-  // dtype
+  // The input of layer `index` for the step's tokens; `embedded` [rows, dim] are their embeddings.
+  // It is (norm(embedding * projection / sqrt(dim)) + row of the token) / sqrt(2). Tokens without a
+  // row take token 0's row. Valid until the next call.
+  //   [rows, layer_input_dim] activation dtype
   TensorView of(const Step& step, const ConstTensorView& embedded, int64_t index);
 
   std::vector<const Tensor*> weights() const {

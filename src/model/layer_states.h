@@ -1,5 +1,5 @@
 // What layers without a cache keep of sequences: a convolution's last tokens, and a recurrent
-// state. Slots are given out by whoever has the sequences.
+// state. The owner of the sequences assigns the slots.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace fp8kv {
 
-// Of one layer; without memory where nothing is kept. See CausalConv::state and Recurrence::state.
+// One layer's state; without memory if the layer keeps none. See CausalConv::state and
+// Recurrence::state.
 struct LayerState {
   TensorView conv_q, conv_k, conv_v;
   TensorView recurrent;
@@ -18,7 +19,7 @@ struct LayerState {
 
 class LayerStates {
  public:
-  // For sequences in `slots` slots. A model whose layers all have attention takes no memory.
+  // For sequences in `slots` slots. A model with attention in every layer takes no memory.
   LayerStates(Backend& backend, const ModelConfig& config, int64_t slots);
 
   LayerState layer(int64_t index) const;

@@ -18,17 +18,17 @@ Projection project_to(const Linear& linear, const TensorView& out) {
   return {linear.weight, linear.bias, out, false, linear.codes};
 }
 
-// Onto what is there.
+// Adds the product to `out`.
 Projection project_onto(const Linear& linear, const TensorView& out) {
   return {linear.weight, linear.bias, out, true, linear.codes};
 }
 
-// Whether what a block gives, times this, goes into the residual stream as it is.
+// Whether a block's output, times `multiplier`, is added to the residual stream unchanged.
 bool adds_plainly(const BlockConfig& block, double multiplier) {
   return !norms_output(block.norm_place) && block.residual_multiplier * multiplier == 1.0;
 }
 
-// The same of all blocks.
+// Whether every block's output is added unchanged.
 bool all_add_plainly(const ModelConfig& config) {
   const BlockConfig& block = config.block;
   const double of_state = config.recurrence ? config.recurrence->multipliers.out : 1.0;
@@ -250,13 +250,13 @@ void Forward::append(const AttentionInputs& inputs, const Batch& batch, const Pa
   backend_.rope_append(rotation(-1, inputs, batch, kv, std::nullopt));
 }
 
-// Which norms there are is the config's to say, and not what the weights happen to have.
+// The config says which norms exist, not the weights that were found.
 Entry Forward::entry(const std::optional<Norm>& norm, int64_t rows) const {
   FP8KV_ASSERT(norm.has_value() == norms_input(config_.block.norm_place));
   return {norm, scratch(normed_, rows, config_.dim)};
 }
 
-// Rows x on their way into products, times `multiplier`; they are x itself where nothing is done.
+// Rows x as products take them, normalised and times `multiplier`; x itself if there is no norm.
 ConstTensorView Forward::entered(const ConstTensorView& x, const Entry& in, double multiplier) {
   FP8KV_ASSERT(in.norm || multiplier == 1.0);
   if (!in.norm) return x;
@@ -318,10 +318,10 @@ void Forward::finish(const LayerWeights& weights, const MixedRows& mixed, const 
   if (weights.scale != 1.0f) backend_.scale(x, weights.scale, 0.0f);
 }
 
-// The same of one stream, without an input of the layer's own.
+// The rest of a layer on one stream, without the layer's own input.
 void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
                             const TensorView& x) {
-  // Blocks side by side both read x as the layer got it.
+  // Parallel blocks both read x as it entered the layer.
   std::optional<TensorView> made;
   if (config_.block.parallel) made = hidden(weights, x);
   if (mixed.attended) add_attended(weights, *mixed.attended, x);
@@ -339,7 +339,7 @@ void Forward::finish_stream(const LayerWeights& weights, const MixedRows& mixed,
   }
 }
 
-// What attention gave joins the stream.
+// Adds attention's output to the stream.
 void Forward::add_attended(const LayerWeights& weights, const ConstTensorView& attended,
                            const TensorView& x) {
   ConstTensorView flat{attended.data, attended.dtype,
@@ -353,7 +353,7 @@ void Forward::add_attended(const LayerWeights& weights, const ConstTensorView& a
   backend_.scale(x, std::sqrt(0.5f), 0.0f);
 }
 
-// laurel_ = what takes the way around attention.
+// laurel_ = the output of the way around attention.
 void Forward::go_around(const LaurelWeights& weights, const ConstTensorView& x, const Entry& in) {
   const int64_t n = x.shape[0];
   const TensorView low = laurel_low_.first(n), around = laurel_.first(n);
@@ -364,7 +364,7 @@ void Forward::go_around(const LaurelWeights& weights, const ConstTensorView& x, 
   backend_.add(around, in.scratch, 1.0f);
 }
 
-// What the layer's own input adds to the stream.
+// Returns what the layer's own input adds to the stream.
 TensorView Forward::taken_in(const LayerInput& weights, const ConstTensorView& input,
                              const ConstTensorView& x) {
   const TensorView gate = scratch(up_, x.shape[0], config_.layer_input_dim);
@@ -376,7 +376,7 @@ TensorView Forward::taken_in(const LayerInput& weights, const ConstTensorView& i
   return output;
 }
 
-// What attention gave, times the sigmoid of a product of the rows that went into it.
+// Attention's output, times the sigmoid of a product of attention's input rows.
 ConstTensorView Forward::gated(const LayerWeights& weights, const ConstTensorView& attended,
                                const ConstTensorView& x) {
   const TensorView gate = scratch(attn_gate_, x.shape[0], attended.shape[1]);
@@ -396,8 +396,8 @@ void Forward::mix(const LayerWeights& weights, const TensorView& x) {
   join(output, weights.ffn_post_norm, x);
 }
 
-// The same of a layer that has experts beside its dense part: router, experts and dense part each
-// read the stream through a norm of their own.
+// The feed-forward part of a layer with experts beside its dense part. Router, experts and dense
+// part each read the stream through a norm of their own.
 void Forward::mix_beside_dense(const LayerWeights& weights, const TensorView& x) {
   const LayerExperts& experts = *weights.experts;
   const int64_t n = x.shape[0];
@@ -436,7 +436,7 @@ TensorView Forward::hidden(const LayerWeights& weights, const TensorView& x) {
   return products.gate ? products.gate->out : up;
 }
 
-// The residual connection: what a block gives, `linear` of `from`, times `multiplier`, joins the
+// The residual connection: adds a block's output, `multiplier` times `linear` of `from`, to the
 // stream.
 void Forward::add_output(const Linear& linear, const ConstTensorView& from,
                          const std::optional<Norm>& post_norm, const TensorView& x,
@@ -452,7 +452,7 @@ void Forward::add_output(const Linear& linear, const ConstTensorView& from,
   if (block.norm_place == NormPlace::after_add) backend_.norm(x, post_norm.value(), x);
 }
 
-// The same of a block's output that lies by itself.
+// The residual connection for a block's output in memory of its own.
 void Forward::join(const TensorView& output, const std::optional<Norm>& post_norm,
                    const TensorView& x, double multiplier) {
   const BlockConfig& block = config_.block;

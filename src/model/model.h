@@ -15,46 +15,46 @@
 
 namespace fp8kv {
 
-// Of the rows of a step, rotated and rounded as the cache takes them: scratch of the Forward that
-// made them, valid until its next projection.
+// Q, K and V of a step's rows, rotated and rounded as the cache takes them. Scratch of the Forward
+// that made them, valid until its next projection.
 struct AttentionInputs {
   TensorView q;     // [n, n_heads, k_head_dim]
-  TensorView k, v;  // as RopeAppend has them: [n, n_kv_heads, ..]; of no heads where the layer
-                    // reads another's cache
-  std::optional<ConstTensorView> sinks = {};  // of the layer: see AttentionOptions
+  TensorView k, v;  // see RopeAppend: [n, n_kv_heads, ..]; without heads if the layer
+                    // reads another layer's cache
+  std::optional<ConstTensorView> sinks = {};  // the layer's sinks: see AttentionOptions
 };
 
-// What a layer made of a step's rows before its feed-forward part: none of it where it only feeds
-// forward. The state's is scratch of the Forward that made it, valid until it reads another.
+// A step's rows after attention or the recurrence; empty if the layer only feeds forward. `read` is
+// scratch of the Forward that made it, valid until its next recurrence.
 struct MixedRows {
   std::optional<ConstTensorView> attended = {};  // [n, n_heads, v_head_dim]
-  std::optional<ConstTensorView> read = {};      // [n, v_width], of a layer that keeps a state
+  std::optional<ConstTensorView> read = {};      // [n, v_width]; only if the layer keeps a state
 };
 
 // Scratch memory and the forward pass, for steps of up to `max_rows` rows and positions below
 // `max_positions`. Holds no weights.
 class Forward {
  public:
-  // Throws as check_computable and check_rows.
+  // Throws like check_computable and check_rows.
   Forward(Backend& backend, const ModelConfig& config, int64_t max_rows, int64_t max_positions);
 
-  // Runs layer `index` on x [n, dim], in place; here and below x is [n, streams * dim] of models
-  // with several streams. `kv` is the cache that it reads, and writes where
-  // it is its own. With `magnitudes`, Q, K and V are observed as they are cached (see RopeAppend).
-  // `state` is where a layer that keeps a state does so; see Batch::states. `input` is what
-  // Embedding has for the layer, of models with such.
+  // Runs layer `index` on x [n, dim], in place. Models with several streams have x
+  // [n, streams * dim], here and below. The layer reads the cache `kv`, and appends to it if the
+  // cache is its own. With `magnitudes`, Q, K and V are observed as they are cached (see
+  // RopeAppend). `state` is the memory of a layer that keeps a state; see Batch::states. `input` is
+  // Embedding's input for the layer, if the model has such inputs.
   void layer(int64_t index, const LayerWeights& weights, const TensorView& x, const Batch& batch,
              const PagedKv& kv, const std::optional<TensorView>& magnitudes, LayerPart part,
              const LayerState& state = {}, const std::optional<ConstTensorView>& input = {});
 
-  // The rows of x [n, dim] through layer `index`, which keeps a state, up to its last product.
+  // Runs rows x [n, dim] through layer `index`, which keeps a state, up to its last product.
   // [n, v_width]
   TensorView recur(const LayerWeights& weights, const ConstTensorView& x, const Batch& batch,
                    const LayerState& state);
 
-  // What `layer` is made of, for those who put several caches behind one projection.
-  // Projects x [n, dim] for layer `index`, and appends K and V to `kv`, if the cache is its own. Of
-  // several streams x becomes what the layer predicts, which `finish` is to get.
+  // The steps of `layer`, for callers that put several caches behind one projection.
+  // Projects x [n, dim] for layer `index`, and appends K and V to `kv` if the cache is the layer's
+  // own. With several streams, x becomes the layer's prediction, which `finish` needs.
   AttentionInputs project(int64_t index, const LayerWeights& weights, const TensorView& x,
                           const Batch& batch, const PagedKv& kv,
                           const std::optional<TensorView>& magnitudes);
@@ -63,27 +63,27 @@ class Forward {
   // Attention of layer `index` over what `kv` holds.   out [n, n_heads, v_head_dim]
   void attend(int64_t index, const AttentionInputs& inputs, const Batch& batch, const PagedKv& kv,
               const TensorView& out);
-  // The rest of the layer: adds its output to x [n, dim].   mixed as attend and recur give it;
-  // input as of `layer`
+  // The rest of the layer: adds its output to x [n, dim].   mixed from attend and recur; input as
+  // for `layer`
   void finish(const LayerWeights& weights, const MixedRows& mixed, const TensorView& x,
               const std::optional<ConstTensorView>& input = {});
 
-  // logits [n_rows, vocab_size] f32 of the rows of x named by `rows` [n_rows] i32.
+  // Computes logits [n_rows, vocab_size] f32 of the rows of x that `rows` [n_rows] i32 names.
   void head(const HeadWeights& weights, const TensorView& x, const ConstTensorView& rows,
             const TensorView& logits);
 
-  // From here on, how many rows are sent to each expert is added to `counts` [experts] u64; absent:
-  // it is not.
+  // From now on, adds the number of rows sent to each expert to `counts` [experts] u64. Absent:
+  // stops counting.
   void count_experts(const std::optional<TensorView>& counts);
 
   DType activation_dtype() const { return activation_; }
-  uint64_t bytes() const;  // of scratch memory
+  uint64_t bytes() const;  // scratch memory
 
  private:
   TensorView scratch(const Tensor& buffer, int64_t rows, int64_t width) const;
   struct RopeTable {
     Tensor rows;                   // [max_positions, rotary_dim] f32
-    std::optional<Tensor> q_rows;  // where Q has other ones
+    std::optional<Tensor> q_rows;  // if Q has a table of its own
     RopePairs pairs = RopePairs::halves;
   };
 
@@ -108,29 +108,29 @@ class Forward {
   void add_output(const Linear& linear, const ConstTensorView& from,
                   const std::optional<Norm>& post_norm, const TensorView& x,
                   double multiplier = 1.0);
-  // By the config's rotation `rope`; -1: by nothing.
+  // Uses the config's RoPE number `rope`; -1: rotates by nothing.
   RopeAppend rotation(int32_t rope, const AttentionInputs& inputs, const Batch& batch,
                       const PagedKv& kv, const std::optional<TensorView>& magnitudes) const;
 
   Backend& backend_;
   const ModelConfig& config_;
   DType activation_;
-  std::vector<RopeTable> ropes_;          // of config.ropes; empty where no layer has one
+  std::vector<RopeTable> ropes_;          // one for each of config.ropes; may be empty
   RopeTable no_rope_;                     // a rotation by nothing, at position 0
   Tensor no_positions_;                   // [max_rows] i32: all 0
-  Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...], for the layer with most
+  Tensor normed_, q_, k_, v_, attended_;  // [max_rows, ...], sized for the largest layer
   Tensor attn_gate_;                      // [max_rows, n_heads * k_head_dim]
   Tensor gate_, up_;
-  // Of layers that keep a state.
+  // For layers that keep a state.
   Tensor state_q_, state_k_, state_v_, state_gate_, state_read_;
   Tensor state_step_, state_strength_;  // f32
   std::optional<ExpertsForward> experts_;
   std::optional<LatentForward> latent_;
   std::optional<StreamsForward> streams_;
   Tensor laurel_, laurel_low_;  // [max_rows, dim], [max_rows, laurel_rank]
-  Tensor output_;  // [max_rows, dim]: of a block, where one is not added to the stream as it is
-  Tensor mixed_;   // [max_rows, dim]: of experts that are beside a dense part
-  Tensor down_;    // [max_rows, embed_dim]: on the way to logits, where that is another size
+  Tensor output_;  // [max_rows, dim]: of a block that is not added to the stream unchanged
+  Tensor mixed_;   // [max_rows, dim]: output of experts beside a dense part
+  Tensor down_;    // [max_rows, embed_dim]: before the logits, if embed_dim is not dim
   std::optional<Tensor> score_bias_;  // [n_heads, max_positions] f32
 };
 

@@ -87,7 +87,7 @@ void PagePool::publish(std::span<const int32_t> tokens, std::span<const int32_t>
     const std::span<const int32_t> own = tokens.first(page_size_);
     tokens = tokens.subspan(page_size_);
     const std::optional<int32_t> known = child(parent, own);
-    if (known) {  // this page, or another with the same tokens
+    if (known) {  // this page is published, or another one with the same tokens
       parent = pages_[static_cast<size_t>(*known)].serial;
       continue;
     }

@@ -7,7 +7,8 @@
 namespace fp8kv {
 namespace {
 
-// llama3: long wavelengths are slowed by `factor`, short ones kept, those between blended.
+// llama3: divides the frequency of long wavelengths by `factor`, keeps short ones, and blends
+// between.
 double llama3_frequency(const RopeConfig& rope, double frequency) {
   const double wavelength = 2 * std::numbers::pi / frequency;
   if (wavelength > rope.original_context / rope.low_freq_factor) return frequency / rope.factor;
@@ -17,13 +18,13 @@ double llama3_frequency(const RopeConfig& rope, double frequency) {
   return (1 - blend) * frequency / rope.factor + blend * frequency;
 }
 
-// The pair, as a fraction, that turns `turns` times within the original context.
+// The (fractional) pair that makes `turns` turns within the original context.
 double pair_turning(const RopeConfig& rope, double turns, double head_dim) {
   return head_dim * std::log(rope.original_context / (turns * 2 * std::numbers::pi)) /
          (2 * std::log(rope.theta));
 }
 
-// yarn: as llama3, but blended along the pairs rather than their wavelengths.
+// yarn: like llama3, but blends along the pairs and not along their wavelengths.
 double yarn_frequency(const RopeConfig& rope, double frequency, double pair, double head_dim) {
   double first = pair_turning(rope, rope.beta_fast, head_dim);
   double last = pair_turning(rope, rope.beta_slow, head_dim);

@@ -11,7 +11,7 @@ namespace fp8kv {
 RowTable::RowTable(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                    const ModelTensor& tensor, int64_t row_dim, EmbeddingTable where)
     : backend_(backend), row_bytes_(static_cast<size_t>(row_dim) * dtype_bytes(config.dtype)) {
-  // Rows of the file are rows of activations only where both have one type.
+  // Rows can be read from the file only if file and activations have the same dtype.
   const bool readable =
       backend.transfers() && backend.activation_dtype(config.dtype) == config.dtype;
   if (where == EmbeddingTable::on_backend || !readable) {

@@ -17,29 +17,29 @@ namespace fp8kv {
 
 enum class EmbeddingTable {
   on_backend,  // all of it; the CPU uses the file mapping in place
-  in_file      // of a device with memory of its own: rows are read as steps ask for them
+  in_file      // for devices with their own memory: steps read the rows they need
 };
 
 class RowTable {
  public:
-  // `tensor` as rows of `row_dim`, of which one of its own may be several.
+  // Sees `tensor` as rows of `row_dim`; one row of the tensor may be several of these.
   // REQUIRES the checkpoint to have passed read_model_config, and to outlive this.
   RowTable(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
            const ModelTensor& tensor, int64_t row_dim, EmbeddingTable where);
 
-  // out[i] = row ids[i].   ids [n] i32 on the backend, and the same on the host; out [n, row_dim]
+  // out[i] = row ids[i].   ids [n] i32 on the backend, with a copy on the host; out [n, row_dim]
   // activation dtype
   void rows(std::span<const int32_t> host_ids, const ConstTensorView& ids, const TensorView& out);
 
-  const Tensor& table() const { return table_; }  // empty where rows are read from the file
+  const Tensor& table() const { return table_; }  // empty if rows are read from the file
 
  private:
   void read_rows(std::span<const int32_t> ids);
 
   Backend& backend_;
-  Tensor table_;  // empty where rows are read from the file
+  Tensor table_;  // empty if rows are read from the file
   TensorView view_;
-  std::optional<InputFile> file_;  // that has the table, from `begin_` on
+  std::optional<InputFile> file_;  // holds the table, from `begin_` on
   uint64_t begin_ = 0;
   size_t row_bytes_;
   std::vector<std::byte> rows_;

@@ -10,8 +10,8 @@
 
 namespace fp8kv {
 
-// What steps of prompts and of windows to calibrate on are computed as, whatever their own size: so
-// a token gives the same bits however its text is cut into steps, and whatever is beside it.
+// The size that steps of prompts and of calibration windows are computed as. So a token has the
+// same bits however its text is cut into steps, and whatever is beside it.
 inline constexpr StepSize kPromptStep{512, 512};
 
 // Buffers for steps of up to `max_rows` rows and `max_sequences` sequences; reused from step to
@@ -22,17 +22,16 @@ class Step {
 
   // Forgets the rows. The next ones are computed as in a step of size `computed_as`.
   void clear(StepSize computed_as = {});
-  // Rows for the tokens `ids` at the end of `sequence`, which has room for them already: its last
-  // ids.size() tokens are these.
-  // Its last row is among last_rows() where `wants_next`. Its states are kept in the slot `state`;
-  // -1: nowhere, for sequences whose rows are all in this step.
+  // Adds rows for the last ids.size() tokens of `sequence`, which already has room for them; these
+  // tokens are `ids`.
+  // With `wants_next`, the sequence's last row joins last_rows(). `state` is the slot of its
+  // states; -1: none, for sequences whose rows are all in this step.
   void add(std::span<const int32_t> ids, const KvCache::Sequence& sequence, bool wants_next = true,
            int32_t state = -1);
-  // Sequences of one row that nobody looks at, until there are `rows`: token 0 at position 0,
-  // stored to slots of `first_page` and the pages after it. REQUIRES sequences of one row each
-  // before.
+  // Adds dummy sequences of one row until there are `rows` rows: token 0 at position 0, stored to
+  // slots of `first_page` and the pages after it. REQUIRES sequences of one row each before.
   void pad(int64_t rows, int32_t first_page);
-  // Copies everything to the backend, whose ops compute as clear() was told from then on. The views
+  // Copies everything to the backend, and sets the step size that clear() was given. The views
   // below are valid until the next clear().
   void upload();
 
@@ -41,7 +40,7 @@ class Step {
   std::span<const int32_t> host_ids() const { return ids_; }
   ConstTensorView last_rows() const {
     return last_rows_view_;
-  }  // [sequences that want it] i32: last row of each
+  }  // [sequences with wants_next] i32: last row of each
   uint64_t bytes() const;
   const Batch& batch() const { return batch_; }
 

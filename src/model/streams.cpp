@@ -6,13 +6,13 @@
 namespace fp8kv {
 namespace {
 
-// Rows with all that they have side by side, as copy_columns wants them.
+// A row with all its streams as one head, for copy_columns.
 template <typename View>
 View as_one_head(const View& x) {
   return {x.data, x.dtype, Shape{x.shape[0], 1, x.shape.elements() / x.shape[0]}};
 }
 
-// Rows of several streams, as mix_streams wants them.
+// Rows with their streams as a dimension, for mix_streams.
 template <typename View>
 View apart(const View& x, int64_t dim) {
   return {x.data, x.dtype, Shape{x.shape[0], x.shape.elements() / x.shape[0] / dim, dim}};
@@ -73,7 +73,7 @@ uint64_t StreamsForward::bytes() const {
   return bytes;
 }
 
-// What predictions and corrections follow from, of rows of one stream.   [n, streams]
+// Routes rows of one stream: the input of predictions and corrections.   [n, streams]
 TensorView StreamsForward::route(const StreamWeights& weights, const ConstTensorView& active) {
   const int64_t n = active.shape[0];
   const TensorView normed = other_.first(n), routed = routed_.first(n);
@@ -103,7 +103,7 @@ void StreamsForward::correct(const StreamWeights& weights, const TensorView& mad
   const TensorView memory = shares_.first(n);
   const TensorView shares{memory.data, memory.dtype, Shape{n, streams_.count}};
   backend_.linear(routed, std::array{project(weights.correct, shares)});
-  // How far off the prediction was.
+  // made - predicted: how far off the prediction was.
   const TensorView predicted = other_.first(n);
   copy_stream(backend_, x, streams_.active, predicted);
   backend_.add(made, predicted, -1.0f);

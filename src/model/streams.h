@@ -1,5 +1,5 @@
-// Several residual streams of which a layer computes with one (AltUp): what is done to them around
-// the layer, and at both ends of the model. What the layer itself does is the same as ever.
+// Several residual streams (AltUp): each layer computes on one of them. Here is what happens to the
+// streams around the layer, and at both ends of the model; the layer itself is the usual one.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +11,36 @@
 
 namespace fp8kv {
 
-// The streams of embeddings [n, dim]: these, and products of them that are as large.
+// Makes streams from embeddings [n, dim]: the embeddings, and products of them scaled to the same
+// RMS.
 // out [n, streams * dim]; scratch [n, dim]; weights [streams - 1] of [dim, dim]
 void spread_streams(Backend& backend, const ConstTensorView& embedded,
                     std::span<const Tensor> weights, const TensorView& scratch,
                     const TensorView& out);
 
-// Rows x are [n, streams * dim]. What is returned is scratch, valid until the next call that
-// returns something.
+// Rows x are [n, streams * dim]. Results are scratch, valid until the next call that returns one.
 class StreamsForward {
  public:
   // For steps of up to `max_rows` rows. REQUIRES config.streams; `config` outlives this.
   StreamsForward(Backend& backend, const ModelConfig& config, int64_t max_rows);
 
-  // x becomes what a layer expects all streams to be.
+  // Replaces x by the layer's prediction of all streams.
   void predict(const StreamWeights& weights, const TensorView& x);
   TensorView active(const ConstTensorView& x);  // [n, dim]
 
-  // By what the layer made of the active stream, `made` [n, dim], which is unspecified afterwards.
+  // Corrects the streams by `made` [n, dim], the layer's output on the active stream. `made` is
+  // unspecified afterwards.
   void correct(const StreamWeights& weights, const TensorView& made, const TensorView& x);
-  // The active stream as it takes in a layer's own input.   [n, dim]
+  // The active stream that meets a layer's own input.   [n, dim]
   TensorView for_input(const StreamWeights& weights, const ConstTensorView& x);
-  void add_to_others(const ConstTensorView& y, const TensorView& x);  // than the first
+  void add_to_others(const ConstTensorView& y, const TensorView& x);  // all streams but the first
 
-  // One stream of all, of those rows of x that `rows` [n] i32 names: the mean of the first and of
-  // products of the others that are as large.   out [n, dim]
+  // Merges the streams of those rows of x that `rows` [n] i32 names: the mean of the first stream
+  // and of products of the others, scaled to the first's RMS.   out [n, dim]
   void merge(std::span<const Linear> weights, const ConstTensorView& x, const ConstTensorView& rows,
              const TensorView& out);
 
-  uint64_t bytes() const;  // of scratch memory
+  uint64_t bytes() const;  // scratch memory
 
  private:
   TensorView route(const StreamWeights& weights, const ConstTensorView& active);

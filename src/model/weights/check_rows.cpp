@@ -17,7 +17,7 @@ struct NamedRole {
   const char* name;
 };
 
-// All, in the order of TensorRole.
+// All roles, in the order of TensorRole.
 constexpr std::array<NamedRole, 75> kRoles = {{
     {TensorRole::embedding, "embedding"},
     {TensorRole::embed_up, "embed_up"},
@@ -102,14 +102,14 @@ bool is_of_layer(TensorRole role) {
   return role >= TensorRole::attn_norm && role <= TensorRole::layer_scale;
 }
 
-// Whether the config has a tensor with this role: what a table with a row for it alone gives.
+// Whether the config has a tensor with this role: a table with only that row gives one.
 bool wants(ModelConfig config, TensorRole role) {
   const TensorRow row{"tensor", {role}};
   config.tensors = {&row, 1};
   return !outer_tensors(config).empty();
 }
 
-// Of the first layer.
+// Checks the rows of the first layer and of the outer tensors.
 void check_rows_of_layer(const ModelConfig& config) {
   std::array<int, kRoles.size()> rows{};
   const auto count = [&](const std::vector<ModelTensor>& tensors, bool of_layer) {
@@ -135,7 +135,7 @@ void check_rows_of_layer(const ModelConfig& config) {
 
 }  // namespace
 
-// One layer of each kind that has tensors of its own.
+// Checks one layer of each kind that has tensors of its own.
 void check_rows(const ModelConfig& config) {
   std::set<std::tuple<Mixing, FeedForward, bool, bool, bool>> checked;
   for (int64_t index = 0; index < config.n_layers(); ++index) {

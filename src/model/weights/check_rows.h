@@ -5,9 +5,9 @@
 
 namespace fp8kv {
 
-// Throws unless the rows of config.tensors name every tensor that the config has exactly once,
-// in layers with experts and in others, those of layers by rows with "{}" and the others by rows
-// without: what no row names would be left out of the forward pass.
+// Throws unless config.tensors has exactly one row for every tensor of the config, in layers with
+// experts and in others. Rows of layers have "{}" in their names, others do not. The forward pass
+// would omit a tensor without a row.
 void check_rows(const ModelConfig& config);
 
 }  // namespace fp8kv

@@ -1,4 +1,4 @@
-// Which product of a layer a tensor's role is.
+// Finds a layer's product by the role of its tensor.
 #pragma once
 
 #include "core/tensor_row.h"
@@ -6,8 +6,8 @@
 
 namespace fp8kv {
 
-// Null where the layer has none of this role, and for roles that no Linear is: norms, matrices of
-// single experts, and those that latent attention has for each head.
+// Null if the layer has no such product, and for roles without a Linear: norms, matrices of single
+// experts, and latent attention's matrices per head.
 const Linear* linear_of(const LayerWeights& layer, TensorRole role);
 
 }  // namespace fp8kv

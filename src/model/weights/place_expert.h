@@ -1,5 +1,5 @@
-// The matrices of experts, put where the forward pass looks for them: each from a tensor of its
-// own, or those of all from one.
+// Puts experts' matrices where the forward pass looks for them. A tensor has the matrix of one
+// expert, or those of all.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace fp8kv {
 
-// Which of an expert's matrices has this role; 3: none.
+// The index of the expert's matrix with this role; 3: none.
 size_t expert_matrix(TensorRole role);
 
 LayerExperts& experts_of(LayerWeights& layer);  // made if there is none yet
 
-// A matrix of one expert, or of all one after another.
+// Places a matrix of one expert, or the matrices of all, one after another.
 void place_expert(const ModelConfig& config, const ModelTensor& tensor, const TensorPart& part,
                   const ConstTensorView& view, const WeightSource& source, LayerExperts& out);
 
-// The same of one that products read as it is stored; `dtype` is what it is decoded to.
+// Places matrices that products read as they are stored; `dtype` is the type they decode to.
 void place_expert_codes(const ModelConfig& config, const ModelTensor& tensor,
                         const TensorPart& part, DType dtype, const QuantisedMatrix& codes,
                         LayerExperts& out);

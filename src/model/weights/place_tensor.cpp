@@ -8,7 +8,7 @@
 namespace fp8kv {
 namespace {
 
-// Of a norm inside of latent attention.
+// Places a norm of latent attention, which has an eps of its own.
 void into_latent(const Placing& tensor, Norm& norm) {
   tensor.into(norm);
   norm.eps = static_cast<float>(tensor.config.latent->norm_eps);

@@ -1,5 +1,4 @@
-// Tensors as they are found, put where the forward pass looks for them. The matrices of experts are
-// for place_expert.h.
+// Puts tensors where the forward pass looks for them. Experts' matrices are in place_expert.h.
 #pragma once
 
 #include <optional>
@@ -22,7 +21,7 @@ struct Placing {
   void into(std::optional<Norm>& norm) const;
 };
 
-// REQUIRES a role of a layer that is none of a single expert's, and no number.
+// REQUIRES a role of a layer. Excludes matrices of single experts, and numbers.
 void place(TensorRole role, const Placing& tensor, LayerWeights& layer);
 
 }  // namespace fp8kv

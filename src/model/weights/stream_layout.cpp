@@ -6,7 +6,8 @@
 namespace fp8kv {
 namespace {
 
-// Where tensors start in a buffer: what the widest loads of kernels want, and copies like.
+// Tensors start at multiples of this in a buffer: the widest loads of kernels need it, and copies
+// prefer it.
 constexpr uint64_t kTensorAlignment = 256;
 uint64_t aligned(uint64_t bytes) {
   return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
@@ -59,7 +60,7 @@ StreamLayout layout_of(const ModelWeights& weights, const ModelConfig& config,
     layout.bytes += aligned(place.entry->end - place.entry->begin);
   }
   layout.room_at = layout.bytes;
-  std::byte anywhere{};  // views are made there, and not looked through
+  std::byte anywhere{};  // stands in for the buffer; nobody reads from the views
   StreamRoom room{&anywhere, layout.bytes};
   static_cast<void>(weights_in(&anywhere, layout, weights, config, layer, nullptr, room));
   layout.bytes = room.at;

@@ -1,5 +1,5 @@
-// Where the tensors of a streamed layer lie in a buffer of the device, and in which pieces they are
-// read from their files.
+// Where a streamed layer's tensors are in a buffer of the device, and in which pieces they are
+// read.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace fp8kv {
 
-// A layer to be computed with, or a part of one.
+// A layer to compute with, or a part of one.
 struct StreamedLayer {
   int64_t index = 0;
   LayerPart part = LayerPart::whole;
@@ -29,8 +29,7 @@ struct StreamPlace {
   uint64_t at;  // in the buffer
 };
 
-// The tensors of a layer in the order in which files have them, and behind them room for what
-// WeightSource wants.
+// A layer's tensors in the order of their files, followed by room for WeightSource.
 struct StreamLayout {
   std::vector<StreamPlace> places;
   uint64_t room_at = 0;
@@ -45,7 +44,7 @@ struct StreamRoom {
   TensorView take(DType dtype, const Shape& shape);
 };
 
-// What is read at once: neighbours in a file, or a part of one tensor.
+// A part of one read: a whole tensor beside its neighbours in the file, or a part of one tensor.
 struct StreamPiece {
   const std::string* tensor;
   uint64_t in_block;
@@ -64,11 +63,12 @@ struct StreamBlock {
 StreamLayout layout_of(const ModelWeights& weights, const ModelConfig& config,
                        const StreamedLayer& layer);
 
-// In the order of the files, neighbours together, of `block_bytes` each at most.
+// Cuts a layout into reads: in the order of the files, neighbours together, at most `block_bytes`
+// each.
 std::vector<StreamBlock> blocks_of(const StreamLayout& layout, size_t block_bytes);
 
-// A weight in the memory where it is computed with: as `find_file` has it, or decoded into what
-// `take` gives. `backend` null: only sizes are asked for.
+// Finds a weight in the memory of the computation: as `find_file` returns it, or decoded into
+// memory from `take`. `backend` null: only sizes are asked for.
 template <typename FindFile, typename Take>
 FoundTensor find_weight(const ModelTensor& tensor, const Weight& weight, Backend* backend,
                         const FindFile& find_file, const Take& take) {
@@ -79,7 +79,7 @@ FoundTensor find_weight(const ModelTensor& tensor, const Weight& weight, Backend
   return {decoded, {}, !weight.stored->turned};
 }
 
-// `backend` null: only sizes are asked for, and nothing is looked at.
+// `backend` null: only sizes are asked for, and no contents are read.
 LayerWeights weights_in(std::byte* buffer, const StreamLayout& layout, const ModelWeights& weights,
                         const ModelConfig& config, const StreamedLayer& layer, Backend* backend,
                         StreamRoom& room);

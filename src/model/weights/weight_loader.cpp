@@ -24,7 +24,8 @@ Tensor WeightLoader::upload(const ModelTensor& tensor) const {
   return std::move(storage.back());
 }
 
-// What products need of a tensor lives in `storage`; where that is no codes, in its last.
+// Puts the memory that products need of a tensor into `storage`. A tensor without codes is its last
+// entry.
 FoundTensor WeightLoader::upload(const ModelTensor& tensor, bool may_have_codes,
                                  std::vector<Tensor>& storage) const {
   const Weight weight = weights_.at(tensor);

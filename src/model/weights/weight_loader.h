@@ -1,4 +1,4 @@
-// A checkpoint's weights on a backend, all that stay there.
+// Loads a checkpoint's weights onto a backend, where all of them stay.
 #pragma once
 
 #include <optional>
@@ -28,10 +28,10 @@ class WeightLoader {
         backend_(backend),
         weights_(checkpoint, config.dtype) {}
 
-  Tensor tensor(const ModelTensor& tensor) const;  // as it is named and shaped there
-  // Another weight that is not in a layer; nothing where the model has none of this role.
+  Tensor tensor(const ModelTensor& tensor) const;  // with the tensor's own name and shape
+  // Another weight that is not in a layer; nothing if the model has no such role.
   std::optional<Tensor> outer(TensorRole role) const;
-  std::vector<Tensor> outers(TensorRole role) const;  // of roles that several tensors have
+  std::vector<Tensor> outers(TensorRole role) const;  // for roles of several tensors
   LayerWeights layer(int64_t index) const;
   HeadWeights head() const;
 
@@ -40,7 +40,7 @@ class WeightLoader {
   Tensor upload(const ModelTensor& tensor) const;
   FoundTensor upload(const ModelTensor& tensor, bool may_have_codes,
                      std::vector<Tensor>& storage) const;
-  Tensor normed_rows(const ModelTensor& tensor) const;  // of a matrix, brought to length 1
+  Tensor normed_rows(const ModelTensor& tensor) const;  // a matrix with its rows scaled to length 1
 
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;

@@ -10,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-// Rows of a weight or of a bias, where there are more in the tensor.
+// A part's rows of a weight or bias whose tensor has more rows.
 ConstTensorView rows_of(const ConstTensorView& view, const TensorPart& part) {
   const int64_t width = view.shape.elements() / view.shape[0];
   const Shape shape = view.shape.rank() == 1 ? Shape{part.rows} : Shape{part.rows, width};
@@ -18,7 +18,7 @@ ConstTensorView rows_of(const ConstTensorView& view, const TensorPart& part) {
   return {view.data + static_cast<size_t>(part.first_row) * row_bytes, view.dtype, shape};
 }
 
-// The elements of a role's rows in the order that products want.
+// The elements of a role's rows, in the order that products read.
 ConstTensorView arranged(const ConstTensorView& from, int64_t first, Steps steps,
                          const Shape& order, const Shape& shape, const WeightSource& source) {
   const TensorView to = source.room(from.dtype, shape);
@@ -32,12 +32,12 @@ bool is_in_turn(TensorLayout layout) {
   return layout == TensorLayout::in_turn || layout == TensorLayout::columns_in_turn;
 }
 
-// A role's place among those that take turns, which have as many rows each.
+// A role's place among the parts whose rows take turns; all have equally many rows.
 int64_t turn_of(const TensorPart& part) {
   return part.first_row / part.rows;
 }
 
-// Whose rows follow one another in the tensor.
+// Experts whose rows follow one another in the tensor; 1 if it is not of several experts.
 int64_t experts_in(const ModelTensor& tensor) {
   return tensor.shape.rank() == 3 ? tensor.shape[0] : 1;
 }
@@ -78,8 +78,8 @@ void norm_row(const ConstTensorView& row, std::byte* to) {
   }
 }
 
-// Whether these rows can be a matrix of their own: whole blocks of rows, the last of which may be
-// cut short by the end of the matrix, or a part of one block.
+// Whether these rows can be a matrix of their own. Either they are whole blocks of rows, the last
+// perhaps cut short by the matrix's end, or they are a part of one block.
 bool may_be_part(const QuantisedMatrix& matrix, int64_t begin, int64_t end) {
   const bool along_rows = matrix.codes_as <= WeightCodes::words;
   if (!along_rows || matrix.zeros_as == ZeroPoints::words_down) {
@@ -156,7 +156,7 @@ float number_in(const Checkpoint& checkpoint, const ModelTensor& tensor) {
 }
 
 bool may_be_codes(const ModelTensor& tensor) {
-  // Those up from a latent are multiplied head by head, some of them turned.
+  // k_up and v_up are multiplied head by head, and k_up's heads are transposed.
   const auto is_of_products = [](const TensorPart& part) {
     const TensorRole role = part.role;
     if (role == TensorRole::k_up || role == TensorRole::v_up) return false;

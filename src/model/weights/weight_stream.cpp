@@ -20,7 +20,7 @@
 namespace fp8kv {
 namespace {
 
-// Of each reader: one is being filled while the other is on its way.
+// A reader fills one slot while its other is being copied.
 constexpr size_t kSlotsPerReader = 2;
 
 std::string reading(const StreamBlock& block) {
@@ -45,8 +45,9 @@ uint64_t stream_buffer_bytes(const Checkpoint& checkpoint, const ModelConfig& co
   return most;
 }
 
-// The buffers, and the threads that fill them. Buffer i is filled through copy queue i + 1: once
-// the ops that read it are done, and before those that read what is in it then.
+// The buffers, and the threads that fill them. Copies to buffer i go through copy queue i + 1. They
+// start once the ops that read its old contents are done; ops that read the new contents wait for
+// them.
 class WeightStream::Device {
  public:
   Device(const WeightStream& stream, const StreamOptions& options)
@@ -63,7 +64,7 @@ class WeightStream::Device {
       });
       buffer.filled = transfers_.make_mark();
       buffer.read = transfers_.make_mark();
-      transfers_.record(buffer.read, kOpsQueue);  // allocating clears it, as an op
+      transfers_.record(buffer.read, kOpsQueue);  // allocating clears the memory, which is an op
     }
     const size_t slot_bytes =
         std::min<uint64_t>(options.block_bytes, bytes) + 2 * BlockFile::kAlignment;
@@ -87,8 +88,8 @@ class WeightStream::Device {
 
   ~Device() { stop(); }
 
-  // Waits until the layer at `position` is on its way, and lets the ops that follow wait for it.
-  // What goes wrong with a later layer is that one's matter: this one may be computed with.
+  // Waits until all copies of the layer at `position` are queued, and lets the ops that follow wait
+  // for them. Failures of later layers do not matter here: this layer can still be computed with.
   LayerWeights begin(size_t position) {
     Buffer& buffer = buffers_[position % buffers_.size()];
     {
@@ -116,10 +117,10 @@ class WeightStream::Device {
   struct Buffer {
     Tensor memory;
     StreamLayout layout;
-    size_t blocks_left = 0;      // that have not been given to the copy queue; under mutex_
-    std::exception_ptr failure;  // of one of them, or to get at them; under mutex_
-    int filled = 0;              // mark behind the last of them
-    int read = 0;                // mark behind the ops that used what was in it before
+    size_t blocks_left = 0;      // not given to the copy queue yet; under mutex_
+    std::exception_ptr failure;  // of a block, or of opening them; under mutex_
+    int filled = 0;              // mark behind the buffer's last copy
+    int read = 0;                // mark behind the ops that used its old contents
   };
   struct Slot {
     std::shared_ptr<std::byte> memory;
@@ -133,7 +134,7 @@ class WeightStream::Device {
 
   static int queue_of(size_t buffer) { return static_cast<int>(buffer) + 1; }
 
-  // What goes wrong is said by begin(position).
+  // Queues the reads of a layer. begin(position) reports failures.
   void load(size_t position) {
     const size_t index = position % buffers_.size();
     try {
@@ -194,7 +195,7 @@ class WeightStream::Device {
     }
   }
 
-  // Whoever brings the last block knows that all others were given to the queue before.
+  // Whoever counts the last block knows that all other copies are already in the queue.
   void count_block(size_t index) {
     const std::lock_guard lock(mutex_);
     Buffer& buffer = buffers_[index];
@@ -203,7 +204,7 @@ class WeightStream::Device {
     progress_.notify_all();
   }
 
-  // From the file into the slot, and from there on the way to the buffer.
+  // Reads a block from its file into the slot, and starts its copies to the buffer.
   void carry(const Job& job, const Slot& slot) {
     transfers_.wait_here(slot.emptied);
     const StreamBlock& block = job.block;
@@ -218,7 +219,7 @@ class WeightStream::Device {
     transfers_.record(slot.emptied, queue_of(job.buffer));
   }
 
-  // Copies that are on their way read slots and write buffers, so they have to arrive.
+  // Waits for copies under way, since they read slots and write buffers.
   void stop() {
     {
       const std::lock_guard lock(mutex_);
@@ -239,8 +240,8 @@ class WeightStream::Device {
   std::vector<Buffer> buffers_;
   std::vector<Slot> slots_;
   std::mutex mutex_;
-  std::condition_variable work_;      // there are jobs, or it is over
-  std::condition_variable progress_;  // a buffer is filled, or cannot be
+  std::condition_variable work_;      // there are jobs, or the stream stops
+  std::condition_variable progress_;  // all of a buffer's copies are queued, or one failed
   std::deque<Job> jobs_;
   bool stopped_ = false;
   std::vector<std::thread> readers_;

@@ -1,6 +1,6 @@
-// Layers of a checkpoint, one after another, each on the backend while it is computed with. On a
-// device with memory of its own, threads read the next layer and copies bring it there while this
-// one is computed; on the CPU the file mapping is used in place.
+// Streams the layers of a checkpoint: each is on the backend only while it is computed with. For a
+// device with its own memory, threads read the next layer and copy it there during this one. The
+// CPU uses the file mapping in place.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ struct StreamOptions {
   int buffers = 2;  // layers on the device at a time: 1 or 2. With 1, reading waits for computing
   int readers = 4;  // threads
   size_t block_bytes = size_t(4) << 20;  // read at a time
-  // Past the page cache; absent: when the checkpoint is larger than half of the memory.
+  // Reads past the page cache. Absent: only if the checkpoint is larger than half of the memory.
   std::optional<bool> direct = {};
 };
 
-// Device memory that a stream of these layers takes for one of its buffers.
+// Device memory for one buffer of a stream of these layers.
 uint64_t stream_buffer_bytes(const Checkpoint& checkpoint, const ModelConfig& config,
                              const std::vector<StreamedLayer>& layers);
 
@@ -36,16 +36,16 @@ class WeightStream {
   // Starts to read the first layers.
   WeightStream(const Checkpoint& checkpoint, const ModelConfig& config, Backend& backend,
                std::vector<StreamedLayer> layers, const StreamOptions& options);
-  // Stops reading, wherever it is.
+  // Stops reading at once.
   ~WeightStream();
   WeightStream(const WeightStream&) = delete;
   WeightStream& operator=(const WeightStream&) = delete;
 
-  // The weights of the next layer: ops that are given to the backend from now on find them there.
-  // Valid until end(). Waits for the reading; an interrupt ends that. Throws what went wrong in it:
-  // "reading tensor 'model.layers.3.mlp.up_proj.weight': 'model.safetensors': cannot read: ...".
+  // The weights of the next layer, for ops given to the backend from now on. Valid until end().
+  // Waits for the reading; an interrupt ends the wait. Throws errors of the reading: "reading
+  // tensor 'model.layers.3.mlp.up_proj.weight': 'model.safetensors': cannot read: ...".
   const LayerWeights& begin();
-  // After the last op with these weights was given to the backend.
+  // Call it after the last op with these weights was given to the backend.
   void end();
 
  private:

@@ -10,7 +10,7 @@
 namespace fp8kv {
 namespace {
 
-// Of a norm that has no weights.
+// A norm without weights of its own: they are all 1.
 Norm plain_norm(const ModelConfig& config, int64_t size, const WeightSource& source) {
   Norm norm;
   norm.kind = config.block.norm;
@@ -19,7 +19,7 @@ Norm plain_norm(const ModelConfig& config, int64_t size, const WeightSource& sou
   return norm;
 }
 
-// The number that this share of a normal distribution is below.
+// The number below which this share of a normal distribution lies.
 double normal_quantile(double share) {
   double low = -40, high = 40;
   for (int i = 0; i < 100; ++i) {
@@ -33,7 +33,7 @@ bool comes_after_kv(const ModelTensor& tensor) {
   return tensor.parts.front().role > TensorRole::k_norm;
 }
 
-// A number that the host gives to ops.
+// Whether the tensor is a number that the host gives to ops.
 bool is_number(const ModelTensor& tensor) {
   return tensor.parts.front().role == TensorRole::layer_scale;
 }
@@ -66,7 +66,7 @@ LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerP
                                 const WeightSource& source) {
   LayerWeights layer;
   layer.feeds_forward = config.layer(index).feed_forward != FeedForward::none;
-  std::map<TensorRole, TensorView> joined_rows;  // of what files have one by one
+  std::map<TensorRole, TensorView> joined_rows;  // joins tensors that files have one by one
   for (const ModelTensor& needed : needed_tensors(config, index, part)) {
     const auto [view, codes, is_decoded] = source.find(needed);
     const ModelTensor tensor = is_decoded ? as_decoded(needed) : needed;

@@ -13,14 +13,14 @@ namespace fp8kv {
 
 enum class LayerPart {
   whole,
-  up_to_kv  // stops once K and V are observed and stored: all that calibration wants of the last
+  up_to_kv  // stops once K and V are observed and stored: all that calibration needs of the last
 };
 
-// Of a layer, those that the part computes with on the backend.
+// The tensors that the part of a layer computes with on the backend.
 std::vector<ModelTensor> needed_tensors(const ModelConfig& config, int64_t index, LayerPart part);
 
-// `find` is called once for each tensor that the layer needs; roles of one tensor are views of it
-// where it has their rows one after the other.
+// Makes a layer's weights. Calls `find` once for each tensor. Roles of one tensor are views of it
+// if their rows are adjacent there.
 LayerWeights make_layer_weights(const ModelConfig& config, int64_t index, LayerPart part,
                                 const WeightSource& source);
 
