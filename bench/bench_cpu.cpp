@@ -20,7 +20,7 @@
 namespace fp8kv::bench {
 namespace {
 
-// Of one core, for products with weights of a type.
+// Peak FLOP/s of one core for products with weights of a type.
 double peak_of(const Limits& limits, DType weights) {
   if (weights == DType::bf16) return limits.peak_bf16;
   return weights == DType::f16 ? limits.peak_f16 : limits.peak_f32;
@@ -50,7 +50,7 @@ void bench_linear(Backend& backend, const Limits& limits) {
   }
 }
 
-// Codes as those of weights whose largest is the largest of FP8: few are subnormal, none is NaN.
+// Codes of FP8 weights whose largest is the largest FP8 number: few are subnormal, none is NaN.
 Tensor random_codes(Backend& backend, const Shape& shape) {
   Tensor codes = backend.allocate(DType::f8_e4m3, shape);
   const Tensor values = random_tensor(backend, DType::f32, shape);
@@ -61,7 +61,7 @@ Tensor random_codes(Backend& backend, const Shape& shape) {
   return codes;
 }
 
-// Products with codes as FP8 and INT4 checkpoints have them, beside the bytes that these read.
+// Products with codes in the layouts of FP8 and INT4 checkpoints, beside the bytes that they read.
 void bench_coded(Backend& backend, const Limits& limits) {
   constexpr int64_t kIn = 4096, kOut = 11008, kGroup = 128;
   QuantisedMatrix fp8;
@@ -126,7 +126,7 @@ void bench_coded(Backend& backend, const Limits& limits) {
   }
 }
 
-// Speed of all threads as a share of as many times the speed of one.
+// Speed of all threads, as a share of the thread count times the speed of one.
 void bench_scaling(const Limits& limits) {
   constexpr int64_t kIn = 4096, kOut = 11008, kRows = 512;
   double times[2];
@@ -143,8 +143,8 @@ void bench_scaling(const Limits& limits) {
               times[0] / times[1], limits.threads, 100 * times[0] / times[1] / limits.threads);
 }
 
-// A layer of Qwen3-MoE's shape with 16 experts, of which 4 are active, beside a dense one of the
-// same work; and what it reads, which is up to four times as much.
+// A layer of Qwen3-MoE's shape with 16 experts, 4 of them active, beside a dense layer of the same
+// work. The layer with experts reads up to four times as much.
 void bench_experts(Backend& backend, const Limits& limits) {
   constexpr int64_t kDim = 2048, kHidden = 768, kExperts = 16, kActive = 4;
   const Shape in{kActive * kHidden, kDim}, out{kDim, kActive * kHidden};
@@ -180,7 +180,7 @@ void bench_experts(Backend& backend, const Limits& limits) {
       backend.experts(x.view(), routed, {addresses.view(), DType::bf16, kHidden, Activation::silu},
                       result.view());
     };
-    // In turn, so that what else the machine does falls on both.
+    // Dense and sparse take turns, so that other load falls on both.
     double dense_time = 1e30, sparse_time = 1e30;
     for (int turn = 0; turn < 4; ++turn) {
       dense_time = std::min(dense_time, best_time(kSeconds / 4, dense));
@@ -212,7 +212,7 @@ void bench_attention(Backend& backend, const Limits& limits) {
     const Tensor v = make_pool(backend, dtype, kSequences * kContext);
     const bool fp8 = fp8_format(dtype).has_value();
     AttentionOptions options{0.088f};
-    options.rounded_to = fp8 ? DType::bf16 : dtype;  // of the model
+    options.rounded_to = fp8 ? DType::bf16 : dtype;  // as in a model of that dtype
     const PagedKv kv{k.view().data,
                      v.view().data,
                      fp8 ? scale.view().as<float>() : nullptr,
@@ -249,8 +249,8 @@ void bench_attention(Backend& backend, const Limits& limits) {
   }
 }
 
-// Cosines and sines of angles that grow with the position: what is rotated again and again keeps
-// its length.   [rows, kHeadDim]
+// Cosines and sines of angles that grow with the position. A true rotation keeps lengths, so that
+// repeated rotation stays finite.   [rows, kHeadDim]
 Tensor rope_table(Backend& backend, int32_t rows) {
   Tensor table = backend.allocate(DType::f32, Shape{rows, kHeadDim});
   for (int32_t row = 0; row < rows; ++row) {
@@ -290,7 +290,7 @@ void bench_rope(Backend& backend, const Limits& limits) {
                  kHeadDim};
       if (observe) args.magnitudes = magnitudes.view();
       const double time = best_time(kSeconds, [&] { backend.rope_append(args); });
-      // Q, K and V are read and written, the table read, the cache written.
+      // Bytes: Q, K and V are read and written, the table is read, the cache is written.
       const double bytes = 2.0 * static_cast<double>(q.view().bytes() + k.view().bytes() +
                                                      v.view().bytes() + k_pool.view().bytes()) +
                            static_cast<double>(rope.view().bytes());
@@ -336,7 +336,7 @@ void bench_states(Backend& backend, const Limits& limits) {
     args.unit = true;
     args.state = state.view();
     const double time = best_time(kSeconds, [&] { backend.recur(args, batch, out.view()); });
-    // Two sums over a state, and what is added to it.
+    // Operations: two sums over a state, and the update of the state.
     const double flop = 2.0 * 4 * static_cast<double>(n * kVHeads * kSize * kSize);
     const std::string what = " " + std::to_string(sequences) + " x " + std::to_string(rows) +
                              " rows, 32 heads of 128 x 128";

@@ -1,10 +1,10 @@
-// Speed of a GPU backend's ops, each beside the limit that the device sets it.
+// Speed of a GPU backend's ops, each beside the limit of the device.
 // usage: fp8kv_bench_gpu cuda|hip|sim [quick]
 // With "quick" the shapes are tiny and every row runs twice: to see that the program works.
 //
-// Every row is the median of 50 samples, each of as many calls as take 2 ms, between two waits for
-// the device: what a caller gets, launches included. Data is random; calls rotate through as many
-// caches or weights as the L2 cannot hold.
+// Every row is the median of 50 samples. A sample is as many calls as take 2 ms, between two waits
+// for the device: what a caller gets, launches included. Data is random. Calls rotate through more
+// caches or weights than the L2 cache holds.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -138,7 +138,8 @@ void bench_rope(const Bench& bench) {
                     step.batch(), pool.kv,  DType::bf16, {}};
     if (observe) args.magnitudes = magnitudes.view();
     const Timing timing = time_calls(bench, [&](size_t) { bench.backend.rope_append(args); });
-    // Q, K and V are read, Q and K written back, both cached as a byte an element.
+    // Bytes: Q, K and V are read, Q and K are written back, K and V are cached with one byte an
+    // element.
     const auto bytes = static_cast<double>(2 * q.view().bytes() + 2 * k.view().bytes() +
                                            v.view().bytes() + k.view().bytes());
     print_row(cat("rope and append Q1, ", n, " rows", observe ? ", observed" : ""), timing, bytes,
@@ -172,14 +173,15 @@ void run(const std::string& device, bool quick) {
   for (const auto& [name, text] : backend->details()) {
     std::printf("%s: %s\n", name.c_str(), text.c_str());
   }
-  // The simulator has none, whatever GPU this was built to measure.
+  // The simulator has no limits, whatever GPU this was built to measure.
   Bench bench{*backend, device == "sim" ? GpuLimits{} : measure_gpu_limits(), quick};
   if (bench.limits.read > 0) {
     std::printf("read %.0f GB/s, copy %.0f GB/s (read and written), pinned to device %.1f GB/s\n",
                 bench.limits.read / 1e9, bench.limits.copy / 1e9, bench.limits.to_device / 1e9);
   }
   std::printf("\n");
-  // What many rows reach is the limit for attention over prompts; nothing here knows a higher one.
+  // The speed of products with many rows is the limit for attention over prompts: no higher one is
+  // known here.
   bench.gemm = bench_linear(bench, device);
   bench_fused(bench);
   bench_all_decode(bench);

@@ -1,5 +1,5 @@
-// What a layer computes before attention and before its last product, for one row of a model of
-// Llama 3 8B's shape: in one op, and in the parts whose bits that has.
+// Fused ops against their parts, which give the same bits: a layer's work before attention and
+// before its last product. One row of a model of Llama 3 8B's shape.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -11,7 +11,7 @@
 namespace fp8kv::bench {
 namespace {
 
-// The row, and weights in more sets than the L2 holds.
+// The row, and more sets of weights than the L2 cache holds.
 class OneRow {
  public:
   explicit OneRow(const Bench& bench)

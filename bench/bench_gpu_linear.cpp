@@ -1,4 +1,4 @@
-// Products with the matrices of Llama 3 8B: by the vendor's library where there is one, and by the
+// Products with the matrices of Llama 3 8B: by the vendor's library, if there is one, and by the
 // project's own kernels.
 #include <algorithm>
 #include <cstdio>
@@ -71,7 +71,7 @@ class Products {
   std::vector<Tensor> weights_;
 };
 
-// The most FLOP/s that many rows reached.
+// Returns the most FLOP/s that many rows reached.
 double bench_backend(const Bench& bench, const std::string& by, const std::vector<int64_t>& few) {
   double most = 0;
   for (const Shapes& shapes : shapes_of(bench.quick)) {

@@ -1,6 +1,6 @@
-// Prompts of latent attention: what the cache holds is attended to as it is, by queries that are
-// taken into its space; or it is expanded to K and V of every head first, as in training. With the
-// heads of DeepSeek V2 Lite, one sequence in one step.
+// Two ways to compute prompts of latent attention. Absorbed: queries are projected into the
+// latent's space and attend to the cache as it is. Expanded: the latents first become K and V of
+// every head, as in training. With the heads of DeepSeek V2 Lite, one sequence in one step.
 #include <cstdio>
 #include <string>
 
@@ -25,7 +25,7 @@ PagedKv paged(const Tensor& k, std::byte* v, int32_t heads, int64_t head_dim, in
   return kv;
 }
 
-// Seconds of a prompt of n tokens, from Q and the latents to what heads give.
+// Seconds of a prompt of n tokens, absorbed: from Q and the latents to the heads' outputs.
 double absorbed_time(Backend& backend, int32_t n) {
   const Sequences prompt = make_sequences(backend, 1, n, n);
   const auto random = [&](DType dtype, const Shape& shape) {
@@ -47,8 +47,8 @@ double absorbed_time(Backend& backend, int32_t n) {
   });
 }
 
-// The same where kv_b_proj makes K and V of all latents; what is rotated is copied to no head,
-// which is to the favour of this way.
+// Seconds of the same prompt, expanded: kv_b_proj makes K and V of all latents. Leaves out copying
+// the rotated part to every head, which favours this way.
 double expanded_time(Backend& backend, int32_t n) {
   const Sequences prompt = make_sequences(backend, 1, n, n);
   const auto random = [&](DType dtype, const Shape& shape) {

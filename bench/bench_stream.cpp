@@ -1,9 +1,9 @@
-// What it takes to bring a model's layers to a device, beside what the disk and the link give.
+// Speed of bringing a model's layers to a device, beside the limits of disk and link.
 // usage: fp8kv_bench_stream MODEL cuda|hip|sim
 //
-// Files are read as often as it takes to have them in the page cache, so "warm" is memory's speed;
-// "direct" goes past it to the disk. Each figure is the median of five passes over the first
-// layers, of 2 GiB at most.
+// "warm" reads files that are in the page cache already, at the speed of memory. "direct" goes past
+// the page cache to the disk. Each figure is the median of five passes over the first layers, of 2
+// GiB at most.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -51,7 +51,7 @@ void print_row(const std::string& name, const Spread& time, uint64_t bytes, doub
   std::fflush(stdout);
 }
 
-// By one thread, block after block; how much there was.
+// Reads by one thread, block after block. Returns how many bytes it read.
 uint64_t read_files(const Checkpoint& checkpoint, bool direct, std::span<std::byte> room) {
   const uint64_t block_bytes = room.size() - 2 * BlockFile::kAlignment;
   uint64_t bytes = 0;
@@ -88,7 +88,7 @@ void stream_all(const Checkpoint& checkpoint, const ModelConfig& config, Backend
   WeightStream stream(checkpoint, config, backend, layers, options);
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerWeights& weights = stream.begin();
-    // One word of any tensor: ops and copies after begin() wait for the whole layer.
+    // Downloads one word of any tensor: ops and copies after begin() wait for the whole layer.
     std::byte word[2];
     backend.download({weights.o.weight.data, DType::u8, Shape{2}}, word);
     stream.end();

@@ -1,6 +1,6 @@
-// Speed of the tokenizer on one thread, and what loading one and encoding a first prompt take.
-// usage: fp8kv_bench_text [TEXT TOKENIZER...]     default: the demo's, and those beside the
-// repository when they are there
+// Speed of the tokenizer on one thread, and the time to load one and to encode a first prompt.
+// usage: fp8kv_bench_text [TEXT TOKENIZER...]
+//   default: the demo's, and those beside the repository if they exist
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

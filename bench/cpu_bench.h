@@ -1,4 +1,4 @@
-// What the benchmarks of the CPU backend share.
+// Shared helpers of the CPU backend's benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace fp8kv::bench {
 
 inline constexpr double kSeconds = 0.7;
-inline constexpr int32_t kPageSize = 64;  // as in model/kv_cache.h
+inline constexpr int32_t kPageSize = 64;  // see model/kv_cache.h
 
 struct Limits {
   double peak_f32;

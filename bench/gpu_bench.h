@@ -1,5 +1,5 @@
-// What every row of the GPU benchmark is made with: random tensors, steps and caches on a backend,
-// and the time of a call.
+// Shared helpers of the GPU benchmark: random tensors, steps and caches on a backend, and the time
+// of a call.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +21,19 @@ struct Bench {
 
 struct Timing {
   double median;        // seconds a call
-  double tenth, ninth;  // what a tenth of the samples stay below, and above
+  double tenth, ninth;  // a tenth of the samples is below `tenth`, and a tenth above `ninth`
 };
 
-// `call(i)` enqueues the i-th run. The median of 50 samples, each of as many calls as take 2 ms.
+// Times `call(i)`, which enqueues the i-th run. Median of 50 samples, each as many calls as take 2
+// ms.
 Timing time_calls(const Bench& bench, const std::function<void(size_t)>& call);
 
-// `amount` a call: bytes, or operations where the unit is TFLOP/s; `limit` in the same a second, or
-// 0 where it is not known.
+// `amount` per call: bytes, or operations if the unit is TFLOP/s. `limit`: the same per second, or
+// 0 if it is unknown.
 void print_row(const std::string& name, const Timing& timing, double amount, const char* unit,
                double limit, const char* limit_name);
 
-// One block of random values over and over: small, finite ones in every type.
+// Repeats one block of random values: small, finite ones in every type.
 Tensor random_tensor(const Bench& bench, DType dtype, const Shape& shape);
 Tensor put(const Bench& bench, DType dtype, const void* values, const Shape& shape);
 
@@ -46,12 +47,12 @@ struct Step {
 };
 
 struct Pages {
-  int64_t first;  // of the pool
+  int64_t first;  // in the pool
   int64_t count;
 };
 
-// Sequences of these lengths, of which the last `rows` tokens each are in the step (all of them for
-// 0). Pages are taken from `pages` in a random order, as they lie in a cache that has been in use.
+// Makes sequences of these lengths; the step has the last `rows` tokens of each, or all for 0.
+// Takes pages from `pages` in a random order, as in a cache that has been in use.
 Step make_step(const Bench& bench, const std::vector<int32_t>& lengths, int32_t rows,
                const Pages& pages);
 
@@ -70,10 +71,10 @@ struct Pool {
   Pool(const Bench& bench, DType dtype, const Heads& heads, int64_t pages);
 };
 
-// The rows of bench_gpu_linear.cpp; the FLOP/s that products of many rows reach.
+// Prints the rows of bench_gpu_linear.cpp. Returns the FLOP/s that products of many rows reach.
 double bench_linear(const Bench& bench, const std::string& device);
 
-// The rows of bench_gpu_fused.cpp.
+// Prints the rows of bench_gpu_fused.cpp.
 void bench_fused(const Bench& bench);
 
 }  // namespace fp8kv::bench

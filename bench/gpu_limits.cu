@@ -18,7 +18,7 @@ constexpr int kLoads = 4;  // in flight in each thread
 constexpr size_t kBytes = size_t{1} << 30;
 constexpr int kRuns = 50;
 
-// Every thread adds up what it reads; the sum is written if it is what it cannot be.
+// Every thread ORs what it reads. It writes the result only at a value that the data cannot give.
 __global__ void read_kernel(const uint4* data, size_t count, uint32_t* never) {
   const size_t step = size_t{gridDim.x} * blockDim.x;
   uint32_t sum = 0;

@@ -1,7 +1,7 @@
 #include "roofline.h"
 
-// g++ 12 takes the deliberately undefined operands inside its own intrinsics for a mistake of
-// whoever calls them (GCC bug 105593).
+// g++ 12 warns of the deliberately undefined operands inside its own intrinsics, as if the caller
+// had made a mistake (GCC bug 105593).
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
@@ -57,7 +57,7 @@ volatile float g_sink;
   for (const __m512& each : sum) g_sink = g_sink + _mm512_reduce_add_ps(each);
 }
 
-// Four tiles of sums of 16 x 16, and 32 numbers of 1 in each row.
+// Four tiles of 16 x 16 sums; each row has 32 numbers, all 1.
 void multiply_add_amx(int64_t steps) {
   alignas(64) static const std::array<uint16_t, 16 * 32> kOnes = [] {
     std::array<uint16_t, 16 * 32> ones{};
@@ -121,7 +121,7 @@ void multiply_add_neon(int64_t steps) {
 }
 #endif
 
-// Four lanes, as the vectors of every 64-bit processor have.
+// Four lanes, as in the vectors of every 64-bit processor.
 void multiply_add_portable(int64_t steps) {
   float sum[kSums * 4] = {};
   const float x = g_sink;
@@ -164,7 +164,7 @@ double peak_bf16(CpuIsa isa) {
 }
 
 double peak_f16(CpuIsa isa) {
-  // Three products of parts.
+  // A product with f16 weights is three products of parts.
   return isa == CpuIsa::amx ? peak_bf16(isa) / 3 : peak_f32(isa);
 }
 

@@ -1,4 +1,4 @@
-// What this machine can do at best, measured: the figures that kernels are held against.
+// The measured limits of this machine, to compare kernels with.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace fp8kv::bench {
 
-// The shortest of the runs of `work` within about `seconds`, after one to warm up.
+// The shortest run of `work` within about `seconds`, after one run to warm up.
 template <typename Work>
 double best_time(double seconds, const Work& work) {
   using Clock = std::chrono::steady_clock;
@@ -29,12 +29,12 @@ double best_time(double seconds, const Work& work) {
 
 // FLOP/s of one core that does nothing but multiply and add in registers.
 double peak_f32(CpuIsa isa);
-// The same for products of bf16 where the processor has them, else as f32.
+// FLOP/s for products of bf16, if the processor has them; else those of f32.
 double peak_bf16(CpuIsa isa);
-// The same for products of f16 weights.
+// FLOP/s for products of f16 weights.
 double peak_f16(CpuIsa isa);
 
-// Bytes/s of all threads of the pool reading memory that no cache holds.
+// Bytes/s of all threads of the pool, for memory that is in no cache.
 double read_bandwidth(ThreadPool& pool);
 
 }  // namespace fp8kv::bench
