@@ -183,8 +183,8 @@ struct ExpertBiases {
 
 // The matrices of several experts, which lie anywhere on the backend.
 struct ExpertMatrices {
-  // [3, experts] u64: addresses of each expert's gate and up [hidden_dim, dim] and down [dim,
-  // hidden_dim]. 0 for the gate of experts without one.
+  // [3, experts] u64: addresses of each expert's gate and up [hidden_dim, dim] and down
+  // [dim, hidden_dim]. 0 for the gate of experts without one.
   ConstTensorView addresses;
   DType dtype = DType::f32;  // the matrices' dtype, which is the model's
   int64_t hidden_dim = 0;
@@ -402,8 +402,8 @@ class Backend {
   virtual void experts(const ConstTensorView& x, const Routed& routed,
                        const ExpertMatrices& matrices, const TensorView& out) = 0;
 
-  // Multiplies each row of x by the sigmoid of its gate.   x [n, dim] activation dtype; gates [n,
-  // 1] f32
+  // Multiplies each row of x by the sigmoid of its gate.   x [n, dim] activation dtype; gates
+  // [n, 1] f32
   virtual void gate_rows(const TensorView& x, const ConstTensorView& gates) = 0;
 
   // x += multiplier * y.   Both [n, dim] activation dtype.
@@ -422,8 +422,8 @@ class Backend {
   virtual void scale_columns(const TensorView& x, const ConstTensorView& weight) = 0;
 
   // For each row: y[s] += sum over k of (shares[s * count + k] + more) * x[k]; y may be x.
-  // x [n, count, dim], y [n, any, dim] activation dtype, both of at most kMostStreams; shares [n,
-  // any * count] f32
+  // x [n, count, dim], y [n, any, dim] activation dtype, both of at most kMostStreams; shares
+  // [n, any * count] f32
   virtual void mix_streams(const ConstTensorView& x, const ConstTensorView& shares, float more,
                            const TensorView& y) = 0;
 
